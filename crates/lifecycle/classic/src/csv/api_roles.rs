@@ -1,12 +1,13 @@
-//! `ClusterRoles` for the users of what a ClusterServiceVersion provides, and the finalizer of the
-//! ClusterServiceVersion.
+//! API roles: ClusterRoles for the users of the APIs that a CSV provides, and the finalizer of the
+//! CSV.
 //!
-//! For each `CustomResourceDefinition` that it owns there are `ClusterRoles` `…-admin`, `…-edit`, `…-view`
-//! and `…-crdview` that aggregate into Kubernetes' own and into those of its OperatorGroup.
+//! For each CustomResourceDefinition that a CSV owns there are the ClusterRoles `…-admin`,
+//! `…-edit`, `…-view` and `…-crdview`. They aggregate into the default ClusterRoles of Kubernetes
+//! and into those of the OperatorGroup.
 //!
-//! The finalizer removes what owner references cannot reach, by labels: cluster-scoped objects, which
-//! no user of a namespace writes, and the Roles and `RoleBindings` that [`super::rbac`] placed in other
-//! namespaces.
+//! The finalizer removes by labels what owner references cannot reach: cluster-scoped objects,
+//! which no user of a namespace writes, and the Roles and RoleBindings that [`super::rbac`] copied
+//! into other namespaces.
 
 use super::observe::is_owner;
 use super::rbac;
@@ -23,7 +24,7 @@ use mainstay_object::{Gvk, NamespacedName, Object, Resource, known};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// Cluster-scoped kinds of OpenShift's console that bundles may carry.
+/// Cluster-scoped kinds of the OpenShift console that bundles may contain.
 const CONSOLE_KINDS: [&str; 5] = [
     "ConsoleLink",
     "ConsoleCLIDownload",
@@ -32,7 +33,7 @@ const CONSOLE_KINDS: [&str; 5] = [
     "ConsoleYAMLSample",
 ];
 
-/// The copies and cluster-scoped roles and bindings that labels give to a version.
+/// The copied and cluster-scoped RBAC objects with the owner labels of a CSV.
 fn owned_objects(caches: &Caches, namespace: &str, name: &str) -> Vec<(Resource, NamespacedName)> {
     let mut owned_objects = rbac::copies(caches, namespace, name);
     for (key, binding) in caches.cluster_bindings.list(None) {
@@ -48,15 +49,15 @@ fn owned_objects(caches: &Caches, namespace: &str, name: &str) -> Vec<(Resource,
     owned_objects
 }
 
-/// Removes what labels give to a version that does not exist, such as one whose finalizer somebody
-/// took away.
+/// Removes the objects with the owner labels of a CSV that does not exist, for example because its
+/// finalizer was removed by hand.
 pub(crate) async fn remove_orphans(context: &Context, key: &NamespacedName) -> Result<(), Error> {
     let mut orphans = owned_objects(&context.caches, &key.namespace, &key.name);
     orphans.extend(serving::remove::owned_objects(&context.caches, &key.namespace, &key.name));
     if orphans.is_empty() {
         return Ok(());
     }
-    // The cache of versions may lag behind those of what belongs to them.
+    // The cache of CSVs may lag behind those of the owned objects.
     let version = &resources::CLUSTER_SERVICE_VERSION;
     let found = context.cluster.find(version, key.namespace(), &key.name).await;
     if found.during("looking for a version")?.is_some() {
@@ -68,8 +69,8 @@ pub(crate) async fn remove_orphans(context: &Context, key: &NamespacedName) -> R
     Ok(())
 }
 
-/// Removes every copy and everything cluster-scoped that belongs to a version. Returns whether
-/// nothing of it is left in the caches, so that the version may go.
+/// Removes every copied and cluster-scoped object of a CSV. Returns whether the caches have none
+/// left, so that the finalizer may be removed.
 pub(crate) async fn finalize(
     context: &Context,
     csv: &ClusterServiceVersion,
@@ -79,8 +80,9 @@ pub(crate) async fn finalize(
     for (resource, key) in &owned_objects {
         remove(context, resource, key).await?;
     }
-    // Copies in namespaces are asked to go and not waited for: a user of any namespace can label a Role
-    // as one and hold it back with a finalizer. Real ones are collected with the copied version.
+    // Copies in namespaces are deleted, but not waited for. A user of any namespace can label a
+    // Role as such a copy and block its deletion with a finalizer. The garbage collector removes
+    // real copies with the copied CSV.
     let waits = owned_objects.iter().any(|(_, key)| key.namespace().is_none());
     let served = !serving::remove::finalize(context, csv).await?;
     if !waits && !served {
@@ -89,8 +91,8 @@ pub(crate) async fn finalize(
     Ok(!waits && !served)
 }
 
-/// Removes the cluster-scoped objects of other kinds that came with a version. They have no cache, as
-/// they are rare, and the labels say which of them are the version's still.
+/// Removes the cluster-scoped objects of other kinds that came with the bundle of a CSV. They are
+/// rare and have no cache; their labels name the CSV.
 async fn remove_bundled(context: &Context, namespace: &str, name: &str) -> Result<(), Error> {
     let cluster = &context.cluster;
     let labels = format!(
@@ -100,7 +102,7 @@ async fn remove_bundled(context: &Context, namespace: &str, name: &str) -> Resul
         names::OWNER_KIND,
         resources::CLUSTER_SERVICE_VERSION.kind
     );
-    // A label that cannot be a value was never written.
+    // A name that is too long for a label value was never written as one.
     if [name, namespace].iter().any(|value| value.len() > 63) {
         return Ok(());
     }
@@ -109,7 +111,7 @@ async fn remove_bundled(context: &Context, namespace: &str, name: &str) -> Resul
     for kind in CONSOLE_KINDS {
         match cluster.resource_of(&console(kind)).await.during("looking up kinds of the console")? {
             Some(resource) => kinds.push(resource),
-            // Clusters have all of them or none.
+            // A cluster has all of these kinds or none.
             None => break,
         }
     }
@@ -135,8 +137,8 @@ pub(super) async fn remove(
     Ok(())
 }
 
-/// Sees that there are roles for those who use what a running version provides; writes only what is
-/// not there.
+/// Ensures the ClusterRoles for the APIs that a running CSV provides; writes only those that are
+/// missing or differ.
 pub(crate) async fn ensure_api_roles(
     context: &Context,
     csv: &ClusterServiceVersion,
@@ -204,7 +206,7 @@ pub(crate) async fn ensure_api_roles(
         for (suffix, verbs) in roles::VERBS {
             let rule =
                 json!({"apiGroups": [api.group], "resources": [description.name], "verbs": verbs});
-            // The original's names leave out the group: another one may have the name already.
+            // As in the original, the name has no group, so the role of another group may have it.
             let mut name = format!("{}-{}-{suffix}", description.name, api.version);
             let taken = context.caches.cluster_roles.get(&NamespacedName::cluster(&*name));
             let of_others =
@@ -219,7 +221,7 @@ pub(crate) async fn ensure_api_roles(
     Ok(())
 }
 
-/// Sees that there is a role for those who use an API.
+/// Ensures one ClusterRole for the users of an API.
 async fn ensure_role(
     context: &Context,
     name: &str,
@@ -252,11 +254,11 @@ async fn ensure_role(
     Ok(())
 }
 
-/// A definition names the versions that it was installed with; those of this namespace that are
-/// gone are taken off it.
+/// Removes deleted CSVs of this namespace from the CSVs that a CustomResourceDefinition was
+/// installed alongside.
 ///
-/// A version exists before a definition names it. So what the definition names now and the API does
-/// not know afterwards is gone; caches may know of the one and not yet of the other.
+/// A CSV exists before the annotation names it. So an annotation that names a CSV which the API
+/// does not have is stale. The caches may show the annotation before the CSV.
 async fn remove_stale_installed_alongside(
     context: &Context,
     csv: &ClusterServiceVersion,

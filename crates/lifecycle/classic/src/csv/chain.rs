@@ -1,8 +1,8 @@
-//! Versions that replace one another: which is next, which was before, and which goes.
+//! Replacement chains: which CSV replaces which, and which one is deleted after an upgrade.
 //!
 //! ```text
 //! a.v1 ◄─replaces─ a.v2 ◄─replaces─ a.v3
-//! oldest: goes when its successor runs          newest
+//! oldest: deleted when its successor runs       newest
 //! ```
 
 use super::phase::{Decision, PhaseInput};
@@ -13,7 +13,7 @@ use mainstay_api::{CsvPhase, CsvReason, OperatorGroup, UpgradeStrategy};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// The name of a version that replaces this one; the first by name if there are several.
+/// The CSV that replaces this one; the first by name if there are several.
 pub(super) fn replaced_by<'a>(
     input: &'a PhaseInput<'_>,
 ) -> Option<(&'a String, &'a Arc<fields::Csv>)> {
@@ -21,18 +21,19 @@ pub(super) fn replaced_by<'a>(
     input.observed.peers.iter().find(|(name, peer)| peer.replaces == *own && *name != own)
 }
 
-/// The version that this one replaces, if it is there.
+/// The CSV that this one replaces, if it exists.
 pub(super) fn predecessor<'a>(input: &'a PhaseInput<'_>) -> Option<&'a Arc<fields::Csv>> {
     input.observed.peers.get(&input.csv.spec.replaces)
 }
 
-/// The step aside for a successor.
+/// The transition to `Replacing` for a successor.
 pub(super) fn being_replaced_transition(name: &str) -> PhaseTransition {
     let message = format!("being replaced by csv: {name}");
     PhaseTransition::to(CsvPhase::Replacing, CsvReason::BeingReplaced, message)
 }
 
-/// Why a version must not have what it owns: somebody outside of its chain has it.
+/// Why a CSV must not install: a CSV outside of its replacement chain owns one of its
+/// CustomResourceDefinitions or APIServices.
 pub(super) fn owner_conflict(input: &PhaseInput<'_>) -> Option<PhaseTransition> {
     let csv = input.csv;
     let chain = replacement_chain(input);
@@ -53,7 +54,7 @@ pub(super) fn owner_conflict(input: &PhaseInput<'_>) -> Option<PhaseTransition> 
     Some(PhaseTransition::to(CsvPhase::Failed, CsvReason::OwnerConflict, message))
 }
 
-/// Every version that replaces this one or is replaced by it, directly or not.
+/// Every CSV that replaces this one or is replaced by it, directly or not.
 fn replacement_chain<'a>(input: &'a PhaseInput<'_>) -> BTreeSet<&'a str> {
     let peers = &input.observed.peers;
     let mut all: BTreeSet<&str> = [input.csv.metadata.name.as_str()].into();
@@ -74,22 +75,22 @@ fn replacement_chain<'a>(input: &'a PhaseInput<'_>) -> BTreeSet<&'a str> {
     all
 }
 
-/// What becomes of a version that is being replaced.
+/// Decides about a CSV that is being replaced.
 pub(super) fn decide_replacing(input: &PhaseInput<'_>, group: &OperatorGroup) -> Decision {
-    // Only the oldest version of a chain goes: others still hold the chain together.
+    // Only the oldest CSV of a chain is deleted, as the others link the chain together.
     if predecessor(input).is_some() && !mainstay_fault::is_on("chains-are-cut-in-the-middle") {
         return Decision::Rest;
     }
     let Some((mut name, mut next)) = replaced_by(input) else {
-        // The successor was deleted: this one is the operator again.
+        // The successor was deleted, so this CSV runs the operator again.
         return Decision::Transition(PhaseTransition::to(
             CsvPhase::Pending,
             CsvReason::RequirementsUnknown,
             "requirements not yet checked",
         ));
     };
-    // With leave to go past failures the newest counts. Otherwise it is the next one, and behind one that
-    // ran and has been replaced before this was seen, the one that replaces it.
+    // With fail-forward upgrades the newest CSV counts. Otherwise the successor counts, and if that
+    // is itself replaced already, the CSV that replaces it.
     let forward = group.spec.upgrade_strategy == UpgradeStrategy::FailForward;
     let mut visited = BTreeSet::new();
     while (forward || next.phase == CsvPhase::Replacing)

@@ -1,4 +1,4 @@
-//! Carries out what was decided about versions.
+//! The CSV controller: applies the decisions of [`super::phase`].
 
 use super::debounce::PhaseDebounce;
 use super::deployment::DesiredDeployments;
@@ -31,10 +31,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 const CSV: &mainstay_object::Resource = &resources::CLUSTER_SERVICE_VERSION;
-/// Reason of the Event that says that a permission is missing in a target namespace.
+/// Reason of the Event about a permission that is missing in a target namespace.
 const MISSING_PERMISSION: &str = "PermissionNotGranted";
 
-/// Reconciles versions.
+/// Reconciles CSVs.
 pub(crate) struct Controller {
     context: Arc<Context>,
     debounce: PhaseDebounce,
@@ -68,8 +68,8 @@ impl Controller {
             }
             return Ok(Action::Done);
         }
-        // The version itself is read anew: its spec is not cached, and a decision on its present
-        // status never repeats a step that was taken already.
+        // The CSV is read from the API, because its spec is not cached. A decision from its live
+        // status never repeats a transition.
         let live = context.cluster.find(CSV, key.namespace(), &key.name).await;
         let Some(live) = live.during("reading a version")? else { return Ok(Action::Done) };
         let csv = ClusterServiceVersion::from_object(&live)?;
@@ -122,7 +122,7 @@ impl Controller {
     }
 }
 
-/// A version with what was seen of it.
+/// A CSV with its observed state.
 struct CsvContext<'a> {
     live: &'a Object,
     desired: &'a DesiredDeployments<'a>,
@@ -130,7 +130,7 @@ struct CsvContext<'a> {
     group: Option<&'a Arc<OperatorGroup>>,
 }
 
-/// What the groups of other namespaces provide counts against a version.
+/// The OperatorGroups of other namespaces. The APIs that they provide may conflict with a CSV.
 fn other_groups(context: &Context, namespace: &str) -> Vec<Arc<OperatorGroup>> {
     context
         .caches
@@ -164,7 +164,8 @@ impl Controller {
             }
             Decision::Transition(transition) => self.write(live, csv, transition).await?,
             Decision::Withdraw(transition) => {
-                // Labels alone make no Deployment the version's: any editor of the namespace writes them.
+                // Owner labels alone do not make a Deployment the CSV's, as any editor of the
+                // namespace can write them.
                 let owned = |deployment: &fields::Deployment| {
                     deployment.owners.iter().any(|owner| owner.uid == live.uid())
                 };
@@ -221,7 +222,7 @@ impl Controller {
         Ok(Action::Done)
     }
 
-    /// Sees that a version has its permissions in its target namespaces and nowhere else.
+    /// Ensures that a CSV has its permissions in its target namespaces and nowhere else.
     async fn ensure_permissions(&self, csv_context: &CsvContext<'_>) -> Result<(), Error> {
         let CsvContext { live, group: Some(group), .. } = *csv_context else { return Ok(()) };
         let context = &*self.context;
@@ -243,8 +244,7 @@ impl Controller {
         Err(Error::Refused(key, missing.join("; ")))
     }
 
-    /// Takes away what a version has in its target namespaces and was granted for permissions that it
-    /// lost.
+    /// Removes what a CSV has in its target namespaces for permissions that it lost.
     async fn prune(&self, csv_context: &CsvContext<'_>) -> Result<(), Error> {
         let CsvContext { live, group: Some(group), .. } = *csv_context else { return Ok(()) };
         let phase = &csv_context.desired.csv.status.phase;
@@ -292,7 +292,7 @@ impl Controller {
         Ok(())
     }
 
-    /// Sees that the API server calls what a version serves; writes only what is not so.
+    /// Ensures that the API server calls the servers of a CSV; writes only what differs.
     async fn publish_serving(
         &self,
         csv_context: &CsvContext<'_>,
@@ -317,8 +317,8 @@ impl Controller {
         served.await.map_err(|error| error.into_error(csv))
     }
 
-    /// Creates or updates the Deployments of a version with all that is around them, and removes
-    /// Deployments it no longer lists.
+    /// Creates or updates the Deployments of a CSV and the objects around them, and deletes the
+    /// Deployments that it no longer lists.
     async fn install(
         &self,
         csv_context: &CsvContext<'_>,
@@ -347,7 +347,7 @@ impl Controller {
         let wanted = desired.deployments(&certificates.hashes());
         for deployment in &wanted {
             match create_or_update_deployment(&cluster, deployment).await {
-                // The next look must not take the old one for what was installed.
+                // The next reconciliation must see the new Deployment and not the old one.
                 Ok(Some(deployment)) => {
                     self.context.caches.deployments.seen(deployment.resource_version()).await
                 }
@@ -379,7 +379,7 @@ impl Controller {
         self.write(live, csv, transition).await
     }
 
-    /// Tells people that something of a version is not taken, and tries again later.
+    /// Reports that something of a CSV cannot be installed, and retries later.
     async fn report_install_error(
         &self,
         live: &Object,
@@ -406,10 +406,10 @@ impl Controller {
             | Reason::BadRequest
             | Reason::NotFound
             | Reason::RequestEntityTooLarge => CsvReason::ComponentFailed,
-            // Overtaken or overloaded: nothing to tell people yet.
+            // A conflict or an overloaded server is not worth a status.
             _ => return Err(error).during(OPERATION).map_err(Error::from),
         };
-        // The original says it twice where rights are missing.
+        // The original repeats the prefix where permissions are missing.
         let again = match reason {
             CsvReason::ComponentFailedNoRetry => "install strategy failed: ",
             _ => "",
@@ -418,8 +418,8 @@ impl Controller {
         self.fail_install(live, csv, reason, message).await
     }
 
-    /// The cluster with the rights that Deployments of a version are installed with; or why there is
-    /// none.
+    /// The cluster client with the permissions that the objects of a CSV are installed with, or why
+    /// there is none.
     fn installer(&self, live: &Object) -> Result<mainstay_client::Result<Cluster>, AccountError> {
         let context = &*self.context;
         let account = plan_account(&context.caches.groups_in(live.namespace()))?;
@@ -455,7 +455,7 @@ impl Controller {
         Ok(())
     }
 
-    /// A version that is being deleted goes once nothing of it is left that no owner reference can
+    /// Removes the finalizer of a deleted CSV once nothing is left that owner references cannot
     /// reach.
     async fn finalize(&self, live: &Object, csv: &ClusterServiceVersion) -> Result<Action, Error> {
         let ours = |finalizer: &str| finalizer == names::CSV_CLEANUP_FINALIZER;
@@ -484,16 +484,16 @@ fn failed(reason: CsvReason, message: String) -> PhaseTransition {
     PhaseTransition::to(CsvPhase::Failed, reason, message)
 }
 
-/// Makes a Deployment exist as a version lists it; `None` if somebody else made one meanwhile.
+/// Creates or updates a Deployment as a CSV lists it; `None` if another client created it
+/// meanwhile.
 async fn create_or_update_deployment(
     cluster: &Cluster,
     deployment: &Object,
 ) -> mainstay_client::Result<Option<Object>> {
     let namespace = Some(deployment.namespace());
     let old = match cluster.find(&known::DEPLOYMENT, namespace, deployment.name()).await? {
-        // A selector cannot be changed. What a version owns, it may replace; upstream stops here
-        // until a person deletes the Deployment.
-        // It goes only for one that the API takes.
+        // A selector is immutable. A Deployment that a CSV owns is replaced; upstream waits until a
+        // person deletes it. It is deleted only if the API accepts the new one.
         Some(old) if deployment::must_be_replaced(&old, deployment) => {
             match cluster.try_create(&known::DEPLOYMENT, deployment).await {
                 Err(error) if !error.is_already_exists() => return Err(error),
@@ -508,22 +508,24 @@ async fn create_or_update_deployment(
     };
     if let Some(old) = old {
         match cluster.update(&known::DEPLOYMENT, &with_other_fields(&old, deployment)).await {
-            // The garbage collector removed it with the version that it belonged to: it is made anew.
+            // The garbage collector removed the Deployment with its old CSV, so it is created
+            // again.
             Err(error) if error.is_not_found() => {}
             updated => return updated.map(Some),
         }
     }
     match cluster.create(&known::DEPLOYMENT, deployment).await {
-        // It came meanwhile: the next reconciliation compares it.
+        // Another client created it meanwhile; the next reconciliation compares it.
         Err(error) if error.is_already_exists() => Ok(None),
         created => created.map(Some),
     }
 }
 
-/// The Deployment that is there with the spec of a version's: labels and owners of others stay.
+/// The existing Deployment with the spec of the desired one. Labels and owners of other clients
+/// stay.
 fn with_other_fields(old: &Object, deployment: &Object) -> Object {
     let mut new = deployment.clone();
-    // Annotations that are not Kubernetes' own may be left from settings of before.
+    // Annotations without a Kubernetes prefix may come from an earlier Subscription config.
     let stays = |field: &str, key: &str| field == "labels" || key.contains("kubernetes.io/");
     for field in ["labels", "annotations"] {
         let path = ["metadata", field];
@@ -562,8 +564,8 @@ async fn add_membership(
     for (key, value) in annotations {
         body["metadata"]["annotations"][*key] = value.clone().into();
     }
-    // The original writes the version as a whole, with the empty fields of its types; its copies show
-    // it.
+    // The original writes the whole CSV with the empty fields of its Go types, and copied CSVs show
+    // that.
     let whole = gojson::normalize(GoType::ClusterServiceVersion, &live.to_value());
     if let Some(old) = live.get(&["spec"])
         && let Some(spec) = patch::between(old, &whole["spec"])

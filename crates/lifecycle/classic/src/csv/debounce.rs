@@ -1,6 +1,7 @@
-//! What is over within a moment is not told: requirements that are missing while the plan that
-//! brings them runs, Deployments that have only just been made, and a predecessor that is about to be
-//! replaced.
+//! Phase debounce: delays the report of a waiting phase that ends within a moment.
+//!
+//! Such phases are requirements that are missing while the InstallPlan still creates them,
+//! Deployments that were just created, and a predecessor that is about to become `Replacing`.
 
 use super::phase::Decision;
 use mainstay_api::{ClusterServiceVersionStatus, CsvPhase, CsvReason};
@@ -9,18 +10,18 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// How long a version is waited for before people are told that it waits.
+/// How long a CSV waits before its status says so.
 const DEBOUNCE: Duration = Duration::from_millis(150);
 /// The same for a predecessor that is not `Replacing` yet, which may have to be installed first.
 const PREDECESSOR_DEBOUNCE: Duration = Duration::from_secs(2);
 
-/// The versions that wait, and since when, by the clock's elapsed time.
+/// The reason for which each CSV waits, and since when, by the clock's elapsed time.
 #[derive(Debug, Default)]
 pub(crate) struct PhaseDebounce(Mutex<HashMap<NamespacedName, (CsvReason, Duration)>>);
 
 impl PhaseDebounce {
-    /// For how long a decision is not carried out yet, if it is one that may soon be another. What is
-    /// missing may come soon where a plan that brings the version is under way (`planned`).
+    /// How long to delay a decision that another one may soon replace. With `planned`, a running
+    /// InstallPlan may still create missing requirements.
     pub(crate) fn delay(
         &self,
         key: &NamespacedName,
@@ -45,13 +46,13 @@ impl PhaseDebounce {
         limit.checked_sub(now.saturating_sub(entry.1)).filter(|left| !left.is_zero())
     }
 
-    /// Forgets a version that is gone.
+    /// Forgets a CSV that was deleted.
     pub(crate) fn forget(&self, key: &NamespacedName) {
         self.0.lock().remove(key);
     }
 }
 
-/// The reason that would be told, where that is the first thing that is told of waiting.
+/// The reason of a decision that is the first to report a waiting phase.
 fn transient_reason(
     status: &ClusterServiceVersionStatus,
     decision: &Decision,
@@ -93,7 +94,7 @@ mod tests {
             CsvReason::RequirementsNotMet,
             "",
         ));
-        // Whoever makes a version without a plan is told at once.
+        // A CSV without an InstallPlan reports at once.
         assert_eq!(debounce.delay(&key, &unknown, &missing, || false, millis(5)), None);
         assert_eq!(
             debounce.delay(&key, &unknown, &missing, || true, millis(10)),
@@ -104,7 +105,7 @@ mod tests {
             Some(millis(100))
         );
         assert_eq!(debounce.delay(&key, &unknown, &missing, || true, millis(160)), None);
-        // What was told is kept up to date at once.
+        // A condition that was reported is updated at once.
         let reported = status(CsvPhase::Pending, CsvReason::RequirementsNotMet);
         assert_eq!(debounce.delay(&key, &reported, &missing, || true, millis(161)), None);
         let met = Decision::Transition(PhaseTransition::to(
@@ -125,7 +126,7 @@ mod tests {
             "",
         ));
         assert_eq!(debounce.delay(&key, &made, &done, || true, millis(201)), None);
-        // Another time begins anew.
+        // Another wait starts a new delay.
         assert_eq!(debounce.delay(&key, &made, &waits, || true, millis(400)), Some(millis(150)));
         debounce.forget(&key);
         assert!(debounce.0.lock().is_empty());

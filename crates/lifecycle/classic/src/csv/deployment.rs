@@ -1,4 +1,5 @@
-//! A Deployment as a version and its Subscription want it.
+//! Desired Deployments: the Deployments of a CSV with the config of its Subscription and the
+//! proxies of the cluster.
 
 use super::health::ExpectedDeployment;
 use super::serving::pods;
@@ -15,7 +16,7 @@ use mainstay_object::{Object, known};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// What the Deployments of a version are made from.
+/// What the Deployments of a CSV are built from.
 pub(crate) struct DesiredDeployments<'a> {
     pub(crate) csv: &'a ClusterServiceVersion,
     pub(crate) config: Option<&'a SubscriptionConfig>,
@@ -23,8 +24,8 @@ pub(crate) struct DesiredDeployments<'a> {
 }
 
 impl DesiredDeployments<'_> {
-    /// The Deployments of a version, in the order of its list. Those with a server have the
-    /// certificate of the authority with this hash.
+    /// The Deployments of a CSV, in the order of its list. A Deployment with a server mounts the
+    /// certificate of the CA with this hash.
     pub(crate) fn deployments(&self, ca_hashes: &BTreeMap<String, String>) -> Vec<Object> {
         let deployments = &self.csv.spec.install.spec.deployments;
         deployments
@@ -34,7 +35,7 @@ impl DesiredDeployments<'_> {
     }
 }
 
-/// What the health check compares with.
+/// The fields of the Deployments that the health check compares.
 pub(crate) fn expected(deployments: &[Object]) -> Vec<ExpectedDeployment> {
     deployments
         .iter()
@@ -45,8 +46,8 @@ pub(crate) fn expected(deployments: &[Object]) -> Vec<ExpectedDeployment> {
         .collect()
 }
 
-/// Whether a Deployment of some version stands in the way of the wanted one: its selector differs,
-/// which the API does not let anybody change. A Deployment that no version owns is left alone.
+/// Whether an existing Deployment of a CSV must be replaced because its selector differs, which is
+/// immutable. A Deployment that no CSV owns stays.
 pub(crate) fn must_be_replaced(old: &Object, wanted: &Object) -> bool {
     let selector = |object: &Object| {
         let value = object.get(&["spec", "selector"]).cloned().unwrap_or_default();
@@ -87,7 +88,7 @@ fn desired_deployment(
     if let Some(ca_hash) = ca_hash {
         pods::mount(&mut object, ca_hash);
     }
-    // The annotations of the version win over those of the template.
+    // The annotations of the CSV win over those of the template.
     let template: &[&str] = &["spec", "template", "metadata", "annotations"];
     let mut annotations = take(&mut object, template);
     annotations.extend(
@@ -167,12 +168,12 @@ fn for_containers(object: &mut Object, mut change: impl FnMut(&mut Map<String, V
     object.set(path, Value::Array(containers));
 }
 
-/// Entries of the same `name` are replaced where they stand, others are added at the end.
+/// An entry with the name of an existing one replaces it; others are appended.
 fn merge_named(fields: &mut Map<String, Value>, list: &str, new: &[Value]) {
     merge(fields, list, new, |old, new| old.get("name") == new.get("name"), true);
 }
 
-/// Entries that are not there yet are added at the end.
+/// Appends the entries that are not in the list yet.
 fn merge_equal(fields: &mut Map<String, Value>, list: &str, new: &[Value]) {
     merge(fields, list, new, |old, new| old == new, false);
 }
@@ -201,7 +202,8 @@ fn merge(
     fields.insert(list.to_owned(), Value::Array(all));
 }
 
-/// Each of the three parts: absent keeps, empty erases, given replaces.
+/// For each of the three fields: an absent one keeps the old value, an empty one removes it, and
+/// any other replaces it.
 fn override_affinity(spec: &mut Map<String, Value>, affinity: &Value) {
     let empty = |value: &Value| value.as_object().is_some_and(Map::is_empty);
     let old = match spec.remove("affinity") {

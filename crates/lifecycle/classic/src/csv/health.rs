@@ -1,29 +1,29 @@
-//! Whether the Deployments of a version are as they should be.
+//! Deployment health: compares the Deployments of a CSV with the desired ones.
 
 use crate::fields;
 use std::collections::BTreeMap;
 
-/// A Deployment as the version wants it, reduced to what the check compares.
+/// The fields of a desired Deployment that the check compares.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ExpectedDeployment {
     pub(crate) name: String,
     pub(crate) spec_hash: String,
 }
 
-/// What is wrong with the first Deployment that is not right.
+/// The first problem with the Deployments of a CSV.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Unhealthy {
     /// It does not exist.
     Missing(String),
-    /// It is being rolled out and available meanwhile: nothing that a new installation would mend.
+    /// A rollout runs while the Deployment is available; a new install would not help.
     Progressing(String),
-    /// It waits for something.
+    /// The Deployment is not available yet.
     Waiting(String),
-    /// It is another one than the version wants now; making it again helps.
+    /// The Deployment differs from the desired one; a new install helps.
     Outdated(String),
-    /// It gave up, and only a change of its spec helps.
+    /// The Deployment exceeded its progress deadline; only a change of its spec helps.
     Stuck(String),
-    /// The Deployments are all right, but what they serve is not available.
+    /// The Deployments are healthy, but an APIService of theirs is not available.
     Away(String),
 }
 
@@ -39,7 +39,7 @@ impl Unhealthy {
         }
     }
 
-    /// What people are told of it.
+    /// The message of the CSV status.
     pub(crate) fn status_message(&self) -> String {
         match self {
             Self::Away(text) => text.clone(),
@@ -48,11 +48,11 @@ impl Unhealthy {
     }
 }
 
-/// Checks the Deployments in the order of the version's list. `annotations` are those of the
-/// version, which every pod must carry.
+/// Checks the Deployments in the order of the list in the CSV. `annotations` are those of the CSV,
+/// which every pod must carry.
 ///
-/// One that is another than the version wants is told before one that is not ready: what it waits for
-/// may be what was mended since.
+/// An outdated Deployment is reported before one that is not ready, because a new install may make
+/// it ready.
 pub(crate) fn check<'a>(
     expected: &[ExpectedDeployment],
     annotations: &BTreeMap<String, String>,
@@ -71,7 +71,7 @@ pub(crate) fn check<'a>(
     Ok(())
 }
 
-/// Whether a Deployment is the one that its version wants now.
+/// Whether a Deployment is up to date with its CSV.
 fn check_spec(
     wanted: &ExpectedDeployment,
     annotations: &BTreeMap<String, String>,

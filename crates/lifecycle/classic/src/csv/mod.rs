@@ -1,4 +1,4 @@
-//! `ClusterServiceVersions`: from a description to a running operator.
+//! ClusterServiceVersions: the controller that installs operators and reports their phase.
 
 pub(crate) mod api_roles;
 mod chain;

@@ -1,4 +1,4 @@
-//! Gathers what a decision about a version is made from.
+//! Observation: collects from caches and the API what a decision about a CSV depends on.
 
 use super::requirements::{Grants, Observed, is_owned_by_other_csv};
 use super::{serving, upgradeable};
@@ -12,7 +12,7 @@ use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// What a version names, as it is now.
+/// The observed state of everything that a CSV requires or owns.
 pub(crate) async fn requirements(
     context: &Context,
     csv: &ClusterServiceVersion,
@@ -65,7 +65,7 @@ pub(crate) async fn requirements(
     Ok(observed)
 }
 
-/// The other versions of the namespace, without copies.
+/// The other CSVs of the namespace, without copied ones.
 fn peers(caches: &Caches, csv: &ClusterServiceVersion) -> BTreeMap<String, Arc<fields::Csv>> {
     caches
         .csvs
@@ -76,7 +76,7 @@ fn peers(caches: &Caches, csv: &ClusterServiceVersion) -> BTreeMap<String, Arc<f
         .collect()
 }
 
-/// Required kinds are rare, so they are looked up when a version names some.
+/// CSVs rarely require APIs, so these are looked up only for the CSVs that do.
 async fn observe_served_apis(
     context: &Context,
     csv: &ClusterServiceVersion,
@@ -109,8 +109,8 @@ async fn observe_served_apis(
     Ok(())
 }
 
-/// What an account of the version's namespace may do, not counting roles that belong to other
-/// versions.
+/// The permissions of a ServiceAccount in the namespace of a CSV, without Roles that belong to
+/// other CSVs.
 fn grants(caches: &Caches, csv: &ClusterServiceVersion, account: &str) -> Grants {
     let namespace = csv.metadata.namespace.as_str();
     let subject_names = [
@@ -154,7 +154,8 @@ fn grants(caches: &Caches, csv: &ClusterServiceVersion, account: &str) -> Grants
     out
 }
 
-/// Whether the role and binding that were generated for a permission are there with their hashes.
+/// Whether the Role and RoleBinding that were generated for a permission exist with their hash
+/// labels.
 fn is_unchanged(
     caches: &Caches,
     csv: &ClusterServiceVersion,
@@ -166,7 +167,7 @@ fn is_unchanged(
         labels.get(names::PERMISSIONS_HASH).map(String::as_str) == Some(hash)
             && is_owner(labels, namespace, &csv.metadata.name)
     };
-    // The name is derived from the permission, so it says where to look.
+    // The name is derived from the permission.
     let entry = json!({
         "serviceAccountName": permission.service_account_name, "rules": permission.rules,
     });
@@ -181,7 +182,7 @@ fn is_unchanged(
     role && caches.bindings.get(&key).is_some_and(|found| has(&found.labels, &binding))
 }
 
-/// Whether `olm.owner*` labels name a version.
+/// Whether `olm.owner*` labels name a CSV.
 pub(crate) fn is_owner(labels: &BTreeMap<String, String>, namespace: &str, name: &str) -> bool {
     let is = |key: &str, value: &str| labels.get(key).map(String::as_str) == Some(value);
     is(names::OWNER, name)
@@ -189,7 +190,7 @@ pub(crate) fn is_owner(labels: &BTreeMap<String, String>, namespace: &str, name:
         && is(names::OWNER_KIND, "ClusterServiceVersion")
 }
 
-/// The Deployments that carry the owner labels of a version, by name.
+/// The Deployments with the owner labels of a CSV, by name.
 pub(crate) fn deployments(
     caches: &Caches,
     key: &NamespacedName,
@@ -207,7 +208,8 @@ pub(crate) fn deployments(
         .collect()
 }
 
-/// `spec.config` of the Subscription that a version was installed for; the first by name.
+/// `spec.config` of the Subscription that installed a CSV; of the first by name if there are
+/// several.
 pub(crate) fn config(caches: &Caches, key: &NamespacedName) -> Option<SubscriptionConfig> {
     caches
         .subscriptions

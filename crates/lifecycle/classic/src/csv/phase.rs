@@ -1,8 +1,8 @@
-//! Where a version goes next.
+//! CSV phases: the state machine of a ClusterServiceVersion as one function of the observed state.
 //!
-//! [`decide`] is the whole phase machine as one function of what was seen: guards first (which
-//! group, which install modes, which APIs), then the phase. It never writes; the controller carries
-//! out the decision and asks again when the answer to its write arrives through the caches.
+//! [`decide`] first checks the OperatorGroup, the install modes and the provided APIs, then the
+//! phase. It writes nothing. The controller applies the decision, and its write triggers the next
+//! reconciliation through the caches.
 
 use super::chain::{
     being_replaced_transition, decide_replacing, owner_conflict, predecessor, replaced_by,
@@ -26,56 +26,58 @@ use std::time::Duration;
 
 const STRATEGY: &str = "deployment";
 
-/// What a decision is made from.
+/// The observed state that a decision depends on.
 pub(crate) struct PhaseInput<'a> {
-    /// The version.
+    /// The CSV.
     pub(crate) csv: &'a ClusterServiceVersion,
-    /// The groups of its namespace.
+    /// The OperatorGroups of its namespace.
     pub(crate) groups: &'a [Arc<OperatorGroup>],
-    /// The namespaces that its only group should have in its status; none if that cannot be told.
+    /// The namespaces that its only OperatorGroup should have in its status; none if that is
+    /// unknown.
     pub(crate) targets: Option<&'a [String]>,
-    /// The groups of other namespaces.
+    /// The OperatorGroups of other namespaces.
     pub(crate) other_groups: &'a [Arc<OperatorGroup>],
-    /// What it needs.
+    /// The observed requirements of the CSV.
     pub(crate) observed: &'a Observed,
-    /// Its Deployments as it wants them.
+    /// Its desired Deployments.
     pub(crate) expected: &'a [ExpectedDeployment],
-    /// The Deployments with its owner labels, by name.
+    /// The existing Deployments with its owner labels, by name.
     pub(crate) deployments: &'a BTreeMap<String, Arc<fields::Deployment>>,
     /// The APIs that it provides.
     pub(crate) provides: &'a ApiSet,
     /// Now.
     pub(crate) now: Time,
-    /// How long a version may wait for its Deployments before it counts as failed.
+    /// How long a CSV may wait for its Deployments before it fails.
     pub(crate) install_timeout: Duration,
 }
 
-/// What to do. Anything but [`Decision::Rest`] leads to another look at the version.
+/// What the controller does with a CSV. Every decision but [`Decision::Rest`] leads to another
+/// reconciliation.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Decision {
     /// Nothing until something changes.
     Rest,
-    /// Nothing until something changes or this while has passed.
+    /// Nothing until something changes, or until the duration is over.
     Wait(Duration),
-    /// Say where it stands.
+    /// Write the phase.
     Transition(PhaseTransition),
-    /// Remove its Deployments, then say where it stands.
+    /// Delete its Deployments, then write the phase.
     Withdraw(PhaseTransition),
-    /// Write the finalizer on it, and the annotations of its group; none removes one.
+    /// Write the finalizer and the annotations of the OperatorGroup; `None` removes an annotation.
     Claim(Vec<(&'static str, Option<String>)>),
-    /// Write the provided APIs on its group.
+    /// Write the provided APIs on the OperatorGroup.
     Provide(String),
-    /// Create or update its Deployments; the step is that of success.
+    /// Create or update its Deployments, then write the phase.
     Install(PhaseTransition),
-    /// Its Deployments run: have the API server call them.
+    /// The Deployments are healthy: configure the API server to call them.
     Serve,
-    /// It runs: see that others may use what it provides.
+    /// The CSV runs: ensure its permissions and the ClusterRoles for its APIs.
     Running,
-    /// Delete it.
+    /// Delete the CSV.
     Delete,
 }
 
-/// Decides; see the table in the module's documentation of the original's phases.
+/// Decides about a CSV.
 pub(crate) fn decide(input: &PhaseInput<'_>) -> Decision {
     let csv = input.csv;
     let status = &csv.status;
@@ -109,7 +111,8 @@ pub(crate) fn decide(input: &PhaseInput<'_>) -> Decision {
             ));
         }
     };
-    // The group's own controller has not caught up with its spec: wait for it, it will wake us.
+    // The OperatorGroup controller has not updated the status yet; that update triggers a
+    // reconciliation.
     let Some(wanted) = input.targets else { return Decision::Rest };
     if !targets::same_namespaces(wanted, &group.status.namespaces) {
         return Decision::Rest;
@@ -202,7 +205,7 @@ fn decide_by_phase(input: &PhaseInput<'_>, group: &OperatorGroup) -> Decision {
     }
 }
 
-/// A strategy that is not known, or whose permissions are none.
+/// An install strategy that is unknown, or that has an invalid rule.
 fn invalid_strategy(input: &PhaseInput<'_>) -> Option<PhaseTransition> {
     let why = if input.csv.spec.install.strategy == STRATEGY {
         requirements::invalid_rule(input.csv, input.observed)
@@ -214,7 +217,7 @@ fn invalid_strategy(input: &PhaseInput<'_>) -> Option<PhaseTransition> {
     Some(PhaseTransition::to(CsvPhase::Failed, CsvReason::InvalidStrategy, message))
 }
 
-/// Webhooks that are not installed, and conversions that are not made.
+/// Webhooks and conversions that cannot be installed.
 fn refused_webhooks(input: &PhaseInput<'_>) -> Option<PhaseTransition> {
     let csv = input.csv;
     if let Some(why) = required::invalid_webhook(csv) {
@@ -248,8 +251,8 @@ fn decide_pending(input: &PhaseInput<'_>) -> Decision {
     }
     let (met, found) = requirements::check(csv, input.observed);
     if !met {
-        // Its successor has taken its accounts before it could use them: it can never run, and the
-        // successor waits for it to step aside.
+        // The successor took the ServiceAccounts before this CSV could use them. It can never run,
+        // and the successor waits until it is `Replacing`.
         if let Some((name, _)) = replaced_by(input).filter(|_| only_service_accounts_unmet(&found))
         {
             return Decision::Transition(being_replaced_transition(name).with_requirements(found));
@@ -275,7 +278,8 @@ fn decide_pending(input: &PhaseInput<'_>) -> Decision {
         return Decision::Transition(transition.with_requirements(found));
     }
     if predecessor(input).is_some_and(|old| old.phase != CsvPhase::Replacing) {
-        // The predecessor becomes Replacing by itself, and that change leads to another reconciliation.
+        // The predecessor becomes `Replacing` by itself, and that change triggers another
+        // reconciliation.
         let message =
             format!("all requirements found, waiting for {} to be replaced", csv.spec.replaces);
         let transition =
@@ -297,7 +301,7 @@ fn decide_pending(input: &PhaseInput<'_>) -> Decision {
     )
 }
 
-/// Whether nothing but accounts is missing or not as it should be.
+/// Whether ServiceAccounts are the only unmet requirements.
 fn only_service_accounts_unmet(found: &[RequirementStatus]) -> bool {
     let good = [RequirementState::Present, RequirementState::Satisfied];
     let mut unmet = found.iter().filter(|requirement| !good.contains(&requirement.status));
@@ -322,7 +326,7 @@ fn succeeded_transition() -> PhaseTransition {
     )
 }
 
-/// The step to a version that runs, once the API server knows of what it serves.
+/// The transition to `Succeeded`, once the API server calls the servers of the CSV.
 fn serve_or_succeed(input: &PhaseInput<'_>, group: &OperatorGroup) -> Decision {
     if check::is_published(input.csv, group, input.observed, false) {
         Decision::Transition(succeeded_transition())
@@ -331,7 +335,7 @@ fn serve_or_succeed(input: &PhaseInput<'_>, group: &OperatorGroup) -> Decision {
     }
 }
 
-/// A certificate has to be made anew.
+/// The transition that replaces a certificate.
 fn needs_cert_rotation(message: &str) -> Decision {
     Decision::Transition(PhaseTransition::to(
         CsvPhase::Pending,
@@ -340,7 +344,7 @@ fn needs_cert_rotation(message: &str) -> Decision {
     ))
 }
 
-/// A Deployment that has run into its progress deadline.
+/// The transition for a Deployment that exceeded its progress deadline.
 fn install_check_failed(message: &str) -> PhaseTransition {
     PhaseTransition::to(
         CsvPhase::Failed,
@@ -352,7 +356,7 @@ fn install_check_failed(message: &str) -> PhaseTransition {
 fn decide_installing(input: &PhaseInput<'_>, group: &OperatorGroup) -> Decision {
     let status = &input.csv.status;
     if check::certificates_are_due(input.csv, &input.observed.serving, input.now) {
-        // Without a certificate nobody knows how the Deployments are to be.
+        // Without a certificate the desired Deployments are unknown.
         let message = "calculated deployment install is bad";
         return Decision::Transition(PhaseTransition::to(
             CsvPhase::Pending,
@@ -370,7 +374,8 @@ fn decide_installing(input: &PhaseInput<'_>, group: &OperatorGroup) -> Decision 
         Unhealthy::Outdated(_) => {
             PhaseTransition::to(CsvPhase::InstallReady, CsvReason::Waiting, message)
         }
-        // A predecessor that came after it took what both list, and has stepped aside since.
+        // A predecessor that was created later took the Deployment that both list, and is
+        // `Replacing` since.
         Unhealthy::Missing(_)
             if predecessor(input).is_some_and(|csv| csv.phase == CsvPhase::Replacing) =>
         {
@@ -430,7 +435,7 @@ fn decide_succeeded(input: &PhaseInput<'_>) -> Decision {
     }
     match check_deployments(input) {
         Ok(()) => {
-            // The message differs when somebody wrote the status by hand.
+            // The message differs if a client wrote the status by hand.
             let transition = succeeded_transition();
             if transition.is_recorded(&input.csv.status) {
                 Decision::Running
@@ -441,7 +446,8 @@ fn decide_succeeded(input: &PhaseInput<'_>) -> Decision {
         Err(Unhealthy::Progressing(_)) => Decision::Rest,
         Err(Unhealthy::Stuck(message)) => Decision::Transition(install_check_failed(&message)),
         Err(Unhealthy::Away(message)) => {
-            // Pods that are replaced are away for a moment, and nobody needs to know.
+            // An APIService is briefly unavailable while its pods are replaced; that is not
+            // reported.
             if let Some(left) = check::remaining_grace(input.csv, serving, input.now.timestamp()) {
                 return Decision::Wait(left);
             }
@@ -520,8 +526,8 @@ fn decide_failed(input: &PhaseInput<'_>, group: &OperatorGroup) -> Decision {
             .with_requirements(found),
         );
     }
-    // The original leaves this phase at once and comes back several times a second; a conflict that
-    // lasts is told once here, and so is a webhook that is refused.
+    // The original leaves this phase at once and returns several times a second. Here a lasting
+    // conflict, or a refused webhook, is reported once.
     if status.reason == CsvReason::OwnerConflict && owner_conflict(input).is_some() {
         return Decision::Rest;
     }
@@ -567,15 +573,16 @@ fn decide_failed(input: &PhaseInput<'_>, group: &OperatorGroup) -> Decision {
             }
         }
         Unhealthy::Progressing(_) => Decision::Rest,
-        // After the timeout only the Deployment itself can help; a new try would be the same one.
+        // After the timeout only the Deployment itself can recover; a new install would be the
+        // same.
         Unhealthy::Waiting(_) | Unhealthy::Away(_)
             if status.reason == CsvReason::InstallCheckFailed =>
         {
             Decision::Rest
         }
-        // So it is where a server that ran is away.
+        // The same holds for a server that ran and is unavailable.
         Unhealthy::Away(_) if status.reason == CsvReason::ComponentUnhealthy => Decision::Rest,
-        // What the API refused is tried again with growing pauses, not in a circle of phases.
+        // What the API refused is retried with growing pauses, not by a cycle of phases.
         Unhealthy::Missing(_) | Unhealthy::Outdated(_) | Unhealthy::Away(_)
             if is_refused(status) =>
         {
@@ -597,12 +604,12 @@ fn decide_failed(input: &PhaseInput<'_>, group: &OperatorGroup) -> Decision {
     }
 }
 
-/// Whether the API did not take what a version installs. That is tried again with growing pauses.
+/// Whether the API refused an object of the CSV. The controller retries that with growing pauses.
 fn is_refused(status: &ClusterServiceVersionStatus) -> bool {
     matches!(status.reason, CsvReason::ComponentFailed | CsvReason::ComponentFailedNoRetry)
 }
 
-/// The step after a successful installation.
+/// The transition after an install.
 fn install_successful() -> PhaseTransition {
     PhaseTransition::to(
         CsvPhase::Installing,

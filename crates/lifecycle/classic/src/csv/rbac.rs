@@ -2,32 +2,32 @@
 //!
 //! ```text
 //! spec.install.spec.permissions ─► permissions::namespaced ─► granted? ─┬─► ClusterRole + ClusterRoleBinding
-//!   (all that is written)           names, rules, subjects              └─► Role + RoleBinding in each target
+//! (all that is written)           names, rules, subjects              └─► Role + RoleBinding in each target
 //! ```
 //!
-//! * An OperatorGroup that targets all namespaces has each permission *lifted* to a `ClusterRole` of the
-//!   same name, which may read namespaces besides.
-//! * Any other OperatorGroup has each permission *copied* into its target namespaces.
+//! * For an OperatorGroup that targets all namespaces, each permission is *lifted* to a ClusterRole
+//!   of the same name, which may also read namespaces.
+//! * For any other OperatorGroup, each permission is *copied* into its target namespaces.
 //!
-//! **Nothing is read back from objects that users write.** An admin of the ClusterServiceVersion's
-//! namespace may write Roles and `RoleBindings` with any labels, names and owner references there. So what
-//! is lifted or copied is computed from the ClusterServiceVersion alone. Roles and `RoleBindings` of the
-//! namespace only answer yes or no: a permission counts as granted while a Role that labels give to the
-//! ClusterServiceVersion covers it, and a `RoleBinding` with these labels binds that Role to the
-//! permission's ServiceAccount. Who forges them gets what the ClusterServiceVersion says, and no more.
+//! **No rule is taken from objects that users write.** An admin of the CSV's namespace may create
+//! Roles and RoleBindings with any labels, names and owner references there. So the rules come from
+//! the CSV alone. Roles and RoleBindings of the namespace only answer whether a permission is
+//! granted. It is granted while a Role with the owner labels of the CSV covers it, and a
+//! RoleBinding with these labels binds that Role to the ServiceAccount of the permission. A forged
+//! pair grants what the CSV says, and no more.
 //!
-//! **Nobody's rules are bound but our own.** What stands under the name of a `ClusterRole`, Role or binding
-//! and is not the ClusterServiceVersion's stays as it is, nothing is bound to it, and an Event says so.
-//! What is the ClusterServiceVersion's, by labels or its copy's uid, is made right. A binding is written
-//! after the rules that it binds were found right.
+//! **Only rules of this controller are bound.** A ClusterRole, Role or binding of another owner
+//! under the same name stays as it is; nothing is bound to it, and an Event reports it. An object
+//! of the CSV, by labels or by the uid of its copied CSV, is corrected. A binding is written after
+//! the rules that it binds were checked.
 //!
-//! **The ServiceAccount of the OperatorGroup bounds it**, if there is one: everything is written with its
-//! rights, so RBAC refuses what the account may not give.
+//! **The ServiceAccount of the OperatorGroup limits all of it**, if there is one: everything is
+//! written with its permissions, so RBAC refuses what the ServiceAccount may not grant.
 //!
-//! What was lifted or copied goes when the OperatorGroup no longer targets its namespace, when the
-//! ClusterServiceVersion no longer lists the permission, and when it is no longer granted in the
-//! ClusterServiceVersion's own namespace. Copies carry `olm.copiedFrom` and belong to the copy of the
-//! ClusterServiceVersion in their namespace.
+//! A lifted or copied object is deleted in three cases: the OperatorGroup no longer targets its
+//! namespace, the CSV no longer lists the permission, or the permission is no longer granted in the
+//! CSV's own namespace. Copied objects carry `olm.copiedFrom` and belong to the copied CSV in their
+//! namespace.
 
 use super::api_roles::remove;
 use super::observe::is_owner;
@@ -47,40 +47,41 @@ use std::sync::Arc;
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 
-/// A ClusterServiceVersion, its OperatorGroup and the rights that RBAC is written with.
+/// A CSV, its OperatorGroup, and the cluster client that writes the RBAC objects.
 #[derive(Clone, Copy)]
 pub(crate) struct TargetRbac<'a> {
     pub(crate) context: &'a Context,
-    /// The cluster with the rights of the OperatorGroup's ServiceAccount, or with our own.
+    /// The cluster client with the permissions of the OperatorGroup's ServiceAccount, or with our
+    /// own.
     pub(crate) cluster: &'a Cluster,
-    /// The ClusterServiceVersion.
+    /// The CSV.
     pub(crate) csv: &'a Object,
     pub(crate) group: &'a OperatorGroup,
 }
 
-/// Whether an object is as wanted now.
+/// The state of an object after it was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Placement {
     Right,
-    /// Somebody else's object has the name.
+    /// An object of another owner has the name.
     Foreign,
-    /// It cannot be there now: its namespace goes, or it was deleted meanwhile.
+    /// The object cannot exist now: its namespace is terminating, or it was deleted meanwhile.
     Absent,
 }
 
-/// The objects of a permission in one place, and how its own are told from others'.
+/// Where the objects of a permission are written, and how they are identified.
 struct RbacScope<'a> {
-    /// The target namespace; none for the cluster.
+    /// The target namespace; none for the whole cluster.
     namespace: Option<&'a str>,
-    /// The uid of the copy of the ClusterServiceVersion in the target namespace.
+    /// The uid of the copied CSV in the target namespace.
     owner: Option<&'a str>,
     role: Resource,
     binding: Resource,
 }
 
 impl TargetRbac<'_> {
-    /// Sees that the ClusterServiceVersion has its permissions in its target namespaces and nowhere else;
-    /// writes only what is not so. Returns why permissions are missing somewhere.
+    /// Ensures that the CSV has its permissions in its target namespaces and nowhere else; writes
+    /// only what differs. Returns why permissions are missing somewhere.
     pub(crate) async fn ensure(&self) -> Result<Vec<String>, Error> {
         let wanted = permissions::namespaced(self.csv);
         let granted = self.granted(&wanted);
@@ -90,8 +91,8 @@ impl TargetRbac<'_> {
         placed.map(|()| missing)
     }
 
-    /// Removes what the ClusterServiceVersion has outside its namespace for permissions that it lost. It
-    /// does not run, so what its OperatorGroup targets is none of its business yet.
+    /// Removes what the CSV has outside of its namespace for permissions that it lost. The CSV does
+    /// not run, so the targets of its OperatorGroup do not matter.
     pub(crate) async fn prune(&self) -> Result<(), Error> {
         let wanted = permissions::namespaced(self.csv);
         self.remove_stale(&wanted, &self.granted(&wanted), false).await
@@ -119,15 +120,14 @@ impl TargetRbac<'_> {
         let mut failed = None;
         for namespace in self.group.status.namespaces.iter().filter(|namespace| **namespace != own)
         {
-            // A target may be listed before it exists; its creation brings us back.
+            // A target may be listed before it exists; its creation triggers a reconciliation.
             let key = NamespacedName::cluster(namespace.as_str());
             let target = self.context.caches.namespaces.get(&key);
             if target.is_none_or(|namespace| namespace.deleting) {
                 continue;
             }
-            // What a ClusterServiceVersion has in a namespace belongs to its copy there.
-            // What fails in one namespace, perhaps because a user there wants it to, keeps the others from
-            // nothing.
+            // The objects in a target namespace belong to the copied CSV there. A failure in one
+            // namespace, which its users may cause, does not stop the others.
             let copy = copied_csv::ensure(self.context, self.csv, namespace).await;
             let owner = match copy {
                 Ok(Some(owner)) => owner,
@@ -179,7 +179,8 @@ impl TargetRbac<'_> {
             match placed {
                 Ok(Placement::Right | Placement::Absent) => {}
                 Ok(Placement::Foreign) => missing.push(foreign(resource)),
-                // The account of the OperatorGroup may not give it; the rest is tried all the same.
+                // The ServiceAccount of the OperatorGroup may not grant the permission; the other
+                // permissions are still tried.
                 Err(Error::Request(RequestError { source, .. })) if source.is_forbidden() => {
                     missing.push(
                         source.status().map_or_else(String::new, |status| status.message.clone()),
@@ -255,7 +256,7 @@ impl TargetRbac<'_> {
             && subject.namespace == self.csv.namespace()
     }
 
-    /// An object of the ClusterServiceVersion in a place.
+    /// An object of the CSV in a scope.
     fn object(
         &self,
         scope: &RbacScope<'_>,
@@ -277,7 +278,7 @@ impl TargetRbac<'_> {
         object
     }
 
-    /// Whether labels or the owner of an object say that it is the ClusterServiceVersion's in a place.
+    /// Whether labels or the owner of an object make it the CSV's in a scope.
     fn is_marked<'o>(
         &self,
         scope: &RbacScope<'_>,
@@ -295,8 +296,7 @@ impl TargetRbac<'_> {
         }
     }
 
-    /// Creates an object, or makes the one that stands under its name right if it is the
-    /// ClusterServiceVersion's.
+    /// Creates an object, or corrects the existing one if it belongs to the CSV.
     async fn write(
         &self,
         scope: &RbacScope<'_>,
@@ -309,20 +309,20 @@ impl TargetRbac<'_> {
             match self.cluster.create(resource, wanted).await {
                 Ok(_) => return Ok(Placement::Right),
                 Err(error) if error.is_namespace_terminating() => return Ok(Placement::Absent),
-                // The cache lags.
+                // The cache lags behind.
                 Err(error) if error.is_already_exists() => {}
                 Err(error) => return Err(error).during(OPERATION).map_err(Error::from),
             }
         }
         let found = self.context.cluster.find(resource, scope.namespace, wanted.name()).await;
-        // Gone meanwhile: the cache tells, and brings us back.
+        // Deleted meanwhile; the cache reports that and triggers a reconciliation.
         let Some(live) = found.during(OPERATION)? else { return Ok(Placement::Absent) };
         let labels = live.labels().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
         let owners = live.owner_references();
         if !self.is_marked(scope, &labels, owners.iter().map(|owner| owner.uid.as_str())) {
             return Ok(Placement::Foreign);
         }
-        // Its end brings us back.
+        // The end of the deletion triggers a reconciliation.
         if live.is_terminating() {
             return Ok(Placement::Absent);
         }
@@ -330,7 +330,7 @@ impl TargetRbac<'_> {
         if new == live {
             return Ok(Placement::Right);
         }
-        // What a binding binds to cannot be changed.
+        // The `roleRef` of a binding is immutable.
         if live.get(&["roleRef"]) != new.get(&["roleRef"]) {
             let options = DeleteOptions::uid(live.uid());
             let gone =
@@ -340,13 +340,13 @@ impl TargetRbac<'_> {
             return Ok(Placement::Right);
         }
         match self.cluster.update(resource, &new).await {
-            // Gone meanwhile, as above.
+            // Deleted meanwhile, as above.
             Err(error) if error.is_not_found() => Ok(Placement::Absent),
             updated => updated.during(OPERATION).map(|_| Placement::Right).map_err(Error::from),
         }
     }
 
-    /// The permissions that are granted in the ClusterServiceVersion's own namespace, by the caches.
+    /// The permissions that are granted in the CSV's own namespace, by the caches.
     fn granted<'p>(&self, wanted: &'p [NamespacedPermission]) -> Vec<&'p NamespacedPermission> {
         let caches = &self.context.caches;
         let own = Some(self.csv.namespace());
@@ -390,9 +390,9 @@ impl TargetRbac<'_> {
         wanted.iter().filter(is_granted).collect()
     }
 
-    /// Removes what was lifted or copied and is no longer wanted where it is. What seems to be granted no
-    /// longer is looked at in the API first: caches may know of what was placed and not yet of the
-    /// Role that it is placed for.
+    /// Removes lifted and copied objects that are no longer wanted. Before it removes an object
+    /// because its permission seems revoked, it queries the API: the caches may have that object,
+    /// but not yet the Role that grants the permission.
     async fn remove_stale(
         &self,
         wanted: &[NamespacedPermission],
@@ -435,8 +435,8 @@ impl TargetRbac<'_> {
         Ok(())
     }
 
-    /// What was lifted, bindings before their roles: what stands under the names of the permissions, and
-    /// under those of Roles that were left of permissions that the ClusterServiceVersion no longer lists.
+    /// The lifted objects, bindings before their roles. They have the names of the permissions, or
+    /// of the remaining Roles of permissions that the CSV no longer lists.
     fn lifted(&self, wanted: &[NamespacedPermission]) -> Vec<(Resource, NamespacedName)> {
         let caches = &self.context.caches;
         let (own, name) = (self.csv.namespace(), self.csv.name());
@@ -462,9 +462,9 @@ impl TargetRbac<'_> {
         for permission in wanted {
             add(&NamespacedName::cluster(permission.name.as_str()));
         }
-        // A Role of the namespace only says which name to look at. Whether a ClusterRole was lifted, and
-        // not made for a cluster permission or brought by the bundle, it says itself: nobody without
-        // rights in the cluster wrote it.
+        // A Role of the namespace only yields a name. The ClusterRole itself shows whether it was
+        // lifted, and is neither generated for a cluster permission nor part of the bundle; nobody
+        // without cluster permissions can write it.
         let namespace_rules = parsed(&[see_namespaces()]).unwrap_or_default();
         for (key, role) in caches.roles.list(Some(own)) {
             if !is_ours(&role.labels) || wanted.iter().any(|object| *object.name == *key.name) {
@@ -486,11 +486,11 @@ impl TargetRbac<'_> {
         bindings
     }
 
-    /// The Roles and `RoleBindings` that labels give to the ClusterServiceVersion, as the API has them.
+    /// The Roles and RoleBindings with the owner labels of the CSV, from the API.
     async fn live(&self) -> Result<(Vec<(Arc<str>, Arc<Role>)>, Vec<Arc<Binding>>), Error> {
         let cluster = &self.context.cluster;
         let own = Some(self.csv.namespace());
-        // A name may be longer than the value of a label: then there is none with it.
+        // A name that is too long for a label value has no owner label.
         let all = ListParams::labels(names::OWNER);
         let roles = cluster.list(&known::ROLE, own, &all).await;
         let roles = roles.during("listing the Roles of a ClusterServiceVersion")?.items;
@@ -516,18 +516,18 @@ impl RbacScope<'_> {
     }
 }
 
-/// What a lifted `ClusterRole` may besides.
+/// The additional rule of a lifted ClusterRole.
 fn see_namespaces() -> Value {
     json!({"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get", "list", "watch"]})
 }
 
-/// Rules as decisions read them; none if they are not rules.
+/// Rules in the form that decisions compare; none if they are invalid.
 fn parsed(rules: &[Value]) -> Option<Vec<Rule>> {
     rules.iter().map(|rule| serde_json::from_value(rule.clone()).ok()).collect()
 }
 
-/// A live object with the labels, owner, rules, role and subjects that it should have. Labels and
-/// owners of others stay; rules that aggregation gathers do not.
+/// A live object with the desired labels, owner, rules, role and subjects. Labels and owners of
+/// other clients stay; aggregated rules do not.
 fn corrected(live: &Object, wanted: &Object) -> Object {
     let mut new = live.clone();
     for (key, value) in wanted.labels() {
@@ -538,7 +538,7 @@ fn corrected(live: &Object, wanted: &Object) -> Object {
     let missing = |value: &&Value| !owners.iter().any(|owner| owner["uid"] == value["uid"]);
     let more: Vec<Value> = wanted_owners.iter().filter(missing).cloned().collect();
     if !more.is_empty() {
-        // One of its name that is gone goes.
+        // An owner of the same kind and name with an old uid is dropped.
         let stays = |value: &&Value| {
             !wanted_owners
                 .iter()
@@ -558,7 +558,7 @@ fn corrected(live: &Object, wanted: &Object) -> Object {
     new
 }
 
-/// Roles and `RoleBindings` in other namespaces that were copied for a ClusterServiceVersion.
+/// The Roles and RoleBindings that were copied into other namespaces for a CSV.
 pub(super) fn copies(caches: &Caches, from: &str, name: &str) -> Vec<(Resource, NamespacedName)> {
     let is_copy = |key: &NamespacedName, labels: &BTreeMap<String, String>| {
         labels.get(names::COPIED_FROM).map(String::as_str) == Some(from)

@@ -1,4 +1,4 @@
-//! What a version needs before it can be installed, and whether that is there.
+//! Requirements: what a CSV needs before it can be installed, and whether it exists.
 
 use super::serving::observed::ObservedServing;
 use crate::fields::{Account, Api, Crd, Csv, Rule};
@@ -15,40 +15,40 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// What was seen of the things that a version can need. Holds only what the version names.
+/// The observed state of the objects that a CSV names.
 #[derive(Debug, Default)]
 pub(crate) struct Observed {
-    /// `gitVersion` of the server; none if it did not say.
+    /// `gitVersion` of the API server; none if it is unknown.
     pub(crate) server_version: Option<String>,
-    /// Definitions by name.
+    /// CustomResourceDefinitions by name.
     pub(crate) crds: BTreeMap<String, Arc<Crd>>,
-    /// Accounts of the namespace by name.
+    /// ServiceAccounts of the namespace by name.
     pub(crate) accounts: BTreeMap<String, Arc<Account>>,
-    /// What accounts may do.
+    /// The permissions of the ServiceAccounts.
     pub(crate) grants: BTreeMap<String, Grants>,
-    /// Required kinds that are served, with the uid of their `APIService` if that is available.
+    /// Required APIs that are served, with the uid of their APIService if that is available.
     pub(crate) served: BTreeMap<Api, Option<String>>,
-    /// The other versions in the namespace, without copies, by name.
+    /// The other CSVs in the namespace, without copied ones, by name.
     pub(crate) peers: BTreeMap<String, Arc<Csv>>,
-    /// Why the version that is replaced must stay for now, if its operator says so.
+    /// Why the replaced CSV must stay for now, if its operator says so.
     pub(crate) upgrade_block: Option<String>,
-    /// What is there of what the version serves.
+    /// The objects around the servers of the CSV.
     pub(crate) serving: ObservedServing,
 }
 
-/// What an account may do.
+/// The permissions of a ServiceAccount.
 #[derive(Debug, Default)]
 pub(crate) struct Grants {
-    /// Rules in the namespace: of its roles and of cluster roles bound in it.
+    /// Rules in the namespace: those of its Roles, and those of ClusterRoles that RoleBindings bind
+    /// in it.
     pub(crate) namespaced: Vec<Rule>,
-    /// Rules everywhere.
+    /// Rules in the whole cluster.
     pub(crate) cluster: Vec<Rule>,
-    /// Hashes of the namespaced permissions whose generated role and binding are there unchanged.
+    /// Hashes of the namespaced permissions whose generated Role and RoleBinding exist unchanged.
     pub(crate) generated: BTreeSet<String>,
 }
 
-/// Whether everything is there, and each thing with its state, in the order that the original
-/// looks at them.
+/// Whether all requirements are met, and the status of each, in the order of the original.
 pub(crate) fn check(
     csv: &ClusterServiceVersion,
     observed: &Observed,
@@ -191,8 +191,9 @@ fn check_crd<'a>(
     (RequirementState::Present, message.to_owned(), &crd.uid)
 }
 
-/// The versions that this one replaces, directly or not, and that the definition still belongs to
-/// while it does not belong to this one: the plan of this version has not brought it yet.
+/// The CSVs that this one replaces, directly or not, and that the CustomResourceDefinition was
+/// installed alongside. Empty once it was installed alongside this CSV: before that, its
+/// InstallPlan has not updated the CustomResourceDefinition.
 fn predecessors_installed_with(
     csv: &ClusterServiceVersion,
     observed: &Observed,
@@ -212,7 +213,8 @@ fn predecessors_installed_with(
         if here.iter().any(|key| &*key.name == next) && observed.peers.contains_key(next) {
             names.push(next.to_owned());
         }
-        // Only versions that the definition names are followed further, as the original does.
+        // As in the original, the chain ends at a CSV that the CustomResourceDefinition does not
+        // name.
         next = match observed.peers.get(next) {
             Some(peer) if here.iter().any(|key| &*key.name == next) => &peer.replaces,
             _ => "",
@@ -305,8 +307,8 @@ fn check_permission(
             status.status = RequirementState::PresentNotSatisfied;
             status.message = "Service account is owned by another ClusterServiceVersion".into();
         }
-        // What we generated ourselves and nobody touched is not listed: the original takes a short
-        // cut there that leaves the account out, and its answers are the reference.
+        // The generated Role and RoleBinding are unchanged, so the permission is granted. The
+        // original leaves the ServiceAccount out of the list then, and its list is the reference.
         Some(_)
             if !cluster
                 && grants.generated.contains(&hash::rules(&permission.rules.clone().into())) =>
@@ -345,8 +347,8 @@ fn check_permission(
     }
 }
 
-/// Why a rule of a version's permissions is none; only those are looked at whose account is there for
-/// the version, as the original does it.
+/// Why a rule in the permissions of a CSV is invalid. As in the original, only rules count whose
+/// ServiceAccount exists and belongs to the CSV.
 pub(crate) fn invalid_rule(
     csv: &ClusterServiceVersion,
     observed: &Observed,
@@ -373,7 +375,7 @@ pub(crate) fn invalid_rule(
     })
 }
 
-/// Whether versions own it, and this one is not among them.
+/// Whether CSVs own an object, and this CSV is not among them.
 pub(crate) fn is_owned_by_other_csv(
     owners: &[OwnerReference],
     csv: &ClusterServiceVersion,
@@ -387,7 +389,7 @@ fn allows_together(namespaced: &[Rule], cluster: &[Rule], wanted: &Rule) -> bool
     allows(&both, wanted)
 }
 
-/// Whether every single thing that the rule asks for is granted by some rule.
+/// Whether the granted rules cover every verb, resource and name of the wanted rule.
 pub(crate) fn allows(granted: &[Rule], wanted: &Rule) -> bool {
     let names: Vec<&str> = match wanted.resource_names.as_slice() {
         [] => vec![""],

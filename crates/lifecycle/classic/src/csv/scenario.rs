@@ -1,4 +1,4 @@
-//! Worlds for tests of what becomes of versions.
+//! Test scenarios for decisions about CSVs.
 
 use super::health::ExpectedDeployment;
 use super::phase::{Decision, PhaseInput, decide};
@@ -15,7 +15,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A world in which a version of one Deployment and one definition is all right.
+/// The observed state of a CSV with one healthy Deployment and one established
+/// CustomResourceDefinition.
 pub(super) struct Scenario {
     pub(super) csv: ClusterServiceVersion,
     pub(super) groups: Vec<Arc<OperatorGroup>>,
@@ -131,7 +132,7 @@ pub(super) fn time(second: i64) -> Time {
     Time::new(jiff::Timestamp::from_second(second).unwrap())
 }
 
-/// `phase/reason message` of a move, or the name of another decision.
+/// `phase/reason message` of a transition, or the name of another decision.
 pub(super) fn decision_text(decision: &Decision) -> String {
     let of = |transition: &PhaseTransition| {
         format!("{}/{} {}", transition.phase, transition.reason, transition.message)

@@ -1,22 +1,22 @@
-//! The status of a version and its history.
+//! The status of a CSV and its history of conditions.
 
 use mainstay_api::{
     ClusterServiceVersionCondition, ClusterServiceVersionStatus, CsvPhase, CsvReason,
     RequirementStatus, Time,
 };
 
-/// How many steps of its history a version keeps.
+/// How many conditions the history of a CSV keeps.
 const HISTORY: usize = 20;
 
-/// A step of a version to another phase, or to another reason within its phase.
+/// The transition of a CSV to another phase, or to another reason within its phase.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PhaseTransition {
     pub(crate) phase: CsvPhase,
     pub(crate) reason: CsvReason,
     pub(crate) message: String,
-    /// What was found of the requirements; none leaves the list as it is.
+    /// The requirements that were checked; none keeps the old list.
     pub(crate) requirements: Option<Vec<RequirementStatus>>,
-    /// When certificates were made last, and when they are to be made again.
+    /// When the certificates were created, and when they are due for replacement.
     pub(crate) certificates: Option<(Time, Time)>,
 }
 
@@ -30,7 +30,7 @@ impl PhaseTransition {
         self
     }
 
-    /// Whether the status says this already.
+    /// Whether the status shows this transition already.
     pub(crate) fn is_recorded(&self, status: &ClusterServiceVersionStatus) -> bool {
         self.matches_status(status)
             && self
@@ -43,7 +43,7 @@ impl PhaseTransition {
         status.phase == self.phase && status.reason == self.reason && status.message == self.message
     }
 
-    /// The status after the step, and whether it is one that people are told of.
+    /// The status after the transition, and whether it differs in phase, reason or message.
     pub(crate) fn apply(
         self,
         status: &ClusterServiceVersionStatus,

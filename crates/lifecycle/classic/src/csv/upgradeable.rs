@@ -1,13 +1,13 @@
-//! Whether a ClusterServiceVersion may be replaced: the condition `Upgradeable` of its
-//! OperatorCondition, and what an administrator overrides.
+//! Upgradeability: whether a CSV may be replaced, by the condition `Upgradeable` of its
+//! OperatorCondition and the overrides of an administrator.
 
 use mainstay_api::{Condition, ConditionStatus, OperatorCondition};
 
-/// The condition that holds an upgrade back.
+/// The condition that blocks an upgrade.
 const UPGRADEABLE: &str = "Upgradeable";
 
-/// Why the ClusterServiceVersion of an OperatorCondition must not be replaced; none if it may be. An
-/// OperatorCondition without `Upgradeable` allows it.
+/// Why the CSV of an OperatorCondition must not be replaced; none if it may be. Without the
+/// condition `Upgradeable` it may be.
 pub(crate) fn refusal(condition: &OperatorCondition) -> Option<String> {
     let no = |message: &str| Some(format!("the operator is not upgradeable: {message}"));
     if let Some(forced) =
@@ -23,7 +23,7 @@ pub(crate) fn refusal(condition: &OperatorCondition) -> Option<String> {
     }
     let is_upgradeable = |condition: &&Condition| condition.kind == UPGRADEABLE;
     let Some(reported) = condition.status.conditions.iter().find(is_upgradeable) else {
-        // The status does not have it yet.
+        // The condition was not copied into the status yet.
         let fresh = condition.spec.conditions.iter().find(is_upgradeable)?;
         return (fresh.status != ConditionStatus::True).then(|| no(&fresh.message)).flatten();
     };

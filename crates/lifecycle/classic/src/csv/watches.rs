@@ -1,4 +1,5 @@
-//! What the controller of `ClusterServiceVersions` watches: they depend on much around them.
+//! The watches of the CSV controller. A CSV depends on many objects of its namespace and of the
+//! cluster.
 
 use super::controller::Controller;
 use super::serving::observed::WebhookConfiguration;
@@ -21,11 +22,11 @@ pub(crate) fn register(controllers: &mut Controllers<Context>) {
         .watch(&caches.csvs, |context, queue, change| {
             if csv_changed(change) {
                 queue.add(change.key.clone());
-                // Predecessors, successors and rivals.
+                // The change may concern predecessors, successors and CSVs with the same APIs.
                 enqueue_in_namespace(context, queue, &change.key.namespace);
             }
         })
-        // The settings of a Subscription change the Deployments of its ClusterServiceVersion.
+        // The config of a Subscription changes the Deployments of its CSV.
         .watch(&caches.subscriptions, |_, queue, change| {
             for subscription in either_side(change) {
                 let status = &subscription.status;
@@ -37,13 +38,13 @@ pub(crate) fn register(controllers: &mut Controllers<Context>) {
                 }
             }
         })
-        // A condition may hold back the ClusterServiceVersion that replaces its own.
+        // The condition may block the upgrade from its CSV.
         .watch(&caches.conditions, |context, queue, change| {
             enqueue_in_namespace(context, queue, &change.key.namespace);
         })
         .watch(&caches.groups, |context, queue, change| {
             enqueue_in_namespace(context, queue, &change.key.namespace);
-            // A conflict with another OperatorGroup may be over, or begin.
+            // A conflict with another OperatorGroup may begin or end.
             enqueue_waiting(context, queue);
         })
         .watch(&caches.namespaces, |context, queue, change| {
@@ -70,10 +71,10 @@ pub(crate) fn register(controllers: &mut Controllers<Context>) {
     watch_serving(builder, caches).reconcile(Controller::new(Arc::clone(&context)));
 }
 
-/// The controller while it is registered.
+/// The controller builder during registration.
 type Builder<'c> = ControllerBuilder<'c, Context>;
 
-/// CustomResourceDefinitions and APIServices, which ClusterServiceVersions own or require.
+/// Watches CustomResourceDefinitions and APIServices, which CSVs own or require.
 fn watch_apis<'c>(builder: Builder<'c>, caches: &Caches) -> Builder<'c> {
     builder
         .watch(&caches.crds, |context, queue, change| {
@@ -88,7 +89,7 @@ fn watch_apis<'c>(builder: Builder<'c>, caches: &Caches) -> Builder<'c> {
         })
 }
 
-/// Roles and bindings: those of ClusterServiceVersions, and those that give them what they require.
+/// Watches RBAC objects: those of CSVs, and those that grant CSVs what they require.
 fn watch_permissions<'c>(builder: Builder<'c>, caches: &Caches) -> Builder<'c> {
     builder
         .watch(&caches.roles, |context, queue, change| {
@@ -100,7 +101,7 @@ fn watch_permissions<'c>(builder: Builder<'c>, caches: &Caches) -> Builder<'c> {
             enqueue_in_namespace_soon(context, queue, &change.key.namespace);
             enqueue_lacking_permissions(context, queue);
             either_side(change).for_each(|binding| enqueue_labelled_owner(queue, &binding.labels));
-            // Servers of several namespaces may share it.
+            // Servers in several namespaces may share this RoleBinding.
             if change.key.name.ends_with("-auth-reader") {
                 for subject in either_side(change).flat_map(|binding| &binding.subjects) {
                     enqueue_in_namespace_soon(context, queue, &subject.namespace);
@@ -134,7 +135,8 @@ fn watch_permissions<'c>(builder: Builder<'c>, caches: &Caches) -> Builder<'c> {
         })
 }
 
-/// What ClusterServiceVersions serve: objects of their namespace name them as owner, others by labels.
+/// Watches the objects around servers. Those in the namespace of the CSV have an owner reference,
+/// others have owner labels.
 fn watch_serving<'c>(builder: Builder<'c>, caches: &Caches) -> Builder<'c> {
     let of_webhook = |_: &Context, queue: &KeyQueue, change: &Changed<'_, WebhookConfiguration>| {
         either_side(change).for_each(|webhook| enqueue_labelled_owner(queue, &webhook.labels));
@@ -152,7 +154,7 @@ fn watch_serving<'c>(builder: Builder<'c>, caches: &Caches) -> Builder<'c> {
         .watch(&caches.mutating, of_webhook)
 }
 
-/// All ClusterServiceVersions that are no copies.
+/// Enqueues all CSVs but copied ones.
 fn enqueue_all(context: &Context, queue: &KeyQueue) {
     for (key, csv) in context.caches.csvs.list(None) {
         if !csv.is_copy() {
@@ -161,7 +163,7 @@ fn enqueue_all(context: &Context, queue: &KeyQueue) {
     }
 }
 
-/// All ClusterServiceVersions of a namespace that are no copies.
+/// Enqueues all CSVs of a namespace but copied ones.
 fn enqueue_in_namespace(context: &Context, queue: &KeyQueue, namespace: &str) {
     for (key, csv) in context.caches.csvs.list(Some(namespace)) {
         if !csv.is_copy() {
@@ -170,7 +172,7 @@ fn enqueue_in_namespace(context: &Context, queue: &KeyQueue, namespace: &str) {
     }
 }
 
-/// As [`enqueue_in_namespace`], in a moment.
+/// As [`enqueue_in_namespace`], after [`ENQUEUE_DELAY`].
 fn enqueue_in_namespace_soon(context: &Context, queue: &KeyQueue, namespace: &str) {
     for (key, csv) in context.caches.csvs.list(Some(namespace)) {
         if !csv.is_copy() {
@@ -179,7 +181,7 @@ fn enqueue_in_namespace_soon(context: &Context, queue: &KeyQueue, namespace: &st
     }
 }
 
-/// ClusterServiceVersions that own or require the API of a name, in a moment.
+/// Enqueues the CSVs that own or require an API, after [`ENQUEUE_DELAY`].
 fn enqueue_naming_api(context: &Context, queue: &KeyQueue, api: &str) {
     for (key, csv) in context.caches.csvs.indexed(api) {
         if !csv.is_copy() {
@@ -188,8 +190,9 @@ fn enqueue_naming_api(context: &Context, queue: &KeyQueue, api: &str) {
     }
 }
 
-/// ClusterServiceVersions that wait for something that may be far away. What the API refused is not
-/// among it: that is tried again with growing pauses, which an earlier reconciliation would cut short.
+/// Enqueues the CSVs that wait for an object which may be in another namespace. It skips CSVs with
+/// an object that the API refused: those are retried with growing pauses, which an earlier
+/// reconciliation would cut short.
 fn enqueue_waiting(context: &Context, queue: &KeyQueue) {
     for (key, csv) in context.caches.csvs.list(None) {
         let refused = csv.reason == CsvReason::ComponentFailed;
@@ -200,15 +203,15 @@ fn enqueue_waiting(context: &Context, queue: &KeyQueue) {
     }
 }
 
-/// ClusterServiceVersions that lack a permission, perhaps because somebody else's object has its name:
-/// nothing but the name ties that one to them.
+/// Enqueues the CSVs that lack a permission. The name of an object of another owner may be the
+/// reason, and only the name links that object to the CSV.
 fn enqueue_lacking_permissions(context: &Context, queue: &KeyQueue) {
     for key in context.missing_permissions.lock().keys() {
         queue.add_after(key.clone(), ENQUEUE_DELAY);
     }
 }
 
-/// The ClusterServiceVersions that own an object of their namespace.
+/// Enqueues the CSVs that own an object of their namespace.
 fn enqueue_owners(queue: &KeyQueue, key: &NamespacedName, owners: &[OwnerReference]) {
     let is_csv = |owner: &&OwnerReference| owner.kind == *resources::CLUSTER_SERVICE_VERSION.kind;
     for owner in owners.iter().filter(is_csv) {
@@ -216,14 +219,14 @@ fn enqueue_owners(queue: &KeyQueue, key: &NamespacedName, owners: &[OwnerReferen
     }
 }
 
-/// The ClusterServiceVersion that labels name as owner.
+/// Enqueues the CSV that owner labels name.
 fn enqueue_labelled_owner(queue: &KeyQueue, labels: &BTreeMap<String, String>) {
     if let Some(LabelledOwner::Csv(key)) = LabelledOwner::of(labels) {
         queue.add_after(key, ENQUEUE_DELAY);
     }
 }
 
-/// Whether an owner is an API that a ClusterServiceVersion may name.
+/// Whether an owner is an API that a CSV may name.
 fn is_api(owner: &OwnerReference) -> bool {
     let kinds = ["customresourcedefinition", "apiservice"];
     kinds.iter().any(|kind| owner.kind.eq_ignore_ascii_case(kind))

@@ -39,7 +39,7 @@ fn a_version_whose_accounts_its_successor_has_taken_steps_aside() {
     scenario.peer("a.v3", "a.v2", CsvPhase::Pending);
     let wanted = "Replacing/BeingReplaced being replaced by csv: a.v3";
     assert_eq!(decision_text(&scenario.decide_at(1)), wanted);
-    // What else it lacks, its successor may lack as well: people have to see it.
+    // The successor may lack other requirements too, so they are reported.
     scenario.observed.crds.clear();
     let wanted = "Pending/RequirementsNotMet one or more requirements couldn't be found";
     assert_eq!(decision_text(&scenario.decide_at(1)), wanted);
@@ -76,11 +76,11 @@ fn with_leave_to_go_past_failures_a_failed_version_is_replaced_by_the_newest_of_
         ),
         // Failed, at the head of a chain.
         (failed().with(forward).with(chain(CsvPhase::Failed, CsvPhase::Pending)), forward_to_three),
-        // Failed, and nobody follows.
+        // Failed, without a successor.
         (failed().with(forward), again),
-        // Without leave it stays and is mended.
+        // Without fail-forward upgrades, the CSV stays and is installed again.
         (failed().with(|scenario| scenario.peer("a.v3", "a.v2", CsvPhase::Pending)), again),
-        // The newest of the chain runs, though the next one never did.
+        // The newest CSV of the chain runs, although the next one never did.
         (
             replacing_scenario()
                 .with(forward)
@@ -91,11 +91,11 @@ fn with_leave_to_go_past_failures_a_failed_version_is_replaced_by_the_newest_of_
             replacing_scenario().with(forward).with(chain(CsvPhase::Replacing, CsvPhase::Pending)),
             "rest",
         ),
-        // The next one was replaced before anybody saw it run.
+        // The next CSV was replaced before it was seen running.
         (replacing_scenario().with(chain(CsvPhase::Replacing, CsvPhase::Succeeded)), deleting),
         (replacing_scenario().with(chain(CsvPhase::Replacing, CsvPhase::Pending)), "rest"),
         (replacing_scenario().with(chain(CsvPhase::Failed, CsvPhase::Succeeded)), "rest"),
-        // The end of a chain with a hole waits for what is before it.
+        // The end of a chain with a gap waits for its predecessor.
         (
             replacing_scenario()
                 .with(forward)
@@ -152,7 +152,7 @@ fn only_who_is_outside_of_the_chain_is_in_the_way() {
         scenario.observed.peers.insert(name.into(), owner(replaces));
         assert_eq!(decision_text(&scenario.decide_at(1)), wanted, "{name}");
     }
-    // The whole chain counts, not only its neighbours.
+    // The whole chain counts, not only the direct neighbours.
     let mut scenario = pending();
     for (name, replaces) in [("a.v0", ""), ("a.v1", "a.v0"), ("a.v3", "a.v2"), ("a.v4", "a.v3")] {
         scenario.observed.peers.insert(name.into(), owner(replaces));

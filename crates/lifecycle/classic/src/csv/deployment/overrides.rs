@@ -1,8 +1,8 @@
-//! What settings of a Subscription do to pods, case by case.
+//! The effect of `spec.config` of a Subscription on pods, field by field.
 
 use super::*;
 
-/// A pod whose only container, or which itself, has a field; none has not.
+/// A pod with a field, in its only container or in the pod spec; null leaves the field out.
 fn with(field: &str, in_container: bool, value: &Value) -> Value {
     let mut pod = json!({"containers": [{"name": "c"}]});
     let place = if in_container { &mut pod["containers"][0] } else { &mut pod };
@@ -12,7 +12,7 @@ fn with(field: &str, in_container: bool, value: &Value) -> Value {
     pod
 }
 
-/// The field after the settings took effect.
+/// The field after the config was applied.
 fn after(field: &str, in_container: bool, before: &Value, setting: &Value) -> Value {
     let pod = with(field, in_container, before);
     let mut deployment = Object::new(&known::DEPLOYMENT.gvk(), "d");

@@ -30,7 +30,7 @@ fn guards_come_before_the_phase() {
             "Failed/TooManyOperatorGroups csv created in namespace with multiple operatorgroups, can't pick one automatically",
         ),
         (new().with(|scenario| scenario.csv.metadata.annotations.clear()), "claim 3"),
-        // The group has not caught up with its spec.
+        // The status of the OperatorGroup is behind its spec.
         (
             new().with(|scenario| Arc::make_mut(&mut scenario.groups[0]).status.namespaces.clear()),
             "rest",
@@ -75,7 +75,7 @@ fn guards_come_before_the_phase() {
         // shows CSV-21
         assert_eq!(decision_text(&scenario.decide_at(1)), wanted);
     }
-    // Whatever it lacks, it waits before anything else is looked at.
+    // The requirements are not checked before the OperatorGroup.
     let lacking: fn(&mut Scenario) = |scenario| scenario.observed.crds.clear();
     let required: fn(&mut Scenario) = |scenario| {
         let api = json!([{"group": "gone", "version": "v1", "kind": "G", "name": "gs"}]);
@@ -185,7 +185,7 @@ fn an_installing_version_follows_its_deployments_for_five_minutes() {
             1,
             "Installing/InstallWaiting installing: missing deployment with name=d".to_owned(),
         ),
-        // Its predecessor came after it, took the Deployment and has stepped aside.
+        // A predecessor that was created later took the Deployment, and is `Replacing` since.
         (
             installing().with(|scenario| {
                 scenario.deployments.clear();
@@ -218,7 +218,7 @@ fn a_running_version_notices_what_is_lost() {
             succeeded().with(|scenario| scenario.observed.crds.clear()),
             "Failed/RequirementsNotMet requirements no longer met",
         ),
-        // A rollout that keeps it available is nobody's business.
+        // A rollout that keeps the Deployment available changes nothing.
         (
             succeeded().with(|scenario| {
                 scenario.with_deployment(|deployment| deployment.replicas = (2, 1))
@@ -275,7 +275,7 @@ fn a_failed_version_comes_back_when_its_reason_is_gone_and_stays_while_it_lasts(
             failed(CsvReason::InstallCheckFailed).with(|scenario| scenario.deployments.clear()),
             "Pending/NeedsReinstall installing: missing deployment with name=d",
         ),
-        // Its Deployment is another one by now.
+        // The Deployment has another spec hash.
         (
             failed(CsvReason::InstallCheckFailed).with(|scenario| {
                 scenario.with_deployment(|deployment| deployment.spec_hash = Some("x".into()))
@@ -328,7 +328,7 @@ fn a_running_version_follows_its_group_to_other_namespaces_that_it_supports() {
     assert_eq!(moved.decide_at(1), Decision::Running);
 }
 
-/// What somebody does to a Deployment.
+/// A change to a Deployment by another client.
 type Damage = fn(&mut Deployment);
 
 #[test]
@@ -395,11 +395,12 @@ fn what_a_version_provides_is_added_to_its_group_or_taken_from_it_or_conflicts()
         };
         // shows C23
         assert_eq!(at(&both("B.v1.g")), conflict);
-        // The group has them, and so has another one: it gives them back, and the next look tells.
+        // This group and another one have the APIs: this one gives them up, and the next
+        // reconciliation reports the conflict.
         assert_eq!(at(&both("A.v1.g,B.v1.g")), "provide B.v1.g");
         // shows C23
         assert_eq!(at(&both("A.v1.g")), "provide ");
-        // What is fixed is neither added to nor taken from.
+        // Static APIs are neither added nor removed.
         let cannot = "withdraw, Failed/CannotModifyStaticOperatorGroupProvidedAPIs static provided api operatorgroup cannot be modified by these apis";
         for taken in [false, true] {
             let change = |scenario: &mut Scenario| {
@@ -422,14 +423,14 @@ fn what_a_version_provides_is_added_to_its_group_or_taken_from_it_or_conflicts()
         decision_text(&fixed.decide_at(1)),
         "Pending/RequirementsUnknown requirements not yet checked"
     );
-    // Whoever does not intersect is no rival.
+    // A group that does not intersect causes no conflict.
     let far =
         new().with(|scenario| scenario.other_groups = vec![group("other", &["far"], "A.v1.g")]);
     assert_eq!(
         decision_text(&far.decide_at(1)),
         "Pending/RequirementsUnknown requirements not yet checked"
     );
-    // Said already, and nothing of it runs any more.
+    // Reported already, and without Deployments.
     let message = "intersecting operatorgroups provide the same apis";
     let told_already =
         Scenario::at(CsvPhase::Failed, CsvReason::InterOperatorGroupOwnerConflict, message).with(
@@ -473,10 +474,10 @@ fn rules_that_are_none_make_the_strategy_invalid() {
                 // shows C02
                 assert_eq!(decision_text(&given(scenario).with(account).decide_at(1)), wanted);
             }
-            // Told once, until somebody changes it.
+            // Reported once, until the CSV changes.
             let failed = Scenario::at(CsvPhase::Failed, CsvReason::InvalidStrategy, why);
             assert_eq!(given(failed).with(account).decide_at(1), Decision::Rest);
-            // Nobody asks what an account may that is not there.
+            // The rules of a missing ServiceAccount are not checked.
             let wanted = "Pending/RequirementsNotMet one or more requirements couldn't be found";
             assert_eq!(decision_text(&given(pending()).decide_at(1)), wanted);
         }

@@ -204,7 +204,7 @@ fn a_definition_belongs_to_the_version_it_came_with_and_to_those_before_it_only_
             "owned": [{"name": "as.x", "version": "v1", "kind": "A"}],
         }}))
     };
-    // The chain a.v0, a.v1, a.v2, which is this one, a.v3; and one apart.
+    // The chain a.v0, a.v1, a.v2 (this one), a.v3; and one CSV outside of it.
     let peer = |name: &str, replaces: &str| {
         (name.to_owned(), Arc::new(Csv { replaces: replaces.into(), ..Csv::default() }))
     };
@@ -217,9 +217,9 @@ fn a_definition_belongs_to_the_version_it_came_with_and_to_those_before_it_only_
         ("a.v1", vec![here("a.v1")], "a.v1"),
         ("a.v1", vec![here("a.v0"), here("a.v1")], "a.v0, a.v1"),
         ("a.v1", vec![here("a.v1"), here("a.v2")], ""),
-        // Only where the chain of those that are named begins with the one that is replaced.
+        // Only a chain of named CSVs that begins with the replaced one counts.
         ("a.v1", vec![here("a.v0")], ""),
-        // Its successor has brought it: it keeps it until it goes.
+        // The successor installed the CustomResourceDefinition, which stays its own.
         ("a.v1", vec![here("a.v3")], ""),
         ("a.v1", vec![here("b.v1")], ""),
         ("a.v1", vec![elsewhere("a.v1")], ""),
@@ -247,7 +247,7 @@ fn a_definition_belongs_to_the_version_it_came_with_and_to_those_before_it_only_
             );
         }
     }
-    // Whoever only requires it does not ask whose it is.
+    // A CSV that only requires the CustomResourceDefinition does not check its owner.
     let user = csv(json!({"replaces": "a.v1", "customresourcedefinitions": {
         "required": [{"name": "as.x", "version": "v1", "kind": "A"}],
     }}));

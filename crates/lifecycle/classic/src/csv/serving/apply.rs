@@ -1,5 +1,5 @@
-//! Makes the objects around the servers of versions. Everything may be interrupted after any
-//! request and begun again.
+//! Serving install: creates and updates the objects around the servers of a CSV. It may stop after
+//! any request and start again.
 
 use super::certificate::{self, CertificateSecret};
 use super::observed::{self, Conversion};
@@ -21,15 +21,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const CRD: &Resource = &known::CUSTOM_RESOURCE_DEFINITION;
 
-/// Why something of a version is not installed.
+/// Why an object of a CSV cannot be installed.
 #[derive(Debug)]
 pub(crate) enum InstallError {
-    /// The API refused it, or is away.
+    /// The API refused the object or is unavailable.
     Api(mainstay_client::Error),
-    /// It was removed between reading and writing, as the garbage collector does with what the
-    /// version before owned: nothing is wrong, the next reconciliation makes it anew.
+    /// The object was deleted between reading and writing, as the garbage collector does with
+    /// objects of the previous CSV. The next reconciliation creates it again.
     Removed(mainstay_client::Error),
-    /// It must not be done.
+    /// The controller must not write the object.
     Refused(String),
 }
 
@@ -40,7 +40,7 @@ impl From<mainstay_client::Error> for InstallError {
 }
 
 impl InstallError {
-    /// The error of a look at a version.
+    /// The error of a reconciliation.
     pub(crate) fn into_error(self, csv: &ClusterServiceVersion) -> Error {
         match self {
             Self::Api(source) | Self::Removed(source) => Error::Request(RequestError {
@@ -56,47 +56,47 @@ impl InstallError {
     }
 }
 
-/// How much of what calls a server is written.
+/// How far the callers of a server are configured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PublishStage {
-    /// What is there already trusts a new authority beside the old one.
+    /// Existing callers also trust the new CA.
     Announce,
-    /// Requests and APIs are sent to the server; kinds are not converted by it yet.
+    /// Webhooks and APIServices call the server; conversions do not yet.
     Install,
-    /// Kinds are converted as well.
+    /// Conversions call the server as well.
     Serve,
-    /// Old authorities are no longer trusted.
+    /// Callers no longer trust old CAs.
     DropOldCas,
 }
 
-/// The certificates of a version.
+/// The CAs of the servers of a CSV.
 #[derive(Debug, Default)]
 pub(crate) struct ServingCas {
-    /// The certificate of the authority, by Deployment, in PEM.
+    /// The current CA certificate by Deployment, in PEM.
     ca_certificates: BTreeMap<String, String>,
-    /// That of the Secret, where it is about to be another one.
+    /// The CA certificate that the Secret still has, where it is about to be replaced.
     secret_ca: BTreeMap<String, String>,
-    /// When the first of them is to be replaced.
+    /// When the first certificate is due for replacement.
     pub(crate) rotate: Option<Timestamp>,
-    /// Whether any is new.
+    /// Whether any certificate is new.
     pub(crate) renewed: bool,
 }
 
 impl ServingCas {
-    /// A certificate lives until then.
+    /// Accounts for a certificate that is valid until then.
     fn until(&mut self, until: Timestamp) {
         let rotate = certificate::rotation(until);
         self.rotate = Some(self.rotate.map_or(rotate, |earliest| earliest.min(rotate)));
     }
 
-    /// Whom callers of a Deployment trust; none if it has no certificate.
+    /// The CA that callers of a Deployment trust; none if it has no certificate.
     fn trusted_ca(&self, deployment: &str, stage: PublishStage) -> Option<TrustedCa<'_>> {
         let ca_certificate = self.ca_certificates.get(deployment)?;
         let secret_ca = self.secret_ca.get(deployment).map(String::as_str);
         Some(TrustedCa { ca_certificate, secret_ca, stage })
     }
 
-    /// The hash of each authority, by Deployment.
+    /// The hash of each current CA certificate, by Deployment.
     pub(crate) fn hashes(&self) -> BTreeMap<String, String> {
         let of = |(deployment, pem): (&String, &String)| {
             (deployment.clone(), certificate::hash(pem.as_bytes()))
@@ -105,20 +105,20 @@ impl ServingCas {
     }
 }
 
-/// Whom callers of a server trust.
+/// The CA certificates that callers of a server trust.
 #[derive(Clone, Copy, Debug)]
 struct TrustedCa<'a> {
     ca_certificate: &'a str,
-    /// The authority of the certificate that the Secret has until it has the new one.
+    /// The CA certificate that the Secret has until it gets the new one.
     secret_ca: Option<&'a str>,
     stage: PublishStage,
 }
 
-/// What the writing functions work on.
+/// Installs the objects around the servers of one CSV.
 #[derive(Clone, Copy)]
 pub(crate) struct ServingInstaller<'a> {
     pub(crate) context: &'a Context,
-    /// The cluster with the rights that the version is installed with.
+    /// The cluster client with the permissions that the CSV is installed with.
     pub(crate) cluster: &'a Cluster,
     pub(crate) csv: &'a ClusterServiceVersion,
     pub(crate) group: &'a OperatorGroup,
@@ -126,7 +126,8 @@ pub(crate) struct ServingInstaller<'a> {
 }
 
 impl ServingInstaller<'_> {
-    /// Sees that every server has its Service, its rights and a certificate that is not due.
+    /// Ensures that every server has its Service, its RBAC objects and a certificate that is not
+    /// due.
     pub(crate) async fn ensure_servers(&self) -> Result<ServingCas, InstallError> {
         let now = self.context.clock.now();
         let mut all = ServingCas::default();
@@ -153,7 +154,7 @@ impl ServingInstaller<'_> {
         Ok(all)
     }
 
-    /// Keeps the certificate of a server, or makes a new one.
+    /// Keeps the certificate of a server, or creates a new one.
     async fn ensure_certificate(
         &self,
         server: &Server,
@@ -196,7 +197,7 @@ impl ServingInstaller<'_> {
         let made = certificate::make(&server.service(), namespace, now);
         let made = made.map_err(|error| InstallError::Refused(error.to_string()))?;
         let secret = objects::secret(self.csv, server, &made);
-        // Whoever calls knows the new authority before a pod can show its certificate.
+        // Callers must trust the new CA before a pod serves its certificate.
         let mut announced = ServingCas::default();
         announced.ca_certificates.insert(server.deployment.clone(), made.authority.clone());
         if let Some(secret) = &found {
@@ -207,7 +208,7 @@ impl ServingInstaller<'_> {
         self.publish(&announced, PublishStage::Announce).await?;
         let fields: [&[&str]; 2] = [&["data"], &["type"]];
         let revision = ensure_fields(self.cluster, &known::SECRET, &secret, &fields).await?;
-        // The next look must not find that it is missing, or the old one.
+        // The next reconciliation must see the new certificate.
         self.context.caches.certificates.seen(&revision).await;
         all.ca_certificates.insert(server.deployment.clone(), made.authority);
         let until = CertificateSecret::of(&secret).and_then(|certificate| certificate.validity);
@@ -218,7 +219,7 @@ impl ServingInstaller<'_> {
         Ok(())
     }
 
-    /// Refuses to take what belongs to others.
+    /// Refuses to update an object of another owner.
     fn adopt(&self, resource: &Resource, live: &Object) -> Result<(), InstallError> {
         let owners = live.owner_references();
         let ours = |owner: &mainstay_object::OwnerReference| {
@@ -239,7 +240,7 @@ impl ServingInstaller<'_> {
         )))
     }
 
-    /// Whether an owner is a version that this one follows, or one that is gone.
+    /// Whether an owner is a CSV that this one replaces, directly or not, or one that was deleted.
     fn follows(&self, owner: &mainstay_object::OwnerReference) -> bool {
         let caches = &self.context.caches;
         let at = |name: &str| NamespacedName::new(&*self.csv.metadata.namespace, name);
@@ -258,8 +259,8 @@ impl ServingInstaller<'_> {
         false
     }
 
-    /// Binds an account to a role by a name that servers in other namespaces may have as well: the
-    /// subjects of those that are still there stay.
+    /// Binds a ServiceAccount to a role. Servers in other namespaces may share the binding by its
+    /// name, so it keeps the subjects of those that still exist.
     async fn ensure_shared_binding(
         &self,
         server: &Server,
@@ -280,7 +281,7 @@ impl ServingInstaller<'_> {
                     resource.kind
                 )));
             }
-            // What a binding binds to cannot be changed.
+            // The `roleRef` of a binding is immutable.
             let options = DeleteOptions::uid(live.uid());
             self.cluster.ensure_deleted(resource, namespace, &name, &options).await?;
             self.cluster.create(resource, &wanted).await?;
@@ -306,7 +307,7 @@ impl ServingInstaller<'_> {
         Ok(())
     }
 
-    /// Writes what calls the servers.
+    /// Configures the callers of the servers.
     pub(crate) async fn publish(
         &self,
         certificates: &ServingCas,
@@ -349,8 +350,8 @@ impl ServingInstaller<'_> {
         trusted_ca: TrustedCa<'_>,
     ) -> Result<(), InstallError> {
         let resource = objects::configuration_of(observed::is_mutating(&description.kind));
-        // Their names are made up, so only their labels tell which are there already; a cache may
-        // not know yet what was made a moment ago.
+        // The names are generated, so only the labels identify existing configurations. The API is
+        // queried, because the cache may lag behind a recent write.
         let metadata = &self.csv.metadata;
         let labels = format!(
             "{}={},{}={},{}={},{}={}",
@@ -438,7 +439,7 @@ impl ServingInstaller<'_> {
         Ok(())
     }
 
-    /// Whether everything around the servers of a version that runs is as it should be.
+    /// Whether everything around the servers of a running CSV is up to date.
     pub(crate) fn is_up_to_date(&self) -> bool {
         let (csv, caches) = (self.csv, &self.context.caches);
         let observed = &self.observed.serving;
@@ -485,7 +486,7 @@ impl ServingInstaller<'_> {
     }
 }
 
-/// Whether a version in a namespace has a Deployment of that name.
+/// Whether a CSV in a namespace has a Deployment of that name.
 fn serves(caches: &Caches, namespace: &str, deployment: &str) -> bool {
     !namespace.is_empty()
         && caches.csvs.list(Some(namespace)).iter().any(|(_, csv)| {
@@ -493,7 +494,7 @@ fn serves(caches: &Caches, namespace: &str, deployment: &str) -> bool {
         })
 }
 
-/// Whether labels name a version of another namespace that is there.
+/// Whether owner labels name an existing CSV of another namespace.
 fn is_owned_elsewhere(caches: &Caches, own: &str, labels: &BTreeMap<String, String>) -> bool {
     let label = |key: &str| labels.get(key).map(String::as_str);
     let (Some(namespace), Some(name)) = (label(names::OWNER_NAMESPACE), label(names::OWNER)) else {
@@ -509,9 +510,9 @@ fn object_is_owned_elsewhere(caches: &Caches, own: &str, live: &Object) -> bool 
 }
 
 impl TrustedCa<'_> {
-    /// The authorities that are trusted: the present one, and, while old pods may be there, those that
-    /// were trusted before. Whoever is interrupted again and again announces authorities that nobody
-    /// comes to show, so that of the Secret is the first to stay, and one beside it.
+    /// The trusted CA certificates: the current one, and those trusted before while old pods may
+    /// still run. Repeated interruptions announce CAs that no pod ever uses. So of the old ones,
+    /// that of the Secret comes first, and one other is kept beside it.
     fn bundle(self, old: Option<&Value>) -> String {
         const MAX_OLD_CAS: usize = 2;
         let mut bundle = self.ca_certificate.to_owned();
@@ -522,7 +523,7 @@ impl TrustedCa<'_> {
         let old = STANDARD.decode(old).unwrap_or_default();
         let before = observed::blocks(&String::from_utf8_lossy(&old));
         let secret_ca = observed::blocks(self.secret_ca.unwrap_or_default());
-        // What nobody trusts so far is not trusted because a Secret has it.
+        // A CA certificate of the Secret counts only if it was trusted before.
         let (first, rest): (Vec<_>, Vec<_>) =
             before.iter().partition(|ca_certificate| secret_ca.contains(ca_certificate));
         for block in first
@@ -537,7 +538,7 @@ impl TrustedCa<'_> {
     }
 }
 
-/// Makes an object exist with these fields, and says which revision of it has them.
+/// Creates or updates an object so that it has these fields. Returns its resource version.
 async fn ensure_fields(
     cluster: &Cluster,
     resource: &Resource,
@@ -550,8 +551,8 @@ async fn ensure_fields(
     }
 }
 
-/// Gives an object these fields as a whole, further labels and annotations, and the version as its owner
-/// instead of others. Nothing is written if it is so.
+/// Replaces these fields of an object, adds labels and annotations, and makes the CSV its owner
+/// instead of other CSVs. Writes nothing if the object does not change.
 async fn update_fields(
     cluster: &Cluster,
     resource: &Resource,
@@ -617,7 +618,7 @@ mod tests {
             d
         );
         assert_eq!(trusted_ca(&d, None, PublishStage::Announce), [&*d, &*a, &*b].concat());
-        // That of the Secret stays, however often others were announced before it.
+        // The CA of the Secret stays, however many others were announced before it.
         assert_eq!(trusted_ca(&d, Some(&c), PublishStage::Announce), [&*d, &*c, &*a].concat());
         assert_eq!(trusted_ca(&a, Some(&c), PublishStage::Announce), [&*a, &*c, &*b].concat());
         assert_eq!(trusted_ca(&a, None, PublishStage::Serve), [&*a, &*b, &*c].concat());

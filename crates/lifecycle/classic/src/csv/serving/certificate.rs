@@ -1,10 +1,10 @@
-//! Certificates of the servers that versions run: made, and judged.
+//! Serving certificates: creates and validates the certificates of the servers that CSVs run.
 //!
-//! Each Deployment with a server has an authority of its own, which signs one certificate and whose key is
-//! forgotten then: what is to be made anew gets a new authority. A Secret holds the certificate, its key, and
-//! the certificate of the authority.
+//! Each Deployment with a server has a CA of its own. The CA signs one certificate, and its key is
+//! discarded then, so each new certificate has a new CA. A Secret holds the certificate, its key
+//! and the certificate of the CA.
 //!
-//! Caches keep of such a Secret whether it is of use and until when, never what is in it.
+//! Of such a Secret, caches keep the validity of the certificate, never its data.
 
 use jiff::{SignedDuration, Timestamp};
 use mainstay_api::names;
@@ -25,40 +25,40 @@ use std::sync::Arc;
 use std::time::Duration;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
-/// How long a certificate lives: two years.
+/// The lifetime of a certificate: two years.
 const LIFETIME: SignedDuration = SignedDuration::from_hours(730 * 24);
-/// How long before its end it is replaced: a day.
+/// How long before its end a certificate is replaced: a day.
 const RENEW_BEFORE: SignedDuration = SignedDuration::from_hours(24);
-/// It begins this long ago, for servers whose clocks are behind.
+/// How far the start of the validity lies in the past, for servers whose clocks are behind.
 const BACKDATED: SignedDuration = SignedDuration::from_hours(1);
-/// Whose certificates these are; other software looks for it.
+/// The organization in the subject; other software looks for it.
 const ORGANIZATION: &str = "Red Hat, Inc.";
 
-/// The field of the Secret with the certificate of the authority.
+/// The key of the Secret with the CA certificate.
 pub(crate) const CA_CERTIFICATE: &str = "olmCAKey";
-/// The field with the server's certificate.
+/// The key of the Secret with the server's certificate.
 pub(crate) const CERTIFICATE: &str = "tls.crt";
-/// The field with the server's key.
+/// The key of the Secret with the server's private key.
 pub(crate) const KEY: &str = "tls.key";
 
-/// Why no certificate can be made.
+/// Why a certificate cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum MakeError {
-    /// The cryptographic library refuses.
+    /// The cryptographic library fails.
     #[error("cannot make a key or certificate for {0}")]
     Generate(String, #[source] rcgen::Error),
-    /// The system has no randomness to give.
+    /// The system has no random bytes.
     #[error("cannot make a serial number: the system gives no random bytes")]
     Random,
 }
 
-/// A new certificate with all that belongs to it, in PEM.
+/// A new certificate, its private key and its CA certificate, in PEM.
 pub struct ServingCertificate {
-    /// The authority's certificate.
+    /// The CA certificate.
     pub authority: String,
     /// The server's certificate.
     pub certificate: String,
-    /// The server's key.
+    /// The server's private key.
     pub key: String,
 }
 
@@ -71,7 +71,7 @@ impl std::fmt::Debug for ServingCertificate {
     }
 }
 
-/// When a certificate that lives until then is replaced.
+/// When a certificate that is valid until then is replaced.
 pub(crate) fn rotation(until: Timestamp) -> Timestamp {
     until.checked_sub(RENEW_BEFORE).unwrap_or(Timestamp::MIN)
 }
@@ -90,10 +90,12 @@ pub(crate) fn hosts(service: &str, namespace: &str) -> [String; 2] {
     [format!("{service}.{namespace}"), format!("{service}.{namespace}.svc")]
 }
 
-/// A new authority, and a certificate by it for the server behind a Service. Both live two years.
+/// Creates a CA, and a certificate of that CA for the server behind a Service. Both are valid for
+/// two years.
 ///
 /// # Errors
-/// If there is no randomness, or a name cannot be one of a certificate.
+///
+/// If the system has no random bytes, or if a name is invalid in a certificate.
 pub fn make(
     service: &str,
     namespace: &str,
@@ -162,23 +164,23 @@ fn parameters(name: &str, serial: [u8; 16], now: Timestamp) -> CertificateParams
     params
 }
 
-/// What is known of the Secret with the certificate of a server.
+/// The fields of the Secret with the certificate of a server.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct CertificateSecret {
     pub(crate) owners: Vec<OwnerReference>,
-    /// SHA-256 of the certificate of the CA.
+    /// SHA-256 of the CA certificate.
     pub(crate) ca_hash: String,
-    /// The same as the Secret itself says it.
+    /// The same hash in the annotation of the Secret.
     pub(crate) annotated_ca_hash: String,
-    /// Whether the certificate can be read at all.
+    /// Whether the certificate can be parsed.
     pub(crate) readable: bool,
-    /// From when to when it is good: signed by the authority, with the names of the Service, and with
-    /// its key. None if it never is.
+    /// When the certificate is valid: signed by the CA, with the names of the Service, and with its
+    /// key. None if it is invalid.
     pub(crate) validity: Option<(Timestamp, Timestamp)>,
 }
 
 impl CertificateSecret {
-    /// What is known of a Secret, if it is one of these by its name.
+    /// The fields of a Secret; none if its name is not that of a certificate Secret.
     pub(crate) fn of(object: &Object) -> Option<Self> {
         let service = object.name().strip_suffix(super::CERTIFICATE_SUFFIX)?;
         let field = |name: &str| decoded(object, name);
@@ -192,25 +194,25 @@ impl CertificateSecret {
         })
     }
 
-    /// When it was made, if it is of use.
+    /// When a valid certificate was created.
     pub(crate) fn made_at(&self) -> Option<Timestamp> {
         self.validity.and_then(|(from, _)| from.checked_add(BACKDATED).ok())
     }
 
-    /// Whether it can be shown now and is not to be replaced yet.
+    /// Whether the certificate is valid now and not due for replacement.
     pub(crate) fn is_fresh(&self, now: Timestamp) -> bool {
         self.validity.is_some_and(|(from, until)| from <= now && now < rotation(until))
     }
 }
 
-/// A field of a Secret.
+/// A decoded field of a Secret.
 pub(crate) fn decoded(secret: &Object, field: &str) -> Vec<u8> {
     use base64::Engine as _;
     let text = secret.str(&["data", field]).unwrap_or_default();
     base64::engine::general_purpose::STANDARD.decode(text).unwrap_or_default()
 }
 
-/// From when to when a certificate lives.
+/// When a certificate is valid.
 fn dates(pem: &[u8]) -> Option<(Timestamp, Timestamp)> {
     let der = CertificateDer::from_pem_slice(pem).ok()?;
     let (_, parsed) = X509Certificate::from_der(&der).ok()?;
@@ -240,7 +242,7 @@ fn validity(
         let name = ServerName::try_from(host).ok()?;
         verifier.verify_server_cert(&leaf, &[], &name, &[], at).ok()?;
     }
-    // A key that is not the certificate's is refused here.
+    // This fails if the key does not belong to the certificate.
     let key = PrivateKeyDer::from_pem_slice(key).ok()?;
     CertifiedKey::from_der(vec![leaf], key, &provider).ok()?;
     Some((from, until))

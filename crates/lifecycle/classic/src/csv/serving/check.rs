@@ -1,4 +1,5 @@
-//! What is wrong with what a version serves, as plain functions of what was seen.
+//! Serving checks: find problems with the objects around the servers of a CSV, as plain functions
+//! of the observed state.
 
 use super::certificate::{self, CertificateSecret};
 use super::objects;
@@ -13,21 +14,21 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long an API that was available may be away before its version counts as failed: pods that are
-/// replaced take so long to be found again.
+/// How long an APIService that was available may be unavailable before its CSV fails. Replaced pods
+/// take this long to become endpoints.
 const UNAVAILABLE_GRACE: Duration = Duration::from_secs(30);
 
-/// What is wrong with the objects around an API.
+/// A problem with the objects around an APIService.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Issue {
     pub(crate) message: String,
-    /// Whether installing again mends it.
+    /// Whether a new install solves it.
     pub(crate) mendable: bool,
 }
 
 type Deployments = BTreeMap<String, Arc<fields::Deployment>>;
 
-/// What is wrong with the objects around the APIs of a version.
+/// The problems with the objects around the APIServices of a CSV.
 pub(crate) fn api_issue(
     csv: &ClusterServiceVersion,
     observed: &ObservedServing,
@@ -44,7 +45,7 @@ pub(crate) fn api_issue(
     (!found.is_empty()).then(|| Issue { message: joined(&found), mendable: true })
 }
 
-/// Several errors as Go's aggregate writes them.
+/// Several errors in the format of Go's error aggregate.
 fn joined(all: &[String]) -> String {
     match all {
         [one] => one.clone(),
@@ -90,13 +91,12 @@ fn issue_of(
     None
 }
 
-/// Whether an API of a version belongs to somebody else.
+/// Whether another owner has an APIService of a CSV.
 pub(crate) fn has_foreign_api(observed: &ObservedServing) -> bool {
     !observed.foreign.is_empty()
 }
 
-/// Whether certificates of a version are to be made anew: the time has come, or one is missing or of
-/// no use.
+/// Whether certificates of a CSV must be replaced: they are due, missing or invalid.
 pub(crate) fn certificates_are_due(
     csv: &ClusterServiceVersion,
     observed: &ObservedServing,
@@ -110,20 +110,20 @@ pub(crate) fn certificates_are_due(
     !servers.is_empty() && (rotation_is_due(csv, now.timestamp()) || servers.iter().any(stale))
 }
 
-/// Whether the status of a version says that its certificates should have been replaced by now.
+/// Whether the status of a CSV says that its certificates are due.
 pub(crate) fn rotation_is_due(csv: &ClusterServiceVersion, now: Timestamp) -> bool {
     csv.status.certs_rotate_at.is_some_and(|time| time.timestamp() <= now)
 }
 
-/// Whether a certificate was replaced without the status of its version saying so: whoever did it was
-/// interrupted before. It must not be replaced again because the status says that the old one is due, as
-/// each one costs the pods.
+/// Whether a certificate was replaced, but the status of its CSV does not say so because of an
+/// interruption. The status then says that the old certificate is due. The new one must not be
+/// replaced again, as each replacement restarts the pods.
 pub(crate) fn is_unrecorded(csv: &ClusterServiceVersion, certificate: &CertificateSecret) -> bool {
     let recorded = csv.status.certs_last_updated.map(Time::timestamp);
     recorded.is_some() && certificate.made_at() > recorded
 }
 
-/// When a certificate of a version that runs is due.
+/// When a certificate of a running CSV is due.
 pub(crate) fn next_rotation(
     csv: &ClusterServiceVersion,
     observed: &ObservedServing,
@@ -135,14 +135,15 @@ pub(crate) fn next_rotation(
     lives.chain(said).min()
 }
 
-/// Whether all APIs of a version are available.
+/// Whether all APIServices of a CSV are available.
 pub(crate) fn apis_are_available(csv: &ClusterServiceVersion, observed: &ObservedServing) -> bool {
     required::apis(csv)
         .iter()
         .all(|api| observed.apis.get(&api.name).is_some_and(|service| service.available))
 }
 
-/// How long an API of a version that runs may still be away, if that is why it is not available.
+/// How long an unavailable APIService of a running CSV may still be unavailable; none if the grace
+/// period is over.
 pub(crate) fn remaining_grace(
     csv: &ClusterServiceVersion,
     observed: &ObservedServing,
@@ -158,8 +159,8 @@ pub(crate) fn remaining_grace(
     UNAVAILABLE_GRACE.checked_sub(waited).filter(|left| !left.is_zero())
 }
 
-/// Whether what calls the servers of a version is there and trusts them. `settled` asks for nothing but
-/// the present authority.
+/// Whether the callers of the servers of a CSV are configured and trust the current CAs. With
+/// `only_current_ca`, they must trust no other CA.
 pub(crate) fn is_published(
     csv: &ClusterServiceVersion,
     group: &OperatorGroup,
@@ -209,8 +210,8 @@ fn is_covered(found: &WebhookConfiguration, wanted: &Value) -> bool {
     matches!(found.webhooks.as_slice(), [one] if covers(one, wanted))
 }
 
-/// Whether a value has everything that is wanted; what the server adds by default does not count. An
-/// empty object wants an empty one: selectors are of this kind.
+/// Whether a value contains everything that is wanted; defaults of the server do not count. An
+/// empty object only covers an empty one, as in selectors.
 pub(crate) fn covers(live: &Value, wanted: &Value) -> bool {
     match (live, wanted) {
         (Value::Object(live), Value::Object(wanted)) => {
@@ -245,7 +246,7 @@ mod tests {
         ] {
             csv.status.certs_last_updated = recorded.map(|timestamp| Time::new(time(timestamp)));
             assert_eq!(is_unrecorded(&csv, &certificate), unrecorded, "{recorded:?}");
-            // What is of no use was not made either.
+            // An invalid certificate has no creation time.
             assert!(!is_unrecorded(&csv, &CertificateSecret::default()), "{recorded:?}");
         }
     }

@@ -1,5 +1,5 @@
-//! Removes the objects that installers of long ago made around the server of an API, under names of
-//! the API rather than of its Deployment.
+//! Legacy objects: removes the objects that old versions of OLM created around the server of an
+//! API, under names of the API rather than of its Deployment.
 
 use super::{objects, required};
 use crate::context::Context;
@@ -10,7 +10,7 @@ use mainstay_client::DeleteOptions;
 use mainstay_controller::Operation as _;
 use mainstay_object::{NamespacedName, Resource, known};
 
-/// Removes them for the APIs of a version, as far as labels give them to it.
+/// Removes the legacy objects for the APIs of a CSV, if owner labels name that CSV.
 pub(crate) async fn remove(context: &Context, csv: &ClusterServiceVersion) -> Result<(), Error> {
     let metadata = &csv.metadata;
     for api in required::apis(csv) {

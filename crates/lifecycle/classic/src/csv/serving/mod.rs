@@ -1,23 +1,22 @@
-//! What versions serve to the API server: webhooks, conversions between versions of a kind, and APIs of
-//! their own.
+//! Serving: webhooks, conversions and APIServices of a CSV, which the API server calls.
 //!
 //! ```text
 //! webhookdefinitions, apiservicedefinitions.owned
-//!    └─► asked: a server for each Deployment, its webhooks and APIs
-//!          ├─► Service, Secret with a certificate, rights   ─┐
-//!          ├─► volumes and the authority's hash in the pods  ├─ apply, when the version is installed
-//!          └─► webhook configurations, `APIServices`           ─┘
-//! seen ─► check: is anything missing, due or not available ─► the phase of the version
+//!    └─► required: a server for each Deployment, its webhooks and APIs
+//!          ├─► Service, Secret with a certificate, RBAC     ─┐
+//!          ├─► volumes and the hash of the CA in the pods    ├─ apply, when the CSV is installed
+//!          └─► webhook configurations, APIServices          ─┘
+//! observed ─► check: is anything missing, due or not available ─► the phase of the CSV
 //! ```
 //!
-//! * A version that owns an `APIService` is `Succeeded` only while that is available. A webhook that somebody
-//!   deletes is made again without a word.
-//! * A certificate is replaced when it is due, by the clock. Whoever calls trusts the old authority beside
-//!   the new one until the pods that show the old certificate are gone, so no call fails in between.
-//! * Kinds are converted by a webhook only once its pods run. When the version goes and no other converts
-//!   them, they are no longer converted.
-//! * What is shared by name among namespaces, as the binding to `system:auth-delegator` is, keeps the
-//!   subjects of all who need it.
+//! * A CSV that owns an APIService is `Succeeded` only while that is available. A deleted webhook
+//!   configuration is created again without a change of phase.
+//! * A certificate is replaced when it is due, by the clock. Callers trust the old CA beside the
+//!   new one until the pods with the old certificate are gone, so no call fails in between.
+//! * A webhook converts objects only once its pods run. When the CSV is deleted and no other one
+//!   converts these objects, the conversion ends.
+//! * An object that several namespaces share by its name, such as the binding to
+//!   `system:auth-delegator`, keeps the subjects of all of them.
 
 pub(crate) mod apply;
 pub(crate) mod certificate;
@@ -29,7 +28,7 @@ pub(crate) mod pods;
 pub(crate) mod remove;
 pub(crate) mod required;
 
-/// What the name of the Secret with a Service's certificate ends with.
+/// The suffix of the name of the Secret with the certificate of a Service.
 pub(crate) const CERTIFICATE_SUFFIX: &str = "-cert";
 
 #[cfg(test)]

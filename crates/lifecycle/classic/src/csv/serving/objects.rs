@@ -1,4 +1,5 @@
-//! The objects around a server, as they should be.
+//! Desired objects around a server: its Service, Secret, RBAC objects, webhook configurations,
+//! conversions and APIServices.
 
 use super::certificate::{self, ServingCertificate};
 use super::observed::{self, Conversion};
@@ -10,27 +11,27 @@ use mainstay_api::{ClusterServiceVersion, OperatorGroup, WebhookDescription, nam
 use mainstay_object::{Object, Resource, known};
 use serde_json::{Map, Value, json};
 
-/// Where the role lies that lets servers of APIs see who may call them.
+/// The namespace of the Role that lets API servers read how to authenticate their callers.
 pub(super) const SYSTEM: &str = "kube-system";
-/// That role.
+/// The name of that Role.
 const AUTHENTICATION_READER: &str = "extension-apiserver-authentication-reader";
-/// The cluster role that lets servers ask who somebody is and what they may do.
+/// The ClusterRole that lets servers authenticate and authorize their callers.
 const DELEGATOR: &str = "system:auth-delegator";
 const RBAC: &str = "rbac.authorization.k8s.io";
-/// Annotation of Secrets: who answers for the certificate in it.
+/// Annotation of Secrets: the component that owns the certificate.
 const OWNING_COMPONENT: &str = "openshift.io/owning-component";
 
-/// The binding of a server to the role of delegators.
+/// The name of the binding of a server to the delegator ClusterRole.
 pub(super) fn delegator(service: &str) -> String {
     format!("{service}-{DELEGATOR}")
 }
 
-/// The binding of a server to the role of readers.
+/// The name of the binding of a server to the authentication reader Role.
 pub(super) fn reader(service: &str) -> String {
     format!("{service}-auth-reader")
 }
 
-/// An object of a version in its own namespace.
+/// An object of a CSV in the namespace of the CSV.
 fn owned(csv: &ClusterServiceVersion, resource: &Resource, name: &str) -> Object {
     let metadata = &csv.metadata;
     let mut object = Object::new(&resource.gvk(), name);
@@ -43,7 +44,7 @@ fn owned(csv: &ClusterServiceVersion, resource: &Resource, name: &str) -> Object
     object
 }
 
-/// An object of a version elsewhere: labels say whose it is.
+/// An object of a CSV outside of the namespace of the CSV; owner labels name the CSV.
 fn labelled(csv: &ClusterServiceVersion, resource: &Resource, name: &str) -> Object {
     let mut object = Object::new(&resource.gvk(), name);
     object.set(&["metadata", "labels"], Value::Object(labels(csv)));
@@ -85,7 +86,7 @@ pub(super) fn secret(
     object
 }
 
-/// The role that lets the pods read the Secret, and its binding.
+/// The Role that lets the pods read the Secret, and its RoleBinding.
 pub(super) fn secret_rbac(csv: &ClusterServiceVersion, server: &Server) -> [(Resource, Object); 2] {
     let name = server.secret();
     let mut role = owned(csv, &known::ROLE, &name);
@@ -98,7 +99,7 @@ pub(super) fn secret_rbac(csv: &ClusterServiceVersion, server: &Server) -> [(Res
     [(known::ROLE, role), (known::ROLE_BINDING, binding)]
 }
 
-/// The bindings that let the server judge its callers.
+/// The bindings that let the server authenticate and authorize its callers.
 pub(super) fn delegation_bindings(
     csv: &ClusterServiceVersion,
     server: &Server,
@@ -145,7 +146,7 @@ pub(super) fn api_service(csv: &ClusterServiceVersion, api: &OwnedApi, bundle: &
     object
 }
 
-/// The namespaces whose requests the webhooks of a group's members are asked about.
+/// The namespace selector of webhooks: the target namespaces of the OperatorGroup.
 pub(super) fn namespaces(group: &OperatorGroup) -> Value {
     if !group.spec.target_namespaces.is_empty() {
         let label = format!("{}{}", names::OPERATOR_GROUP_UID_PREFIX, group.metadata.uid);
@@ -155,7 +156,7 @@ pub(super) fn namespaces(group: &OperatorGroup) -> Value {
     if selector.is_object() { selector } else { json!({}) }
 }
 
-/// The resource of a webhook's configuration.
+/// The resource of a webhook configuration.
 pub(super) const fn configuration_of(mutating: bool) -> Resource {
     if mutating {
         known::MUTATING_WEBHOOK_CONFIGURATION
@@ -164,7 +165,7 @@ pub(super) const fn configuration_of(mutating: bool) -> Resource {
     }
 }
 
-/// The configuration of a webhook, without a name.
+/// A webhook configuration, without a name.
 pub(super) fn configuration(
     csv: &ClusterServiceVersion,
     description: &WebhookDescription,
@@ -182,7 +183,8 @@ pub(super) fn configuration(
     object
 }
 
-/// One webhook of a configuration. What its description leaves open, the API server fills in.
+/// One webhook of a configuration. The API server sets defaults for what the description leaves
+/// out.
 pub(super) fn webhook(
     csv: &ClusterServiceVersion,
     description: &WebhookDescription,
@@ -231,7 +233,7 @@ fn client(csv: &ClusterServiceVersion, webhook: &WebhookDescription, path: Optio
     json!({"service": service})
 }
 
-/// How objects of a definition are converted by a webhook.
+/// The conversion by a webhook, as a field of a CustomResourceDefinition.
 pub(super) fn conversion(
     csv: &ClusterServiceVersion,
     description: &WebhookDescription,
@@ -246,7 +248,7 @@ pub(super) fn conversion(
     }})
 }
 
-/// Whether objects are converted in this way, whoever is trusted.
+/// Whether the conversion calls this webhook, whichever CAs it trusts.
 pub(super) fn is_conversion(
     csv: &ClusterServiceVersion,
     description: &WebhookDescription,

@@ -1,4 +1,4 @@
-//! What is there of what versions serve: projections for caches, and all of it for one version.
+//! Observed serving objects: the fields that caches keep of them, and all of them for one CSV.
 
 use super::certificate::{self, CertificateSecret};
 use super::required;
@@ -17,10 +17,10 @@ use std::sync::Arc;
 
 const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
 const END: &str = "-----END CERTIFICATE-----";
-/// The label of `APIServices` that the API server makes for definitions.
+/// The label of APIServices that the API server creates for CustomResourceDefinitions.
 const AUTOMANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
 
-/// The certificates of a text in PEM, each as a text of its own.
+/// The certificates in a PEM text, each as a text of its own.
 pub(crate) fn blocks(pem: &str) -> Vec<String> {
     let block = |rest: &str| {
         let inside = rest.split_once(END)?.0;
@@ -29,7 +29,7 @@ pub(crate) fn blocks(pem: &str) -> Vec<String> {
     pem.split(BEGIN).skip(1).filter_map(block).collect()
 }
 
-/// The authorities of a `caBundle`, each as its SHA-256.
+/// The SHA-256 of each CA certificate in a `caBundle`.
 fn ca_hashes_of(bundle: Option<&Value>) -> Vec<String> {
     let text = bundle.and_then(Value::as_str).unwrap_or_default();
     let bytes = STANDARD.decode(text).unwrap_or_default();
@@ -45,15 +45,15 @@ fn text<'a>(value: &'a Value, field: &str) -> &'a str {
     value.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// What decisions read of an `APIService`.
+/// The fields of an APIService that decisions read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ApiService {
     pub(crate) uid: String,
     pub(crate) labels: BTreeMap<String, String>,
-    /// Whether the API server made it for a definition.
+    /// Whether the API server created it for a CustomResourceDefinition.
     pub(crate) automanaged: bool,
     pub(crate) available: bool,
-    /// Since when it is available, or not.
+    /// When it last became available or unavailable.
     pub(crate) since: Option<Timestamp>,
     /// Namespace and name of the Service.
     pub(crate) service: Option<(String, String)>,
@@ -80,24 +80,24 @@ impl ApiService {
         }
     }
 
-    /// The version that owns it, by its labels.
+    /// The CSV that owns it, by its labels.
     pub(crate) fn owner(&self) -> Option<NamespacedName> {
         let label = |key: &str| self.labels.get(key).map(String::as_str);
         Some(NamespacedName::new(label(names::OWNER_NAMESPACE)?, label(names::OWNER)?))
     }
 }
 
-/// What decisions read of a webhook configuration.
+/// The fields of a webhook configuration that decisions read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct WebhookConfiguration {
     pub(crate) labels: BTreeMap<String, String>,
-    /// Its webhooks, without the authorities.
+    /// Its webhooks, without their `caBundle`.
     pub(crate) webhooks: Vec<Value>,
     pub(crate) ca_hashes: Vec<String>,
 }
 
 impl WebhookConfiguration {
-    /// None for a configuration that no version can own.
+    /// None for a configuration without the label of a CSV's webhook.
     pub(crate) fn of(object: &Object) -> Option<Self> {
         let labels = labels(object);
         labels.get(names::WEBHOOK_GENERATE_NAME)?;
@@ -111,7 +111,7 @@ impl WebhookConfiguration {
     }
 }
 
-/// How objects of a definition are converted, if a Service does it.
+/// The conversion of a CustomResourceDefinition by a Service.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Conversion {
     /// Namespace and name of the Service.
@@ -142,7 +142,7 @@ impl Conversion {
     }
 }
 
-/// What decisions read of a Service.
+/// The fields of a Service that decisions read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Service {
     pub(crate) owners: Vec<OwnerReference>,
@@ -151,7 +151,7 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// None for one that is in front of no Deployment of a version, by its name.
+    /// None for a Service whose name is not that of a CSV's server.
     pub(crate) fn of(object: &Object) -> Option<Self> {
         object.name().ends_with("-service").then(|| Self {
             owners: object.owner_references(),
@@ -161,12 +161,12 @@ impl Service {
     }
 }
 
-/// The kind of a webhook that is asked about requests.
+/// Whether an admission webhook is a mutating one.
 pub(crate) const fn is_mutating(kind: &WebhookKind) -> bool {
     matches!(kind, WebhookKind::Mutating)
 }
 
-/// A webhook configuration of a version.
+/// A webhook configuration of a CSV.
 #[derive(Clone, Debug)]
 pub(crate) struct OwnedWebhookConfiguration {
     pub(crate) name: String,
@@ -174,7 +174,7 @@ pub(crate) struct OwnedWebhookConfiguration {
     pub(crate) configuration: Arc<WebhookConfiguration>,
 }
 
-/// What is there for one version that serves something.
+/// The existing objects around the servers of a CSV.
 #[derive(Debug, Default)]
 pub(crate) struct ObservedServing {
     /// Certificates by Deployment.
@@ -183,14 +183,14 @@ pub(crate) struct ObservedServing {
     pub(crate) services: BTreeMap<String, Arc<Service>>,
     /// By name.
     pub(crate) apis: BTreeMap<String, Arc<ApiService>>,
-    /// `APIServices` that belong to somebody who is there and whom the version does not follow.
+    /// APIServices of another existing CSV that this one does not replace.
     pub(crate) foreign: BTreeSet<String>,
     /// Its webhook configurations, by name.
     pub(crate) webhook_configurations: Vec<OwnedWebhookConfiguration>,
 }
 
 impl ObservedServing {
-    /// The hash of the authority of each certificate that is there, by Deployment.
+    /// The hash of each existing CA certificate, by Deployment.
     pub(crate) fn ca_hashes(&self) -> BTreeMap<String, String> {
         let of = |(deployment, certificate): (&String, &Arc<CertificateSecret>)| {
             (deployment.clone(), certificate.ca_hash.clone())
@@ -199,7 +199,7 @@ impl ObservedServing {
     }
 }
 
-/// What is there for a version. `peers` are the other ones of its namespace.
+/// The existing objects around the servers of a CSV. `peers` are the other CSVs of its namespace.
 pub(crate) fn observe(
     caches: &Caches,
     csv: &ClusterServiceVersion,
@@ -235,7 +235,7 @@ pub(crate) fn observe(
     observed
 }
 
-/// The webhook configurations of a version.
+/// The webhook configurations of a CSV.
 pub(crate) fn webhook_configurations(
     caches: &Caches,
     namespace: &str,
@@ -258,7 +258,7 @@ pub(crate) fn webhook_configurations(
     all
 }
 
-/// The version and those that it follows, directly or not.
+/// The CSV, and those that it replaces, directly or not.
 fn chain<'a>(
     csv: &'a ClusterServiceVersion,
     peers: &'a BTreeMap<String, Arc<fields::Csv>>,

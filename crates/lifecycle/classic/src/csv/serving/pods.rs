@@ -1,21 +1,21 @@
-//! How pods get at the certificate of their server.
+//! Certificate volumes: how pods get the certificate of their server.
 
 use super::required;
 use mainstay_api::names;
 use mainstay_object::Object;
 use serde_json::{Map, Value, json};
 
-/// Name of a volume, where it is mounted, and the names of certificate and key in it.
+/// The name of a volume, its mount path, and the file names of certificate and key.
 const VOLUMES: [(&str, &str, [&str; 2]); 2] = [
     ("apiservice-cert", "/apiserver.local.config/certificates", ["apiserver.crt", "apiserver.key"]),
     ("webhook-cert", "/tmp/k8s-webhook-server/serving-certs", ["tls.crt", "tls.key"]),
 ];
 const TEMPLATE: [&str; 2] = ["spec", "template"];
 
-/// Puts the certificate of a Deployment into its pods, at the places of servers of APIs and of webhooks.
-/// The hash of its authority is on the pods, so that they are replaced with it.
+/// Mounts the certificate of a Deployment into its pods, at the paths of API servers and of webhook
+/// servers. The hash of the CA is an annotation of the pods, so a new CA replaces them.
 ///
-/// An author may mount the volumes elsewhere. What was mounted where they are mounted gives way.
+/// A bundle may mount the volumes at another path. Another volume at a default path is replaced.
 pub(crate) fn mount(deployment: &mut Object, ca_hash: &str) {
     let secret = required::secret(deployment.name());
     let path = |rest: &[&'static str]| [&TEMPLATE, rest].concat();
@@ -54,7 +54,7 @@ pub(crate) fn mount(deployment: &mut Object, ca_hash: &str) {
     deployment.set(&path(&["metadata", "annotations", names::CA_HASH]), ca_hash.into());
 }
 
-/// Changes a list of some fields, which may be absent.
+/// Edits a list field, which may be absent.
 fn change(fields: &mut Map<String, Value>, name: &str, edit: impl FnOnce(&mut Vec<Value>)) {
     let mut items = match fields.remove(name) {
         Some(Value::Array(items)) => items,

@@ -1,4 +1,4 @@
-//! Removes the objects around the servers of versions.
+//! Serving cleanup: removes the objects around the servers of a CSV.
 
 use super::{objects, observed, required};
 use crate::context::{Caches, Context};
@@ -13,8 +13,8 @@ use serde_json::json;
 
 const CRD: &Resource = &known::CUSTOM_RESOURCE_DEFINITION;
 
-/// What labels give to a version of what versions serve. Webhooks are first: with them, requests are
-/// still sent to pods that end.
+/// The objects with the owner labels of a CSV that its servers have. Webhook configurations come
+/// first, because they send requests to pods that stop.
 pub(crate) fn owned_objects(
     caches: &Caches,
     namespace: &str,
@@ -38,8 +38,8 @@ pub(crate) fn owned_objects(
     owned_objects
 }
 
-/// Removes what a version served and what owner references do not reach. Returns whether nothing of it
-/// is left in the caches.
+/// Removes the objects around servers that owner references do not reach. Returns whether the
+/// caches have none left.
 pub(crate) async fn finalize(
     context: &Context,
     csv: &ClusterServiceVersion,
@@ -61,8 +61,8 @@ pub(crate) async fn finalize(
     Ok(owned_objects.is_empty() && !converted)
 }
 
-/// Has objects of a definition no longer converted by the webhook of a version that goes, unless its
-/// successor goes on. Returns whether the cache still says that they are.
+/// Ends the conversion of a CustomResourceDefinition by the webhook of a deleted CSV, unless its
+/// successor continues it. Returns whether the cache still shows the conversion.
 async fn end_conversion(
     context: &Context,
     csv: &ClusterServiceVersion,
@@ -90,7 +90,7 @@ async fn end_conversion(
     Ok(true)
 }
 
-/// Whether another version of the namespace converts objects of the definition by the same Service.
+/// Whether another CSV of the namespace converts the objects by the same Service.
 async fn is_converted_by_peer(
     context: &Context,
     csv: &ClusterServiceVersion,

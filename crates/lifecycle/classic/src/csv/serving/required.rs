@@ -1,4 +1,4 @@
-//! What a version asks for.
+//! Required servers: the servers, webhooks and APIServices that a CSV describes.
 
 use crate::fields::Crd;
 use mainstay_api::{
@@ -9,19 +9,19 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// The port of a server that does not say.
+/// The default port of a server.
 const PORT: i64 = 443;
-/// The account of pods that name none.
+/// The ServiceAccount of pods that name none.
 const DEFAULT_ACCOUNT: &str = "default";
 const ADMISSION: &str = "admissionregistration.k8s.io";
-/// Kinds that no webhook may be asked about: with them it could hold itself in place.
+/// Kinds that no webhook may intercept, as it could prevent its own removal.
 const PROTECTED: [&str; 2] = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
 
-/// A Deployment that serves something.
+/// A Deployment with a server.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Server {
     pub(crate) deployment: String,
-    /// The account that its pods run as.
+    /// The ServiceAccount of its pods.
     pub(crate) account: String,
     /// Labels of its pods.
     pub(crate) selector: Value,
@@ -30,32 +30,32 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// The Service in front of it.
+    /// The name of the Service in front of it.
     pub(crate) fn service(&self) -> String {
         service(&self.deployment)
     }
 
-    /// The Secret with its certificate.
+    /// The name of the Secret with its certificate.
     pub(crate) fn secret(&self) -> String {
         secret(&self.deployment)
     }
 }
 
-/// The Service in front of a Deployment.
+/// The name of the Service in front of a Deployment.
 pub(crate) fn service(deployment: &str) -> String {
-    // Names of Services have no dots.
+    // Service names have no dots.
     format!("{}-service", deployment.replace('.', "-"))
 }
 
-/// The Secret with the certificate of a Deployment.
+/// The name of the Secret with the certificate of a Deployment.
 pub(crate) fn secret(deployment: &str) -> String {
     format!("{}{}", service(deployment), super::CERTIFICATE_SUFFIX)
 }
 
-/// A group and version that a server of the operator serves.
+/// An API group and version that a server of the operator serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OwnedApi {
-    /// The `APIService`.
+    /// The name of its APIService.
     pub(crate) name: String,
     pub(crate) group: String,
     pub(crate) version: String,
@@ -68,7 +68,7 @@ pub(crate) fn api_service(group: &str, version: &str) -> String {
     format!("{version}.{group}")
 }
 
-/// The APIs that a version serves, each group and version once.
+/// The APIs that a CSV serves, each group and version once.
 pub(crate) fn apis(csv: &ClusterServiceVersion) -> Vec<OwnedApi> {
     let mut apis: Vec<OwnedApi> = Vec::new();
     for api in &csv.spec.api_service_definitions.owned {
@@ -90,7 +90,7 @@ fn port(given: i64) -> i64 {
     if given > 0 { given } else { PORT }
 }
 
-/// The Deployments of a version that serve something, in the order of its list.
+/// The Deployments of a CSV with a server, in the order of its list.
 pub(crate) fn servers(csv: &ClusterServiceVersion) -> Vec<Server> {
     let mut ports: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
     let mut add = |deployment, number: i64, target: &Value| {
@@ -126,27 +126,28 @@ pub(crate) fn servers(csv: &ClusterServiceVersion) -> Vec<Server> {
     deployments.iter().filter_map(server).collect()
 }
 
-/// The webhooks of a version that are asked about requests: those that do not convert.
+/// The admission webhooks of a CSV.
 pub(crate) fn admission_webhooks(
     csv: &ClusterServiceVersion,
 ) -> impl Iterator<Item = &WebhookDescription> {
     csv.spec.webhook_definitions.iter().filter(|webhook| webhook.kind != WebhookKind::Conversion)
 }
 
-/// The webhooks of a version that convert.
+/// The conversion webhooks of a CSV.
 pub(crate) fn conversion_webhooks(
     csv: &ClusterServiceVersion,
 ) -> impl Iterator<Item = &WebhookDescription> {
     csv.spec.webhook_definitions.iter().filter(|webhook| webhook.kind == WebhookKind::Conversion)
 }
 
-/// The label that tells a description from another one of the same name.
+/// The label value that distinguishes a description from another one of the same name.
 pub(crate) fn webhook_hash(description: &WebhookDescription) -> String {
-    // A description that was read can be written.
+    // A deserialized description can be serialized.
     hash::webhook(&serde_json::to_value(description).unwrap_or_default())
 }
 
-/// Why the webhooks of a version are not installed, in the words of the original where it has some.
+/// Why the webhooks of a CSV cannot be installed, with the messages of the original where it has
+/// some.
 pub(crate) fn invalid_webhook(csv: &ClusterServiceVersion) -> Option<String> {
     let mut names = BTreeSet::new();
     let deployments = &csv.spec.install.spec.deployments;
@@ -173,7 +174,7 @@ pub(crate) fn invalid_webhook(csv: &ClusterServiceVersion) -> Option<String> {
     None
 }
 
-/// Why no webhook may have this rule.
+/// Why a webhook must not have this rule.
 fn forbidden(rule: &Value) -> Option<&'static str> {
     let has = |list: &str, wanted: &str| {
         let items = rule.get(list).and_then(Value::as_array);
@@ -191,7 +192,7 @@ fn forbidden(rule: &Value) -> Option<&'static str> {
     )
 }
 
-/// Why the webhooks of a version do not convert what they are to, in the words of the original.
+/// Why the conversion webhooks of a CSV cannot be installed, with the messages of the original.
 pub(crate) fn conversion_problem(
     csv: &ClusterServiceVersion,
     crds: &BTreeMap<String, Arc<Crd>>,

@@ -1,4 +1,4 @@
-//! What webhooks, APIs and certificates mean for the phase of their version.
+//! The effect of webhooks, APIServices and certificates on the phase of their CSV.
 
 use super::certificate::CertificateSecret;
 use super::objects;
@@ -103,7 +103,7 @@ fn kinds_are_converted_only_for_who_owns_them_and_serves_all_namespaces() {
     assert!(why.starts_with("crd.Spec.PreserveUnknownFields must be false"), "{why}");
 }
 
-/// A version that runs and serves an API with its Deployment.
+/// A running CSV that serves an API with its Deployment.
 fn serving_scenario() -> Scenario {
     let message = "install strategy completed with no errors";
     let mut scenario = Scenario::at(CsvPhase::Succeeded, CsvReason::InstallSuccessful, message);
@@ -148,7 +148,7 @@ fn change_certificate(scenario: &mut Scenario, change: impl FnOnce(&mut Certific
     change(Arc::get_mut(found).unwrap());
 }
 
-/// What somebody does to a version that serves an API.
+/// A change to the observed state of such a CSV.
 type Change = fn(&mut Scenario);
 
 #[test]
@@ -194,7 +194,7 @@ fn what_is_wrong_around_an_api_fails_its_version_which_is_installed_again() {
         let wanted = format!("Pending/APIServiceResourcesNeedReinstall {message}");
         assert_eq!(decision_text(&scenario.decide_at(200)), wanted);
     }
-    // What belongs to others is not taken, however often it is tried.
+    // An APIService of another owner is never taken.
     let mut scenario = serving_scenario();
     scenario.observed.serving.foreign.insert("v1.api".into());
     assert_eq!(
@@ -264,7 +264,7 @@ fn a_server_that_is_away_has_a_moment_to_come_back() {
     );
 }
 
-/// A version that is being installed with a webhook of this type, of its running Deployment.
+/// A CSV that is being installed, with a webhook of this type in its running Deployment.
 fn webhook_scenario(kind: &str) -> Scenario {
     let mut scenario = serving_scenario();
     scenario.csv.status.phase = CsvPhase::Installing;
@@ -277,7 +277,7 @@ fn webhook_scenario(kind: &str) -> Scenario {
     scenario
 }
 
-/// Has what calls the webhook of a version trust these authorities.
+/// Lets the callers of the webhook trust these CAs.
 fn set_webhook_cas(scenario: &mut Scenario, ca_hashes: &[&str]) {
     let ca_hashes: Vec<String> = ca_hashes.iter().map(|hash| (*hash).to_owned()).collect();
     let description = scenario.csv.spec.webhook_definitions[0].clone();
@@ -329,10 +329,10 @@ fn a_version_runs_once_what_calls_its_webhook_trusts_its_authority_whatever_its_
         assert_eq!(decision(Some(&["x"])), "serve", "{kind}: somebody else is trusted");
         // shows C26
         assert_eq!(decision(Some(&["h"])), runs, "{kind}");
-        // The one before is trusted as well, until the pods that show it are gone.
+        // The previous CA is also trusted, until the pods that use it are gone.
         assert_eq!(decision(Some(&["h", "x"])), runs, "{kind}");
     }
-    // Two configurations of one description are one too many.
+    // Two configurations for one description are too many.
     let twice = webhook_scenario("ValidatingAdmissionWebhook").with(|scenario| {
         set_webhook_cas(scenario, &["h"]);
         set_webhook_cas(scenario, &["h"]);
