@@ -1,13 +1,13 @@
-//! Bundles in `ConfigMaps`: what an unpacking Job of the original leaves behind, and what the steps
-//! of a plan refer to whose manifests are too large to stand in it.
+//! Bundle ConfigMaps: the objects of a bundle in a ConfigMap. An unpack Job of the original writes
+//! them, and InstallPlan steps refer to them when the manifests are too large for the InstallPlan.
 //!
 //! ```text
 //! steps with manifests ── too large ─► ConfigMap in the catalog's namespace
 //!                                      steps with references ── run ─► the same steps
 //! ```
 //!
-//! A reference is the original's, so plans that it made are carried out here and the other way round.
-//! It names the ConfigMap, and what the bundle's version gets that is not in the bundle.
+//! References have the format of the original, so each can run the InstallPlans of the other. A
+//! reference names the ConfigMap, and the fields of the CSV that are not in the bundle.
 
 mod error;
 
@@ -35,21 +35,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::{self, Read, Write as _};
 
-/// How many bytes of manifests stand in a plan. An API server takes a request of one and a half
-/// million, and the quotes of a manifest are escaped in it.
+/// The limit of all manifests in an InstallPlan, in bytes. An API server accepts requests of 1.5
+/// million bytes, in which the quotes of a manifest are escaped.
 const MAX_INLINE_BYTES: usize = 1_000_000;
-/// How many bytes the files of a bundle may have, however well they were compressed.
+/// The limit of the decompressed files of a bundle, in bytes.
 const MAX_UNPACKED_BYTES: u64 = 64 << 20;
-/// Annotation: how the files are written.
+/// Annotation: the encoding of the files.
 const ENCODING: &str = "olm.contentEncoding";
-/// Files that are compressed one by one.
+/// The encoding with each file compressed.
 const GZIP: &str = "gzip+base64";
-/// One archive of all files.
+/// The encoding with one archive of all files.
 const ARCHIVE: &str = "tar+gzip";
-/// Annotation: the image that the files were in.
+/// Annotation: the image that the files come from.
 const SOURCE_IMAGE: &str = "olm.sourceImage";
 
-/// What stands in the place of a manifest.
+/// A reference to a ConfigMap in the place of a manifest.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Reference {
@@ -60,18 +60,19 @@ pub(crate) struct Reference {
     catalog_source_namespace: String,
     #[serde(default)]
     replaces: String,
-    /// As the annotation with the properties.
+    /// The value of the properties annotation.
     #[serde(default)]
     pub(crate) properties: String,
-    /// The SHA-256 of the objects. Users of the catalog's namespace write `ConfigMaps` there: what is
-    /// installed is what was resolved, and approved. References of the original have none.
+    /// The SHA-256 of the objects. Users of the catalog's namespace can edit ConfigMaps there, so
+    /// the hash ensures that the installed objects are the resolved and approved ones. References
+    /// of the original have none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     sha256: String,
 }
 
-/// The reference that stands in the place of a manifest, if it does.
+/// The reference in the place of a manifest; none if the text is a manifest.
 pub(crate) fn reference(manifest: &str) -> Option<Reference> {
-    // Most manifests are large and none.
+    // Most texts are large manifests.
     if manifest.len() > 1 << 20 || !manifest.contains("\"catalogSourceName\"") {
         return None;
     }
@@ -79,7 +80,7 @@ pub(crate) fn reference(manifest: &str) -> Option<Reference> {
     (found.kind == *known::CONFIG_MAP.kind && !found.name.is_empty()).then_some(found)
 }
 
-/// What everything that unpacks a bundle is called: the start of the SHA-256 of its image.
+/// The name of all objects that unpack a bundle: the start of the SHA-256 of its image.
 pub(crate) fn name_of(image: &str) -> String {
     let mut name = hex(&Sha256::digest(image.as_bytes()));
     name.truncate(63);
@@ -95,26 +96,26 @@ fn hex(bytes: &[u8]) -> String {
     text
 }
 
-/// The objects of a bundle in a form that two `ConfigMaps` of the same bundle have in common.
+/// The objects of a bundle in a canonical form, which is equal for all ConfigMaps of the bundle.
 fn canonical_texts(objects: &[Object]) -> BTreeSet<String> {
     objects.iter().map(|object| without_plan_fields(object).to_string()).collect()
 }
 
-/// The SHA-256 of the objects of a bundle, whatever form a ConfigMap has them in.
+/// The SHA-256 of the objects of a bundle, independent of the encoding of its ConfigMap.
 fn digest(objects: &[Object]) -> String {
     let mut hash = Sha256::new();
     for text in canonical_texts(objects) {
-        // No text of an object has a line feed in it.
+        // A JSON text contains no line feed.
         hash.update(text.as_bytes());
         hash.update(b"\n");
     }
     hex(&hash.finalize())
 }
 
-/// The objects of the bundle in a ConfigMap.
+/// Reads the objects of a bundle from its ConfigMap.
 ///
 /// # Errors
-/// If it cannot be read.
+/// If the ConfigMap cannot be decoded.
 pub(crate) fn objects(map: &Object) -> Result<Vec<Object>, BundleMapError> {
     let encoding = map.annotation(ENCODING).unwrap_or_default();
     let mut files = BTreeMap::new();
@@ -202,7 +203,7 @@ fn binary_data(objects: &[Object]) -> io::Result<Value> {
     Ok(Value::Object(data))
 }
 
-/// Makes a ConfigMap one with the objects of a bundle in it.
+/// Writes the objects of a bundle into a ConfigMap.
 pub(crate) fn fill(map: &mut Object, image: &str, objects: &[Object]) -> io::Result<()> {
     map.set_annotation(ENCODING, GZIP);
     if !image.is_empty() {
@@ -230,11 +231,11 @@ fn config_map(
     Ok(map)
 }
 
-/// The steps with references for the largest bundles, if they would be too much for a plan together.
-/// What they refer to is there then.
+/// The steps, with references for the largest bundles if all manifests are too large for an
+/// InstallPlan. Creates the ConfigMaps first.
 ///
 /// # Errors
-/// The API's, and if a bundle is too large for a ConfigMap.
+/// If the API fails, or if a bundle is too large for a ConfigMap.
 pub(crate) async fn with_references<'a>(
     context: &Context,
     steps: &'a [Step],
@@ -269,14 +270,14 @@ pub(crate) async fn with_references<'a>(
     Ok(steps.into())
 }
 
-/// Whether the manifest of a step comes with a bundle: the Subscription of a dependency does not.
+/// Whether the manifest of a step comes from a bundle; that of a generated Subscription does not.
 fn is_of_bundle(step: &Step) -> bool {
     step.resource.kind != *resources::SUBSCRIPTION.kind
         && !step.resolving.is_empty()
         && reference(&step.resource.manifest).is_none()
 }
 
-/// Puts the manifests of a bundle into a ConfigMap, and a reference to it into each step.
+/// Stores the manifests of a bundle in a ConfigMap, and replaces them with references.
 async fn store_bundle(
     context: &Context,
     image: &str,
@@ -319,7 +320,7 @@ async fn store_bundle(
     Ok(())
 }
 
-/// The objects of a bundle: what its steps make but for what comes of its version.
+/// The objects of a bundle: those of its steps, without the RBAC objects that the CSV generates.
 fn bundle_objects(steps: &[&mut Step]) -> Result<Vec<Object>, Error> {
     let kind = &*resources::CLUSTER_SERVICE_VERSION.kind;
     let mut generated = Vec::new();
@@ -334,7 +335,7 @@ fn bundle_objects(steps: &[&mut Step]) -> Result<Vec<Object>, Error> {
     objects.map(|step| Ok(serde_json::from_str(&step.resource.manifest)?)).collect()
 }
 
-/// Has the API keep a ConfigMap. One with the same objects stays as it is.
+/// Creates or updates a ConfigMap. One with the same objects stays as it is.
 async fn ensure_config_map(cluster: &Cluster, mut wanted: Object) -> Result<(), Error> {
     let operation = "keeping a bundle in a ConfigMap";
     let (namespace, name) = (wanted.namespace().to_owned(), wanted.name().to_owned());
@@ -353,7 +354,7 @@ async fn ensure_config_map(cluster: &Cluster, mut wanted: Object) -> Result<(), 
     Ok(())
 }
 
-/// An object without what a plan adds to it.
+/// An object without the fields that an InstallPlan adds.
 fn without_plan_fields(object: &Object) -> Value {
     let mut object = object.clone();
     object.remove(&["metadata", "namespace"]);
@@ -364,10 +365,10 @@ fn without_plan_fields(object: &Object) -> Value {
     object.to_value()
 }
 
-/// The steps with the manifests that they refer to.
+/// The steps, with manifests in the place of references.
 ///
 /// # Errors
-/// The step whose manifest is not to be had, and why; what the API said if it was the API.
+/// Which step has no manifest, and why, with the API error if there is one.
 pub(crate) async fn with_manifests<'a>(
     cluster: &Cluster,
     namespace: &str,
@@ -414,14 +415,14 @@ pub(crate) async fn with_manifests<'a>(
     Ok(steps.into())
 }
 
-/// Why a step has no manifest.
+/// The manifest of a step is missing.
 #[derive(Debug)]
 pub(crate) struct MissingManifest {
     pub(crate) message: String,
     pub(crate) source: Option<mainstay_client::Error>,
 }
 
-/// The steps of a bundle that is in a ConfigMap.
+/// The steps of a bundle in a ConfigMap.
 fn referenced_steps(
     namespace: &str,
     reference: &Reference,
@@ -576,7 +577,7 @@ mod tests {
         let catalog = NamespacedName::new("olm", "cat");
         let bundle = map("", &[], &[("csv.json", &csv().to_value().to_string())]);
         let referenced = referenced_steps("team", &reference, &bundle).unwrap();
-        // Somebody changed the ConfigMap since; a plan of the original cannot tell.
+        // A client edited the ConfigMap since. Without a hash this cannot be detected.
         let mut more = csv();
         more.set(&["spec", "install", "spec", "permissions"], json!([]));
         let changed = map("", &[], &[("csv.json", &more.to_value().to_string())]);
@@ -587,7 +588,7 @@ mod tests {
         let properties = [json!({"type": "t", "value": 1})];
         let made = steps::for_objects("team", vec![csv()], &properties, "a.v0", &catalog).unwrap();
         assert_eq!(referenced, made);
-        // What a plan would have packed is the bundle.
+        // The objects of its steps are those of the bundle.
         let mut all = made;
         let all: Vec<&mut Step> = all.iter_mut().collect();
         let packed = bundle_objects(&all).unwrap();

@@ -1,4 +1,5 @@
-//! CatalogSources: what their controller ([`mainstay_catalogsources`]) uses of the context of classic.
+//! CatalogSources: connects their controller ([`mainstay_catalogsources`]) to the context of
+//! classic.
 
 use crate::context::{CATALOG_OPERATOR, Context};
 use crate::fields::{Account, Binding, Role};

@@ -1,4 +1,5 @@
-//! What every controller here shares: the cluster, the clock, and one cache for each kind.
+//! The shared context of all controllers: the cluster client, the clock, and one cache for each
+//! kind.
 
 use crate::copied_csv::CopiedCsv;
 use crate::csv::serving::certificate::CertificateSecret;
@@ -17,36 +18,34 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Handed to every controller. Cheap to clone.
+/// The shared context of all controllers. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Context {
     pub(crate) cluster: Cluster,
     pub(crate) clock: Clock,
     pub(crate) recorder: Recorder,
     pub(crate) store: CatalogStore,
-    /// Bundles that come as images.
+    /// The bundles that come as images.
     pub(crate) bundles: Bundles,
-    /// The namespace whose catalogs are visible everywhere.
+    /// The namespace whose catalogs every namespace sees.
     pub(crate) global: Arc<str>,
     pub(crate) caches: Arc<Caches>,
-    /// The proxies that operators are to use.
+    /// The proxies for operators.
     pub(crate) proxies: Arc<Proxies>,
     pub(crate) timeouts: Timeouts,
-    /// What happened since the start.
+    /// Counters since the start of the process.
     pub(crate) tallies: Arc<Tallies>,
-    /// Why permissions of `ClusterServiceVersions` are missing in target namespaces, as far as an Event
-    /// said so.
+    /// The permissions of CSVs that are missing in target namespaces and that an Event reported.
     pub(crate) missing_permissions: Arc<Mutex<HashMap<NamespacedName, Vec<String>>>>,
 }
 
-/// What the operator that keeps ClusterServiceVersions installed calls itself in requests, and so as
-/// a field manager.
+/// The user agent and field manager of the operator that installs CSVs.
 pub(crate) const OPERATOR: &str = "olm";
-/// The same of the operator that works with catalogs, Subscriptions and InstallPlans.
+/// The user agent and field manager of the operator for catalogs, Subscriptions and InstallPlans.
 pub(crate) const CATALOG_OPERATOR: &str = "catalog";
 
 impl Context {
-    /// The same context with requests in the name of the catalog operator.
+    /// The same context with requests of the catalog operator.
     pub(crate) fn as_catalog_operator(&self) -> Arc<Self> {
         let cluster = self.cluster.clone().named(CATALOG_OPERATOR);
         Arc::new(Self { cluster, ..self.clone() })
@@ -59,9 +58,9 @@ pub(crate) struct Caches {
     pub(crate) catalogs: CatalogCaches,
     pub(crate) subscriptions: Cache<Subscription>,
     pub(crate) plans: Cache<fields::Plan>,
-    /// Versions without their copies.
+    /// CSVs, without copied ones.
     pub(crate) csvs: Cache<fields::Csv>,
-    /// Copies of versions, by name.
+    /// Copied CSVs, indexed by name.
     pub(crate) copies: Cache<CopiedCsv>,
     pub(crate) groups: Cache<OperatorGroup>,
     pub(crate) namespaces: Cache<fields::Namespace>,
@@ -72,11 +71,11 @@ pub(crate) struct Caches {
     pub(crate) cluster_roles: Cache<fields::Role>,
     pub(crate) cluster_bindings: Cache<fields::Binding>,
     pub(crate) deployments: Cache<fields::Deployment>,
-    /// Secrets with certificates of servers that versions run, and Services in front of them.
+    /// Secrets with serving certificates of CSVs; their Services are in `services`.
     pub(crate) certificates: Cache<CertificateSecret>,
     pub(crate) services: Cache<Service>,
     pub(crate) api_services: Cache<ApiService>,
-    /// Webhook configurations of versions.
+    /// Webhook configurations of CSVs.
     pub(crate) validating: Cache<WebhookConfiguration>,
     pub(crate) mutating: Cache<WebhookConfiguration>,
     pub(crate) conditions: Cache<OperatorCondition>,
@@ -165,7 +164,7 @@ impl Caches {
         }
     }
 
-    /// The groups of a namespace, in order of their names, without those that are being deleted.
+    /// The OperatorGroups of a namespace by name, without terminating ones.
     pub(crate) fn groups_in(&self, namespace: &str) -> Vec<Arc<OperatorGroup>> {
         self.groups
             .list(Some(namespace))

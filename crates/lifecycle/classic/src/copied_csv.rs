@@ -1,7 +1,7 @@
-//! Copied ClusterServiceVersions: what a copy says, what a cache keeps of one, and how one is made.
+//! Copied CSVs: their content, the fields that a cache keeps of them, and their creation.
 //!
-//! The controller of `copies` writes them. Others only meet them: a copy stands in the place of a
-//! ClusterServiceVersion, and owns the permissions that the original has in its namespace.
+//! The controller of `copied_csvs` writes them. For other controllers a copied CSV occupies the
+//! name of a CSV, and owns the permissions that the original has in its namespace.
 
 use crate::context::Context;
 use crate::error::Error;
@@ -15,22 +15,22 @@ use std::sync::Arc;
 
 const CSV: &mainstay_object::Resource = &resources::CLUSTER_SERVICE_VERSION;
 
-/// Stands for what a copy says: equal if its content is.
+/// Hashes of the content of a copied CSV.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ContentHash {
-    /// Labels, annotations and spec.
+    /// The hash of labels, annotations and spec.
     pub(crate) body: u64,
-    /// Status.
+    /// The hash of the status.
     pub(crate) status: u64,
 }
 
-/// What is kept of a copy.
+/// The fields of a copied CSV that caches keep.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CopiedCsv {
     pub(crate) uid: String,
-    /// The namespace of its original, as its label says.
+    /// The namespace of the original, from its label.
     pub(crate) from: Arc<str>,
-    /// Its name, which is that of its original.
+    /// Its name, which is also that of the original.
     pub(crate) name: Arc<str>,
     pub(crate) deleting: bool,
     pub(crate) content: ContentHash,
@@ -49,7 +49,7 @@ impl CopiedCsv {
     }
 }
 
-/// What the copies of a version are to say.
+/// The content of the copied CSVs of a CSV.
 #[derive(Clone, Debug)]
 pub(crate) struct CopyTemplate {
     pub(crate) labels: Value,
@@ -59,7 +59,7 @@ pub(crate) struct CopyTemplate {
 }
 
 impl CopyTemplate {
-    /// What copies of a version say.
+    /// The content of the copied CSVs of an original.
     pub(crate) fn of(original: &Object) -> Self {
         let text = |(key, value): (&str, &str)| (key.to_owned(), Value::from(value));
         let labels: Map<String, Value> = copied_labels(original).map(text).collect();
@@ -73,7 +73,7 @@ impl CopyTemplate {
         Self { labels: labels.into(), annotations: annotations.into(), spec, status }
     }
 
-    /// The copy in any namespace, without its status, which creation does not take.
+    /// The copied CSV for any namespace, without its status, which a create request ignores.
     pub(crate) fn object(&self, original: &Object) -> Object {
         let mut copy = Object::new(&original.gvk(), original.name());
         copy.set(&["metadata", "labels"], self.labels.clone());
@@ -87,21 +87,24 @@ fn message(namespace: &str) -> String {
     format!("The operator is running in {namespace} but is managing this namespace")
 }
 
-/// Labels that copies share. What joins a version to its operator is no business of its copies.
+/// The labels that copied CSVs have in common with the original. Component labels of operators are
+/// not copied.
 fn copied_labels(original: &Object) -> impl Iterator<Item = (&str, &str)> {
     original.labels().filter(|(key, _)| {
         !key.starts_with(names::COMPONENT_LABEL_PREFIX) && *key != names::COPIED_FROM
     })
 }
 
-/// Annotations that copies share. Which other namespaces an operator watches is not told to all.
+/// The annotations that copied CSVs have in common with the original. The other target namespaces
+/// are not copied.
 fn copied_annotations(original: &Object) -> impl Iterator<Item = (&str, &str)> {
     original
         .annotations()
         .filter(|(key, _)| ![names::TARGET_NAMESPACES, names::LAST_APPLIED].contains(key))
 }
 
-/// What copies of a version are to say, as hashes. [`found`] of a copy that says it is equal.
+/// The hashes of the content that copied CSVs should have. [`content_hash`] of an up-to-date copy
+/// is equal.
 pub(crate) fn wanted_hash(original: &Object) -> ContentHash {
     let (reason, message) = (CsvReason::Copied, message(original.namespace()));
     let mut labels: Vec<(&str, &str)> = copied_labels(original).collect();
@@ -113,7 +116,7 @@ pub(crate) fn wanted_hash(original: &Object) -> ContentHash {
     }
 }
 
-/// What a copy says.
+/// The hashes of the content of a copied CSV.
 fn content_hash(copy: &Object) -> ContentHash {
     let text = |field: &str| copy.str(&["status", field]).unwrap_or_default();
     ContentHash {
@@ -147,8 +150,8 @@ fn status_hash(object: &Object, reason: &str, message: &str) -> u64 {
     hash.finish()
 }
 
-/// The uid of the copy of a ClusterServiceVersion in a namespace, which is made if it is not there;
-/// none if it cannot be there.
+/// Returns the uid of the copied CSV in a namespace, and creates it if it is missing; none if it
+/// cannot exist there.
 pub(crate) async fn ensure(
     context: &Context,
     original: &Object,
@@ -173,7 +176,8 @@ pub(crate) async fn ensure(
         .map(|object| object.uid().to_owned()))
 }
 
-/// What was written; none if the copy or its namespace is gone, or something is there by now.
+/// The written object; none if the copied CSV or its namespace is gone, or another object has the
+/// name.
 pub(crate) fn written_or_gone(
     done: mainstay_client::Result<Written>,
 ) -> mainstay_client::Result<Option<Written>> {

@@ -1,25 +1,24 @@
-//! Definitions of the catalogs that a cluster has by default: an option of classic, which the controller
-//! of the `OperatorHub` carries out.
+//! Default CatalogSources: an option of classic that the OperatorHub controller applies.
 
 use mainstay_api::{CatalogSource, DecodeError, Kind as _};
 use mainstay_catalogsources::FolderCatalog;
 use mainstay_object::Object;
 
-/// Definitions of default catalogs.
+/// The manifests of the default CatalogSources.
 #[derive(Clone, Debug, Default)]
 pub struct DefaultSources(Vec<CatalogSource>);
 
 impl DefaultSources {
-    /// Reads definitions: manifests of `CatalogSources`. Where they are does not matter: they are
-    /// kept in the namespace whose catalogs are visible everywhere.
+    /// Reads manifests of CatalogSources. Their namespace is ignored: they are created in the
+    /// namespace whose catalogs every namespace sees.
     ///
     /// # Errors
-    /// A manifest is not of the shape of a CatalogSource.
+    /// If a manifest is not a valid CatalogSource.
     pub fn new(manifests: &[Object]) -> Result<Self, DecodeError> {
         manifests.iter().map(CatalogSource::from_object).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Those in a namespace, without those whose place a catalog in a folder takes.
+    /// The CatalogSources in a namespace, without those that a catalog in a folder replaces.
     pub(crate) fn within(
         mut self,
         namespace: &str,

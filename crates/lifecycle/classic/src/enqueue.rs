@@ -1,4 +1,4 @@
-//! Parts of watches that several controllers share: what a change is about, and whose it is.
+//! Helpers for watches that several controllers share: relevant changes and owners of objects.
 
 use crate::fields::Csv;
 use mainstay_api::names;
@@ -9,17 +9,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a ClusterServiceVersion waits after a change around it for further changes, which often
-/// come together.
+/// How long a CSV waits for further changes around it, which often come together.
 pub(crate) const ENQUEUE_DELAY: Duration = Duration::from_millis(30);
 
-/// The namespace of an object, as a key.
+/// The key of the namespace of an object.
 pub(crate) fn namespace_key(key: &NamespacedName) -> NamespacedName {
     NamespacedName::cluster(Arc::clone(&key.namespace))
 }
 
-/// Whether a ClusterServiceVersion that is no copy came, went, or changed in more than its copies
-/// show.
+/// Whether a CSV that is not a copied one was created or deleted, or changed in more fields than
+/// only copied CSVs show.
 pub(crate) fn csv_changed(change: &Changed<'_, Csv>) -> bool {
     if either_side(change).all(|csv| csv.is_copy()) {
         return false;
@@ -31,7 +30,7 @@ pub(crate) fn csv_changed(change: &Changed<'_, Csv>) -> bool {
 /// The owner that `olm.owner` labels name.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum LabelledOwner {
-    /// A ClusterServiceVersion: the original, also where the labels are those of a copy.
+    /// A CSV: the original, even if the labels are those of a copied CSV.
     Csv(NamespacedName),
     /// An OperatorGroup.
     OperatorGroup(NamespacedName),

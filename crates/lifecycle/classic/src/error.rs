@@ -1,35 +1,34 @@
-//! Why a reconciliation could not be finished.
+//! Errors of a reconciliation.
 
 use mainstay_controller::{ReconcileError, RequestError, api_message};
 use mainstay_object::NamespacedName;
 
-/// Why a reconciliation could not be finished; it is tried again.
+/// Why a reconciliation failed. The controller retries it.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    /// A request to the API.
+    /// A request to the API failed.
     #[error(transparent)]
     Request(#[from] RequestError),
-    /// An object of ours is not of the shape of its kind.
+    /// An object is not valid for its kind.
     #[error("reading an object")]
     Decode(#[from] mainstay_api::DecodeError),
-    /// A status could not be written as JSON.
+    /// A status cannot be serialized.
     #[error("writing an object as JSON")]
     Encode(#[from] serde_json::Error),
     /// The target namespaces of an OperatorGroup cannot be selected.
     #[error("selecting the target namespaces of {0}")]
     Targets(NamespacedName, #[source] crate::membership::targets::TargetError),
-    /// The API refused a Deployment; the status says so, and it is tried again.
+    /// The API refused an object of a CSV. The status of the CSV reports it.
     #[error("installing {0}: {1}")]
     Refused(NamespacedName, String),
-    /// The API refused an InstallPlan for its content; the Subscriptions say so, and it is tried
-    /// again.
+    /// The API refused the content of an InstallPlan. The Subscriptions report it.
     #[error("creating a plan")]
     PlanRefused {
-        /// The name that the InstallPlan should have got, which is another one each time.
+        /// The name of the refused InstallPlan, which differs between attempts.
         name: String,
         source: mainstay_client::Error,
     },
-    /// Work off the async threads did not come back.
+    /// A blocking task panicked or was cancelled.
     #[error("waiting for work on another thread")]
     Join(#[from] tokio::task::JoinError),
 }
@@ -46,17 +45,17 @@ impl ReconcileError for Error {
 }
 
 impl Error {
-    /// Whether the API takes nothing of that size, however often it is sent.
+    /// Whether the API refuses the request for its size.
     pub(crate) fn is_too_large(&self) -> bool {
         matches!(self, Self::Request(RequestError { source, .. })
             if source.status().is_some_and(|status| status.code == 413))
     }
 
-    /// The message of the API, if a request failed, else the error itself.
+    /// The message of the API if a request failed, else the error itself.
     pub(crate) fn message(&self) -> String {
         match self {
             Self::Request(error) => error.message(),
-            // The same refusal has the same words each time.
+            // Without the name, the message of the same refusal stays the same.
             Self::PlanRefused { name, source } => {
                 api_message(source).replace(&format!(" \"{name}\""), "")
             }

@@ -1,7 +1,7 @@
-//! What caches keep of each object: the few fields that decisions read.
+//! Cached fields: the few fields of each object that decisions read.
 //!
-//! Every function here is a projection of an object for [`mainstay_client::Cache`].
-//! A change that leaves the fact equal wakes nobody.
+//! Each `of` function maps an object to its entry in a [`mainstay_client::Cache`]. A change that
+//! leaves the entry equal triggers no reconciliation.
 
 use crate::copied_csv::{self, ContentHash};
 use crate::csv::serving::observed::Conversion;
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::hash::Hash;
 use std::sync::Arc;
 
-/// A kind that an operator provides: `Kind.version.group` in annotations.
+/// An API that an operator provides: `Kind.version.group` in annotations.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Api {
     /// Group.
@@ -27,12 +27,12 @@ pub(crate) struct Api {
 }
 
 impl Api {
-    /// As `olm.providedAPIs` writes it.
+    /// The format of `olm.providedAPIs`.
     pub(crate) fn text(&self) -> String {
         format!("{}.{}.{}", self.kind, self.version, self.group)
     }
 
-    /// Reads one entry of `olm.providedAPIs`.
+    /// Parses one entry of `olm.providedAPIs`.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut parts = text.splitn(3, '.');
         let (kind, version, group) = (parts.next()?, parts.next()?, parts.next()?);
@@ -40,11 +40,11 @@ impl Api {
     }
 }
 
-/// What others need to know of a ClusterServiceVersion.
+/// The fields of a ClusterServiceVersion.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Csv {
     pub(crate) uid: String,
-    /// Namespace of the original, if this is a copy.
+    /// The namespace of the original, if this is a copied CSV.
     pub(crate) copied_from: Option<String>,
     pub(crate) deleting: bool,
     pub(crate) finalized: bool,
@@ -54,44 +54,45 @@ pub(crate) struct Csv {
     pub(crate) phase: CsvPhase,
     pub(crate) reason: CsvReason,
     pub(crate) message: String,
-    /// `olm.operatorGroup`, `olm.operatorNamespace`, `olm.targetNamespaces`.
+    /// The annotations `olm.operatorGroup`, `olm.operatorNamespace` and `olm.targetNamespaces`.
     pub(crate) membership: [Option<String>; 3],
-    /// Whether its install modes do not support the namespaces of the last one.
+    /// Whether its install modes do not support the target namespaces of the annotation.
     pub(crate) unsupported_targets: bool,
-    /// Names of the definitions that it owns.
+    /// The names of the CustomResourceDefinitions that it owns.
     pub(crate) owned_crds: Vec<String>,
-    /// Names of the definitions that it owns or requires.
+    /// The names of the CustomResourceDefinitions that it owns or requires.
     pub(crate) all_crds: Vec<Arc<str>>,
-    /// Names of the `APIServices` that it owns or requires.
+    /// The names of the APIServices that it owns or requires.
     pub(crate) api_services: Vec<Arc<str>>,
-    /// When its certificates are to be made anew, as its status says it: somebody may change that.
+    /// When its certificates are due, from its status, which users can edit.
     pub(crate) rotation: Option<String>,
-    /// What it provides.
+    /// The APIs that it provides.
     pub(crate) provides: Vec<Api>,
-    /// What it requires.
+    /// The APIs that it requires.
     pub(crate) requires: Vec<Api>,
-    /// Names of its Deployments, and of its accounts once for each list of permissions.
+    /// The names of its Deployments, and of its ServiceAccounts once for each permission.
     pub(crate) deployments: Vec<String>,
     pub(crate) accounts: Vec<String>,
-    /// The operators that it is a part of.
+    /// The names of the Operators that it is a component of.
     pub(crate) components: Vec<String>,
     /// `operatorframework.io/properties`.
     pub(crate) properties: Option<String>,
     /// `olm.skipRange`.
     pub(crate) skip_range: Option<String>,
-    /// Stands for all annotations: they go into the pods, so a change must be noticed.
+    /// The hash of all annotations. The pods of the CSV carry them, so every change matters.
     pub(crate) annotations: u64,
-    /// Stands for what its copies say. A change of nothing else is the business of its copies only.
+    /// The hash of the content of its copied CSVs. A change of nothing else only concerns the
+    /// copied CSVs.
     pub(crate) copies: ContentHash,
 }
 
 impl Csv {
-    /// Whether it is a copy, also one that lost its mark: its status still says so.
+    /// Whether it is a copied CSV. One without its label is recognized by its status.
     pub(crate) fn is_copy(&self) -> bool {
         self.copied_from.is_some() || self.reason == CsvReason::Copied
     }
 
-    /// Whether it differs in more than what only its copies say.
+    /// Whether it differs in more fields than only copied CSVs show.
     pub(crate) fn differs_from(&self, before: &Self) -> bool {
         *self != Self { copies: self.copies, ..before.clone() }
     }
@@ -175,7 +176,7 @@ impl Csv {
     }
 }
 
-/// Whether the install modes of a version do not support the namespaces of its group.
+/// Whether the install modes of a CSV do not support the target namespaces of its OperatorGroup.
 fn is_target_unsupported(object: &Object) -> bool {
     let Some(targets) = object.annotation(names::TARGET_NAMESPACES) else { return false };
     let modes: Vec<InstallMode> = object
@@ -189,7 +190,7 @@ fn is_target_unsupported(object: &Object) -> bool {
     outcome.is_err()
 }
 
-/// The accounts of a version's permissions; who asks for none runs as the default one.
+/// The ServiceAccounts in the permissions of a CSV; `default` if it lists none.
 fn accounts(object: &Object) -> Vec<String> {
     let mut all: Vec<String> = ["clusterPermissions", "permissions"]
         .iter()
@@ -207,7 +208,7 @@ fn text<'a>(value: &'a Value, field: &str) -> &'a str {
     value.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The kinds that definitions (named `plural.group`) and API services stand for, sorted.
+/// The APIs of CustomResourceDefinitions (named `plural.group`) and APIServices, sorted.
 pub(crate) fn apis(crds: &[Value], services: &[Value]) -> Vec<Api> {
     let mut out: Vec<Api> = crds
         .iter()
@@ -230,7 +231,7 @@ pub(crate) fn apis(crds: &[Value], services: &[Value]) -> Vec<Api> {
     out
 }
 
-/// What others need to know of an InstallPlan. Its steps are not kept: they hold whole manifests.
+/// The fields of an InstallPlan, without its steps, which hold whole manifests.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts, each read by its own name")]
 pub(crate) struct Plan {
@@ -242,25 +243,25 @@ pub(crate) struct Plan {
     pub(crate) manual: bool,
     pub(crate) csvs: Vec<String>,
     pub(crate) phase: InstallPlanPhase,
-    /// Whether the second write of its creation has happened.
+    /// Whether its steps were written.
     pub(crate) has_steps: bool,
-    /// Whether somebody wrote it and its steps have yet to be found.
+    /// Whether a user wrote it and its steps are not resolved yet.
     pub(crate) unresolved: bool,
-    /// Uids of the Subscriptions that own it.
+    /// The uids of the Subscriptions that own it.
     pub(crate) subscriptions: Vec<String>,
     /// Status, reason and message of the condition `Installed`.
     pub(crate) installed: Option<[String; 3]>,
-    /// Whether rights were missing when its steps were last tried.
+    /// Whether permissions were missing in the last run of its steps.
     pub(crate) forbidden: bool,
-    /// Definitions that its steps wait for.
+    /// The CustomResourceDefinitions that its steps wait for.
     pub(crate) awaited_crds: Vec<Arc<str>>,
-    /// Subscriptions that it is yet to make.
+    /// The Subscriptions that it has yet to generate.
     pub(crate) generated_subscriptions: Vec<GeneratedSubscription>,
-    /// Whether nobody asked for its versions: it makes a Subscription for each of them.
+    /// Whether it generates the Subscriptions of all its CSVs, as they are only dependencies.
     pub(crate) only_dependencies: bool,
 }
 
-/// A Subscription that a plan makes for a dependency.
+/// A Subscription that an InstallPlan generates for a dependency.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct GeneratedSubscription {
     pub(crate) name: String,
@@ -268,7 +269,7 @@ pub(crate) struct GeneratedSubscription {
     pub(crate) channel: String,
     /// Name and namespace of its CatalogSource.
     pub(crate) source: (String, String),
-    /// The version that the plan brings.
+    /// The CSV that the InstallPlan creates.
     pub(crate) starting_csv: String,
 }
 
@@ -353,7 +354,7 @@ impl Plan {
     }
 }
 
-/// What decisions read of a namespace.
+/// The fields of a namespace.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Namespace {
     pub(crate) labels: BTreeMap<String, String>,
@@ -370,18 +371,18 @@ fn labels(object: &Object) -> BTreeMap<String, String> {
     object.labels().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
 }
 
-/// What decisions read of a custom resource definition.
+/// The fields of a CustomResourceDefinition.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Crd {
     pub(crate) uid: String,
-    /// Versions with whether they are served.
+    /// The names of its versions, and whether each is served.
     pub(crate) versions: Vec<(String, bool)>,
     pub(crate) established: bool,
-    /// Whether it keeps fields that it does not know, for the whole object.
+    /// Whether `spec.preserveUnknownFields` is true.
     pub(crate) preserves: bool,
-    /// How its objects are converted, if a Service does it.
+    /// Its conversion, if a Service converts its objects.
     pub(crate) conversion: Option<Conversion>,
-    /// The versions of operators that it was installed with.
+    /// The CSVs that it was installed alongside.
     pub(crate) installed_alongside: Vec<NamespacedName>,
 }
 
@@ -406,7 +407,7 @@ impl Crd {
     }
 }
 
-/// The versions that a definition says it was installed with.
+/// The CSVs in the `installed-alongside` annotations of a CustomResourceDefinition.
 pub(crate) fn installed_alongside(object: &Object) -> Vec<NamespacedName> {
     object
         .annotations()
@@ -417,7 +418,7 @@ pub(crate) fn installed_alongside(object: &Object) -> Vec<NamespacedName> {
         .collect()
 }
 
-/// What decisions read of an account.
+/// The fields of a ServiceAccount.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Account {
     pub(crate) uid: String,
@@ -447,13 +448,13 @@ pub(crate) struct Rule {
     pub(crate) urls: Vec<String>,
 }
 
-/// What decisions read of a role or cluster role.
+/// The fields of a Role or ClusterRole.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Role {
     pub(crate) labels: BTreeMap<String, String>,
     pub(crate) owners: Vec<OwnerReference>,
     pub(crate) rules: Vec<Rule>,
-    /// Label selectors of an aggregated role.
+    /// The label selectors of an aggregated ClusterRole.
     pub(crate) aggregation: Option<Value>,
 }
 
@@ -477,15 +478,15 @@ pub(crate) struct Subject {
     pub(crate) namespace: String,
 }
 
-/// What decisions read of a binding.
+/// The fields of a RoleBinding or ClusterRoleBinding.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Binding {
     pub(crate) labels: BTreeMap<String, String>,
     pub(crate) owners: Vec<OwnerReference>,
-    /// Kind and name of the role.
+    /// Kind and name of the bound role.
     pub(crate) role: (String, String),
     pub(crate) subjects: Vec<Subject>,
-    /// Under which words an account finds its bindings: itself, or a group that it is in.
+    /// The user and group names of the subjects, by which the cache is indexed.
     pub(crate) subject_names: Vec<Arc<str>>,
 }
 
@@ -507,7 +508,7 @@ impl Binding {
 }
 
 impl Subject {
-    /// The name that the server gives to whoever is meant.
+    /// The user or group name that the API server gives to the subject.
     fn subject_name(&self, namespace: &str) -> Arc<str> {
         if self.kind == "ServiceAccount" {
             let at = if self.namespace.is_empty() { namespace } else { &self.namespace };
@@ -518,10 +519,10 @@ impl Subject {
     }
 }
 
-/// What decisions read of a Deployment.
+/// The fields of a Deployment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Deployment {
-    /// Owning version: name and namespace, by labels.
+    /// Name and namespace of the CSV in its owner labels.
     pub(crate) owner: Option<(String, String)>,
     pub(crate) owners: Vec<OwnerReference>,
     pub(crate) spec_hash: Option<String>,

@@ -1,46 +1,47 @@
-//! OLM classic: from a Subscription to a running operator, and from version to version.
+//! OLM classic: installs and upgrades operators from Subscriptions.
 //!
-//! Its controllers over one set of caches, each *observe → decide → apply*:
+//! Its controllers share one set of caches; each of them *observes → decides → applies*:
 //!
 //! ```text
 //! CatalogSource ──────┐
 //! Subscription ───────┴─► subscription ─► InstallPlan ─► install_plan ─► ClusterServiceVersion,
-//!                              ▲                                          definitions, roles …
+//!                              ▲                        CustomResourceDefinitions, RBAC …
 //!                              └── state ◄── csv ◄── Deployments, requirements ◄──┘
-//! OperatorGroup ─► operator_group ─► which namespaces, whose APIs
-//! ClusterServiceVersion, OLMConfig ─► copies ─► ClusterServiceVersions in those namespaces
-//! OperatorHub ─► hub ─► CatalogSources that a cluster has by default
+//! OperatorGroup ─► operator_group ─► target namespaces, provided APIs
+//! ClusterServiceVersion, OLMConfig ─► copied_csvs ─► copied CSVs in the target namespaces
+//! OperatorHub ─► operator_hub ─► default CatalogSources of the cluster
 //! ```
 //!
-//! * What decides is plain functions of plain data (`csv::phase`, `csv::requirements`,
-//!   `subscription::standing`, `subscription::resolution`, `install_plan::decide`,
-//!   `operator_group::decide`, `copies::decide`), tested as tables. CatalogSources have a crate of their
-//!   own (`mainstay-catalogsources`).
-//! * What applies may be killed after any request: the next look starts from what is on the
-//!   objects. Nothing but caches lives in memory.
-//! * Everything is driven by changes. Nothing is polled, and a settled cluster is not written to.
+//! * Decisions are plain functions of plain data (`csv::phase`, `csv::requirements`,
+//!   `subscription::status`, `subscription::resolution`, `install_plan::decide`,
+//!   `operator_group::decide`, `copied_csvs::decide`), with table tests. CatalogSources have a
+//!   crate of their own (`mainstay-catalogsources`).
+//! * The process may be killed after any request: the next reconciliation continues from the state
+//!   of the objects. Only caches are in memory.
+//! * Every reconciliation follows a change. The controllers do not poll, and do not write to a
+//!   cluster in its desired state.
 //! * Names, labels, hashes, condition types, reasons and messages are those of the original,
-//!   version 0.46; where ours differ on purpose, the place says so.
+//!   version 0.46. Comments name the intended differences.
 //!
-//! # Where this differs from the original
+//! # Differences from the original
 //!
-//! * A failure that lasts is told once. The original leaves `Failed` and comes back several times
-//!   a second when an API refuses a Deployment, when definitions collide, or after the install
-//!   timeout.
-//! * While one version replaces another, only the newer counts, and nothing more is chosen of its
-//!   package; the original reports a contradiction between the two that nobody can act on. The rest
-//!   of the namespace goes on.
-//! * A dependency that is deleted with its Subscription is installed again while somebody needs it.
-//! * A plan that is deleted before it has brought everything that its version needs is made again,
-//!   also when the version itself is there.
-//! * A Subscription to what the plan of another one brings has part in that plan.
-//! * A Subscription that waits because its namespace has no OperatorGroup, or several, says so in
-//!   its condition `ResolutionFailed`.
-//! * A version that is deleted while its Subscription stays is installed again at once. The original
-//!   does so too, but not before another Subscription of the namespace wants something.
-//! * A version whose successor is deleted in the middle of an upgrade becomes the operator again.
-//! * Nothing waits for a resync: a group that is deleted, an account or right that appears, a plan
-//!   that is lost are acted on when it happens.
+//! * A lasting failure is reported once. The original leaves `Failed` and returns several times a
+//!   second when the API refuses a Deployment, when CustomResourceDefinitions conflict, or after
+//!   the install timeout.
+//! * During an upgrade only the newer CSV counts, and the resolver chooses nothing else of its
+//!   package. The original reports a contradiction between the two CSVs that users cannot resolve.
+//!   Here other packages of the namespace are resolved as usual.
+//! * A dependency that is deleted with its Subscription is installed again while a CSV needs it.
+//! * If an InstallPlan is deleted before it created everything that its CSV needs, another one is
+//!   created, even if the CSV itself exists.
+//! * A Subscription whose CSV another Subscription's InstallPlan creates joins that InstallPlan.
+//! * A Subscription in a namespace without an OperatorGroup, or with several, reports that in its
+//!   condition `ResolutionFailed`.
+//! * A deleted CSV whose Subscription exists is installed again at once. The original waits until
+//!   another Subscription of the namespace needs a resolution.
+//! * If the successor of a CSV is deleted during the upgrade, the CSV runs the operator again.
+//! * No change waits for a resync: a deleted OperatorGroup, a new ServiceAccount or permission and
+//!   a lost InstallPlan each trigger a reconciliation.
 
 mod bundle_config_map;
 mod catalog_sources;

@@ -1,7 +1,7 @@
-//! What the controllers count, under the names that the original has for it.
+//! Metrics of the controllers, with the names of the original.
 //!
-//! How things stand is read off the caches when somebody asks, so there is nothing to be kept in
-//! step, and no series outlives what it is about. Only what happens is counted as it happens.
+//! Gauges are computed from the caches at each scrape, so they are never stale, and a series ends
+//! with its object. Only counters are kept in memory.
 
 use crate::context::Context;
 use mainstay_api::{CatalogSource, CsvPhase, LastObservedState, Subscription};
@@ -13,21 +13,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// What happened since the start.
+/// Counters since the start of the process.
 #[derive(Debug, Default)]
 pub(crate) struct Tallies {
-    /// Steps of plans that the API accepted with warnings.
+    /// InstallPlan steps that the API accepted with warnings.
     pub(crate) plan_warnings: AtomicU64,
-    /// Versions that gave way to another one after they had succeeded.
+    /// CSVs that were replaced after they had succeeded.
     pub(crate) upgrades: AtomicU64,
-    /// How often each Subscription was looked at.
+    /// How often each Subscription was reconciled.
     syncs: Mutex<BTreeMap<NamespacedName, u64>>,
-    /// Resolutions that ended well, and that did not.
+    /// Durations of successful and of failed resolutions.
     resolutions: [Mutex<Summary>; 2],
 }
 
 impl Tallies {
-    /// Counts a look at the Subscriptions of a namespace.
+    /// Counts a reconciliation of the Subscriptions of a namespace.
     pub(crate) fn synced(&self, namespace: &str, subscriptions: &[Subscription]) {
         let mut syncs = self.syncs.lock();
         for subscription in subscriptions {
@@ -36,7 +36,7 @@ impl Tallies {
         }
     }
 
-    /// Forgets the Subscriptions that a namespace has no more.
+    /// Forgets the Subscriptions that a namespace no longer has.
     pub(crate) fn forget(&self, namespace: &str, subscriptions: &[Subscription]) {
         let is_there = |name: &str| {
             subscriptions.iter().any(|subscription| subscription.metadata.name == *name)
@@ -50,7 +50,7 @@ impl Tallies {
     }
 }
 
-/// How long the last ones took.
+/// The durations of the last resolutions, with sum and count of all.
 #[derive(Debug, Default)]
 struct Summary {
     last: VecDeque<f64>,
@@ -59,7 +59,7 @@ struct Summary {
 }
 
 impl Summary {
-    /// How many quantiles are taken of.
+    /// How many durations the quantiles cover.
     const WINDOW: usize = 1024;
 
     fn add(&mut self, duration: Duration) {
@@ -72,7 +72,7 @@ impl Summary {
         self.count += 1;
     }
 
-    /// The value that this share of the last ones does not exceed.
+    /// The duration that this share of the last ones does not exceed.
     fn quantile(sorted: &[f64], share: f64) -> f64 {
         #[expect(
             clippy::cast_possible_truncation,
@@ -96,7 +96,7 @@ impl Summary {
     }
 }
 
-/// Writes everything down.
+/// Writes all metrics.
 pub(crate) fn write(page: &mut Page, context: &Context) {
     write_csv_metrics(page, context);
     let caches = &context.caches;
@@ -184,7 +184,7 @@ fn write_catalog_metrics(
     }
 }
 
-/// The labels have no namespace: Subscriptions that have everything else in common are one series.
+/// The labels have no namespace, so Subscriptions with otherwise equal labels are one series.
 fn write_sync_metrics(
     page: &mut Page,
     context: &Context,

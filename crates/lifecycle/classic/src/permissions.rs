@@ -1,7 +1,7 @@
-//! The roles, bindings and accounts that a ClusterServiceVersion's permissions amount to.
+//! Permissions: the RBAC objects and ServiceAccounts that the permissions of a CSV need.
 //!
 //! Data flow: `spec.install.spec.{permissions,clusterPermissions}` ─► [`generated`] ─► manifests,
-//! with the names and hash labels that [`mainstay_controller::hash`] gives them ─► steps of an InstallPlan.
+//! with the names and hash labels of [`mainstay_controller::hash`] ─► steps of an InstallPlan.
 
 use mainstay_api::{names, resources};
 use mainstay_controller::{
@@ -11,11 +11,11 @@ use mainstay_controller::{
 use mainstay_object::Object;
 use serde_json::{Map, Value, json};
 
-/// The account that every namespace has; it is never made.
+/// The ServiceAccount that every namespace has, so it is never created.
 const DEFAULT_ACCOUNT: &str = "default";
 const RBAC: &str = "rbac.authorization.k8s.io";
 
-/// An object to make for a ClusterServiceVersion.
+/// An object to create for a CSV.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Generated {
     /// Group of the object.
@@ -24,11 +24,11 @@ pub(crate) struct Generated {
     pub(crate) kind: &'static str,
     /// Name of the object.
     pub(crate) name: String,
-    /// The object as the original's serializer writes it, ending with a line feed.
+    /// The object in the format of the original's serializer, with a line feed at the end.
     pub(crate) manifest: String,
 }
 
-/// `olm.owner*` labels that tie an object to its owner.
+/// The `olm.owner*` labels that name the owner of an object.
 pub(crate) fn owner_labels(kind: &str, namespace: &str, name: &str) -> Map<String, Value> {
     [(names::OWNER, name), (names::OWNER_KIND, kind), (names::OWNER_NAMESPACE, namespace)]
         .into_iter()
@@ -36,8 +36,8 @@ pub(crate) fn owner_labels(kind: &str, namespace: &str, name: &str) -> Map<Strin
         .collect()
 }
 
-/// A reference to a ClusterServiceVersion, neither controlling nor blocking. The uid stays empty
-/// until the object exists.
+/// An owner reference to a CSV, neither controlling nor blocking. The uid is empty until the CSV
+/// exists.
 pub(crate) fn csv_owner(name: &str, uid: &str) -> Value {
     json!({
         "apiVersion": resources::CLUSTER_SERVICE_VERSION.api_version(),
@@ -49,8 +49,8 @@ pub(crate) fn csv_owner(name: &str, uid: &str) -> Value {
     })
 }
 
-/// Everything that the permissions of a ClusterServiceVersion need, account by account in order of
-/// their first appearance: the account itself, roles, bindings, cluster roles, cluster bindings.
+/// All objects that the permissions of a CSV need, by ServiceAccount in order of first appearance:
+/// the ServiceAccount, Roles, RoleBindings, ClusterRoles, ClusterRoleBindings.
 pub(crate) fn generated(csv: &Object) -> Vec<Generated> {
     let permissions = csv.array(&["spec", "install", "spec", "permissions"]);
     let cluster = csv.array(&["spec", "install", "spec", "clusterPermissions"]);
@@ -81,27 +81,27 @@ pub(crate) fn generated(csv: &Object) -> Vec<Generated> {
     out
 }
 
-/// A namespaced permission of a ClusterServiceVersion, with all that follows from it.
+/// A namespaced permission of a CSV, with the contents of its RBAC objects.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct NamespacedPermission {
-    /// The name of its Role and `RoleBinding`.
+    /// The name of its Role and RoleBinding.
     pub(crate) name: String,
     /// The ServiceAccount that has it.
     pub(crate) account: String,
     /// Its rules.
     pub(crate) rules: Value,
-    /// The subjects of its `RoleBinding`.
+    /// The subjects of its RoleBinding.
     pub(crate) subjects: Value,
     /// The labels of its Role.
     pub(crate) role_labels: Map<String, Value>,
-    /// The labels of its `RoleBinding`.
+    /// The labels of its RoleBinding.
     pub(crate) binding_labels: Map<String, Value>,
 }
 
-/// The namespaced permissions of a ClusterServiceVersion, each name once.
+/// The namespaced permissions of a CSV, each name once.
 ///
-/// All of it is computed from the ClusterServiceVersion: what Roles and `RoleBindings` of its namespace
-/// say may have been written by any admin of the namespace.
+/// They are computed from the CSV alone, as any admin of its namespace can edit Roles and
+/// RoleBindings there.
 pub(crate) fn namespaced(csv: &Object) -> Vec<NamespacedPermission> {
     let mut all: Vec<NamespacedPermission> = Vec::new();
     for permission in csv.array(&["spec", "install", "spec", "permissions"]) {
@@ -130,7 +130,7 @@ pub(crate) fn namespaced(csv: &Object) -> Vec<NamespacedPermission> {
     all
 }
 
-/// The names of the `ClusterRoles` that the cluster permissions of a ClusterServiceVersion amount to.
+/// The names of the ClusterRoles for the cluster permissions of a CSV.
 pub(crate) fn cluster_role_names(csv: &Object) -> impl Iterator<Item = String> {
     let permissions = csv.array(&["spec", "install", "spec", "clusterPermissions"]);
     permissions
@@ -194,7 +194,7 @@ fn cluster_role(csv: &Object, account: &str, permission: &Value) -> (Generated, 
         "metadata": {"name": name, "labels": labels(csv, hash::rules(&rules))},
         "rules": rules,
     });
-    // The namespace has no meaning on a cluster binding; the original's manifests have it.
+    // A ClusterRoleBinding has no namespace, yet the manifests of the original have the field.
     let binding = json!({
         "metadata": {
             "name": name,

@@ -1,8 +1,7 @@
-//! The proxies that operators are to use: what the cluster's own `Proxy` of `config.openshift.io`
-//! says, and where there is no such thing, what this process was told.
+//! Proxy settings for operators: from the cluster's `Proxy` of `config.openshift.io`, or else from
+//! the options of this process.
 //!
-//! The kind is defined on some clusters only, so it is followed from the moment at which somebody
-//! needs it there.
+//! Only some clusters define that kind, so it is watched from its first use.
 
 use crate::context::Caches;
 use mainstay_client::{Cache, Cluster, Selection};
@@ -13,17 +12,17 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// The definition of the kind.
+/// The CustomResourceDefinition of the kind.
 pub(crate) const DEFINITION: &str = "proxies.config.openshift.io";
 const PROXY: Resource = Resource::cluster("config.openshift.io", "v1", "Proxy", "proxies");
-/// The only one that counts.
+/// The name of the only `Proxy` that counts.
 const NAME: &str = "cluster";
-/// The variables are a unit: who sets one of them has decided about all.
+/// The variables belong together: an operator that sets one of them gets none of the others.
 const VARIABLES: [&str; 3] = ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"];
-/// How long to wait for the first look at the kind.
+/// How long to wait for the first list of the kind.
 const SYNC_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Proxies, as processes are told of them. Empty texts say nothing.
+/// Proxy settings in the format of environment variables. Empty settings are unset.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProxySettings {
     /// For requests over HTTP: `HTTP_PROXY`.
@@ -35,13 +34,13 @@ pub struct ProxySettings {
 }
 
 impl ProxySettings {
-    /// What a `Proxy` came to.
+    /// The settings in the status of a `Proxy`.
     fn of(object: &Object) -> Self {
         let text = |field| object.str(&["status", field]).unwrap_or_default().to_owned();
         Self { http: text("httpProxy"), https: text("httpsProxy"), no: text("noProxy") }
     }
 
-    /// The variables for containers, unless `given` has one of them.
+    /// The environment variables for containers; none if `given` has one of them.
     pub(crate) fn variables(&self, given: &[Value]) -> Vec<Value> {
         let is_ours = |variable: &Value| {
             variable
@@ -61,7 +60,7 @@ impl ProxySettings {
     }
 }
 
-/// Knows the proxies of the cluster.
+/// The current proxy settings of the cluster.
 pub(crate) struct Proxies {
     given: Arc<ProxySettings>,
     cluster: Cluster,
@@ -77,7 +76,7 @@ impl Proxies {
         Self { given: Arc::new(given), cluster, stop, live, changed }
     }
 
-    /// The settings as they are now.
+    /// The current settings.
     pub(crate) async fn settings(self: &Arc<Self>, caches: &Caches) -> Arc<ProxySettings> {
         if !is_defined(caches) {
             return Arc::clone(&self.given);
@@ -88,7 +87,7 @@ impl Proxies {
                 .subscribe(move |_| changed.send())
                 .start(&self.cluster, self.stop.clone())
         });
-        // The definition may go in this moment; then there is nothing to be seen.
+        // The CustomResourceDefinition may be deleted meanwhile, in which case nothing is listed.
         if tokio::time::timeout(SYNC_TIMEOUT, cache.synced()).await.is_err() {
             tracing::warn!("the cluster's proxies cannot be listed, though they are defined");
         }
@@ -96,7 +95,7 @@ impl Proxies {
     }
 }
 
-/// Whether the cluster has proxies of its own; then it also gives certificates to who asks for them.
+/// Whether the cluster defines `Proxy`. Its network operator then also injects trusted CAs.
 pub(crate) fn is_defined(caches: &Caches) -> bool {
     caches.crds.get(&NamespacedName::cluster(DEFINITION)).is_some_and(|crd| crd.established)
 }
@@ -117,7 +116,7 @@ mod tests {
                 json!({"name": "NO_PROXY", "value": "a,b"})
             ]
         );
-        // An empty value says that there shall be none.
+        // An empty value unsets the proxy.
         for name in VARIABLES {
             // shows PRX-03 PRX-04
             assert_eq!(

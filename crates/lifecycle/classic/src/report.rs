@@ -1,8 +1,8 @@
-//! What Subscriptions and InstallPlans have come to, as words for the decision log.
+//! Texts for the decision log: the status of Subscriptions and InstallPlans.
 
 use mainstay_api::{InstallPlanStatus, SubscriptionStatus};
 
-/// What a Subscription has come to, and why, if it is something else than before.
+/// The new status of a Subscription and its reason; none if neither differs.
 pub(crate) fn subscription_change(
     old: &SubscriptionStatus,
     new: &SubscriptionStatus,
@@ -31,7 +31,7 @@ pub(crate) fn subscription_change(
     (before != after).then_some(after)
 }
 
-/// What an InstallPlan has come to, and why, if it is something else than before.
+/// The new status of an InstallPlan and its message; none if neither differs.
 pub(crate) fn install_plan_change(
     old: &InstallPlanStatus,
     new: &InstallPlanStatus,

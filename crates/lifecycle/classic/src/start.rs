@@ -1,4 +1,4 @@
-//! Puts the controllers together.
+//! Startup: builds the shared context and registers all controllers.
 
 use crate::context::{CATALOG_OPERATOR, Caches, Context, OPERATOR};
 use crate::default_sources::DefaultSources;
@@ -24,51 +24,53 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Who reports events.
+/// The component that reports Events.
 const COMPONENT: &str = "operator-lifecycle-manager";
 
-/// How to run.
+/// The options of classic.
 #[derive(Clone)]
 pub struct Options {
-    /// The time that is written onto objects.
+    /// The clock for timestamps on objects.
     pub clock: Clock,
-    /// The namespace whose catalogs are visible in every namespace.
+    /// The namespace whose catalogs every namespace sees.
     pub global_namespace: String,
-    /// Catalogs in folders. Their `CatalogSources` are made by somebody else, with
+    /// Catalogs in folders. The caller creates their CatalogSources, with
     /// [`crate::FOLDER_ADDRESS`].
     pub catalogs: Vec<FolderCatalog>,
-    /// Where copies of good catalogs are kept for a restart; none keeps them in memory only.
+    /// The folder with copies of the last good catalogs, for a restart; none keeps them in memory
+    /// only.
     pub cache: Option<PathBuf>,
-    /// Where catalogs and bundles by image come from; without it, they say that they cannot be had.
+    /// The images of catalogs and bundles; without them, catalogs and bundles by image report an
+    /// error.
     pub images: Option<Images>,
-    /// Where catalogs by image are served to others, if they are.
+    /// The server for catalogs by image, if other clients read them.
     pub serve: Option<Arc<dyn Serve>>,
-    /// What operators are told of the network around them.
+    /// The network settings for operators.
     pub surroundings: Surroundings,
-    /// How long some things may take.
+    /// Timeouts and delays.
     pub timeouts: Timeouts,
-    /// The namespaces that have copies of versions for all namespaces also where an `OLMConfig`
-    /// switches such copies off.
+    /// The namespaces that have copied CSVs of global operators even where the OLMConfig disables
+    /// them.
     pub protected: BTreeSet<String>,
-    /// The catalogs that the cluster has by default, unless its `OperatorHub` says otherwise; none
-    /// keeps no such, and needs no definition of `OperatorHub`.
+    /// The default catalogs of the cluster, which its OperatorHub can disable. With none, the
+    /// CustomResourceDefinition of OperatorHub is not needed.
     pub defaults: Option<DefaultSources>,
 }
 
-/// How long some things may take.
+/// Timeouts and delays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// For how long a plan whose steps fail is tried again before it counts as failed. Missing rights
-    /// do not count.
+    /// How long failing steps of an InstallPlan are retried before it fails. Time with missing
+    /// permissions does not count.
     pub plan: Duration,
-    /// How long unpacking a bundle may take where its `OperatorGroup` does not say.
+    /// How long unpacking a bundle may take if its OperatorGroup sets no timeout.
     pub unpack: Duration,
-    /// How long a version may wait for its Deployments before it counts as failed.
+    /// How long a CSV may wait for its Deployments before it fails.
     pub install: Duration,
-    /// How long what the API refused rests before it is tried again although nothing changed; none
-    /// lets the pauses grow from a moment to a minute.
+    /// How long the controller waits before it retries what the API refused. With none, the pauses
+    /// grow up to a minute.
     pub retry: Option<Duration>,
-    /// How long a namespace with a new Subscription waits for others, which are then resolved with it.
+    /// How long a namespace with a new Subscription waits for others to resolve together with it.
     pub together: Duration,
 }
 
@@ -84,21 +86,21 @@ impl Default for Timeouts {
     }
 }
 
-/// The network around the cluster, and what operators are told of it.
+/// The network around the cluster, and the network settings for operators.
 #[derive(Clone, Debug, Default)]
 pub struct Surroundings {
-    /// The proxies that lead to registry servers at an address.
+    /// The proxies for requests to image registries.
     pub registries: mainstay_image::registry::Proxies,
-    /// The proxies that Deployments of operators get as variables. A cluster with a `Proxy` of
-    /// `config.openshift.io` tells them itself, and then those count.
+    /// The proxies that Deployments of operators get as environment variables. On a cluster with a
+    /// `Proxy` of `config.openshift.io`, that one counts instead.
     pub proxy: ProxySettings,
-    /// The certificates that are put into `ConfigMaps` with the label
-    /// `config.openshift.io/inject-trusted-cabundle: "true"`; none leaves these alone.
+    /// The trusted CA certificates for ConfigMaps with the label
+    /// `config.openshift.io/inject-trusted-cabundle: "true"`; none leaves these ConfigMaps alone.
     pub trusted: Option<Trusted>,
 }
 
 impl Options {
-    /// Without catalogs of its own, copies, images and anything else that can be left out.
+    /// The options without catalogs, folder of copies, images and other optional parts.
     pub fn new(clock: Clock, global_namespace: impl Into<String>) -> Self {
         Self {
             clock,
@@ -115,7 +117,7 @@ impl Options {
     }
 }
 
-/// The running controllers. Dropping this does not end them; [`Classic::shutdown`] does.
+/// The running controllers. Dropping this does not stop them; [`Classic::shutdown`] does.
 pub struct Classic {
     context: Arc<Context>,
     controllers: RunningControllers,
@@ -123,8 +125,8 @@ pub struct Classic {
 }
 
 impl Classic {
-    /// Starts every controller. Must be called inside a tokio runtime. The custom resource
-    /// definitions should be established: until they are, nothing is in sync.
+    /// Starts every controller. Call it inside a tokio runtime. The CustomResourceDefinitions
+    /// should be established, as the caches do not sync before.
     pub fn start(cluster: &Cluster, options: Options) -> Self {
         Self::start_with(cluster, options, CatalogPods::default())
     }
@@ -175,7 +177,7 @@ impl Classic {
             missing_permissions: Arc::default(),
         });
         let mut controllers = Controllers::new(Arc::clone(&context), caches, stop.clone());
-        // One line for each folder with controllers.
+        // One line for each module with controllers.
         crate::catalog_sources::register(&mut controllers);
         crate::subscription::register(&mut controllers);
         crate::install_plan::register(&mut controllers);
@@ -192,27 +194,27 @@ impl Classic {
         Self { context, controllers: controllers.start(), stop }
     }
 
-    /// Returns once every object that there is has been seen and every controller reconciles.
+    /// Returns once all caches are in sync and every controller reconciles.
     pub async fn synced(&self) {
         self.controllers.synced().await;
     }
 
-    /// Ends every controller and returns when they have ended. What was begun is finished by the
-    /// next start.
+    /// Stops every controller, and returns when they have stopped. The next start completes
+    /// interrupted work.
     pub async fn shutdown(self) {
         self.stop.cancel();
         self.controllers.ended().await;
     }
 
-    /// The catalogs and what they offer, to be shown to others ([`mainstay_packages`]).
+    /// The contents of the catalogs, for example for [`mainstay_packages`].
     pub fn catalogs(&self) -> CatalogContents {
         let Context { store, caches, .. } = &*self.context;
         CatalogContents::new(store.clone(), caches.catalogs.sources.clone())
     }
 }
 
-/// Everything on every resource: an InstallPlan grants the permissions that a bundle asks for, and a
-/// cluster lets only those grant permissions that have them.
+/// All verbs on all resources: an InstallPlan grants the permissions of a bundle, and only a
+/// subject that has permissions may grant them.
 fn permissions() -> Vec<Value> {
     vec![
         json!({"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}),
@@ -220,7 +222,7 @@ fn permissions() -> Vec<Value> {
     ]
 }
 
-/// Operator Lifecycle Manager, in the words of every subsystem.
+/// The description of classic as a subsystem.
 pub static SUBSYSTEM: SubsystemInfo = SubsystemInfo {
     name: "classic",
     summary: "Operator Lifecycle Manager: Subscriptions, InstallPlans and ClusterServiceVersions",
@@ -248,7 +250,7 @@ impl Subsystem for Classic {
     }
 }
 
-/// What the controllers publish.
+/// The metrics and controllers of classic.
 struct ClassicMonitor {
     context: Arc<Context>,
     controllers: Vec<ControllerMonitor>,

@@ -1,4 +1,4 @@
-//! From a bundle to the steps of an InstallPlan.
+//! InstallPlan steps: turns the objects of a bundle into steps.
 
 use crate::image::bundles::Key;
 use crate::permissions;
@@ -15,11 +15,11 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The kind of a step for a Secret that a bundle carries; a step of kind `Secret` would copy a pull
-/// secret instead.
+/// The kind of a step for a Secret in a bundle. A step of kind `Secret` copies a pull secret
+/// instead.
 pub(crate) const BUNDLE_SECRET: &str = "BundleSecret";
 
-/// Properties that hold whole manifests and therefore never go into the annotation.
+/// Properties that hold whole manifests, and therefore are not in the annotation.
 const BULKY: [&str; 2] = ["olm.bundle.object", "olm.csv.metadata"];
 
 /// A bundle of a catalog that is to be installed.
@@ -27,16 +27,16 @@ pub(crate) struct BundleInstall<'a> {
     pub(crate) bundle: &'a Bundle,
     /// The catalog that it comes from.
     pub(crate) catalog: &'a NamespacedName,
-    /// The version that it replaces here; empty for a first installation.
+    /// The CSV that it replaces in this namespace; empty for a first install.
     pub(crate) replaces: &'a str,
-    /// The objects of bundles by image, as far as they are there.
+    /// The objects of unpacked bundles, by image.
     pub(crate) unpacked: &'a BTreeMap<Key, Arc<Vec<Object>>>,
 }
 
-/// The steps for a bundle, and, if it comes as an image, which one and what the plan says of that.
+/// The steps of a bundle; and, for a bundle by image, its key and its entry in the InstallPlan.
 pub(crate) type BundleSteps = (Vec<Step>, Option<(Key, BundleLookup)>);
 
-/// Why there are no steps for a bundle.
+/// Why a bundle has no steps.
 #[derive(Debug)]
 pub(crate) enum NoSteps {
     /// It cannot be installed.
@@ -93,7 +93,7 @@ pub(crate) fn for_install(
     Ok((for_contents(namespace, &contents), lookup))
 }
 
-/// The steps that install the objects of a bundle, whatever they are; none without a version.
+/// The steps that install these objects of a bundle; none without a CSV.
 pub(crate) fn for_objects(
     namespace: &str,
     objects: Vec<Object>,
@@ -108,21 +108,21 @@ pub(crate) fn for_objects(
     Some(for_contents(namespace, &contents))
 }
 
-/// What was chosen, taken apart.
+/// The parts of a chosen bundle.
 struct BundleContents<'a> {
     /// Its ClusterServiceVersion.
     csv: &'a Object,
-    /// Everything else in it.
+    /// Its other objects.
     objects: &'a [Object],
     /// Its properties, as `{type, value}`.
     properties: &'a [Value],
-    /// The version that it replaces here; empty for a first installation.
+    /// The CSV that it replaces in this namespace; empty for a first install.
     replaces: &'a str,
     /// The catalog that it comes from.
     catalog: &'a NamespacedName,
 }
 
-/// The annotation that tells the resolver what an installed version provides and needs.
+/// The annotation with the properties of an installed CSV, for the resolver.
 fn properties_annotation(properties: &[Value]) -> String {
     let kept: Vec<&Value> = properties
         .iter()
@@ -134,8 +134,8 @@ fn properties_annotation(properties: &[Value]) -> String {
     values::json(&json!({"properties": kept}))
 }
 
-/// The steps that install a bundle into a namespace: the version itself, its other objects, and
-/// what its permissions need.
+/// The steps that install a bundle into a namespace: its CSV, its other objects, and the RBAC
+/// objects for its permissions.
 fn for_contents(namespace: &str, contents: &BundleContents<'_>) -> Vec<Step> {
     let mut csv = contents.csv.clone();
     csv.set(&["metadata", "namespace"], namespace.into());
@@ -181,9 +181,9 @@ fn for_contents(namespace: &str, contents: &BundleContents<'_>) -> Vec<Step> {
     steps
 }
 
-/// The step that makes the Subscription of a dependency.
+/// The step that creates the Subscription of a dependency.
 ///
-/// Its manifest is that of the original, down to the order of fields.
+/// Its manifest has the fields of the original in the same order.
 pub(crate) fn for_dependency(namespace: &str, new: &NewSubscription) -> Step {
     let text = |text: &str| values::json(&Value::from(text));
     let resource = resources::SUBSCRIPTION;
@@ -213,8 +213,8 @@ pub(crate) fn for_dependency(namespace: &str, new: &NewSubscription) -> Step {
     }
 }
 
-/// Versions first, so that everything else can name them as owner; then definitions, so that their
-/// kinds are served; then the rest as it came.
+/// Sorts steps: CSVs first, as other objects name them as owner; then CustomResourceDefinitions, so
+/// that their kinds are served; then the rest in its order.
 pub(crate) fn in_install_order(mut steps: Vec<Step>) -> Vec<Step> {
     steps.sort_by_key(|step| match step.resource.kind.as_str() {
         "ClusterServiceVersion" => 0,

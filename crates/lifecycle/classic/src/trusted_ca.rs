@@ -1,5 +1,5 @@
-//! `ConfigMaps` that ask for the certificates which the cluster trusts: they are filled, so that
-//! operators behind a proxy that looks into their traffic can mount them.
+//! Trusted CAs: fills labelled ConfigMaps with the CA certificates that the cluster trusts.
+//! Operators mount them to work behind a proxy that intercepts TLS.
 //!
 //! On clusters with a `Proxy` of `config.openshift.io` the network operator does this.
 
@@ -13,12 +13,12 @@ use serde_json::json;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-/// Asks for certificates.
+/// The label of ConfigMaps to fill.
 const LABEL: &str = "config.openshift.io/inject-trusted-cabundle=true";
-/// Where they are put.
+/// The key in the ConfigMap for the certificates.
 const KEY: &str = "ca-bundle.crt";
 
-/// The certificates that the cluster trusts, in PEM. They are read when somebody asks for them.
+/// The CA certificates that the cluster trusts, in PEM. They are read on first use.
 #[derive(Clone)]
 pub struct Trusted {
     inner: Arc<Inner>,
@@ -30,7 +30,7 @@ struct Inner {
 }
 
 impl Trusted {
-    /// Those that `read` gives. It is called once at most, and may look into files.
+    /// The certificates that `read` returns. It is called at most once, and may read files.
     pub fn new(read: impl Fn() -> String + Send + Sync + 'static) -> Self {
         Self { inner: Arc::new(Inner { read: Box::new(read), text: OnceLock::new() }) }
     }
@@ -46,10 +46,10 @@ impl fmt::Debug for Trusted {
     }
 }
 
-/// Whether each of the `ConfigMaps` that ask is filled.
+/// Whether each labelled ConfigMap is filled.
 type InjectedConfigMaps = Cache<bool>;
 
-/// Registers the controller, if there are certificates to put into `ConfigMaps`.
+/// Registers the controller, if there are trusted certificates.
 pub(crate) fn register(controllers: &mut Controllers<Context>, trusted: Option<Trusted>) {
     let Some(trusted) = trusted else { return };
     let context = controllers.context();
@@ -64,7 +64,7 @@ pub(crate) fn register(controllers: &mut Controllers<Context>, trusted: Option<T
     builder
         .watch(&config_maps, |_, queue, change| queue.add(change.key.clone()))
         .watch(&context.caches.crds, move |_, queue, change| {
-            // Whether the network operator of the cluster fills them may have changed.
+            // The network operator of the cluster may now fill the ConfigMaps, or no longer does.
             if *change.key.name == *proxy::DEFINITION {
                 all.list(None).into_iter().for_each(|(key, _)| queue.add(key));
             }
@@ -72,7 +72,7 @@ pub(crate) fn register(controllers: &mut Controllers<Context>, trusted: Option<T
         .reconcile(Controller { context: Arc::clone(&context), config_maps, trusted });
 }
 
-/// Fills `ConfigMaps`.
+/// Reconciles labelled ConfigMaps.
 struct Controller {
     context: Arc<Context>,
     config_maps: InjectedConfigMaps,

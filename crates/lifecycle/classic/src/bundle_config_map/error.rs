@@ -1,4 +1,4 @@
-//! Why the ConfigMap of a bundle, or a reference to it, cannot be used.
+//! Errors of bundle ConfigMaps and of references to them.
 
 use mainstay_image::tar::TarError;
 use mainstay_images::MissingIdentity;
@@ -17,7 +17,7 @@ pub(crate) enum BundleMapError {
         /// Why not.
         source: DecodeError,
     },
-    /// A file is no YAML.
+    /// A file is not YAML.
     #[error("{file}: {source}")]
     ParseYaml {
         /// The file.
@@ -25,7 +25,7 @@ pub(crate) enum BundleMapError {
         /// Why not.
         source: YamlError,
     },
-    /// A document is no object.
+    /// A document is not an object.
     #[error("{file}: {source}")]
     ReadObject {
         /// The file.
@@ -46,13 +46,13 @@ pub(crate) enum BundleMapError {
 /// A key of the ConfigMap of a bundle cannot be decoded.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DecodeError {
-    /// It is no Base64.
+    /// The value is not Base64.
     #[error(transparent)]
     Base64(#[from] base64::DecodeError),
-    /// It cannot be decompressed, or is too large then.
+    /// The value cannot be decompressed, or is too large.
     #[error(transparent)]
     Decompress(#[from] io::Error),
-    /// It is no archive.
+    /// The value is not an archive.
     #[error(transparent)]
     Archive(#[from] TarError),
 }
@@ -63,7 +63,7 @@ pub(crate) enum ReferenceError {
     /// The ConfigMap cannot be read.
     #[error(transparent)]
     ReadBundle(#[from] BundleMapError),
-    /// The ConfigMap has other objects than those that were resolved.
+    /// The ConfigMap has other objects than the resolved ones.
     #[error(
         "it was changed since the plan was made; delete the InstallPlan and ConfigMap {namespace}/{name} to have both made again"
     )]

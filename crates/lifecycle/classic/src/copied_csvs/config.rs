@@ -1,4 +1,4 @@
-//! Says on the `OLMConfig` whether copies are as it wants them.
+//! The OLMConfig controller: reports whether the copied CSVs match the OLMConfig.
 
 use super::controller::{
     CopiesContext, DISABLED, INCOMPLETE_DELAY, decide_for, is_disabled, namespaces,
@@ -13,15 +13,15 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Condition that says whether copies are switched off.
+/// The condition that says whether copied CSVs are disabled.
 const CONDITION: &str = "DisabledCopiedCSVs";
 const ENABLED_REASON: &str = "CopiedCSVsEnabled";
 const DISABLED_REASON: &str = "CopiedCSVsDisabled";
 
-/// Reconciles the only `OLMConfig`.
+/// Reconciles the only OLMConfig.
 pub(super) struct Controller {
     shared: Arc<CopiesContext>,
-    /// Since when copies are not as they should be.
+    /// Since when copied CSVs are missing or superfluous.
     since: Mutex<Option<Duration>>,
 }
 
@@ -52,7 +52,8 @@ impl Controller {
         }
         let old = config.status.conditions.iter().find(|condition| condition.kind == CONDITION);
         if !disabled && old.is_some_and(|condition| condition.reason != ENABLED_REASON) {
-            // Before the condition says that they are enabled, so that it is done after a restart.
+            // The Events are deleted before the condition changes, so a restart in between repeats
+            // the deletion.
             self.delete_disabled_events().await?;
         }
         let mut status = config.status.clone();
@@ -75,7 +76,7 @@ impl Controller {
         Ok(Action::Done)
     }
 
-    /// For how long it is not told yet that copies are missing or left.
+    /// How much longer missing or superfluous copied CSVs are not reported.
     fn remaining_delay(&self, incomplete: bool) -> Option<Duration> {
         let mut since = self.since.lock();
         if !incomplete {
@@ -87,7 +88,7 @@ impl Controller {
         INCOMPLETE_DELAY.checked_sub(now.saturating_sub(begun)).filter(|left| !left.is_zero())
     }
 
-    /// Removes the events that say that there are no copies.
+    /// Deletes the Events about disabled copied CSVs.
     async fn delete_disabled_events(&self) -> Result<(), Error> {
         let cluster = &self.shared.context.cluster;
         let fields = ListParams::fields(format!("reason={DISABLED}"));
@@ -102,7 +103,7 @@ impl Controller {
     }
 }
 
-/// Whether copies of what watches all namespaces are missing, or there although they should not be.
+/// Whether copied CSVs of global operators are missing, or exist although they are disabled.
 fn is_incomplete(shared: &CopiesContext) -> bool {
     let caches = &shared.context.caches;
     let namespaces = namespaces(caches);
@@ -112,7 +113,7 @@ fn is_incomplete(shared: &CopiesContext) -> bool {
         .any(|(key, _)| decide_for(shared, &key, &namespaces, true).is_incomplete())
 }
 
-/// What the condition should be.
+/// The desired condition.
 fn condition(old: Option<&Condition>, disabled: bool, incomplete: bool, now: Time) -> Condition {
     let (status, reason, message) = match (disabled, incomplete) {
         (false, false) => (

@@ -1,4 +1,4 @@
-//! Carries out what was decided about copies.
+//! The copied CSV controller: creates, repairs and deletes copied CSVs.
 
 use super::decide::{
     self, CopyAction, CopyInput, Decision, Occupant, Ownership, StatusDebounce, Targets,
@@ -23,27 +23,27 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 const CSV: &mainstay_object::Resource = &resources::CLUSTER_SERVICE_VERSION;
-/// Reason of the event that says that a version has no copies.
+/// Reason of the Event about a CSV without copied CSVs.
 pub(super) const DISABLED: &str = "DisabledCopiedCSVs";
-/// How many copies are written at the same time, of all versions together.
+/// How many copied CSVs are written concurrently, over all originals.
 const MAX_CONCURRENT_WRITES: usize = 16;
 
-/// What the controllers of copies and of the `OLMConfig` share.
+/// The shared state of the controllers of copied CSVs and of the OLMConfig.
 pub(super) struct CopiesContext {
     pub(super) context: Arc<Context>,
-    /// Settings; only one object counts.
+    /// The OLMConfig; only one object counts.
     pub(super) config: Cache<OlmConfig>,
-    /// The namespaces that have copies also where copies are switched off.
+    /// The namespaces that have copied CSVs even where the OLMConfig disables them.
     pub(super) protected: BTreeSet<String>,
-    /// Sent when copies of a ClusterServiceVersion were written.
+    /// Sent when copied CSVs were written.
     pub(super) written: Signal,
 }
 
-/// Reconciles the copies of versions; keys are those of the originals.
+/// Reconciles copied CSVs; keys are those of the originals.
 pub(super) struct Controller {
     shared: Arc<CopiesContext>,
     debounce: StatusDebounce,
-    /// Uids of the versions of which it was told that they have no copies.
+    /// The uids of the CSVs whose missing copies were reported.
     reported_uids: Mutex<HashSet<String>>,
     slots: Arc<Semaphore>,
 }
@@ -99,7 +99,7 @@ impl Controller {
         if let Some(csv) = original.filter(|_| writes) {
             let live = context.cluster.find(CSV, key.namespace(), &key.name).await;
             let live = live.during("reading a version")?;
-            // Another one by now, or gone: the cache will tell.
+            // If the CSV was deleted or replaced, the cache triggers another reconciliation.
             let same = |object: &Object| object.uid() == csv.uid && !object.is_terminating();
             let Some(live) = live.filter(same) else { return Ok(()) };
             requests = Some(PreparedRequests::of(&live).during("writing a version as JSON")?);
@@ -127,7 +127,7 @@ impl Controller {
                 Err(error) => outcome = Err(error),
             }
         }
-        // The next look is to see what was just written.
+        // The next reconciliation must see these writes.
         let copies = &context.caches.copies;
         if let Some(latest) = latest {
             copies.seen(&latest.to_string()).await;
@@ -153,8 +153,8 @@ impl Controller {
         outcome
     }
 
-    /// Removes what was a copy, by its status, and says no more of what: if nobody wants a copy in its
-    /// place, nobody would ever look at it again.
+    /// Deletes copied CSVs that lost their label, recognized by their status, if no original wants
+    /// one in their namespace. No other reconciliation would delete them.
     async fn delete_lost_copies(&self, name: &str) -> Result<(), Error> {
         let cluster = &self.shared.context.cluster;
         for (at, uid) in lost_copies(&self.shared, name) {
@@ -165,8 +165,8 @@ impl Controller {
         Ok(())
     }
 
-    /// Tells of a version that has no copies because they are switched off; once, however often it is
-    /// looked at and whoever told it.
+    /// Publishes an Event about a CSV whose copied CSVs are disabled. It is published once, even
+    /// after a restart.
     async fn report_disabled(&self, key: &NamespacedName, csv: &fields::Csv) -> Result<(), Error> {
         let context = &*self.shared.context;
         if !is_disabled(&self.shared.config) {
@@ -193,25 +193,25 @@ impl Controller {
     }
 }
 
-/// The version of a key, if it is an original.
+/// The CSV of a key, if it is an original.
 pub(super) fn original(caches: &Caches, key: &NamespacedName) -> Option<Arc<fields::Csv>> {
     caches.csvs.get(key).filter(|csv| !csv.is_copy())
 }
 
-/// Whether copies of what watches all namespaces are switched off.
+/// Whether copied CSVs of global operators are disabled.
 pub(super) fn is_disabled(config: &Cache<OlmConfig>) -> bool {
     let config = config.get(&NamespacedName::cluster(names::OLM_CONFIG));
     let features = config.as_ref().and_then(|config| config.spec.features.as_ref());
     features.and_then(|features| features.disable_copied_csvs).unwrap_or_default()
 }
 
-/// The namespaces that exist and stay.
+/// The namespaces without terminating ones.
 pub(super) fn namespaces(caches: &Caches) -> BTreeSet<Arc<str>> {
     let all = caches.namespaces.list(None);
     all.into_iter().filter(|(_, namespace)| !namespace.deleting).map(|(key, _)| key.name).collect()
 }
 
-/// What is to be done for the copies of a version.
+/// Decides about the copied CSVs of a CSV.
 pub(super) fn decide_for(
     shared: &CopiesContext,
     key: &NamespacedName,
@@ -233,7 +233,8 @@ pub(super) fn decide_for(
     })
 }
 
-/// Copies of this name that lost their mark and that no version wants in their place, with their uids.
+/// Copied CSVs of this name that lost their label and that no original wants in their namespace,
+/// with their uids.
 fn lost_copies(shared: &CopiesContext, name: &str) -> Vec<(NamespacedName, String)> {
     let caches = &shared.context.caches;
     let named = caches.csvs.list(None).into_iter().filter(|(key, _)| *key.name == *name);
@@ -251,14 +252,14 @@ fn lost_copies(shared: &CopiesContext, name: &str) -> Vec<(NamespacedName, Strin
     orphans.map(|(key, copy)| (key, copy.uid.clone())).collect()
 }
 
-/// Whether the group that a version is a member of exists.
+/// Whether the OperatorGroup of a CSV exists.
 fn group_exists(caches: &Caches, key: &NamespacedName, csv: &fields::Csv) -> bool {
     let group = csv.membership[0].as_deref().unwrap_or_default();
     let group = caches.groups.get(&NamespacedName::new(Arc::clone(&key.namespace), group));
     group.is_some_and(|group| group.metadata.deletion_timestamp.is_none())
 }
 
-/// What has the name of a version in other namespaces.
+/// The CSVs with the name of a CSV in other namespaces.
 fn occupants(caches: &Caches, key: &NamespacedName) -> BTreeMap<Arc<str>, Occupant> {
     let wants = |from: &str, place: &str| {
         let other = NamespacedName::new(from, Arc::clone(&key.name));
@@ -282,7 +283,7 @@ fn occupants(caches: &Caches, key: &NamespacedName) -> BTreeMap<Arc<str>, Occupa
         if at.name != key.name || at.namespace == key.namespace {
             continue;
         }
-        // A copy that lost its mark still says what it is.
+        // A copied CSV without its label is recognized by its status and annotations.
         let ownership = match csv.membership[1].as_deref() {
             _ if !csv.is_copy() => Ownership::Others,
             Some(from) if *from == *key.namespace => Ownership::Ours,
@@ -296,7 +297,7 @@ fn occupants(caches: &Caches, key: &NamespacedName) -> BTreeMap<Arc<str>, Occupa
     occupants
 }
 
-/// What is written to the copies of a version, made once for all of them.
+/// The request bodies for the copied CSVs of an original, serialized once.
 struct PreparedRequests {
     template: CopyTemplate,
     copy: Prepared,
@@ -308,7 +309,7 @@ impl PreparedRequests {
     fn of(original: &Object) -> mainstay_client::Result<Self> {
         let template = CopyTemplate::of(original);
         let from = original.namespace();
-        // Only what is still our copy is written to.
+        // The test fails if the object is no longer our copied CSV.
         let mark = json!({"op": "test", "path": "/metadata/labels/olm.copiedFrom", "value": from});
         let status = json!([mark, {"op": "add", "path": "/status", "value": template.status}]);
         Ok(Self {
@@ -320,7 +321,7 @@ impl PreparedRequests {
     }
 }
 
-/// What makes a copy what it should be, if a test holds.
+/// The patch that repairs a copied CSV, if a test holds.
 fn repair_patch(test: &Value, template: &CopyTemplate) -> Value {
     json!([
         test,
@@ -330,7 +331,7 @@ fn repair_patch(test: &Value, template: &CopyTemplate) -> Value {
     ])
 }
 
-/// What tasks of one version share.
+/// Writes the copied CSVs of one original.
 struct CopyWriter {
     cluster: Cluster,
     name: Arc<str>,
@@ -339,8 +340,8 @@ struct CopyWriter {
 }
 
 impl CopyWriter {
-    /// Carries out a task, and tells the revision that came of it. What the caches will tell of
-    /// anyway is no failure.
+    /// Performs an action and returns the resource version of its result. A conflict that the
+    /// caches will show is not an error.
     async fn apply(&self, place: &Arc<str>, action: &CopyAction) -> Result<Option<u64>, Error> {
         let at = Some(&**place);
         match (action, &self.requests) {
@@ -399,5 +400,5 @@ fn revision(written: &Written) -> Option<u64> {
     written.resource_version.parse().ok()
 }
 
-/// How long it may take until copies are there or gone before people are told that they are not.
+/// How long copied CSVs may be missing or superfluous before the OLMConfig says so.
 pub(super) const INCOMPLETE_DELAY: Duration = Duration::from_secs(1);

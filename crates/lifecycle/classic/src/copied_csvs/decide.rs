@@ -1,4 +1,4 @@
-//! Which copies of a version there should be, and what is to be done for that.
+//! Copied CSV decisions: which copied CSVs an original should have, and the actions to get there.
 
 use crate::copied_csv::ContentHash;
 use crate::fields;
@@ -9,82 +9,82 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// For how long a phase that mostly passes must last before copies tell it.
+/// How long a transient phase must last before copied CSVs show it.
 const DEBOUNCE: Duration = Duration::from_millis(150);
 
-/// What was seen around a version.
+/// The observed state around a CSV.
 pub(crate) struct CopyInput<'a> {
-    /// The version.
+    /// The key of the CSV.
     pub(crate) key: &'a NamespacedName,
-    /// What is known of it; none if it is gone, or a copy itself.
+    /// Its fields; none if it was deleted, or is a copied CSV itself.
     pub(crate) original: Option<&'a fields::Csv>,
-    /// Whether the group that it is a member of exists.
+    /// Whether its OperatorGroup exists.
     pub(crate) in_existing_group: bool,
-    /// Whether copies of what watches all namespaces are switched off.
+    /// Whether copied CSVs of global operators are disabled.
     pub(crate) disabled: bool,
     /// The namespaces that have them nevertheless.
     pub(crate) protected: &'a BTreeSet<String>,
-    /// Whether its phase will last.
+    /// Whether its phase is stable.
     pub(crate) status_is_stable: bool,
-    /// The namespaces that exist and stay.
+    /// The namespaces without terminating ones.
     pub(crate) namespaces: &'a BTreeSet<Arc<str>>,
-    /// What has its name in other namespaces.
+    /// The CSVs with its name in other namespaces.
     pub(crate) occupants: &'a BTreeMap<Arc<str>, Occupant>,
 }
 
-/// Something that has the name of a version in another namespace.
+/// A CSV with the name of the original in another namespace.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Occupant {
     pub(crate) uid: String,
     pub(crate) ownership: Ownership,
-    /// Whether its label says that it is a copy of this version.
+    /// Whether its label says that it is a copied CSV of this original.
     pub(crate) marked: bool,
     pub(crate) deleting: bool,
     pub(crate) content: ContentHash,
 }
 
-/// Whose copy something is.
+/// Whose copied CSV an object is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ownership {
-    /// It says that it is one of this version.
+    /// A copied CSV of this original.
     Ours,
-    /// A copy that nobody claims with right.
+    /// A copied CSV of an original that does not exist or does not want it.
     Unclaimed,
-    /// A version of its own, or the copy of another version that wants it.
+    /// A CSV that is not a copied one, or the copied CSV of another original that wants it.
     Others,
 }
 
-/// What to do in a namespace.
+/// What the controller does in a namespace.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum CopyAction {
-    /// Make the copy.
+    /// Create the copied CSV.
     Create,
     /// Write what differs.
     Repair {
-        /// The copy.
+        /// The uid of the copied CSV.
         uid: String,
-        /// Whether it is marked as a copy of this version.
+        /// Whether its label marks it as a copied CSV of this original.
         marked: bool,
         /// Whether labels, annotations or spec differ.
         body: bool,
         /// Whether the status differs.
         status: bool,
     },
-    /// Delete the copy of this uid.
+    /// Delete the copied CSV with this uid.
     Remove(String),
 }
 
-/// What is to be done.
+/// The actions for the copied CSVs of one original.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Decision {
     /// By namespace.
     pub(crate) actions: BTreeMap<Arc<str>, CopyAction>,
-    /// Whether some status is not written yet because it may soon be another.
+    /// Whether some status is not written yet because another one may soon follow.
     pub(crate) status_deferred: bool,
 }
 
 impl Decision {
-    /// Whether copies are missing, or there that should not be.
+    /// Whether copied CSVs are missing or superfluous.
     pub(crate) fn is_incomplete(&self) -> bool {
         self.actions
             .values()
@@ -92,12 +92,12 @@ impl Decision {
     }
 }
 
-/// The namespaces that a version is to be seen in.
+/// The target namespaces of a CSV.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Targets<'a> {
-    /// All.
+    /// All namespaces.
     All,
-    /// Some.
+    /// These namespaces.
     Named(BTreeSet<&'a str>),
 }
 
@@ -111,7 +111,8 @@ impl Targets<'_> {
     }
 }
 
-/// What a member of a group targets, as its annotation says; nothing if it is no member.
+/// The target namespaces in the annotation of a CSV; none if it is not a member of an
+/// OperatorGroup.
 pub(crate) fn targets(csv: &fields::Csv) -> Targets<'_> {
     match csv.membership[2].as_deref() {
         Some("") => Targets::All,
@@ -120,8 +121,9 @@ pub(crate) fn targets(csv: &fields::Csv) -> Targets<'_> {
     }
 }
 
-/// Whether a version is a member of its group, so that copies of it are made. What is there of one
-/// that is no more stays and says so. Its status tells that a moment after its group has changed.
+/// Whether a CSV is an accepted member of its OperatorGroup, so that copied CSVs are created.
+/// Otherwise existing ones stay and show its status. The status changes shortly after the
+/// OperatorGroup.
 pub(crate) fn is_active(csv: &fields::Csv) -> bool {
     csv.phase != CsvPhase::None
         && !csv.unsupported_targets
@@ -138,7 +140,7 @@ pub(crate) fn is_active(csv: &fields::Csv) -> bool {
         )
 }
 
-/// What is to be done for the copies of a version.
+/// Decides about the copied CSVs of an original.
 pub(crate) fn decide(input: &CopyInput<'_>) -> Decision {
     let mut decision = Decision::default();
     let original = input.original.filter(|csv| !csv.deleting && input.in_existing_group);
@@ -191,12 +193,12 @@ pub(crate) fn decide(input: &CopyInput<'_>) -> Decision {
     decision
 }
 
-/// Versions in phases that mostly pass, and since when.
+/// The CSVs in transient phases, and since when.
 #[derive(Debug, Default)]
 pub(crate) struct StatusDebounce(Mutex<HashMap<NamespacedName, (u64, Duration)>>);
 
 impl StatusDebounce {
-    /// For how long what a version says is not to be told yet; none if it is.
+    /// How much longer copied CSVs do not show the status of a CSV; none if they show it.
     pub(crate) fn remaining(
         &self,
         key: &NamespacedName,
@@ -216,7 +218,7 @@ impl StatusDebounce {
     }
 }
 
-/// Whether a version mostly stays only for a moment where it is.
+/// Whether a CSV usually leaves its phase within a moment.
 fn is_transient(csv: &fields::Csv) -> bool {
     match csv.phase {
         CsvPhase::None
@@ -250,7 +252,7 @@ mod tests {
         Occupant { uid: "u".to_owned(), ownership, marked, deleting: false, content }
     }
 
-    /// What is done in `a`, `b` and `c` for a version of `home` with these things there.
+    /// The decision about a CSV of `home`, with namespaces `a`, `b` and `c` and these CSVs in them.
     fn decide_with(
         csv: Option<&fields::Csv>,
         there: &[(&str, Occupant)],
@@ -259,7 +261,7 @@ mod tests {
         decide_with_protected(csv, there, disabled, &[])
     }
 
-    /// The same with namespaces that keep their copies.
+    /// The same with protected namespaces.
     fn decide_with_protected(
         csv: Option<&fields::Csv>,
         there: &[(&str, Occupant)],
@@ -310,7 +312,7 @@ mod tests {
             ("a", occupant(Ownership::Ours, GOOD)),
             ("b", occupant(Ownership::Ours, ContentHash { status: 9, ..GOOD })),
             ("c", occupant(Ownership::Unclaimed, other)),
-            // Its own place has the original, whatever it looks like.
+            // The original is in its own namespace, whatever it contains.
             ("home", occupant(Ownership::Unclaimed, other)),
         ];
         let found = decide_with(Some(&csv_with(Some(""))), &there, false);

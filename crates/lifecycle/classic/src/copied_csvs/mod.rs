@@ -1,26 +1,26 @@
-//! Copies of versions: who works in a namespace sees by them which operators of other namespaces
-//! watch it.
+//! Copied CSVs: copies of a ClusterServiceVersion that show users of a namespace which operators of
+//! other namespaces watch it.
 //!
-//! Each namespace that a version's group targets has a copy of it, under the same name, with the
-//! label `olm.copiedFrom`, without what is nobody's business there, and with a status that says so.
+//! Each target namespace of a CSV's OperatorGroup has a copied CSV of the same name. It has the
+//! label `olm.copiedFrom` and a status that names the original, and lacks the annotations and
+//! labels that only concern the original.
 //!
 //! ```text
-//! version (its facts, with hashes of what its copies say) ─┐
-//! namespaces ──────────────────────────────────────────────┼─► decide ─► tasks ─► a few writes at a time
-//! copies (uid and two hashes each) ────────────────────────┘
-//! OLMConfig ─► whether copies are wanted of what watches all namespaces
+//! CSV (its fields, with hashes of the content of its copies) ─┐
+//! namespaces ─────────────────────────────────────────────────┼─► decide ─► actions ─► a few writes at a time
+//! copied CSVs (uid and two hashes each) ──────────────────────┘
+//! OLMConfig ─► whether global operators have copied CSVs
 //! ```
 //!
-//! * A copy is as large as its version, and there are many, so none is kept: of each the cache has
-//!   its uid and two hashes, one of what its owner may write and one of its status. Whether
-//!   anything is to be written is told without reading an object, and where nothing is, nothing is
-//!   read: a restart costs one list.
-//! * What is to be written is made once for all copies of a version.
-//! * Phases that pass in a moment are not told to hundreds of namespaces ([`decide::Passing`]).
+//! * A copied CSV is as large as its original, and there are many. So the cache keeps only the uid
+//!   and two hashes of each: one of labels, annotations and spec, one of the status. They show
+//!   without a read whether a copied CSV must be written, so a restart costs one list request.
+//! * The request bodies are serialized once for all copied CSVs of an original.
+//! * Transient phases are not written to hundreds of namespaces ([`decide::StatusDebounce`]).
 //!
-//! Where this differs from the original: a copy whose mark was taken off is marked again; there it
-//! becomes a version of its own. Copies in namespaces that are no targets any more go whatever the
-//! group became. Nothing waits for a resync.
+//! Differences from the original: a copied CSV that lost its label gets it back; in the original it
+//! becomes a CSV of its own. Copied CSVs in namespaces that are no longer targets are always
+//! deleted, whatever the OperatorGroup became. No change waits for a resync.
 
 mod config;
 mod controller;

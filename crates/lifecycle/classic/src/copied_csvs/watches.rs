@@ -1,4 +1,4 @@
-//! What the controllers of copied ClusterServiceVersions and of the `OLMConfig` watch.
+//! The watches of the controllers of copied CSVs and of the OLMConfig.
 
 use super::config;
 use super::controller::{self, CopiesContext};
@@ -14,17 +14,17 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long copies wait for more of the same: namespaces mostly come in crowds.
+/// How long the controller waits for more changes, as namespaces are often created together.
 const ENQUEUE_DELAY: Duration = Duration::from_millis(30);
 
-/// Registers the controllers of copied ClusterServiceVersions and of the `OLMConfig`. The namespaces
-/// that are `protected` have copies also where an `OLMConfig` switches copies off.
+/// Registers the controllers of copied CSVs and of the OLMConfig. The `protected` namespaces have
+/// copied CSVs even where the OLMConfig disables them.
 pub(crate) fn register(controllers: &mut Controllers<Context>, protected: BTreeSet<String>) {
     let shared = register_copies(controllers, protected);
     register_config(controllers, &shared);
 }
 
-/// Registers the controller of copied ClusterServiceVersions; its keys are those of the originals.
+/// Registers the controller of copied CSVs; its keys are those of the originals.
 fn register_copies(
     controllers: &mut Controllers<Context>,
     protected: BTreeSet<String>,
@@ -44,7 +44,7 @@ fn register_copies(
     builder
         .watch(&caches.csvs, |context, queue, change| {
             for csv in either_side(change) {
-                // A copy that lost its label.
+                // A copied CSV that lost its label.
                 if let Some(from) = csv.membership[1].as_deref().filter(|_| csv.is_copy()) {
                     queue.add(NamespacedName::new(from, Arc::clone(&change.key.name)));
                 }
@@ -53,7 +53,8 @@ fn register_copies(
             let is_own = |csv: Option<&Arc<fields::Csv>>| csv.is_some_and(|csv| !csv.is_copy());
             let is_lost = change.after.is_some_and(|csv| csv.is_copy());
             if is_lost || is_own(change.before) != is_own(change.after) {
-                // It is in the way of copies of another one, or no longer is, or was such a copy.
+                // The CSV occupies, or no longer occupies, the name of a copied CSV of another
+                // original; or it was such a copied CSV.
                 let add = |key| queue.add(key);
                 enqueue_originals(context, add, |key, _| key.name == change.key.name);
             }
@@ -64,7 +65,7 @@ fn register_copies(
             }
             let from = |copy: Option<&Arc<CopiedCsv>>| copy.map(|copy| Arc::clone(&copy.from));
             if change.before.is_some() && from(change.before) != from(change.after) {
-                // Another one may have been waiting for the place.
+                // Another original may wait for the name.
                 let add = |key| queue.add(key);
                 enqueue_originals(context, add, |key, _| key.name == change.key.name);
             }
@@ -95,7 +96,7 @@ fn register_copies(
     shared
 }
 
-/// Registers the controller of the only `OLMConfig`.
+/// Registers the controller of the only OLMConfig.
 fn register_config(controllers: &mut Controllers<Context>, shared: &Arc<CopiesContext>) {
     let key = || NamespacedName::cluster(names::OLM_CONFIG);
     controllers
@@ -105,14 +106,14 @@ fn register_config(controllers: &mut Controllers<Context>, shared: &Arc<CopiesCo
                 queue.add(key());
             }
         })
-        // Its condition says whether all copies are there.
+        // Its condition says whether all copied CSVs exist.
         .watch_source(|enqueuer| {
             shared.written.subscribe(move || enqueuer.with(|_, queue| queue.add(key())));
         })
         .reconcile(config::Controller::new(Arc::clone(shared)));
 }
 
-/// Adds the originals for which a condition holds.
+/// Enqueues the originals for which a condition holds.
 fn enqueue_originals(
     context: &Context,
     add: impl Fn(NamespacedName),

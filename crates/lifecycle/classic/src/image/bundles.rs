@@ -1,9 +1,9 @@
-//! Bundles by image, unpacked for the namespaces that are about to install them.
+//! Bundle images: unpacked for the namespaces that are about to install them.
 //!
-//! The original has a Job do it and looks at it again and again; here a task does it, or follows the
-//! Job that does ([`super::job`]), and the namespaces that asked are looked at when it has ended. What was unpacked stays for as long as
-//! somebody asks for it, which is until the plan that needs it is made. What fails is tried again,
-//! less and less often, when somebody still asks.
+//! The original polls a Job. Here a task unpacks the image, or follows the Job that does
+//! ([`super::job`]), and its end triggers a reconciliation of the namespaces that requested it. The
+//! objects are kept until no namespace requests them, which is when the InstallPlan is created. A
+//! failure is retried with growing pauses while a namespace still requests the bundle.
 
 use super::job::{Jobs, NoBundle};
 use crate::bundle_config_map;
@@ -20,9 +20,9 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// How many bundles are unpacked at one time.
+/// How many bundles are unpacked concurrently.
 const AT_ONCE: usize = 4;
-/// The waits between two attempts; the last is how long the original keeps a failed Job.
+/// The pauses between attempts; the longest is how long the original keeps a failed Job.
 const BACKOFF: (Duration, Duration) = (Duration::from_secs(5), Duration::from_mins(5));
 /// How long the other bundles of a namespace wait for one.
 pub(crate) const MAX_BUNDLE_WAIT: Duration = Duration::from_secs(10);
@@ -34,16 +34,16 @@ pub(crate) struct Key {
     pub(crate) image: String,
 }
 
-/// How long unpacking may take, and how often it is tried again.
+/// How long unpacking may take, and how often it is retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct UnpackTimeouts {
-    /// None is without end.
+    /// No timeout if `None`.
     pub(crate) timeout: Option<Duration>,
-    /// None is less and less often.
+    /// Growing pauses if `None`.
     pub(crate) retry: Option<Duration>,
 }
 
-/// Why a bundle is not unpacked: the reason of the Job that the original would have, and the cause.
+/// Why a bundle cannot be unpacked: the reason of the original's Job, and the cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) reason: &'static str,
@@ -51,7 +51,7 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// The reason of a Job, as it is told.
+    /// The reported reason for that of a Job.
     pub(super) fn reason_of(job: &str) -> &'static str {
         match job {
             "DeadlineExceeded" => "DeadlineExceeded",
@@ -60,24 +60,24 @@ impl Failure {
     }
 }
 
-/// How a bundle stands.
+/// The state of a requested bundle.
 #[derive(Clone, Debug)]
 pub(crate) enum UnpackState {
     /// It is being unpacked.
     Running {
-        /// For how long already.
+        /// For how long.
         age: Duration,
-        /// Why the last attempt to pull it failed, if one did.
+        /// The error of the last pull, if it failed.
         error: Option<String>,
     },
     /// It is unpacked.
     Ready,
-    /// It failed, and is tried again after this while.
+    /// Unpacking failed, and is retried after the duration.
     Failed(Failure, Duration),
 }
 
 enum EntryState {
-    /// With the error of the last attempt to pull it.
+    /// With the error of the last pull.
     Running(Option<String>),
     Ready(Arc<Vec<Object>>),
     Failed(Failure),
@@ -85,21 +85,21 @@ enum EntryState {
 
 struct Entry {
     state: EntryState,
-    /// Since when it is in this state, by the clock's elapsed time.
+    /// Since when it has this state, by the clock's elapsed time.
     since: Duration,
-    /// How long to wait after a failure.
+    /// The pause after a failure.
     wait: Duration,
     backoff: Backoff,
-    /// The namespaces that ask for it.
+    /// The namespaces that request it.
     requesters: BTreeSet<NamespacedName>,
-    /// Ends the work on it when nobody asks any more.
+    /// Cancels the unpacking when the entry is dropped.
     work: Option<DropGuard>,
 }
 
-/// Hears of the namespaces that asked when a bundle is unpacked, or not.
+/// Called with each namespace whose bundle was unpacked or failed.
 type Subscriber = Box<dyn Fn(&NamespacedName) + Send + Sync>;
 
-/// All bundles that are being unpacked. Cheap to clone; clones are the same.
+/// All requested bundles. Clones share them.
 #[derive(Clone)]
 pub(crate) struct Bundles {
     inner: Arc<Inner>,
@@ -107,7 +107,7 @@ pub(crate) struct Bundles {
 
 struct Inner {
     puller: Option<Puller>,
-    /// Jobs that unpack, where they do.
+    /// The Jobs that unpack, if they do.
     jobs: OnceLock<Jobs>,
     clock: Clock,
     entries: Mutex<BTreeMap<Key, Entry>>,
@@ -117,7 +117,7 @@ struct Inner {
 }
 
 impl Bundles {
-    /// Without a puller no bundle can be had.
+    /// Without a puller every bundle fails.
     pub(crate) fn new(puller: Option<Puller>, clock: Clock, stop: CancellationToken) -> Self {
         let slots = Semaphore::new(AT_ONCE);
         let (entries, subscribers) = (Mutex::default(), RwLock::default());
@@ -125,17 +125,17 @@ impl Bundles {
         Self { inner: Arc::new(Inner { puller, jobs, clock, entries, subscribers, slots, stop }) }
     }
 
-    /// Has Jobs unpack from now on.
+    /// Lets Jobs unpack from now on.
     pub(crate) fn unpack_by_jobs(&self, cluster: &Cluster, images: &CatalogPods) {
         let bundles = self.clone();
         let gone = move |bundle: &str| bundles.retry_failed(bundle);
         let stop = self.inner.stop.clone();
         let jobs = Jobs::start(cluster, self.inner.clock, images, gone, stop);
-        // The first one counts.
+        // Only the first call counts.
         let _ = self.inner.jobs.set(jobs);
     }
 
-    /// A Job of a bundle is gone: whoever waits for its end or its next try need not wait longer.
+    /// Retries the bundle of a deleted Job at once.
     fn retry_failed(&self, bundle: &str) {
         let mut requesters = BTreeSet::new();
         for (key, entry) in self.inner.entries.lock().iter_mut() {
@@ -155,13 +155,13 @@ impl Bundles {
         }
     }
 
-    /// Calls `hear` with each namespace that asked for a bundle which is settled now, or which could not
-    /// be pulled at the first attempt.
+    /// Calls `notify` with each namespace whose bundle was unpacked or failed, or whose first pull
+    /// failed.
     pub(crate) fn subscribe(&self, notify: impl Fn(&NamespacedName) + Send + Sync + 'static) {
         self.inner.subscribers.write().push(Box::new(notify));
     }
 
-    /// The bundles that are ready and asked for by a namespace.
+    /// The unpacked bundles that a namespace requests.
     pub(crate) fn ready(&self, namespace: &NamespacedName) -> BTreeMap<Key, Arc<Vec<Object>>> {
         let entries = self.inner.entries.lock();
         let requested = entries.iter().filter(|(_, entry)| entry.requesters.contains(namespace));
@@ -173,7 +173,8 @@ impl Bundles {
             .collect()
     }
 
-    /// What a namespace asks for from now on; what nobody asks for any more is forgotten.
+    /// Limits the requests of a namespace to these bundles. Drops bundles that no namespace
+    /// requests any more.
     pub(crate) fn keep(&self, namespace: &NamespacedName, wanted: &BTreeSet<Key>) {
         self.inner.entries.lock().retain(|key, entry| {
             if !wanted.contains(key) {
@@ -183,7 +184,7 @@ impl Bundles {
         });
     }
 
-    /// How a bundle stands; begins to unpack it if that is to be done.
+    /// Requests a bundle for a namespace. Starts the unpacking if it is due, and returns the state.
     pub(crate) fn request(
         &self,
         namespace: &NamespacedName,
@@ -247,7 +248,7 @@ impl Bundles {
         self.notify(&requesters);
     }
 
-    /// An attempt to pull a bundle failed and is made again: Subscriptions say why at once.
+    /// Records the error of a pull that is retried, so that Subscriptions report it at once.
     fn report_retry(&self, key: &Key, message: String) {
         let requesters = {
             let mut entries = self.inner.entries.lock();
@@ -263,14 +264,14 @@ impl Bundles {
         self.notify(&requesters);
     }
 
-    /// As this process unpacks it.
+    /// Unpacks a bundle in this process.
     async fn unpack_in_process(
         &self,
         key: &Key,
         requester: &Requester,
         timeouts: UnpackTimeouts,
     ) -> Result<Vec<Object>, Failure> {
-        // Nobody waits for those before it longer than for itself.
+        // The timeout includes the wait for earlier bundles.
         let unpacked = async {
             let _slot = self.inner.slots.acquire().await.ok();
             self.objects(key, requester).await
@@ -288,7 +289,7 @@ impl Bundles {
         }
     }
 
-    /// As a Job unpacks it. Its own deadline counts.
+    /// Unpacks a bundle by a Job. The deadline of the Job counts.
     async fn unpack_by_job(
         &self,
         jobs: &Jobs,
@@ -329,10 +330,10 @@ impl Bundles {
     }
 }
 
-/// The objects of a bundle by image cannot be read.
+/// The objects of a bundle image cannot be read.
 #[derive(Debug, thiserror::Error)]
 enum ReadError {
-    /// There are no images here.
+    /// This process pulls no images.
     #[error("bundles by image are not unpacked here: {image}")]
     NoImages {
         /// The image.
@@ -341,7 +342,7 @@ enum ReadError {
     /// The image cannot be pulled.
     #[error(transparent)]
     Pull(#[from] PullError),
-    /// The image is no bundle.
+    /// The image is not a bundle.
     #[error("{image}: {source}")]
     Content {
         /// The image.

@@ -1,13 +1,13 @@
-//! Bundles that a Job unpacks, where nodes are to pull images and not this process.
+//! Unpack Jobs: unpack bundle images where nodes, and not this process, should pull them.
 //!
 //! ```text
-//! image ─► ConfigMap, account, role, binding, Job ─► the Job ends ─► the ConfigMap has the bundle
+//! image ─► ConfigMap, ServiceAccount, Role, RoleBinding, Job ─► the Job ends ─► the ConfigMap has the bundle
 //! ```
 //!
-//! All of them have one name, which comes of the image, and are those of the original, field by
-//! field. A Job that failed stays until its time to live is over, and is waited for so long; a group
-//! may ask for another one sooner. Where Jobs end without having run anything, as on simulated nodes,
-//! this process does what they would have done.
+//! All of them have one name, which is derived from the image, and the fields of the original. A
+//! failed Job stays for its time to live, and until then the bundle counts as failed; an
+//! OperatorGroup may request another Job sooner. On simulated nodes, where a Job ends without
+//! running anything, this process unpacks the bundle.
 
 use super::bundles::{Failure, UnpackTimeouts};
 use crate::bundle_config_map;
@@ -24,20 +24,20 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-/// How often the pod of a Job is tried again.
+/// The `backoffLimit` of a Job.
 const BACKOFF_LIMIT: u32 = 3;
-/// For how long a Job that has ended stays, in seconds.
+/// The `ttlSecondsAfterFinished` of a Job.
 const TIME_TO_LIVE: u32 = 300;
 /// How many Jobs of one bundle are kept.
 const MAX_JOBS: usize = 5;
-/// Who runs restricted pods.
+/// The user id of restricted pods.
 const USER: i64 = 1001;
 
-/// What is known of a Job.
+/// The fields of a Job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct JobFields {
     uid: String,
-    /// The name that stands for the bundle.
+    /// The name of the bundle's objects.
     bundle: String,
     created: Option<Timestamp>,
     end: Option<JobEnd>,
@@ -84,11 +84,11 @@ pub(crate) struct Jobs {
     changed: Arc<Notify>,
 }
 
-/// Why there is no bundle.
+/// Why there are no objects.
 pub(super) enum NoBundle {
-    /// It cannot be had.
+    /// Unpacking failed.
     Failed(Failure),
-    /// The Job ended well and left nothing.
+    /// The Job succeeded, but its ConfigMap is empty.
     Nothing,
 }
 
@@ -101,7 +101,7 @@ impl From<mainstay_client::Error> for NoBundle {
 }
 
 impl Jobs {
-    /// Begins to watch Jobs. `gone` hears which bundle a Job that went was for.
+    /// Starts to watch Jobs. Calls `gone` with the bundle of each deleted Job.
     pub(crate) fn start(
         cluster: &Cluster,
         clock: Clock,
@@ -126,7 +126,7 @@ impl Jobs {
         Self { cluster, clock, images, cache, changed }
     }
 
-    /// The Jobs of a bundle, the newest first.
+    /// The Jobs of a bundle, newest first.
     fn jobs_of(&self, namespace: &str, bundle: &str) -> Vec<(NamespacedName, Arc<JobFields>)> {
         let mut jobs = self.cache.list(Some(namespace));
         jobs.retain(|(_, job)| job.bundle == bundle);
@@ -134,7 +134,7 @@ impl Jobs {
         jobs
     }
 
-    /// The objects of a bundle, once a Job has unpacked them. Waits for as long as that takes.
+    /// Waits until a Job has unpacked a bundle, and returns its objects.
     pub(super) async fn unpack(
         &self,
         image: &str,
@@ -168,7 +168,7 @@ impl Jobs {
         }
     }
 
-    /// Whether another Job takes the place of one that failed.
+    /// Whether another Job may replace a failed one.
     fn may_be_replaced(&self, job: &JobFields, timeouts: UnpackTimeouts) -> bool {
         let Some(end) = job.end.as_ref().filter(|end| end.failed) else { return false };
         let (Some(interval), Some(at)) = (timeouts.retry, end.at) else { return false };
@@ -176,7 +176,7 @@ impl Jobs {
         Duration::try_from(since).is_ok_and(|since| since >= interval)
     }
 
-    /// Returns when a Job has ended well.
+    /// Waits until a Job has succeeded.
     async fn wait_for_end(&self, key: &NamespacedName, uid: &str) -> Result<(), Failure> {
         loop {
             let changed = self.changed.notified();
@@ -203,7 +203,7 @@ impl Jobs {
         }
     }
 
-    /// Makes the Job of a bundle and what it needs, and removes the oldest ones.
+    /// Creates the Job of a bundle and the objects that it needs, and deletes the oldest Jobs.
     async fn create_job(
         &self,
         image: &str,
@@ -218,7 +218,7 @@ impl Jobs {
         }
         let job = self.job(image, bundle, &map, requester, timeouts, again);
         let live = match self.cluster.create(&known::JOB, &job).await {
-            // Made by a request whose answer was lost.
+            // Created by a request whose response was lost.
             Err(error) if error.is_already_exists() => {
                 self.cluster.get(&known::JOB, Some(&requester.namespace), bundle).await?
             }
@@ -328,7 +328,7 @@ impl Jobs {
             "template": {"metadata": {"name": bundle, "labels": labels}, "spec": pod},
         });
         if let Some(timeout) = timeouts.timeout {
-            // The API counts in whole seconds, and takes none of zero.
+            // The field is in whole seconds, and must be positive.
             spec["activeDeadlineSeconds"] = timeout.as_secs().max(1).into();
         }
         object(json!({
@@ -336,7 +336,7 @@ impl Jobs {
         }))
     }
 
-    /// Keeps what this process unpacked in the place of a Job where that would have.
+    /// Stores in the ConfigMap what this process unpacked instead of a Job.
     pub(super) async fn store_bundle(
         &self,
         image: &str,
@@ -351,10 +351,10 @@ impl Jobs {
     }
 }
 
-/// The objects of a bundle are not kept in its ConfigMap.
+/// The objects of a bundle cannot be stored in its ConfigMap.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StoreError {
-    /// They cannot be compressed.
+    /// Compression failed.
     #[error(transparent)]
     Compress(#[from] std::io::Error),
     /// The API refuses the ConfigMap.
@@ -363,11 +363,11 @@ pub(super) enum StoreError {
 }
 
 fn object(value: Value) -> Object {
-    // Everything here is an object.
+    // Every value here is an object.
     Object::from_value(value).unwrap_or_default()
 }
 
-/// The ConfigMap that a bundle is unpacked into. It goes with its catalog.
+/// The ConfigMap that a bundle is unpacked into. The CatalogSource owns it.
 fn config_map(bundle: &str, requester: &Requester) -> Object {
     let mut metadata = json!({
         "name": bundle, "namespace": requester.namespace,
@@ -383,7 +383,7 @@ fn config_map(bundle: &str, requester: &Requester) -> Object {
     object(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}))
 }
 
-/// The metadata of what goes with a ConfigMap.
+/// The metadata of objects that the ConfigMap owns.
 fn metadata(bundle: &str, map: &Object) -> Value {
     json!({
         "name": bundle, "namespace": map.namespace(),
@@ -395,7 +395,7 @@ fn metadata(bundle: &str, map: &Object) -> Value {
     })
 }
 
-/// The account of a Job, and its right to write into the ConfigMap.
+/// The ServiceAccount of a Job, and its permission to write the ConfigMap.
 fn unpack_rbac(bundle: &str, map: &Object) -> [(Resource, Object); 3] {
     let rbac = "rbac.authorization.k8s.io";
     let group = format!("{rbac}/v1");

@@ -1,4 +1,4 @@
-//! Bundles that come as images: unpacked in this process, or by Jobs as the original has them.
+//! Bundle images: unpacked in this process, or by Jobs as in the original.
 
 pub(crate) mod bundles;
 pub(crate) mod job;

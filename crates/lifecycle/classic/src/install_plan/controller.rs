@@ -1,4 +1,4 @@
-//! Carries out plans.
+//! The InstallPlan controller: resolves user-authored InstallPlans and runs the steps of all.
 
 use super::decide::{self, NextAction};
 use super::execute::{CRD_VALIDATION, PlanEvent, StepRunner};
@@ -27,7 +27,7 @@ use std::time::Duration;
 
 const PLAN: &mainstay_object::Resource = &resources::INSTALL_PLAN;
 
-/// Reconciles plans.
+/// Reconciles InstallPlans.
 pub(crate) struct Controller {
     context: Arc<Context>,
     new_plans: NewPlans,
@@ -49,7 +49,7 @@ impl Controller {
 
     async fn reconcile_install_plan(&self, key: &NamespacedName) -> Result<Action, Error> {
         let context = &*self.context;
-        // Most plans are finished; their manifests need not be read to know that.
+        // Most InstallPlans are finished; the cache shows that without reading their manifests.
         let over = context.caches.plans.get(key).is_none_or(|plan| {
             !(plan.has_steps || plan.unresolved)
                 || plan.deleting
@@ -77,8 +77,8 @@ impl Controller {
             self.new_plans.forget(key);
             match decide::next_action(&plan, &account, Time::new(context.clock.now())) {
                 NextAction::Rest => return Ok(Action::Done),
-                // Not every change of a status wakes this controller, so it goes on at once. What is
-                // written is not written again, so this ends.
+                // Not every status change triggers a reconciliation, so the loop continues at once.
+                // It ends because no status is written twice.
                 NextAction::Write(status) => match self.write(&live, &status).await? {
                     Some(written) => live = written,
                     None => return Ok(Action::Done),
@@ -106,8 +106,8 @@ impl Controller {
         let now = Time::new(context.clock.now());
         let (status, pause) =
             decide::status_after_run(&plan.status, &steps, &outcome, context.timeouts.plan, now);
-        // The API warns of a step once, when it is carried out; the write may meet a conflict, and the
-        // step is not carried out again then.
+        // The API warns about a step only when the step runs. A conflict in the status write would
+        // lose the warning, so it is published first.
         self.publish(live, &runner);
         self.write(live, &status).await?;
         let pause = pause.map(|pause| context.timeouts.retry.unwrap_or(pause));
@@ -120,7 +120,7 @@ impl Controller {
         Ok(pause.map_or(Action::Done, Action::After))
     }
 
-    /// Publishes what a runner has to say of the steps of an InstallPlan.
+    /// Publishes the Events of a run.
     fn publish(&self, live: &Object, runner: &StepRunner<'_>) {
         for PlanEvent { reason, field, message } in runner.take_events() {
             let recorder = &self.context.recorder;
@@ -128,8 +128,8 @@ impl Controller {
         }
     }
 
-    /// The versions that have replaced all those of a plan, which are gone since: it was carried out,
-    /// and what it made went with them, before it could be written that it was.
+    /// The CSVs that replaced all CSVs of an InstallPlan, if these were deleted since. The
+    /// InstallPlan was complete, but its status could not be written before the upgrade.
     fn superseding_csvs(&self, plan: &InstallPlan) -> Option<Vec<String>> {
         let csvs = self.context.caches.csvs.list(Some(&plan.metadata.namespace));
         let names = &plan.spec.cluster_service_version_names;
@@ -141,8 +141,8 @@ impl Controller {
         names.iter().map(successor).collect::<Option<Vec<_>>>().filter(|by| !by.is_empty())
     }
 
-    /// Finds the steps of a plan that somebody wrote. Catalogs, bundles and versions that come wake
-    /// those that wait for them.
+    /// Resolves the steps of a user-authored InstallPlan. New catalogs, bundles and CSVs trigger
+    /// another attempt.
     async fn resolve(
         &self,
         key: &NamespacedName,
@@ -228,7 +228,7 @@ impl Controller {
                         action = Action::After(wait);
                         Err(UnresolvedPlan(why))
                     }
-                    // Everything is looked at anew when they are unpacked.
+                    // The end of the unpacking triggers a reconciliation.
                     None => return Ok(ControlFlow::Break(Action::Done)),
                 }
             }
@@ -242,7 +242,7 @@ impl Controller {
         })
     }
 
-    /// Has bundles unpacked; gives the first reason why one cannot be, and when it is tried again.
+    /// Requests the bundles of an InstallPlan. Returns the first failure, and when it is retried.
     fn request_bundles(
         &self,
         key: &NamespacedName,
@@ -270,7 +270,7 @@ impl Controller {
         failed
     }
 
-    /// Writes a status if it differs, and gives the plan as it is then.
+    /// Writes a status if it differs. Returns the written InstallPlan.
     async fn write(
         &self,
         live: &Object,
@@ -307,7 +307,8 @@ pub(crate) fn register(controllers: &mut Controllers<Context>) {
             });
         })
         .watch_source(|enqueuer| {
-            // Namespaces ask for the bundles of their Subscriptions, InstallPlans for their own.
+            // Namespaces request the bundles of their Subscriptions; InstallPlans request their
+            // own.
             context.bundles.subscribe(move |asker| {
                 if asker.namespace().is_some() {
                     enqueuer.with(|_, queue| queue.add(asker.clone()));
@@ -345,7 +346,7 @@ pub(crate) fn register(controllers: &mut Controllers<Context>) {
         .reconcile(Controller::new(context.as_catalog_operator()));
 }
 
-/// Adds the InstallPlans of a namespace, or of all, for which a condition holds.
+/// Enqueues the InstallPlans of a namespace, or of all namespaces, for which a condition holds.
 fn enqueue_where(
     context: &Context,
     queue: &KeyQueue,
@@ -359,12 +360,12 @@ fn enqueue_where(
     }
 }
 
-/// Whether steps were refused for want of permissions.
+/// Whether permissions were missing in the last run of its steps.
 fn was_forbidden(plan: &fields::Plan) -> bool {
     plan.forbidden && plan.phase == InstallPlanPhase::Installing
 }
 
-/// InstallPlans that people wrote, that see a catalog, and whose steps have yet to be found.
+/// Enqueues the user-authored InstallPlans that see a catalog and have no steps yet.
 fn enqueue_unresolved(context: &Context, queue: &KeyQueue, catalog: &NamespacedName) {
     let is_global = *catalog.namespace == *context.global;
     let namespace = (!is_global).then_some(&*catalog.namespace);

@@ -1,4 +1,5 @@
-//! Custom resource definitions: made, waited for, and changed only when nothing is lost.
+//! CustomResourceDefinition steps: create, await and update CustomResourceDefinitions without data
+//! loss.
 
 use super::decide::StepError;
 use super::execute::{CRD_VALIDATION, StepRunner, api_error, manifest, set_kind};
@@ -13,14 +14,14 @@ use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-/// How many objects a report about an unfit definition names.
+/// How many invalid objects a report names.
 const MAX_REPORTED: usize = 20;
-/// How many objects are read at a time.
+/// How many objects one list request reads.
 const PAGE_SIZE: u32 = 500;
 
 const CRD: &Resource = &known::CUSTOM_RESOURCE_DEFINITION;
 
-/// Runs the step of a definition from the state that it is in.
+/// Runs the step of a CustomResourceDefinition, depending on its status.
 pub(super) async fn run(runner: &StepRunner<'_>, step: &Step) -> Result<StepStatus, StepError> {
     let name = &step.resource.name;
     match step.status {
@@ -29,7 +30,7 @@ pub(super) async fn run(runner: &StepRunner<'_>, step: &Step) -> Result<StepStat
             Ok(match runner.context.caches.crds.get(&key) {
                 Some(crd) if crd.established => StepStatus::Created,
                 Some(_) => StepStatus::WaitingForApi,
-                // Deleted meanwhile, or not seen yet: trying to make it again tells.
+                // Deleted, or not in the cache yet; a create request shows which.
                 None => create_or_update(runner, step).await?,
             })
         }
@@ -45,14 +46,15 @@ async fn create_or_update(runner: &StepRunner<'_>, step: &Step) -> Result<StepSt
     let shipped = fields::installed_alongside(&crd);
     let kept = existing_csvs(runner, &shipped).await?;
     set_alongside(&mut crd, runner.namespace, &step.resolving, &kept);
-    // Definitions are for the whole cluster: they are never made with the rights of an account.
+    // CustomResourceDefinitions concern the whole cluster, so they are written with our own
+    // permissions and not with those of a ServiceAccount.
     let cluster = &runner.own;
     match cluster.create(CRD, &crd).await {
         Ok(_) => return Ok(StepStatus::WaitingForApi),
         Err(error) if error.is_already_exists() => {}
         Err(error) => return Err(api_error("", &error)),
     }
-    // Somebody may write to it meanwhile; then it is compared again.
+    // After a conflict the CustomResourceDefinition is read and compared again.
     for _ in 0..5 {
         let current = cluster.get(CRD, None, crd.name()).await;
         let current = current.map_err(|error| api_error("", &error))?;
@@ -84,7 +86,8 @@ async fn create_or_update(runner: &StepRunner<'_>, step: &Step) -> Result<StepSt
     Err(StepError::new(format!("error updating CRD \"{}\": it keeps changing", crd.name())))
 }
 
-/// The new definition with the labels and annotations that others gave the present one.
+/// The new CustomResourceDefinition with the labels and annotations of other clients on the current
+/// one.
 fn merged(
     runner: &StepRunner<'_>,
     step: &Step,
@@ -113,9 +116,9 @@ fn merged(
     new
 }
 
-/// Whether a version of this namespace converts objects of a definition by a webhook that was installed
-/// for it, and the new definition does not name another one. The next version goes on with it, and in
-/// between no object may be read as it is stored.
+/// Whether a CSV of this namespace converts the objects by an installed webhook, and the new
+/// CustomResourceDefinition names no other one. The conversion then stays for the next CSV. Without
+/// it, clients would read objects in their stored version meanwhile.
 fn is_converted(runner: &StepRunner<'_>, current: &Object, new: &Object) -> bool {
     let Some(now) = Conversion::of(current) else { return false };
     let (namespace, service) = &now.service;
@@ -126,10 +129,10 @@ fn is_converted(runner: &StepRunner<'_>, current: &Object, new: &Object) -> bool
         && Conversion::of(new).is_none_or(|conversion| conversion.service == now.service)
 }
 
-/// Of the versions that a definition names, those that are still there and are no copies.
+/// The CSVs among `named` that exist and are not copied ones.
 ///
-/// A version exists before a definition names it, yet the cache may lag; so the API is asked about
-/// those that the cache does not know.
+/// A CSV exists before an annotation names it, yet the cache may lag. So the API is queried for
+/// those that are not in the cache.
 async fn existing_csvs(
     runner: &StepRunner<'_>,
     named: &[NamespacedName],
@@ -151,7 +154,7 @@ async fn existing_csvs(
     Ok(kept)
 }
 
-/// Writes with which versions a definition was installed.
+/// Writes the annotations with the CSVs that a CustomResourceDefinition was installed alongside.
 fn set_alongside(crd: &mut Object, namespace: &str, name: &str, others: &[NamespacedName]) {
     let stale: Vec<String> = crd
         .annotations()
@@ -167,13 +170,13 @@ fn set_alongside(crd: &mut Object, namespace: &str, name: &str, others: &[Namesp
     }
 }
 
-/// The annotation by which a definition names a version.
+/// The annotation key for a CSV that a CustomResourceDefinition was installed alongside.
 pub(crate) fn alongside_key(version: &NamespacedName) -> String {
     let hash = fnv::fnv64a(version.to_string().as_bytes());
     format!("{}{hash:x}", names::INSTALLED_ALONGSIDE_PREFIX)
 }
 
-/// A version in which objects are stored and that the new definition does not have.
+/// A stored version that the new CustomResourceDefinition does not have.
 fn removed_stored_version(current: &Object, new: &Object) -> Option<String> {
     let kept: BTreeSet<&str> = new
         .array(&["spec", "versions"])
@@ -190,8 +193,9 @@ fn removed_stored_version(current: &Object, new: &Object) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// A version that is served now and that the new definition does not have, with somebody elsewhere
-/// who may need it. Within a namespace the versions that own a definition follow each other.
+/// A served version that the new CustomResourceDefinition does not have, with a CSV of another
+/// namespace that may need it. Within a namespace the CSVs with this CustomResourceDefinition
+/// replace each other.
 fn removed_served_version<'a>(
     current: &Object,
     new: &Object,
@@ -212,8 +216,8 @@ fn is_served(version: &Value) -> bool {
     version.get("served") == Some(&Value::Bool(true))
 }
 
-/// Whether existing objects fit a new definition; where it brings a webhook that converts them, that
-/// is trusted to make them fit.
+/// Checks whether existing objects are valid with a new CustomResourceDefinition. With a conversion
+/// webhook, invalid objects only cause an Event, as the webhook is expected to convert them.
 async fn check_existing_objects(
     runner: &StepRunner<'_>,
     current: &Object,
@@ -241,17 +245,17 @@ async fn check_existing_objects(
     Err(error)
 }
 
-/// An object that a new definition would make invalid.
+/// An existing object that is invalid with the new CustomResourceDefinition.
 struct InvalidObject {
     /// Version and object.
     object: String,
-    /// What is wrong with it.
+    /// What is invalid.
     problem: String,
-    /// The same as the original says it.
+    /// The message of the original.
     message: String,
 }
 
-/// What is wrong with each object.
+/// The report of all invalid objects.
 fn report(crd: &str, invalid: &[InvalidObject]) -> String {
     let mut text = format!(
         "{} of the existing objects do not fit the new schema of CRD \"{crd}\"; change or delete them, then delete this plan",
@@ -267,11 +271,11 @@ fn report(crd: &str, invalid: &[InvalidObject]) -> String {
     text
 }
 
-/// Existing objects must be valid in every version that is served before and after. They are read
-/// page by page, and those that are not valid are given.
+/// Finds the existing objects that are invalid in a version which is served before and after the
+/// update. Reads them page by page.
 ///
-/// A version that looks as before asks nothing new of them. So a step that is run again finds what it
-/// did, and does not judge objects in a version that it has just begun to serve.
+/// A version with an unchanged schema is skipped. So a repeated step does not validate objects in a
+/// version that the first run began to serve.
 async fn validate_existing(
     runner: &StepRunner<'_>,
     current: &Object,
@@ -304,7 +308,7 @@ async fn validate_existing(
         if before.any(|version| version.pointer("/schema/openAPIV3Schema") == Some(schema)) {
             continue;
         }
-        // A schema that cannot be read is refused by the API with better words.
+        // The API refuses an invalid schema with a better message.
         let Ok(schema) = Schema::parse(schema) else { continue };
         let scope =
             if text(&["spec", "scope"]) == "Cluster" { Scope::Cluster } else { Scope::Namespaced };
@@ -328,7 +332,7 @@ async fn validate_existing(
     Ok(invalid)
 }
 
-/// What `judge` has to say of the objects of a kind.
+/// The objects of a kind that `validate` finds invalid.
 async fn validate_pages(
     runner: &StepRunner<'_>,
     resource: &Resource,
@@ -339,9 +343,9 @@ async fn validate_pages(
     loop {
         let page = match runner.own.list(resource, None, &params).await {
             Ok(page) => page,
-            // Not established yet: there is nothing that could be invalid.
+            // Not established yet, so there are no objects.
             Err(error) if error.is_not_found() => return Ok(Vec::new()),
-            // It took so long that the list is gone: it is begun anew.
+            // The list expired during the paging, so it starts again.
             Err(error) if error.is_expired() && !params.continue_token.is_empty() => {
                 found.clear();
                 params.continue_token.clear();

@@ -1,4 +1,5 @@
-//! Where a plan goes next, and what its status says after its steps were tried.
+//! InstallPlan decisions: the next action for an InstallPlan, and its status after a run of its
+//! steps.
 
 use mainstay_api::{
     Approval, ConditionStatus, InstallPlan, InstallPlanCondition, InstallPlanConditionType,
@@ -9,40 +10,43 @@ use mainstay_object::NamespacedName;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Between these limits the pause before the next try is as long as the plan has been running.
+/// The limits of the pause before the next run. Within them, the pause is as long as the
+/// InstallPlan has been running.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
-/// The longest pause where rights are missing: they may come at any time, or never.
+/// The longest pause while permissions are missing, which may be granted at any time.
 const PAUSE_FORBIDDEN: Duration = Duration::from_mins(1);
 
-/// What to do with a plan.
+/// What the controller does with an InstallPlan.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum NextAction {
     /// Nothing until something changes.
     Rest,
     /// Write this status.
     Write(Box<InstallPlanStatus>),
-    /// Run its steps, with the rights of this account or, without one, with our own.
+    /// Run its steps, with the permissions of this ServiceAccount, or with our own.
     Run(Option<ObjectReference>),
 }
 
-/// With whose rights the plans of a namespace run: those of an account, or our own; or why none runs.
+/// The ServiceAccount for the InstallPlans of a namespace, `None` for our own permissions, or why
+/// none can run.
 pub(crate) type PlanAccount = Result<Option<ObjectReference>, AccountError>;
 
-/// The groups of a namespace do not say with whose rights its plans run; the texts are the original's.
+/// The OperatorGroups of a namespace do not determine the ServiceAccount. The messages are those of
+/// the original.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum AccountError {
-    /// No group manages the namespace.
+    /// No OperatorGroup manages the namespace.
     #[error("no operator group found that is managing this namespace")]
     NoGroup,
-    /// The account that the group names is not there.
+    /// The ServiceAccount of the OperatorGroup does not exist.
     #[error("please make sure the service account exists. sa={account} operatorgroup={group}")]
     NoAccount {
-        /// The account.
+        /// The ServiceAccount.
         account: String,
-        /// The group.
+        /// The OperatorGroup.
         group: NamespacedName,
     },
-    /// Several groups manage the namespace.
+    /// Several OperatorGroups manage the namespace.
     #[error("more than one operator group(s) are managing this namespace count={count}")]
     ManyGroups {
         /// How many.
@@ -50,17 +54,16 @@ pub(crate) enum AccountError {
     },
 }
 
-/// How a run of the steps ended before their last.
+/// Why a run of the steps ended before the last one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StepError {
-    /// What went wrong, as people read it.
+    /// The message for the status.
     pub(crate) message: String,
-    /// Whether rights are missing.
+    /// Whether permissions are missing.
     pub(crate) forbidden: bool,
-    /// Whether the API was away or overloaded, which says nothing about the step.
+    /// Whether the API was unavailable or overloaded, which is not an error of the step.
     pub(crate) away: bool,
-    /// All that is wrong, where the message tells the first thing only; people are told once the
-    /// plan has failed.
+    /// All errors, if the message has only the first one; reported once the InstallPlan has failed.
     pub(crate) report: Option<String>,
 }
 
@@ -70,7 +73,7 @@ impl StepError {
     }
 }
 
-/// What the groups of a namespace say about its plans.
+/// The ServiceAccount that the OperatorGroups of a namespace determine.
 pub(crate) fn plan_account(groups: &[Arc<OperatorGroup>]) -> PlanAccount {
     let managing: Vec<&Arc<OperatorGroup>> =
         groups.iter().filter(|group| !group.status.namespaces.is_empty()).collect();
@@ -83,7 +86,7 @@ pub(crate) fn plan_account(groups: &[Arc<OperatorGroup>]) -> PlanAccount {
             match &one.status.service_account_ref {
                 _ if wanted.is_empty() => Ok(None),
                 Some(found) if found.name == *wanted => Ok(Some(found.clone())),
-                // Running with more rights than were asked for would be worse than not running.
+                // Never run with more permissions than the OperatorGroup asks for.
                 _ => Err(AccountError::NoAccount { account: wanted.clone(), group: one.key() }),
             }
         }
@@ -91,7 +94,7 @@ pub(crate) fn plan_account(groups: &[Arc<OperatorGroup>]) -> PlanAccount {
     }
 }
 
-/// Decides; a plan without steps is not run.
+/// Decides about an InstallPlan; one without steps does not run.
 pub(crate) fn next_action(plan: &InstallPlan, account: &PlanAccount, now: Time) -> NextAction {
     let status = &plan.status;
     let over = matches!(status.phase, InstallPlanPhase::Complete | InstallPlanPhase::Failed);
@@ -120,7 +123,7 @@ pub(crate) fn next_action(plan: &InstallPlan, account: &PlanAccount, now: Time) 
             new.phase = InstallPlanPhase::Installing;
             new.message.clear();
         }
-        // Whoever takes an approval back wants nothing more to be made.
+        // When the approval is withdrawn, no further step runs.
         InstallPlanPhase::Installing
             if !plan.spec.approved && plan.spec.approval == Approval::Manual =>
         {
@@ -128,7 +131,7 @@ pub(crate) fn next_action(plan: &InstallPlan, account: &PlanAccount, now: Time) 
             new.message.clear();
             new.start_time = None;
         }
-        // Whose rights they are is written before they are used.
+        // The status names the ServiceAccount before a step uses it.
         InstallPlanPhase::Installing
             if new.attenuated_service_account_ref == status.attenuated_service_account_ref =>
         {
@@ -139,7 +142,8 @@ pub(crate) fn next_action(plan: &InstallPlan, account: &PlanAccount, now: Time) 
     if new == *status { NextAction::Rest } else { NextAction::Write(Box::new(new)) }
 }
 
-/// The status after a run, for which failures last no longer than `timeout`, and the pause before the next one if one is needed without any change.
+/// The status after a run, and the pause before the next one if no change triggers it. The
+/// InstallPlan fails if its steps fail for longer than `timeout`.
 pub(crate) fn status_after_run(
     old: &InstallPlanStatus,
     steps: &[StepStatus],
@@ -156,7 +160,7 @@ pub(crate) fn status_after_run(
     let running = now.timestamp().duration_since(start.timestamp());
     let running = Duration::try_from(running).unwrap_or_default();
     match outcome {
-        // People need not hear of it, and the plan is none the worse.
+        // The status does not show it, and the InstallPlan does not fail by it.
         Err(error) if error.away => return (new, Some(PAUSE.0)),
         Err(error) if error.forbidden || running < timeout => {
             new.message = format!("retrying execution due to error: {}", error.message);
@@ -182,8 +186,8 @@ pub(crate) fn status_after_run(
     (new, None)
 }
 
-/// The status of a plan whose versions came, were replaced by these and are gone, all before its last
-/// steps could be written down.
+/// The status of an InstallPlan whose CSVs were replaced and deleted before its last steps were
+/// recorded.
 pub(crate) fn superseded_status(
     old: &InstallPlanStatus,
     by: &[String],
@@ -357,7 +361,8 @@ mod tests {
             panic!("does not run")
         };
         assert_eq!(account.name, "installer");
-        // The group lost its account: what is left to do is done with our own rights.
+        // Without its ServiceAccount in the OperatorGroup, the remaining steps run with our own
+        // permissions.
         let NextAction::Write(status) = next_action(&plan, &Ok(None), time(3)) else {
             panic!("not written")
         };

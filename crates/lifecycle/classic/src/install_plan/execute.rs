@@ -1,7 +1,7 @@
-//! Runs the steps of a plan: each makes one object, or brings it up to date.
+//! Step execution: runs the steps of an InstallPlan, each of which creates or updates one object.
 //!
-//! Every step can be run again: what exists is brought to the same state, so a plan that was
-//! interrupted anywhere is simply run from its first unfinished step.
+//! Every step can run again with the same result. So an interrupted InstallPlan continues with its
+//! first unfinished step.
 
 use super::crd;
 use super::decide::StepError;
@@ -23,7 +23,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// Kinds beyond the built-in ones that a bundle may carry.
+/// The kinds beyond the built-in ones that a bundle may contain.
 const ALLOWED_KINDS: [&str; 11] = [
     "PrometheusRule",
     "ServiceMonitor",
@@ -38,44 +38,44 @@ const ALLOWED_KINDS: [&str; 11] = [
     "NetworkPolicy",
 ];
 
-/// How long definitions are waited for before a plan says that it waits.
+/// How long a run waits for CustomResourceDefinitions before the status says so.
 const CRD_WAIT: Duration = Duration::from_secs(1);
 
-/// Reason of events about objects that a new definition would make invalid.
+/// Reason of Events about objects that are invalid with a new CustomResourceDefinition.
 pub(super) const CRD_VALIDATION: &str = "CRDValidation";
-/// Reason of events about what the API had to say of objects that it accepted.
+/// Reason of Events with warnings of the API.
 const APPLIED_WITH_WARNINGS: &str = "AppliedWithWarnings";
 
-/// What the steps of a plan have in common.
+/// Runs the steps of one InstallPlan.
 pub(crate) struct StepRunner<'a> {
     pub(crate) context: &'a Context,
-    /// The namespace of the plan.
+    /// The namespace of the InstallPlan.
     pub(crate) namespace: &'a str,
-    /// The name of the plan.
+    /// The name of the InstallPlan.
     pub(crate) plan: &'a str,
-    /// The versions that the plan says it is for.
+    /// The CSVs in the spec of the InstallPlan.
     names: BTreeSet<&'a str>,
-    /// The cluster with our own rights, which definitions are always made with.
+    /// The cluster client with our own permissions, for CustomResourceDefinitions.
     pub(super) own: Cluster,
-    /// The cluster with the rights that everything else is made with.
+    /// The cluster client with the permissions for all other objects.
     scoped: Cluster,
-    /// The labels of what each version brings: which operator it is a part of.
+    /// The component label for the objects of each CSV, by CSV.
     pub(super) components: OnceLock<BTreeMap<String, String>>,
-    /// What the API said besides since a step began.
+    /// The warnings of the API since the current step began.
     warnings: Arc<Mutex<Vec<String>>>,
-    /// Events that are due.
+    /// Events to publish.
     events: Mutex<Vec<PlanEvent>>,
 }
 
 /// An event about an InstallPlan.
 pub(crate) struct PlanEvent {
     pub(crate) reason: &'static str,
-    /// The part of the plan that it is about, such as `status.plan[0]`; empty for all of it.
+    /// The field that it is about, such as `status.plan[0]`; empty for the whole InstallPlan.
     pub(crate) field: String,
     pub(crate) message: String,
 }
 
-/// An answer of the API as people read it, behind words of ours unless these are empty.
+/// The error of an API request, with `what` as its prefix unless that is empty.
 pub(super) fn api_error(what: &str, error: &mainstay_client::Error) -> StepError {
     let said = error.status().map_or_else(|| error.to_string(), |status| status.message.clone());
     StepError {
@@ -109,8 +109,8 @@ fn no_such_api(step: &Step) -> StepError {
     ))
 }
 
-/// The kind that a step names. People who write `InstallPlans` put the group into `version`, as manifests
-/// do, or leave it out; then the manifest says it.
+/// The kind of a step. Users put the group into `version`, as in manifests, or leave it out; then
+/// the manifest has it.
 fn gvk(step: &Step) -> Result<Gvk, StepError> {
     let StepResource { group, version, kind, .. } = &step.resource;
     let (group, version) = match version.split_once('/') {
@@ -126,8 +126,8 @@ fn gvk(step: &Step) -> Result<Gvk, StepError> {
     Ok(Gvk { group, version, kind: kind.clone() })
 }
 
-/// Makes an object one of the kind that its step names, whatever its manifest says of that: older
-/// packages leave out the group, and generated manifests leave out both fields.
+/// Sets the kind of an object to that of its step. Manifests of older packages lack the group, and
+/// generated manifests lack the kind as well.
 pub(super) fn set_kind(object: &mut Object, resource: &Resource) {
     object.set(&["apiVersion"], resource.api_version().into());
     object.set(&["kind"], resource.kind.as_ref().into());
@@ -141,7 +141,7 @@ pub(super) fn manifest(step: &Step) -> Result<Object, StepError> {
 }
 
 impl<'a> StepRunner<'a> {
-    /// For the steps of a plan, which have the rights of `account` if there is one.
+    /// A runner for an InstallPlan, with the permissions of `account` if there is one.
     pub(crate) fn new(
         context: &'a Context,
         plan: &'a InstallPlan,
@@ -161,17 +161,17 @@ impl<'a> StepRunner<'a> {
         Ok(Self { context, namespace, plan, names, own, scoped, components, warnings, events })
     }
 
-    /// Takes the events that are due.
+    /// Takes the Events to publish.
     pub(crate) fn take_events(&self) -> Vec<PlanEvent> {
         mem::take(&mut *self.events.lock())
     }
 
-    /// Adds an event about the whole plan.
+    /// Adds an Event about the whole InstallPlan.
     pub(super) fn add_event(&self, reason: &'static str, message: String) {
         self.events.lock().push(PlanEvent { reason, field: String::new(), message });
     }
 
-    /// Makes an event of what the API warned of in the step at `at`, and counts it.
+    /// Turns the warnings of the API about the step at `at` into an Event, and counts it.
     fn report_warnings(&self, at: usize, step: &Step) {
         let warnings = mem::take(&mut *self.warnings.lock());
         if warnings.is_empty() {
@@ -196,14 +196,14 @@ impl<'a> StepRunner<'a> {
 }
 
 impl StepRunner<'_> {
-    /// Runs every step up to the first that fails. Returns the states of all steps.
+    /// Runs every step up to the first that fails. Returns the status of all steps.
     pub(crate) async fn run(&self, plan: &[Step]) -> (Vec<StepStatus>, Result<(), StepError>) {
         let mut states: Vec<StepStatus> = plan.iter().map(|step| step.status.clone()).collect();
         let plan = match bundle_config_map::with_manifests(&self.own, self.namespace, plan).await {
             Ok(plan) => plan,
             Err(missing) => return (states, Err(missing.into())),
         };
-        // A plan is run once.
+        // The runner runs once, so this is the first value.
         let _ = self.components.set(self.components_of(&plan));
         for (at, step) in plan.iter().enumerate() {
             let outcome = self.step(step).await;
@@ -222,8 +222,8 @@ impl StepRunner<'_> {
         (states, Ok(()))
     }
 
-    /// Waits a moment for the definitions that were made: most are served at once, and then the plan is
-    /// done.
+    /// Waits briefly for new CustomResourceDefinitions. Most are served at once, which completes
+    /// the InstallPlan.
     async fn await_apis(&self, plan: &[Step], states: &mut [StepStatus]) {
         let crds = &self.context.caches.crds;
         let is_served = |name: &str| {
@@ -235,7 +235,8 @@ impl StepRunner<'_> {
             return;
         }
         let all = crds.until(|| waiting.iter().all(|at| is_served(&plan[*at].resource.name)));
-        // What takes longer is told, and its arrival brings us back.
+        // After that, the status says so, and the CustomResourceDefinition triggers a
+        // reconciliation.
         let _ = tokio::time::timeout(CRD_WAIT, all).await;
         for at in waiting {
             if is_served(&plan[at].resource.name) {
@@ -247,7 +248,7 @@ impl StepRunner<'_> {
     async fn step(&self, step: &Step) -> Result<StepStatus, StepError> {
         match step.status {
             StepStatus::Created | StepStatus::Present => return Ok(step.status.clone()),
-            // An unsupported kind is looked at again: it fails in the same words.
+            // An unsupported kind fails again with the same message.
             StepStatus::Unknown
             | StepStatus::NotPresent
             | StepStatus::WaitingForApi
@@ -316,8 +317,8 @@ impl StepRunner<'_> {
         }
     }
 
-    /// A version that the plan does not name was chosen because another one needs it. Where its
-    /// definitions belong to a version that is there already, that one does.
+    /// Refuses a CSV that the InstallPlan does not name, so a dependency, if another CSV of the
+    /// namespace already owns one of its CustomResourceDefinitions.
     fn refuse_rivals(&self, step: &Step) -> Result<(), StepError> {
         let name = step.resource.name.as_str();
         if self.names.contains(name) {
@@ -333,7 +334,7 @@ impl StepRunner<'_> {
         Ok(())
     }
 
-    /// A Secret of the catalog's namespace, which its images are pulled with, is had here, too.
+    /// Copies a pull secret of the catalog's namespace.
     async fn copy_secret(&self, step: &Step) -> Result<StepStatus, StepError> {
         let StepResource { name, source_namespace, .. } = &step.resource;
         let from =
@@ -353,7 +354,7 @@ impl StepRunner<'_> {
         self.write(step, &known::SECRET, copy, "secret: ").await
     }
 
-    /// The object with namespace, label and owners as every object of a plan has them.
+    /// The object with the namespace, labels and owners that every object of an InstallPlan has.
     async fn owned(
         &self,
         step: &Step,
@@ -392,7 +393,7 @@ impl StepRunner<'_> {
         Ok(object)
     }
 
-    /// Fills in the uid of a version that is named as owner.
+    /// Sets the uid of the CSV in an owner reference.
     async fn set_owner_uid(&self, step: &Step, reference: &mut Value) -> Result<(), StepError> {
         let csv = &resources::CLUSTER_SERVICE_VERSION;
         if reference.get("kind").and_then(Value::as_str) != Some(CSV) {
@@ -408,7 +409,7 @@ impl StepRunner<'_> {
         Ok(())
     }
 
-    /// Versions and Subscriptions belong to people once they exist.
+    /// Existing CSVs and Subscriptions belong to users, so they are never updated.
     async fn create_only(
         &self,
         resource: &Resource,
@@ -426,7 +427,7 @@ impl StepRunner<'_> {
         }
     }
 
-    /// Creates an object or brings it up to date.
+    /// Creates or updates an object.
     async fn create_or_update(
         &self,
         step: &Step,
@@ -474,7 +475,7 @@ impl StepRunner<'_> {
             }
             let name = object.name();
             let live = cluster.find(resource, object_namespace(&object), name).await;
-            // Removed since, most likely with its owner.
+            // Deleted since, most likely with its owner.
             let Some(live) = live.map_err(|error| error_of(&error))? else { continue };
             let new = merged(&live, &object);
             if is_unchanged(&live, &new) {
@@ -492,7 +493,7 @@ impl StepRunner<'_> {
     }
 }
 
-/// Whether a definition that a version owns belongs to another version of its namespace.
+/// Whether another CSV of the namespace owns a CustomResourceDefinition that this CSV owns.
 fn has_rival<'a>(
     csv: &Object,
     there: impl IntoIterator<Item = (&'a str, &'a fields::Csv)>,
@@ -509,18 +510,18 @@ fn has_rival<'a>(
     })
 }
 
-/// Kind of the versions that own what plans make.
+/// The kind of the owners of InstallPlan objects.
 pub(super) const CSV: &str = "ClusterServiceVersion";
 
-/// The message of a plan that asks for what is never made.
+/// The message for a step of a kind that is never created.
 const INVALID_PLAN: &str = "the InstallPlan contains invalid data";
 
-/// How an object of a plan is tied to its version.
+/// How an object of an InstallPlan is tied to its CSV.
 #[derive(Clone, Copy)]
 enum OwnerTie {
     /// By an owner reference.
     Version,
-    /// By labels, and removed with the version.
+    /// By owner labels; the finalizer of the CSV removes it.
     Label,
     /// Not at all.
     None,
@@ -530,7 +531,7 @@ fn object_namespace(object: &Object) -> Option<&str> {
     Some(object.namespace()).filter(|namespace| !namespace.is_empty())
 }
 
-/// The object with what the live one has and an update must not take away.
+/// The object with the fields of the live one that an update must keep.
 fn merged(live: &Object, object: &Object) -> Object {
     let mut new = object.clone();
     for field in ["labels", "annotations"] {
@@ -554,7 +555,7 @@ fn merged(live: &Object, object: &Object) -> Object {
         new.set(&["metadata", "ownerReferences"], Value::Array(owners));
     }
     if kind == "ServiceAccount" {
-        // What others gave it stays, and what the bundle gives it is had as well.
+        // The ServiceAccount keeps its entries and gets those of the bundle.
         for field in ["secrets", "imagePullSecrets"] {
             let mut all = live.array(&[field]).to_vec();
             let more = object.array(&[field]).iter().filter(|value| !all.contains(value));
@@ -565,7 +566,7 @@ fn merged(live: &Object, object: &Object) -> Object {
         }
     }
     if kind == "Service" {
-        // Addresses and ports that the server gave stay.
+        // Addresses and ports that the API server assigned stay.
         let mut spec: Map<String, Value> =
             live.get(&["spec"]).and_then(Value::as_object).cloned().unwrap_or_default();
         spec.extend(object.get(&["spec"]).and_then(Value::as_object).cloned().unwrap_or_default());

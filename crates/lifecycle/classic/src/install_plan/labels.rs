@@ -1,4 +1,5 @@
-//! What other controllers would write on new objects a moment later, written when they are made.
+//! Early labels: sets labels, annotations and finalizers on new objects that other controllers
+//! would write right after.
 
 use super::execute::{CSV, StepRunner};
 use crate::membership;
@@ -9,7 +10,7 @@ use mainstay_object::Object;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Kinds of steps that make parts of operators.
+/// The kinds of steps whose objects are components of an Operator.
 const COMPONENT_KINDS: [&str; 11] = [
     "ClusterServiceVersion",
     "Subscription",
@@ -25,8 +26,8 @@ const COMPONENT_KINDS: [&str; 11] = [
 ];
 
 impl StepRunner<'_> {
-    /// The labels of parts of operators, by version: of those whose packages somebody subscribes to,
-    /// or will by a step of the plan.
+    /// The component labels by CSV, for packages with a Subscription or with one in a step of the
+    /// InstallPlan.
     pub(super) fn components_of(&self, plan: &[Step]) -> BTreeMap<String, String> {
         let mut packages: BTreeSet<String> = BTreeSet::new();
         for (_, subscription) in self.context.caches.subscriptions.list(Some(self.namespace)) {
@@ -48,8 +49,8 @@ impl StepRunner<'_> {
         labels
     }
 
-    /// Says on an object which operator it is a part of: the controller that lists parts would do so
-    /// a moment later.
+    /// Sets the component label on an object, which the Operator controller would write right
+    /// after.
     pub(super) fn label_component(&self, step: &Step, object: &mut Object) {
         let label = self.components.get().and_then(|components| components.get(&step.resolving));
         if let Some(label) =
@@ -59,7 +60,8 @@ impl StepRunner<'_> {
         }
     }
 
-    /// What the version gets as a member of its group, which its controller would write a moment later.
+    /// Sets the annotations and the finalizer of an OperatorGroup member on a CSV, which the CSV
+    /// controller would write right after.
     pub(super) fn set_membership(&self, csv: &mut Object) {
         let groups = self.context.caches.groups_in(self.namespace);
         let [group] = groups.as_slice() else { return };

@@ -1,4 +1,4 @@
-//! `InstallPlans`: objects to make, step by step.
+//! InstallPlans: the controller that runs their steps.
 
 mod controller;
 pub(crate) mod crd;

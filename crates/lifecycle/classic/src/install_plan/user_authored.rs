@@ -1,14 +1,15 @@
-//! Plans that people write: versions by name, to which the steps have to be found.
+//! User-authored InstallPlans: resolves the steps for a list of CSV names.
 //!
 //! ```text
-//! names ─► bundles of the visible catalogs ─► what these require and nobody has ─► steps
+//! names ─► bundles of the visible catalogs ─► bundles for APIs that are missing ─► steps
 //! ```
 //!
-//! Who writes a plan may go on to write its status, steps and all, as the original leaves plans without
-//! one alone. So it is left alone for a moment ([`Fresh`]).
+//! The author may write the status and steps next, as the original ignores InstallPlans without
+//! steps. So the controller ignores a new InstallPlan for a moment ([`NewPlans`]).
 //!
-//! Nothing is chosen here: a name says which bundle is meant. Only what brings a required API is
-//! looked for, among the heads of default channels, in the catalog of who requires it first.
+//! There is no dependency resolution: each name selects its bundle. Only a required API that is
+//! missing selects another bundle. It must be the head of a default channel, and the catalog of the
+//! requiring bundle comes first.
 
 use crate::image::bundles::Key;
 use crate::steps::{self, BundleInstall, BundleSteps, NoSteps};
@@ -24,68 +25,68 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A catalog that a plan may take bundles from.
+/// A catalog that an InstallPlan may take bundles from.
 pub(crate) struct Source {
     pub(crate) key: NamespacedName,
     pub(crate) index: Arc<Index>,
 }
 
-/// What steps are found from.
+/// The input that steps are resolved from.
 pub(crate) struct UserPlanInput<'a> {
     pub(crate) plan: &'a InstallPlan,
-    /// Catalogs in the order in which they are asked.
+    /// Catalogs in order of preference.
     pub(crate) sources: Vec<Source>,
-    /// The versions that the namespace has.
+    /// The CSVs of the namespace.
     pub(crate) present: BTreeSet<String>,
-    /// APIs that somebody provides already.
+    /// The APIs that existing CSVs provide.
     pub(crate) provided: BTreeSet<Api>,
-    /// The objects of bundles by image.
+    /// The objects of unpacked bundles, by image.
     pub(crate) unpacked: BTreeMap<Key, Arc<Vec<Object>>>,
 }
 
-/// How long a plan is left alone.
+/// How long a new InstallPlan is ignored.
 const NEW_PLAN_DELAY: Duration = Duration::from_millis(500);
 
-/// The plans that were seen without steps, and since when, by the clock's elapsed time.
+/// InstallPlans without steps, and when each was first seen, by the clock's elapsed time.
 #[derive(Debug, Default)]
 pub(crate) struct NewPlans(Mutex<HashMap<NamespacedName, Duration>>);
 
 impl NewPlans {
-    /// For how long a plan is still left alone.
+    /// How much longer an InstallPlan is ignored.
     pub(crate) fn remaining(&self, key: &NamespacedName, now: Duration) -> Option<Duration> {
         let since = *self.0.lock().entry(key.clone()).or_insert(now);
         NEW_PLAN_DELAY.checked_sub(now.saturating_sub(since)).filter(|left| !left.is_zero())
     }
 
-    /// Forgets a plan that is gone or has steps.
+    /// Forgets an InstallPlan that was deleted or has steps.
     pub(crate) fn forget(&self, key: &NamespacedName) {
         self.0.lock().remove(key);
     }
 }
 
-/// What a plan gets.
+/// The steps of an InstallPlan.
 #[derive(Debug, Default)]
 pub(crate) struct ResolvedSteps {
     pub(crate) steps: Vec<Step>,
-    /// What is said of the bundles that came as images.
+    /// The entries for bundles that came as images.
     pub(crate) lookups: Vec<BundleLookup>,
 }
 
-/// Why there are no steps.
+/// Why an InstallPlan has no steps yet.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum UnresolvedSteps {
-    /// Bundles have to be unpacked first.
+    /// Bundles must be unpacked first.
     Images(BTreeSet<Key>),
-    /// There is no such thing, or it cannot be installed.
+    /// A bundle is missing or cannot be installed.
     Refused(String),
 }
 
-/// The steps of a plan are not known; the text is the message of its condition.
+/// The steps of an InstallPlan cannot be resolved; the text is the message of its condition.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct UnresolvedPlan(pub(crate) String);
 
-/// Whether a plan is one that somebody wrote and that has no steps yet.
+/// Whether an InstallPlan is user-authored and has no steps yet.
 pub(crate) fn is_unresolved(plan: &InstallPlan) -> bool {
     let ours = plan.metadata.owner_references.iter().any(|owner| owner.kind == "Subscription");
     let new = matches!(plan.status.phase, InstallPlanPhase::None | InstallPlanPhase::Planning);
@@ -95,7 +96,7 @@ pub(crate) fn is_unresolved(plan: &InstallPlan) -> bool {
         && !plan.spec.cluster_service_version_names.is_empty()
 }
 
-/// The status of a plan once its steps were looked for; none while they are being waited for.
+/// The status of an InstallPlan after its steps were resolved, or could not be.
 pub(crate) fn status(
     plan: &InstallPlan,
     found: Result<ResolvedSteps, UnresolvedPlan>,
@@ -145,14 +146,14 @@ fn set_resolved_condition(status: &mut InstallPlanStatus, failure: Option<&str>,
     });
 }
 
-/// A bundle and where it comes from.
+/// A bundle and its origin.
 struct ChosenBundle<'w> {
     source: &'w Source,
     package: &'w Package,
     bundle: &'w Arc<Bundle>,
 }
 
-/// The steps of a plan.
+/// Resolves the steps of an InstallPlan.
 pub(crate) fn steps(input: &UserPlanInput<'_>) -> Result<ResolvedSteps, UnresolvedSteps> {
     let mut chosen: Vec<ChosenBundle<'_>> = Vec::new();
     for name in &input.plan.spec.cluster_service_version_names {
@@ -234,7 +235,7 @@ fn provider<'w>(
     )))
 }
 
-/// The version of the namespace that a bundle replaces, by any channel that it is in.
+/// The CSV of the namespace that a bundle replaces, in any channel of the bundle.
 fn replaced_csv<'w>(input: &UserPlanInput<'_>, found: &ChosenBundle<'w>) -> Option<&'w str> {
     let entries = found.package.channels().filter_map(|channel| channel.entry(&found.bundle.name));
     entries
@@ -265,7 +266,7 @@ mod tests {
         assert_eq!(new_plans.remaining(&key, millis(1400)), Some(millis(100)));
         assert_eq!(new_plans.remaining(&key, millis(1500)), None);
         assert_eq!(new_plans.remaining(&key, millis(9000)), None);
-        // One of the same name that comes later is another one.
+        // A later InstallPlan of the same name is a new one.
         new_plans.forget(&key);
         assert_eq!(new_plans.remaining(&key, millis(9000)), Some(millis(500)));
     }

@@ -1,4 +1,4 @@
-//! Which APIs a group provides, and whether that collides with other groups.
+//! Provided APIs: the APIs of an OperatorGroup, and conflicts with other OperatorGroups.
 
 use crate::fields::Api;
 use mainstay_api::{OperatorGroup, names};
@@ -7,20 +7,20 @@ use std::collections::BTreeSet;
 /// APIs, in the order of their texts.
 pub(crate) type ApiSet = BTreeSet<Api>;
 
-/// What comes of a version's APIs in its group.
+/// The change of an OperatorGroup's provided APIs for the APIs of a CSV.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProvidedApisChange {
-    /// The group has them and an intersecting one too: take them away here.
+    /// This OperatorGroup and an intersecting one have the APIs: remove them here.
     Remove,
-    /// The group does not have them yet.
+    /// The OperatorGroup does not have the APIs yet.
     Add,
-    /// An intersecting group has them already.
+    /// An intersecting OperatorGroup has some of the APIs already.
     Conflict,
-    /// As it should be.
+    /// No change.
     Unchanged,
 }
 
-/// The APIs that a group says it provides; entries of another form are left out.
+/// The provided APIs in the annotation of an OperatorGroup; invalid entries are ignored.
 pub(crate) fn provided(group: &OperatorGroup) -> ApiSet {
     group
         .metadata
@@ -32,15 +32,15 @@ pub(crate) fn provided(group: &OperatorGroup) -> ApiSet {
         .collect()
 }
 
-/// The annotation's text: sorted.
+/// The text of the annotation, sorted.
 pub(crate) fn text(apis: &ApiSet) -> String {
     let mut texts: Vec<String> = apis.iter().map(Api::text).collect();
     texts.sort();
     texts.join(",")
 }
 
-/// Whether two groups have a namespace in common. A group's own namespace counts as a target
-/// unless it targets all.
+/// Whether two OperatorGroups have a namespace in common. The namespace of an OperatorGroup counts
+/// as a target unless it targets all.
 pub(crate) fn intersect(a: &OperatorGroup, b: &OperatorGroup) -> bool {
     let (x, y) = (targets(a), targets(b));
     if x.is_empty() || y.is_empty() {
@@ -57,7 +57,7 @@ fn targets(group: &OperatorGroup) -> BTreeSet<&str> {
     all
 }
 
-/// What comes of `apis` in `group`, given all other groups.
+/// The change for `apis` in `group`, given all other OperatorGroups.
 pub(crate) fn reconcile<'a>(
     apis: &ApiSet,
     group: &OperatorGroup,
@@ -132,7 +132,7 @@ mod tests {
         }
     }
 
-    /// APIs, what the group has, the others, and what comes of it.
+    /// The APIs of a CSV, those of its group, the other groups, and the expected change.
     type Row = (&'static str, &'static str, Vec<OperatorGroup>, ProvidedApisChange);
 
     #[test]
@@ -141,14 +141,14 @@ mod tests {
         let (near, far) = (|apis| group("b", &["a"], apis), |apis| group("c", &["c"], apis));
         let all = |apis| group("d", &[""], apis);
         let rows: Vec<Row> = vec![
-            // Nobody else.
+            // No other groups.
             ("", "", vec![], ProvidedApisChange::Unchanged),
             ("", "A.v1.g", vec![], ProvidedApisChange::Unchanged),
             ("A.v1.g", "", vec![], ProvidedApisChange::Add),
             ("A.v1.g", "A.v1.g", vec![], ProvidedApisChange::Unchanged),
             ("A.v1.g", "A.v1.g,B.v1.g", vec![], ProvidedApisChange::Unchanged),
             ("A.v1.g,B.v1.g", "A.v1.g", vec![], ProvidedApisChange::Add),
-            // Others with other APIs.
+            // Other groups with other APIs.
             ("A.v1.g", "", vec![near("B.v1.g")], ProvidedApisChange::Add),
             (
                 "A.v1.g",
@@ -158,11 +158,11 @@ mod tests {
             ),
             ("A.v1.g", "", vec![near("A.v2.g")], ProvidedApisChange::Add),
             ("A.v1.g", "", vec![near("A.v1.h")], ProvidedApisChange::Add),
-            // Others with the same, who do not intersect.
+            // Other groups with the same APIs that do not intersect.
             ("A.v1.g", "", vec![far("A.v1.g")], ProvidedApisChange::Add),
             ("A.v1.g", "A.v1.g", vec![far("A.v1.g")], ProvidedApisChange::Unchanged),
             ("A.v1.g", "", vec![group("e", &[], "A.v1.g")], ProvidedApisChange::Add),
-            // Others with the same, who do.
+            // Other groups with the same APIs that intersect.
             ("A.v1.g", "", vec![near("A.v1.g")], ProvidedApisChange::Conflict),
             ("A.v1.g", "", vec![all("A.v1.g")], ProvidedApisChange::Conflict),
             ("A.v1.g", "B.v1.g", vec![near("A.v1.g")], ProvidedApisChange::Conflict),
@@ -185,7 +185,7 @@ mod tests {
                 vec![far("A.v1.g"), near("B.v1.g")],
                 ProvidedApisChange::Unchanged,
             ),
-            // Whoever provides nothing is in nobody's way.
+            // A CSV without APIs causes no conflict.
             ("", "", vec![near("A.v1.g")], ProvidedApisChange::Unchanged),
             ("", "A.v1.g", vec![near("A.v1.g")], ProvidedApisChange::Unchanged),
         ];

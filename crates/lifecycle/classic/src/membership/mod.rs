@@ -1,7 +1,7 @@
-//! What an OperatorGroup means to its ClusterServiceVersions: the namespaces that it targets, the install
-//! modes that fit them, the APIs that it provides, and the ClusterRoles that gather these.
+//! OperatorGroup membership: the target namespaces of an OperatorGroup, the install modes that
+//! support them, its provided APIs, and the ClusterRoles that aggregate these.
 //!
-//! The controllers of OperatorGroups, ClusterServiceVersions and InstallPlans decide by these rules.
+//! The controllers of OperatorGroups, ClusterServiceVersions and InstallPlans share these rules.
 
 pub(crate) mod apis;
 pub(crate) mod modes;
@@ -19,7 +19,7 @@ pub(crate) fn select(context: &Context, group: &OperatorGroup) -> Result<Vec<Str
         .map_err(|error| Error::Targets(group.key(), error))
 }
 
-/// The annotations of a member of an OperatorGroup.
+/// The annotations of a CSV that is a member of an OperatorGroup.
 pub(crate) fn annotations(group: &OperatorGroup) -> [(&'static str, Option<String>); 3] {
     let namespaces = &group.status.namespaces;
     [

@@ -1,9 +1,10 @@
-//! Whether an operator may watch the namespaces that its OperatorGroup targets.
+//! Install modes: whether an operator may watch the target namespaces of its OperatorGroup.
 
 use mainstay_api::{InstallMode, InstallModeType};
 use std::collections::BTreeMap;
 
-/// An operator may not watch the namespaces of its OperatorGroup; the texts are the original's.
+/// Why an operator cannot watch the namespaces of its OperatorGroup; the messages are those of the
+/// original.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum InstallModeError {
     /// A mode is listed twice.
@@ -12,12 +13,12 @@ pub(crate) enum InstallModeError {
         /// The whole list.
         list: String,
     },
-    /// The version does not support a mode that the namespaces need.
+    /// The CSV does not support a mode that the namespaces need.
     #[error("{mode} InstallModeType not supported, cannot configure to watch {namespaces}")]
     Unsupported {
         /// The mode.
         mode: InstallModeType,
-        /// What would be watched.
+        /// The namespaces to watch.
         namespaces: String,
     },
     /// There are no namespaces.
@@ -25,18 +26,18 @@ pub(crate) enum InstallModeError {
         "operatorgroup has invalid selected namespaces, cannot configure to watch zero namespaces"
     )]
     NoNamespaces,
-    /// All namespaces stand beside others.
+    /// All namespaces are listed beside others.
     #[error(
         "operatorgroup has invalid selected namespaces, NamespaceAll found when |selected namespaces| > 1"
     )]
     AllAmongOthers,
 }
 
-/// What a version may watch, by mode.
+/// The install modes of a CSV, and whether each is supported.
 pub(crate) struct InstallModes(BTreeMap<InstallModeType, bool>);
 
 impl InstallModes {
-    /// Reads the list; each mode may be there once.
+    /// Parses the list; each mode must be unique.
     pub(crate) fn parse(list: &[InstallMode]) -> Result<Self, InstallModeError> {
         let mut modes = BTreeMap::new();
         for mode in list {
@@ -53,7 +54,8 @@ impl InstallModes {
         self.0.get(mode).copied().unwrap_or_default()
     }
 
-    /// Whether an operator in `own` may watch `targets`; one empty text stands for all namespaces.
+    /// Checks whether an operator in `own` may watch `targets`; one empty text stands for all
+    /// namespaces.
     pub(crate) fn check(&self, own: &str, targets: &[&str]) -> Result<(), InstallModeError> {
         let need = |mode: InstallModeType, namespaces: &str| {
             if self.supports(&mode) || mainstay_fault::is_on("install-modes-are-not-checked") {

@@ -1,4 +1,4 @@
-//! The cluster roles of a group: three roles that collect the roles of everything it provides.
+//! OperatorGroup roles: three ClusterRoles that aggregate the API roles of its provided APIs.
 
 use super::apis::ApiSet;
 use crate::fields::{self, Api};
@@ -8,20 +8,20 @@ use mainstay_controller::hash;
 use mainstay_object::{Object, fnv, known, names as rules};
 use serde_json::{Value, json};
 
-/// What each kind of role may do with a provided API.
+/// The verbs for a provided API, by suffix of the ClusterRole.
 pub(crate) const VERBS: [(&str, &[&str]); 3] = [
     ("admin", &["*"]),
     ("edit", &["create", "update", "patch", "delete"]),
     ("view", &["get", "list", "watch"]),
 ];
 
-/// The label by which the roles of one API are collected.
+/// The label by which the roles of one API are aggregated.
 pub(crate) fn aggregation_label(api: &Api, suffix: &str) -> String {
     let hash = fnv::fnv64a(api.text().as_bytes());
     format!("{}aggregate-to-{hash:x}-{suffix}", names::GROUP_PERMISSIONS_PREFIX)
 }
 
-/// The name of a group's role.
+/// The name of a ClusterRole of an OperatorGroup.
 pub(crate) fn name(group: &OperatorGroup, suffix: &str) -> String {
     let (namespace, name) = (&group.metadata.namespace, &group.metadata.name);
     let hash = hash::base62_sha224(format!("{namespace}/{name}/{suffix}").as_bytes());
@@ -31,7 +31,7 @@ pub(crate) fn name(group: &OperatorGroup, suffix: &str) -> String {
     format!("olm.og.{kept}.{suffix}-{hash}")
 }
 
-/// What the role collects; nothing while the group provides nothing.
+/// The aggregation rule; none while the OperatorGroup provides no API.
 pub(crate) fn aggregation(apis: &ApiSet, suffix: &str) -> Option<Value> {
     let mut labels: Vec<String> = apis.iter().map(|api| aggregation_label(api, suffix)).collect();
     labels.sort();
@@ -40,20 +40,20 @@ pub(crate) fn aggregation(apis: &ApiSet, suffix: &str) -> Option<Value> {
     (!selectors.is_empty()).then(|| json!({"clusterRoleSelectors": selectors}))
 }
 
-/// The role of a group.
+/// A ClusterRole of an OperatorGroup.
 pub(crate) fn role(group: &OperatorGroup, suffix: &str, apis: &ApiSet) -> Object {
     let mut role = Object::new(&known::CLUSTER_ROLE.gvk(), &name(group, suffix));
     let metadata = &group.metadata;
     let labels = permissions::owner_labels("OperatorGroup", &metadata.namespace, &metadata.name);
     role.set(&["metadata", "labels"], Value::Object(labels));
     role.set_label(names::MANAGED, names::MANAGED_VALUE);
-    // An explicit null takes away what an earlier look wrote.
+    // An explicit null removes the rule of an earlier reconciliation.
     role.set(&["aggregationRule"], aggregation(apis, suffix).into());
     role
 }
 
-/// Whether a role of a group is as it should be. What a role has collected stays in it when it collects
-/// no more, as in the original.
+/// Whether a ClusterRole of an OperatorGroup is up to date. As in the original, aggregated rules
+/// stay in it when the aggregation rule is removed.
 pub(crate) fn is_up_to_date(role: &fields::Role, apis: &ApiSet, suffix: &str) -> bool {
     role.aggregation == aggregation(apis, suffix)
 }

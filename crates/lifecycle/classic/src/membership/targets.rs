@@ -1,25 +1,25 @@
-//! Which namespaces a group targets.
+//! Target namespaces of an OperatorGroup.
 
 use crate::fields::Namespace;
 use mainstay_api::OperatorGroup;
 use mainstay_object::selector::{LabelSelector, SelectorError};
 use std::collections::BTreeSet;
 
-/// Why the targets of a group cannot be told.
+/// Why the target namespaces are unknown.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TargetError {
     /// The list names "all" among others.
     #[error("TargetNamespaces cannot contain NamespaceAll: [{}]", .0.join(" "))]
     AllInList(Vec<String>),
-    /// The selector is not one.
+    /// The selector is invalid.
     #[error("reading the selector")]
     Selector(#[from] SelectorError),
 }
 
-/// The namespaces that the spec of a group selects, sorted; one empty text stands for all.
+/// The namespaces that the spec of an OperatorGroup selects, sorted; one empty text stands for all.
 ///
-/// A list wins over a selector; without both, or with an empty selector, all are meant. Listed
-/// namespaces need not exist.
+/// A list wins over a selector. Without both, or with an empty selector, all namespaces are
+/// selected. Listed namespaces need not exist.
 pub(crate) fn select<'a>(
     group: &OperatorGroup,
     namespaces: impl IntoIterator<Item = (&'a str, &'a Namespace)>,
@@ -47,7 +47,7 @@ pub(crate) fn select<'a>(
     Ok(matched)
 }
 
-/// The annotation that tells operators what to watch.
+/// The text of the annotation with the target namespaces.
 pub(crate) fn annotation(namespaces: &[String]) -> String {
     let mut sorted: Vec<&str> = namespaces.iter().map(String::as_str).collect();
     sorted.sort_unstable();

@@ -1,4 +1,4 @@
-//! What is known of objects that are, or may become, parts of operators.
+//! Components: the fields of objects that are, or may become, components of an Operator.
 
 use mainstay_api::{names, resources};
 use mainstay_client::{Cache, CacheBuilder, Selection};
@@ -6,21 +6,21 @@ use mainstay_object::{NamespacedName, Object, Resource, known};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// An object as the parts of operators are seen.
+/// The fields of a component that caches keep.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Component {
-    /// What its labels say it is a part of: names of operators, without the prefix.
+    /// The Operators that its labels name, without the label prefix.
     pub(crate) operators: Vec<String>,
-    /// The version that owns it, by reference or by labels.
+    /// The CSV that owns it, by owner reference or by labels.
     pub(crate) owner: Option<NamespacedName>,
-    /// Its conditions, as an Operator shows them.
+    /// Its conditions, in the format of the Operator status.
     pub(crate) conditions: Vec<Value>,
 }
 
 impl Component {
-    /// What is known of an object; none if no operator can have anything to do with it.
+    /// The fields of an object; none if it cannot be a component.
     fn of(object: &Object) -> Option<Self> {
-        // A copy belongs to whoever the original belongs to, and is not counted.
+        // A copied CSV is not a component; its original is.
         if object.label(names::COPIED_FROM).is_some() {
             return None;
         }
@@ -40,16 +40,16 @@ impl Component {
             .then_some(component)
     }
 
-    /// Under what it is found: the names of its operators, and its owner.
+    /// The index keys: the names of its Operators, and its owner.
     fn index_keys(&self) -> Vec<Arc<str>> {
         let owner = self.owner.iter().map(|owner| owner_index_key(owner).into());
         self.operators.iter().map(|name| name.as_str().into()).chain(owner).collect()
     }
 }
 
-/// Under what the parts that a version owns are found.
+/// The index key of the components that a CSV owns.
 pub(crate) fn owner_index_key(version: &NamespacedName) -> String {
-    // Names of operators have no slash in them.
+    // Operator names contain no slash.
     format!("{}/{}", version.namespace, version.name)
 }
 
@@ -61,14 +61,14 @@ fn owner(object: &Object) -> Option<NamespacedName> {
         return Some(NamespacedName::new(object.namespace(), owner.name.as_str()));
     }
     let labels = (object.label(names::OWNER)?, object.label(names::OWNER_NAMESPACE)?);
-    // What a version has in a namespace of the system is none of its parts.
+    // Objects of a CSV in system namespaces are not components.
     let near = ["", labels.1].contains(&object.namespace());
     (near && object.label(names::OWNER_KIND) == Some(kind))
         .then(|| NamespacedName::new(labels.1, labels.0))
 }
 
-/// The conditions of an object. A version has a history under that name; what counts of it is its
-/// phase.
+/// The conditions of an object. The `conditions` of a CSV are its history, so its phase becomes the
+/// condition.
 fn conditions(object: &Object) -> Vec<Value> {
     const FIELDS: [&str; 6] =
         ["type", "status", "reason", "message", "lastTransitionTime", "lastUpdateTime"];
@@ -92,14 +92,13 @@ fn conditions(object: &Object) -> Vec<Value> {
     object.array(&["status", "conditions"]).iter().map(kept).collect()
 }
 
-/// A kind of parts.
+/// A kind of components.
 pub(crate) struct ComponentKind {
     pub(crate) resource: Resource,
     pub(crate) cache: Cache<Component>,
 }
 
-/// The kinds that can be parts. Of those that everybody has, only objects that say that they are
-/// managed are watched.
+/// The kinds of components. Of common kinds only objects with the managed label are watched.
 pub(crate) struct ComponentCaches {
     pub(crate) kinds: Vec<ComponentKind>,
 }
@@ -129,11 +128,11 @@ impl ComponentCaches {
             known::CONFIG_MAP,
             known::API_SERVICE,
         ];
-        // There are many copies, and they are nobody's parts.
+        // Copied CSVs are many, and never components.
         let originals = format!("!{}", names::COPIED_FROM);
         let all = all.map(|kind| Selection::all(kind).labels(originals.clone()));
         let some = some.map(|kind| Selection::all(kind).labels(managed.clone()));
-        // People label these themselves.
+        // Users put the component label on namespaces.
         let places = [Selection::all(known::NAMESPACE)];
         let kinds = all.into_iter().chain(some).chain(places).map(|selection| ComponentKind {
             resource: selection.resource.clone(),

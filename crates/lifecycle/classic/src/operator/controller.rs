@@ -1,4 +1,4 @@
-//! Labels the parts of operators and writes what each consists of.
+//! The Operator controller: labels the components of an Operator, and lists them in its status.
 
 use super::components::{self, Component, ComponentCaches, ComponentKind};
 use super::decide::{self, OperatorRoots};
@@ -17,10 +17,10 @@ use std::time::Duration;
 const OPERATOR: &Resource = &resources::OPERATOR;
 const SUBSCRIPTION: &Resource = &resources::SUBSCRIPTION;
 const CSV: &Resource = &resources::CLUSTER_SERVICE_VERSION;
-/// Parts come and change together: they are told of together.
+/// How long the controller waits for more changes, as components are often created together.
 const ENQUEUE_DELAY: Duration = Duration::from_millis(250);
 
-/// Reconciles operators; a key is the name of one.
+/// Reconciles Operators; a key is the name of one.
 struct Controller {
     context: Arc<Context>,
     components: Arc<ComponentCaches>,
@@ -36,7 +36,7 @@ impl Reconciler for Controller {
 }
 
 impl Controller {
-    /// The Subscriptions, versions and plans of an operator.
+    /// The Subscriptions, CSVs and InstallPlans of an Operator.
     fn roots(&self, operator: &str) -> OperatorRoots {
         let mut roots = OperatorRoots::default();
         for (_, subscription) in self.context.caches.subscriptions.list(None) {
@@ -50,7 +50,7 @@ impl Controller {
         roots
     }
 
-    /// The objects of a kind that should be parts.
+    /// The objects of a kind that should be components.
     fn wanted(
         roots: &OperatorRoots,
         defined: &BTreeSet<NamespacedName>,
@@ -71,7 +71,8 @@ impl Controller {
         }
     }
 
-    /// Gives an object the label of an operator, or takes it away. Its change brings us back.
+    /// Adds the component label to an object, or removes it. That change triggers another
+    /// reconciliation.
     async fn label(
         &self,
         resource: &Resource,
@@ -89,8 +90,8 @@ impl Controller {
         }
     }
 
-    /// Whether one of these objects is there, and is to stay. What was heard of them may be older than
-    /// that their Operator was deleted: the API itself is asked.
+    /// Whether one of these objects exists and is not terminating. The API is queried, because the
+    /// caches may be older than the deletion of the Operator.
     async fn any_exists(&self, objects: Vec<(&Resource, NamespacedName)>) -> Result<bool, Error> {
         for (resource, key) in objects {
             let found = self.context.cluster.find(resource, key.namespace(), &key.name).await;
@@ -109,7 +110,7 @@ impl Controller {
         let defined = csvs.flat_map(|version| version.owned_crds.clone());
         let defined = defined.map(NamespacedName::cluster).collect();
         let mut refs = Vec::new();
-        // What an Operator is there for, if there is none yet.
+        // The objects that require an Operator, if it does not exist yet.
         let mut requiring: Vec<(&Resource, NamespacedName)> = roots
             .subscriptions
             .iter()
@@ -125,7 +126,7 @@ impl Controller {
                 let stays = match &component.owner {
                     None => Some((resource, key.clone())),
                     Some(owner) if caches.csvs.get(owner).is_some() => Some((CSV, owner.clone())),
-                    // What is owned by versions that are gone is about to go as well.
+                    // The objects of deleted CSVs will be deleted as well.
                     Some(_) => None,
                 };
                 if let Some(owner) = stays.filter(|owner| !requiring.contains(owner)) {
@@ -147,19 +148,19 @@ impl Controller {
         let live = cluster.find(OPERATOR, None, operator).await.during("reading an Operator")?;
         let live = match live {
             Some(live) => live,
-            // Who deletes the Operator behind all that stays is rid of it.
+            // An Operator that is deleted as the last object is not created again.
             None if !self.any_exists(requiring).await? => return Ok(Action::Done),
-            // A package of a ConfigMap may have a name with capitals, of which no object can be made.
+            // The package name in a ConfigMap may have capitals, which an object name cannot have.
             None if !names::dns1123_subdomain(operator).is_empty() => {
                 tracing::debug!(operator, "no Operator can have that name");
                 return Ok(Action::Done);
             }
             None => {
                 let mut object = Object::new(&OPERATOR.gvk(), operator);
-                // There is nothing to ask for; the original writes it all the same.
+                // The spec has no fields, yet the original writes it.
                 object.set(&["spec"], json!({}));
                 match cluster.create(OPERATOR, &object).await {
-                    // Somebody was quicker; its arrival brings us back.
+                    // Another client created it; its arrival triggers a reconciliation.
                     Err(error) if error.is_already_exists() => return Ok(Action::Done),
                     other => other.during("creating an Operator")?,
                 }
@@ -183,7 +184,7 @@ pub(crate) fn register(controllers: &mut Controllers<Context>) {
     let context = controllers.context();
     let caches = &context.caches;
     let mut builder = controllers.add("operator");
-    // Operators are only known to be there.
+    // Only the existence of Operators matters.
     let operators = Cache::builder(Selection::all(OPERATOR.clone()), |_| Some(()));
     let operators = builder.cache(operators);
     let components = Arc::new(ComponentCaches::start(|cache| builder.cache(cache)));
@@ -199,7 +200,7 @@ pub(crate) fn register(controllers: &mut Controllers<Context>) {
                 add(queue, &decide::operator(subscription));
             }
         })
-        // An Operator that is deleted while its parts stay is created again.
+        // An Operator that is deleted while components exist is created again.
         .watch(&operators, |_, queue, change| add(queue, &change.key.name))
         .reconcile(Controller { context: Arc::clone(&context), components });
 }
@@ -208,7 +209,7 @@ fn add(queue: &KeyQueue, operator: &str) {
     queue.add_after(NamespacedName::cluster(operator), ENQUEUE_DELAY);
 }
 
-/// Adds the operators that a change of a part concerns.
+/// Enqueues the Operators that a change of a component concerns.
 fn enqueue_operators(
     context: &Context,
     queue: &KeyQueue,

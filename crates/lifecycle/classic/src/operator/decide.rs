@@ -1,4 +1,4 @@
-//! What belongs to an operator, and what its Operator says.
+//! Operator decisions: the components of an Operator, and its status.
 
 use super::components::Component;
 use mainstay_api::{Subscription, names};
@@ -6,20 +6,20 @@ use mainstay_object::{NamespacedName, Resource};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// The name of the operator that a Subscription is about; that of the label, which may be cut.
+/// The name of the Operator of a Subscription: that of the component label, which may be truncated.
 pub(crate) fn operator(subscription: &Subscription) -> String {
     let label =
         names::component_label(&subscription.spec.package, &subscription.metadata.namespace);
     label.strip_prefix(names::COMPONENT_LABEL_PREFIX).unwrap_or(&label).to_owned()
 }
 
-/// The label of an operator's parts.
+/// The component label of an Operator.
 pub(crate) fn label(operator: &str) -> String {
     format!("{}{operator}", names::COMPONENT_LABEL_PREFIX)
 }
 
-/// What an operator consists of at its root: Subscriptions, and the versions and plans that they
-/// name or that carry its label.
+/// The roots of an Operator: its Subscriptions, and the CSVs and InstallPlans that they name or
+/// that carry its label.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct OperatorRoots {
     pub(crate) subscriptions: BTreeSet<NamespacedName>,
@@ -28,7 +28,7 @@ pub(crate) struct OperatorRoots {
 }
 
 impl OperatorRoots {
-    /// Adds a Subscription of the operator and what it names.
+    /// Adds a Subscription of the Operator, its CSV and its InstallPlan.
     pub(crate) fn add(&mut self, subscription: &Subscription) {
         let namespace = subscription.metadata.namespace.as_str();
         self.subscriptions.insert(subscription.key());
@@ -42,21 +42,21 @@ impl OperatorRoots {
         }
     }
 
-    /// Whether a plan is one of the past: the Subscriptions refer to others, or there is nothing left of
-    /// the operator that it was for, and it is still that of another one. Of a version without a
-    /// Subscription nobody can say.
+    /// Whether an InstallPlan is no longer a component: the Subscriptions refer to other ones, or
+    /// the Operator has neither Subscriptions nor CSVs. For a CSV without a Subscription this is
+    /// unknown, so its InstallPlan stays.
     pub(crate) fn is_past(&self, plan: &NamespacedName) -> bool {
         let gone = self.subscriptions.is_empty() && self.csvs.is_empty();
         (gone || !self.subscriptions.is_empty()) && !self.plans.contains(plan)
     }
 }
 
-/// Whether an object that does not carry the label should.
+/// Whether an object lacks the component label.
 pub(crate) fn lacks_label(component: &Component, operator: &str) -> bool {
     !component.operators.iter().any(|name| name == operator)
 }
 
-/// One part as the status shows it.
+/// A component in the format of the Operator status.
 pub(crate) fn reference(resource: &Resource, key: &NamespacedName, component: &Component) -> Value {
     let mut reference = json!({
         "apiVersion": resource.api_version(), "kind": resource.kind, "name": &*key.name,

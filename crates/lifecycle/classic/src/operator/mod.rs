@@ -1,9 +1,10 @@
-//! Operators: everything that belongs to an operator, over namespaces.
+//! Operators: the objects of kind `Operator`, which list all components of an operator over all
+//! namespaces.
 //!
-//! A label `operators.coreos.com/<package>.<namespace>` says of an object that it is a part of an
-//! operator. A Subscription carries it first, then the version and the plan that it names, then
-//! what that version owns and the definitions that it provides. The object `Operator` of that name
-//! lists all parts with their conditions; as long as there are any, it is there.
+//! The label `operators.coreos.com/<package>.<namespace>` makes an object a component. First a
+//! Subscription gets it, then its CSV and InstallPlan, then the objects of that CSV and the
+//! CustomResourceDefinitions that it provides. The Operator of that name lists all components with
+//! their conditions. It exists as long as there are any.
 
 mod components;
 mod controller;

@@ -1,4 +1,5 @@
-//! Sees that every version has its condition, and takes over what operators say.
+//! The OperatorCondition controller: ensures the OperatorCondition of each CSV, and copies
+//! conditions from its spec to its status.
 
 use super::decide::{self, CsvFields};
 use crate::context::Context;
@@ -14,7 +15,7 @@ use std::sync::Arc;
 
 const CONDITION: &mainstay_object::Resource = &resources::OPERATOR_CONDITION;
 
-/// Reconciles conditions; a key is the name of a version and of its condition.
+/// Reconciles OperatorConditions; a key is the name of the CSV and of its OperatorCondition.
 pub(crate) struct Controller(pub(crate) Arc<Context>);
 
 impl Reconciler for Controller {
@@ -147,7 +148,7 @@ pub(crate) fn register(controllers: &mut Controllers<Context>) {
         .reconcile(Controller(Arc::clone(&context)));
 }
 
-/// The OperatorCondition of the same name, if it owns an object.
+/// Enqueues the OperatorCondition of the same name, if it owns the object.
 fn enqueue_owner<'a>(
     queue: &KeyQueue,
     key: &NamespacedName,

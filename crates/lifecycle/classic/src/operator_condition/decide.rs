@@ -1,4 +1,4 @@
-//! What belongs to the condition of a version, and what its status says.
+//! OperatorCondition decisions: the OperatorCondition of a CSV, its RBAC objects and its status.
 
 use mainstay_api::{Condition, OperatorCondition, Time, names, resources};
 use mainstay_object::{Object, known};
@@ -7,20 +7,20 @@ use serde_json::{Value, json};
 const CONDITION: &mainstay_object::Resource = &resources::OPERATOR_CONDITION;
 const CSV: &mainstay_object::Resource = &resources::CLUSTER_SERVICE_VERSION;
 
-/// What is known of a version.
+/// The fields of a CSV.
 pub(crate) struct CsvFields<'a> {
     pub(crate) namespace: &'a str,
     pub(crate) name: &'a str,
     pub(crate) uid: &'a str,
     /// Names of its Deployments.
     pub(crate) deployments: &'a [String],
-    /// Names of its accounts, once for each list of permissions.
+    /// Names of its ServiceAccounts, once for each permission.
     pub(crate) accounts: &'a [String],
-    /// The operators that it is a part of.
+    /// The Operators that it is a component of.
     pub(crate) components: &'a [String],
 }
 
-/// The condition of a version, without what operators and administrators write.
+/// The OperatorCondition of a CSV, without the fields of operators and administrators.
 pub(crate) fn condition(csv: &CsvFields<'_>) -> Object {
     let mut object = Object::new(&CONDITION.gvk(), csv.name);
     object.set(&["metadata", "namespace"], csv.namespace.into());
@@ -47,7 +47,7 @@ fn dependent(resource: &mainstay_object::Resource, csv: &CsvFields<'_>, uid: &st
     object
 }
 
-/// The role of those who may write a condition, whose uid is given.
+/// The Role for writing the OperatorCondition with this uid.
 pub(crate) fn role(csv: &CsvFields<'_>, uid: &str) -> Object {
     let mut role = dependent(&known::ROLE, csv, uid);
     role.set(
@@ -60,7 +60,7 @@ pub(crate) fn role(csv: &CsvFields<'_>, uid: &str) -> Object {
     role
 }
 
-/// Who they are.
+/// The RoleBinding of that Role to the ServiceAccounts of the CSV.
 pub(crate) fn binding(csv: &CsvFields<'_>, uid: &str) -> Object {
     let mut binding = dependent(&known::ROLE_BINDING, csv, uid);
     let subjects: Vec<Value> =
@@ -73,7 +73,7 @@ pub(crate) fn binding(csv: &CsvFields<'_>, uid: &str) -> Object {
     binding
 }
 
-/// The conditions that the status should have.
+/// The desired conditions of the status.
 pub(crate) fn status(condition: &OperatorCondition, now: Time) -> Vec<Condition> {
     let old = &condition.status.conditions;
     let mut new = old.clone();

@@ -1,9 +1,9 @@
-//! `OperatorConditions`: what operators say about themselves.
+//! OperatorConditions: conditions that operators report about themselves.
 //!
-//! Each version that is no copy has one, with its name; a role of the same name lets the accounts of
-//! the version write it. What an operator says in `spec.conditions` is taken over into the status
-//! with the generation it was said at. Whether a version may be replaced is decided with the next
-//! version (`csv::upgradeable`).
+//! Each CSV but copied ones has an OperatorCondition of its name, and a Role of the same name lets
+//! the ServiceAccounts of the CSV write it. The controller copies `spec.conditions` to the status,
+//! with the generation that they were reported at. Whether a CSV may be replaced is decided with
+//! the next CSV (`csv::upgradeable`).
 
 mod controller;
 mod decide;

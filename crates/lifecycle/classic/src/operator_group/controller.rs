@@ -1,4 +1,5 @@
-//! Carries out what was decided about groups, and labels the namespaces that they target.
+//! The OperatorGroup controller: writes the status and provided APIs of OperatorGroups, and labels
+//! their target namespaces.
 
 use super::decide::{self, StatusInput};
 use crate::context::Context;
@@ -16,7 +17,7 @@ use std::sync::Arc;
 
 const GROUP: &mainstay_object::Resource = &resources::OPERATOR_GROUP;
 
-/// Reconciles groups.
+/// Reconciles OperatorGroups.
 pub(crate) struct Controller(pub(crate) Arc<Context>);
 
 impl Reconciler for Controller {
@@ -68,7 +69,8 @@ impl Controller {
             .map(|(_, csv)| csv)
             .filter(|csv| !csv.is_copy())
             .collect();
-        // A group without its account manages nothing yet, and is nothing to have roles for.
+        // Without its ServiceAccount an OperatorGroup manages no namespace, so it needs no
+        // ClusterRoles.
         if group.spec.service_account_name.is_empty() || status.service_account_ref.is_some() {
             self.ensure_roles(&group, &csvs).await?;
         }
@@ -86,8 +88,9 @@ impl Controller {
         Ok(Action::Done)
     }
 
-    /// A reference to the account of a group, if that exists. Its revision is that at which it was
-    /// found first, so that what others write onto an account is no news of the group.
+    /// A reference to the ServiceAccount of an OperatorGroup, if it exists. Its resource version is
+    /// that of the first reference, so later changes of the ServiceAccount do not change the
+    /// status.
     async fn account(&self, group: &OperatorGroup) -> Result<Option<ObjectReference>, Error> {
         let name = &group.spec.service_account_name;
         let namespace = &group.metadata.namespace;
@@ -103,7 +106,7 @@ impl Controller {
         Ok(account.during("reading the account of a group")?.as_ref().map(ObjectReference::to))
     }
 
-    /// The three roles of a group.
+    /// Ensures the three ClusterRoles of an OperatorGroup.
     async fn ensure_roles(
         &self,
         group: &OperatorGroup,
@@ -134,7 +137,7 @@ impl Controller {
         Ok(())
     }
 
-    /// Removes the roles of a group that is gone.
+    /// Deletes the ClusterRoles of a deleted OperatorGroup.
     async fn delete_roles(&self, key: &NamespacedName) -> Result<Action, Error> {
         for (name, role) in self.0.caches.cluster_roles.list(None) {
             let is = |label: &str, value: &str| {
@@ -160,7 +163,7 @@ impl Controller {
     }
 }
 
-/// Reconciles the labels by which namespaces say whose targets they are.
+/// Reconciles the labels of namespaces that name the OperatorGroups which target them.
 pub(crate) struct Labels(pub(crate) Arc<Context>);
 
 impl Reconciler for Labels {
@@ -260,7 +263,7 @@ fn register_groups(controllers: &mut Controllers<Context>) {
         .reconcile(Controller(Arc::clone(&context)));
 }
 
-/// Registers the controller of the labels by which namespaces say whose targets they are.
+/// Registers the controller of the labels of target namespaces.
 fn register_labels(controllers: &mut Controllers<Context>) {
     let context = controllers.context();
     let caches = &context.caches;
@@ -277,14 +280,14 @@ fn register_labels(controllers: &mut Controllers<Context>) {
         .reconcile(Labels(Arc::clone(&context)));
 }
 
-/// All OperatorGroups of a namespace.
+/// Enqueues all OperatorGroups of a namespace.
 fn enqueue_in_namespace(context: &Context, queue: &KeyQueue, namespace: &str) {
     for (key, _) in context.caches.groups.list(Some(namespace)) {
         queue.add(key);
     }
 }
 
-/// The OperatorGroup that labels name as owner.
+/// Enqueues the OperatorGroup that owner labels name.
 fn enqueue_labelled_owner(queue: &KeyQueue, labels: &BTreeMap<String, String>) {
     if let Some(LabelledOwner::OperatorGroup(key)) = LabelledOwner::of(labels) {
         queue.add(key);

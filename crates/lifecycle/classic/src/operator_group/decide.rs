@@ -1,4 +1,4 @@
-//! What the status and annotation of a group should say.
+//! OperatorGroup decisions: the status and the provided APIs of an OperatorGroup.
 
 use crate::fields;
 use crate::membership::apis::{self, ApiSet};
@@ -8,24 +8,24 @@ use mainstay_api::{
 };
 use std::sync::Arc;
 
-/// Condition of every group in a namespace that has several.
+/// Condition of each OperatorGroup in a namespace with several.
 const MULTIPLE: &str = "MultipleOperatorGroup";
-/// Condition of a group whose account does not exist.
+/// Condition of an OperatorGroup whose ServiceAccount does not exist.
 const ACCOUNT: &str = "OperatorGroupServiceAccount";
 
-/// What was seen around a group.
+/// The observed state around an OperatorGroup.
 pub(crate) struct StatusInput<'a> {
     pub(crate) group: &'a OperatorGroup,
-    /// How many groups its namespace has.
+    /// The number of OperatorGroups in its namespace.
     pub(crate) groups: usize,
-    /// What its spec selects.
+    /// The namespaces that its spec selects.
     pub(crate) targets: Vec<String>,
-    /// Its account, if it names one and that exists.
+    /// Its ServiceAccount, if it names an existing one.
     pub(crate) account: Option<ObjectReference>,
     pub(crate) now: Time,
 }
 
-/// The status that the group should have.
+/// The desired status.
 pub(crate) fn status(input: &StatusInput<'_>) -> OperatorGroupStatus {
     let old = &input.group.status;
     let mut new = old.clone();
@@ -49,7 +49,7 @@ pub(crate) fn status(input: &StatusInput<'_>) -> OperatorGroupStatus {
         input.now,
     );
     new.service_account_ref.clone_from(&input.account);
-    // Without its account a group manages nothing yet.
+    // Without its ServiceAccount an OperatorGroup manages no namespace.
     if !missing && !targets::same_namespaces(&input.targets, &old.namespaces) {
         new.namespaces.clone_from(&input.targets);
         new.last_updated = Some(input.now);
@@ -83,8 +83,8 @@ fn condition(
     }
 }
 
-/// The annotation without APIs that no version of the namespace provides any more; none if it is
-/// right, or if a version has yet to add its own.
+/// The annotation without the APIs that no CSV of the namespace provides; none if nothing changes,
+/// or if a CSV has yet to add its own.
 pub(crate) fn pruned_annotation(
     group: &OperatorGroup,
     csvs: &[Arc<fields::Csv>],
@@ -102,7 +102,7 @@ pub(crate) fn pruned_annotation(
     (!arriving && kept.len() < annotated.len()).then(|| apis::text(&kept))
 }
 
-/// What the versions of a namespace provide.
+/// The APIs that the CSVs of a namespace provide.
 pub(crate) fn provided(csvs: &[Arc<fields::Csv>]) -> ApiSet {
     csvs.iter().flat_map(|csv| csv.provides.iter().cloned()).collect()
 }

@@ -1,4 +1,5 @@
-//! `OperatorGroups`: which namespaces the operators of a namespace serve.
+//! OperatorGroups: the controller that selects the target namespaces of the operators in a
+//! namespace.
 
 mod controller;
 mod decide;

@@ -1,4 +1,4 @@
-//! Keeps default catalogs as the `OperatorHub` wants them.
+//! The OperatorHub controller: keeps the default CatalogSources as the OperatorHub says.
 
 use super::decide::{self, CatalogAction};
 use crate::context::Context;
@@ -16,16 +16,16 @@ use std::sync::Arc;
 const SOURCE: &Resource = &resources::CATALOG_SOURCE;
 const HUB: &Resource = &resources::OPERATOR_HUB;
 
-/// Reconciles all default catalogs; the only key is that of the `OperatorHub`.
+/// Reconciles all default CatalogSources; the only key is that of the OperatorHub.
 struct Controller {
     context: Arc<Context>,
     defaults: Vec<CatalogSource>,
     hubs: Cache<OperatorHub>,
 }
 
-/// Registers the controller, if there are default catalogs to keep. A catalog in a folder takes the
-/// place of the default of its name. The `OperatorHub` should be defined where there are defaults:
-/// until it is, this controller does not reconcile.
+/// Registers the controller, if there are default CatalogSources. A catalog in a folder replaces
+/// the default of its name. The CustomResourceDefinition of OperatorHub must exist then, as the
+/// controller does not reconcile before.
 pub(crate) fn register(
     controllers: &mut Controllers<Context>,
     defaults: Option<DefaultSources>,
@@ -41,7 +41,7 @@ pub(crate) fn register(
     let hubs = builder.cache(Cache::builder(selection, |hub| OperatorHub::from_object(hub).ok()));
     let watched: Vec<NamespacedName> = defaults.iter().map(View::key).collect();
     builder
-        // Where there is no OperatorHub, all defaults are wanted.
+        // Without an OperatorHub, all default CatalogSources are enabled.
         .watch_source(|enqueuer| enqueuer.with(|_, queue| queue.add(key())))
         .watch(&hubs, move |_, queue, _| queue.add(key()))
         .watch(&context.caches.catalogs.sources, move |_, queue, change| {
@@ -105,7 +105,7 @@ impl Controller {
         match (action, present) {
             (CatalogAction::Make(wanted), _) => {
                 match cluster.create(SOURCE, &wanted.to_object()?).await {
-                    // Made a moment ago; once it is seen, it is decided again.
+                    // Created already; its arrival in the cache triggers another reconciliation.
                     Err(error) if error.is_already_exists() => Ok(()),
                     made => {
                         made.during("making a default catalog")?;

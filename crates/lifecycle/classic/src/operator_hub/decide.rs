@@ -1,22 +1,22 @@
-//! Which default catalogs are wanted, and what is to be done about each.
+//! OperatorHub decisions: which default CatalogSources are enabled, and the action for each.
 
 use mainstay_api::{CatalogSource, CatalogSourceSpec, HubSourceStatus, OperatorHubSpec, names};
 use std::collections::BTreeMap;
 
-/// What is to be done about a default catalog.
+/// What the controller does with a default CatalogSource.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum CatalogAction {
     /// Nothing.
     Leave,
-    /// It is made.
+    /// Create it.
     Make(Box<CatalogSource>),
-    /// What is there becomes this.
+    /// Update the existing one to this.
     Restore(Box<CatalogSource>),
-    /// What is there goes.
+    /// Delete the existing one.
     Remove,
 }
 
-/// Whether each default catalog, and each that the `OperatorHub` names, is disabled.
+/// Whether each default CatalogSource, and each that the OperatorHub names, is disabled.
 pub(crate) fn disabled(
     defaults: &[CatalogSource],
     hub: &OperatorHubSpec,
@@ -27,7 +27,7 @@ pub(crate) fn disabled(
     defaults.chain(named).collect()
 }
 
-/// What is to be done about a default catalog, of which this is there.
+/// The action for a default CatalogSource, given the existing one.
 pub(crate) fn action(
     default: &CatalogSource,
     disabled: bool,
@@ -40,7 +40,7 @@ pub(crate) fn action(
     };
     let annotations = &present.metadata.annotations;
     if present.metadata.deletion_timestamp.is_some() {
-        // Once it is gone, it is decided again.
+        // Its deletion triggers another decision.
         return CatalogAction::Leave;
     }
     if disabled {
@@ -65,7 +65,7 @@ pub(crate) fn action(
     CatalogAction::Restore(Box::new(restored))
 }
 
-/// The spec that a default has. An image that follows from a template is that of the cluster.
+/// The desired spec. With an image template, the image of the existing CatalogSource stays.
 fn spec(default: &CatalogSource, present: &CatalogSource) -> CatalogSourceSpec {
     let mut spec = default.spec.clone();
     if default.metadata.annotations.contains_key(names::CATALOG_IMAGE_TEMPLATE)
@@ -76,7 +76,7 @@ fn spec(default: &CatalogSource, present: &CatalogSource) -> CatalogSourceSpec {
     spec
 }
 
-/// What the `OperatorHub` says of it all. `failed` holds what went wrong, by name.
+/// The source statuses of the OperatorHub. `failed` holds error messages by name.
 pub(crate) fn statuses(
     defaults: &[CatalogSource],
     disabled: &BTreeMap<String, bool>,

@@ -1,14 +1,14 @@
-//! Default catalogs, and the `OperatorHub` that says which of them a cluster has.
+//! Default CatalogSources: created, restored and deleted as the `OperatorHub` says.
 //!
 //! ```text
-//! definitions of defaults, OperatorHub `cluster`, `CatalogSources` of the global namespace
-//!     ─► hub::decide ─► `CatalogSources` as their definitions say, or gone ─► OperatorHub status
+//! manifests of defaults, OperatorHub `cluster`, CatalogSources of the global namespace
+//!     ─► operator_hub::decide ─► CatalogSources as in their manifests, or none ─► OperatorHub status
 //! ```
 //!
-//! A default that is wanted is as its definition says, whoever changes or deletes it, and carries
-//! the annotation `operatorframework.io/managed-by: marketplace-operator`. One that is not wanted is
-//! removed if it carries that; a CatalogSource that somebody made under the same name stays. On
-//! OpenShift the marketplace operator does this, by the same rules.
+//! An enabled default matches its manifest, even after a client edits or deletes it, and has the
+//! annotation `operatorframework.io/managed-by: marketplace-operator`. A disabled default is
+//! deleted if it has that annotation, so a CatalogSource that a user created under the same name
+//! stays. On OpenShift the marketplace operator follows the same rules.
 
 mod controller;
 mod decide;

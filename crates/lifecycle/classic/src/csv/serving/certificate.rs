@@ -94,7 +94,6 @@ pub(crate) fn hosts(service: &str, namespace: &str) -> [String; 2] {
 /// two years.
 ///
 /// # Errors
-///
 /// If the system has no random bytes, or if a name is invalid in a certificate.
 pub fn make(
     service: &str,

@@ -1,4 +1,4 @@
-//! What an update leaves, what is refused, and in which words.
+//! Tests of updates, refused steps and error messages.
 
 use super::*;
 
