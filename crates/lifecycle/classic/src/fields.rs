@@ -1,7 +1,6 @@
-//! Cached fields: the few fields of each object that decisions read.
-//!
-//! Each `of` function maps an object to its entry in a [`mainstay_client::Cache`]. A change that
-//! leaves the entry equal triggers no reconciliation.
+//! Cached fields: the few fields of each object that decisions read. Each `of` function maps an
+//! object to its entry in a [`mainstay_client::Cache`]. A change that leaves the entry equal
+//! triggers no reconciliation.
 
 use crate::copied_csv::{self, ContentHash};
 use crate::csv::serving::observed::Conversion;

@@ -7,7 +7,7 @@
 
 use super::phase::{Decision, PhaseInput};
 use super::serving::check;
-use super::status::PhaseTransition;
+use super::status::Transition;
 use crate::fields;
 use mainstay_api::{CsvPhase, CsvReason, OperatorGroup, UpgradeStrategy};
 use std::collections::BTreeSet;
@@ -27,14 +27,14 @@ pub(super) fn predecessor<'a>(input: &'a PhaseInput<'_>) -> Option<&'a Arc<field
 }
 
 /// The transition to `Replacing` for a successor.
-pub(super) fn being_replaced_transition(name: &str) -> PhaseTransition {
+pub(super) fn being_replaced_transition(name: &str) -> Transition {
     let message = format!("being replaced by csv: {name}");
-    PhaseTransition::to(CsvPhase::Replacing, CsvReason::BeingReplaced, message)
+    Transition::to(CsvPhase::Replacing, CsvReason::BeingReplaced, message)
 }
 
 /// Why a CSV must not install: a CSV outside of its replacement chain owns one of its
 /// CustomResourceDefinitions or APIServices.
-pub(super) fn owner_conflict(input: &PhaseInput<'_>) -> Option<PhaseTransition> {
+pub(super) fn owner_conflict(input: &PhaseInput<'_>) -> Option<Transition> {
     let csv = input.csv;
     let chain = replacement_chain(input);
     let owned = &csv.spec.custom_resource_definitions.owned;
@@ -51,7 +51,7 @@ pub(super) fn owner_conflict(input: &PhaseInput<'_>) -> Option<PhaseTransition> 
     } else {
         return None;
     };
-    Some(PhaseTransition::to(CsvPhase::Failed, CsvReason::OwnerConflict, message))
+    Some(Transition::to(CsvPhase::Failed, CsvReason::OwnerConflict, message))
 }
 
 /// Every CSV that replaces this one or is replaced by it, directly or not.
@@ -83,7 +83,7 @@ pub(super) fn decide_replacing(input: &PhaseInput<'_>, group: &OperatorGroup) ->
     }
     let Some((mut name, mut next)) = replaced_by(input) else {
         // The successor was deleted, so this CSV runs the operator again.
-        return Decision::Transition(PhaseTransition::to(
+        return Decision::Transition(Transition::to(
             CsvPhase::Pending,
             CsvReason::RequirementsUnknown,
             "requirements not yet checked",
@@ -101,7 +101,7 @@ pub(super) fn decide_replacing(input: &PhaseInput<'_>, group: &OperatorGroup) ->
         (name, next) = (newer, peer);
     }
     if next.phase == CsvPhase::Succeeded {
-        return Decision::Transition(PhaseTransition::to(
+        return Decision::Transition(Transition::to(
             CsvPhase::Deleting,
             CsvReason::Replaced,
             "has been replaced by a newer ClusterServiceVersion that has successfully installed.",

@@ -7,7 +7,7 @@ use super::rbac::TargetRbac;
 use super::requirements::Observed;
 use super::serving::apply::{InstallError, PublishStage, ServingInstaller};
 use super::serving::{check, required};
-use super::status::PhaseTransition;
+use super::status::Transition;
 use super::{api_roles, deployment, observe, serving};
 use crate::context::Context;
 use crate::error::Error;
@@ -259,7 +259,7 @@ impl Controller {
         &self,
         live: &Object,
         csv: &ClusterServiceVersion,
-        transition: PhaseTransition,
+        transition: Transition,
     ) -> Result<(), Error> {
         let context = &*self.context;
         let (status, reported) = transition.apply(&csv.status, Time::new(context.clock.now()));
@@ -323,7 +323,7 @@ impl Controller {
         &self,
         csv_context: &CsvContext<'_>,
         deployments: &BTreeMap<String, Arc<fields::Deployment>>,
-        mut transition: PhaseTransition,
+        mut transition: Transition,
     ) -> Result<(), Error> {
         let CsvContext { live, desired, observed, group: Some(group) } = *csv_context else {
             return Ok(());
@@ -480,8 +480,8 @@ impl Controller {
     }
 }
 
-fn failed(reason: CsvReason, message: String) -> PhaseTransition {
-    PhaseTransition::to(CsvPhase::Failed, reason, message)
+fn failed(reason: CsvReason, message: String) -> Transition {
+    Transition::to(CsvPhase::Failed, reason, message)
 }
 
 /// Creates or updates a Deployment as a CSV lists it; `None` if another client created it

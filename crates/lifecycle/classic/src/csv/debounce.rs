@@ -77,7 +77,7 @@ fn transient_reason(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::csv::status::PhaseTransition;
+    use crate::csv::status::Transition;
 
     fn status(phase: CsvPhase, reason: CsvReason) -> ClusterServiceVersionStatus {
         ClusterServiceVersionStatus { phase, reason, ..ClusterServiceVersionStatus::default() }
@@ -89,7 +89,7 @@ mod tests {
         let key = NamespacedName::new("ns", "a.v1");
         let millis = Duration::from_millis;
         let unknown = status(CsvPhase::Pending, CsvReason::RequirementsUnknown);
-        let missing = Decision::Transition(PhaseTransition::to(
+        let missing = Decision::Transition(Transition::to(
             CsvPhase::Pending,
             CsvReason::RequirementsNotMet,
             "",
@@ -108,7 +108,7 @@ mod tests {
         // A condition that was reported is updated at once.
         let reported = status(CsvPhase::Pending, CsvReason::RequirementsNotMet);
         assert_eq!(debounce.delay(&key, &reported, &missing, || true, millis(161)), None);
-        let met = Decision::Transition(PhaseTransition::to(
+        let met = Decision::Transition(Transition::to(
             CsvPhase::Pending,
             CsvReason::AllRequirementsMet,
             "",
@@ -118,9 +118,9 @@ mod tests {
         assert_eq!(debounce.delay(&key, &met_before, &met, || true, millis(163)), None);
         let made = status(CsvPhase::Installing, CsvReason::InstallSuccessful);
         let waits =
-            Decision::Transition(PhaseTransition::to(CsvPhase::Installing, CsvReason::Waiting, ""));
+            Decision::Transition(Transition::to(CsvPhase::Installing, CsvReason::Waiting, ""));
         assert_eq!(debounce.delay(&key, &made, &waits, || true, millis(200)), Some(millis(150)));
-        let done = Decision::Transition(PhaseTransition::to(
+        let done = Decision::Transition(Transition::to(
             CsvPhase::Succeeded,
             CsvReason::InstallSuccessful,
             "",

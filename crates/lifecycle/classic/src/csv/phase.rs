@@ -10,7 +10,7 @@ use super::chain::{
 use super::health::{self, ExpectedDeployment, Unhealthy};
 use super::requirements::{self, Observed};
 use super::serving::{check, required};
-use super::status::PhaseTransition;
+use super::status::Transition;
 use crate::fields;
 use crate::membership;
 use crate::membership::apis::{self, ApiSet, ProvidedApisChange};
@@ -60,15 +60,15 @@ pub(crate) enum Decision {
     /// Nothing until something changes, or until the duration is over.
     Wait(Duration),
     /// Write the phase.
-    Transition(PhaseTransition),
+    Transition(Transition),
     /// Delete its Deployments, then write the phase.
-    Withdraw(PhaseTransition),
+    Withdraw(Transition),
     /// Write the finalizer and the annotations of the OperatorGroup; `None` removes an annotation.
     Claim(Vec<(&'static str, Option<String>)>),
     /// Write the provided APIs on the OperatorGroup.
     Provide(String),
     /// Create or update its Deployments, then write the phase.
-    Install(PhaseTransition),
+    Install(Transition),
     /// The Deployments are healthy: configure the API server to call them.
     Serve,
     /// The CSV runs: ensure its permissions and the ClusterRoles for its APIs.
@@ -81,15 +81,9 @@ pub(crate) enum Decision {
 pub(crate) fn decide(input: &PhaseInput<'_>) -> Decision {
     let csv = input.csv;
     let status = &csv.status;
-    let transition = |transition: PhaseTransition| {
-        if transition.is_recorded(status) {
-            Decision::Rest
-        } else {
-            Decision::Transition(transition)
-        }
+    let fail = |reason: CsvReason, message: &str| {
+        transition_once(Transition::to(CsvPhase::Failed, reason, message), status)
     };
-    let failed =
-        |reason: CsvReason, message: &str| PhaseTransition::to(CsvPhase::Failed, reason, message);
 
     let claimed =
         csv.metadata.finalizers.iter().any(|finalizer| finalizer == names::CSV_CLEANUP_FINALIZER);
@@ -98,17 +92,14 @@ pub(crate) fn decide(input: &PhaseInput<'_>) -> Decision {
     }
     let group = match input.groups {
         [] => {
-            return transition(failed(
-                CsvReason::NoOperatorGroup,
-                "csv in namespace with no operatorgroups",
-            ));
+            return fail(CsvReason::NoOperatorGroup, "csv in namespace with no operatorgroups");
         }
         [one] => one,
         _ => {
-            return transition(failed(
+            return fail(
                 CsvReason::TooManyOperatorGroups,
                 "csv created in namespace with multiple operatorgroups, can't pick one automatically",
-            ));
+            );
         }
     };
     // The OperatorGroup controller has not updated the status yet; that update triggers a
@@ -124,20 +115,20 @@ pub(crate) fn decide(input: &PhaseInput<'_>) -> Decision {
         return Decision::Claim(membership.to_vec());
     }
     if group.status.namespaces.is_empty() {
-        return transition(failed(
+        return fail(
             CsvReason::NoTargetNamespaces,
             "no targetNamespaces are matched operatorgroups namespace selection",
-        ));
+        );
     }
     let modes = match InstallModes::parse(&csv.spec.install_modes) {
         Ok(modes) => modes,
         Err(error) => {
-            return transition(failed(CsvReason::InvalidInstallModes, &error.to_string()));
+            return fail(CsvReason::InvalidInstallModes, &error.to_string());
         }
     };
     let namespaces: Vec<&str> = group.status.namespaces.iter().map(String::as_str).collect();
     if let Err(error) = modes.check(&csv.metadata.namespace, &namespaces) {
-        return transition(failed(CsvReason::UnsupportedOperatorGroup, &error.to_string()));
+        return fail(CsvReason::UnsupportedOperatorGroup, &error.to_string());
     }
     if let Some(decision) = provided_apis(input, group) {
         return decision;
@@ -150,7 +141,7 @@ fn provided_apis(input: &PhaseInput<'_>, group: &OperatorGroup) -> Option<Decisi
     let others = input.other_groups.iter().map(Arc::as_ref);
     let outcome = apis::reconcile(input.provides, group, others);
     let withdraw = |reason: CsvReason, message: &str| {
-        let transition = PhaseTransition::to(CsvPhase::Failed, reason, message);
+        let transition = Transition::to(CsvPhase::Failed, reason, message);
         Some(if transition.is_recorded(status) && input.deployments.is_empty() {
             Decision::Rest
         } else {
@@ -196,7 +187,7 @@ fn decide_by_phase(input: &PhaseInput<'_>, group: &OperatorGroup) -> Decision {
         CsvPhase::Replacing => decide_replacing(input, group),
         CsvPhase::Deleting => Decision::Delete,
         CsvPhase::None | CsvPhase::Unknown | CsvPhase::Other(_) => {
-            Decision::Transition(PhaseTransition::to(
+            Decision::Transition(Transition::to(
                 CsvPhase::Pending,
                 CsvReason::RequirementsUnknown,
                 "requirements not yet checked",
@@ -205,8 +196,13 @@ fn decide_by_phase(input: &PhaseInput<'_>, group: &OperatorGroup) -> Decision {
     }
 }
 
+/// Writes the phase of a transition, unless the status shows it already.
+fn transition_once(transition: Transition, status: &ClusterServiceVersionStatus) -> Decision {
+    if transition.is_recorded(status) { Decision::Rest } else { Decision::Transition(transition) }
+}
+
 /// An install strategy that is unknown, or that has an invalid rule.
-fn invalid_strategy(input: &PhaseInput<'_>) -> Option<PhaseTransition> {
+fn invalid_strategy(input: &PhaseInput<'_>) -> Option<Transition> {
     let why = if input.csv.spec.install.strategy == STRATEGY {
         requirements::invalid_rule(input.csv, input.observed)
             .map(|why| format!("rule invalid: {why}"))?
@@ -214,37 +210,29 @@ fn invalid_strategy(input: &PhaseInput<'_>) -> Option<PhaseTransition> {
         "unrecognized install strategy".to_owned()
     };
     let message = format!("install strategy invalid: {why}");
-    Some(PhaseTransition::to(CsvPhase::Failed, CsvReason::InvalidStrategy, message))
+    Some(Transition::to(CsvPhase::Failed, CsvReason::InvalidStrategy, message))
 }
 
 /// Webhooks and conversions that cannot be installed.
-fn refused_webhooks(input: &PhaseInput<'_>) -> Option<PhaseTransition> {
+fn refused_webhooks(input: &PhaseInput<'_>) -> Option<Transition> {
     let csv = input.csv;
     if let Some(why) = required::invalid_webhook(csv) {
-        return Some(PhaseTransition::to(
-            CsvPhase::Failed,
-            CsvReason::InvalidWebhookDescription,
-            why,
-        ));
+        return Some(Transition::to(CsvPhase::Failed, CsvReason::InvalidWebhookDescription, why));
     }
     let why = required::conversion_problem(csv, &input.observed.crds)?;
     let message = format!("install strategy failed: {why}");
-    Some(PhaseTransition::to(CsvPhase::Failed, CsvReason::ComponentFailed, message))
+    Some(Transition::to(CsvPhase::Failed, CsvReason::ComponentFailed, message))
 }
 
 fn decide_pending(input: &PhaseInput<'_>) -> Decision {
     let csv = input.csv;
     if let Some(why) = &input.observed.upgrade_block {
-        let transition = PhaseTransition::to(
+        let transition = Transition::to(
             CsvPhase::Pending,
             CsvReason::OperatorConditionNotUpgradeable,
             format!("operator is not upgradeable: {why}"),
         );
-        return if transition.is_recorded(&csv.status) {
-            Decision::Rest
-        } else {
-            Decision::Transition(transition)
-        };
+        return transition_once(transition, &csv.status);
     }
     if let Some(transition) = invalid_strategy(input) {
         return Decision::Transition(transition);
@@ -257,21 +245,17 @@ fn decide_pending(input: &PhaseInput<'_>) -> Decision {
         {
             return Decision::Transition(being_replaced_transition(name).with_requirements(found));
         }
-        let transition = PhaseTransition::to(
+        let transition = Transition::to(
             CsvPhase::Pending,
             CsvReason::RequirementsNotMet,
             "one or more requirements couldn't be found",
         )
         .with_requirements(found);
-        return if transition.is_recorded(&csv.status) {
-            Decision::Rest
-        } else {
-            Decision::Transition(transition)
-        };
+        return transition_once(transition, &csv.status);
     }
     if let Some(why) = required::invalid_webhook(csv) {
         let transition =
-            PhaseTransition::to(CsvPhase::Failed, CsvReason::InvalidWebhookDescription, why);
+            Transition::to(CsvPhase::Failed, CsvReason::InvalidWebhookDescription, why);
         return Decision::Transition(transition.with_requirements(found));
     }
     if let Some(transition) = owner_conflict(input) {
@@ -282,17 +266,12 @@ fn decide_pending(input: &PhaseInput<'_>) -> Decision {
         // reconciliation.
         let message =
             format!("all requirements found, waiting for {} to be replaced", csv.spec.replaces);
-        let transition =
-            PhaseTransition::to(CsvPhase::Pending, CsvReason::AllRequirementsMet, message)
-                .with_requirements(found);
-        return if transition.is_recorded(&csv.status) {
-            Decision::Rest
-        } else {
-            Decision::Transition(transition)
-        };
+        let transition = Transition::to(CsvPhase::Pending, CsvReason::AllRequirementsMet, message)
+            .with_requirements(found);
+        return transition_once(transition, &csv.status);
     }
     Decision::Transition(
-        PhaseTransition::to(
+        Transition::to(
             CsvPhase::InstallReady,
             CsvReason::AllRequirementsMet,
             "all requirements found, attempting install",
@@ -318,8 +297,8 @@ fn check_deployments(input: &PhaseInput<'_>) -> Result<(), Unhealthy> {
     Err(Unhealthy::Away("apiServices not installed".to_owned()))
 }
 
-fn succeeded_transition() -> PhaseTransition {
-    PhaseTransition::to(
+fn succeeded_transition() -> Transition {
+    Transition::to(
         CsvPhase::Succeeded,
         CsvReason::InstallSuccessful,
         "install strategy completed with no errors",
@@ -337,16 +316,12 @@ fn serve_or_succeed(input: &PhaseInput<'_>, group: &OperatorGroup) -> Decision {
 
 /// The transition that replaces a certificate.
 fn needs_cert_rotation(message: &str) -> Decision {
-    Decision::Transition(PhaseTransition::to(
-        CsvPhase::Pending,
-        CsvReason::NeedsCertRotation,
-        message,
-    ))
+    Decision::Transition(Transition::to(CsvPhase::Pending, CsvReason::NeedsCertRotation, message))
 }
 
 /// The transition for a Deployment that exceeded its progress deadline.
-fn install_check_failed(message: &str) -> PhaseTransition {
-    PhaseTransition::to(
+fn install_check_failed(message: &str) -> Transition {
+    Transition::to(
         CsvPhase::Failed,
         CsvReason::InstallCheckFailed,
         format!("install failed: {message}"),
@@ -358,7 +333,7 @@ fn decide_installing(input: &PhaseInput<'_>, group: &OperatorGroup) -> Decision 
     if check::certificates_are_due(input.csv, &input.observed.serving, input.now) {
         // Without a certificate the desired Deployments are unknown.
         let message = "calculated deployment install is bad";
-        return Decision::Transition(PhaseTransition::to(
+        return Decision::Transition(Transition::to(
             CsvPhase::Pending,
             CsvReason::NeedsReinstall,
             message,
@@ -372,14 +347,14 @@ fn decide_installing(input: &PhaseInput<'_>, group: &OperatorGroup) -> Decision 
     let transition = match &unhealthy {
         Unhealthy::Stuck(message) => install_check_failed(message),
         Unhealthy::Outdated(_) => {
-            PhaseTransition::to(CsvPhase::InstallReady, CsvReason::Waiting, message)
+            Transition::to(CsvPhase::InstallReady, CsvReason::Waiting, message)
         }
         // A predecessor that was created later took the Deployment that both list, and is
         // `Replacing` since.
         Unhealthy::Missing(_)
             if predecessor(input).is_some_and(|csv| csv.phase == CsvPhase::Replacing) =>
         {
-            PhaseTransition::to(CsvPhase::InstallReady, CsvReason::Waiting, message)
+            Transition::to(CsvPhase::InstallReady, CsvReason::Waiting, message)
         }
         Unhealthy::Missing(_)
         | Unhealthy::Waiting(_)
@@ -389,14 +364,9 @@ fn decide_installing(input: &PhaseInput<'_>, group: &OperatorGroup) -> Decision 
             let waited = input.now.timestamp().duration_since(since.timestamp());
             let waited = Duration::try_from(waited).unwrap_or_default();
             if waited >= input.install_timeout {
-                PhaseTransition::to(
-                    CsvPhase::Failed,
-                    CsvReason::InstallCheckFailed,
-                    "install timeout",
-                )
+                Transition::to(CsvPhase::Failed, CsvReason::InstallCheckFailed, "install timeout")
             } else {
-                let transition =
-                    PhaseTransition::to(CsvPhase::Installing, CsvReason::Waiting, message);
+                let transition = Transition::to(CsvPhase::Installing, CsvReason::Waiting, message);
                 if transition.is_recorded(status) {
                     return Decision::Wait(input.install_timeout.saturating_sub(waited));
                 }
@@ -417,7 +387,7 @@ fn decide_succeeded(input: &PhaseInput<'_>) -> Decision {
     let serving = &input.observed.serving;
     if let Some(issue) = check::api_issue(input.csv, serving, input.deployments) {
         let reason = CsvReason::ApiServiceResourceIssue;
-        return Decision::Transition(PhaseTransition::to(CsvPhase::Failed, reason, issue.message));
+        return Decision::Transition(Transition::to(CsvPhase::Failed, reason, issue.message));
     }
     if check::certificates_are_due(input.csv, serving, input.now) {
         return needs_cert_rotation("CSV owns resources that require a cert refresh");
@@ -425,7 +395,7 @@ fn decide_succeeded(input: &PhaseInput<'_>) -> Decision {
     let (met, found) = requirements::check(input.csv, input.observed);
     if !met {
         return Decision::Transition(
-            PhaseTransition::to(
+            Transition::to(
                 CsvPhase::Failed,
                 CsvReason::RequirementsNotMet,
                 "requirements no longer met",
@@ -451,19 +421,19 @@ fn decide_succeeded(input: &PhaseInput<'_>) -> Decision {
             if let Some(left) = check::remaining_grace(input.csv, serving, input.now.timestamp()) {
                 return Decision::Wait(left);
             }
-            Decision::Transition(PhaseTransition::to(
+            Decision::Transition(Transition::to(
                 CsvPhase::Failed,
                 CsvReason::ComponentUnhealthy,
                 message,
             ))
         }
-        Err(Unhealthy::Outdated(message)) => Decision::Transition(PhaseTransition::to(
+        Err(Unhealthy::Outdated(message)) => Decision::Transition(Transition::to(
             CsvPhase::InstallReady,
             CsvReason::ComponentUnhealthy,
             format!("installing: {message}"),
         )),
         Err(Unhealthy::Missing(message) | Unhealthy::Waiting(message)) => {
-            Decision::Transition(PhaseTransition::to(
+            Decision::Transition(Transition::to(
                 CsvPhase::Failed,
                 CsvReason::ComponentUnhealthy,
                 format!("installing: {message}"),
@@ -478,21 +448,17 @@ fn decide_failed(input: &PhaseInput<'_>, group: &OperatorGroup) -> Decision {
     if group.spec.upgrade_strategy == UpgradeStrategy::FailForward
         && let Some((name, _)) = replaced_by(input)
     {
-        return Decision::Transition(PhaseTransition::to(
+        return Decision::Transition(Transition::to(
             CsvPhase::Replacing,
             CsvReason::BeingReplaced,
             format!("Fail Forward is enabled, allowing Failed csv to be replaced by csv: {name}"),
         ));
     }
     if let Some(transition) = invalid_strategy(input) {
-        return if transition.is_recorded(status) {
-            Decision::Rest
-        } else {
-            Decision::Transition(transition)
-        };
+        return transition_once(transition, status);
     }
     let pending_again = |message: &str| {
-        Decision::Transition(PhaseTransition::to(
+        Decision::Transition(Transition::to(
             CsvPhase::Pending,
             CsvReason::RequirementsUnknown,
             message,
@@ -518,7 +484,7 @@ fn decide_failed(input: &PhaseInput<'_>, group: &OperatorGroup) -> Decision {
     let (met, found) = requirements::check(csv, input.observed);
     if !met {
         return Decision::Transition(
-            PhaseTransition::to(
+            Transition::to(
                 CsvPhase::Pending,
                 CsvReason::RequirementsNotMet,
                 "requirements not met",
@@ -533,21 +499,13 @@ fn decide_failed(input: &PhaseInput<'_>, group: &OperatorGroup) -> Decision {
     }
     if let Some(transition) = refused_webhooks(input) {
         let transition = transition.with_requirements(found);
-        return if transition.is_recorded(status) {
-            Decision::Rest
-        } else {
-            Decision::Transition(transition)
-        };
+        return transition_once(transition, status);
     }
     let serving = &input.observed.serving;
     if let Some(issue) = check::api_issue(csv, serving, input.deployments) {
         let reason = CsvReason::ApiServiceResourcesNeedReinstall;
         if issue.mendable && !is_refused(status) {
-            return Decision::Transition(PhaseTransition::to(
-                CsvPhase::Pending,
-                reason,
-                issue.message,
-            ));
+            return Decision::Transition(Transition::to(CsvPhase::Pending, reason, issue.message));
         }
         if !issue.mendable {
             return Decision::Rest;
@@ -566,11 +524,7 @@ fn decide_failed(input: &PhaseInput<'_>, group: &OperatorGroup) -> Decision {
     match &unhealthy {
         Unhealthy::Stuck(message) => {
             let transition = install_check_failed(message);
-            if transition.is_recorded(status) {
-                Decision::Rest
-            } else {
-                Decision::Transition(transition)
-            }
+            transition_once(transition, status)
         }
         Unhealthy::Progressing(_) => Decision::Rest,
         // After the timeout only the Deployment itself can recover; a new install would be the
@@ -588,14 +542,14 @@ fn decide_failed(input: &PhaseInput<'_>, group: &OperatorGroup) -> Decision {
         {
             Decision::Install(install_successful())
         }
-        Unhealthy::Outdated(message) => Decision::Transition(PhaseTransition::to(
+        Unhealthy::Outdated(message) => Decision::Transition(Transition::to(
             CsvPhase::InstallReady,
             CsvReason::NeedsReinstall,
             format!("installing: {message}"),
         )),
         Unhealthy::Missing(_) | Unhealthy::Waiting(_) | Unhealthy::Away(_) => {
             let message = unhealthy.status_message();
-            Decision::Transition(PhaseTransition::to(
+            Decision::Transition(Transition::to(
                 CsvPhase::Pending,
                 CsvReason::NeedsReinstall,
                 message,
@@ -610,8 +564,8 @@ fn is_refused(status: &ClusterServiceVersionStatus) -> bool {
 }
 
 /// The transition after an install.
-fn install_successful() -> PhaseTransition {
-    PhaseTransition::to(
+fn install_successful() -> Transition {
+    Transition::to(
         CsvPhase::Installing,
         CsvReason::InstallSuccessful,
         "waiting for install components to report healthy",

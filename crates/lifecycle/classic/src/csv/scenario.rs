@@ -3,7 +3,7 @@
 use super::health::ExpectedDeployment;
 use super::phase::{Decision, PhaseInput, decide};
 use super::requirements::{self, Observed};
-use super::status::PhaseTransition;
+use super::status::Transition;
 use crate::fields::{Api, Crd, Csv, Deployment};
 use mainstay_api::{
     ClusterServiceVersion, CsvPhase, CsvReason, InstallMode, InstallModeType, OperatorGroup, Time,
@@ -134,7 +134,7 @@ pub(super) fn time(second: i64) -> Time {
 
 /// `phase/reason message` of a transition, or the name of another decision.
 pub(super) fn decision_text(decision: &Decision) -> String {
-    let of = |transition: &PhaseTransition| {
+    let of = |transition: &Transition| {
         format!("{}/{} {}", transition.phase, transition.reason, transition.message)
     };
     match decision {

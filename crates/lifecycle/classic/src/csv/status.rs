@@ -10,7 +10,7 @@ const HISTORY: usize = 20;
 
 /// The transition of a CSV to another phase, or to another reason within its phase.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct PhaseTransition {
+pub(crate) struct Transition {
     pub(crate) phase: CsvPhase,
     pub(crate) reason: CsvReason,
     pub(crate) message: String,
@@ -20,7 +20,7 @@ pub(crate) struct PhaseTransition {
     pub(crate) certificates: Option<(Time, Time)>,
 }
 
-impl PhaseTransition {
+impl Transition {
     pub(crate) fn to(phase: CsvPhase, reason: CsvReason, message: impl Into<String>) -> Self {
         Self { phase, reason, message: message.into(), requirements: None, certificates: None }
     }
@@ -100,7 +100,7 @@ mod tests {
         for at in 0..30 {
             let reason =
                 if at % 2 == 0 { CsvReason::RequirementsNotMet } else { CsvReason::Waiting };
-            let transition = PhaseTransition::to(CsvPhase::Pending, reason, format!("{at}"));
+            let transition = Transition::to(CsvPhase::Pending, reason, format!("{at}"));
             status = transition.apply(&status, time(at)).0;
         }
         assert_eq!(status.conditions.len(), HISTORY);
@@ -111,14 +111,13 @@ mod tests {
 
     #[test]
     fn saying_the_same_again_changes_nothing() {
-        let transition =
-            PhaseTransition::to(CsvPhase::Pending, CsvReason::RequirementsUnknown, "m");
+        let transition = Transition::to(CsvPhase::Pending, CsvReason::RequirementsUnknown, "m");
         let (status, is_reported) =
             transition.clone().apply(&ClusterServiceVersionStatus::default(), time(1));
         assert!(is_reported && transition.is_recorded(&status));
         assert_eq!(transition.apply(&status, time(2)), (status.clone(), false));
         let other =
-            PhaseTransition::to(CsvPhase::Pending, CsvReason::RequirementsUnknown, "other words");
+            Transition::to(CsvPhase::Pending, CsvReason::RequirementsUnknown, "other words");
         let (status, is_reported) = other.apply(&status, time(3));
         assert!(is_reported);
         assert_eq!((status.conditions.len(), status.message.as_str()), (1, "other words"));

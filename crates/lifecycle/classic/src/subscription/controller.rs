@@ -5,12 +5,13 @@
 //! takes three writes: the object, its steps, and the reference on the Subscriptions. Each
 //! reconciliation first completes the writes that an interrupted one left unfinished.
 
+use super::catalogs::{any_catalog_is_loading, visible_catalogs, visible_sources};
 use super::debounce::Debounce;
 use super::input::{ResolutionInput, ResolvableCatalog};
 use super::plan::{self, Plans};
 use super::report::ResolutionReport;
 use super::resolution::{self, Resolved};
-use super::status::{self, StatusInput, VisibleCatalog};
+use super::status::{self, StatusInput};
 use super::succession;
 use super::unpack;
 use super::upgrades::{self, UpgradesInProgress};
@@ -22,7 +23,7 @@ use mainstay_api::{
     CatalogSource, InstallPlanPhase, ObjectReference, OperatorGroup, Subscription,
     SubscriptionReason, SubscriptionState, SubscriptionStatus, Time, UpgradeStrategy, resources,
 };
-use mainstay_catalogsources::{CatalogState, content, is_healthy};
+use mainstay_catalogsources::content;
 use mainstay_client::{Action, DeleteOptions, Reconciler};
 use mainstay_controller::{Operation as _, decision, patch};
 use mainstay_object::{NamespacedName, Object, known};
@@ -511,59 +512,6 @@ fn csvs_by_name(context: &Context, namespace: &str) -> BTreeMap<String, Arc<fiel
     });
     let own = context.caches.csvs.list(Some(namespace));
     copies.chain(own).map(|(key, csv)| (key.name.to_string(), csv)).collect()
-}
-
-/// The CatalogSources that a namespace sees: its own and the global ones, by namespace and name.
-fn visible_sources(
-    context: &Context,
-    namespace: &str,
-) -> Vec<(Arc<CatalogSource>, NamespacedName)> {
-    let caches = &context.caches;
-    let mut all = caches.catalogs.sources.list(Some(namespace));
-    if *context.global != *namespace {
-        all.extend(caches.catalogs.sources.list(Some(&context.global)));
-    }
-    all.sort_by_key(|(key, _)| format!("{}{}", key.namespace, key.name));
-    for (_, source) in &all {
-        // The store reads the catalog from now on, whichever controller sees it first.
-        context.store.follow_source(source);
-    }
-    all.into_iter().map(|(key, source)| (source, key)).collect()
-}
-
-fn visible_catalogs(
-    context: &Context,
-    sources: &[(Arc<CatalogSource>, NamespacedName)],
-) -> Vec<VisibleCatalog> {
-    sources
-        .iter()
-        .map(|(source, key)| (source, key, context.store.state(key)))
-        .map(|(source, key, state)| VisibleCatalog {
-            reference: ObjectReference {
-                api_version: resources::CATALOG_SOURCE.api_version(),
-                kind: resources::CATALOG_SOURCE.kind.to_string(),
-                namespace: key.namespace.to_string(),
-                name: key.name.to_string(),
-                uid: source.metadata.uid.clone(),
-                resource_version: source.metadata.resource_version.clone(),
-                ..ObjectReference::default()
-            },
-            // A folder that is still being read counts as healthy.
-            healthy: state.as_ref().is_some_and(CatalogState::is_loading)
-                || is_healthy(source, state.as_ref()),
-            stale: state.as_ref().is_some_and(CatalogState::is_stale),
-            content: state.and_then(|state| state.content),
-        })
-        .collect()
-}
-
-/// Whether some catalog is being read for the first time. A resolution without it would be
-/// premature.
-fn any_catalog_is_loading(
-    context: &Context,
-    sources: &[(Arc<CatalogSource>, NamespacedName)],
-) -> bool {
-    sources.iter().any(|(_, key)| context.store.state(key).is_some_and(|state| state.is_loading()))
 }
 
 /// The CSVs of complete InstallPlans that the cache does not show yet.

@@ -1,6 +1,7 @@
 //! Subscriptions: the controller that resolves them, creates their InstallPlans and reports their
 //! status.
 
+mod catalogs;
 pub(crate) mod conditions;
 pub(crate) mod controller;
 mod create_plan;

@@ -90,7 +90,7 @@ fn a_definition_must_be_there_served_established_and_brought_by_this_version() {
             "v1",
             Some(crd(&["a.v1"])),
             "PresentNotSatisfied",
-            "CRD installed installed_alongside other CSV(s): a.v1",
+            "CRD installed alongside other CSV(s): a.v1",
         ),
         (
             "v1",
@@ -243,7 +243,7 @@ fn a_definition_belongs_to_the_version_it_came_with_and_to_those_before_it_only_
             assert_eq!(status, "PresentNotSatisfied", "{case}");
             assert_eq!(
                 message,
-                format!("CRD installed installed_alongside other CSV(s): {others}")
+                format!("CRD installed alongside other CSV(s): {others}")
             );
         }
     }

@@ -4,6 +4,7 @@
 use super::certificate::{self, CertificateSecret};
 use super::observed::{self, Conversion};
 use super::required::{self, OwnedApi, Server};
+use super::write::{ensure_fields, update_fields};
 use super::{check, objects};
 use crate::context::{Caches, Context};
 use crate::csv::observe::is_owner;
@@ -12,11 +13,11 @@ use crate::error::Error;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
-use mainstay_api::{ClusterServiceVersion, OperatorGroup, WebhookDescription, names, resources};
+use mainstay_api::{ClusterServiceVersion, OperatorGroup, WebhookDescription, names};
 use mainstay_client::{Cluster, DeleteOptions, ListParams};
 use mainstay_controller::RequestError;
 use mainstay_object::{NamespacedName, Object, Resource, known};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
 const CRD: &Resource = &known::CUSTOM_RESOURCE_DEFINITION;
@@ -535,66 +536,6 @@ impl TrustedCa<'_> {
             bundle += block;
         }
         bundle
-    }
-}
-
-/// Creates or updates an object so that it has these fields. Returns its resource version.
-async fn ensure_fields(
-    cluster: &Cluster,
-    resource: &Resource,
-    wanted: &Object,
-    fields: &[&[&str]],
-) -> Result<String, InstallError> {
-    match cluster.find(resource, Some(wanted.namespace()), wanted.name()).await? {
-        None => Ok(cluster.create(resource, wanted).await?.resource_version().to_owned()),
-        Some(live) => update_fields(cluster, resource, &live, wanted, fields).await,
-    }
-}
-
-/// Replaces these fields of an object, adds labels and annotations, and makes the CSV its owner
-/// instead of other CSVs. Writes nothing if the object does not change.
-async fn update_fields(
-    cluster: &Cluster,
-    resource: &Resource,
-    live: &Object,
-    wanted: &Object,
-    fields: &[&[&str]],
-) -> Result<String, InstallError> {
-    let mut new = live.clone();
-    for field in ["labels", "annotations"] {
-        let path = ["metadata", field];
-        let of = |object: &Object| -> Map<String, Value> {
-            object.get(&path).and_then(Value::as_object).cloned().unwrap_or_default()
-        };
-        let mut all = of(live);
-        all.extend(of(wanted));
-        if !all.is_empty() {
-            new.set(&path, Value::Object(all));
-        }
-    }
-    let owners = wanted.array(&["metadata", "ownerReferences"]);
-    if !owners.is_empty() {
-        let version = |owner: &&Value| {
-            owner.get("kind").and_then(Value::as_str)
-                == Some(&*resources::CLUSTER_SERVICE_VERSION.kind)
-        };
-        let others =
-            live.array(&["metadata", "ownerReferences"]).iter().filter(|owner| !version(owner));
-        let all: Vec<Value> = others.chain(owners).cloned().collect();
-        new.set(&["metadata", "ownerReferences"], all.into());
-    }
-    for path in fields {
-        if let Some(value) = wanted.get(path) {
-            new.set(path, value.clone());
-        }
-    }
-    if new == *live {
-        return Ok(live.resource_version().to_owned());
-    }
-    match cluster.update(resource, &new).await {
-        Ok(updated) => Ok(updated.resource_version().to_owned()),
-        Err(error) if error.is_not_found() => Err(InstallError::Removed(error)),
-        Err(error) => Err(error.into()),
     }
 }
 

@@ -27,6 +27,7 @@ pub(crate) mod observed;
 pub(crate) mod pods;
 pub(crate) mod remove;
 pub(crate) mod required;
+mod write;
 
 /// The suffix of the name of the Secret with the certificate of a Service.
 pub(crate) const CERTIFICATE_SUFFIX: &str = "-cert";
