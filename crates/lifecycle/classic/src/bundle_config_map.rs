@@ -484,13 +484,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_called_by_the_image_has_the_name_that_the_original_gives_it() {
+    fn unpack_objects_have_the_name_that_the_original_derives_from_the_image() {
         let name = name_of("registry.invalid/anvil-c211-bundle:1");
         assert_eq!(name, "4f197fb433e4e9ac432f1089f1e625e244123dad089080a1b13824d2df20b01");
     }
 
     #[test]
-    fn what_is_packed_comes_out_again() {
+    fn bundle_objects_survive_a_round_trip_through_their_config_map() {
         let catalog = NamespacedName::new("olm", "cat");
         let all = [csv(), service()];
         let map = config_map("m", "r/i:v1", &catalog, None, &all).unwrap();
@@ -502,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_that_unpackers_write_is_read() {
+    fn every_encoding_of_a_bundle_config_map_is_read() {
         let text = "apiVersion: v1\nkind: Service\nmetadata: {name: one}\n---\n---\napiVersion: v1\nkind: Service\nmetadata: {name: two}\n";
         let packed = STANDARD.encode(gzip(text.as_bytes())).into_bytes();
         let mut header = ::tar::Header::new_ustar();
@@ -533,7 +533,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_names_the_file() {
+    fn errors_of_a_bundle_config_map_name_the_file() {
         let bomb = STANDARD.encode(gzip(&vec![b' '; 65 << 20])).into_bytes();
         for (map, wanted) in [
             (map("", &[], &[("s.yaml", "a: [")]), "s.yaml: "),
@@ -548,7 +548,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reference_is_told_from_the_manifest_of_a_config_map() {
+    fn a_reference_differs_from_the_manifest_of_a_config_map() {
         let written = r#"{"kind":"ConfigMap","name":"4f","namespace":"olm","catalogSourceName":"cat","catalogSourceNamespace":"olm","replaces":"a.v0","properties":"{\"properties\":[]}"}"#;
         let found = reference(written).unwrap();
         assert_eq!((&*found.name, &*found.replaces), ("4f", "a.v0"));
@@ -563,7 +563,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_of_a_packed_bundle_are_those_of_the_bundle() {
+    fn steps_of_a_referenced_bundle_are_those_of_the_bundle() {
         let reference = Reference {
             kind: "ConfigMap".to_owned(),
             name: "m".to_owned(),

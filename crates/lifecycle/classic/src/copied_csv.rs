@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_keeps_what_is_everybodys_business() {
+    fn a_copied_csv_has_no_target_namespaces_and_no_component_labels() {
         let copy = copy(&original());
         let labels: Vec<_> = copy.labels().collect();
         assert_eq!(labels, [("olm.copiedFrom", "home"), ("team", "red"), ("z", "1")]);
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_true_copy_has_the_wanted_content_and_every_edit_another() {
+    fn an_edit_of_a_copied_csv_changes_its_content_hash() {
         let original = original();
         let (wanted, copy) = (wanted_hash(&original), copy(&original));
         let kept = CopiedCsv::of(&copy);
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn where_else_an_operator_works_is_no_news_for_its_copies() {
+    fn other_target_namespaces_do_not_change_copied_csvs() {
         let mut moved = original();
         moved.set_annotation(names::TARGET_NAMESPACES, "b,c,d");
         moved.set_label("operators.coreos.com/other.x", "");

@@ -576,7 +576,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_an_operator_provides_is_read_from_both_lists() {
+    fn provided_apis_come_from_crds_and_api_services() {
         let object = Object::from_value(json!({
             "metadata": {"name": "a.v1"},
             "spec": {

@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_are_of_the_last_ones_and_sums_of_all() {
+    fn quantiles_cover_the_last_durations_and_sums_cover_all() {
         let mut summary = Summary::default();
         assert!(Summary::quantile(&[], 0.9).is_nan());
         for millis in 1..=2000 {

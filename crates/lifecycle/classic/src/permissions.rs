@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_come_account_by_account_and_the_default_account_is_not_made() {
+    fn objects_are_ordered_by_service_account_and_the_default_one_is_not_created() {
         let rules = json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]);
         let made = generated(&csv(
             &json!([
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn the_manifest_of_a_recorded_role_comes_out_the_same() {
+    fn the_manifest_of_a_role_matches_the_recorded_one() {
         let rules = json!([{
             "apiGroups": [""], "resources": ["configmaps"],
             "verbs": ["get", "list", "watch", "create", "update"],

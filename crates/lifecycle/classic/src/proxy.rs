@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_sets_one_variable_has_decided_about_all() {
+    fn a_container_with_one_proxy_variable_gets_none_of_the_others() {
         let settings =
             ProxySettings { http: "http://p".into(), no: "a,b".into(), ..Default::default() };
         let given = [json!({"name": "OTHER", "value": "x"})];

@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dependency_gets_a_subscription_that_starts_with_what_was_chosen() {
+    fn the_subscription_of_a_dependency_starts_with_the_chosen_csv() {
         let step = for_dependency(
             "ns",
             &NewSubscription {
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_come_first_then_definitions_then_the_rest_in_their_order() {
+    fn csvs_come_first_then_crds_then_the_rest_in_their_order() {
         let csv = object(json!({
             "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
             "metadata": {"name": "a.v2"},

@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_condition_says_what_is_and_keeps_the_time_of_its_last_change() {
+    fn the_olm_config_condition_keeps_its_transition_time_while_its_status_stays() {
         let at = |second| Time::new(jiff::Timestamp::from_second(second).unwrap());
         let enabled = condition(None, false, false, at(1));
         assert_eq!((&enabled.status, &*enabled.reason), (&ConditionStatus::False, ENABLED_REASON));

@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn every_target_but_the_home_has_a_copy() {
+    fn every_target_namespace_but_that_of_the_csv_has_a_copied_csv() {
         let all = decide_with(Some(&csv_with(Some(""))), &[], false);
         // shows C34
         assert_eq!(actions_by_namespace(&all), [("a", "create"), ("b", "create"), ("c", "create")]);
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_true_copy_is_left_alone_and_what_differs_is_written() {
+    fn only_copied_csvs_that_differ_are_written() {
         let other = ContentHash { body: 9, status: 9 };
         let there = [
             ("a", occupant(Ownership::Ours, GOOD)),
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_of_their_own_and_copies_of_others_are_not_touched() {
+    fn original_csvs_and_copies_of_other_csvs_are_not_touched() {
         let there =
             [("a", occupant(Ownership::Others, GOOD)), ("b", occupant(Ownership::Others, GOOD))];
         assert_eq!(
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_go_with_their_version_their_group_their_target_and_the_switch() {
+    fn copied_csvs_are_deleted_with_their_csv_its_target_or_when_they_are_disabled() {
         let there =
             [("a", occupant(Ownership::Ours, GOOD)), ("b", occupant(Ownership::Ours, GOOD))];
         let both = [("a", "remove"), ("b", "remove")];
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn namespaces_that_are_protected_keep_and_get_copies_though_they_are_switched_off() {
+    fn protected_namespaces_have_copied_csvs_even_where_they_are_disabled() {
         let csv = csv_with(Some(""));
         let there =
             [("a", occupant(Ownership::Ours, GOOD)), ("b", occupant(Ownership::Ours, GOOD))];
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_member_gets_no_copies_and_those_it_has_say_so() {
+    fn a_csv_that_is_not_a_member_gets_no_copies_and_existing_ones_show_its_status() {
         let mut csv = csv_with(Some(""));
         (csv.phase, csv.reason) = (CsvPhase::Failed, CsvReason::UnsupportedOperatorGroup);
         let there = [("a", occupant(Ownership::Ours, ContentHash { status: 9, ..GOOD }))];
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn a_phase_that_passes_is_told_after_a_moment() {
+    fn copied_csvs_show_a_transient_phase_after_a_delay() {
         let (debounce, key) = (StatusDebounce::default(), NamespacedName::new("home", "v"));
         let at = Duration::from_millis;
         let mut csv = csv_with(Some(""));

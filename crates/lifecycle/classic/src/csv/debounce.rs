@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_is_told_after_a_moment_and_everything_else_at_once() {
+    fn a_waiting_phase_is_reported_after_a_delay_and_others_at_once() {
         let debounce = PhaseDebounce::default();
         let key = NamespacedName::new("ns", "a.v1");
         let millis = Duration::from_millis;

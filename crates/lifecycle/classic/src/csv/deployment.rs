@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn annotations_of_the_version_win_and_owner_labels_cannot_be_overridden() {
+    fn annotations_of_the_csv_win_and_owner_labels_cannot_be_overridden() {
         let made = &wanted(
             &csv(&container(&json!([{"name": "A", "value": "1"}]))),
             None,
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn the_subscription_adds_replaces_and_erases() {
+    fn the_subscription_config_adds_replaces_and_removes_fields() {
         let mut spec = container(&json!([{"name": "A", "value": "1"}]));
         spec["template"]["spec"]["affinity"] =
             json!({"nodeAffinity": {"x": 1}, "podAffinity": {"y": 1}});
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn proxies_of_the_cluster_reach_containers_unless_the_subscription_decides_about_them() {
+    fn containers_get_the_proxies_of_the_cluster_unless_the_subscription_config_sets_one() {
         let proxy = ProxySettings { https: "http://p".into(), ..ProxySettings::default() };
         let csv = csv(&container(&json!([{"name": "HTTPS_PROXY", "value": "the bundle's"}])));
         let env = |config: Option<Value>| {
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_a_version_owns_is_replaced_and_only_for_its_selector() {
+    fn only_a_deployment_of_a_csv_with_another_selector_is_replaced() {
         let deployment = |owner: &str, app: &str, replicas: u32| {
             let object = json!({
                 "metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": owner, "name": "o", "uid": "1"}]},

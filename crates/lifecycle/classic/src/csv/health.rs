@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_thing_that_is_wrong_is_told_in_the_words_of_the_original() {
+    fn the_first_deployment_problem_is_reported_with_the_message_of_the_original() {
         let with = |change: &dyn Fn(&mut fields::Deployment)| {
             let mut deployment = good();
             change(&mut deployment);

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn saying_the_same_again_changes_nothing() {
+    fn a_repeated_transition_changes_nothing() {
         let transition = Transition::to(CsvPhase::Pending, CsvReason::RequirementsUnknown, "m");
         let (status, is_reported) =
             transition.clone().apply(&ClusterServiceVersionStatus::default(), time(1));

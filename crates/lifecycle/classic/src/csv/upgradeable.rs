@@ -45,7 +45,7 @@ mod tests {
     use mainstay_api::Override;
 
     #[test]
-    fn an_operator_that_says_no_stays_unless_an_administrator_overrides_it() {
+    fn an_operator_that_is_not_upgradeable_stays_unless_an_administrator_overrides_it() {
         let mut condition = OperatorCondition::new("ns", "a.v1");
         // shows OC-12
         assert_eq!(refusal(&condition), None, "who says nothing may be replaced");

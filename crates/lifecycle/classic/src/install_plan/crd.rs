@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn the_recorded_annotation_comes_out_the_same() {
+    fn the_installed_alongside_annotation_matches_the_recorded_one() {
         let mut crd = object(json!({"metadata": {"name": "anvils.c019.example.com"}}));
         set_alongside(&mut crd, "c019", "anvil-c019.v1.0.0", &[]);
         assert_eq!(
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_in_which_objects_are_stored_must_stay() {
+    fn a_stored_version_must_stay_in_the_crd() {
         let current = object(json!({"status": {"storedVersions": ["v1", "v2"]}}));
         let with = |names: &[&str]| {
             let versions: Vec<Value> = names.iter().map(|name| json!({"name": name})).collect();
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn a_served_version_stays_for_as_long_as_somebody_elsewhere_was_installed_with_it() {
+    fn a_served_version_stays_while_a_csv_of_another_namespace_was_installed_with_it() {
         let current = object(json!({"spec": {"versions": [
             {"name": "v1", "served": true}, {"name": "v0", "served": false},
         ]}}));

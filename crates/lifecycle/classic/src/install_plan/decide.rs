@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn exactly_one_managing_group_lets_plans_run() {
+    fn install_plans_run_with_exactly_one_managing_operator_group() {
         let none = "no operator group found that is managing this namespace";
         let with = |account: Option<&str>| {
             let mut group = OperatorGroup::clone(&group(&["ns"]));
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_group_is_told_once_and_forgotten_when_it_comes() {
+    fn a_missing_operator_group_is_reported_once_until_it_exists() {
         let mut plan = plan(InstallPlanPhase::RequiresApproval, false);
         let refused = Err(AccountError::NoGroup);
         let NextAction::Write(status) = next_action(&plan, &refused, time(1)) else {
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn whose_rights_steps_have_is_written_before_they_run() {
+    fn the_service_account_is_written_to_the_status_before_steps_run() {
         let mut plan = plan(InstallPlanPhase::Installing, true);
         let account = Ok(Some(ObjectReference { name: "installer".into(), ..Default::default() }));
         let NextAction::Write(status) = next_action(&plan, &account, time(1)) else {
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_retried_for_a_minute_and_missing_rights_for_ever() {
+    fn errors_are_retried_for_a_minute_and_missing_permissions_forever() {
         let plan = plan(InstallPlanPhase::Installing, true);
         let steps = [StepStatus::Unknown];
         let run = |old: &InstallPlanStatus, error: StepError, now: i64| {
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_whose_versions_were_replaced_ends_and_says_so() {
+    fn an_install_plan_whose_csvs_were_replaced_is_complete() {
         let plan = plan(InstallPlanPhase::Installing, true);
         let ended = superseded_status(&plan.status, &["a.v2".to_owned()], time(9));
         assert_eq!(ended.phase, InstallPlanPhase::Complete);

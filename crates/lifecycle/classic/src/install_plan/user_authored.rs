@@ -259,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_plan_is_left_alone_for_a_moment_after_it_was_first_seen() {
+    fn a_user_authored_install_plan_is_ignored_for_a_moment() {
         let (new_plans, key) = (NewPlans::default(), NamespacedName::new("ns", "install-a"));
         let millis = Duration::from_millis;
         assert_eq!(new_plans.remaining(&key, millis(1000)), Some(millis(500)));

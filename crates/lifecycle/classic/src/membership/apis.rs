@@ -136,7 +136,7 @@ mod tests {
     type Row = (&'static str, &'static str, Vec<OperatorGroup>, ProvidedApisChange);
 
     #[test]
-    fn what_comes_of_apis_depends_on_all_groups_that_intersect() {
+    fn the_change_of_provided_apis_depends_on_all_intersecting_groups() {
         let set = |text: &str| -> ApiSet { provided(&group("x", &["x"], text)) };
         let (near, far) = (|apis| group("b", &["a"], apis), |apis| group("c", &["c"], apis));
         let all = |apis| group("d", &[""], apis);
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_are_kind_version_and_group_and_what_is_something_else_is_left_out() {
+    fn invalid_entries_of_provided_apis_are_ignored() {
         for (given, wanted) in [
             ("", ""),
             (",", ""),

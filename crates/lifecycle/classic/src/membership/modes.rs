@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn each_form_of_targets_needs_its_mode() {
+    fn each_form_of_target_namespaces_needs_its_install_mode() {
         let all =
             [Mode::OwnNamespace, Mode::SingleNamespace, Mode::MultiNamespace, Mode::AllNamespaces];
         let no = |mode: &str, what: &str| {

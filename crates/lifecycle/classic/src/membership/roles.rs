@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_role_that_collects_nothing_any_more_keeps_what_it_had() {
+    fn a_cluster_role_keeps_its_rules_when_it_aggregates_no_more() {
         let group = OperatorGroup::new("ns", "og");
         let apis: ApiSet = Api::parse("A.v1.g").into_iter().collect();
         let (full, empty) = (role(&group, "view", &apis), role(&group, "view", &ApiSet::new()));
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_labels_of_recorded_roles_come_out_the_same() {
+    fn names_and_labels_of_cluster_roles_match_the_recorded_ones() {
         let group = OperatorGroup::new("c019", "og");
         assert_eq!(name(&group, "admin"), "olm.og.og.admin-2XY4criuvdF42YhFTOGfI8vjRjzR5wUlyzaUHJ");
         let api = Api::parse("Anvil.v1.c019.example.com").unwrap();

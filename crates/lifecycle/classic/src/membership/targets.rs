@@ -65,7 +65,7 @@ mod tests {
     use serde_json::{Value, json};
 
     #[test]
-    fn the_list_wins_over_the_selector_and_nothing_means_all() {
+    fn a_namespace_list_wins_over_a_selector_and_neither_selects_all() {
         let labelled = |value: &str| Namespace {
             labels: [("team".to_owned(), value.to_owned())].into(),
             deleting: false,

@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_names_its_operators_and_its_version() {
+    fn a_component_names_its_operators_and_its_csv() {
         let object = |value: Value| Object::from_value(value).unwrap();
         let role = object(json!({
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",

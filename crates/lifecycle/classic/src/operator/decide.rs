@@ -91,7 +91,7 @@ mod tests {
     use mainstay_object::known;
 
     #[test]
-    fn a_subscription_leads_to_its_version_and_plan() {
+    fn the_roots_of_an_operator_include_the_csv_and_install_plan_of_its_subscription() {
         let mut subscription = Subscription::new("ns", "sub");
         subscription.spec.package = "anvil".to_owned();
         assert_eq!(operator(&subscription), "anvil.ns");
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operator_without_parts_has_no_references() {
+    fn an_operator_without_components_has_no_references() {
         assert_eq!(
             status("a.ns", Vec::new()),
             json!({"components": {"labelSelector": {"matchExpressions": [

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_is_taken_over_with_its_generation_and_settles() {
+    fn reported_conditions_are_copied_with_their_generation() {
         let mut condition = OperatorCondition::new("ns", "a.v1");
         condition.metadata.generation = 2;
         condition.spec.conditions = vec![Condition {

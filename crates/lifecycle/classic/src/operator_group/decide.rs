@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_account_keeps_the_group_from_managing() {
+    fn an_operator_group_without_its_service_account_manages_no_namespace() {
         let mut group = OperatorGroup::new("ns", "og");
         group.spec.service_account_name = "installer".into();
         let without = status(&input(&group));
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn apis_that_nobody_provides_are_pruned_unless_a_version_is_arriving() {
+    fn apis_without_a_csv_are_pruned_unless_a_csv_is_pending() {
         let mut group = OperatorGroup::new("ns", "og");
         group.metadata.annotations.insert(names::PROVIDED_APIS.into(), "A.v1.g,B.v1.g".into());
         let version = |api: &str, phase: CsvPhase| {

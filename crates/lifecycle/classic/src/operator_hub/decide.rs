@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_of_one_counts_more_than_what_is_said_of_all() {
+    fn a_single_source_setting_wins_over_disable_all_default_sources() {
         let defaults = [source("a", "x"), source("b", "x")];
         for (hub, expected) in [
             (hub(false, &[]), &[("a", false), ("b", false)][..]),
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wanted_default_is_as_defined_and_what_people_made_stays_if_it_is_unwanted() {
+    fn an_enabled_default_matches_its_manifest_and_user_created_sources_stay() {
         let default = source("a", "x");
         let CatalogAction::Make(ours) = action(&default, false, None) else { panic!("it is made") };
         assert_eq!(ours.metadata.annotations[names::MANAGED_BY], names::MARKETPLACE);
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_that_a_template_gives_is_no_change() {
+    fn an_image_from_a_template_is_not_restored() {
         let mut default = source("a", "x");
         let template = names::CATALOG_IMAGE_TEMPLATE.to_owned();
         default.metadata.annotations.insert(template, "x:{kube_minor_version}".into());
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn the_status_tells_success_failure_and_names_that_are_no_default() {
+    fn the_hub_status_reports_success_errors_and_unknown_sources() {
         let defaults = [source("a", "x"), source("b", "x")];
         let disabled = disabled(&defaults, &hub(true, &[("b", false), ("z", false)]));
         let failed = BTreeMap::from([("b".to_owned(), "it is forbidden".to_owned())]);

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failed_resolution_ends_what_was_unpacked_for_one_before_and_a_good_one_ends_all() {
+    fn a_failed_resolution_removes_unpack_conditions_and_a_successful_one_removes_both() {
         let now = Time::new(jiff::Timestamp::UNIX_EPOCH);
         let mut status = SubscriptionStatus::default();
         let kinds = |status: &SubscriptionStatus| {

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_deprecated_is_told_one_by_one_and_together_until_it_is_over() {
+    fn each_deprecation_has_a_condition_and_deprecated_has_all_texts() {
         let now = Time::new(jiff::Timestamp::UNIX_EPOCH);
         let mut status = SubscriptionStatus::default();
         let of = |texts: [Option<&str>; 3]| {

@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_whose_answer_was_lost_is_known_again_with_its_steps_and_approved() {
+    fn an_install_plan_whose_create_response_was_lost_is_found_again() {
         let object = |value: Value| Object::from_value(value).unwrap();
         let wanted = json!({
             "kind": "InstallPlan", "metadata": {"name": "install-x"},
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_without_steps_goes_unless_a_resolution_still_chooses_what_it_is_for() {
+    fn an_install_plan_without_steps_is_deleted_unless_it_is_still_wanted() {
         let subscriptions = [subscription("a", 1)];
         let plans = plans_named(vec![
             plan(1, "uid-a", false),
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn five_plans_are_kept_and_the_lowest_generations_go() {
+    fn five_install_plans_are_kept_and_the_lowest_generations_are_deleted() {
         let plans = |count: i64| {
             plans_named((1..=count).rev().map(|number| plan(number, "x", true)).collect())
         };
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn sweeps_leave_the_five_highest_generations_however_many_there_are_and_in_which_order() {
+    fn repeated_deletions_leave_the_five_highest_generations_in_any_order() {
         for count in 0..30_i64 {
             // A step that is coprime to 31 visits all numbers once.
             let generations: Vec<i64> = (0..count).map(|number| number * 12 % 31).collect();
@@ -453,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_whose_plans_fail_rests_twice_as_long_after_each() {
+    fn the_retry_delay_of_a_csv_doubles_after_each_failed_install_plan() {
         const MINUTE: Duration = Duration::from_mins(1);
         let at = |second: i64| Timestamp::from_second(second).unwrap();
         let failed = |made: i64| {
@@ -494,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_keeps_its_name_until_its_generation_is_given_away() {
+    fn an_install_plan_keeps_its_name_until_its_generation_is_assigned() {
         let csvs = ["a.v1".to_owned()];
         let mut subscriptions = [subscription("s", 1)];
         let first = name(&subscriptions, &csvs, 2, 0);
@@ -506,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interrupted_making_is_found_again() {
+    fn an_interrupted_install_plan_creation_is_found_again() {
         let subscriptions = [subscription("s", 1)];
         let csvs = ["a.v1".to_owned()];
         for (plans, with_steps, without) in [
@@ -529,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_knows_its_subscriptions_by_package_and_catalog() {
+    fn an_install_plan_belongs_to_subscriptions_by_package_and_catalog() {
         let mut step = Step::default();
         step.resource.kind = "ClusterServiceVersion".into();
         step.resource.name = "a.v1".into();

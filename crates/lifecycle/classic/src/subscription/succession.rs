@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn an_equal_subscription_gets_what_the_other_has() {
+    fn an_equal_subscription_takes_over_install_plan_and_csv() {
         let first = installed(subscription("first", "stable"));
         for (second, wanted) in [
             (subscription("second", "stable"), Some("first")),
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn the_heir_of_a_planned_subscription_is_known_before_that_is_there() {
+    fn the_heir_of_a_planned_subscription_is_known_before_it_exists() {
         assert_eq!(name_of(heir(&[subscription("mine", "beta")], "a")), Some("mine"));
         assert_eq!(name_of(heir(&[subscription("mine", "beta")], "b")), None);
         assert_eq!(name_of(heir(&[installed(subscription("mine", "beta"))], "a")), None);

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn bundles_are_waited_for_together_for_a_moment_and_told_of_when_it_takes_longer() {
+    fn bundles_are_awaited_together_and_reported_when_they_take_longer() {
         let second = Duration::from_secs;
         let failed = || Failure { reason: "BackoffLimitExceeded", message: "i: no".to_owned() };
         let message = "Bundle unpacking failed - BackoffLimitExceeded: i: no";
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_says_how_long_unpacking_may_take() {
+    fn an_operator_group_sets_the_unpack_timeouts() {
         const TIMEOUT: Duration = Duration::from_mins(10);
         let with = |timeout: Option<&str>, retry: Option<&str>| {
             let mut group = OperatorGroup::new("ns", "og");
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_takes_the_place_of_what_was_said_before() {
+    fn an_unpack_failure_replaces_the_previous_condition() {
         let now = Time::new(jiff::Timestamp::UNIX_EPOCH);
         let mut status = SubscriptionStatus::default();
         let kinds = |status: &SubscriptionStatus| {

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_replaced_does_not_count_and_its_packages_stay_as_they_are() {
+    fn a_replaced_csv_is_not_installed_and_its_packages_are_pinned() {
         use CsvPhase::{Failed, Installing, Replacing, Succeeded};
         let chain = || {
             vec![
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_in_a_circle_or_on_their_own_all_count() {
+    fn csvs_in_a_circle_or_alone_all_count_as_installed() {
         use CsvPhase::Succeeded;
         let (kept, pinned) =
             find_upgrades(vec![("a", csv("b", Succeeded)), ("b", csv("a", Succeeded))], "", false);
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_and_nobody_asks_for_does_not_count() {
+    fn a_terminating_csv_without_subscription_is_not_installed() {
         let deleting = || fields::Csv { deleting: true, ..csv("", CsvPhase::Succeeded) };
         let (kept, pinned) = find_upgrades(vec![("a.v1", deleting())], "", false);
         assert_eq!((kept.len(), pinned), (0, vec!["a: a.v1 is being deleted".to_owned()]));

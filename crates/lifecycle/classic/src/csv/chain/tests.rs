@@ -5,7 +5,7 @@ use crate::fields::Csv;
 use serde_json::json;
 
 #[test]
-fn a_replaced_version_goes_when_it_is_the_oldest_and_its_successor_runs() {
+fn a_replaced_csv_is_deleted_when_it_is_the_oldest_and_its_successor_runs() {
     let replacing = || Scenario::at(CsvPhase::Replacing, CsvReason::BeingReplaced, "x");
     for (scenario, wanted) in [
         (
@@ -30,7 +30,7 @@ fn a_replaced_version_goes_when_it_is_the_oldest_and_its_successor_runs() {
 }
 
 #[test]
-fn a_version_whose_accounts_its_successor_has_taken_steps_aside() {
+fn a_csv_is_replaced_when_its_successor_owns_its_service_accounts() {
     let mut scenario = pending();
     let permissions = json!([{"serviceAccountName": "sa", "rules": []}]);
     scenario.csv.spec.install.spec.permissions = serde_json::from_value(permissions).unwrap();
@@ -54,7 +54,7 @@ fn replacing_scenario() -> Scenario {
 }
 
 #[test]
-fn with_leave_to_go_past_failures_a_failed_version_is_replaced_by_the_newest_of_its_chain() {
+fn with_fail_forward_a_failed_csv_is_replaced_by_the_newest_of_its_chain() {
     let forward_to_three = "Replacing/BeingReplaced Fail Forward is enabled, allowing Failed csv to be replaced by csv: a.v3";
     let deleting = "Deleting/Replaced has been replaced by a newer ClusterServiceVersion that has successfully installed.";
     let again = "Pending/NeedsReinstall installing: missing deployment with name=d";
@@ -113,7 +113,7 @@ fn with_leave_to_go_past_failures_a_failed_version_is_replaced_by_the_newest_of_
 }
 
 #[test]
-fn versions_that_replace_themselves_or_one_another_in_a_circle_end_nowhere_else() {
+fn csvs_that_replace_themselves_or_each_other_are_decided_without_an_endless_loop() {
     let own = |scenario: &mut Scenario| scenario.csv.spec.replaces = "a.v2".into();
     let again = "Pending/NeedsReinstall installing: missing deployment with name=d";
     let failed =
@@ -131,7 +131,7 @@ fn versions_that_replace_themselves_or_one_another_in_a_circle_end_nowhere_else(
 }
 
 #[test]
-fn only_who_is_outside_of_the_chain_is_in_the_way() {
+fn only_a_csv_outside_of_the_chain_is_an_owner_conflict() {
     let owner = |replaces: &str| {
         Arc::new(Csv {
             replaces: replaces.into(),

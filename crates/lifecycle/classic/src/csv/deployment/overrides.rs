@@ -35,7 +35,7 @@ fn hold(field: &str, in_container: bool, rows: &[(Value, Value, Value)]) {
 }
 
 #[test]
-fn variables_are_added_and_those_of_the_same_name_take_the_place_of_the_old() {
+fn environment_variables_are_merged_by_name() {
     let of = |name: &str, value: &str| json!({"name": name, "value": value});
     let from = json!({"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}});
     // shows C35
@@ -75,7 +75,7 @@ fn variables_are_added_and_those_of_the_same_name_take_the_place_of_the_old() {
 }
 
 #[test]
-fn volumes_and_mounts_are_added_and_those_of_the_same_name_take_the_place_of_the_old() {
+fn volumes_and_mounts_are_merged_by_name() {
     let empty = |name: &str| json!({"name": name, "emptyDir": {}});
     let map = |name: &str| json!({"name": name, "configMap": {"name": "m"}});
     // shows C35
@@ -107,7 +107,7 @@ fn volumes_and_mounts_are_added_and_those_of_the_same_name_take_the_place_of_the
 }
 
 #[test]
-fn tolerations_are_added_unless_they_are_there_and_selectors_and_resources_are_exchanged() {
+fn tolerations_are_appended_and_node_selectors_and_resources_are_replaced() {
     let tolerate =
         |key: &str, value: &str| json!({"key": key, "operator": "Equal", "value": value});
     let one = tolerate("a", "1");
@@ -151,7 +151,7 @@ fn tolerations_are_added_unless_they_are_there_and_selectors_and_resources_are_e
 }
 
 #[test]
-fn of_an_affinity_what_is_absent_stays_what_is_empty_goes_and_what_is_given_counts() {
+fn an_absent_affinity_field_keeps_an_empty_one_removes_and_another_replaces_it() {
     let term = |kind: &str| json!({"preferredDuringSchedulingIgnoredDuringExecution": [kind]});
     let node = |kind: &str| json!({"nodeAffinity": term(kind)});
     let all = |kind: &str| json!({"nodeAffinity": term(kind), "podAffinity": term(kind), "podAntiAffinity": term(kind)});
@@ -187,7 +187,7 @@ fn of_an_affinity_what_is_absent_stays_what_is_empty_goes_and_what_is_given_coun
 }
 
 #[test]
-fn annotations_are_added_and_change_none() {
+fn annotations_are_added_but_never_changed() {
     for (before, setting, wanted) in [
         (json!({}), json!({"a": "1"}), json!({"a": "1"})),
         (json!({"a": "0"}), json!({"a": "1", "b": "1"}), json!({"a": "0", "b": "1"})),

@@ -8,7 +8,7 @@ use mainstay_api::{DeploymentPermissions, InstallMode, InstallModeType};
 use serde_json::json;
 
 #[test]
-fn guards_come_before_the_phase() {
+fn operator_group_checks_come_before_the_phase() {
     let new = || Scenario::at(CsvPhase::None, CsvReason::default(), "");
     let claim: fn(&mut Scenario) = |scenario| scenario.csv.metadata.finalizers.clear();
     for (scenario, wanted) in [
@@ -92,7 +92,7 @@ fn guards_come_before_the_phase() {
 }
 
 #[test]
-fn groups_count_for_a_running_version_as_for_a_new_one() {
+fn operator_groups_are_checked_for_a_running_csv_as_for_a_new_one() {
     for (change, wanted) in [
         (
             (|scenario| scenario.groups.clear()) as fn(&mut Scenario),
@@ -113,7 +113,7 @@ fn groups_count_for_a_running_version_as_for_a_new_one() {
 }
 
 #[test]
-fn a_pending_version_waits_for_requirements_conflicts_and_its_predecessor() {
+fn a_pending_csv_waits_for_requirements_conflicts_and_its_predecessor() {
     for (scenario, wanted) in [
         (pending(), "InstallReady/AllRequirementsMet all requirements found, attempting install"),
         (
@@ -153,7 +153,7 @@ fn a_pending_version_waits_for_requirements_conflicts_and_its_predecessor() {
 }
 
 #[test]
-fn an_installing_version_follows_its_deployments_for_five_minutes() {
+fn an_installing_csv_waits_five_minutes_for_its_deployments() {
     let waiting = "waiting for deployment d to become ready: deployment \"d\" not available: no";
     let unready: fn(&mut Deployment) =
         |deployment| deployment.available = Some(("False".into(), "no".into()));
@@ -207,7 +207,7 @@ fn an_installing_version_follows_its_deployments_for_five_minutes() {
 }
 
 #[test]
-fn a_running_version_notices_what_is_lost() {
+fn a_running_csv_fails_when_requirements_or_deployments_are_lost() {
     for (scenario, wanted) in [
         (succeeded(), "running"),
         (
@@ -242,7 +242,7 @@ fn a_running_version_notices_what_is_lost() {
 }
 
 #[test]
-fn a_failed_version_comes_back_when_its_reason_is_gone_and_stays_while_it_lasts() {
+fn a_failed_csv_recovers_when_its_reason_is_gone() {
     let modes = "Pending/RequirementsUnknown InstallModes now support target namespaces";
     let unready: fn(&mut Deployment) = |deployment| deployment.available = None;
     for (scenario, wanted) in [
@@ -310,7 +310,7 @@ fn a_failed_version_comes_back_when_its_reason_is_gone_and_stays_while_it_lasts(
 }
 
 #[test]
-fn a_running_version_follows_its_group_to_other_namespaces_that_it_supports() {
+fn a_running_csv_follows_its_operator_group_to_other_supported_namespaces() {
     let multi = InstallMode { kind: InstallModeType::MultiNamespace, supported: true };
     let mut moved = succeeded().with(|scenario| {
         scenario.groups = vec![group("ns", &["ns", "other"], "A.v1.g")];
@@ -332,7 +332,7 @@ fn a_running_version_follows_its_group_to_other_namespaces_that_it_supports() {
 type Damage = fn(&mut Deployment);
 
 #[test]
-fn pods_without_the_marks_of_their_version_are_installed_anew() {
+fn deployments_without_annotations_or_spec_hash_are_installed_again() {
     let key = names::OPERATOR_GROUP;
     let changes: [(Damage, String); 4] = [
         (
@@ -369,7 +369,7 @@ fn pods_without_the_marks_of_their_version_are_installed_anew() {
 }
 
 #[test]
-fn what_a_version_provides_is_added_to_its_group_or_taken_from_it_or_conflicts() {
+fn apis_of_a_csv_are_added_to_its_operator_group_removed_or_conflict() {
     let new = || Scenario::at(CsvPhase::None, CsvReason::default(), "");
     let rival =
         |scenario: &mut Scenario| scenario.other_groups = vec![group("other", &["ns"], "A.v1.g")];
@@ -444,7 +444,7 @@ fn what_a_version_provides_is_added_to_its_group_or_taken_from_it_or_conflicts()
 }
 
 #[test]
-fn rules_that_are_none_make_the_strategy_invalid() {
+fn invalid_rules_make_the_install_strategy_invalid() {
     let both = json!([{
         "verbs": ["*"], "apiGroups": [""], "resources": ["pods"], "nonResourceURLs": ["/osb"],
     }]);

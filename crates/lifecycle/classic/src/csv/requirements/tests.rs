@@ -35,7 +35,7 @@ fn first(csv: &ClusterServiceVersion, observed: &Observed) -> (bool, String, Str
 }
 
 #[test]
-fn the_server_must_be_at_least_as_new_as_asked_for() {
+fn the_api_server_must_have_the_min_kube_version() {
     let new = || Some("v1.35.0+simulated.answers".to_owned());
     for (wanted, server, met, message) in [
         (
@@ -62,7 +62,7 @@ fn the_server_must_be_at_least_as_new_as_asked_for() {
 }
 
 #[test]
-fn a_definition_must_be_there_served_established_and_brought_by_this_version() {
+fn a_crd_must_exist_be_served_be_established_and_be_installed_alongside_this_csv() {
     let one = |version: &str| {
         csv(json!({"replaces": "a.v1", "customresourcedefinitions": {
             "owned": [{"name": "as.x", "version": version, "kind": "A"}],
@@ -108,7 +108,7 @@ fn a_definition_must_be_there_served_established_and_brought_by_this_version() {
 }
 
 #[test]
-fn an_account_must_exist_belong_here_and_have_the_rights() {
+fn a_service_account_must_exist_belong_to_the_csv_and_have_its_permissions() {
     let wanted = json!({"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]});
     let one = csv(json!({"install": {"strategy": "deployment", "spec": {"permissions": [
         {"serviceAccountName": "sa", "rules": [wanted]},
@@ -156,7 +156,7 @@ fn an_account_must_exist_belong_here_and_have_the_rights() {
 }
 
 #[test]
-fn untouched_generated_roles_are_not_listed() {
+fn unchanged_generated_roles_are_not_listed() {
     let wanted = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}]);
     let one = csv(json!({"install": {"strategy": "deployment", "spec": {"permissions": [
         {"serviceAccountName": "sa", "rules": wanted},
@@ -171,7 +171,7 @@ fn untouched_generated_roles_are_not_listed() {
 }
 
 #[test]
-fn rights_are_compared_one_by_one() {
+fn permissions_are_compared_one_by_one() {
     let granted = [
         rule(json!({"apiGroups": [""], "resources": ["pods", "*/scale"], "verbs": ["get"]})),
         rule(
@@ -198,7 +198,7 @@ fn rights_are_compared_one_by_one() {
 }
 
 #[test]
-fn a_definition_belongs_to_the_version_it_came_with_and_to_those_before_it_only_for_who_follows() {
+fn a_crd_is_unmet_while_it_was_installed_alongside_a_replaced_csv_only() {
     let one = |replaces: &str| {
         csv(json!({"replaces": replaces, "customresourcedefinitions": {
             "owned": [{"name": "as.x", "version": "v1", "kind": "A"}],
@@ -241,10 +241,7 @@ fn a_definition_belongs_to_the_version_it_came_with_and_to_those_before_it_only_
         assert_eq!(met, others.is_empty(), "{case}");
         if !met {
             assert_eq!(status, "PresentNotSatisfied", "{case}");
-            assert_eq!(
-                message,
-                format!("CRD installed alongside other CSV(s): {others}")
-            );
+            assert_eq!(message, format!("CRD installed alongside other CSV(s): {others}"));
         }
     }
     // A CSV that only requires the CustomResourceDefinition does not check its owner.
@@ -260,7 +257,7 @@ fn a_definition_belongs_to_the_version_it_came_with_and_to_those_before_it_only_
 }
 
 #[test]
-fn apis_of_servers_must_be_available_or_have_their_deployment_and_others_must_be_known() {
+fn required_api_services_must_be_available_and_owned_ones_need_their_deployment() {
     let served = Api { group: "g".into(), version: "v1".into(), kind: "A".into() };
     let needs = |field: &str, kind: &str| {
         csv(json!({"apiservicedefinitions": {field: [{

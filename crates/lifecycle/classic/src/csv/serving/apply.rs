@@ -544,7 +544,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn old_authorities_are_trusted_until_all_is_settled_first_of_all_that_of_the_secret() {
+    fn old_cas_are_trusted_until_the_last_stage_that_of_the_secret_first() {
         let block = |text: &str| {
             format!("-----BEGIN CERTIFICATE-----\n{text}\n-----END CERTIFICATE-----\n")
         };

@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_is_of_no_use_for_another_service_by_another_authority_or_without_its_key() {
+    fn a_certificate_is_invalid_for_another_service_with_another_ca_or_without_its_key() {
         let (made, other) =
             (make("d-service", "ns", now()).unwrap(), make("d-service", "ns", now()).unwrap());
         let of = |ca: &ServingCertificate,

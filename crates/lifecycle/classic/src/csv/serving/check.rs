@@ -232,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_certificate_that_is_newer_than_what_the_status_tells_is_not_replaced_again() {
+    fn a_certificate_newer_than_the_status_is_not_replaced_again() {
         let time = |text: &str| text.parse::<Timestamp>().unwrap();
         let validity = Some((time("2026-01-01T09:00:00Z"), time("2028-01-01T10:00:00Z")));
         let certificate = CertificateSecret { validity, ..CertificateSecret::default() };

@@ -277,7 +277,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn each_authority_of_a_bundle_counts_by_itself() {
+    fn each_ca_certificate_of_a_ca_bundle_has_its_own_hash() {
         let one = format!("{BEGIN}\nQQ==\n{END}\n");
         let two = format!("{BEGIN}\nQg==\n{END}\n");
         assert_eq!(blocks(&format!("{one}# more\n{two}")), [one.clone(), two]);

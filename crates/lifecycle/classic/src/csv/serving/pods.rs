@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_volumes_are_mounted_unless_the_author_did_and_push_away_what_was_there() {
+    fn both_certificate_volumes_are_mounted_and_replace_others_at_their_paths() {
         let mut deployment = Object::from_value(json!({
             "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d.x"},
             "spec": {"template": {"spec": {

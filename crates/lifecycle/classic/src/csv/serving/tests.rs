@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 #[test]
-fn webhooks_that_nobody_may_have_are_refused_once_in_the_words_of_the_original() {
+fn forbidden_webhooks_are_refused_once_with_the_message_of_the_original() {
     let webhook = |name: &str, deployment: &str, group: &str, resource: &str| {
         json!({
             "generateName": name, "type": "ValidatingAdmissionWebhook", "deploymentName": deployment,
@@ -63,7 +63,7 @@ fn webhooks_that_nobody_may_have_are_refused_once_in_the_words_of_the_original()
 }
 
 #[test]
-fn kinds_are_converted_only_for_who_owns_them_and_serves_all_namespaces() {
+fn conversion_webhooks_need_owned_crds_and_all_namespaces() {
     let mut scenario = Scenario::at(CsvPhase::Failed, CsvReason::ComponentFailed, "");
     let modes = scenario.csv.spec.install_modes.clone();
     let webhook = |crds: Value| {
@@ -152,7 +152,7 @@ fn change_certificate(scenario: &mut Scenario, change: impl FnOnce(&mut Certific
 type Change = fn(&mut Scenario);
 
 #[test]
-fn what_is_wrong_around_an_api_fails_its_version_which_is_installed_again() {
+fn a_problem_with_an_api_service_fails_the_csv_which_is_installed_again() {
     assert_eq!(serving_scenario().decide_at(200), Decision::Running);
     let wrong: [(Change, &str); 7] = [
         (
@@ -212,7 +212,7 @@ fn what_is_wrong_around_an_api_fails_its_version_which_is_installed_again() {
 }
 
 #[test]
-fn certificates_are_made_anew_when_they_are_due_and_nothing_else_is_done_before() {
+fn certificates_that_are_due_are_replaced_first() {
     let wanted = "Pending/NeedsCertRotation CSV owns resources that require a cert refresh";
     let scheduled =
         serving_scenario().with(|scenario| scenario.csv.status.certs_rotate_at = Some(time(150)));
@@ -240,7 +240,7 @@ fn certificates_are_made_anew_when_they_are_due_and_nothing_else_is_done_before(
 }
 
 #[test]
-fn a_server_that_is_away_has_a_moment_to_come_back() {
+fn an_unavailable_api_service_fails_its_csv_after_a_grace_period() {
     let unavailable =
         serving_scenario().with(|scenario| change_api(scenario, |api| api.available = false));
     // shows C36
@@ -311,7 +311,7 @@ fn set_webhook_cas(scenario: &mut Scenario, ca_hashes: &[&str]) {
 }
 
 #[test]
-fn a_version_runs_once_what_calls_its_webhook_trusts_its_authority_whatever_its_type() {
+fn a_csv_succeeds_once_the_callers_of_its_webhook_trust_its_ca() {
     for kind in ["ConversionWebhook", "ValidatingAdmissionWebhook", "MutatingAdmissionWebhook"] {
         let decision = |ca_hashes: Option<&[&str]>| {
             let scenario = webhook_scenario(kind);

@@ -7,7 +7,7 @@ fn object(value: Value) -> Object {
 }
 
 #[test]
-fn an_update_keeps_what_others_gave_and_moves_cluster_roles_to_the_newest_version() {
+fn an_update_keeps_fields_of_others_and_moves_cluster_roles_to_the_newest_csv() {
     let live = object(json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
         "metadata": {
@@ -59,7 +59,7 @@ fn an_update_has_every_owner_once() {
 }
 
 #[test]
-fn an_account_keeps_what_others_gave_it_and_gets_what_its_bundle_has() {
+fn a_service_account_keeps_its_secrets_and_gets_those_of_its_bundle() {
     let account = |fields: Value| {
         let mut value = json!({
             "apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "a"},
@@ -91,7 +91,7 @@ fn an_account_keeps_what_others_gave_it_and_gets_what_its_bundle_has() {
 }
 
 #[test]
-fn a_definition_that_belongs_to_another_version_is_not_brought_by_a_second_one() {
+fn a_dependency_is_refused_if_another_csv_owns_its_crd() {
     let version = |crds: &[&str]| fields::Csv {
         owned_crds: crds.iter().map(|name| (*name).to_owned()).collect(),
         ..fields::Csv::default()
@@ -121,7 +121,7 @@ fn a_definition_that_belongs_to_another_version_is_not_brought_by_a_second_one()
 }
 
 #[test]
-fn a_missing_api_is_told_with_its_group_and_version() {
+fn a_missing_api_is_reported_with_its_group_and_version() {
     let mut step = Step::default();
     step.resource.kind = "PrometheusRule".into();
     step.resource.group = "monitoring.coreos.com".into();
@@ -135,7 +135,7 @@ fn a_missing_api_is_told_with_its_group_and_version() {
 }
 
 #[test]
-fn the_kind_of_a_step_is_read_however_people_write_it() {
+fn the_kind_of_a_step_is_read_in_every_form_that_users_write() {
     let manifest = r#"{"apiVersion": "policy/v1", "kind": "PodDisruptionBudget"}"#;
     for (group, version, wanted) in [
         ("policy", "v1", "policy/v1"),

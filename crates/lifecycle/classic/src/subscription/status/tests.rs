@@ -62,7 +62,7 @@ fn condition_texts(status: &SubscriptionStatus) -> Vec<String> {
 }
 
 #[test]
-fn health_is_that_of_every_visible_catalog() {
+fn catalog_health_covers_every_visible_catalog() {
     let good = "CatalogSourcesUnhealthy=False AllCatalogSourcesHealthy all available catalogsources are healthy";
     for (catalogs, wanted) in [
         (vec![catalog("cat", true)], good),
@@ -105,7 +105,7 @@ fn health_is_that_of_every_visible_catalog() {
 }
 
 #[test]
-fn a_catalog_that_is_missing_is_told_whatever_happens_to_the_others() {
+fn a_missing_catalog_is_reported_whatever_the_state_of_others() {
     let mut subscription = subscription();
     let (one, two) = (vec![catalog("x", true)], vec![catalog("x", true), catalog("y", true)]);
     for catalogs in [&one, &two, &two, &one] {
@@ -123,7 +123,7 @@ fn a_catalog_that_is_missing_is_told_whatever_happens_to_the_others() {
 }
 
 #[test]
-fn a_subscription_made_by_a_plan_refers_to_it() {
+fn a_generated_subscription_refers_to_its_install_plan() {
     let mut subscription = subscription();
     subscription
         .metadata
@@ -152,7 +152,7 @@ fn a_subscription_made_by_a_plan_refers_to_it() {
 }
 
 #[test]
-fn a_version_without_the_rest_of_its_deleted_plan_is_undone() {
+fn a_csv_without_the_rest_of_its_deleted_install_plan_is_incomplete() {
     let plans = BTreeMap::from([("install-2".to_owned(), Arc::default())]);
     let lacking = fields::Csv { reason: CsvReason::RequirementsNotMet, ..fields::Csv::default() };
     let csvs = BTreeMap::from([
@@ -187,7 +187,7 @@ fn a_version_without_the_rest_of_its_deleted_plan_is_undone() {
 }
 
 #[test]
-fn the_plan_is_told_while_it_runs_fails_or_is_missing() {
+fn conditions_report_a_running_failed_or_missing_install_plan() {
     let catalogs = [catalog("cat", true)];
     let plan = |phase: InstallPlanPhase| fields::Plan { phase, ..fields::Plan::default() };
     let failed = fields::Plan {
@@ -221,7 +221,7 @@ fn the_plan_is_told_while_it_runs_fails_or_is_missing() {
 }
 
 #[test]
-fn every_way_from_what_was_said_of_a_plan_to_what_is_said_of_it() {
+fn every_transition_between_install_plan_phases_leaves_one_condition() {
     let catalogs = [catalog("cat", true)];
     let phases = || {
         use InstallPlanPhase::{Complete, Failed, Installing, None, Planning, RequiresApproval};
@@ -264,7 +264,7 @@ fn every_way_from_what_was_said_of_a_plan_to_what_is_said_of_it() {
 }
 
 #[test]
-fn a_lost_plan_of_a_pending_upgrade_is_forgotten() {
+fn a_deleted_install_plan_of_a_pending_upgrade_is_forgotten() {
     let mut subscription = subscription();
     subscription.status.state = SubscriptionState::UpgradePending;
     subscription.status.current_csv = "a.v2".into();
@@ -278,7 +278,7 @@ fn a_lost_plan_of_a_pending_upgrade_is_forgotten() {
 }
 
 #[test]
-fn a_version_is_not_installed_while_its_plan_still_runs() {
+fn a_csv_is_not_installed_while_its_install_plan_runs() {
     use InstallPlanPhase as Phase;
     let catalogs = [catalog("cat", true)];
     let plan = |phase: Phase| Some(fields::Plan { phase, ..fields::Plan::default() });
@@ -303,7 +303,7 @@ fn a_version_is_not_installed_while_its_plan_still_runs() {
 }
 
 #[test]
-fn the_state_follows_the_existence_of_the_version() {
+fn the_state_follows_the_existence_of_the_csv() {
     let catalogs = [catalog("cat", true)];
     let mut subscription = subscription();
     subscription.status.current_csv = "a.v1".into();
