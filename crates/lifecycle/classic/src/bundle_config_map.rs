@@ -119,7 +119,7 @@ fn digest(objects: &[Object]) -> String {
 pub(crate) fn objects(map: &Object) -> Result<Vec<Object>, BundleMapError> {
     let encoding = map.annotation(ENCODING).unwrap_or_default();
     let mut files = BTreeMap::new();
-    let mut left = MAX_UNPACKED_BYTES;
+    let mut remaining_bytes = MAX_UNPACKED_BYTES;
     for field in ["data", "binaryData"] {
         let Some(Value::Object(entries)) = map.get(&[field]) else { continue };
         for (key, value) in entries {
@@ -130,10 +130,10 @@ pub(crate) fn objects(map: &Object) -> Result<Vec<Object>, BundleMapError> {
                     _ => STANDARD.decode(text)?,
                 };
                 if encoding == GZIP {
-                    bytes = decompress(&STANDARD.decode(&bytes)?, &mut left)?;
+                    bytes = decompress(&STANDARD.decode(&bytes)?, &mut remaining_bytes)?;
                 }
                 if encoding == ARCHIVE {
-                    files.extend(manifests(&decompress(&bytes, &mut left)?)?);
+                    files.extend(manifests(&decompress(&bytes, &mut remaining_bytes)?)?);
                 } else {
                     files.insert(key.clone(), bytes);
                 }
@@ -145,27 +145,27 @@ pub(crate) fn objects(map: &Object) -> Result<Vec<Object>, BundleMapError> {
     let mut found = Vec::new();
     for (file, bytes) in files {
         for document in mainstay_yaml::documents(&bytes, &Options::default()) {
-            let place = || file.clone();
-            let document =
-                document.map_err(|source| BundleMapError::ParseYaml { file: place(), source })?;
+            let file_name = || file.clone();
+            let document = document
+                .map_err(|source| BundleMapError::ParseYaml { file: file_name(), source })?;
             if document.value.is_null() {
                 continue;
             }
             let object = Object::from_value(document.value);
-            let object =
-                object.map_err(|source| BundleMapError::ReadObject { file: place(), source })?;
+            let object = object
+                .map_err(|source| BundleMapError::ReadObject { file: file_name(), source })?;
             mainstay_images::check_identity(&object)
-                .map_err(|source| BundleMapError::Identity { file: place(), source })?;
+                .map_err(|source| BundleMapError::Identity { file: file_name(), source })?;
             found.push(object);
         }
     }
     Ok(found)
 }
 
-fn decompress(bytes: &[u8], left: &mut u64) -> io::Result<Vec<u8>> {
+fn decompress(bytes: &[u8], remaining_bytes: &mut u64) -> io::Result<Vec<u8>> {
     let mut out = Vec::new();
-    let read = compress::open(bytes)?.take(*left + 1).read_to_end(&mut out)?;
-    *left = left
+    let read = compress::open(bytes)?.take(*remaining_bytes + 1).read_to_end(&mut out)?;
+    *remaining_bytes = remaining_bytes
         .checked_sub(u64::try_from(read).unwrap_or(u64::MAX))
         .ok_or_else(|| io::Error::other("the files of the bundle are larger than 64 MiB"))?;
     Ok(out)
@@ -197,8 +197,8 @@ fn binary_data(objects: &[Object]) -> io::Result<Value> {
             text.chars().map(|character| if plain(character) { character } else { '-' }).collect();
         let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
         encoder.write_all(object.to_value().to_string().as_bytes())?;
-        let packed = STANDARD.encode(encoder.finish()?);
-        data.insert(key, STANDARD.encode(packed).into());
+        let compressed = STANDARD.encode(encoder.finish()?);
+        data.insert(key, STANDARD.encode(compressed).into());
     }
     Ok(Value::Object(data))
 }
@@ -378,28 +378,28 @@ pub(crate) async fn with_manifests<'a>(
         return Ok(steps.into());
     }
     let mut steps = steps.to_vec();
-    let mut made: BTreeMap<Reference, Vec<Step>> = BTreeMap::new();
+    let mut steps_by_reference: BTreeMap<Reference, Vec<Step>> = BTreeMap::new();
     for step in &mut steps {
         let Some(reference) = reference(&step.resource.manifest) else { continue };
-        let wrong = |why: String| MissingManifest {
+        let missing = |why: String| MissingManifest {
             message: format!(
                 "the manifests of {} are in ConfigMap {}/{}: {why}",
                 step.resolving, reference.namespace, reference.name
             ),
             source: None,
         };
-        if !made.contains_key(&reference) {
-            let place = (Some(&*reference.namespace), &*reference.name);
-            let map = cluster.get(&known::CONFIG_MAP, place.0, place.1).await;
+        if !steps_by_reference.contains_key(&reference) {
+            let location = (Some(&*reference.namespace), &*reference.name);
+            let map = cluster.get(&known::CONFIG_MAP, location.0, location.1).await;
             let map = map.map_err(|error| MissingManifest {
                 source: Some(error),
-                ..wrong("it cannot be read".to_owned())
+                ..missing("it cannot be read".to_owned())
             })?;
             let all = referenced_steps(namespace, &reference, &map)
-                .map_err(|error| wrong(error.to_string()))?;
-            made.insert(reference.clone(), all);
+                .map_err(|error| missing(error.to_string()))?;
+            steps_by_reference.insert(reference.clone(), all);
         }
-        let all = made.get(&reference).map(Vec::as_slice).unwrap_or_default();
+        let all = steps_by_reference.get(&reference).map(Vec::as_slice).unwrap_or_default();
         let resource = &mut step.resource;
         let same = |step: &&Step| {
             let other = &step.resource;
@@ -408,7 +408,7 @@ pub(crate) async fn with_manifests<'a>(
                 && other.name == resource.name
         };
         let Some(found) = all.iter().find(same) else {
-            return Err(wrong(format!("it has no {} {}", resource.kind, resource.name)));
+            return Err(missing(format!("it has no {} {}", resource.kind, resource.name)));
         };
         resource.manifest.clone_from(&found.resource.manifest);
     }
@@ -504,7 +504,7 @@ mod tests {
     #[test]
     fn every_encoding_of_a_bundle_config_map_is_read() {
         let text = "apiVersion: v1\nkind: Service\nmetadata: {name: one}\n---\n---\napiVersion: v1\nkind: Service\nmetadata: {name: two}\n";
-        let packed = STANDARD.encode(gzip(text.as_bytes())).into_bytes();
+        let compressed = STANDARD.encode(gzip(text.as_bytes())).into_bytes();
         let mut header = ::tar::Header::new_ustar();
         let mut archive = Vec::new();
         for (path, text) in [("metadata/annotations.yaml", "a: b"), ("./manifests/s.yaml", text)] {
@@ -523,7 +523,7 @@ mod tests {
         archive.extend([0; 1024]);
         for map in [
             map("", &[], &[("s.yaml", text)]),
-            map(GZIP, &[("s.yaml", packed)], &[]),
+            map(GZIP, &[("s.yaml", compressed)], &[]),
             map(ARCHIVE, &[("content", gzip(&archive))], &[]),
         ] {
             let found = objects(&map).unwrap();
@@ -591,8 +591,8 @@ mod tests {
         // The objects of its steps are those of the bundle.
         let mut all = made;
         let all: Vec<&mut Step> = all.iter_mut().collect();
-        let packed = bundle_objects(&all).unwrap();
-        let kinds: Vec<&str> = packed.iter().map(Object::kind).collect();
+        let objects_found = bundle_objects(&all).unwrap();
+        let kinds: Vec<&str> = objects_found.iter().map(Object::kind).collect();
         assert_eq!(kinds, ["ClusterServiceVersion"]);
         assert!(referenced_steps("team", &reference, &map("", &[], &[])).is_err());
     }

@@ -168,10 +168,10 @@ pub(crate) async fn ensure(
     if let Some(made) = written_or_gone(made).during("making a copy of a version")? {
         return Ok(Some(made.uid));
     }
-    let there = context.cluster.find(CSV, Some(namespace), original.name()).await;
-    let there = there.during("reading a copy of a version")?;
+    let existing = context.cluster.find(CSV, Some(namespace), original.name()).await;
+    let existing = existing.during("reading a copy of a version")?;
     let is_copy = |object: &Object| object.label(names::COPIED_FROM).is_some_and(ours);
-    Ok(there
+    Ok(existing
         .filter(|object| is_copy(object) && !object.is_terminating())
         .map(|object| object.uid().to_owned()))
 }
@@ -243,9 +243,9 @@ mod tests {
     fn an_edit_of_a_copied_csv_changes_its_content_hash() {
         let original = original();
         let (wanted, copy) = (wanted_hash(&original), copy(&original));
-        let kept = CopiedCsv::of(&copy);
-        assert_eq!(kept.content, wanted);
-        assert_eq!((&*kept.from, &*kept.name), ("home", "a.v1"));
+        let copied = CopiedCsv::of(&copy);
+        assert_eq!(copied.content, wanted);
+        assert_eq!((&*copied.from, &*copied.name), ("home", "a.v1"));
         for path in [["labels", "team"], ["labels", "more"], ["annotations", "note"]] {
             let mut edited = copy.clone();
             edited.set(&["metadata", path[0], path[1]], "edited".into());

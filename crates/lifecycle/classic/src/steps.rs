@@ -124,14 +124,14 @@ struct BundleContents<'a> {
 
 /// The annotation with the properties of an installed CSV, for the resolver.
 fn properties_annotation(properties: &[Value]) -> String {
-    let kept: Vec<&Value> = properties
+    let small: Vec<&Value> = properties
         .iter()
         .filter(|property| {
             let kind = property.get("type").and_then(Value::as_str).unwrap_or_default();
             !BULKY.contains(&kind)
         })
         .collect();
-    values::json(&json!({"properties": kept}))
+    values::json(&json!({"properties": small}))
 }
 
 /// The steps that install a bundle into a namespace: its CSV, its other objects, and the RBAC

@@ -59,7 +59,7 @@ impl Controller {
         let mut status = config.status.clone();
         let condition = condition(old, disabled, incomplete, Time::new(context.clock.now()));
         match status.conditions.iter_mut().find(|condition| condition.kind == CONDITION) {
-            Some(there) => *there = condition,
+            Some(existing) => *existing = condition,
             None => status.conditions.push(condition),
         }
         if let Some(patch) = patch::of_view(&config, &status)? {

@@ -111,13 +111,13 @@ impl Controller {
             requests,
         });
         let mut running = JoinSet::new();
-        for (place, action) in &decision.actions {
+        for (namespace, action) in &decision.actions {
             let (writer, slots) = (Arc::clone(&writer), Arc::clone(&self.slots));
-            let (place, action) = (Arc::clone(place), action.clone());
+            let (namespace, action) = (Arc::clone(namespace), action.clone());
             running.spawn(async move {
                 // The semaphore is never closed.
                 let _slot = slots.acquire_owned().await;
-                writer.apply(&place, &action).await
+                writer.apply(&namespace, &action).await
             });
         }
         let (mut latest, mut outcome) = (None, Ok(()));
@@ -132,9 +132,9 @@ impl Controller {
         if let Some(latest) = latest {
             copies.seen(&latest.to_string()).await;
         }
-        let gone = |(place, action): (&Arc<str>, &CopyAction)| {
+        let gone = |(namespace, action): (&Arc<str>, &CopyAction)| {
             let CopyAction::Remove(uid) = action else { return true };
-            let at = NamespacedName::new(Arc::clone(place), Arc::clone(&key.name));
+            let at = NamespacedName::new(Arc::clone(namespace), Arc::clone(&key.name));
             copies.get(&at).is_none_or(|copy| copy.uid != *uid || copy.deleting)
         };
         if outcome.is_ok() {
@@ -239,13 +239,13 @@ fn lost_copies(shared: &CopiesContext, name: &str) -> Vec<(NamespacedName, Strin
     let caches = &shared.context.caches;
     let named = caches.csvs.list(None).into_iter().filter(|(key, _)| *key.name == *name);
     let (copies, originals): (Vec<_>, Vec<_>) = named.partition(|(_, csv)| csv.is_copy());
-    let wanted = |place: &NamespacedName| {
+    let wanted = |copy: &NamespacedName| {
         originals.iter().any(|(key, csv)| {
             let disabled = decide::targets(csv) == Targets::All
                 && is_disabled(&shared.config)
-                && !shared.protected.contains(&*place.namespace);
+                && !shared.protected.contains(&*copy.namespace);
             let member = !csv.deleting && !disabled && group_exists(caches, key, csv);
-            member && decide::targets(csv).contain(&place.namespace)
+            member && decide::targets(csv).contain(&copy.namespace)
         })
     };
     let orphans = copies.into_iter().filter(|(key, copy)| !copy.deleting && !wanted(key));
@@ -261,10 +261,10 @@ fn group_exists(caches: &Caches, key: &NamespacedName, csv: &fields::Csv) -> boo
 
 /// The CSVs with the name of a CSV in other namespaces.
 fn occupants(caches: &Caches, key: &NamespacedName) -> BTreeMap<Arc<str>, Occupant> {
-    let wants = |from: &str, place: &str| {
+    let wants = |from: &str, namespace: &str| {
         let other = NamespacedName::new(from, Arc::clone(&key.name));
         original(caches, &other)
-            .is_some_and(|csv| !csv.deleting && decide::targets(&csv).contain(place))
+            .is_some_and(|csv| !csv.deleting && decide::targets(&csv).contain(namespace))
     };
     let mut occupants = BTreeMap::new();
     for (at, copied) in caches.copies.indexed(&key.name) {
@@ -342,8 +342,8 @@ struct CopyWriter {
 impl CopyWriter {
     /// Performs an action and returns the resource version of its result. A conflict that the
     /// caches will show is not an error.
-    async fn apply(&self, place: &Arc<str>, action: &CopyAction) -> Result<Option<u64>, Error> {
-        let at = Some(&**place);
+    async fn apply(&self, namespace: &Arc<str>, action: &CopyAction) -> Result<Option<u64>, Error> {
+        let at = Some(&**namespace);
         match (action, &self.requests) {
             (CopyAction::Remove(uid), _) => {
                 let options = DeleteOptions::uid(uid.as_str());
@@ -359,7 +359,7 @@ impl CopyWriter {
                 if !self.status_is_stable {
                     return Ok(revision(&made));
                 }
-                self.write_status(requests, place).await
+                self.write_status(requests, namespace).await
             }
             (CopyAction::Repair { uid, marked, body, status }, Some(requests)) => {
                 let mut written = None;
@@ -377,7 +377,7 @@ impl CopyWriter {
                     written = revision(&done);
                 }
                 if *status {
-                    written = written.max(self.write_status(requests, place).await?);
+                    written = written.max(self.write_status(requests, namespace).await?);
                 }
                 Ok(written)
             }
@@ -387,10 +387,11 @@ impl CopyWriter {
     async fn write_status(
         &self,
         requests: &PreparedRequests,
-        place: &str,
+        namespace: &str,
     ) -> Result<Option<u64>, Error> {
-        let (at, part) = (Some(place), Some("status"));
-        let done = self.cluster.patch_prepared(CSV, at, &self.name, part, &requests.status).await;
+        let (at, subresource) = (Some(namespace), Some("status"));
+        let done =
+            self.cluster.patch_prepared(CSV, at, &self.name, subresource, &requests.status).await;
         let done = written_or_gone(done).during("writing the status of a copy of a version")?;
         Ok(done.as_ref().and_then(revision))
     }

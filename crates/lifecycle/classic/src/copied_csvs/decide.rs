@@ -308,14 +308,14 @@ mod tests {
     #[test]
     fn only_copied_csvs_that_differ_are_written() {
         let other = ContentHash { body: 9, status: 9 };
-        let there = [
+        let occupants = [
             ("a", occupant(Ownership::Ours, GOOD)),
             ("b", occupant(Ownership::Ours, ContentHash { status: 9, ..GOOD })),
             ("c", occupant(Ownership::Unclaimed, other)),
             // The original is in its own namespace, whatever it contains.
             ("home", occupant(Ownership::Unclaimed, other)),
         ];
-        let found = decide_with(Some(&csv_with(Some(""))), &there, false);
+        let found = decide_with(Some(&csv_with(Some(""))), &occupants, false);
         // shows C34
         assert_eq!(actions_by_namespace(&found), [("b", "status"), ("c", "repair")]);
         assert!(!found.is_incomplete());
@@ -329,32 +329,32 @@ mod tests {
 
     #[test]
     fn original_csvs_and_copies_of_other_csvs_are_not_touched() {
-        let there =
+        let occupants =
             [("a", occupant(Ownership::Others, GOOD)), ("b", occupant(Ownership::Others, GOOD))];
         assert_eq!(
-            actions_by_namespace(&decide_with(Some(&csv_with(Some("a"))), &there, false)),
+            actions_by_namespace(&decide_with(Some(&csv_with(Some("a"))), &occupants, false)),
             []
         );
-        assert_eq!(actions_by_namespace(&decide_with(None, &there, false)), []);
+        assert_eq!(actions_by_namespace(&decide_with(None, &occupants, false)), []);
     }
 
     #[test]
     fn copied_csvs_are_deleted_with_their_csv_its_target_or_when_they_are_disabled() {
-        let there =
+        let occupants =
             [("a", occupant(Ownership::Ours, GOOD)), ("b", occupant(Ownership::Ours, GOOD))];
         let both = [("a", "remove"), ("b", "remove")];
-        assert_eq!(actions_by_namespace(&decide_with(None, &there, false)), both);
+        assert_eq!(actions_by_namespace(&decide_with(None, &occupants, false)), both);
         let deleting = fields::Csv { deleting: true, ..csv_with(Some("")) };
-        assert_eq!(actions_by_namespace(&decide_with(Some(&deleting), &there, false)), both);
+        assert_eq!(actions_by_namespace(&decide_with(Some(&deleting), &occupants, false)), both);
         assert_eq!(
-            actions_by_namespace(&decide_with(Some(&csv_with(Some("b"))), &there, false)),
+            actions_by_namespace(&decide_with(Some(&csv_with(Some("b"))), &occupants, false)),
             [("a", "remove")]
         );
         assert_eq!(
-            actions_by_namespace(&decide_with(Some(&csv_with(Some(""))), &there, true)),
+            actions_by_namespace(&decide_with(Some(&csv_with(Some(""))), &occupants, true)),
             both
         );
-        let listed = decide_with(Some(&csv_with(Some("a,b"))), &there, true);
+        let listed = decide_with(Some(&csv_with(Some("a,b"))), &occupants, true);
         assert_eq!(
             actions_by_namespace(&listed),
             [],
@@ -365,20 +365,20 @@ mod tests {
     #[test]
     fn protected_namespaces_have_copied_csvs_even_where_they_are_disabled() {
         let csv = csv_with(Some(""));
-        let there =
+        let occupants =
             [("a", occupant(Ownership::Ours, GOOD)), ("b", occupant(Ownership::Ours, GOOD))];
         let protected = ["b", "c", "home", "nowhere"];
-        let off = decide_with_protected(Some(&csv), &there, true, &protected);
+        let off = decide_with_protected(Some(&csv), &occupants, true, &protected);
         assert_eq!(actions_by_namespace(&off), [("a", "remove"), ("c", "create")]);
         assert_eq!(
-            actions_by_namespace(&decide_with_protected(Some(&csv), &there, false, &protected)),
+            actions_by_namespace(&decide_with_protected(Some(&csv), &occupants, false, &protected)),
             [("c", "create")]
         );
         let listed = csv_with(Some("a"));
-        let found = decide_with_protected(Some(&listed), &there, true, &protected);
+        let found = decide_with_protected(Some(&listed), &occupants, true, &protected);
         assert_eq!(actions_by_namespace(&found), [("b", "remove")], "it is no target of the group");
         assert_eq!(
-            actions_by_namespace(&decide_with_protected(None, &there[..1], true, &["a"])),
+            actions_by_namespace(&decide_with_protected(None, &occupants[..1], true, &["a"])),
             [("a", "remove")]
         );
     }
@@ -387,14 +387,14 @@ mod tests {
     fn a_csv_that_is_not_a_member_gets_no_copies_and_existing_ones_show_its_status() {
         let mut csv = csv_with(Some(""));
         (csv.phase, csv.reason) = (CsvPhase::Failed, CsvReason::UnsupportedOperatorGroup);
-        let there = [("a", occupant(Ownership::Ours, ContentHash { status: 9, ..GOOD }))];
+        let occupants = [("a", occupant(Ownership::Ours, ContentHash { status: 9, ..GOOD }))];
         assert_eq!(
-            actions_by_namespace(&decide_with(Some(&csv), &there, false)),
+            actions_by_namespace(&decide_with(Some(&csv), &occupants, false)),
             [("a", "status")]
         );
         let before_it_says_so = fields::Csv { unsupported_targets: true, ..csv_with(Some("a,b")) };
         assert_eq!(
-            actions_by_namespace(&decide_with(Some(&before_it_says_so), &there, false)),
+            actions_by_namespace(&decide_with(Some(&before_it_says_so), &occupants, false)),
             [("a", "status")]
         );
     }

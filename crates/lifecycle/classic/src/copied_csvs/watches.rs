@@ -71,10 +71,10 @@ fn register_copies(
             }
         })
         .watch(&caches.namespaces, |context, queue, change| {
-            let stays = |namespace: Option<&Arc<fields::Namespace>>| {
+            let is_active = |namespace: Option<&Arc<fields::Namespace>>| {
                 namespace.is_some_and(|namespace| !namespace.deleting)
             };
-            if stays(change.before) != stays(change.after) {
+            if is_active(change.before) != is_active(change.after) {
                 let add = |key| queue.add_after(key, ENQUEUE_DELAY);
                 let name = &change.key.name;
                 enqueue_originals(context, add, |_, csv| decide::targets(csv).contain(name));

@@ -145,7 +145,7 @@ pub(crate) async fn ensure_api_roles(
 ) -> Result<(), Error> {
     for crd in &csv.spec.custom_resource_definitions.owned {
         let Some((plural, group)) = crd.name.split_once('.') else { continue };
-        let Some(facts) = context.caches.crds.get(&NamespacedName::cluster(crd.name.as_str()))
+        let Some(fields) = context.caches.crds.get(&NamespacedName::cluster(crd.name.as_str()))
         else {
             continue;
         };
@@ -155,11 +155,11 @@ pub(crate) async fn ensure_api_roles(
             "apiVersion": "apiextensions.k8s.io/v1",
             "kind": "customresourcedefinition",
             "name": crd.name,
-            "uid": facts.uid,
+            "uid": fields.uid,
             "controller": false,
             "blockOwnerDeletion": false,
         });
-        remove_stale_installed_alongside(context, csv, &crd.name, &facts.installed_alongside)
+        remove_stale_installed_alongside(context, csv, &crd.name, &fields.installed_alongside)
             .await?;
         let prefix = format!("{}-{}-", crd.name, crd.version);
         let mut wanted: Vec<(String, &str, Value)> = roles::VERBS
@@ -186,7 +186,7 @@ pub(crate) async fn ensure_api_roles(
     let mut services_by_role: BTreeMap<String, String> = BTreeMap::new();
     for description in &csv.spec.api_service_definitions.owned {
         let service = required::api_service(&description.group, &description.version);
-        let Some(facts) = context.caches.api_services.get(&NamespacedName::cluster(&*service))
+        let Some(fields) = context.caches.api_services.get(&NamespacedName::cluster(&*service))
         else {
             continue;
         };
@@ -199,7 +199,7 @@ pub(crate) async fn ensure_api_roles(
             "apiVersion": known::API_SERVICE.api_version(),
             "kind": known::API_SERVICE.kind,
             "name": service,
-            "uid": facts.uid,
+            "uid": fields.uid,
             "controller": false,
             "blockOwnerDeletion": false,
         });

@@ -349,7 +349,7 @@ impl Controller {
             match create_or_update_deployment(&cluster, deployment).await {
                 // The next reconciliation must see the new Deployment and not the old one.
                 Ok(Some(deployment)) => {
-                    self.context.caches.deployments.seen(deployment.resource_version()).await
+                    self.context.caches.deployments.seen(deployment.resource_version()).await;
                 }
                 Ok(None) => {}
                 Err(error) => {
@@ -372,9 +372,9 @@ impl Controller {
             }
         }
         if let Some(rotate) = certificates.rotate {
-            let made = csv.status.certs_last_updated.filter(|_| !certificates.renewed);
-            let made = made.unwrap_or_else(|| Time::new(self.context.clock.now()));
-            transition.certificates = Some((made, Time::new(rotate)));
+            let created_at = csv.status.certs_last_updated.filter(|_| !certificates.renewed);
+            let created_at = created_at.unwrap_or_else(|| Time::new(self.context.clock.now()));
+            transition.certificates = Some((created_at, Time::new(rotate)));
         }
         self.write(live, csv, transition).await
     }
@@ -410,11 +410,11 @@ impl Controller {
             _ => return Err(error).during(OPERATION).map_err(Error::from),
         };
         // The original repeats the prefix where permissions are missing.
-        let again = match reason {
+        let prefix = match reason {
             CsvReason::ComponentFailedNoRetry => "install strategy failed: ",
             _ => "",
         };
-        let message = format!("install strategy failed: {again}{}", status.message);
+        let message = format!("install strategy failed: {prefix}{}", status.message);
         self.fail_install(live, csv, reason, message).await
     }
 
@@ -526,14 +526,14 @@ async fn create_or_update_deployment(
 fn with_other_fields(old: &Object, deployment: &Object) -> Object {
     let mut new = deployment.clone();
     // Annotations without a Kubernetes prefix may come from an earlier Subscription config.
-    let stays = |field: &str, key: &str| field == "labels" || key.contains("kubernetes.io/");
+    let is_kept = |field: &str, key: &str| field == "labels" || key.contains("kubernetes.io/");
     for field in ["labels", "annotations"] {
         let path = ["metadata", field];
         let fields = |object: &Object| {
             object.get(&path).and_then(Value::as_object).cloned().unwrap_or_default()
         };
         let mut all = fields(old);
-        all.retain(|key, _| stays(field, key));
+        all.retain(|key, _| is_kept(field, key));
         all.extend(fields(deployment));
         new.set(&path, Value::Object(all));
     }
@@ -566,9 +566,9 @@ async fn add_membership(
     }
     // The original writes the whole CSV with the empty fields of its Go types, and copied CSVs show
     // that.
-    let whole = gojson::normalize(GoType::ClusterServiceVersion, &live.to_value());
+    let normalized = gojson::normalize(GoType::ClusterServiceVersion, &live.to_value());
     if let Some(old) = live.get(&["spec"])
-        && let Some(spec) = patch::between(old, &whole["spec"])
+        && let Some(spec) = patch::between(old, &normalized["spec"])
     {
         body["spec"] = spec;
     }

@@ -162,9 +162,9 @@ mod tests {
             change(&mut deployment);
             Some(deployment)
         };
-        let told = |text: &str| format!("waiting for deployment d to become ready: {text}");
-        let wait = |text: &str| Err(Unhealthy::Waiting(told(text)));
-        let roll = |text: &str| Err(Unhealthy::Progressing(told(text)));
+        let waiting_text = |text: &str| format!("waiting for deployment d to become ready: {text}");
+        let wait = |text: &str| Err(Unhealthy::Waiting(waiting_text(text)));
+        let roll = |text: &str| Err(Unhealthy::Progressing(waiting_text(text)));
         for (found, wanted) in [
             (Some(good()), Ok(())),
             (None, Err(Unhealthy::Missing("missing deployment with name=d".into()))),

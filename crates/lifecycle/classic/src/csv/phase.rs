@@ -282,8 +282,8 @@ fn decide_pending(input: &PhaseInput<'_>) -> Decision {
 
 /// Whether ServiceAccounts are the only unmet requirements.
 fn only_service_accounts_unmet(found: &[RequirementStatus]) -> bool {
-    let good = [RequirementState::Present, RequirementState::Satisfied];
-    let mut unmet = found.iter().filter(|requirement| !good.contains(&requirement.status));
+    let met_states = [RequirementState::Present, RequirementState::Satisfied];
+    let mut unmet = found.iter().filter(|requirement| !met_states.contains(&requirement.status));
     unmet.all(|requirement| requirement.kind == "ServiceAccount")
 }
 

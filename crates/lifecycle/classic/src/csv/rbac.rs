@@ -86,9 +86,9 @@ impl TargetRbac<'_> {
         let wanted = permissions::namespaced(self.csv);
         let granted = self.granted(&wanted);
         let mut missing = Vec::new();
-        let placed = self.ensure_in_targets(&granted, &mut missing).await;
+        let outcome = self.ensure_in_targets(&granted, &mut missing).await;
         self.remove_stale(&wanted, &granted, true).await?;
-        placed.map(|()| missing)
+        outcome.map(|()| missing)
     }
 
     /// Removes what the CSV has outside of its namespace for permissions that it lost. The CSV does
@@ -171,12 +171,12 @@ impl TargetRbac<'_> {
                 )
             };
             let mut resource = &scope.role;
-            let mut placed = self.ensure_role(scope, permission).await;
-            if matches!(placed, Ok(Placement::Right)) {
+            let mut outcome = self.ensure_role(scope, permission).await;
+            if matches!(outcome, Ok(Placement::Right)) {
                 resource = &scope.binding;
-                placed = self.ensure_binding(scope, permission).await;
+                outcome = self.ensure_binding(scope, permission).await;
             }
-            match placed {
+            match outcome {
                 Ok(Placement::Right | Placement::Absent) => {}
                 Ok(Placement::Foreign) => missing.push(foreign(resource)),
                 // The ServiceAccount of the OperatorGroup may not grant the permission; the other
@@ -539,12 +539,12 @@ fn corrected(live: &Object, wanted: &Object) -> Object {
     let more: Vec<Value> = wanted_owners.iter().filter(missing).cloned().collect();
     if !more.is_empty() {
         // An owner of the same kind and name with an old uid is dropped.
-        let stays = |value: &&Value| {
+        let is_kept = |value: &&Value| {
             !wanted_owners
                 .iter()
                 .any(|own| own["kind"] == value["kind"] && own["name"] == value["name"])
         };
-        let all: Vec<Value> = owners.iter().filter(stays).cloned().chain(more).collect();
+        let all: Vec<Value> = owners.iter().filter(is_kept).cloned().chain(more).collect();
         new.set(&["metadata", "ownerReferences"], all.into());
     }
     for field in ["rules", "roleRef", "subjects"] {

@@ -199,24 +199,24 @@ fn predecessors_installed_with(
     observed: &Observed,
     installed_alongside: &[NamespacedName],
 ) -> Vec<String> {
-    let here: Vec<&NamespacedName> = installed_alongside
+    let own_namespace: Vec<&NamespacedName> = installed_alongside
         .iter()
         .filter(|key| *key.namespace == *csv.metadata.namespace)
         .collect();
-    if here.iter().any(|key| *key.name == *csv.metadata.name) {
+    if own_namespace.iter().any(|key| *key.name == *csv.metadata.name) {
         return Vec::new();
     }
     let mut names: Vec<String> = Vec::new();
     let mut visited = BTreeSet::new();
     let mut next = csv.spec.replaces.as_str();
     while !next.is_empty() && visited.insert(next) {
-        if here.iter().any(|key| &*key.name == next) && observed.peers.contains_key(next) {
+        if own_namespace.iter().any(|key| &*key.name == next) && observed.peers.contains_key(next) {
             names.push(next.to_owned());
         }
         // As in the original, the chain ends at a CSV that the CustomResourceDefinition does not
         // name.
         next = match observed.peers.get(next) {
-            Some(peer) if here.iter().any(|key| &*key.name == next) => &peer.replaces,
+            Some(peer) if own_namespace.iter().any(|key| &*key.name == next) => &peer.replaces,
             _ => "",
         };
     }

@@ -255,7 +255,7 @@ impl Bundles {
             let Some(entry) = entries.get_mut(key) else { return };
             match &mut entry.state {
                 EntryState::Running(error) if error.as_ref() != Some(&message) => {
-                    *error = Some(message)
+                    *error = Some(message);
                 }
                 _ => return,
             }
@@ -307,8 +307,8 @@ impl Bundles {
                     message: error.to_string(),
                 };
                 let objects = self.objects(key, requester).await.map_err(|error| failed(&error))?;
-                let kept = jobs.store_bundle(image, requester, &objects).await;
-                kept.map_err(|error| failed(&error))?;
+                let stored = jobs.store_bundle(image, requester, &objects).await;
+                stored.map_err(|error| failed(&error))?;
                 Ok(objects)
             }
         }

@@ -134,8 +134,8 @@ impl Controller {
         let csvs = self.context.caches.csvs.list(Some(&plan.metadata.namespace));
         let names = &plan.spec.cluster_service_version_names;
         let successor = |name: &String| {
-            let there = csvs.iter().any(|(key, _)| *key.name == **name);
-            let mut all = csvs.iter().filter(|(_, csv)| !there && csv.replaces == *name);
+            let exists = csvs.iter().any(|(key, _)| *key.name == **name);
+            let mut all = csvs.iter().filter(|(_, csv)| !exists && csv.replaces == *name);
             all.next().map(|(key, _)| key.name.to_string())
         };
         names.iter().map(successor).collect::<Option<Vec<_>>>().filter(|by| !by.is_empty())
@@ -153,24 +153,25 @@ impl Controller {
         let namespace = &key.namespace;
         let mut sources_of_plan: Vec<Arc<CatalogSource>> = Vec::new();
         let spec = &plan.spec;
-        for place in [namespace, &context.global] {
+        for visible_namespace in [namespace, &context.global] {
             sources_of_plan.extend(
                 context
                     .caches
                     .catalogs
                     .sources
-                    .list(Some(place))
+                    .list(Some(visible_namespace))
                     .into_iter()
                     .map(|(_, source)| source),
             );
         }
         if !spec.source.is_empty() {
-            let mut place = spec.source_namespace.as_str();
-            if place.is_empty() {
-                place = namespace;
+            let mut source_namespace = spec.source_namespace.as_str();
+            if source_namespace.is_empty() {
+                source_namespace = namespace;
             }
             sources_of_plan.retain(|source| {
-                source.metadata.name == spec.source && source.metadata.namespace == *place
+                source.metadata.name == spec.source
+                    && source.metadata.namespace == *source_namespace
             });
         }
         let rank = |source: &CatalogSource| {

@@ -44,8 +44,8 @@ async fn create_or_update(runner: &StepRunner<'_>, step: &Step) -> Result<StepSt
     crd.set_label(names::MANAGED, names::MANAGED_VALUE);
     runner.label_component(step, &mut crd);
     let shipped = fields::installed_alongside(&crd);
-    let kept = existing_csvs(runner, &shipped).await?;
-    set_alongside(&mut crd, runner.namespace, &step.resolving, &kept);
+    let csvs = existing_csvs(runner, &shipped).await?;
+    set_alongside(&mut crd, runner.namespace, &step.resolving, &csvs);
     // CustomResourceDefinitions concern the whole cluster, so they are written with our own
     // permissions and not with those of a ServiceAccount.
     let cluster = &runner.own;
@@ -65,17 +65,17 @@ async fn create_or_update(runner: &StepRunner<'_>, step: &Step) -> Result<StepSt
                 crd.name()
             )));
         }
-        let mut kept = existing_csvs(runner, &fields::installed_alongside(&current)).await?;
+        let mut csvs = existing_csvs(runner, &fields::installed_alongside(&current)).await?;
         if let Some((version, user)) =
-            removed_served_version(&current, &crd, runner.namespace, &kept)
+            removed_served_version(&current, &crd, runner.namespace, &csvs)
         {
             return Err(StepError::new(format!(
                 "not updating CRD \"{}\": the new CRD does not have version {version}, which is served and which {user} was installed with; upgrade or remove that first",
                 crd.name()
             )));
         }
-        kept.extend(existing_csvs(runner, &shipped).await?);
-        match cluster.update(CRD, &merged(runner, step, &current, &crd, &kept)).await {
+        csvs.extend(existing_csvs(runner, &shipped).await?);
+        match cluster.update(CRD, &merged(runner, step, &current, &crd, &csvs)).await {
             Ok(_) => return Ok(StepStatus::Present),
             Err(error) if error.is_conflict() => {}
             Err(error) => {
@@ -93,7 +93,7 @@ fn merged(
     step: &Step,
     current: &Object,
     crd: &Object,
-    kept: &[NamespacedName],
+    csvs: &[NamespacedName],
 ) -> Object {
     let mut new = crd.clone();
     for field in ["labels", "annotations"] {
@@ -104,7 +104,7 @@ fn merged(
         }
         new.set(&path, all);
     }
-    set_alongside(&mut new, runner.namespace, &step.resolving, kept);
+    set_alongside(&mut new, runner.namespace, &step.resolving, csvs);
     if is_converted(runner, current, crd) {
         let conversion = current.get(&["spec", "conversion"]).cloned().unwrap_or_default();
         new.set(&["spec", "conversion"], conversion);
@@ -137,7 +137,7 @@ async fn existing_csvs(
     runner: &StepRunner<'_>,
     named: &[NamespacedName],
 ) -> Result<Vec<NamespacedName>, StepError> {
-    let mut kept = Vec::new();
+    let mut existing = Vec::new();
     for owner in named {
         let is_there = if let Some(csv) = runner.context.caches.csvs.get(owner) {
             !csv.is_copy()
@@ -148,10 +148,10 @@ async fn existing_csvs(
             found.is_some_and(|object| object.label(names::COPIED_FROM).is_none())
         };
         if is_there {
-            kept.push(owner.clone());
+            existing.push(owner.clone());
         }
     }
-    Ok(kept)
+    Ok(existing)
 }
 
 /// Writes the annotations with the CSVs that a CustomResourceDefinition was installed alongside.
@@ -178,7 +178,7 @@ pub(crate) fn alongside_key(version: &NamespacedName) -> String {
 
 /// A stored version that the new CustomResourceDefinition does not have.
 fn removed_stored_version(current: &Object, new: &Object) -> Option<String> {
-    let kept: BTreeSet<&str> = new
+    let remaining: BTreeSet<&str> = new
         .array(&["spec", "versions"])
         .iter()
         .filter_map(|version| version.get("name")?.as_str())
@@ -188,7 +188,7 @@ fn removed_stored_version(current: &Object, new: &Object) -> Option<String> {
         .iter()
         .filter_map(Value::as_str)
         .find(|version| {
-            !kept.contains(version) && !mainstay_fault::is_on("stored-versions-are-taken-away")
+            !remaining.contains(version) && !mainstay_fault::is_on("stored-versions-are-taken-away")
         })
         .map(str::to_owned)
 }
@@ -207,8 +207,9 @@ fn removed_served_version<'a>(
         let versions = crd.array(&["spec", "versions"]).iter().filter(|version| wanted(version));
         versions.filter_map(|version| Some(version.get("name")?.as_str()?.to_owned())).collect()
     };
-    let kept = names(new, |_| true);
-    let gone = names(current, is_served).into_iter().find(|version| !kept.contains(version))?;
+    let remaining = names(new, |_| true);
+    let gone =
+        names(current, is_served).into_iter().find(|version| !remaining.contains(version))?;
     Some((gone, user))
 }
 
@@ -405,12 +406,12 @@ mod tests {
             {"name": "v1", "served": true}, {"name": "v0", "served": false},
         ]}}));
         let new = |name: &str| object(json!({"spec": {"versions": [{"name": name}]}}));
-        let here = NamespacedName::new("ns", "a.v1");
-        let there = NamespacedName::new("other", "a.v1");
+        let own = NamespacedName::new("ns", "a.v1");
+        let other = NamespacedName::new("other", "a.v1");
         for (version, users, refused) in [
-            ("v2", vec![here.clone()], false),
-            ("v2", vec![here.clone(), there.clone()], true),
-            ("v1", vec![here, there], false),
+            ("v2", vec![own.clone()], false),
+            ("v2", vec![own.clone(), other.clone()], true),
+            ("v1", vec![own, other], false),
         ] {
             let found = removed_served_version(&current, &new(version), "ns", &users);
             // shows CRU-02 CRU-04

@@ -322,13 +322,13 @@ mod tests {
             (empty(plan(Phase::Installing, true)), "rest"),
             (InstallPlan::new("ns", "by-hand"), "rest"),
         ] {
-            let told = match next_action(&plan, &ok, time(1)) {
+            let action = match next_action(&plan, &ok, time(1)) {
                 NextAction::Rest => "rest".to_owned(),
                 NextAction::Run(_) => "run".to_owned(),
                 NextAction::Write(status) => status.phase.to_string(),
             };
             // shows IP-03 K01
-            assert_eq!(told, wanted);
+            assert_eq!(action, wanted);
         }
     }
 

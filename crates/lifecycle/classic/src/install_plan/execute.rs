@@ -77,9 +77,9 @@ pub(crate) struct PlanEvent {
 
 /// The error of an API request, with `what` as its prefix unless that is empty.
 pub(super) fn api_error(what: &str, error: &mainstay_client::Error) -> StepError {
-    let said = error.status().map_or_else(|| error.to_string(), |status| status.message.clone());
+    let message = error.status().map_or_else(|| error.to_string(), |status| status.message.clone());
     StepError {
-        message: if what.is_empty() { said } else { format!("{what}: {said}") },
+        message: if what.is_empty() { message } else { format!("{what}: {message}") },
         forbidden: error.is_forbidden(),
         away: error.is_passing(),
         report: None,
@@ -325,8 +325,8 @@ impl StepRunner<'_> {
             return Ok(());
         }
         let csv = manifest(step)?;
-        let there = self.context.caches.csvs.list(Some(self.namespace));
-        if has_rival(&csv, there.iter().map(|(key, csv)| (&*key.name, &**csv))) {
+        let csvs = self.context.caches.csvs.list(Some(self.namespace));
+        if has_rival(&csv, csvs.iter().map(|(key, csv)| (&*key.name, &**csv))) {
             return Err(StepError::new(format!(
                 "pre-existing CRD owners found for owned CRD(s) of dependent CSV {name}"
             )));

@@ -200,10 +200,11 @@ fn bundle_named<'w>(
             }
         }
     }
-    let asked: Vec<String> = input.sources.iter().map(|source| source.key.to_string()).collect();
-    let asked = if asked.is_empty() { "there are none".to_owned() } else { asked.join(", ") };
+    let searched: Vec<String> = input.sources.iter().map(|source| source.key.to_string()).collect();
+    let searched =
+        if searched.is_empty() { "there are none".to_owned() } else { searched.join(", ") };
     Err(UnresolvedSteps::Refused(format!(
-        "no catalog that can be read has a bundle {name}: {asked}"
+        "no catalog that can be read has a bundle {name}: {searched}"
     )))
 }
 
@@ -216,7 +217,7 @@ fn provider<'w>(
     let others = input.sources.iter().filter(|source| source.key != requiring.source.key);
     for source in own.chain(others) {
         let mut providers = source.index.providers(api);
-        let good = providers
+        let found = providers
             .find(|provider| {
                 provider.is_head() && *provider.package.default_channel == *provider.channel.name
             })
@@ -225,8 +226,8 @@ fn provider<'w>(
                 package: provider.package,
                 bundle: provider.bundle,
             });
-        if let Some(good) = good {
-            return Ok(good);
+        if let Some(found) = found {
+            return Ok(found);
         }
     }
     Err(UnresolvedSteps::Refused(format!(

@@ -42,8 +42,8 @@ impl InstallModes {
         let mut modes = BTreeMap::new();
         for mode in list {
             if modes.insert(mode.kind.clone(), mode.supported).is_some() {
-                let shown = |mode: &InstallMode| format!("{{{} {}}}", mode.kind, mode.supported);
-                let all: Vec<String> = list.iter().map(shown).collect();
+                let text = |mode: &InstallMode| format!("{{{} {}}}", mode.kind, mode.supported);
+                let all: Vec<String> = list.iter().map(text).collect();
                 return Err(InstallModeError::Duplicate { list: all.join(" ") });
             }
         }

@@ -27,8 +27,8 @@ pub(crate) fn name(group: &OperatorGroup, suffix: &str) -> String {
     let hash = hash::base62_sha224(format!("{namespace}/{name}/{suffix}").as_bytes());
     let fixed = "olm.og..-".len() + suffix.len() + hash.len();
     let room = rules::SUBDOMAIN_MAX.saturating_sub(fixed);
-    let kept = if name.len() < room { name } else { name.get(..room).unwrap_or(name) };
-    format!("olm.og.{kept}.{suffix}-{hash}")
+    let truncated = if name.len() < room { name } else { name.get(..room).unwrap_or(name) };
+    format!("olm.og.{truncated}.{suffix}-{hash}")
 }
 
 /// The aggregation rule; none while the OperatorGroup provides no API.

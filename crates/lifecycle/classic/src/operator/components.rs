@@ -32,8 +32,8 @@ impl Component {
             owner: owner(object),
             conditions: conditions(object),
         };
-        let whole = [&resources::SUBSCRIPTION, &resources::CLUSTER_SERVICE_VERSION];
-        let may_be = whole.iter().any(|kind| *kind.kind == *object.kind())
+        let core_kinds = [&resources::SUBSCRIPTION, &resources::CLUSTER_SERVICE_VERSION];
+        let may_be = core_kinds.iter().any(|kind| *kind.kind == *object.kind())
             || object.kind() == &*resources::INSTALL_PLAN.kind
             || object.kind() == &*known::CUSTOM_RESOURCE_DEFINITION.kind;
         (may_be || component.owner.is_some() || !component.operators.is_empty())
@@ -62,8 +62,8 @@ fn owner(object: &Object) -> Option<NamespacedName> {
     }
     let labels = (object.label(names::OWNER)?, object.label(names::OWNER_NAMESPACE)?);
     // Objects of a CSV in system namespaces are not components.
-    let near = ["", labels.1].contains(&object.namespace());
-    (near && object.label(names::OWNER_KIND) == Some(kind))
+    let is_own_or_cluster = ["", labels.1].contains(&object.namespace());
+    (is_own_or_cluster && object.label(names::OWNER_KIND) == Some(kind))
         .then(|| NamespacedName::new(labels.1, labels.0))
 }
 
@@ -82,14 +82,14 @@ fn conditions(object: &Object) -> Vec<Value> {
         }
         return vec![condition];
     }
-    let kept = |condition: &Value| {
+    let reported = |condition: &Value| {
         let fields = FIELDS.into_iter().filter_map(|field| {
             let value = condition.get(field).filter(|value| **value != "")?;
             Some((field.to_owned(), value.clone()))
         });
         Value::Object(fields.collect::<Map<_, _>>())
     };
-    object.array(&["status", "conditions"]).iter().map(kept).collect()
+    object.array(&["status", "conditions"]).iter().map(reported).collect()
 }
 
 /// A kind of components.

@@ -123,13 +123,13 @@ impl Controller {
                     self.label(resource, &key, operator, Value::Null).await?;
                     continue;
                 }
-                let stays = match &component.owner {
+                let requiring_object = match &component.owner {
                     None => Some((resource, key.clone())),
                     Some(owner) if caches.csvs.get(owner).is_some() => Some((CSV, owner.clone())),
                     // The objects of deleted CSVs will be deleted as well.
                     Some(_) => None,
                 };
-                if let Some(owner) = stays.filter(|owner| !requiring.contains(owner)) {
+                if let Some(owner) = requiring_object.filter(|owner| !requiring.contains(owner)) {
                     requiring.push(owner);
                 }
                 refs.push(decide::reference(resource, &key, &component));

@@ -98,8 +98,8 @@ pub(crate) fn pruned_annotation(
             && matches!(csv.phase, CsvPhase::None | CsvPhase::Pending)
             && csv.provides.iter().any(|api| !annotated.contains(api))
     });
-    let kept: ApiSet = annotated.intersection(&provided(csvs)).cloned().collect();
-    (!arriving && kept.len() < annotated.len()).then(|| apis::text(&kept))
+    let provided_apis: ApiSet = annotated.intersection(&provided(csvs)).cloned().collect();
+    (!arriving && provided_apis.len() < annotated.len()).then(|| apis::text(&provided_apis))
 }
 
 /// The APIs that the CSVs of a namespace provide.

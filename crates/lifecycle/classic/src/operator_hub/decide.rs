@@ -159,9 +159,9 @@ mod tests {
         assert_eq!(restored.spec, default.spec);
         assert_eq!(restored.metadata.annotations["note"], "mine");
         assert_eq!(action(&default, false, Some(&restored)), CatalogAction::Leave);
-        let mut going = theirs;
-        going.metadata.deletion_timestamp = Some(Time::new(jiff::Timestamp::UNIX_EPOCH));
-        assert_eq!(action(&default, false, Some(&going)), CatalogAction::Leave);
+        let mut terminating = theirs;
+        terminating.metadata.deletion_timestamp = Some(Time::new(jiff::Timestamp::UNIX_EPOCH));
+        assert_eq!(action(&default, false, Some(&terminating)), CatalogAction::Leave);
     }
 
     #[test]
@@ -186,13 +186,13 @@ mod tests {
         let defaults = [source("a", "x"), source("b", "x")];
         let disabled = disabled(&defaults, &hub(true, &[("b", false), ("z", false)]));
         let failed = BTreeMap::from([("b".to_owned(), "it is forbidden".to_owned())]);
-        let told = statuses(&defaults, &disabled, &failed);
-        let told: Vec<_> = told
+        let statuses_found = statuses(&defaults, &disabled, &failed);
+        let statuses_found: Vec<_> = statuses_found
             .iter()
             .map(|source| (&*source.name, source.disabled, &*source.status, &*source.message))
             .collect();
         assert_eq!(
-            told,
+            statuses_found,
             [
                 ("a", true, "Success", ""),
                 ("b", false, "Error", "it is forbidden"),

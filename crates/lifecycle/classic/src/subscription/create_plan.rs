@@ -234,29 +234,29 @@ impl Controller {
         loop {
             let name = plan::name(subscriptions, csvs, generation, attempt);
             object.set(&["metadata", "name"], name.as_str().into());
-            let made = match cluster.create(PLAN, &object).await {
+            let created = match cluster.create(PLAN, &object).await {
                 Err(error) if error.is_already_exists() && attempt < ATTEMPTS => error,
                 Err(source) if is_refusal(&source) => {
                     return Err(Error::PlanRefused { name, source });
                 }
-                made => {
-                    let made = made.during("creating a plan")?;
+                created => {
+                    let created = created.during("creating a plan")?;
                     let names: Vec<&str> = csvs.iter().map(|csv| &**csv).collect();
                     let why = "Subscriptions of the namespace were resolved";
                     decision::log(
                         &PLAN.kind,
-                        made.key(),
+                        created.key(),
                         format!("made for {}", names.join(" ")),
                         why,
                     );
-                    return Ok(made);
+                    return Ok(created);
                 }
             };
             let found = cluster.find(PLAN, Some(namespace), &name).await;
             match found.during("reading a plan")? {
                 Some(found) if plan::is_same(&found, &object) => return Ok(found),
                 Some(_) => attempt += 1,
-                None => return Err(made).during("creating a plan").map_err(Error::from),
+                None => return Err(created).during("creating a plan").map_err(Error::from),
             }
         }
     }

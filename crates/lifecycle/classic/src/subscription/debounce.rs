@@ -47,12 +47,12 @@ impl Debounce {
         }
         let (first, last) = known.window?;
         let until = last.saturating_add(window).min(first.saturating_add(window * MOST));
-        let left = until.saturating_sub(now);
-        if left.is_zero() {
+        let remaining = until.saturating_sub(now);
+        if remaining.is_zero() {
             known.window = None;
             return None;
         }
-        Some(left)
+        Some(remaining)
     }
 
     /// Forgets a namespace without Subscriptions.

@@ -56,10 +56,10 @@ pub(crate) fn retry_delay(
         plan.phase == InstallPlanPhase::Failed && plan.csvs.iter().any(|name| name == csv)
     };
     let failed: Vec<_> = plans.values().filter(failed_for_csv).collect();
-    let made = failed.iter().filter_map(|plan| plan.created.parse::<Timestamp>().ok()).max()?;
+    let newest = failed.iter().filter_map(|plan| plan.created.parse::<Timestamp>().ok()).max()?;
     let doublings = u32::try_from(failed.len()).unwrap_or(u32::MAX).saturating_sub(1).min(16);
     let rest = timeout.saturating_mul(1 << doublings).min(MAX_RETRY_DELAY);
-    let since = Duration::try_from(now.duration_since(made)).unwrap_or_default();
+    let since = Duration::try_from(now.duration_since(newest)).unwrap_or_default();
     // The creation time is `timeout` before the failure.
     Some(timeout.saturating_add(rest).saturating_sub(since))
         .filter(|remaining| !remaining.is_zero())
@@ -76,8 +76,8 @@ fn assigned(subscriptions: &[Subscription]) -> i64 {
 
 /// The generation of the next InstallPlan.
 pub(crate) fn generation(subscriptions: &[Subscription], plans: &Plans) -> i64 {
-    let made = plans.values().map(|plan| plan.generation).max().unwrap_or_default();
-    assigned(subscriptions).max(made) + 1
+    let highest = plans.values().map(|plan| plan.generation).max().unwrap_or_default();
+    assigned(subscriptions).max(highest) + 1
 }
 
 /// An InstallPlan of these Subscriptions that is newer than the one in any status: its creation was
@@ -184,12 +184,12 @@ pub(crate) fn name(
 /// Whether an existing InstallPlan with the name of a new one is that one, created by a request
 /// whose response was lost. It may have steps and an approval since.
 pub(crate) fn is_same(found: &Object, wanted: &Object) -> bool {
-    let asked = |plan: &Object| {
+    let spec_without_approval = |plan: &Object| {
         let mut plan = plan.clone();
         plan.remove(&["spec", "approved"]);
         plan.get(&["spec"]).cloned()
     };
-    !found.is_terminating() && asked(found) == asked(wanted)
+    !found.is_terminating() && spec_without_approval(found) == spec_without_approval(wanted)
 }
 
 /// Whether an InstallPlan has its steps.
@@ -543,11 +543,11 @@ mod tests {
         let mut other = subscription("other", 0);
         other.spec.package = "b".into();
         let all = [subscription("s", 0), other];
-        let made = draft("ns", 4, &all, false, &[step]);
-        assert_eq!(assignments(&made, &all), [("s".to_owned(), "a.v1".to_owned())].into());
-        assert_eq!(made.metadata.owner_references.len(), 2);
-        assert_eq!(made.status.phase, InstallPlanPhase::Installing);
-        assert_eq!(made.status.catalog_sources, ["cat"]);
+        let drafted = draft("ns", 4, &all, false, &[step]);
+        assert_eq!(assignments(&drafted, &all), [("s".to_owned(), "a.v1".to_owned())].into());
+        assert_eq!(drafted.metadata.owner_references.len(), 2);
+        assert_eq!(drafted.status.phase, InstallPlanPhase::Installing);
+        assert_eq!(drafted.status.catalog_sources, ["cat"]);
     }
 
     #[test]

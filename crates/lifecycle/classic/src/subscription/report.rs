@@ -50,7 +50,7 @@ impl Controller {
                         unresolved(&mut status, failure.reason.clone(), &failure.message, now);
                     }
                     None => {
-                        unpack::write(&mut status, waiting.get(&subscription.metadata.name), now)
+                        unpack::write(&mut status, waiting.get(&subscription.metadata.name), now);
                     }
                 }
                 if status != subscription.status {

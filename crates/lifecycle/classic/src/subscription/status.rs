@@ -272,10 +272,10 @@ pub(crate) fn is_incomplete(status: &SubscriptionStatus, input: &StatusInput<'_>
         .install_plan_ref
         .as_ref()
         .is_some_and(|reference| !input.plans.contains_key(&reference.name));
-    let lacks = |csv: &Arc<fields::Csv>| {
+    let lacks_requirements = |csv: &Arc<fields::Csv>| {
         !csv.is_copy() && !csv.deleting && csv.reason == CsvReason::RequirementsNotMet
     };
-    gone && input.csvs.get(&status.current_csv).is_some_and(lacks)
+    gone && input.csvs.get(&status.current_csv).is_some_and(lacks_requirements)
 }
 
 /// Whether a Subscription waits for its InstallPlan, so that the resolution leaves it alone.

@@ -41,7 +41,7 @@ pub(super) fn find(
         .collect();
     let mut upgrades = UpgradesInProgress::default();
     for (&name, csv) in &own {
-        let kept = match newest_successor(name, &successors) {
+        let counts = match newest_successor(name, &successors) {
             Some(end) if end != name => {
                 let failed = own.get(end).is_some_and(|csv| csv.phase == CsvPhase::Failed);
                 if !(fail_forward && failed) {
@@ -59,7 +59,7 @@ pub(super) fn find(
             }
             _ => true,
         };
-        if kept && let Some(csv) = csvs.get(name) {
+        if counts && let Some(csv) = csvs.get(name) {
             upgrades.csvs.insert(name.to_owned(), Arc::clone(csv));
         }
     }
@@ -69,10 +69,10 @@ pub(super) fn find(
 /// The newest CSV that replaces a CSV, directly or not; the CSV itself if none does. A circle has
 /// none.
 fn newest_successor<'a>(name: &'a str, successors: &BTreeMap<&'a str, &'a str>) -> Option<&'a str> {
-    let mut seen = BTreeSet::new();
+    let mut visited = BTreeSet::new();
     let mut at = name;
     while let Some(next) = successors.get(at) {
-        if !seen.insert(at) {
+        if !visited.insert(at) {
             return None;
         }
         at = next;
@@ -150,27 +150,27 @@ mod tests {
                 ("b.v1", csv("", Succeeded)),
             ]
         };
-        let (kept, pinned) = find_upgrades(chain(), "a.v3", true);
-        assert_eq!(kept, ["a.v3", "b.v1"]);
+        let (counted, pinned) = find_upgrades(chain(), "a.v3", true);
+        assert_eq!(counted, ["a.v3", "b.v1"]);
         assert_eq!(
             pinned,
             ["a: a.v1 is being replaced by a.v3", "p: a.v1 is being replaced by a.v3"]
         );
         let failed = || vec![("a.v1", csv("", Replacing)), ("a.v2", csv("a.v1", Failed))];
-        let (kept, pinned) = find_upgrades(failed(), "a.v2", false);
-        assert_eq!((kept.len(), pinned.len()), (1, 2));
-        let (kept, pinned) = find_upgrades(failed(), "a.v2", true);
-        assert_eq!((kept, pinned), (vec!["a.v2".to_owned()], vec![]), "it may be replaced");
+        let (counted, pinned) = find_upgrades(failed(), "a.v2", false);
+        assert_eq!((counted.len(), pinned.len()), (1, 2));
+        let (counted, pinned) = find_upgrades(failed(), "a.v2", true);
+        assert_eq!((counted, pinned), (vec!["a.v2".to_owned()], vec![]), "it may be replaced");
     }
 
     #[test]
     fn csvs_in_a_circle_or_alone_all_count_as_installed() {
         use CsvPhase::Succeeded;
-        let (kept, pinned) =
+        let (counted, pinned) =
             find_upgrades(vec![("a", csv("b", Succeeded)), ("b", csv("a", Succeeded))], "", false);
-        assert_eq!((kept.len(), pinned.len()), (2, 0));
-        let (kept, _) = find_upgrades(vec![("a", csv("a", Succeeded))], "", false);
-        assert_eq!(kept, ["a"]);
+        assert_eq!((counted.len(), pinned.len()), (2, 0));
+        let (counted, _) = find_upgrades(vec![("a", csv("a", Succeeded))], "", false);
+        assert_eq!(counted, ["a"]);
         let copy = fields::Csv { copied_from: Some("x".to_owned()), ..csv("", Succeeded) };
         assert!(find_upgrades(vec![("a", copy)], "", false).0.is_empty());
     }
@@ -178,10 +178,10 @@ mod tests {
     #[test]
     fn a_terminating_csv_without_subscription_is_not_installed() {
         let deleting = || fields::Csv { deleting: true, ..csv("", CsvPhase::Succeeded) };
-        let (kept, pinned) = find_upgrades(vec![("a.v1", deleting())], "", false);
-        assert_eq!((kept.len(), pinned), (0, vec!["a: a.v1 is being deleted".to_owned()]));
-        let (kept, pinned) = find_upgrades(vec![("a.v1", deleting())], "a.v1", false);
-        assert_eq!((kept.len(), pinned.len()), (1, 0), "its successor may come meanwhile");
+        let (counted, pinned) = find_upgrades(vec![("a.v1", deleting())], "", false);
+        assert_eq!((counted.len(), pinned), (0, vec!["a: a.v1 is being deleted".to_owned()]));
+        let (counted, pinned) = find_upgrades(vec![("a.v1", deleting())], "a.v1", false);
+        assert_eq!((counted.len(), pinned.len()), (1, 0), "its successor may come meanwhile");
         let unknown = fields::Csv { properties: None, ..deleting() };
         assert_eq!(find_upgrades(vec![("a.v1", unknown)], "", false).0, ["a.v1"]);
     }

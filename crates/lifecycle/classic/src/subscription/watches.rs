@@ -17,7 +17,7 @@ pub(crate) fn register(controllers: &mut Controllers<Context>) {
     controllers
         .add("subscription")
         .watch(&caches.subscriptions, |_, queue, change| {
-            queue.add(enqueue::namespace_key(change.key))
+            queue.add(enqueue::namespace_key(change.key));
         })
         .watch(&caches.plans, |_, queue, change| queue.add(enqueue::namespace_key(change.key)))
         .watch(&caches.groups, |_, queue, change| queue.add(enqueue::namespace_key(change.key)))

@@ -81,13 +81,13 @@ fn operator_group_checks_come_before_the_phase() {
         let api = json!([{"group": "gone", "version": "v1", "kind": "G", "name": "gs"}]);
         scenario.csv.spec.api_service_definitions.required = serde_json::from_value(api).unwrap();
     };
-    for lacks in [lacking, required] {
+    for change in [lacking, required] {
         let begun = "Pending/RequirementsUnknown requirements not yet checked";
         // shows C01
-        assert_eq!(decision_text(&new().with(lacks).decide_at(1)), begun);
+        assert_eq!(decision_text(&new().with(change).decide_at(1)), begun);
         let waits = "Pending/RequirementsNotMet one or more requirements couldn't be found";
         // shows C03
-        assert_eq!(decision_text(&pending().with(lacks).decide_at(1)), waits);
+        assert_eq!(decision_text(&pending().with(change).decide_at(1)), waits);
     }
 }
 
@@ -221,7 +221,7 @@ fn a_running_csv_fails_when_requirements_or_deployments_are_lost() {
         // A rollout that keeps the Deployment available changes nothing.
         (
             succeeded().with(|scenario| {
-                scenario.with_deployment(|deployment| deployment.replicas = (2, 1))
+                scenario.with_deployment(|deployment| deployment.replicas = (2, 1));
             }),
             "rest",
         ),
@@ -231,7 +231,7 @@ fn a_running_csv_fails_when_requirements_or_deployments_are_lost() {
         ),
         (
             succeeded().with(|scenario| {
-                scenario.with_deployment(|deployment| deployment.spec_hash = Some("x".into()))
+                scenario.with_deployment(|deployment| deployment.spec_hash = Some("x".into()));
             }),
             "InstallReady/ComponentUnhealthy installing: deployment changed old hash=x, new hash=h",
         ),
@@ -278,7 +278,7 @@ fn a_failed_csv_recovers_when_its_reason_is_gone() {
         // The Deployment has another spec hash.
         (
             failed(CsvReason::InstallCheckFailed).with(|scenario| {
-                scenario.with_deployment(|deployment| deployment.spec_hash = Some("x".into()))
+                scenario.with_deployment(|deployment| deployment.spec_hash = Some("x".into()));
             }),
             "InstallReady/NeedsReinstall installing: deployment changed old hash=x, new hash=h",
         ),

@@ -55,9 +55,10 @@ fn the_api_server_must_have_the_min_kube_version() {
         ("1.20.0", Some("main".to_owned()), false, "Server version parsing error"),
     ] {
         let observed = Observed { server_version: server, ..Observed::default() };
-        let (is, _, said) = first(&csv(json!({"minKubeVersion": wanted})), &observed);
+        let (status_found, _, message_found) =
+            first(&csv(json!({"minKubeVersion": wanted})), &observed);
         // shows C32
-        assert_eq!((is, said.as_str()), (met, message));
+        assert_eq!((status_found, message_found.as_str()), (met, message));
     }
 }
 
@@ -100,9 +101,9 @@ fn a_crd_must_exist_be_served_be_established_and_be_installed_alongside_this_csv
         ),
         ("v1", Some(crd(&["b.v1"])), "Present", "CRD is present and Established condition is true"),
     ] {
-        let (met, is, said) = first(&one(version), &observed(crd));
+        let (met, status_found, message_found) = first(&one(version), &observed(crd));
         // shows C32
-        assert_eq!((is.as_str(), said.as_str()), (status, message));
+        assert_eq!((status_found.as_str(), message_found.as_str()), (status, message));
         assert_eq!(met, status == "Present");
     }
 }
@@ -144,9 +145,9 @@ fn a_service_account_must_exist_belong_to_the_csv_and_have_its_permissions() {
             "Policy rule not satisfied for service account",
         ),
     ] {
-        let (_, is, said) = first(&one, &observed);
+        let (_, status_found, message_found) = first(&one, &observed);
         // shows C32
-        assert_eq!((is.as_str(), said.as_str()), (status, message));
+        assert_eq!((status_found.as_str(), message_found.as_str()), (status, message));
     }
     let (_, list) = check(&one, &observed(Some(vec![]), all()));
     assert_eq!(
@@ -210,22 +211,22 @@ fn a_crd_is_unmet_while_it_was_installed_alongside_a_replaced_csv_only() {
     };
     let all = || [peer("a.v0", ""), peer("a.v1", "a.v0"), peer("a.v3", "a.v2"), peer("b.v1", "")];
     let elsewhere = |name: &str| NamespacedName::new("other", name);
-    let here = |name: &str| NamespacedName::new("ns", name);
+    let in_namespace = |name: &str| NamespacedName::new("ns", name);
     for (replaces, installed_alongside, others) in [
         ("a.v1", vec![], ""),
-        ("a.v1", vec![here("a.v2")], ""),
-        ("a.v1", vec![here("a.v1")], "a.v1"),
-        ("a.v1", vec![here("a.v0"), here("a.v1")], "a.v0, a.v1"),
-        ("a.v1", vec![here("a.v1"), here("a.v2")], ""),
+        ("a.v1", vec![in_namespace("a.v2")], ""),
+        ("a.v1", vec![in_namespace("a.v1")], "a.v1"),
+        ("a.v1", vec![in_namespace("a.v0"), in_namespace("a.v1")], "a.v0, a.v1"),
+        ("a.v1", vec![in_namespace("a.v1"), in_namespace("a.v2")], ""),
         // Only a chain of named CSVs that begins with the replaced one counts.
-        ("a.v1", vec![here("a.v0")], ""),
+        ("a.v1", vec![in_namespace("a.v0")], ""),
         // The successor installed the CustomResourceDefinition, which stays its own.
-        ("a.v1", vec![here("a.v3")], ""),
-        ("a.v1", vec![here("b.v1")], ""),
+        ("a.v1", vec![in_namespace("a.v3")], ""),
+        ("a.v1", vec![in_namespace("b.v1")], ""),
         ("a.v1", vec![elsewhere("a.v1")], ""),
-        ("a.v1", vec![here("gone")], ""),
-        ("gone", vec![here("gone")], ""),
-        ("", vec![here("a.v1")], ""),
+        ("a.v1", vec![in_namespace("gone")], ""),
+        ("gone", vec![in_namespace("gone")], ""),
+        ("", vec![in_namespace("a.v1")], ""),
     ] {
         let found = crd(&[]);
         let found =

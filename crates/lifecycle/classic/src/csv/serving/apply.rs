@@ -421,14 +421,14 @@ impl ServingInstaller<'_> {
             let Some(trusted_ca) = trusted_ca else { continue };
             for name in &description.conversion_crds {
                 let Some(live) = self.cluster.find(CRD, None, name).await? else { continue };
-                let there = Conversion::of(&live).is_some_and(|conversion| {
+                let is_converting = Conversion::of(&live).is_some_and(|conversion| {
                     objects::is_conversion(self.csv, description, &conversion)
                 });
-                if stage == PublishStage::Announce && !there {
+                if stage == PublishStage::Announce && !is_converting {
                     continue;
                 }
                 let path = ["spec", "conversion", "webhook", "clientConfig", "caBundle"];
-                let old = live.get(&path).filter(|_| there);
+                let old = live.get(&path).filter(|_| is_converting);
                 let bundle = trusted_ca.bundle(old);
                 let mut wanted = Object::new(&CRD.gvk(), name);
                 let conversion = objects::conversion(self.csv, description, &bundle);
@@ -549,9 +549,9 @@ mod tests {
             format!("-----BEGIN CERTIFICATE-----\n{text}\n-----END CERTIFICATE-----\n")
         };
         let [a, b, c, d] = ["QQ==", "Qg==", "Qw==", "RA=="].map(block);
-        let there = Value::from(STANDARD.encode([&*a, &*b, &*c].concat()));
+        let old_bundle = Value::from(STANDARD.encode([&*a, &*b, &*c].concat()));
         let trusted_ca = |ca_certificate: &str, secret_ca: Option<&str>, stage: PublishStage| {
-            TrustedCa { ca_certificate, secret_ca, stage }.bundle(Some(&there))
+            TrustedCa { ca_certificate, secret_ca, stage }.bundle(Some(&old_bundle))
         };
         assert_eq!(
             TrustedCa { ca_certificate: &d, secret_ca: None, stage: PublishStage::Install }

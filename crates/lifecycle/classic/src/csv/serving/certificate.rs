@@ -227,8 +227,8 @@ fn validity(
     service: &str,
     namespace: &str,
 ) -> Option<(Timestamp, Timestamp)> {
-    let (signed, shown) = (dates(ca)?, dates(certificate)?);
-    let (from, until) = (signed.0.max(shown.0), signed.1.min(shown.1));
+    let (ca_dates, leaf_dates) = (dates(ca)?, dates(certificate)?);
+    let (from, until) = (ca_dates.0.max(leaf_dates.0), ca_dates.1.min(leaf_dates.1));
     let provider = mainstay_tls::provider();
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(ca).ok()?).ok()?;

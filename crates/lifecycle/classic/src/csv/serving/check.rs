@@ -131,8 +131,8 @@ pub(crate) fn next_rotation(
     let servers = required::servers(csv);
     let of = |server: &required::Server| observed.certificates.get(&server.deployment)?.validity;
     let lives = servers.iter().filter_map(of).map(|(_, until)| certificate::rotation(until));
-    let said = csv.status.certs_rotate_at.filter(|_| !servers.is_empty()).map(Time::timestamp);
-    lives.chain(said).min()
+    let recorded = csv.status.certs_rotate_at.filter(|_| !servers.is_empty()).map(Time::timestamp);
+    lives.chain(recorded).min()
 }
 
 /// Whether all APIServices of a CSV are available.

@@ -32,13 +32,13 @@ pub(crate) async fn remove(context: &Context, csv: &ClusterServiceVersion) -> Re
 }
 
 fn legacy_objects(namespace: &str, api: &str) -> [(Resource, NamespacedName); 6] {
-    let here = |name: String| NamespacedName::new(namespace, name.as_str());
+    let namespaced = |name: String| NamespacedName::new(namespace, name.as_str());
     let secret = format!("{api}{}", super::CERTIFICATE_SUFFIX);
     [
-        (known::SERVICE, here(api.replace('.', "-"))),
-        (known::SECRET, here(secret.clone())),
-        (known::ROLE, here(secret.clone())),
-        (known::ROLE_BINDING, here(secret)),
+        (known::SERVICE, namespaced(api.replace('.', "-"))),
+        (known::SECRET, namespaced(secret.clone())),
+        (known::ROLE, namespaced(secret.clone())),
+        (known::ROLE_BINDING, namespaced(secret)),
         (known::CLUSTER_ROLE_BINDING, NamespacedName::cluster(objects::delegator(api))),
         (known::ROLE_BINDING, NamespacedName::new(objects::SYSTEM, objects::reader(api))),
     ]

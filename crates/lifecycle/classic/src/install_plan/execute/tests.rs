@@ -42,7 +42,7 @@ fn an_update_has_every_owner_once() {
             .collect();
         object(json!({"kind": "ConfigMap", "metadata": {"ownerReferences": owners}}))
     };
-    for (there, brought, wanted) in [
+    for (present, brought, wanted) in [
         (vec![], vec![], vec![]),
         (vec![], vec!["a"], vec!["a"]),
         (vec!["a"], vec![], vec!["a"]),
@@ -50,11 +50,11 @@ fn an_update_has_every_owner_once() {
         (vec!["a"], vec!["b"], vec!["a", "b"]),
         (vec!["a", "b"], vec!["b", "c"], vec!["a", "b", "c"]),
     ] {
-        let new = merged(&named(&there), &named(&brought));
+        let new = merged(&named(&present), &named(&brought));
         let found: Vec<String> =
             new.owner_references().into_iter().map(|owner| owner.uid).collect();
         // shows K13
-        assert_eq!(found, wanted, "{there:?} {brought:?}");
+        assert_eq!(found, wanted, "{present:?} {brought:?}");
     }
 }
 
@@ -69,7 +69,7 @@ fn a_service_account_keeps_its_secrets_and_gets_those_of_its_bundle() {
     };
     let [one, two] = ["one", "two"].map(|name| json!([{"name": name}]));
     let both = json!([{"name": "one"}, {"name": "two"}]);
-    for (there, brought, secrets, pull) in [
+    for (present, brought, secrets, pull) in [
         (json!({}), json!({}), None, None),
         (json!({"secrets": one}), json!({}), Some(&one), None),
         (json!({"imagePullSecrets": one}), json!({}), None, Some(&one)),
@@ -82,7 +82,7 @@ fn a_service_account_keeps_its_secrets_and_gets_those_of_its_bundle() {
             Some(&both),
         ),
     ] {
-        let (live, wanted) = (account(there), account(brought));
+        let (live, wanted) = (account(present), account(brought));
         let new = merged(&live, &wanted);
         // shows K03 K13
         assert_eq!((new.get(&["secrets"]), new.get(&["imagePullSecrets"])), (secrets, pull));
@@ -105,7 +105,7 @@ fn a_dependency_is_refused_if_another_csv_owns_its_crd() {
             {"name": "xs.example.com"}, {"name": "ys.example.com"},
         ]}},
     }));
-    for (there, rival) in [
+    for (present, rival) in [
         (vec![], false),
         (vec![("a.v1", &own)], false),
         (vec![("b.v1", &other)], false),
@@ -114,9 +114,9 @@ fn a_dependency_is_refused_if_another_csv_owns_its_crd() {
         (vec![("b.v1", &own), ("c.v1", &own)], true),
         (vec![("b.v1", &copy)], false),
     ] {
-        let names: Vec<&str> = there.iter().map(|entry| entry.0).collect();
+        let names: Vec<&str> = present.iter().map(|entry| entry.0).collect();
         // shows K09
-        assert_eq!(has_rival(&csv, there.iter().copied()), rival, "{names:?}");
+        assert_eq!(has_rival(&csv, present.iter().copied()), rival, "{names:?}");
     }
 }
 
