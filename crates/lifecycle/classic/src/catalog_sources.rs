@@ -2,7 +2,7 @@
 //! classic.
 
 use crate::context::{CATALOG_OPERATOR, Context};
-use crate::fields::{Account, Binding, Role};
+use crate::fields::{Binding, Role, ServiceAccount};
 use mainstay_catalogsources::{CatalogContext, OwnedObject, SharedCaches};
 use mainstay_controller::Controllers;
 use mainstay_object::{NamespacedName, OwnerReference};
@@ -25,14 +25,14 @@ pub(crate) fn register(controllers: &mut Controllers<Context>) {
         }),
     };
     let shared = SharedCaches {
-        accounts: &caches.accounts,
+        accounts: &caches.service_accounts,
         roles: &caches.roles,
-        bindings: &caches.bindings,
+        bindings: &caches.role_bindings,
     };
     mainstay_catalogsources::register(controllers, catalog_context, &shared);
 }
 
-impl OwnedObject for Account {
+impl OwnedObject for ServiceAccount {
     fn owners(&self) -> &[OwnerReference] {
         &self.owners
     }

@@ -28,7 +28,7 @@ pub(crate) struct Context {
     /// The bundles that come as images.
     pub(crate) bundles: Bundles,
     /// The namespace whose catalogs every namespace sees.
-    pub(crate) global: Arc<str>,
+    pub(crate) global_namespace: Arc<str>,
     pub(crate) caches: Arc<Caches>,
     /// The proxies for operators.
     pub(crate) proxies: Arc<Proxies>,
@@ -57,28 +57,28 @@ pub(crate) struct Caches {
     /// CatalogSources, and the objects of catalogs that run as pods.
     pub(crate) catalogs: CatalogCaches,
     pub(crate) subscriptions: Cache<Subscription>,
-    pub(crate) plans: Cache<fields::Plan>,
+    pub(crate) install_plans: Cache<fields::Plan>,
     /// CSVs, without copied ones.
     pub(crate) csvs: Cache<fields::Csv>,
     /// Copied CSVs, indexed by name.
-    pub(crate) copies: Cache<CopiedCsv>,
-    pub(crate) groups: Cache<OperatorGroup>,
+    pub(crate) copied_csvs: Cache<CopiedCsv>,
+    pub(crate) operator_groups: Cache<OperatorGroup>,
     pub(crate) namespaces: Cache<fields::Namespace>,
     pub(crate) crds: Cache<fields::Crd>,
-    pub(crate) accounts: Cache<fields::Account>,
+    pub(crate) service_accounts: Cache<fields::ServiceAccount>,
     pub(crate) roles: Cache<fields::Role>,
-    pub(crate) bindings: Cache<fields::Binding>,
+    pub(crate) role_bindings: Cache<fields::Binding>,
     pub(crate) cluster_roles: Cache<fields::Role>,
-    pub(crate) cluster_bindings: Cache<fields::Binding>,
+    pub(crate) cluster_role_bindings: Cache<fields::Binding>,
     pub(crate) deployments: Cache<fields::Deployment>,
     /// Secrets with serving certificates of CSVs; their Services are in `services`.
     pub(crate) certificates: Cache<CertificateSecret>,
     pub(crate) services: Cache<Service>,
     pub(crate) api_services: Cache<ApiService>,
     /// Webhook configurations of CSVs.
-    pub(crate) validating: Cache<WebhookConfiguration>,
-    pub(crate) mutating: Cache<WebhookConfiguration>,
-    pub(crate) conditions: Cache<OperatorCondition>,
+    pub(crate) validating_webhooks: Cache<WebhookConfiguration>,
+    pub(crate) mutating_webhooks: Cache<WebhookConfiguration>,
+    pub(crate) operator_conditions: Cache<OperatorCondition>,
 }
 
 impl Caches {
@@ -92,7 +92,7 @@ impl Caches {
             subscriptions: set.start(Cache::builder(all(resources::SUBSCRIPTION), |object| {
                 Subscription::from_object(object).ok()
             })),
-            plans: set.start(
+            install_plans: set.start(
                 Cache::builder(all(resources::INSTALL_PLAN), |object| {
                     Some(fields::Plan::of(object))
                 })
@@ -106,14 +106,14 @@ impl Caches {
                 )
                 .index(|csv| csv.all_crds.iter().chain(&csv.api_services).cloned().collect()),
             ),
-            copies: set.start(
+            copied_csvs: set.start(
                 Cache::builder(
                     all(resources::CLUSTER_SERVICE_VERSION).labels(names::COPIED_FROM),
                     |object| Some(CopiedCsv::of(object)),
                 )
                 .index(|copy| vec![Arc::clone(&copy.name)]),
             ),
-            groups: set.start(Cache::builder(all(resources::OPERATOR_GROUP), |object| {
+            operator_groups: set.start(Cache::builder(all(resources::OPERATOR_GROUP), |object| {
                 OperatorGroup::from_object(object).ok()
             })),
             namespaces: set.start(Cache::builder(all(known::NAMESPACE), |object| {
@@ -122,12 +122,12 @@ impl Caches {
             crds: set.start(Cache::builder(all(known::CUSTOM_RESOURCE_DEFINITION), |object| {
                 Some(fields::Crd::of(object))
             })),
-            accounts: set.start(Cache::builder(all(known::SERVICE_ACCOUNT), |object| {
-                Some(fields::Account::of(object))
+            service_accounts: set.start(Cache::builder(all(known::SERVICE_ACCOUNT), |object| {
+                Some(fields::ServiceAccount::of(object))
             })),
             roles: set
                 .start(Cache::builder(all(known::ROLE), |object| Some(fields::Role::of(object)))),
-            bindings: set.start(
+            role_bindings: set.start(
                 Cache::builder(all(known::ROLE_BINDING), |object| {
                     Some(fields::Binding::of(object))
                 })
@@ -136,15 +136,16 @@ impl Caches {
             cluster_roles: set.start(Cache::builder(all(known::CLUSTER_ROLE), |object| {
                 Some(fields::Role::of(object))
             })),
-            cluster_bindings: set.start(
+            cluster_role_bindings: set.start(
                 Cache::builder(all(known::CLUSTER_ROLE_BINDING), |object| {
                     Some(fields::Binding::of(object))
                 })
                 .index(|binding| binding.subject_names.clone()),
             ),
-            conditions: set.start(Cache::builder(all(resources::OPERATOR_CONDITION), |object| {
-                OperatorCondition::from_object(object).ok()
-            })),
+            operator_conditions: set
+                .start(Cache::builder(all(resources::OPERATOR_CONDITION), |object| {
+                    OperatorCondition::from_object(object).ok()
+                })),
             deployments: set.start(Cache::builder(managed(known::DEPLOYMENT), |object| {
                 Some(fields::Deployment::of(object))
             })),
@@ -153,11 +154,11 @@ impl Caches {
             api_services: set.start(Cache::builder(all(known::API_SERVICE), |object| {
                 Some(ApiService::of(object))
             })),
-            validating: set.start(Cache::builder(
+            validating_webhooks: set.start(Cache::builder(
                 all(known::VALIDATING_WEBHOOK_CONFIGURATION).labels(names::WEBHOOK_HASH),
                 WebhookConfiguration::of,
             )),
-            mutating: set.start(Cache::builder(
+            mutating_webhooks: set.start(Cache::builder(
                 all(known::MUTATING_WEBHOOK_CONFIGURATION).labels(names::WEBHOOK_HASH),
                 WebhookConfiguration::of,
             )),
@@ -166,7 +167,7 @@ impl Caches {
 
     /// The OperatorGroups of a namespace by name, without terminating ones.
     pub(crate) fn groups_in(&self, namespace: &str) -> Vec<Arc<OperatorGroup>> {
-        self.groups
+        self.operator_groups
             .list(Some(namespace))
             .into_iter()
             .map(|(_, group)| group)

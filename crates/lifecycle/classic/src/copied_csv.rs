@@ -159,7 +159,7 @@ pub(crate) async fn ensure(
 ) -> Result<Option<String>, Error> {
     let at = NamespacedName::new(namespace, original.name());
     let ours = |from: &str| from == original.namespace();
-    if let Some(copy) = context.caches.copies.get(&at).filter(|copy| ours(&copy.from)) {
+    if let Some(copy) = context.caches.copied_csvs.get(&at).filter(|copy| ours(&copy.from)) {
         return Ok((!copy.deleting).then(|| copy.uid.clone()));
     }
     let copy = Prepared::object(&CopyTemplate::of(original).object(original));

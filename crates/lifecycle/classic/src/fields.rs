@@ -419,13 +419,13 @@ pub(crate) fn installed_alongside(object: &Object) -> Vec<NamespacedName> {
 
 /// The fields of a ServiceAccount.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Account {
+pub(crate) struct ServiceAccount {
     pub(crate) uid: String,
     pub(crate) managed: bool,
     pub(crate) owners: Vec<OwnerReference>,
 }
 
-impl Account {
+impl ServiceAccount {
     pub(crate) fn of(object: &Object) -> Self {
         Self {
             uid: object.uid().to_owned(),

@@ -103,7 +103,7 @@ pub(crate) fn write(page: &mut Page, context: &Context) {
     let sources = caches.catalogs.sources.list(None);
     let subscriptions = caches.subscriptions.list(None);
     for (name, count, help) in [
-        ("install_plan_count", caches.plans.len(), "InstallPlans that there are."),
+        ("install_plan_count", caches.install_plans.len(), "InstallPlans that there are."),
         ("subscription_count", subscriptions.len(), "Subscriptions that there are."),
         ("catalog_source_count", sources.len(), "CatalogSources that there are."),
     ] {

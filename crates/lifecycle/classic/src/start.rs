@@ -169,7 +169,7 @@ impl Classic {
             recorder: Recorder::start(cluster, COMPONENT, clock, stop.clone()),
             store: store.clone(),
             bundles,
-            global: global_namespace.into(),
+            global_namespace: global_namespace.into(),
             caches: Arc::new(Caches::start(&mut caches, mode)),
             proxies: Arc::new(Proxies::new(surroundings.proxy, cluster.clone(), stop.clone())),
             timeouts,

@@ -128,7 +128,7 @@ impl Controller {
             }
         }
         // The next reconciliation must see these writes.
-        let copies = &context.caches.copies;
+        let copies = &context.caches.copied_csvs;
         if let Some(latest) = latest {
             copies.seen(&latest.to_string()).await;
         }
@@ -255,7 +255,7 @@ fn lost_copies(shared: &CopiesContext, name: &str) -> Vec<(NamespacedName, Strin
 /// Whether the OperatorGroup of a CSV exists.
 fn group_exists(caches: &Caches, key: &NamespacedName, csv: &fields::Csv) -> bool {
     let group = csv.membership[0].as_deref().unwrap_or_default();
-    let group = caches.groups.get(&NamespacedName::new(Arc::clone(&key.namespace), group));
+    let group = caches.operator_groups.get(&NamespacedName::new(Arc::clone(&key.namespace), group));
     group.is_some_and(|group| group.metadata.deletion_timestamp.is_none())
 }
 
@@ -267,7 +267,7 @@ fn occupants(caches: &Caches, key: &NamespacedName) -> BTreeMap<Arc<str>, Occupa
             .is_some_and(|csv| !csv.deleting && decide::targets(&csv).contain(namespace))
     };
     let mut occupants = BTreeMap::new();
-    for (at, copied) in caches.copies.indexed(&key.name) {
+    for (at, copied) in caches.copied_csvs.indexed(&key.name) {
         let ownership = if *copied.from == *key.namespace {
             Ownership::Ours
         } else if wants(&copied.from, &at.namespace) {

@@ -59,7 +59,7 @@ fn register_copies(
                 enqueue_originals(context, add, |key, _| key.name == change.key.name);
             }
         })
-        .watch(&caches.copies, |context, queue, change| {
+        .watch(&caches.copied_csvs, |context, queue, change| {
             for copy in either_side(change) {
                 queue.add(NamespacedName::new(Arc::clone(&copy.from), Arc::clone(&copy.name)));
             }
@@ -80,7 +80,7 @@ fn register_copies(
                 enqueue_originals(context, add, |_, csv| decide::targets(csv).contain(name));
             }
         })
-        .watch(&caches.groups, |context, queue, change| {
+        .watch(&caches.operator_groups, |context, queue, change| {
             let add = |key| queue.add(key);
             enqueue_originals(context, add, |key, _| key.namespace == change.key.namespace);
         })

@@ -36,7 +36,7 @@ const CONSOLE_KINDS: [&str; 5] = [
 /// The copied and cluster-scoped RBAC objects with the owner labels of a CSV.
 fn owned_objects(caches: &Caches, namespace: &str, name: &str) -> Vec<(Resource, NamespacedName)> {
     let mut owned_objects = rbac::copies(caches, namespace, name);
-    for (key, binding) in caches.cluster_bindings.list(None) {
+    for (key, binding) in caches.cluster_role_bindings.list(None) {
         if is_owner(&binding.labels, namespace, name) {
             owned_objects.push((known::CLUSTER_ROLE_BINDING, key));
         }

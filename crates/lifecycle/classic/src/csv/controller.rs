@@ -101,7 +101,7 @@ impl Controller {
         });
         tracing::debug!(%key, phase = %csv.status.phase, ?decision, "version");
         let planned = || {
-            let plans = context.caches.plans.list(Some(&key.namespace));
+            let plans = context.caches.install_plans.list(Some(&key.namespace));
             plans.iter().any(|(_, plan)| {
                 let over =
                     matches!(plan.phase, InstallPlanPhase::Complete | InstallPlanPhase::Failed);
@@ -134,7 +134,7 @@ struct CsvContext<'a> {
 fn other_groups(context: &Context, namespace: &str) -> Vec<Arc<OperatorGroup>> {
     context
         .caches
-        .groups
+        .operator_groups
         .list(None)
         .into_iter()
         .filter(|(key, _)| *key.namespace != *namespace)

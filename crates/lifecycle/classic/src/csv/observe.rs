@@ -46,13 +46,13 @@ pub(crate) async fn requirements(
             .iter()
             .filter_map(|account| {
                 let key = NamespacedName::new(namespace.as_str(), *account);
-                Some(((*account).to_owned(), caches.accounts.get(&key)?))
+                Some(((*account).to_owned(), caches.service_accounts.get(&key)?))
             })
             .collect(),
         upgrade_block: (!csv.spec.replaces.is_empty())
             .then(|| {
                 let before = NamespacedName::new(namespace.as_str(), csv.spec.replaces.as_str());
-                upgradeable::refusal(&*caches.conditions.get(&before)?)
+                upgradeable::refusal(&*caches.operator_conditions.get(&before)?)
             })
             .flatten(),
         ..Observed::default()
@@ -126,13 +126,13 @@ fn grants(caches: &Caches, csv: &ClusterServiceVersion, account: &str) -> Grants
             .unwrap_or_default()
     };
     for subject_name in &subject_names {
-        for (_, binding) in caches.cluster_bindings.indexed(subject_name) {
+        for (_, binding) in caches.cluster_role_bindings.indexed(subject_name) {
             if !is_owned_by_other_csv(&binding.owners, csv) && binding.role.0 == "ClusterRole" {
                 let key = NamespacedName::cluster(binding.role.1.as_str());
                 out.cluster.extend(own_rules(caches.cluster_roles.get(&key)));
             }
         }
-        for (at, binding) in caches.bindings.indexed(subject_name) {
+        for (at, binding) in caches.role_bindings.indexed(subject_name) {
             if *at.namespace != *namespace || is_owned_by_other_csv(&binding.owners, csv) {
                 continue;
             }
@@ -179,7 +179,7 @@ fn is_unchanged(
         "kind": "ServiceAccount", "name": permission.service_account_name, "namespace": namespace,
     }]);
     let binding = hash::binding(&role_ref, &subjects);
-    role && caches.bindings.get(&key).is_some_and(|found| has(&found.labels, &binding))
+    role && caches.role_bindings.get(&key).is_some_and(|found| has(&found.labels, &binding))
 }
 
 /// Whether `olm.owner*` labels name a CSV.

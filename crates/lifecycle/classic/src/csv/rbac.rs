@@ -226,8 +226,11 @@ impl TargetRbac<'_> {
     ) -> Result<Placement, Error> {
         let key = scope.key(&permission.name);
         let caches = &self.context.caches;
-        let cache =
-            if scope.namespace.is_none() { &caches.cluster_bindings } else { &caches.bindings };
+        let cache = if scope.namespace.is_none() {
+            &caches.cluster_role_bindings
+        } else {
+            &caches.role_bindings
+        };
         let found = cache.get(&key);
         let right = |binding: &Arc<Binding>| {
             self.is_marked(
@@ -353,7 +356,7 @@ impl TargetRbac<'_> {
         let roles: Vec<_> =
             caches.roles.list(own).into_iter().map(|(k, role)| (k.name, role)).collect();
         let bindings: Vec<_> =
-            caches.bindings.list(own).into_iter().map(|(_, binding)| binding).collect();
+            caches.role_bindings.list(own).into_iter().map(|(_, binding)| binding).collect();
         self.granted_by(wanted, &roles, &bindings)
     }
 
@@ -445,7 +448,7 @@ impl TargetRbac<'_> {
         let mut roles = Vec::new();
         let mut add = |key: &NamespacedName| {
             if caches
-                .cluster_bindings
+                .cluster_role_bindings
                 .get(key)
                 .is_some_and(|cluster_binding| is_ours(&cluster_binding.labels))
             {
@@ -565,7 +568,7 @@ pub(super) fn copies(caches: &Caches, from: &str, name: &str) -> Vec<(Resource, 
             && is_owner(labels, &key.namespace, name)
     };
     let mut out = Vec::new();
-    for (key, binding) in caches.bindings.list(None) {
+    for (key, binding) in caches.role_bindings.list(None) {
         if is_copy(&key, &binding.labels) {
             out.push((known::ROLE_BINDING, key));
         }

@@ -1,7 +1,7 @@
 //! Requirements: what a CSV needs before it can be installed, and whether it exists.
 
 use super::serving::observed::ObservedServing;
-use crate::fields::{Account, Api, Crd, Csv, Rule};
+use crate::fields::{Api, Crd, Csv, Rule, ServiceAccount};
 use mainstay_api::{
     ClusterServiceVersion, DependentStatus, DeploymentPermissions, RequirementState,
     RequirementStatus,
@@ -23,7 +23,7 @@ pub(crate) struct Observed {
     /// CustomResourceDefinitions by name.
     pub(crate) crds: BTreeMap<String, Arc<Crd>>,
     /// ServiceAccounts of the namespace by name.
-    pub(crate) accounts: BTreeMap<String, Arc<Account>>,
+    pub(crate) accounts: BTreeMap<String, Arc<ServiceAccount>>,
     /// The permissions of the ServiceAccounts.
     pub(crate) grants: BTreeMap<String, Grants>,
     /// Required APIs that are served, with the uid of their APIService if that is available.

@@ -39,16 +39,16 @@ pub(crate) fn register(controllers: &mut Controllers<Context>) {
             }
         })
         // The condition may block the upgrade from its CSV.
-        .watch(&caches.conditions, |context, queue, change| {
+        .watch(&caches.operator_conditions, |context, queue, change| {
             enqueue_in_namespace(context, queue, &change.key.namespace);
         })
-        .watch(&caches.groups, |context, queue, change| {
+        .watch(&caches.operator_groups, |context, queue, change| {
             enqueue_in_namespace(context, queue, &change.key.namespace);
             // A conflict with another OperatorGroup may begin or end.
             enqueue_waiting(context, queue);
         })
         .watch(&caches.namespaces, |context, queue, change| {
-            for (key, group) in context.caches.groups.list(None) {
+            for (key, group) in context.caches.operator_groups.list(None) {
                 if group.status.namespaces.iter().any(|target| **target == *change.key.name) {
                     enqueue_in_namespace(context, queue, &key.namespace);
                 }
@@ -60,7 +60,7 @@ pub(crate) fn register(controllers: &mut Controllers<Context>) {
                 queue.add(NamespacedName::new(namespace, name));
             }
         })
-        .watch(&caches.accounts, |context, queue, change| {
+        .watch(&caches.service_accounts, |context, queue, change| {
             enqueue_in_namespace_soon(context, queue, &change.key.namespace);
         })
         .watch_source(|enqueuer| {
@@ -97,7 +97,7 @@ fn watch_permissions<'c>(builder: Builder<'c>, caches: &Caches) -> Builder<'c> {
             enqueue_lacking_permissions(context, queue);
             either_side(change).for_each(|role| enqueue_labelled_owner(queue, &role.labels));
         })
-        .watch(&caches.bindings, |context, queue, change| {
+        .watch(&caches.role_bindings, |context, queue, change| {
             enqueue_in_namespace_soon(context, queue, &change.key.namespace);
             enqueue_lacking_permissions(context, queue);
             either_side(change).for_each(|binding| enqueue_labelled_owner(queue, &binding.labels));
@@ -120,7 +120,7 @@ fn watch_permissions<'c>(builder: Builder<'c>, caches: &Caches) -> Builder<'c> {
             enqueue_waiting(context, queue);
             enqueue_lacking_permissions(context, queue);
         })
-        .watch(&caches.cluster_bindings, |context, queue, change| {
+        .watch(&caches.cluster_role_bindings, |context, queue, change| {
             for binding in either_side(change) {
                 enqueue_labelled_owner(queue, &binding.labels);
                 for subject_name in &binding.subject_names {
@@ -150,8 +150,8 @@ fn watch_serving<'c>(builder: Builder<'c>, caches: &Caches) -> Builder<'c> {
             either_side(change)
                 .for_each(|service| enqueue_owners(queue, change.key, &service.owners));
         })
-        .watch(&caches.validating, of_webhook)
-        .watch(&caches.mutating, of_webhook)
+        .watch(&caches.validating_webhooks, of_webhook)
+        .watch(&caches.mutating_webhooks, of_webhook)
 }
 
 /// Enqueues all CSVs but copied ones.

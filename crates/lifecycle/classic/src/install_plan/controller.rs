@@ -50,7 +50,7 @@ impl Controller {
     async fn reconcile_install_plan(&self, key: &NamespacedName) -> Result<Action, Error> {
         let context = &*self.context;
         // Most InstallPlans are finished; the cache shows that without reading their manifests.
-        let over = context.caches.plans.get(key).is_none_or(|plan| {
+        let over = context.caches.install_plans.get(key).is_none_or(|plan| {
             !(plan.has_steps || plan.unresolved)
                 || plan.deleting
                 || matches!(plan.phase, InstallPlanPhase::Complete | InstallPlanPhase::Failed)
@@ -153,7 +153,7 @@ impl Controller {
         let namespace = &key.namespace;
         let mut sources_of_plan: Vec<Arc<CatalogSource>> = Vec::new();
         let spec = &plan.spec;
-        for visible_namespace in [namespace, &context.global] {
+        for visible_namespace in [namespace, &context.global_namespace] {
             sources_of_plan.extend(
                 context
                     .caches
@@ -298,7 +298,7 @@ pub(crate) fn register(controllers: &mut Controllers<Context>) {
     let caches = &context.caches;
     controllers
         .add("install_plan")
-        .watch(&caches.plans, |_, queue, change| queue.add(change.key.clone()))
+        .watch(&caches.install_plans, |_, queue, change| queue.add(change.key.clone()))
         .watch(&caches.catalogs.sources, |context, queue, change| {
             enqueue_unresolved(context, queue, change.key);
         })
@@ -322,26 +322,26 @@ pub(crate) fn register(controllers: &mut Controllers<Context>) {
                 enqueue_where(context, queue, namespace, |plan| plan.unresolved);
             }
         })
-        .watch(&caches.groups, |context, queue, change| {
+        .watch(&caches.operator_groups, |context, queue, change| {
             let over = [InstallPlanPhase::Complete, InstallPlanPhase::Failed];
             let namespace = Some(&*change.key.namespace);
             enqueue_where(context, queue, namespace, |plan| !over.contains(&plan.phase));
         })
         .watch(&caches.crds, |context, queue, change| {
-            for (key, _) in context.caches.plans.indexed(&change.key.name) {
+            for (key, _) in context.caches.install_plans.indexed(&change.key.name) {
                 queue.add(key);
             }
         })
         .watch(&caches.roles, |context, queue, change| {
             enqueue_where(context, queue, Some(&change.key.namespace), was_forbidden);
         })
-        .watch(&caches.bindings, |context, queue, change| {
+        .watch(&caches.role_bindings, |context, queue, change| {
             enqueue_where(context, queue, Some(&change.key.namespace), was_forbidden);
         })
         .watch(&caches.cluster_roles, |context, queue, _| {
             enqueue_where(context, queue, None, was_forbidden);
         })
-        .watch(&caches.cluster_bindings, |context, queue, _| {
+        .watch(&caches.cluster_role_bindings, |context, queue, _| {
             enqueue_where(context, queue, None, was_forbidden);
         })
         .reconcile(Controller::new(context.as_catalog_operator()));
@@ -354,7 +354,7 @@ fn enqueue_where(
     namespace: Option<&str>,
     holds: impl Fn(&fields::Plan) -> bool,
 ) {
-    for (key, plan) in context.caches.plans.list(namespace) {
+    for (key, plan) in context.caches.install_plans.list(namespace) {
         if holds(&plan) {
             queue.add(key);
         }
@@ -368,7 +368,7 @@ fn was_forbidden(plan: &fields::Plan) -> bool {
 
 /// Enqueues the user-authored InstallPlans that see a catalog and have no steps yet.
 fn enqueue_unresolved(context: &Context, queue: &KeyQueue, catalog: &NamespacedName) {
-    let is_global = *catalog.namespace == *context.global;
+    let is_global = *catalog.namespace == *context.global_namespace;
     let namespace = (!is_global).then_some(&*catalog.namespace);
     enqueue_where(context, queue, namespace, |plan| plan.unresolved);
 }

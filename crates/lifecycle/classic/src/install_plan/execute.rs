@@ -337,8 +337,11 @@ impl StepRunner<'_> {
     /// Copies a pull secret of the catalog's namespace.
     async fn copy_secret(&self, step: &Step) -> Result<StepStatus, StepError> {
         let StepResource { name, source_namespace, .. } = &step.resource;
-        let from =
-            if source_namespace.is_empty() { &*self.context.global } else { source_namespace };
+        let from = if source_namespace.is_empty() {
+            &*self.context.global_namespace
+        } else {
+            source_namespace
+        };
         let secret = self.scoped.get(&known::SECRET, Some(from), name).await;
         let secret = secret.map_err(|error| {
             let missing = format!("secret {name} does not exist in namespace {from}");

@@ -30,7 +30,7 @@ impl Reconciler for Controller {
 impl Controller {
     async fn reconcile_operator_condition(&self, key: &NamespacedName) -> Result<Action, Error> {
         let caches = &self.0.caches;
-        let present = caches.conditions.get(key);
+        let present = caches.operator_conditions.get(key);
         let csv = caches.csvs.get(key).filter(|csv| !csv.is_copy() && !csv.deleting);
         if let Some(csv) = csv {
             self.ensure_condition(key, &csv, present.as_deref()).await?;
@@ -76,7 +76,7 @@ impl Controller {
             cluster.ensure(&known::ROLE, &role).await.during("writing the role of a condition")?;
         }
         let binding = decide::binding(&csv, &uid);
-        let existing = caches.bindings.get(key);
+        let existing = caches.role_bindings.get(key);
         if existing.is_none_or(|found| !is_bound(&found, &binding, &uid)) {
             cluster
                 .ensure(&known::ROLE_BINDING, &binding)
@@ -129,7 +129,7 @@ pub(crate) fn register(controllers: &mut Controllers<Context>) {
     let caches = &context.caches;
     controllers
         .add("operator_condition")
-        .watch(&caches.conditions, |_, queue, change| queue.add(change.key.clone()))
+        .watch(&caches.operator_conditions, |_, queue, change| queue.add(change.key.clone()))
         .watch(&caches.csvs, |_, queue, change| {
             if enqueue::csv_changed(change) {
                 queue.add(change.key.clone());
@@ -138,7 +138,7 @@ pub(crate) fn register(controllers: &mut Controllers<Context>) {
         .watch(&caches.roles, |_, queue, change| {
             enqueue_owner(queue, change.key, either_side(change).flat_map(|role| &role.owners));
         })
-        .watch(&caches.bindings, |_, queue, change| {
+        .watch(&caches.role_bindings, |_, queue, change| {
             enqueue_owner(
                 queue,
                 change.key,

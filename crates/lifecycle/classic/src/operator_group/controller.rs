@@ -32,7 +32,7 @@ impl Reconciler for Controller {
 impl Controller {
     async fn reconcile_operator_group(&self, key: &NamespacedName) -> Result<Action, Error> {
         let context = &*self.0;
-        let Some(group) = context.caches.groups.get(key) else {
+        let Some(group) = context.caches.operator_groups.get(key) else {
             return self.delete_roles(key).await;
         };
         if group.metadata.deletion_timestamp.is_some() {
@@ -95,7 +95,7 @@ impl Controller {
         let name = &group.spec.service_account_name;
         let namespace = &group.metadata.namespace;
         let key = NamespacedName::new(namespace.as_str(), name.as_str());
-        let Some(found) = self.0.caches.accounts.get(&key) else { return Ok(None) };
+        let Some(found) = self.0.caches.service_accounts.get(&key) else { return Ok(None) };
         let known = group.status.service_account_ref.as_ref();
         if let Some(known) =
             known.filter(|reference| reference.uid == found.uid && reference.name == *name)
@@ -177,7 +177,7 @@ impl Reconciler for Labels {
         else {
             return Ok(Action::Done);
         };
-        let groups = context.caches.groups.list(None);
+        let groups = context.caches.operator_groups.list(None);
         let wanted: BTreeSet<String> = groups
             .iter()
             .filter(|(_, group)| {
@@ -229,7 +229,7 @@ fn register_groups(controllers: &mut Controllers<Context>) {
     let caches = &context.caches;
     controllers
         .add("operator_group")
-        .watch(&caches.groups, |context, queue, change| {
+        .watch(&caches.operator_groups, |context, queue, change| {
             queue.add(change.key.clone());
             enqueue_in_namespace(context, queue, &change.key.namespace);
         })
@@ -239,25 +239,25 @@ fn register_groups(controllers: &mut Controllers<Context>) {
             }
         })
         .watch(&caches.namespaces, |context, queue, _| {
-            for (key, group) in context.caches.groups.list(None) {
+            for (key, group) in context.caches.operator_groups.list(None) {
                 if group.spec.selector.is_some() {
                     queue.add(key);
                 }
             }
         })
-        .watch(&caches.accounts, |context, queue, change| {
+        .watch(&caches.service_accounts, |context, queue, change| {
             enqueue_in_namespace(context, queue, &change.key.namespace);
         })
         .watch(&caches.roles, |_, queue, change| {
             either_side(change).for_each(|role| enqueue_labelled_owner(queue, &role.labels));
         })
-        .watch(&caches.bindings, |_, queue, change| {
+        .watch(&caches.role_bindings, |_, queue, change| {
             either_side(change).for_each(|binding| enqueue_labelled_owner(queue, &binding.labels));
         })
         .watch(&caches.cluster_roles, |_, queue, change| {
             either_side(change).for_each(|role| enqueue_labelled_owner(queue, &role.labels));
         })
-        .watch(&caches.cluster_bindings, |_, queue, change| {
+        .watch(&caches.cluster_role_bindings, |_, queue, change| {
             either_side(change).for_each(|binding| enqueue_labelled_owner(queue, &binding.labels));
         })
         .reconcile(Controller(Arc::clone(&context)));
@@ -270,7 +270,7 @@ fn register_labels(controllers: &mut Controllers<Context>) {
     controllers
         .add("namespace_labels")
         .watch(&caches.namespaces, |_, queue, change| queue.add(change.key.clone()))
-        .watch(&caches.groups, |_, queue, change| {
+        .watch(&caches.operator_groups, |_, queue, change| {
             for target in either_side(change).flat_map(|group| &group.status.namespaces) {
                 if !target.is_empty() {
                     queue.add(NamespacedName::cluster(target.as_str()));
@@ -282,7 +282,7 @@ fn register_labels(controllers: &mut Controllers<Context>) {
 
 /// Enqueues all OperatorGroups of a namespace.
 fn enqueue_in_namespace(context: &Context, queue: &KeyQueue, namespace: &str) {
-    for (key, _) in context.caches.groups.list(Some(namespace)) {
+    for (key, _) in context.caches.operator_groups.list(Some(namespace)) {
         queue.add(key);
     }
 }

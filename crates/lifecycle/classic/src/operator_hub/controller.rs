@@ -33,7 +33,7 @@ pub(crate) fn register(
 ) {
     let Some(defaults) = defaults else { return };
     let context = controllers.context();
-    let defaults = defaults.within(&context.global, folders);
+    let defaults = defaults.within(&context.global_namespace, folders);
     let key = || NamespacedName::cluster(names::OPERATOR_HUB);
     let mut builder = controllers.add("operator_hub");
     let selection =

@@ -14,8 +14,8 @@ pub(super) fn visible_sources(
 ) -> Vec<(Arc<CatalogSource>, NamespacedName)> {
     let caches = &context.caches;
     let mut all = caches.catalogs.sources.list(Some(namespace));
-    if *context.global != *namespace {
-        all.extend(caches.catalogs.sources.list(Some(&context.global)));
+    if *context.global_namespace != *namespace {
+        all.extend(caches.catalogs.sources.list(Some(&context.global_namespace)));
     }
     all.sort_by_key(|(key, _)| format!("{}{}", key.namespace, key.name));
     for (_, source) in &all {

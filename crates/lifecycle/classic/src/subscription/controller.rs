@@ -422,7 +422,7 @@ impl Controller {
         }
         ResolutionInput {
             namespace: group.metadata.namespace.clone(),
-            global: context.global.to_string(),
+            global: context.global_namespace.to_string(),
             group: Arc::clone(group),
             catalogs: sources
                 .iter()
@@ -499,13 +499,13 @@ impl Controller {
 }
 
 fn plans_by_name(context: &Context, namespace: &str) -> Plans {
-    let all = context.caches.plans.list(Some(namespace));
+    let all = context.caches.install_plans.list(Some(namespace));
     all.into_iter().map(|(key, plan)| (key.name.to_string(), plan)).collect()
 }
 
 /// The CSVs of a namespace, copied CSVs included. A copied CSV has no field here but its origin.
 fn csvs_by_name(context: &Context, namespace: &str) -> BTreeMap<String, Arc<fields::Csv>> {
-    let copies = context.caches.copies.list(Some(namespace)).into_iter();
+    let copies = context.caches.copied_csvs.list(Some(namespace)).into_iter();
     let copies = copies.filter(|(_, copy)| !copy.deleting).map(|(key, copy)| {
         let copied_from = Some(copy.from.to_string());
         (key, Arc::new(fields::Csv { copied_from, ..fields::Csv::default() }))

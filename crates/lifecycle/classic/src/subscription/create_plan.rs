@@ -56,7 +56,7 @@ impl Controller {
                 }
             }
             let key = NamespacedName::new(namespace, &*step.resolving);
-            if caches.csvs.get(&key).is_none() && caches.copies.get(&key).is_none() {
+            if caches.csvs.get(&key).is_none() && caches.copied_csvs.get(&key).is_none() {
                 let found = cluster.find(csv_resource, Some(namespace), &key.name).await;
                 if found.during("reading a version")?.is_some() {
                     return Ok(true);
@@ -189,7 +189,7 @@ impl Controller {
         let status = plan::status(manual, &steps, &resolved.lookups);
         // The InstallPlan has its steps already if only the response to the write was lost.
         let filled = if plan::has_steps(&live) {
-            self.context.caches.plans.seen(live.resource_version()).await;
+            self.context.caches.install_plans.seen(live.resource_version()).await;
             Ok(live.clone())
         } else {
             self.write_steps(&live, &status).await
@@ -275,7 +275,7 @@ impl Controller {
             .patch_status(PLAN, Some(plan.namespace()), plan.name(), &Patch::Merge(body))
             .await
             .during("writing the steps of a plan")?;
-        self.context.caches.plans.seen(written.resource_version()).await;
+        self.context.caches.install_plans.seen(written.resource_version()).await;
         Ok(written)
     }
 }

@@ -19,8 +19,12 @@ pub(crate) fn register(controllers: &mut Controllers<Context>) {
         .watch(&caches.subscriptions, |_, queue, change| {
             queue.add(enqueue::namespace_key(change.key));
         })
-        .watch(&caches.plans, |_, queue, change| queue.add(enqueue::namespace_key(change.key)))
-        .watch(&caches.groups, |_, queue, change| queue.add(enqueue::namespace_key(change.key)))
+        .watch(&caches.install_plans, |_, queue, change| {
+            queue.add(enqueue::namespace_key(change.key))
+        })
+        .watch(&caches.operator_groups, |_, queue, change| {
+            queue.add(enqueue::namespace_key(change.key))
+        })
         .watch(&caches.csvs, |_, queue, change| {
             if enqueue::csv_changed(change) {
                 queue.add(enqueue::namespace_key(change.key));
@@ -28,7 +32,7 @@ pub(crate) fn register(controllers: &mut Controllers<Context>) {
         })
         // Until it is deleted, a copied CSV occupies the name of the CSV that a Subscription of its
         // namespace wants.
-        .watch(&caches.copies, move |context, queue, change| {
+        .watch(&caches.copied_csvs, move |context, queue, change| {
             let came_or_went = is_there(change.before) != is_there(change.after);
             let subscriptions = &context.caches.subscriptions;
             if came_or_went && !subscriptions.list(Some(&change.key.namespace)).is_empty() {
@@ -59,7 +63,7 @@ pub(crate) fn register(controllers: &mut Controllers<Context>) {
 
 /// Enqueues the namespaces whose Subscriptions see a catalog.
 fn enqueue_namespaces_that_see(context: &Context, queue: &KeyQueue, catalog: &NamespacedName) {
-    if *catalog.namespace != *context.global {
+    if *catalog.namespace != *context.global_namespace {
         return queue.add(enqueue::namespace_key(catalog));
     }
     // The queue holds a waiting key only once.

@@ -124,7 +124,9 @@ fn a_service_account_must_exist_belong_to_the_csv_and_have_its_permissions() {
     };
     let observed = |owners: Option<Vec<OwnerReference>>, rules: Vec<Rule>| Observed {
         accounts: owners
-            .map(|owners| ("sa".to_owned(), Arc::new(Account { owners, ..Account::default() })))
+            .map(|owners| {
+                ("sa".to_owned(), Arc::new(ServiceAccount { owners, ..ServiceAccount::default() }))
+            })
             .into_iter()
             .collect(),
         grants: [("sa".to_owned(), Grants { namespaced: rules, ..Grants::default() })].into(),
@@ -164,7 +166,7 @@ fn unchanged_generated_roles_are_not_listed() {
     ]}}}));
     let generated = [hash::rules(&wanted)].into();
     let observed = Observed {
-        accounts: [("sa".to_owned(), Arc::new(Account::default()))].into(),
+        accounts: [("sa".to_owned(), Arc::new(ServiceAccount::default()))].into(),
         grants: [("sa".to_owned(), Grants { generated, ..Grants::default() })].into(),
         ..Observed::default()
     };

@@ -460,7 +460,7 @@ impl ServingInstaller<'_> {
             service
                 && certificate.is_some_and(|certificate| owned(&certificate.owners))
                 && caches.roles.get(&key).is_some_and(|role| owned(&role.owners))
-                && caches.bindings.get(&key).is_some_and(|binding| owned(&binding.owners))
+                && caches.role_bindings.get(&key).is_some_and(|binding| owned(&binding.owners))
                 && self.is_bound(server)
         };
         required::servers(csv).iter().all(server)
@@ -472,7 +472,7 @@ impl ServingInstaller<'_> {
         let service = server.service();
         let asks = NamespacedName::cluster(objects::delegator(&service));
         let reads = NamespacedName::new(objects::SYSTEM, objects::reader(&service));
-        [caches.cluster_bindings.get(&asks), caches.bindings.get(&reads)].into_iter().all(
+        [caches.cluster_role_bindings.get(&asks), caches.role_bindings.get(&reads)].into_iter().all(
             |binding| {
                 binding.is_some_and(|binding| {
                     let is_subject = binding

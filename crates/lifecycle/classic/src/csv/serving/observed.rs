@@ -253,8 +253,8 @@ pub(crate) fn webhook_configurations(
             }
         }
     };
-    add(&caches.validating, false);
-    add(&caches.mutating, true);
+    add(&caches.validating_webhooks, false);
+    add(&caches.mutating_webhooks, true);
     all
 }
 

@@ -30,7 +30,7 @@ pub(crate) fn owned_objects(
             owned_objects.push((known::API_SERVICE, key));
         }
     }
-    for (key, binding) in caches.bindings.list(Some(objects::SYSTEM)) {
+    for (key, binding) in caches.role_bindings.list(Some(objects::SYSTEM)) {
         if is_owner(&binding.labels, namespace, name) && key.name.ends_with("-auth-reader") {
             owned_objects.push((known::ROLE_BINDING, key));
         }
