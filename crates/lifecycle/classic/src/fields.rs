@@ -79,10 +79,10 @@ pub(crate) struct Csv {
     /// `olm.skipRange`.
     pub(crate) skip_range: Option<String>,
     /// The hash of all annotations. The pods of the CSV carry them, so every change matters.
-    pub(crate) annotations: u64,
+    pub(crate) annotations_hash: u64,
     /// The hash of the content of its copied CSVs. A change of nothing else only concerns the
     /// copied CSVs.
-    pub(crate) copies: ContentHash,
+    pub(crate) copied_content: ContentHash,
 }
 
 impl Csv {
@@ -93,7 +93,7 @@ impl Csv {
 
     /// Whether it differs in more fields than only copied CSVs show.
     pub(crate) fn differs_from(&self, before: &Self) -> bool {
-        *self != Self { copies: self.copies, ..before.clone() }
+        *self != Self { copied_content: self.copied_content, ..before.clone() }
     }
 
     /// The package that its properties name.
@@ -166,11 +166,11 @@ impl Csv {
                 .collect(),
             properties: annotation(names::PROPERTIES),
             skip_range: annotation(names::SKIP_RANGE),
-            annotations: object
+            annotations_hash: object
                 .get(&["metadata", "annotations"])
                 .map(|all| fnv::fnv64a(all.to_string().as_bytes()))
                 .unwrap_or_default(),
-            copies: copied_csv::wanted_hash(object),
+            copied_content: copied_csv::wanted_hash(object),
         }
     }
 }

@@ -178,11 +178,11 @@ pub(crate) fn decide(input: &CopyInput<'_>) -> Decision {
         if occupant.ownership == Ownership::Others || occupant.deleting {
             continue;
         }
-        let differs = occupant.content.status != original.copies.status;
+        let differs = occupant.content.status != original.copied_content.status;
         let action = CopyAction::Repair {
             uid: occupant.uid.clone(),
             marked: occupant.marked,
-            body: occupant.content.body != original.copies.body,
+            body: occupant.content.body != original.copied_content.body,
             status: differs && input.status_is_stable,
         };
         decision.status_deferred |= differs && !input.status_is_stable;
@@ -210,9 +210,9 @@ impl StatusDebounce {
             all.remove(key);
             return None;
         };
-        let entry = all.entry(key.clone()).or_insert((csv.copies.status, now));
-        if entry.0 != csv.copies.status {
-            *entry = (csv.copies.status, now);
+        let entry = all.entry(key.clone()).or_insert((csv.copied_content.status, now));
+        if entry.0 != csv.copied_content.status {
+            *entry = (csv.copied_content.status, now);
         }
         DEBOUNCE.checked_sub(now.saturating_sub(entry.1)).filter(|left| !left.is_zero())
     }
@@ -242,7 +242,7 @@ mod tests {
             phase: CsvPhase::Succeeded,
             reason: CsvReason::InstallSuccessful,
             membership: [None, None, targets.map(str::to_owned)],
-            copies: GOOD,
+            copied_content: GOOD,
             ..fields::Csv::default()
         }
     }
@@ -408,7 +408,7 @@ mod tests {
         csv.phase = CsvPhase::Installing;
         assert_eq!(debounce.remaining(&key, Some(&csv), at(10)), Some(at(150)));
         assert_eq!(debounce.remaining(&key, Some(&csv), at(110)), Some(at(50)));
-        csv.copies.status = 7;
+        csv.copied_content.status = 7;
         assert_eq!(debounce.remaining(&key, Some(&csv), at(120)), Some(at(150)));
         assert_eq!(debounce.remaining(&key, Some(&csv), at(270)), None);
         assert_eq!(debounce.remaining(&key, None, at(280)), None);

@@ -422,7 +422,7 @@ impl Controller {
         }
         ResolutionInput {
             namespace: group.metadata.namespace.clone(),
-            global: context.global_namespace.to_string(),
+            global_namespace: context.global_namespace.to_string(),
             group: Arc::clone(group),
             catalogs: sources
                 .iter()

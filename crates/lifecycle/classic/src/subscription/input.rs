@@ -22,7 +22,7 @@ pub(crate) struct ResolvableCatalog {
 /// The state of a namespace that a resolution depends on.
 pub(crate) struct ResolutionInput {
     pub(crate) namespace: String,
-    pub(crate) global: String,
+    pub(crate) global_namespace: String,
     pub(crate) group: Arc<OperatorGroup>,
     pub(crate) catalogs: Vec<ResolvableCatalog>,
     pub(crate) subscriptions: Vec<Subscription>,
@@ -108,7 +108,7 @@ impl ResolutionInput {
         let planned = self.planned.iter().map(|planned| self.generated_subscription(planned));
         let mut world = resolver::World {
             namespace: self.namespace.clone(),
-            global_namespace: self.global.clone(),
+            global_namespace: self.global_namespace.clone(),
             operator_groups: vec![resolver::OperatorGroup {
                 name: group.metadata.name.clone(),
                 fail_forward: group.spec.upgrade_strategy == UpgradeStrategy::FailForward,

@@ -20,10 +20,10 @@ pub(crate) fn register(controllers: &mut Controllers<Context>) {
             queue.add(enqueue::namespace_key(change.key));
         })
         .watch(&caches.install_plans, |_, queue, change| {
-            queue.add(enqueue::namespace_key(change.key))
+            queue.add(enqueue::namespace_key(change.key));
         })
         .watch(&caches.operator_groups, |_, queue, change| {
-            queue.add(enqueue::namespace_key(change.key))
+            queue.add(enqueue::namespace_key(change.key));
         })
         .watch(&caches.csvs, |_, queue, change| {
             if enqueue::csv_changed(change) {
