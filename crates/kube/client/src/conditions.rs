@@ -81,7 +81,8 @@ pub fn find<'a>(conditions: &'a [Value], kind: &str) -> Option<&'a Value> {
 
 /// Whether the condition of a type is there and `True`.
 pub fn is_true(conditions: &[Value], kind: &str) -> bool {
-    find(conditions, kind).and_then(|it| it.get("status")).and_then(Value::as_str) == Some("True")
+    find(conditions, kind).and_then(|condition| condition.get("status")).and_then(Value::as_str)
+        == Some("True")
 }
 
 /// Sets a condition in place and returns whether anything changed. `now` (RFC 3339) becomes the

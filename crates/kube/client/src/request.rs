@@ -164,7 +164,7 @@ fn quoted(text: &str) -> (String, &str) {
     while let Some((at, char)) = chars.next() {
         match char {
             '"' => return (out, &text[at + 1..]),
-            '\\' => out.extend(chars.next().map(|(_, it)| it)),
+            '\\' => out.extend(chars.next().map(|(_, char)| char)),
             other => out.push(other),
         }
     }

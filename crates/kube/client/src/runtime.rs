@@ -260,8 +260,8 @@ const PASSING: Duration = Duration::from_secs(1);
 
 /// Whether an error, or what caused it, is one of the API that may pass by itself.
 fn is_passing(error: &(dyn std::error::Error + 'static)) -> bool {
-    std::iter::successors(Some(error), |it| it.source())
-        .filter_map(|it| it.downcast_ref::<Error>())
+    std::iter::successors(Some(error), |error| error.source())
+        .filter_map(|cause| cause.downcast_ref::<Error>())
         .any(Error::is_passing)
 }
 
@@ -391,8 +391,12 @@ mod tests {
         tokio::time::sleep(Duration::from_mins(10)).await;
         let longest = |key: &str| {
             let calls = calls.lock();
-            let times: Vec<_> = calls.iter().filter(|it| it.0 == key).map(|it| it.1).collect();
-            times.windows(2).map(|it| (it[1] - it[0]).as_secs_f64().round()).fold(0.0, f64::max)
+            let times: Vec<_> =
+                calls.iter().filter(|call| call.0 == key).map(|call| call.1).collect();
+            times
+                .windows(2)
+                .map(|pair| (pair[1] - pair[0]).as_secs_f64().round())
+                .fold(0.0, f64::max)
         };
         assert_eq!((longest("away"), longest("refused")), (1.0, 60.0));
         stop.cancel();

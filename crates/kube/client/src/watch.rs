@@ -177,15 +177,15 @@ mod tests {
 
     #[test]
     fn lines_are_found_however_the_chunks_are_cut() {
-        let mut it = watch();
-        it.push(&Bytes::from_static(b"one\ntwo\nthr"));
-        assert_eq!(lines(&mut it), ["one", "two"]);
-        it.push(&Bytes::from_static(b"e"));
-        assert_eq!(lines(&mut it), [""; 0]);
-        it.push(&Bytes::from_static(b"e\nfour\nfi"));
-        assert_eq!(lines(&mut it), ["three", "four"]);
-        it.push(&Bytes::from_static(b"ve\n"));
-        assert_eq!(lines(&mut it), ["five"]);
+        let mut watch = watch();
+        watch.push(&Bytes::from_static(b"one\ntwo\nthr"));
+        assert_eq!(lines(&mut watch), ["one", "two"]);
+        watch.push(&Bytes::from_static(b"e"));
+        assert_eq!(lines(&mut watch), [""; 0]);
+        watch.push(&Bytes::from_static(b"e\nfour\nfi"));
+        assert_eq!(lines(&mut watch), ["three", "four"]);
+        watch.push(&Bytes::from_static(b"ve\n"));
+        assert_eq!(lines(&mut watch), ["five"]);
     }
 
     #[test]

@@ -124,8 +124,9 @@ pub(super) fn lease(row: &Row<'_>) -> Vec<Value> {
 }
 
 pub(super) fn signing_request(row: &Row<'_>) -> Vec<Value> {
-    let has =
-        |kind: &str| row.items(&["status", "conditions"]).iter().any(|it| text(it, "type") == kind);
+    let has = |kind: &str| {
+        row.items(&["status", "conditions"]).iter().any(|condition| text(condition, "type") == kind)
+    };
     let mut status = if has("Denied") {
         "Denied"
     } else if has("Approved") {
@@ -146,7 +147,8 @@ pub(super) fn signing_request(row: &Row<'_>) -> Vec<Value> {
         row.age(),
         row.text_or(&["spec", "signerName"], NONE),
         row.text(&["spec", "username"]),
-        seconds.map_or_else(|| NONE.to_owned(), |it| human(SignedDuration::from_secs(it))),
+        seconds
+            .map_or_else(|| NONE.to_owned(), |seconds| human(SignedDuration::from_secs(seconds))),
         status,
     ]
 }
@@ -215,11 +217,11 @@ fn policy(row: &Row<'_>, rules: &str) -> Vec<Value> {
 }
 
 pub(super) fn policy_binding(row: &Row<'_>) -> Vec<Value> {
-    let reference = row.object.get(&["spec", "paramRef"]).filter(|it| it.is_object());
+    let reference = row.object.get(&["spec", "paramRef"]).filter(|reference| reference.is_object());
     let parameters = match reference {
         None => UNSET.to_owned(),
-        Some(it) => match (text(it, "name"), text(it, "namespace")) {
-            ("", _) => at(it, &["selector"]).map_or_else(
+        Some(reference) => match (text(reference, "name"), text(reference, "namespace")) {
+            ("", _) => at(reference, &["selector"]).map_or_else(
                 || UNSET.to_owned(),
                 |selector| selector_text(Some(selector)).unwrap_or_else(|| plain(selector)),
             ),
@@ -231,10 +233,11 @@ pub(super) fn policy_binding(row: &Row<'_>) -> Vec<Value> {
 }
 
 pub(super) fn component_status(row: &Row<'_>) -> Vec<Value> {
-    let healthy = row.items(&["conditions"]).iter().find(|it| text(it, "type") == "Healthy");
-    let (status, message, error) = healthy.map_or(("Unknown", "", ""), |it| {
-        let status = if text(it, "status") == "True" { "Healthy" } else { "Unhealthy" };
-        (status, text(it, "message"), text(it, "error"))
+    let healthy =
+        row.items(&["conditions"]).iter().find(|condition| text(condition, "type") == "Healthy");
+    let (status, message, error) = healthy.map_or(("Unknown", "", ""), |condition| {
+        let status = if text(condition, "status") == "True" { "Healthy" } else { "Unhealthy" };
+        (status, text(condition, "message"), text(condition, "error"))
     });
     cells![row.name(), status, message, error]
 }

@@ -34,7 +34,8 @@ pub(super) fn quota(row: &Row<'_>) -> Vec<Value> {
 
 pub(super) fn binding(row: &Row<'_>) -> Vec<Value> {
     let subjects = |kind: &str| {
-        let subjects = row.items(&["subjects"]).iter().filter(|it| text(it, "kind") == kind);
+        let subjects =
+            row.items(&["subjects"]).iter().filter(|subject| text(subject, "kind") == kind);
         let names = subjects.map(|subject| match text(subject, "namespace") {
             "" => text(subject, "name").to_owned(),
             namespace => format!("{namespace}/{}", text(subject, "name")),
@@ -60,7 +61,7 @@ fn access_modes(row: &Row<'_>, path: &[&str]) -> String {
         ("ReadWriteMany", "RWX"),
         ("ReadWriteOncePod", "RWOP"),
     ];
-    let present = |mode: &str| row.items(path).iter().any(|it| it == mode);
+    let present = |mode: &str| row.items(path).iter().any(|listed_mode| listed_mode == mode);
     let short = SHORT.iter().filter(|(mode, _)| present(mode)).map(|(_, short)| *short);
     short.collect::<Vec<_>>().join(",")
 }
@@ -78,8 +79,9 @@ fn class<'a>(row: &Row<'a>) -> &'a str {
 
 pub(super) fn volume(row: &Row<'_>) -> Vec<Value> {
     let claim = row.object.get(&["spec", "claimRef"]).filter(|claim| claim.is_object());
-    let claim = claim
-        .map_or_else(String::new, |it| format!("{}/{}", text(it, "namespace"), text(it, "name")));
+    let claim = claim.map_or_else(String::new, |claim| {
+        format!("{}/{}", text(claim, "namespace"), text(claim, "name"))
+    });
     let size = row.object.get(&["spec", "capacity", "storage"]).map_or("0".to_owned(), plain);
     cells![
         row.name(),
@@ -144,7 +146,7 @@ pub(super) fn storage_driver(row: &Row<'_>) -> Vec<Value> {
     let tokens = row.object.get(&["spec", "tokenRequests"]).and_then(Value::as_array);
     let tokens = tokens.map_or_else(
         || UNSET.to_owned(),
-        |tokens| tokens.iter().map(|it| text(it, "audience")).collect::<Vec<_>>().join(","),
+        |tokens| tokens.iter().map(|token| text(token, "audience")).collect::<Vec<_>>().join(","),
     );
     cells![
         row.name(),

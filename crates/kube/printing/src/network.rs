@@ -85,9 +85,9 @@ pub(super) fn ingress_class(row: &Row<'_>) -> Vec<Value> {
     let parameters = row.object.get(&["spec", "parameters"]).filter(|value| value.is_object());
     let parameters = parameters.map_or_else(
         || NONE.to_owned(),
-        |it| match text(it, "apiGroup") {
-            "" => format!("{}/{}", text(it, "kind"), text(it, "name")),
-            group => format!("{}.{group}/{}", text(it, "kind"), text(it, "name")),
+        |parameters| match text(parameters, "apiGroup") {
+            "" => format!("{}/{}", text(parameters, "kind"), text(parameters, "name")),
+            group => format!("{}.{group}/{}", text(parameters, "kind"), text(parameters, "name")),
         },
     );
     cells![row.name(), row.text(&["spec", "controller"]), parameters, row.age()]
@@ -133,8 +133,10 @@ pub(super) fn endpoint_slice(row: &Row<'_>) -> Vec<Value> {
             _ => "*".to_owned(),
         })
         .collect();
-    let addresses =
-        row.items(&["endpoints"]).iter().filter_map(|it| it.get("addresses")?.as_array());
+    let addresses = row
+        .items(&["endpoints"])
+        .iter()
+        .filter_map(|endpoint| endpoint.get("addresses")?.as_array());
     let addresses: Vec<String> =
         addresses.flatten().filter_map(Value::as_str).map(ToOwned::to_owned).collect();
     let shown = |list: &[String]| match some(list, MOST, ",") {

@@ -133,8 +133,9 @@ impl Summary {
                 of_sidecars.add(container);
             }
             let terminated = at(container, &["state", "terminated"]);
-            let waiting = at(container, &["state", "waiting"]).map_or("", |it| text(it, "reason"));
-            if terminated.is_some_and(|it| number(it, "exitCode") == 0) {
+            let waiting =
+                at(container, &["state", "waiting"]).map_or("", |state| text(state, "reason"));
+            if terminated.is_some_and(|state| number(state, "exitCode") == 0) {
                 continue;
             }
             if sidecar && container.get("started") == Some(&Value::Bool(true)) {
@@ -158,7 +159,8 @@ impl Summary {
         let (mut running, mut error) = (false, None);
         for container in row.items(&["status", "containerStatuses"]).iter().rev() {
             restarts.add(container);
-            let waiting = at(container, &["state", "waiting"]).map_or("", |it| text(it, "reason"));
+            let waiting =
+                at(container, &["state", "waiting"]).map_or("", |state| text(state, "reason"));
             if !waiting.is_empty() {
                 waiting.clone_into(&mut self.reason);
             } else if let Some(terminated) = at(container, &["state", "terminated"]) {

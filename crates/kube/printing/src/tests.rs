@@ -40,7 +40,9 @@ fn tables_are_those_of_the_original() {
             .as_array()
             .unwrap()
             .iter()
-            .map(|it| json!([it["name"], it["type"], it["format"], it["priority"]]))
+            .map(|column| {
+                json!([column["name"], column["type"], column["format"], column["priority"]])
+            })
             .collect();
         if Value::from(columns.clone()) != case["columns"] {
             failures.push(format!("{row:?}: {columns:?}"));

@@ -186,7 +186,8 @@ fn metrics(row: &Row<'_>) -> String {
     // The first version of the API knows one metric, in fields of its own.
     if let Some(wanted) = row.object.i64(&["spec", "targetCPUUtilizationPercentage"]) {
         let current = row.object.i64(&["status", "currentCPUUtilizationPercentage"]);
-        let current = current.map_or_else(|| "<unknown>".to_owned(), |it| format!("{it}%"));
+        let current =
+            current.map_or_else(|| "<unknown>".to_owned(), |percentage| format!("{percentage}%"));
         return format!("cpu: {current}/{wanted}%");
     }
     let current = row.items(&["status", "currentMetrics"]);

@@ -14,7 +14,8 @@ const MOST_THOUSANDTHS: i128 = (i64::MAX / 1000) as i128;
 /// Fills in what the containers of a Pod do not say, and says so in an annotation.
 pub fn fill_in(range: &Object, pod: &mut Object) {
     let (mut requests, mut limits) = (Amounts::default(), Amounts::default());
-    for limit in range.array(&["spec", "limits"]).iter().filter(|it| is_for(it, "Container")) {
+    for limit in range.array(&["spec", "limits"]).iter().filter(|limit| is_for(limit, "Container"))
+    {
         replace(&mut requests, &Amounts::read(limit.get("defaultRequest")));
         if !mainstay_fault::is_on("defaults-of-limits-are-missing") {
             replace(&mut limits, &Amounts::read(limit.get("default")));
@@ -77,8 +78,11 @@ pub fn broken_by_pod(range: &Object, pod: &Object) -> Vec<String> {
         if is_for(limit, "Container") {
             let containers = pod.array(&["spec", "containers"]).iter();
             for container in containers.chain(pod.array(&["spec", "initContainers"])) {
-                let part =
-                    |side| Amounts::read(container.get("resources").and_then(|it| it.get(side)));
+                let part = |side| {
+                    Amounts::read(
+                        container.get("resources").and_then(|resources| resources.get(side)),
+                    )
+                };
                 bounds(limit, "Container", &part("requests"), &part("limits"), &mut broken);
             }
         } else if is_for(limit, "Pod") {
@@ -94,7 +98,7 @@ pub fn broken_by_claim(range: &Object, claim: &Object) -> Vec<String> {
     const TYPE: &str = "PersistentVolumeClaim";
     let mut broken = Vec::new();
     let requests = Amounts::read(claim.get(&["spec", "resources", "requests"]));
-    for limit in range.array(&["spec", "limits"]).iter().filter(|it| is_for(it, TYPE)) {
+    for limit in range.array(&["spec", "limits"]).iter().filter(|limit| is_for(limit, TYPE)) {
         for (name, least) in Amounts::read(limit.get("min")).iter() {
             broken.extend(below(TYPE, name, least, requests.get(name), None));
         }
@@ -175,10 +179,10 @@ fn apart(
     limit: Option<Tally>,
 ) -> Option<String> {
     let start = format!("{name} max limit to request ratio per {kind} is {most}");
-    let Some(request) = request.filter(|it| it.sign() != 0) else {
+    let Some(request) = request.filter(|request| request.sign() != 0) else {
         return Some(format!("{start}, but no request is specified or request is 0"));
     };
-    let Some(limit) = limit.filter(|it| it.sign() != 0) else {
+    let Some(limit) = limit.filter(|limit| limit.sign() != 0) else {
         return Some(format!("{start}, but no limit is specified or limit is 0"));
     };
     let (limit, request) = if fits(limit) && fits(request) && fits(most) {

@@ -35,7 +35,7 @@ pub fn limits(pod: &Object) -> Amounts {
     let mut sum = of_containers(pod, Side::Limits, true);
     replace_by_own(pod, Side::Limits, is_own, &mut sum);
     // What is not limited stays so.
-    let limited = overhead(pod).only(|name| sum.get(name).is_some_and(|it| it.sign() != 0));
+    let limited = overhead(pod).only(|name| sum.get(name).is_some_and(|amount| amount.sign() != 0));
     sum.add(&limited);
     sum
 }
@@ -108,10 +108,13 @@ fn of_containers(pod: &Object, side: Side, with_status: bool) -> Amounts {
 /// What a container is given: what it asks for, or what it has, whichever is more. What it asks for
 /// does not count while its node says that this can never be.
 fn of_container(pod: &Object, side: Side, container: &Value, status: Option<&Value>) -> Amounts {
-    let part =
-        |value: &Value| Amounts::read(value.get("resources").and_then(|it| it.get(side.name())));
+    let part = |value: &Value| {
+        Amounts::read(value.get("resources").and_then(|resources| resources.get(side.name())))
+    };
     let wanted = part(container);
-    let Some(status) = status.filter(|it| it.get("resources").is_some_and(Value::is_object)) else {
+    let Some(status) =
+        status.filter(|status| status.get("resources").is_some_and(Value::is_object))
+    else {
         return wanted;
     };
     let mut given = part(status);
@@ -125,26 +128,28 @@ fn of_container(pod: &Object, side: Side, container: &Value, status: Option<&Val
 }
 
 fn is_impossible(pod: &Object) -> bool {
-    pod.array(&["status", "conditions"]).iter().any(|it| {
-        let text = |field| it.get(field).and_then(Value::as_str);
+    pod.array(&["status", "conditions"]).iter().any(|condition| {
+        let text = |field| condition.get(field).and_then(Value::as_str);
         text("type") == Some("PodResizePending") && text("reason") == Some("Infeasible")
     })
 }
 
 fn status<'a>(pod: &'a Object, list: &str, container: &Value) -> Option<&'a Value> {
     let name = container.get("name")?;
-    pod.array(&["status", list]).iter().find(|it| it.get("name") == Some(name))
+    pod.array(&["status", list]).iter().find(|status| status.get("name") == Some(name))
 }
 
 /// Whether a Pod asks for nothing at all: it is the first to go where there is too little.
 pub fn is_best_effort(pod: &Object) -> bool {
-    if let Some(class) = pod.str(&["status", "qosClass"]).filter(|it| !it.is_empty()) {
+    if let Some(class) = pod.str(&["status", "qosClass"]).filter(|class| !class.is_empty()) {
         return class == "BestEffort";
     }
     let asks = |resources: Option<&Value>| {
         [Side::Requests, Side::Limits].into_iter().any(|side| {
-            let amounts = Amounts::read(resources.and_then(|it| it.get(side.name())));
-            amounts.iter().any(|(name, it)| matches!(name, "cpu" | "memory") && it.sign() > 0)
+            let amounts = Amounts::read(resources.and_then(|resource| resource.get(side.name())));
+            amounts
+                .iter()
+                .any(|(name, amount)| matches!(name, "cpu" | "memory") && amount.sign() > 0)
         })
     };
     if pod.get(&["spec", "resources"]).is_some() {
@@ -152,5 +157,5 @@ pub fn is_best_effort(pod: &Object) -> bool {
     }
     let containers = pod.array(&["spec", "containers"]).iter();
     let all = containers.chain(pod.array(&["spec", "initContainers"]));
-    !all.into_iter().any(|it| asks(it.get("resources")))
+    !all.into_iter().any(|container| asks(container.get("resources")))
 }

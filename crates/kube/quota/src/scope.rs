@@ -16,9 +16,9 @@ fn selectors(quota: &Object) -> impl Iterator<Item = Selector<'_>> {
     let scopes = quota.array(&["spec", "scopes"]).iter().filter_map(Value::as_str);
     let scopes = scopes.map(|scope| Selector { scope, operator: "Exists", values: Vec::new() });
     let expressions = quota.array(&["spec", "scopeSelector", "matchExpressions"]).iter();
-    scopes.chain(expressions.map(|it| {
-        let text = |field| it.get(field).and_then(Value::as_str).unwrap_or_default();
-        let values = it.get("values").and_then(Value::as_array);
+    scopes.chain(expressions.map(|expression| {
+        let text = |field| expression.get(field).and_then(Value::as_str).unwrap_or_default();
+        let values = expression.get("values").and_then(Value::as_array);
         let values = values.into_iter().flatten().filter_map(Value::as_str).collect();
         Selector { scope: text("scopeName"), operator: text("operator"), values }
     }))
@@ -41,7 +41,7 @@ fn is_pod_in(pod: &Object, selector: &Selector<'_>) -> bool {
         "BestEffort" => pod::is_best_effort(pod),
         "NotBestEffort" => !pod::is_best_effort(pod),
         "PriorityClass" => {
-            let class = pod.str(&["spec", "priorityClassName"]).filter(|it| !it.is_empty());
+            let class = pod.str(&["spec", "priorityClassName"]).filter(|class| !class.is_empty());
             matches(selector, class)
         }
         "CrossNamespacePodAffinity" => looks_at_other_namespaces(pod),
@@ -88,7 +88,7 @@ fn looks_at_other_namespaces(pod: &Object) -> bool {
         let terms = |list| pod.array(&["spec", "affinity", side, list]).iter();
         terms("requiredDuringSchedulingIgnoredDuringExecution").any(elsewhere)
             || terms("preferredDuringSchedulingIgnoredDuringExecution")
-                .filter_map(|it| it.get("podAffinityTerm"))
+                .filter_map(|term| term.get("podAffinityTerm"))
                 .any(elsewhere)
     })
 }

@@ -172,16 +172,19 @@ impl Counted {
             return None;
         }
         let mut said = Vec::new();
-        for resource in bounded.filter(|it| MUST_BE_SAID.contains(it)) {
+        for resource in bounded.filter(|resource| MUST_BE_SAID.contains(resource)) {
             let containers = object.array(&["spec", "containers"]).iter();
             let all = containers.chain(object.array(&["spec", "initContainers"]));
             let mut lacking: Vec<&str> = all
-                .filter(|it| {
-                    let part =
-                        |side| Amounts::read(it.get("resources").and_then(|it| it.get(side)));
+                .filter(|container| {
+                    let part = |side| {
+                        Amounts::read(
+                            container.get("resources").and_then(|resources| resources.get(side)),
+                        )
+                    };
                     of_lists(&part("requests"), &part("limits")).get(resource).is_none()
                 })
-                .filter_map(|it| it.get("name").and_then(Value::as_str))
+                .filter_map(|container| container.get("name").and_then(Value::as_str))
                 .collect();
             lacking.sort_unstable();
             lacking.dedup();

@@ -75,7 +75,12 @@ impl Draft {
             revision,
             terminating: self.terminating,
             labels: labels.clone(),
-            text: self.text.text(self.slot, revision, previous.map(|it| &it.text), pool),
+            text: self.text.text(
+                self.slot,
+                revision,
+                previous.map(|previous| &previous.text),
+                pool,
+            ),
             slot: self.slot,
         }
     }

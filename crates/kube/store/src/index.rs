@@ -118,7 +118,8 @@ impl Index {
 
     /// The same key with its parts shared with what is live already.
     pub(crate) fn intern(&self, key: &Key) -> Key {
-        let resource = self.shelves.get_key_value(&key.resource).map_or(&key.resource, |it| it.0);
+        let resource =
+            self.shelves.get_key_value(&key.resource).map_or(&key.resource, |entry| entry.0);
         let namespace = match self.find(NAMESPACES, "", &key.namespace) {
             Some(namespace) => &namespace.key.name,
             None => &key.namespace,
@@ -182,8 +183,11 @@ impl Index {
 
     /// A view of every live object.
     pub(crate) fn view(&self) -> View {
-        let mut shelves: Vec<_> =
-            self.shelves.iter().map(|(name, it)| (Arc::clone(name), it.objects.clone())).collect();
+        let mut shelves: Vec<_> = self
+            .shelves
+            .iter()
+            .map(|(name, shelf)| (Arc::clone(name), shelf.objects.clone()))
+            .collect();
         shelves.sort_unstable_by(|a, b| a.0.cmp(&b.0));
         View { revision: self.revision, shelves }
     }
@@ -277,7 +281,9 @@ impl List {
         self.objects
             .range::<_, dyn Position + '_>((start, Bound::Unbounded))
             .map(|entry| &entry.0)
-            .take_while(|it| self.namespace.as_deref().is_none_or(|one| *one == *it.key.namespace))
+            .take_while(|stored| {
+                self.namespace.as_deref().is_none_or(|one| *one == *stored.key.namespace)
+            })
     }
 }
 

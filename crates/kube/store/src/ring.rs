@@ -72,14 +72,18 @@ impl Ring {
     /// Where a watch that knows everything up to `revision` continues; none if that is forgotten.
     pub(crate) fn cursor_after(&self, revision: u64) -> Option<u64> {
         (revision >= self.complete_after).then(|| {
-            self.first + self.events.partition_point(|it| it.event.revision <= revision) as u64
+            self.first
+                + self.events.partition_point(|entry| entry.event.revision <= revision) as u64
         })
     }
 
     /// The event at a sequence number; an error if it is forgotten, none if it is yet to come.
     pub(crate) fn at(&self, cursor: u64) -> Result<Option<&Arc<Event>>, Forgotten> {
         let offset = cursor.checked_sub(self.first).ok_or(Forgotten)?;
-        Ok(usize::try_from(offset).ok().and_then(|at| self.events.get(at)).map(|it| &it.event))
+        Ok(usize::try_from(offset)
+            .ok()
+            .and_then(|at| self.events.get(at))
+            .map(|entry| &entry.event))
     }
 
     /// The events after a revision, newest first; none if some of them are forgotten.
@@ -88,7 +92,7 @@ impl Ring {
             self.events
                 .iter()
                 .rev()
-                .map(|it| &it.event)
+                .map(|entry| &entry.event)
                 .take_while(|event| event.revision > revision)
                 .map(Arc::clone)
                 .collect()
@@ -176,7 +180,7 @@ mod tests {
         assert!(ring.at(0).is_err());
         assert!(ring.at(ring.end()).unwrap().is_none());
         assert!(ring.undo_to(3).is_none());
-        let undone: Vec<_> = ring.undo_to(8).unwrap().iter().map(|it| it.revision).collect();
+        let undone: Vec<_> = ring.undo_to(8).unwrap().iter().map(|event| event.revision).collect();
         assert_eq!(undone, [10, 9]);
     }
 }

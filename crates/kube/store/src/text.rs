@@ -83,9 +83,9 @@ impl Parts {
         let grown = own.len() - self.own.len();
         let before = previous.map(Text::values).unwrap_or_default();
         let values = self.values.iter().map(|(value, hash)| {
-            let known = before.iter().find(|it| it.text == value.text);
-            let text =
-                known.map_or_else(|| pool.get(&value.text, *hash), |it| Arc::clone(&it.text));
+            let known = before.iter().find(|earlier| earlier.text == value.text);
+            let text = known
+                .map_or_else(|| pool.get(&value.text, *hash), |earlier| Arc::clone(&earlier.text));
             Value { at: if value.at > slot { value.at + grown } else { value.at }, text }
         });
         Text { own, values: Some(values.collect()) }
@@ -128,12 +128,12 @@ impl Text {
 
     /// How many bytes the whole text has.
     pub(crate) fn len(&self) -> usize {
-        self.own.len() + self.values().iter().map(|it| it.text.len()).sum::<usize>()
+        self.own.len() + self.values().iter().map(|value| value.text.len()).sum::<usize>()
     }
 
     /// The part before the first value that was cut out.
     pub(crate) fn start(&self) -> &[u8] {
-        let end = self.values().first().map_or(self.own.len(), |it| it.at);
+        let end = self.values().first().map_or(self.own.len(), |value| value.at);
         self.own.get(..end).unwrap_or_default()
     }
 
@@ -165,8 +165,8 @@ impl Text {
 
     /// Where a place of the own part is in the whole text.
     pub(crate) fn place(&self, own: usize) -> usize {
-        let before = self.values().iter().filter(|it| it.at <= own);
-        own + before.map(|it| it.text.len()).sum::<usize>()
+        let before = self.values().iter().filter(|value| value.at <= own);
+        own + before.map(|value| value.text.len()).sum::<usize>()
     }
 
     /// The same with `old` digits at `slot` replaced by those of a revision.
@@ -299,7 +299,7 @@ impl Scan<'_> {
         self.expect(b'"')?;
         loop {
             let rest = self.text.get(self.at..)?;
-            let next = rest.iter().position(|it| matches!(it, b'"' | b'\\'))?;
+            let next = rest.iter().position(|byte| matches!(byte, b'"' | b'\\'))?;
             self.at += next + 1;
             if rest[next] == b'"' {
                 return Some(());
@@ -329,7 +329,7 @@ impl Scan<'_> {
                 }
                 _ => {
                     let rest = self.text.get(self.at..)?;
-                    self.at += rest.iter().position(|it| matches!(it, b',' | b'}' | b']'))?;
+                    self.at += rest.iter().position(|byte| matches!(byte, b',' | b'}' | b']'))?;
                 }
             }
             if depth == 0 {

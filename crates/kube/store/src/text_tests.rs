@@ -142,8 +142,8 @@ fn any_value() -> impl Strategy<Value = serde_json::Value> {
     let letters = prop_oneof![Just(1_usize), Just(LONG / 3), Just(LONG)];
     let leaf = prop_oneof![
         Just(json!(null)),
-        any::<bool>().prop_map(|it| json!(it)),
-        any::<f32>().prop_map(|it| json!(it)),
+        any::<bool>().prop_map(|flag| json!(flag)),
+        any::<f32>().prop_map(|number| json!(number)),
         (text, letters).prop_map(|(text, times)| json!(text.repeat(times))),
     ];
     leaf.prop_recursive(4, 24, 5, |inner| {

@@ -44,7 +44,8 @@ impl FromStr for Address {
 
     /// Reads `host:port`, `[::1]:port`, and either after `dns:///` or `passthrough:///`.
     fn from_str(text: &str) -> Result<Self, Fault> {
-        let bare = ["dns:///", "passthrough:///"].iter().find_map(|it| text.strip_prefix(it));
+        let bare =
+            ["dns:///", "passthrough:///"].iter().find_map(|prefix| text.strip_prefix(prefix));
         let bare = bare.unwrap_or(text);
         let bad = |why: &str| Fault::dial("", &format!("address {bare}: {why}"));
         let missing = || bad("missing port in address");
@@ -334,7 +335,7 @@ mod tests {
         ] {
             let read: Result<Address, Fault> = text.parse();
             match (read, wanted) {
-                (Ok(it), Ok(wanted)) => assert_eq!((&*it.host, it.port), wanted),
+                (Ok(address), Ok(wanted)) => assert_eq!((&*address.host, address.port), wanted),
                 (Err(fault), Err(why)) => assert!(fault.text().contains(why), "{text}: {fault}"),
                 (read, _) => panic!("{text}: {read:?}"),
             }

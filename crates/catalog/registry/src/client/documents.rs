@@ -45,7 +45,7 @@ impl Connection {
                 Read::Untold(packages) => without.extend(packages),
                 Read::Unsound(error) => {
                     let before = without.len();
-                    let names = error.problems.iter().filter_map(|it| it.blob.as_ref());
+                    let names = error.problems.iter().filter_map(|problem| problem.blob.as_ref());
                     without.extend(names.map(package_of));
                     // Nothing is left that could be left out.
                     if without.len() == before {
@@ -65,7 +65,8 @@ impl Connection {
         let packing = tokio::task::spawn_blocking(move || {
             let origin = Origin { file: "registry".into(), line: 1 };
             let documents = std::iter::from_fn(|| receiver.blocking_recv());
-            Declared::of(documents.map(|it| (origin.clone(), it))).and_then(Declared::check)
+            Declared::of(documents.map(|document| (origin.clone(), document)))
+                .and_then(Declared::check)
         });
         while let Some(bundle) = bundles.next().await? {
             if without.contains(&bundle.package_name) {
@@ -140,7 +141,7 @@ impl Documents {
         let package = self.packages.entry(bundle.package_name.clone()).or_default();
         let mut entry = Map::new();
         entry.insert("name".to_owned(), bundle.csv_name.clone().into());
-        let text = |it: &str| Some(Value::from(it)).filter(|_| !it.is_empty());
+        let text = |field: &str| Some(Value::from(field)).filter(|_| !field.is_empty());
         let skips = Some(Value::from(bundle.skips.clone())).filter(|_| !bundle.skips.is_empty());
         for (key, value) in [
             ("replaces", text(&bundle.replaces)),
@@ -218,16 +219,18 @@ fn document(bundle: Bundle) -> Value {
             properties.push(property);
         }
     };
-    for it in &bundle.properties {
-        add(json!({"type": it.r#type, "value": value(&it.value)}));
+    for property in &bundle.properties {
+        add(json!({"type": property.r#type, "value": value(&property.value)}));
     }
     let version = &bundle.version;
-    if !version.is_empty() && !bundle.properties.iter().any(|it| it.r#type == "olm.package") {
+    if !version.is_empty()
+        && !bundle.properties.iter().any(|property| property.r#type == "olm.package")
+    {
         let package = json!({"packageName": bundle.package_name, "version": version});
         add(json!({"type": "olm.package", "value": package}));
     }
-    for it in &bundle.dependencies {
-        add(required(it));
+    for dependency in &bundle.dependencies {
+        add(required(dependency));
     }
     for (kind, apis) in
         [("olm.gvk", &bundle.provided_apis), ("olm.gvk.required", &bundle.required_apis)]
@@ -237,7 +240,7 @@ fn document(bundle: Bundle) -> Value {
             add(json!({"type": kind, "value": api}));
         }
     }
-    let csv = Some(bundle.csv_json).filter(|it| !it.is_empty() && bundle.object.is_empty());
+    let csv = Some(bundle.csv_json).filter(|csv| !csv.is_empty() && bundle.object.is_empty());
     for object in bundle.object.into_iter().chain(csv) {
         let data = STANDARD.encode(object);
         properties.push(json!({"type": "olm.bundle.object", "value": {"data": data}}));
@@ -253,9 +256,9 @@ fn document(bundle: Bundle) -> Value {
 }
 
 /// A dependency as the property that says the same.
-fn required(it: &Dependency) -> Value {
-    let value = value(&it.value);
-    match &*it.r#type {
+fn required(dependency: &Dependency) -> Value {
+    let value = value(&dependency.value);
+    match &*dependency.r#type {
         "olm.gvk" => json!({"type": "olm.gvk.required", "value": value}),
         "olm.package" => json!({
             "type": "olm.package.required",

@@ -30,7 +30,8 @@ impl Mark {
         let digest = index.catalog().digest();
         let hash = digest.strip_prefix("sha256:").unwrap_or(digest);
         // No time is known if it is before all computers.
-        let seconds = index.modified().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_secs());
+        let seconds =
+            index.modified().duration_since(UNIX_EPOCH).map_or(0, |duration| duration.as_secs());
         let time = (seconds > 0).then(|| UNIX_EPOCH + Duration::from_secs(seconds));
         Self { tag: format!("W/\"{hash}\""), time }
     }

@@ -12,7 +12,8 @@ pub(super) fn accepts_gzip(headers: &HeaderMap) -> bool {
 fn accepts(coding: &str) -> bool {
     let mut parts = coding.split(';').map(str::trim);
     let named = parts.next().is_some_and(|name| name.eq_ignore_ascii_case("gzip"));
-    let weight = |part: &str| part.strip_prefix("q=").and_then(|it| it.trim().parse::<f32>().ok());
+    let weight =
+        |part: &str| part.strip_prefix("q=").and_then(|weight| weight.trim().parse::<f32>().ok());
     named && parts.find_map(weight).is_none_or(|weight| weight > 0.0)
 }
 

@@ -166,7 +166,7 @@ fn is_change(event: &Event, folder: &Path) -> bool {
         EventKind::Access(_) => false,
         _ => true,
     };
-    written && (event.paths.is_empty() || event.paths.iter().any(|it| it.starts_with(folder)))
+    written && (event.paths.is_empty() || event.paths.iter().any(|path| path.starts_with(folder)))
 }
 
 #[cfg(test)]

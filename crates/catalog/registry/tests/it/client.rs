@@ -51,7 +51,10 @@ fn facts(catalog: &Catalog) -> Vec<String> {
             all.push(format!("{} {:?} {:?}", channel.name, channel.deprecation, channel.entries()));
         }
         for bundle in package.bundles() {
-            let properties = bundle.properties.iter().map(|it| format!("{}={}", it.kind, it.json));
+            let properties = bundle
+                .properties
+                .iter()
+                .map(|property| format!("{}={}", property.kind, property.json));
             let objects = bundle.objects().unwrap().len();
             all.push(format!(
                 "{} {} {} {:?} {:?} {objects}",

@@ -87,23 +87,23 @@ async fn a_folder_that_is_not_there_is_served_when_it_comes() {
     let mut until = async |wanted: fn(&Outcome) -> bool| {
         while !wanted(&told.recv().await.unwrap()) {}
     };
-    until(|it| matches!(it, Outcome::Bad(_))).await;
+    until(|outcome| matches!(outcome, Outcome::Bad(_))).await;
     assert!(served.index().is_none());
 
     write(&place, SMALL);
-    until(|it| matches!(it, Outcome::New(_))).await;
+    until(|outcome| matches!(outcome, Outcome::New(_))).await;
 
     // Exchanged as a whole, as deployments do it.
     let other = around.path().join("other");
     write(&other, &SMALL[1..]);
     std::fs::rename(&place, around.path().join("old")).unwrap();
     std::fs::rename(&other, &place).unwrap();
-    until(|it| matches!(it, Outcome::New(_))).await;
+    until(|outcome| matches!(outcome, Outcome::New(_))).await;
     assert_eq!(served.index().unwrap().catalog().packages().len(), 1);
 
     // And what took its place is followed as well.
     write(&place, &SMALL[..1]);
-    until(|it| matches!(it, Outcome::New(_))).await;
+    until(|outcome| matches!(outcome, Outcome::New(_))).await;
     assert_eq!(served.index().unwrap().catalog().packages().len(), 2);
     following.abort();
 }

@@ -41,8 +41,13 @@ impl Port {
         });
         let log = Arc::new(Mutex::new(Vec::new()));
         let hear = Arc::clone(&log);
-        let hear: mainstay_registry::server::Hear = Arc::new(move |it| {
-            hear.lock().unwrap().push(format!("{} {} {}", it.method, it.uri, it.status.as_u16()));
+        let hear: mainstay_registry::server::Hear = Arc::new(move |request| {
+            hear.lock().unwrap().push(format!(
+                "{} {} {}",
+                request.method,
+                request.uri,
+                request.status.as_u16()
+            ));
         });
         let api = Api::new(shelf);
         let serving = tokio::spawn(serve(listener, api, grpc, limits, Some(hear), stop.clone()));

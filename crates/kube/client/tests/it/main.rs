@@ -113,7 +113,7 @@ fn start(server: &Server) -> (Cache<String>, Arc<Mutex<Vec<String>>>) {
         object.str(&["data", "v"]).map(ToOwned::to_owned)
     })
     .subscribe(move |change| {
-        let text = |value: Option<&Arc<String>>| value.map_or("-", |it| it.as_str()).to_owned();
+        let text = |value: Option<&Arc<String>>| value.map_or("-", |text| text.as_str()).to_owned();
         let note = format!("{} {}>{}", change.key.name, text(change.before), text(change.after));
         notes.lock().push(note);
     })

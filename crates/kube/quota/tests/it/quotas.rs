@@ -202,7 +202,8 @@ fn an_update_is_charged_for_what_is_more() {
     let update = |old: &Object, new: &Object| {
         let kind = &Counted::Services;
         let write = Write { kind, object: new, old: Some(old), is_status: false, now: now() };
-        charge(std::slice::from_ref(&bounds), write).map(|it| it.first().map(|it| it.1.to_string()))
+        charge(std::slice::from_ref(&bounds), write)
+            .map(|charges| charges.first().map(|charge| charge.1.to_string()))
     };
     let (plain, open) = (service("ClusterIP"), service("NodePort"));
     assert_eq!(update(&plain, &open), Ok(Some("services=1,services.nodeports=2".to_owned())));

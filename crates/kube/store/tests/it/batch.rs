@@ -67,7 +67,7 @@ async fn changes_that_gather_are_checked_against_each_other() {
     assert_eq!(shown(&deleted.unwrap()), "a/x=2@5");
     assert!(matches!(missing, Err(CommitError::Missing(_))));
     let mut watch = store.watch(MAPS, 2).unwrap();
-    let told: Vec<_> = watch.next_batch(9).await.unwrap().iter().map(|it| told(it)).collect();
+    let told: Vec<_> = watch.next_batch(9).await.unwrap().iter().map(|event| told(event)).collect();
     assert_eq!(
         told,
         [

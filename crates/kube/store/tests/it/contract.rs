@@ -78,7 +78,7 @@ async fn expectations_are_held(store: &Store) {
 }
 
 async fn every_change_has_its_own_revision(store: &Store) {
-    let names: Vec<_> = (0..200).map(|it| format!("n{it}")).collect();
+    let names: Vec<_> = (0..200).map(|number| format!("n{number}")).collect();
     let tasks: Vec<_> = names
         .into_iter()
         .map(|name| {
@@ -175,7 +175,10 @@ async fn labels_select_without_a_parse(store: &Store) {
     let selected = |text: &str| -> Vec<_> {
         let selector = LabelSelector::parse(text).unwrap();
         let list = store.list(MAPS, None);
-        list.iter().filter(|it| it.matches(&selector)).map(|it| it.key.name.to_string()).collect()
+        list.iter()
+            .filter(|stored| stored.matches(&selector))
+            .map(|stored| stored.key.name.to_string())
+            .collect()
     };
     assert_eq!(selected("text=1"), ["x"]);
     assert_eq!(selected("text!=1"), ["y"]);
@@ -193,7 +196,7 @@ async fn a_watch_tells_each_change_once_in_order(store: &Store) {
     let first = watch.next().await.unwrap();
     assert_eq!(told(&first), "ADDED a/x=1@2");
     let rest = watch.next_batch(10).await.unwrap();
-    let rest: Vec<_> = rest.iter().map(|it| told(it)).collect();
+    let rest: Vec<_> = rest.iter().map(|event| told(event)).collect();
     assert_eq!(
         rest,
         ["MODIFIED a/x=2@4 (was a/x=1@2)", "DELETED a/x=2@5 (was a/x=2@4)"],
@@ -208,8 +211,8 @@ async fn a_watch_tells_each_change_once_in_order(store: &Store) {
 async fn a_watch_goes_on_from_a_list_without_a_gap(store: &Store) {
     let writer = store.clone();
     let writing = tokio::spawn(async move {
-        for it in 0..100 {
-            put(&writer, ("a", &format!("n{}", it % 7)), &it.to_string(), Expect::Any)
+        for number in 0..100 {
+            put(&writer, ("a", &format!("n{}", number % 7)), &number.to_string(), Expect::Any)
                 .await
                 .unwrap();
         }

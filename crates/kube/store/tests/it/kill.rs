@@ -101,7 +101,7 @@ async fn nothing_acknowledged_is_lost_when_the_process_is_killed() {
         let store = Store::open(&folder.path().join("data"), options()).unwrap().0;
         for (writer, step) in acknowledged {
             let found = store.find(MAPS, "a", &format!("w{writer}"));
-            let found = found.map(|it| it.label("text").unwrap_or_default().to_owned());
+            let found = found.map(|stored| stored.label("text").unwrap_or_default().to_owned());
             // The next step may have become durable without anybody being told.
             assert!(
                 found == outcome(step) || found == outcome(step + 1),

@@ -36,7 +36,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 fn listed(store: &Store, revision: u64) -> Option<State> {
     let list = store.list_at(MAPS, None, revision).ok()?;
-    Some(list.iter().map(|it| (it.key.clone(), text_of(it))).collect())
+    Some(list.iter().map(|stored| (stored.key.clone(), text_of(stored))).collect())
 }
 
 fn text_of(stored: &mainstay_store::Stored) -> String {
@@ -101,7 +101,7 @@ fn check(store: &Store, states: &[State]) -> usize {
         let mut replayed = before.clone();
         while let Some(event) = watch.try_next().unwrap() {
             let (key, text) = (event.object.key.clone(), text_of(&event.object));
-            let previous = event.previous.as_ref().map(|it| text_of(it));
+            let previous = event.previous.as_ref().map(|stored| text_of(stored));
             let replaced = match event.kind {
                 EventKind::Deleted => replayed.remove(&key),
                 EventKind::Added | EventKind::Modified => replayed.insert(key, text),

@@ -77,14 +77,16 @@ pub(crate) fn shown(stored: &Stored) -> String {
 }
 
 pub(crate) fn shown_all<'a>(objects: impl Iterator<Item = &'a Arc<Stored>>) -> Vec<String> {
-    objects.map(|it| shown(it)).collect()
+    objects.map(|stored| shown(stored)).collect()
 }
 
 /// `KIND object (was object)`.
 pub(crate) fn told(event: &Event) -> String {
     assert_eq!(event.revision, event.object.revision);
-    let previous =
-        event.previous.as_ref().map_or_else(String::new, |it| format!(" (was {})", shown(it)));
+    let previous = event
+        .previous
+        .as_ref()
+        .map_or_else(String::new, |stored| format!(" (was {})", shown(stored)));
     format!("{} {}{previous}", event.kind.as_str(), shown(&event.object))
 }
 

@@ -73,7 +73,8 @@ async fn only_so_many_views_are_kept() {
         store.keep(&store.list(MAPS, None));
     }
     put_all(&store, 5..9).await;
-    let kept: Vec<_> = (2..6).filter(|it| store.list_at(MAPS, None, *it).is_ok()).collect();
+    let kept: Vec<_> =
+        (2..6).filter(|revision| store.list_at(MAPS, None, *revision).is_ok()).collect();
     assert_eq!(kept, [3, 4]);
 }
 

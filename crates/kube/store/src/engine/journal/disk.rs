@@ -47,13 +47,13 @@ pub(crate) trait DiskFile: Send {
 /// lost because the folder is. Only its owner may look into it, because Secrets are in it: a folder
 /// that was open to others is closed, and a link or the folder of another user is refused.
 pub(crate) fn create(folder: &Path) -> io::Result<()> {
-    let missing: Vec<_> = folder.ancestors().take_while(|it| !it.exists()).collect();
+    let missing: Vec<_> = folder.ancestors().take_while(|ancestor| !ancestor.exists()).collect();
     if let Some(parent) = folder.parent() {
         fs::DirBuilder::new().recursive(true).mode(OWNER_FOLDER).create(parent)?;
     }
     mainstay_files::claim_inner(folder)?;
     for created in missing {
-        if let Some(parent) = created.parent().filter(|it| !it.as_os_str().is_empty()) {
+        if let Some(parent) = created.parent().filter(|parent| !parent.as_os_str().is_empty()) {
             File::open(parent)?.sync_all()?;
         }
     }

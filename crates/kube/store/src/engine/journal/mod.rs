@@ -161,7 +161,7 @@ impl Engine for Journal {
             length,
             revision,
             grown: found.journal_bytes,
-            snapshot_bytes: found.snapshot.map_or(0, |it| it.1),
+            snapshot_bytes: found.snapshot.map_or(0, |snapshot| snapshot.1),
             snapshot: None,
             buffer: Vec::new(),
             stopped: None,

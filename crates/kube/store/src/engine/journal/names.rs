@@ -43,7 +43,10 @@ impl Inventory {
                 inventory.journals.push(base);
             } else if let Some(revision) = number("snapshot-") {
                 inventory.snapshots.push(revision);
-            } else if name.strip_suffix(UNFINISHED).is_some_and(|it| it.starts_with("snapshot-")) {
+            } else if name
+                .strip_suffix(UNFINISHED)
+                .is_some_and(|stem| stem.starts_with("snapshot-"))
+            {
                 inventory.unfinished.push(name);
             }
         }
@@ -60,7 +63,7 @@ impl Inventory {
 
     /// The files that the snapshot of a revision makes superfluous.
     pub(crate) fn obsolete(&self, revision: u64) -> impl Iterator<Item = String> {
-        let older = move |it: &u64| *it < revision;
+        let older = move |base: &u64| *base < revision;
         let snapshots = self.snapshots.iter().copied().filter(older).map(snapshot);
         let journals = self.journals.iter().copied().filter(older).map(journal);
         snapshots.chain(journals).chain(self.unfinished.iter().cloned())

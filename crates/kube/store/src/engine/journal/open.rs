@@ -48,7 +48,8 @@ pub(crate) fn read(disk: &dyn Disk, loader: &mut Loader) -> Result<Found, OpenEr
         base = *revision;
     }
     reader.loader.begin_history(base);
-    let journals: Vec<_> = inventory.journals.iter().copied().filter(|it| *it >= base).collect();
+    let journals: Vec<_> =
+        inventory.journals.iter().copied().filter(|start| *start >= base).collect();
     for (at, journal) in journals.iter().enumerate() {
         let last = at + 1 == journals.len();
         reader.journal(*journal, last, &mut found)?;
@@ -221,11 +222,11 @@ impl Reader<'_> {
             return Err(Bad("the number of changes is not what it should be"));
         }
         for read in records(frame.payload).flatten() {
-            let it = &read.record;
+            let record = &read.record;
             if read.deleted {
-                self.loader.delete(it.resource, it.namespace, it.name, it.revision);
+                self.loader.delete(record.resource, record.namespace, record.name, record.revision);
             } else {
-                self.loader.put(it);
+                self.loader.put(record);
             }
         }
         Ok(())
@@ -233,7 +234,8 @@ impl Reader<'_> {
 
     /// Whether everything that is known to be acknowledged was read.
     fn nothing_is_missing(&self) -> bool {
-        self.acknowledged.is_some_and(|it| it.revision <= self.loader.revision())
+        self.acknowledged
+            .is_some_and(|acknowledged| acknowledged.revision <= self.loader.revision())
     }
 
     /// Refuses a folder that reads well but ends before what was acknowledged.
@@ -241,7 +243,7 @@ impl Reader<'_> {
         match self.acknowledged {
             Some(acknowledged) if acknowledged.revision > self.loader.revision() => {
                 let name = journal(last.unwrap_or(acknowledged.journal));
-                let offset = found.journal.as_ref().map_or(0, |it| it.2);
+                let offset = found.journal.as_ref().map_or(0, |journal| journal.2);
                 let what = if last.is_some_and(|last| last >= acknowledged.journal) {
                     "the file ends too early"
                 } else {
@@ -259,7 +261,7 @@ impl Reader<'_> {
             offset,
             what: what.to_owned(),
             sound: self.loader.has_history().then(|| self.loader.revision()),
-            acknowledged: self.acknowledged.map(|it| it.revision),
+            acknowledged: self.acknowledged.map(|acknowledged| acknowledged.revision),
         }))
     }
 

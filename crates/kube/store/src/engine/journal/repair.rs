@@ -85,11 +85,11 @@ pub(crate) fn repair_on(disk: &dyn Disk) -> Result<Repair, OpenError> {
         }
     }
     salvage.journals(&inventory, from, base.unwrap_or(FIRST_REVISION), said)?;
-    let objects = salvage.objects.values().filter(|it| it.1.is_some()).count();
+    let objects = salvage.objects.values().filter(|object| object.1.is_some()).count();
     if salvage.lost.is_empty() {
         return Ok(Repair { revision: salvage.newest, objects, ..Repair::default() });
     }
-    let acknowledged = said.map_or(0, |it| it.revision);
+    let acknowledged = said.map_or(0, |mark| mark.revision);
     let revision = salvage.newest.max(acknowledged).max(salvage.seen) + 1;
     let originals = format!("damaged-{revision:016x}");
     salvage
@@ -151,7 +151,7 @@ impl<'a> Salvage<'a> {
         said: Option<Acknowledged>,
     ) -> Result<(), OpenError> {
         let mut next = base + 1;
-        for journal_base in inventory.journals.iter().filter(|it| **it >= from) {
+        for journal_base in inventory.journals.iter().filter(|start| **start >= from) {
             let name = journal(*journal_base);
             self.seen = self.seen.max(*journal_base);
             let continues = *journal_base >= base;
@@ -233,20 +233,20 @@ impl<'a> Salvage<'a> {
 
     fn take(&mut self, frame: &Frame<'_>) {
         for read in records(frame.payload).flatten() {
-            let it = &read.record;
-            let key = Key::new(it.resource, it.namespace, it.name);
-            self.newest = self.newest.max(it.revision);
-            self.seen = self.seen.max(it.revision);
-            if self.objects.get(&key).is_some_and(|known| known.0 > it.revision) {
+            let record = &read.record;
+            let key = Key::new(record.resource, record.namespace, record.name);
+            self.newest = self.newest.max(record.revision);
+            self.seen = self.seen.max(record.revision);
+            if self.objects.get(&key).is_some_and(|known| known.0 > record.revision) {
                 continue;
             }
             let owned = (!read.deleted).then(|| Owned {
-                terminating: it.terminating,
-                slot: it.slot,
-                labels: it.labels.to_vec(),
-                value: it.value.to_vec(),
+                terminating: record.terminating,
+                slot: record.slot,
+                labels: record.labels.to_vec(),
+                value: record.value.to_vec(),
             });
-            self.objects.insert(key, (it.revision, owned));
+            self.objects.insert(key, (record.revision, owned));
         }
     }
 
@@ -294,5 +294,7 @@ fn names_in(bytes: &[u8]) -> Vec<Key> {
     let length = usize::try_from(u32_at(bytes, 4)).unwrap_or(usize::MAX);
     let payload = payload.get(..length).unwrap_or(payload);
     let sound = records(payload).flatten().map(|read| read.record);
-    sound.map(|it| Key::new(it.resource, it.namespace, Arc::from(it.name))).collect()
+    sound
+        .map(|record| Key::new(record.resource, record.namespace, Arc::from(record.name)))
+        .collect()
 }

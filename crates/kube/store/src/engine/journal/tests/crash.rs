@@ -77,7 +77,7 @@ async fn a_journal_that_ends_before_what_was_acknowledged_is_damaged() {
         assert!(damage.sound < Some(6));
         let repaired = repair_and_check(&disk).await;
         let last = repaired.lost.last().unwrap();
-        assert_eq!(last.revisions.map(|it| it.1), Some(6), "at {end}: {last:?}");
+        assert_eq!(last.revisions.map(|range| range.1), Some(6), "at {end}: {last:?}");
     }
 }
 
@@ -103,7 +103,7 @@ async fn no_flipped_bit_loses_anything_silently() {
                     // A repair per bit would be slow and no stronger than one per byte.
                     if bit % 8 == bit / 8 % 8 {
                         let repaired = repair_and_check(&disk).await;
-                        assert!(repaired.lost.iter().all(|it| it.offset <= (bit / 8) as u64));
+                        assert!(repaired.lost.iter().all(|loss| loss.offset <= (bit / 8) as u64));
                     }
                 }
                 Err(other) => panic!("bit {bit} of {name}: {other}"),
@@ -191,7 +191,7 @@ async fn a_journal_that_was_taken_away_is_missed() {
 async fn a_repair_keeps_the_rest_and_names_what_it_can() {
     let (disk, _) = written().await;
     let mut bytes = disk.bytes(&journal());
-    let at = bytes.windows(3).rposition(|it| it == br#""3""#).unwrap();
+    let at = bytes.windows(3).rposition(|window| window == br#""3""#).unwrap();
     bytes[at + 1] = b'4';
     disk.write(&journal(), bytes);
     let repaired = repair_and_check(&disk).await;

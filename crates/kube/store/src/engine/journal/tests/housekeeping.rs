@@ -119,7 +119,7 @@ async fn a_watch_from_before_a_restart_goes_on_where_the_journal_reaches_back() 
     let mut watch = store.watch("things", 3).unwrap();
     let mut seen = Vec::new();
     while let Some(event) = watch.try_next().unwrap() {
-        let previous = event.previous.as_ref().map_or(0, |it| it.revision);
+        let previous = event.previous.as_ref().map_or(0, |stored| stored.revision);
         seen.push((
             event.kind.as_str(),
             event.object.key.name.to_string(),

@@ -105,7 +105,8 @@ impl MemDisk {
     /// The fault that is due, in order.
     fn fault(&self, step: Step, file: &str) -> Option<Fault> {
         let faults = &mut self.0.lock().faults;
-        let due = faults.front().is_some_and(|it| it.step == step && file.starts_with(it.file));
+        let due =
+            faults.front().is_some_and(|fault| fault.step == step && file.starts_with(fault.file));
         if due { faults.pop_front() } else { None }
     }
 

@@ -44,12 +44,12 @@ async fn delete(store: &Store, name: &str) -> Result<Arc<Stored>, CommitError> {
 fn live(store: &Store) -> BTreeMap<String, (String, u64)> {
     let list = store.list("things", None);
     list.iter()
-        .map(|it| {
-            let object = it.object();
-            assert_eq!(object.resource_version(), it.revision.to_string());
-            assert_eq!(it.label("text"), object.str(&["text"]));
+        .map(|stored| {
+            let object = stored.object();
+            assert_eq!(object.resource_version(), stored.revision.to_string());
+            assert_eq!(stored.label("text"), object.str(&["text"]));
             let text = object.str(&["text"]).unwrap().to_owned();
-            (it.key.name.to_string(), (text, it.revision))
+            (stored.key.name.to_string(), (text, stored.revision))
         })
         .collect()
 }
