@@ -1,7 +1,8 @@
-//! Requests for certificates: kubelets' own are approved, approved ones are signed, old ones go.
+//! CertificateSigningRequest controllers: approve requests of kubelets, sign approved requests,
+//! delete old ones.
 //!
-//! The signers are those of the original's controller manager. A request that its signer refuses gets
-//! the condition `Failed`; requests of other signers are left to them.
+//! The signers are those of kube-controller-manager. A request that its signer refuses gets the
+//! condition `Failed`; requests for other signers are left to those signers.
 
 use crate::Started;
 use crate::common::Context;
@@ -80,7 +81,7 @@ impl Reconcile {
         }
     }
 
-    /// Approves what its sender may have without anybody looking at it.
+    /// Approves a request that needs no review by a person.
     async fn approve(&self, request: &mut Object) -> Result<(), Error> {
         for subresource in self.keys.approvals(request) {
             let spec = |field: &str| request.get(&["spec", field]).cloned().unwrap_or_default();
@@ -128,14 +129,14 @@ impl Reconcile {
     }
 }
 
-/// What is to be done with a request.
+/// The state of a CertificateSigningRequest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Nobody has said anything.
+    /// Neither approved, denied nor failed.
     Waiting,
-    /// It is to be signed.
+    /// Approved, without a certificate yet.
     Approved,
-    /// It has a certificate, or gets none.
+    /// Has a certificate, or was denied, or failed.
     Answered,
 }
 
@@ -149,7 +150,7 @@ fn has(request: &Object, kind: &str) -> bool {
 }
 
 fn issued(request: &Object) -> bool {
-    request.str(&["status", "certificate"]).is_some_and(|it| !it.is_empty())
+    request.str(&["status", "certificate"]).is_some_and(|certificate| !certificate.is_empty())
 }
 
 fn state(request: &Object) -> State {
@@ -161,8 +162,8 @@ fn state(request: &Object) -> State {
     }
 }
 
-/// How long a request is kept yet, in seconds: a day without answer, an hour with one. None if no
-/// rule says so.
+/// Seconds until the request is deleted: a day after its creation without an answer, an hour after
+/// an answer. None if no rule applies.
 fn seconds_left(request: &Object, now: i64) -> Option<i64> {
     let seconds = |time: Option<&str>| {
         time.and_then(|time| time.parse::<jiff::Timestamp>().ok()).map(jiff::Timestamp::as_second)

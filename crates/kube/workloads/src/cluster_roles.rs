@@ -1,8 +1,8 @@
-//! Cluster roles that gather the rules of others.
+//! ClusterRole aggregation: the controller that fills in aggregated ClusterRoles.
 //!
-//! A `ClusterRole` with an `aggregationRule` gets the rules of all that its selectors select, in order
-//! of selectors and names, each rule once. They are applied as `clusterrole-aggregation-controller`,
-//! which owns them then.
+//! A `ClusterRole` with an `aggregationRule` gets the rules of all ClusterRoles that its selectors
+//! match, in order of selectors and names, each rule once. The rules are applied as
+//! `clusterrole-aggregation-controller`, which owns them then.
 
 use crate::Started;
 use crate::common::Context;
@@ -16,13 +16,13 @@ const MANAGER: &str = "clusterrole-aggregation-controller";
 /// The only key of the queue.
 const ALL: &str = "all";
 
-/// What is read of a cluster role.
+/// The fields of a ClusterRole that aggregation reads.
 #[derive(Debug, PartialEq)]
 struct View {
     uid: String,
     labels: BTreeMap<String, String>,
     rules: Vec<Value>,
-    /// None if it gathers nothing.
+    /// None if the ClusterRole is not aggregated.
     selectors: Option<Vec<LabelSelector>>,
 }
 
@@ -41,14 +41,14 @@ impl View {
             rules: object.array(&["rules"]).iter().map(normal).collect(),
             selectors: gathers.then(|| {
                 let selectors = object.array(&["aggregationRule", "clusterRoleSelectors"]);
-                // What cannot be read was refused when it was written.
+                // The API refused unreadable selectors when the ClusterRole was written.
                 selectors.iter().filter_map(|one| LabelSelector::from_value(one).ok()).collect()
             }),
         }
     }
 }
 
-/// A rule without its empty lists: with or without them it is the same.
+/// A rule without its empty lists, which mean the same as absent ones.
 fn normal(rule: &Value) -> Value {
     let mut rule = rule.clone();
     if let Value::Object(fields) = &mut rule {
@@ -61,8 +61,8 @@ fn normal(rule: &Value) -> Value {
 pub(crate) fn start(context: &Context, started: &mut Started) {
     let controller = Controller::new("cluster-roles");
     let queue = controller.queue();
-    // Which roles depend on which is known to selectors only, so each change is a reason to look at
-    // all that gather.
+    // Only the selectors know which ClusterRoles depend on which, so each change reconciles all
+    // aggregated ClusterRoles.
     let roles = Cache::builder(Selection::all(known::CLUSTER_ROLE), |role| Some(View::of(role)))
         .subscribe(move |_| queue.add(ALL))
         .start(&context.cluster, context.stop.clone());
@@ -86,14 +86,14 @@ impl Reconciler for Reconcile {
             roles.iter().map(|(key, view)| (key.name.as_ref(), &**view)).collect();
         for (name, uid, rules) in decide(&all) {
             let mut object = Object::new(&known::CLUSTER_ROLE.gvk(), name);
-            // A role that was deleted meanwhile must not come back with what it allowed.
+            // A ClusterRole that was deleted meanwhile must not come back with the rules it had.
             object.set(&["metadata", "uid"], uid.into());
             if !rules.is_empty() {
                 object.set(&["rules"], rules.into());
             }
             match self.context.cluster.apply(&known::CLUSTER_ROLE, &object, MANAGER).await {
                 Ok(_) => {}
-                // Changed or deleted meanwhile: the event of that brings it back.
+                // The ClusterRole changed or was deleted meanwhile: that event brings the key back.
                 Err(error) if error.is_not_found() || error.is_conflict() => {}
                 Err(error) => return Err(error),
             }
@@ -102,7 +102,8 @@ impl Reconciler for Reconcile {
     }
 }
 
-/// The roles that should have other rules than they have (name, uid), and which. Roles are in order of names.
+/// The ClusterRoles whose rules are out of date (name, uid), with their new rules. Roles are in
+/// order of names.
 fn decide<'a>(roles: &[(&'a str, &'a View)]) -> Vec<(&'a str, &'a str, Vec<Value>)> {
     let mut changed = Vec::new();
     for (name, role) in roles {
@@ -123,7 +124,7 @@ fn gathered(name: &str, selectors: &[LabelSelector], roles: &[(&str, &View)]) ->
             *other != name && selector.matches_with(|key| view.labels.get(key).map(String::as_str))
         });
         for rule in selected.flat_map(|(_, view)| &view.rules) {
-            // Keys of JSON objects are in order here, so equal rules have equal texts.
+            // Keys of JSON objects are sorted here, so equal rules have equal texts.
             if seen.insert(rule.to_string()) {
                 rules.push(rule.clone());
             }

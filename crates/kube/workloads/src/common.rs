@@ -1,4 +1,4 @@
-//! What every controller here needs.
+//! Shared context and helpers of all controllers.
 
 use mainstay_client::{Cluster, Error, EventType, Recorder};
 use mainstay_clock::Clock;
@@ -6,7 +6,7 @@ use mainstay_object::{Object, OwnerReference, Resource};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-/// The surroundings of a controller. Cheap to clone.
+/// The clients of a controller. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Context {
     pub(crate) cluster: Cluster,
@@ -16,17 +16,17 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    /// The same for a part that says who it is in requests.
+    /// The same context with another user agent.
     pub(crate) fn named(&self, agent: &str) -> Self {
         Self { cluster: self.cluster.clone().named(agent), ..self.clone() }
     }
 
-    /// The same for a controller that signs its events with its own name.
+    /// The same context for a controller that reports events under its own component name.
     pub(crate) fn signed(&self, component: &str) -> Self {
         Self { recorder: self.recorder.signed(component), ..self.clone() }
     }
 
-    /// Replaces the status of an object that was just read, unless it is that already. The
+    /// Replaces the status of an object that was just read, unless the status is unchanged. The
     /// `resourceVersion` that was read is the precondition.
     pub(crate) async fn write_status(
         &self,
@@ -44,17 +44,17 @@ impl Context {
         Ok(())
     }
 
-    /// Tells people that something happened to an object.
+    /// Emits a `Normal` event about an object.
     pub(crate) fn normal(&self, about: &Object, reason: &str, message: String) {
         self.recorder.publish(about, EventType::Normal, reason, message);
     }
 
-    /// Tells people what was done with an object, as `events.k8s.io` has it.
+    /// Emits a `Normal` event of `events.k8s.io` with the action that the controller took.
     pub(crate) fn did(&self, about: &Object, action: &'static str, reason: &str, message: String) {
         self.recorder.publish_action(about, EventType::Normal, action, reason, message);
     }
 
-    /// Tells people what could not be done with an object.
+    /// Emits a `Warning` event of `events.k8s.io` with the action that failed.
     pub(crate) fn could_not(
         &self,
         about: &Object,
@@ -65,19 +65,19 @@ impl Context {
         self.recorder.publish_action(about, EventType::Warning, action, reason, message);
     }
 
-    /// Tells people that something is wrong with an object.
+    /// Emits a `Warning` event about an object.
     pub(crate) fn warning(&self, about: &Object, reason: &str, message: String) {
         self.recorder.publish(about, EventType::Warning, reason, message);
     }
 }
 
-/// What remains to be said about an error whose object has gone or changed meanwhile: a later event
-/// brings the key back, so there is nothing to retry.
+/// Whether an error says that the object is gone: a later event brings the key back, so there is
+/// nothing to retry.
 pub(crate) fn overtaken(error: &Error) -> bool {
     error.is_not_found()
 }
 
-/// The reference by which a controller's object owns what it makes.
+/// The owner reference that a controller's object puts on its dependents.
 pub(crate) fn controller_reference(owner: &Object) -> OwnerReference {
     OwnerReference {
         controller: Some(true),
@@ -99,7 +99,8 @@ pub(crate) fn controller_reference_value(owner: &Object) -> Value {
     })
 }
 
-/// An integer that may be given as a percentage of `whole`; percentages are rounded as told.
+/// An `IntOrString` that may be a percentage of `whole`; `round_up` says how percentages are
+/// rounded.
 pub(crate) fn int_or_percent(
     value: Option<&Value>,
     default: &str,

@@ -1,27 +1,29 @@
-//! What only the keeper of the cluster's keys can do for controllers.
+//! The signer of certificates and tokens, which the cluster implements because it holds the keys.
 
 use mainstay_object::Object;
 
-/// Why a request for a certificate gets none.
+/// Why a CertificateSigningRequest gets no certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unsigned {
-    /// Somebody else is to sign it.
+    /// Another signer is responsible.
     NotOurs,
-    /// Its signer does not give that: the text is for its `Failed` condition.
+    /// The signer refuses the request; the text is the message of its `Failed` condition.
     Refused(String),
-    /// Something went wrong; it is tried again.
+    /// Signing failed and is tried again.
     Broken(String),
 }
 
-/// The keeper of the cluster's keys.
+/// Signs with the keys of the cluster.
 pub trait Credentials: std::fmt::Debug + Send + Sync {
     /// The certificate (PEM) for an approved `CertificateSigningRequest`.
     fn certificate(&self, request: &Object) -> Result<String, Unsigned>;
 
-    /// For which subresources of `certificatesigningrequests` its sender must have permission to
-    /// `create` so that it is approved without people; empty if people must look at it.
+    /// The subresources of `certificatesigningrequests` for which the requester needs the
+    /// permission to `create`, so that the request is approved automatically. Empty if a person
+    /// must approve it.
     fn approvals(&self, request: &Object) -> Vec<&'static str>;
 
-    /// The token that lives in a Secret and stands for an account.
+    /// The long-lived token of a ServiceAccount for a Secret of type
+    /// `kubernetes.io/service-account-token`.
     fn token(&self, account: &Object, secret: &str) -> String;
 }

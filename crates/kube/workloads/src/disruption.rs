@@ -1,7 +1,7 @@
-//! `PodDisruptionBudgets`: how many of the pods they name may go just now.
+//! The PodDisruptionBudget controller: counts how many of the selected pods may be evicted now.
 //!
-//! Evictions read the status and take from it; what they have taken is remembered there until the
-//! pod is gone, two minutes at most.
+//! Evictions read the status and decrement it. `status.disruptedPods` remembers an evicted pod
+//! until it is gone, two minutes at most.
 
 use crate::Started;
 use crate::common::{Context, int_or_percent};
@@ -16,16 +16,17 @@ use rustc_hash::FxHashMap;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// After so many seconds a pod that was evicted and is still there counts again.
+/// After so many seconds an evicted pod that still exists counts again.
 const PATIENCE: i64 = 120;
 
-/// When pods of a name, which budgets select, were last seen to end. Times of objects have whole seconds:
-/// without this, a pod that was made in the second in which one of its name was evicted passes for that one.
+/// When a pod with a name last ended, for pods that budgets select. Timestamps of objects have
+/// whole seconds: without this, a pod created in the second in which its namesake was evicted
+/// passes for that one.
 #[derive(Clone, Default)]
 struct EndedPods(Arc<Mutex<FxHashMap<NamespacedName, Timestamp>>>);
 
 impl EndedPods {
-    /// How many are remembered before those are forgotten that no budget remembers.
+    /// How many names are remembered before those that no budget remembers are dropped.
     const MANY: usize = 1024;
 
     fn note(&self, pod: &NamespacedName, now: Timestamp) {
@@ -63,18 +64,19 @@ pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
         }
         for (key, budget) in budgets.list(Some(&change.key.namespace)) {
             let Some(selector) = &budget.selector else { continue };
-            if [change.before, change.after].into_iter().flatten().any(|it| it.matches(selector)) {
+            if [change.before, change.after].into_iter().flatten().any(|pod| pod.matches(selector))
+            {
                 let stays = |before: &Arc<PodView>| {
-                    change.after.is_some_and(|it| it.uid == before.uid && !it.terminating)
+                    change.after.is_some_and(|pod| pod.uid == before.uid && !pod.terminating)
                 };
-                if change.before.is_some_and(|it| !stays(it)) {
+                if change.before.is_some_and(|pod| !stays(pod)) {
                     ends.note(change.key, clock.now());
                 }
                 queue.add(key);
             }
         }
     });
-    // Sizes of owners count, too.
+    // A new size of an owner changes the expected pods.
     let resized = |budgets: &mainstay_client::Cache<crate::views::BudgetView>,
                    queue: &mainstay_client::Queue<NamespacedName>,
                    namespace: &str| {
@@ -84,14 +86,15 @@ pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
     };
     let (queue, budgets) = (controller.queue(), views.budgets.clone());
     views.replica_sets.subscribe(move |change| {
-        if change.before.map(|it| it.replicas) != change.after.map(|it| it.replicas) {
+        if change.before.map(|owner| owner.replicas) != change.after.map(|owner| owner.replicas) {
             resized(&budgets, &queue, &change.key.namespace);
         }
     });
     for cache in [&views.deployments, &views.stateful_sets, &views.replication_controllers] {
         let (queue, budgets) = (controller.queue(), views.budgets.clone());
         cache.subscribe(move |change| {
-            if change.before.map(|it| it.replicas) != change.after.map(|it| it.replicas) {
+            if change.before.map(|owner| owner.replicas) != change.after.map(|owner| owner.replicas)
+            {
                 resized(&budgets, &queue, &change.key.namespace);
             }
         });
@@ -119,11 +122,11 @@ impl Reconciler for Budgets {
         let Some(live) = cluster.find(resource, key.namespace(), &key.name).await? else {
             return Ok(Action::Done);
         };
-        let selector = live.get(&["spec", "selector"]).filter(|it| !it.is_null());
-        let selector = selector.and_then(|it| LabelSelector::from_value(it).ok());
+        let selector = live.get(&["spec", "selector"]).filter(|selector| !selector.is_null());
+        let selector = selector.and_then(|selector| LabelSelector::from_value(selector).ok());
         let mut pods = self.views.pods.list(Some(&key.namespace));
-        pods.retain(|(_, pod)| selector.as_ref().is_some_and(|it| pod.matches(it)));
-        // Told once for each state of the budget.
+        pods.retain(|(_, pod)| selector.as_ref().is_some_and(|selector| pod.matches(selector)));
+        // Emits an event once for each generation of the budget.
         let news = live.i64(&["status", "observedGeneration"]) != Some(live.generation());
         if pods.is_empty() && news {
             self.context.normal(&live, "NoPods", "No matching pods found".to_owned());
@@ -148,23 +151,23 @@ impl Reconciler for Budgets {
         let ended = |pod: &NamespacedName| self.ended.last(pod);
         let (status, wait) = status(&live, &pods, scale, &ended, now);
         match self.context.write_status(resource, &live, status).await {
-            // An eviction came between; its event brings the budget back.
+            // An eviction wrote the status meanwhile; its event brings the budget back.
             Err(error) if error.is_conflict() => Ok(Action::Done),
             other => other.map(|()| again(self.context.clock, wait)),
         }
     }
 }
 
-/// It cannot be told how many pods the owners of pods want; the texts are the original's.
+/// The size of a pod's owner is unknown; the texts are upstream's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 enum ScaleError {
-    /// Owners of this kind have no scale.
+    /// The kind of the owner has no scale subresource.
     #[error("{resource} does not implement the scale subresource")]
     NoScale {
         /// The resource.
         resource: &'static str,
     },
-    /// The owner of a pod is not there.
+    /// The owner of a pod does not exist.
     #[error("found no controllers for pod {pod:?}")]
     NoController {
         /// The name of the pod.
@@ -173,7 +176,7 @@ enum ScaleError {
 }
 
 impl Budgets {
-    /// How many pods the owners of these want, and whether some have no owner.
+    /// The sum of the sizes of the pods' owners, and whether some pods have no owner.
     fn scale(
         &self,
         namespace: &str,
@@ -206,8 +209,8 @@ impl Budgets {
                     };
                     let found = cache.get(&named(&owner.name));
                     found
-                        .filter(|it| it.uid == owner.uid)
-                        .map(|it| (Arc::clone(&it.uid), it.replicas))
+                        .filter(|owner_view| owner_view.uid == owner.uid)
+                        .map(|owner_view| (Arc::clone(&owner_view.uid), owner_view.replicas))
                 }
                 "Job" => return Err(ScaleError::NoScale { resource: "jobs.batch" }),
                 "DaemonSet" => return Err(ScaleError::NoScale { resource: "daemonsets.apps" }),
@@ -227,8 +230,8 @@ fn needs_scale(budget: &Object) -> bool {
         || budget.str(&["spec", "minAvailable"]).is_some()
 }
 
-/// The status, and in how many seconds an eviction is forgotten. `ended` says when a pod of a name was last
-/// seen to end.
+/// The status, and in how many seconds an eviction expires. `ended` returns when a pod with a name
+/// last ended.
 fn status(
     budget: &Object,
     pods: &[(NamespacedName, Arc<PodView>)],
@@ -261,11 +264,11 @@ fn status(
     let known = budget.get(&["status", "disruptedPods"]).and_then(Value::as_object);
     for (name, since) in known.into_iter().flatten() {
         let since: Option<Timestamp> = since.as_str().and_then(|text| text.parse().ok());
-        // One that was made since then only has the name of the one that was evicted.
+        // A pod created since then only shares the name of the evicted one.
         let is_meant = |key: &NamespacedName, pod: &PodView| {
             let (Some(created), Some(since)) = (pod.created, since) else { return true };
-            // Within one second, it is another pod if one of the name has ended in it.
-            let replaced = || ended(key).is_some_and(|it| it >= since);
+            // Within one second, a pod is another one if a pod with its name has ended.
+            let replaced = || ended(key).is_some_and(|end| end >= since);
             created < since || (created == since && !replaced())
         };
         let there = pods
@@ -273,7 +276,8 @@ fn status(
             .any(|(key, pod)| *key.name == **name && !pod.terminating && is_meant(key, pod));
         let left = since.map_or(0, |since| PATIENCE - (now.as_second() - since.as_second()));
         if let (true, Ok(left @ 1..)) = (there, u64::try_from(left)) {
-            disrupted.insert(name.clone(), known.map(|it| it[name].clone()).unwrap_or_default());
+            disrupted
+                .insert(name.clone(), known.map(|names| names[name].clone()).unwrap_or_default());
             wait = Some(wait.map_or(left, |wait: u64| wait.min(left)));
         }
     }
@@ -306,7 +310,7 @@ fn status(
     (Value::Object(status), wait)
 }
 
-/// How many pods there should be, and how many have to stay.
+/// How many pods are expected, and how many must stay healthy.
 fn expected(
     budget: &Object,
     all: i64,
@@ -363,7 +367,7 @@ mod tests {
 
     fn run(spec: &Value, old: &Value, states: &[&str], scale: i64) -> Value {
         let now = "2026-01-01T00:01:00Z".parse().unwrap();
-        // Of these, the pods that are new have taken the place of others.
+        // Two of the pods are new and have replaced others with their names.
         let ended = |pod: &NamespacedName| {
             let at: usize = pod.name.strip_prefix("p-")?.parse().ok()?;
             (states[at] == "new").then(|| "2026-01-01T00:00:30.5Z".parse().unwrap())
@@ -418,10 +422,10 @@ mod tests {
 
     #[test]
     fn what_cannot_be_counted_allows_nothing() {
-        let it = budget(&json!({"maxUnavailable": 1}), &json!({}));
+        let budget = budget(&json!({"maxUnavailable": 1}), &json!({}));
         let now = "2026-01-01T00:01:00Z".parse().unwrap();
         let scale = Err(ScaleError::NoScale { resource: "jobs.batch" });
-        let status = status(&it, &pods(&["ok"]), scale, &|_| None, now).0;
+        let status = status(&budget, &pods(&["ok"]), scale, &|_| None, now).0;
         assert_eq!(status["conditions"][0]["reason"], "SyncFailed");
         assert_eq!(status["disruptionsAllowed"], 0);
     }

@@ -1,20 +1,20 @@
-//! The controllers and simulated nodes that make a bare Kubernetes API behave like a cluster.
+//! Built-in controllers and simulated nodes: they make a bare Kubernetes API behave like a cluster.
 //!
-//! Namespaces get their default objects and are emptied when they are deleted, dependents of deleted
-//! owners are collected, Deployments roll out through `ReplicaSets` to Pods, Pods are scheduled on
-//! simulated nodes and become Ready, Jobs complete, Services find their Pods, cluster roles gather
-//! rules. Everything goes through [`Cluster`], so it runs against any Kubernetes API that lacks its
-//! own controllers.
+//! Namespaces get their default objects and are emptied when they are deleted. Dependents of
+//! deleted owners are collected. Deployments roll out through `ReplicaSets` to Pods. Pods are
+//! scheduled on simulated nodes and become Ready, Jobs complete, Services get endpoints,
+//! ClusterRoles are aggregated. All access goes through [`Cluster`], so the controllers run against
+//! any Kubernetes API that lacks its own.
 //!
 //! ```text
 //! caches (projections) ─► queue of keys ─► observe: live object + caches ─► decide (pure) ─► apply
 //! ```
 //!
-//! Every decision is a function of plain data in a file of its own and table-tested; nothing polls,
-//! and a world that is as it should be is not written to. What happens to containers is described
-//! in [`simulate`].
+//! Every decision is a pure function in a file of its own and table-tested. Nothing polls, and
+//! objects in their desired state are not written. [`simulate`] describes what happens to
+//! containers.
 //!
-//! What this does not do: real containers, volumes behind claims, autoscalers.
+//! Not part of this crate: real containers, volumes behind claims, autoscalers.
 
 mod certificates;
 mod cluster_roles;
@@ -54,26 +54,26 @@ use std::sync::Arc;
 use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// How the simulated part of a cluster looks.
+/// The settings of the controllers and simulated nodes.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How many nodes there are; zero leaves every pod pending.
+    /// The number of simulated nodes; zero leaves every Pod pending.
     pub nodes: usize,
-    /// What time it is.
+    /// The clock of all controllers.
     pub clock: Clock,
-    /// The certificates (PEM) that clients in pods shall trust: `ca.crt` of the ConfigMap
-    /// `kube-root-ca.crt` in every namespace. None leaves that ConfigMap out.
+    /// The certificates (PEM) that clients in Pods trust: `ca.crt` of the ConfigMap
+    /// `kube-root-ca.crt` in every namespace. None omits that ConfigMap.
     pub root_ca: Option<String>,
-    /// Signs certificates and tokens. None leaves requests for certificates and Secrets for tokens to
-    /// others.
+    /// Signs certificates and tokens. None leaves CertificateSigningRequests and token Secrets to
+    /// other controllers.
     pub credentials: Option<Arc<dyn Credentials>>,
     /// The version that nodes report, such as `v1.35.0`.
     pub kubelet_version: String,
-    /// A label of pods that asks for a behaviour where the annotation
-    /// [`simulate::ANNOTATION`] does not: for manifests whose annotations are not to be touched.
+    /// A label on Pods that requests a behaviour where the annotation [`simulate::ANNOTATION`] is
+    /// absent: for manifests whose annotations must not change.
     pub behaviour_label: Option<String>,
-    /// The behaviour of pods that ask for none; without it they are ready at once, and end well if
-    /// they are of a Job.
+    /// The behaviour of Pods that request none. Without it they are ready at once, and complete if
+    /// a Job owns them.
     pub behaviour: Option<String>,
 }
 
@@ -97,12 +97,12 @@ pub struct Workloads {
     /// Cancelled when dropped.
     stop: DropGuard,
     synced: watch::Receiver<bool>,
-    /// Behind a lock only so that threads can share this.
+    /// Behind a lock only so that threads can share the handle.
     ended: Mutex<Vec<BoxFuture<'static, ()>>>,
 }
 
 impl Workloads {
-    /// Starts everything. Must be called inside a tokio runtime.
+    /// Starts all controllers. Must be called inside a tokio runtime.
     pub fn start(cluster: Cluster, options: Options) -> Self {
         let cluster = cluster.named("kube-controller-manager");
         let stop = CancellationToken::new();
@@ -139,20 +139,20 @@ impl Workloads {
         let (all, synced) = watch::channel(false);
         tokio::spawn(async move {
             join_all(started.synced).await;
-            // Nobody may be waiting.
+            // The receiver may be dropped.
             let _ = all.send(true);
         });
         Self { stop: stop.drop_guard(), synced, ended: Mutex::new(started.ended) }
     }
 
-    /// Returns once every controller has its caches complete and works.
+    /// Returns once every controller has complete caches and works.
     pub async fn synced(&self) {
         let mut synced = self.synced.clone();
-        // Fails only when the runtime is ending.
+        // Fails only when the runtime shuts down.
         let _ = synced.wait_for(|synced| *synced).await;
     }
 
-    /// Ends every controller and returns when they have ended. Dropping the handle ends them too,
+    /// Stops every controller and waits until all have ended. Dropping the handle stops them too,
     /// without waiting.
     pub async fn shutdown(self) {
         drop(self.stop);
@@ -160,7 +160,7 @@ impl Workloads {
     }
 }
 
-/// Collects what has been started, for [`Workloads`].
+/// Collects the handles of started controllers for [`Workloads`].
 #[derive(Default)]
 struct Started {
     synced: Vec<BoxFuture<'static, ()>>,

@@ -1,8 +1,9 @@
-//! What every namespace has, and how a deleted one is emptied.
+//! The namespace controller: creates the default objects of a namespace, and empties a deleted one.
 //!
-//! A living namespace gets the ServiceAccount `default` and, if there is a certificate authority,
-//! the ConfigMap `kube-root-ca.crt`. A deleted one is emptied of every kind that discovery names,
-//! then its finalizer `kubernetes` is removed; meanwhile its conditions say what is left.
+//! An active namespace gets the ServiceAccount `default` and, if there is a certificate authority,
+//! the ConfigMap `kube-root-ca.crt`. From a deleted namespace the controller deletes the objects of
+//! every kind that discovery lists, then removes the finalizer `kubernetes`; until then its
+//! conditions say what remains.
 
 use crate::Started;
 use crate::collector::Collector;
@@ -20,7 +21,7 @@ use std::fmt::Write as _;
 const ROOT_CA: &str = "kube-root-ca.crt";
 const ROOT_CA_NOTE: &str = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes clusters.";
 const FINALIZER: &str = "kubernetes";
-/// Other clients may hold things back for long; looking again costs little.
+/// Finalizers of other clients may take long; another check costs little.
 const LOOK_AGAIN: std::time::Duration = std::time::Duration::from_secs(15);
 
 /// Starts the controller of namespaces.
@@ -34,7 +35,8 @@ pub(crate) fn start(
     let queue = controller.queue();
     let hear = queue.clone();
     let namespaces = Cache::builder(Selection::all(known::NAMESPACE), |namespace| {
-        let held = namespace.array(&["spec", "finalizers"]).iter().any(|it| it == FINALIZER);
+        let held =
+            namespace.array(&["spec", "finalizers"]).iter().any(|finalizer| finalizer == FINALIZER);
         Some((namespace.is_terminating(), held))
     })
     .subscribe(move |change| hear.add(NamespacedName::cluster(change.key.name.as_ref())))
@@ -59,7 +61,7 @@ pub(crate) fn start(
     started.controller(controller.start(reconciler, context.stop.clone()));
 }
 
-/// A cache of the objects of one name, that wakes the namespaces they are in.
+/// A cache of the objects with one name; its changes enqueue their namespaces.
 fn defaults(
     context: &Context,
     resource: &Resource,
@@ -93,7 +95,7 @@ impl Reconciler for Reconcile {
             Some((true, false)) | None => return Ok(Action::Done),
         };
         match outcome {
-            // Deleted meanwhile: the event of that brings it back.
+            // The namespace was deleted meanwhile: that event brings the key back.
             Err(error) if error.is_not_found() || error.is_namespace_terminating() => {
                 Ok(Action::Done)
             }
@@ -131,7 +133,7 @@ impl Reconcile {
         }
         let found = cluster.resources().await?;
         let mut left = Left { complete: found.complete, ..Left::default() };
-        // Pods go first: while one runs, what it may need (its network policies, its Secrets) stays.
+        // Pods go first: while one runs, its dependencies (network policies, Secrets) stay.
         let (pods, others): (Vec<_>, Vec<_>) =
             found.resources.into_iter().partition(|api| is_pods(&api.resource));
         let first = pods.len();
@@ -146,7 +148,7 @@ impl Reconcile {
             if let Err(error) =
                 self.sweep(&api.resource, name, api.can("deletecollection"), &mut left).await
             {
-                // A kind that went away meanwhile holds nothing.
+                // A kind that is no longer served has no objects.
                 if !error.is_not_found() {
                     left.failures.push(format!("{}: {error}", api.resource.group_resource()));
                 }
@@ -180,7 +182,7 @@ impl Reconcile {
         }
     }
 
-    /// Deletes every object of a kind in a namespace and counts what is left of them.
+    /// Deletes every object of a kind in a namespace and counts the remaining ones.
     async fn sweep(
         &self,
         resource: &Resource,
@@ -225,12 +227,12 @@ fn ignore_existing(outcome: Result<Object, Error>) -> Result<(), Error> {
     }
 }
 
-/// What keeps a namespace from going away.
+/// What keeps a namespace from going away: failures, remaining objects and finalizers.
 #[derive(Debug, Default)]
 struct Left {
     complete: bool,
     failures: Vec<String>,
-    /// Objects by resource, in the API's way of writing it.
+    /// The number of objects by resource, formatted as `plural.group`.
     remaining: BTreeMap<String, usize>,
     finalizers: BTreeMap<String, usize>,
 }
@@ -240,7 +242,7 @@ impl Left {
         self.complete && self.failures.is_empty() && self.remaining.is_empty()
     }
 
-    /// Whether no Pod is left, as far as anybody could see.
+    /// Whether no Pod remains, if all of them could be listed.
     fn is_without_pods(&self) -> bool {
         self.failures.is_empty() && !self.remaining.contains_key("pods.")
     }
@@ -249,7 +251,7 @@ impl Left {
         if objects.is_empty() {
             return;
         }
-        // The original always writes the dot, also for the core group.
+        // kube-controller-manager always writes the dot, also for the core group.
         let name = format!("{}.{}", resource.plural, resource.group);
         *self.remaining.entry(name).or_default() += objects.len();
         for finalizer in objects.iter().flat_map(Object::finalizers) {
@@ -361,7 +363,7 @@ mod tests {
         let messages: Vec<String> = left
             .conditions()
             .into_iter()
-            .map(|it| format!("{}: {}", it.status.as_str(), it.message))
+            .map(|condition| format!("{}: {}", condition.status.as_str(), condition.message))
             .collect();
         assert_eq!(
             messages,

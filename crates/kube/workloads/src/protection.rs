@@ -1,8 +1,10 @@
-//! Claims, volumes and classes of attributes stay while they are used.
+//! Protection finalizers: PersistentVolumeClaims, PersistentVolumes and `VolumeAttributesClasses`
+//! stay while they are used.
 //!
-//! The API gives each of them a finalizer. A claim that is being deleted keeps it while a Pod that
-//! may run mounts it, a volume while a claim is bound to it, a `VolumeAttributesClass` while a claim
-//! or a volume names it; here it is taken away.
+//! The API adds a finalizer to each of them. A claim that is being deleted keeps it while an
+//! unfinished Pod mounts the claim, a volume while a claim is bound to it, a
+//! `VolumeAttributesClass` while a claim or a volume names it. These controllers remove it
+//! afterwards.
 
 use crate::Started;
 use crate::common::{Context, overtaken};
@@ -33,7 +35,7 @@ pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
     })
     .start(&context.cluster, context.stop.clone());
     views.pods.subscribe(move |change| {
-        // Unless they have ended, Pods hold what they use.
+        // Pods use their claims until they have ended.
         let holds = |pod: &PodView| !matches!(pod.phase, Phase::Succeeded | Phase::Failed);
         let Some(before) = change.before.filter(|pod| holds(pod)) else { return };
         if change.after.is_some_and(|pod| holds(pod)) {
@@ -94,7 +96,7 @@ fn start_classes(context: &Context, started: &mut Started) {
     started.controller(controller.start(reconciler, context.stop.clone()));
 }
 
-/// The classes of attributes that a claim or a volume has, or is to have.
+/// The `VolumeAttributesClasses` that a claim or a volume has or requests.
 fn classes_of(user: &Object) -> Vec<Arc<str>> {
     let paths: [&[&str]; 3] = [
         &["spec", "volumeAttributesClassName"],
@@ -105,9 +107,9 @@ fn classes_of(user: &Object) -> Vec<Arc<str>> {
     names.filter(|name| !name.is_empty()).map(Arc::from).collect()
 }
 
-/// Whether an object is being deleted and waits for this finalizer.
+/// Whether an object is being deleted and has this finalizer.
 fn is_held(object: &Object, finalizer: &str) -> bool {
-    object.is_terminating() && object.finalizers().any(|it| it == finalizer)
+    object.is_terminating() && object.finalizers().any(|name| name == finalizer)
 }
 
 /// The claims that a Pod mounts.
@@ -116,7 +118,8 @@ pub(crate) fn claims_of(pod: &Object) -> Vec<Arc<str>> {
     volumes
         .filter_map(|volume| {
             if volume.get("ephemeral").is_some_and(Value::is_object) {
-                // Such a claim is made for the Pod, and named after both.
+                // An ephemeral claim belongs to the Pod; its name combines the names of Pod and
+                // volume.
                 let name = volume.get("name")?.as_str()?;
                 return Some(format!("{}-{name}", pod.name()).into());
             }
@@ -125,24 +128,24 @@ pub(crate) fn claims_of(pod: &Object) -> Vec<Arc<str>> {
         .collect()
 }
 
-/// Whether a Pod uses a claim, which it does until it has ended.
+/// Whether a Pod uses a claim; it does until it has ended.
 fn uses(pod: &Object, claim: &str) -> bool {
     !matches!(pod.str(&["status", "phase"]), Some("Succeeded" | "Failed"))
         && claims_of(pod).iter().any(|name| **name == *claim)
 }
 
-/// Takes a finalizer away from an object as it was read.
+/// Removes a finalizer from an object with the revision that was read.
 async fn release(
     context: &Context,
     resource: &Resource,
     live: &Object,
     finalizer: &str,
 ) -> Result<Action, Error> {
-    let kept: Vec<&str> = live.finalizers().filter(|it| *it != finalizer).collect();
+    let kept: Vec<&str> = live.finalizers().filter(|name| *name != finalizer).collect();
     let patch = json!({"metadata": {
         "uid": live.uid(), "resourceVersion": live.resource_version(), "finalizers": kept,
     }});
-    let namespace = Some(live.namespace()).filter(|it| !it.is_empty());
+    let namespace = Some(live.namespace()).filter(|namespace| !namespace.is_empty());
     let patch = Patch::Merge(patch);
     match context.cluster.patch(resource, namespace, live.name(), &patch).await {
         Err(error) if overtaken(&error) => Ok(Action::Done),
@@ -171,7 +174,7 @@ impl Reconciler for Claims {
         if !is_held(&claim, CLAIM) {
             return Ok(Action::Done);
         }
-        // A cache may not know the latest Pod.
+        // A cache may lag behind the latest Pod, so the Pods are listed live.
         let pods = cluster.list_pages(&known::POD, namespace, &ListParams::default()).await?;
         if pods.items.iter().any(|pod| uses(pod, &key.name)) {
             return Ok(Action::Done);
@@ -182,7 +185,7 @@ impl Reconciler for Claims {
 
 struct Volumes {
     context: Context,
-    /// Wakes volumes as long as it lives.
+    /// Enqueues volumes as long as it lives.
     _volumes: Cache<()>,
 }
 
@@ -205,9 +208,9 @@ impl Reconciler for Volumes {
 
 struct Classes {
     context: Context,
-    /// Wakes classes as long as it lives.
+    /// Enqueues classes as long as it lives.
     _held: Cache<()>,
-    /// Claims and volumes that name a class.
+    /// Claims and volumes by the class that they name.
     users: [Cache<Vec<Arc<str>>>; 2],
 }
 

@@ -1,13 +1,13 @@
-//! What the objects of a namespace use of its quotas.
+//! The ResourceQuota controller: counts what the objects of a namespace use.
 //!
-//! Whoever admits writes charges them to `status.used`; here the sums are made again from the objects
-//! that there are: when a quota changes, when something in its namespace is gone or needs less, and
-//! now and then. Sums are made from live objects, never from caches.
+//! Admission charges each write to `status.used`. This controller counts again from the existing
+//! objects: when a quota changes, when an object in its namespace is deleted or needs less, and
+//! periodically. It counts live objects, never caches.
 //!
-//! A write may be charged and not yet be stored while its namespace is counted. So less than was
-//! charged is believed only if it is found twice, with a while between and nothing charged meanwhile. A
-//! write may also be refused after it was charged: whenever what is used has changed, it is counted
-//! once more.
+//! A write may be charged but not stored yet while the controller counts. So a lower count than the
+//! charged one is written only if two counts agree, with a pause between and no charge meanwhile. A
+//! write may also be refused after it was charged: whenever the used amount has changed, it is
+//! counted once more.
 
 use crate::Started;
 use crate::collector::Collector;
@@ -25,13 +25,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Many objects often go together: they are counted together.
+/// Many objects are often deleted together: they are counted together.
 const TOGETHER: Duration = Duration::from_millis(100);
-/// What is charged now is stored by then.
+/// A write that is charged now is stored after this time.
 const BETWEEN: Duration = Duration::from_millis(200);
-/// Nobody has tried to write for a while.
+/// After this time without a charge the namespace counts as quiet.
 const SETTLED: Duration = Duration::from_secs(5);
-/// Counting again although nothing seems to have happened, as the original does.
+/// The periodic count without a known change, as in kube-controller-manager.
 const NOW_AND_THEN: Duration = Duration::from_mins(5);
 
 /// Starts the controller of quotas.
@@ -66,7 +66,7 @@ pub(crate) fn start(
             ended.all_of(&change.key.namespace);
         }
     });
-    // A Service may give its node ports back.
+    // An update of a Service may free node ports.
     let services = Cache::builder(Selection::all(known::SERVICE), |service| {
         let ports = service.array(&["spec", "ports"]).len();
         Some((service.str(&["spec", "type"]).unwrap_or_default().to_owned(), ports))
@@ -88,8 +88,8 @@ pub(crate) fn start(
     started.controller(controller.start(reconciler, context.stop.clone()));
 }
 
-/// Whether a pod uses less of some quota than it did: it has ended, asks for something else, or is a
-/// matter of other scopes now. Nobody charges the quotas that it leaves.
+/// Whether a Pod uses less of some quota than before: it has ended, has other requests, or belongs
+/// to other scopes. Admission does not charge the quotas that it leaves.
 fn uses_other(was: &PodView, is: &PodView) -> bool {
     let is_over = |pod: &PodView| matches!(pod.phase, Phase::Succeeded | Phase::Failed);
     (!is_over(was) && is_over(is))
@@ -97,16 +97,16 @@ fn uses_other(was: &PodView, is: &PodView) -> bool {
         || was.needs != is.needs
 }
 
-/// What is known of a quota.
+/// The fields of a quota that the controller reads.
 #[derive(PartialEq)]
 struct Bounds {
     hard: Amounts,
     used: Amounts,
-    /// Whether its status knows what it bounds.
+    /// Whether the status has the hard limits of the spec.
     counted: bool,
 }
 
-/// Has the quotas of a namespace counted.
+/// Enqueues the quotas of a namespace.
 #[derive(Clone)]
 struct Wake {
     quotas: Cache<Bounds>,
@@ -127,11 +127,11 @@ impl Wake {
 struct Reconcile {
     context: Context,
     quotas: Cache<Bounds>,
-    /// Wakes quotas as long as it lives.
+    /// Enqueues quotas as long as it lives.
     _services: Cache<(String, usize)>,
-    /// What the server had when it was asked last.
+    /// The kinds of the server, from the last discovery.
     kinds: Mutex<Arc<Vec<ApiResource>>>,
-    /// Quotas of which less was found than was charged, and in which revision.
+    /// Quotas whose count was lower than their charge, and their revision then.
     doubts: Mutex<FxHashMap<NamespacedName, String>>,
 }
 
@@ -154,7 +154,8 @@ impl Reconciler for Reconcile {
             return Ok(Action::After(NOW_AND_THEN));
         }
         let charged = Amounts::read(quota.get(&["status", "used"]));
-        let is_less = used.iter().any(|(name, it)| charged.get(name).is_some_and(|was| it < was));
+        let is_less =
+            used.iter().any(|(name, amount)| charged.get(name).is_some_and(|was| amount < was));
         if is_less && doubt.is_none_or(|revision| revision != quota.resource_version()) {
             self.doubts.lock().insert(key.clone(), quota.resource_version().to_owned());
             return Ok(Action::After(BETWEEN));
@@ -167,7 +168,7 @@ impl Reconciler for Reconcile {
 }
 
 impl Reconcile {
-    /// What is used of a quota now.
+    /// Counts the current use of a quota.
     async fn count(&self, quota: &Object) -> Result<Amounts, Error> {
         let hard = quota.get(&["spec", "hard"]).and_then(Value::as_object);
         let names = hard.into_iter().flatten().map(|(name, _)| name.as_str());
@@ -188,7 +189,7 @@ impl Reconcile {
         Ok(total(quota, counted, self.context.clock.now()))
     }
 
-    /// A kind that is kept in namespaces; none if the server has no such kind.
+    /// A namespaced kind; none if the server does not serve it.
     async fn kind(&self, group: &str, plural: &str) -> Result<Option<ApiResource>, Error> {
         let find = |kinds: &[ApiResource]| {
             let is = |api: &&ApiResource| {

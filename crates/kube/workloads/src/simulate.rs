@@ -1,9 +1,12 @@
-//! What a simulated pod does, as a pure function of its spec, its status and the time.
+//! Pod simulation: the status of a simulated Pod, as a pure function of its spec, its status and
+//! the time.
 //!
-//! Containers start at once, are ready and run for ever; those of a Job's pod do their work in no time
-//! and end with exit code 0. In a pod that does not restart for ever, a plain command (`sleep 5`, `false`,
-//! `sh -c "sleep 5; exit 3"`) takes as long and ends as it says; containers end together, when
-//! the last one does. In any pod, a command that only fails does. Volumes, probes and images are believed. The annotation [`ANNOTATION`] on a pod (or in a template) asks for something else:
+//! Containers start at once, are ready and run for ever; those of a Job's Pod end at once with exit
+//! code 0. In a Pod with `restartPolicy` other than `Always`, a plain command (`sleep 5`, `false`,
+//! `sh -c "sleep 5; exit 3"`) takes its time and ends with its code; all containers end together,
+//! with the last one. In any Pod, a command that only fails does so. Volumes, probes and images
+//! always work. The annotation [`ANNOTATION`] on a Pod (or in a template) requests another
+//! behaviour:
 //!
 //! | value | effect |
 //! |---|---|
@@ -18,10 +21,11 @@
 //! | `init:N` | init containers take N seconds each (10 if not said), one after the other, then the usual |
 //! | `init-crash` | the first init container ends with exit code 1, again and again, or once for all when it must not restart |
 //!
-//! Changing or removing the annotation on a living pod changes what it does; a pod that has ended
-//! stays as it is. Sidecars (init containers with `restartPolicy: Always`) take no time to start.
-//! Failing containers and images are told of in events, as a kubelet does, and so is a value that is
-//! none of these. Ephemeral containers run for as long as the pod does. On a Node, `not-ready` and `unreachable` make the node say so.
+//! Changing or removing the annotation on a living Pod changes its behaviour; a Pod that has ended
+//! stays as it is. Sidecars (init containers with `restartPolicy: Always`) start at once. Failing
+//! containers and images are reported in events, as a kubelet does, and so is an unknown value of
+//! the annotation. Ephemeral containers run for as long as the Pod does. On a Node, `not-ready` and
+//! `unreachable` set its conditions.
 
 mod command;
 mod events;
@@ -36,24 +40,25 @@ use serde_json::{Map, Value, json};
 use stages::{Behaviour, Crash};
 use std::cmp::Ordering;
 
-/// The annotation that asks for a behaviour.
+/// The annotation that requests a behaviour.
 pub const ANNOTATION: &str = "mainstay.dev/simulate";
 
-/// Where a pod runs.
+/// The addresses of a Pod and its node.
 #[derive(Clone, Debug)]
 pub(crate) struct Place<'a> {
     pub(crate) host_ip: &'a str,
     pub(crate) pod_ip: &'a str,
 }
 
-/// What keeps a pod from being ready whose containers are: conditions that others have to write.
+/// The readiness gates that keep a Pod with ready containers from being ready: other clients write
+/// their conditions.
 pub(crate) fn unmet_gates(pod: &Object) -> Option<String> {
     let conditions = pod.array(&["status", "conditions"]);
     let gates = pod.array(&["spec", "readinessGates"]).iter();
     let unmet: Vec<String> = gates
         .filter_map(|gate| {
             let gate = gate.get("conditionType")?.as_str()?;
-            match find(conditions, "type", gate).map(|it| &it["status"]) {
+            match find(conditions, "type", gate).map(|condition| &condition["status"]) {
                 None => Some(format!(
                     "corresponding condition of pod readiness gate {gate:?} does not exist."
                 )),
@@ -68,7 +73,7 @@ pub(crate) fn unmet_gates(pod: &Object) -> Option<String> {
     (!unmet.is_empty()).then(|| unmet.join(", "))
 }
 
-/// The status that a scheduled pod shall have; none if it is as it shall be. `now` is RFC 3339.
+/// The new status of a scheduled Pod; none if it is up to date. `now` is RFC 3339.
 pub(crate) fn status(pod: &Object, place: &Place<'_>, now: &str) -> Option<Value> {
     let old = pod.get(&["status"]).and_then(Value::as_object).cloned().unwrap_or_default();
     if matches!(old.get("phase").and_then(Value::as_str), Some("Succeeded" | "Failed")) {
@@ -140,7 +145,7 @@ pub(crate) fn status(pod: &Object, place: &Place<'_>, now: &str) -> Option<Value
         };
         conditions.push(condition(old_conditions, kind, holds, why, now));
     }
-    // Readiness gates and other conditions of the pod belong to others.
+    // Readiness gates and other conditions of the Pod belong to other clients.
     conditions.extend(
         old_conditions
             .iter()
@@ -182,14 +187,14 @@ pub(crate) fn status(pod: &Object, place: &Place<'_>, now: &str) -> Option<Value
     (status != old).then_some(Value::Object(status))
 }
 
-/// The containers that somebody looks into the pod with. They start as soon as the pod is on its
-/// node, whatever its own containers do, are never ready, and go with the pod.
+/// The statuses of ephemeral containers (`kubectl debug`). They start as soon as the Pod is on its
+/// node, whatever its own containers do, are never ready, and end with the Pod.
 fn ephemeral(pod: &Object, finished: bool, restarts: bool, now: &str) -> Vec<Value> {
     let step = Step::Does(if finished { Behaviour::Complete } else { Behaviour::NotReady });
     let status = |container: &Value| {
         let field = "ephemeralContainerStatuses";
         let mut status = container_status(pod, container, field, step, restarts, now);
-        // Nobody waits for them, so there is nothing to say of it.
+        // Nothing waits for ephemeral containers, so their status has no `ready` or `started`.
         if let Some(fields) = status.as_object_mut() {
             fields.remove("started");
         }
@@ -198,28 +203,28 @@ fn ephemeral(pod: &Object, finished: bool, restarts: bool, now: &str) -> Vec<Val
     pod.array(&["spec", "ephemeralContainers"]).iter().map(status).collect()
 }
 
-/// What a container does while its pod does something.
+/// The part of one container in the behaviour of its Pod.
 #[derive(Clone, Copy)]
 enum Step {
     Does(Behaviour),
-    /// Others come first.
+    /// The container waits for others.
     Waits,
 }
 
-/// What a container does of its own while its pod does something: where some of them fail by their
-/// commands, others end well.
+/// The step of a container by its own command: where some containers of a Pod fail by their
+/// commands, the others complete.
 fn own_step(pod: &Object, container: &Value, step: Step) -> Step {
     let Step::Does(Behaviour::Crash(crash)) = step else { return step };
     if !stages::follows_commands(pod) {
         return step;
     }
-    match command::Program::of(container).map_or(0, |it| it.code) {
+    match command::Program::of(container).map_or(0, |program| program.code) {
         0 => Step::Does(Behaviour::Complete),
         code => Step::Does(Behaviour::Crash(Crash { code, ..crash })),
     }
 }
 
-/// What the init containers of a pod do.
+/// The steps of the init containers of a Pod.
 fn steps(pod: &Object, behaviour: Behaviour) -> Vec<Step> {
     let inits = pod.array(&["spec", "initContainers"]);
     let up = matches!(behaviour, Behaviour::Run | Behaviour::NotReady);
@@ -234,7 +239,7 @@ fn steps(pod: &Object, behaviour: Behaviour) -> Vec<Step> {
             Behaviour::Init(_) | Behaviour::InitCrash(_) => {
                 let current = if let Behaviour::Init(current) = behaviour { current } else { 0 };
                 match (number.cmp(&current), sidecar, behaviour) {
-                    // A sidecar before the one at work runs by now.
+                    // A sidecar before the current init container runs already.
                     (Ordering::Less | Ordering::Equal, true, _) => Step::Does(Behaviour::Run),
                     (Ordering::Less, false, _) => Step::Does(Behaviour::Complete),
                     (Ordering::Equal, false, Behaviour::InitCrash(crash)) => {
@@ -252,7 +257,9 @@ fn steps(pod: &Object, behaviour: Behaviour) -> Vec<Step> {
 }
 
 fn names<'a>(pod: &'a Object, list: &str) -> impl Iterator<Item = &'a str> {
-    pod.array(&["spec", list]).iter().filter_map(|it| it.get("name").and_then(Value::as_str))
+    pod.array(&["spec", list])
+        .iter()
+        .filter_map(|container| container.get("name").and_then(Value::as_str))
 }
 
 fn find<'a>(list: &'a [Value], key: &str, value: &str) -> Option<&'a Value> {
@@ -298,7 +305,7 @@ fn container_status(
     let seed = format!("{}/{name}", pod.uid());
     let id = format!("simulated://{:016x}", fnv::fnv64a(seed.as_bytes()));
     let ended = |code: i64, reason: &str| {
-        // The times of an end do not move while it stays the same end.
+        // The timestamps of an end stay while the end is the same.
         let known = ["state", "lastState"].iter().find_map(|field| {
             let ended = old?.get(field)?.get("terminated")?;
             (ended.get("exitCode").and_then(Value::as_i64) == Some(code)).then(|| ended.clone())
@@ -317,7 +324,7 @@ fn container_status(
         json!({"running": {"startedAt": since}})
     };
     let mut last_state = json!({});
-    // What has restarted once has done so for good.
+    // A restart count never decreases.
     let mut restarted = old.and_then(|old| old.get("restartCount")?.as_i64()).unwrap_or_default();
     let waiting = |reason: &str| (json!({"waiting": {"reason": reason}}), false, false);
     let Step::Does(behaviour) = step else {
@@ -347,7 +354,7 @@ fn container_status(
         Behaviour::Crash(Crash { code, reason }) => {
             (json!({"terminated": ended(code, reason)}), false, false)
         }
-        // The init containers of a pod that is at them each have a step of their own.
+        // While a Pod is initializing, each init container has a step of its own.
         Behaviour::Starting | Behaviour::Init(_) | Behaviour::InitCrash(_) => {
             waiting("ContainerCreating")
         }
@@ -360,7 +367,7 @@ fn container_status(
     written(name, image, parts, &last_state, restarted, is_there.then_some(id.as_str()))
 }
 
-/// A container's status; `id` is that of a container that there is or was.
+/// The status of a container; `id` is the ID of a container that exists or existed.
 fn written(
     name: &str,
     image: &str,
@@ -429,7 +436,7 @@ mod tests {
             assert_eq!(found["name"], "debugger");
             assert!(found["state"].get(state).is_some(), "{annotation:?}: {found}");
             assert_eq!((&found["ready"], found.get("started")), (&json!(false), None));
-            // The pod is as ready as it was.
+            // Readiness has not changed.
             assert_eq!(status["conditions"], before["conditions"]);
         }
     }
@@ -460,32 +467,32 @@ mod tests {
             (Some("complete-after:60"), "Never", "Running", "True", "running"),
             (Some("nonsense"), "Always", "Running", "True", "running"),
         ] {
-            let mut it = pod(annotation, restart);
-            it.set(&["status"], status(&it, &PLACE, NOW).unwrap());
+            let mut pod = pod(annotation, restart);
+            pod.set(&["status"], status(&pod, &PLACE, NOW).unwrap());
             let case = format!("{annotation:?} {restart}");
-            assert_eq!(it.str(&["status", "phase"]), Some(phase), "{case}");
-            assert_eq!(it.condition("Ready"), Some(ready), "{case}");
-            let main = &it.array(&["status", "containerStatuses"])[0];
+            assert_eq!(pod.str(&["status", "phase"]), Some(phase), "{case}");
+            assert_eq!(pod.condition("Ready"), Some(ready), "{case}");
+            let main = &pod.array(&["status", "containerStatuses"])[0];
             assert!(main["state"].get(state).is_some(), "{case}: {main}");
-            assert_eq!(status(&it, &PLACE, "2026-01-01T00:00:05Z"), None, "{case}: settles");
+            assert_eq!(status(&pod, &PLACE, "2026-01-01T00:00:05Z"), None, "{case}: settles");
         }
     }
 
-    /// Gates, and what others write of them.
+    /// Readiness gates, and the conditions that other clients write for them.
     type Gates = [(&'static str, &'static str)];
 
     #[test]
     fn a_pod_is_ready_when_others_have_opened_its_gates() {
-        let mut it = pod(None, "Always");
-        it.set(
+        let mut pod = pod(None, "Always");
+        pod.set(
             &["spec", "readinessGates"],
             json!([{"conditionType": "x/a"}, {"conditionType": "x/b"}]),
         );
-        let open = |it: &mut Object, gate: &str, open: &str| {
-            let mut all = it.array(&["status", "conditions"]).to_vec();
-            all.retain(|it| it["type"] != gate);
+        let open = |pod: &mut Object, gate: &str, open: &str| {
+            let mut all = pod.array(&["status", "conditions"]).to_vec();
+            all.retain(|condition| condition["type"] != gate);
             all.push(json!({"type": gate, "status": open}));
-            it.set(&["status", "conditions"], Value::Array(all));
+            pod.set(&["status", "conditions"], Value::Array(all));
         };
         let missing = |gate: &str| {
             format!("corresponding condition of pod readiness gate \"{gate}\" does not exist.")
@@ -499,25 +506,25 @@ mod tests {
         ];
         for (changes, why) in changes {
             for (gate, status) in changes {
-                open(&mut it, gate, status);
+                open(&mut pod, gate, status);
             }
-            let status = status(&it, &PLACE, NOW).unwrap();
-            it.set(&["status"], status);
-            let ready = find(it.array(&["status", "conditions"]), "type", "Ready").unwrap();
+            let status = status(&pod, &PLACE, NOW).unwrap();
+            pod.set(&["status"], status);
+            let ready = find(pod.array(&["status", "conditions"]), "type", "Ready").unwrap();
             assert_eq!(ready["status"], if why.is_some() { "False" } else { "True" });
             assert_eq!(ready.get("message").and_then(Value::as_str), why.as_deref());
-            assert_eq!(it.condition("ContainersReady"), Some("True"));
+            assert_eq!(pod.condition("ContainersReady"), Some("True"));
         }
     }
 
     #[test]
     fn a_living_pod_follows_its_annotation_and_a_dead_one_does_not() {
-        let mut it = pod(Some("not-ready"), "Always");
-        it.set(&["status"], status(&it, &PLACE, NOW).unwrap());
-        it.remove(&["metadata", "annotations"]);
-        it.set(&["status"], status(&it, &PLACE, "2026-01-01T00:01:00Z").unwrap());
-        assert_eq!(it.condition("Ready"), Some("True"));
-        let ready = find(it.array(&["status", "conditions"]), "type", "Ready").unwrap();
+        let mut live_pod = pod(Some("not-ready"), "Always");
+        live_pod.set(&["status"], status(&live_pod, &PLACE, NOW).unwrap());
+        live_pod.remove(&["metadata", "annotations"]);
+        live_pod.set(&["status"], status(&live_pod, &PLACE, "2026-01-01T00:01:00Z").unwrap());
+        assert_eq!(live_pod.condition("Ready"), Some("True"));
+        let ready = find(live_pod.array(&["status", "conditions"]), "type", "Ready").unwrap();
         assert_eq!(ready["lastTransitionTime"], "2026-01-01T00:01:00Z");
         assert!(ready.get("reason").is_none());
 
@@ -535,11 +542,11 @@ mod tests {
 
     #[test]
     fn conditions_of_others_are_kept() {
-        let mut it = pod(None, "Always");
-        it.set(&["status", "conditions"], json!([{"type": "example.com/gate", "status": "True"}]));
-        it.set(&["status", "qosClass"], "BestEffort".into());
-        it.set(&["status"], status(&it, &PLACE, NOW).unwrap());
-        assert_eq!(it.condition("example.com/gate"), Some("True"));
-        assert_eq!(it.str(&["status", "qosClass"]), Some("BestEffort"));
+        let mut pod = pod(None, "Always");
+        pod.set(&["status", "conditions"], json!([{"type": "example.com/gate", "status": "True"}]));
+        pod.set(&["status", "qosClass"], "BestEffort".into());
+        pod.set(&["status"], status(&pod, &PLACE, NOW).unwrap());
+        assert_eq!(pod.condition("example.com/gate"), Some("True"));
+        assert_eq!(pod.str(&["status", "qosClass"]), Some("BestEffort"));
     }
 }

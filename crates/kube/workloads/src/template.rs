@@ -1,16 +1,16 @@
-//! Pods made from templates, and the hashes that tell templates apart.
+//! Pods from templates, and the hashes that identify templates.
 
 use crate::common::controller_reference_value;
 use mainstay_object::{Object, fnv, known};
 use serde_json::{Map, Value, json};
 
-/// The label that names the template of a ReplicaSet of a Deployment.
+/// The label that identifies the template of a Deployment's ReplicaSet.
 pub(crate) const TEMPLATE_HASH: &str = "pod-template-hash";
-/// The label that names the template of a pod of a `StatefulSet` or `DaemonSet`.
+/// The label that identifies the template of a Pod of a `StatefulSet` or `DaemonSet`.
 pub(crate) const REVISION_HASH: &str = "controller-revision-hash";
 
-/// A hash of a pod template: equal templates have equal hashes, whatever order their fields had.
-/// The label that carries the hash itself does not count.
+/// A hash of a Pod template: equal templates have equal hashes, whatever the order of their fields.
+/// The label that contains the hash itself does not count.
 pub(crate) fn fingerprint(template: &Value) -> u64 {
     let carries_hash = template
         .get("metadata")
@@ -27,14 +27,14 @@ pub(crate) fn fingerprint(template: &Value) -> u64 {
     fnv::fnv64a(template.to_string().as_bytes())
 }
 
-/// The hash as it appears in names: ten letters at most. `collisions` makes another name for the
-/// same template after a collision.
+/// The hash in names: ten letters at most. `collisions` changes the name of the same template after
+/// a collision.
 pub(crate) fn name_hash(fingerprint: u64, collisions: i64) -> String {
     let seed = format!("{fingerprint:016x}/{collisions}");
     fnv::safe_encode(&fnv::fnv32a(seed.as_bytes()).to_string())
 }
 
-/// A pod as a template describes it, owned by `owner`, without a name.
+/// The Pod of a template, owned by `owner`, without a name.
 pub(crate) fn pod(owner: &Object, template: &Value) -> Object {
     let mut pod = Object::new(&known::POD.gvk(), "");
     let mut metadata = Map::new();
@@ -50,7 +50,7 @@ pub(crate) fn pod(owner: &Object, template: &Value) -> Object {
     pod
 }
 
-/// As [`pod`], with a name that the server completes.
+/// Like [`pod`], with `generateName`.
 pub(crate) fn generated_pod(owner: &Object, template: &Value) -> Object {
     let mut pod = pod(owner, template);
     pod.set(&["metadata", "generateName"], format!("{}-", owner.name()).into());

@@ -1,5 +1,5 @@
-//! Tokens that live in Secrets: a Secret of the type `kubernetes.io/service-account-token` gets the
-//! token, the certificates and the namespace of the account that it names, and goes with the account.
+//! The token controller: a Secret of the type `kubernetes.io/service-account-token` gets the token,
+//! the certificates and the namespace of the ServiceAccount that it names, and is deleted with it.
 
 use crate::Started;
 use crate::certificates::base64;
@@ -16,7 +16,7 @@ const TYPE: &str = "kubernetes.io/service-account-token";
 const ACCOUNT: &str = "kubernetes.io/service-account.name";
 const UID: &str = "kubernetes.io/service-account.uid";
 
-/// A Secret for a token: of which account.
+/// A token Secret: the name of its ServiceAccount.
 #[derive(Clone, Debug, PartialEq)]
 struct View {
     account: Arc<str>,
@@ -67,7 +67,7 @@ pub(crate) fn start(
 struct Reconcile {
     context: Context,
     keys: Arc<dyn Credentials>,
-    /// The certificates as a Secret has them.
+    /// The CA certificates for `ca.crt`.
     root_ca: Option<String>,
 }
 
@@ -79,7 +79,7 @@ impl Reconciler for Reconcile {
         let cluster = &self.context.cluster;
         let namespace = Some(&*key.namespace);
         let Some(secret) = cluster.find(&known::SECRET, namespace, &key.name).await? else {
-            // What an account says of its Secrets is true.
+            // A ServiceAccount lists only existing Secrets.
             self.forget(key).await?;
             return Ok(Action::Done);
         };
@@ -89,7 +89,7 @@ impl Reconciler for Reconcile {
         }
         let account = cluster.find(&known::SERVICE_ACCOUNT, namespace, name).await?;
         let wanted = secret.annotation(UID).unwrap_or_default();
-        let account = account.filter(|it| wanted.is_empty() || it.uid() == wanted);
+        let account = account.filter(|account| wanted.is_empty() || account.uid() == wanted);
         let Some(account) = account else {
             let options = DeleteOptions::uid(secret.uid());
             cluster.ensure_deleted(&known::SECRET, namespace, &key.name, &options).await?;
@@ -98,7 +98,7 @@ impl Reconciler for Reconcile {
         let token = || self.keys.token(&account, &key.name);
         if let Some(filled) = filled(&secret, &account, self.root_ca.as_deref(), token) {
             match cluster.update(&known::SECRET, &filled).await {
-                // Somebody was faster: the event of that brings it back.
+                // Another client wrote first: that event brings the key back.
                 Err(error) if error.is_conflict() || error.is_not_found() => {}
                 other => drop(other?),
             }
@@ -108,7 +108,7 @@ impl Reconciler for Reconcile {
 }
 
 impl Reconcile {
-    /// Takes a Secret that is gone out of the lists of accounts.
+    /// Removes a deleted Secret from `secrets` of ServiceAccounts.
     async fn forget(&self, secret: &NamespacedName) -> Result<(), Error> {
         let cluster = &self.context.cluster;
         let namespace = Some(&*secret.namespace);
@@ -130,7 +130,7 @@ impl Reconcile {
     }
 }
 
-/// The Secret with what it lacks; none if it lacks nothing.
+/// The Secret with the missing fields filled in; none if nothing is missing.
 fn filled(
     secret: &Object,
     account: &Object,

@@ -1,4 +1,5 @@
-//! Who depends on whom, and which objects a change makes worth a look.
+//! The ownership graph: owners, their dependents, and the objects that a change makes the collector
+//! check.
 
 use mainstay_object::{NamespacedName, Object, OwnerReference, Resource};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -11,7 +12,7 @@ pub(crate) const FOREGROUND: &str = "foregroundDeletion";
 /// The finalizer by which a deleted owner waits until its dependents have forgotten it.
 pub(crate) const ORPHAN: &str = "orphan";
 
-/// An object that must be looked at.
+/// An object that the collector has to check.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Item {
     pub(crate) uid: Arc<str>,
@@ -25,15 +26,15 @@ impl fmt::Display for Item {
     }
 }
 
-/// What is known of an object.
+/// The metadata of an object in the graph.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Node {
     pub(crate) item: Item,
     pub(crate) owners: Vec<OwnerReference>,
     pub(crate) terminating: bool,
-    /// It is being deleted and waits for its dependents.
+    /// The object is being deleted and waits for its dependents.
     pub(crate) foreground: bool,
-    /// It is being deleted and its dependents must forget it.
+    /// The object is being deleted and its dependents must drop their references to it.
     pub(crate) orphan: bool,
 }
 
@@ -55,8 +56,8 @@ impl Node {
         }
     }
 
-    /// Whether a reference by this object's uid also names the object as it is: in the namespace of
-    /// the dependent or in none.
+    /// Whether a reference by this object's uid also gives the object's kind, name and namespace:
+    /// its namespace is that of the dependent, or none.
     pub(crate) fn is_named_by(&self, owner: &OwnerReference, dependent: &Item) -> bool {
         let namespace = self.item.key.namespace();
         *owner.name == *self.item.key.name
@@ -74,15 +75,15 @@ impl Node {
 pub(crate) struct Graph {
     nodes: FxHashMap<Arc<str>, Arc<Node>>,
     dependents: FxHashMap<Arc<str>, FxHashSet<Arc<str>>>,
-    /// The uids of those that went last, oldest first; at most [`Graph::REMEMBERED`].
+    /// The uids of the objects that were removed last, oldest first; at most [`Graph::REMEMBERED`].
     gone: VecDeque<Arc<str>>,
 }
 
 impl Graph {
-    /// As many absent owners as the original remembers.
+    /// As many absent owners as kube-controller-manager remembers.
     const REMEMBERED: usize = 500;
 
-    /// Whether the object of a uid was seen to go, not too long ago.
+    /// Whether the object of a uid was removed recently.
     pub(crate) fn is_known_gone(&self, uid: &str) -> bool {
         self.gone.iter().any(|gone| **gone == *uid)
     }
@@ -98,7 +99,7 @@ impl Graph {
         uids.filter_map(|uid| self.nodes.get(uid)).cloned().collect()
     }
 
-    /// Takes in a new or changed object and returns what must be looked at.
+    /// Adds a new or changed object and returns the objects that must be checked.
     pub(crate) fn put(&mut self, node: &Arc<Node>) -> Vec<Item> {
         let uid = &node.item.uid;
         let old = self.nodes.insert(Arc::clone(uid), Arc::clone(node));
@@ -113,11 +114,10 @@ impl Graph {
             self.dependents.entry(owner.uid.as_str().into()).or_default().insert(Arc::clone(uid));
             let is_new = old.as_ref().is_none_or(|old| !old.is_owned_by(&owner.uid));
             doubtful |= is_new
-                && self
-                    .nodes
-                    .get(owner.uid.as_str())
-                    .is_none_or(|it| it.foreground || !it.is_named_by(owner, &node.item));
-            // A reference that blocks no longer may be what the owner waited for.
+                && self.nodes.get(owner.uid.as_str()).is_none_or(|owner_node| {
+                    owner_node.foreground || !owner_node.is_named_by(owner, &node.item)
+                });
+            // The owner may wait for a reference that no longer blocks its deletion.
             let unblocked = !is_new && old_owners != node.owners.as_slice();
             if unblocked {
                 look.extend(self.waiting(&owner.uid));
@@ -127,7 +127,7 @@ impl Graph {
             look.push(node.item.clone());
         }
         if node.foreground && !old.as_ref().is_some_and(|old| old.foreground) {
-            look.extend(self.dependents(uid).into_iter().map(|it| it.item.clone()));
+            look.extend(self.dependents(uid).into_iter().map(|dependent| dependent.item.clone()));
             look.push(node.item.clone());
         }
         if node.orphan && !old.as_ref().is_some_and(|old| old.orphan) {
@@ -136,7 +136,7 @@ impl Graph {
         look
     }
 
-    /// Forgets an object that is gone and returns what must be looked at.
+    /// Removes an object that is gone and returns the objects that must be checked.
     pub(crate) fn remove(&mut self, uid: &str) -> Vec<Item> {
         let Some((uid, node)) = self.nodes.remove_entry(uid) else { return Vec::new() };
         let uid = &*uid;
@@ -149,7 +149,7 @@ impl Graph {
             self.forget(&owner.uid, uid);
             look.extend(self.waiting(&owner.uid));
         }
-        look.extend(self.dependents(uid).into_iter().map(|it| it.item.clone()));
+        look.extend(self.dependents(uid).into_iter().map(|dependent| dependent.item.clone()));
         look
     }
 

@@ -1,12 +1,12 @@
-//! Garbage collection along owner references.
+//! The garbage collector: deletes objects whose owners are gone.
 //!
 //! ```text
 //! discovery + CRDs ─► one metadata cache for each kind ─► Graph ─► items ─► live object ─► verdict
 //! ```
 //!
-//! The graph only says what to look at: before anything is deleted, the object and those owners
-//! that the graph does not know are read live, and the deletion carries uid and revision. Kinds of
-//! CRDs come and go with their CRDs. Events are not collected; the server lets them expire.
+//! The graph only says which objects to check. Before it deletes anything, the collector reads the
+//! object live, and the owners that the graph does not know; the deletion carries uid and revision.
+//! Custom kinds come and go with their CRDs. Events are not collected; the server lets them expire.
 
 mod graph;
 mod verdict;
@@ -31,7 +31,7 @@ use verdict::{Dependents, Standing, Verdict, decide};
 
 type Gone = Box<dyn Fn(&str) + Send + Sync>;
 
-/// The running collector, as others see it. Cheap to clone.
+/// The handle of the running collector for other controllers. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Collector {
     shared: Arc<Shared>,
@@ -45,13 +45,13 @@ struct Shared {
 }
 
 impl Collector {
-    /// Calls `hear` with the namespace of every object that is gone.
+    /// Calls `notify` with the namespace of every object that is gone.
     pub(crate) fn on_gone(&self, hear: impl Fn(&str) + Send + Sync + 'static) {
         self.shared.gone.write().push(Box::new(hear));
     }
 }
 
-/// What the collector keeps of a CRD: how its objects are addressed. None until it is established.
+/// How the objects of a CRD are addressed. None until the CRD is established.
 #[derive(Clone, Debug, PartialEq)]
 struct CustomKind(Option<Resource>);
 
@@ -120,7 +120,7 @@ pub(crate) fn start(context: &Context, started: &mut Started) -> Collector {
         stop.run_until_cancelled(monitors.run(crds, inbox, complete)).await;
     }));
     let reconciler = Reconcile { context: context.clone(), shared: Arc::clone(&shared) };
-    // Nothing is judged before the graph has been complete once.
+    // The collector deletes nothing before the graph has been complete once.
     let ready = async move {
         let _ = completed.await;
     };
@@ -133,7 +133,7 @@ struct Monitors {
     context: Context,
     shared: Arc<Shared>,
     queue: Queue<Item>,
-    /// Caches of custom kinds by the name of their CRD, each with its own end.
+    /// Caches of custom kinds by the name of their CRD, each with its own cancellation token.
     custom: FxHashMap<Arc<str>, (Resource, Cache<Node>, CancellationToken)>,
 }
 
@@ -156,7 +156,7 @@ impl Monitors {
         while let Ok((name, resource)) = inbox.try_recv() {
             self.change(name, resource);
         }
-        // A kind whose CRD just goes away must not hold up everything.
+        // A kind whose CRD is going away must not delay the others.
         synced.extend(self.custom.values().map(|(_, cache, stop)| {
             let (cache, stop) = (wait_for(cache), stop.clone());
             async move {
@@ -172,7 +172,7 @@ impl Monitors {
         }
     }
 
-    /// Every kind that can be collected and is not made by a CRD.
+    /// Discovers every kind that can be collected and that no CRD defines.
     async fn discover(&self, crds: &Cache<CustomKind>) -> Vec<ApiResource> {
         let mut backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(30));
         loop {
@@ -211,7 +211,7 @@ impl Monitors {
                 return;
             }
             stop.cancel();
-            // A kind that is not served has no objects: what depended on them is free.
+            // A kind that is not served has no objects: owners that wait for its objects are free.
             for (_, node) in cache.list(None) {
                 forget(&self.shared, &self.queue, &node);
             }
@@ -233,7 +233,7 @@ impl Monitors {
         Cache::builder(selection, move |object| Some(Node::of(&resource, object)))
             .subscribe(move |change| {
                 match (change.before, change.after) {
-                    // Deleted and made again between two lists.
+                    // The object was deleted and created again between two lists.
                     (Some(before), Some(after)) if before.item.uid != after.item.uid => {
                         forget(&shared, &queue, before);
                     }
@@ -242,7 +242,7 @@ impl Monitors {
                 }
                 if let Some(after) = change.after {
                     let mut graph = shared.graph.lock();
-                    // After the end of a kind its objects are forgotten, and stay so.
+                    // After its kind has ended, an object must not get back into the graph.
                     if end.is_cancelled() {
                         return;
                     }
@@ -308,7 +308,7 @@ impl Reconcile {
         if node.terminating || node.owners.is_empty() {
             return Ok(());
         }
-        let dependents = if dependents.iter().any(|it| it.foreground) {
+        let dependents = if dependents.iter().any(|dependent| dependent.foreground) {
             Dependents::Waiting
         } else if dependents.is_empty() {
             Dependents::None
@@ -318,7 +318,7 @@ impl Reconcile {
         self.judge(item, dependents).await
     }
 
-    /// The live object of an item; none if it is gone or another one by now.
+    /// The live object of an item; none if it is gone or another object has its name.
     async fn live(&self, item: &Item) -> Result<Option<Object>, Error> {
         let found =
             self.context.cluster.find(&item.resource, item.key.namespace(), &item.key.name).await?;
@@ -341,7 +341,8 @@ impl Reconcile {
             Verdict::DropOwners(gone) => self.drop_owners(item, &live, &gone).await?,
             Verdict::DeleteUnblocked => {
                 self.unblock(item, &live).await?;
-                // It has another revision now.
+                // Clearing the field gave the object another revision: only its uid is a
+                // precondition.
                 let options = DeleteOptions::uid(live.uid()).propagation(Propagation::Foreground);
                 let namespace = item.key.namespace();
                 self.context
@@ -361,7 +362,8 @@ impl Reconcile {
         Ok(())
     }
 
-    /// Tells people that an owner is in another namespace: who wrote that expects it to be found.
+    /// Emits an event that an owner is in another namespace, because the author of the reference
+    /// expects the owner to be found.
     fn tell_of_stray_owner(&self, item: &Item, live: &Object, owner: &OwnerReference) {
         let Some(namespace) = item.key.namespace() else { return };
         let known = self.shared.graph.lock().get(&owner.uid).cloned();
@@ -391,36 +393,40 @@ impl Reconcile {
         let resource = self.shared.kinds.read().get(&kind).cloned();
         let Some(resource) = resource else {
             return match known.as_deref() {
-                // A kind that is misspelt (OLM itself writes `customresourcedefinition`) cannot be
-                // looked up; the object of this uid is there, and nothing is deleted on a doubt.
+                // A misspelt kind (OLM itself writes `customresourcedefinition`) cannot be looked
+                // up. An object with this uid exists, and the collector deletes nothing when in
+                // doubt.
                 Some(known) => Ok(stands(known)),
                 None => self.unknown_kind(owner).await,
             };
         };
         let namespace = item.key.namespace();
         if resource.is_namespaced() && namespace.is_none() {
-            // A cluster-scoped object cannot be owned from inside a namespace: such a reference
-            // says nothing, and nothing is deleted because of it.
+            // A namespaced object cannot own a cluster-scoped one: such a reference is ignored, and
+            // nothing is deleted because of it.
             return Ok(Standing::Solid);
         }
         let found = self.context.cluster.find(&resource, namespace, &owner.name).await?;
         Ok(match found {
             Some(found) if found.uid() == owner.uid => {
-                let waits = found.is_terminating() && found.finalizers().any(|it| it == FOREGROUND);
+                let waits = found.is_terminating()
+                    && found.finalizers().any(|finalizer| finalizer == FOREGROUND);
                 if waits { Standing::Waiting } else { Standing::Solid }
             }
             _ => Standing::Dangling,
         })
     }
 
-    /// A kind that was never followed: served by somebody whom discovery did not show, or not at all.
+    /// The standing of an owner whose kind no cache follows: discovery did not list the kind, or
+    /// nobody serves it.
     async fn unknown_kind(&self, owner: &OwnerReference) -> Result<Standing, Error> {
         let gvk = mainstay_object::Gvk::from_api_version(&owner.api_version, owner.kind.as_str());
         Ok(match self.context.cluster.resource_of(&gvk).await? {
-            // Without a watch on it nobody can tell whether it is gone; keep what it owns.
+            // Without a watch on the owner's kind its absence goes unnoticed, so the object stays.
             Some(_) => Standing::Solid,
             None if self.shared.graph.lock().is_known_gone(&owner.uid) => Standing::Dangling,
-            // Its kind may be served again: this is asked until it is, and nothing is deleted.
+            // The kind may be served again: the object is checked until it is, and nothing is
+            // deleted.
             None => {
                 let OwnerReference { api_version, kind, .. } = owner;
                 let message = format!("no matches for kind {kind:?} in version {api_version:?}");
@@ -441,7 +447,7 @@ impl Reconcile {
         self.patch_metadata(item, live, "ownerReferences", json!(kept)).await
     }
 
-    /// Has an object hold up none of its owners.
+    /// Clears `blockOwnerDeletion` in the owner references of an object.
     async fn unblock(&self, item: &Item, live: &Object) -> Result<(), Error> {
         let mut owners = live.array(&["metadata", "ownerReferences"]).to_vec();
         for owner in owners.iter_mut().filter_map(Value::as_object_mut) {
@@ -452,7 +458,8 @@ impl Reconcile {
         self.patch_metadata(item, live, "ownerReferences", owners.into()).await
     }
 
-    /// Makes dependents forget an owner that is being deleted, then lets it go.
+    /// Removes the references to an owner that is being deleted from its dependents, then removes
+    /// the owner's finalizer.
     async fn orphan(&self, node: &Node, dependents: &[Arc<Node>]) -> Result<(), Error> {
         for dependent in dependents {
             if let Some(live) = self.live(&dependent.item).await? {
@@ -466,14 +473,15 @@ impl Reconcile {
         self.remove_finalizer(&node.item, ORPHAN).await
     }
 
-    /// Lets an owner go that waits for its dependents, once none of them blocks it.
+    /// Removes the finalizer of an owner that waits for its dependents, once none of them blocks
+    /// it.
     async fn release(&self, node: &Node, dependents: &[Arc<Node>]) -> Result<(), Error> {
         let blocks = |dependent: &&Arc<Node>| {
             dependent.owners.iter().any(|owner| {
                 owner.uid == *node.item.uid && owner.block_owner_deletion == Some(true)
             })
         };
-        // Dependents are items of their own; the last that goes brings this one back.
+        // Dependents are items of their own; the last one that is removed brings this owner back.
         if dependents.iter().any(|dependent| blocks(&dependent)) {
             return Ok(());
         }

@@ -1,13 +1,13 @@
-//! What becomes of an object whose owners have changed.
+//! Decides whether an object is kept or deleted after its owners have changed.
 
 use super::graph::{FOREGROUND, ORPHAN};
 use mainstay_client::Propagation;
 use mainstay_object::{Object, OwnerReference};
 
-/// How an owner reference stands.
+/// The state of an owner that an owner reference names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// The owner is there.
+    /// The owner exists.
     Solid,
     /// The owner is gone, or another object has its name.
     Dangling,
@@ -15,32 +15,32 @@ pub(crate) enum Standing {
     Waiting,
 }
 
-/// What to do.
+/// The action of the collector for an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// Nothing.
+    /// No action.
     Keep,
     /// Remove the references to these owners: another owner keeps the object.
     DropOwners(Vec<String>),
-    /// Delete it.
+    /// Delete the object.
     Delete(Propagation),
-    /// Have it hold none of its owners up any longer, then delete it and what depends on it.
+    /// Clear `blockOwnerDeletion` of the object, then delete it and its dependents.
     DeleteUnblocked,
 }
 
-/// What depends on an object.
+/// The dependents of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dependents {
-    /// Nothing.
+    /// The object has no dependents.
     None,
-    /// Objects.
+    /// The object has dependents.
     Some,
-    /// Objects one of which is itself being deleted and waits for what depends on it: owners may
-    /// form a ring, in which everybody would wait for everybody.
+    /// One of the dependents is itself being deleted and waits for its own dependents: owners may
+    /// form a cycle, in which each would wait for another for ever.
     Waiting,
 }
 
-/// Decides on a live object, given how each of its references stands and what depends on it.
+/// Decides on a live object, given the standing of each of its owners and its dependents.
 pub(crate) fn decide(
     live: &Object,
     owners: &[(OwnerReference, Standing)],
@@ -59,12 +59,12 @@ pub(crate) fn decide(
     if waiting > 0 {
         match dependents {
             Dependents::None => {}
-            // The owner wants to see everything below it gone before it goes.
+            // The owner waits until everything below it is gone.
             Dependents::Some => return Verdict::Delete(Propagation::Foreground),
             Dependents::Waiting => return Verdict::DeleteUnblocked,
         }
     }
-    // A finalizer that is there already says what the one who deletes it first wanted.
+    // A finalizer that is set already carries the propagation policy of the first deletion.
     let held_by = |name: &str| live.finalizers().any(|held| held == name);
     Verdict::Delete(if held_by(ORPHAN) {
         Propagation::Orphan

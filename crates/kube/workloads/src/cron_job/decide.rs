@@ -1,4 +1,4 @@
-//! Which Jobs a `CronJob` starts, replaces and forgets, and what it says about itself.
+//! CronJob decisions: which Jobs to start, replace and delete, and the new status.
 
 use super::schedule::Schedule;
 use crate::views::{JobEnd, JobView};
@@ -7,29 +7,29 @@ use mainstay_object::{NamespacedName, Object};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// A Job by name.
+/// A Job with its key.
 pub(super) type Named = (NamespacedName, Arc<JobView>);
 
 /// An event: whether it warns, its reason and its message.
 pub(super) type News = (bool, &'static str, String);
 
-/// What to do.
+/// The actions and the status of one reconcile.
 #[derive(Debug, Default)]
 pub(super) struct Decision {
-    /// The time whose Job is due.
+    /// The scheduled time whose Job starts now.
     pub(super) start: Option<Timestamp>,
-    /// Jobs that a new one replaces.
+    /// Running Jobs that a new one replaces.
     pub(super) replace: Vec<Named>,
-    /// Jobs that history has no room for.
+    /// Finished Jobs beyond the history limits.
     pub(super) forget: Vec<Named>,
     pub(super) news: Vec<News>,
-    /// Without the Job that is started.
+    /// The new status, without the Job that is started.
     pub(super) status: Map<String, Value>,
-    /// When to look again.
+    /// When to reconcile again.
     pub(super) next: Option<Timestamp>,
 }
 
-/// Decides.
+/// Decides from the `CronJob`, its Jobs and the time.
 pub(super) fn decide(cron: &Object, jobs: &[Named], now: Timestamp) -> Decision {
     let mut decision = Decision {
         status: cron.get(&["status"]).and_then(Value::as_object).cloned().unwrap_or_default(),
@@ -38,10 +38,12 @@ pub(super) fn decide(cron: &Object, jobs: &[Named], now: Timestamp) -> Decision 
     let mut active: Vec<Value> = cron.array(&["status", "active"]).to_vec();
     follow(jobs, &mut active, &mut decision);
     forget(cron, jobs, &mut decision);
-    active.retain(|it| !decision.forget.iter().any(|(_, job)| it["uid"] == *job.uid));
+    active.retain(|reference| !decision.forget.iter().any(|(_, job)| reference["uid"] == *job.uid));
     if !cron.is_terminating() && cron.bool(&["spec", "suspend"]) != Some(true) {
         due(cron, jobs, &active, now, &mut decision);
-        active.retain(|it| !decision.replace.iter().any(|(_, job)| it["uid"] == *job.uid));
+        active.retain(|reference| {
+            !decision.replace.iter().any(|(_, job)| reference["uid"] == *job.uid)
+        });
     }
     set_active(&mut decision.status, active);
     decision
@@ -56,10 +58,10 @@ pub(super) fn set_active(status: &mut Map<String, Value>, active: Vec<Value>) {
     }
 }
 
-/// Takes Jobs that have ended or are gone from the list of those that run.
+/// Removes Jobs that have ended or are gone from the list of active Jobs.
 fn follow(jobs: &[Named], active: &mut Vec<Value>, decision: &mut Decision) {
     for (key, job) in jobs {
-        let at = active.iter().position(|it| it["uid"] == *job.uid);
+        let at = active.iter().position(|reference| reference["uid"] == *job.uid);
         let Some(end) = job.end else {
             if at.is_none() {
                 let message =
@@ -83,10 +85,10 @@ fn follow(jobs: &[Named], active: &mut Vec<Value>, decision: &mut Decision) {
             }
         }
     }
-    active.retain(|it| {
-        let there = jobs.iter().any(|(_, job)| it["uid"] == *job.uid);
+    active.retain(|reference| {
+        let there = jobs.iter().any(|(_, job)| reference["uid"] == *job.uid);
         if !there {
-            let name = it["name"].as_str().unwrap_or_default();
+            let name = reference["name"].as_str().unwrap_or_default();
             let message = format!("Active job went missing: {name}");
             decision.news.push((false, "MissingJob", message));
         }
@@ -109,7 +111,7 @@ fn forget(cron: &Object, jobs: &[Named], decision: &mut Decision) {
     }
 }
 
-/// What is due, and when to look again.
+/// Decides which Job is due, and when to reconcile again.
 fn due(cron: &Object, jobs: &[Named], active: &[Value], now: Timestamp, decision: &mut Decision) {
     let text = cron.str(&["spec", "schedule"]).unwrap_or_default();
     let zone = cron.str(&["spec", "timeZone"]);
@@ -138,7 +140,7 @@ fn due(cron: &Object, jobs: &[Named], active: &[Value], now: Timestamp, decision
         decision.news.push((true, "TooManyMissedTimes", message.to_owned()));
     }
     let name = job_name(cron, at);
-    if active.iter().any(|it| it["name"] == name) || last == at {
+    if active.iter().any(|reference| reference["name"] == name) || last == at {
         return;
     }
     let policy = cron.str(&["spec", "concurrencyPolicy"]).unwrap_or("Allow");
@@ -149,13 +151,15 @@ fn due(cron: &Object, jobs: &[Named], active: &[Value], now: Timestamp, decision
         return;
     }
     if policy == "Replace" {
-        let running = jobs.iter().filter(|(_, job)| active.iter().any(|it| it["uid"] == *job.uid));
+        let running = jobs
+            .iter()
+            .filter(|(_, job)| active.iter().any(|reference| reference["uid"] == *job.uid));
         decision.replace = running.cloned().collect();
     }
     decision.start = Some(at);
 }
 
-/// The last time that was due, and about how many were since.
+/// The last scheduled time since `since`, and about how many there were.
 fn most_recent(schedule: &Schedule, since: Timestamp, now: Timestamp) -> Option<(Timestamp, i64)> {
     let first = schedule.next(since).filter(|first| *first <= now)?;
     let Some(second) = schedule.next(first).filter(|second| *second <= now) else {
@@ -163,7 +167,7 @@ fn most_recent(schedule: &Schedule, since: Timestamp, now: Timestamp) -> Option<
     };
     let interval = (second.as_second() - first.as_second()).max(1);
     let missed = (now.as_second() - first.as_second()) / interval + 1;
-    // Close to the end by the interval, the rest one by one.
+    // Jump close to the end by the interval, then step one by one.
     let jump = SignedDuration::from_secs((missed - 2).max(0).saturating_mul(interval));
     let mut latest = first;
     let mut at = first.checked_add(jump).ok()?;
@@ -174,12 +178,12 @@ fn most_recent(schedule: &Schedule, since: Timestamp, now: Timestamp) -> Option<
     Some((latest, missed))
 }
 
-/// The name of the Job of a time: nobody can start it twice.
+/// The name of the Job for a scheduled time: a name by time prevents a second start.
 pub(super) fn job_name(cron: &Object, at: Timestamp) -> String {
     format!("{}-{}", cron.name(), at.as_second().div_euclid(60))
 }
 
-/// How a running Job is listed in the status.
+/// The reference to a running Job in `status.active`.
 pub(super) fn reference(job: &Object) -> Value {
     json!({
         "apiVersion": "batch/v1", "kind": "Job", "name": job.name(), "namespace": job.namespace(),
@@ -191,9 +195,9 @@ pub(super) fn reference(job: &Object) -> Value {
 mod tests {
     use super::*;
 
-    /// A `CronJob` of ten past each hour, made at midnight.
+    /// A `CronJob` at ten past each hour, created at midnight.
     fn cron(spec: &Value, status: &Value) -> Object {
-        let mut it = Object::from_value(json!({
+        let mut cron_job = Object::from_value(json!({
             "metadata": {
                 "name": "c", "namespace": "n", "uid": "c",
                 "creationTimestamp": "2026-01-01T00:00:00Z",
@@ -202,9 +206,9 @@ mod tests {
         }))
         .unwrap();
         for (key, value) in spec.as_object().unwrap() {
-            it.set(&["spec", key], value.clone());
+            cron_job.set(&["spec", key], value.clone());
         }
-        it
+        cron_job
     }
 
     fn job(name: &str, end: Option<JobEnd>) -> Named {
@@ -236,7 +240,7 @@ mod tests {
             (json!({}), &never, "2026-01-01T00:10:00Z", Some("2026-01-01T00:10:00Z")),
             (json!({}), &ran, "2026-01-01T00:59:00Z", None),
             (json!({}), &ran, "2026-01-01T01:10:01Z", Some("2026-01-01T01:10:00Z")),
-            // Of many that were missed, only the last is made up for.
+            // Of many missed times, only the last one starts a Job.
             (json!({}), &ran, "2026-01-03T05:15:00Z", Some("2026-01-03T05:10:00Z")),
             (json!({"suspend": true}), &ran, "2026-01-01T01:10:01Z", None),
             (json!({"startingDeadlineSeconds": 60}), &ran, "2026-01-01T01:12:00Z", None),
@@ -257,9 +261,9 @@ mod tests {
             let started = decision.start.map(|start| start.to_string());
             assert_eq!(started.as_deref(), start, "{spec} {status} {now}");
         }
-        let it = cron(&json!({}), &never);
-        let next = run(&it, &[], "2026-01-01T00:09:59Z").next.unwrap();
-        assert_eq!(job_name(&it, next), "c-29453770");
+        let cron_job = cron(&json!({}), &never);
+        let next = run(&cron_job, &[], "2026-01-01T00:09:59Z").next.unwrap();
+        assert_eq!(job_name(&cron_job, next), "c-29453770");
     }
 
     #[test]
@@ -270,8 +274,8 @@ mod tests {
         for (policy, starts, replaced) in
             [("Allow", true, 0), ("Forbid", false, 0), ("Replace", true, 1)]
         {
-            let it = cron(&json!({"concurrencyPolicy": policy}), &status);
-            let decision = run(&it, &[job("a", None)], "2026-01-01T01:10:00Z");
+            let cron_job = cron(&json!({"concurrencyPolicy": policy}), &status);
+            let decision = run(&cron_job, &[job("a", None)], "2026-01-01T01:10:00Z");
             assert_eq!(decision.start.is_some(), starts, "{policy}");
             assert_eq!(decision.replace.len(), replaced, "{policy}");
             assert_eq!(decision.status.contains_key("active"), replaced == 0);
@@ -282,13 +286,13 @@ mod tests {
     #[test]
     fn jobs_that_ended_leave_the_list_and_history_after_a_while() {
         let status = json!({"active": [{"uid": "a", "name": "a"}, {"uid": "x", "name": "x"}]});
-        let it = cron(&json!({"successfulJobsHistoryLimit": 1}), &status);
+        let cron_job = cron(&json!({"successfulJobsHistoryLimit": 1}), &status);
         let jobs = [
             job("a", Some(JobEnd::Complete)),
             job("aa", Some(JobEnd::Complete)),
             job("aaa", Some(JobEnd::Failed)),
         ];
-        let decision = run(&it, &jobs, "2026-01-01T00:05:00Z");
+        let decision = run(&cron_job, &jobs, "2026-01-01T00:05:00Z");
         assert_eq!(reasons(&decision), ["SawCompletedJob", "MissingJob"]);
         assert_eq!(decision.status.get("active"), None);
         assert_eq!(decision.status["lastSuccessfulTime"], "2026-01-01T02:00:00Z");

@@ -1,7 +1,7 @@
-//! `CronJobs`: Jobs by the clock.
+//! The `CronJob` controller: starts Jobs on a schedule.
 //!
-//! A Job is named by the minute that it was due, so none is started twice. Time is the clock's: when
-//! it is paused, nothing is due.
+//! The name of a Job contains its scheduled minute, so no Job starts twice. The schedule follows
+//! the injected clock: while that is paused, nothing is due.
 
 mod decide;
 mod schedule;
@@ -17,7 +17,7 @@ use mainstay_client::{Action, DeleteOptions, Error, Propagation};
 use mainstay_object::{Object, known};
 use serde_json::{Map, Value, json};
 
-/// So long after its time a Job is started, as the original does.
+/// The delay after the scheduled time, as in kube-controller-manager.
 const DELAY: SignedDuration = SignedDuration::from_millis(100);
 
 /// Starts the controller of `CronJobs`.
@@ -68,7 +68,7 @@ impl CronJobs {
         Ok(())
     }
 
-    /// Starts the Job of a time and lists it as running.
+    /// Starts the Job of a scheduled time and adds it to `status.active`.
     async fn begin(
         &self,
         cron: &Object,
@@ -109,13 +109,13 @@ impl CronJobs {
     }
 }
 
-/// The Job of a time.
+/// The Job for a scheduled time.
 fn job(cron: &Object, at: Timestamp) -> Object {
     let template = cron.get(&["spec", "jobTemplate"]).cloned().unwrap_or_else(|| json!({}));
     let mut job = Object::new(&known::JOB.gvk(), &job_name(cron, at));
     job.set(&["metadata", "namespace"], cron.namespace().into());
     for field in ["labels", "annotations"] {
-        if let Some(value) = template.get("metadata").and_then(|it| it.get(field)) {
+        if let Some(value) = template.get("metadata").and_then(|metadata| metadata.get(field)) {
             job.set(&["metadata", field], value.clone());
         }
     }

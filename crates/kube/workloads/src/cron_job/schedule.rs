@@ -1,26 +1,26 @@
-//! Schedules of five fields, their short names and `@every`: when something is next due.
+//! Cron schedules: five fields with short names, and `@every`.
 //!
-//! The rules are those of the cron library that the original uses: a day matches if day of month and
-//! day of week both match, or one of them if neither is a star; times that a change of clocks leaves
-//! out do not happen.
+//! The rules are those of the cron library that kube-controller-manager uses. A day matches if day
+//! of month and day of week both match, or one of them if neither is a star. Times that a change of
+//! clocks skips do not occur.
 
 use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::{AmbiguousOffset, TimeZone};
 use jiff::{SignedDuration, Timestamp, ToSpan};
 
-/// How many years ahead a next time is looked for.
+/// How many years ahead [`Schedule::next`] searches.
 const YEARS: i16 = 5;
 
-/// When something happens again and again.
+/// A parsed schedule.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Schedule {
-    /// At certain minutes.
+    /// The five cron fields.
     Fields(Box<Fields>),
-    /// So many seconds after the last time.
+    /// An interval in seconds after the last time.
     Every(i64),
 }
 
-/// The five fields as sets of bits.
+/// The five cron fields as bit sets.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Fields {
     minute: u64,
@@ -39,8 +39,8 @@ const MONTHS: [&str; 12] =
 const WEEKDAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
 impl Schedule {
-    /// Reads a schedule; `zone` is the name of the time zone that it is in, UTC if none. The text may
-    /// name one itself. None if it is no schedule, or the zone is not known.
+    /// Parses a schedule; `zone` is the name of its time zone, UTC if none. The text may name a
+    /// zone itself. None if the schedule or the zone is invalid.
     pub(super) fn parse(text: &str, zone: Option<&str>) -> Option<Self> {
         let named = text.strip_prefix("TZ=").or_else(|| text.strip_prefix("CRON_TZ="));
         let (zone, text) = match named {
@@ -85,7 +85,7 @@ impl Schedule {
         })))
     }
 
-    /// The first time after another; none if there is none in the next years.
+    /// The first time after `after`; none if there is none in the next years.
     pub(super) fn next(&self, after: Timestamp) -> Option<Timestamp> {
         match self {
             Self::Every(seconds) => {
@@ -139,7 +139,7 @@ impl Fields {
         })
     }
 
-    /// A time of the clock as an instant; none if clocks skip it, the earlier one of two.
+    /// A wall-clock time as an instant: none if clocks skip it, the earlier one if it occurs twice.
     fn instant(&self, at: DateTime) -> Option<Timestamp> {
         let ambiguous = self.zone.to_ambiguous_timestamp(at);
         if matches!(ambiguous.offset(), AmbiguousOffset::Gap { .. }) {
@@ -150,10 +150,10 @@ impl Fields {
 }
 
 fn has(bits: u64, value: i64) -> bool {
-    u32::try_from(value).is_ok_and(|value| bits.checked_shr(value).is_some_and(|it| it & 1 == 1))
+    u32::try_from(value).is_ok_and(|value| bits.checked_shr(value).is_some_and(|bit| bit & 1 == 1))
 }
 
-/// A field: values, ranges and steps, with commas between.
+/// Parses a field: values, ranges and steps, separated by commas.
 fn bits(field: &str, least: u32, most: u32, names: &[&str]) -> Option<u64> {
     let number = |text: &str| -> Option<u32> {
         let lower = text.to_ascii_lowercase();
@@ -165,7 +165,9 @@ fn bits(field: &str, least: u32, most: u32, names: &[&str]) -> Option<u64> {
     let mut all = 0_u64;
     for part in field.split(',').filter(|part| !part.is_empty()) {
         let (range, step) = match part.split_once('/') {
-            Some((range, step)) => (range, Some(step.parse::<u32>().ok().filter(|it| *it > 0)?)),
+            Some((range, step)) => {
+                (range, Some(step.parse::<u32>().ok().filter(|step| *step > 0)?))
+            }
             None => (part, None),
         };
         let (first, last) = match range.split_once('-') {
@@ -204,7 +206,7 @@ fn seconds(text: &str) -> Option<i64> {
         rest = &rest[end + unit.len()..];
     }
     let whole: i64 = format!("{:.0}", total.floor()).parse().ok()?;
-    // More than a century is never.
+    // An interval of more than a century never elapses.
     let most = 100.years().get_years();
     Some(whole.clamp(1, i64::from(most) * 366 * 86_400))
 }
@@ -226,7 +228,7 @@ mod tests {
             ("30 6-16/4 * * 1-5", "2026-01-02T15:00:00Z", "2026-01-05T06:30:00Z"),
             ("0 0 1 1 *", "2026-01-01T00:00:00Z", "2027-01-01T00:00:00Z"),
             ("0 0 29 2 *", "2026-01-01T00:00:00Z", "2028-02-29T00:00:00Z"),
-            // Either of both days, where both are said.
+            // Either day matches where both are given.
             ("0 0 13 * FRI", "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"),
             ("0 0 13 * *", "2026-01-01T00:00:00Z", "2026-01-13T00:00:00Z"),
             ("5,10 3 * feb ?", "2026-01-01T00:00:00Z", "2026-02-01T03:05:00Z"),

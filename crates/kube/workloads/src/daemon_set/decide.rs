@@ -1,4 +1,4 @@
-//! Which daemons come and go, and what a `DaemonSet` says about itself.
+//! DaemonSet decisions: which pods to create and delete, and the new status.
 
 use super::{tolerations, update};
 use crate::common::{int_or_percent, put_count};
@@ -11,17 +11,17 @@ use mainstay_object::{NamespacedName, Object};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// What is decided on.
+/// The state that [`decide`] reads.
 pub(super) struct Observed<'a> {
     pub(super) set: &'a Object,
     pub(super) pods: &'a [Named],
     pub(super) nodes: &'a [Arc<NodeView>],
-    /// The hash of the present template.
+    /// The hash of the current template.
     pub(super) hash: &'a str,
     pub(super) now: Timestamp,
 }
 
-/// A daemon that has ended and is about to be replaced.
+/// A failed pod that is about to be replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct News {
     pub(super) pod: NamespacedName,
@@ -29,7 +29,7 @@ pub(super) struct News {
     pub(super) failed: bool,
 }
 
-/// What to do.
+/// The actions and the status of one reconcile.
 #[derive(Debug, Default)]
 pub(super) struct Decision {
     /// Nodes that get a pod.
@@ -40,16 +40,16 @@ pub(super) struct Decision {
     pub(super) again: Option<u64>,
 }
 
-/// A node, the daemons on it (or on their way to it), and whether one belongs there.
+/// A node, the pods on it or on their way to it, and whether one belongs there.
 pub(super) struct Post<'a> {
     pub(super) node: &'a Arc<NodeView>,
-    /// The oldest first.
+    /// The oldest pod first.
     pub(super) pods: Vec<&'a Named>,
     pub(super) should_run: bool,
     pub(super) may_stay: bool,
 }
 
-/// How far an update may stray.
+/// The bounds of a rolling update.
 pub(super) struct Bounds {
     pub(super) surge: i64,
     pub(super) unavailable: i64,
@@ -65,7 +65,7 @@ impl Bounds {
         let unavailable = int_or_percent(field("maxUnavailable"), "1", desired, true);
         Self {
             surge,
-            // Rounding must not bring an update to a halt.
+            // Rounding to zero must not stop an update.
             unavailable: if surge == 0 { unavailable.max(1) } else { unavailable },
             min_ready: observed.set.i64(&["spec", "minReadySeconds"]).unwrap_or_default(),
             now: observed.now,
@@ -81,7 +81,7 @@ pub(super) fn is_updated(pod: &PodView, hash: &str) -> bool {
     pod.labels.get(REVISION_HASH).is_some_and(|label| label == hash)
 }
 
-/// Decides. `waits` says for how many seconds a daemon that failed on a node stays as it is.
+/// Decides. `waits` returns for how many more seconds a failed pod on a node is left alone.
 pub(super) fn decide(
     observed: &Observed<'_>,
     waits: &dyn Fn(&Arc<str>) -> Option<u64>,
@@ -95,7 +95,7 @@ pub(super) fn decide(
     for post in &posts {
         manage(observed, post, &bounds, waits, &mut decision);
     }
-    // Daemons that wait for a node that is no more.
+    // Pods that wait for a node that no longer exists.
     for pod in observed.pods {
         let lost =
             pod.1.node.is_none()
@@ -143,7 +143,7 @@ fn posts<'a>(observed: &Observed<'a>) -> Vec<Post<'a>> {
     observed.nodes.iter().map(post).collect()
 }
 
-/// Makes the daemon that a node lacks, takes away what does not belong there.
+/// Creates the pod that a node lacks and deletes pods that do not belong there.
 fn manage(
     observed: &Observed<'_>,
     post: &Post<'_>,
@@ -183,10 +183,10 @@ fn manage(
         decision.create.push(Arc::clone(&post.node.name));
         return;
     }
-    // Two may run while one takes over from the other.
+    // With surge, an old and a new pod may run on one node at a time.
     let (new, old): (Vec<&Named>, Vec<&Named>) =
         running.into_iter().partition(|(_, pod)| is_updated(pod, observed.hash));
-    decision.delete.extend(new.iter().skip(1).chain(old.iter().skip(1)).map(|it| (*it).clone()));
+    decision.delete.extend(new.iter().skip(1).chain(old.iter().skip(1)).map(|pod| (*pod).clone()));
     if let (Some(new), Some(old)) = (new.first(), old.first())
         && (!old.1.is_ready() || bounds.is_available(&new.1))
     {

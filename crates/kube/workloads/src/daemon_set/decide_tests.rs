@@ -34,16 +34,16 @@ fn nodes(names: &[&str]) -> Vec<Arc<NodeView>> {
     names.iter().map(node).collect()
 }
 
-/// A daemon on a node: of the template `new` or `old`, `ready`, `starting` or `failed`.
+/// A pod on a node: of the template `new` or `old`, `ready`, `starting` or `failed`.
 fn daemon(node: &str, hash: &str, state: &str) -> Named {
-    let mut it = pod(&set(&json!({})), node, hash);
-    it.set(&["metadata", "name"], format!("{hash}-{node}").into());
+    let mut pod = pod(&set(&json!({})), node, hash);
+    pod.set(&["metadata", "name"], format!("{hash}-{node}").into());
     let phase = if state == "failed" { "Failed" } else { "Running" };
-    it.set(&["status", "phase"], phase.into());
+    pod.set(&["status", "phase"], phase.into());
     if state == "ready" {
-        it.set(&["status", "conditions"], json!([{"type": "Ready", "status": "True"}]));
+        pod.set(&["status", "conditions"], json!([{"type": "Ready", "status": "True"}]));
     }
-    (it.key(), Arc::new(PodView::of(&it)))
+    (pod.key(), Arc::new(PodView::of(&pod)))
 }
 
 fn run(rolling: &Value, pods: &[Named], names: &[&str]) -> (Vec<String>, Vec<String>, Value) {
@@ -114,7 +114,7 @@ fn a_new_template_goes_node_by_node() {
         (&half, vec![old("a"), old("b")], vec!["old-a"]),
         (&json!({}), vec![new("a", "starting"), old("b")], vec![]),
         (&json!({}), vec![new("a", "ready"), old("b")], vec!["old-b"]),
-        // Whoever serves nobody goes whatever the bounds.
+        // Unavailable pods are deleted whatever the bounds.
         (&json!({}), vec![daemon("a", "old", "starting"), old("b")], vec!["old-a"]),
     ] {
         let (create, delete, _) = run(rolling, &pods, &["a", "b"]);

@@ -1,7 +1,8 @@
-//! `DaemonSets`: one pod on each node that its template selects.
+//! The `DaemonSet` controller: one pod on each node that the template selects.
 //!
-//! Pods get an affinity to their node and tolerations of troubled nodes, and go through the scheduler.
-//! A new template replaces pods node by node, `maxUnavailable` at a time or with `maxSurge` more.
+//! Pods get an affinity to their node and tolerations for its troubles, and go through the
+//! scheduler. A new template replaces pods node by node, `maxUnavailable` at a time or with
+//! `maxSurge` more.
 
 mod decide;
 mod update;
@@ -20,7 +21,7 @@ use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// After how many seconds a daemon that failed is replaced: at first, and at most.
+/// Seconds until a failed pod is replaced: the first delay, and the longest.
 const BACKOFF: (i64, i64) = (1, 15 * 60);
 
 /// Starts the controller of `DaemonSets`.
@@ -52,7 +53,7 @@ pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
     controller.start(sets, context, started);
 }
 
-/// By set and node.
+/// Failures by `DaemonSet` and node.
 type Failed = FxHashMap<(NamespacedName, Arc<str>), (Timestamp, i64)>;
 
 struct DaemonSets {
@@ -60,7 +61,7 @@ struct DaemonSets {
     nodes: Cache<NodeView>,
     pods: Pods,
     revisions: Revisions,
-    /// When a daemon of a set failed last on a node, and how many seconds the next one waits.
+    /// When a pod of a `DaemonSet` last failed on a node, and the delay of the next one in seconds.
     failed: Mutex<Failed>,
 }
 
@@ -119,7 +120,7 @@ impl DaemonSets {
     }
 }
 
-/// The daemon of a node.
+/// The pod for a node.
 fn pod(set: &Object, node: &str, hash: &str) -> Object {
     let template = set.get(&["spec", "template"]).cloned().unwrap_or_default();
     let mut pod = template::generated_pod(set, &template);
@@ -137,7 +138,7 @@ fn pod(set: &Object, node: &str, hash: &str) -> Object {
     pod
 }
 
-/// What daemons tolerate: what their template says, and everything that is wrong with a node.
+/// The tolerations of the pods: those of the template and those of all node conditions.
 fn tolerations(set: &Object) -> Vec<Value> {
     let mut list = set.array(&["spec", "template", "spec", "tolerations"]).to_vec();
     let host_network = set.bool(&["spec", "template", "spec", "hostNetwork"]) == Some(true);
@@ -155,7 +156,9 @@ fn tolerations(set: &Object) -> Vec<Value> {
         }
         let key = format!("node.kubernetes.io/{key}");
         let toleration = json!({"key": key, "operator": "Exists", "effect": effect});
-        let same = list.iter_mut().find(|it| it["key"] == key && it["effect"] == effect);
+        let same = list
+            .iter_mut()
+            .find(|toleration| toleration["key"] == key && toleration["effect"] == effect);
         match same {
             Some(same) if same["operator"] == "Exists" => *same = toleration,
             _ => list.push(toleration),

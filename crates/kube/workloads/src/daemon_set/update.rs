@@ -1,11 +1,11 @@
-//! A new template, node by node.
+//! The rolling update of a DaemonSet: a new template, node by node.
 
 use super::decide::{Bounds, Decision, Post, is_updated};
 use crate::workload::Named;
 use std::sync::Arc;
 
-/// The daemons of a node that do not go: one of the new template, one of another. None if there are
-/// more, which is for others to mend.
+/// The pods of a node that are not terminating: one of the new template, one of another. None if
+/// there are more, which an update does not mend.
 fn pair<'a>(post: &Post<'a>, hash: &str) -> Option<(Option<&'a Named>, Option<&'a Named>)> {
     let (mut new, mut old) = (None, None);
     for pod in post.pods.iter().filter(|(_, pod)| !pod.terminating) {
@@ -17,7 +17,7 @@ fn pair<'a>(post: &Post<'a>, hash: &str) -> Option<(Option<&'a Named>, Option<&'
     Some((new, old))
 }
 
-/// Adds what an update does next to a decision that has nothing else to do.
+/// Adds the next actions of an update to a decision that has no others.
 pub(super) fn roll(
     posts: &[Post<'_>],
     desired: i64,
@@ -33,7 +33,7 @@ pub(super) fn roll(
     }
 }
 
-/// Deletes old daemons; those that serve nobody whatever the bounds.
+/// Deletes old pods within the bounds; unavailable ones whatever the bounds.
 fn replace(posts: &[&Post<'_>], bounds: &Bounds, hash: &str, decision: &mut Decision) {
     let mut unavailable = 0;
     let mut candidates: Vec<&Named> = Vec::new();
@@ -54,7 +54,7 @@ fn replace(posts: &[&Post<'_>], bounds: &Bounds, hash: &str, decision: &mut Deci
     decision.delete.extend(candidates.into_iter().take(room).cloned());
 }
 
-/// Starts new daemons beside old ones, and deletes those that are replaced.
+/// Creates new pods beside old ones and deletes the old ones that are replaced.
 fn surge(posts: &[&Post<'_>], desired: i64, bounds: &Bounds, hash: &str, decision: &mut Decision) {
     let (mut surging, mut available) = (0, 0);
     let mut leaving: Vec<&Named> = Vec::new();
@@ -78,7 +78,7 @@ fn surge(posts: &[&Post<'_>], desired: i64, bounds: &Bounds, hash: &str, decisio
             (Some(_), Some(_)) => surging += 1,
         }
     }
-    // A daemon that does not belong where it is goes when enough others serve.
+    // A pod that does not belong on its node is deleted when enough others are available.
     let spare = usize::try_from(available - desired).unwrap_or(0);
     decision.delete.extend(leaving.into_iter().take(spare).cloned());
     let room = usize::try_from(bounds.surge - surging).unwrap_or(0);

@@ -1,9 +1,9 @@
-//! Which `ReplicaSets` a Deployment needs, and how large each may be now.
+//! Deployment decisions: which `ReplicaSets` a Deployment needs, and the current size of each.
 //!
-//! The rules are those of the original's rolling update: there are never more pods than wanted plus
-//! `maxSurge`, and never fewer available ones than wanted less `maxUnavailable`. When the number of
-//! replicas changes in the middle of a rollout, or while it is paused, every set that has pods takes
-//! its share of the difference.
+//! The rules are those of upstream's rolling update. There are never more pods than `replicas` plus
+//! `maxSurge`, and never fewer available ones than `replicas` less `maxUnavailable`. When
+//! `replicas` changes in the middle of a rollout, or while it is paused, every ReplicaSet that has
+//! pods takes its share of the difference.
 
 use super::sizes::{Mode, Sizes};
 use super::{DESIRED, MAX, Named, REVISION, REVISION_HISTORY, fingerprint};
@@ -15,7 +15,7 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Annotations of a Deployment that its `ReplicaSets` do not get.
+/// Annotations of a Deployment that its `ReplicaSets` do not inherit.
 const NOT_COPIED: [&str; 5] = [
     "kubectl.kubernetes.io/last-applied-configuration",
     "deprecated.deployment.rollback.to",
@@ -24,38 +24,38 @@ const NOT_COPIED: [&str; 5] = [
     MAX,
 ];
 
-/// One write.
+/// One write to the API.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Step {
-    /// A new set for the template.
+    /// Create the ReplicaSet of the template.
     Create { name: String, hash: String, replicas: i64 },
-    /// A set gets another size, other annotations, another `minReadySeconds`, or some of these.
+    /// Change the size, the annotations or `minReadySeconds` of a ReplicaSet.
     Update {
         set: Arc<ReplicaSetView>,
         replicas: Option<i64>,
         annotations: BTreeMap<String, String>,
         min_ready: Option<i64>,
     },
-    /// An old set that nobody needs.
+    /// Delete an old ReplicaSet beyond the history limit.
     Delete { set: Arc<ReplicaSetView> },
 }
 
-/// What to do.
+/// The writes of one reconcile, and the facts that the status needs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Decision {
-    /// Writes, in order.
+    /// The writes, in order.
     pub(crate) steps: Vec<Step>,
-    /// The set of the present template, if it exists.
+    /// The ReplicaSet of the current template, if it exists.
     pub(crate) new: Option<Named>,
-    /// Annotations that the set of the present template has or gets.
+    /// The annotations of the ReplicaSet of the current template.
     pub(crate) annotations: BTreeMap<String, String>,
-    /// The number of the present template.
+    /// The revision number of the current template.
     pub(crate) revision: Option<String>,
-    /// How often a name was taken by another template.
+    /// How often the name of a ReplicaSet was taken by another template.
     pub(crate) collisions: i64,
 }
 
-/// How many pods a Deployment wants, and how far a rollout may stray from that.
+/// The `replicas` of a Deployment, and the bounds of its rollout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bounds {
     pub(crate) replicas: i64,
@@ -64,7 +64,7 @@ pub(crate) struct Bounds {
 }
 
 impl Bounds {
-    /// Reads them from a Deployment.
+    /// Reads the bounds of a Deployment.
     pub(crate) fn of(deployment: &Object) -> Self {
         let replicas = deployment.i64(&["spec", "replicas"]).unwrap_or(1).max(0);
         if is_recreate(deployment) {
@@ -74,7 +74,7 @@ impl Bounds {
         let surge = int_or_percent(field("maxSurge"), "25%", replicas, true);
         let mut unavailable = int_or_percent(field("maxUnavailable"), "25%", replicas, false);
         if surge == 0 && unavailable == 0 {
-            // Rounding must not bring a rollout to a halt.
+            // Rounding to zero must not stop a rollout.
             unavailable = 1;
         }
         Self { replicas, surge, unavailable: unavailable.min(replicas) }
@@ -89,8 +89,8 @@ fn revision_of(set: &ReplicaSetView) -> i64 {
     set.annotations.get(REVISION).and_then(|text| text.parse().ok()).unwrap_or_default()
 }
 
-/// Decides. `sets` are those that the Deployment owns; `pods_left` says how many pods of each set
-/// exist in any state.
+/// Decides. `sets` are the ReplicaSets that the Deployment owns; `pods_left` counts the pods of
+/// each ReplicaSet in any state.
 pub(crate) fn decide(
     deployment: &Object,
     sets: &[Named],
@@ -101,7 +101,7 @@ pub(crate) fn decide(
         ..Decision::default()
     };
     let print = fingerprint(deployment);
-    // Of several sets of one template the oldest is the one.
+    // Of several ReplicaSets of one template the oldest counts.
     decision.new = sets
         .iter()
         .filter(|(_, set)| set.fingerprint == print)
@@ -163,7 +163,8 @@ fn changed(set: &ReplicaSetView, wanted: &BTreeMap<String, String>) -> BTreeMap<
     wanted.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
-/// Numbers the present template: one more than any other, and what it was before goes on record.
+/// Numbers the current template: one more than any other. Its earlier number goes into the revision
+/// history.
 fn number(
     decision: &mut Decision,
     deployment: &Object,
@@ -199,7 +200,7 @@ fn create(decision: &mut Decision, deployment: &Object, sets: &[Named], print: u
     loop {
         let hash = template::name_hash(print, decision.collisions);
         let name = format!("{}-{hash}", deployment.name());
-        // A set of another template has the name: hash again with another seed.
+        // A ReplicaSet of another template has the name: hash again with another seed.
         let taken = sets.iter().any(|(key, set)| *key.name == *name && !set.terminating);
         if !taken {
             decision.steps.push(Step::Create { name, hash, replicas });
@@ -209,8 +210,8 @@ fn create(decision: &mut Decision, deployment: &Object, sets: &[Named], print: u
     }
 }
 
-/// Deletes the oldest of the old sets that history has no room for, once the rollout is complete or
-/// while it is paused.
+/// Deletes the oldest of the old ReplicaSets beyond the history limit, once the rollout is complete
+/// or while it is paused.
 fn clean(
     decision: &mut Decision,
     deployment: &Object,

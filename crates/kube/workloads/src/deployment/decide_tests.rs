@@ -3,7 +3,7 @@ use mainstay_object::NamespacedName;
 use serde_json::{Value, json};
 
 fn deployment(spec: &Value) -> Object {
-    let mut it = Object::from_value(json!({
+    let mut deployment = Object::from_value(json!({
         "metadata": {
             "name": "web", "namespace": "n", "uid": "d",
             "annotations": {"team": "a", REVISION: "9"},
@@ -12,12 +12,12 @@ fn deployment(spec: &Value) -> Object {
     }))
     .unwrap();
     for (key, value) in spec.as_object().unwrap() {
-        it.set(&["spec", key], value.clone());
+        deployment.set(&["spec", key], value.clone());
     }
-    it
+    deployment
 }
 
-/// A set of template `v` with so many pods wanted, all there, so many of them available.
+/// A ReplicaSet of template `v` with that many replicas, all created, and that many available.
 fn set(v: &str, revision: i64, replicas: i64, available: i64) -> Named {
     let mut object = Object::from_value(json!({
         "metadata": {
@@ -39,7 +39,7 @@ fn run(deployment: &Object, sets: &[Named]) -> Decision {
     decide(deployment, sets, &FxHashMap::default())
 }
 
-/// The new sizes in words: `web-new=2`, `+web-…=1` for a new set, `-web-x` for a deletion.
+/// The new sizes: `web-new=2`, `+web-…=1` for a new ReplicaSet, `-web-x` for a deletion.
 fn sizes(decision: &Decision) -> Vec<String> {
     decision
         .steps
@@ -56,8 +56,8 @@ fn sizes(decision: &Decision) -> Vec<String> {
 
 #[test]
 fn a_first_template_gets_a_set_of_full_size_and_number_one() {
-    let it = deployment(&json!({"replicas": 3}));
-    let decision = run(&it, &[]);
+    let deployment = deployment(&json!({"replicas": 3}));
+    let decision = run(&deployment, &[]);
     let [Step::Create { name, hash, replicas: 3 }] = decision.steps.as_slice() else {
         panic!("{:?}", decision.steps)
     };
@@ -70,7 +70,7 @@ fn a_first_template_gets_a_set_of_full_size_and_number_one() {
 
 #[test]
 fn a_rollout_keeps_between_its_bounds() {
-    let it = deployment(&json!({"replicas": 4}));
+    let deployment = deployment(&json!({"replicas": 4}));
     for (case, sets, expected) in [
         (
             "begins with surge, old ones give way",
@@ -96,80 +96,86 @@ fn a_rollout_keeps_between_its_bounds() {
         ),
         ("shrinks a new set that is too large", vec![set("new", 1, 6, 6)], vec!["web-new=4"]),
     ] {
-        assert_eq!(sizes(&run(&it, &sets)), expected, "{case}");
+        assert_eq!(sizes(&run(&deployment, &sets)), expected, "{case}");
     }
 }
 
 #[test]
 fn one_replica_is_replaced_without_a_gap() {
-    let it = deployment(&json!({"replicas": 1}));
+    let deployment = deployment(&json!({"replicas": 1}));
     let set = |v, revision, replicas, available| {
         let mut set = set(v, revision, replicas, available);
         let bounds = Bounds { replicas: 1, surge: 1, unavailable: 0 };
         Arc::make_mut(&mut set.1).annotations.extend(sized(&bounds));
         set
     };
-    assert_eq!(sizes(&run(&it, &[set("old", 1, 1, 1)])), ["+1"]);
-    assert_eq!(sizes(&run(&it, &[set("old", 1, 1, 1), set("new", 2, 1, 0)])), [""; 0]);
-    assert_eq!(sizes(&run(&it, &[set("old", 1, 1, 1), set("new", 2, 1, 1)])), ["web-old=0"]);
+    assert_eq!(sizes(&run(&deployment, &[set("old", 1, 1, 1)])), ["+1"]);
+    assert_eq!(sizes(&run(&deployment, &[set("old", 1, 1, 1), set("new", 2, 1, 0)])), [""; 0]);
+    assert_eq!(
+        sizes(&run(&deployment, &[set("old", 1, 1, 1), set("new", 2, 1, 1)])),
+        ["web-old=0"]
+    );
 }
 
 #[test]
 fn recreate_waits_for_the_last_old_pod() {
-    let it = deployment(&json!({"replicas": 4, "strategy": {"type": "Recreate"}}));
+    let deployment = deployment(&json!({"replicas": 4, "strategy": {"type": "Recreate"}}));
     let sets = |old, new| vec![set("old", 1, old, old), set("new", 2, new, new)];
-    assert_eq!(sizes(&run(&it, &sets(2, 0))), ["web-old=0"]);
+    assert_eq!(sizes(&run(&deployment, &sets(2, 0))), ["web-old=0"]);
     let left = FxHashMap::from_iter([("old".into(), 1)]);
-    assert_eq!(sizes(&decide(&it, &sets(0, 0), &left)), [""; 0]);
-    assert_eq!(sizes(&run(&it, &sets(0, 0))), ["web-new=4"]);
+    assert_eq!(sizes(&decide(&deployment, &sets(0, 0), &left)), [""; 0]);
+    assert_eq!(sizes(&run(&deployment, &sets(0, 0))), ["web-new=4"]);
 }
 
 #[test]
 fn a_paused_deployment_is_scaled_but_not_rolled() {
-    let it = deployment(&json!({"replicas": 4, "paused": true}));
-    assert_eq!(sizes(&run(&it, &[set("old", 1, 2, 2)])), ["web-old=4"]);
-    assert_eq!(sizes(&run(&it, &[set("old", 1, 3, 3), set("new", 2, 2, 2)])), [""; 0]);
-    assert_eq!(sizes(&run(&it, &[set("old", 1, 3, 3), set("new", 2, 3, 3)])), ["web-old=2"]);
+    let deployment = deployment(&json!({"replicas": 4, "paused": true}));
+    assert_eq!(sizes(&run(&deployment, &[set("old", 1, 2, 2)])), ["web-old=4"]);
+    assert_eq!(sizes(&run(&deployment, &[set("old", 1, 3, 3), set("new", 2, 2, 2)])), [""; 0]);
+    assert_eq!(
+        sizes(&run(&deployment, &[set("old", 1, 3, 3), set("new", 2, 3, 3)])),
+        ["web-old=2"]
+    );
 }
 
 #[test]
 fn scaling_in_the_middle_of_a_rollout_gives_every_set_its_share() {
-    // The sets know of four replicas and five pods at most.
+    // The annotations of the ReplicaSets say four replicas and five pods at most.
     for (replicas, old, new, expected) in [
         (8, 3, 2, vec!["web-new=4", "web-old=6"]),
         (2, 3, 2, vec!["web-new=1", "web-old=2"]),
         (0, 3, 2, vec!["web-new=0", "web-old=0"]),
-        // One set with pods takes all.
+        // A single ReplicaSet with pods takes all.
         (6, 4, 0, vec!["web-old=6"]),
         (6, 0, 4, vec!["web-new=6"]),
     ] {
-        let it = deployment(&json!({"replicas": replicas}));
+        let deployment = deployment(&json!({"replicas": replicas}));
         let sets = [set("old", 1, old, old), set("new", 2, new, new)];
-        assert_eq!(sizes(&run(&it, &sets)), expected, "{replicas}: {old} and {new}");
+        assert_eq!(sizes(&run(&deployment, &sets)), expected, "{replicas}: {old} and {new}");
     }
 }
 
 #[test]
 fn a_change_of_size_comes_before_a_new_template() {
-    let it = deployment(&json!({"replicas": 6}));
-    let decision = run(&it, &[set("old", 1, 4, 4)]);
+    let deployment = deployment(&json!({"replicas": 6}));
+    let decision = run(&deployment, &[set("old", 1, 4, 4)]);
     assert_eq!(sizes(&decision), ["web-old=6"]);
     assert_eq!(decision.revision, None);
 }
 
 #[test]
 fn recreate_makes_no_set_before_the_old_pods_are_gone() {
-    let it = deployment(&json!({"replicas": 4, "strategy": {"type": "Recreate"}}));
+    let deployment = deployment(&json!({"replicas": 4, "strategy": {"type": "Recreate"}}));
     let left = FxHashMap::from_iter([("old".into(), 1)]);
-    let decision = decide(&it, &[set("old", 1, 0, 0)], &left);
+    let decision = decide(&deployment, &[set("old", 1, 0, 0)], &left);
     assert_eq!((decision.steps.len(), decision.revision), (0, None));
-    assert_eq!(sizes(&run(&it, &[set("old", 1, 0, 0)])), ["+4"]);
+    assert_eq!(sizes(&run(&deployment, &[set("old", 1, 0, 0)])), ["+4"]);
 }
 
 #[test]
 fn a_template_that_comes_back_gets_a_new_number_and_remembers_its_old_one() {
-    let it = deployment(&json!({"replicas": 4}));
-    let decision = run(&it, &[set("new", 1, 0, 0), set("old", 2, 4, 4)]);
+    let deployment = deployment(&json!({"replicas": 4}));
+    let decision = run(&deployment, &[set("new", 1, 0, 0), set("old", 2, 4, 4)]);
     assert_eq!(decision.revision.as_deref(), Some("3"));
     assert_eq!(decision.annotations[REVISION], "3");
     assert_eq!(decision.annotations[REVISION_HISTORY], "1");
@@ -177,31 +183,33 @@ fn a_template_that_comes_back_gets_a_new_number_and_remembers_its_old_one() {
 
 #[test]
 fn history_beyond_its_limit_is_deleted_oldest_first_and_only_at_rest() {
-    let it = deployment(&json!({"replicas": 4, "revisionHistoryLimit": 1}));
+    let deployment = deployment(&json!({"replicas": 4, "revisionHistoryLimit": 1}));
     let history = [set("a", 1, 0, 0), set("b", 2, 0, 0), set("c", 3, 0, 0)];
     let with = |new: Named| history.iter().cloned().chain([new]).collect::<Vec<_>>();
-    assert_eq!(sizes(&run(&it, &with(set("new", 4, 4, 4)))), ["-web-a", "-web-b"]);
-    assert_eq!(sizes(&run(&it, &with(set("new", 4, 4, 3)))), [""; 0]);
+    assert_eq!(sizes(&run(&deployment, &with(set("new", 4, 4, 4)))), ["-web-a", "-web-b"]);
+    assert_eq!(sizes(&run(&deployment, &with(set("new", 4, 4, 3)))), [""; 0]);
 }
 
 #[test]
 fn a_deployment_at_rest_or_going_writes_nothing() {
-    let mut it = deployment(&json!({"replicas": 4}));
+    let mut deployment = deployment(&json!({"replicas": 4}));
     let mut sets = [set("new", 1, 4, 4)];
     let view = Arc::make_mut(&mut sets[0].1);
     view.annotations.insert(REVISION.to_owned(), "1".to_owned());
-    assert_eq!(run(&it, &sets).steps, []);
-    it.set(&["metadata", "deletionTimestamp"], "2026-01-01T00:00:00Z".into());
-    assert_eq!(run(&it, &[]).steps, []);
+    assert_eq!(run(&deployment, &sets).steps, []);
+    deployment.set(&["metadata", "deletionTimestamp"], "2026-01-01T00:00:00Z".into());
+    assert_eq!(run(&deployment, &[]).steps, []);
 }
 
 #[test]
 fn a_name_that_is_taken_is_hashed_again() {
-    let it = deployment(&json!({"replicas": 1}));
-    let Some(Step::Create { name, .. }) = run(&it, &[]).steps.first().cloned() else { panic!() };
+    let deployment = deployment(&json!({"replicas": 1}));
+    let Some(Step::Create { name, .. }) = run(&deployment, &[]).steps.first().cloned() else {
+        panic!()
+    };
     let mut other = set("old", 1, 0, 0);
     other.0 = NamespacedName::new("n", name.as_str());
-    let decision = run(&it, &[other]);
+    let decision = run(&deployment, &[other]);
     assert_eq!(decision.collisions, 1);
     assert!(matches!(&decision.steps[0], Step::Create { name: second, .. } if *second != name));
 }

@@ -1,11 +1,11 @@
-//! Deployments: templates rolled out through `ReplicaSets`.
+//! The Deployment controller: rolls templates out through `ReplicaSets`.
 //!
 //! ```text
 //! live Deployment + its ReplicaSets ─► decide ─► at most one step for each set ─► status
 //! ```
 //!
-//! Every step writes with the revision it was decided on; a set that changed meanwhile refuses, and
-//! its event brings the Deployment back.
+//! Every write carries the revision it was decided on. A ReplicaSet that changed meanwhile
+//! conflicts, and its event brings the Deployment back.
 
 mod decide;
 mod sizes;
@@ -22,16 +22,16 @@ use mainstay_object::{NamespacedName, Object, known};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Annotation: the number of a template, on the Deployment and on its `ReplicaSets`.
+/// Annotation: the revision number of a template, on the Deployment and on its `ReplicaSets`.
 pub(crate) const REVISION: &str = "deployment.kubernetes.io/revision";
-/// Annotation: earlier numbers of a template that came back.
+/// Annotation: earlier revision numbers of a template that came back.
 const REVISION_HISTORY: &str = "deployment.kubernetes.io/revision-history";
-/// Annotation: how many replicas the Deployment wants.
+/// Annotation: the `replicas` of the Deployment.
 const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
-/// Annotation: how many there may be while rolling.
+/// Annotation: how many pods may exist during the rollout.
 const MAX: &str = "deployment.kubernetes.io/max-replicas";
 
-/// A ReplicaSet by name.
+/// A ReplicaSet with its key.
 pub(crate) type Named = (NamespacedName, Arc<ReplicaSetView>);
 
 /// Starts the controller of Deployments.
@@ -39,7 +39,7 @@ pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
     let controller = WorkloadController::new("deployments", known::DEPLOYMENT, &views.deployments)
         .owns(&views.replica_sets);
     let (queue, sets) = (controller.queue(), views.replica_sets.clone());
-    // A `Recreate` rollout waits for the last old pod to be really gone.
+    // A `Recreate` rollout waits until the last old pod is gone.
     views.pods.subscribe(move |change| {
         let Some(owner) = change.before.and_then(|pod| pod.owner.as_ref()) else { return };
         if change.after.is_none() && &*owner.kind == "ReplicaSet" {
@@ -89,7 +89,7 @@ impl Workload for Deployments {
                 Ok(name) => created = created.or(name),
                 Err(error) if error.is_already_exists() => {
                     if self.is_own(&deployment, step).await? {
-                        // The cache was behind; the set's event is on its way.
+                        // The cache was behind; the event of the ReplicaSet is on its way.
                         return Ok(Action::Done);
                     }
                     // The status carries the collision, and its event brings the Deployment back.
@@ -112,7 +112,8 @@ impl Workload for Deployments {
             }}));
             let (namespace, name) = (Some(deployment.namespace()), deployment.name());
             let cluster = &self.context.cluster;
-            // A write of the status: other annotations count as a change of what is wanted.
+            // Through the status subresource: a change of annotations on the object itself counts
+            // as a new generation.
             deployment = cluster.patch_status(&known::DEPLOYMENT, namespace, name, &patch).await?;
         }
         let text = failure.as_ref().map(ToString::to_string);
@@ -131,7 +132,7 @@ impl Workload for Deployments {
 }
 
 impl Deployments {
-    /// Takes sets that nobody owns and the Deployment selects.
+    /// Adopts ReplicaSets without an owner that the Deployment selects.
     async fn adopt(&self, deployment: &Object) -> Result<(), Error> {
         let Some(selector) = selector(deployment) else { return Ok(()) };
         let cluster = &self.context.cluster;
@@ -151,7 +152,7 @@ impl Deployments {
         Ok(())
     }
 
-    /// Takes one step and returns the name of a set that it created.
+    /// Performs one write and returns the name of a ReplicaSet that it created.
     async fn take(
         &self,
         deployment: &Object,
@@ -165,8 +166,8 @@ impl Deployments {
                 let set = new_set(deployment, decision, name, hash, *replicas);
                 let created = cluster.create(&known::REPLICA_SET, &set).await?;
                 self.tell_scaled(deployment, name, 0, *replicas);
-                // Names are fixed, so a second create would be refused; waiting for the cache only
-                // saves that refusal.
+                // Names are deterministic, so a second create would be refused; waiting for the
+                // cache only saves that refusal.
                 self.views.replica_sets.seen(created.resource_version()).await;
                 Ok(Some(name.clone()))
             }
@@ -200,7 +201,7 @@ impl Deployments {
         }
     }
 
-    /// Whether the set whose name is taken is the one that was to be created.
+    /// Whether the ReplicaSet that has the name is the one that the step wanted to create.
     async fn is_own(&self, deployment: &Object, step: &Step) -> Result<bool, Error> {
         let Step::Create { name, .. } = step else { return Ok(false) };
         let namespace = Some(deployment.namespace());

@@ -1,4 +1,4 @@
-//! How large the sets of a Deployment are after the next step.
+//! Rollout sizes: how large the ReplicaSets of a Deployment are after the next step.
 
 use super::decide::{Bounds, Decision, is_recreate};
 use super::{DESIRED, MAX, Named};
@@ -7,21 +7,21 @@ use mainstay_object::Object;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// What a Deployment is doing.
+/// The phase of a Deployment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// A rollout goes on, or is complete.
+    /// A rollout is in progress or complete.
     Rolling,
-    /// `Recreate`: the old pods have to go first.
+    /// `Recreate`: the old pods terminate first.
     Emptying,
-    /// The number of replicas has changed; the rollout goes on after that.
+    /// `replicas` has changed; the rollout continues afterwards.
     Scaling,
-    /// Only the number of replicas is followed.
+    /// The rollout is paused; only `replicas` is followed.
     Paused,
 }
 
 impl Mode {
-    /// What a Deployment is doing. `pods_left` says how many pods of each set are not finished.
+    /// The phase of a Deployment. `pods_left` counts the unfinished pods of each ReplicaSet.
     pub(super) fn of(
         deployment: &Object,
         decision: &Decision,
@@ -47,13 +47,14 @@ impl Mode {
         if is_recreate(deployment) && !gone() { Self::Emptying } else { Self::Rolling }
     }
 
-    /// Whether a set may be made for the present template.
+    /// Whether the ReplicaSet of the current template may be created.
     pub(super) const fn creates(self) -> bool {
         matches!(self, Self::Rolling)
     }
 }
 
-/// How many pods a set gains or loses by its size before the change; not cut to what is missing.
+/// How many pods a ReplicaSet gains or loses by its size before the change; not cut to the
+/// difference.
 fn share_of(deployment: &Object, set: &ReplicaSetView, bounds: &Bounds) -> i64 {
     if bounds.replicas == 0 {
         return -set.replicas;
@@ -63,20 +64,20 @@ fn share_of(deployment: &Object, set: &ReplicaSetView, bounds: &Bounds) -> i64 {
         .filter(|before| *before > 0)
         .or_else(|| deployment.i64(&["status", "replicas"]).filter(|before| *before > 0));
     let Some(before) = before else { return 0 };
-    // Rounded half up, in whole numbers.
+    // Rounded half up, in integers.
     let size =
         (2 * set.replicas * (bounds.replicas + bounds.surge) + before).div_euclid(2 * before);
     size - set.replicas
 }
 
-/// How large the new set and each old one shall be.
+/// The planned sizes of the new ReplicaSet and of each old one.
 pub(super) struct Sizes {
     pub(super) new: i64,
     pub(super) old: Vec<i64>,
 }
 
 impl Sizes {
-    /// Plans. `old` is in the order in which the sets were made.
+    /// Plans the sizes. `old` is in the order of creation.
     pub(super) fn plan(
         deployment: &Object,
         decision: &Decision,
@@ -104,7 +105,8 @@ impl Sizes {
                     let room = bounds.replicas + bounds.surge - total;
                     sizes.new += room.clamp(0, bounds.replicas - sizes.new);
                 }
-                // What the new set is about to get is not available yet; judge it by what it had.
+                // Pods that the new ReplicaSet is about to get are not available yet, so its old
+                // size counts.
                 let (had, available) = new.map_or((0, 0), |set| (set.replicas, set.available));
                 sizes.shrink_old(old, bounds, had, available);
             }
@@ -112,10 +114,10 @@ impl Sizes {
         sizes
     }
 
-    /// Follows the number of replicas without going on with the rollout.
+    /// Follows `replicas` without continuing the rollout.
     fn scale(&mut self, deployment: &Object, decision: &Decision, old: &[&Named], bounds: &Bounds) {
         let new = decision.new.as_ref();
-        // Sets by when they were made; the new one has the index `old.len()`.
+        // ReplicaSets in the order of creation; the new one has the index `old.len()`.
         let all: Vec<&Named> = old.iter().copied().chain(new).collect();
         let active: Vec<usize> = (0..all.len()).filter(|at| all[*at].1.replicas > 0).collect();
         let newest = if new.is_some() { Some(old.len()) } else { old.len().checked_sub(1) };
@@ -131,7 +133,10 @@ impl Sizes {
         let saturated = new.is_some_and(|(_, new)| {
             new.replicas == bounds.replicas
                 && new.available == bounds.replicas
-                && new.annotations.get(DESIRED).is_some_and(|it| *it == bounds.replicas.to_string())
+                && new
+                    .annotations
+                    .get(DESIRED)
+                    .is_some_and(|desired| *desired == bounds.replicas.to_string())
         });
         if saturated {
             self.old.fill(0);
@@ -147,7 +152,7 @@ impl Sizes {
         }
     }
 
-    /// Gives each set that has pods its share of the pods to add or to take away.
+    /// Gives each ReplicaSet that has pods its share of the difference.
     fn share(&mut self, deployment: &Object, all: &[&Named], active: Vec<usize>, bounds: &Bounds) {
         let most = if bounds.replicas > 0 { bounds.replicas + bounds.surge } else { 0 };
         let missing = most - active.iter().map(|at| all[*at].1.replicas).sum::<i64>();
@@ -155,8 +160,8 @@ impl Sizes {
             return;
         }
         let mut order = active;
-        // Larger ones first; of one size the newer first when there are pods to add, the older first
-        // when there are pods to take away.
+        // Larger ones first. Of equal ones the newer first when scaling up, the older first when
+        // scaling down.
         order.sort_by_key(|at| {
             let age = i64::try_from(*at).unwrap_or_default();
             (-all[*at].1.replicas, if missing > 0 { -age } else { age })
@@ -174,7 +179,7 @@ impl Sizes {
             added += share;
             sizes.push((at, set.replicas + share));
         }
-        // What rounding left goes to the largest.
+        // The remainder of rounding goes to the largest.
         if let Some((_, largest)) = sizes.first_mut() {
             *largest = (*largest + missing - added).max(0);
         }
@@ -183,7 +188,8 @@ impl Sizes {
         }
     }
 
-    /// `had` and `available` are the pods that the new set was to have and those that were available.
+    /// `had` and `available` are the size of the new ReplicaSet before this step and its available
+    /// pods.
     fn shrink_old(&mut self, old: &[&Named], bounds: &Bounds, had: i64, available: i64) {
         let min_available = bounds.replicas - bounds.unavailable;
         let total = had + self.old.iter().sum::<i64>();
@@ -191,7 +197,7 @@ impl Sizes {
         if room <= 0 {
             return;
         }
-        // Pods that are not available serve nobody: they go first.
+        // Unavailable pods go first.
         for ((_, set), size) in old.iter().zip(&mut self.old) {
             let unhealthy = (*size - set.available).clamp(0, room);
             *size -= unhealthy;

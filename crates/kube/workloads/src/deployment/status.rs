@@ -1,4 +1,4 @@
-//! What a Deployment says about itself, with the reasons and messages that others wait for.
+//! Deployment status: conditions with the reasons and messages that clients wait for.
 
 use super::Named;
 use super::decide::Bounds;
@@ -7,16 +7,16 @@ use jiff::Timestamp;
 use mainstay_object::Object;
 use serde_json::{Map, Value, json};
 
-/// What the status is made of.
+/// The state that the status is computed from.
 pub(crate) struct Observed<'a> {
     pub(crate) deployment: &'a Object,
-    /// The sets that the Deployment owns, as they were before this round's steps.
+    /// The ReplicaSets that the Deployment owns, before the steps of this reconcile.
     pub(crate) sets: &'a [Named],
-    /// The set of the present template.
+    /// The ReplicaSet of the current template.
     pub(crate) new: Option<&'a Named>,
-    /// The set that was created in this round.
+    /// The ReplicaSet that this reconcile created.
     pub(crate) created: Option<&'a str>,
-    /// Why the set of the present template could not be created.
+    /// Why the ReplicaSet of the current template could not be created.
     pub(crate) failure: Option<&'a str>,
     pub(crate) collisions: i64,
     pub(crate) now: Timestamp,
@@ -29,7 +29,7 @@ struct Totals {
     available: i64,
 }
 
-/// The status, and in how many seconds it must be looked at again.
+/// The status, and in how many seconds it must be computed again.
 pub(crate) fn status(observed: &Observed<'_>) -> (Value, Option<u64>) {
     let deployment = observed.deployment;
     let sum = |count: fn(&crate::views::ReplicaSetView) -> i64| {
@@ -98,12 +98,12 @@ fn availability(conditions: &mut Conditions, deployment: &Object, totals: &Total
     }
 }
 
-/// Sets `Progressing` and says in how many seconds the deadline passes.
+/// Sets `Progressing` and returns in how many seconds the deadline passes.
 fn progress(conditions: &mut Conditions, observed: &Observed<'_>, totals: &Totals) -> Option<u64> {
     const KIND: &str = "Progressing";
     let deployment = observed.deployment;
     let deadline = deployment.i64(&["spec", "progressDeadlineSeconds"]).unwrap_or(600);
-    // The largest number of seconds stands for "no deadline".
+    // The largest `i32` stands for "no deadline".
     if deadline >= i64::from(i32::MAX) {
         conditions.remove(KIND);
         return None;
@@ -171,12 +171,12 @@ fn progress(conditions: &mut Conditions, observed: &Observed<'_>, totals: &Total
         conditions.set(KIND, "False", "ProgressDeadlineExceeded", &message);
         return None;
     }
-    // One second later than the deadline itself, because times are whole seconds.
+    // One second after the deadline, because times are whole seconds.
     u64::try_from(deadline - waited + 1).ok()
 }
 
-/// Conditions in the style of Deployments: with `lastUpdateTime`, and unchanged while status and
-/// reason are.
+/// Deployment conditions: they have `lastUpdateTime`, and do not change while status and reason
+/// stay.
 struct Conditions {
     list: Vec<Value>,
     now: String,
@@ -188,7 +188,10 @@ impl Conditions {
     }
 
     fn text(&self, kind: &str, field: &str) -> &str {
-        self.find(kind).and_then(|it| it.get(field)).and_then(Value::as_str).unwrap_or_default()
+        self.find(kind)
+            .and_then(|condition| condition.get(field))
+            .and_then(Value::as_str)
+            .unwrap_or_default()
     }
 
     fn remove(&mut self, kind: &str) {
@@ -201,7 +204,7 @@ impl Conditions {
         }
     }
 
-    /// Sets even if status and reason stay, so that `lastUpdateTime` moves.
+    /// Sets a condition even if status and reason stay, so that `lastUpdateTime` moves.
     fn touch(&mut self, kind: &str, status: &str, reason: &str, message: &str) {
         let transition = if self.text(kind, "status") == status {
             self.text(kind, "lastTransitionTime").to_owned()

@@ -24,16 +24,16 @@ fn set(name: &str, pods: i64, available: i64) -> Named {
     (NamespacedName::new("n", name), Arc::new(ReplicaSetView::of(&object)))
 }
 
-/// Writes the status onto the Deployment and returns the reasons of its conditions by type, and
-/// when it must be looked at again.
+/// Writes the status onto the Deployment. Returns the reasons of its conditions by type, and when
+/// to reconcile again.
 fn step(
-    it: &mut Object,
+    deployment: &mut Object,
     sets: &[Named],
     created: Option<&str>,
     now: &str,
 ) -> (Vec<String>, Option<u64>) {
     let (status, again) = status(&Observed {
-        deployment: it,
+        deployment: deployment,
         sets,
         new: sets.last(),
         created,
@@ -41,12 +41,19 @@ fn step(
         collisions: 0,
         now: now.parse().unwrap(),
     });
-    it.set(&["status"], status);
+    deployment.set(&["status"], status);
     let text = |condition: &Value, field: &str| condition[field].as_str().unwrap().to_owned();
-    let mut reasons: Vec<String> = it
+    let mut reasons: Vec<String> = deployment
         .array(&["status", "conditions"])
         .iter()
-        .map(|it| format!("{} {} {}", text(it, "type"), text(it, "status"), text(it, "reason")))
+        .map(|condition| {
+            format!(
+                "{} {} {}",
+                text(condition, "type"),
+                text(condition, "status"),
+                text(condition, "reason")
+            )
+        })
         .collect();
     reasons.sort();
     (reasons, again)
@@ -54,38 +61,38 @@ fn step(
 
 #[test]
 fn a_rollout_tells_its_story_in_the_reasons_that_others_wait_for() {
-    let mut it = deployment(&json!({"replicas": 1}));
-    let (reasons, again) = step(&mut it, &[], Some("web-1"), T0);
+    let mut deployment = deployment(&json!({"replicas": 1}));
+    let (reasons, again) = step(&mut deployment, &[], Some("web-1"), T0);
     assert_eq!(
         reasons,
         ["Available False MinimumReplicasUnavailable", "Progressing True NewReplicaSetCreated"]
     );
     assert_eq!(again, Some(600));
-    let (reasons, _) = step(&mut it, &[set("web-1", 1, 0)], None, T1);
+    let (reasons, _) = step(&mut deployment, &[set("web-1", 1, 0)], None, T1);
     assert_eq!(reasons[1], "Progressing True ReplicaSetUpdated");
-    assert_eq!(it.i64(&["status", "unavailableReplicas"]), Some(1));
-    let (reasons, again) = step(&mut it, &[set("web-1", 1, 1)], None, T1);
+    assert_eq!(deployment.i64(&["status", "unavailableReplicas"]), Some(1));
+    let (reasons, again) = step(&mut deployment, &[set("web-1", 1, 1)], None, T1);
     assert_eq!(
         reasons,
         ["Available True MinimumReplicasAvailable", "Progressing True NewReplicaSetAvailable"]
     );
     assert_eq!(again, None);
-    let progressing = it.array(&["status", "conditions"]).last().unwrap().clone();
+    let progressing = deployment.array(&["status", "conditions"]).last().unwrap().clone();
     assert_eq!(progressing["message"], "ReplicaSet \"web-1\" has successfully progressed.");
     assert_eq!(progressing["lastTransitionTime"], T0, "the status was True all the time");
     assert_eq!(progressing["lastUpdateTime"], T1);
-    assert_eq!(it.i64(&["status", "unavailableReplicas"]), None);
-    assert_eq!(it.i64(&["status", "observedGeneration"]), Some(3));
-    let at_rest = it.clone();
-    step(&mut it, &[set("web-1", 1, 1)], None, "2026-01-02T00:00:00Z");
-    assert_eq!(it, at_rest);
+    assert_eq!(deployment.i64(&["status", "unavailableReplicas"]), None);
+    assert_eq!(deployment.i64(&["status", "observedGeneration"]), Some(3));
+    let at_rest = deployment.clone();
+    step(&mut deployment, &[set("web-1", 1, 1)], None, "2026-01-02T00:00:00Z");
+    assert_eq!(deployment, at_rest);
 }
 
 #[test]
 fn a_lost_pod_makes_it_unavailable_but_not_progressing() {
-    let mut it = deployment(&json!({"replicas": 1}));
-    step(&mut it, &[set("web-1", 1, 1)], None, T0);
-    let (reasons, again) = step(&mut it, &[set("web-1", 1, 0)], None, T1);
+    let mut deployment = deployment(&json!({"replicas": 1}));
+    step(&mut deployment, &[set("web-1", 1, 1)], None, T0);
+    let (reasons, again) = step(&mut deployment, &[set("web-1", 1, 0)], None, T1);
     assert_eq!(
         reasons,
         ["Available False MinimumReplicasUnavailable", "Progressing True NewReplicaSetAvailable"]
@@ -95,31 +102,34 @@ fn a_lost_pod_makes_it_unavailable_but_not_progressing() {
 
 #[test]
 fn a_rollout_that_stands_still_too_long_says_so_at_its_deadline() {
-    let mut it = deployment(&json!({"replicas": 1, "progressDeadlineSeconds": 30}));
+    let mut deployment = deployment(&json!({"replicas": 1, "progressDeadlineSeconds": 30}));
     let sets = [set("web-1", 1, 0)];
-    step(&mut it, &sets, None, T0);
-    let (_, again) = step(&mut it, &sets, None, T1);
+    step(&mut deployment, &sets, None, T0);
+    let (_, again) = step(&mut deployment, &sets, None, T1);
     assert_eq!(again, Some(21));
-    let (reasons, again) = step(&mut it, &sets, None, "2026-01-01T00:00:31Z");
+    let (reasons, again) = step(&mut deployment, &sets, None, "2026-01-01T00:00:31Z");
     assert_eq!(reasons[1], "Progressing False ProgressDeadlineExceeded");
     assert_eq!(again, None);
-    let (reasons, _) = step(&mut it, &[set("web-1", 1, 1)], None, "2026-01-01T00:01:00Z");
+    let (reasons, _) = step(&mut deployment, &[set("web-1", 1, 1)], None, "2026-01-01T00:01:00Z");
     assert_eq!(reasons[1], "Progressing True NewReplicaSetAvailable");
 }
 
 #[test]
 fn no_deadline_means_no_condition() {
-    let mut it = deployment(&json!({"replicas": 1, "progressDeadlineSeconds": i32::MAX}));
-    let (reasons, again) = step(&mut it, &[set("web-1", 1, 0)], None, T0);
+    let mut deployment = deployment(&json!({"replicas": 1, "progressDeadlineSeconds": i32::MAX}));
+    let (reasons, again) = step(&mut deployment, &[set("web-1", 1, 0)], None, T0);
     assert_eq!(reasons, ["Available False MinimumReplicasUnavailable"]);
     assert_eq!(again, None);
 }
 
 #[test]
 fn pausing_and_resuming_are_said() {
-    let mut it = deployment(&json!({"replicas": 1, "paused": true}));
+    let mut deployment = deployment(&json!({"replicas": 1, "paused": true}));
     let sets = [set("web-1", 1, 0)];
-    assert_eq!(step(&mut it, &sets, None, T0).0[1], "Progressing Unknown DeploymentPaused");
-    it.remove(&["spec", "paused"]);
-    assert_eq!(step(&mut it, &sets, None, T1).0[1], "Progressing Unknown DeploymentResumed");
+    assert_eq!(step(&mut deployment, &sets, None, T0).0[1], "Progressing Unknown DeploymentPaused");
+    deployment.remove(&["spec", "paused"]);
+    assert_eq!(
+        step(&mut deployment, &sets, None, T1).0[1],
+        "Progressing Unknown DeploymentResumed"
+    );
 }

@@ -1,4 +1,4 @@
-//! What a Job does and says, given its pods.
+//! Job decisions: which pods to create, delete and count, and the new status.
 
 use super::finish::Finish;
 use super::indexes::{self, Indexes};
@@ -12,35 +12,38 @@ use rustc_hash::FxHashMap;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// A pod that failed is replaced after so many seconds, which double with each failure.
+/// The backoff after failed pods in seconds, doubled with each failure: the first delay, and the
+/// longest.
 const BACKOFF: (i64, i64) = (10, 600);
-/// The most pods that one look at a Job creates or deletes.
+/// The most pods that one reconcile of a Job creates or deletes.
 const BURST: usize = 500;
 
-/// What is decided on.
+/// The state that [`decide`] reads.
 pub(super) struct Observed<'a> {
     pub(super) job: &'a Object,
     pub(super) pods: &'a [Named],
-    /// Pods that failed since one succeeded.
+    /// Pods that failed since the last success.
     pub(super) failures: u32,
     pub(super) now: Timestamp,
 }
 
-/// What to do, in this order.
+/// The actions of one reconcile, in this order.
 #[derive(Debug, Default)]
 pub(super) struct Decision {
-    /// The Job has ended and its time to live is over: nothing else is decided.
+    /// The Job has ended and its `ttlSecondsAfterFinished` is over: nothing else is decided.
     pub(super) expired: bool,
-    /// Pods that are not needed: they go without being counted.
+    /// Surplus pods: they are deleted without being counted.
     pub(super) discard: Vec<Named>,
-    /// Pods that go because the Job ends.
+    /// Pods that are deleted because the Job ends.
     pub(super) delete: Vec<Named>,
-    /// New pods: for an index and its failures before, if the Job has indexes.
+    /// New pods: each with its index and the earlier failures of that index, if the Job has
+    /// indexes.
     pub(super) create: Vec<Option<(i64, Option<i64>)>>,
     pub(super) status: Value,
     /// Reasons and messages of events.
     pub(super) news: Vec<(String, String)>,
-    /// Pods that the status names, or that need not be counted: their finalizer goes.
+    /// Pods that `uncountedTerminatedPods` names, or that need not be counted: their finalizer is
+    /// removed.
     pub(super) release: Vec<Named>,
     pub(super) again: Option<u64>,
 }
@@ -70,7 +73,7 @@ pub(super) fn is_finished(job: &Object) -> bool {
     ended_at(job).is_some()
 }
 
-/// A Job with its pods sorted out.
+/// The pods of a Job, sorted by state.
 pub(super) struct Census<'a> {
     job: &'a Object,
     now: Timestamp,
@@ -78,18 +81,18 @@ pub(super) struct Census<'a> {
     indexed: bool,
     per_index: Option<i64>,
     suspended: bool,
-    /// A pod that goes is only replaced, and only counts, once it has failed.
+    /// A terminating pod is replaced and counted only once it has failed.
     waits_for_failure: bool,
     tracked: Vec<&'a Named>,
     active: Vec<&'a Named>,
     terminating: Vec<&'a Named>,
-    /// Named in the status and not counted.
+    /// The uids in `status.uncountedTerminatedPods`.
     uncounted: [Vec<String>; 2],
     succeeded: i64,
     failed: i64,
     succeeded_indexes: Indexes,
     failed_indexes: Indexes,
-    /// For each index that waits for its next pod, the last that failed.
+    /// The pod that failed last, for each index that waits for its next pod.
     last_failed: FxHashMap<i64, &'a Named>,
 }
 
@@ -126,7 +129,7 @@ impl<'a> Census<'a> {
         census
     }
 
-    /// Whether a pod counts as failed. One that is deleted before its end never had a chance.
+    /// Whether a pod counts as failed. A pod that is deleted before its end does not.
     fn is_failed(&self, pod: &PodView) -> bool {
         pod.phase == Phase::Failed
             || (!self.waits_for_failure && pod.terminating && pod.phase != Phase::Succeeded)
@@ -136,7 +139,7 @@ impl<'a> Census<'a> {
         pod.index.filter(|index| self.completions.is_none_or(|end| *index < end))
     }
 
-    /// Counts what was named and has lost its finalizer, and names what has ended since.
+    /// Counts uncounted pods that have lost their finalizer, and adds pods that have ended since.
     fn count(&mut self) {
         let is_tracked = |uid: &str| self.tracked.iter().any(|(_, pod)| *pod.uid == *uid);
         for (at, field) in ["succeeded", "failed"].into_iter().enumerate() {
@@ -201,7 +204,7 @@ impl<'a> Census<'a> {
         self.last_failed = last;
     }
 
-    /// Pods that failed and are not counted, as far as they will be.
+    /// Failed pods that are not counted yet but will be.
     fn new_failures(&self) -> i64 {
         let new = self.tracked.iter().filter(|pod| {
             self.is_failed(&pod.1)
@@ -211,7 +214,7 @@ impl<'a> Census<'a> {
         i64::try_from(new.count() + self.uncounted[FAILED].len()).unwrap_or(i64::MAX)
     }
 
-    /// Pods that succeeded, with those that are not counted.
+    /// Pods that succeeded, counted or not.
     fn all_succeeded(&self) -> i64 {
         if self.indexed {
             return self.succeeded;
@@ -224,7 +227,7 @@ impl<'a> Census<'a> {
         self.succeeded + i64::try_from(new).unwrap_or(i64::MAX)
     }
 
-    /// Why the Job ends, if it is not because all is done.
+    /// The reason why the Job ends, if its completions are not the reason.
     fn finish(&self, started: Option<Timestamp>) -> Option<Finish> {
         if let Some(decided) = Finish::decided(self.job) {
             return Some(decided);
@@ -275,7 +278,7 @@ impl<'a> Census<'a> {
         if limit == 0 { restarts > 0 } else { restarts >= limit }
     }
 
-    /// Creates or discards pods; returns how many are active then.
+    /// Creates or discards pods and returns how many are active afterwards.
     fn manage(&self, observed: &Observed<'_>, decision: &mut Decision) -> i64 {
         let active = i64::try_from(self.active.len()).unwrap_or(i64::MAX);
         if self.suspended {
@@ -320,17 +323,18 @@ impl<'a> Census<'a> {
         active + i64::try_from(decision.create.len()).unwrap_or(0)
     }
 
-    /// How many seconds the next pod has to wait after so many failures.
+    /// The seconds that the next pod has to wait after so many failures.
     fn wait(&self, failures: u32, last: Option<Timestamp>) -> i64 {
         let Some(last) = last.filter(|_| failures > 0) else { return 0 };
         let pause = BACKOFF.0.saturating_mul(1 << (failures - 1).min(16)).min(BACKOFF.1);
         pause - (self.now.as_second() - last.as_second())
     }
 
-    /// Pods of indexes that have another, or that do not exist; then as many more as told.
+    /// Discards pods whose index is invalid or has another pod, then more until `least` are
+    /// discarded.
     fn discard(&self, least: usize, decision: &mut Decision) {
         let mut order = self.active.clone();
-        // Of little worth first, as sets do.
+        // The least valuable pods first, as ReplicaSets order them.
         order.sort_by_key(|(key, pod)| {
             let young = pod.created.map_or(0, |created| -created.as_second());
             (pod.node.is_some(), pod.phase, pod.is_ready(), young, key.clone())
@@ -348,7 +352,7 @@ impl<'a> Census<'a> {
             if decision.discard.len() >= least {
                 break;
             }
-            if !decision.discard.iter().any(|(_, it)| it.uid == pod.1.uid) {
+            if !decision.discard.iter().any(|(_, discard)| discard.uid == pod.1.uid) {
                 decision.discard.push(pod.clone());
             }
         }
@@ -388,7 +392,7 @@ impl<'a> Census<'a> {
         }
     }
 
-    /// Names pods that have ended and lets them go.
+    /// Adds pods that have ended to `uncountedTerminatedPods` and releases them.
     fn name(&mut self, finish: Option<&Finish>, decision: &mut Decision) {
         let going = self.job.is_terminating();
         for pod in self.tracked.clone() {
@@ -396,7 +400,7 @@ impl<'a> Census<'a> {
             let succeeded = pod.1.phase == Phase::Succeeded;
             let delayed = || {
                 self.last_failed.values().any(|(_, last)| last.uid == pod.1.uid)
-                    // Its successor knows about it.
+                    // The annotation of its successor has the number of failures.
                     && !decision.create.iter().flatten().any(|(index, _)| Some(*index) == pod.1.index)
             };
             let free = going || finish.is_some() || succeeded || (failed && !delayed());
@@ -405,7 +409,7 @@ impl<'a> Census<'a> {
             }
             decision.release.push(pod.clone());
             let uid = &pod.1.uid;
-            let known = |at: usize| self.uncounted[at].iter().any(|it| **it == **uid);
+            let known = |at: usize| self.uncounted[at].iter().any(|uncounted| **uncounted == **uid);
             if succeeded && !known(FAILED) {
                 if !self.indexed && !known(SUCCEEDED) {
                     self.uncounted[SUCCEEDED].push(uid.to_string());
@@ -421,7 +425,7 @@ impl<'a> Census<'a> {
     }
 }
 
-/// Decides.
+/// Decides from the Job, its pods and the time.
 pub(super) fn decide(observed: &Observed<'_>) -> Decision {
     let job = observed.job;
     if let Some(ended) = ended_at(job) {

@@ -17,7 +17,7 @@ fn at(seconds: i64) -> Timestamp {
     Timestamp::from_second(START + seconds).unwrap()
 }
 
-/// A pod of a phase, with the finalizer; `-` in front says without, `~` that it goes.
+/// A pod of a phase, with the finalizer; `-` in front means without it, `~` means terminating.
 fn pod(number: usize, phase: &str, index: Option<i64>) -> Named {
     let tracked = !phase.starts_with('-');
     let going = phase.starts_with('~');
@@ -59,7 +59,7 @@ fn run(job: &Object, pods: &[Named], failures: u32, now: i64) -> Decision {
 
 fn kinds(decision: &Decision) -> Vec<&str> {
     let conditions = decision.status["conditions"].as_array();
-    conditions.into_iter().flatten().map(|it| it["type"].as_str().unwrap()).collect()
+    conditions.into_iter().flatten().map(|condition| condition["type"].as_str().unwrap()).collect()
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn as_many_pods_run_as_are_still_needed() {
         (json!({"completions": 1}), vec!["Failed"], 1, 0),
         (json!({"parallelism": 2, "completions": 2, "suspend": true}), vec!["Running"], 0, 1),
         (json!({"parallelism": 2}), vec!["Succeeded", "Running"], 0, 0),
-        // One that goes is replaced at once, or when it has failed.
+        // A terminating pod is replaced at once, or when it has failed.
         (json!({"completions": 1}), vec!["~Running"], 1, 0),
         (json!({"completions": 1, "podReplacementPolicy": "Failed"}), vec!["~Running"], 0, 0),
     ] {
@@ -85,26 +85,29 @@ fn as_many_pods_run_as_are_still_needed() {
 
 #[test]
 fn a_failure_is_replaced_after_a_pause_that_doubles() {
-    let it = job(&json!({"completions": 1}));
+    let job = job(&json!({"completions": 1}));
     for (failures, now, create, again) in
         [(1, 55, 0, Some(5)), (1, 60, 1, None), (2, 60, 0, Some(10)), (9, 60, 0, Some(590))]
     {
-        let decision = run(&it, &pods(&["Failed"]), failures, now);
+        let decision = run(&job, &pods(&["Failed"]), failures, now);
         assert_eq!((decision.create.len(), decision.again), (create, again), "{failures} at {now}");
     }
 }
 
 #[test]
 fn an_end_is_named_before_its_finalizer_goes_and_counted_after() {
-    let mut it = job(&json!({"completions": 2, "parallelism": 1}));
-    let named = run(&it, &pods(&["Succeeded"]), 0, 60);
+    let mut job = job(&json!({"completions": 2, "parallelism": 1}));
+    let named = run(&job, &pods(&["Succeeded"]), 0, 60);
     assert_eq!(named.status["uncountedTerminatedPods"]["succeeded"], json!(["j-0"]));
     assert_eq!((named.status.get("succeeded"), named.release.len()), (None, 1));
-    it.set(&["status"], named.status);
+    job.set(&["status"], named.status);
     // Nothing is counted twice while the finalizer is there.
-    assert_eq!(run(&it, &pods(&["Succeeded"]), 0, 60).status, it.get(&["status"]).unwrap().clone());
+    assert_eq!(
+        run(&job, &pods(&["Succeeded"]), 0, 60).status,
+        job.get(&["status"]).unwrap().clone()
+    );
     for left in [pods(&["-Succeeded"]), Vec::new()] {
-        let counted = run(&it, &left, 0, 60);
+        let counted = run(&job, &left, 0, 60);
         assert_eq!(counted.status["succeeded"], 1);
         assert_eq!(counted.status["uncountedTerminatedPods"], json!({}));
         assert_eq!(counted.create.len(), 1);
@@ -141,45 +144,45 @@ fn a_job_ends_when_nothing_is_left_to_be_counted_or_to_go() {
             "PodFailurePolicy",
         ),
     ] {
-        let mut it = job(&spec);
-        let first = run(&it, &pods(&phases), 0, 60);
+        let mut job = job(&spec);
+        let first = run(&job, &pods(&phases), 0, 60);
         assert_eq!(kinds(&first), ends[..1], "{spec}");
         assert_eq!(first.status["conditions"][0]["reason"], reason);
         assert_eq!(first.news.len(), 0);
-        it.set(&["status"], first.status);
-        let last = run(&it, &[], 0, 61);
+        job.set(&["status"], first.status);
+        let last = run(&job, &[], 0, 61);
         assert_eq!(kinds(&last), ends, "{spec}");
         let complete = ends[1] == "Complete";
         assert_eq!(last.status["completionTime"].is_string(), complete);
         let news = if complete { "Completed" } else { reason };
         assert_eq!(last.news[0].0, news);
-        it.set(&["status"], last.status.clone());
-        let again = run(&it, &[], 0, 62);
+        job.set(&["status"], last.status.clone());
+        let again = run(&job, &[], 0, 62);
         assert_eq!((again.status, again.create.len(), again.news.len()), (last.status, 0, 0));
     }
 }
 
 #[test]
 fn what_a_policy_ignores_does_not_count() {
-    let it = job(&json!({"completions": 1, "backoffLimit": 0, "podFailurePolicy": {"rules": [
+    let job = job(&json!({"completions": 1, "backoffLimit": 0, "podFailurePolicy": {"rules": [
         {"action": "Ignore", "onExitCodes": {"operator": "In", "values": [3]}},
     ]}}));
-    let decision = run(&it, &pods(&["Failed"]), 0, 60);
+    let decision = run(&job, &pods(&["Failed"]), 0, 60);
     assert_eq!((kinds(&decision).len(), decision.create.len(), decision.release.len()), (0, 1, 1));
     assert_eq!(decision.status["uncountedTerminatedPods"], json!({}));
 }
 
 #[test]
 fn every_index_succeeds_once() {
-    let it = job(&json!({"completionMode": "Indexed", "completions": 4, "parallelism": 3}));
+    let job = job(&json!({"completionMode": "Indexed", "completions": 4, "parallelism": 3}));
     let there = indexed(&[(0, "Succeeded"), (2, "Running"), (2, "Running")]);
-    let decision = run(&it, &there, 0, 60);
+    let decision = run(&job, &there, 0, 60);
     assert_eq!(decision.discard.len(), 1, "two of one index are one too many");
-    let decision = run(&it, &there[..2], 0, 60);
+    let decision = run(&job, &there[..2], 0, 60);
     assert_eq!(decision.create, [Some((1, None)), Some((3, None))]);
     assert_eq!(decision.status["completedIndexes"], "0");
     assert_eq!(decision.status["succeeded"], 1);
-    let decision = run(&it, &indexed(&[(7, "Running")]), 0, 60);
+    let decision = run(&job, &indexed(&[(7, "Running")]), 0, 60);
     assert_eq!(decision.discard.len(), 1, "there is no such index");
 }
 
@@ -206,14 +209,14 @@ fn an_index_has_a_limit_of_its_own() {
 
 #[test]
 fn a_suspended_job_says_so_and_starts_again() {
-    let mut it = job(&json!({"completions": 1, "suspend": true}));
-    it.remove(&["status", "startTime"]);
-    let suspended = run(&it, &[], 0, 5);
+    let mut job = job(&json!({"completions": 1, "suspend": true}));
+    job.remove(&["status", "startTime"]);
+    let suspended = run(&job, &[], 0, 5);
     assert_eq!(suspended.news[0].0, "Suspended");
     assert_eq!(suspended.status.get("startTime"), None);
-    it.set(&["status"], suspended.status);
-    it.set(&["spec", "suspend"], false.into());
-    let resumed = run(&it, &[], 0, 30);
+    job.set(&["status"], suspended.status);
+    job.set(&["spec", "suspend"], false.into());
+    let resumed = run(&job, &[], 0, 30);
     assert_eq!((resumed.news[0].0.as_str(), resumed.create.len()), ("Resumed", 1));
     assert_eq!(resumed.status["conditions"][0]["status"], "False");
     assert_eq!(resumed.status["startTime"], mainstay_clock::rfc3339(at(30)));
@@ -221,13 +224,13 @@ fn a_suspended_job_says_so_and_starts_again() {
 
 #[test]
 fn an_ended_job_is_deleted_when_its_time_is_over() {
-    let mut it = job(&json!({"completions": 1, "ttlSecondsAfterFinished": 10}));
+    let mut job = job(&json!({"completions": 1, "ttlSecondsAfterFinished": 10}));
     let conditions = json!([{
         "type": "Complete", "status": "True",
         "lastTransitionTime": mainstay_clock::rfc3339(at(60)),
     }]);
-    it.set(&["status", "conditions"], conditions);
-    let early = run(&it, &[], 0, 63);
+    job.set(&["status", "conditions"], conditions);
+    let early = run(&job, &[], 0, 63);
     assert_eq!((early.expired, early.again), (false, Some(7)));
-    assert!(run(&it, &[], 0, 70).expired);
+    assert!(run(&job, &[], 0, 70).expired);
 }

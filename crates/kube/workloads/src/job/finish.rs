@@ -1,10 +1,10 @@
-//! How a Job ends: its conditions and events.
+//! The end of a Job: its conditions and events.
 
 use super::decide::{Decision, condition};
 use mainstay_object::Object;
 use serde_json::{Map, Value, json};
 
-/// A Job is about to end.
+/// The end that a Job is about to reach.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Finish {
     pub(super) succeeded: bool,
@@ -21,7 +21,7 @@ impl Finish {
         Self { succeeded: true, reason: reason.to_owned(), message: message.into() }
     }
 
-    /// The end that was decided before.
+    /// The end that an earlier reconcile decided.
     pub(super) fn decided(job: &Object) -> Option<Self> {
         let find = |kind: &str| {
             let condition = condition(job.array(&["status", "conditions"]), kind)?;
@@ -37,8 +37,8 @@ impl Finish {
         Some(Self { succeeded: false, reason, message })
     }
 
-    /// Writes into the status that the Job is going to end, and that it has ended if nothing is left
-    /// to be counted or to go.
+    /// Writes into the status that the Job is going to end; and that it has ended, once no pod is
+    /// left to be counted or to terminate.
     pub(super) fn write(
         &self,
         job: &Object,

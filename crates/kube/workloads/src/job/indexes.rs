@@ -1,12 +1,12 @@
-//! Sets of indexes, written as `1,3-5,7`.
+//! Completion indexes as text, such as `1,3-5,7`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-/// Indexes of completions.
+/// A set of completion indexes.
 pub(super) type Indexes = BTreeSet<i64>;
 
-/// Reads the text; what is no number is left out, and nothing at or beyond `end` counts.
+/// Parses the text; ignores parts that are no numbers, and indexes at or beyond `end`.
 pub(super) fn parse(text: &str, end: i64) -> Indexes {
     let mut indexes = Indexes::new();
     for part in text.split(',').filter(|part| !part.is_empty()) {
@@ -18,7 +18,7 @@ pub(super) fn parse(text: &str, end: i64) -> Indexes {
     indexes
 }
 
-/// Writes the text. Two in a row are written one by one.
+/// Formats the text. Runs of two are written one by one.
 pub(super) fn text(indexes: &Indexes) -> String {
     let mut out = String::new();
     let mut rest = indexes.iter().copied().peekable();

@@ -1,12 +1,12 @@
-//! Jobs: pods that run until enough of them have succeeded.
+//! The Job controller: runs pods until enough of them have succeeded.
 //!
 //! ```text
 //! pods carry a finalizer ─► one ends ─► the status names it as uncounted ─► its finalizer is removed
 //!                                       ─► the status counts it
 //! ```
 //!
-//! So every end is counted exactly once, whoever deletes pods. Pods that no Job waits for lose their
-//! finalizer, too.
+//! So every end is counted exactly once, no matter which client deletes pods. Pods that no Job
+//! waits for lose their finalizer, too.
 
 mod decide;
 mod finish;
@@ -30,12 +30,12 @@ use std::sync::Arc;
 
 /// The finalizer of pods that are not counted yet.
 pub(crate) const TRACKING: &str = "batch.kubernetes.io/job-tracking";
-/// Annotation and label: the index of a pod.
+/// Annotation and label: the completion index of a pod.
 pub(crate) const COMPLETION_INDEX: &str = "batch.kubernetes.io/job-completion-index";
-/// Annotation: how often the index of a pod has failed before it.
+/// Annotation: the failures of a pod's index before it.
 pub(crate) const FAILURES: &str = "batch.kubernetes.io/job-index-failure-count";
 
-/// Starts the controllers of Jobs and of pods that no Job waits for.
+/// Starts the controller of Jobs and the controller of orphaned pods.
 pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
     let context_of = context.signed("job-controller");
     let jobs = Jobs {
@@ -101,7 +101,7 @@ impl Workload for Jobs {
             cluster.ensure_deleted(&known::JOB, namespace, name, &options).await?;
             return Ok(Action::Done);
         }
-        // Pods that are given up before they end shall not count.
+        // A pod that is discarded before it ends must not count.
         for (key, pod) in &decision.discard {
             release(&self.context, &self.views.pods, key, pod).await?;
         }
@@ -117,7 +117,7 @@ impl Workload for Jobs {
                 self.context.warning(&job, &reason, message);
             }
         }
-        // Only now, because the status has to name them before.
+        // The finalizer goes after the status write, because the status has to name the pod first.
         for (key, pod) in &decision.release {
             release(&self.context, &self.views.pods, key, pod).await?;
         }
@@ -126,7 +126,7 @@ impl Workload for Jobs {
 }
 
 impl Jobs {
-    /// How many pods of a Job have failed since one succeeded.
+    /// The number of pods of a Job that failed since the last success.
     fn count_failures(&self, job: &Object, pods: &[Named]) -> u32 {
         let mut all = self.failures.lock();
         if decide::is_finished(job) {
@@ -161,7 +161,7 @@ async fn release(
     let Some(live) = cluster.find(&known::POD, key.namespace(), &key.name).await? else {
         return Ok(());
     };
-    let left: Vec<&str> = live.finalizers().filter(|it| *it != TRACKING).collect();
+    let left: Vec<&str> = live.finalizers().filter(|finalizer| *finalizer != TRACKING).collect();
     if live.uid() != &*pod.uid || left.len() == live.finalizers().count() {
         return Ok(());
     }
@@ -179,7 +179,7 @@ async fn release(
     }
 }
 
-/// Pods with the finalizer whose Job is gone or has ended.
+/// Removes the finalizer of pods whose Job is gone or has ended.
 struct Orphans {
     context: Context,
     pods: Cache<PodView>,

@@ -1,11 +1,11 @@
-//! What the pods of a Job look like.
+//! The pods of a Job.
 
 use super::{COMPLETION_INDEX, FAILURES, TRACKING};
 use crate::template;
 use mainstay_object::Object;
 use serde_json::{Value, json};
 
-/// A pod of a Job, for an index with so many failures if the Job has indexes.
+/// A pod of a Job; with an index and its failures if the Job has indexes.
 pub(super) fn pod(job: &Object, index: Option<(i64, Option<i64>)>) -> Object {
     let template = job.get(&["spec", "template"]).cloned().unwrap_or_default();
     let mut pod = template::generated_pod(job, &template);
@@ -30,7 +30,7 @@ pub(super) fn pod(job: &Object, index: Option<(i64, Option<i64>)>) -> Object {
         for container in &mut containers {
             let env = container.get("env").and_then(Value::as_array).cloned();
             let mut env = env.unwrap_or_default();
-            if !env.iter().any(|it| it["name"] == "JOB_COMPLETION_INDEX") {
+            if !env.iter().any(|variable| variable["name"] == "JOB_COMPLETION_INDEX") {
                 let path = format!("metadata.labels['{COMPLETION_INDEX}']");
                 env.push(json!({
                     "name": "JOB_COMPLETION_INDEX", "valueFrom": {"fieldRef": {"fieldPath": path}},

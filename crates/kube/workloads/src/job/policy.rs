@@ -1,4 +1,4 @@
-//! When the end of one pod means more than itself: failure and success policies.
+//! Pod failure policy and success policy: rules that give the end of one pod a meaning for its Job.
 
 use super::indexes::{self, Indexes};
 use crate::views::Ending;
@@ -6,16 +6,16 @@ use crate::workload::Named;
 use mainstay_object::Object;
 use serde_json::Value;
 
-/// What a failed pod means for its Job.
+/// The consequence of a failed pod for its Job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// A failure like others.
+    /// Count the failure towards the backoff limit.
     Count,
-    /// It does not count.
+    /// Do not count the failure.
     Ignore,
-    /// Its index has failed for good.
+    /// The index of the pod has failed.
     FailIndex,
-    /// The Job has failed, and why.
+    /// The Job has failed, with the message.
     FailJob(String),
 }
 
@@ -23,7 +23,7 @@ fn text<'a>(value: &'a Value, field: &str) -> &'a str {
     value.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// What the failure policy says of a pod that has failed: the first rule that holds decides.
+/// Applies the failure policy to a failed pod: the first rule that matches decides.
 pub(super) fn judge(job: &Object, (key, pod): &Named) -> Verdict {
     let Some(ending) = &pod.ending else { return Verdict::Count };
     for (at, rule) in job.array(&["spec", "podFailurePolicy", "rules"]).iter().enumerate() {
@@ -69,15 +69,15 @@ fn exit_code<'a>(rule: &Value, ending: &'a Ending) -> Option<(&'a str, i64)> {
 fn condition<'a>(patterns: &Value, ending: &'a Ending) -> Option<&'a str> {
     let patterns = patterns.as_array()?;
     let found = ending.conditions.iter().find(|(kind, status)| {
-        patterns.iter().any(|it| {
-            let wanted = it.get("status").and_then(Value::as_str).unwrap_or("True");
-            text(it, "type") == kind && wanted == status
+        patterns.iter().any(|pattern| {
+            let wanted = pattern.get("status").and_then(Value::as_str).unwrap_or("True");
+            text(pattern, "type") == kind && wanted == status
         })
     });
     found.map(|(kind, _)| kind.as_str())
 }
 
-/// Whether the success policy holds, and the message that says which rule.
+/// Whether the success policy is met, and the message that names the rule.
 pub(super) fn success(job: &Object, succeeded: &Indexes, completions: i64) -> Option<String> {
     let rules = job.array(&["spec", "successPolicy", "rules"]);
     let holds = |rule: &Value| {

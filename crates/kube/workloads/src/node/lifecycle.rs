@@ -1,5 +1,4 @@
-//! What becomes of nodes and of the pods on them: taints by condition, eviction by taints, pods whose
-//! node is gone, leases.
+//! Node lifecycle: taints by condition, eviction by taints, Pods of deleted nodes, leases.
 
 use super::simulated;
 use crate::Started;
@@ -15,11 +14,11 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a pod stays whose node is gone.
+/// How long a Pod stays after its node is gone.
 const QUARANTINE: Duration = Duration::from_secs(40);
-/// How often a node says that it is there.
+/// How often a node renews its lease.
 const RENEWAL: Duration = Duration::from_secs(10);
-/// For how long it counts as being there then.
+/// The duration of a lease.
 const LEASE_SECONDS: i64 = 40;
 
 /// Starts the controllers.
@@ -119,7 +118,7 @@ impl Reconciler for Nodes {
 }
 
 impl Nodes {
-    /// Pods of a node that is in trouble are not ready.
+    /// Marks the Pods of an unhealthy node as not ready.
     async fn mark_pods(&self, node: &str, now: Timestamp) -> Result<(), Error> {
         let cluster = &self.context.cluster;
         for (key, pod) in self.views.pods.indexed(&format!("node/{node}")) {
@@ -145,8 +144,8 @@ impl Nodes {
     }
 }
 
-/// The taints that conditions and `unschedulable` call for, beside those of others; none if they are
-/// there.
+/// The taints of a node: those that its conditions and `unschedulable` require, and those of other
+/// controllers. None if the node has them already.
 fn taints(node: &Object, now: Timestamp) -> Option<Vec<Value>> {
     const READY: [(&str, &str); 2] = [("False", "not-ready"), ("Unknown", "unreachable")];
     let mut wanted: Vec<(&str, &str)> = Vec::new();
@@ -188,7 +187,7 @@ fn taints(node: &Object, now: Timestamp) -> Option<Vec<Value>> {
     let mut new: Vec<Value> = old
         .iter()
         .filter(|taint| {
-            // A node that has not said anything yet keeps what it came with.
+            // A node without a Ready condition keeps its initial taints.
             ready.is_none()
                 || ours(taint)
                     .is_none_or(|(key, effect)| wanted.contains(&(key.as_str(), effect.as_str())))
@@ -205,7 +204,7 @@ fn taints(node: &Object, now: Timestamp) -> Option<Vec<Value>> {
     (new != old).then_some(new)
 }
 
-/// Nodes say that they are there.
+/// Renews the leases of simulated nodes.
 struct Leases {
     context: Context,
     views: Views,
@@ -249,10 +248,12 @@ impl Reconciler for Leases {
             live.str(&["spec", "renewTime"]).and_then(|text| text.parse().ok());
         let ago = renewed.map(|renewed| self.context.clock.now().duration_since(renewed));
         let ago = ago.and_then(|ago| Duration::try_from(ago).ok());
-        if let Some(left) = ago.and_then(|ago| RENEWAL.checked_sub(ago)).filter(|it| !it.is_zero())
+        if let Some(left) =
+            ago.and_then(|ago| RENEWAL.checked_sub(ago)).filter(|duration| !duration.is_zero())
         {
-            // By the monotonic clock: whoever watches the lease counts from when it saw the last renewal,
-            // whatever time is written in it, and a wall clock that is set back must not delay the next.
+            // Measured by the monotonic clock. A watcher counts from the moment it saw the last
+            // renewal, whatever time the lease contains, and a wall clock that is set back must not
+            // delay the next one.
             return Ok(Action::After(left));
         }
         let patch = Patch::Merge(json!({"spec": {"renewTime": now}}));
@@ -261,7 +262,7 @@ impl Reconciler for Leases {
     }
 }
 
-/// Pods leave nodes whose taints they do not tolerate, and nodes that are no more.
+/// Evicts Pods from nodes whose taints they do not tolerate, and from nodes that are gone.
 struct Evictions {
     context: Context,
     views: Views,
@@ -312,7 +313,8 @@ impl Evictions {
         if live.uid() != &*pod.uid {
             return Ok(Action::Done);
         }
-        // When it was first missed is written down nowhere; the pod's own age is the least.
+        // The time at which the node went missing is not recorded; the age of the Pod is a lower
+        // bound.
         let age = pod.created.map(|created| self.context.clock.now().duration_since(created));
         let age = age.and_then(|age| Duration::try_from(age).ok()).unwrap_or(QUARANTINE);
         if let Some(left) = QUARANTINE.checked_sub(age).filter(|left| !left.is_zero()) {
@@ -353,14 +355,15 @@ impl Evictions {
     }
 }
 
-/// For how many seconds a pod may stay where it is, because of taints that make pods leave; none if
-/// for ever.
+/// For how many more seconds a Pod may stay on a node with `NoExecute` taints; none if for ever.
 fn stay(pod: &PodView, node: &NodeView, now: Timestamp) -> Option<i64> {
     let mut least: Option<i64> = None;
     for taint in node.taints.iter().filter(|taint| taint.effect == "NoExecute") {
-        let covering = pod.needs.tolerations.iter().filter(|it| tolerates(it, taint));
-        let limits: Vec<Option<i64>> =
-            covering.map(|it| it.get("tolerationSeconds").and_then(Value::as_i64)).collect();
+        let covering =
+            pod.needs.tolerations.iter().filter(|toleration| tolerates(toleration, taint));
+        let limits: Vec<Option<i64>> = covering
+            .map(|toleration| toleration.get("tolerationSeconds").and_then(Value::as_i64))
+            .collect();
         if limits.is_empty() {
             return Some(0);
         }
@@ -417,11 +420,11 @@ mod tests {
             ..Taint::new(key, "NoExecute")
         };
         let toleration = |key: &str, seconds: Option<i64>| {
-            let mut it = json!({"key": key, "operator": "Exists", "effect": "NoExecute"});
+            let mut toleration = json!({"key": key, "operator": "Exists", "effect": "NoExecute"});
             if let Some(seconds) = seconds {
-                it["tolerationSeconds"] = seconds.into();
+                toleration["tolerationSeconds"] = seconds.into();
             }
-            it
+            toleration
         };
         for (taints, tolerations, left) in [
             (vec![], vec![], None),

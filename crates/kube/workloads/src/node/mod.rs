@@ -1,8 +1,8 @@
-//! Simulated nodes: objects that say they are Ready.
+//! Simulated nodes: Node objects that report Ready.
 //!
-//! They are made once, when the controllers start; nodes that others make are simulated as well,
-//! unless they have the label `mainstay.dev/simulated: "false"`. Each renews its lease every ten
-//! seconds; its status is only written when it changes.
+//! The nodes are created once, when the controllers start. Nodes that other clients create are
+//! simulated as well, unless they have the label `mainstay.dev/simulated: "false"`. Each node
+//! renews its lease every ten seconds; its status is only written when it changes.
 
 mod lifecycle;
 mod simulated;
@@ -17,7 +17,7 @@ use serde_json::json;
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
-/// Makes the nodes, trying again until it works.
+/// Creates the nodes and retries until that works.
 pub(crate) fn start(context: &Context, options: Options) -> JoinHandle<()> {
     let context = context.named("kubelet");
     tokio::spawn(async move {
@@ -47,7 +47,7 @@ async fn make(
 ) -> Result<(), mainstay_client::Error> {
     let mut live = context.cluster.ensure(&known::NODE, &node(at)).await?;
     let now = context.clock.now_rfc3339();
-    // Controllers that put taints on new nodes may be faster.
+    // Controllers that taint new nodes may write first.
     while let Some(status) = simulated::status(&live, &options.kubelet_version, &now) {
         match context.write_status(&known::NODE, &live, status).await {
             Err(error) if error.is_conflict() => {
@@ -71,8 +71,8 @@ fn node(at: usize) -> Object {
         node.set_label(&format!("{prefix}/os"), "linux");
         node.set_label(&format!("{prefix}/arch"), "amd64");
     }
-    // Operators choose nodes by role, and a small cluster's nodes have every role (`master` is the
-    // old name of `control-plane`, which many manifests still select).
+    // Operators select nodes by role, and the nodes of a small cluster have every role (`master` is
+    // the old name of `control-plane`, which many manifests still select).
     for role in ["control-plane", "master", "worker"] {
         node.set_label(&format!("node-role.kubernetes.io/{role}"), "");
     }

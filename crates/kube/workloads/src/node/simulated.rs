@@ -1,15 +1,15 @@
-//! What a simulated node says about itself.
+//! The status of a simulated node.
 
 use crate::simulate::ANNOTATION;
 use mainstay_object::{Object, fnv};
 use serde_json::{Value, json};
 
-/// The label that says whether a node is simulated; all are that do not say `false`.
+/// The label that turns simulation off with the value `false`; all other nodes are simulated.
 pub(crate) const LABEL: &str = "mainstay.dev/simulated";
 
-/// Reason and message of a node that was told not to be ready.
+/// Reason and message of a node whose annotation requests `not-ready`.
 const SICK: (&str, &str) = ("KubeletNotReady", "simulated: the node is not ready");
-/// Reason and message of a node that was told to be silent.
+/// Reason and message of a node whose annotation requests `unreachable`.
 const SILENT: (&str, &str) = ("NodeStatusUnknown", "Kubelet stopped posting node status.");
 
 /// The address of a node, from the range that Docker networks often have.
@@ -22,8 +22,8 @@ fn address(name: &str) -> String {
     format!("172.18.{}.{}", at / 250, at % 250)
 }
 
-/// The status of a node; none if it is as it shall be. What others say of a node stays, except where
-/// the annotation asks for trouble.
+/// The status of a node; none if it is up to date. Conditions of other clients stay, except where
+/// the annotation requests trouble.
 pub(crate) fn status(node: &Object, version: &str, now: &str) -> Option<Value> {
     if node.label(LABEL) == Some("false") || node.is_terminating() {
         return None;
@@ -58,7 +58,7 @@ fn condition(kind: &str, status: &str, reason: &str, message: &str, now: &str) -
     })
 }
 
-/// The first status of a node. What its maker said of it counts.
+/// The first status of a node. Fields that its creator set take precedence.
 fn fresh(node: &Object, ready: (&str, &str, &str), version: &str, now: &str) -> Value {
     let mut conditions: Vec<Value> = [
         ("MemoryPressure", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
@@ -79,7 +79,7 @@ fn fresh(node: &Object, ready: (&str, &str, &str), version: &str, now: &str) -> 
     let said = |field: &str| {
         let amounts = node
             .get(&["status", field])
-            .filter(|it| it.as_object().is_some_and(|amounts| !amounts.is_empty()));
+            .filter(|value| value.as_object().is_some_and(|amounts| !amounts.is_empty()));
         amounts.cloned()
     };
     let capacity = said("capacity").unwrap_or(usual);

@@ -1,4 +1,4 @@
-//! Which nodes a pod may be on, as far as pod and node alone say it: taints, labels and names.
+//! Placement predicates that depend on one Pod and one node only: taints, labels and names.
 
 mod needs;
 
@@ -8,14 +8,14 @@ use crate::views::NodeView;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// A mark on a node that keeps pods away.
+/// A taint of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Taint {
     pub(crate) key: String,
     pub(crate) value: String,
     /// `NoSchedule`, `PreferNoSchedule` or `NoExecute`.
     pub(crate) effect: String,
-    /// When it was added; only `NoExecute` says it.
+    /// When the taint was added; only `NoExecute` taints have a time.
     pub(crate) added: Option<jiff::Timestamp>,
 }
 
@@ -61,14 +61,16 @@ pub(crate) fn untolerated<'a>(
     })
 }
 
-/// Whether a node has what `nodeSelector` and the required node affinity of a pod's spec ask for.
+/// Whether a node matches `nodeSelector` and the required node affinity of a Pod's spec.
 pub(crate) fn wants_node(spec: &Value, node: &NodeView) -> bool {
     let selector = spec.get("nodeSelector").and_then(Value::as_object);
     let labelled = selector
         .into_iter()
         .flatten()
         .all(|(key, value)| node.labels.get(key).map(String::as_str) == value.as_str());
-    labelled && required_affinity(spec.get("affinity")).is_none_or(|it| selects_node(it, node))
+    labelled
+        && required_affinity(spec.get("affinity"))
+            .is_none_or(|affinity| selects_node(affinity, node))
 }
 
 /// `requiredDuringSchedulingIgnoredDuringExecution` of the node affinity.
@@ -78,13 +80,13 @@ pub(crate) fn required_affinity(affinity: Option<&Value>) -> Option<&Value> {
     (!required.is_null()).then_some(required)
 }
 
-/// Whether one term of a node selector holds. Terms that ask for nothing never hold.
+/// Whether one term of a node selector matches. An empty term never does.
 pub(crate) fn selects_node(selector: &Value, node: &NodeView) -> bool {
     let terms = selector.get("nodeSelectorTerms").and_then(Value::as_array);
     terms.into_iter().flatten().any(|term| term_holds(term, node))
 }
 
-/// Whether all that a term asks for holds.
+/// Whether all requirements of a term match.
 pub(crate) fn term_holds(term: &Value, node: &NodeView) -> bool {
     let list = |field: &str| {
         term.get(field).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
@@ -94,8 +96,8 @@ pub(crate) fn term_holds(term: &Value, node: &NodeView) -> bool {
         return false;
     }
     let name = BTreeMap::from([("metadata.name".to_owned(), node.name.to_string())]);
-    expressions.iter().all(|it| expression_holds(it, &node.labels))
-        && fields.iter().all(|it| expression_holds(it, &name))
+    expressions.iter().all(|expression| expression_holds(expression, &node.labels))
+        && fields.iter().all(|field| expression_holds(field, &name))
 }
 
 fn expression_holds(expression: &Value, labels: &BTreeMap<String, String>) -> bool {
@@ -122,7 +124,7 @@ fn expression_holds(expression: &Value, labels: &BTreeMap<String, String>) -> bo
     }
 }
 
-/// The only node that a spec's required affinity allows by name, as that of daemons does.
+/// The single node that the required affinity of a spec allows by name, as for DaemonSet Pods.
 pub(crate) fn only_node(affinity: Option<&Value>) -> Option<&str> {
     let terms = required_affinity(affinity)?.get("nodeSelectorTerms")?.as_array()?;
     terms.iter().find_map(|term| {
@@ -136,15 +138,16 @@ pub(crate) fn only_node(affinity: Option<&Value>) -> Option<&str> {
     })
 }
 
-/// The names that every term of a spec's required affinity allows; none if any name is.
+/// The node names that every term of the required affinity of a spec allows; none if any name is
+/// allowed.
 pub(crate) fn allowed_names(affinity: Option<&Value>) -> Option<Vec<&str>> {
     let terms = required_affinity(affinity)?.get("nodeSelectorTerms")?.as_array()?;
     let mut names = Vec::new();
     for term in terms {
         let fields = term.get("matchFields").and_then(Value::as_array)?;
-        let field = fields.iter().find(|it| {
-            it.get("key").is_some_and(|key| key == "metadata.name")
-                && it.get("operator").is_some_and(|operator| operator == "In")
+        let field = fields.iter().find(|field| {
+            field.get("key").is_some_and(|key| key == "metadata.name")
+                && field.get("operator").is_some_and(|operator| operator == "In")
         })?;
         names.extend(field.get("values")?.as_array()?.iter().filter_map(Value::as_str));
     }

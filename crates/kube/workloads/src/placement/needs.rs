@@ -1,4 +1,4 @@
-//! What a pod asks of a node, read once.
+//! Scheduling requirements of a Pod, parsed once.
 
 use mainstay_object::Object;
 use mainstay_object::selector::LabelSelector;
@@ -7,10 +7,10 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Amounts by the names of resources: `cpu` in thousandths, everything else in its own unit.
+/// Amounts by resource name: `cpu` in thousandths, everything else in its own unit.
 pub(crate) type Amounts = BTreeMap<Arc<str>, i64>;
 
-/// A port of the node that a container takes.
+/// A host port of a container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Port {
     pub(crate) ip: String,
@@ -19,7 +19,7 @@ pub(crate) struct Port {
 }
 
 impl Port {
-    /// Whether both cannot be on one node.
+    /// Whether two host ports cannot be on one node.
     pub(crate) fn conflicts(&self, other: &Self) -> bool {
         let all = |ip: &str| ip.is_empty() || ip == "0.0.0.0";
         self.number == other.number
@@ -28,12 +28,13 @@ impl Port {
     }
 }
 
-/// Pods that a pod wants to be near to, or far from.
+/// A term of Pod affinity or anti-affinity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Term {
-    /// None matches no pod.
+    /// None matches no Pod.
     pub(crate) selector: Option<LabelSelector>,
-    /// Pods of these namespaces count, and of those that the selector matches.
+    /// The term applies to Pods of these namespaces, and of those that `namespace_selector`
+    /// matches.
     pub(crate) namespaces: Vec<String>,
     pub(crate) namespace_selector: Option<LabelSelector>,
     pub(crate) topology: String,
@@ -43,7 +44,7 @@ pub(crate) struct Term {
 impl Term {
     fn of(term: &Value, namespace: &str, weight: i64) -> Self {
         let selector = |field: &str| {
-            let selector = term.get(field).filter(|it| !it.is_null())?;
+            let selector = term.get(field).filter(|selector| !selector.is_null())?;
             LabelSelector::from_value(selector).ok()
         };
         let mut namespaces: Vec<String> = term
@@ -68,37 +69,37 @@ impl Term {
     }
 }
 
-/// What a pod asks of a node, and what it takes from one.
+/// The requirements of a Pod, and the resources it takes from its node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Needs {
     pub(crate) requests: Amounts,
     pub(crate) ports: Vec<Port>,
     pub(crate) tolerations: Vec<Value>,
     pub(crate) node_selector: Option<Value>,
-    /// `spec.affinity.nodeAffinity`, in its place.
+    /// `spec.affinity` with only its `nodeAffinity`.
     pub(crate) affinity: Option<Value>,
-    /// Required: pods to be near to.
+    /// Required Pod affinity.
     pub(crate) near: Vec<Term>,
-    /// Required: pods to be far from.
+    /// Required Pod anti-affinity.
     pub(crate) far: Vec<Term>,
-    /// Preferred: pods to be near to, or far from with a negative weight.
+    /// Preferred Pod affinity, and anti-affinity with a negative weight.
     pub(crate) preferred: Vec<Term>,
     pub(crate) spread: Vec<Value>,
     pub(crate) priority: i64,
-    /// Whether others may have to go for it.
+    /// Whether the Pod may preempt others.
     pub(crate) preempts: bool,
-    /// Whether this scheduler is asked for and no gate is closed.
+    /// Whether the Pod names this scheduler and has no scheduling gate.
     pub(crate) schedulable: bool,
-    /// Whether a gate is closed.
+    /// Whether the Pod has a scheduling gate.
     pub(crate) gated: bool,
 }
 
 impl Needs {
-    /// Reads a pod.
+    /// Reads the requirements of a Pod.
     pub(crate) fn of(pod: &Object) -> Self {
         let affinity = pod.get(&["spec", "affinity"]);
         let terms = |kind: &str, sign: i64| -> (Vec<Term>, Vec<Term>) {
-            let Some(part) = affinity.and_then(|it| it.get(kind)) else {
+            let Some(part) = affinity.and_then(|affinity| affinity.get(kind)) else {
                 return (Vec::new(), Vec::new());
             };
             let list = |field: &str| {
@@ -111,9 +112,9 @@ impl Needs {
                 required.iter().map(|term| Term::of(term, namespace, 0)).collect(),
                 preferred
                     .iter()
-                    .filter_map(|it| {
-                        let weight = it.get("weight")?.as_i64()?;
-                        Some(Term::of(it.get("podAffinityTerm")?, namespace, sign * weight))
+                    .filter_map(|preference| {
+                        let weight = preference.get("weight")?.as_i64()?;
+                        Some(Term::of(preference.get("podAffinityTerm")?, namespace, sign * weight))
                     })
                     .collect(),
             )
@@ -123,13 +124,14 @@ impl Needs {
         preferred.extend(avoided);
         let gated = !pod.array(&["spec", "schedulingGates"]).is_empty();
         let scheduler = pod.str(&["spec", "schedulerName"]).unwrap_or("default-scheduler");
-        let node_affinity = affinity.and_then(|it| it.get("nodeAffinity"));
+        let node_affinity = affinity.and_then(|affinity| affinity.get("nodeAffinity"));
         Self {
             requests: requests(pod),
             ports: ports(pod),
             tolerations: pod.array(&["spec", "tolerations"]).to_vec(),
             node_selector: pod.get(&["spec", "nodeSelector"]).cloned(),
-            affinity: node_affinity.map(|it| serde_json::json!({"nodeAffinity": it})),
+            affinity: node_affinity
+                .map(|node_affinity| serde_json::json!({"nodeAffinity": node_affinity})),
             near,
             far,
             preferred,
@@ -146,7 +148,7 @@ fn text<'a>(value: &'a Value, field: &str) -> &'a str {
     value.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Amounts of a map of quantities, such as `allocatable`.
+/// The amounts of a map of quantities, such as `allocatable`.
 pub(crate) fn amounts(list: Option<&Value>) -> Amounts {
     let pairs = list.and_then(Value::as_object).into_iter().flatten();
     pairs
@@ -160,14 +162,14 @@ pub(crate) fn amounts(list: Option<&Value>) -> Amounts {
         .collect()
 }
 
-/// An amount as a whole number, rounded up; of thousandths if asked for.
+/// A quantity as an integer, rounded up; in thousandths on request.
 fn whole(quantity: &Quantity, thousandths: bool) -> i64 {
     if let Some(number) = quantity.as_integer() {
         return if thousandths { number.saturating_mul(1000) } else { number };
     }
     let scale = if thousandths { 1000.0 } else { 1.0 };
-    // Amounts that a float cannot tell apart are beyond what any node has; what a float adds is no
-    // part of the amount.
+    // Amounts that a float cannot tell apart are beyond those of any node; the subtraction removes
+    // the rounding error of the float.
     let scaled = (quantity.as_float() * scale - 1e-6).ceil();
     format!("{scaled:.0}").parse().unwrap_or(i64::MAX)
 }
@@ -208,12 +210,13 @@ fn at_least(to: &mut Amounts, least: &Amounts) {
     }
 }
 
-/// What a pod takes from its node: its containers and sidecars together, or the init container that
-/// needs most beside the sidecars before it, whichever is more; what the pod itself asks for comes
-/// before that; the overhead comes on top.
+/// The requests of a Pod: the sum of its containers and sidecars, or the init container that needs
+/// most together with the sidecars before it, whichever is more. Requests of the Pod itself take
+/// precedence; the overhead comes on top.
 fn requests(pod: &Object) -> Amounts {
-    let of =
-        |container: &Value| amounts(container.get("resources").and_then(|it| it.get("requests")));
+    let of = |container: &Value| {
+        amounts(container.get("resources").and_then(|resources| resources.get("requests")))
+    };
     let mut total = Amounts::new();
     for container in pod.array(&["spec", "containers"]) {
         add(&mut total, &of(container));

@@ -1,6 +1,6 @@
-//! Pods: brought to life on their node, and taken away when they are deleted.
+//! The simulated kubelet: runs Pods on their node, and ends them when they are deleted.
 //!
-//! One controller is the kubelet of all simulated nodes at once.
+//! One controller is the kubelet of all simulated nodes.
 
 use crate::Started;
 use crate::common::{Context, overtaken};
@@ -12,7 +12,8 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Starts the kubelet. Pods behave as a label of that name says, or else as the second text does.
+/// Starts the kubelet. `behaviours` are a label name and a default: Pods behave as the label says,
+/// or else by the default.
 pub(crate) fn start(
     context: &Context,
     views: &Views,
@@ -37,7 +38,7 @@ pub(crate) fn start(
     started.controller(controller.start(reconciler, context.stop.clone()));
 }
 
-/// Addresses given to pods, by the pod's uid, so that no two pods get the same.
+/// IP addresses of Pods, by the Pod's uid, so that no two Pods get the same.
 #[derive(Default)]
 struct Addresses {
     next: u32,
@@ -45,7 +46,7 @@ struct Addresses {
     taken: rustc_hash::FxHashSet<u32>,
 }
 
-/// Pod addresses are 10.244.0.0/16 without the first and last of each 256: nobody routes them.
+/// Pod addresses are 10.244.0.0/16 without the first and last of each 256; nothing routes them.
 const ADDRESSES: u32 = 256 * 254;
 
 fn address(number: u32) -> String {
@@ -58,13 +59,13 @@ fn address_number(address: &str) -> Option<u32> {
 }
 
 impl Addresses {
-    /// The address of a pod; `used` are those of the pods there are.
+    /// The address of a Pod; `used` lists the addresses of existing Pods.
     fn of(&mut self, uid: &Arc<str>, used: impl Fn() -> Vec<(Arc<str>, Arc<str>)>) -> String {
         if let Some(number) = self.given.get(uid) {
             return address(*number);
         }
         if self.given.is_empty() || self.taken.len() * 2 > ADDRESSES as usize {
-            // At start, and when half of them are gone: see which are really in use.
+            // At start, and when half of the addresses are taken: find out which are in use.
             self.given = used()
                 .into_iter()
                 .filter_map(|(uid, ip)| Some((uid, address_number(&ip)?)))
@@ -72,7 +73,7 @@ impl Addresses {
             self.taken = self.given.values().copied().collect();
         }
         let mut number = self.next;
-        // With more pods than addresses, addresses repeat; nothing here routes by them.
+        // With more Pods than addresses, addresses repeat; nothing here routes by them.
         for _ in 0..ADDRESSES {
             if !self.taken.contains(&number) {
                 break;
@@ -90,9 +91,9 @@ struct Reconcile {
     kubelet: Context,
     views: Views,
     addresses: Mutex<Addresses>,
-    /// The label that asks for a behaviour where no annotation does.
+    /// The label that requests a behaviour where the annotation is absent.
     behaviour_label: Option<String>,
-    /// The behaviour where neither does.
+    /// The behaviour without annotation and label.
     behaviour: Option<String>,
 }
 
@@ -122,16 +123,16 @@ impl Reconciler for Reconcile {
 }
 
 impl Reconcile {
-    /// Ends a pod whose deletion was asked for: containers of simulated pods end at once.
+    /// Ends a Pod that is being deleted: containers of simulated Pods end at once.
     async fn end(&self, key: &NamespacedName, pod: &PodView) -> Result<(), Error> {
-        // Without grace left, only finalizers of others keep it.
+        // With a grace period of zero, only finalizers of other clients keep the Pod.
         if pod.grace == Some(0) {
             return Ok(());
         }
         let options = DeleteOptions::uid(pod.uid.as_ref()).grace_period(0);
         let cluster = &self.kubelet.cluster;
         if pod.tracked && !pod.is_finished() {
-            // Somebody still wants to see how it ended.
+            // The finalizer of its Job holds the Pod: the Job reads the final status.
             let live = cluster.get(&known::POD, key.namespace(), &key.name).await?;
             if live.uid() == &*pod.uid {
                 let status = simulate::killed(&live, &self.kubelet.clock.now_rfc3339());
@@ -141,7 +142,7 @@ impl Reconcile {
         cluster.ensure_deleted(&known::POD, key.namespace(), &key.name, &options).await
     }
 
-    /// Tells people what is wrong with containers.
+    /// Emits events about failing containers.
     fn tell(&self, pod: &Object, node: &str, notes: Vec<Note>) {
         let recorder = self.kubelet.recorder.on(node);
         for note in notes {
@@ -158,7 +159,7 @@ impl Reconcile {
     ) -> Result<Action, Error> {
         let cluster = &self.kubelet.cluster;
         let Some(node) = self.views.nodes.get(&NamespacedName::cluster(node)) else {
-            // A pod on a node that nobody simulates belongs to somebody else's kubelet.
+            // Another kubelet runs the Pods of a node that is not simulated.
             return Ok(Action::Done);
         };
         let pod = cluster.get(&known::POD, key.namespace(), &key.name).await?;
@@ -177,7 +178,7 @@ impl Reconcile {
         };
         let place = Place { host_ip: node.ip.as_deref().unwrap_or("127.0.0.1"), pod_ip: &pod_ip };
         let now = self.kubelet.clock.now_rfc3339();
-        // As if it had the annotation, which is not written.
+        // The label acts like the annotation, which is not written.
         let mut seen = pod.clone();
         if pod.annotation(simulate::ANNOTATION).is_none() {
             let asked = self.behaviour_label.as_deref().and_then(|label| pod.label(label));

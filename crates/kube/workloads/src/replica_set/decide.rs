@@ -1,4 +1,4 @@
-//! What a ReplicaSet does and says, given its pods.
+//! ReplicaSet decisions: which Pods to create and delete, and the new status.
 
 use crate::common::put_count;
 use crate::views::PodView;
@@ -10,14 +10,14 @@ use serde_json::{Map, Value, json};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// What is decided on.
+/// The state that [`decide`] reads.
 pub(crate) struct Observed<'a> {
     pub(crate) set: &'a Object,
     pub(crate) pods: &'a [Named],
     pub(crate) now: Timestamp,
 }
 
-/// Pods, counted.
+/// The counts of Pods for the status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) replicas: i64,
@@ -27,21 +27,21 @@ pub(crate) struct Counts {
     pub(crate) terminating: i64,
 }
 
-/// What to do.
+/// The actions of one reconcile.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Decision {
-    /// So many new pods.
+    /// The number of Pods to create.
     pub(crate) create: usize,
-    /// These pods are too many.
+    /// Surplus Pods.
     pub(crate) delete: Vec<Named>,
-    /// Pods before that.
+    /// The counts before these actions.
     pub(crate) counts: Counts,
-    /// In so many seconds a ready pod becomes available.
+    /// Seconds until a ready Pod becomes available.
     pub(crate) again: Option<u64>,
 }
 
-/// Decides. `neighbours` says how many pods of the same workload each node has; it is only asked when
-/// pods are too many.
+/// Decides. `neighbours` returns the number of Pods of the same workload on each node; it is only
+/// called when there are surplus Pods.
 pub(crate) fn decide(
     observed: &Observed<'_>,
     neighbours: impl FnOnce() -> FxHashMap<Arc<str>, usize>,
@@ -91,10 +91,10 @@ fn count<'a>(pods: impl Iterator<Item = &'a Named>) -> i64 {
     i64::try_from(pods.count()).unwrap_or(i64::MAX)
 }
 
-/// Which of two pods goes first (the lesser one): without a node, not running, not ready, of a lower
-/// deletion cost, on a node with more pods of the workload, ready for a shorter time, restarted more
-/// often, younger. Times are only told apart by their order of magnitude, so that not always the
-/// youngest goes.
+/// The order in which surplus Pods are deleted, the lesser first: without a node, not running, not
+/// ready, lower deletion cost, on a node with more Pods of the workload, ready for a shorter time,
+/// restarted more often, younger. Times only count by their order of magnitude, so that the
+/// youngest Pod is not always the one deleted.
 fn worth(
     a: &PodView,
     b: &PodView,
@@ -127,13 +127,13 @@ fn worth(
         .then_with(|| a.uid.cmp(&b.uid))
 }
 
-/// How long ago something was, as a power of two of nanoseconds; minus one for the future.
+/// The age of a timestamp as a power of two of nanoseconds; -1 for the future.
 fn magnitude(since: Timestamp, now: Timestamp) -> i64 {
     let ago = now.as_nanosecond() - since.as_nanosecond();
     if ago <= 0 { -1 } else { i64::from(ago.ilog2()) }
 }
 
-/// The status of the set.
+/// The status of a ReplicaSet or `ReplicationController`.
 pub(crate) fn status(
     set: &Object,
     counts: &Counts,
@@ -155,15 +155,15 @@ pub(crate) fn status(
     let kind = "ReplicaFailure";
     match failure {
         Some(message) => {
-            // The first reason stays for as long as it fails.
-            if !conditions.iter().any(|it| it["type"] == kind) {
+            // The first message stays for as long as creation fails.
+            if !conditions.iter().any(|condition| condition["type"] == kind) {
                 conditions.push(json!({
                     "type": kind, "status": "True", "reason": "FailedCreate", "message": message,
                     "lastTransitionTime": now,
                 }));
             }
         }
-        None => conditions.retain(|it| it["type"] != kind),
+        None => conditions.retain(|condition| condition["type"] != kind),
     }
     if conditions.is_empty() {
         status.remove("conditions");
@@ -192,7 +192,7 @@ mod tests {
     }
 
     fn pod(name: &str, change: &Value) -> Named {
-        let mut it = Object::from_value(json!({
+        let mut pod = Object::from_value(json!({
             "metadata": {
                 "name": name, "namespace": "n", "uid": name, "labels": {"app": "a"},
                 "creationTimestamp": "2026-01-01T00:00:00Z",
@@ -205,9 +205,9 @@ mod tests {
         .unwrap();
         for (path, value) in change.as_object().unwrap() {
             let path: Vec<&str> = path.split('.').collect();
-            it.set(&path, value.clone());
+            pod.set(&path, value.clone());
         }
-        (NamespacedName::new("n", name), Arc::new(PodView::of(&it)))
+        (NamespacedName::new("n", name), Arc::new(PodView::of(&pod)))
     }
 
     fn decide_on(set: &Object, pods: &[Named]) -> Decision {
@@ -271,14 +271,14 @@ mod tests {
 
     #[test]
     fn the_status_settles_and_remembers_a_failure() {
-        let mut it = set(1, 0);
+        let mut set = set(1, 0);
         let counts = Counts { replicas: 1, ..Counts::default() };
-        it.set(&["status"], status(&it, &counts, true, Some("quota"), NOW));
-        assert_eq!(it.condition("ReplicaFailure"), Some("True"));
-        assert_eq!(it.i64(&["status", "observedGeneration"]), Some(2));
-        let again = status(&it, &counts, true, Some("more quota"), "later");
-        assert_eq!(Some(&again), it.get(&["status"]));
-        it.set(&["status"], status(&it, &counts, true, None, NOW));
-        assert_eq!(it.get(&["status", "conditions"]), None);
+        set.set(&["status"], status(&set, &counts, true, Some("quota"), NOW));
+        assert_eq!(set.condition("ReplicaFailure"), Some("True"));
+        assert_eq!(set.i64(&["status", "observedGeneration"]), Some(2));
+        let again = status(&set, &counts, true, Some("more quota"), "later");
+        assert_eq!(Some(&again), set.get(&["status"]));
+        set.set(&["status"], status(&set, &counts, true, None, NOW));
+        assert_eq!(set.get(&["status", "conditions"]), None);
     }
 }

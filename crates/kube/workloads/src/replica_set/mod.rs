@@ -1,7 +1,8 @@
-//! `ReplicaSets` and `ReplicationControllers`: as many pods as wanted.
+//! The controllers of `ReplicaSets` and `ReplicationControllers`: they keep the number of Pods at
+//! `replicas`.
 //!
-//! Both are one controller; what differs is how they select, who signs their events, and that only
-//! `ReplicaSets` count the pods that go.
+//! Both share one implementation. They differ in their selectors, in the component of their events,
+//! and in that only `ReplicaSets` count terminating Pods.
 
 mod decide;
 
@@ -16,7 +17,7 @@ use mainstay_object::{Object, Resource, known};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// The most pods that one look at a set creates or deletes.
+/// The most Pods that one reconcile creates or deletes.
 const BURST: usize = 500;
 
 /// Starts the controllers of `ReplicaSets` and of `ReplicationControllers`.
@@ -74,7 +75,8 @@ impl Workload for Replicas {
 }
 
 impl Replicas {
-    /// How many active pods each node has of this set and of others with the same owner.
+    /// The number of active Pods on each node, of this ReplicaSet and of others with the same
+    /// owner.
     fn neighbours(&self, set: &Object) -> FxHashMap<Arc<str>, usize> {
         let mut uids: Vec<Arc<str>> = vec![set.uid().into()];
         if let Some(owner) = set.controller_owner() {

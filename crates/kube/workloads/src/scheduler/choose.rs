@@ -1,4 +1,4 @@
-//! Which node a pod goes to, or in whose place.
+//! Node selection: the node for a Pod, or the Pods to preempt for it.
 
 use super::fit::{Fit, Refusal};
 use super::near::{crowding, liking};
@@ -13,18 +13,19 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Where a pod goes.
+/// The result of scheduling one Pod.
 #[derive(Clone, Debug)]
 pub(super) enum Choice {
-    /// To this node.
+    /// The Pod is bound to this node.
     Node(Arc<str>),
-    /// To none, and why.
+    /// No node fits, for the reason in the text.
     Nowhere(String),
-    /// To this node once these pods have left it; until then there is none, and why.
+    /// The Pod fits this node once the victims have left it; until then no node fits, for the
+    /// reason in `why`.
     Instead { node: Arc<str>, victims: Vec<Named>, why: String },
 }
 
-/// A disruption budget: pods that must not all go.
+/// A `PodDisruptionBudget`: Pods that must not all be evicted.
 #[derive(Clone, Debug)]
 pub(super) struct Budget {
     pub(super) namespace: Arc<str>,
@@ -32,7 +33,7 @@ pub(super) struct Budget {
     pub(super) allowed: i64,
 }
 
-/// Chooses.
+/// Selects a node for a Pod.
 pub(super) fn choose(world: &World, budgets: &[Budget], pod: &Named) -> Choice {
     let nothing = FxHashSet::default();
     let fit = Fit::new(world, &pod.0, &pod.1, &nothing);
@@ -80,8 +81,8 @@ fn histogram(nodes: usize, reasons: impl Iterator<Item = String>) -> String {
 
 type Rank<'a> = (usize, Reverse<i64>, i64, i64, usize, &'a Arc<str>);
 
-/// The node of the lowest rank is taken: few taints that only prefer, what the pod prefers, evenly
-/// spread, little of its processors taken, few pods.
+/// The rank of a node; the lowest one is selected. In this order: `PreferNoSchedule` taints,
+/// preferences of the Pod, spread, CPU in use, number of Pods.
 fn rank<'a>(world: &World, key: &NamespacedName, pod: &PodView, node: &'a NodeState) -> Rank<'a> {
     let soft = node.taints.iter().filter(|taint| {
         let taint = std::slice::from_ref(*taint);
@@ -91,15 +92,18 @@ fn rank<'a>(world: &World, key: &NamespacedName, pod: &PodView, node: &'a NodeSt
         .needs
         .affinity
         .as_ref()
-        .and_then(|it| {
-            it.get("nodeAffinity")?
+        .and_then(|affinity| {
+            affinity
+                .get("nodeAffinity")?
                 .get("preferredDuringSchedulingIgnoredDuringExecution")?
                 .as_array()
         })
         .into_iter()
         .flatten()
-        .filter(|it| it.get("preference").is_some_and(|term| term_holds(term, &node.view)))
-        .filter_map(|it| it.get("weight").and_then(Value::as_i64))
+        .filter(|preference| {
+            preference.get("preference").is_some_and(|term| term_holds(term, &node.view))
+        })
+        .filter_map(|preference| preference.get("weight").and_then(Value::as_i64))
         .sum::<i64>();
     let share = |name: &str| {
         let has = node.view.allocatable.get(name).copied().unwrap_or_default().max(1);
@@ -116,11 +120,11 @@ fn rank<'a>(world: &World, key: &NamespacedName, pod: &PodView, node: &'a NodeSt
     )
 }
 
-/// How bad it is to preempt on a node; the least bad node is taken.
+/// The harm of preempting Pods on a node; the node with the least harm is selected.
 type Harm<'a> = (usize, i64, i64, usize, &'a Arc<str>);
 
-/// A node where pods of lower priority can make room, and which of them have to; or for each node
-/// why that does not help.
+/// A node where Pods of lower priority can make room, with the victims; or the reasons why
+/// preemption does not help.
 fn preempt(
     world: &World,
     budgets: &[Budget],
@@ -136,22 +140,25 @@ fn preempt(
             continue;
         }
         let mut lower: Vec<&Named> =
-            node.pods.iter().filter(|(_, it)| it.needs.priority < priority).collect();
+            node.pods.iter().filter(|(_, candidate)| candidate.needs.priority < priority).collect();
         if lower.is_empty() {
             reasons.push("No preemption victims found for incoming pod".to_owned());
             continue;
         }
         let mut gone: FxHashSet<Arc<str>> =
-            lower.iter().map(|(_, it)| Arc::clone(&it.uid)).collect();
+            lower.iter().map(|(_, victim)| Arc::clone(&victim.uid)).collect();
         if let Some(refusal) = Fit::new(world, &pod.0, &pod.1, &gone).refusal(node) {
             reasons.extend(refusal.reasons);
             continue;
         }
-        lower.sort_by_key(|(key, it)| (Reverse(it.needs.priority), it.created, key.clone()));
+        lower.sort_by_key(|(key, victim)| {
+            (Reverse(victim.needs.priority), victim.created, key.clone())
+        });
         let (guarded, free) = guarded(budgets, &lower);
         let mut violations = 0;
         let mut victims = Vec::new();
-        // Who need not go stays: those whose budget would be violated are asked first.
+        // A Pod stays if the new one fits beside it; Pods whose budget would be violated are
+        // considered first.
         for (others, is_guarded) in [(guarded, true), (free, false)] {
             for other in others {
                 gone.remove(&other.1.uid);
@@ -162,8 +169,9 @@ fn preempt(
                 }
             }
         }
-        let highest = victims.iter().map(|(_, it)| it.needs.priority).max().unwrap_or(i64::MIN);
-        let sum = victims.iter().map(|(_, it)| it.needs.priority).sum();
+        let highest =
+            victims.iter().map(|(_, victim)| victim.needs.priority).max().unwrap_or(i64::MIN);
+        let sum = victims.iter().map(|(_, victim)| victim.needs.priority).sum();
         let harm = (violations, highest, sum, victims.len(), &node.view.name);
         if best.as_ref().is_none_or(|(least, _)| harm < *least) {
             best = Some((harm, victims));
@@ -175,7 +183,7 @@ fn preempt(
     }
 }
 
-/// Pods whose leaving would violate a budget, and the others.
+/// Splits Pods into those whose eviction would violate a budget, and the others.
 fn guarded<'a>(budgets: &[Budget], pods: &[&'a Named]) -> (Vec<&'a Named>, Vec<&'a Named>) {
     let mut left: Vec<i64> = budgets.iter().map(|budget| budget.allowed).collect();
     pods.iter().copied().partition(|(key, pod)| {

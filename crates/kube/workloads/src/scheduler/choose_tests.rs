@@ -4,7 +4,7 @@ use crate::views::NodeView;
 use mainstay_object::Object;
 use serde_json::json;
 
-/// A node of one processor with room for four pods.
+/// A node with one CPU and room for four Pods.
 fn node(name: &str, change: impl FnOnce(&mut NodeView)) -> Arc<NodeView> {
     let mut node = NodeView {
         name: name.into(),
@@ -18,15 +18,15 @@ fn node(name: &str, change: impl FnOnce(&mut NodeView)) -> Arc<NodeView> {
 }
 
 fn pod(name: &str, spec: &Value) -> Named {
-    let mut it = Object::from_value(json!({
+    let mut pod = Object::from_value(json!({
         "metadata": {"name": name, "namespace": "n", "uid": name, "labels": {"app": name}},
         "spec": {"containers": [{"name": "c"}]},
     }))
     .unwrap();
     for (key, value) in spec.as_object().unwrap() {
-        it.set(&["spec", key], value.clone());
+        pod.set(&["spec", key], value.clone());
     }
-    (it.key(), Arc::new(PodView::of(&it)))
+    (pod.key(), Arc::new(PodView::of(&pod)))
 }
 
 fn cpu(amount: &str) -> Value {
@@ -136,7 +136,7 @@ fn pods_are_near_to_some_and_far_from_others() {
         goes(&world, &pod("p", &near("none")))
             .starts_with("0/2 nodes are available: 2 node(s) didn't match pod affinity rules.")
     );
-    // The first of those that want to be together may be alone.
+    // The first Pod of a group with affinity to itself may be alone.
     assert_eq!(goes(&world, &pod("p", &near("p"))), "a");
     world.put("a", pod("loner", &far("p")));
     assert_eq!(goes(&world, &pod("p", &json!({}))), "b");
@@ -188,7 +188,7 @@ fn less_important_pods_make_room() {
     let view = Arc::make_mut(&mut meek.1);
     Arc::make_mut(&mut view.needs).preempts = false;
     assert!(goes(&world, &meek).ends_with("not eligible due to preemptionPolicy=Never."));
-    // A budget that allows none makes another node the better one.
+    // A budget that allows no disruption makes another node the better one.
     world.nodes[1].pods.clear();
     world.nodes[1].used.clear();
     world.put("b", pod("mid", "1", 5));

@@ -1,4 +1,4 @@
-//! Whether a node takes a pod, and why not, in the words of the original.
+//! The filters of the scheduler: whether a Pod fits a node, with the reasons in upstream's words.
 
 use super::near::Neighbourhood;
 use super::world::{NodeState, World};
@@ -9,11 +9,11 @@ use rustc_hash::FxHashSet;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Why a node does not take a pod.
+/// The reasons why a Pod does not fit a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refusal {
     pub(super) reasons: Vec<String>,
-    /// Whether it stays so whichever pods leave the node.
+    /// Whether the refusal holds no matter which Pods leave the node.
     pub(super) lasting: bool,
 }
 
@@ -27,7 +27,7 @@ impl Refusal {
     }
 }
 
-/// A pod that looks for a node, in a world without some pods.
+/// A Pod that is being scheduled, without counting some other Pods.
 pub(super) struct Fit<'a> {
     pod: &'a PodView,
     without: &'a FxHashSet<Arc<str>>,
@@ -49,7 +49,7 @@ impl<'a> Fit<'a> {
         Self { pod, without, spec, neighbourhood }
     }
 
-    /// Why a node does not take the pod; none if it does.
+    /// Why the Pod does not fit a node; none if it fits.
     pub(super) fn refusal(&self, node: &NodeState) -> Option<Refusal> {
         let needs = &self.pod.needs;
         if let Some(names) = allowed_names(needs.affinity.as_ref())
@@ -58,7 +58,9 @@ impl<'a> Fit<'a> {
             return Some(Refusal::lasting("node(s) didn't satisfy plugin(s) [NodeAffinity]"));
         }
         let cordoned = Taint::new("node.kubernetes.io/unschedulable", "NoSchedule");
-        if node.view.unschedulable && !needs.tolerations.iter().any(|it| tolerates(it, &cordoned)) {
+        if node.view.unschedulable
+            && !needs.tolerations.iter().any(|toleration| tolerates(toleration, &cordoned))
+        {
             return Some(Refusal::lasting("node(s) were unschedulable"));
         }
         if untolerated(&node.taints, &needs.tolerations, &REPELLING).is_some() {
@@ -78,7 +80,7 @@ impl<'a> Fit<'a> {
         self.room(node).or_else(|| self.neighbourhood.refusal(node))
     }
 
-    /// Whether the node has what the pod asks for.
+    /// Whether the node has enough free resources for the Pod.
     fn room(&self, node: &NodeState) -> Option<Refusal> {
         let gone = || node.pods.iter().filter(|(_, pod)| self.without.contains(&pod.uid));
         let mut reasons = Vec::new();
@@ -88,7 +90,7 @@ impl<'a> Fit<'a> {
         if i64::try_from(there + 1).unwrap_or(i64::MAX) > most {
             reasons.push("Too many pods".to_owned());
         }
-        // The usual ones first, as the original names them.
+        // The common resources come first, as upstream lists them.
         let order = |name: &str| match name {
             "cpu" => 0,
             "memory" => 1,

@@ -1,13 +1,13 @@
-//! The scheduler: pods that no node has yet get one.
+//! The scheduler: binds Pods to nodes.
 //!
 //! ```text
 //! something changed ─► all waiting pods, the most important first ─► a world of nodes and pods
 //!                  ─► choose for each, which changes the world ─► bind, or say why not
 //! ```
 //!
-//! One round looks at all pods that wait, so what one of them takes is seen by the next. What was
-//! bound and is not in the cache yet is remembered. Rounds happen when pods or nodes change; a pod
-//! that no node takes costs nothing in between.
+//! One round considers all pending Pods, so each sees the resources that the Pods before it take.
+//! Bindings that the cache does not have yet are remembered. A round runs when Pods or nodes
+//! change; an unschedulable Pod costs nothing in between.
 
 mod choose;
 mod fit;
@@ -29,7 +29,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use world::{Named, World};
 
-/// How many bindings are written at the same time.
+/// The number of bindings that are written concurrently.
 const AT_ONCE: usize = 16;
 
 /// Starts the scheduler.
@@ -38,7 +38,7 @@ pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
     let round = || NamespacedName::cluster("round");
     let queue = controller.queue();
     views.pods.subscribe(move |change| {
-        // A pod waits, or one that was somewhere has gone, is going or has become another.
+        // A Pod is pending, or a scheduled Pod was deleted, is terminating or has changed.
         let waits = change.after.is_some_and(|pod| pod.node.is_none() && !pod.is_finished());
         let moved = change.before.is_some_and(|before| {
             before.node.is_some()
@@ -75,14 +75,14 @@ pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
     started.controller(controller.start(scheduler, context.stop.clone()));
 }
 
-/// What is remembered between rounds, by the uid of pods.
+/// The state between rounds, by the uid of Pods.
 #[derive(Default)]
 struct State {
-    /// Bound to a node, and not in the cache yet.
+    /// Bindings that the cache does not have yet.
     assumed: FxHashMap<Arc<str>, (NamespacedName, Arc<str>)>,
-    /// What was said last of pods that no node takes.
+    /// The last message for each unschedulable Pod.
     said: FxHashMap<Arc<str>, String>,
-    /// The node where others had to go for a pod.
+    /// The node where Pods were preempted for a Pod.
     nominated: FxHashMap<Arc<str>, Arc<str>>,
 }
 
@@ -129,7 +129,7 @@ impl Reconciler for Scheduler {
 }
 
 impl Scheduler {
-    /// Forgets what the cache knows by now, and pods that wait no more.
+    /// Drops bindings that the cache has by now, and Pods that are no longer pending.
     fn forget(&self, waiting: &[Named]) {
         let mut state = self.state.lock();
         if state.assumed.is_empty() && state.said.is_empty() && state.nominated.is_empty() {
@@ -195,7 +195,8 @@ impl Scheduler {
                 }
                 Choice::Instead { node, why, .. } => {
                     let known = state.nominated.get(uid).cloned();
-                    // Nobody of less importance takes the place meanwhile.
+                    // Reserves the nominated node, so that no Pod of lower priority takes it
+                    // meanwhile.
                     world.put(known.as_ref().unwrap_or(node), pod.clone());
                     if let Some(known) = known
                         && self.is_emptying(&known, &pod.1)
@@ -220,7 +221,7 @@ impl Scheduler {
         outcomes
     }
 
-    /// Whether pods of lower priority are about to leave a node.
+    /// Whether Pods of lower priority are terminating on a node.
     fn is_emptying(&self, node: &str, pod: &PodView) -> bool {
         let there = self.views.pods.indexed(&format!("node/{node}"));
         there
@@ -250,13 +251,13 @@ impl Scheduler {
             }
             Err(error) => {
                 self.state.lock().assumed.remove(&pod.uid);
-                // Assigned meanwhile, or changed: the event of that is on its way.
+                // The Pod was bound or changed meanwhile: that event is on its way.
                 if error.is_conflict() { Ok(()) } else { Err(error) }
             }
         }
     }
 
-    /// Says why no node takes a pod, unless that was said.
+    /// Reports why a Pod is unschedulable, unless the message is unchanged.
     async fn refuse(&self, pod: &Named, why: &str, nominated: Option<&str>) -> Result<(), Error> {
         let (key, view) = pod;
         let said = self.state.lock().said.get(&view.uid).is_some_and(|said| said == why);
@@ -281,7 +282,7 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Makes pods leave a node for one that is more important.
+    /// Preempts Pods on a node for a Pod of higher priority.
     async fn make_room(
         &self,
         pod: &Named,
@@ -313,7 +314,7 @@ impl Scheduler {
     }
 }
 
-/// As much of a pod as an event about it needs.
+/// The fields of a Pod that an event about it needs.
 fn about(key: &NamespacedName, pod: &PodView) -> Object {
     let mut object = Object::new(&known::POD.gvk(), &key.name);
     object.set(&["metadata", "namespace"], (*key.namespace).into());
@@ -321,7 +322,7 @@ fn about(key: &NamespacedName, pod: &PodView) -> Object {
     object
 }
 
-/// The status of a pod with the condition that says that and why it has to go.
+/// The status of a Pod with the condition `DisruptionTarget`, its reason and its message.
 pub(crate) fn disrupted(pod: &Object, reason: &str, message: &str, now: &str) -> Value {
     let mut conditions = pod.array(&["status", "conditions"]).to_vec();
     conditions.retain(|condition| condition["type"] != "DisruptionTarget");
@@ -334,7 +335,7 @@ pub(crate) fn disrupted(pod: &Object, reason: &str, message: &str, now: &str) ->
     status
 }
 
-/// The status of a pod that no node takes; none if it says so already.
+/// The status of an unschedulable Pod; none if it has the condition already.
 fn unschedulable(pod: &Object, message: &str, now: &str) -> Option<Value> {
     let mut status = pod.get(&["status"]).cloned().unwrap_or_else(|| json!({}));
     let mut conditions = pod.array(&["status", "conditions"]).to_vec();
@@ -368,9 +369,9 @@ mod tests {
 
     #[test]
     fn a_pod_that_says_so_already_is_left_alone() {
-        let mut it = Object::from_value(json!({"spec": {}})).unwrap();
-        it.set(&["status"], unschedulable(&it, "why", "t1").unwrap());
-        assert_eq!(unschedulable(&it, "why", "t2"), None);
-        assert!(unschedulable(&it, "else", "t2").is_some());
+        let mut pod = Object::from_value(json!({"spec": {}})).unwrap();
+        pod.set(&["status"], unschedulable(&pod, "why", "t1").unwrap());
+        assert_eq!(unschedulable(&pod, "why", "t2"), None);
+        assert!(unschedulable(&pod, "else", "t2").is_some());
     }
 }

@@ -1,4 +1,4 @@
-//! Pods that want to be near to others, far from them, or spread over the nodes.
+//! Inter-Pod affinity, anti-affinity and topology spread.
 
 use super::fit::Refusal;
 use super::world::{NodeState, World};
@@ -13,30 +13,30 @@ use std::sync::Arc;
 
 type Labels = FxHashMap<Arc<str>, Arc<BTreeMap<String, String>>>;
 
-/// A rule that pods are spread over the values of a label of nodes.
+/// A topology spread constraint.
 struct Spread {
     key: String,
     most: i64,
-    /// One if the pod counts itself.
+    /// One if the Pod matches its own selector.
     own: i64,
-    /// Matching pods by the value of the label.
+    /// Matching Pods by the value of the topology label.
     counts: FxHashMap<String, i64>,
     least: i64,
 }
 
-/// What pods elsewhere mean for a pod that looks for a node.
+/// What the Pods in the cluster mean for a Pod that is being scheduled.
 pub(super) struct Neighbourhood {
     spread: Vec<Spread>,
-    /// For each term: the values of its label where a pod is that it matches.
+    /// For each affinity term: the topology key, and its values where a matching Pod runs.
     near: Vec<(String, FxHashSet<String>)>,
-    /// The pod may be the first of those that want to be near to each other.
+    /// The Pod may be the first of a group with affinity to itself.
     may_be_first: bool,
     far: Vec<(String, FxHashSet<String>)>,
-    /// Labels and values that pods elsewhere keep this pod from.
+    /// Topology keys and values that the anti-affinity of existing Pods closes to this Pod.
     barred: Vec<(String, String)>,
 }
 
-/// Whether a term of a pod (of no matter which namespace) matches a pod.
+/// Whether an affinity term (of a Pod in any namespace) matches a Pod.
 fn matches(term: &Term, key: &NamespacedName, pod: &PodView, labels: &Labels) -> bool {
     let here = term.namespaces.iter().any(|namespace| **namespace == *key.namespace)
         || term.namespace_selector.as_ref().is_some_and(|selector| {
@@ -104,7 +104,7 @@ impl Neighbourhood {
         }
     }
 
-    /// Why a node does not take the pod.
+    /// Why the Pod does not fit a node; none if it does.
     pub(super) fn refusal(&self, node: &NodeState) -> Option<Refusal> {
         let passing =
             |reason: &str| Some(Refusal { reasons: vec![reason.to_owned()], lasting: false });
@@ -145,7 +145,7 @@ impl Neighbourhood {
     }
 }
 
-/// The hard constraints of a pod, counted.
+/// The hard spread constraints of a Pod, with the counts of matching Pods.
 fn spread(
     world: &World,
     key: &NamespacedName,
@@ -153,16 +153,16 @@ fn spread(
     spec: &Value,
     without: &FxHashSet<Arc<str>>,
 ) -> Vec<Spread> {
-    let text = |it: &Value, field: &str| {
-        it.get(field).and_then(Value::as_str).unwrap_or_default().to_owned()
+    let text = |constraint: &Value, field: &str| {
+        constraint.get(field).and_then(Value::as_str).unwrap_or_default().to_owned()
     };
     let hard: Vec<&Value> = pod
         .needs
         .spread
         .iter()
-        .filter(|it| text(it, "whenUnsatisfiable") != "ScheduleAnyway")
+        .filter(|constraint| text(constraint, "whenUnsatisfiable") != "ScheduleAnyway")
         .collect();
-    let keys: Vec<String> = hard.iter().map(|it| text(it, "topologyKey")).collect();
+    let keys: Vec<String> = hard.iter().map(|constraint| text(constraint, "topologyKey")).collect();
     hard.iter()
         .map(|constraint| {
             let mut selector = constraint
@@ -214,7 +214,7 @@ fn spread(
         .collect()
 }
 
-/// How well a node suits what a pod prefers: the sum of weights of the terms that hold.
+/// The score of a node by preferred affinity: the sum of the weights of matching terms.
 pub(super) fn liking(world: &World, pod: &PodView, at: &NodeState) -> i64 {
     pod.needs
         .preferred
@@ -233,17 +233,17 @@ pub(super) fn liking(world: &World, pod: &PodView, at: &NodeState) -> i64 {
         .sum()
 }
 
-/// How many pods of soft constraints share the node's values; fewer are better.
+/// The number of Pods that soft spread constraints count on the node; fewer are better.
 pub(super) fn crowding(world: &World, key: &NamespacedName, pod: &PodView, at: &NodeState) -> i64 {
-    let soft =
-        pod.needs.spread.iter().filter(|it| {
-            it.get("whenUnsatisfiable").and_then(Value::as_str) == Some("ScheduleAnyway")
-        });
+    let soft = pod.needs.spread.iter().filter(|constraint| {
+        constraint.get("whenUnsatisfiable").and_then(Value::as_str) == Some("ScheduleAnyway")
+    });
     soft.map(|constraint| {
         let topology = constraint.get("topologyKey").and_then(Value::as_str).unwrap_or_default();
         let Some(value) = value_of(&at.view, topology) else { return i64::MAX / 1024 };
-        let selector =
-            constraint.get("labelSelector").and_then(|it| LabelSelector::from_value(it).ok());
+        let selector = constraint
+            .get("labelSelector")
+            .and_then(|selector| LabelSelector::from_value(selector).ok());
         let there = world
             .nodes
             .iter()

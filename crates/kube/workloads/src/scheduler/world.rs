@@ -1,4 +1,4 @@
-//! Nodes with the pods on them, as the scheduler sees them during one round.
+//! The scheduler's snapshot: nodes with their Pods during one round.
 
 use crate::placement::{Port, Taint};
 use crate::views::{NodeView, PodView};
@@ -7,14 +7,14 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A pod by name.
+/// A Pod with its key.
 pub(super) type Named = (NamespacedName, Arc<PodView>);
 
-/// A node and the pods on it, those included that are on their way.
+/// A node and its Pods, including those that are being bound.
 #[derive(Clone, Debug)]
 pub(super) struct NodeState {
     pub(super) view: Arc<NodeView>,
-    /// Those that keep pods away, also those that its state implies.
+    /// The taints of the node, and those that its conditions imply.
     pub(super) taints: Vec<Taint>,
     pub(super) used: BTreeMap<Arc<str>, i64>,
     pub(super) pods: Vec<Named>,
@@ -27,7 +27,7 @@ impl NodeState {
     fn new(view: Arc<NodeView>) -> Self {
         let mut taints = view.taints.clone();
         if !view.ready && !taints.iter().any(|taint| taint.key == NOT_READY) {
-            // Whoever watches nodes will say so in a moment.
+            // The node lifecycle controller is about to add the taint.
             taints.push(Taint::new(NOT_READY, "NoSchedule"));
         }
         Self { view, taints, used: BTreeMap::new(), pods: Vec::new() }
@@ -41,7 +41,7 @@ impl NodeState {
         self.pods.push(pod);
     }
 
-    /// Ports that pods take, without those of some pods.
+    /// The host ports of the Pods on the node, without those of some Pods.
     pub(super) fn ports<'a>(
         &'a self,
         without: &'a FxHashSet<Arc<str>>,
@@ -51,26 +51,26 @@ impl NodeState {
     }
 }
 
-/// All nodes, and what is known of namespaces.
+/// All nodes, and the labels of namespaces.
 #[derive(Clone, Debug, Default)]
 pub(super) struct World {
     pub(super) nodes: Vec<NodeState>,
     at: FxHashMap<Arc<str>, usize>,
-    /// Labels of namespaces.
+    /// The labels of namespaces by name.
     pub(super) namespaces: FxHashMap<Arc<str>, Arc<BTreeMap<String, String>>>,
-    /// How many pods want to be far from others: most worlds have none.
+    /// How many Pods have anti-affinity: none in most clusters.
     pub(super) keeping_away: usize,
 }
 
 impl World {
-    /// A world of nodes without pods.
+    /// A snapshot of nodes without Pods.
     pub(super) fn new(nodes: impl IntoIterator<Item = Arc<NodeView>>) -> Self {
         let nodes: Vec<NodeState> = nodes.into_iter().map(NodeState::new).collect();
         let at = nodes.iter().enumerate().map(|(at, node)| (Arc::clone(&node.view.name), at));
         Self { at: at.collect(), nodes, ..Self::default() }
     }
 
-    /// Puts a pod on a node; pods of nodes that are not known are nowhere.
+    /// Adds a Pod to a node; a Pod of an unknown node is ignored.
     pub(super) fn put(&mut self, node: &str, pod: Named) {
         if let Some(at) = self.at.get(node) {
             self.keeping_away += usize::from(!pod.1.needs.far.is_empty());

@@ -1,8 +1,9 @@
-//! Endpoints that somebody writes for a Service without a selector, as `EndpointSlices`.
+//! Endpoints mirroring: `EndpointSlices` for Endpoints that a client writes for a Service without a
+//! selector.
 //!
-//! One slice for each list of ports and family of addresses, owned by the Endpoints and named after
-//! them. Endpoints of elections, and those with the label `endpointslice.kubernetes.io/skip-mirror`,
-//! are left alone.
+//! There is one slice for each list of ports and address family, owned by the Endpoints and named
+//! after them. Endpoints of leader elections, and those with the label
+//! `endpointslice.kubernetes.io/skip-mirror`, are left alone.
 
 use super::{MANAGED_BY, SERVICE_NAME, SLICE, replace_slices};
 use crate::Started;
@@ -16,7 +17,7 @@ use std::sync::Arc;
 const MANAGER: &str = "endpointslicemirroring-controller.k8s.io";
 const SKIP: &str = "endpointslice.kubernetes.io/skip-mirror";
 const ELECTION: &str = "control-plane.alpha.kubernetes.io/leader";
-/// Annotations of Endpoints that their slices do not get.
+/// Annotations of Endpoints that their slices do not inherit.
 const NOT_MIRRORED: [&str; 2] = [
     "endpoints.kubernetes.io/last-change-trigger-time",
     "kubectl.kubernetes.io/last-applied-configuration",
@@ -25,7 +26,7 @@ const NOT_MIRRORED: [&str; 2] = [
 /// Starts the controller.
 pub(super) fn start(context: &Context, started: &mut Started) {
     let controller = Controller::new("endpoints-mirror");
-    // Everything of one name, whether Service, Endpoints or slice, is looked at together.
+    // Service, Endpoints and slices with one name share a key.
     let queue = controller.queue();
     let services = Cache::builder(Selection::all(known::SERVICE), |service| {
         service.get(&["spec", "selector"]).is_none().then_some(())
@@ -47,7 +48,9 @@ pub(super) fn start(context: &Context, started: &mut Started) {
         },
     )
     .subscribe(move |change| {
-        for (service, _) in [change.before, change.after].into_iter().flatten().map(|it| &**it) {
+        for (service, _) in
+            [change.before, change.after].into_iter().flatten().map(|slice| &**slice)
+        {
             queue.add(NamespacedName::new(Arc::clone(&change.key.namespace), service.as_str()));
         }
     })
@@ -57,8 +60,8 @@ pub(super) fn start(context: &Context, started: &mut Started) {
     started.controller(controller.start(mirror, context.stop.clone()));
 }
 
-/// Whether Endpoints are for others to see. Those that our own controller writes are not: their
-/// Service has slices.
+/// Whether Endpoints are mirrored. Those that the Service controller writes are not: their Service
+/// has slices.
 fn is_mirrored(endpoints: &Object) -> bool {
     endpoints.label(SKIP) != Some("true") && endpoints.annotation(ELECTION).is_none()
 }
@@ -97,7 +100,7 @@ impl Mirror {
     }
 }
 
-/// Ports, the family of addresses, endpoints.
+/// Ports, the address family, endpoints.
 type Group = (Vec<Value>, &'static str, Vec<Value>);
 
 /// The slices that mirror Endpoints.
@@ -106,11 +109,17 @@ fn slices(endpoints: &Object) -> Vec<Object> {
     for subset in endpoints.array(&["subsets"]) {
         let list = |field: &str| subset.get(field).and_then(Value::as_array).into_iter().flatten();
         let ports: Vec<Value> = list("ports").map(port).collect();
-        let addresses = list("addresses").map(|it| (it, true));
-        let all = addresses.chain(list("notReadyAddresses").map(|it| (it, false)));
-        for (family, entry) in all.filter_map(|(it, ready)| endpoint(it, ready)).take(SLICE) {
+        let addresses = list("addresses").map(|address| (address, true));
+        let all = addresses.chain(list("notReadyAddresses").map(|address| (address, false)));
+        for (family, entry) in
+            all.filter_map(|(address, ready)| endpoint(address, ready)).take(SLICE)
+        {
             match groups.iter_mut().find(|group| group.0 == ports && group.1 == family) {
-                Some(group) if group.2.iter().any(|it| it["addresses"] == entry["addresses"]) => {}
+                Some(group)
+                    if group
+                        .2
+                        .iter()
+                        .any(|endpoint| endpoint["addresses"] == entry["addresses"]) => {}
                 Some(group) => group.2.push(entry),
                 None => groups.push((ports.clone(), family, vec![entry])),
             }
@@ -131,7 +140,7 @@ fn port(port: &Value) -> Value {
     entry
 }
 
-/// An address as slices have it, and its family; none if it is none.
+/// The endpoint of an address and its family; none if the address is invalid.
 fn endpoint(address: &Value, ready: bool) -> Option<(&'static str, Value)> {
     let ip: IpAddr = address.get("ip")?.as_str()?.parse().ok()?;
     let ip = ip.to_canonical();
@@ -145,7 +154,8 @@ fn endpoint(address: &Value, ready: bool) -> Option<(&'static str, Value)> {
 }
 
 fn slice(endpoints: &Object, (ports, family, entries): Group) -> Object {
-    // Named by what tells slices of the same Endpoints apart, so that a second attempt finds the first.
+    // The name depends only on the fields that tell slices of the same Endpoints apart, so that a
+    // second attempt finds the first slice.
     let seed = format!("{}/{family}/{}", endpoints.uid(), Value::from(ports.clone()));
     let hash = fnv::safe_encode(&format!("{:05}", fnv::fnv32a(seed.as_bytes()) % 100_000));
     let name = format!("{}-{hash}", endpoints.name());
@@ -194,11 +204,11 @@ mod tests {
             .map(|slice| {
                 let entries = slice.array(&["endpoints"]).iter();
                 let entries: Vec<String> = entries
-                    .map(|it| {
+                    .map(|endpoint| {
                         format!(
                             "{}{}",
-                            it["addresses"][0].as_str().unwrap(),
-                            it["conditions"]["ready"]
+                            endpoint["addresses"][0].as_str().unwrap(),
+                            endpoint["conditions"]["ready"]
                         )
                     })
                     .collect();
@@ -225,12 +235,12 @@ mod tests {
 
     #[test]
     fn elections_and_what_asks_not_to_be_are_not_mirrored() {
-        let mut it = Object::new(&known::ENDPOINTS.gvk(), "e");
-        assert!(is_mirrored(&it));
-        it.set_annotation(ELECTION, "{}");
-        assert!(!is_mirrored(&it));
-        let mut it = Object::new(&known::ENDPOINTS.gvk(), "e");
-        it.set_label(SKIP, "true");
-        assert!(!is_mirrored(&it));
+        let mut endpoints = Object::new(&known::ENDPOINTS.gvk(), "e");
+        assert!(is_mirrored(&endpoints));
+        endpoints.set_annotation(ELECTION, "{}");
+        assert!(!is_mirrored(&endpoints));
+        let mut endpoints = Object::new(&known::ENDPOINTS.gvk(), "e");
+        endpoints.set_label(SKIP, "true");
+        assert!(!is_mirrored(&endpoints));
     }
 }

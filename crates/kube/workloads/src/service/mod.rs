@@ -1,8 +1,9 @@
-//! Services: which pods are behind them, as `EndpointSlices` and as Endpoints.
+//! The Service controller: publishes the Pods of a Service as `EndpointSlices` and as Endpoints.
 //!
-//! A Service with a selector gets one slice for each thousand pods and one Endpoints object of its
-//! own name. Both are made by name, so that a second attempt finds the first. For Services without a
-//! selector somebody else writes endpoints, and [`mirror`] makes slices of them.
+//! A Service with a selector gets one slice for each thousand Pods and one Endpoints object with
+//! its own name. All names are deterministic, so that a second attempt finds the objects of the
+//! first. For a Service without a selector other clients write Endpoints, and [`mirror`] creates
+//! slices from them.
 
 mod mirror;
 
@@ -21,7 +22,7 @@ use std::sync::Arc;
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
 const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 const MANAGER: &str = "endpointslice-controller.k8s.io";
-/// As many as the API allows in one slice.
+/// The most endpoints that the API allows in one slice.
 const SLICE: usize = 1000;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -56,8 +57,10 @@ pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
         },
     )
     .subscribe(move |change| {
-        // Others may not change or delete what is ours.
-        for (service, _) in [change.before, change.after].into_iter().flatten().map(|it| &**it) {
+        // Changes of our slices by other clients are reverted.
+        for (service, _) in
+            [change.before, change.after].into_iter().flatten().map(|slice| &**slice)
+        {
             queue.add(NamespacedName::new(Arc::clone(&change.key.namespace), service.as_str()));
         }
     })
@@ -82,7 +85,7 @@ pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
     started.controller(controller.start(reconciler, context.stop.clone()));
 }
 
-/// What of a pod shows in endpoints.
+/// The fields of a Pod that endpoints show.
 fn endpoint_parts(pod: &PodView) -> impl PartialEq + use<'_> {
     (&pod.labels, &pod.ip, &pod.node, pod.is_ready(), pod.terminating, pod.is_finished())
 }
@@ -98,7 +101,7 @@ fn selector(service: &Object) -> Option<LabelSelector> {
     (!selector.is_everything()).then_some(selector)
 }
 
-/// Writes the slices of a Service, or of Endpoints, and removes those that it had before.
+/// Writes the slices of a Service or of Endpoints, and deletes surplus ones.
 async fn replace_slices(
     cluster: &Cluster,
     of: &NamespacedName,
@@ -142,7 +145,8 @@ impl Reconcile {
     async fn run(&self, key: &NamespacedName) -> Result<(), Error> {
         let cluster = &self.context.cluster;
         let Some(view) = self.services.get(key) else {
-            // Slices are collected with their Service; Endpoints of the same name as well.
+            // The garbage collector deletes slices with their Service, and the Endpoints of the
+            // same name as well.
             return Ok(());
         };
         if view.selector.is_none() {
@@ -161,12 +165,12 @@ impl Reconcile {
     }
 }
 
-/// Makes an object have the wanted content, lists and all.
+/// Gives an object the wanted content, including lists.
 async fn write(cluster: &Cluster, resource: &Resource, wanted: &Object) -> Result<(), Error> {
     let namespace = Some(wanted.namespace());
     let Some(live) = cluster.find(resource, namespace, wanted.name()).await? else {
         return match cluster.create(resource, wanted).await {
-            // Made since: its event brings the Service back.
+            // The object was created meanwhile: its event brings the Service back.
             Err(error) if error.is_already_exists() => Ok(()),
             other => other.map(|_| ()),
         };
@@ -181,7 +185,7 @@ async fn write(cluster: &Cluster, resource: &Resource, wanted: &Object) -> Resul
 
 type Named = (NamespacedName, Arc<PodView>);
 
-/// The port of a pod that a Service's port leads to; none if the pod has no port of that name.
+/// The port of a Pod behind a Service port; none if the Pod has no port of that name.
 fn target_port(port: &Value, pod: &PodView) -> Option<i64> {
     match port.get("targetPort") {
         Some(Value::String(name)) => {
@@ -192,7 +196,7 @@ fn target_port(port: &Value, pod: &PodView) -> Option<i64> {
     }
 }
 
-/// The ports as endpoints list them, for one pod.
+/// The ports of a Service as endpoints list them, for one Pod.
 fn ports(service: &Object, pod: &PodView) -> Vec<Value> {
     let ports = service.array(&["spec", "ports"]).iter();
     ports
@@ -209,7 +213,7 @@ fn ports(service: &Object, pod: &PodView) -> Vec<Value> {
         .collect()
 }
 
-/// Pods by the ports they offer, because a slice has one list of ports for all its endpoints.
+/// Pods by their ports, because a slice has one list of ports for all its endpoints.
 fn by_ports<'a>(service: &Object, pods: &'a [Named]) -> Vec<(Vec<Value>, Vec<&'a Named>)> {
     let mut groups: Vec<(Vec<Value>, Vec<&Named>)> = Vec::new();
     for pod in pods {
@@ -230,7 +234,7 @@ fn slices(service: &Object, pods: &[Named]) -> Vec<Object> {
     let publish = service.bool(&["spec", "publishNotReadyAddresses"]) == Some(true);
     let mut groups = by_ports(service, pods);
     if groups.is_empty() {
-        // A Service without pods has a slice that says so.
+        // A Service without Pods has one empty slice.
         groups.push((Vec::new(), Vec::new()));
     }
     let mut slices = Vec::new();
@@ -285,7 +289,8 @@ fn slice(service: &Object, at: usize, ports: Vec<Value>, endpoints: Vec<Value>) 
     slice
 }
 
-/// A list as the API keeps it in slices: an empty one is none, and would be written again and again.
+/// A list as the API stores it in slices: it drops an empty list, which would be written again and
+/// again.
 fn list(items: Vec<Value>) -> Value {
     if items.is_empty() { Value::Null } else { Value::Array(items) }
 }
@@ -348,7 +353,7 @@ mod tests {
     }
 
     fn pod(name: &str, ready: &str, port: i64) -> Named {
-        let it = Object::from_value(json!({
+        let pod = Object::from_value(json!({
             "metadata": {"name": name, "namespace": "n", "uid": name},
             "spec": {
                 "nodeName": "node-1",
@@ -360,13 +365,13 @@ mod tests {
             },
         }))
         .unwrap();
-        (it.key(), Arc::new(PodView::of(&it)))
+        (pod.key(), Arc::new(PodView::of(&pod)))
     }
 
     #[test]
     fn a_named_port_is_looked_up_in_each_pod() {
-        let it = service(&json!([{"name": "web", "port": 80, "targetPort": "http"}]));
-        let slices = slices(&it, &[pod("1", "True", 8080), pod("2", "True", 9090)]);
+        let service = service(&json!([{"name": "web", "port": 80, "targetPort": "http"}]));
+        let slices = slices(&service, &[pod("1", "True", 8080), pod("2", "True", 9090)]);
         let ports: Vec<&Value> =
             slices.iter().map(|slice| &slice.array(&["ports"])[0]["port"]).collect();
         assert_eq!(ports, [&json!(8080), &json!(9090)]);
@@ -376,13 +381,16 @@ mod tests {
 
     #[test]
     fn readiness_shows_in_both_forms() {
-        let it = service(&json!([{"port": 80}]));
+        let service = service(&json!([{"port": 80}]));
         let pods = [pod("1", "True", 1), pod("2", "False", 1)];
-        let slice = &slices(&it, &pods)[0];
-        let ready: Vec<&Value> =
-            slice.array(&["endpoints"]).iter().map(|it| &it["conditions"]["ready"]).collect();
+        let slice = &slices(&service, &pods)[0];
+        let ready: Vec<&Value> = slice
+            .array(&["endpoints"])
+            .iter()
+            .map(|endpoint| &endpoint["conditions"]["ready"])
+            .collect();
         assert_eq!(ready, [&json!(true), &json!(false)]);
-        let subset = &endpoints(&it, &pods).array(&["subsets"])[0].clone();
+        let subset = &endpoints(&service, &pods).array(&["subsets"])[0].clone();
         assert_eq!(subset["addresses"][0]["ip"], "10.0.0.1");
         assert_eq!(subset["notReadyAddresses"][0]["ip"], "10.0.0.2");
         assert_eq!(subset["ports"], json!([{"name": "", "port": 80, "protocol": "TCP"}]));
@@ -390,21 +398,21 @@ mod tests {
 
     #[test]
     fn no_pods_make_an_empty_slice_and_no_subsets() {
-        let it = service(&json!([{"port": 80}]));
-        let slices = slices(&it, &[]);
+        let service = service(&json!([{"port": 80}]));
+        let slices = slices(&service, &[]);
         assert_eq!(slices.len(), 1);
         assert_eq!(slices[0].array(&["endpoints"]).len(), 0);
-        assert_eq!(endpoints(&it, &[]).array(&["subsets"]).len(), 0);
+        assert_eq!(endpoints(&service, &[]).array(&["subsets"]).len(), 0);
     }
 
     #[test]
     fn only_services_with_a_selector_are_looked_after() {
-        let mut it = service(&json!([]));
-        assert!(selector(&it).is_some());
-        it.set(&["spec", "type"], "ExternalName".into());
-        assert!(selector(&it).is_none());
-        it.set(&["spec", "type"], "ClusterIP".into());
-        it.set(&["spec", "selector"], json!({}));
-        assert!(selector(&it).is_none());
+        let mut service = service(&json!([]));
+        assert!(selector(&service).is_some());
+        service.set(&["spec", "type"], "ExternalName".into());
+        assert!(selector(&service).is_none());
+        service.set(&["spec", "type"], "ClusterIP".into());
+        service.set(&["spec", "selector"], json!({}));
+        assert!(selector(&service).is_none());
     }
 }

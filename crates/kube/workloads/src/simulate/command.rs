@@ -1,27 +1,27 @@
-//! What the command of a container does, where that is plain to see: how long it takes, and how it ends.
+//! Command simulation: the duration and the exit code of plain container commands.
 //!
 //! ```text
 //! command + args ─┬─ sleep N, true, false, exit N ──────────┐
 //!                 └─ sh -c SCRIPT ─► lines of such commands ┴─► Program
 //! ```
 //!
-//! What this does not do: read anything with variables, redirections, pipes or loops. Such a command, and
-//! every other one, is believed to do what the pod is for.
+//! Not supported: variables, redirections, pipes and loops. A container with such a command, or
+//! with any other unknown one, is simulated as if the command served the purpose of the Pod.
 
 use mainstay_object::Object;
 use serde_json::Value;
 
-/// A command whose end is known.
+/// A command with a known duration and exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Program {
-    /// After how many seconds it ends; none if it never does.
+    /// The duration in seconds; none if the command never ends.
     pub(super) seconds: Option<i64>,
-    /// With which code it ends.
+    /// The exit code.
     pub(super) code: i64,
 }
 
 impl Program {
-    /// What a container runs, if that is plain. The command of an image is not known.
+    /// The program of a container, if its command is plain. The command of an image is unknown.
     pub(super) fn of(container: &Value) -> Option<Self> {
         let words = |field: &str| {
             let words = container.get(field).and_then(Value::as_array).into_iter().flatten();
@@ -36,7 +36,7 @@ impl Program {
         match (program.rsplit('/').next()?, arguments) {
             ("sh" | "bash" | "ash" | "dash", ["-c", script, ..]) => run_script(script),
             (name, arguments) => match run(name, arguments)? {
-                // Only a shell knows `exit`.
+                // `exit` exists only in a shell.
                 Outcome::Exited(_) => None,
                 Outcome::Went { seconds, code } => Some(Self { seconds, code }),
             },
@@ -44,11 +44,11 @@ impl Program {
     }
 }
 
-/// What the containers of a pod do together, if the command of any is plain: when the last one ends, and the
-/// first code that is not 0. The others do as `usual` says.
+/// The containers of a Pod combined, if the command of any is plain: the end of the last one, and
+/// the first exit code other than 0. The other containers count as `usual`.
 pub(super) fn of_pod(pod: &Object, usual: Program) -> Option<Program> {
     let containers = pod.array(&["spec", "containers"]);
-    if !containers.iter().any(|it| Program::of(it).is_some()) {
+    if !containers.iter().any(|container| Program::of(container).is_some()) {
         return None;
     }
     let mut all = Program { seconds: Some(0), code: 0 };
@@ -62,31 +62,31 @@ pub(super) fn of_pod(pod: &Object, usual: Program) -> Option<Program> {
     Some(all)
 }
 
-/// What a simple command came to.
+/// The outcome of a simple command.
 enum Outcome {
     Went {
         seconds: Option<i64>,
         code: i64,
     },
-    /// It ended the script.
+    /// `exit` ended the script with the code.
     Exited(i64),
 }
 
-/// Runs a simple command; none if it is not known.
+/// Runs a simple command; none if it is unknown.
 fn run(name: &str, arguments: &[&str]) -> Option<Outcome> {
     let went = |code| Some(Outcome::Went { seconds: Some(0), code });
     match (name, arguments) {
         ("true" | ":" | "echo" | "date", _) => went(0),
         ("false", _) => went(1),
         ("exit", []) => Some(Outcome::Exited(0)),
-        // Of a code, eight bits are told.
+        // An exit code has eight bits.
         ("exit", [code]) => Some(Outcome::Exited(code.parse::<i64>().ok()? & 0xff)),
         ("sleep", times @ [_, ..]) => {
             let mut all = 0_i64;
-            for time in times.iter().filter(|it| !is_endless(it)) {
+            for time in times.iter().filter(|time| !is_endless(time)) {
                 all = all.saturating_add(seconds(time)?);
             }
-            let seconds = (!times.iter().any(|it| is_endless(it))).then_some(all);
+            let seconds = (!times.iter().any(|time| is_endless(time))).then_some(all);
             Some(Outcome::Went { seconds, code: 0 })
         }
         _ => None,
@@ -118,7 +118,7 @@ fn seconds(text: &str) -> Option<i64> {
     (whole >= 0).then(|| whole.saturating_add(more).saturating_mul(unit))
 }
 
-/// Runs the commands of a script, if every one of them is known.
+/// Runs the commands of a script; none if any of them is unknown.
 fn run_script(script: &str) -> Option<Program> {
     if script.contains(['$', '`', '|', '<', '>', '(', ')', '{', '}', '*', '?', '#', '\\']) {
         return None;
@@ -127,8 +127,8 @@ fn run_script(script: &str) -> Option<Program> {
     let mut ended = false;
     for line in script.split([';', '\n']) {
         for (at, command) in line.split("&&").enumerate() {
-            // What follows a failure is not run, and what follows an end is not either; it has to be known
-            // all the same, as it may be reached another time.
+            // Commands after a failure or an end do not run. They must be known all the same, as
+            // another run may reach them.
             if command.contains('&') {
                 return None;
             }
@@ -148,7 +148,7 @@ fn run_script(script: &str) -> Option<Program> {
                     done.code = code;
                     let all = done.seconds.zip(seconds);
                     done.seconds = all.map(|(all, one)| all.saturating_add(one));
-                    // Nothing comes after what never ends.
+                    // Commands after an endless one are never reached.
                     ended = done.seconds.is_none();
                 }
                 Outcome::Exited(code) => {

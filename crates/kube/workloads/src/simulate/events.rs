@@ -1,12 +1,12 @@
-//! What a kubelet tells of containers that fail and of images that cannot be had.
+//! Kubelet events about failing containers and failing image pulls.
 
 use mainstay_object::Object;
 use serde_json::Value;
 
-/// What a pod may be asked to do.
+/// The known values of the annotation.
 const KNOWN: &str = "crash, exit:N, oom, stuck, not-ready, slow-start:N, complete-after:N, run, init:N and init-crash";
 
-/// An event about a part of a pod.
+/// An event about a part of a Pod.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Note {
     /// The part: `spec.containers{main}`.
@@ -16,7 +16,7 @@ pub(crate) struct Note {
     pub(crate) message: String,
 }
 
-/// What is to be told when a pod whose status is known takes on a new one.
+/// The events for the change from the current status of a Pod to a new one.
 pub(crate) fn notes(pod: &Object, new: &Value) -> Vec<Note> {
     let mut notes = Vec::new();
     let is_first = pod.get(&["status", "startTime"]).is_none();
@@ -69,8 +69,9 @@ fn of_container(
             tell(true, "Failed", "Error: ImagePullBackOff".to_owned());
         }
         "CrashLoopBackOff" => {
-            // How long it waits is in the status only, so that the events are the same and count up.
-            let container = message.split_once(" restarting ").map_or(message, |(_, it)| it);
+            // The delay is in the status only, so that equal events are counted as one.
+            let container =
+                message.split_once(" restarting ").map_or(message, |(_, container)| container);
             tell(true, "BackOff", format!("Back-off restarting {}", spaced(container)));
         }
         _ => {}
@@ -185,10 +186,10 @@ mod tests {
                 };
                 let told: Vec<String> = notes(&pod, &new)
                     .into_iter()
-                    .map(|it| {
-                        let kind = if it.is_warning { "Warning" } else { "Normal" };
-                        let field = it.field.trim_start_matches("spec.");
-                        format!("{field} {kind} {} {}", it.reason, it.message)
+                    .map(|note| {
+                        let kind = if note.is_warning { "Warning" } else { "Normal" };
+                        let field = note.field.trim_start_matches("spec.");
+                        format!("{field} {kind} {} {}", note.reason, note.message)
                     })
                     .collect();
                 assert_eq!(told, wanted, "{annotation} {second}");

@@ -1,4 +1,5 @@
-//! What changes with time: pods that start slowly, end after a while, restart and restart again.
+//! Behaviours that change with time: Pods that start slowly, end after a while, or restart
+//! repeatedly.
 
 use super::ANNOTATION;
 use super::command::{self, Program};
@@ -7,21 +8,21 @@ use mainstay_object::Object;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// Seconds between restarts: at first, and at most.
+/// Seconds between restarts: the first delay, and the longest.
 const PAUSE: (i64, i64) = (10, 300);
-/// For so many seconds the first attempt at an image fails.
+/// For so many seconds the first attempt to pull an image fails.
 const PULL: i64 = 10;
-/// Seconds of `slow-start` and `complete-after` that do not say how many.
+/// The seconds of `slow-start` and `complete-after` without a number.
 const USUAL: i64 = 10;
 
-/// How a container ends that fails.
+/// The exit of a failing container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Crash {
     pub(super) code: i64,
     pub(super) reason: &'static str,
 }
 
-/// What the containers of a pod do.
+/// The behaviour of the containers of a Pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Behaviour {
     Run,
@@ -30,7 +31,7 @@ pub(super) enum Behaviour {
     Stuck,
     NotReady,
     Starting,
-    /// The init container with this number (from 0, sidecars not counted) is at work.
+    /// The init container with this index (from 0, sidecars not counted) is running.
     Init(usize),
     /// The first init container fails.
     InitCrash(Crash),
@@ -48,7 +49,7 @@ fn parts(pod: &Object) -> (&str, Option<i64>) {
     }
 }
 
-/// Whether what a pod asks for is something that this module knows.
+/// Whether the annotation of a Pod has a known value.
 pub(super) fn is_understood(pod: &Object) -> bool {
     let text = pod.annotation(ANNOTATION).unwrap_or_default();
     match parts(pod) {
@@ -67,13 +68,13 @@ fn seconds_between(since: Option<&str>, now: &str) -> i64 {
     since.zip(now).map_or(0, |(since, now)| now.as_second() - since.as_second())
 }
 
-/// For how many seconds a pod has been on its node.
+/// For how many seconds a Pod has been on its node.
 fn age(pod: &Object, now: &str) -> i64 {
     seconds_between(pod.str(&["status", "startTime"]), now)
 }
 
 impl Behaviour {
-    /// What a pod does at a time (RFC 3339).
+    /// The behaviour of a Pod at a time (RFC 3339).
     pub(super) fn of(pod: &Object, now: &str) -> Self {
         let (name, number) = parts(pod);
         let may_end = restart_policy(pod) != "Always";
@@ -83,7 +84,11 @@ impl Behaviour {
             && let Some(program) = program(pod)
         {
             return match program {
-                Program { seconds, .. } if seconds.is_none_or(|it| age(pod, now) < it) => Self::Run,
+                Program { seconds, .. }
+                    if seconds.is_none_or(|seconds| age(pod, now) < seconds) =>
+                {
+                    Self::Run
+                }
                 Program { code: 0, .. } => Self::Complete,
                 Program { code, .. } => Self::Crash(Crash { code, reason: "Error" }),
             };
@@ -111,13 +116,13 @@ impl Behaviour {
     }
 }
 
-/// Whether commands of containers say what a pod does: no annotation does.
+/// Whether container commands decide the behaviour of a Pod: only without the annotation.
 pub(super) fn follows_commands(pod: &Object) -> bool {
     pod.annotation(ANNOTATION).is_none_or(str::is_empty)
 }
 
-/// What the commands of a pod's containers come to. Containers that restart for ever are believed to run,
-/// unless they only fail.
+/// The combined program of a Pod's containers. Containers with `restartPolicy: Always` count as
+/// running, unless they only fail.
 fn program(pod: &Object) -> Option<Program> {
     let usual = Program { seconds: is_of_job(pod).then_some(0), code: 0 };
     let program = command::of_pod(pod, usual)?;
@@ -125,28 +130,28 @@ fn program(pod: &Object) -> Option<Program> {
     (restart_policy(pod) != "Always" || fails).then_some(program)
 }
 
-/// Whether a pod is there to get something done.
+/// Whether a Job owns the Pod.
 fn is_of_job(pod: &Object) -> bool {
     pod.controller_owner().is_some_and(|owner| owner.kind == "Job")
 }
 
-/// Whether an init container runs beside the others rather than before them.
+/// Whether an init container is a sidecar, which runs beside the other containers.
 pub(super) fn is_sidecar(container: &Value) -> bool {
     container.get("restartPolicy").and_then(Value::as_str) == Some("Always")
 }
 
-/// How many init containers have to end before the others start.
+/// How many init containers have to end before the other containers start.
 fn works(pod: &Object) -> usize {
-    pod.array(&["spec", "initContainers"]).iter().filter(|it| !is_sidecar(it)).count()
+    pod.array(&["spec", "initContainers"]).iter().filter(|container| !is_sidecar(container)).count()
 }
 
-/// How long the next restart waits after so many.
+/// The delay in seconds before the next restart.
 fn pause(restarts: i64) -> i64 {
     let doublings = u32::try_from(restarts - 1).unwrap_or(0).min(16);
     PAUSE.0.saturating_mul(1 << doublings).min(PAUSE.1)
 }
 
-/// That, as Go writes durations.
+/// The same delay, formatted as a Go duration.
 pub(super) fn pause_text(restarts: i64) -> String {
     match (pause(restarts) / 60, pause(restarts) % 60) {
         (0, seconds) => format!("{seconds}s"),
@@ -158,7 +163,7 @@ fn finished_at(container: &Value) -> Option<&str> {
     container.get("lastState")?.get("terminated")?.get("finishedAt")?.as_str()
 }
 
-/// How often a container that fails has restarted by now, and how it ended last. That has an `id`:
+/// How often a failing container has restarted by now, and its last end. The end has an `id`:
 /// without one, `kubectl logs` finds no log of it.
 pub(super) fn restarts(old: Option<&Value>, crash: Crash, id: &str, now: &str) -> (i64, Value) {
     let count = old.and_then(|old| old.get("restartCount")?.as_i64()).unwrap_or_default();
@@ -176,7 +181,7 @@ pub(super) fn restarts(old: Option<&Value>, crash: Crash, id: &str, now: &str) -
     (count + 1, ended)
 }
 
-/// Reason and message of a container whose image cannot be had.
+/// Reason and message of a container whose image cannot be pulled.
 pub(super) fn pull(pod: &Object, image: &str, now: &str) -> (&'static str, String) {
     if age(pod, now) < PULL {
         let message = format!("failed to pull image {image:?}: simulated: no such image");
@@ -186,7 +191,7 @@ pub(super) fn pull(pod: &Object, image: &str, now: &str) -> (&'static str, Strin
     }
 }
 
-/// In how long a pod has to be looked at again because time alone changes it.
+/// The time after which a Pod has to be reconciled because its behaviour changes with time.
 pub(crate) fn due(pod: &Object, now: &str) -> Option<Duration> {
     let finished = matches!(pod.str(&["status", "phase"]), Some("Succeeded" | "Failed"));
     let (name, number) = parts(pod);
@@ -221,7 +226,7 @@ pub(crate) fn due(pod: &Object, now: &str) -> Option<Duration> {
     u64::try_from(left).ok().filter(|left| *left > 0).map(Duration::from_secs)
 }
 
-/// The status of a pod whose containers were ended because the pod is deleted.
+/// The status of a Pod whose containers ended because the Pod is deleted.
 pub(crate) fn killed(pod: &Object, now: &str) -> Value {
     let mut status = pod.get(&["status"]).cloned().unwrap_or_else(|| json!({}));
     status["phase"] = "Failed".into();
@@ -275,7 +280,7 @@ mod tests {
         mainstay_clock::rfc3339(Timestamp::from_second(1_767_225_600 + seconds).unwrap())
     }
 
-    /// Lives through times at which something is due and says how its container is.
+    /// Steps through times at which the behaviour changes and returns the state of the container.
     fn live(pod: &mut Object, times: &[i64]) -> Vec<String> {
         let mut seen = Vec::new();
         for time in times {
@@ -346,18 +351,18 @@ mod tests {
             ),
             ("serve", "Never", ["Running 0 0"; 3]),
         ] {
-            let mut it = pod("", restart);
+            let mut pod = pod("", restart);
             let container =
                 json!([{"name": "main", "image": "m", "command": ["sh", "-c", script]}]);
-            it.set(&["spec", "containers"], container);
-            assert_eq!(live(&mut it, &[0, 4, 5]), seen, "{script} {restart}");
+            pod.set(&["spec", "containers"], container);
+            assert_eq!(live(&mut pod, &[0, 4, 5]), seen, "{script} {restart}");
         }
         assert_eq!(live(&mut pod("stuck", "Always"), &[0, 10])[1], "ImagePullBackOff 0 0");
         assert_eq!(live(&mut pod("exit:3", "Never"), &[0])[0], "Error 0 0");
     }
 
-    /// A pod with two init containers and a sidecar between them: phase, `Initialized`, and what each
-    /// container is at.
+    /// A Pod with two init containers and a sidecar between them: phase, `Initialized`, and the
+    /// state of each container.
     fn stage(pod: &mut Object, time: i64) -> String {
         if let Some(status) = status(pod, &PLACE, &at(time)) {
             pod.set(&["status"], status);
@@ -367,8 +372,9 @@ mod tests {
             .chain(pod.array(&["status", "containerStatuses"]))
             .map(|container| {
                 let state = &container["state"];
-                let reason =
-                    ["waiting", "terminated"].iter().find_map(|it| state[it]["reason"].as_str());
+                let reason = ["waiting", "terminated"]
+                    .iter()
+                    .find_map(|field| state[field]["reason"].as_str());
                 format!(
                     "{}{}",
                     reason.unwrap_or("Running"),
@@ -384,12 +390,12 @@ mod tests {
     #[test]
     fn init_containers_come_one_after_the_other() {
         let with_inits = |annotation: &str, restart: &str| {
-            let mut it = pod(annotation, restart);
+            let mut pod = pod(annotation, restart);
             if restart == "Never" {
                 let owner = json!({"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "v", "controller": true});
-                it.set(&["metadata", "ownerReferences"], json!([owner]));
+                pod.set(&["metadata", "ownerReferences"], json!([owner]));
             }
-            it.set(
+            pod.set(
                 &["spec", "initContainers"],
                 json!([
                     {"name": "a", "image": "a"},
@@ -397,7 +403,7 @@ mod tests {
                     {"name": "b", "image": "b"},
                 ]),
             );
-            it
+            pod
         };
         for (annotation, restart, stages) in [
             (
@@ -456,23 +462,23 @@ mod tests {
                 ],
             ),
         ] {
-            let mut it = with_inits(annotation, restart);
+            let mut pod = with_inits(annotation, restart);
             for (time, wanted) in stages {
-                assert_eq!(stage(&mut it, time), wanted, "{annotation} {restart} {time}");
+                assert_eq!(stage(&mut pod, time), wanted, "{annotation} {restart} {time}");
             }
         }
     }
 
     #[test]
     fn a_pod_that_is_killed_has_failed() {
-        let mut it = pod("run", "Never");
-        live(&mut it, &[0]);
-        it.set(&["status"], killed(&it, &at(3)));
+        let mut pod = pod("run", "Never");
+        live(&mut pod, &[0]);
+        pod.set(&["status"], killed(&pod, &at(3)));
         assert_eq!(
-            (it.str(&["status", "phase"]), it.condition("Ready")),
+            (pod.str(&["status", "phase"]), pod.condition("Ready")),
             (Some("Failed"), Some("False"))
         );
-        let ended = &it.array(&["status", "containerStatuses"])[0]["state"]["terminated"];
+        let ended = &pod.array(&["status", "containerStatuses"])[0]["state"]["terminated"];
         assert_eq!((&ended["exitCode"], &ended["startedAt"]), (&json!(137), &json!(at(0))));
     }
 }

@@ -1,5 +1,5 @@
-//! The claims of a `StatefulSet`'s pods: made when they are missing, and owned by whom the retention
-//! policy says, so that the garbage collector takes them when it should.
+//! The claims of a `StatefulSet`'s Pods: created when they are missing. Their owners follow the
+//! retention policy, so that the garbage collector deletes them at the right time.
 
 use super::pod;
 use crate::common::{Context, controller_reference_value, overtaken};
@@ -10,22 +10,22 @@ use serde_json::{Value, json};
 
 const CLAIM: Resource = known::PERSISTENT_VOLUME_CLAIM;
 
-/// What is remembered of a claim: its owners.
+/// The owner references of a claim.
 #[derive(Debug, PartialEq)]
 struct Owners(Vec<Value>);
 
-/// The claims there are.
+/// The cache of claims.
 pub(super) struct Claims {
     context: Context,
     cache: Cache<Owners>,
 }
 
-/// A pod as an owner: name and uid.
+/// A Pod as an owner: name and uid.
 type PodName<'a> = (&'a str, &'a str);
 
 impl Claims {
-    /// Follows claims. When one goes that a pod of a set owned, the set comes into the queue: it may
-    /// have waited for that.
+    /// Starts the cache of claims. When a claim that a Pod owned is deleted, the `StatefulSet` is
+    /// enqueued: it may have waited for that.
     pub(super) fn start(context: &Context, queue: Queue<NamespacedName>) -> Self {
         let cache = Cache::builder(Selection::all(CLAIM), |claim| {
             Some(Owners(claim.array(&["metadata", "ownerReferences"]).to_vec()))
@@ -33,7 +33,9 @@ impl Claims {
         .subscribe(move |change| {
             let Some(before) = change.before.filter(|_| change.after.is_none()) else { return };
             for owner in before.0.iter().filter(|owner| owner["kind"] == "Pod") {
-                if let Some((set, _)) = owner["name"].as_str().and_then(|it| it.rsplit_once('-')) {
+                if let Some((set, _)) =
+                    owner["name"].as_str().and_then(|name| name.rsplit_once('-'))
+                {
                     queue.add(NamespacedName::new(change.key.namespace.as_ref(), set));
                 }
             }
@@ -46,8 +48,8 @@ impl Claims {
         &self.cache
     }
 
-    /// Gives the claims of a pod to whom they shall belong. `kept` says that the set still wants a pod
-    /// with that ordinal.
+    /// Sets the owners of a Pod's claims. `kept` says that the `StatefulSet` still wants a Pod with
+    /// that ordinal.
     pub(super) async fn settle(
         &self,
         set: &Object,
@@ -60,7 +62,7 @@ impl Claims {
             let Some(claim) = pod::claim(set, template, ordinal) else { continue };
             let right = match self.cache.get(&claim.key()) {
                 Some(known) => owners(set, pod, kept, &known.0).is_none(),
-                // One that was just made is not known yet, and must not stay when its pod goes.
+                // The cache may lack a new claim, which must not stay when its Pod is deleted.
                 None => kept || !deletes(set, "whenScaled"),
             };
             if right {
@@ -83,8 +85,8 @@ impl Claims {
         Ok(())
     }
 
-    /// Makes the claims of a pod that do not exist yet; says whether the pod may be made. It may not
-    /// while there is a claim that goes with an earlier pod of that name.
+    /// Creates the missing claims of a Pod and returns whether the Pod may be created. It may not
+    /// while a claim exists that goes with an earlier Pod of that name.
     pub(super) async fn make(
         &self,
         set: &Object,
@@ -138,12 +140,12 @@ fn is(owner: &Value, api_version: &str, kind: &str, name: &str) -> bool {
     owner["apiVersion"] == api_version && owner["kind"] == kind && owner["name"] == name
 }
 
-/// The owners that a claim shall have; none if those it has are right.
+/// The new owners of a claim; none if they are up to date.
 ///
-/// With `whenDeleted: Delete` the set owns the claims of the pods it wants; with `whenScaled: Delete` a
-/// pod that is not wanted any more owns its claims, and nobody else does. References to an earlier set
-/// or pod of the same name are left to the garbage collector, and where another controller owns a
-/// claim, this one does not.
+/// With `whenDeleted: Delete` the set owns the claims of the Pods it wants. With `whenScaled:
+/// Delete` a Pod beyond the wanted number owns its claims, and nobody else does. References to an
+/// earlier set or Pod of the same name are left to the garbage collector, and where another
+/// controller owns a claim, this one does not.
 fn owners(set: &Object, pod: PodName<'_>, kept: bool, known: &[Value]) -> Option<Vec<Value>> {
     let of_set = |owner: &Value| is(owner, set.api_version(), set.kind(), set.name());
     let of_pod = |owner: &Value| is(owner, "v1", "Pod", pod.0);
@@ -154,7 +156,8 @@ fn owners(set: &Object, pod: PodName<'_>, kept: bool, known: &[Value]) -> Option
         return None;
     }
     let (scaled, deleted) = (deletes(set, "whenScaled"), deletes(set, "whenDeleted"));
-    let others: Vec<&Value> = known.iter().filter(|it| !of_set(it) && !of_pod(it)).collect();
+    let others: Vec<&Value> =
+        known.iter().filter(|owner| !of_set(owner) && !of_pod(owner)).collect();
     let foreign = (scaled || deleted) && others.iter().any(|owner| owner["controller"] == true);
     let wanted = if foreign {
         None
@@ -166,8 +169,8 @@ fn owners(set: &Object, pod: PodName<'_>, kept: bool, known: &[Value]) -> Option
     } else {
         deleted.then(|| controller_reference_value(set))
     };
-    let uid = wanted.as_ref().map(|it| &it["uid"]);
-    let mine: Vec<&Value> = known.iter().filter(|it| of_set(it) || of_pod(it)).collect();
+    let uid = wanted.as_ref().map(|owner| &owner["uid"]);
+    let mine: Vec<&Value> = known.iter().filter(|owner| of_set(owner) || of_pod(owner)).collect();
     let right = match (mine.as_slice(), uid) {
         ([], None) => true,
         ([owner], Some(uid)) => owner["uid"] == *uid && owner["controller"] == true,
@@ -225,7 +228,7 @@ mod tests {
             ("Delete", "Delete", false, vec!["set"], Some(vec!["pod"])),
             ("Delete", "Delete", false, vec!["pod"], None),
             ("Delete", "Delete", true, vec!["loose set"], Some(vec!["set"])),
-            // What an earlier one of that name owned goes with that one.
+            // A claim of an earlier set or Pod with the same name goes with that one.
             ("Delete", "Delete", false, vec!["old set"], None),
             ("Delete", "Delete", true, vec!["old pod"], None),
             // Another controller owns the claim.
@@ -234,7 +237,7 @@ mod tests {
         ] {
             let case = format!("{scaled} {deleted} {kept} {known:?}");
             let known: Vec<Value> = known.into_iter().map(owner).collect();
-            let wanted = wanted.map(|it| it.into_iter().map(owner).collect::<Vec<_>>());
+            let wanted = wanted.map(|owners| owners.into_iter().map(owner).collect::<Vec<_>>());
             let found = owners(&set(scaled, deleted), ("db-1", "p"), kept, &known);
             assert_eq!(found, wanted, "{case}");
         }

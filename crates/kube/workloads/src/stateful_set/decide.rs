@@ -1,4 +1,4 @@
-//! Which pods of a `StatefulSet` come and go next, and what it says about itself.
+//! StatefulSet decisions: which Pods to create and delete next, and the new status.
 
 use crate::common::put_count;
 use crate::template::REVISION_HASH;
@@ -8,22 +8,22 @@ use jiff::Timestamp;
 use mainstay_object::Object;
 use serde_json::{Map, Value};
 
-/// What is decided on.
+/// The state that [`decide`] reads.
 pub(super) struct Observed<'a> {
     pub(super) set: &'a Object,
     pub(super) pods: &'a [Named],
-    /// The name of the revision that pods have.
+    /// The name of the current revision.
     pub(super) current: &'a str,
-    /// The name of the revision that pods shall have.
+    /// The name of the update revision.
     pub(super) update: &'a str,
     pub(super) collisions: i64,
     pub(super) now: Timestamp,
 }
 
-/// What to do.
+/// The actions of one reconcile.
 #[derive(Debug, Default)]
 pub(super) struct Decision {
-    /// Ordinals of new pods, and whether they are of the new revision.
+    /// Ordinals of new Pods, and whether each is of the update revision.
     pub(super) create: Vec<(i64, bool)>,
     pub(super) delete: Vec<Named>,
     pub(super) status: Value,
@@ -35,7 +35,7 @@ fn ordinal(set: &str, pod: &str) -> Option<i64> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
 }
 
-/// The pods that have an ordinal of a set, and whether it wants one with that ordinal.
+/// The Pods with a valid ordinal, and whether the `StatefulSet` wants a Pod with that ordinal.
 pub(super) fn ordinals<'a>(
     set: &Object,
     pods: &'a [Named],
@@ -48,7 +48,7 @@ pub(super) fn ordinals<'a>(
     })
 }
 
-/// The first ordinal of a set, and how many it wants.
+/// The first ordinal of a `StatefulSet`, and its `replicas`.
 fn wanted(set: &Object) -> (i64, i64) {
     let first = set.i64(&["spec", "ordinals", "start"]).unwrap_or_default();
     (first, set.i64(&["spec", "replicas"]).unwrap_or(1).max(0))
@@ -74,7 +74,7 @@ impl Rules<'_> {
     }
 }
 
-/// Decides.
+/// Decides from the `StatefulSet`, its Pods and the time.
 pub(super) fn decide(observed: &Observed<'_>) -> Decision {
     let set = observed.set;
     let (first, wanted) = wanted(set);
@@ -91,7 +91,7 @@ pub(super) fn decide(observed: &Observed<'_>) -> Decision {
         .collect();
     mine.sort_by_key(|(ordinal, _)| *ordinal);
     let mut decision = Decision { status: status(&rules, &mine, wanted), ..Decision::default() };
-    // A ready pod that is not available yet becomes so by time alone.
+    // A ready Pod becomes available by time alone.
     decision.again = mine
         .iter()
         .filter_map(|(_, pod)| pod.1.ready_since)
@@ -107,7 +107,7 @@ pub(super) fn decide(observed: &Observed<'_>) -> Decision {
     decision
 }
 
-/// Makes the pods that are missing; says whether everything else has to wait.
+/// Creates missing Pods; returns whether everything else has to wait.
 fn fill(
     rules: &Rules<'_>,
     decision: &mut Decision,
@@ -129,7 +129,7 @@ fn fill(
             continue;
         };
         if pod.1.is_finished() {
-            // A pod that has ended is made anew, under the same name.
+            // A Pod that has ended is created anew with the same name.
             if !pod.1.terminating {
                 decision.delete.push((*pod).clone());
             }
@@ -143,7 +143,7 @@ fn fill(
     false
 }
 
-/// Deletes pods beyond the number wanted, the last first; says whether an update has to wait.
+/// Deletes Pods beyond `replicas`, the last first; returns whether an update has to wait.
 fn condemn(
     rules: &Rules<'_>,
     decision: &mut Decision,
@@ -164,7 +164,7 @@ fn condemn(
     true
 }
 
-/// A new template: the last pod that is not of it goes, once all behind it are well.
+/// Rolling update: deletes the last Pod of an old revision, once all Pods behind it are healthy.
 fn update(
     rules: &Rules<'_>,
     decision: &mut Decision,
@@ -236,36 +236,36 @@ mod tests {
     use std::sync::Arc;
 
     fn set(spec: &Value) -> Object {
-        let mut it = Object::from_value(json!({
+        let mut set = Object::from_value(json!({
             "metadata": {"name": "db", "namespace": "n", "uid": "s"}, "spec": {},
         }))
         .unwrap();
         for (key, value) in spec.as_object().unwrap() {
-            it.set(&["spec", key], value.clone());
+            set.set(&["spec", key], value.clone());
         }
-        it
+        set
     }
 
-    /// Pods by ordinal: `new` and `old` are well, the others are of the new template.
+    /// Pods by ordinal: `new` and `old` are healthy, the others are of the update revision.
     fn pods(set: &Object, states: &[(i64, &str)]) -> Vec<Named> {
         let make = |(ordinal, state): &(i64, &str)| {
             let revision = if *state == "old" { "db-old" } else { "db-new" };
-            let mut it = pod(set, &json!({}), *ordinal, revision);
-            it.set(&["metadata", "uid"], ordinal.to_string().into());
-            it.set(&["status", "phase"], "Running".into());
+            let mut pod = pod(set, &json!({}), *ordinal, revision);
+            pod.set(&["metadata", "uid"], ordinal.to_string().into());
+            pod.set(&["status", "phase"], "Running".into());
             if *state != "starting" {
                 let ready = json!([{
                     "type": "Ready", "status": "True", "lastTransitionTime": "1970-01-01T00:00:00Z",
                 }]);
-                it.set(&["status", "conditions"], ready);
+                pod.set(&["status", "conditions"], ready);
             }
             if *state == "going" {
-                it.set(&["metadata", "deletionTimestamp"], "2026-01-01T00:00:00Z".into());
+                pod.set(&["metadata", "deletionTimestamp"], "2026-01-01T00:00:00Z".into());
             }
             if *state == "failed" {
-                it.set(&["status", "phase"], "Failed".into());
+                pod.set(&["status", "phase"], "Failed".into());
             }
-            (it.key(), Arc::new(PodView::of(&it)))
+            (pod.key(), Arc::new(PodView::of(&pod)))
         };
         states.iter().map(make).collect()
     }
@@ -298,7 +298,7 @@ mod tests {
             (&parallel, vec![(0, "new"), (2, "new"), (3, "new")], vec![1], vec!["db-2", "db-3"]),
             (&two, vec![(0, "new"), (1, "new"), (2, "new"), (3, "new")], vec![], vec!["db-3"]),
             (&two, vec![(0, "new"), (1, "new"), (2, "new"), (3, "going")], vec![], vec![]),
-            // Only the first that is not well may go while it is not.
+            // Only the first unhealthy Pod may be deleted while it is unhealthy.
             (&two, vec![(0, "new"), (1, "new"), (2, "starting")], vec![], vec!["db-2"]),
             (&two, vec![(0, "starting"), (1, "new"), (2, "new")], vec![], vec![]),
             (&two, vec![(0, "going"), (1, "new")], vec![], vec![]),
@@ -321,31 +321,31 @@ mod tests {
     #[test]
     fn below_the_partition_pods_come_back_as_they_were() {
         let part = json!({"replicas": 3, "updateStrategy": {"rollingUpdate": {"partition": 2}}});
-        let it = set(&part);
-        assert_eq!(run(&it, &[(0, "old")], 100).create, [(1, false)]);
-        assert_eq!(run(&it, &[(0, "old"), (1, "old")], 100).create, [(2, true)]);
+        let set = set(&part);
+        assert_eq!(run(&set, &[(0, "old")], 100).create, [(1, false)]);
+        assert_eq!(run(&set, &[(0, "old"), (1, "old")], 100).create, [(2, true)]);
     }
 
     #[test]
     fn the_next_pod_waits_until_the_last_is_available() {
-        let it = set(&json!({"replicas": 2, "minReadySeconds": 30}));
-        let early = run(&it, &[(0, "new")], 10);
+        let set = set(&json!({"replicas": 2, "minReadySeconds": 30}));
+        let early = run(&set, &[(0, "new")], 10);
         assert_eq!((early.create.len(), early.again), (0, Some(20)));
         assert_eq!(early.status["readyReplicas"], 1);
         assert_eq!(early.status["availableReplicas"], 0);
-        assert_eq!(run(&it, &[(0, "new")], 30).create, [(1, true)]);
+        assert_eq!(run(&set, &[(0, "new")], 30).create, [(1, true)]);
     }
 
     #[test]
     fn the_revision_moves_on_when_every_pod_has_it() {
-        let it = set(&json!({"replicas": 2}));
-        let rolling = run(&it, &[(0, "old"), (1, "new")], 100).status;
+        let set = set(&json!({"replicas": 2}));
+        let rolling = run(&set, &[(0, "old"), (1, "new")], 100).status;
         assert_eq!(rolling["currentRevision"], "db-old");
         assert_eq!(
             (&rolling["currentReplicas"], &rolling["updatedReplicas"]),
             (&json!(1), &json!(1))
         );
-        let done = run(&it, &[(0, "new"), (1, "new")], 100).status;
+        let done = run(&set, &[(0, "new"), (1, "new")], 100).status;
         assert_eq!(
             (&done["currentRevision"], &done["currentReplicas"]),
             (&json!("db-new"), &json!(2))

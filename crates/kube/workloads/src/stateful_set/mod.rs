@@ -1,9 +1,9 @@
-//! `StatefulSets`: pods with fixed names, one after the other.
+//! The `StatefulSet` controller: Pods with stable names, one after the other.
 //!
-//! `OrderedReady` starts a pod when all before it are available, `Parallel` starts all. A new template
-//! replaces pods from the last to the first, down to the partition. Every template that pods may
-//! still have is kept as a revision. Claims are made, and kept or given away, as the original
-//! does; nobody provides volumes, and pods do not wait for them.
+//! `OrderedReady` starts a Pod when all before it are available, `Parallel` starts all. A new
+//! template replaces Pods from the last to the first, down to the partition. Every template that
+//! Pods may still have is kept as a revision. Claims are created, kept or deleted as upstream does.
+//! No volumes are provisioned, and Pods do not wait for them.
 
 mod claims;
 mod decide;
@@ -86,7 +86,7 @@ impl Workload for StatefulSets {
         };
         self.revisions.truncate(&set, &history, |(key, _)| is_used(&key.name)).await?;
         match outcome {
-            // The name is still held by a pod that goes; its event brings the set back.
+            // A terminating Pod still has the name; its event brings the `StatefulSet` back.
             Err(error) if error.is_already_exists() => Ok(Action::Done),
             outcome => outcome.map(|()| again(self.context.clock, decision.again)),
         }

@@ -1,4 +1,4 @@
-//! What the pods and claims of a `StatefulSet` look like.
+//! The manifests of the Pods and claims of a `StatefulSet`.
 
 use crate::template::{self, REVISION_HASH};
 use mainstay_object::{Object, known};
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 pub(super) const POD_NAME: &str = "statefulset.kubernetes.io/pod-name";
 const POD_INDEX: &str = "apps.kubernetes.io/pod-index";
 
-/// The pod of an ordinal, made from a template whose revision has that name.
+/// The Pod of an ordinal, from a template and the name of its revision.
 pub(super) fn pod(set: &Object, template: &Value, ordinal: i64, revision: &str) -> Object {
     let name = format!("{}-{ordinal}", set.name());
     let mut pod = template::pod(set, template);
@@ -33,7 +33,8 @@ pub(super) fn pod(set: &Object, template: &Value, ordinal: i64, revision: &str) 
     pod
 }
 
-/// The claim that a template makes for the pod of an ordinal; none if the template has no name.
+/// The claim of a volume claim template for the Pod of an ordinal; none if the template has no
+/// name.
 pub(super) fn claim(set: &Object, template: &Value, ordinal: i64) -> Option<Object> {
     let volume = template.get("metadata")?.get("name")?.as_str()?;
     let mut claim = Object::new(&known::POD.gvk(), "");

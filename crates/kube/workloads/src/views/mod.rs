@@ -1,4 +1,4 @@
-//! The caches that several controllers share, and what each keeps of an object.
+//! Shared caches: the fields that controllers read of each kind.
 
 use crate::common::Context;
 mod pod;
@@ -15,7 +15,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Who manages an object.
+/// The controller owner of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Owner {
     pub(crate) kind: Arc<str>,
@@ -30,15 +30,15 @@ impl Owner {
     }
 }
 
-/// What workloads make: it has an owner, or labels by which one may find it.
+/// An object that a workload creates: it has an owner, or labels that a selector may match.
 pub(crate) trait Owned {
-    /// Who manages it.
+    /// Its controller owner.
     fn owner(&self) -> Option<&Owner>;
 
     /// Its labels.
     fn labels(&self) -> &BTreeMap<String, String>;
 
-    /// Whether its labels match.
+    /// Whether a selector matches its labels.
     fn matches(&self, selector: &LabelSelector) -> bool {
         selector.matches_with(|key| self.labels().get(key).map(String::as_str))
     }
@@ -64,9 +64,9 @@ impl Owned for ReplicaSetView {
     }
 }
 
-/// What makes and adopts other objects by their labels.
+/// An object that creates and adopts other objects by their labels.
 pub(crate) trait Selecting {
-    /// Which it takes as its own; none selects nothing.
+    /// The selector of its dependents; none selects nothing.
     fn selector(&self) -> Option<&LabelSelector>;
 }
 
@@ -82,7 +82,7 @@ impl Selecting for ReplicaSetView {
     }
 }
 
-/// What a Deployment reads of a ReplicaSet, and what pods without an owner are matched with.
+/// The fields that Deployments read of a ReplicaSet, and the selector that adopts Pods.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ReplicaSetView {
     pub(crate) name: Arc<str>,
@@ -96,14 +96,14 @@ pub(crate) struct ReplicaSetView {
     pub(crate) terminating: bool,
     pub(crate) created: Option<Timestamp>,
     pub(crate) annotations: BTreeMap<String, String>,
-    /// Wanted.
+    /// `spec.replicas`.
     pub(crate) replicas: i64,
     /// `spec.minReadySeconds`.
     pub(crate) min_ready: i64,
     pub(crate) status_replicas: i64,
     pub(crate) ready: i64,
     pub(crate) available: i64,
-    /// None while the set has not said it.
+    /// None until the status has it.
     pub(crate) leaving: Option<i64>,
     pub(crate) observed_generation: i64,
     /// Reason and message of the condition `ReplicaFailure`.
@@ -115,10 +115,11 @@ impl ReplicaSetView {
     pub(crate) fn of(object: &Object) -> Self {
         let count = |field: &str| object.i64(&["status", field]).unwrap_or_default();
         let failure = conditions::find(object.array(&["status", "conditions"]), "ReplicaFailure")
-            .filter(|it| it.get("status").and_then(Value::as_str) == Some("True"))
-            .map(|it| {
-                let text =
-                    |key: &str| it.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+            .filter(|condition| condition.get("status").and_then(Value::as_str) == Some("True"))
+            .map(|condition| {
+                let text = |key: &str| {
+                    condition.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
+                };
                 (text("reason"), text("message"))
             });
         let pairs = |pairs: &mut dyn Iterator<Item = (&str, &str)>| {
@@ -148,7 +149,7 @@ impl ReplicaSetView {
     }
 }
 
-/// What wakes a controller that reads the live object itself.
+/// The fields whose change enqueues a workload; its controller reads the live object.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Trigger {
     pub(crate) uid: Arc<str>,
@@ -169,14 +170,14 @@ impl Trigger {
     }
 }
 
-/// How a Job has ended.
+/// The end of a Job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum JobEnd {
     Complete,
     Failed,
 }
 
-/// What a `CronJob` reads of a Job, and what wakes the Job's controller.
+/// The fields that a `CronJob` reads of a Job, and those that enqueue the Job itself.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct JobView {
     pub(crate) uid: Arc<str>,
@@ -230,7 +231,7 @@ impl Selecting for JobView {
     }
 }
 
-/// What controllers read of a node.
+/// The fields that controllers read of a node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct NodeView {
     pub(crate) name: Arc<str>,
@@ -239,14 +240,14 @@ pub(crate) struct NodeView {
     pub(crate) unschedulable: bool,
     pub(crate) ip: Option<Arc<str>>,
     pub(crate) taints: Vec<Taint>,
-    /// How much of each resource pods may take.
+    /// `status.allocatable`.
     pub(crate) allocatable: BTreeMap<Arc<str>, i64>,
     pub(crate) uid: Arc<str>,
     /// Whether its kubelet is simulated.
     pub(crate) simulated: bool,
-    /// Types and states of its conditions.
+    /// Types and statuses of its conditions.
     pub(crate) conditions: Vec<(String, String)>,
-    /// What it shall simulate.
+    /// The requested behaviour.
     pub(crate) simulate: Option<Arc<str>>,
 }
 
@@ -261,7 +262,10 @@ impl NodeView {
             labels: node.labels().map(|(key, value)| (key.to_owned(), value.to_owned())).collect(),
             ready: node.condition("Ready") == Some("True"),
             unschedulable: node.bool(&["spec", "unschedulable"]) == Some(true),
-            ip: address.and_then(|it| it.get("address")).and_then(Value::as_str).map(Arc::from),
+            ip: address
+                .and_then(|address| address.get("address"))
+                .and_then(Value::as_str)
+                .map(Arc::from),
             taints: node.array(&["spec", "taints"]).iter().map(Taint::of).collect(),
             allocatable: amounts(node.get(&["status", "allocatable"])),
             uid: node.uid().into(),
@@ -296,7 +300,7 @@ pub(crate) fn selector(object: &Object) -> Option<LabelSelector> {
     (!selector.is_everything()).then_some(selector)
 }
 
-/// What is kept of a `ControllerRevision`.
+/// The fields of a `ControllerRevision`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RevisionView {
     pub(crate) uid: Arc<str>,
@@ -338,7 +342,7 @@ impl Owned for RevisionView {
     }
 }
 
-/// What is kept of a disruption budget.
+/// The fields of a `PodDisruptionBudget`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct BudgetView {
     pub(crate) resource_version: Arc<str>,
@@ -349,22 +353,22 @@ pub(crate) struct BudgetView {
 
 impl BudgetView {
     fn of(object: &Object) -> Self {
-        let selector = object.get(&["spec", "selector"]).filter(|it| !it.is_null());
+        let selector = object.get(&["spec", "selector"]).filter(|selector| !selector.is_null());
         Self {
             resource_version: object.resource_version().into(),
-            selector: selector.and_then(|it| LabelSelector::from_value(it).ok()),
+            selector: selector.and_then(|selector| LabelSelector::from_value(selector).ok()),
             allowed: object.i64(&["status", "disruptionsAllowed"]).unwrap_or_default(),
         }
     }
 }
 
-/// Under this value the index of pods lists those that no node has yet.
+/// The index value of Pods without a node.
 pub(crate) const UNASSIGNED: &str = "unassigned";
 
-/// Under this value the index of pods lists those that nobody controls.
+/// The index value of objects without a controller owner.
 pub(crate) const ORPHANS: &str = "orphans";
 
-/// The caches.
+/// The shared caches.
 #[derive(Clone)]
 pub(crate) struct Views {
     /// Indexed by the uid of the controller (or [`ORPHANS`]) and by `node/` and the node's name.
@@ -385,7 +389,7 @@ pub(crate) struct Views {
 }
 
 impl Views {
-    /// Starts them.
+    /// Starts the caches.
     pub(crate) fn start(context: &Context) -> Self {
         let triggers = |resource: Resource| {
             Cache::builder(Selection::all(resource), |object| {
@@ -412,7 +416,11 @@ impl Views {
                 Some(ReplicaSetView::of(object))
             })
             .index(|set| {
-                vec![set.owner.as_ref().map_or_else(|| ORPHANS.into(), |it| Arc::clone(&it.uid))]
+                vec![
+                    set.owner
+                        .as_ref()
+                        .map_or_else(|| ORPHANS.into(), |owner| Arc::clone(&owner.uid)),
+                ]
             })
             .start(&context.cluster, context.stop.clone()),
             replication_controllers: Cache::builder(
@@ -424,8 +432,13 @@ impl Views {
             revisions: Cache::builder(Selection::all(known::CONTROLLER_REVISION), |object| {
                 Some(RevisionView::of(object))
             })
-            .index(|it| {
-                vec![it.owner.as_ref().map_or_else(|| ORPHANS.into(), |it| Arc::clone(&it.uid))]
+            .index(|revision| {
+                vec![
+                    revision
+                        .owner
+                        .as_ref()
+                        .map_or_else(|| ORPHANS.into(), |owner| Arc::clone(&owner.uid)),
+                ]
             })
             .start(&context.cluster, context.stop.clone()),
             stateful_sets: triggers(known::STATEFUL_SET),

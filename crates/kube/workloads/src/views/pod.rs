@@ -1,4 +1,4 @@
-//! What is kept of a pod.
+//! The fields that controllers read of a Pod.
 
 use super::Owner;
 use crate::job::{COMPLETION_INDEX, FAILURES, TRACKING};
@@ -11,7 +11,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Where a pod is in its life.
+/// The phase of a Pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
     Pending,
@@ -20,12 +20,12 @@ pub(crate) enum Phase {
     Failed,
 }
 
-/// How the containers of a pod that failed have ended.
+/// The end of the containers of a failed Pod.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Ending {
-    /// Names and exit codes, those of init containers last.
+    /// Container names and exit codes; init containers last.
     pub(crate) exits: Vec<(String, i64)>,
-    /// Types and states of conditions.
+    /// Types and statuses of conditions.
     pub(crate) conditions: Vec<(String, String)>,
 }
 
@@ -44,7 +44,9 @@ impl Ending {
         let conditions = pod.array(&["status", "conditions"]).iter();
         Self {
             exits: exits.collect(),
-            conditions: conditions.map(|it| (text(it, "type"), text(it, "status"))).collect(),
+            conditions: conditions
+                .map(|condition| (text(condition, "type"), text(condition, "status")))
+                .collect(),
         }
     }
 }
@@ -57,7 +59,7 @@ fn ended_at(pod: &Object) -> Option<Timestamp> {
     times.max().or_else(|| pod.deletion_timestamp())
 }
 
-/// What controllers read of a pod.
+/// The fields that controllers read of a Pod.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PodView {
     pub(crate) uid: Arc<str>,
@@ -68,43 +70,44 @@ pub(crate) struct PodView {
     /// Since when the pod is ready; none if it is not.
     pub(crate) ready_since: Option<Timestamp>,
     pub(crate) terminating: bool,
-    /// Seconds that a terminating pod may still run.
+    /// The grace period of a terminating Pod in seconds.
     pub(crate) grace: Option<i64>,
     pub(crate) ip: Option<Arc<str>>,
     pub(crate) created: Option<Timestamp>,
     /// Named ports of its containers.
     pub(crate) ports: Vec<(String, i64)>,
-    /// What the pod shall simulate.
+    /// The requested behaviour.
     pub(crate) simulate: Option<Arc<str>>,
-    /// Which of its readiness gates are closed, in words.
+    /// A message with its closed readiness gates.
     pub(crate) gates: Option<Arc<str>>,
-    /// Whether it waits for nodes: the scheduler found none.
+    /// Whether the scheduler found no node for it.
     pub(crate) unschedulable: bool,
-    /// The annotation `controller.kubernetes.io/pod-deletion-cost`: dearer pods go later.
+    /// The annotation `controller.kubernetes.io/pod-deletion-cost`: Pods with a higher cost are
+    /// deleted later.
     pub(crate) deletion_cost: i64,
-    /// How often the container that restarted most has restarted.
+    /// The highest restart count of its containers.
     pub(crate) restarts: i64,
-    /// The claims of volumes that it mounts.
+    /// The PersistentVolumeClaims that it mounts.
     pub(crate) claims: Vec<Arc<str>>,
-    /// How often its containers have restarted, all together.
+    /// The sum of the restart counts of its containers.
     pub(crate) all_restarts: i64,
-    /// Whether its Job has not counted it yet.
+    /// Whether it has the finalizer of its Job.
     pub(crate) tracked: bool,
-    /// Its index in a Job.
+    /// Its completion index.
     pub(crate) index: Option<i64>,
-    /// How often its index has failed before it.
+    /// The failures of its index before it.
     pub(crate) index_failures: i64,
-    /// How it failed, if it did and a Job wants to know.
+    /// Its end, if it failed and belongs to a Job.
     pub(crate) ending: Option<Arc<Ending>>,
     /// When it ended.
     pub(crate) ended: Option<Timestamp>,
-    /// The node that it is on, or the only one that it may go to.
+    /// Its node, or the only node that its affinity allows.
     pub(crate) target: Option<Arc<str>>,
-    /// What it asks of a node.
+    /// Its scheduling requirements.
     pub(crate) needs: Arc<Needs>,
-    /// How many containers were added to look into it with; they are only ever added.
+    /// The number of ephemeral containers; it never decreases.
     pub(crate) ephemeral: usize,
-    /// For how many seconds it may run: quotas tell such pods apart.
+    /// `activeDeadlineSeconds`: scopes of quotas tell such Pods apart.
     pub(crate) deadline: Option<i64>,
 }
 
@@ -148,7 +151,9 @@ impl PodView {
             ports,
             simulate: pod.annotation(crate::simulate::ANNOTATION).map(Arc::from),
             gates: crate::simulate::unmet_gates(pod).map(Arc::from),
-            unschedulable: scheduled.and_then(|it| it.get("reason")).and_then(Value::as_str)
+            unschedulable: scheduled
+                .and_then(|condition| condition.get("reason"))
+                .and_then(Value::as_str)
                 == Some("Unschedulable"),
             deletion_cost: pod
                 .annotation("controller.kubernetes.io/pod-deletion-cost")
@@ -185,7 +190,7 @@ impl PodView {
         }
     }
 
-    /// Whether it counts towards what its controller wants: neither finished nor going.
+    /// Whether it counts towards the replicas of its controller: neither finished nor terminating.
     pub(crate) fn is_active(&self) -> bool {
         !self.terminating && !self.is_finished()
     }

@@ -1,11 +1,11 @@
-//! What the controllers of workloads have in common: Jobs, Deployments and the sets.
+//! Workload controllers: the shared part of Jobs, Deployments and the sets.
 //!
 //! ```text
 //! the object changed, or something that it owns or could adopt ─► its key ─► live object ─► settle
 //! ```
 //!
-//! A kind brings the name of its controller, the cache that names its objects and a [`Workload`],
-//! which is all that differs. What else concerns it, such as nodes, it adds to the queue itself.
+//! A kind supplies the name of its controller, the cache of its objects and a [`Workload`]. Other
+//! triggers, such as nodes, enqueue keys through [`WorkloadController::queue`].
 
 mod pods;
 mod revisions;
@@ -22,21 +22,21 @@ use mainstay_object::{NamespacedName, Object, Resource};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What is particular to a kind of workload.
+/// The reconcile function of a kind of workload.
 pub(crate) trait Workload: Send + Sync + 'static {
-    /// Brings one object, as it was just read, closer to what it asks for and writes its status.
+    /// Brings a live object closer to its spec and writes its status.
     ///
-    /// That an object has gone or that its namespace ends is no failure: such errors may be returned
-    /// as they are.
+    /// Errors that say that the object is gone or its namespace is terminating may be returned as
+    /// they are.
     fn settle(&self, live: Object) -> impl Future<Output = Result<Action, Error>> + Send;
 }
 
-/// When to look again at an object for which time alone may change something.
+/// The action that reconciles again after so many seconds.
 pub(crate) fn again(clock: Clock, seconds: Option<u64>) -> Action {
     seconds.map_or(Action::Done, |wait| Action::in_wall_time(clock, Duration::from_secs(wait)))
 }
 
-/// The controller of a kind of workload, being put together. `V` is what its cache keeps.
+/// The builder of a workload controller. `V` is the type of its cache's values.
 pub(crate) struct WorkloadController<V> {
     resource: Resource,
     cache: Cache<V>,
@@ -44,7 +44,7 @@ pub(crate) struct WorkloadController<V> {
 }
 
 impl<V: Selecting + PartialEq + Send + Sync + 'static> WorkloadController<V> {
-    /// A controller that looks at every object that appears or changes.
+    /// A controller that reconciles every object that appears or changes.
     pub(crate) fn new(name: &'static str, resource: Resource, cache: &Cache<V>) -> Self {
         let controller = Controller::new(name).reads(cache);
         let queue = controller.queue();
@@ -56,8 +56,7 @@ impl<V: Selecting + PartialEq + Send + Sync + 'static> WorkloadController<V> {
         Self { resource, cache: cache.clone(), controller }
     }
 
-    /// Looks at the owner of each dependent that changes; for a dependent that nobody owns, at all
-    /// objects that select it.
+    /// Enqueues the owner of each changed dependent; for an orphan, all objects that select it.
     pub(crate) fn owns<D>(mut self, dependents: &Cache<D>) -> Self
     where
         D: Owned + PartialEq + Send + Sync + 'static,
@@ -75,7 +74,10 @@ impl<V: Selecting + PartialEq + Send + Sync + 'static> WorkloadController<V> {
                     Some(_) => {}
                     None => {
                         for (key, candidate) in candidates.list(Some(namespace)) {
-                            if candidate.selector().is_some_and(|it| dependent.matches(it)) {
+                            if candidate
+                                .selector()
+                                .is_some_and(|selector| dependent.matches(selector))
+                            {
                                 queue.add(key);
                             }
                         }
@@ -87,18 +89,18 @@ impl<V: Selecting + PartialEq + Send + Sync + 'static> WorkloadController<V> {
         self
     }
 
-    /// Looks at nothing before this cache is complete.
+    /// Waits for this cache before the first reconcile.
     pub(crate) fn reads<T: PartialEq + Send + Sync + 'static>(mut self, cache: &Cache<T>) -> Self {
         self.controller = self.controller.reads(cache);
         self
     }
 
-    /// The keys to look at, for what else concerns the kind.
+    /// The queue, for other triggers of the kind.
     pub(crate) fn queue(&self) -> Queue<NamespacedName> {
         self.controller.queue()
     }
 
-    /// Starts.
+    /// Starts the controller.
     pub(crate) fn start(self, workload: impl Workload, context: &Context, started: &mut Started) {
         let Self { resource, cache, controller } = self;
         let reconcile = Reconcile { cluster: context.cluster.clone(), resource, cache, workload };

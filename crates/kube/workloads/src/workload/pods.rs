@@ -1,4 +1,4 @@
-//! The pods of one owner: found, adopted and released, created, deleted.
+//! The Pods of one owner: listed, adopted, released, created and deleted.
 
 use crate::common::{Context, controller_reference_value};
 use crate::views::{ORPHANS, Owned, PodView, Views, plain_selector, selector};
@@ -10,10 +10,10 @@ use rustc_hash::FxHashSet;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// How many pods are written at the same time; the store commits them in groups.
+/// The number of concurrent writes of Pods; the store commits them in groups.
 const AT_ONCE: usize = 16;
 
-/// The pods of a controller, never decided on before its own writes are seen.
+/// The Pods of a workload; decisions always see the controller's own writes.
 pub(crate) struct Pods {
     context: Context,
     views: Views,
@@ -21,7 +21,7 @@ pub(crate) struct Pods {
     deleted: Mutex<FxHashSet<Arc<str>>>,
 }
 
-/// A pod by name.
+/// A Pod with its key.
 pub(crate) type Named = (NamespacedName, Arc<PodView>);
 
 impl Pods {
@@ -29,8 +29,8 @@ impl Pods {
         Self { context: context.clone(), views: views.clone(), deleted: Mutex::default() }
     }
 
-    /// The pods of an owner, without those that this process has deleted; adopts those that nobody
-    /// owns and the owner selects, and releases those that it selects no more.
+    /// The Pods of an owner, without those that this process has deleted. Adopts orphans that the
+    /// owner selects and releases Pods that it no longer selects.
     pub(crate) async fn of(&self, owner: &Object) -> Result<Vec<Named>, Error> {
         let mut pods = self.all_of(owner).await?;
         let deleted = self.deleted.lock();
@@ -42,8 +42,8 @@ impl Pods {
         Ok(pods)
     }
 
-    /// As [`of`](Self::of), with those that this process has deleted and the cache still has; they
-    /// are marked as going.
+    /// Like [`of`](Self::of), with Pods that this process has deleted and the cache still has; they
+    /// are marked as terminating.
     pub(crate) async fn all_of(&self, owner: &Object) -> Result<Vec<Named>, Error> {
         let selector = if owner.kind() == known::REPLICATION_CONTROLLER.kind {
             plain_selector(owner)
@@ -77,7 +77,7 @@ impl Pods {
         Ok(pods)
     }
 
-    /// What the cache knows as going, or knows no longer, needs no remembering.
+    /// Forgets deletions that the cache has caught up with.
     fn forget_gone(&self) {
         let mut deleted = self.deleted.lock();
         if deleted.len() > 1000 {
@@ -91,7 +91,7 @@ impl Pods {
         }
     }
 
-    /// Makes a pod follow an owner: adds the reference of a controller that selects it.
+    /// Adopts a Pod: adds the controller reference of an owner that selects it.
     async fn adopt(
         &self,
         owner: &Object,
@@ -110,7 +110,7 @@ impl Pods {
         self.set_owners(&live, owners).await
     }
 
-    /// Lets a pod go whose labels were changed: it stays, and nobody owns it.
+    /// Releases a Pod whose labels no longer match: removes its controller reference.
     async fn release(
         &self,
         owner: &Object,
@@ -141,9 +141,9 @@ impl Pods {
         Ok(())
     }
 
-    /// Creates pods and returns when the cache has them. The first one alone, then two, then four
-    /// and so on, so that what refuses them is not asked for each. Of several refusals the first is
-    /// returned; nothing is asked for after one.
+    /// Creates Pods and returns when the cache has them. Batches grow from one Pod to two, four and
+    /// so on, so that a general refusal costs few requests. Of several refusals the first is
+    /// returned, and no batch follows one.
     pub(crate) async fn create(&self, owner: &Object, pods: Vec<Object>) -> Result<(), Error> {
         let mut pods = pods.into_iter();
         let mut batch = 1;
@@ -198,7 +198,7 @@ impl Pods {
         failure.map_or(Ok(()), Err)
     }
 
-    /// Deletes pods and remembers that it did.
+    /// Deletes Pods and remembers the deletions.
     pub(crate) async fn delete(&self, owner: &Object, pods: &[Named]) -> Result<(), Error> {
         for (key, pod) in pods {
             let options = DeleteOptions::uid(pod.uid.as_ref());

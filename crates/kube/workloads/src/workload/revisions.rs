@@ -1,4 +1,4 @@
-//! The templates that a `StatefulSet` or `DaemonSet` has had, kept as `ControllerRevisions`.
+//! Controller revisions: the template history of a `StatefulSet` or `DaemonSet`.
 
 use crate::common::{Context, controller_reference_value};
 use crate::template;
@@ -9,25 +9,25 @@ use mainstay_object::{NamespacedName, Object, fnv, known};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// A revision by name.
+/// A `ControllerRevision` with its key.
 pub(crate) type Revision = (NamespacedName, Arc<RevisionView>);
 
 /// The revisions of the objects of a kind.
 pub(crate) struct Revisions {
     context: Context,
     views: Views,
-    /// The label of a revision that has the hash of its template.
+    /// The label with the hash of the template.
     label: &'static str,
 }
 
-/// What one owner has.
+/// The revisions of one owner.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct History {
-    /// The revision of the present template.
+    /// The revision of the current template.
     pub(crate) update: Revision,
-    /// All others, the oldest first.
+    /// All other revisions, the oldest first.
     pub(crate) others: Vec<Revision>,
-    /// How often a name was taken by another template.
+    /// How often the name of a revision was taken by another template.
     pub(crate) collisions: i64,
 }
 
@@ -40,15 +40,15 @@ pub(crate) fn template_of(revision: &RevisionView) -> Value {
     template
 }
 
-/// What a revision says of an owner: a patch that puts its template back.
+/// The `data` of a revision: a patch that restores the template.
 fn data(owner: &Object) -> Value {
     let mut template = owner.get(&["spec", "template"]).cloned().unwrap_or_else(|| json!({}));
     template["$patch"] = "replace".into();
     json!({"spec": {"template": template}})
 }
 
-/// The hash by which the original names revisions of a `StatefulSet`: FNV-1 of the data as Go writes
-/// it and of the number of collisions.
+/// The hash with which upstream names revisions of a `StatefulSet`: FNV-1 of the data in Go's JSON
+/// encoding and of the number of collisions.
 fn data_hash(data: &Value, collisions: i64) -> String {
     let text = format!("{}{collisions}", values::json(data));
     let hash = text
@@ -62,24 +62,24 @@ impl Revisions {
         Self { context: context.clone(), views: views.clone(), label }
     }
 
-    /// The revisions of an owner, with one for its present template: found, numbered anew if it was
-    /// not the last, or made.
+    /// The revisions of an owner. The revision of the current template is found, renumbered if it
+    /// is not the last, or created.
     pub(crate) async fn of(&self, owner: &Object) -> Result<History, Error> {
         self.adopt(owner).await?;
         let mut known = self.views.revisions.indexed(owner.uid());
-        known.retain(|(_, it)| !it.terminating);
-        known.sort_by_key(|(key, it)| (it.revision, it.created, key.clone()));
+        known.retain(|(_, revision)| !revision.terminating);
+        known.sort_by_key(|(key, revision)| (revision.revision, revision.created, key.clone()));
         let data = data(owner);
         let next = known.last().map_or(1, |(_, last)| last.revision + 1);
         let collisions = owner.i64(&["status", "collisionCount"]).unwrap_or_default();
-        let Some(at) = known.iter().rposition(|(_, it)| it.data == data) else {
+        let Some(at) = known.iter().rposition(|(_, revision)| revision.data == data) else {
             let (update, collisions) = self.create(owner, data, next, collisions).await?;
             return Ok(History { update, others: known, collisions });
         };
         let newest = at + 1 == known.len();
         let (key, mut view) = known.remove(at);
         if !newest {
-            // A template that comes back becomes the last one.
+            // The revision of a template that comes back becomes the last one.
             let patch = json!({
                 "metadata": {"resourceVersion": &*view.resource_version}, "revision": next,
             });
@@ -150,7 +150,9 @@ impl Revisions {
                 Err(error) if error.is_already_exists() => {
                     let namespace = Some(owner.namespace());
                     let there = cluster.get(&known::CONTROLLER_REVISION, namespace, &name).await?;
-                    let own = there.controller_owner().is_some_and(|it| it.uid == owner.uid());
+                    let own = there
+                        .controller_owner()
+                        .is_some_and(|controller| controller.uid == owner.uid());
                     if !own || there.get(&["data"]) != Some(&data) {
                         collisions += 1;
                         continue;
@@ -165,7 +167,7 @@ impl Revisions {
         }
     }
 
-    /// Deletes the oldest revisions that are not in use and that history has no room for.
+    /// Deletes the oldest unused revisions beyond the history limit.
     pub(crate) async fn truncate(
         &self,
         owner: &Object,
@@ -174,7 +176,8 @@ impl Revisions {
     ) -> Result<(), Error> {
         let limit = owner.i64(&["spec", "revisionHistoryLimit"]).unwrap_or(10);
         let Ok(limit) = usize::try_from(limit) else { return Ok(()) };
-        let idle: Vec<&Revision> = history.others.iter().filter(|it| !in_use(it)).collect();
+        let idle: Vec<&Revision> =
+            history.others.iter().filter(|revision| !in_use(revision)).collect();
         let surplus = idle.len().saturating_sub(limit);
         for (key, view) in idle.into_iter().take(surplus) {
             let options = DeleteOptions::uid(view.uid.as_ref());
@@ -206,7 +209,7 @@ mod tests {
             },
         });
         let set = Object::from_value(json!({"spec": {"template": template}})).unwrap();
-        // As a real 1.35 named it.
+        // The name that Kubernetes 1.35 gives.
         assert_eq!(data_hash(&data(&set), 0), "6484c5f9dc");
         assert_ne!(data_hash(&data(&set), 1), "6484c5f9dc");
         let view = RevisionView::of(&Object::from_value(json!({"data": data(&set)})).unwrap());
