@@ -1,4 +1,4 @@
-//! What a caller asks the writer to do, and why it may say no.
+//! Changes that callers commit, their preconditions, and the errors of a commit.
 
 use crate::{EngineError, Key, Stored};
 use mainstay_object::Object;
@@ -9,37 +9,37 @@ use std::sync::Arc;
 pub enum Change<'a> {
     /// Create or replace an object.
     Put {
-        /// Where to store it.
+        /// The key to store it at.
         key: Key,
         /// The object. Its `metadata.resourceVersion` is ignored and filled in at commit.
         object: &'a Object,
-        /// What must be stored there now.
+        /// The expected current state at the key.
         expect: Expect,
-        /// What else must be true.
+        /// A further precondition.
         guard: Option<Guard>,
     },
     /// Remove an object.
     Delete {
-        /// Where it is stored.
+        /// The key of the object.
         key: Key,
-        /// What must be stored there now; [`Expect::Any`] still asks that there is an object.
+        /// The expected current state at the key; [`Expect::Any`] still requires an object.
         expect: Expect,
     },
 }
 
-/// What must be stored at a key for a change to happen. Checked in the same instant as the change
-/// is decided, so nothing can come between.
+/// The expected state at the key of a change: its precondition. The writer checks it when it
+/// decides the change, so nothing can come between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expect {
-    /// No object: this is a creation.
+    /// No object: the change is a creation.
     Absent,
     /// The object at exactly this revision.
     Revision(u64),
-    /// Whatever there is.
+    /// Any state.
     Any,
 }
 
-/// Another object that must exist and must not be terminating: the namespace of a new object.
+/// An object that must exist and must not be terminating: the namespace of a new object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Guard {
     /// The object that must be alive, such as `namespaces default`.
@@ -47,7 +47,7 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Asks that the namespace of this name exists and is not being deleted.
+    /// Requires that the namespace of this name exists and is not being deleted.
     pub fn namespace(name: impl Into<Arc<str>>) -> Self {
         Self { alive: Key::cluster(NAMESPACES, name) }
     }
@@ -56,31 +56,31 @@ impl Guard {
 /// The resource whose objects are the namespaces of all others.
 pub(crate) const NAMESPACES: &str = "namespaces";
 
-/// Why a change did not happen. Nothing was changed, in memory or on disk, unless the variant says
-/// otherwise.
+/// Why a change was not committed. Nothing has changed, in memory or on disk, unless the variant
+/// says otherwise.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum CommitError {
-    /// [`Expect::Absent`] was asked for and there is an object.
+    /// [`Expect::Absent`] was required and an object exists.
     #[error("{} already exists", .current.key)]
     AlreadyExists {
-        /// What is stored.
+        /// The stored object.
         current: Arc<Stored>,
     },
     /// There is no object to replace or remove.
     #[error("{0} does not exist")]
     Missing(Key),
-    /// The object is not at the revision that was expected.
+    /// The object is not at the expected revision.
     #[error("{} is at revision {}, not {expected}", .current.key, .current.revision)]
     Stale {
-        /// What is stored now: enough to merge and try again without another read.
+        /// The stored object: enough to merge and retry without another read.
         current: Arc<Stored>,
-        /// The revision that was asked for.
+        /// The expected revision.
         expected: u64,
     },
     /// The guarded object does not exist, or is being deleted.
     #[error("{} {}", .guard.alive, if .terminating.is_some() { "is being terminated" } else { "does not exist" })]
     GuardFailed {
-        /// What was asked for.
+        /// The guard.
         guard: Guard,
         /// The guarded object if it exists: then it is terminating.
         terminating: Option<Arc<Stored>>,
@@ -91,12 +91,12 @@ pub enum CommitError {
         /// The deepest nesting that is accepted.
         limit: usize,
     },
-    /// The object's text is longer than a store takes.
+    /// The JSON of the object is longer than the store accepts.
     #[error("the object has {bytes} bytes, more than {limit}")]
     TooLarge {
         /// Its length.
         bytes: usize,
-        /// The greatest length that is accepted.
+        /// The longest accepted length.
         limit: usize,
     },
     /// The object could not be written as JSON.
@@ -105,7 +105,7 @@ pub enum CommitError {
     /// The change could not be made durable.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// The store was closed. A change that was under way may or may not have happened.
+    /// The store was closed. A change in progress may or may not have been committed.
     #[error("the store is closed")]
     Closed,
 }

@@ -1,7 +1,7 @@
-//! An object encoded once, with a gap where the revision goes.
+//! Encoded drafts: an object encoded once, with a gap for the revision.
 //!
-//! Encoding costs microseconds and happens on the thread that asks; the revision is known only on
-//! the writer, which then merely copies the text around the gap.
+//! Encoding costs microseconds and happens on the calling thread. The revision is known only on the
+//! writer, which then only copies the text around the gap.
 
 use crate::text::Parts;
 use crate::{CommitError, Key, Labels, Pool, Stored};
@@ -9,27 +9,28 @@ use mainstay_object::Object;
 use mainstay_object::size::json_length;
 use serde_json::{Map, Value};
 
-/// The deepest nesting that can be read back: the limit of the JSON reader, whose stack it guards.
+/// The deepest nesting that can be read back: the limit of the JSON reader, which protects its
+/// stack.
 pub(crate) const MAX_DEPTH: usize = 127;
 
-/// The longest text. A server refuses far smaller ones; this only keeps lengths within the 32 bits
-/// that an engine has for them.
+/// The longest text. A server refuses far smaller ones; this bound only keeps lengths within the 32
+/// bits of an engine's length fields.
 const MAX_BYTES: usize = 256 << 20;
 
 /// The text of an object without its revision.
 pub(crate) struct Draft {
     /// JSON in which `metadata.resourceVersion` is the empty string.
     text: Parts,
-    /// Where in the own part of the text the digits go.
+    /// The offset of the digits in the own part of the text.
     slot: usize,
-    /// How long the text is without the digits.
+    /// The length of the text without the digits.
     bytes: usize,
     labels: Labels,
     terminating: bool,
 }
 
 impl Draft {
-    /// Encodes an object; whatever `metadata.resourceVersion` it carries is left out.
+    /// Encodes an object without its `metadata.resourceVersion`.
     pub(crate) fn of(object: &Object) -> Result<Self, CommitError> {
         let fields = object.fields();
         if !fields.values().all(|value| fits(value, MAX_DEPTH - 1)) {
@@ -57,8 +58,8 @@ impl Draft {
         Ok(Self { text, slot, bytes, labels, terminating: object.is_terminating() })
     }
 
-    /// The object at its revision, sharing what is the same with the one it replaces, and long
-    /// values with all others.
+    /// The stored object at its revision. It shares equal parts with the object it replaces, and
+    /// long values with all objects.
     pub(crate) fn stored(
         &self,
         key: Key,
@@ -85,14 +86,14 @@ impl Draft {
         }
     }
 
-    /// How long the text of an object would be, if it is longer than a limit.
+    /// The length of an object's text, if it exceeds a limit.
     pub(crate) fn longer_than(object: &Object, limit: usize) -> Option<usize> {
         let bytes = json_length(object.fields());
         (bytes > limit).then_some(bytes)
     }
 
-    /// Refuses a text that is longer than a store takes, unless it is no longer than what it
-    /// replaces. Who asks for the deletion of an object makes it a little longer.
+    /// Refuses a text that is longer than the store accepts, unless it is no longer than the text
+    /// it replaces. A request for deletion makes an object a little longer.
     pub(crate) fn check_size(
         &self,
         limit: usize,
@@ -101,13 +102,13 @@ impl Draft {
         size_allowed(self.bytes, self.terminating, limit, current)
     }
 
-    /// Whether a stored object differs by nothing but its revision.
+    /// Whether a stored object differs only by its revision.
     pub(crate) fn is_text_of(&self, stored: &Stored) -> bool {
         stored.slot == self.slot && self.text.is(self.slot, digits(stored.revision), &stored.text)
     }
 }
 
-/// How much longer an object may get by the marks of its deletion.
+/// How much longer the deletion fields may make an object.
 const DELETION_MARKS: usize = 1024;
 
 /// See [`Draft::check_size`].

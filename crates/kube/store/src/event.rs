@@ -1,4 +1,4 @@
-//! What happened to an object.
+//! Events: changes of objects as watchers receive them.
 
 use crate::Stored;
 use bytes::Bytes;
@@ -11,7 +11,7 @@ pub enum EventKind {
     Added,
     /// The object was changed.
     Modified,
-    /// The object is gone.
+    /// The object was deleted.
     Deleted,
 }
 
@@ -26,10 +26,10 @@ impl EventKind {
     }
 }
 
-/// One change of one object. Shared by all watchers and never changed.
+/// One change of one object. Immutable and shared by all watchers.
 #[derive(Debug)]
 pub struct Event {
-    /// What happened.
+    /// The kind of the change.
     pub kind: EventKind,
     /// The object after the change; for a deletion its last state, at the revision of the deletion.
     pub object: Arc<Stored>,
@@ -54,16 +54,16 @@ impl Event {
         Arc::new(Self { kind, object, previous, revision, cost, frame: OnceLock::new() })
     }
 
-    /// The same event about objects in another form.
+    /// The same event with the objects in another API version.
     pub fn of_objects(&self, object: Arc<Stored>, previous: Option<Arc<Stored>>) -> Arc<Self> {
         let Self { kind, revision, cost, .. } = *self;
         Arc::new(Self { kind, object, previous, revision, cost, frame: OnceLock::new() })
     }
 
-    /// The event as a watch sends it in the stored form: one line of JSON with its line break.
+    /// The event as a watch sends it in the stored form: one line of JSON with its newline.
     ///
-    /// Encoded when the first watcher asks and shared by all others; but for an object whose long
-    /// values are shared, of which a line would keep them once more.
+    /// The first watcher encodes the line and all others share it. For an object with shared long
+    /// values the line is not kept, as it would hold those values a second time.
     pub fn frame(&self) -> Bytes {
         let object = &self.object;
         if object.text.is_whole() {
@@ -81,14 +81,14 @@ impl Event {
         line.into()
     }
 
-    /// What the event may come to hold in memory, in bytes: the object, and its line if that is
-    /// kept. Of a value that others have too, a part counts.
+    /// The memory that the event may hold in bytes: the object, and its line if that is kept. A
+    /// value that other objects share counts in part.
     pub(crate) const fn cost(&self) -> usize {
         self.cost
     }
 }
 
-/// A line of a watch: `{"type":…,"object":…}` and a line break, around an encoded object.
+/// A line of a watch: `{"type":…,"object":…}` and a newline, around an encoded object.
 pub fn watch_frame(kind: &str, object: &[u8]) -> Bytes {
     let parts: [&[u8]; 5] = [br#"{"type":""#, kind.as_bytes(), br#"","object":"#, object, b"}\n"];
     Bytes::from(parts.concat())

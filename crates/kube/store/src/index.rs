@@ -1,4 +1,4 @@
-//! The live objects in memory, and the views of them that readers hold.
+//! The in-memory index: live objects, and the views that readers hold.
 
 use crate::commit::NAMESPACES;
 use crate::key::{At, Entry, Position, by_path};
@@ -14,13 +14,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// What the writer, the readers and the watchers of one store share.
+/// The state that the writer, the readers and the watchers of one store share.
 pub(crate) struct Shared {
     pub(crate) index: RwLock<Index>,
     pub(crate) options: Options,
-    /// Why the last write was not saved; none if it was.
+    /// The error of the last write; none if it was saved.
     pub(crate) trouble: Mutex<Option<EngineError>>,
-    /// Why the last one of all that were not saved was not, whatever came after it.
+    /// The last error of any write, even if later writes were saved.
     pub(crate) refusal: watch::Sender<Option<EngineError>>,
     closed: AtomicBool,
 }
@@ -36,7 +36,7 @@ impl Shared {
         }
     }
 
-    /// Ends every watch; no event will follow.
+    /// Ends every watch; no more events follow.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Release);
         for shelf in self.index.read().shelves.values() {
@@ -48,7 +48,7 @@ impl Shared {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// The topic of a resource, opened if nobody has asked for it or written to it before.
+    /// The topic of a resource; created on first use.
     pub(crate) fn topic(&self, resource: &str) -> Arc<Topic> {
         if let Some(shelf) = self.index.read().shelves.get(resource) {
             return Arc::clone(&shelf.topic);
@@ -57,23 +57,23 @@ impl Shared {
     }
 }
 
-/// Everything that is live, under one revision.
+/// All live objects, at one revision.
 pub(crate) struct Index {
     /// The revision of the newest change; lists and bookmarks carry it.
     pub(crate) revision: u64,
-    /// History before this revision was never known to this process.
+    /// The history before this revision is unknown to this process.
     base: u64,
     pub(crate) shelves: HashMap<Arc<str>, Shelf>,
     pins: VecDeque<Pin>,
 }
 
-/// The objects of one resource, and what happened to them.
+/// The live objects and the events of one resource.
 pub(crate) struct Shelf {
     pub(crate) objects: OrdSet<Entry>,
     pub(crate) topic: Arc<Topic>,
 }
 
-/// The events of one resource and the bell that says there are more.
+/// The events of one resource, and the channel that signals new ones.
 pub(crate) struct Topic {
     pub(crate) resource: Arc<str>,
     pub(crate) ring: Mutex<Ring>,
@@ -94,7 +94,7 @@ impl Topic {
     }
 }
 
-/// A view that somebody may come back to.
+/// A view that is kept for later pages of a list.
 struct Pin {
     resource: Arc<str>,
     revision: u64,
@@ -116,7 +116,7 @@ impl Index {
         self.find(&key.resource, &key.namespace, &key.name)
     }
 
-    /// The same key with its parts shared with what is live already.
+    /// The same key with its parts shared with live objects.
     pub(crate) fn intern(&self, key: &Key) -> Key {
         let resource =
             self.shelves.get_key_value(&key.resource).map_or(&key.resource, |entry| entry.0);
@@ -136,7 +136,7 @@ impl Index {
         })
     }
 
-    /// Makes one event visible to readers and watchers; the caller rings the bell.
+    /// Makes one event visible to readers and watchers; the caller wakes them.
     pub(crate) fn publish(&mut self, event: &Arc<Event>, now: Duration, options: &Options) {
         let object = &event.object;
         let shelf = self.shelf(&object.key.resource);
@@ -149,7 +149,7 @@ impl Index {
         self.revision = event.revision;
     }
 
-    /// Forgets events and views that have grown old. Whether there will be more to forget.
+    /// Drops old events and views. Returns whether more will expire later.
     pub(crate) fn trim(&mut self, now: Duration, options: &Options) -> bool {
         while let Some(pin) = self.pins.front() {
             let aged = now.saturating_sub(pin.at) > options.views.max_age;
@@ -193,7 +193,7 @@ impl Index {
     }
 }
 
-/// All live objects at one revision. Taking it costs nothing per object; it never changes.
+/// All live objects at one revision. Taking a view costs nothing per object; it never changes.
 pub struct View {
     /// The revision of the newest change that it shows.
     pub revision: u64,
@@ -225,8 +225,8 @@ impl fmt::Debug for View {
 
 /// The objects of one resource at one revision: a consistent view that never changes.
 ///
-/// Taking one costs the same for ten objects and for a million. Holding one keeps its objects in
-/// memory, so do not hold it longer than an answer takes.
+/// Taking one costs the same for ten objects and for a million. It keeps its objects in memory, so
+/// do not hold it longer than a response takes.
 #[derive(Clone)]
 pub struct List {
     resource: Arc<str>,
@@ -236,8 +236,8 @@ pub struct List {
 }
 
 impl List {
-    /// The revision of the view: what the list's `metadata.resourceVersion` says, and from where a
-    /// watch continues without a gap.
+    /// The revision of the view: the list's `metadata.resourceVersion`, from which a watch
+    /// continues without a gap.
     pub const fn revision(&self) -> u64 {
         self.revision
     }
@@ -247,13 +247,13 @@ impl List {
         self.from(Bound::Included(At { namespace: self.first_namespace(), name: "" }))
     }
 
-    /// The objects that follow the one of this namespace and name, which need not exist.
+    /// The objects after a namespace and name, which need not exist.
     pub fn after<'a>(
         &'a self,
         namespace: &str,
         name: &str,
     ) -> impl Iterator<Item = &'a Arc<Stored>> + use<'a> {
-        // A place before the listed namespace starts at that namespace.
+        // A position before the listed namespace starts at that namespace.
         let start = if by_path(namespace, self.first_namespace()).is_lt() {
             Bound::Included(At { namespace: self.first_namespace(), name: "" })
         } else {
@@ -262,12 +262,12 @@ impl List {
         self.from(start)
     }
 
-    /// How many objects there are. Counts them if the list is of one namespace.
+    /// The number of objects. Counts them if the list is of one namespace.
     pub fn len(&self) -> usize {
         if self.namespace.is_none() { self.objects.len() } else { self.iter().count() }
     }
 
-    /// Whether there is none.
+    /// Whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.iter().next().is_none()
     }
@@ -302,7 +302,7 @@ impl Index {
         List { resource, revision: self.revision, namespace: namespace.map(Into::into), objects }
     }
 
-    /// The list as it was, with the changes that must be taken back to get there.
+    /// The list at a past revision, with the changes that must be undone to get there.
     pub(crate) fn list_at(
         &self,
         resource: &str,
@@ -329,7 +329,7 @@ impl Index {
 }
 
 impl List {
-    /// Takes changes back, newest first.
+    /// Undoes changes, newest first.
     pub(crate) fn undo(&mut self, events: &[Arc<Event>]) {
         for event in events {
             match &event.previous {

@@ -1,4 +1,4 @@
-//! What an object is called, and the order in which objects are listed.
+//! Object keys, and the order of lists.
 
 use crate::Stored;
 use std::borrow::Borrow;
@@ -6,9 +6,9 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
-/// The address of one object: where it is stored, not how a client spells it.
+/// The key of one object: where it is stored, in no particular API version.
 ///
-/// One object has one key whatever version of its API a client speaks.
+/// An object has the same key in every version of its API.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key {
     /// Group and plural, `apps/deployments`; the plural alone for the core group, `pods`.
@@ -45,11 +45,11 @@ impl fmt::Display for Key {
     }
 }
 
-/// A place in the order of one resource: by `namespace/name` as bytes, so that namespace `a-b`
+/// A position in the order of one resource: by `namespace/name` as bytes, so that namespace `a-b`
 /// comes before `a`.
 ///
-/// A trait so that a lookup by borrowed strings needs no owned key: the ordered set is keyed by the
-/// objects themselves and both sides are compared through this.
+/// It is a trait so that a lookup by borrowed strings needs no owned key: the ordered set contains
+/// the objects themselves, and both sides are compared through this trait.
 pub(crate) trait Position {
     fn namespace(&self) -> &str;
     fn name(&self) -> &str;
@@ -79,7 +79,7 @@ impl Ord for dyn Position + '_ {
     }
 }
 
-/// The order of two namespaces, each with the slash that ends it.
+/// The order of two namespaces, each with a slash at its end.
 pub(crate) fn by_path(mine: &str, theirs: &str) -> Ordering {
     let (mine, theirs) = (mine.as_bytes(), theirs.as_bytes());
     let shared = mine.len().min(theirs.len());
@@ -91,7 +91,7 @@ pub(crate) fn by_path(mine: &str, theirs: &str) -> Ordering {
     })
 }
 
-/// A place given by strings.
+/// A position from strings.
 #[derive(Clone, Copy)]
 pub(crate) struct At<'a> {
     pub(crate) namespace: &'a str,

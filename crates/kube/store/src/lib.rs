@@ -1,9 +1,9 @@
-//! Objects, their changes, and everybody who follows them: one revision counter, one writer.
+//! The object store: one revision counter, one writer, watches on every resource.
 //!
 //! The store is memory-first. Live objects are encoded once, kept in an ordered map per resource
-//! and shared by every reader; recent changes are kept in a ring per resource and shared by every
-//! watcher. An [`Engine`] makes changes durable and is never read once the store is open, so lists
-//! and watches never wait for the disk and a store in memory only is the same code without one.
+//! and shared by every reader. Recent changes are kept in a ring per resource and shared by every
+//! watcher. An [`Engine`] makes changes durable and is never read once the store is open. So lists
+//! and watches never wait for the disk, and an in-memory store is the same code without one.
 //!
 //! ```text
 //!  commit ─► encode ─► queue ─► writer: check, number ─► engine: append, sync
@@ -12,12 +12,12 @@
 //!  watch     ◄── ring of events per resource     ◄───────────┘ ─► answer
 //! ```
 //!
-//! Why one writer: what must be atomic (a precondition, a namespace that must not be terminating,
-//! the order of revisions) is then plain sequential code, and group commit falls out of the queue.
+//! Why one writer: atomic steps (a precondition, a namespace that must not be terminating, the
+//! order of revisions) are then plain sequential code, and group commit follows from the queue.
 //!
-//! What it does not do: it knows no kinds, no versions of kinds and no permissions, and it reads
-//! nothing of an object but its labels and whether deletion was asked for. Nor does it replicate:
-//! a cluster that outgrows one machine is Kubernetes' business.
+//! Not part of the store: kinds, API versions and permissions. It reads nothing of an object but
+//! its labels and its deletion timestamp. It does not replicate either: a cluster that outgrows one
+//! machine needs a real Kubernetes.
 
 mod commit;
 mod draft;
@@ -48,12 +48,12 @@ pub use watch::{Watch, WatchError};
 pub(crate) use stored::Labels;
 pub(crate) use text::{Pool, Text};
 
-/// A revision lies so far back that what happened since is no longer kept: status 410 `Expired`.
+/// A revision is so old that the changes since then are no longer kept: status 410 `Expired`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("too old resource version: {requested} ({oldest})")]
 pub struct Expired {
-    /// The revision that was asked for.
+    /// The requested revision.
     pub requested: u64,
-    /// The oldest revision that would have been accepted.
+    /// The oldest accepted revision.
     pub oldest: u64,
 }

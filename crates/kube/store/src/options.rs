@@ -1,30 +1,30 @@
-//! What may be tuned.
+//! The options of a store.
 
 use mainstay_clock::Clock;
 use mainstay_object::size;
 use std::time::Duration;
 
-/// How a store behaves. `Options::default()` suits the product.
+/// The options of a store. `Options::default()` suits the product.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Tells how old events and kept views are.
+    /// The clock that decides the age of events and kept views.
     pub clock: Clock,
-    /// How many past events of each resource are kept for watches.
+    /// The bounds of past events for watches, per resource.
     pub history: History,
-    /// How many views are kept for lists that continue.
+    /// The bounds of views that are kept for paged lists.
     pub views: Views,
-    /// How many changes are committed together.
+    /// The bounds of changes that are committed together.
     pub batch: Batch,
-    /// How long an object's text may be, in bytes. One that is longer already, from before there
-    /// was a limit, may be replaced by one that is no longer, and be deleted.
+    /// The longest text of an object in bytes. An older object that is longer may be replaced by
+    /// one that is no longer, and be deleted.
     pub max_object_bytes: usize,
-    /// How long a journal grows at least, in bytes, before a snapshot takes its place. A greater
-    /// value writes less and makes opening slower.
+    /// The least growth of a journal in bytes before a snapshot replaces it. A greater value writes
+    /// less and makes opening slower.
     pub snapshot_after: u64,
 }
 
 impl Options {
-    /// The usual options on a given clock.
+    /// The default options on a given clock.
     pub fn new(clock: Clock) -> Self {
         Self {
             clock,
@@ -38,23 +38,23 @@ impl Options {
 }
 
 impl Default for Options {
-    /// The usual options on the system's clock.
+    /// The default options on the system's clock.
     fn default() -> Self {
         Self::new(Clock::system())
     }
 }
 
-/// Bounds of the events that are kept, for each resource.
+/// Bounds of the kept events of each resource.
 ///
-/// The counts and the window are those of a Kubernetes API server's watch cache. The sizes are
-/// ours: objects here reach hundreds of kilobytes, and a count alone bounds nothing then.
+/// The counts and the window are those of a Kubernetes API server's watch cache. The sizes are not:
+/// objects here reach hundreds of kilobytes, so a count alone would bound nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct History {
-    /// Events that are kept however old they are, if they fit into `idle_bytes`.
+    /// The number of events that are kept whatever their age, if they fit into `idle_bytes`.
     pub min_events: usize,
-    /// The most events that are kept however young they are.
+    /// The most events that are kept, whatever their age.
     pub max_events: usize,
-    /// How long an event is kept at least, if the other bounds allow.
+    /// How long an event is kept at least, within the other bounds.
     pub window: Duration,
     /// The most memory that events may hold, in bytes (an estimate: object and watch line).
     pub max_bytes: usize,
@@ -74,13 +74,13 @@ impl Default for History {
     }
 }
 
-/// Bounds of the views that are kept for lists that continue.
+/// Bounds of the views that are kept for paged lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Views {
-    /// The most views. A view costs what has changed since it was taken.
+    /// The most views. A view costs as much as has changed since.
     pub max_count: usize,
     /// How long a view is kept. The default is the interval at which a Kubernetes API server
-    /// compacts etcd, which ends continuations there.
+    /// compacts etcd, which ends paged lists there.
     pub max_age: Duration,
 }
 
@@ -95,7 +95,7 @@ impl Default for Views {
 pub struct Batch {
     /// The most changes.
     pub max_changes: usize,
-    /// No more changes join once the batch has this many bytes.
+    /// A batch of this size accepts no more changes.
     pub max_bytes: usize,
 }
 

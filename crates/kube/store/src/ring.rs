@@ -1,8 +1,8 @@
-//! The recent events of one resource.
+//! The event ring: the recent events of one resource.
 //!
-//! One ring serves any number of watchers: each keeps a cursor, none has a buffer. What bounds the
-//! ring is count, age and size, never the slowest watcher; a cursor that falls off the tail is told
-//! so and its owner lists again.
+//! One ring serves any number of watchers: each has a cursor, none has a buffer. Count, age and
+//! size bound the ring, never the slowest watcher. The owner of a cursor that falls off the tail
+//! gets an error and lists again.
 
 use crate::{Event, History};
 use std::collections::VecDeque;
@@ -12,22 +12,22 @@ use std::time::Duration;
 /// Events in order of their revisions, each with a sequence number that is never reused.
 pub(crate) struct Ring {
     events: VecDeque<Remembered>,
-    /// The sequence number of the oldest event that is still here.
+    /// The sequence number of the oldest kept event.
     first: u64,
-    /// Sum of the events' costs, in bytes.
+    /// The sum of the events' costs in bytes.
     bytes: usize,
-    /// Every event with a greater revision is here.
+    /// Every event with a greater revision is kept.
     complete_after: u64,
 }
 
 struct Remembered {
     event: Arc<Event>,
-    /// When it was published, on the store's clock.
+    /// The time of its publication on the store's clock.
     at: Duration,
 }
 
 impl Ring {
-    /// A ring that knows everything that happened after a revision.
+    /// A ring that is complete after a revision.
     pub(crate) const fn new(complete_after: u64) -> Self {
         Self { events: VecDeque::new(), first: 0, bytes: 0, complete_after }
     }
@@ -38,7 +38,7 @@ impl Ring {
         self.trim(at, limits);
     }
 
-    /// Forgets what the limits do not cover any more; the newest event always stays.
+    /// Drops events beyond the limits; the newest event always stays.
     pub(crate) fn trim(&mut self, now: Duration, limits: &History) {
         while self.events.len() > 1 {
             let Some(oldest) = self.events.front() else { break };
@@ -58,7 +58,7 @@ impl Ring {
         }
     }
 
-    /// Whether [`Ring::trim`] may find something to forget later, when nothing is published.
+    /// Whether [`Ring::trim`] may have to drop events later, without a new one.
     pub(crate) fn is_above_floor(&self, limits: &History) -> bool {
         self.events.len() > 1
             && (self.events.len() > limits.min_events || self.bytes > limits.idle_bytes)
@@ -69,7 +69,8 @@ impl Ring {
         self.first + self.events.len() as u64
     }
 
-    /// Where a watch that knows everything up to `revision` continues; none if that is forgotten.
+    /// The cursor of a watch that has everything up to `revision`; none if later events are
+    /// dropped.
     pub(crate) fn cursor_after(&self, revision: u64) -> Option<u64> {
         (revision >= self.complete_after).then(|| {
             self.first
@@ -77,7 +78,7 @@ impl Ring {
         })
     }
 
-    /// The event at a sequence number; an error if it is forgotten, none if it is yet to come.
+    /// The event at a sequence number; an error if it was dropped, none if it is still to come.
     pub(crate) fn at(&self, cursor: u64) -> Result<Option<&Arc<Event>>, Forgotten> {
         let offset = cursor.checked_sub(self.first).ok_or(Forgotten)?;
         Ok(usize::try_from(offset)
@@ -86,7 +87,7 @@ impl Ring {
             .map(|entry| &entry.event))
     }
 
-    /// The events after a revision, newest first; none if some of them are forgotten.
+    /// The events after a revision, newest first; none if some of them were dropped.
     pub(crate) fn undo_to(&self, revision: u64) -> Option<Vec<Arc<Event>>> {
         (revision >= self.complete_after).then(|| {
             self.events
@@ -99,13 +100,13 @@ impl Ring {
         })
     }
 
-    /// The oldest revision from which a watch could start.
+    /// The oldest revision from which a watch can start.
     pub(crate) const fn complete_after(&self) -> u64 {
         self.complete_after
     }
 }
 
-/// The event at a cursor is no longer kept.
+/// The event at a cursor was dropped.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Forgotten;
 
@@ -170,7 +171,7 @@ mod tests {
     #[test]
     fn a_cursor_starts_after_what_is_known_and_only_where_nothing_is_missing() {
         let ring = fill(&limits(), &[0; 9], 1);
-        // Revisions 2 to 10 were pushed; 2, 3 and 4 are forgotten.
+        // Revisions 2 to 10 were pushed; 2, 3 and 4 were dropped.
         assert_eq!(ring.complete_after(), 4);
         assert_eq!(ring.cursor_after(3), None);
         let cursor = ring.cursor_after(4).unwrap();

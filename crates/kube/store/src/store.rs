@@ -1,4 +1,4 @@
-//! The handle that everybody holds.
+//! The handle of a store.
 
 use crate::draft::{Draft, size_allowed};
 use crate::engine::Probe;
@@ -22,7 +22,7 @@ use tokio::sync::oneshot;
 
 /// A store of objects. Cheap to clone; clones are the same store.
 ///
-/// When the last clone is dropped the store is closed, which waits for writes that are under way.
+/// Dropping the last clone closes the store, which waits for writes in progress.
 #[derive(Clone)]
 pub struct Store {
     inner: Arc<Inner>,
@@ -31,13 +31,13 @@ pub struct Store {
 struct Inner {
     shared: Arc<Shared>,
     probe: Option<Probe>,
-    /// None once the last handle is gone.
+    /// None once the last handle is dropped.
     queue: Option<mpsc::Sender<Message>>,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Store {
-    /// A store that lives in memory only.
+    /// An in-memory store.
     ///
     /// # Panics
     ///
@@ -47,7 +47,7 @@ impl Store {
         Self::with_engine(Box::new(Memory), options).expect("a thread for the writer").0
     }
 
-    /// The store in a folder, which is created if there is none. Blocks while it is read.
+    /// Opens the store in a folder, which is created if it is absent. Blocks while it is read.
     ///
     /// Only one process at a time can have a folder open.
     pub fn open(folder: &Path, options: Options) -> Result<(Self, Recovery), OpenError> {
@@ -55,17 +55,17 @@ impl Store {
         Self::with_engine(Box::new(engine), options)
     }
 
-    /// Makes a damaged folder usable again: keeps what reads well, says what was lost, and puts
-    /// the files as they were into a folder inside it.
+    /// Repairs a damaged folder: keeps readable data, reports the losses, and moves the original
+    /// files into a folder inside it.
     ///
-    /// A folder that is not damaged is not changed.
+    /// A sound folder is not changed.
     pub fn repair(folder: &Path) -> Result<Repair, OpenError> {
         repair::repair(folder)
     }
 
     /// A store on an engine. Blocks while the engine loads.
     ///
-    /// Called inside a tokio runtime, the store tells the time as that runtime does.
+    /// Inside a tokio runtime the store uses the time of that runtime.
     pub fn with_engine(
         mut engine: Box<dyn Engine>,
         options: Options,
@@ -103,19 +103,19 @@ impl Store {
         self.inner.shared.index.read().get(key).cloned()
     }
 
-    /// The object at a key that is given by its parts; `namespace` is empty for the whole cluster.
+    /// The object at a key in parts; `namespace` is empty for cluster-scoped objects.
     pub fn find(&self, resource: &str, namespace: &str, name: &str) -> Option<Arc<Stored>> {
         self.inner.shared.index.read().find(resource, namespace, name).cloned()
     }
 
-    /// The objects of a resource, in one namespace or in all, as they are now.
+    /// The current objects of a resource, in one namespace or in all.
     pub fn list(&self, resource: &str, namespace: Option<&str>) -> List {
         self.inner.shared.index.read().list(resource, namespace)
     }
 
-    /// The objects of a resource as they were at a revision.
+    /// The objects of a resource at a past revision.
     ///
-    /// Works for the present revision, for views that were kept with [`Store::keep`], and as far
+    /// Works for the current revision, for views that were kept with [`Store::keep`], and as far
     /// back as the history of the resource reaches.
     pub fn list_at(
         &self,
@@ -129,16 +129,16 @@ impl Store {
         Ok(list)
     }
 
-    /// Keeps a view for [`Store::list_at`]: to be called before a `continue` token is handed out.
+    /// Keeps a view for [`Store::list_at`]; call it before a `continue` token is issued.
     ///
-    /// It is kept for [`Views::max_age`](crate::Views::max_age) from now, unless
-    /// [`Views::max_count`](crate::Views::max_count) younger ones push it out.
+    /// The view is kept for [`Views::max_age`](crate::Views::max_age) from now, unless
+    /// [`Views::max_count`](crate::Views::max_count) younger ones displace it.
     pub fn keep(&self, list: &List) {
         let Shared { index, options, .. } = &*self.inner.shared;
         index.write().pin(list, options.clock.elapsed(), options);
     }
 
-    /// The names of all resources that have objects, and how many they have, in order of names.
+    /// The names of all resources with objects, and their numbers, in order of names.
     pub fn resources(&self) -> Vec<(Arc<str>, usize)> {
         let index = self.inner.shared.index.read();
         let mut resources: Vec<_> = index
@@ -152,12 +152,12 @@ impl Store {
         resources
     }
 
-    /// Changes one object, durably: when this returns the change survives a crash, and every
-    /// reader and watcher can see it.
+    /// Commits a change of one object: when this returns, the change is durable and visible to
+    /// every reader and watcher.
     ///
-    /// Gives back the object as stored; for a deletion its last state at the deletion's revision.
-    /// Putting what is stored already changes nothing and gives back what is stored. If the future
-    /// is dropped the change may or may not happen.
+    /// Returns the stored object; for a deletion its last state at the deletion's revision. A put
+    /// of the stored content changes nothing and returns the stored object. If the future is
+    /// dropped, the change may or may not be committed.
     pub async fn commit(&self, change: Change<'_>) -> Result<Arc<Stored>, CommitError> {
         let (answer, outcome) = oneshot::channel();
         let request = match change {
@@ -173,9 +173,9 @@ impl Store {
         outcome.await.unwrap_or(Err(CommitError::Closed))
     }
 
-    /// Whether changes are saved: the last one was, or after one that was not, writes succeed again; and
-    /// the storage is there. Waits as long as the file system lets it; whoever calls this again and
-    /// again awaits one answer before the next question.
+    /// Whether changes are saved: the storage exists, and the last write succeeded, or an attempt
+    /// after a failed one did. Waits as long as the file system takes; a caller that polls awaits
+    /// one result before the next call.
     pub async fn health(&self) -> Result<(), EngineError> {
         if self.trouble().is_some() {
             let (answer, outcome) = oneshot::channel();
@@ -195,7 +195,8 @@ impl Store {
         self.inner.shared.trouble.lock().clone()
     }
 
-    /// Why a change was not saved since the store was opened, even if later ones were; none if all were.
+    /// Why some change since the store was opened was not saved, even if later ones were; none if
+    /// all were.
     pub fn refusal(&self) -> Option<EngineError> {
         self.inner.shared.refusal.borrow().clone()
     }
@@ -207,14 +208,14 @@ impl Store {
             if let Some(error) = refusal.borrow_and_update().clone() {
                 return error;
             }
-            // It ends with the store, which this holds.
+            // The channel ends with the store, which `self` keeps alive.
             if refusal.changed().await.is_err() {
                 std::future::pending::<()>().await;
             }
         }
     }
 
-    /// Refuses an object that is longer than the store takes, as [`Store::commit`] would.
+    /// Refuses an object that is longer than the store accepts, as [`Store::commit`] does.
     ///
     /// # Errors
     /// [`CommitError::TooLarge`].
@@ -224,26 +225,26 @@ impl Store {
         size_allowed(bytes, object.is_terminating(), limit, self.get(key).as_deref())
     }
 
-    /// How long an object's text may be.
+    /// The longest text of an object in bytes.
     pub fn max_object_bytes(&self) -> usize {
         self.inner.shared.options.max_object_bytes
     }
 
-    /// Follows the changes of a resource after a revision, normally that of a [`List`].
+    /// Watches the changes of a resource after a revision, normally that of a [`List`].
     ///
-    /// A revision that the store has not reached yet is accepted: the watch then begins there.
+    /// A future revision is accepted: the watch then begins there.
     pub fn watch(&self, resource: &str, from_revision: u64) -> Result<Watch, Expired> {
         Watch::start(&self.inner.shared, resource, from_revision)
     }
 
-    /// Ends the store: writes that were asked for before are finished, later ones are refused with
-    /// [`CommitError::Closed`], watches end after their last event. Reading goes on.
+    /// Closes the store: queued writes are finished, later ones are refused with
+    /// [`CommitError::Closed`], watches end after their last event. Reads continue.
     pub async fn close(&self) -> Result<(), EngineError> {
         let (answer, done) = oneshot::channel();
         if self.send(Message::Close(answer)).is_none() {
             return Ok(());
         }
-        // The channel is dropped unanswered if the store was closing already.
+        // The writer drops the channel if the store was closing already.
         let result = done.await.unwrap_or(Ok(()));
         self.inner.join();
         result
@@ -255,10 +256,10 @@ impl Store {
 }
 
 impl Inner {
-    /// Waits until the writer is gone, and with it its hold on the data folder.
+    /// Waits until the writer has ended and unlocked the data folder.
     fn join(&self) {
         if let Some(writer) = self.writer.lock().take() {
-            // A panic of the writer was already reported where it happened.
+            // A panic of the writer was already reported.
             let _ = writer.join();
         }
     }

@@ -1,4 +1,4 @@
-//! An object at one revision, encoded once and shared by everybody who reads it.
+//! Stored objects: one object at one revision, encoded once and shared by all readers.
 
 use crate::draft::digits;
 use crate::{Key, Pool, Text};
@@ -9,10 +9,10 @@ use serde::de::DeserializeOwned;
 use std::fmt;
 use std::sync::Arc;
 
-/// One object at one revision. Never changes; a change makes another.
+/// One object at one revision. Immutable; a change creates another.
 #[derive(Clone)]
 pub struct Stored {
-    /// Where it is stored.
+    /// The key of the object.
     pub key: Key,
     /// The revision of its last change: its `metadata.resourceVersion`.
     pub revision: u64,
@@ -20,7 +20,7 @@ pub struct Stored {
     pub terminating: bool,
     pub(crate) labels: Labels,
     pub(crate) text: Text,
-    /// Where in the own part of the text the digits of the revision start.
+    /// The offset of the revision's digits in the own part of the text.
     pub(crate) slot: usize,
 }
 
@@ -36,33 +36,33 @@ impl Stored {
         self.parse().expect("a stored object is JSON")
     }
 
-    /// The object, read as a type of the caller's.
+    /// The object, deserialized as the caller's type.
     ///
     /// # Errors
-    /// If it does not fit the type.
+    /// If the object does not fit the type.
     pub fn parse<T: DeserializeOwned>(&self) -> serde_json::Result<T> {
         serde_json::from_slice(&self.bytes())
     }
 
-    /// The JSON text, `metadata.resourceVersion` included, keys sorted, no white space.
+    /// The JSON text with `metadata.resourceVersion`, keys sorted, without white space.
     ///
-    /// Shared by all who ask, but for texts with long values: those are kept once for all objects
-    /// that have them, and put together here.
+    /// All callers share the bytes. A text with long values is assembled for each call, as those
+    /// values are stored once for all objects that have them.
     pub fn bytes(&self) -> Bytes {
         self.text.bytes()
     }
 
-    /// How long the text is.
+    /// The length of the text.
     pub fn size(&self) -> usize {
         self.text.len()
     }
 
-    /// How the text starts, as far as it is this object's alone: `apiVersion` and `kind` are in it.
+    /// The start of the text up to the first shared value: it includes `apiVersion` and `kind`.
     pub fn start(&self) -> &[u8] {
         self.text.start()
     }
 
-    /// Writes the text behind what is there.
+    /// Appends the text to `out`.
     pub fn write(&self, out: &mut Vec<u8>) {
         self.text.write(out);
     }
@@ -82,29 +82,29 @@ impl Stored {
         selector.is_everything() || selector.matches_with(|key| self.label(key))
     }
 
-    /// The same entry with another object: the object in another version.
+    /// The same entry with the object in another API version.
     ///
     /// # Errors
-    /// [`CommitError::TooDeep`](crate::CommitError::TooDeep), or what the encoder says.
+    /// [`CommitError::TooDeep`](crate::CommitError::TooDeep), or an error of the encoder.
     pub fn with_object(&self, object: &Object) -> Result<Self, crate::CommitError> {
         let draft = crate::draft::Draft::of(object)?;
         Ok(draft.stored(self.key.clone(), self.revision, Some(self), &mut Pool::default()))
     }
 
-    /// Where in the text the digits of `metadata.resourceVersion` start.
+    /// The offset of the digits of `metadata.resourceVersion` in the text.
     pub fn slot(&self) -> usize {
         self.text.place(self.slot)
     }
 
     /// The text with another `metadata.resourceVersion`.
     ///
-    /// For the event that a watch must invent when an object stops matching its selector: it shows
-    /// the object as it was, at the revision of the change.
+    /// For the event that a watch must synthesise when an object stops matching its selector: the
+    /// old object at the revision of the change.
     pub fn bytes_at(&self, revision: u64) -> Bytes {
         self.text.at_revision(self.slot, digits(self.revision), revision).bytes()
     }
 
-    /// The same object as of its deletion.
+    /// The same object at the revision of its deletion.
     pub(crate) fn deleted_at(&self, revision: u64) -> Self {
         let text = self.text.at_revision(self.slot, digits(self.revision), revision);
         Self { revision, text, ..self.clone() }
@@ -117,7 +117,7 @@ impl fmt::Debug for Stored {
     }
 }
 
-/// Labels as length-prefixed strings in one allocation; none at all costs none.
+/// Labels as length-prefixed strings in one allocation; empty labels cost none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Labels(Option<Arc<[u8]>>);
 
@@ -125,7 +125,7 @@ impl Labels {
     pub(crate) fn of<'a>(labels: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
         let mut block = Vec::new();
         for part in labels.flat_map(|(key, value)| [key, value]) {
-            // A longer string is no label that validation lets through, and no selector finds it.
+            // Validation refuses longer strings, and no selector matches them.
             let Ok(length) = u32::try_from(part.len()) else { continue };
             block.extend_from_slice(&length.to_le_bytes());
             block.extend_from_slice(part.as_bytes());
@@ -133,7 +133,7 @@ impl Labels {
         Self::from_block(&block)
     }
 
-    /// The encoded form, as [`Labels::block`] gives it.
+    /// Labels from the encoded form of [`Labels::block`].
     pub(crate) fn from_block(block: &[u8]) -> Self {
         Self((!block.is_empty()).then(|| block.into()))
     }
@@ -149,7 +149,7 @@ impl Labels {
     }
 }
 
-/// The next string of a block; none at its end, or where it is malformed.
+/// The next string of a block; none at its end, or at a malformed string.
 fn take<'a>(rest: &mut &'a [u8]) -> Option<&'a str> {
     let (length, after) = rest.split_first_chunk::<4>()?;
     let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;

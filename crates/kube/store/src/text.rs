@@ -1,10 +1,10 @@
-//! The text of an object, long values of which are shared with all objects that have the same.
+//! Object texts with shared values: long values are stored once for all objects that have them.
 //!
-//! A copied ClusterServiceVersion differs from its origin and its siblings in a few fields of its
-//! metadata and in nothing else: what it is about, thousands of letters, is the same in hundreds of
-//! namespaces. So a text is its own short part and a row of values cut out of it. Values are
-//! looked for where objects have long ones: the fields of the object, those of its metadata, and
-//! what each manager owns. Texts without any are one piece, as before anybody thought of this.
+//! A copied ClusterServiceVersion differs from the original and the other copies in a few metadata
+//! fields only; its content, thousands of characters, is the same in hundreds of namespaces. So a
+//! text consists of its own short part and of values cut out of it. Values are cut where objects
+//! have long ones: the fields of the object, those of its metadata, and the field sets of each
+//! manager. A text without long values is one piece.
 
 use bytes::Bytes;
 use std::collections::HashMap;
@@ -12,12 +12,13 @@ use std::hash::{DefaultHasher, Hasher as _};
 use std::ops::Range;
 use std::sync::{Arc, Weak};
 
-/// A value of fewer bytes stays where it is: what is saved would not pay for keeping account of it.
+/// A shorter value in bytes stays in the own part: sharing it would save less than its bookkeeping
+/// costs.
 const LONG: usize = 2048;
-/// So many values may be known that nobody has any more before they are looked through.
+/// The number of unused values in the pool that triggers a cleanup.
 const FORGOTTEN: usize = 1024;
 
-/// A text: its own part, and values that others may have too.
+/// A text: its own part, and values that other texts may share.
 #[derive(Clone, Debug)]
 pub(crate) struct Text {
     own: Bytes,
@@ -27,12 +28,12 @@ pub(crate) struct Text {
 /// A value that was cut out.
 #[derive(Clone, Debug)]
 struct Value {
-    /// Where in the own part it belongs.
+    /// The offset in the own part where it belongs.
     at: usize,
     text: Arc<[u8]>,
 }
 
-/// A text whose long values were cut out and that nobody shares yet.
+/// A text whose long values are cut out and not shared yet.
 #[derive(Debug)]
 pub(crate) struct Parts {
     own: Vec<u8>,
@@ -40,8 +41,8 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// Cuts long values out of the canonical text of an object. None that follows or contains the
-    /// place `slot`, which stays where it is said to be in the own part.
+    /// Cuts long values out of the canonical text of an object. Returns the offset in the own part
+    /// that corresponds to `slot`, which no long value contains.
     pub(crate) fn of(text: Vec<u8>, slot: usize) -> (Self, usize) {
         let mut places = Vec::new();
         if text.len() >= LONG {
@@ -67,8 +68,8 @@ impl Parts {
         (Self { own, values }, moved)
     }
 
-    /// The own part with digits put in at `slot`, and the values that `previous` and `pool` have
-    /// already.
+    /// The own part with digits inserted at `slot`, and the values, shared with `previous` and
+    /// `pool`.
     pub(crate) fn text(
         &self,
         slot: usize,
@@ -91,7 +92,7 @@ impl Parts {
         Text { own, values: Some(values.collect()) }
     }
 
-    /// Whether a text with `digits` at `slot` says the same.
+    /// Whether a text with `digits` at `slot` is otherwise equal.
     pub(crate) fn is(&self, slot: usize, digits: usize, text: &Text) -> bool {
         let values = text.values();
         text.own.len() == self.own.len() + digits
@@ -104,7 +105,7 @@ impl Parts {
             })
     }
 
-    /// A text that is at its revision already.
+    /// A text that contains its revision already.
     pub(crate) fn complete(self, pool: &mut Pool) -> Text {
         let shared = self
             .values
@@ -126,18 +127,18 @@ impl Text {
         self.values.as_deref().unwrap_or_default()
     }
 
-    /// How many bytes the whole text has.
+    /// The length of the whole text in bytes.
     pub(crate) fn len(&self) -> usize {
         self.own.len() + self.values().iter().map(|value| value.text.len()).sum::<usize>()
     }
 
-    /// The part before the first value that was cut out.
+    /// The part before the first value.
     pub(crate) fn start(&self) -> &[u8] {
         let end = self.values().first().map_or(self.own.len(), |value| value.at);
         self.own.get(..end).unwrap_or_default()
     }
 
-    /// The whole text; shared if it is in one piece, put together otherwise.
+    /// The whole text; shared if it is in one piece, assembled otherwise.
     pub(crate) fn bytes(&self) -> Bytes {
         if self.values.is_none() {
             return self.own.clone();
@@ -147,12 +148,12 @@ impl Text {
         out.into()
     }
 
-    /// Whether the whole text is in one piece, so that having it costs nothing.
+    /// Whether the whole text is in one piece, so that reading it costs nothing.
     pub(crate) const fn is_whole(&self) -> bool {
         self.values.is_none()
     }
 
-    /// Writes the whole text behind what is there.
+    /// Appends the whole text to `out`.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         let mut start = 0;
         for value in self.values() {
@@ -163,13 +164,13 @@ impl Text {
         out.extend_from_slice(&self.own[start..]);
     }
 
-    /// Where a place of the own part is in the whole text.
+    /// The offset in the whole text of an offset in the own part.
     pub(crate) fn place(&self, own: usize) -> usize {
         let before = self.values().iter().filter(|value| value.at <= own);
         own + before.map(|value| value.text.len()).sum::<usize>()
     }
 
-    /// The same with `old` digits at `slot` replaced by those of a revision.
+    /// The same text with the `old` digits at `slot` replaced by those of a revision.
     pub(crate) fn at_revision(&self, slot: usize, old: usize, revision: u64) -> Self {
         let own = splice(&self.own, slot, old, revision);
         let moved = |value: &Value| Value {
@@ -180,25 +181,25 @@ impl Text {
         Self { own, values }
     }
 
-    /// The memory that would be free without this text, about: a shared value counts in part.
+    /// The approximate memory that the text occupies: a shared value counts in part.
     pub(crate) fn weight(&self) -> usize {
         let part = |value: &Value| value.text.len() / Arc::strong_count(&value.text).max(1);
         self.own.len() + self.values().iter().map(part).sum::<usize>()
     }
 }
 
-/// The values that some text has.
+/// The values of all texts.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     values: HashMap<u64, Weak<[u8]>>,
-    /// How many there were after the last time that forgotten ones were dropped.
+    /// The number of values after the last cleanup.
     live: usize,
 }
 
 impl Pool {
-    /// The value as some text has it; the given one from now on if none does.
+    /// The shared value, or the given one if no text has it yet.
     fn get(&mut self, value: &Arc<[u8]>, hash: u64) -> Arc<[u8]> {
-        // Two values with one hash: the later one is not shared, which is rare and harmless.
+        // Of two values with one hash the later one is not shared, which is rare and harmless.
         match self.values.get(&hash).and_then(Weak::upgrade) {
             Some(known) if known == *value => return known,
             Some(_) => return Arc::clone(value),
@@ -213,7 +214,7 @@ impl Pool {
     }
 }
 
-/// Text with the `old` digits at `slot` replaced by those of `revision`.
+/// A text with the `old` digits at `slot` replaced by those of `revision`.
 fn splice(text: &[u8], slot: usize, old: usize, revision: u64) -> Bytes {
     let digits = revision.to_string();
     let mut out = Vec::with_capacity(text.len() - old + digits.len());
@@ -223,16 +224,16 @@ fn splice(text: &[u8], slot: usize, old: usize, revision: u64) -> Bytes {
     Bytes::from(out)
 }
 
-/// Where long values are in the canonical text of an object; none in a text that is not one.
+/// The ranges of long values in the canonical text of an object; none in another text.
 fn long_values(text: &[u8]) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut scan = Scan { text, at: 0 };
-    // A text that ends early has what was found so far: nothing is cut that is not a whole value.
+    // A truncated text has the values found so far: only complete values are cut.
     let _ = scan.object(Level::Object, &mut found);
     found
 }
 
-/// What an object in the text is.
+/// The role of an object in the text.
 #[derive(Clone, Copy)]
 enum Level {
     Object,
@@ -254,7 +255,7 @@ impl Scan<'_> {
         (self.peek()? == byte).then(|| self.at += 1)
     }
 
-    /// Passes an object and notes its long values, and those of objects within that have some.
+    /// Skips an object and collects its long values, and those of nested objects with some.
     fn object(&mut self, level: Level, found: &mut Vec<Range<usize>>) -> Option<()> {
         self.expect(b'{')?;
         while self.peek()? != b'}' {
@@ -294,7 +295,7 @@ impl Scan<'_> {
         self.expect(b']')
     }
 
-    /// Passes a string.
+    /// Skips a string.
     fn string(&mut self) -> Option<()> {
         self.expect(b'"')?;
         loop {
@@ -308,7 +309,7 @@ impl Scan<'_> {
         }
     }
 
-    /// Passes any value.
+    /// Skips any value.
     fn value(&mut self) -> Option<()> {
         let mut depth = 0_usize;
         loop {

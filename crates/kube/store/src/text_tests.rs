@@ -9,7 +9,7 @@ fn long(letter: &str) -> String {
     letter.repeat(LONG)
 }
 
-/// A copy of a version as it is in a namespace.
+/// A copy of a ClusterServiceVersion in a namespace.
 fn copy(namespace: &str) -> Object {
     Object::from_value(json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
@@ -34,7 +34,7 @@ fn expected(object: &Object, revision: u64) -> String {
     value.to_string()
 }
 
-/// Which values of two texts are one in memory.
+/// Which values of two texts are the same allocation.
 fn shared(a: &Stored, b: &Stored) -> Vec<bool> {
     let pairs = a.text.values().iter().zip(b.text.values());
     pairs.map(|(a, b)| Arc::ptr_eq(&a.text, &b.text)).collect()
@@ -54,7 +54,7 @@ fn copies_keep_their_long_values_once_and_read_as_they_were_written() {
         let slot = copy.slot();
         assert!(copy.bytes()[slot..].starts_with(revision.to_string().as_bytes()));
     }
-    // The half that each is taken to cost: its values have two owners.
+    // Each counts as half: the values have two owners.
     assert!(b.text.weight() < b.size() / 2 + 1000, "{} of {}", b.text.weight(), b.size());
 }
 
@@ -64,7 +64,7 @@ fn a_change_keeps_what_it_did_not_touch() {
     let before = stored(&copy("one"), 9, None, &mut pool);
     let mut changed = copy("one");
     changed.set(&["spec", "description"], long("e").into());
-    // Without the pool: the object itself had the values.
+    // Without the pool: the previous object has the values.
     let after = stored(&changed, 1000, Some(&before), &mut Pool::default());
     assert_eq!(shared(&before, &after), [true, true, false]);
     assert_eq!(after.bytes(), expected(&changed, 1000));

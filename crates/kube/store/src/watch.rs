@@ -1,4 +1,4 @@
-//! Following the changes of one resource.
+//! Watches: the changes of one resource.
 
 use crate::index::{Shared, Topic};
 use crate::{Event, Expired};
@@ -17,20 +17,21 @@ pub enum WatchError {
     Closed,
 }
 
-/// A place in the events of one resource. It buffers nothing: a thousand watches of one resource
-/// read the same events in place. It ends when the store is closed, or its last handle dropped.
+/// A cursor into the events of one resource, without a buffer: a thousand watches of one resource
+/// read the same events in place. A watch ends when the store is closed or its last handle is
+/// dropped.
 pub struct Watch {
     shared: Arc<Shared>,
     topic: Arc<Topic>,
     bell: watch::Receiver<()>,
     /// The sequence number of the next event to read.
     cursor: u64,
-    /// Everything up to this revision was delivered, or known at the start.
+    /// Every event up to this revision was delivered, or precedes the start.
     position: u64,
 }
 
 impl Watch {
-    /// A watch of what happens after `from`.
+    /// A watch of the changes after `from`.
     pub(crate) fn start(shared: &Arc<Shared>, resource: &str, from: u64) -> Result<Self, Expired> {
         let topic = shared.topic(resource);
         let bell = topic.listen();
@@ -76,7 +77,7 @@ impl Watch {
             };
             let Some(event) = found else { return Ok(None) };
             self.cursor += 1;
-            // Only a watch from the future meets events that it is not to see.
+            // Only a watch from a future revision skips events.
             if event.revision > self.position {
                 self.position = event.revision;
                 return Ok(Some(Arc::clone(event)));
@@ -84,9 +85,9 @@ impl Watch {
         }
     }
 
-    /// A revision up to which this watch has delivered everything: what a bookmark may say.
+    /// A revision up to which this watch has delivered everything: the value for a bookmark.
     ///
-    /// When no event is waiting that is the store's revision, which other resources move on.
+    /// Without pending events it is the store's revision, which other resources advance.
     pub fn position(&mut self) -> u64 {
         // The writer publishes under this lock, so revision and ring belong together.
         let index = self.shared.index.read();
@@ -96,10 +97,10 @@ impl Watch {
         self.position
     }
 
-    /// Waits until there is something to read, or to be told.
+    /// Waits for an event, an expiry or the end.
     async fn ready(&mut self) -> Result<(), WatchError> {
         loop {
-            // Seen before looking: a bell after the look ends the wait.
+            // Marked as seen before the check: a signal after the check ends the wait.
             self.bell.borrow_and_update();
             if self.topic.ring.lock().end() > self.cursor {
                 return Ok(());

@@ -1,12 +1,11 @@
-//! The one thread that changes anything.
+//! The writer: the only thread that changes the store.
 //!
-//! Data flow: queue ─► check against what is live and what this batch has decided ─► one durable
-//! append ─► publish to readers and watchers ─► answer. While an append waits for the disk the next
-//! batch gathers in the queue, so the number of writers sets the size of a batch and nobody waits
-//! for a timer.
+//! Data flow: queue ─► check against live objects and this batch's decisions ─► one durable append
+//! ─► publish to readers and watchers ─► reply. While an append waits for the disk the next batch
+//! gathers in the queue, so the number of writers determines the batch size and no timer is needed.
 //!
 //! It is an operating system thread, not a task: it blocks on the disk, and a blocked task would
-//! hold up whatever else shares its worker.
+//! delay the others of its worker.
 
 use crate::draft::Draft;
 use crate::index::{Index, Shared};
@@ -17,25 +16,25 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// How often old events and views are looked for when nothing else happens.
+/// How often old events and views are dropped in an idle store.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// How long an attempt to write tells how things are.
+/// For how long the result of a probing write stays valid.
 const ATTEMPT: Duration = Duration::from_secs(1);
 
-/// Something for the writer to do.
+/// A message to the writer.
 pub(crate) enum Message {
     Commit(Request),
-    /// Say whether changes are saved, and after one that was not, find out.
+    /// Report whether changes are saved; after a failed one, probe with a write.
     Attempt(oneshot::Sender<Result<(), EngineError>>),
-    /// Stop after everything that was asked before.
+    /// Stop after all earlier messages.
     Close(oneshot::Sender<Result<(), EngineError>>),
 }
 
-/// A change that waits for its turn.
+/// A queued change.
 pub(crate) struct Request {
     pub(crate) key: Key,
-    /// The new object; none to delete.
+    /// The new object; none for a deletion.
     pub(crate) draft: Option<Draft>,
     pub(crate) expect: Expect,
     pub(crate) guard: Option<Guard>,
@@ -49,25 +48,25 @@ pub(crate) struct Writer {
     pub(crate) shared: Arc<Shared>,
     pub(crate) engine: Box<dyn Engine>,
     pub(crate) queue: Receiver<Message>,
-    /// Long values that objects share.
+    /// The shared long values.
     pub(crate) pool: Pool,
-    /// When an attempt to write was made last.
+    /// The time of the last probing write.
     pub(crate) attempted: Option<Duration>,
 }
 
-/// What a batch has decided and not yet published.
+/// The decisions of a batch before they are published.
 #[derive(Default)]
 struct Staged {
     /// The revision of the newest change.
     revision: u64,
     events: Vec<Arc<Event>>,
-    /// The objects that it changes, as they will be.
+    /// The objects after the changes of the batch.
     objects: HashMap<Key, Option<Arc<Stored>>>,
     bytes: usize,
 }
 
 impl Staged {
-    /// The object at a key after what was decided so far.
+    /// The object at a key after the decisions so far.
     fn current(&self, index: &Index, key: &Key) -> Option<Arc<Stored>> {
         match self.objects.get(key) {
             Some(decided) => decided.clone(),
@@ -75,7 +74,7 @@ impl Staged {
         }
     }
 
-    /// Says what a change does, or why it does not happen.
+    /// Decides a change: its event, or the error.
     #[expect(clippy::too_many_arguments, reason = "a change, and what it is held against")]
     fn decide(
         &mut self,
@@ -87,7 +86,7 @@ impl Staged {
         guard: Option<Guard>,
         max_object_bytes: usize,
     ) -> Outcome {
-        // The guard comes first: in a namespace that is going away nothing else matters.
+        // The guard comes first: in a terminating namespace nothing else matters.
         if let Some(guard) = guard {
             match self.current(index, &guard.alive) {
                 Some(alive) if !alive.terminating => {}
@@ -110,7 +109,7 @@ impl Staged {
         }
         let revision = self.revision + 1;
         let (kind, object) = match (draft, &current) {
-            // Writing what is there already is no change.
+            // A write of the stored content is no change.
             (Some(draft), Some(current)) if draft.is_text_of(current) => {
                 return Ok(Arc::clone(current));
             }
@@ -134,7 +133,7 @@ impl Staged {
 }
 
 impl Writer {
-    /// Works until it is told to close or nobody can ask any more.
+    /// Runs until the store is closed or no handle is left.
     pub(crate) fn run(mut self) {
         let mut closing = None;
         let mut trim = true;
@@ -163,12 +162,12 @@ impl Writer {
         }
         self.shared.close();
         if let Some(answer) = closing {
-            // Whoever asked may have stopped waiting.
+            // The caller may have stopped waiting.
             let _ = answer.send(result);
         }
     }
 
-    /// Commits one message and what has gathered behind it; gives back a request to close.
+    /// Commits one message and those queued behind it; returns a request to close.
     fn batch(&mut self, first: Message) -> Option<oneshot::Sender<Result<(), EngineError>>> {
         let limits = self.shared.options.batch;
         let (mut answers, mut attempts) = (Vec::new(), Vec::new());
@@ -201,13 +200,13 @@ impl Writer {
         drop(index);
         self.finish(&staged.events, answers);
         for answer in attempts {
-            // Whoever asked may have stopped waiting.
+            // The caller may have stopped waiting.
             let _ = answer.send(self.attempt());
         }
         closing
     }
 
-    /// Whether changes are saved; after one that was not, by a write that changes nothing.
+    /// Whether changes are saved; after a failed one, by a write without effect.
     fn attempt(&mut self) -> Result<(), EngineError> {
         let known = self.shared.trouble.lock().clone();
         let Some(known) = known else { return Ok(()) };
@@ -224,7 +223,7 @@ impl Writer {
         outcome
     }
 
-    /// Makes a batch durable and visible, then answers.
+    /// Makes a batch durable and visible, then replies.
     fn finish(&mut self, events: &[Arc<Event>], answers: Vec<(Answer, Outcome)>) {
         if events.is_empty() {
             return answer(answers);
@@ -233,7 +232,7 @@ impl Writer {
             tracing::error!("{error}");
             *self.shared.trouble.lock() = Some(error.clone());
             self.shared.refusal.send_replace(Some(error.clone()));
-            // Refusals may rest on a change of this batch that now does not happen.
+            // A refusal may depend on a change of this batch that now fails.
             let refused = |(to, _)| (to, Err(CommitError::Engine(error.clone())));
             return answer(answers.into_iter().map(refused).collect());
         }
@@ -266,7 +265,7 @@ impl Writer {
 }
 
 impl Drop for Writer {
-    /// Watches end however the writer does.
+    /// Watches end however the writer ends.
     fn drop(&mut self) {
         self.shared.close();
     }
@@ -274,7 +273,7 @@ impl Drop for Writer {
 
 fn answer(answers: Vec<(Answer, Outcome)>) {
     for (to, outcome) in answers {
-        // Whoever asked may have stopped waiting; the change stands.
+        // The caller may have stopped waiting; the change stands.
         let _ = to.send(outcome);
     }
 }

@@ -1,4 +1,4 @@
-//! From an engine's records to the index in memory.
+//! The loader: builds the index in memory from an engine's records.
 
 use crate::index::{Index, Shelf, Topic};
 use crate::key::{At, Entry, Position};
@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// One stored object as an engine keeps it.
+/// A stored object in the form that an engine keeps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
     /// [`Key::resource`].
@@ -24,7 +24,7 @@ pub struct Record<'a> {
     pub revision: u64,
     /// [`Stored::terminating`].
     pub terminating: bool,
-    /// Where the digits of the revision start in `value`.
+    /// The offset of the revision's digits in `value`.
     pub slot: u32,
     /// The labels in encoded form.
     pub labels: &'a [u8],
@@ -33,7 +33,7 @@ pub struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// What an engine must keep of an object.
+    /// The fields that an engine must keep of an object.
     pub fn of(object: &'a Stored) -> Self {
         Self {
             resource: &object.key.resource,
@@ -41,7 +41,7 @@ impl<'a> Record<'a> {
             name: &object.key.name,
             revision: object.revision,
             terminating: object.terminating,
-            // Texts above four gibibytes are refused before they are stored.
+            // Longer texts than four gibibytes are refused before they are stored.
             slot: u32::try_from(object.slot()).unwrap_or(u32::MAX),
             labels: object.labels.block(),
             value: if object.text.is_whole() {
@@ -55,9 +55,10 @@ impl<'a> Record<'a> {
 
 /// Builds the index of a store that is being opened.
 ///
-/// An engine first gives the objects of its snapshot, if it has one, then [`Loader::begin_history`],
-/// then the changes since in order of their revisions. Those become events again, so that a watch
-/// from before the restart continues where the history reaches back far enough.
+/// An engine first passes the objects of its snapshot, if it has one, then
+/// [`Loader::begin_history`], then the later changes in order of their revisions. Those become
+/// events again, so that a watch from before the restart continues if the history reaches back far
+/// enough.
 #[derive(Debug)]
 pub struct Loader {
     shelves: HashMap<Arc<str>, Loading>,
@@ -66,9 +67,9 @@ pub struct Loader {
     history: Option<u64>,
     revision: u64,
     limits: History,
-    /// When the events of the history are taken to have happened.
+    /// The time that counts as that of the history's events.
     now: Duration,
-    /// Labels seen last: neighbours often carry the same ones.
+    /// The labels of the last record: neighbours often have the same ones.
     labels: Labels,
     pool: Pool,
 }
@@ -99,7 +100,7 @@ impl Loader {
         }
     }
 
-    /// Ends the snapshot, which showed the state at `revision`.
+    /// Ends the snapshot, which contains the state at `revision`.
     pub fn begin_history(&mut self, revision: u64) {
         self.history = Some(revision);
         self.revision = self.revision.max(revision);
@@ -113,17 +114,17 @@ impl Loader {
         self.history.is_some()
     }
 
-    /// The newest revision that was given.
+    /// The newest revision so far.
     pub const fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// How many objects are live.
+    /// The number of live objects.
     pub fn objects(&self) -> usize {
         self.shelves.values().map(|shelf| shelf.objects.len()).sum()
     }
 
-    /// Takes a live object: of the snapshot, or as a change of the history.
+    /// Adds a live object: from the snapshot, or as a change of the history.
     pub fn put(&mut self, record: &Record<'_>) {
         let object = self.stored(record);
         self.revision = self.revision.max(record.revision);
@@ -140,7 +141,7 @@ impl Loader {
         }
     }
 
-    /// Takes a deletion of the history.
+    /// Adds a deletion from the history.
     pub fn delete(&mut self, resource: &str, namespace: &str, name: &str, revision: u64) {
         self.revision = self.revision.max(revision);
         let (history, limits, now) = (self.history, self.limits, self.now);
@@ -155,7 +156,7 @@ impl Loader {
         }
     }
 
-    /// The index, at the newest revision that was given.
+    /// The index at the newest revision.
     pub(crate) fn finish(self) -> (Index, Pool) {
         let base = self.history.unwrap_or(self.revision);
         let shelves = self
@@ -211,6 +212,6 @@ impl Loader {
     }
 }
 
-/// The revision of a store in which nothing has ever been written. Not zero: to clients a
-/// `resourceVersion` of 0 means "any", so no list and no object may have it.
+/// The revision of a store without any write. Not zero: to clients a `resourceVersion` of 0 means
+/// "any", so no list and no object may have it.
 pub(crate) const FIRST_REVISION: u64 = 1;

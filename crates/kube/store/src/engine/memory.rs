@@ -1,4 +1,4 @@
-//! No durability: everything ends with the process.
+//! The in-memory engine: no durability.
 
 use super::{Engine, EngineError, Loader, OpenError, Recovery};
 use crate::Event;
@@ -9,7 +9,7 @@ pub(crate) struct Memory;
 
 impl Engine for Memory {
     fn load(&mut self, loader: &mut Loader) -> Result<Recovery, OpenError> {
-        // History is known from the very beginning.
+        // The history is complete from the beginning.
         loader.begin_history(loader.revision());
         Ok(Recovery { revision: loader.revision(), ..Recovery::default() })
     }

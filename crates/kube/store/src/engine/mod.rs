@@ -1,7 +1,7 @@
-//! What makes changes outlive the process.
+//! Storage engines: they make changes durable.
 //!
-//! An engine is told batches of events and must have each on stable storage when it returns. It is
-//! read once, at start, and never afterwards: all reads are answered from memory.
+//! An engine receives batches of events and must have each on stable storage when it returns. It is
+//! read once, at start, and never afterwards: all reads are served from memory.
 
 pub(crate) mod journal;
 mod load;
@@ -16,83 +16,84 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Asks whether the storage of an engine is there and takes writes. May block.
+/// Checks whether the storage of an engine exists and is writable. May block.
 pub type Probe = Arc<dyn Fn() -> Result<(), EngineError> + Send + Sync>;
 
 /// Durable storage under a store. Only the writer thread calls it.
 pub trait Engine: Send {
-    /// Hands every live object to the loader. Called once, before anything else.
+    /// Passes every live object to the loader. Called once, before anything else.
     fn load(&mut self, loader: &mut Loader) -> Result<Recovery, OpenError>;
 
-    /// Makes a batch durable, all of it or nothing. Events are in order of consecutive revisions.
+    /// Makes a batch durable, completely or not at all. Events have consecutive revisions, in
+    /// order.
     fn append(&mut self, events: &[Arc<Event>]) -> Result<(), EngineError>;
 
-    /// Called after each batch was published: time for housekeeping. `view` is cheap to call.
+    /// Called after each batch was published, for housekeeping. `view` is cheap to call.
     ///
-    /// Housekeeping that fails is logged and tried again later; it never loses anything.
+    /// A housekeeping failure is logged and tried again later; it never loses anything.
     fn maintain(&mut self, view: &dyn Fn() -> View) {
         let _ = view;
     }
 
-    /// Attempts a write that changes nothing: whether writes succeed again after one that failed.
+    /// Attempts a write without any effect, to see whether writes succeed again after a failed one.
     fn attempt(&mut self) -> Result<(), EngineError> {
         Ok(())
     }
 
-    /// How to ask whether the storage is there and takes writes, without writing. Called once, after
-    /// [`Engine::load`]; none where that cannot be lost.
+    /// A check whether the storage exists and is writable, without a write. Called once, after
+    /// [`Engine::load`]; none where the storage cannot be lost.
     fn probe(&self) -> Option<Probe> {
         None
     }
 
-    /// Writes out what may still be pending and ends background work.
+    /// Writes pending data and ends background work.
     fn close(&mut self) -> Result<(), EngineError> {
         Ok(())
     }
 }
 
-/// What was found when a store was opened.
+/// The findings when a store was opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recovery {
-    /// The revision of the newest change that was found.
+    /// The newest revision on disk.
     pub revision: u64,
-    /// How many objects are live.
+    /// The number of live objects.
     pub objects: usize,
-    /// Bytes at the end of the journal that were dropped: a write that was cut off before it was
-    /// complete and therefore never acknowledged to anybody.
+    /// Bytes at the end of the journal that were dropped: an incomplete and therefore
+    /// unacknowledged write.
     pub torn: Option<Torn>,
-    /// Anything else that a person may want to know, as sentences.
+    /// Further notes for a person, as sentences.
     pub notes: Vec<String>,
 }
 
-/// The remains of a write that was never acknowledged.
+/// The remains of an unacknowledged write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Torn {
-    /// The file that ended in them.
+    /// The file with the remains.
     pub file: PathBuf,
-    /// Where they began.
+    /// The offset of the remains.
     pub offset: u64,
-    /// How many bytes they were.
+    /// Their length in bytes.
     pub bytes: u64,
 }
 
 /// Why a store could not be opened. Nothing was changed on disk.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The folder could not be created or read, or a file in it.
+    /// The folder or a file in it could not be created or read.
     #[error("cannot {attempt} {}", .path.display())]
     Io {
-        /// What was attempted, as a verb.
+        /// The attempted operation, as a verb.
         attempt: &'static str,
-        /// On what.
+        /// The path of the file or folder.
         path: PathBuf,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
     /// The system could not start the writer's thread.
     #[error("cannot start a thread")]
     Thread {
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
     /// Another process has the folder open.
@@ -100,10 +101,10 @@ pub enum OpenError {
     Locked {
         /// The folder.
         path: PathBuf,
-        /// Who has it: `process 123`, or `another process`.
+        /// The holder: `process 123`, or `another process`.
         holder: String,
     },
-    /// Data that was acknowledged does not read back.
+    /// Acknowledged data is unreadable.
     #[error(transparent)]
     Damaged(Box<Damage>),
     /// The folder was written by another version of the format.
@@ -115,26 +116,26 @@ pub enum OpenError {
     Format {
         /// The file.
         path: PathBuf,
-        /// What the file says.
+        /// The version of the file.
         found: u32,
-        /// What this program reads.
+        /// The version that this program reads.
         known: u32,
     },
 }
 
-/// Acknowledged data that does not read back: where, and what is known about it.
+/// Unreadable acknowledged data: its place and its extent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
     /// The file.
     pub file: PathBuf,
-    /// The first byte that does not read well.
+    /// The first malformed byte.
     pub offset: u64,
-    /// What is wrong there, as a sentence part: `a checksum does not match`.
+    /// The damage, as a part of a sentence: `a checksum does not match`.
     pub what: String,
-    /// Every change up to this revision reads well; none if a snapshot is damaged, which keeps
-    /// objects in the order of their names.
+    /// Every change up to this revision is readable; none if a snapshot is damaged, which is sorted
+    /// by name.
     pub sound: Option<u64>,
-    /// The newest revision known to have been acknowledged, if that is known.
+    /// The newest acknowledged revision, if known.
     pub acknowledged: Option<u64>,
 }
 
@@ -162,38 +163,38 @@ impl std::error::Error for Damage {}
 /// Why a change could not be made durable.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum EngineError {
-    /// The write failed and was taken back: nothing has changed, and later writes may succeed.
+    /// The write failed and was undone: nothing has changed, and later writes may succeed.
     #[error("the change was not saved: cannot {attempt} {}: {source}", .path.display())]
     Refused {
-        /// What was attempted, as a verb.
+        /// The attempted operation, as a verb.
         attempt: &'static str,
-        /// On what.
+        /// The path of the file or folder.
         path: PathBuf,
-        /// The system's answer.
+        /// The system's error.
         source: Arc<io::Error>,
     },
-    /// A failed write could not be taken back, or went into a file that was removed. No more changes
-    /// are accepted until a restart, which may find the change that failed.
+    /// A failed write could not be undone, or went into a removed file. No more changes are
+    /// accepted until a restart, which may find the failed change.
     #[error("no changes are accepted until a restart, because {reason}")]
     Stopped {
-        /// The error that led here, as a sentence part.
+        /// The original error, as a part of a sentence.
         reason: Arc<str>,
     },
-    /// The storage is gone, or takes no writes any more.
+    /// The storage is gone or no longer writable.
     #[error("no changes can be saved: {}: {source}", .path.display())]
     Lost {
-        /// What was looked for.
+        /// The missing path.
         path: PathBuf,
-        /// The system's answer.
+        /// The system's error.
         source: Arc<io::Error>,
     },
-    /// Another engine's own error.
+    /// The error of another engine.
     #[error("the change was not saved: {0}")]
     Other(Arc<str>),
 }
 
 impl EngineError {
-    /// Whether the disk, or the user's share of it, is full.
+    /// Whether the disk or the user's quota is full.
     pub fn is_full(&self) -> bool {
         use io::ErrorKind::{QuotaExceeded, StorageFull};
         match self {

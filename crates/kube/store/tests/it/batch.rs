@@ -1,4 +1,4 @@
-//! What becomes durable together is decided together.
+//! Group commit: changes that become durable together are decided together.
 
 use crate::support::*;
 use mainstay_store::{
@@ -20,7 +20,7 @@ impl Engine for Gate {
     }
 
     fn append(&mut self, events: &[Arc<Event>]) -> Result<(), EngineError> {
-        // The test may have seen enough.
+        // The test may have stopped listening.
         let _ = self.appended.send(events.len());
         let verdict = self.verdicts.get_mut().ok().and_then(|verdicts| verdicts.recv().ok());
         verdict.unwrap_or(Ok(()))
@@ -34,7 +34,7 @@ fn gated() -> (Store, Receiver<usize>, Sender<Result<(), EngineError>>) {
     (Store::with_engine(Box::new(gate), Options::default()).unwrap().0, sizes, release)
 }
 
-/// Has the engine wait in the append of a change, so that what is asked for now gathers behind it.
+/// Makes the engine wait in the append of a change, so that later changes gather behind it.
 async fn hold(store: &Store, sizes: &Receiver<usize>) {
     let store = store.clone();
     tokio::spawn(async move { put_namespace(&store, "a", false).await });
@@ -96,7 +96,7 @@ async fn a_batch_that_fails_fails_for_all_who_relied_on_it() {
         assert_eq!(text, "the change was not saved: the disk is full");
     }
     assert_eq!((store.revision(), store.list(MAPS, None).len()), (2, 0));
-    // Its revisions were seen by nobody and are used by the next change.
+    // Its revisions were not visible and are reused by the next change.
     release.send(Ok(())).unwrap();
     assert_eq!(shown(&put(&store, ("a", "y"), "1", Expect::Absent).await.unwrap()), "a/y=1@3");
 }

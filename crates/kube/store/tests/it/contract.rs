@@ -1,4 +1,4 @@
-//! What holds on every engine.
+//! Rules for every engine.
 
 use crate::support::*;
 use mainstay_object::selector::LabelSelector;
@@ -85,7 +85,7 @@ async fn every_change_has_its_own_revision(store: &Store) {
             let store = store.clone();
             tokio::spawn(async move {
                 let stored = put(&store, ("a", &name), "1", Expect::Absent).await.unwrap();
-                // What was answered can be read.
+                // A committed object is readable.
                 assert!(Arc::ptr_eq(&stored, &store.get(&key("a", &name)).unwrap()));
                 stored.revision
             })
@@ -122,7 +122,7 @@ async fn a_dead_namespace_takes_no_new_objects(store: &Store) {
     assert_eq!(refused.to_string(), "namespaces a is being terminated");
     let CommitError::GuardFailed { terminating: Some(shown), .. } = refused else { panic!() };
     assert!(Arc::ptr_eq(&shown, &terminating));
-    // What is there may still change and go.
+    // Existing objects may still be changed and deleted.
     put(store, ("a", "x"), "2", Expect::Any).await.unwrap();
     delete(store, ("a", "x"), Expect::Any).await.unwrap();
 }
@@ -189,7 +189,7 @@ async fn labels_select_without_a_parse(store: &Store) {
 async fn a_watch_tells_each_change_once_in_order(store: &Store) {
     let mut watch = store.watch(MAPS, 1).unwrap();
     put(store, ("a", "x"), "1", Expect::Absent).await.unwrap();
-    // Another resource moves the revision on and is not told.
+    // A change of another resource advances the revision and is not delivered.
     put_namespace(store, "a", false).await;
     put(store, ("a", "x"), "2", Expect::Any).await.unwrap();
     delete(store, ("a", "x"), Expect::Any).await.unwrap();
@@ -226,7 +226,7 @@ async fn a_watch_goes_on_from_a_list_without_a_gap(store: &Store) {
         assert_eq!(watch.next().await.unwrap().revision, expected);
     }
     writing.await.unwrap();
-    // A watch from the future is told nothing before it.
+    // A watch from a future revision gets no earlier events.
     let mut watch = store.watch(MAPS, 102).unwrap();
     put(store, ("a", "x"), "102", Expect::Any).await.unwrap();
     put(store, ("a", "x"), "103", Expect::Any).await.unwrap();

@@ -79,7 +79,7 @@ fn only_the_owner_may_look_into_the_folder() {
     };
     let temporary = tempfile::tempdir().expect("a folder");
     let folder = temporary.path().join("store");
-    // One that was made open is closed.
+    // Permissions of others are removed from an existing folder.
     fs::create_dir(&folder).expect("made");
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).expect("opened");
     let (store, _) = Store::open(&folder, Options::default()).expect("it opens");
@@ -99,13 +99,13 @@ async fn a_folder_that_is_removed_takes_no_more_writes_and_says_so() {
     put(&store, ("a", "x"), "1", Expect::Any).await.unwrap();
     store.health().await.unwrap();
     fs::remove_dir_all(&folder).unwrap();
-    // Before anything is written.
+    // Before any write.
     let health = store.health().await.unwrap_err().to_string();
     assert!(health.contains("no changes can be saved") && health.contains("removed"), "{health}");
     let refused = put(&store, ("a", "x"), "2", Expect::Any).await.unwrap_err().to_string();
     assert!(refused.contains("was removed while it was written"), "{refused}");
     assert!(store.health().await.is_err());
-    // Another folder of that name is not taken for the old one.
+    // Another folder at that path is not taken for the old one.
     fs::create_dir(&folder).unwrap();
     assert!(put(&store, ("a", "y"), "1", Expect::Any).await.is_err());
     assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);

@@ -1,8 +1,8 @@
-//! Killed at any moment, a store has everything that it had acknowledged.
+//! Kill tests: a killed store has every acknowledged change, at whatever moment.
 //!
 //! The victim is this test binary itself, started again to run one ignored test in a folder of its
 //! own: 32 tasks write and report each acknowledged change on standard output. The parent kills it
-//! and holds the reports against what the folder says.
+//! and compares the reports with the folder.
 
 use crate::support::*;
 use mainstay_store::{CommitError, Expect, Options, Store};
@@ -22,7 +22,7 @@ fn options() -> Options {
     Options { snapshot_after: 64 << 10, ..Options::default() }
 }
 
-/// What a writer's `step` leaves behind: a text, or nothing.
+/// The result of a writer's `step`: a text, or nothing.
 fn outcome(step: u64) -> Option<String> {
     (step % 7 != 6).then(|| step.to_string())
 }
@@ -83,7 +83,7 @@ async fn nothing_acknowledged_is_lost_when_the_process_is_killed() {
         for line in BufReader::new(victim.stdout.take().unwrap()).lines() {
             let line = line.unwrap();
             let mut words = line.split(' ').skip_while(|word| *word != "done").skip(1);
-            // A line that the kill cut off says nothing reliable.
+            // A line that the kill truncated is unreliable.
             let (Some(writer), Some(step)) = (words.next(), words.next()) else { continue };
             let (Ok(writer), Ok(step)) = (writer.parse::<u64>(), step.parse::<u64>()) else {
                 continue;
@@ -102,7 +102,7 @@ async fn nothing_acknowledged_is_lost_when_the_process_is_killed() {
         for (writer, step) in acknowledged {
             let found = store.find(MAPS, "a", &format!("w{writer}"));
             let found = found.map(|stored| stored.label("text").unwrap_or_default().to_owned());
-            // The next step may have become durable without anybody being told.
+            // The next step may have become durable without a report.
             assert!(
                 found == outcome(step) || found == outcome(step + 1),
                 "round {round}, writer {writer}: {step} was acknowledged, {found:?} is there"

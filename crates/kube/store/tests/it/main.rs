@@ -1,4 +1,4 @@
-//! The store as its users see it.
+//! Integration tests of the store's public API.
 #![expect(
     clippy::unwrap_used,
     reason = "in tests, of which clippy knows only the functions marked so"

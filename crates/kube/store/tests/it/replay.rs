@@ -1,4 +1,4 @@
-//! For any sequence of changes: the watch log replayed is the list, from wherever it begins.
+//! For any sequence of changes: the replayed watch log equals the list, from any start.
 
 use crate::support::*;
 use mainstay_store::{EventKind, Expect, Key, Store};
@@ -43,7 +43,7 @@ fn text_of(stored: &mainstay_store::Stored) -> String {
     stored.label("text").unwrap_or_default().to_owned()
 }
 
-/// Runs the steps and gives the state at every revision from 1 on.
+/// Runs the steps and returns the state at every revision from 1 on.
 async fn run(
     mut store: Store,
     steps: &[Step],
@@ -86,7 +86,7 @@ async fn run(
     (store, states)
 }
 
-/// Checks every view of the past that the store still gives; gives the oldest that it gives.
+/// Checks every past view that the store still returns; returns the oldest one.
 fn check(store: &Store, states: &[State]) -> usize {
     let newest = states.len() - 1;
     let mut oldest = newest;

@@ -1,4 +1,4 @@
-//! Short words for the tests.
+//! Helpers of the tests.
 
 use mainstay_object::Object;
 use mainstay_store::{Change, CommitError, Event, Expect, Guard, Key, Options, Store, Stored};
@@ -22,7 +22,7 @@ pub(crate) fn object(namespace: &str, name: &str, text: &str) -> Object {
     .unwrap()
 }
 
-/// Puts an object whose data say `text`.
+/// Puts an object with `text` as its data.
 pub(crate) async fn put(
     store: &Store,
     (namespace, name): (&str, &str),
@@ -33,7 +33,7 @@ pub(crate) async fn put(
     store.commit(Change::Put { key, object: &object, expect, guard: None }).await
 }
 
-/// Creates an object if its namespace is alive.
+/// Creates an object if its namespace is active.
 pub(crate) async fn put_guarded(
     store: &Store,
     (namespace, name): (&str, &str),
@@ -43,7 +43,7 @@ pub(crate) async fn put_guarded(
     store.commit(Change::Put { key, object: &object, expect: Expect::Absent, guard }).await
 }
 
-/// Puts a namespace, alive or terminating.
+/// Puts a namespace, active or terminating.
 pub(crate) async fn put_namespace(store: &Store, name: &str, terminating: bool) -> Arc<Stored> {
     let mut object = object("", name, "");
     if terminating {
@@ -62,7 +62,7 @@ pub(crate) async fn delete(
     store.commit(Change::Delete { key: key(namespace, name), expect }).await
 }
 
-/// `namespace/name=text@revision`, by which tests compare.
+/// `namespace/name=text@revision`, for comparisons.
 pub(crate) fn shown(stored: &Stored) -> String {
     let object = stored.object();
     assert_eq!(object.resource_version(), stored.revision.to_string());

@@ -1,4 +1,4 @@
-//! The past: how far back it can be seen, and that it ends where the bounds say.
+//! Past views: how far back they reach, and that they end at the bounds.
 
 use crate::support::*;
 use mainstay_clock::Clock;

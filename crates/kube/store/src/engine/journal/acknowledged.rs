@@ -1,11 +1,11 @@
-//! The side file that says up to where writes were acknowledged.
+//! The acknowledgement file: up to where writes were acknowledged.
 //!
-//! A journal's last bytes may be the torn remains of a write that nobody was told of, or damage to
-//! one that somebody was. The bytes alone cannot tell the two apart; this record does. It is written
-//! after each batch became durable and before anybody is told, without a sync of its own: that
-//! survives the death of the process. After a power cut it may say less than was true, and then the
-//! rule that no batch is begun before the one before it is durable still finds damage anywhere but
-//! in the very last batch.
+//! A journal's last bytes may be the torn remains of a write that was never acknowledged, or damage
+//! to one that was. The bytes alone cannot tell the two apart; this record does. The engine writes
+//! it after each batch became durable and before the batch is acknowledged, without a sync of its
+//! own: that survives the death of the process. After a power cut the record may be too old. No
+//! batch starts before the one before it is durable, so damage is still found anywhere but in the
+//! very last batch.
 
 use super::disk::{Disk, DiskFile};
 use super::format::{is_sealed, seal, u64_at};
@@ -15,18 +15,18 @@ use std::io;
 const MAGIC: &[u8; 8] = b"mstyackn";
 const LENGTH: usize = 40;
 
-/// Up to where writes were acknowledged.
+/// The end of the acknowledged writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Acknowledged {
-    /// The base of the journal that was written last.
+    /// The base of the newest journal.
     pub(crate) journal: u64,
-    /// Its length, in bytes.
+    /// The length of that journal in bytes.
     pub(crate) length: u64,
-    /// The newest revision.
+    /// The newest acknowledged revision.
     pub(crate) revision: u64,
 }
 
-/// What the side file says.
+/// The content of the acknowledgement file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Record {
     Absent,
@@ -64,7 +64,7 @@ pub(crate) fn read(disk: &dyn Disk) -> io::Result<Record> {
     }))
 }
 
-/// Opens the side file, says what it is to say, and makes it durable.
+/// Creates the acknowledgement file with its content and makes it durable.
 pub(crate) fn create(disk: &dyn Disk, acknowledged: Acknowledged) -> io::Result<Box<dyn DiskFile>> {
     let mut file = disk.open(ACKNOWLEDGED, true)?;
     write(&mut *file, acknowledged)?;
@@ -75,7 +75,7 @@ pub(crate) fn create(disk: &dyn Disk, acknowledged: Acknowledged) -> io::Result<
     Ok(file)
 }
 
-/// Replaces what the side file says. One small write: the kernel does it whole or not at all.
+/// Replaces the content. A single small write: the kernel does it completely or not at all.
 pub(crate) fn write(file: &mut dyn DiskFile, acknowledged: Acknowledged) -> io::Result<()> {
     let mut bytes = [0; LENGTH];
     bytes[..8].copy_from_slice(MAGIC);

@@ -1,6 +1,6 @@
-//! The seam to the file system: what a journal needs of a folder, and nothing more.
+//! The file-system interface of a journal: a folder and its files.
 //!
-//! The tests put a disk behind it that is full, or lies.
+//! Tests implement it with disks that are full or lie.
 
 use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, unlinkat};
 use std::fs::{self, File};
@@ -8,9 +8,9 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// Mode of folders: for their owner only.
+/// The mode of folders: only for their owner.
 const OWNER_FOLDER: u32 = 0o700;
-/// Mode of new files in it.
+/// The mode of new files in a folder.
 const OWNER_FILE: u32 = 0o600;
 
 /// A folder of files.
@@ -23,9 +23,9 @@ pub(crate) trait Disk: Send + Sync {
     fn open(&self, name: &str, create: bool) -> io::Result<Box<dyn DiskFile>>;
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
     fn remove(&self, name: &str) -> io::Result<()>;
-    /// Puts a second name of a file, or a copy of it, into a folder inside this one.
+    /// Links or copies a file into a folder inside this one.
     fn keep(&self, name: &str, folder: &str) -> io::Result<()>;
-    /// Makes names durable.
+    /// Makes the names of files durable.
     fn sync(&self) -> io::Result<()>;
 }
 
@@ -39,13 +39,13 @@ pub(crate) trait DiskFile: Send {
     fn truncate(&mut self, length: u64) -> io::Result<()>;
     /// Makes content and length durable.
     fn sync(&mut self) -> io::Result<()>;
-    /// Whether the file has no name any more: what is in it goes with the process.
+    /// Whether the file has no name any more: its content is lost when the process ends.
     fn is_removed(&self) -> io::Result<bool>;
 }
 
-/// Creates a folder with everything above it, durably: what is written into it later must not be
-/// lost because the folder is. Only its owner may look into it, because Secrets are in it: a folder
-/// that was open to others is closed, and a link or the folder of another user is refused.
+/// Creates a folder with its parents, durably, because files in it depend on them. Only its owner
+/// has access, as the folder contains Secrets: permissions of others are removed, and a link or the
+/// folder of another user is refused.
 pub(crate) fn create(folder: &Path) -> io::Result<()> {
     let missing: Vec<_> = folder.ancestors().take_while(|ancestor| !ancestor.exists()).collect();
     if let Some(parent) = folder.parent() {
@@ -60,8 +60,8 @@ pub(crate) fn create(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A real folder, held by a handle: its files are made, renamed and removed in the folder that was
-/// opened, also when its name leads to another one by now.
+/// A real folder behind a handle. Its files are created, renamed and removed in the folder that was
+/// opened, even if its path leads to another one by now.
 pub(crate) struct Folder {
     path: PathBuf,
     handle: File,
@@ -82,7 +82,7 @@ impl Disk for Folder {
         let mut names = Vec::new();
         for entry in fs::read_dir(&self.path)? {
             let entry = entry?;
-            // Nothing of ours has a name that is not text, or is a folder that is read.
+            // The store creates neither names that are not UTF-8 nor subfolders that it reads.
             if let Ok(name) = entry.file_name().into_string()
                 && entry.file_type()?.is_file()
             {
@@ -112,7 +112,7 @@ impl Disk for Folder {
         let folder = self.path(folder);
         mainstay_files::claim_inner(&folder)?;
         let (from, to) = (self.path(name), folder.join(name));
-        // Not every file system has links.
+        // Some file systems have no hard links.
         fs::hard_link(&from, &to).or_else(|_| fs::copy(&from, &to).map(drop))?;
         File::open(&to)?.sync_all()?;
         File::open(&folder)?.sync_all()

@@ -1,4 +1,4 @@
-//! The bytes on disk, version 1. All numbers are little-endian.
+//! The on-disk format, version 1. All numbers are little-endian.
 //!
 //! ```text
 //! file      header, then frames
@@ -10,8 +10,8 @@
 //!           · slot u32 · revision u64 · the five parts
 //! ```
 //!
-//! A frame's magic begins with a byte that no UTF-8 text contains, so nothing that a user stores
-//! looks like a frame to a repair that searches for the next one.
+//! A frame's magic begins with a byte that no UTF-8 text contains, so no stored object looks like a
+//! frame to a repair that searches for the next one.
 
 use crate::Record;
 use crate::draft::digits;
@@ -20,17 +20,17 @@ use std::io;
 
 use super::disk::DiskFile;
 
-/// The version that this code writes, and the only one that it reads.
+/// The version that this code writes, and the only one it reads.
 pub(crate) const VERSION: u32 = 1;
 pub(crate) const HEADER: usize = 32;
 pub(crate) const FRAME: usize = 32;
 const RECORD: usize = 36;
 const FRAME_MAGIC: [u8; 4] = [0xff, b'M', b'f', 0xfe];
 
-/// What a file is.
+/// The kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileKind {
-    /// Batches that follow a revision.
+    /// Batches of changes after a revision.
     Journal,
     /// All live objects at a revision.
     Snapshot,
@@ -45,7 +45,7 @@ impl FileKind {
     }
 }
 
-/// The first bytes of a file; `revision` is the state that a journal continues or a snapshot shows.
+/// The header of a file; `revision` is the state that a journal continues or a snapshot contains.
 pub(crate) fn header(kind: FileKind, revision: u64) -> [u8; HEADER] {
     let mut bytes = [0; HEADER];
     bytes[..8].copy_from_slice(kind.magic());
@@ -55,7 +55,7 @@ pub(crate) fn header(kind: FileKind, revision: u64) -> [u8; HEADER] {
     bytes
 }
 
-/// What a file's first bytes say.
+/// The header of a file as it was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Header {
     Sound { revision: u64 },
@@ -63,7 +63,7 @@ pub(crate) enum Header {
     Bad,
 }
 
-/// Reads the first bytes of a file.
+/// Parses the header of a file.
 pub(crate) fn read_header(kind: FileKind, bytes: &[u8]) -> Header {
     let Some(bytes) = bytes.first_chunk::<HEADER>() else { return Header::Bad };
     if bytes[..8] != *kind.magic() || !is_sealed(bytes) {
@@ -75,7 +75,7 @@ pub(crate) fn read_header(kind: FileKind, bytes: &[u8]) -> Header {
     }
 }
 
-/// Puts a checksum over all bytes but the last four into those.
+/// Writes the checksum of all other bytes into the last four.
 pub(crate) fn seal(bytes: &mut [u8]) {
     if let Some((content, seal)) = bytes.split_last_chunk_mut::<4>() {
         *seal = crc32fast::hash(content).to_le_bytes();
@@ -89,7 +89,7 @@ pub(crate) fn is_sealed(bytes: &[u8]) -> bool {
         .is_some_and(|(content, seal)| *seal == crc32fast::hash(content).to_le_bytes())
 }
 
-/// The number at an offset; zero past the end, which the callers' fixed sizes exclude.
+/// The number at an offset; zero beyond the end, which the fixed sizes of the callers exclude.
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |bytes| u32::from_le_bytes(*bytes))
 }
@@ -99,10 +99,10 @@ pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
-/// What a frame holds.
+/// The content of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FrameKind {
-    /// Changes of consecutive revisions that became durable together.
+    /// Changes with consecutive revisions that became durable together.
     Batch = 1,
     /// Live objects of a snapshot.
     Objects = 2,
@@ -153,7 +153,8 @@ pub(crate) fn push_deletion(buffer: &mut Vec<u8>, record: &Record<'_>) {
 fn push(buffer: &mut Vec<u8>, op: u8, record: &Record<'_>) {
     buffer.extend_from_slice(&[op, u8::from(record.terminating), 0, 0]);
     for part in parts(record) {
-        // A part that does not fit makes the frame too long as well, and that is refused.
+        // A part that does not fit makes the frame too long as well, and [`finish_frame`] refuses
+        // that.
         buffer.extend_from_slice(&u32::try_from(part.len()).unwrap_or(u32::MAX).to_le_bytes());
     }
     buffer.extend_from_slice(&record.slot.to_le_bytes());
@@ -173,14 +174,14 @@ fn parts<'a>(record: &'a Record<'_>) -> [&'a [u8]; 5] {
     ]
 }
 
-/// A record as it was read: a live object, or a deletion, whose value is then empty.
+/// A decoded record: a live object, or a deletion with an empty value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Read<'a> {
     pub(crate) deleted: bool,
     pub(crate) record: Record<'a>,
 }
 
-/// The records of a payload; the last one is an error if what remains is not a record.
+/// The records of a payload; the last one is an error if the remaining bytes are not a record.
 pub(crate) fn records(mut payload: &[u8]) -> impl Iterator<Item = Result<Read<'_>, Bad>> {
     std::iter::from_fn(move || {
         if payload.is_empty() {
@@ -222,7 +223,7 @@ fn read_record<'a>(payload: &mut &'a [u8]) -> Option<Read<'a>> {
     (deleted || shows_its_revision(&record)).then_some(Read { deleted, record })
 }
 
-/// Whether the slot holds the digits of the revision: everything that is cut there relies on it.
+/// Whether the slot contains the digits of the revision: code that splices the text relies on it.
 fn shows_its_revision(record: &Record<'_>) -> bool {
     let slot = record.slot as usize;
     let text = slot
@@ -232,7 +233,7 @@ fn shows_its_revision(record: &Record<'_>) -> bool {
     text.and_then(|text| text.parse().ok()) == Some(record.revision)
 }
 
-/// What is wrong with some bytes, as a sentence part.
+/// A description of malformed bytes, as a part of a sentence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bad(pub(crate) &'static str);
 
@@ -249,7 +250,7 @@ impl From<io::Error> for FrameError {
     }
 }
 
-/// A frame that passed its checksums.
+/// A frame with valid checksums.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Frame<'a> {
     pub(crate) kind: FrameKind,
@@ -259,27 +260,27 @@ pub(crate) struct Frame<'a> {
     pub(crate) payload: &'a [u8],
 }
 
-/// Reads the frames of a file in order, through one window of its bytes.
+/// A reader of the frames of a file in order, through one window of its bytes.
 pub(crate) struct Frames<'a> {
     file: &'a dyn DiskFile,
     length: u64,
-    /// Where the next frame starts.
+    /// The offset of the next frame.
     offset: u64,
     window: Vec<u8>,
     window_at: u64,
 }
 
-/// How much is read at once, at least.
+/// The least number of bytes that one read fetches.
 const WINDOW: u64 = 1 << 20;
 
 impl<'a> Frames<'a> {
-    /// Frames from an offset on.
+    /// The frames from an offset on.
     pub(crate) fn new(file: &'a dyn DiskFile, offset: u64) -> io::Result<Self> {
         let length = file.length()?;
         Ok(Self { file, length, offset, window: Vec::new(), window_at: 0 })
     }
 
-    /// Where the next frame starts: the end of the last one that was read.
+    /// The offset of the next frame: the end of the last one that was read.
     pub(crate) const fn offset(&self) -> u64 {
         self.offset
     }
@@ -324,8 +325,8 @@ impl<'a> Frames<'a> {
         Ok(Some(Frame { kind, first, count, payload }))
     }
 
-    /// Moves to the next place after the present one where a sound frame starts; to the end of the
-    /// file if there is none. Whether there is one.
+    /// Moves to the next offset where a valid frame starts, or to the end of the file. Returns
+    /// whether there is one.
     pub(crate) fn search(&mut self) -> io::Result<bool> {
         let mut at = self.offset + 1;
         while at + FRAME as u64 <= self.length {
@@ -354,7 +355,7 @@ impl<'a> Frames<'a> {
         Ok(false)
     }
 
-    /// Some bytes of the file, which must have them.
+    /// Bytes of the file, which must exist.
     pub(crate) fn bytes(&mut self, offset: u64, length: u64) -> io::Result<&[u8]> {
         let inside = offset >= self.window_at
             && offset + length <= self.window_at + self.window.len() as u64;

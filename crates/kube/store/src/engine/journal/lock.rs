@@ -1,4 +1,4 @@
-//! One process per data folder.
+//! The folder lock: one process per data folder.
 
 use super::names::LOCK;
 use crate::OpenError;
@@ -7,7 +7,7 @@ use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::path::Path;
 
-/// The hold on a folder, until it is dropped or the process ends in whatever way.
+/// The lock of a folder; it ends when this is dropped or the process ends in any way.
 #[derive(Debug)]
 pub(crate) struct Lock {
     file: File,
@@ -15,7 +15,7 @@ pub(crate) struct Lock {
 }
 
 impl Lock {
-    /// Takes hold of a folder, which must exist.
+    /// Locks a folder, which must exist.
     pub(crate) fn take(folder: &Path) -> Result<Self, OpenError> {
         let path = folder.join(LOCK);
         let failed = |attempt: &'static str| {
@@ -27,7 +27,7 @@ impl Lock {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 let mut text = String::new();
-                // Who holds it is a courtesy; that it is held is the message.
+                // The name of the holder is a courtesy; the refusal is what matters.
                 let _ = file.read_to_string(&mut text);
                 let holder = match text.trim().parse::<u32>() {
                     Ok(id) => format!("process {id}"),
@@ -46,16 +46,17 @@ impl Lock {
         Ok(Self { file, held })
     }
 
-    /// The file by its name, which is there for as long as the folder is the one that was opened.
+    /// The lock file by its name, which exists for as long as the folder is the one that was
+    /// opened.
     pub(crate) const fn held(&self) -> &Held {
         &self.held
     }
 }
 
 impl Drop for Lock {
-    /// Gives the folder free by name. Closing the file would do, were it not for a child process
-    /// that another thread is just starting: it has a copy of every open file until it runs its own
-    /// program, and the lock would live as long as the last copy.
+    /// Unlocks explicitly. Closing the file would not be enough while another thread starts a child
+    /// process: the child has a copy of every open file until it runs its own program, and the lock
+    /// would last as long as the last copy.
     fn drop(&mut self) {
         if let Err(error) = self.file.unlock() {
             tracing::warn!("cannot unlock the data folder: {error}");

@@ -1,4 +1,4 @@
-//! The engine of the product: an append-only journal with checksums, and snapshots.
+//! The durable engine: an append-only journal with checksums, and snapshots.
 //!
 //! ```text
 //! append ─► frame ─► journal-<base>: write, fdatasync ─► acknowledged: write
@@ -7,14 +7,14 @@
 //! open   ◄─ newest snapshot ◄─ the journals that follow it
 //! ```
 //!
-//! Why not a database: reads never come here, so all that a tree on disk would do is be written to.
-//! One sequential write and one sync per batch is the least that durability costs
+//! Why not a database: reads never reach the engine, so a tree on disk would only be written to.
+//! One sequential write and one sync per batch are the minimum cost of durability
 //! (`docs/performance.md` has the figures).
 //!
 //! A journal grows until it is as long as the last snapshot, but at least
-//! [`Options::snapshot_after`](crate::Options::snapshot_after); the folder therefore stays below
-//! about three times the live objects plus that. Writers go on while a snapshot is written: it is
-//! made from a view of the index, on a thread of its own.
+//! [`Options::snapshot_after`](crate::Options::snapshot_after). The folder therefore stays below
+//! about three times the live objects plus that. Writes continue while a snapshot is written: a
+//! thread of its own writes it from a view of the index.
 
 mod acknowledged;
 pub(crate) mod disk;
@@ -45,15 +45,15 @@ use std::thread::{Builder, JoinHandle};
 /// A journal in a folder.
 pub(crate) struct Journal {
     disk: Arc<dyn Disk>,
-    /// The hold on the folder. Shared with the thread that writes a snapshot, so that nobody else
-    /// gets the folder while that still works in it.
+    /// The lock of the folder. The snapshot thread shares it, so that no other process gets the
+    /// folder while the thread still works.
     lock: Arc<Option<Lock>>,
     snapshot_after: u64,
-    /// None until the folder was read.
+    /// None until the folder has been read.
     live: Option<Live>,
 }
 
-/// The journal that is being written.
+/// The current journal.
 struct Live {
     file: Box<dyn DiskFile>,
     acknowledged: Box<dyn DiskFile>,
@@ -62,29 +62,29 @@ struct Live {
     /// The end of the last durable batch.
     length: u64,
     revision: u64,
-    /// Bytes of journal since the last snapshot was begun.
+    /// The bytes of journal since the last snapshot started.
     grown: u64,
     snapshot_bytes: u64,
     snapshot: Option<Job>,
     buffer: Vec<u8>,
-    /// Why nothing more is written.
+    /// Why the engine writes nothing more.
     stopped: Option<Arc<str>>,
 }
 
-/// A snapshot that is being written in the background.
+/// A snapshot in progress on a background thread.
 struct Job {
     thread: JoinHandle<io::Result<u64>>,
     cancel: Arc<AtomicBool>,
 }
 
-/// Bytes of a write that only finds out whether writes succeed.
+/// The bytes of a probing write.
 const ATTEMPT: [u8; 4096] = [0; 4096];
 
-/// A batch's buffer above this is given back after use.
+/// A batch buffer above this size is released after use.
 const KEPT_BUFFER: usize = 1 << 20;
 
 impl Journal {
-    /// The engine of a folder, which is created if need be and held from now on.
+    /// The engine of a folder, which is created if necessary and locked.
     pub(crate) fn new(folder: &Path, snapshot_after: u64) -> Result<Self, OpenError> {
         disk::create(folder).map_err(|source| OpenError::Io {
             attempt: "create",
@@ -100,7 +100,7 @@ impl Journal {
         Ok(Self::on(Arc::new(disk), Some(lock), snapshot_after))
     }
 
-    /// The engine of any disk; the caller sees to it that nobody else uses it.
+    /// The engine of any disk; the caller ensures that no other engine uses it.
     pub(crate) fn on(disk: Arc<dyn Disk>, lock: Option<Lock>, snapshot_after: u64) -> Self {
         Self { disk, lock: Arc::new(lock), snapshot_after, live: None }
     }
@@ -111,7 +111,7 @@ impl Engine for Journal {
         let disk = &*self.disk;
         let found = open::read(disk, loader)?;
         let revision = found.recovery.revision;
-        // A file without even a header is begun again.
+        // A file without a complete header is created anew.
         let journal = found.journal.filter(|(_, _, length)| *length >= HEADER as u64);
         let (base, length) = match &journal {
             Some((_, base, length)) => (*base, *length),
@@ -127,7 +127,7 @@ impl Engine for Journal {
                 Some(file)
             }
             Some((mut file, ..)) => {
-                // A process that was killed may have written its last batch and not synced it.
+                // A killed process may have written its last batch without a sync.
                 if !as_said {
                     file.sync().map_err(|source| failed(disk, "sync", &name, source))?;
                 }
@@ -135,10 +135,10 @@ impl Engine for Journal {
             }
             None => None,
         };
-        // Before a new journal: only a folder that says what was acknowledged can tell later that
-        // a journal was never finished.
+        // Before a new journal: only a folder with an acknowledgement file can show later that a
+        // journal was never finished.
         let acknowledged = if as_said {
-            // Nothing to write, so nothing to sync: an orderly start waits for no disk.
+            // Nothing has to be written or synced: an orderly start does not wait for the disk.
             disk.open(names::ACKNOWLEDGED, false)
         } else {
             acknowledged::create(disk, said).and_then(|file| disk.sync().map(|()| file))
@@ -184,14 +184,14 @@ impl Engine for Journal {
             return;
         }
         live.grown = 0;
-        // Another folder of the same name must not get the next journal.
+        // The next journal must not go into another folder with the same path.
         let ours = self.lock.as_ref().as_ref().map_or(Ok(()), |lock| lock.held().check());
         let started = ours.and_then(|()| live.rotate(&*self.disk)).and_then(|()| {
             live.snapshot = Some(start_snapshot(&self.disk, &self.lock, view())?);
             Ok(())
         });
         if let Err(error) = started {
-            // The journal goes on; the next attempt comes when it has grown as much again.
+            // The journal continues; the next attempt comes when it has grown as much again.
             tracing::warn!("cannot begin a snapshot of the data folder: {error}");
         }
     }
@@ -238,13 +238,13 @@ impl Live {
             self.buffer = buffer;
         }
         if let Err(error) = self.acknowledge() {
-            // The batch is durable all the same; only a later verdict on damage is less sharp.
+            // The batch is durable all the same; only a later verdict on damage is less precise.
             tracing::warn!("cannot write {}: {error}", disk.path(names::ACKNOWLEDGED).display());
         }
         Ok(())
     }
 
-    /// Writes behind the last batch what no reading takes for one, and cuts it off again.
+    /// Writes bytes behind the last batch that are no frame, and truncates the file again.
     fn attempt(&mut self, disk: &dyn Disk) -> Result<(), EngineError> {
         self.check_not_stopped()?;
         self.write_durably(disk, &ATTEMPT)?;
@@ -264,15 +264,16 @@ impl Live {
         EngineError::Refused { attempt, path, source: Arc::new(source) }
     }
 
-    /// Makes bytes durable behind the last batch, or leaves nothing of them.
+    /// Makes bytes durable behind the last batch, or removes them completely.
     fn write_durably(&mut self, disk: &dyn Disk, bytes: &[u8]) -> Result<(), EngineError> {
         let written = self.file.write_at(bytes, self.length).map_err(|error| ("write", error));
         let written = written.and_then(|()| self.file.sync().map_err(|error| ("sync", error)));
         if let Err((attempt, source)) = written {
             return Err(self.take_back(self.refused(disk, attempt, source)));
         }
-        // A file without a name takes writes like any other, and goes with the process. One question
-        // to the kernel for each batch, asked after the sync: what is acknowledged had its name then.
+        // A file without a name accepts writes like any other, and its content is lost with the
+        // process. The check is one system call per batch after the sync, so an acknowledged batch
+        // had its name then.
         match self.file.is_removed() {
             Ok(false) => Ok(()),
             Ok(true) => Err(self.removed(disk)),
@@ -280,8 +281,8 @@ impl Live {
         }
     }
 
-    /// Cuts a failed batch off again; if that fails too, nothing more may be written, because the
-    /// next batch would follow bytes of which nobody knows whether they are there.
+    /// Truncates a failed batch. If that fails too, the engine stops, because the next batch would
+    /// follow bytes in an unknown state.
     fn take_back(&mut self, error: EngineError) -> EngineError {
         match cut(&mut *self.file, self.length) {
             Ok(()) => error,
@@ -297,7 +298,7 @@ impl Live {
         }
     }
 
-    /// The journal was removed: nothing that follows would be found again.
+    /// The journal was removed: later batches would never be found.
     fn removed(&mut self, disk: &dyn Disk) -> EngineError {
         let path = disk.path(&names::journal(self.base));
         let reason: Arc<str> = format!(
@@ -316,7 +317,7 @@ impl Live {
         acknowledged::write(&mut *self.acknowledged, said)
     }
 
-    /// Begins the next journal, unless the present one is still empty.
+    /// Starts the next journal, unless the current one is empty.
     fn rotate(&mut self, disk: &dyn Disk) -> io::Result<()> {
         if self.base == self.revision {
             return Ok(());
@@ -325,11 +326,11 @@ impl Live {
         self.base = self.revision;
         self.length = HEADER as u64;
         self.acknowledge()?;
-        // Durable before any file that it might otherwise still name can be removed.
+        // The file is durable before any journal that it might otherwise still name can be removed.
         self.acknowledged.sync()
     }
 
-    /// Takes note of a snapshot that has ended.
+    /// Collects the result of a finished snapshot.
     fn reap(&mut self) {
         if self.snapshot.as_ref().is_some_and(|job| job.thread.is_finished()) {
             self.join();
@@ -372,7 +373,7 @@ fn begin(disk: &dyn Disk, base: u64) -> io::Result<Box<dyn DiskFile>> {
     Ok(file)
 }
 
-/// Shortens a file, durably.
+/// Truncates a file, durably.
 fn cut(file: &mut dyn DiskFile, length: u64) -> io::Result<()> {
     file.truncate(length)?;
     file.sync()

@@ -1,11 +1,12 @@
-//! The files of a data folder, by name.
+//! The names of the files in a data folder.
 
-/// Held locked while a process uses the folder; says which process.
+/// The lock file: locked while a process uses the folder; contains its process id.
 pub(crate) const LOCK: &str = "lock";
-/// Up to where writes were acknowledged.
+/// The acknowledgement file.
 pub(crate) const ACKNOWLEDGED: &str = "acknowledged";
 
-/// The journal that continues a revision. Sixteen digits: their order is that of the revisions.
+/// The journal that continues a revision. Sixteen hexadecimal digits: the order of names is that of
+/// revisions.
 pub(crate) fn journal(base: u64) -> String {
     format!("journal-{base:016x}")
 }
@@ -15,14 +16,14 @@ pub(crate) fn snapshot(revision: u64) -> String {
     format!("snapshot-{revision:016x}")
 }
 
-/// A file that is not complete yet and of which nothing depends.
+/// The name of a file that is not complete yet; nothing depends on it.
 pub(crate) fn unfinished(name: &str) -> String {
     format!("{name}{UNFINISHED}")
 }
 
 const UNFINISHED: &str = ".tmp";
 
-/// Which data files a folder has, in order of their revisions.
+/// The data files of a folder, in order of their revisions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Inventory {
     pub(crate) journals: Vec<u64>,
@@ -31,7 +32,7 @@ pub(crate) struct Inventory {
 }
 
 impl Inventory {
-    /// Sorts names; those that are not ours are left alone.
+    /// Sorts file names; unknown names are ignored.
     pub(crate) fn of(names: Vec<String>) -> Self {
         let mut inventory = Self::default();
         for name in names {
@@ -55,13 +56,13 @@ impl Inventory {
         inventory
     }
 
-    /// The names of the files that hold data.
+    /// The names of all data files.
     pub(crate) fn data(&self) -> impl Iterator<Item = String> {
         let snapshots = self.snapshots.iter().copied().map(snapshot);
         snapshots.chain(self.journals.iter().copied().map(journal))
     }
 
-    /// The files that the snapshot of a revision makes superfluous.
+    /// The files that a snapshot at a revision makes obsolete.
     pub(crate) fn obsolete(&self, revision: u64) -> impl Iterator<Item = String> {
         let older = move |base: &u64| *base < revision;
         let snapshots = self.snapshots.iter().copied().filter(older).map(snapshot);

@@ -1,9 +1,9 @@
-//! From a data folder to the objects in it, with a verdict on every byte that does not read well.
+//! Opening a data folder: loads its objects, with a verdict on all unreadable bytes.
 //!
-//! The verdict is one of two. Bytes at the very end of the last journal, with no sound frame after
-//! them and nothing acknowledged missing, are the remains of a write that was never acknowledged:
-//! they are dropped and reported. Anything else is damage to acknowledged data, and then nothing is
-//! opened and nothing is changed: a person decides.
+//! There are two verdicts. Bytes at the very end of the last journal, with no valid frame after
+//! them and nothing acknowledged missing, are the remains of an unacknowledged write: they are
+//! dropped and reported. Anything else is damage to acknowledged data. Then nothing is opened and
+//! nothing is changed: a person decides.
 
 use super::acknowledged::{self, Acknowledged};
 use super::disk::{Disk, DiskFile};
@@ -15,14 +15,14 @@ use super::names::{ACKNOWLEDGED, Inventory, journal, snapshot};
 use crate::{Damage, Loader, OpenError, Recovery, Torn};
 use std::io;
 
-/// What a folder holds once it was read.
+/// The content of a folder that was read.
 pub(crate) struct Found {
     pub(crate) recovery: Recovery,
-    /// What the side file says.
+    /// The acknowledgement file.
     pub(crate) acknowledged: acknowledged::Record,
-    /// The journal to continue, its base and the length of its sound part; none to begin one.
+    /// The journal to continue, its base and the length of its valid part; none to start a new one.
     pub(crate) journal: Option<(Box<dyn DiskFile>, u64, u64)>,
-    /// The revision of the snapshot, if there is one, and its size.
+    /// The revision and the size of the snapshot, if there is one.
     pub(crate) snapshot: Option<(u64, u64)>,
     /// The size of the journals since the snapshot.
     pub(crate) journal_bytes: u64,
@@ -83,7 +83,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads a snapshot; gives its size.
+    /// Reads a snapshot and returns its size.
     fn snapshot(&mut self, revision: u64) -> Result<u64, OpenError> {
         let name = snapshot(revision);
         let io = |source| failed(self.disk, "read", &name, source);
@@ -119,7 +119,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Takes a frame of a snapshot; whether it was the last.
+    /// Loads a frame of a snapshot; returns whether it was the last.
     fn take_objects(
         &mut self,
         frame: &Frame<'_>,
@@ -162,7 +162,7 @@ impl Reader<'_> {
         match header {
             Header::Sound { revision } if revision == base => {}
             Header::OtherVersion(version) => return Err(self.other_version(&name, version)),
-            // The file was being created when the process ended: it never held anything.
+            // The process ended while it created the file, which never had any content.
             _ if last && length <= HEADER as u64 && self.nothing_is_missing() => {
                 found.recovery.torn =
                     Some(Torn { file: self.disk.path(&name), offset: 0, bytes: length });
@@ -177,7 +177,8 @@ impl Reader<'_> {
         loop {
             match frames.next() {
                 Ok(Some(frame)) => {
-                    // What passes its checksum and makes no sense was not cut off.
+                    // A frame with a valid checksum but invalid content is damage, not a torn
+                    // write.
                     self.take_batch(&frame).map_err(|bad| self.damaged(&name, sound, bad.0))?;
                     sound = frames.offset();
                 }
@@ -202,7 +203,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Applies a batch, all of it or nothing.
+    /// Applies a batch, completely or not at all.
     fn take_batch(&mut self, frame: &Frame<'_>) -> Result<(), Bad> {
         let expected = self.loader.revision() + 1;
         if frame.kind != FrameKind::Batch {
@@ -232,13 +233,13 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Whether everything that is known to be acknowledged was read.
+    /// Whether all changes that are known to be acknowledged were read.
     fn nothing_is_missing(&self) -> bool {
         self.acknowledged
             .is_some_and(|acknowledged| acknowledged.revision <= self.loader.revision())
     }
 
-    /// Refuses a folder that reads well but ends before what was acknowledged.
+    /// Refuses a folder that is readable but ends before the acknowledged end.
     fn all_is_there(&self, last: Option<u64>, found: &mut Found) -> Result<(), OpenError> {
         match self.acknowledged {
             Some(acknowledged) if acknowledged.revision > self.loader.revision() => {
@@ -270,7 +271,7 @@ impl Reader<'_> {
     }
 }
 
-/// Reads the header of a file, as much of it as there is.
+/// Reads the header of a file, or the part of it that exists.
 pub(crate) fn start(frames: &mut Frames<'_>, kind: FileKind) -> io::Result<Header> {
     let length = frames.length().min(HEADER as u64);
     Ok(read_header(kind, frames.bytes(0, length)?))

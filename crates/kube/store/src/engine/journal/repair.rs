@@ -1,11 +1,11 @@
-//! Saving what reads well from a damaged folder, and saying what does not.
+//! Repair: saves the readable data of a damaged folder and reports the rest.
 //!
-//! Every file is read frame by frame; after bytes that do not read well the search goes on for the
-//! next sound frame. Of several states of one object the newest that was found wins. The result is
-//! a new snapshot; the files as they were go into a folder beside it, so that nothing is destroyed.
+//! Every file is read frame by frame; after malformed bytes the search continues for the next valid
+//! frame. Of several states of one object the newest one wins. The result is a new snapshot; the
+//! original files move into a folder beside it, so that nothing is destroyed.
 //!
-//! What this cannot do: an object whose last change or deletion is lost comes back as it was
-//! before. The report names such objects as far as the damaged bytes still show their names.
+//! Limits: an object whose last change or deletion is lost comes back in an earlier state. The
+//! report names such objects if the damaged bytes still contain their names.
 
 use super::acknowledged::{self, Acknowledged};
 use super::disk::{Disk, Folder};
@@ -24,37 +24,38 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// What a repair did.
+/// The result of a repair.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Repair {
-    /// The revision of the repaired store. Greater than every one that was ever acknowledged.
+    /// The revision of the repaired store. Greater than every acknowledged one.
     pub revision: u64,
-    /// How many objects it has.
+    /// The number of its objects.
     pub objects: usize,
-    /// What was lost. Empty if the folder was sound; then nothing was changed.
+    /// The losses. Empty if the folder was sound; then nothing was changed.
     pub lost: Vec<Lost>,
-    /// The folder with the files as they were; none if nothing was changed.
+    /// The folder with the original files; none if nothing was changed.
     pub originals: Option<PathBuf>,
 }
 
-/// A piece of acknowledged data that is gone, or may be.
+/// A piece of acknowledged data that is lost, or may be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lost {
     /// The file.
     pub file: PathBuf,
-    /// Where the piece starts.
+    /// The offset of the piece.
     pub offset: u64,
-    /// How long it is; zero if the file ends there and should not.
+    /// Its length; zero if the file ends there and should not.
     pub bytes: u64,
-    /// What is wrong with it, as a sentence part.
+    /// The damage, as a part of a sentence.
     pub what: String,
     /// The first and the last revision of the changes in it, as far as known.
     pub revisions: Option<(u64, u64)>,
-    /// The objects that it still shows by name. Their newest change may be lost; others may be too.
+    /// The objects whose names it still contains. Their newest change may be lost; others may be
+    /// too.
     pub objects: Vec<Key>,
 }
 
-/// Repairs a folder that nobody has open.
+/// Repairs a folder that no process has open.
 pub(crate) fn repair(folder: &Path) -> Result<Repair, OpenError> {
     let _lock = Lock::take(folder)?;
     let disk = Folder::open(folder).map_err(|source| OpenError::Io {
@@ -72,8 +73,8 @@ pub(crate) fn repair_on(disk: &dyn Disk) -> Result<Repair, OpenError> {
         .map_err(|source| failed(disk, "read", ACKNOWLEDGED, source))?
         .sound();
     let mut salvage = Salvage::new(disk);
-    // Files from before a sound snapshot are leftovers and say nothing new. Before a damaged one
-    // they may still have what it has lost.
+    // Journals before a valid snapshot are leftovers without new content. Before a damaged snapshot
+    // they may contain what it has lost.
     let mut snapshots = inventory.snapshots.iter().rev();
     let base = snapshots.next().copied();
     let mut from = base.unwrap_or(FIRST_REVISION);
@@ -99,14 +100,14 @@ pub(crate) fn repair_on(disk: &dyn Disk) -> Result<Repair, OpenError> {
     Ok(Repair { revision, objects, lost: salvage.lost, originals })
 }
 
-/// Everything that could be read so far.
+/// The data that was readable so far.
 struct Salvage<'a> {
     disk: &'a dyn Disk,
     /// The newest known state of each object: its revision and its record, none if it was deleted.
     objects: BTreeMap<Key, (u64, Option<Owned>)>,
     /// The newest revision whose change was read.
     newest: u64,
-    /// The newest revision that anything mentions.
+    /// The newest revision that any record mentions.
     seen: u64,
     lost: Vec<Lost>,
 }
@@ -142,7 +143,7 @@ impl<'a> Salvage<'a> {
         Ok(())
     }
 
-    /// Reads the journals from one base on; those from `base` on must continue each other.
+    /// Reads the journals from a base on; those from `base` on must continue each other.
     fn journals(
         &mut self,
         inventory: &Inventory,
@@ -163,7 +164,7 @@ impl<'a> Salvage<'a> {
             let before = self.lost.len();
             self.file(&name, FileKind::Journal, |salvage, frame| {
                 if continues && frame.first > next {
-                    // The gap was already reported as bytes, if it was bytes.
+                    // A gap that consists of bytes was already reported.
                     let range = Some((next, frame.first - 1));
                     match salvage.lost[before..].last_mut() {
                         Some(lost) if lost.revisions.is_none() => lost.revisions = range,
@@ -190,7 +191,8 @@ impl<'a> Salvage<'a> {
         Ok(())
     }
 
-    /// Gives every sound frame of a file to `take` and reports the rest; gives the file's length.
+    /// Passes every valid frame of a file to `take`, reports the rest, and returns the file's
+    /// length.
     fn file(
         &mut self,
         name: &str,
@@ -263,7 +265,7 @@ impl<'a> Salvage<'a> {
         self.lost.push(Lost { file, offset, bytes, what, revisions, objects });
     }
 
-    /// Puts the result in the place of the damaged files. At no moment is there neither.
+    /// Replaces the damaged files with the result. At every moment at least one of both exists.
     fn store(&self, inventory: &Inventory, revision: u64, originals: &str) -> io::Result<()> {
         for name in inventory.data() {
             self.disk.keep(&name, originals)?;
@@ -288,7 +290,7 @@ impl<'a> Salvage<'a> {
     }
 }
 
-/// The keys that damaged bytes still show, if they begin where a frame did.
+/// The keys that damaged bytes still contain, if the bytes begin at a frame.
 fn names_in(bytes: &[u8]) -> Vec<Key> {
     let payload = bytes.get(FRAME..).unwrap_or_default();
     let length = usize::try_from(u32_at(bytes, 4)).unwrap_or(usize::MAX);

@@ -1,4 +1,4 @@
-//! All live objects in one file, so that the journal before it can go.
+//! Snapshots: all live objects in one file, so that older journals can be removed.
 
 use super::disk::{Disk, DiskFile};
 use super::format::{FRAME, FileKind, FrameKind, begin_frame, finish_frame, header, push_object};
@@ -7,16 +7,15 @@ use crate::Record;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How many bytes of objects share a checksum: what one flipped bit costs at most, in a repair.
+/// The bytes of objects per checksum: the most that one flipped bit costs in a repair.
 const FRAME_BYTES: usize = 64 << 10;
 
-/// How many bytes are written between syncs, so that the last one does not hold up the disk for
-/// the journal's small ones.
+/// The bytes between syncs, so that the last sync does not delay the small ones of the journal.
 const SYNC_BYTES: u64 = 4 << 20;
 
-/// Writes a snapshot and makes it durable under its final name. Gives its size in bytes.
+/// Writes a snapshot, makes it durable under its final name and returns its size in bytes.
 ///
-/// Ends early with [`io::ErrorKind::Interrupted`] when `cancel` is set.
+/// Stops with [`io::ErrorKind::Interrupted`] when `cancel` is set.
 pub(crate) fn write<'a>(
     disk: &dyn Disk,
     revision: u64,
@@ -31,7 +30,7 @@ pub(crate) fn write<'a>(
         Ok(bytes)
     });
     if written.is_err() {
-        // It may not even exist; what is left over is removed at the next start.
+        // The draft may not exist; the next start removes leftovers.
         let _ = disk.remove(&draft);
     }
     written
@@ -96,7 +95,7 @@ impl Out {
     }
 }
 
-/// Removes the files that a durable snapshot has made superfluous.
+/// Removes the files that a durable snapshot has made obsolete.
 pub(crate) fn remove_older(disk: &dyn Disk, revision: u64) -> io::Result<()> {
     let inventory = Inventory::of(disk.names()?);
     let mut removed = false;

@@ -1,13 +1,13 @@
-//! Whatever happens to the bytes, what was acknowledged is there or its loss is named.
+//! After any damage, acknowledged data is either present or reported as lost.
 
 use super::*;
 use crate::engine::journal::repair::{Repair, repair_on};
 
-/// Every state that an object of [`written`] ever had.
+/// Every state of every object of [`written`].
 const HISTORY: [(&str, &str, u64); 5] =
     [("a", "1", 2), ("b", "2", 3), ("a", "3", 4), ("c", "5", 6), ("d", "6", 7)];
 
-/// A damaged folder is repaired, says what is lost, opens again and invents nothing.
+/// The repair of a damaged folder reports the losses; the folder opens again without invented data.
 async fn repair_and_check(disk: &MemDisk) -> Repair {
     let repaired = repair_on(disk).unwrap();
     assert!(!repaired.lost.is_empty());
@@ -43,7 +43,7 @@ async fn a_write_that_was_cut_off_before_it_was_acknowledged_is_dropped() {
             let torn = recovery.torn.map_or(0, |torn| torn.bytes);
             assert_eq!((live(&store), torn), (live_before.clone(), (end - start) as u64));
         }
-        // The next write takes the place of the remains.
+        // The next write replaces the remains.
         put(&store, "e", "7").await.unwrap();
         let expected = live(&store);
         store.close().await.unwrap();
@@ -140,7 +140,7 @@ async fn damage_before_a_sound_frame_is_damage_even_if_nobody_says_what_was_ackn
     let (disk, _) = written().await;
     let stale = MemDisk::default();
     open(&stale).unwrap().0.close().await.unwrap();
-    // After a power cut the side file may still say what it said at the start.
+    // After a power cut the acknowledgement file may be as old as the start.
     disk.write(ACKNOWLEDGED, stale.bytes(ACKNOWLEDGED));
     let mut bytes = disk.bytes(&journal());
     bytes[100] ^= 1;
@@ -165,7 +165,7 @@ async fn a_batch_that_was_found_without_being_acknowledged_is_synced_before_anyb
     put(&store, "d", "6").await.unwrap();
     let expected = live(&store);
     store.close().await.unwrap();
-    // As if the process had been killed between writing the batch and syncing it.
+    // As if the process was killed between the write and the sync of the batch.
     disk.write(ACKNOWLEDGED, before);
     disk.forget_sync(&journal());
     let store = open(&disk).unwrap().0;

@@ -1,4 +1,4 @@
-//! A disk that says no: the write is refused, memory keeps the truth, and the store goes on.
+//! Disk errors: the write is refused, memory stays correct, and the store continues.
 
 use super::memdisk::Step;
 use super::*;
@@ -83,7 +83,7 @@ async fn a_folder_that_cannot_be_opened_says_what_was_attempted() {
         disk.fail(Step::Open, file, ErrorKind::PermissionDenied, 0);
         let error = open(&disk).unwrap_err();
         assert_eq!(error.to_string(), expected);
-        // The system's answer is the source, and stands there only.
+        // The system's error is the source, and appears only there.
         assert!(std::error::Error::source(&error).is_some());
         assert_eq!(live(&open(&disk).unwrap().0), before);
     }

@@ -1,10 +1,10 @@
-//! Snapshots replace journals without anybody noticing, at whatever moment the process ends.
+//! Snapshots replace journals without a visible effect, whenever the process ends.
 
 use super::memdisk::Step;
 use super::*;
 use std::io::ErrorKind;
 
-/// A store whose journal outgrows every threshold, with the snapshot at revision 7 just written.
+/// A store whose journal exceeds every threshold, with the snapshot at revision 7 just written.
 async fn with_snapshot() -> (MemDisk, Store) {
     let (disk, _) = written().await;
     let store = open_with(&disk, 0).unwrap().0;
@@ -23,7 +23,7 @@ async fn a_snapshot_replaces_what_came_before_it() {
         let (store, recovery) = open(&disk).unwrap();
         assert_eq!((recovery.revision, recovery.objects), (7, 3));
         assert_eq!(live(&store), expected);
-        // What happened before the snapshot is not known any more.
+        // Events before the snapshot are not available.
         assert!(store.watch("things", 6).is_err());
         assert!(store.watch("things", 7).is_ok());
     }

@@ -1,4 +1,4 @@
-//! A disk in memory that knows what was synced, and fails on demand.
+//! An in-memory disk that records syncs and fails on demand.
 
 use crate::engine::journal::disk::{Disk, DiskFile};
 use parking_lot::Mutex;
@@ -7,7 +7,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What can be made to fail.
+/// An operation that can fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Open,
@@ -17,7 +17,7 @@ pub(super) enum Step {
     Rename,
 }
 
-/// One failure: the next time this step is done on a file whose name starts so.
+/// One failure: of the next such operation on a file whose name starts with `file`.
 #[derive(Clone, Debug)]
 pub(super) struct Fault {
     pub(super) step: Step,
@@ -56,7 +56,7 @@ impl MemDisk {
         copy
     }
 
-    /// The disk as it is after a power cut: what was never synced is gone.
+    /// The disk after a power cut: unsynced data is lost.
     pub(super) fn unplugged(&self) -> Self {
         let copy = self.copy();
         for content in copy.0.lock().files.values() {
@@ -84,7 +84,7 @@ impl MemDisk {
         self.0.lock().files.insert(name.to_owned(), Arc::new(Mutex::new(content)));
     }
 
-    /// Has a file's content be as if it had never been synced.
+    /// Makes a file's content count as never synced.
     pub(super) fn forget_sync(&self, name: &str) {
         self.0.lock().files[name].lock().synced.clear();
     }
@@ -93,7 +93,7 @@ impl MemDisk {
         self.0.lock().faults.push_back(Fault { step, file, error, short });
     }
 
-    /// How many of the faults have not happened.
+    /// The number of faults that have not occurred yet.
     pub(super) fn pending_faults(&self) -> usize {
         self.0.lock().faults.len()
     }

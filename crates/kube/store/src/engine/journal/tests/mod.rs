@@ -1,4 +1,4 @@
-//! The journal on a disk that can be cut, flipped, filled and unplugged.
+//! Tests of the journal on a disk that can be truncated, corrupted, filled and unplugged.
 
 mod crash;
 mod faults;
@@ -14,13 +14,13 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Opens the store on a disk, with snapshots after so many bytes of journal.
+/// Opens the store on a disk, with a snapshot after so many bytes of journal.
 fn open_with(disk: &MemDisk, snapshot_after: u64) -> Result<(Store, Recovery), OpenError> {
     let journal = Journal::on(Arc::new(disk.clone()), None, snapshot_after);
     Store::with_engine(Box::new(journal), Options::default())
 }
 
-/// Opens the store on a disk; it makes no snapshots.
+/// Opens the store on a disk, without snapshots.
 fn open(disk: &MemDisk) -> Result<(Store, Recovery), OpenError> {
     open_with(disk, u64::MAX)
 }
@@ -40,7 +40,7 @@ async fn delete(store: &Store, name: &str) -> Result<Arc<Stored>, CommitError> {
     store.commit(Change::Delete { key, expect: Expect::Any }).await
 }
 
-/// What is live: name → text at revision.
+/// The live objects: name → text at revision.
 fn live(store: &Store) -> BTreeMap<String, (String, u64)> {
     let list = store.list("things", None);
     list.iter()
@@ -54,7 +54,7 @@ fn live(store: &Store) -> BTreeMap<String, (String, u64)> {
         .collect()
 }
 
-/// A disk with five acknowledged changes in one journal, and what they amount to.
+/// A disk with five acknowledged changes in one journal, and the resulting objects.
 async fn written() -> (MemDisk, BTreeMap<String, (String, u64)>) {
     let disk = MemDisk::default();
     let store = open(&disk).unwrap().0;
