@@ -1,4 +1,4 @@
-//! What a merge patch must say so that an object has the wanted fields.
+//! Merge patches that give an object the wanted fields.
 
 use mainstay_object::Object;
 use serde_json::{Map, Value};
@@ -14,7 +14,7 @@ const SERVER_METADATA: [&str; 7] = [
     "uid",
 ];
 
-/// The part of an object that somebody can apply.
+/// The part of an object that a client can apply.
 pub(crate) fn wanted(object: &Object) -> Value {
     let mut object = object.clone();
     object.remove(&["status"]);
@@ -38,7 +38,7 @@ pub(crate) fn without_nulls(value: &Value) -> Value {
     }
 }
 
-/// The merge patch that brings `live` to what is wanted, with the revision of `live` as
+/// The merge patch that brings `live` to the wanted fields, with the revision of `live` as
 /// precondition; none if nothing differs.
 pub(crate) fn patch(live: &Object, wanted: &Value) -> Option<Value> {
     let mut wanted = wanted.clone();
@@ -50,7 +50,7 @@ pub(crate) fn patch(live: &Object, wanted: &Value) -> Option<Value> {
     Some(patch)
 }
 
-/// Puts the live entries of a list in `metadata` that the wanted list lacks in front of it.
+/// Prepends the live entries of a list in `metadata` that the wanted list lacks.
 fn union(
     wanted: &mut Value,
     live: &Object,
@@ -78,7 +78,7 @@ fn union(
 ///
 /// Objects are compared field by field, and fields that are only in `live` are left alone. A list
 /// is equal if it has the same number of entries and each has every field of its counterpart;
-/// otherwise the whole list is in the patch. A `null` that is wanted removes the field.
+/// otherwise the patch contains the whole list. A wanted `null` removes the field.
 pub fn difference(live: &Value, wanted: &Value) -> Option<Value> {
     match (live, wanted) {
         (Value::Object(live), Value::Object(wanted)) => {
@@ -102,7 +102,7 @@ pub fn difference(live: &Value, wanted: &Value) -> Option<Value> {
     }
 }
 
-/// Whether `live` has everything that `wanted` says.
+/// Whether `live` has every field of `wanted`.
 fn covers(live: &Value, wanted: &Value) -> bool {
     match (live, wanted) {
         (Value::Object(live), Value::Object(wanted)) => {

@@ -1,9 +1,9 @@
-//! Waiting longer after each failure, up to a cap, and never giving up.
+//! Exponential backoff up to a cap, without giving up.
 
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The monotonic time that delays are measured in.
+/// The monotonic clock of the delays.
 #[expect(
     clippy::disallowed_methods,
     reason = "delays are tokio's own time; the wall clock is derived from the same source"
@@ -12,7 +12,7 @@ pub(crate) fn now() -> Instant {
     Instant::now()
 }
 
-/// A series of waits that doubles up to a cap and stays there.
+/// A series of delays that doubles up to a cap and stays there.
 #[derive(Clone, Copy, Debug)]
 pub struct Backoff {
     base: Duration,
@@ -26,20 +26,20 @@ impl Backoff {
         Self { base, cap, failures: 0 }
     }
 
-    /// The wait after one more failure.
+    /// The delay after one more failure.
     pub fn fail(&mut self) -> Duration {
         let wait = self.wait_after(self.failures);
         self.failures = self.failures.saturating_add(1);
         wait
     }
 
-    /// The wait after so many earlier failures.
+    /// The delay after so many earlier failures.
     pub fn wait_after(&self, failures: u32) -> Duration {
         // 2^20 times any sensible base is above any sensible cap.
         self.base.saturating_mul(1 << failures.min(20)).min(self.cap)
     }
 
-    /// Forgets the failures: something worked.
+    /// Resets the delay after a success.
     pub const fn reset(&mut self) {
         self.failures = 0;
     }

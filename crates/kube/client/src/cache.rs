@@ -1,4 +1,4 @@
-//! A projection of each object of a selection, kept up to date by a [`Reflector`].
+//! Cache: a projection of each selected object, kept up to date by a [`Reflector`].
 //!
 //! ```text
 //! list (pages) ─► project ─► watch ─► event ─► project ─► entries + index ─► subscribers
@@ -19,8 +19,8 @@ use std::sync::Arc;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-/// A projection without its type: what all caches do with entries is compiled once. The methods of
-/// [`Cache`] give it its type back, which is always the one that the cache was built with.
+/// A projection without its type, so that the code of all caches is compiled once. The methods of
+/// [`Cache`] restore the type, which is always the one that the cache was built with.
 type Entry = Arc<dyn Any + Send + Sync>;
 type Project = Box<dyn Fn(&Object) -> Option<Entry> + Send + Sync>;
 type Index = Box<dyn Fn(&Entry) -> Vec<Arc<str>> + Send + Sync>;
@@ -29,17 +29,17 @@ type Subscriber = Box<dyn Fn(&NamespacedName, Option<&Entry>, Option<&Entry>) + 
 /// A change of one entry.
 #[derive(Debug)]
 pub struct Changed<'a, T> {
-    /// Whose.
+    /// The key of the object.
     pub key: &'a NamespacedName,
-    /// What was known before; none if it is new.
+    /// The projection before the change; none if the object is new.
     pub before: Option<&'a Arc<T>>,
-    /// What is known now; none if it is gone.
+    /// The projection after the change; none if the object is gone.
     pub after: Option<&'a Arc<T>>,
 }
 
 /// A cache of projections of the objects of one kind. Cheap to clone; clones are the same cache.
 ///
-/// Subscribers hear of an object only if its projection changed.
+/// Subscribers are called for an object only if its projection has changed.
 pub struct Cache<T> {
     entries: Arc<Entries>,
     projection: PhantomData<fn() -> T>,
@@ -51,15 +51,15 @@ impl<T> Clone for Cache<T> {
     }
 }
 
-/// The entries of a cache, and what is done with them.
+/// The entries of a cache, its indexes and its subscribers.
 struct Entries {
     project: Project,
-    /// Whether two entries are the same.
+    /// Whether two entries are equal.
     same: fn(&Entry, &Entry) -> bool,
     index: Option<Index>,
     known: RwLock<Known>,
     subscribers: RwLock<Vec<Subscriber>>,
-    /// The last revision seen; zero before the first list is complete.
+    /// The last received revision; zero before the first list is complete.
     revision: Arc<watch::Sender<u64>>,
 }
 
@@ -69,7 +69,7 @@ struct Known {
     by_index: KeysByValue,
 }
 
-/// What a cache shall do, before it starts.
+/// The configuration of a cache before it starts.
 pub struct CacheBuilder<T> {
     selection: Selection,
     project: Project,
@@ -78,7 +78,7 @@ pub struct CacheBuilder<T> {
     projection: PhantomData<fn() -> T>,
 }
 
-/// Caches that belong together: who waits for the set waits for every cache that it has started.
+/// Caches with one lifetime: waiting for the set waits for every cache that it has started.
 pub struct CacheSet {
     cluster: Cluster,
     stop: CancellationToken,
@@ -107,17 +107,17 @@ impl CacheSet {
         cache
     }
 
-    /// Returns once the first list of each is complete and its entries were told to subscribers.
+    /// Returns once the first list of each is complete and subscribers were called for its entries.
     pub async fn synced(&self) {
         for revision in &self.revisions {
-            // One that nobody holds any more is waited for by nobody.
+            // A dropped cache is not waited for.
             let _ = revision.clone().wait_for(|seen| *seen > 0).await;
         }
     }
 }
 
 impl<T: PartialEq + Send + Sync + 'static> CacheBuilder<T> {
-    /// Adds an index: each entry can be found by each of the values that `values` gives for it.
+    /// Adds an index: each entry is indexed under each of the values that `values` returns for it.
     #[must_use]
     pub fn index(mut self, values: impl Fn(&T) -> Vec<Arc<str>> + Send + Sync + 'static) -> Self {
         self.index =
@@ -150,7 +150,7 @@ impl<T: PartialEq + Send + Sync + 'static> CacheBuilder<T> {
     }
 }
 
-/// What calls a subscriber with entries of its type.
+/// Wraps a subscriber so that it gets entries of its type.
 fn subscriber<T: Send + Sync + 'static>(
     hear: impl Fn(&Changed<'_, T>) + Send + Sync + 'static,
 ) -> Subscriber {
@@ -161,8 +161,8 @@ fn subscriber<T: Send + Sync + 'static>(
 }
 
 impl<T: PartialEq + Send + Sync + 'static> Cache<T> {
-    /// A cache of what `project` keeps of each object. It forgets objects that `project` gives
-    /// nothing for.
+    /// A cache of the projections of objects. Objects for which `project` returns none are left
+    /// out.
     pub fn builder(
         selection: Selection,
         project: impl Fn(&Object) -> Option<T> + Send + Sync + 'static,
@@ -186,12 +186,12 @@ impl<T: PartialEq + Send + Sync + 'static> Cache<T> {
         Self::builder(selection, project).start(cluster, stop)
     }
 
-    /// The entry of a name.
+    /// The entry of a key.
     pub fn get(&self, key: &NamespacedName) -> Option<Arc<T>> {
         typed(self.entries.known.read().objects.get(key)?)
     }
 
-    /// The entries of one namespace, or all, in order.
+    /// The entries of one namespace, or all, in order of keys.
     pub fn list(&self, namespace: Option<&str>) -> Vec<(NamespacedName, Arc<T>)> {
         let known = self.entries.known.read();
         let copy = |(key, entry): (&NamespacedName, &Entry)| Some((key.clone(), typed(entry)?));
@@ -206,31 +206,31 @@ impl<T: PartialEq + Send + Sync + 'static> Cache<T> {
         }
     }
 
-    /// The entries that the index lists under a value, in order; none without an index.
+    /// The entries that are indexed under a value, in order; none without an index.
     pub fn indexed(&self, value: &str) -> Vec<(NamespacedName, Arc<T>)> {
         let known = self.entries.known.read();
         let keys = known.by_index.get(value).into_iter().flatten();
         keys.filter_map(|key| Some((key.clone(), typed(known.objects.get(key)?)?))).collect()
     }
 
-    /// How many entries the index lists under a value.
+    /// The number of entries that are indexed under a value.
     pub fn count(&self, value: &str) -> usize {
         self.entries.known.read().by_index.get(value).map_or(0, BTreeSet::len)
     }
 
-    /// How many entries there are.
+    /// The number of entries.
     pub fn len(&self) -> usize {
         self.entries.known.read().objects.len()
     }
 
-    /// Whether there are none.
+    /// Whether the cache is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Calls `hear` for every entry there is and then for every change, in the order of changes for
+    /// Calls `hear` for every existing entry and then for every change, in the order of changes for
     /// each object. It runs in the cache's task and must be quick: typically it adds a key to a
-    /// [`crate::Queue`]. An entry that arrives meanwhile may be told twice.
+    /// [`crate::Queue`]. For an entry that arrives meanwhile it may be called twice.
     pub fn subscribe(&self, hear: impl Fn(&Changed<'_, T>) + Send + Sync + 'static) {
         let hear = Arc::new(hear);
         let later = Arc::clone(&hear);
@@ -240,7 +240,7 @@ impl<T: PartialEq + Send + Sync + 'static> Cache<T> {
         }
     }
 
-    /// Returns once the first list is complete and its entries were told to subscribers.
+    /// Returns once the first list is complete and subscribers were called for its entries.
     pub async fn synced(&self) {
         self.reached(1).await;
     }
@@ -251,16 +251,16 @@ impl<T: PartialEq + Send + Sync + 'static> Cache<T> {
     }
 
     /// Returns once the cache has everything up to a revision: that of an object *of this
-    /// selection* that was just written. (The revision of anything else may only come with the
-    /// next bookmark, a minute later.) Waits for as long as the server is away.
+    /// selection* that was just written. (The revision of another object may only arrive with the
+    /// next bookmark, a minute later.) Waits for as long as the server is unavailable.
     pub async fn seen(&self, resource_version: &str) {
-        // What is not a number cannot be compared, and no server known sends it.
+        // A revision that is not a number cannot be compared, and no known server sends one.
         if let Ok(revision) = resource_version.parse() {
             self.reached(revision).await;
         }
     }
 
-    /// Returns once something holds that changes of this cache bring about.
+    /// Returns once a condition holds that changes of this cache bring about.
     pub async fn until(&self, mut good: impl FnMut() -> bool) {
         let mut seen = self.entries.revision.subscribe();
         // The sender lives in `self`.
@@ -324,7 +324,7 @@ impl ReflectorTarget for Arc<Entries> {
     }
 }
 
-/// What a list has so far; the cache stays as it is until the list is complete.
+/// The entries of an incomplete list; the cache does not change until the list is complete.
 struct ListedEntries {
     target: Arc<Entries>,
     listed: BTreeMap<NamespacedName, Option<Entry>>,
@@ -349,7 +349,7 @@ impl Listing for ListedEntries {
     }
 }
 
-/// The keys of entries by the values that the index gives for them.
+/// The keys of entries by their index values.
 #[derive(Default)]
 struct KeysByValue(FxHashMap<Arc<str>, BTreeSet<NamespacedName>>);
 

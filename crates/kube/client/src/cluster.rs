@@ -1,4 +1,4 @@
-//! The handle: every verb of a Kubernetes API on untyped objects.
+//! Cluster: the client for all verbs of a Kubernetes API on untyped objects.
 
 use crate::delete::DeleteOptions;
 use crate::lease::Fence;
@@ -17,32 +17,32 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub struct Cluster {
     client: kube::Client,
-    /// What it says it is.
+    /// The value of `User-Agent`.
     agent: Option<HeaderValue>,
-    /// As whom it asks, if not as itself.
+    /// The value of `Impersonate-User`.
     acting: Option<HeaderValue>,
-    /// Hears what the API has to say of writes that it accepts.
+    /// Receives the warnings of accepted writes.
     warned: Option<Warned>,
-    /// Until when it writes.
+    /// The end of the term in which it may write.
     fence: Option<Fence>,
 }
 
-/// Hears warnings.
+/// Receives a warning.
 type Warned = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// As whom requests ask.
+/// The header that names the impersonated user.
 const IMPERSONATE: HeaderName = HeaderName::from_static("impersonate-user");
 
-/// What to list.
+/// The parameters of a list.
 #[derive(Clone, Debug, Default)]
 pub struct ListParams {
     /// Label selector in query form; empty for all.
     pub labels: String,
     /// Field selector in query form; empty for all.
     pub fields: String,
-    /// At most so many objects; zero for all.
+    /// The most objects in one page; zero for all.
     pub limit: u32,
-    /// Where the previous page ended.
+    /// The `continue` token of the previous page.
     pub continue_token: String,
     /// Only `apiVersion`, `kind` and `metadata` of each object.
     pub metadata_only: bool,
@@ -69,25 +69,25 @@ impl ListParams {
     }
 }
 
-/// A list as the server had it at one revision.
+/// A list at one revision of the server.
 #[derive(Clone, Debug, Default)]
 pub struct List {
-    /// The objects, in order of namespace and name. Each carries `apiVersion` and `kind`.
+    /// The objects, in order of namespace and name. Each has `apiVersion` and `kind`.
     pub items: Vec<Object>,
-    /// The revision of the list; a watch from here misses nothing.
+    /// The revision of the list; a watch from here misses no event.
     pub resource_version: String,
-    /// Where the next page begins; empty if this is the last one.
+    /// The token for the next page; empty if this is the last one.
     pub continue_token: String,
 }
 
 /// A change to a part of an object.
 #[derive(Clone, Debug)]
 pub enum Patch {
-    /// RFC 7396: given fields replace, `null` removes, lists are replaced whole.
+    /// RFC 7396: given fields replace, `null` removes, lists are replaced as a whole.
     Merge(Value),
     /// RFC 6902: a list of operations.
     Json(Value),
-    /// Kubernetes' own: lists are merged by their keys. Only built-in kinds know it.
+    /// Strategic merge patch: lists are merged by their keys. Only built-in kinds support it.
     Strategic(Value),
 }
 
@@ -119,7 +119,7 @@ struct RawListMeta {
     continue_token: String,
 }
 
-/// `metadata.namespace` of an object as the path wants it.
+/// The namespace of an object for the URL; none if empty.
 fn namespace_of(object: &Object) -> Option<&str> {
     Some(object.namespace()).filter(|namespace| !namespace.is_empty())
 }
@@ -135,28 +135,28 @@ impl Cluster {
         Self { client, agent: None, acting: None, warned: None, fence: None }
     }
 
-    /// The same API for a program that says who it is: the `User-Agent` of its requests. What
-    /// stands before the first slash is its name as a manager of fields, where a request names none.
+    /// The same API with a `User-Agent`. Its part before the first slash is the field manager of
+    /// requests that name none.
     ///
-    /// A name with characters that a header cannot hold is as none.
+    /// An agent with characters that a header cannot contain is ignored.
     #[must_use]
     pub fn named(mut self, agent: &str) -> Self {
         self.agent = HeaderValue::from_str(agent).ok();
         self
     }
 
-    /// The same API for as long as a term lasts; after that nothing is written.
+    /// The same API, bound to a term: after its end nothing is written.
     pub(crate) fn within(mut self, fence: Fence) -> Self {
         self.fence = Some(fence);
         self
     }
 
-    /// The same API with the rights of a service account and nothing more: requests impersonate it,
-    /// for which the right to `impersonate` that account is needed. The server itself adds the groups
-    /// that every service account is in.
+    /// The same API with the permissions of a ServiceAccount only: requests impersonate it, which
+    /// needs the permission to `impersonate` that ServiceAccount. The server adds the groups of
+    /// every ServiceAccount itself.
     ///
     /// # Errors
-    /// A name that cannot stand in a header is no name of an account.
+    /// A name that a header cannot contain is not the name of a ServiceAccount.
     pub fn acting_for(mut self, namespace: &str, account: &str) -> Result<Self> {
         let user = format!("system:serviceaccount:{namespace}:{account}");
         let user = HeaderValue::from_str(&user).map_err(|why| Error::Transport(Box::new(why)))?;
@@ -164,15 +164,15 @@ impl Cluster {
         Ok(self)
     }
 
-    /// The same API with somebody who hears the warnings that come with accepted writes, such as
-    /// those of deprecated versions.
+    /// The same API with a callback for the warnings of accepted writes, such as those of
+    /// deprecated versions.
     #[must_use]
     pub fn warning(mut self, hear: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.warned = Some(Arc::new(hear));
         self
     }
 
-    /// The client underneath, for what this handle does not do.
+    /// The underlying client, for requests that this handle does not support.
     pub const fn client(&self) -> &kube::Client {
         &self.client
     }
@@ -207,8 +207,8 @@ impl Cluster {
         self.get_raw_as(path, media::JSON).await
     }
 
-    /// The version of the server, the field `gitVersion` of `/version`; none if the request fails or the
-    /// response has no such field.
+    /// The field `gitVersion` of `/version`; none if the request fails or the response has no such
+    /// field.
     pub async fn server_version(&self) -> Option<String> {
         let version = self.get_raw("/version").await.ok()?;
         version.get("gitVersion").and_then(Value::as_str).map(str::to_owned)
@@ -231,7 +231,7 @@ impl Cluster {
         let request = self.request(Method::GET, &target, accept, None)?;
         let raw: RawList = request::fetch(&self.client, request).await?;
         let mut items = raw.items.unwrap_or_default();
-        // Lists of built-in kinds leave out what is the same for every item.
+        // Items in lists of built-in kinds lack `apiVersion` and `kind`.
         for item in &mut items {
             if item.kind().is_empty() {
                 item.set(&["apiVersion"], resource.api_version().into());
@@ -273,8 +273,8 @@ impl Cluster {
         self.write(Method::POST, target, media::JSON, request::encode_object(object)?).await
     }
 
-    /// Asks whether an object could be created. Nothing is stored; that one of its name is there
-    /// already is told only of an object that is good otherwise.
+    /// Checks by a dry run whether an object could be created. Nothing is stored; a name conflict
+    /// is reported only for an otherwise valid object.
     pub async fn try_create(&self, resource: &Resource, object: &Object) -> Result<Object> {
         let target = Target::new(resource.collection_path(namespace_of(object)));
         let target = target.pair("dryRun", "All");
@@ -294,14 +294,13 @@ impl Cluster {
         self.write(Method::POST, target, media::JSON, request::encode_object(body)?).await
     }
 
-    /// Replaces an object; its `resourceVersion`, if it has one, must be the present one.
+    /// Replaces an object; its `resourceVersion`, if it has one, must be the current one.
     pub async fn update(&self, resource: &Resource, object: &Object) -> Result<Object> {
         let target = object_target(resource, namespace_of(object), object.name());
         self.write(Method::PUT, target, media::JSON, request::encode_object(object)?).await
     }
 
-    /// Replaces the status of an object and nothing else; the precondition is as in
-    /// [`Cluster::update`].
+    /// Replaces the status of an object only; the precondition is as in [`Cluster::update`].
     pub async fn update_status(&self, resource: &Resource, object: &Object) -> Result<Object> {
         self.update_subresource(resource, "status", object).await
     }
@@ -318,7 +317,7 @@ impl Cluster {
         self.write(Method::PUT, target, media::JSON, request::encode_object(object)?).await
     }
 
-    /// Changes a part of an object. A `metadata.resourceVersion` inside the patch is a precondition.
+    /// Patches an object. A `metadata.resourceVersion` inside the patch is a precondition.
     pub async fn patch(
         &self,
         resource: &Resource,
@@ -331,7 +330,7 @@ impl Cluster {
         self.write(Method::PATCH, target, media, request::encode(body)?).await
     }
 
-    /// Changes a part of an object's status; the precondition is as in [`Cluster::patch`].
+    /// Patches the status of an object; the precondition is as in [`Cluster::patch`].
     pub async fn patch_status(
         &self,
         resource: &Resource,
@@ -344,12 +343,12 @@ impl Cluster {
         self.write(Method::PATCH, target, media, request::encode(body)?).await
     }
 
-    /// Applies an object: server-side apply, forced. Afterwards the object has the given fields, and
-    /// `manager` owns them; fields that it applied before and leaves out now go, unless others own
-    /// them. Returns the object as stored. Nothing is stored if nothing differs.
+    /// Applies an object: forced server-side apply. Afterwards the object has the given fields, and
+    /// `manager` owns them. Fields that it applied earlier and leaves out now are removed, unless
+    /// others own them. Returns the object as stored. Nothing is stored if nothing differs.
     ///
-    /// `status`, and what only the server writes in `metadata`, is not sent, and neither are fields
-    /// that are null. An object with a uid is that one and no other: if it is gone, that is a conflict.
+    /// `status`, null fields, and `metadata` fields that only the server writes are not sent. An
+    /// object with a uid must be that very object: if it is gone, the result is a conflict.
     pub async fn apply(
         &self,
         resource: &Resource,
@@ -369,9 +368,9 @@ impl Cluster {
 
     /// Makes the object exist with at least the given fields, and returns it as stored.
     ///
-    /// Reads the object and creates it or sends a merge patch of what differs, with the
-    /// `resourceVersion` that was read as precondition, again on conflict. Nothing is sent if nothing
-    /// differs. It is how controllers write that do not apply ([`Cluster::apply`]):
+    /// Reads the object and creates it, or sends a merge patch of the differences with the
+    /// `resourceVersion` that was read as precondition; repeats this on conflict. Nothing is sent
+    /// if nothing differs. Controllers that do not apply ([`Cluster::apply`]) write in this way:
     ///
     /// * Fields that are absent from `object` stay as they are; an explicit `null` removes a field.
     /// * Lists are owned whole: a list that lacks or differs in one given field is replaced. Values
@@ -380,9 +379,10 @@ impl Cluster {
     /// * `status`, and what only the server writes in `metadata`, is ignored.
     ///
     /// # Errors
-    /// A conflict only after 64 attempts that were all overtaken by other writers.
+    /// A conflict, but only after 64 attempts that other writers overtook.
     pub async fn ensure(&self, resource: &Resource, object: &Object) -> Result<Object> {
-        // Whoever overtakes has got on, so a crowd of writers thins out by itself.
+        // Each conflict means that another writer has finished, so a crowd of writers thins out by
+        // itself.
         const ATTEMPTS: u32 = 64;
         let namespace = namespace_of(object);
         let wanted = apply::wanted(object);
@@ -407,15 +407,15 @@ impl Cluster {
                     if attempt < ATTEMPTS
                         && (error.is_conflict()
                             || error.is_already_exists()
-                            // Deleted between reading and patching.
+                            // The object was deleted between the read and the patch.
                             || (error.is_not_found() && attempt == 1)) => {}
                 other => return other,
             }
         }
     }
 
-    /// Asks for the deletion of an object. Returns the object if it stays for now, held by
-    /// finalizers or a grace period, and none if it is gone at once.
+    /// Requests the deletion of an object. Returns the object if finalizers or a grace period hold
+    /// it, and none if it is gone at once.
     pub async fn delete(
         &self,
         resource: &Resource,
@@ -426,11 +426,13 @@ impl Cluster {
         let target = object_target(resource, namespace, name);
         let body = request::encode(&options.to_value())?;
         let answer = self.write(Method::DELETE, target, media::JSON, body).await?;
-        // A `Status` says that it is gone; some kinds answer with the object in its last state.
+        // A `Status` means that the object is gone; some kinds return the last state of the object
+        // instead.
         Ok((answer.kind() != "Status" && answer.is_terminating()).then_some(answer))
     }
 
-    /// Deletes an object that may be gone already, or be another one by now: both are success.
+    /// Deletes an object. Success includes that it is gone already, or that another object has its
+    /// name by now.
     pub async fn ensure_deleted(
         &self,
         resource: &Resource,
@@ -441,7 +443,7 @@ impl Cluster {
         match self.delete(resource, namespace, name, options).await {
             Ok(_) => Ok(()),
             Err(error) if error.is_not_found() => Ok(()),
-            // A uid that no longer fits means that the object meant is gone.
+            // A uid that no longer matches means that the object is gone.
             Err(error)
                 if error.is_conflict()
                     && options.preconditions.uid.is_some()
@@ -453,7 +455,7 @@ impl Cluster {
         }
     }
 
-    /// Asks for the deletion of every object of one namespace (or of the cluster) that matches.
+    /// Requests the deletion of every matching object of one namespace (or of the cluster).
     pub async fn delete_collection(
         &self,
         resource: &Resource,
@@ -468,8 +470,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// Follows changes after a revision: that of a list, or of the last event seen. The server ends
-    /// the stream after some minutes; go on from the last revision. [`crate::Cache`] does all that.
+    /// Watches changes after a revision: that of a list, or of the last event. The server ends the
+    /// stream after some minutes; continue from the last revision. [`crate::Cache`] does all that.
     pub async fn watch(&self, selection: &Selection, resource_version: &str) -> Result<Watch> {
         let target =
             Target::new(selection.resource.collection_path(selection.namespace.as_deref()))
@@ -481,13 +483,13 @@ impl Cluster {
                 .pair("resourceVersion", resource_version);
         let accept = if selection.metadata_only { media::METADATA } else { media::JSON };
         let mut request = self.request(Method::GET, &target, accept, None)?;
-        // A compressed stream would hold events back.
+        // A compressed stream would delay events.
         request.headers_mut().insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         let response = request::send(&self.client, request).await?;
         Ok(Watch::new(response.into_body()))
     }
 
-    /// The resource that serves a kind, as the server has it now; none if no such kind is served.
+    /// The resource that currently serves a kind; none if no such kind is served.
     pub async fn resource_of(&self, gvk: &Gvk) -> Result<Option<Resource>> {
         let path = if gvk.group.is_empty() {
             format!("/api/{}", gvk.version)
@@ -534,7 +536,7 @@ impl Cluster {
         request::decode(self.write_raw(method, &target, media::JSON, body).await?).await
     }
 
-    /// Sends a write, and tells what the API has to say of it.
+    /// Sends a write and passes on the warnings of the API.
     pub(crate) async fn write_raw(
         &self,
         method: Method,

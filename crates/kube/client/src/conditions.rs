@@ -1,19 +1,19 @@
-//! `status.conditions` in the style of `metav1.Condition`.
+//! Status conditions in the style of `metav1.Condition`.
 //!
-//! Conditions are a list with one entry for each type. `lastTransitionTime` says when `status` last
-//! changed, so it stays when only reason or message change.
+//! Conditions are a list with one entry for each type. `lastTransitionTime` is the time of the last
+//! change of `status`, so it stays when only reason or message change.
 
 use mainstay_object::Object;
 use serde_json::{Map, Value};
 
-/// `status` of a condition.
+/// The `status` of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Truth {
-    /// It holds.
+    /// The condition holds.
     True,
-    /// It does not hold.
+    /// The condition does not hold.
     False,
-    /// Nobody can tell.
+    /// The state is unknown.
     Unknown,
 }
 
@@ -39,13 +39,13 @@ impl From<bool> for Truth {
 pub struct Condition {
     /// Type, in CamelCase.
     pub kind: String,
-    /// Whether it holds.
+    /// The status.
     pub status: Truth,
-    /// Why, in one CamelCase word.
+    /// The reason: one CamelCase word.
     pub reason: String,
-    /// Why, for people.
+    /// The message, for people.
     pub message: String,
-    /// The `metadata.generation` that this is about; left out if none.
+    /// The `metadata.generation` that the condition refers to; omitted if none.
     pub observed_generation: Option<i64>,
 }
 
@@ -66,7 +66,7 @@ impl Condition {
         }
     }
 
-    /// Says which generation of the object this is about.
+    /// Sets the observed generation.
     #[must_use]
     pub const fn observed(mut self, generation: i64) -> Self {
         self.observed_generation = Some(generation);
@@ -79,7 +79,7 @@ pub fn find<'a>(conditions: &'a [Value], kind: &str) -> Option<&'a Value> {
     conditions.iter().find(|condition| is(condition, kind))
 }
 
-/// Whether the condition of a type is there and `True`.
+/// Whether the condition of a type exists and is `True`.
 pub fn is_true(conditions: &[Value], kind: &str) -> bool {
     find(conditions, kind).and_then(|condition| condition.get("status")).and_then(Value::as_str)
         == Some("True")
@@ -122,7 +122,7 @@ pub fn set(conditions: &mut Vec<Value>, condition: &Condition, now: &str) -> boo
     }
 }
 
-/// Removes the condition of a type and returns whether it was there.
+/// Removes the condition of a type and returns whether it existed.
 pub fn remove(conditions: &mut Vec<Value>, kind: &str) -> bool {
     let before = conditions.len();
     conditions.retain(|condition| !is(condition, kind));

@@ -1,16 +1,16 @@
-//! How to delete.
+//! Delete options: propagation, preconditions, grace period.
 
 use mainstay_object::Object;
 use serde_json::{Map, Value, json};
 
-/// What happens to objects that name the deleted one as owner.
+/// The fate of the dependents of a deleted object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Propagation {
-    /// They are collected afterwards.
+    /// Dependents are deleted afterwards.
     Background,
-    /// They are deleted first; the owner waits, visibly terminating.
+    /// Dependents are deleted first; the owner waits and is visibly terminating.
     Foreground,
-    /// They stay and lose the reference.
+    /// Dependents stay and lose the owner reference.
     Orphan,
 }
 
@@ -25,7 +25,7 @@ impl Propagation {
     }
 }
 
-/// What must hold for a deletion to happen; otherwise the answer is a conflict.
+/// Preconditions of a deletion; otherwise the result is a conflict.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Preconditions {
     /// The object must have this uid.
@@ -34,14 +34,14 @@ pub struct Preconditions {
     pub resource_version: Option<String>,
 }
 
-/// How to delete.
+/// The options of a deletion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeleteOptions {
-    /// What happens to dependents; none leaves it to the server (background for most kinds).
+    /// The fate of dependents; none leaves it to the server (background for most kinds).
     pub propagation: Option<Propagation>,
-    /// What must hold.
+    /// The preconditions.
     pub preconditions: Preconditions,
-    /// Seconds between the request and the end of a pod; none leaves it to the object.
+    /// Seconds between the request and the end of a Pod; none uses the Pod's own grace period.
     pub grace_period_seconds: Option<i64>,
 }
 
@@ -52,7 +52,7 @@ impl DeleteOptions {
         Self { preconditions, ..Self::default() }
     }
 
-    /// Deletes only this object in this state.
+    /// Deletes only this object at this revision.
     pub fn exactly(object: &Object) -> Self {
         let preconditions = Preconditions {
             uid: Some(object.uid().to_owned()),
@@ -61,7 +61,7 @@ impl DeleteOptions {
         Self { preconditions, ..Self::default() }
     }
 
-    /// Deletes what depends on the object in this way.
+    /// Sets the propagation policy.
     #[must_use]
     pub const fn propagation(mut self, propagation: Propagation) -> Self {
         self.propagation = Some(propagation);

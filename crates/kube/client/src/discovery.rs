@@ -1,10 +1,10 @@
-//! Which resources a server has.
+//! Discovery: the resources of a server.
 
 use crate::{Cluster, Error, Result};
 use mainstay_object::{Resource, Scope};
 use serde_json::Value;
 
-/// The aggregated form: every resource in two requests.
+/// The media type of aggregated discovery: all resources in two requests.
 const AGGREGATED: &str =
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
 
@@ -13,24 +13,24 @@ const AGGREGATED: &str =
 pub struct ApiResource {
     /// The kind and its URL.
     pub resource: Resource,
-    /// What can be done with it: `get`, `list`, `watch`, `create`, …
+    /// The supported verbs: `get`, `list`, `watch`, `create`, …
     pub verbs: Vec<String>,
     /// Whether this is the version of its group that the server prefers for the resource.
     pub preferred: bool,
 }
 
 impl ApiResource {
-    /// Whether the resource knows a verb.
+    /// Whether the resource supports a verb.
     pub fn can(&self, verb: &str) -> bool {
         self.verbs.iter().any(|known| known == verb)
     }
 }
 
 impl Cluster {
-    /// Every resource that the server serves (not their subresources), in each served version.
+    /// All resources of the server (without subresources), in each served version.
     ///
-    /// Groups whose aggregated server does not answer are left out; `complete` in the answer says
-    /// whether that happened.
+    /// Groups whose aggregated API server does not respond are left out; `complete` says whether
+    /// any was.
     pub async fn resources(&self) -> Result<Discovery> {
         let mut found = Discovery { resources: Vec::new(), complete: true };
         let core = self.get_raw_as("/api", AGGREGATED).await?;
@@ -67,12 +67,12 @@ impl Cluster {
     }
 }
 
-/// What a server said about itself.
+/// The result of discovery.
 #[derive(Clone, Debug)]
 pub struct Discovery {
     /// The resources.
     pub resources: Vec<ApiResource>,
-    /// Whether every group answered.
+    /// Whether every group responded.
     pub complete: bool,
 }
 

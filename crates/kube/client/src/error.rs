@@ -1,23 +1,24 @@
-//! What can go wrong between a controller and the API.
+//! Errors of API requests.
 
 use mainstay_object::{Reason, Status};
 
-/// A result of talking to the API.
+/// The result of an API request.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a request did not give what was asked for.
+/// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The server answered and refused.
+    /// The server refused the request.
     #[error(transparent)]
     Status(Status),
-    /// The server could not be reached, or the connection broke.
+    /// The server is unreachable, or the connection broke.
     #[error("cannot reach the Kubernetes API")]
     Transport(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The server answered with something that is not what the API promises.
+    /// The response violates the API.
     #[error("cannot read the answer of the Kubernetes API")]
     Answer(#[source] serde_json::Error),
-    /// It would have been a write, and the term in which this process may write is over.
+    /// The request would have been a write after the end of the term in which this process may
+    /// write.
     #[error("nothing is written any more: the lease is over, and another process may work by now")]
     Over,
 }
@@ -35,12 +36,12 @@ impl Error {
         self.status().is_some_and(|status| status.reason == reason)
     }
 
-    /// Whether the object, or the resource itself, is not there.
+    /// Whether the object or the resource does not exist.
     pub fn is_not_found(&self) -> bool {
         self.is(Reason::NotFound)
     }
 
-    /// Whether a precondition did not hold: the object changed meanwhile.
+    /// Whether a precondition failed: the object changed meanwhile.
     pub fn is_conflict(&self) -> bool {
         self.is(Reason::Conflict)
     }
@@ -50,25 +51,25 @@ impl Error {
         self.is(Reason::AlreadyExists)
     }
 
-    /// Whether permission is missing, or the namespace is being deleted.
+    /// Whether a permission is missing, or the namespace is being deleted.
     pub fn is_forbidden(&self) -> bool {
         self.is(Reason::Forbidden)
     }
 
-    /// Whether the object breaks rules: the same request will be refused again.
+    /// Whether the object is invalid: the same request will be refused again.
     pub fn is_invalid(&self) -> bool {
         self.is(Reason::Invalid)
     }
 
-    /// Whether the asked-for history is gone and a new list is needed.
+    /// Whether the requested revision is too old and a new list is needed.
     pub fn is_expired(&self) -> bool {
         self.status().is_some_and(|status| status.code == Reason::Expired.code())
     }
 
-    /// Whether nobody has decided anything: the server could not be reached, the connection broke, or
-    /// a server or something before it was too busy or not well. The same request may succeed at once.
-    /// A failure inside the server that it tells itself, as of a webhook that does not answer, is a
-    /// decision.
+    /// Whether the error is transient: the server was unreachable, the connection broke, or a
+    /// server or proxy was overloaded or unhealthy. The same request may succeed at once. An
+    /// internal failure that the server itself reports, as of a webhook that does not respond, is
+    /// not transient.
     pub fn is_passing(&self) -> bool {
         match self {
             Self::Transport(_) | Self::Answer(_) | Self::Over => true,
@@ -80,7 +81,7 @@ impl Error {
         }
     }
 
-    /// Whether creation was refused because its namespace is being deleted. Retrying is pointless.
+    /// Whether a creation was refused because its namespace is being deleted. A retry is pointless.
     pub fn is_namespace_terminating(&self) -> bool {
         self.status().is_some_and(|status| {
             status.reason == Reason::Forbidden

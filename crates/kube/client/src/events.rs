@@ -1,13 +1,12 @@
-//! core/v1 Events: what a controller tells people about an object.
+//! Event recorder: Events of `core/v1` and `events.k8s.io/v1` about objects.
 //!
-//! Recording never fails and never waits for the API: events go through a bounded channel to one
-//! task, and what does not fit is dropped and said in the log; what comes after the stop is dropped
-//! without a word. An event that repeats raises
-//! `count` on the one that is there, as `kubectl describe` shows it ("x5 over 3m").
+//! Recording never fails and never waits for the API. Events go through a bounded channel to one
+//! task; if the channel is full they are dropped with a log message, after shutdown without one. A
+//! repeated event increments `count` of the existing one, as `kubectl describe` shows it ("x5 over
+//! 3m").
 //!
-//! An event that says what was being done ([`Recorder::publish_action`]) has the form of
-//! `events.k8s.io/v1`: a time with microseconds, an instance that reports, and a `series` when it
-//! repeats.
+//! An event with an action ([`Recorder::publish_action`]) has the form of `events.k8s.io/v1`: a
+//! time with microseconds, a reporting instance, and a `series` when it repeats.
 
 use crate::{Cluster, Error, Patch, Result};
 use mainstay_clock::Clock;
@@ -18,17 +17,18 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// How many events may wait to be written: a few for each object of a rollout of a thousand pods.
+/// The capacity of the channel: a few events for each object of a rollout of a thousand Pods.
 const WAITING: usize = 8192;
-/// How many distinct events are remembered to be counted up; beyond it the memory starts afresh.
+/// The number of distinct events that are remembered for counting; beyond it the memory starts
+/// afresh.
 const REMEMBERED: usize = 4096;
 
-/// Whether an event is good news.
+/// The type of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EventType {
-    /// As expected.
+    /// An expected event.
     Normal,
-    /// Somebody may have to act.
+    /// A person may have to act.
     Warning,
 }
 
@@ -41,7 +41,7 @@ impl EventType {
     }
 }
 
-/// Writes events of one component. Cheap to clone.
+/// Records events of one component. Cheap to clone.
 #[derive(Clone)]
 pub struct Recorder {
     sender: mpsc::Sender<Note>,
@@ -58,7 +58,7 @@ struct Regarding {
     namespace: String,
     name: String,
     uid: String,
-    /// The part of the object, such as `spec.containers{main}`; the whole object if empty.
+    /// The field path, such as `spec.containers{main}`; empty for the whole object.
     field: String,
 }
 
@@ -69,14 +69,15 @@ struct Note {
     reason: String,
     message: String,
     component: Arc<str>,
-    /// The node that reports, if one does.
+    /// The reporting node, if any.
     host: Arc<str>,
-    /// What was being done, for events of the newer form.
+    /// The action, for events of the newer form.
     action: Option<&'static str>,
 }
 
 impl Recorder {
-    /// Starts the task that writes, until the token is cancelled. `component` is who reports.
+    /// Starts the writing task, until the token is cancelled. `component` is the reporting
+    /// component.
     pub fn start(
         cluster: &Cluster,
         component: &str,
@@ -97,13 +98,13 @@ impl Recorder {
         Self { sender, component: component.into(), host: Arc::default(), stop: stopped }
     }
 
-    /// The same, for a part that signs its events with another name.
+    /// The same recorder with another component name.
     #[must_use]
     pub fn signed(&self, component: &str) -> Self {
         Self { component: component.into(), ..self.clone() }
     }
 
-    /// The same, for what happens on a node.
+    /// The same recorder for events on a node.
     #[must_use]
     pub fn on(&self, host: &str) -> Self {
         Self { host: host.into(), ..self.clone() }
@@ -132,7 +133,7 @@ impl Recorder {
         self.send(about, field, kind, None, reason.into(), message.into());
     }
 
-    /// Records an event that says what was being done, as `events.k8s.io/v1` asks: `Binding`.
+    /// Records an event with an action, as `events.k8s.io/v1` requires: `Binding`.
     pub fn publish_action(
         &self,
         about: &Object,
@@ -192,7 +193,7 @@ impl Writer {
                 }
                 self.written.insert(note, entry);
             }
-            // The namespace is going away and its events with it.
+            // The namespace is being deleted together with its events.
             Err(error) if error.is_forbidden() || error.is_not_found() => {}
             Err(error) => {
                 tracing::warn!(
@@ -220,12 +221,12 @@ impl Writer {
             });
             match self.cluster.patch(&known::EVENT, Some(namespace), name, &patch).await {
                 Ok(_) => return Ok((name.clone(), count)),
-                // Expired or deleted: begin again.
+                // The event expired or was deleted: start a new one.
                 Err(error) if error.is_not_found() => {}
                 Err(error) => return Err(error),
             }
         }
-        // Two events of one instant (a paused clock) differ in what they say.
+        // Two events at one instant (of a paused clock) differ in their texts.
         let words =
             fnv::fnv64a(format!("{}/{}/{}", about.uid, note.reason, note.message).as_bytes());
         let instant = self.clock.now().as_nanosecond().to_le_bytes();

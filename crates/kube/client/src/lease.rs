@@ -1,4 +1,4 @@
-//! One of several works, the others wait: a Lease of `coordination.k8s.io` says which.
+//! Leader election: a Lease of `coordination.k8s.io` says which of several candidates works.
 //!
 //! ```text
 //! wait ── nobody holds it, or its holder is silent too long ─► hold, work, renew ─┬─ told to stop ─► give it back
@@ -6,14 +6,15 @@
 //!   └──────────── it cannot be renewed in time: the work is ended first ◄─────────┘
 //! ```
 //!
-//! That a holder is silent is told by this process's own monotonic clock since it last saw the Lease
-//! change, so that clocks of machines may differ, and be set. The holder's own term also runs while its
-//! machine is suspended, as others do not wait for it. The Lease is written as every Kubernetes program does, so
-//! programs of other makers may take part.
+//! A candidate measures the silence of the holder with its own monotonic clock since the last
+//! observed change of the Lease, so the clocks of machines may differ and may be set. The holder's
+//! term also runs while its machine is suspended, because other candidates do not wait for it. The
+//! Lease has the format of every Kubernetes component, so other programs may take part.
 //!
-//! A holder counts its term from before it asked for it, and whoever waits from after it was granted: the
-//! holder is always the first to think that it is over. Work that writes through [`Term::over`] writes
-//! nothing after that moment, even if the whole process stood still meanwhile and nobody has told it yet.
+//! A holder counts its term from before its request, and other candidates count from after the
+//! response: so the holder is always the first to consider the term over. A cluster from
+//! [`Term::over`] writes nothing after that moment, even if the whole process was suspended and its
+//! work was not cancelled yet.
 
 use crate::cluster::{Cluster, Patch};
 use crate::error::Result;
@@ -25,19 +26,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// How long things take in an election.
+/// The durations of an election.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
-    /// For how long a holder that says nothing is believed to work.
+    /// How long a silent holder counts as working (`leaseDuration`).
     pub lease: Duration,
-    /// After this long without having been able to renew it, the holder ends its work.
+    /// The holder ends its work after so long without a renewal (`renewDeadline`).
     pub renew: Duration,
-    /// How often it is renewed, or asked for.
+    /// The interval between renewals and between attempts (`retryPeriod`).
     pub retry: Duration,
 }
 
 impl Default for Terms {
-    /// What the components of Kubernetes use.
+    /// The defaults of Kubernetes components.
     fn default() -> Self {
         Self {
             lease: Duration::from_secs(15),
@@ -47,7 +48,7 @@ impl Default for Terms {
     }
 }
 
-/// A candidate for the Lease of a name.
+/// A candidate in the election for a Lease.
 #[derive(Clone)]
 pub struct Election {
     cluster: Cluster,
@@ -57,7 +58,7 @@ pub struct Election {
     terms: Terms,
 }
 
-/// The time in which a candidate holds the Lease, for its work. Clones are of the same term.
+/// The term of a candidate that holds the Lease. Clones share the term.
 #[derive(Clone, Debug)]
 pub struct Term {
     stop: CancellationToken,
@@ -70,17 +71,17 @@ impl Term {
         self.stop.cancelled().await;
     }
 
-    /// What is cancelled when the work has to end.
+    /// The token that is cancelled when the work has to end.
     pub const fn token(&self) -> &CancellationToken {
         &self.stop
     }
 
-    /// Whether the work has to end, or nobody can say any more that it need not.
+    /// Whether the work has to end: the term is over, or may be over.
     pub fn is_over(&self) -> bool {
         self.stop.is_cancelled() || self.fence.is_over()
     }
 
-    /// The same cluster for writes of this term: what is written later is an error, [`crate::Error::Over`],
+    /// The same cluster for writes in this term: a later write fails with [`crate::Error::Over`]
     /// and is not sent.
     #[must_use]
     pub fn over(&self, cluster: &Cluster) -> Cluster {
@@ -88,11 +89,11 @@ impl Term {
     }
 }
 
-/// Until when a term lasts that is not renewed.
+/// The end of a term that is not renewed.
 #[derive(Clone, Debug)]
 pub(crate) struct Fence {
     clock: Clock,
-    /// In nanoseconds of the clock, which go on while the machine is suspended: others take over then.
+    /// In nanoseconds of the clock that includes suspends: other candidates take over then.
     until: Arc<AtomicU64>,
 }
 
@@ -106,19 +107,19 @@ impl Fence {
     }
 }
 
-/// Some centuries are as good as for ever.
+/// Saturates after some centuries.
 fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// What a try to hold the Lease brought.
+/// The result of an attempt to hold the Lease.
 enum Tried {
     Held,
-    /// Another one has it.
+    /// Another candidate holds it.
     Others(String),
 }
 
-/// The Lease as it was seen last, and when.
+/// The last observed Lease, and when it was observed.
 #[derive(Default)]
 struct Seen {
     version: String,
@@ -126,26 +127,27 @@ struct Seen {
 }
 
 impl Election {
-    /// A candidate of that identity, which no other one has at the same time. One that ends without
-    /// giving the Lease back and comes again under the same identity goes on at once.
+    /// A candidate with an identity, which must be unique among running candidates. A candidate
+    /// that ends without releasing the Lease and returns with the same identity continues at once.
     pub fn new(cluster: Cluster, key: NamespacedName, identity: String, clock: Clock) -> Self {
         Self { cluster, key, identity, clock, terms: Terms::default() }
     }
 
-    /// The same with other times.
+    /// The same election with other durations.
     #[must_use]
     pub fn with_terms(mut self, terms: Terms) -> Self {
         self.terms = terms;
         self
     }
 
-    /// Works whenever this candidate holds the Lease, until `stop`. `waits` hears who has it when it
-    /// is another one. `work` gets its term, which tells when it has to end, and only when it has
-    /// ended is the Lease given back, or another term begun. Work that ends by itself ends this.
+    /// Runs `work` whenever this candidate holds the Lease, until `stop`. `waits` is called with
+    /// the holder when another candidate has it. `work` gets its term, which tells when it has to
+    /// end; the Lease is released, or another term begun, only after it has ended. If `work` ends
+    /// by itself, the election ends.
     ///
     /// # Errors
-    /// Those of work within its term; with one after it, as [`crate::Error::Over`], the term ends and no
-    /// more. That the API cannot be reached is waited for.
+    /// The error of `work` within its term. An error after the term, such as
+    /// [`crate::Error::Over`], only ends the term. An unavailable API is waited for.
     pub async fn lead<E: std::fmt::Display, Fut: Future<Output = std::result::Result<(), E>>>(
         &self,
         stop: &CancellationToken,
@@ -154,7 +156,7 @@ impl Election {
     ) -> std::result::Result<(), E> {
         loop {
             let Some(since) = stop.run_until_cancelled(self.turn(&waits)).await else {
-                // It may be ours although nobody heard the answer.
+                // The Lease may be ours although the response got lost.
                 self.give_back().await;
                 return Ok(());
             };
@@ -183,13 +185,14 @@ impl Election {
         }
     }
 
-    /// Returns when the Lease is held, with when it was asked for.
+    /// Returns when the Lease is held, with the time of the request.
     async fn turn(&self, waits: &impl Fn(&str)) -> Duration {
         let mut seen = Seen::default();
         let mut told = String::new();
         loop {
             let asked = self.clock.elapsed_with_suspend();
-            // A term counts from the question: what is granted later than this would be over at once.
+            // A term counts from the request: a Lease that is granted later than this is over at
+            // once.
             match tokio::time::timeout(self.terms.renew, self.hold(&mut seen)).await {
                 Ok(Ok(Tried::Held)) => return asked,
                 Ok(Ok(Tried::Others(name))) => {
@@ -198,7 +201,7 @@ impl Election {
                         told = name;
                     }
                 }
-                // Another one was quicker: see who.
+                // Another candidate was faster: read the holder.
                 Ok(Err(error)) if error.is_conflict() || error.is_already_exists() => continue,
                 Ok(Err(error)) => {
                     tracing::warn!(%error, lease = %self.key, "the lease is not to be had");
@@ -216,14 +219,14 @@ impl Election {
         let mut seen = Seen::default();
         let mut renewed = since;
         loop {
-            // Neither a pause nor a try lasts longer than the term, however tries fail.
+            // Neither a pause nor an attempt outlasts the term, however attempts fail.
             let end = renewed + self.terms.renew;
             let left = || end.saturating_sub(self.clock.elapsed_with_suspend());
             let pause = tokio::time::sleep(self.terms.retry.min(left()));
             if term.stop.run_until_cancelled(pause).await.is_none() {
                 return;
             }
-            // Others count from when they see the answer, so this counts from before the question.
+            // Other candidates count from the response, so this counts from before the request.
             let asked = self.clock.elapsed_with_suspend();
             let late =
                 || tracing::warn!(lease = %self.key, "the lease could not be renewed in time");
@@ -247,7 +250,7 @@ impl Election {
         }
     }
 
-    /// Takes or renews the Lease if nobody else has it.
+    /// Acquires or renews the Lease unless another candidate holds it.
     async fn hold(&self, seen: &mut Seen) -> Result<Tried> {
         let lease = &known::LEASE;
         let namespace = Some(&*self.key.namespace);
@@ -287,7 +290,7 @@ impl Election {
         Ok(Tried::Held)
     }
 
-    /// Says that nobody holds the Lease, if it is ours. Who cannot be told finds out in time.
+    /// Releases the Lease if it is ours. An unreachable server finds out when it expires.
     async fn give_back(&self) {
         let _ = tokio::time::timeout(self.terms.retry, self.release()).await;
     }

@@ -1,5 +1,4 @@
-//! The one handle through which controllers reach a Kubernetes API, and what every controller is
-//! made of.
+//! The Kubernetes client of all controllers, and the parts that controllers consist of.
 //!
 //! * [`Cluster`]: get, list, watch, create, apply, patch, delete on untyped [`Object`]s. It wraps a
 //!   `kube::Client`, so the same code talks to a real cluster over TLS and to the embedded server
@@ -7,7 +6,7 @@
 //! * [`Cache`]: a list-and-watch of one kind that keeps a *projection* of each object: what
 //!   decisions read, never whole objects.
 //! * [`Controller`]: a queue of keys without duplicates and a bounded number of reconciliations.
-//! * [`Election`]: one of several works, the others wait.
+//! * [`Election`]: leader election by a Lease.
 //! * [`Recorder`]: core/v1 Events; [`conditions`]: `status.conditions` as `metav1` keeps them.
 //!
 //! ```text
@@ -17,7 +16,7 @@
 //!
 //! # How decisions stay right although caches lag
 //!
-//! A cache is always some milliseconds behind. Three rules keep that harmless:
+//! A cache always lags by some milliseconds. Three rules keep that harmless:
 //! 1. What is overwritten carries the `resourceVersion` it was decided on, what is deleted carries
 //!    the `uid` (and, where the decision depends on content, the `resourceVersion`); a conflict
 //!    means "decide again".
@@ -26,8 +25,8 @@
 //!    create is refused with `AlreadyExists`.
 //! 3. One key is never reconciled twice at the same time.
 //!
-//! What this crate does not do: typed APIs, server-side field ownership
-//! ([`Cluster::apply`] says how it stands in for that).
+//! Not part of this crate: typed APIs, server-side field ownership ([`Cluster::apply`] describes
+//! the substitute).
 
 mod apply;
 mod backoff;

@@ -1,4 +1,5 @@
-//! Bodies that are written to many objects: encoded once, sent often, and little is read of the answers.
+//! Prepared requests: bodies that are encoded once and sent for many objects, with minimal
+//! responses.
 
 use crate::request::{self, Target, media};
 use crate::{Cluster, Patch, Result};
@@ -7,7 +8,7 @@ use http::Method;
 use mainstay_object::{Object, Resource};
 use serde::Deserialize;
 
-/// A body, encoded. Cheap to clone.
+/// An encoded body. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Prepared {
     media: &'static str,
@@ -15,31 +16,31 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// An object to be created. Without a namespace it can be created in any.
+    /// An object for creation. Without a namespace it can be created in any.
     ///
     /// # Errors
-    /// None that a valid object could cause.
+    /// No valid object causes one.
     pub fn object(object: &Object) -> Result<Self> {
         Ok(Self { media: media::JSON, bytes: request::encode_object(object)?.into() })
     }
 
-    /// A change of a part of an object.
+    /// A patch.
     ///
     /// # Errors
-    /// None that valid JSON could cause.
+    /// No valid JSON causes one.
     pub fn patch(patch: &Patch) -> Result<Self> {
         let (media, body) = patch.parts();
         Ok(Self { media, bytes: request::encode(body)?.into() })
     }
 }
 
-/// What is read of the answer to a write.
+/// The fields that are read from the response to a write.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Written {
-    /// Uid.
+    /// The uid.
     pub uid: String,
-    /// Revision.
+    /// The revision.
     pub resource_version: String,
 }
 
@@ -49,7 +50,7 @@ struct Answer {
 }
 
 impl Cluster {
-    /// Creates an object that was prepared. Of the answer only the metadata is asked for.
+    /// Creates a prepared object. Requests only the metadata in the response.
     ///
     /// # Errors
     /// As those of [`Cluster::create`].
@@ -62,8 +63,8 @@ impl Cluster {
         self.send(Method::POST, Target::new(resource.collection_path(namespace)), object).await
     }
 
-    /// Changes a part of an object, or of a subresource of it such as `status`, with a patch that was
-    /// prepared. Of the answer only the metadata is asked for.
+    /// Sends a prepared patch of an object or of a subresource such as `status`. Requests only the
+    /// metadata in the response.
     ///
     /// # Errors
     /// As those of [`Cluster::patch`].

@@ -1,4 +1,4 @@
-//! A queue of keys: no duplicates, delays, and one worker at a time for each key.
+//! Work queue: no duplicate keys, delays, and one worker at a time for each key.
 
 use crate::backoff::now;
 use jiff::Timestamp;
@@ -12,11 +12,11 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// Keys that wait to be reconciled. Cheap to clone; clones are the same queue.
+/// A work queue of keys. Cheap to clone; clones are the same queue.
 ///
-/// A key that is added while it waits is there once; a key that is added while it is being worked
-/// on waits until that is finished. A key has at most one delay, the shortest asked for; of a time of the
-/// wall clock and a delay, what comes first counts.
+/// A key that is added while it waits stays in the queue once. A key that is added while a worker
+/// has it waits until that is finished. A key has at most one delay, the shortest requested; of a
+/// wall-clock time and a delay, the earlier counts.
 pub struct Queue<K> {
     inner: Arc<Inner<K>>,
 }
@@ -29,7 +29,7 @@ impl<K> Clone for Queue<K> {
 
 struct Inner<K> {
     state: Mutex<State<K>>,
-    /// Something became ready, or an earlier delay was set.
+    /// A key became ready, or an earlier delay was set.
     work: Notify,
     /// The queue may have become idle.
     idle: Notify,
@@ -37,16 +37,16 @@ struct Inner<K> {
 
 struct State<K> {
     ready: VecDeque<K>,
-    /// What is in `ready`, or must go there when its worker is done.
+    /// The keys in `ready`, and those that become ready when their worker has finished.
     waiting: FxHashSet<K>,
     working: FxHashSet<K>,
-    /// Delayed keys by time; the number tells keys of the same instant apart.
+    /// Delayed keys by time; the number distinguishes keys of the same instant.
     delayed: BTreeMap<(Instant, u64), K>,
     delay_of: FxHashMap<K, (Instant, u64)>,
-    /// Keys that wait for a time of the wall clock, which can be set: they are not timers.
+    /// Keys that wait for a wall-clock time. The wall clock can be set, so timers do not suffice.
     timed: BTreeMap<(Timestamp, u64), K>,
     time_of: FxHashMap<K, (Timestamp, u64)>,
-    /// The wall clock of those.
+    /// The wall clock of `timed`.
     clock: Option<Clock>,
     counter: u64,
     added: u64,
@@ -82,7 +82,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         }
     }
 
-    /// Adds a key to work on as soon as possible.
+    /// Adds a key to be processed as soon as possible.
     pub fn add(&self, key: K) {
         let mut state = self.inner.state.lock();
         state.forget_delay(&key);
@@ -92,10 +92,10 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         }
     }
 
-    /// Adds a key to work on after a while, unless it is due sooner anyway.
+    /// Adds a key to be processed after a delay, unless it is due sooner.
     pub fn add_after(&self, key: K, wait: Duration) {
         let now = now();
-        // A wait beyond what the clock can say is a month, which is as good as forever.
+        // A delay beyond the range of the clock becomes a month, which is as good as forever.
         let due = now.checked_add(wait).unwrap_or(now + Duration::from_hours(720));
         let mut state = self.inner.state.lock();
         if state.waiting.contains(&key) {
@@ -116,7 +116,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         }
     }
 
-    /// Adds a key to work on when the wall clock reads `time`, unless it is due sooner anyway.
+    /// Adds a key to be processed when the wall clock reads `time`, unless it is due sooner.
     pub fn add_at(&self, key: K, clock: Clock, time: Timestamp) {
         let mut state = self.inner.state.lock();
         state.clock = Some(clock);
@@ -138,12 +138,12 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         }
     }
 
-    /// Keys that wait, without those that are delayed or worked on.
+    /// The number of waiting keys, without delayed ones and those in progress.
     pub fn len(&self) -> usize {
         self.inner.state.lock().ready.len()
     }
 
-    /// How many keys have come in so far; one that waits already is not counted again.
+    /// The number of keys added so far; a key that was already waiting does not count.
     pub fn added(&self) -> u64 {
         self.inner.state.lock().added
     }
@@ -153,7 +153,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         self.len() == 0
     }
 
-    /// Returns once nothing waits and nothing is being worked on. Delayed keys do not count.
+    /// Returns once no key waits or is in progress. Delayed keys do not count.
     pub async fn idle(&self) {
         loop {
             let notified = self.inner.idle.notified();
@@ -169,7 +169,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         }
     }
 
-    /// The next key; the caller must [`finish`](Self::finish) it. Only one task may ask.
+    /// The next key; the caller must [`finish`](Self::finish) it. Only one task may call this.
     pub(crate) async fn next(&self) -> K {
         loop {
             let due = {
@@ -182,7 +182,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
                 }
                 state.wake()
             };
-            // `notify_one` leaves a permit, so what was added since is not missed.
+            // `notify_one` leaves a permit, so a key that was added since is not missed.
             match due {
                 Some(due) => {
                     tokio::select! {
@@ -195,7 +195,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         }
     }
 
-    /// Says that a key's worker is done.
+    /// Marks a key as finished by its worker.
     pub(crate) fn finish(&self, key: &K) {
         let mut state = self.inner.state.lock();
         state.working.remove(key);
@@ -228,7 +228,7 @@ impl<K: Clone + Eq + Hash> State<K> {
         }
     }
 
-    /// When to look for keys that are due; none if no key is delayed.
+    /// When to check for due keys; none if no key is delayed.
     fn wake(&self) -> Option<Instant> {
         let delayed = self.delayed.first_key_value().map(|((due, _), _)| *due);
         let timed = self.clock.zip(self.timed.first_key_value());

@@ -1,6 +1,7 @@
-//! The list and watch that keeps a cache up to date, whatever the cache keeps.
+//! Reflector: the list and watch that keeps a cache up to date, independent of its type.
 //!
-//! One copy of this code serves all caches: a program has dozens of them, each with a type of its own.
+//! All caches share one copy of this code: a program has dozens of them, each with a type of its
+//! own.
 
 use crate::backoff::now;
 use crate::watch::{SERVER_TIMEOUT, Watch, WatchEvent};
@@ -11,41 +12,41 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-/// How long a silent stream is believed: a little longer than the server keeps one open.
+/// The timeout of a silent stream: a little longer than the server keeps one open.
 const SILENCE: Duration = SERVER_TIMEOUT.saturating_add(Duration::from_secs(30));
-/// After this long without an answer the wait between attempts no longer grows.
+/// The longest delay between attempts.
 const BACKOFF_CAP: Duration = Duration::from_secs(30);
-/// How many objects are listed at once.
+/// The number of objects in a page of a list.
 const PAGE: u32 = 500;
-/// A stream that ends sooner than this counts as a failure.
+/// A shorter stream counts as a failure.
 const BRIEF: Duration = Duration::from_secs(1);
 
-/// What is told about the objects of a selection.
+/// The receiver of the objects of a selection.
 pub(crate) trait ReflectorTarget: Send + Sync {
-    /// Begins a list of all objects, which takes effect when it is complete.
+    /// Starts a list of all objects, which takes effect when it is complete.
     fn begin_list(&self) -> Box<dyn Listing>;
-    /// An object that is new or has changed.
+    /// An object is new or has changed.
     fn put(&self, object: &Object);
-    /// An object that is gone.
+    /// An object is gone.
     fn remove(&self, key: &NamespacedName);
 }
 
-/// A list of all objects that is being read.
+/// A list of all objects in progress.
 pub(crate) trait Listing: Send {
     /// The next object.
     fn add(&mut self, object: &Object);
-    /// There are no more: what was not added is gone.
+    /// The list is complete: objects that were not added are gone.
     fn finish(self: Box<Self>);
 }
 
-/// The revision that a reflector has come to, and why it does not go on.
+/// The last revision of a reflector, and the error that interrupted it.
 type Interrupted = (Option<String>, Error);
 
 /// Lists and watches the objects of a selection.
 pub(crate) struct Reflector {
     cluster: Cluster,
     selection: Selection,
-    /// The last revision seen; zero before the first list is complete.
+    /// The last received revision; zero before the first list is complete.
     revision: Arc<watch::Sender<u64>>,
     target: Box<dyn ReflectorTarget>,
 }
@@ -97,8 +98,8 @@ impl Reflector {
         }
     }
 
-    /// Lists everything, page by page: of no more than one page whole objects are held. The revision is that
-    /// of the first page.
+    /// Lists all objects page by page, so that only one page of complete objects is in memory. The
+    /// revision is that of the first page.
     async fn relist(&self) -> Result<String, Interrupted> {
         let selection = &self.selection;
         let mut params = ListParams {
@@ -168,7 +169,7 @@ impl Reflector {
             self.progress(&revision, false);
         }
         if started.elapsed() < BRIEF {
-            // A server that ends streams at once must not be asked in a tight loop.
+            // A server that ends streams at once must not be called in a tight loop.
             tokio::time::sleep(backoff.fail()).await;
         } else {
             backoff.reset();

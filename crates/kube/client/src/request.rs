@@ -1,4 +1,4 @@
-//! Requests and answers as bytes: paths, queries, bodies, refusals.
+//! HTTP requests and responses: paths, queries, bodies, errors.
 
 use crate::{Error, Result};
 use bytes::Bytes;
@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::fmt::Write as _;
 
-/// A path with a query that grows by pairs.
+/// A URL path with query parameters that are appended.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     text: String,
@@ -22,14 +22,14 @@ impl Target {
         Self { text: path, has_query: false }
     }
 
-    /// Adds a segment to the path; only before the first pair.
+    /// Appends a segment to the path; only before the first query parameter.
     pub(crate) fn segment(mut self, segment: &str) -> Self {
         self.text.push('/');
         self.text.push_str(segment);
         self
     }
 
-    /// Adds a query pair unless the value is empty.
+    /// Appends a query parameter unless the value is empty.
     pub(crate) fn pair(mut self, key: &str, value: &str) -> Self {
         if value.is_empty() {
             return self;
@@ -60,10 +60,11 @@ pub(crate) mod media {
     pub(crate) const JSON_PATCH: &str = "application/json-patch+json";
     pub(crate) const APPLY_PATCH: &str = "application/apply-patch+yaml";
     pub(crate) const STRATEGIC_PATCH: &str = "application/strategic-merge-patch+json";
-    /// A list of metadata; servers that cannot do it answer with whole objects.
+    /// A list of metadata; servers without support return complete objects.
     pub(crate) const METADATA_LIST: &str =
         "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json";
-    /// Metadata of each object of a watch. Real servers refuse the form of one for the other.
+    /// Metadata of each object of a watch. Real servers refuse the list form for a watch, and this
+    /// form for a list.
     pub(crate) const METADATA: &str =
         "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json";
 }
@@ -87,7 +88,7 @@ pub(crate) fn build(
     request.body(body).map_err(|error| Error::Transport(Box::new(error)))
 }
 
-/// Sends, and turns every answer that is not a success into an error.
+/// Sends a request and turns every unsuccessful response into an error.
 pub(crate) async fn send(client: &kube::Client, request: Request<Body>) -> Result<Response<Body>> {
     let response = client.send(request).await?;
     if response.status().is_success() {
@@ -102,7 +103,7 @@ pub(crate) async fn send(client: &kube::Client, request: Request<Body>) -> Resul
             status
         }
         _ => {
-            // Proxies and overloaded servers answer with plain text.
+            // Proxies and overloaded servers respond with plain text.
             let mut status =
                 Status::new(Reason::Unknown, String::from_utf8_lossy(&body).trim().to_owned());
             status.code = code.as_u16();
@@ -122,12 +123,12 @@ pub(crate) async fn send(client: &kube::Client, request: Request<Body>) -> Resul
     Err(Error::Status(status))
 }
 
-/// The whole body.
+/// The complete body.
 pub(crate) async fn bytes(response: Response<Body>) -> Result<Bytes> {
     Ok(response.into_body().collect().await?.to_bytes())
 }
 
-/// Sends and decodes the answer.
+/// Sends a request and decodes the response.
 pub(crate) async fn fetch<T: DeserializeOwned>(
     client: &kube::Client,
     request: Request<Body>,
@@ -135,13 +136,13 @@ pub(crate) async fn fetch<T: DeserializeOwned>(
     decode(send(client, request).await?).await
 }
 
-/// Decodes an answer.
+/// Decodes a response.
 pub(crate) async fn decode<T: DeserializeOwned>(response: Response<Body>) -> Result<T> {
     serde_json::from_slice(&bytes(response).await?).map_err(Error::Answer)
 }
 
-/// The texts of `Warning` headers: `299 - "text"`, several of them divided by commas. What is not of
-/// that form is left out, as it can be said by anybody between here and the server.
+/// The texts of `Warning` headers: `299 - "text"`, several of them separated by commas. Other forms
+/// are ignored, as any proxy may add them.
 pub(crate) fn warnings(headers: &HeaderMap) -> Vec<String> {
     let mut texts = Vec::new();
     for value in headers.get_all(header::WARNING) {
@@ -157,7 +158,7 @@ pub(crate) fn warnings(headers: &HeaderMap) -> Vec<String> {
     texts
 }
 
-/// A text up to its closing quote, without escapes, and what follows it.
+/// A string up to its closing quote, unescaped, and the rest of the text.
 fn quoted(text: &str) -> (String, &str) {
     let mut out = String::new();
     let mut chars = text.char_indices();
@@ -171,12 +172,12 @@ fn quoted(text: &str) -> (String, &str) {
     (out, "")
 }
 
-/// The bytes of a value.
+/// Encodes a value as JSON.
 pub(crate) fn encode(value: &impl serde::Serialize) -> Result<Vec<u8>> {
     serde_json::to_vec(value).map_err(Error::Answer)
 }
 
-/// Bytes of an object, for a body.
+/// Encodes an object as JSON for a body.
 pub(crate) fn encode_object(object: &Object) -> Result<Vec<u8>> {
     encode(object)
 }

@@ -1,4 +1,4 @@
-//! The loop around a reconciler: keys in, reconciliations out.
+//! Controller runtime: takes keys from a queue and reconciles them.
 
 use crate::backoff::now;
 use crate::queue::Queue;
@@ -20,35 +20,35 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-/// When a key must be looked at again although nothing changes.
+/// When to reconcile a key again although nothing changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Only when something changes.
     Done,
-    /// After this while, or when something changes.
+    /// After this delay, or when something changes.
     After(Duration),
-    /// When the wall clock reads this time, or when something changes. A step of the clock and a suspend are
-    /// noticed within [`mainstay_clock::RECHECK`], so this is for what is written on objects as a time.
+    /// At this wall-clock time, or when something changes. A step of the clock and a suspend are
+    /// noticed within [`mainstay_clock::RECHECK`], so this suits times that are written on objects.
     At(Clock, Timestamp),
 }
 
 impl Action {
-    /// When the wall clock is as much further as a time on an object wants it.
+    /// After a delay measured by the wall clock, for times that are written on objects.
     pub fn in_wall_time(clock: Clock, wait: Duration) -> Self {
         let wait = SignedDuration::try_from(wait).unwrap_or(SignedDuration::MAX);
         Self::At(clock, clock.now().checked_add(wait).unwrap_or(Timestamp::MAX))
     }
 }
 
-/// What a controller does with a key.
+/// The reconcile function of a controller.
 pub trait Reconciler: Send + Sync + 'static {
-    /// What names a unit of work, often a `NamespacedName`.
+    /// The key of a unit of work, often a `NamespacedName`.
     type Key: Clone + Eq + Hash + Display + Send + Sync + 'static;
-    /// Why a reconciliation could not be finished; it is tried again, less and less often.
+    /// Why a reconcile failed; it is retried with backoff.
     type Error: std::error::Error + Send + Sync + 'static;
 
-    /// Brings the world of one key to where it should be. May be dropped at any await (shutdown)
-    /// and started again.
+    /// Brings the objects of one key to their desired state. The future may be dropped at any await
+    /// (shutdown), and reconcile may be called again.
     fn reconcile(
         &self,
         key: &Self::Key,
@@ -68,7 +68,7 @@ impl<R: Reconciler> AnyReconciler<R::Key> for R {
     }
 }
 
-/// What a controller has done so far.
+/// The metrics of a controller.
 #[derive(Debug, Default)]
 pub struct Counters {
     reconciled: AtomicU64,
@@ -79,28 +79,28 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Reconciliations that were finished, well or not.
+    /// The number of finished reconciles, successful or not.
     pub fn reconciled(&self) -> u64 {
         self.reconciled.load(Ordering::Relaxed)
     }
 
-    /// Reconciliations that ended with an error, panics included.
+    /// The number of failed reconciles, panics included.
     pub fn failed(&self) -> u64 {
         self.failed.load(Ordering::Relaxed)
     }
 
-    /// How long reconciliations took, all together. Those that ran at the same time count each.
+    /// The total duration of reconciles. Concurrent ones each count.
     pub fn busy(&self) -> Duration {
         Duration::from_micros(self.busy.load(Ordering::Relaxed))
     }
 
-    /// Reconciliations that panicked.
+    /// The number of reconciles that panicked.
     pub fn panicked(&self) -> u64 {
         self.panicked.load(Ordering::Relaxed)
     }
 }
 
-/// A controller that is being put together.
+/// The builder of a controller.
 pub struct Controller<K> {
     name: &'static str,
     queue: Queue<K>,
@@ -110,7 +110,7 @@ pub struct Controller<K> {
 }
 
 impl<K: Clone + Eq + Hash + Display + Send + Sync + 'static> Controller<K> {
-    /// A controller with an empty queue, four workers, and retries after 10 ms that grow to a minute.
+    /// A controller with an empty queue, four workers, and retries from 10 ms up to a minute.
     pub fn new(name: &'static str) -> Self {
         Self {
             name,
@@ -121,26 +121,26 @@ impl<K: Clone + Eq + Hash + Display + Send + Sync + 'static> Controller<K> {
         }
     }
 
-    /// The queue, for subscribers of caches to add keys to.
+    /// The queue, to which subscribers of caches add keys.
     pub fn queue(&self) -> Queue<K> {
         self.queue.clone()
     }
 
-    /// Sets how many keys are reconciled at the same time (at least one).
+    /// Sets the number of concurrent reconciles (at least one).
     #[must_use]
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = workers.max(1);
         self
     }
 
-    /// Sets the wait after a first failure and the longest wait.
+    /// Sets the first and the longest delay of retries.
     #[must_use]
     pub const fn retry(mut self, base: Duration, cap: Duration) -> Self {
         self.backoff = Backoff::new(base, cap);
         self
     }
 
-    /// Reconciles nothing before this cache is synced.
+    /// Waits for this cache to sync before the first reconcile.
     #[must_use]
     pub fn reads<T: PartialEq + Send + Sync + 'static>(mut self, cache: &Cache<T>) -> Self {
         let cache = cache.clone();
@@ -148,15 +148,15 @@ impl<K: Clone + Eq + Hash + Display + Send + Sync + 'static> Controller<K> {
         self
     }
 
-    /// Reconciles nothing before this future is done.
+    /// Waits for this future before the first reconcile.
     #[must_use]
     pub fn after(mut self, ready: impl Future<Output = ()> + Send + 'static) -> Self {
         self.ready.push(ready.boxed());
         self
     }
 
-    /// Starts. Must be called inside a tokio runtime. Cancelling the token ends it: running
-    /// reconciliations are dropped at their next await.
+    /// Starts the controller. Must be called inside a tokio runtime. Cancelling the token stops it:
+    /// running reconciles are dropped at their next await.
     pub fn start(
         self,
         reconciler: impl Reconciler<Key = K>,
@@ -186,7 +186,7 @@ impl<K: Clone + Eq + Hash + Display + Send + Sync + 'static> Controller<K> {
                 for ready in ready {
                     ready.await;
                 }
-                // Nobody may be listening.
+                // The receiver may be dropped.
                 let _ = synced.send(true);
                 Arc::new(run).dispatch(workers).await;
             };
@@ -202,7 +202,7 @@ impl<K: Clone + Eq + Hash + Display + Send + Sync + 'static> Controller<K> {
     }
 }
 
-/// A running controller. Dropping the handle does not end it; its token does.
+/// A running controller. Dropping the handle does not stop it; its token does.
 pub struct ControllerHandle<K> {
     name: &'static str,
     queue: Queue<K>,
@@ -222,18 +222,18 @@ impl<K: Clone + Eq + Hash> ControllerHandle<K> {
         &self.queue
     }
 
-    /// What it has done.
+    /// Its metrics.
     pub const fn counters(&self) -> &Arc<Counters> {
         &self.counters
     }
 
-    /// Returns once every cache it reads is synced and reconciling has begun. Also returns when the
-    /// controller was ended before that.
+    /// Returns once every cache it reads is synced and reconciling has begun. Also returns if the
+    /// controller ends before that.
     pub async fn synced(&self) {
         self.when_synced().await;
     }
 
-    /// As [`Self::synced`], as a future that does not hold on to the handle.
+    /// Like [`Self::synced`], as a future that does not borrow the handle.
     pub fn when_synced(&self) -> impl Future<Output = ()> + Send + use<K> {
         let mut synced = self.synced.clone();
         async move {
@@ -241,24 +241,24 @@ impl<K: Clone + Eq + Hash> ControllerHandle<K> {
         }
     }
 
-    /// Its task, to see whether it has finished.
+    /// The task of the controller.
     pub fn task(&self) -> AbortHandle {
         self.task.abort_handle()
     }
 
     /// Returns once the controller has ended.
     pub async fn ended(self) {
-        // It panics nowhere of its own; if it did, it has ended all the same.
+        // The task itself never panics; if it did, it would have ended all the same.
         let _ = self.task.await;
     }
 }
 
-/// The longest pause after a failure in which nobody has decided anything, see [`Error::is_passing`].
-/// A server that is away is asked so often for each key, by no more than a controller's few workers;
-/// over a connection that loses every third request, longer pauses would add up to minutes.
+/// The longest delay after a transient error, see [`Error::is_passing`]. An unavailable server gets
+/// one request per second for each key, from a controller's few workers only. Over a connection
+/// that loses every third request, longer delays would add up to minutes.
 const PASSING: Duration = Duration::from_secs(1);
 
-/// Whether an error, or what caused it, is one of the API that may pass by itself.
+/// Whether an error or one of its sources is a transient API error.
 fn is_passing(error: &(dyn std::error::Error + 'static)) -> bool {
     std::iter::successors(Some(error), |error| error.source())
         .filter_map(|cause| cause.downcast_ref::<Error>())
@@ -270,7 +270,7 @@ struct Run<K> {
     queue: Queue<K>,
     reconciler: Box<dyn AnyReconciler<K>>,
     backoff: Backoff,
-    /// Failures in a row of keys that failed last time.
+    /// The number of consecutive failures of keys whose last reconcile failed.
     failures: Mutex<FxHashMap<K, u32>>,
     counters: Arc<Counters>,
 }
@@ -278,7 +278,7 @@ struct Run<K> {
 impl<K: Clone + Eq + Hash + Display + Send + Sync + 'static> Run<K> {
     async fn dispatch(self: Arc<Self>, workers: usize) {
         let slots = Arc::new(Semaphore::new(workers));
-        // Dropped with this future at shutdown, which ends every running reconciliation.
+        // Dropped with this future at shutdown, which ends every running reconcile.
         let mut running = JoinSet::new();
         loop {
             // The semaphore is never closed.
@@ -312,7 +312,7 @@ impl<K: Clone + Eq + Hash + Display + Send + Sync + 'static> Run<K> {
             Ok(Err(error)) => {
                 let error: &(dyn std::error::Error + 'static) = error.as_ref();
                 let (wait, before) = self.failed(key, is_passing(error));
-                // A first failure is mostly somebody else's write in between.
+                // A first failure is mostly a conflict with another writer.
                 if before == 0 {
                     tracing::debug!(controller = self.name, %key, error, ?wait, "cannot reconcile yet");
                 } else {
@@ -332,8 +332,8 @@ impl<K: Clone + Eq + Hash + Display + Send + Sync + 'static> Run<K> {
         }
     }
 
-    /// Counts a failure and returns the wait and how many failures there were before in a row. What
-    /// passes is waited for in short pauses.
+    /// Counts a failure. Returns the delay and the number of consecutive failures before it.
+    /// Transient errors have short delays.
     fn failed(&self, key: &K, passing: bool) -> (Duration, u32) {
         self.counters.failed.fetch_add(1, Ordering::Relaxed);
         let mut failures = self.failures.lock();
@@ -357,12 +357,13 @@ mod tests {
     #[error("not yet")]
     struct NotYet;
 
-    /// As the errors of controllers are: what was being done, and below it what the API said.
+    /// An error as controllers have them: the attempted operation, with the API error as its
+    /// source.
     #[derive(Debug, thiserror::Error)]
     #[error("writing")]
     struct Writing(#[source] Error);
 
-    /// Fails always: with what passes by itself, or with a refusal.
+    /// Always fails: with a transient error, or with a refusal.
     struct Unlucky {
         calls: Arc<Mutex<Vec<(String, tokio::time::Instant)>>>,
     }

@@ -1,4 +1,4 @@
-//! One watch request: a stream of events, one JSON document a line.
+//! Watch requests: a stream of events, one JSON document per line.
 
 use crate::{Error, Result};
 use bytes::{Buf, Bytes, BytesMut};
@@ -9,10 +9,10 @@ use serde::Deserialize;
 use std::borrow::Cow;
 use std::time::Duration;
 
-/// How long a server keeps one watch open before it asks to come again.
+/// How long a server keeps a watch open.
 pub(crate) const SERVER_TIMEOUT: Duration = Duration::from_secs(290);
 
-/// Which objects to follow.
+/// The objects to list and watch.
 #[derive(Clone, Debug)]
 pub struct Selection {
     /// The kind.
@@ -71,13 +71,13 @@ impl Selection {
 /// One event.
 #[derive(Clone, Debug)]
 pub enum WatchEvent {
-    /// The object is new, or now matches.
+    /// The object is new or matches from now on.
     Added(Object),
     /// The object changed.
     Modified(Object),
-    /// The object is gone, or matches no longer; its last state.
+    /// The object is gone or no longer matches; its last state.
     Deleted(Object),
-    /// Nothing happened up to this revision.
+    /// No further event up to this revision.
     Bookmark(String),
 }
 
@@ -88,12 +88,12 @@ struct Raw<'a> {
     object: Object,
 }
 
-/// A running watch. Dropping it ends it.
+/// A watch in progress. Dropping it ends it.
 pub struct Watch {
     body: Body,
-    /// What came after the last line end.
+    /// The bytes after the last newline.
     rest: BytesMut,
-    /// Whole lines not yet handed out.
+    /// Complete lines that were not returned yet.
     lines: Bytes,
 }
 
@@ -102,8 +102,8 @@ impl Watch {
         Self { body, rest: BytesMut::new(), lines: Bytes::new() }
     }
 
-    /// The next event; none when the server ended the stream. A line that was cut off by the end is
-    /// dropped: its event comes again on the next watch.
+    /// The next event; none when the server ended the stream. An incomplete last line is dropped:
+    /// its event comes again on the next watch.
     ///
     /// # Errors
     /// An expired revision is an error of the stream, see [`Error::is_expired`].
@@ -128,7 +128,7 @@ impl Watch {
     fn push(&mut self, data: &Bytes) {
         match data.iter().rposition(|byte| *byte == b'\n') {
             None => self.rest.extend_from_slice(data),
-            // The embedded server sends whole lines: nothing is copied.
+            // The embedded server sends complete lines: nothing is copied.
             Some(end) if self.rest.is_empty() => {
                 self.rest.extend_from_slice(&data[end + 1..]);
                 self.lines = data.slice(..=end);
@@ -156,7 +156,7 @@ fn decode(line: &[u8]) -> Result<WatchEvent> {
         "MODIFIED" => Ok(WatchEvent::Modified(raw.object)),
         "DELETED" => Ok(WatchEvent::Deleted(raw.object)),
         "BOOKMARK" => Ok(WatchEvent::Bookmark(raw.object.resource_version().to_owned())),
-        // `ERROR` carries a Status; an unknown type carries nothing that can be used.
+        // `ERROR` carries a Status; an unknown type carries nothing usable.
         _ => Err(Error::Status(Status::from_value(&raw.object.into_value()))),
     }
 }

@@ -1,4 +1,4 @@
-//! Whose turn it is, and for how long.
+//! Leader election: which candidate holds the Lease, and for how long.
 
 use bytes::Bytes;
 use http::{Method, Request, Response};
@@ -20,16 +20,16 @@ const TERMS: Terms = Terms {
     retry: Duration::from_secs(2),
 };
 
-/// A server that has one Lease, and takes every other write.
+/// A server with one Lease, which accepts every other write.
 #[derive(Default)]
 struct Server {
     lease: Mutex<Option<Value>>,
     revision: Mutex<u64>,
-    /// How long answers about the Lease take.
+    /// The delay of responses about the Lease.
     late: Mutex<Duration>,
-    /// Whether nobody listens where it is.
+    /// Whether the server is unreachable.
     down: Mutex<bool>,
-    /// What else was written.
+    /// All other writes.
     written: Mutex<Vec<String>>,
 }
 
@@ -104,7 +104,7 @@ async fn nothing_is_written_after_a_term_even_if_nobody_has_told_the_work() {
             let object = Object::new(&known::NAMESPACE.gvk(), "a");
             cluster.create(&known::NAMESPACE, &object).await.unwrap();
             assert!(!term.is_over());
-            // Renewals do not get through.
+            // Renewals time out.
             *server.late.lock() = Duration::from_hours(1);
             tokio::time::advance(TERMS.renew).await;
             assert!(term.is_over());
@@ -127,7 +127,7 @@ async fn nothing_is_written_after_a_term_even_if_nobody_has_told_the_work() {
             for error in refused {
                 assert!(matches!(error, Some(Error::Over)), "{error:?}");
             }
-            // Reading harms nobody.
+            // Reads are always allowed.
             cluster.find(&known::NAMESPACE, None, "a").await.unwrap();
             stop.cancel();
             Ok::<_, Infallible>(())
@@ -153,7 +153,8 @@ async fn a_term_is_over_after_a_suspend_and_outlives_steps_of_the_wall_clock() {
                 assert!(!term.is_over(), "others count by their own clocks");
             }
             cluster.create(&known::NAMESPACE, &object).await.unwrap();
-            // No timer has moved when the machine wakes up, and another candidate has long taken over.
+            // No timer has advanced when the machine wakes up, and another candidate took over long
+            // ago.
             hands.suspend(TERMS.renew);
             assert!(term.is_over());
             let refused = cluster.create(&known::NAMESPACE, &object).await;
@@ -174,7 +175,8 @@ async fn a_holder_counts_from_before_it_asked() {
     let work = |term: Term| {
         let (server, stop) = (&server, &stop);
         async move {
-            // Those who wait see each renewal this much earlier than the holder hears of it.
+            // Other candidates see each renewal this much earlier than the holder gets the
+            // response.
             *server.late.lock() = Duration::from_secs(3);
             while server.revision.lock().to_owned() < 2 {
                 tokio::time::sleep(Duration::from_millis(100)).await;
@@ -223,7 +225,7 @@ async fn work_that_fails_because_its_term_is_over_is_done_again_in_the_next_one(
             let first = *terms.lock() == 1;
             if first {
                 *server.late.lock() = Duration::from_hours(1);
-                // The process stood still, and has not heard that it is over.
+                // The process was stopped, and its work was not cancelled yet.
                 tokio::time::advance(TERMS.renew).await;
                 *server.late.lock() = Duration::ZERO;
             }
@@ -247,7 +249,7 @@ async fn work_that_fails_within_its_term_ends_it_all() {
     let work = |_: Term| async { Err::<(), _>("no") };
     let ended = election(&server, Clock::system()).lead(&stop, |_| (), work).await;
     assert_eq!(ended, Err("no"));
-    // Others need not wait.
+    // Other candidates need not wait.
     assert_eq!(server.lease.lock().as_ref().unwrap()["spec"]["holderIdentity"], "");
 }
 

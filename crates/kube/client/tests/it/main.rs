@@ -1,4 +1,4 @@
-//! Caches against a server that does what the test says: refuses, ends streams, forgets history.
+//! Caches against a scripted server: it refuses, ends streams, forgets history.
 
 #![expect(clippy::unwrap_used, reason = "the lint knows test functions only, not their helpers")]
 
@@ -21,11 +21,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// What the server answers next.
+/// A scripted response.
 enum Answer {
     /// A list at a revision.
     List(u64, Vec<Value>),
-    /// A watch with these events, that then ends, or goes on in silence.
+    /// A watch with these events, which then ends or stays open and silent.
     Watch(Vec<Value>, bool),
     /// A refusal.
     Refuse(u16, &'static str),
@@ -105,7 +105,7 @@ fn event(kind: &str, object: &Value) -> Value {
     json!({"type": kind, "object": object})
 }
 
-/// A cache of the values, and everything that its subscriber hears.
+/// A cache of the values, and every call of its subscriber.
 fn start(server: &Server) -> (Cache<String>, Arc<Mutex<Vec<String>>>) {
     let heard: Arc<Mutex<Vec<String>>> = Arc::default();
     let notes = Arc::clone(&heard);
