@@ -1,4 +1,4 @@
-//! What both APIs read: a sound catalog and the tables that make questions cheap.
+//! The catalog index: a valid catalog with lookup tables for both APIs.
 
 use mainstay_catalog::{Api, Bundle, Catalog, Channel, Entry, Package};
 use std::{
@@ -8,20 +8,20 @@ use std::{
     time::SystemTime,
 };
 
-/// The content of a served catalog. Immutable; shared by all readers.
+/// The index of a served catalog. Immutable; shared by all readers.
 pub struct Index {
     catalog: Arc<Catalog>,
     modified: SystemTime,
     tables: OnceLock<Tables>,
 }
 
-/// Built when somebody asks for the first time: not everybody who has an index asks.
+/// Built on first use, because some owners of an index never query it.
 struct Tables {
     /// Every entry of every channel, by package, channel and name.
     places: Box<[Place]>,
     /// Positions in `places`, by channel, package and name.
     listing: Box<[u32]>,
-    /// Positions of the entries whose bundle brings an API.
+    /// Positions of the entries whose bundle provides an API.
     providers: BTreeMap<Api, Box<[u32]>>,
     /// Positions of the entries that replace or skip a name.
     successors: BTreeMap<Arc<str>, Box<[u32]>>,
@@ -33,7 +33,7 @@ struct Place {
     entry: u32,
 }
 
-/// A bundle as it stands in a channel.
+/// A bundle with its entry in a channel.
 #[derive(Clone, Copy, Debug)]
 pub struct Standing<'i> {
     /// The package.
@@ -54,7 +54,7 @@ impl Standing<'_> {
 }
 
 impl Index {
-    /// The index of a catalog whose content is from `modified`.
+    /// The index of a catalog whose content dates from `modified`.
     pub fn new(catalog: Arc<Catalog>, modified: SystemTime) -> Self {
         Self { catalog, modified, tables: OnceLock::new() }
     }
@@ -64,28 +64,28 @@ impl Index {
         &self.catalog
     }
 
-    /// When the content became what it is.
+    /// When the content changed last.
     pub fn modified(&self) -> SystemTime {
         self.modified
     }
 
-    /// Builds what the first question would otherwise wait for.
+    /// Builds the tables, so that the first query does not wait for them.
     pub fn warm(&self) {
         self.tables();
     }
 
-    /// The bundle at a position of the list by channel, package and name.
+    /// The entry at a position of the list by channel, package and name.
     pub fn listed(&self, position: usize) -> Option<Standing<'_>> {
         let place = *self.tables().listing.get(position)?;
         self.at(place)
     }
 
-    /// Where bundles stand that bring an API, by package, channel and name.
+    /// The entries whose bundle provides an API, by package, channel and name.
     pub fn providers(&self, api: &Api) -> impl Iterator<Item = Standing<'_>> {
         self.all_at(self.tables().providers.get(api).map(AsRef::as_ref))
     }
 
-    /// Where bundles stand that replace or skip the named one, by package, channel and name.
+    /// The entries that replace or skip a bundle, by package, channel and name.
     pub fn successors(&self, name: &str) -> impl Iterator<Item = Standing<'_>> {
         self.all_at(self.tables().successors.get(name).map(AsRef::as_ref))
     }
@@ -139,7 +139,7 @@ impl Tables {
                     for api in apis.get(&*entry.name).into_iter().flatten() {
                         add(&mut providers, api, place);
                     }
-                    // An entry that replaces nothing replaces what has no name.
+                    // An entry without `replaces` counts as replacing the empty name.
                     match &entry.replaces {
                         Some(name) => add(&mut successors, name, place),
                         None => add(&mut successors, &Arc::from(""), place),
@@ -151,7 +151,7 @@ impl Tables {
             }
         }
         let mut listing: Vec<u32> = (0..).take(places.len()).collect();
-        // Sorting is stable: by name within a channel it is sorted already.
+        // The sort is stable: within a channel the entries are sorted by name already.
         listing.sort_by(|&a, &b| {
             let key = |at: u32| (&places[at as usize].channel, &places[at as usize].package);
             key(a).cmp(&key(b))
@@ -165,7 +165,7 @@ impl Tables {
     }
 }
 
-/// Adds a position, which is no smaller than those before, if it is not there yet.
+/// Adds a position that is at least as large as those before, unless it is present.
 fn add<K: Ord + Clone>(table: &mut BTreeMap<K, Vec<u32>>, key: &K, place: u32) {
     match table.get_mut(key) {
         Some(places) if places.last() == Some(&place) => {}

@@ -1,12 +1,12 @@
-//! Serving catalogs: one shared, immutable index behind every API that asks for content.
+//! Catalog serving: one shared, immutable index behind every API.
 //!
 //! ```text
 //! Catalog ─► Index ─► Served (a name, and what it holds now) ─► Shelf ─┬─► gRPC registry API
 //!                                                                     └─► HTTP catalog API
 //! ```
 //!
-//! A [`Served`] catalog is there before its content is: whoever asks too early is told so, and a
-//! reload swaps one pointer. Readers hold the index they began with until they are done.
+//! A [`Served`] catalog exists before its content: an early request gets an error, and a reload
+//! swaps one pointer. Readers keep the index they began with until they are done.
 
 pub mod client;
 pub mod grpc;
@@ -23,14 +23,14 @@ pub use shelf::{Served, Shelf, State};
 use mainstay_catalog::{Blob, Bundle, Catalog, ContentError, Package};
 use serde_json::Value;
 
-/// The ClusterServiceVersion of a bundle as both APIs serve it: the one among its manifests, or what
-/// stands for it where the catalog has only its metadata. None if the catalog does not say what it is.
+/// The ClusterServiceVersion of a bundle as both APIs serve it: from its manifests, or synthesised
+/// if the catalog has only its metadata. None if the catalog has neither.
 pub fn csv(package: &Package, bundle: &Bundle) -> Result<Option<Value>, ContentError> {
     grpc::csv(package, bundle)
 }
 
-/// Why upstream does not serve a catalog that is sound, in its words: a name of a custom schema that
-/// cannot be asked for, or a bundle with several pieces of metadata. `None`: it does.
+/// Why upstream does not serve a valid catalog, in upstream's words: the name of a custom schema is
+/// invalid, or a bundle has several `olm.csv.metadata`. `None` if upstream serves it.
 pub fn refusal(catalog: &Catalog) -> Option<String> {
     grpc::refusal(catalog).or_else(|| {
         let of_package = |package: &Package| {
@@ -44,8 +44,8 @@ pub fn refusal(catalog: &Catalog) -> Option<String> {
     })
 }
 
-/// Why upstream does not serve a catalog with that document, whatever else is wrong with the
-/// catalog. `None`: this is no reason.
+/// Why upstream does not serve a catalog with that document, whatever the other documents are.
+/// `None` if this document is no reason.
 pub fn refusal_of(blob: &Blob) -> Option<String> {
     const OWN: [&str; 4] = ["olm.package", "olm.channel", "olm.bundle", "olm.deprecations"];
     if OWN.contains(&&**blob.schema()) { None } else { grpc::refusal_of(blob) }

@@ -1,20 +1,20 @@
-//! The catalogs that are served, by name.
+//! The served catalogs, by name.
 
 use crate::index::Index;
 use arc_swap::ArcSwap;
 use std::{collections::BTreeMap, sync::Arc};
 use tokio::sync::watch;
 
-/// What a served catalog has at one moment.
+/// The state of a served catalog.
 #[derive(Clone, Debug, Default)]
 pub struct State {
-    /// The content that is served: the last that was sound. `None` until something is loaded.
+    /// The served content: the last valid one. `None` until something is loaded.
     pub index: Option<Arc<Index>>,
     /// Why newer content is not served, in one line.
     pub problem: Option<Arc<str>>,
 }
 
-/// One catalog under its name. Reading never waits, not even for a reload.
+/// A named catalog that is being served. Reading it never waits, not even for a reload.
 #[derive(Debug)]
 pub struct Served {
     name: Arc<str>,
@@ -23,7 +23,7 @@ pub struct Served {
 }
 
 impl Served {
-    /// A catalog that has no content yet.
+    /// A catalog without content.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self { name: name.into(), state: ArcSwap::default(), changes: watch::Sender::new(0) }
     }
@@ -33,7 +33,7 @@ impl Served {
         &self.name
     }
 
-    /// What it has now.
+    /// Its current state.
     pub fn state(&self) -> Arc<State> {
         self.state.load_full()
     }
@@ -43,18 +43,18 @@ impl Served {
         self.state.load().index.clone()
     }
 
-    /// Serves new content from now on.
+    /// Replaces the content.
     pub fn put(&self, index: Arc<Index>) {
         self.swap(State { index: Some(index), problem: None });
     }
 
-    /// Goes on serving what it has, and says why.
+    /// Keeps the current content and records why newer content is not served.
     pub fn fail(&self, problem: impl Into<Arc<str>>) {
         let index = self.index();
         self.swap(State { index, problem: Some(problem.into()) });
     }
 
-    /// Tells of every change from now on: the number grows with each.
+    /// Receives every change from now on: the number grows with each.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
@@ -65,7 +65,7 @@ impl Served {
     }
 }
 
-/// All catalogs of a server.
+/// The set of all catalogs that a server serves.
 #[derive(Debug, Default)]
 pub struct Shelf {
     served: ArcSwap<BTreeMap<Arc<str>, Arc<Served>>>,
@@ -82,7 +82,7 @@ impl Shelf {
         self.served.load().values().cloned().collect()
     }
 
-    /// The catalog of that name, put on the shelf without content if it was not there.
+    /// The catalog of that name; added without content if it was absent.
     pub fn add(&self, name: &str) -> Arc<Served> {
         let fresh = Arc::new(Served::new(name));
         self.served.rcu(|all| {
@@ -93,7 +93,7 @@ impl Shelf {
         self.get(name).unwrap_or(fresh)
     }
 
-    /// Takes a catalog from the shelf. Who holds it may read on.
+    /// Removes a catalog. Readers that hold it may continue.
     pub fn remove(&self, name: &str) -> Option<Arc<Served>> {
         let mut removed = None;
         self.served.rcu(|all| {

@@ -1,4 +1,4 @@
-//! One connection to a registry, from its first byte to its last.
+//! One client connection to a registry.
 
 use super::Fault;
 use crate::grpc::api::{
@@ -20,18 +20,18 @@ use tonic::Streaming;
 use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
 use tower::Service;
 
-/// Most bytes of one message; bundles are by image or have manifests of a few megabytes.
+/// The most bytes of one message; bundles name images or have manifests of a few megabytes.
 const MOST_BYTES: usize = 64 << 20;
-/// Most messages; ten times the largest published catalogs.
+/// The most messages of one list; ten times the largest published catalogs.
 const MOST_MESSAGES: usize = 1_000_000;
-/// How long a server may take to say that it tells of changes.
+/// How long a server may take to accept a health watch.
 const WATCH: Duration = Duration::from_secs(2);
-/// Bytes that may be on their way: a catalog is read in one go.
+/// Flow-control window in bytes; it is large because a catalog is read in one go.
 const WINDOW: u32 = 4 << 20;
-/// When the system asks an idle connection whether the other end is there, how often, and until when.
+/// TCP keepalive of an idle connection: time before the first probe, interval, number of probes.
 const KEEPALIVE: (Duration, Duration, u32) = (Duration::from_secs(10), Duration::from_secs(5), 3);
 
-/// Where a registry listens: a host, and a port.
+/// The address of a registry: host and port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
     host: String,
@@ -42,7 +42,7 @@ pub struct Address {
 impl FromStr for Address {
     type Err = Fault;
 
-    /// Reads `host:port`, `[::1]:port`, and either after `dns:///` or `passthrough:///`.
+    /// Parses `host:port`, `[::1]:port`, and either after `dns:///` or `passthrough:///`.
     fn from_str(text: &str) -> Result<Self, Fault> {
         let bare =
             ["dns:///", "passthrough:///"].iter().find_map(|prefix| text.strip_prefix(prefix));
@@ -60,7 +60,7 @@ impl FromStr for Address {
             (host, port)
         };
         let number = port.parse().map_err(|_| bad("invalid port"))?;
-        // As an authority it has to be one: what is no address is told before anybody is asked.
+        // The address is used as an authority, so an invalid one is reported before any request.
         let authority = bare.parse::<http::uri::Authority>();
         authority.map_err(|_| bad("invalid host"))?;
         Ok(Self { host: host.to_owned(), port: number, text: bare.to_owned() })
@@ -74,17 +74,17 @@ impl fmt::Display for Address {
 }
 
 impl Address {
-    /// The name or number of the machine.
+    /// The host name or IP address.
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// The port on it.
+    /// The port.
     pub const fn port(&self) -> u16 {
         self.port
     }
 
-    /// The first of the host's addresses that takes a connection.
+    /// Connects to the first address of the host that accepts.
     async fn dial(&self) -> Result<TcpStream, Fault> {
         let host = if self.host.is_empty() { "localhost" } else { &self.host };
         let unknown = || Fault::dial("", &format!("lookup {host}: no such host"));
@@ -100,13 +100,13 @@ impl Address {
     }
 }
 
-/// Sets on the connection to a registry, or to what leads to one, what these need.
+/// Sets the TCP options of a connection to a registry or to a proxy in front of one.
 pub fn prepare(stream: &TcpStream) {
     let _ = stream.set_nodelay(true);
     let (idle, interval, probes) = KEEPALIVE;
     let keepalive =
         TcpKeepalive::new().with_time(idle).with_interval(interval).with_retries(probes);
-    // Without it a machine that vanishes is noticed later, no more.
+    // Without keepalive a machine that vanishes is only noticed later.
     let _ = SockRef::from(stream).set_tcp_keepalive(&keepalive);
 }
 
@@ -128,7 +128,7 @@ impl Service<Request<tonic::body::Body>> for Sender {
     }
 }
 
-/// A connection to a registry. It ends with this.
+/// A connection to a registry. It closes when this is dropped.
 #[derive(Debug)]
 pub struct Connection {
     registry: RegistryClient<Sender>,
@@ -139,10 +139,10 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects. The other end may take `patience` for that, and for each message later on.
+    /// Connects. `patience` is the timeout of the connection attempt and of each later message.
     ///
     /// # Errors
-    /// Why there is no connection.
+    /// If the connection fails.
     pub async fn open(address: &Address, patience: Duration) -> Result<Self, Fault> {
         let stream = timeout(patience, address.dial()).await;
         let stream = stream.map_err(|_| Fault::dial(&address.text, "i/o timeout"))??;
@@ -150,7 +150,7 @@ impl Connection {
         Self::speak(address, stream, patience).await
     }
 
-    /// Connects by way of something else, such as a proxy, which may take `patience` as well.
+    /// Connects through another stream, such as that of a proxy; `patience` is the timeout.
     ///
     /// # Errors
     /// As [`Connection::open`].
@@ -195,7 +195,7 @@ impl Connection {
         Ok(Self { registry, health, patience, ended, _end: stop.drop_guard() })
     }
 
-    /// Waits for an answer, but not for long, and no longer than the connection lasts.
+    /// Waits for a response, up to the timeout and the end of the connection.
     async fn soon<T>(
         &self,
         answer: impl Future<Output = Result<T, tonic::Status>>,
@@ -206,7 +206,7 @@ impl Connection {
             Some(Err(_)) => Err(Fault::late()),
             Some(Ok(Ok(answer))) => Ok(answer),
             Some(Ok(Err(status))) => {
-                // The transport's troubles come before it is known that the connection is over.
+                // Transport errors arrive before the end of the connection is known.
                 let own = std::error::Error::source(&status).is_some();
                 if !own {
                     return Err(Fault::said(&status));
@@ -222,28 +222,28 @@ impl Connection {
         self.ended.is_cancelled()
     }
 
-    /// Everything that it lists: each bundle once for every channel that it stands in.
+    /// Lists all bundles: each once for every channel that has it.
     ///
     /// # Errors
-    /// Why it lists nothing.
+    /// If the registry refuses the list or the connection fails.
     pub async fn bundles(&self) -> Result<Bundles<'_>, Fault> {
         let mut client = self.registry.clone();
         let stream = self.soon(client.list_bundles(ListBundlesRequest {})).await?.into_inner();
         Ok(Bundles { connection: self, stream, count: 0 })
     }
 
-    /// A package.
+    /// Gets a package.
     ///
     /// # Errors
-    /// Why it is not told.
+    /// If the registry refuses the call or the connection fails.
     pub async fn package(&self, name: &str) -> Result<Package, Fault> {
         let mut client = self.registry.clone();
         let request = GetPackageRequest { name: name.to_owned() };
         Ok(self.soon(client.get_package(request)).await?.into_inner())
     }
 
-    /// Begins to listen for changes. To be called before reading, and asked after it, so that nothing is
-    /// missed in between.
+    /// Starts to watch for changes. Call this before reading and wait on it afterwards, so that no
+    /// change is missed in between.
     pub async fn watch(&self) -> Watch<'_> {
         let mut client = self.health.clone();
         let asked = client.watch(HealthCheckRequest::default());
@@ -251,13 +251,13 @@ impl Connection {
         let stream = asked.unwrap_or_else(|_| Err(Fault::late()));
         let mut watch =
             Watch { connection: self, stream: stream.ok().map(tonic::Response::into_inner) };
-        // The first message is how things stand.
+        // The first message is the current state.
         watch.next(WATCH.min(self.patience)).await;
         watch
     }
 }
 
-/// What a registry lists, message by message.
+/// The bundles that a registry lists, message by message.
 #[derive(Debug)]
 pub struct Bundles<'c> {
     connection: &'c Connection,
@@ -266,10 +266,10 @@ pub struct Bundles<'c> {
 }
 
 impl Bundles<'_> {
-    /// The next one; none at the end.
+    /// The next bundle; none at the end.
     ///
     /// # Errors
-    /// Why it does not come.
+    /// If the stream or the connection fails.
     pub async fn next(&mut self) -> Result<Option<Bundle>, Fault> {
         let next = self.connection.soon(self.stream.message()).await?;
         self.count += usize::from(next.is_some());
@@ -280,7 +280,7 @@ impl Bundles<'_> {
     }
 }
 
-/// Hears of changes.
+/// Watches a registry for changes.
 #[derive(Debug)]
 pub struct Watch<'c> {
     connection: &'c Connection,
@@ -288,22 +288,22 @@ pub struct Watch<'c> {
 }
 
 impl Watch<'_> {
-    /// The next word of the server, if it has one for those who watch and it comes in time.
+    /// Whether the server sent a message to the health watch within the timeout.
     async fn next(&mut self, patience: Duration) -> bool {
         let Some(stream) = &mut self.stream else { return false };
         let next = self.connection.ended.run_until_cancelled(timeout(patience, stream.message()));
         match next.await {
             Some(Ok(Ok(Some(_)))) => return true,
             Some(Err(_)) => return false,
-            // It ends what is watched, as servers do that know one state only.
+            // The server ended the watch, as servers do that have one constant state.
             None | Some(Ok(Ok(None) | Err(_))) => {}
         }
         self.stream = None;
         false
     }
 
-    /// Waits until what was read before may not be true any more: `true` if the server says so and
-    /// can be asked again, `false` once the connection is over.
+    /// Waits until content that was read may be out of date: `true` if the server reports a change
+    /// and takes requests, `false` once the connection has ended.
     pub async fn changed(&mut self) -> bool {
         const LONG: Duration = Duration::from_hours(24 * 365);
         while self.stream.is_some() {

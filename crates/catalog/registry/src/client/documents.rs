@@ -1,4 +1,4 @@
-//! What a registry tells, as the documents of a file-based catalog: the way back of `grpc::message`.
+//! Reading a registry as file-based catalog documents: the inverse of `grpc::message`.
 
 use super::{Connection, Fault};
 use crate::grpc::api::{Bundle, Dependency, Package};
@@ -10,32 +10,32 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
-/// How many packages are asked for at one time.
+/// The number of packages that are requested concurrently.
 const AT_ONCE: usize = 16;
-/// How many documents wait for being packed.
+/// The number of documents that wait for compression.
 const WAITING: usize = 64;
 
 /// Why there is no catalog.
 #[derive(Debug, thiserror::Error)]
 pub enum Unread {
-    /// It could not be asked.
+    /// The request failed.
     #[error(transparent)]
     Fault(#[from] Fault),
-    /// What it tells makes no catalog.
+    /// The content of the registry is not a valid catalog.
     #[error("what the registry tells is no sound catalog: {}", .0.headline())]
     Unsound(LoadError),
-    /// Putting it together did not come to an end.
+    /// The task that builds the catalog did not finish.
     #[error("reading what the registry tells ended unexpectedly")]
     Lost(#[from] tokio::task::JoinError),
 }
 
 impl Connection {
-    /// All that the registry has, as a catalog, and what is wrong with the packages that are left
-    /// out of it: one package that makes no sense takes no other one with it. Those of which the
-    /// registry itself tells only bundles are left out, as the original does.
+    /// Reads everything that the registry has, as a catalog, with the errors of omitted packages:
+    /// one invalid package does not affect the others. Packages that the registry lists only in
+    /// bundles are omitted, as upstream does.
     ///
     /// # Errors
-    /// Why there is none.
+    /// If the registry cannot be read, or no valid catalog remains.
     pub async fn catalog(&self) -> Result<(Arc<Catalog>, Option<LoadError>), Unread> {
         let mut without = BTreeSet::new();
         let mut unsound = None;
@@ -47,7 +47,7 @@ impl Connection {
                     let before = without.len();
                     let names = error.problems.iter().filter_map(|problem| problem.blob.as_ref());
                     without.extend(names.map(package_of));
-                    // Nothing is left that could be left out.
+                    // No further package can be omitted.
                     if without.len() == before {
                         return Err(Unread::Unsound(unsound.unwrap_or(error)));
                     }
@@ -57,7 +57,7 @@ impl Connection {
         }
     }
 
-    /// Reads everything but some packages.
+    /// Reads all packages but `without`.
     async fn read(&self, without: &BTreeSet<String>) -> Result<Read, Unread> {
         let mut bundles = self.bundles().await?;
         let mut told = Documents::default();
@@ -105,11 +105,11 @@ impl Connection {
     }
 }
 
-/// What came of reading.
+/// The result of one read.
 enum Read {
     Sound(Arc<Catalog>),
     Unsound(LoadError),
-    /// Packages that are listed, and of which the registry says nothing else.
+    /// Packages of listed bundles that the registry does not describe.
     Untold(BTreeSet<String>),
 }
 
@@ -119,13 +119,14 @@ fn package_of(name: &BlobName) -> String {
     own.to_string()
 }
 
-/// The documents, bundle by bundle: those of bundles at once, the others at the end.
+/// Collects the documents of a catalog: those of bundles are returned at once, the others at the
+/// end.
 #[derive(Debug, Default)]
 pub struct Documents {
     packages: BTreeMap<String, Told>,
 }
 
-/// What is known of a package.
+/// The collected fields of a package.
 #[derive(Debug, Default)]
 struct Told {
     channels: BTreeMap<String, Vec<Value>>,
@@ -135,8 +136,8 @@ struct Told {
 }
 
 impl Documents {
-    /// Takes one message: the place of a bundle in a channel, and all that the bundle says. Gives the
-    /// document of the bundle if it is there for the first time.
+    /// Adds one message: the entry of a bundle in a channel with the whole bundle. Returns the
+    /// bundle's document for the first entry.
     pub fn add(&mut self, bundle: Bundle) -> Option<Value> {
         let package = self.packages.entry(bundle.package_name.clone()).or_default();
         let mut entry = Map::new();
@@ -163,12 +164,12 @@ impl Documents {
         Some(document(bundle))
     }
 
-    /// The names of the packages so far.
+    /// The names of all packages so far.
     pub fn packages(&self) -> impl Iterator<Item = &str> {
         self.packages.keys().map(String::as_str)
     }
 
-    /// Takes what the registry says of a package.
+    /// Adds the registry's description of a package.
     pub fn describe(&mut self, package: Package) {
         let Some(told) = self.packages.get_mut(&package.name) else { return };
         if let Some(deprecation) = &package.deprecation {
@@ -210,8 +211,8 @@ fn deprecated(reference: &Value, message: &str) -> Value {
     json!({"reference": reference, "message": message})
 }
 
-/// The document of a bundle. What a registry says twice, as a dependency and as a property, stands
-/// there once.
+/// The document of a bundle. An API that the registry states both as a dependency and as a property
+/// appears once.
 fn document(bundle: Bundle) -> Value {
     let mut properties: Vec<Value> = Vec::new();
     let mut add = |property: Value| {
@@ -255,7 +256,7 @@ fn document(bundle: Bundle) -> Value {
     document
 }
 
-/// A dependency as the property that says the same.
+/// The property that is equivalent to a dependency.
 fn required(dependency: &Dependency) -> Value {
     let value = value(&dependency.value);
     match &*dependency.r#type {
@@ -268,7 +269,7 @@ fn required(dependency: &Dependency) -> Value {
     }
 }
 
-/// A value that is JSON in a text; what is not, is the text.
+/// Parses a value that is JSON in a string; any other string is the value.
 fn value(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| text.into())
 }

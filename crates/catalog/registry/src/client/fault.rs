@@ -1,9 +1,9 @@
-//! Why a registry could not be asked.
+//! Registry client errors.
 
 use std::{fmt, io};
 use tonic::{Code, Status};
 
-/// Why a registry could not be asked, as Go's client says it.
+/// The error of a request to a registry, in the words of Go's gRPC client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     code: &'static str,
@@ -12,17 +12,17 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// Whether a registry answered: it is there and refuses.
+    /// Whether the registry answered: it runs and refuses.
     pub const fn is_answer(&self) -> bool {
         self.answered
     }
 
-    /// Whether something did not come in time.
+    /// Whether a timeout passed.
     pub fn is_late(&self) -> bool {
         self.code == "DeadlineExceeded" || self.text.ends_with(": i/o timeout\"")
     }
 
-    /// What is wrong, without the code.
+    /// The message, without the code.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -31,7 +31,7 @@ impl Fault {
         Self { code: "Unavailable", text, answered: false }
     }
 
-    /// No connection could be made; `what` was being dialled.
+    /// The connection to `what` failed.
     pub(super) fn dial(what: &str, why: &str) -> Self {
         Self::unavailable(format!(
             "connection error: desc = \"transport: Error while dialing: dial tcp{}{what}: {why}\"",
@@ -44,30 +44,30 @@ impl Fault {
         Self::dial(to, &format!("connect: {}", errno(error)))
     }
 
-    /// Whatever is at the other end does not speak the protocol.
+    /// The other end does not speak the protocol.
     pub(super) fn handshake(error: &dyn std::error::Error) -> Self {
         Self::unavailable(format!(
             "connection error: desc = \"error reading server preface: {error}\""
         ))
     }
 
-    /// The connection ended under a question.
+    /// The connection ended during a request.
     pub(super) fn ended() -> Self {
         Self::unavailable("error reading from server: EOF".to_owned())
     }
 
-    /// Nothing came in time.
+    /// A timeout passed.
     pub(super) fn late() -> Self {
         let text = "context deadline exceeded".to_owned();
         Self { code: "DeadlineExceeded", text, answered: false }
     }
 
-    /// It tells more than anybody can mean.
+    /// The registry sent more than a plausible amount.
     pub(super) fn too_much(text: String) -> Self {
         Self { code: "ResourceExhausted", text, answered: true }
     }
 
-    /// The server's own word.
+    /// The status that the server sent.
     pub(super) fn said(status: &Status) -> Self {
         let text = status.message().to_owned();
         Self { code: name(status.code()), text, answered: true }
@@ -82,7 +82,7 @@ impl fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
-/// The system's word for an error, without its number.
+/// The system's text for an error, without its number.
 fn errno(error: &io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();

@@ -1,17 +1,17 @@
-//! Asking another registry for all that it has, and noticing when that may have changed.
+//! Registry client: reads the whole content of another registry and notices changes.
 //!
 //! ```text
 //! Address ─► Connection ─┬─► bundles, packages ─► documents ─► Catalog
 //!                        └─► changed: the server says so, or the connection ends
 //! ```
 //!
-//! A registry has no version of its content that one could ask for. What changes does so because its
-//! server is another one, which ends the connection, or because a server like this crate's has new
-//! content, which it tells to those who watch its health. So a connection is kept open and nothing
-//! is asked in between: whoever follows a connection waits for either. That the other machine is gone
-//! without a word is noticed by the system's keepalive of idle connections, which no server hears of.
+//! The registry API has no version of the content to ask for. Content changes in two ways: another
+//! server replaces the old one, which ends the connection; or a server like this crate's gets new
+//! content, and reports that to watchers of its health. So the client keeps one connection open,
+//! polls nothing, and waits for either. The TCP keepalive of the idle connection detects a machine
+//! that is gone; no server sees it.
 //!
-//! What goes wrong is said in the words of Go's gRPC client, because people and scripts know those.
+//! Errors have the words of Go's gRPC client, because people and scripts know those.
 
 mod connection;
 mod documents;

@@ -1,4 +1,5 @@
-//! The large parts of a bundle's document: manifests, and metadata of the ClusterServiceVersion.
+//! The large parts of a bundle's document: manifests, and the metadata of the
+//! ClusterServiceVersion.
 
 use base64::{
     Engine, alphabet,
@@ -12,7 +13,7 @@ use serde::{
 use serde_json::{Value, value::RawValue};
 use std::{borrow::Cow, fmt, ops::Deref};
 
-/// Base64 as Go reads it: the bits behind the last byte are not looked at.
+/// Base64 as Go decodes it: trailing bits are ignored.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new()
@@ -20,56 +21,56 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
         .with_decode_padding_mode(DecodePaddingMode::RequireCanonical),
 );
 
-/// What a bundle's document carries besides what the index knows.
+/// The parts of a bundle's document that the index does not hold.
 #[derive(Debug, Default)]
 pub(super) struct Document {
-    /// The manifests, each as upstream hands it out.
+    /// The manifests, each as upstream returns it.
     pub(super) objects: Vec<String>,
-    /// Which of them is the ClusterServiceVersion: the first of that kind.
+    /// The index of the ClusterServiceVersion: the first object of that kind.
     pub(super) csv: Option<usize>,
     /// The values of `olm.csv.metadata`.
     pub(super) metadata: Vec<Value>,
 }
 
-/// The document of a bundle cannot be read.
+/// A bundle's document is unreadable.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum DocumentError {
-    /// The document is no JSON, or has fields of other types.
+    /// The document is not JSON, or a field has another type.
     #[error(transparent)]
     ParseBundle(#[from] serde_json::Error),
-    /// A property cannot be read.
+    /// A property is unreadable.
     #[error("property {index}: {source}")]
     ReadProperty {
-        /// The place of the property.
+        /// The index of the property.
         index: usize,
-        /// Why not.
+        /// The cause.
         source: PropertyError,
     },
 }
 
-/// A property of a bundle cannot be read.
+/// A bundle's property is unreadable.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PropertyError {
-    /// The value is of another type.
+    /// The value has another type.
     #[error(transparent)]
     ParseValue(#[from] serde_json::Error),
-    /// The data of a manifest are no base64.
+    /// The data of a manifest is not base64.
     #[error(transparent)]
     DecodeBase64(#[from] base64::DecodeError),
     /// A manifest that begins as JSON is not UTF-8.
     #[error("the manifest is not UTF-8")]
     NotUtf8,
-    /// A manifest is no YAML.
+    /// A manifest is not YAML.
     #[error(transparent)]
     ParseYaml(#[from] mainstay_yaml::YamlError),
 }
 
 impl Document {
-    /// Reads the JSON of a bundle, or says what is wrong with it.
+    /// Parses the JSON of a bundle.
     pub(super) fn read(json: &[u8]) -> Result<Self, DocumentError> {
         let bundle: Fields<'_> = serde_json::from_slice(json)?;
         let mut document = Self::default();
-        // A manifest without data is the one before it, once more.
+        // A manifest without data repeats the one before it.
         let mut data = Vec::new();
         let properties = bundle.properties.flatten().unwrap_or_default();
         for (index, property) in properties.into_iter().enumerate() {
@@ -81,7 +82,7 @@ impl Document {
         Ok(document)
     }
 
-    /// Adds what a property says. `data` is the manifest before it.
+    /// Adds a property. `data` is the manifest before it.
     fn add(&mut self, property: &Property<'_>, data: &mut Vec<u8>) -> Result<(), PropertyError> {
         let value = property.value.flatten().map_or("null", RawValue::get);
         match property.kind.as_ref().and_then(Option::as_deref) {
@@ -101,7 +102,7 @@ impl Document {
     }
 }
 
-/// The bytes of a base64 text, which may have line breaks anywhere.
+/// Decodes base64, which may have line breaks anywhere.
 pub(super) fn unpack(text: &str) -> Result<Vec<u8>, base64::DecodeError> {
     if text.contains(['\n', '\r']) {
         BASE64.decode(text.replace(['\n', '\r'], ""))
@@ -110,7 +111,7 @@ pub(super) fn unpack(text: &str) -> Result<Vec<u8>, base64::DecodeError> {
     }
 }
 
-/// A manifest as JSON: what begins as JSON is handed on as it is.
+/// A manifest as JSON: input that starts as JSON is returned unchanged.
 fn manifest(data: &[u8]) -> Result<String, PropertyError> {
     if data.trim_ascii_start().first() == Some(&b'{') {
         return String::from_utf8(data.to_vec()).map_err(|_| PropertyError::NotUtf8);
@@ -127,12 +128,12 @@ fn manifest(data: &[u8]) -> Result<String, PropertyError> {
 
 const CSV: &str = "ClusterServiceVersion";
 
-/// Whether a manifest is a ClusterServiceVersion, whatever its version.
+/// Whether a manifest is a ClusterServiceVersion, in any version.
 fn is_csv(object: &str) -> bool {
     let told = |kind: Option<&str>, version: Option<&str>| {
         kind == Some(CSV) && version.unwrap_or_default().matches('/').count() <= 1
     };
-    // Upstream reads the first document, and does not look at what follows.
+    // Upstream reads the first document and ignores the rest.
     let mut json = serde_json::Deserializer::from_str(object);
     if let Ok(Type { kind, version }) = Type::deserialize(&mut json) {
         let text = |word: Option<&RawValue>| {
@@ -140,7 +141,7 @@ fn is_csv(object: &str) -> bool {
         };
         return told(text(kind).as_deref(), text(version).as_deref());
     }
-    // What only begins as JSON may still be YAML.
+    // Input that only starts as JSON may still be YAML.
     let options = mainstay_yaml::Options::default();
     let first = mainstay_yaml::documents(object.as_bytes(), &options).next();
     first.and_then(Result::ok).is_some_and(|document| {
@@ -149,7 +150,7 @@ fn is_csv(object: &str) -> bool {
     })
 }
 
-/// A text that is borrowed where it has no escapes.
+/// A string that is borrowed if it has no escapes.
 #[derive(Deserialize)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
@@ -161,14 +162,14 @@ impl Deref for Text<'_> {
     }
 }
 
-/// Whether a name means a field, in whatever case it is written.
+/// Whether a name equals a field's name in any case, as in Go.
 fn means(name: &str, field: &str) -> bool {
     name.eq_ignore_ascii_case(field)
         || (!name.is_ascii()
             && name.replace('\u{17f}', "s").replace('\u{212a}', "k").eq_ignore_ascii_case(field))
 }
 
-/// The last field of an object, in the order of names, that means `field` and passes.
+/// The last field of an object, in the order of names, that equals `field` in any case and passes.
 pub(super) fn last<'v>(
     object: &'v Value,
     field: &str,
@@ -178,18 +179,18 @@ pub(super) fn last<'v>(
     object.as_object()?.iter().rfind(found).map(|(_, value)| value)
 }
 
-/// The text of a field; empty where there is none.
+/// The string in a field; empty if the field is absent.
 pub(super) fn text<'v>(object: &'v Value, field: &str) -> &'v str {
     last(object, field, |value| !value.is_null()).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Whether a name is that of a field.
+/// Whether a name equals a field's name.
 fn is(name: &str, field: &str) -> bool {
     name == field
 }
 
-/// A type read from an object (or from `null`, which sets nothing): the fields that count, how they
-/// are recognised, and of several that are the same the last one.
+/// Implements deserialization from an object (or from `null`, which sets nothing): the known
+/// fields, how their names are compared, and that the last of several equal ones counts.
 macro_rules! object {
     ($name:ident by $same:ident { $($field:ident = $text:literal: $type:ty),+ $(,)? }) => {
         #[derive(Default)]

@@ -1,4 +1,4 @@
-//! `api.ExperimentalRegistry`: documents of schemas that are none of ours.
+//! `api.ExperimentalRegistry`: documents of custom schemas.
 
 use super::{
     api::{
@@ -14,7 +14,7 @@ use mainstay_gocompat::quote;
 use prost_types::{ListValue, Struct, Value, value::Kind};
 use tonic::{Request, Response, Status};
 
-/// Callers say with it that they know that this may change.
+/// The metadata key by which a client acknowledges that the API may change.
 const ACKNOWLEDGED: &str = "x-acknowledge-experimental";
 
 type Stream = BoxStream<'static, Result<Struct, Status>>;
@@ -27,7 +27,7 @@ impl ExperimentalRegistry for Answers {
         &self,
         request: Request<Asked>,
     ) -> Result<Response<Stream>, Status> {
-        // Clients that do not know shall not stumble: they get nothing, and no error.
+        // Clients without the acknowledgement get an empty stream and no error.
         if request.metadata().get(ACKNOWLEDGED).is_none_or(|value| value != "true") {
             return Ok(Response::new(Box::pin(stream::empty())));
         }
@@ -56,12 +56,12 @@ impl ExperimentalRegistry for Answers {
     }
 }
 
-/// Why a catalog that is sound cannot be served by upstream, in its words.
+/// Why upstream cannot serve a valid catalog, in upstream's words.
 pub(crate) fn refusal(catalog: &Catalog) -> Option<String> {
     catalog.others().iter().find_map(refusal_of)
 }
 
-/// The same of one document, whose schema is none of upstream's own.
+/// The same for one document of a custom schema.
 pub(crate) fn refusal_of(blob: &Blob) -> Option<String> {
     let package = blob.package();
     check("schema", blob.schema())
@@ -70,7 +70,7 @@ pub(crate) fn refusal_of(blob: &Blob) -> Option<String> {
         .map(|error| format!("invalid custom schema meta: {error}"))
 }
 
-/// A schema or a package that may not be asked for.
+/// A schema name or package name is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 enum InvalidName {
     /// The name is empty.
@@ -89,7 +89,7 @@ enum InvalidName {
     },
 }
 
-/// What may be asked for: a letter or digit, and then also `.`, `_` and `-`.
+/// Checks a name: a letter or digit, followed by letters, digits, `.`, `_` and `-`.
 fn check(field: &'static str, name: &str) -> Result<(), InvalidName> {
     let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     if name.starts_with(|sign: char| sign.is_ascii_alphanumeric()) && name.bytes().all(is_inner) {
@@ -101,7 +101,7 @@ fn check(field: &'static str, name: &str) -> Result<(), InvalidName> {
     Err(InvalidName::Malformed { field, name: name.to_owned() })
 }
 
-/// JSON as the well-known message for it, in which all numbers are floats.
+/// JSON as `google.protobuf.Value`, in which all numbers are floats.
 fn of_json(value: serde_json::Value) -> Value {
     use serde_json::Value as Json;
     let kind = match value {

@@ -1,10 +1,10 @@
-//! `grpc.health.v1.Health`: ready means that there is content.
+//! `grpc.health.v1.Health`: `SERVING` means that content is loaded.
 //!
-//! Who watches hears of new content too, as the same state once more: a client that has read the
-//! catalog knows then that it is another one.
+//! Watchers are notified of new content too, with the same status once more: so a client knows that
+//! its copy of the catalog is out of date.
 //!
-//! The answer is one for all services, whatever name a probe asks for: all of them stand on the same
-//! content, and upstream knows no names here either.
+//! The status is the same for all services, whatever name a probe sends: all of them depend on the
+//! same content, and upstream ignores the name, too.
 
 use crate::{Index, Served};
 use futures::{
@@ -19,7 +19,7 @@ use tonic_health::pb::{
     health_server::Health as Service,
 };
 
-/// Tells whether a catalog is served.
+/// Reports whether a catalog is served.
 #[derive(Clone, Debug)]
 pub(super) struct Health {
     pub(super) served: Arc<Served>,
@@ -28,7 +28,7 @@ pub(super) struct Health {
 }
 
 impl Health {
-    /// Content that is there goes on being served, whatever becomes of newer content.
+    /// Loaded content continues to be served, even if newer content fails.
     fn status(&self) -> ServingStatus {
         if self.served.index().is_some() && !self.stop.is_cancelled() {
             ServingStatus::Serving
@@ -63,7 +63,7 @@ impl Service for Health {
                 changes.mark_unchanged();
                 let status = health.status();
                 let index = health.served.index();
-                // A weak one keeps its place in memory, so no other content is taken for it.
+                // A weak reference keeps its allocation, so no other content has its address.
                 let now = (status, index.as_ref().map(Arc::downgrade).unwrap_or_default());
                 let same = |told: &(ServingStatus, Weak<Index>)| {
                     told.0 == now.0 && Weak::ptr_eq(&told.1, &now.1)
@@ -71,7 +71,7 @@ impl Service for Health {
                 if !told.as_ref().is_some_and(same) {
                     return Some((Ok(response(status)), (health, changes, Some(now))));
                 }
-                // Whoever only watches must not hold up the end.
+                // A watch must not delay the shutdown.
                 let changed = health.stop.run_until_cancelled(changes.changed()).await;
                 if changed.is_none() && health.status() == status {
                     return None;

@@ -1,4 +1,4 @@
-//! The messages, made of the index.
+//! API messages, built from the index.
 
 use super::{
     api,
@@ -14,16 +14,16 @@ use serde_json::Value;
 use std::sync::Arc;
 use tonic::Status;
 
-/// How much of a bundle is told.
+/// The parts of a bundle in a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extent {
-    /// What it holds, without its edges.
+    /// The bundle's content, without its edges.
     Content,
-    /// Its edges, and what it holds unless that is in an image.
+    /// The edges, and the content unless it is in an image.
     Listed,
 }
 
-/// A bundle as it stands in a channel.
+/// A bundle with its entry in a channel.
 pub(super) fn bundle(standing: &Standing<'_>, extent: Extent) -> Result<api::Bundle, Status> {
     let Standing { package, channel, entry, bundle } = standing;
     let text = |text: &Option<Arc<str>>| text.as_deref().unwrap_or_default().to_owned();
@@ -91,15 +91,15 @@ fn manifests(standing: &Standing<'_>) -> Result<(String, Vec<String>), Status> {
     Ok((csv, objects))
 }
 
-/// Upstream's words for a bundle with more than one `olm.csv.metadata`.
+/// Upstream's message for a bundle with more than one `olm.csv.metadata`.
 pub(crate) fn too_many(count: usize) -> String {
     format!(
         "parse properties: expected at most 1 property of type \"olm.csv.metadata\", found {count}"
     )
 }
 
-/// The ClusterServiceVersion of a bundle as a value: the one among its manifests, or what stands for
-/// it where the catalog has only its metadata. None if the catalog does not say what it is.
+/// The ClusterServiceVersion of a bundle: from its manifests, or synthesised if the catalog has
+/// only its metadata. None if the catalog has neither.
 pub(crate) fn csv(package: &Package, bundle: &Bundle) -> Result<Option<Value>, ContentError> {
     if let Some(csv) = bundle.csv()? {
         return Ok(Some(csv.into_value()));
@@ -120,7 +120,7 @@ fn synthesised(
     let package = package.blob().value()?;
     let images = bundle.related_images()?;
     let icon = document::last(&package, "icon", Value::is_object).map(|icon| {
-        // Upstream decodes the picture and encodes it again.
+        // Upstream decodes the icon and encodes it again.
         let data = document::unpack(document::text(icon, "base64data")).unwrap_or_default();
         (STANDARD.encode(data), document::text(icon, "mediatype").to_owned())
     });
@@ -143,7 +143,7 @@ fn kind(api: Api) -> api::GroupVersionKind {
     api::GroupVersionKind { group, version, kind, plural: String::new() }
 }
 
-/// A property's value as upstream's texts have it.
+/// The value of a property as upstream formats it.
 fn value(property: &Property) -> String {
     mainstay_gocompat::json::value(&property.value(), Html::Plain, Numbers::Float)
 }
@@ -181,7 +181,7 @@ pub(super) fn package(package: &Package) -> api::Package {
     }
 }
 
-/// The edge that leads to a bundle from another.
+/// The edge to a bundle from another.
 pub(super) fn edge(standing: &Standing<'_>, from: &str) -> api::ChannelEntry {
     api::ChannelEntry {
         package_name: standing.package.name.as_ref().to_owned(),
@@ -191,7 +191,7 @@ pub(super) fn edge(standing: &Standing<'_>, from: &str) -> api::ChannelEntry {
     }
 }
 
-/// All edges that lead to a bundle: what it replaces, and what it skips besides if that passes.
+/// All edges to a bundle: from the one it replaces, and from those it skips if `skips` passes.
 pub(super) fn edges(
     standing: Standing<'_>,
     pass: impl Fn(&str) -> bool,
@@ -202,7 +202,7 @@ pub(super) fn edges(
     std::iter::once(replaces).chain(skipped).map(move |from| edge(&standing, from))
 }
 
-/// The name of the bundle that an entry replaces; empty if it replaces none.
+/// The name of the bundle that an entry replaces; empty if none.
 pub(super) fn replaced(entry: &Entry) -> &str {
     entry.replaces.as_deref().unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! The gRPC registry API over one served catalog.
+//! The gRPC registry API of one served catalog.
 //!
 //! ```text
 //! Served ─┬─► api.Registry, api.ExperimentalRegistry   messages made of the index when asked for
@@ -6,12 +6,12 @@
 //!         └─► grpc.reflection.v1, .v1alpha             what there is to ask
 //! ```
 //!
-//! [`service`] is the whole of it, as a service of HTTP requests: whoever listens hands requests to
-//! it. Meaning, texts and codes are upstream's; where upstream answers in random order, the order
+//! [`service`] is the complete API as an HTTP service, to which a listener passes requests.
+//! Semantics, texts and codes are upstream's. Where upstream answers in random order, the order
 //! here is by package, channel and name.
 //!
-//! A message holds what the catalog keeps compressed. It is made when its turn in the stream comes and
-//! gone when it is sent, so a client that reads slowly costs one message, not a catalog.
+//! The catalog is compressed in memory. A message is built when its turn in the stream comes and
+//! dropped once it is sent, so a slow client costs one message, not a catalog.
 
 mod document;
 mod experimental;
@@ -45,10 +45,10 @@ use crate::{Index, Served};
 use std::sync::Arc;
 use tonic::Status;
 
-/// The description of the API, as reflection hands it out: an encoded `FileDescriptorSet`.
+/// The descriptor of the API for reflection: an encoded `FileDescriptorSet`.
 pub const DESCRIPTION: &[u8] = include_bytes!("generated/api.bin");
 
-/// The content, or why there is none.
+/// The index, or the status if nothing is loaded.
 fn content(served: &Served) -> Result<Arc<Index>, Status> {
     let state = served.state();
     if let Some(index) = &state.index {

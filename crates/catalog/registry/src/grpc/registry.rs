@@ -12,19 +12,19 @@ use mainstay_gocompat::quote;
 use std::sync::Arc;
 use tonic::{Request, Response, Status};
 
-/// Answers from what is served at the moment of the call.
+/// Implements the API on the content at the moment of each call.
 #[derive(Clone, Debug)]
 pub(super) struct Answers(pub(super) Arc<Served>);
 
 type Stream<T> = BoxStream<'static, Result<T, Status>>;
 type Streamed<T> = Result<Response<Stream<T>>, Status>;
 
-/// A stream of what is at hand.
+/// A stream of existing messages.
 fn all<T: Send + 'static>(items: Vec<T>) -> Response<Stream<T>> {
     Response::new(Box::pin(stream::iter(items.into_iter().map(Ok))))
 }
 
-/// A stream of messages, each made when its turn comes.
+/// A stream of messages, each built when its turn comes.
 fn one_by_one<T: Send + 'static>(
     index: Arc<Index>,
     make: impl Fn(&Index, usize) -> Option<Result<T, Status>> + Send + 'static,
@@ -38,7 +38,7 @@ fn one_by_one<T: Send + 'static>(
     Response::new(Box::pin(stream::iter(next)))
 }
 
-/// Upstream's errors have no code of their own.
+/// Upstream's errors have the code `UNKNOWN`.
 fn unknown<T>(words: String) -> Result<T, Status> {
     Err(Status::unknown(words))
 }
@@ -57,7 +57,7 @@ fn channel<'i>(package: &'i Package, name: &str) -> Result<&'i Channel, Status> 
     })
 }
 
-/// What a bundle of that name holds. Upstream has found it by its entry.
+/// The bundle of that name with its content. Upstream has found the bundle by its entry.
 fn held(package: &Package, channel: &Channel, name: &str) -> Result<Response<api::Bundle>, Status> {
     let standing = channel.entry(name).zip(package.bundle(name));
     let Some((entry, bundle)) = standing else {
@@ -135,7 +135,7 @@ impl Registry for Answers {
         let mut entries = Vec::new();
         for standing in index.successors(name) {
             let replaces = message::replaced(standing.entry);
-            // Whoever lists a bundle twice is named twice.
+            // An entry that skips a bundle twice appears twice.
             let skips = standing.entry.skips.iter().filter(|skip| ***skip == **name);
             let count = if replaces == name { 1 } else { skips.count() };
             entries.extend((0..count).map(|_| message::edge(&standing, replaces)));
@@ -159,7 +159,7 @@ impl Registry for Answers {
         let successors = index.successors(csv_name).filter(|standing| {
             standing.package.name == package.name && standing.channel.name == channel.name
         });
-        // Upstream takes any of them; the newest leads furthest.
+        // Upstream returns any of them; the newest one leads furthest.
         let newest = successors.max_by(|a, b| {
             let order = |of: &Standing<'_>| (of.bundle.version.clone(), of.bundle.release.clone());
             order(a).cmp(&order(b)).then_with(|| b.bundle.name.cmp(&a.bundle.name))
@@ -211,7 +211,7 @@ impl Registry for Answers {
         let index = content(&self.0)?;
         let mut heads = index.providers(&api).filter(Standing::is_head).peekable();
         let none = if heads.peek().is_some() { "no entry found that provides" } else { NO_ENTRIES };
-        // They come by package.
+        // The heads are sorted by package.
         match heads.find(|head| head.channel.name == head.package.default_channel) {
             Some(head) => message::bundle(&head, Extent::Content).map(Response::new),
             None => Err(nobody(none, &api)),

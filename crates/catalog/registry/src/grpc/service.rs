@@ -1,4 +1,4 @@
-//! All services as one.
+//! All gRPC services behind one HTTP service.
 
 use super::{
     DESCRIPTION,
@@ -29,10 +29,10 @@ use tonic_reflection::{
 };
 use tower::{Service, ServiceExt, util::BoxCloneSyncService};
 
-/// Requests are a few names. One that is larger than this is refused before it is read.
+/// Requests hold a few names. A larger one is refused before it is read.
 const REQUEST_BYTES: usize = 1 << 20;
 
-/// Every method there is, by service.
+/// All methods by service.
 const METHODS: &[(&str, &[&str])] = &[
     (
         "api.Registry",
@@ -64,14 +64,14 @@ pub struct Grpc {
     services: Arc<[Inner]>,
 }
 
-/// The gRPC API of a catalog. It is there before the catalog's content is: until then calls are
-/// answered with `UNAVAILABLE`, and health says `NOT_SERVING`.
+/// The gRPC API of a catalog, which may have no content yet: until then calls return `UNAVAILABLE`,
+/// and health is `NOT_SERVING`.
 pub fn service(served: Arc<Served>) -> Grpc {
     service_until(served, CancellationToken::new())
 }
 
-/// As [`service`], for a server that shuts down when `stop` is cancelled: health says `NOT_SERVING`
-/// from then on, and those who watch it are told so and let go. Other calls are answered as before.
+/// Like [`service`], for a server that shuts down when `stop` is cancelled. From then on health is
+/// `NOT_SERVING`; health watches receive that and end. Other calls are served as before.
 pub fn service_until(served: Arc<Served>, stop: CancellationToken) -> Grpc {
     let answers = Answers(Arc::clone(&served));
     let registry = RegistryServer::new(answers.clone()).max_decoding_message_size(REQUEST_BYTES);
@@ -84,7 +84,7 @@ pub fn service_until(served: Arc<Served>, stop: CancellationToken) -> Grpc {
         BoxCloneSyncService::new(experimental),
         BoxCloneSyncService::new(health),
     ];
-    // The descriptions are part of the program, and a test reads them: there is no way to fail.
+    // The descriptors are part of the program, and a test decodes them, so this cannot fail.
     services.extend(description().build_v1().ok().map(BoxCloneSyncService::new));
     services.extend(description().build_v1alpha().ok().map(BoxCloneSyncService::new));
     Grpc { services: services.into() }
@@ -105,22 +105,22 @@ impl fmt::Debug for Grpc {
     }
 }
 
-/// No service has the method of a path; the texts are those of upstream's server.
+/// A path has no method; the texts are those of upstream's server.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 enum RouteError {
-    /// The path names no service and method.
+    /// The path does not consist of a service and a method.
     #[error("malformed method name: {}", quote(path))]
     Malformed {
         /// The path.
         path: String,
     },
-    /// There is no such service.
+    /// The service does not exist.
     #[error("unknown service {service}")]
     UnknownService {
         /// The service.
         service: String,
     },
-    /// The service has no such method.
+    /// The service does not have the method.
     #[error("unknown method {method} for service {service}")]
     UnknownMethod {
         /// The service.
@@ -131,7 +131,7 @@ enum RouteError {
 }
 
 impl Grpc {
-    /// The service that has the method of a path.
+    /// The service for a path.
     fn find(&self, path: &str) -> Result<&Inner, RouteError> {
         let malformed = || RouteError::Malformed { path: path.to_owned() };
         let (service, method) =

@@ -1,22 +1,22 @@
-//! A ClusterServiceVersion made of `olm.csv.metadata`, for clients that know only that.
+//! ClusterServiceVersion synthesis from `olm.csv.metadata`, for clients that only understand a
+//! ClusterServiceVersion.
 //!
-//! It holds what can be shown of an operator and nothing that could be installed. Its bytes are
-//! those of upstream: fields in the order of Go's types, and what is empty left out or not as these
-//! say.
+//! The result describes an operator but cannot be installed. Its bytes equal upstream's: fields in
+//! the order of Go's types, empty ones omitted as those types say.
 
 use super::document::{last, text};
 use mainstay_gocompat::json::{Html, Numbers, Writer};
 use serde_json::{Map, Value};
 
-/// What it is made of besides the metadata.
+/// The inputs besides the metadata.
 pub(super) struct Parts<'a> {
     pub(super) name: &'a str,
     pub(super) version: &'a str,
-    /// Description of the package, for bundles that have none.
+    /// The description of the package, for bundles without one.
     pub(super) description: &'a str,
     /// The package's icon: base64 and media type.
     pub(super) icon: Option<(String, String)>,
-    /// Name and image of each.
+    /// The name and the image of each related image.
     pub(super) related_images: Vec<(String, String)>,
 }
 
@@ -24,7 +24,7 @@ enum Kind {
     Text,
     Bool,
     Int,
-    /// Anything, as it is.
+    /// Any value, unchanged.
     Raw,
     TextMap,
     One(&'static Shape),
@@ -32,7 +32,7 @@ enum Kind {
 }
 use Kind::{Bool, Int, Many, One, Raw, Text, TextMap};
 
-/// The fields of a Go struct: name, kind, and whether they are written when empty.
+/// The fields of a Go struct: name, kind, and whether an empty one is written.
 type Shape = [(&'static str, Kind, bool)];
 
 const RESOURCE: &Shape = &[("name", Text, true), ("kind", Text, true), ("version", Text, true)];
@@ -76,7 +76,7 @@ const MAINTAINER: &Shape = &[("name", Text, false), ("email", Text, false)];
 const INSTALL_MODE: &Shape = &[("type", Text, true), ("supported", Bool, true)];
 const NATIVE_API: &Shape = &[("group", Text, true), ("version", Text, true), ("kind", Text, true)];
 
-/// The ClusterServiceVersion.
+/// Writes the ClusterServiceVersion.
 pub(super) fn csv(metadata: &Value, parts: &Parts<'_>) -> String {
     let mut out = String::with_capacity(4096);
     let mut w = Writer::compact(&mut out, Html::Escaped, Numbers::Float);
@@ -153,7 +153,7 @@ fn pairs(w: &mut Writer<'_>, fields: &[(&str, &str)]) {
 
 /// Writes the field `from` of an object under the name `to`.
 fn write(w: &mut Writer<'_>, object: &Value, to: &str, from: &str, kind: &Kind, always: bool) {
-    // Null means "not set", but where the type is "anything" it is a value.
+    // Null means "not set", except where any value is allowed.
     let nothing = &Value::Null;
     let value = match kind {
         Raw => last(object, from, |_| true),

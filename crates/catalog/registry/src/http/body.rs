@@ -1,4 +1,4 @@
-//! Content that is made while it is sent.
+//! Response bodies that are produced while they are sent.
 
 use super::query::Query;
 use bytes::{Buf, Bytes};
@@ -14,30 +14,30 @@ use std::{
 };
 use tokio::{sync::OwnedSemaphorePermit, task::JoinHandle};
 
-/// Blobs are put together until there is as much as this.
+/// Small blobs are joined up to this size.
 const FRAME: usize = 64 << 10;
 
-/// Blobs longer than this are inflated on a thread of their own: other connections go on.
+/// Blobs longer than this are decompressed on a blocking thread, so that other connections go on.
 const LONG: usize = 256 << 10;
 
-/// What is sent is read again from the next hop, so that time counts more than size.
+/// The gzip level: the output only travels, so speed counts more than size.
 const LEVEL: u32 = 1;
 
 /// Why a body ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum BodyError {
-    /// What is kept of a blob is damaged.
+    /// The stored form of a blob is damaged.
     #[error(transparent)]
     Content(#[from] ContentError),
-    /// The thread that inflated a blob ended, because the process does.
+    /// The blocking thread ended because the process does.
     #[error("a blob could not be inflated: {0}")]
     Thread(#[from] tokio::task::JoinError),
-    /// Compressing failed, which in memory it does not.
+    /// Compression failed, which it cannot in memory.
     #[error("compressing failed: {0}")]
     Compress(#[from] std::io::Error),
 }
 
-/// The body of an answer.
+/// The body of a response.
 #[derive(Debug)]
 pub struct Body(Kind);
 
@@ -97,16 +97,16 @@ impl http_body::Body for Body {
     }
 }
 
-/// Blobs of a catalog in their order.
+/// Selected blobs of a catalog, in order.
 #[derive(Debug)]
 pub(super) struct Blobs {
     catalog: Arc<Catalog>,
-    /// Which; `None` is all.
+    /// Indexes of the blobs; `None` means all.
     chosen: Option<Vec<usize>>,
 }
 
 impl Blobs {
-    /// Those that are asked for.
+    /// The blobs that a query selects.
     pub(super) fn of(catalog: &Arc<Catalog>, query: &Query<'_>) -> Self {
         let chosen = (!query.is_all()).then(|| {
             let blobs = catalog.blobs().enumerate();
@@ -123,7 +123,7 @@ impl Blobs {
         self.catalog.blob_at(index)
     }
 
-    /// Bytes of all lines.
+    /// The size of all lines in bytes.
     pub(super) fn size(&self) -> u64 {
         (0..).map_while(|index| self.get(index)).map(|blob| line_length(&blob)).sum()
     }
@@ -133,17 +133,17 @@ fn line_length(blob: &Blob) -> u64 {
     blob.json_len() as u64 + 1
 }
 
-/// A download under way: at any time it holds the blobs of one frame, or one long blob.
+/// A download in progress: it holds the blobs of one frame, or one long blob.
 #[derive(Debug)]
 pub(super) struct Download {
     blobs: Blobs,
-    /// The blob that comes next.
+    /// The next blob.
     next: usize,
-    /// Bytes of lines to leave out before anything is sent.
+    /// Bytes to skip before anything is sent.
     skip: u64,
-    /// Bytes to take from lines after that.
+    /// Bytes to send after that.
     left: u64,
-    /// What was taken and not yet sent.
+    /// Data that is produced but not sent yet.
     piece: Bytes,
     inflating: Option<JoinHandle<Result<Vec<u8>, ContentError>>>,
     gzip: Option<GzEncoder<Vec<u8>>>,
@@ -151,7 +151,7 @@ pub(super) struct Download {
 }
 
 impl Download {
-    /// That part of the lines of those blobs.
+    /// The given range of the lines of those blobs.
     pub(super) fn new(
         blobs: Blobs,
         part: Range<u64>,
@@ -194,7 +194,7 @@ impl Download {
         }
     }
 
-    /// The next lines, as far as they are wanted; none at the end.
+    /// The next lines within the range; none at the end.
     fn poll_lines(&mut self, context: &mut Context<'_>) -> Poll<Result<Bytes, BodyError>> {
         let mut lines = Vec::new();
         while (lines.len() as u64) < self.skip.saturating_add(self.left) && lines.len() < FRAME {
@@ -218,7 +218,7 @@ impl Download {
             } else if lines.is_empty() {
                 self.inflating = Some(tokio::task::spawn_blocking(move || blob.json()));
             } else {
-                // It gets a turn of its own.
+                // A long blob gets a frame of its own.
                 break;
             }
             self.next += 1;

@@ -1,27 +1,27 @@
-//! Whether whoever asks has the content already.
+//! Conditional requests: whether the client has the content already.
 
 use crate::Index;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// What identifies the content of a catalog.
+/// The validators of a catalog's content: `ETag` and `Last-Modified`.
 ///
-/// The tag is weak: it is made of what the catalog means, so that a catalog that is formatted
-/// anew, or moved to other files, is still known. Byte ranges therefore go by the time alone.
+/// The tag is weak: it depends on the meaning of the catalog, so a catalog that is reformatted or
+/// moved to other files keeps its tag. Byte ranges therefore depend on the time alone.
 pub(super) struct Mark {
     tag: String,
-    /// In full seconds; more cannot be written.
+    /// In whole seconds, the resolution of HTTP dates.
     time: Option<SystemTime>,
 }
 
-/// What is to be done.
+/// The result of the conditions of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// Send the content.
     Go,
-    /// Say that there is nothing new.
+    /// Send 304: the content is unchanged.
     NotModified,
-    /// Say that what was asked for is not there any more.
+    /// Send 412: a precondition failed.
     Failed,
 }
 
@@ -29,14 +29,14 @@ impl Mark {
     pub(super) fn of(index: &Index) -> Self {
         let digest = index.catalog().digest();
         let hash = digest.strip_prefix("sha256:").unwrap_or(digest);
-        // No time is known if it is before all computers.
+        // A time before 1970 counts as unknown.
         let seconds =
             index.modified().duration_since(UNIX_EPOCH).map_or(0, |duration| duration.as_secs());
         let time = (seconds > 0).then(|| UNIX_EPOCH + Duration::from_secs(seconds));
         Self { tag: format!("W/\"{hash}\""), time }
     }
 
-    /// Marks an answer.
+    /// Sets the validators of a response.
     pub(super) fn write(&self, headers: &mut HeaderMap) {
         super::set(headers, header::ETAG, &self.tag);
         if let Some(time) = self.time {
@@ -44,10 +44,10 @@ impl Mark {
         }
     }
 
-    /// Judges the conditions of a request that reads (RFC 9110 §13.2.2).
+    /// Evaluates the conditions of a `GET` or `HEAD` request (RFC 9110 §13.2.2).
     pub(super) fn judge(&self, asked: &HeaderMap) -> Verdict {
         let holds = match tags(asked, &header::IF_MATCH) {
-            // Only strong tags match here, and there are none.
+            // Only strong tags match here, and this server has none.
             Some(tags) => tags == Tags::Any,
             None => match (date(asked, &header::IF_UNMODIFIED_SINCE), self.time) {
                 (Some(since), Some(time)) => time <= since,
@@ -72,21 +72,21 @@ impl Mark {
         }
     }
 
-    /// Whether a range of this content is of use to who has another range of it.
+    /// Whether a range of this content fits the range that the client has (`If-Range`).
     pub(super) fn allows_range(&self, asked: &HeaderMap) -> bool {
         !asked.contains_key(header::IF_RANGE)
             || self.time.is_some_and(|time| date(asked, &header::IF_RANGE) == Some(time))
     }
 }
 
-/// What a list of tags says.
+/// A list of tags.
 #[derive(Debug, PartialEq, Eq)]
 enum Tags<'a> {
     Any,
     These(Vec<&'a str>),
 }
 
-/// The tags of a header, as far as they can be read; `None` if it is not there or empty.
+/// The readable tags of a header; `None` if the header is absent or empty.
 fn tags<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<Tags<'a>> {
     let mut rest = text(headers, name)?;
     let mut found = Vec::new();
@@ -104,12 +104,12 @@ fn tags<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<Tags<'a>> {
     }
 }
 
-/// A tag without its weakness.
+/// A tag without the mark of a weak one.
 fn opaque(tag: &str) -> &str {
     tag.strip_prefix("W/").unwrap_or(tag)
 }
 
-/// A date; what is none counts as not there.
+/// A date header; an invalid date counts as absent.
 fn date(headers: &HeaderMap, name: &HeaderName) -> Option<SystemTime> {
     httpdate::parse_http_date(text(headers, name)?).ok()
 }
@@ -155,7 +155,7 @@ mod tests {
             (&[("if-modified-since", "Fri Jan  2 15:04:05 2026")], NotModified),
             (&[("if-modified-since", BEFORE)], Go),
             (&[("if-modified-since", "yesterday")], Go),
-            // The tag is more exact, so the time is not looked at.
+            // The tag is more exact, so the time is ignored.
             (&[("if-none-match", "\"x\""), ("if-modified-since", AFTER)], Go),
             (&[("if-match", "*")], Go),
             (&[("if-match", "\"ab\"")], Failed),

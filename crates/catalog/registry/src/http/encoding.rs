@@ -1,9 +1,9 @@
-//! Whether an answer may be compressed.
+//! Content negotiation: whether a response may be compressed.
 
 use http::{HeaderMap, header};
 
-/// Whether gzip is among the encodings that are accepted. It must be named: who says `*` or
-/// nothing gets what every client reads.
+/// Whether the client accepts gzip. It must be named: a client with `*` or no header gets the
+/// uncompressed form.
 pub(super) fn accepts_gzip(headers: &HeaderMap) -> bool {
     let lines = headers.get_all(header::ACCEPT_ENCODING);
     lines.iter().filter_map(|line| line.to_str().ok()).flat_map(|line| line.split(',')).any(accepts)

@@ -1,18 +1,18 @@
-//! The HTTP catalog API, as the catalog server of OLM v1 serves it.
+//! The HTTP catalog API of OLM v1's catalog server (catalogd).
 //!
 //! ```text
 //! /catalogs/NAME/api/v1/all      every blob, one compact JSON document a line
 //! /catalogs/NAME/api/v1/metas    those with the given schema, package and name
 //! ```
 //!
-//! An answer is made from the shared index while it is sent: blob by blob, inflated when its turn
-//! comes, so that a download costs as much memory as its largest blob. Whoever asks again with what
-//! the last answer was marked with (`ETag`, `Last-Modified`) gets no content if there is nothing
-//! new.
+//! A response is produced from the shared index while it is sent. Each blob is decompressed when
+//! its turn comes, so a download costs as much memory as its largest blob. A client that repeats
+//! the validators of the last response (`ETag`, `Last-Modified`) gets no content if nothing has
+//! changed.
 //!
-//! Beyond upstream: `ETag`, `Allow`, a length on answers to `HEAD`, and a sentence with 503, where
-//! upstream says 404, for a catalog that is known but has no content yet. Several ranges at once
-//! are answered with everything, which the protocol allows.
+//! Beyond upstream: `ETag`, `Allow`, the length in responses to `HEAD`; and 503 with a sentence,
+//! where upstream sends 404, for a catalog without content yet. A request for several ranges gets
+//! everything, which HTTP allows.
 
 mod body;
 mod conditional;
@@ -30,13 +30,13 @@ use query::Query;
 use std::{fmt::Display, sync::Arc};
 use tokio::sync::Semaphore;
 
-/// How many downloads may be under way when nothing else is said.
+/// The default bound on concurrent downloads.
 const DOWNLOADS: usize = 256;
 
 /// Bodies shorter than this are not worth compressing.
 const WORTH_COMPRESSING: u64 = 1024;
 
-/// The API over a shelf. Cheap to clone.
+/// The API of all catalogs of a server. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Api {
     shelf: Arc<Shelf>,
@@ -44,20 +44,20 @@ pub struct Api {
 }
 
 impl Api {
-    /// The API over these catalogs.
+    /// The API of these catalogs.
     pub fn new(shelf: Arc<Shelf>) -> Self {
         Self { shelf, downloads: Arc::new(Semaphore::new(DOWNLOADS)) }
     }
 
-    /// The same with another bound on how many downloads may be under way. Each holds one blob;
-    /// who comes when all are taken is asked to come back.
+    /// The same with another bound on concurrent downloads. Each holds one blob; a client beyond
+    /// the bound gets 503 with `Retry-After`.
     #[must_use]
     pub fn with_downloads(mut self, most: usize) -> Self {
         self.downloads = Arc::new(Semaphore::new(most));
         self
     }
 
-    /// Answers one request. Never waits: content is made while it is sent.
+    /// Answers one request without waiting: content is produced while it is sent.
     pub fn answer<B>(&self, request: &Request<B>) -> Response<Body> {
         let Some((name, resource)) = route(request.uri().path()) else {
             return refusal(StatusCode::NOT_FOUND, "404 page not found");
@@ -162,14 +162,14 @@ impl Api {
     }
 }
 
-/// What a path names below a catalog.
+/// The resource below a catalog.
 #[derive(Clone, Copy)]
 enum Resource {
     All,
     Metas,
 }
 
-/// The catalog (still escaped) and the resource that a path names.
+/// Splits a path into the catalog (still escaped) and the resource.
 fn route(path: &str) -> Option<(&str, Resource)> {
     let (name, rest) = path.strip_prefix("/catalogs/")?.split_once('/')?;
     let resource = match rest {
@@ -201,7 +201,7 @@ fn bare(status: StatusCode, headers: HeaderMap) -> Response<Body> {
     answer
 }
 
-/// An answer without content: one line of plain text, as Go's `http.Error` writes it.
+/// A response with one line of plain text, as Go's `http.Error` writes it.
 fn refusal(status: StatusCode, why: impl Display) -> Response<Body> {
     let mut answer = Response::new(Body::text(format!("{why}\n")));
     *answer.status_mut() = status;
@@ -211,7 +211,7 @@ fn refusal(status: StatusCode, why: impl Display) -> Response<Body> {
     answer
 }
 
-/// Sets a header whose text is made of numbers and fixed words.
+/// Sets a header to a text of numbers and fixed words.
 fn set(headers: &mut HeaderMap, name: HeaderName, value: impl Display) {
     if let Ok(value) = HeaderValue::try_from(value.to_string()) {
         headers.insert(name, value);

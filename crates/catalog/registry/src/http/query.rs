@@ -1,9 +1,9 @@
-//! Which blobs are asked for.
+//! The query parameters of `metas`: which blobs are selected.
 
 use mainstay_catalog::Blob;
 use std::borrow::Cow;
 
-/// What a blob must have; empty is anything.
+/// The fields that a blob must have; an empty one matches anything.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Query<'a> {
     schema: Cow<'a, str>,
@@ -12,11 +12,11 @@ pub(super) struct Query<'a> {
 }
 
 impl<'a> Query<'a> {
-    /// Reads the parameters of a request; `None` if there is one that nobody knows. The first of a
-    /// name counts, and what cannot be unescaped is not there.
+    /// Parses the parameters; `None` if one is unknown. Of equal names the first one counts, and a
+    /// pair with invalid escapes is ignored.
     pub(super) fn read(text: &'a str) -> Option<Self> {
         let [mut schema, mut package, mut name] = [None, None, None];
-        // As in Go, a pair with a semicolon is dropped whole.
+        // As in Go, a pair with a semicolon is ignored.
         for pair in text.split('&').filter(|pair| !pair.is_empty() && !pair.contains(';')) {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
             let (Some(key), Some(value)) = (unescape(key, true), unescape(value, true)) else {
@@ -34,13 +34,13 @@ impl<'a> Query<'a> {
         Some(Self { schema, package, name })
     }
 
-    /// Whether everything is asked for.
+    /// Whether all blobs are selected.
     pub(super) fn is_all(&self) -> bool {
         self.schema.is_empty() && self.package.is_empty() && self.name.is_empty()
     }
 
-    /// Whether that blob is asked for. A package blob has a name and no package, so that asking for
-    /// a package gives what belongs to it, not the package itself.
+    /// Whether a blob is selected. A package blob has a name and no package, so a query for a
+    /// package selects the blobs of the package, not the package blob itself.
     pub(super) fn matches(&self, blob: &Blob) -> bool {
         let same = |wanted: &str, has: &str| wanted.is_empty() || wanted == has;
         let is_package = &**blob.schema() == "olm.package" && blob.package() == blob.name();
@@ -51,8 +51,8 @@ impl<'a> Query<'a> {
     }
 }
 
-/// Undoes percent escapes; in queries a plus is a blank. `None` if that cannot be done, or what
-/// comes out is no text.
+/// Decodes percent escapes; in queries a plus is a space. `None` if an escape is invalid or the
+/// result is not UTF-8.
 pub(super) fn unescape(text: &str, plus: bool) -> Option<Cow<'_, str>> {
     if !(text.contains('%') || plus && text.contains('+')) {
         return Some(Cow::Borrowed(text));
@@ -91,7 +91,7 @@ mod tests {
             ("schema", query("", "", "")),
             ("name=a%20b+c%2B", query("", "", "a b c+")),
             ("n%61me=x", query("", "", "x")),
-            // Broken pairs are as if they were not there.
+            // Invalid pairs are ignored.
             ("name=%zz&package=p", query("", "p", "")),
             ("other=%4", query("", "", "")),
             ("other=a;b", query("", "", "")),

@@ -1,21 +1,21 @@
-//! A part of an answer, for who was interrupted.
+//! Range requests, for clients that resume a download.
 
 use std::ops::Range;
 
-/// What a `Range` header asks for.
+/// The meaning of a `Range` header.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
-    /// Everything: nothing was asked for, or several parts, which are not served apart.
+    /// The whole content: no range, or several, which are not served separately.
     All,
     /// These bytes, at least one.
     Part(Range<u64>),
-    /// What cannot be given.
+    /// Not satisfiable, for this reason.
     Wrong(&'static str),
 }
 
 const NO_RANGE: Wanted = Wanted::Wrong("invalid range");
 
-/// Reads a `Range` header for content of that size.
+/// Parses a `Range` header for content of a size.
 pub(super) fn read(header: &[u8], size: u64) -> Wanted {
     if header.is_empty() {
         return Wanted::All;
@@ -32,7 +32,7 @@ pub(super) fn read(header: &[u8], size: u64) -> Wanted {
     }
     match <[_; 1]>::try_from(parts) {
         Ok([only]) => Wanted::Part(only),
-        // Of content without bytes, nothing is everything.
+        // For empty content, an empty range is everything.
         Err(none) if none.is_empty() && beyond && size > 0 => {
             Wanted::Wrong("invalid range: failed to overlap")
         }
@@ -40,7 +40,7 @@ pub(super) fn read(header: &[u8], size: u64) -> Wanted {
     }
 }
 
-/// One part; empty if it lies beyond the end. `None` if it is none.
+/// Parses one range; it is empty if it lies beyond the end. `None` if it is invalid.
 fn read_one(part: &str, size: u64) -> Option<Range<u64>> {
     let (start, end) = part.split_once('-')?;
     let (start, end) = (start.trim(), end.trim());

@@ -1,4 +1,4 @@
-//! Calls by name.
+//! Calls to the registry API by method name.
 
 use super::ToJson;
 use crate::grpc::api::{
@@ -24,33 +24,33 @@ use tonic_reflection::pb::v1::{
     server_reflection_request::MessageRequest, server_reflection_response::MessageResponse,
 };
 
-/// What a call gave.
+/// The result of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
-    /// The code, by its name in the protocol: `OK`, `UNKNOWN`, `INVALID_ARGUMENT` …
+    /// The status code by its protocol name: `OK`, `UNKNOWN`, `INVALID_ARGUMENT` …
     pub code: &'static str,
-    /// What the status says.
+    /// The status message.
     pub message: String,
-    /// The messages that came before the status.
+    /// The messages before the status.
     pub messages: Vec<Value>,
 }
 
-/// A call that cannot be made.
+/// A call cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
-    /// There is no such method.
+    /// The method does not exist.
     #[error("there is no rpc {rpc}")]
     UnknownRpc {
         /// The method.
         rpc: String,
     },
-    /// The name of a metadatum cannot be sent.
+    /// The name of a metadata entry is invalid.
     #[error(transparent)]
     ParseMetadataKey(#[from] InvalidMetadataKey),
-    /// The value of a metadatum cannot be sent.
+    /// The value of a metadata entry is invalid.
     #[error(transparent)]
     ParseMetadataValue(#[from] InvalidMetadataValue),
-    /// The path of an unknown method cannot be sent.
+    /// The path of an unknown method is invalid.
     #[error(transparent)]
     ParsePath(#[from] InvalidUri),
     /// The channel is not ready for a call.
@@ -60,12 +60,12 @@ pub enum AskError {
 
 /// Calls a method.
 ///
-/// `rpc` is the name of a method of the registry, or `Health.Check`, `Health.Watch` (of which the
-/// first message is waited for), `Reflection.ListServices`, or `Unknown` for a call to the `path` of
-/// the request. Fields that the request does not have are empty.
+/// `rpc` is the name of a method of the registry, or `Health.Check`, `Health.Watch` (which waits
+/// for its first message), `Reflection.ListServices`, or `Unknown` for a call to the `path` of the
+/// request. Absent fields of the request are empty.
 ///
 /// # Errors
-/// If there is no such `rpc`, or metadata is of a form that cannot be sent.
+/// If `rpc` does not exist, or metadata is invalid.
 pub async fn ask<C>(
     channel: C,
     rpc: &str,

@@ -1,8 +1,8 @@
-//! Messages of the registry API as JSON, with the names of the interface; what is not set is left
-//! out. For whoever compares or shows answers.
+//! JSON form of registry API messages, with the field names of the proto file; unset fields are
+//! omitted. It serves comparison and display.
 //!
-//! [`ask`] calls a method by its name with a request in JSON, over any channel, be it a connection
-//! or a [`Grpc`](crate::grpc::Grpc) in the same process.
+//! [`ask`] calls a method by its name with a JSON request, over a connection or over a
+//! [`Grpc`](crate::grpc::Grpc) in the same process.
 
 mod ask;
 
@@ -12,13 +12,13 @@ use crate::grpc::api;
 use prost_types::{Struct, value::Kind};
 use serde_json::{Map, Value};
 
-/// A message that has a form in JSON.
+/// A message with a JSON form.
 pub trait ToJson {
-    /// The message in JSON.
+    /// The message as JSON.
     fn to_json(&self) -> Value;
 }
 
-/// An object of those fields that are set.
+/// An object of the fields that are set.
 fn object<const N: usize>(fields: [(&str, Value); N]) -> Value {
     let is_set = |value: &Value| match value {
         Value::Null => false,

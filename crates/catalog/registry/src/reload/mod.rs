@@ -1,12 +1,11 @@
-//! Follows folders: content is read again when it has changed and come to rest.
+//! Catalog reload: reads a folder again when it has changed and become quiet.
 //!
 //! ```text
 //! folder ── change ─► wait until quiet ─► read (own thread) ─┬─ good ─► served from now on
 //!                                                            └─ bad ──► what was goes on, and why
 //! ```
 //!
-//! Nobody who reads a catalog waits for any of this: the new index is made beside the old one and
-//! put in its place.
+//! Readers never wait for a reload: the new index is built beside the old one and replaces it.
 
 mod watch;
 
@@ -20,21 +19,21 @@ use std::{
 };
 use watch::FolderWatch;
 
-/// How long a folder must be quiet before it is read: writers need several steps.
+/// How long a folder must be quiet before it is read, because writers need several steps.
 const QUIET: Duration = Duration::from_millis(50);
-/// After this while a folder is read although it still changes.
+/// After this time a folder is read although it still changes.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Calls `load` at once and again whenever the folder has changed, until this is dropped. The
-/// folder need not exist yet. Where the system does not follow all of it, `unseen` hears why, and
-/// changes are noticed some seconds later.
+/// Calls `load` at once, and again whenever the folder has changed, until the future is dropped.
+/// The folder need not exist yet. If the system cannot watch the whole folder, `unseen` gets the
+/// reason, and changes are noticed some seconds later.
 pub async fn follow<F: Future<Output = ()>>(
     folder: &Path,
     clock: Clock,
     unseen: impl FnMut(&str),
     load: impl FnMut() -> F,
 ) {
-    // Followed before it is first read, so that nothing is missed in between.
+    // The watch starts before the first read, so that no change is missed in between.
     let start = folder.to_owned();
     let Some(watch) = aside(move || FolderWatch::start(&start)).await else { return };
     keep_reading(watch, clock, unseen, load).await;
@@ -64,7 +63,7 @@ async fn keep_reading<F: Future<Output = ()>>(
     }
 }
 
-/// Does what walks folders where nobody waits for it; nothing if the runtime ends.
+/// Runs a folder walk on a blocking thread; returns nothing if the runtime shuts down.
 async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => Some(done),
@@ -75,7 +74,7 @@ async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> 
     }
 }
 
-/// Waits for a change, and then until there are no more for a while.
+/// Waits for a change, and then until the folder is quiet.
 async fn at_rest<F: Future<Output = ()>>(clock: Clock, changed: impl Fn() -> F) {
     changed().await;
     let since = clock.elapsed();
@@ -84,42 +83,42 @@ async fn at_rest<F: Future<Output = ()>>(clock: Clock, changed: impl Fn() -> F) 
     {}
 }
 
-/// What reading a folder brought.
+/// The result of a reload.
 #[derive(Debug)]
 pub enum Outcome {
     /// New content is served.
     New(Arc<Index>),
-    /// The content is what it was.
+    /// The content is unchanged.
     Same(Arc<Index>),
-    /// The catalog is sound and still not one to serve here, which [`Source::judge`] says.
+    /// The catalog is valid, but [`Source::judge`] refuses it.
     Refused(Refusal),
-    /// The folder cannot be served; what was served before still is.
+    /// The folder is invalid; the old content is still served.
     Bad(LoadError),
-    /// The folder cannot be served for a reason of the process, not of the catalog.
+    /// The reload failed for a reason of the process, not of the catalog.
     Lost(String),
 }
 
-/// Why a sound catalog shall not be served: whoever serves it says that.
+/// Why a valid catalog must not be served.
 pub type Refusal = Box<dyn std::error::Error + Send + Sync>;
 
-/// Says why a sound catalog shall not be served, if it shall not.
+/// Refuses a valid catalog that must not be served.
 pub type Judge = Arc<dyn Fn(&Catalog) -> Result<(), Refusal> + Send + Sync>;
 
-/// A folder whose content is served.
+/// A folder that is served.
 #[derive(Clone)]
 pub struct Source {
     /// The folder.
     pub folder: PathBuf,
-    /// How to read it.
+    /// The options for reading it.
     pub options: LoadOptions,
-    /// What time it is.
+    /// The clock.
     pub clock: Clock,
-    /// What is asked of a catalog besides being sound.
+    /// The requirements of a catalog besides being valid.
     pub judge: Judge,
 }
 
 impl Source {
-    /// Reads the folder once and serves what is in it, if it is sound.
+    /// Reads the folder once and serves its content if that is valid.
     pub async fn load(&self, served: &Served) -> Outcome {
         let Self { folder, options, judge, .. } = self.clone();
         let before = served.index();
@@ -134,7 +133,7 @@ impl Source {
                 _ => match judge(&catalog) {
                     Ok(()) => {
                         let index = Index::new(catalog, modified);
-                        // Nobody waits for the tables then.
+                        // Builds the tables here, so that no query waits for them.
                         index.warm();
                         Outcome::New(Arc::new(index))
                     }
@@ -155,8 +154,8 @@ impl Source {
     }
 }
 
-/// When new content counts as made: later, in the full seconds of HTTP, than what was before.
-/// Otherwise two changes in one second would look alike to who asks by time.
+/// The modification time of new content: later than the old one in the whole seconds of HTTP.
+/// Otherwise two changes in one second would look the same to a client that asks by time.
 pub fn modified(now: SystemTime, before: Option<&Index>) -> SystemTime {
     let least = before.map(|index| index.modified() + Duration::from_secs(1));
     least.map_or(now, |least| now.max(least))
@@ -175,7 +174,7 @@ mod tests {
             let change = Arc::clone(&change);
             async move { at_rest(clock, || change.notified()).await }
         });
-        // Each change starts the quiet time anew.
+        // Each change restarts the quiet period.
         for _ in 0..3 {
             change.notify_one();
             tokio::task::yield_now().await;

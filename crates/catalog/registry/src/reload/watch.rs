@@ -1,4 +1,4 @@
-//! Tells when a folder changes.
+//! Folder watch: notices changes of a folder.
 
 use super::aside;
 use mainstay_catalog::{Folder, Source as _};
@@ -16,37 +16,36 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
-/// How often a folder is polled that is not followed as a whole.
+/// How often a folder that is not watched completely is polled.
 pub(super) const POLL: Duration = Duration::from_secs(5);
 
-/// Follows a folder and, because a folder can be exchanged as a whole, the one around it.
+/// Watches a folder and its parent, because a folder can be replaced as a whole.
 ///
-/// The system may refuse to follow any part of it: it watches so many folders and no more, and none
-/// that this process may not read. Then the rest is not followed either, so the folder is looked at
-/// now and then.
+/// The system may refuse to watch a subfolder: the number of watches is bounded, and a folder may
+/// be unreadable. Then the remaining subfolders are not watched either, so the folder is polled.
 pub(super) struct FolderWatch {
-    /// None where the system watches nothing at all.
+    /// None if the system cannot watch at all.
     watcher: Option<RecommendedWatcher>,
     folder: PathBuf,
     changed: Arc<Notify>,
-    /// Why the folder around it is not followed.
+    /// Why the parent folder is not watched.
     around: Option<String>,
     unseen: Option<Unseen>,
 }
 
-/// Why a folder is not followed as a whole, and its fingerprint before it was read.
+/// Why a folder is not watched completely, and its fingerprint before it was read.
 struct Unseen {
     why: String,
     fingerprint: u64,
 }
 
 impl FolderWatch {
-    /// Starts to follow. The folder need not exist. Blocks as long as walking the folder takes.
+    /// Starts the watch. The folder need not exist. Blocks while it walks the folder.
     pub(super) fn start(folder: &Path) -> Self {
         let changed = Arc::new(Notify::new());
         let (signal, inside) = (Arc::clone(&changed), folder.to_owned());
         let watcher = watcher(move |event: notify::Result<Event>| {
-            // After an error anything may have been missed.
+            // After an error any change may have been missed.
             if event.map_or(true, |event| is_change(&event, &inside)) {
                 signal.notify_one();
             }
@@ -65,12 +64,12 @@ impl FolderWatch {
         watch
     }
 
-    /// Follows the folder that is there now: another one may have taken its place. Blocks as
-    /// long as walking the folder takes.
+    /// Watches the current folder, which may have replaced another one. Blocks while it walks the
+    /// folder.
     pub(super) fn renew(&mut self) {
         let followed = match &mut self.watcher {
             Some(watcher) => {
-                // It may be gone with the folder.
+                // The watch may be gone with the folder.
                 let _ = watcher.unwatch(&self.folder);
                 watcher.watch(&self.folder, RecursiveMode::Recursive)
             }
@@ -81,7 +80,7 @@ impl FolderWatch {
 
     fn note(&mut self, followed: &notify::Result<()>) {
         let part = match followed {
-            // The folder around what is gone is followed, and tells when it comes back.
+            // The parent of a missing folder is watched, and reports its return.
             Ok(()) | Err(notify::Error { kind: ErrorKind::PathNotFound, .. }) => None,
             Err(_) if !self.folder.exists() => None,
             Err(error) => Some(why(error)),
@@ -90,12 +89,12 @@ impl FolderWatch {
         self.unseen = unseen.map(|why| Unseen { why, fingerprint: fingerprint(&self.folder) });
     }
 
-    /// Why the folder is not followed as a whole, if it is not.
+    /// Why the folder is not watched completely; none if it is.
     pub(super) fn unseen(&self) -> Option<&str> {
         self.unseen.as_ref().map(|unseen| unseen.why.as_str())
     }
 
-    /// Returns when something changed since the last call returned.
+    /// Returns when something has changed since the last call returned.
     pub(super) async fn changed(&self) {
         let Some(Unseen { fingerprint, .. }) = self.unseen else {
             return self.changed.notified().await;
@@ -107,7 +106,7 @@ impl FolderWatch {
     }
 }
 
-/// Polls a folder, and returns when its fingerprint is another one than before.
+/// Polls a folder and returns when its fingerprint has changed.
 async fn wait_for_change(folder: &Path, before: u64) {
     loop {
         sleep(POLL).await;
@@ -118,8 +117,7 @@ async fn wait_for_change(folder: &Path, before: u64) {
     }
 }
 
-/// A hash of the names, sizes and times of the files of a folder. Blocks as long as walking the
-/// folder takes.
+/// A hash of the names, sizes and times of the files in a folder. Blocks while it walks the folder.
 fn fingerprint(folder: &Path) -> u64 {
     let mut hasher = DefaultHasher::new();
     let files = Folder::new(folder).files();
@@ -134,9 +132,9 @@ fn fingerprint(folder: &Path) -> u64 {
     hasher.finish()
 }
 
-/// Why something is not followed, and what to do about it.
+/// Why a folder is not watched, with a remedy.
 fn why(error: &notify::Error) -> String {
-    /// The process has no room for another watch.
+    /// `EMFILE`: the process has no room for another watch.
     const TOO_MANY: i32 = 24;
     let place = error.paths.first().map(|path| format!("{}: ", path.display()));
     let place = place.unwrap_or_default();
@@ -154,12 +152,13 @@ fn why(error: &notify::Error) -> String {
     }
 }
 
-/// What is behind a symbolic link to a folder is no part of a catalog, and could be everything.
+/// Links are not followed: the target of a symbolic link is no part of a catalog, and could be the
+/// whole disk.
 fn watcher(hear: impl EventHandler) -> notify::Result<RecommendedWatcher> {
     RecommendedWatcher::new(hear, Config::default().with_follow_symlinks(false))
 }
 
-/// Whether an event can mean other content: not reading, and not what happens beside the folder.
+/// Whether an event may change the content: reads and events beside the folder do not.
 fn is_change(event: &Event, folder: &Path) -> bool {
     let written = match event.kind {
         EventKind::Access(AccessKind::Close(AccessMode::Write)) => true,
@@ -183,7 +182,7 @@ pub(super) mod tests {
         let (tell, told) = std::sync::mpsc::channel();
         let mut watcher = watcher(tell).unwrap();
         watcher.watch(inside.path(), RecursiveMode::Recursive).unwrap();
-        // Told in this order, if the first are told at all.
+        // Events arrive in this order, if the first ones arrive at all.
         fs::write(outside.path().join("deep/a.yaml"), "a").unwrap();
         fs::write(outside.path().join("a.yaml"), "a").unwrap();
         fs::write(inside.path().join("b.yaml"), "b").unwrap();
@@ -192,7 +191,7 @@ pub(super) mod tests {
         assert_eq!(first, Some(inside.path().join("b.yaml")));
     }
 
-    /// A watch of a folder of which the system follows nothing.
+    /// A watch of a folder that the system refuses to watch.
     pub(in crate::reload) fn refused(folder: &Path, error: &notify::Error) -> FolderWatch {
         let around = Some(why(error));
         let (folder, changed) = (folder.to_owned(), Arc::default());
@@ -226,7 +225,7 @@ pub(super) mod tests {
                     "/c/d: the system watches for no more programs (raise fs.inotify.max_user_instances)",
                 ),
             ),
-            // It went while the folder was walked, which its parent tells.
+            // The folder was deleted during the walk, which its parent reports.
             (ErrorKind::PathNotFound, None),
         ] {
             watch.note(&Err(notify::Error::new(kind).add_path("/c/d".into())));
@@ -243,7 +242,7 @@ pub(super) mod tests {
         let mut seen = vec![fingerprint(&missing), fingerprint(folder.path())];
         fs::create_dir_all(&deep).unwrap();
         for (file, text) in [("c.yaml", "a"), ("c.yaml", "ab"), ("d.yaml", ""), ("d.yaml", "")] {
-            // Written beside and put in place: its size and time may be the same.
+            // Written beside and renamed: its size and time may be the same.
             fs::write(folder.path().join("new"), text).unwrap();
             fs::rename(folder.path().join("new"), deep.join(file)).unwrap();
             seen.push(fingerprint(folder.path()));

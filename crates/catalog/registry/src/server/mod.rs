@@ -1,11 +1,11 @@
-//! One port for both APIs: gRPC and HTTP, over HTTP/1 or HTTP/2 without TLS, as clients like it.
+//! Registry server: gRPC and HTTP on one port, over HTTP/1 or HTTP/2 without TLS.
 //!
 //! ```text
 //! port ([`mainstay_port::plain`]) ─┬─ application/grpc ─► gRPC
 //!                                  └─ anything else ────► catalogs
 //! ```
 //!
-//! The port listens before there is content; what is asked too early is answered so.
+//! The port listens before content is loaded; requests that come too early get an error.
 
 use crate::http::{Api, Body};
 use bytes::Bytes;
@@ -18,23 +18,23 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tower::{Service, ServiceExt as _};
 
-/// A request that was answered, for who keeps a log.
+/// A finished request for an access log.
 #[derive(Debug)]
 pub struct Access<'a> {
-    /// Who asked.
+    /// The address of the client.
     pub peer: SocketAddr,
     /// The method.
     pub method: &'a http::Method,
-    /// What was asked for.
+    /// The requested URI.
     pub uri: &'a http::Uri,
-    /// The status of the answer.
+    /// The status of the response.
     pub status: http::StatusCode,
 }
 
-/// Hears of every answer when it begins.
+/// Called for every response when it begins.
 pub type Hear = Arc<dyn Fn(&Access<'_>) + Send + Sync>;
 
-/// Serves until `stop` is cancelled and the connections have ended, which takes no longer than
+/// Serves until `stop` is cancelled and the connections have ended, which takes at most
 /// [`Limits::grace`].
 pub async fn serve<G, B>(
     listener: TcpListener,
@@ -58,7 +58,7 @@ pub async fn serve<G, B>(
     plain::serve(listener, limits, stop, answer).await;
 }
 
-/// What answers requests.
+/// The APIs behind the port.
 #[derive(Clone)]
 struct Apis<G> {
     http: Api,
@@ -91,7 +91,7 @@ where
     }
 }
 
-/// Whether content of that kind is a call: `application/grpc`, maybe with a coding or parameters.
+/// Whether a content type is gRPC: `application/grpc`, with an optional suffix or parameters.
 fn is_grpc(kind: &[u8]) -> bool {
     let rest = kind.strip_prefix(b"application/grpc");
     rest.is_some_and(|rest| matches!(rest.first(), None | Some(b'+' | b';')))

@@ -1,4 +1,4 @@
-//! Another registry, asked for all that it has.
+//! Reading another registry with the client.
 
 use crate::world::{SMALL, index};
 use mainstay_catalog::Catalog;
@@ -42,7 +42,7 @@ impl World {
     }
 }
 
-/// Packages, channels, entries and properties, as far as a registry tells them.
+/// Packages, channels, entries and properties, as far as the registry API has them.
 fn facts(catalog: &Catalog) -> Vec<String> {
     let mut all = Vec::new();
     for package in catalog.packages() {

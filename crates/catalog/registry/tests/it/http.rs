@@ -93,7 +93,7 @@ async fn metas_are_the_blobs_that_have_everything_asked_for() {
     for (query, found) in [
         ("?schema=olm.package", &["package kiwi", "package plum"][..]),
         ("?schema=olm.package&name=plum", &["package plum"]),
-        // What belongs to the package, not the package itself.
+        // The blobs of the package, not the package blob itself.
         ("?package=plum", &["channel stable", "bundle plum.v2.0.0", "example.notes a b"]),
         ("?package=plum&schema=olm.channel", &["channel stable"]),
         ("?name=stable", &["channel stable", "channel stable"]),
@@ -164,7 +164,7 @@ async fn what_cannot_be_answered_is_refused_in_the_known_words() {
         assert!(answer.text().starts_with(start), "{name}: {}", answer.text());
     }
     assert_eq!(get(&api, "/catalogs/sm%61ll/api/v1/all").await.status, 200);
-    // Parameters mean nothing to `all`.
+    // `all` ignores parameters.
     assert_eq!(get(&api, &format!("{ALL}?other=x")).await.status, 200);
 }
 
@@ -310,7 +310,7 @@ async fn downloads_have_a_bound_and_hold_their_content() {
     assert_eq!(second.status, 503);
     assert_eq!(second.header("retry-after"), "1");
     assert_eq!(ask(&api, Method::HEAD, ALL, &[]).await.status, 200, "that is no download");
-    // New content does not reach who has begun.
+    // New content does not affect a download in progress.
     let length = first.headers()["content-length"].to_str().unwrap().to_owned();
     shelf.add("small").put(index(&SMALL[..1]));
     assert_eq!(first.into_body().collect().await.unwrap().to_bytes().len().to_string(), length);

@@ -1,4 +1,4 @@
-//! What clients of served catalogs see.
+//! The observable behaviour of served catalogs for clients.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 

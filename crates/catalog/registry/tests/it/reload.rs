@@ -34,7 +34,7 @@ async fn bad_content_is_told_and_the_last_good_one_served() {
     assert!(state.index.as_ref().is_some_and(|index| Arc::ptr_eq(index, &first)));
     assert_eq!(state.problem.as_deref(), Some(&*error.headline()));
 
-    // Repaired to what it was: not new, but sound again.
+    // Restored to the earlier content: not new, but valid again.
     for file in ["a.yaml", "b.yaml"] {
         std::fs::remove_file(folder.path().join(file)).unwrap();
     }
@@ -43,7 +43,7 @@ async fn bad_content_is_told_and_the_last_good_one_served() {
     assert!(state.index.as_ref().is_some_and(|index| Arc::ptr_eq(index, &first)));
     assert_eq!(state.problem, None);
 
-    // Two contents never share a second, or who asks by time would miss one.
+    // Two contents never share a second, or a client that asks by time would miss one.
     std::fs::remove_file(folder.path().join("plum.yaml")).unwrap();
     let Outcome::New(second) = source.load(&served).await else { panic!("that is new") };
     assert!(second.modified() >= first.modified() + Duration::from_secs(1));
@@ -83,7 +83,7 @@ async fn a_folder_that_is_not_there_is_served_when_it_comes() {
             follow(&place, source.clock, |why| panic!("{why}"), load).await;
         }
     });
-    // The same thing may be seen more than once: as many steps as a writer needs.
+    // The same change may be reported more than once: as often as the writer has steps.
     let mut until = async |wanted: fn(&Outcome) -> bool| {
         while !wanted(&told.recv().await.unwrap()) {}
     };
@@ -93,7 +93,7 @@ async fn a_folder_that_is_not_there_is_served_when_it_comes() {
     write(&place, SMALL);
     until(|outcome| matches!(outcome, Outcome::New(_))).await;
 
-    // Exchanged as a whole, as deployments do it.
+    // Replaced as a whole, as deployments do it.
     let other = around.path().join("other");
     write(&other, &SMALL[1..]);
     std::fs::rename(&place, around.path().join("old")).unwrap();
@@ -101,7 +101,7 @@ async fn a_folder_that_is_not_there_is_served_when_it_comes() {
     until(|outcome| matches!(outcome, Outcome::New(_))).await;
     assert_eq!(served.index().unwrap().catalog().packages().len(), 1);
 
-    // And what took its place is followed as well.
+    // The replacement is watched as well.
     write(&place, &SMALL[..1]);
     until(|outcome| matches!(outcome, Outcome::New(_))).await;
     assert_eq!(served.index().unwrap().catalog().packages().len(), 2);

@@ -1,4 +1,4 @@
-//! The port: which API answers, what is cut, how it ends.
+//! The server's port: API selection, limits, shutdown.
 
 use crate::world::{big, shelf};
 use bytes::Bytes;
@@ -30,7 +30,7 @@ struct Port {
 }
 
 impl Port {
-    /// A port whose gRPC side says `grpc` and the path.
+    /// A port whose gRPC service answers with `grpc` and the path.
     async fn open(shelf: Arc<Shelf>, limits: Limits) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -114,7 +114,7 @@ async fn heads_have_a_size() {
     let long = "x".repeat(40_000);
     let mut stream = port.connect().await;
     let head = format!("GET / HTTP/1.1\r\nHost: x\r\nA: {long}\r\n\r\n");
-    // The other end may close before everything is written.
+    // The server may close before everything is written.
     let _ = stream.write_all(head.as_bytes()).await;
     let mut answer = vec![0; 12];
     if stream.read_exact(&mut answer).await.is_ok() {
@@ -126,7 +126,8 @@ async fn heads_have_a_size() {
 #[tokio::test]
 async fn what_is_under_way_is_finished_when_the_port_closes() {
     let shelf = Arc::new(Shelf::default());
-    // More than the buffers of a connection hold, so that it cannot be sent before it is read.
+    // More than the buffers of a connection hold, so the server cannot send everything before it is
+    // read.
     let content = big(16, 1_000_000).index().unwrap();
     let size: usize = content.catalog().blobs().map(|blob| blob.json_len() + 1).sum();
     shelf.add("big").put(content);
@@ -154,7 +155,7 @@ async fn who_does_not_end_is_dropped_after_the_grace_period() {
     stream.write_all(b"GET /catalogs/big/api/v1/all HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
     let mut start = [0; 1000];
     stream.read_exact(&mut start).await.unwrap();
-    // Nothing more is read: this returns although the answer is not finished.
+    // Nothing more is read: this returns although the response is not finished.
     port.close().await;
 }
 
@@ -168,7 +169,7 @@ async fn a_newcomer_is_served_at_once_and_the_longest_idle_connection_ends_for_i
     let ask = "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
     let second = port.exchange(ask).await;
     assert!(second.starts_with("HTTP/1.1 404"));
-    // What was left of the first answer, and its end.
+    // The remainder of the first response, and its end.
     let mut rest = Vec::new();
     let _ = first.read_to_end(&mut rest).await;
     port.close().await;
@@ -188,9 +189,9 @@ async fn an_answer_over_http2_that_nobody_takes_is_cut() {
         let uri = format!("http://x/catalogs/big/api/v1/{path}");
         Request::get(uri).body(Full::<Bytes>::default()).unwrap()
     };
-    // Its window is never opened again.
+    // Its flow-control window is never opened again.
     let unread = ask.send_request(get("all")).await.unwrap();
-    // Until it is reset the port cannot end.
+    // The port cannot shut down until this stream is reset.
     port.stop.cancel();
     let ended = tokio::time::timeout(std::time::Duration::from_secs(5), port.serving).await;
     ended.expect("nothing holds the port any more").unwrap();

@@ -1,4 +1,4 @@
-//! Catalogs to serve.
+//! Test catalogs.
 
 use mainstay_catalog::{Catalog, LoadOptions};
 use mainstay_registry::{Index, Served, Shelf};
@@ -10,7 +10,7 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// Two packages, one of another schema, over two files.
+/// Two packages and a custom schema, over two files.
 pub(crate) const SMALL: &[(&str, &str)] = &[
     (
         "kiwi/catalog.yaml",
@@ -73,7 +73,7 @@ name: a b
     ),
 ];
 
-/// Writes a catalog.
+/// Writes a catalog into a folder.
 pub(crate) fn write(folder: &Path, files: &[(&str, &str)]) {
     for (name, text) in files {
         let file = folder.join(name);
@@ -82,28 +82,28 @@ pub(crate) fn write(folder: &Path, files: &[(&str, &str)]) {
     }
 }
 
-/// A folder with that catalog.
+/// A folder with a catalog.
 pub(crate) fn folder(files: &[(&str, &str)]) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), files);
     folder
 }
 
-/// That catalog, made at [`THEN`].
+/// The index of a catalog, dated [`THEN`].
 pub(crate) fn index(files: &[(&str, &str)]) -> Arc<Index> {
     let folder = folder(files);
     let catalog = Catalog::load(folder.path(), &LoadOptions::default()).unwrap();
     Arc::new(Index::new(catalog, then()))
 }
 
-/// When every catalog of the tests was made.
+/// The modification time of every test catalog.
 pub(crate) const THEN: &str = "Fri, 02 Jan 2026 15:04:05 GMT";
 
 fn then() -> SystemTime {
     UNIX_EPOCH + Duration::from_secs(1_767_366_245)
 }
 
-/// A shelf with the small catalog as `small`, one that is being loaded, and one that is broken.
+/// Three served catalogs: `small` with content, one that is loading, and one that is broken.
 pub(crate) fn shelf() -> Arc<Shelf> {
     let shelf = Shelf::default();
     shelf.add("small").put(index(SMALL));

@@ -1,4 +1,4 @@
-//! What the methods answer.
+//! Responses of each method.
 
 use super::{CSV, World, bundle, channel, fruits, index_of, package};
 use mainstay_registry::json::{Answer, ask};
@@ -130,7 +130,7 @@ async fn edges_are_found_by_name_and_by_api() {
     let kiwi = json!({"group": "g.io", "version": "v1", "kind": "Kiwi"});
     let plum = json!({"group": "g.io", "version": "v1", "kind": "Plum"});
     let name = |name: &str| json!({"csvName": name});
-    // Package, channel, the last part of the name, and of what it replaces.
+    // Package, channel, and the last parts of the names of the bundle and of the one it replaces.
     let table: &[(&str, &Value, &[&str])] = &[
         (
             "GetChannelEntriesThatReplace",
@@ -190,7 +190,7 @@ async fn edges_are_found_by_name_and_by_api() {
         (&json!("kiwi.v1.2.0"), &json!("stable"))
     );
     assert_eq!(default["replaces"], Value::Null);
-    // Of two that follow, the newest.
+    // Of two successors, the newest.
     let request = json!({"csvName": "kiwi.v1.0.0", "pkgName": "kiwi", "channelName": "stable"});
     let next = world.get("GetBundleThatReplaces", request).await.remove(0);
     assert_eq!((&next["csvName"], &next["skips"]), (&json!("kiwi.v1.2.0"), &Value::Null));

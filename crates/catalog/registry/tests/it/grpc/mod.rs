@@ -1,4 +1,4 @@
-//! The gRPC API, asked by a client over a connection.
+//! The gRPC API, called by a client over a connection.
 
 mod answers;
 mod service;
@@ -18,7 +18,7 @@ use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 use tonic::transport::{Channel, Endpoint};
 
-/// A server on a port, and a client of it.
+/// A server on a port, with a client.
 struct World {
     served: Arc<Served>,
     stop: CancellationToken,
@@ -51,7 +51,7 @@ impl World {
         ask(self.channel.clone(), rpc, request, &[]).await.unwrap()
     }
 
-    /// The messages of a call that succeeds.
+    /// The messages of a successful call.
     async fn get(&self, rpc: &str, request: Value) -> Vec<Value> {
         let answer = self.ask(rpc, &request).await;
         assert_eq!(answer.code, "OK", "{rpc} {request}: {}", answer.message);
@@ -99,7 +99,7 @@ fn object(text: &str) -> Value {
 
 const CSV: &str = "{\"kind\": \"ClusterServiceVersion\",  \"metadata\": {}}";
 
-/// Two packages that bring the same API; bundles with manifests, with metadata, with an image.
+/// Two packages that provide the same API; bundles with manifests, with metadata, with an image.
 fn fruits() -> Arc<Index> {
     index_of(vec![
         package("kiwi", "stable"),

@@ -1,4 +1,4 @@
-//! What holds for all methods: health, reflection, reloads, many calls, limits.
+//! Behaviour of all methods: health, reflection, reloads, concurrent calls, limits.
 
 use super::{World, fruits};
 use crate::world::{SMALL, big, index};
@@ -39,11 +39,11 @@ async fn health_follows_the_content() {
     world.served.put(index(SMALL));
     assert_eq!(told().await, [Some("SERVING"); 2]);
     assert_eq!(check().await, json!({"status": "SERVING"}));
-    // A reload that fails changes nothing.
+    // A failed reload changes nothing.
     world.served.fail("a.yaml:4: no");
     assert_eq!(check().await, json!({"status": "SERVING"}));
     assert_eq!(world.get("ListPackages", json!({})).await.len(), 2);
-    // Who watches is told of the end, and does not hold it up.
+    // A health watch receives the shutdown and does not delay it.
     world.stop.cancel();
     assert_eq!(told().await, [Some("NOT_SERVING"); 2]);
     assert_eq!(told().await, [None; 2]);
@@ -103,7 +103,7 @@ async fn reflection_tells_what_there_is() {
         "grpc.reflection.v1alpha.ServerReflection",
     ];
     assert_eq!(world.get("Reflection.ListServices", json!({})).await, wanted);
-    // Both generations of the protocol say the same, up to the names of their types.
+    // Both versions of the reflection API are equal, up to the names of their types.
     macro_rules! describe {
         ($of:ident) => {{
             use $of::server_reflection_request::MessageRequest as Asked;
