@@ -1,9 +1,9 @@
-//! Ages of objects, for people.
+//! Human-readable ages.
 
 use jiff::Timestamp;
 pub use mainstay_clock::human;
 
-/// How long ago a time as JSON holds it was; `<unknown>` without one.
+/// The age of an RFC 3339 time; `<unknown>` without one.
 pub(super) fn since(text: Option<&str>, now: Timestamp) -> String {
     match text.and_then(|text| text.parse::<Timestamp>().ok()) {
         Some(time) => human(now.duration_since(time)),

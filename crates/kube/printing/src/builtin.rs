@@ -1,4 +1,4 @@
-//! The table of built-in kinds: which columns each has, and who fills them.
+//! The table of built-in kinds: their columns and the functions that fill them.
 
 use super::row::Row;
 use super::{cluster, config, network, pods, workloads};
@@ -11,7 +11,7 @@ pub(super) struct Column {
     pub(super) name: &'static str,
     pub(super) kind: &'static str,
     pub(super) format: &'static str,
-    /// Shown always if zero, else in wide output only.
+    /// Zero for columns that are always shown; others appear in wide output only.
     pub(super) priority: i64,
 }
 
@@ -20,7 +20,7 @@ pub(super) struct Printer {
     pub(super) columns: &'static [Column],
     /// One cell for each column.
     pub(super) cells: fn(&Row<'_>) -> Vec<Value>,
-    /// Conditions of the row: whether the object has run to its end.
+    /// The conditions of the row: whether the object has completed.
     pub(super) conditions: fn(&Object) -> Option<Value>,
 }
 
@@ -99,7 +99,7 @@ static EVENT: Printer = Printer {
     conditions: |_| None,
 };
 
-/// Kinds about which there is nothing to say.
+/// The printer of kinds without columns of their own.
 pub(super) static OTHER: Printer = Printer {
     columns: &[NAME, column("Created At", "date")],
     cells: config::created,

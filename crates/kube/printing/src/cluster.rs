@@ -1,4 +1,4 @@
-//! Nodes, namespaces, events, and what configures the server.
+//! Nodes, Namespaces, Events, and the configuration of the API server.
 
 use super::row::cells;
 use super::row::{NONE, Row, UNSET, at, number, plain, selector_text, text};
@@ -51,7 +51,7 @@ pub(super) fn namespace(row: &Row<'_>) -> Vec<Value> {
     cells![row.name(), row.text(&["status", "phase"]), row.age()]
 }
 
-/// Events of both API groups: the same object, with other names for some fields.
+/// Events of both API groups: the same object with other field names.
 pub(super) fn event(row: &Row<'_>) -> Vec<Value> {
     let either = |old: &'static str, new: &'static str| {
         row.object.get(&[old]).or_else(|| row.object.get(&[new])).filter(|value| !value.is_null())

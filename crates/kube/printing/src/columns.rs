@@ -1,10 +1,10 @@
-//! What the columns of built-in kinds are said to mean.
+//! The descriptions of the columns of built-in kinds.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// Texts by kind and column, as `columns.txt` has them.
+/// Descriptions by kind and column, from `columns.txt`.
 static TEXTS: LazyLock<HashMap<&'static str, Cow<'static, str>>> = LazyLock::new(|| {
     let mut found = HashMap::new();
     let mut text = Cow::Borrowed("");

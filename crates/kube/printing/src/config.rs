@@ -4,7 +4,7 @@ use super::row::cells;
 use super::row::{NONE, Row, UNSET, at, plain, text};
 use serde_json::Value;
 
-/// Kinds about which there is nothing to say but when they were made.
+/// Kinds that only show when they were created.
 pub(super) fn created(row: &Row<'_>) -> Vec<Value> {
     cells![row.name(), row.text(&["metadata", "creationTimestamp"])]
 }
@@ -53,7 +53,7 @@ pub(super) fn binding(row: &Row<'_>) -> Vec<Value> {
     ]
 }
 
-/// Access modes in their short form and fixed order.
+/// Access modes in their short form and in a fixed order.
 fn access_modes(row: &Row<'_>, path: &[&str]) -> String {
     const SHORT: [(&str, &str); 4] = [
         ("ReadWriteOnce", "RWO"),
@@ -70,7 +70,7 @@ fn phase<'a>(row: &Row<'a>) -> &'a str {
     if row.object.is_terminating() { "Terminating" } else { row.text(&["status", "phase"]) }
 }
 
-/// The class of a volume or claim: an annotation in the old days.
+/// The storage class of a volume or claim: formerly an annotation.
 fn class<'a>(row: &Row<'a>) -> &'a str {
     row.object
         .annotation("volume.beta.kubernetes.io/storage-class")

@@ -1,13 +1,13 @@
 //! Tables of the Kubernetes API: the columns and cells that `kubectl get` shows.
 //!
-//! A client that asks for a table gets columns and cells instead of objects, so that what is worth
-//! seeing of a kind is decided here, once. Columns of built-in kinds are functions in one table
-//! (`builtin`); those of custom kinds are JSON paths in their definitions. Cells of columns with a
-//! priority are always sent: whether they are wide is the client's business.
+//! A client that requests a table gets columns and cells instead of objects, so the server decides
+//! for each kind what is shown. Columns of built-in kinds are functions in one table (`builtin`);
+//! those of custom kinds are JSON paths in their CRDs. Cells of columns with a priority are always
+//! sent: whether they are shown is the client's business.
 //!
 //! Data flow: objects, row of the kind, time ─► [`table`] ─► `Table` as JSON.
 //!
-//! What this does not do: lay out text. Ages are texts already, because the original sends them so.
+//! Not part of this crate: text layout. Ages are texts already, because upstream sends them so.
 
 mod age;
 mod builtin;
@@ -30,28 +30,28 @@ use row::Row;
 use serde_json::{Value, json};
 use std::sync::LazyLock;
 
-/// Which object a table's rows carry along (`includeObject`).
+/// The object that each row of a table contains (`includeObject`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IncludeObject {
-    /// Nothing.
+    /// No object.
     None,
-    /// `PartialObjectMetadata`: what clients get that do not ask.
+    /// `PartialObjectMetadata`: the default.
     #[default]
     Metadata,
-    /// The object as the version asked for has it.
+    /// The object in the requested version.
     Object,
 }
 
-/// How to make a table.
+/// The options of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct TableOptions<'a> {
     /// `v1` or `v1beta1` of `meta.k8s.io`.
     pub version: &'a str,
-    /// What each row carries.
+    /// The object in each row.
     pub include: IncludeObject,
-    /// Leaves out `columnDefinitions`: every watch event after the first.
+    /// Omits `columnDefinitions`, as in every watch event after the first.
     pub no_headers: bool,
-    /// The time that ages count to.
+    /// The current time, for ages.
     pub now: Timestamp,
 }
 
@@ -75,7 +75,7 @@ pub fn scale_table(row: &KindRow, scale: &Object, options: &TableOptions<'_>) ->
     made(&columns, std::slice::from_ref(scale), metadata, options)
 }
 
-/// What a custom kind's `Scale` shows besides its name.
+/// The columns of a custom kind's `Scale` besides its name.
 static SCALE: LazyLock<[PrinterColumn; 3]> = LazyLock::new(|| {
     let column = |name: &str, kind: &str, description: &str, path: &str| PrinterColumn {
         name: name.to_owned(),
@@ -118,7 +118,7 @@ fn made(
             out
         })
         .collect();
-    // The original's general printer makes no list before there is a row.
+    // Upstream's general printer makes no list while there is no row.
     let rows = if rows.is_empty() && columns.is_general() { Value::Null } else { rows.into() };
     json!({
         "apiVersion": format!("meta.k8s.io/{}", options.version),
@@ -129,7 +129,7 @@ fn made(
     })
 }
 
-/// The metadata-only form of an object.
+/// The `PartialObjectMetadata` of an object.
 pub fn partial(object: &Object, version: &str) -> Value {
     json!({
         "apiVersion": format!("meta.k8s.io/{version}"),
@@ -138,8 +138,8 @@ pub fn partial(object: &Object, version: &str) -> Value {
     })
 }
 
-/// The metadata-only form of an object that is stored as text; what else it has is skipped, not read.
-/// None if the text has no metadata.
+/// The `PartialObjectMetadata` of an object in stored text form; other fields are skipped, not
+/// parsed. None if the text has no metadata.
 pub fn partial_text(bytes: &[u8], version: &str) -> Option<String> {
     #[derive(serde::Deserialize)]
     struct Head<'a> {
@@ -155,11 +155,11 @@ pub fn partial_text(bytes: &[u8], version: &str) -> Option<String> {
 
 /// The columns of one kind.
 enum Columns<'a> {
-    /// Made by functions; with the kind.
+    /// Columns that functions fill; with the kind.
     BuiltIn(&'static Printer, &'a str),
-    /// Read by paths; a path that does not compile shows nothing.
+    /// Columns with JSON paths; a path that does not compile shows nothing.
     Custom(Vec<(&'a PrinterColumn, Option<Template>)>),
-    /// A custom kind that declares none: name and age.
+    /// The columns of a custom kind without declared ones: name and age.
     CustomDefault,
 }
 
@@ -175,13 +175,13 @@ impl<'a> Columns<'a> {
         Self::declared(columns)
     }
 
-    /// Columns that are read by paths.
+    /// The columns of `additionalPrinterColumns`.
     fn declared(columns: &'a [PrinterColumn]) -> Self {
         let path = |column: &'a PrinterColumn| (column, Template::column(&column.json_path).ok());
         Self::Custom(columns.iter().map(path).collect())
     }
 
-    /// Whether the kind has nothing of its own to show.
+    /// Whether the kind has no columns of its own.
     fn is_general(&self) -> bool {
         matches!(self, Self::BuiltIn(printer, _) if std::ptr::eq(*printer, &raw const builtin::OTHER))
     }
@@ -223,7 +223,7 @@ impl<'a> Columns<'a> {
                 let value = object.to_value();
                 let mut out = vec![object.name().into()];
                 out.extend(columns.iter().map(|(column, path)| {
-                    // What cannot be evaluated is not there: an empty cell, not an error.
+                    // A path that cannot be evaluated gives an empty cell, not an error.
                     let found = path.as_ref().and_then(|path| path.first(&value).ok()).flatten();
                     found.map_or(Value::Null, |found| custom_cell(&column.kind, found, now))
                 }));
@@ -255,7 +255,7 @@ fn custom_definition(column: &PrinterColumn) -> Value {
     })
 }
 
-/// A cell of a declared type; null where the value has another one.
+/// A cell of a declared type; null if the value has another one.
 fn custom_cell(kind: &str, value: &Value, now: Timestamp) -> Value {
     match (kind, value) {
         ("string", Value::Null) => "<no value>".into(),

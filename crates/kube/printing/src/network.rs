@@ -1,11 +1,11 @@
-//! Services and what stands around them.
+//! Services, endpoints, ingresses and network policies.
 
 use super::row::cells;
 use super::row::{NONE, Row, UNSET, number, some, text};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// How many addresses, ports or hosts are shown.
+/// The most addresses, ports or hosts that are shown.
 const MOST: usize = 3;
 
 pub(super) fn service(row: &Row<'_>) -> Vec<Value> {
@@ -41,7 +41,7 @@ fn external_address(row: &Row<'_>) -> String {
     if addresses.is_empty() { nothing.to_owned() } else { addresses.join(",") }
 }
 
-/// Where a load balancer listens, sorted.
+/// The addresses of a load balancer, sorted.
 fn ingress_points(row: &Row<'_>) -> Vec<String> {
     let points: BTreeSet<&str> = row
         .items(&["status", "loadBalancer", "ingress"])

@@ -1,4 +1,4 @@
-//! Pods: the one status word that stands for phase, conditions and every container's state.
+//! Pods: the status word that combines the phase, the conditions and the states of all containers.
 
 use super::human;
 use super::row::cells;
@@ -8,7 +8,7 @@ use mainstay_object::Object;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 
-/// Whether a pod has run to its end.
+/// The conditions of the row of a Pod that has completed.
 pub(super) fn conditions(pod: &Object) -> Option<Value> {
     let (reason, message) = match pod.str(&["status", "phase"])? {
         "Succeeded" => ("Succeeded", "The pod has completed successfully."),
@@ -51,7 +51,7 @@ fn readiness_gates(row: &Row<'_>) -> String {
     format!("{}/{}", open.count(), gates.len())
 }
 
-/// What is worth knowing of a pod's containers.
+/// The containers of a Pod, summarised.
 struct Summary {
     ready: usize,
     total: usize,
@@ -60,7 +60,7 @@ struct Summary {
     reason: String,
 }
 
-/// Restarts so far, and the end of the last run before one.
+/// The number of restarts, and the end of the last run before one.
 #[derive(Clone, Copy, Default)]
 struct Restarts {
     count: i64,
@@ -101,7 +101,7 @@ impl Summary {
         let (all, of_sidecars, initializing) = summary.initialize(row);
         let initialized = row.object.condition("Initialized") == Some("True");
         let restarts = if !initializing || initialized {
-            // Restarts of finished init containers are forgotten; those of sidecars are not.
+            // Restarts of finished init containers do not count; those of sidecars do.
             summary.run(row, of_sidecars)
         } else {
             all
@@ -117,8 +117,8 @@ impl Summary {
         summary
     }
 
-    /// Looks at init containers up to the first that is not done. Returns the restarts of all, those
-    /// of sidecars, and whether one is not done.
+    /// Evaluates init containers up to the first unfinished one. Returns the restarts of all, those
+    /// of sidecars, and whether one is unfinished.
     fn initialize(&mut self, row: &Row<'_>) -> (Restarts, Restarts, bool) {
         let specs = row.items(&["spec", "initContainers"]);
         let sidecars: HashSet<&str> =
@@ -154,7 +154,7 @@ impl Summary {
         (all, of_sidecars, false)
     }
 
-    /// Looks at the containers themselves, the last one first: what the first one says counts most.
+    /// Evaluates the containers, the last one first: the state of the first one takes precedence.
     fn run(&mut self, row: &Row<'_>, mut restarts: Restarts) -> Restarts {
         let (mut running, mut error) = (false, None);
         for container in row.items(&["status", "containerStatuses"]).iter().rev() {
@@ -174,7 +174,7 @@ impl Summary {
             }
         }
         if self.reason == "Completed" {
-            // One container is done; the pod is what the others are.
+            // Some containers have completed; the others determine the status.
             let ready = row.object.condition("Ready") == Some("True");
             self.reason = match (running, error) {
                 (true, _) if ready => "Running".to_owned(),

@@ -1,4 +1,4 @@
-//! What cells are made from: an object, and the time.
+//! The row: an object and the current time, from which cells are made.
 
 use super::age;
 use jiff::Timestamp;
@@ -6,18 +6,18 @@ use mainstay_object::selector::LabelSelector;
 use mainstay_object::{Object, value_at};
 use serde_json::Value;
 
-/// Cells of any kinds of values.
+/// Cells of values of any types.
 macro_rules! cells {
     ($($cell:expr),* $(,)?) => { vec![$(serde_json::Value::from($cell)),*] };
 }
 pub(super) use cells;
 
-/// Shown where there is nothing.
+/// The text of an empty value.
 pub(super) const NONE: &str = "<none>";
-/// Shown where nobody has said anything.
+/// The text of an unset value.
 pub(super) const UNSET: &str = "<unset>";
 
-/// One object on its way into a table.
+/// An object that becomes a row of a table.
 pub(super) struct Row<'a> {
     pub(super) object: &'a Object,
     pub(super) now: Timestamp,
@@ -33,7 +33,7 @@ impl<'a> Row<'a> {
         self.object.str(path).unwrap_or_default()
     }
 
-    /// The string at a path, or what stands for nothing.
+    /// The string at a path, or `nothing`.
     pub(super) fn text_or(&self, path: &[&str], nothing: &'static str) -> &'a str {
         match self.text(path) {
             "" => nothing,
@@ -67,7 +67,7 @@ impl<'a> Row<'a> {
         age::since(self.object.str(path), self.now)
     }
 
-    /// Entries in the map at a path.
+    /// The number of entries in the map at a path.
     pub(super) fn entries(&self, path: &[&str]) -> usize {
         self.object.get(path).and_then(Value::as_object).map_or(0, serde_json::Map::len)
     }
@@ -81,7 +81,7 @@ impl<'a> Row<'a> {
         (join("name"), join("image"))
     }
 
-    /// The label selector at a path; what stands for nothing if it makes no requirement.
+    /// The label selector at a path; `<none>` if it has no requirement.
     pub(super) fn selector(&self, path: &[&str]) -> String {
         match selector_text(self.object.get(path)) {
             None => "<error>".to_owned(),
@@ -102,7 +102,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// A label selector in the query form, requirements in order of their keys; none if it is wrong.
+/// A label selector in the query form, requirements in order of their keys; none if it is invalid.
 pub(super) fn selector_text(value: Option<&Value>) -> Option<String> {
     let Some(value) = value else { return Some(String::new()) };
     Some(LabelSelector::from_value(value).ok()?.to_string())
@@ -123,12 +123,12 @@ pub(super) fn at<'a>(value: &'a Value, path: &[&str]) -> Option<&'a Value> {
     value_at(value, path).filter(|value| !value.is_null())
 }
 
-/// A number or text as text: amounts and percentages may be either.
+/// A number or a string as text: amounts and percentages may be either.
 pub(super) fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned)
 }
 
-/// `True` or `False`, or that nobody said.
+/// `True`, `False` or `<unset>`.
 pub(super) fn yes_no(value: Option<bool>) -> &'static str {
     match value {
         Some(true) => "True",
@@ -137,7 +137,7 @@ pub(super) fn yes_no(value: Option<bool>) -> &'static str {
     }
 }
 
-/// The first `most` of a list, and how many more there are.
+/// The first `most` elements of a list, and the number of the others.
 pub(super) fn some(list: &[String], most: usize, separator: &str) -> String {
     let text = list[..list.len().min(most)].join(separator);
     if list.len() > most { format!("{text} + {} more...", list.len() - most) } else { text }

@@ -1,4 +1,4 @@
-//! Compared with tables that a kube-apiserver 1.35 sent for the same objects.
+//! Tables compared with those of a kube-apiserver 1.35 for the same objects.
 
 use super::*;
 use mainstay_kinds::{Plain, Registry};
@@ -9,7 +9,7 @@ fn options(include: IncludeObject) -> TableOptions<'static> {
     TableOptions { version: "v1", include, no_headers: false, now: NOW.parse().unwrap() }
 }
 
-/// Whether a cell is a text that the passing of time changes.
+/// Whether a cell is a relative time.
 fn is_relative(cell: &Value) -> bool {
     let is_age = |text: &str| {
         text.ends_with(['s', 'm', 'h', 'd'])
@@ -88,7 +88,7 @@ fn declared_columns_show_values_of_their_type_only() {
         let thing = json!({"metadata": {"name": "x"}, "spec": spec});
         columns.cells(&Object::from_value(thing).unwrap(), NOW.parse().unwrap())
     };
-    // As recorded from the original.
+    // As recorded from kube-apiserver.
     let cases = [
         (
             json!({"s": "x", "i": 3, "n": 1.5, "b": true, "d": "2026-11-21T10:00:00Z"}),

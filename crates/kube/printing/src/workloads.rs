@@ -1,4 +1,4 @@
-//! What makes, keeps and scales pods.
+//! Workloads and autoscalers.
 
 use super::human;
 use super::row::cells;
@@ -14,7 +14,7 @@ pub(super) fn pod_template(row: &Row<'_>) -> Vec<Value> {
     cells![row.name(), names, images, row.labels(&["template", "metadata", "labels"])]
 }
 
-/// Desired, present and ready pods.
+/// Desired, current and ready Pods.
 fn counted(row: &Row<'_>, selector: String) -> Vec<Value> {
     let (names, images) = row.containers(&CONTAINERS);
     cells![
@@ -181,9 +181,9 @@ pub(super) fn autoscaler(row: &Row<'_>) -> Vec<Value> {
     ]
 }
 
-/// Present and wanted value of the first metrics.
+/// Current and target values of the first metrics.
 fn metrics(row: &Row<'_>) -> String {
-    // The first version of the API knows one metric, in fields of its own.
+    // Version 1 of the API has one metric, in fields of its own.
     if let Some(wanted) = row.object.i64(&["spec", "targetCPUUtilizationPercentage"]) {
         let current = row.object.i64(&["status", "currentCPUUtilizationPercentage"]);
         let current =

@@ -1,4 +1,4 @@
-//! Amounts by the name of a resource.
+//! Amounts by resource name.
 
 use mainstay_quantity::Tally;
 use serde_json::{Map, Value};
@@ -10,7 +10,7 @@ use std::fmt;
 pub struct Amounts(BTreeMap<String, Tally>);
 
 impl Amounts {
-    /// Reads a map of quantities; what is none is left out, since validation refuses it.
+    /// Reads a map of quantities; invalid ones are left out, since validation refuses them.
     pub fn read(value: Option<&Value>) -> Self {
         let map = value.and_then(Value::as_object);
         let entries = map.into_iter().flatten().filter_map(|(name, value)| {
@@ -24,7 +24,7 @@ impl Amounts {
         Self(entries.collect())
     }
 
-    /// As the API writes it.
+    /// The amounts as JSON, as the API writes them.
     pub fn to_value(&self) -> Value {
         let entries = self.0.iter().map(|(name, tally)| (name.clone(), tally.to_string().into()));
         Value::Object(entries.collect::<Map<_, _>>())
@@ -50,7 +50,7 @@ impl Amounts {
         self.0.keys().map(String::as_str)
     }
 
-    /// Whether there is none.
+    /// Whether there are no amounts.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -65,7 +65,7 @@ impl Amounts {
         }
     }
 
-    /// Raises amounts to those of another.
+    /// Raises each amount to that of another, if that is greater.
     pub(crate) fn raise(&mut self, other: &Self) {
         for (name, amount) in &other.0 {
             let most = self.0.entry(name.clone()).or_insert(*amount);
@@ -75,7 +75,7 @@ impl Amounts {
         }
     }
 
-    /// What is more than in another; nothing is less than zero.
+    /// The excess over another; nothing below zero.
     #[must_use]
     pub(crate) fn above(&self, other: &Self) -> Self {
         let mut more = self.clone();
@@ -88,14 +88,14 @@ impl Amounts {
         more
     }
 
-    /// Those of some names.
+    /// The amounts of the names that the predicate accepts.
     #[must_use]
     pub(crate) fn only(&self, wanted: impl Fn(&str) -> bool) -> Self {
         let kept = self.0.iter().filter(|(name, _)| wanted(name));
         Self(kept.map(|(name, tally)| (name.clone(), *tally)).collect())
     }
 
-    /// Those that are not zero.
+    /// The amounts that are not zero.
     #[must_use]
     pub(crate) fn some(&self) -> Self {
         let kept = self.0.iter().filter(|(_, tally)| tally.sign() != 0);
@@ -103,7 +103,7 @@ impl Amounts {
     }
 }
 
-/// `cpu=1,memory=2Gi`, as messages tell it.
+/// `cpu=1,memory=2Gi`, as in messages.
 impl fmt::Display for Amounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, (name, tally)) in self.0.iter().enumerate() {

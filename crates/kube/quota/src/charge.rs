@@ -1,4 +1,4 @@
-//! Whether a write fits into the quotas of its namespace.
+//! Quota admission: whether a write fits into the quotas of its namespace.
 
 use crate::amounts::Amounts;
 use crate::scope;
@@ -7,66 +7,66 @@ use jiff::Timestamp;
 use mainstay_object::Object;
 use mainstay_quantity::Tally;
 
-/// A write that may use something.
+/// A write that may use resources of a quota.
 #[derive(Clone, Copy, Debug)]
 pub struct Write<'a> {
     /// The kind of its object.
     pub kind: &'a Counted,
-    /// What is written, as a whole object.
+    /// The new object, complete.
     pub object: &'a Object,
-    /// What was there before; none when something is created.
+    /// The stored object; none for a creation.
     pub old: Option<&'a Object>,
-    /// Whether only the status is written: then what is used is counted but not bounded.
+    /// Whether the write changes the status only: then its use is counted but not bounded.
     pub is_status: bool,
-    /// The time.
+    /// The current time.
     pub now: Timestamp,
 }
 
 /// A write does not fit into the quotas; the texts are those of the plugin `ResourceQuota`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QuotaError {
-    /// The object does not say what a quota bounds.
+    /// The object does not specify what a quota bounds.
     #[error("failed quota: {quota}: {missing}")]
     Missing {
         /// The name of the quota.
         quota: String,
-        /// What the object does not say.
+        /// The missing requests or limits.
         missing: String,
     },
-    /// The status of a quota does not say yet what is used.
+    /// The status of a quota does not have the used amounts yet.
     #[error("status unknown for quota: {quota}, resources: {resources}")]
     UnknownStatus {
         /// The name of the quota.
         quota: String,
-        /// What the quota bounds.
+        /// The bounded resources.
         resources: String,
     },
-    /// The object uses less than nothing.
+    /// The object uses a negative amount.
     #[error("quota usage is negative for resource(s): {resources}")]
     Negative {
-        /// Of what.
+        /// The resources with negative amounts.
         resources: String,
     },
-    /// The write needs more than is left.
+    /// The write needs more than the remaining amount.
     #[error("exceeded quota: {quota}, requested: {requested}, used: {used}, limited: {limited}")]
     Exceeded {
         /// The name of the quota.
         quota: String,
-        /// What the write needs.
+        /// The requested amounts.
         requested: Amounts,
-        /// What is used.
+        /// The used amounts.
         used: Amounts,
-        /// What may be used.
+        /// The hard limits.
         limited: Amounts,
     },
 }
 
-/// What quotas have used once a write is made: pairs of a quota's place in `quotas` and its new
-/// `status.used`, of those that change.
+/// Charges a write to quotas. Returns, for each quota that changes, its index in `quotas` and its
+/// new `status.used`.
 ///
 /// # Errors
 ///
-/// If the write does not fit, or it is not known whether it does.
+/// If the write does not fit, or the used amounts are unknown.
 pub fn charge(quotas: &[Object], write: Write<'_>) -> Result<Vec<(usize, Amounts)>, QuotaError> {
     let Write { kind, object, old, .. } = write;
     let mut concerned = Vec::new();
@@ -96,7 +96,7 @@ pub fn charge(quotas: &[Object], write: Write<'_>) -> Result<Vec<(usize, Amounts
     let mut charged = Vec::new();
     for (at, hard, used) in concerned {
         let quota = &quotas[at];
-        // What a quota has not counted so far is new to it.
+        // An object that the quota did not count before is charged completely.
         let counted = old.is_some_and(|old| scope::is_in_all(quota, kind, old));
         let delta = if counted { more.as_ref().unwrap_or(&all) } else { &all };
         let delta = delta.some();
@@ -128,8 +128,8 @@ pub fn charge(quotas: &[Object], write: Write<'_>) -> Result<Vec<(usize, Amounts
     Ok(charged)
 }
 
-/// What the objects of some kinds use of a quota: its `status.used`. A kind with its objects stands
-/// for all of them in the quota's namespace; what the quota bounds and nobody counts is left out.
+/// The amounts that objects use of a quota: its `status.used`. Each kind comes with all its objects
+/// in the quota's namespace; resources that no given kind uses are left out.
 pub fn total<'a>(
     quota: &Object,
     kinds: impl IntoIterator<Item = (&'a Counted, &'a [Object])>,
@@ -151,7 +151,7 @@ pub fn total<'a>(
     used
 }
 
-/// Whether the status of a quota says what it bounds and that this much is used.
+/// Whether the status of a quota has the hard limits of the spec and these used amounts.
 pub fn is_current(quota: &Object, used: &Amounts) -> bool {
     let read = |path| Amounts::read(quota.get(path));
     read(&["spec", "hard"]) == read(&["status", "hard"]) && read(&["status", "used"]) == *used

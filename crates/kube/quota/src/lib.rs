@@ -1,14 +1,16 @@
-//! What objects take of a namespace's quotas, and what limits of a namespace ask of them.
+//! `ResourceQuota` and `LimitRange`: the amounts that objects use, and the defaults and bounds for Pods
+//! and claims.
 //!
-//! Functions of plain objects, for whoever admits writes and for whoever keeps the sums:
+//! Pure functions of objects, for admission and for the quota controller:
 //!
-//! * [`pod`]: what a Pod requests, and how much it may take at most.
-//! * [`Counted`]: which kinds of objects use which resources, and how much.
-//! * [`charge`]: whether a write fits into quotas, and what is used then; [`total`]: what is used.
+//! * [`pod`]: the requests and limits of a Pod.
+//! * [`Counted`]: the kinds that quotas count, and the resources that their objects use.
+//! * [`charge`]: whether a write fits into quotas, and their used amounts afterwards; [`total`]:
+//!   the used amounts.
 //! * [`limits`]: defaults and bounds by `LimitRanges`.
 //!
 //! The rules are those of Kubernetes' quota evaluators and of its plugins `ResourceQuota` and
-//! `LimitRanger`. What this does not do: devices of resource claims are not counted.
+//! `LimitRanger`. Not supported: devices of resource claims are not counted.
 
 mod amounts;
 mod charge;

@@ -6,12 +6,12 @@ use mainstay_object::Object;
 use mainstay_quantity::Tally;
 use serde_json::{Value, json};
 
-/// Says which defaults were filled in.
+/// The annotation that lists the defaults that were filled in.
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
-/// Above this, amounts are compared by units and not by thousandths.
+/// Above this, amounts are compared in units and not in thousandths.
 const MOST_THOUSANDTHS: i128 = (i64::MAX / 1000) as i128;
 
-/// Fills in what the containers of a Pod do not say, and says so in an annotation.
+/// Fills in the defaults for the containers of a Pod, and lists them in an annotation.
 pub fn fill_in(range: &Object, pod: &mut Object) {
     let (mut requests, mut limits) = (Amounts::default(), Amounts::default());
     for limit in range.array(&["spec", "limits"]).iter().filter(|limit| is_for(limit, "Container"))
@@ -50,7 +50,7 @@ fn replace(all: &mut Amounts, by: &Amounts) {
     }
 }
 
-/// Adds what a container does not say; the names of that.
+/// Fills in missing amounts of a container; returns their names.
 fn complete(container: &mut Value, side: &str, defaults: &Amounts) -> Vec<String> {
     let mut set = Vec::new();
     for (name, amount) in defaults.iter() {
@@ -71,7 +71,7 @@ fn is_for(limit: &Value, kind: &str) -> bool {
     limit.get("type").and_then(Value::as_str) == Some(kind)
 }
 
-/// What a Pod breaks, in the words of the plugin `LimitRanger`, in order.
+/// The bounds that a Pod violates, in the words of the plugin `LimitRanger`, in order.
 pub fn broken_by_pod(range: &Object, pod: &Object) -> Vec<String> {
     let mut broken = Vec::new();
     for limit in range.array(&["spec", "limits"]) {
@@ -93,7 +93,7 @@ pub fn broken_by_pod(range: &Object, pod: &Object) -> Vec<String> {
     broken
 }
 
-/// What a claim of a volume breaks: bounds of its request.
+/// The bounds on storage requests that a `PersistentVolumeClaim` violates.
 pub fn broken_by_claim(range: &Object, claim: &Object) -> Vec<String> {
     const TYPE: &str = "PersistentVolumeClaim";
     let mut broken = Vec::new();
@@ -196,12 +196,12 @@ fn apart(
         .then(|| format!("{start}, but provided ratio is {ratio:.6}"))
 }
 
-/// Whether an amount is small enough to be told in thousandths.
+/// Whether an amount can be expressed in thousandths.
 const fn fits(amount: Tally) -> bool {
     amount.units() <= MOST_THOUSANDTHS
 }
 
-/// Whether one amount is less than another, at the precision that both have room for.
+/// Whether one amount is less than another, at a precision that both can express.
 const fn is_less(one: Tally, other: Tally) -> bool {
     if fits(one) && fits(other) {
         one.thousandths() < other.thousandths()

@@ -1,10 +1,10 @@
-//! What a Pod asks of a node.
+//! Requests and limits of Pods.
 
 use crate::amounts::Amounts;
 use mainstay_object::Object;
 use serde_json::Value;
 
-/// Which of a Pod's two lists of resources.
+/// The requests or the limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
     Requests,
@@ -20,9 +20,9 @@ impl Side {
     }
 }
 
-/// What a Pod requests of its node: of all containers that run together, or of the init container
-/// that needs the most, with the Pod's own requests in place of theirs, its overhead, and what a
-/// node has already granted.
+/// The requests of a Pod: the sum of all containers that run together, or the init container that
+/// needs the most. The Pod's own requests take the place of theirs; the overhead and the amounts
+/// that the node has already granted count as well.
 pub fn requests(pod: &Object) -> Amounts {
     let mut sum = of_containers(pod, Side::Requests, true);
     replace_by_own(pod, Side::Requests, is_own, &mut sum);
@@ -30,22 +30,22 @@ pub fn requests(pod: &Object) -> Amounts {
     sum
 }
 
-/// How much a Pod may take of its node at most; by the same rules.
+/// The limits of a Pod, by the same rules.
 pub fn limits(pod: &Object) -> Amounts {
     let mut sum = of_containers(pod, Side::Limits, true);
     replace_by_own(pod, Side::Limits, is_own, &mut sum);
-    // What is not limited stays so.
+    // A resource without a limit stays without one.
     let limited = overhead(pod).only(|name| sum.get(name).is_some_and(|amount| amount.sign() != 0));
     sum.add(&limited);
     sum
 }
 
-/// What a Pod's specification requests, without overhead: what limits of a namespace look at.
+/// The requests in the spec of a Pod without overhead, as `LimitRanges` check them.
 pub(crate) fn specified_requests(pod: &Object) -> Amounts {
     specified(pod, Side::Requests)
 }
 
-/// The most that a Pod's specification lets it take; as [`specified_requests`].
+/// The limits in the spec of a Pod; as [`specified_requests`].
 pub(crate) fn specified_limits(pod: &Object) -> Amounts {
     specified(pod, Side::Limits)
 }
@@ -56,14 +56,14 @@ fn specified(pod: &Object, side: Side) -> Amounts {
     sum
 }
 
-/// Whether a Pod has requests or limits of its own that stand for those of its containers.
+/// Whether a Pod has requests or limits of its own that replace those of its containers.
 pub fn has_own(pod: &Object) -> bool {
     [Side::Requests, Side::Limits]
         .into_iter()
         .any(|side| Amounts::read(pod.get(&["spec", "resources", side.name()])).names().any(is_own))
 }
 
-/// What a Pod may ask for as a whole.
+/// Whether a Pod can request the resource as a whole.
 fn is_own(name: &str) -> bool {
     matches!(name, "cpu" | "memory") || name.starts_with("hugepages-")
 }
@@ -105,8 +105,8 @@ fn of_containers(pod: &Object, side: Side, with_status: bool) -> Amounts {
     sum
 }
 
-/// What a container is given: what it asks for, or what it has, whichever is more. What it asks for
-/// does not count while its node says that this can never be.
+/// The amounts of a container: those it specifies or those it has been allocated, whichever are
+/// more. The specified ones do not count while the node reports the resize as infeasible.
 fn of_container(pod: &Object, side: Side, container: &Value, status: Option<&Value>) -> Amounts {
     let part = |value: &Value| {
         Amounts::read(value.get("resources").and_then(|resources| resources.get(side.name())))
@@ -139,7 +139,7 @@ fn status<'a>(pod: &'a Object, list: &str, container: &Value) -> Option<&'a Valu
     pod.array(&["status", list]).iter().find(|status| status.get("name") == Some(name))
 }
 
-/// Whether a Pod asks for nothing at all: it is the first to go where there is too little.
+/// Whether the QoS class of a Pod is `BestEffort`.
 pub fn is_best_effort(pod: &Object) -> bool {
     if let Some(class) = pod.str(&["status", "qosClass"]).filter(|class| !class.is_empty()) {
         return class == "BestEffort";

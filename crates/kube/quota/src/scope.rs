@@ -1,11 +1,11 @@
-//! Which objects of a kind a quota is about.
+//! Quota scopes: which objects a quota counts.
 
 use crate::pod;
 use crate::usage::Counted;
 use mainstay_object::Object;
 use serde_json::Value;
 
-/// What a quota asks of an object to be counted.
+/// A requirement of a quota's scopes.
 struct Selector<'a> {
     scope: &'a str,
     operator: &'a str,
@@ -24,7 +24,7 @@ fn selectors(quota: &Object) -> impl Iterator<Item = Selector<'_>> {
     }))
 }
 
-/// Whether an object is in all scopes of a quota. Only Pods and claims of volumes are in any.
+/// Whether an object is in all scopes of a quota. Only Pods and `PersistentVolumeClaims` have scopes.
 pub(crate) fn is_in_all(quota: &Object, kind: &Counted, object: &Object) -> bool {
     selectors(quota).all(|selector| match kind {
         Counted::Pods => is_pod_in(object, &selector),

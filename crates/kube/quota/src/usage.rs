@@ -1,4 +1,4 @@
-//! Which objects use which resources, and how much.
+//! Usage: which objects use which resources, and how much.
 
 use crate::amounts::Amounts;
 use crate::pod;
@@ -10,17 +10,17 @@ use serde_json::Value;
 /// A kind of objects that quotas count.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Counted {
-    /// Pods: by number, and by what they request and are limited to.
+    /// Pods: by number, requests and limits.
     Pods,
     /// Services: by number, node ports and load balancers.
     Services,
-    /// `PersistentVolumeClaims`: by number and storage, also of single classes.
+    /// `PersistentVolumeClaims`: by number and storage, in total and per storage class.
     Claims,
     /// Any other kind: by number.
     Other {
-        /// Name under which its objects are counted, such as `count/deployments.apps`.
+        /// The resource that counts its objects, such as `count/deployments.apps`.
         count: String,
-        /// A second name, of the few kinds that had one before there was the first.
+        /// The older resource name of a few kinds, such as `services`.
         alias: Option<&'static str>,
     },
 }
@@ -41,8 +41,8 @@ impl Counted {
         }
     }
 
-    /// The kind that a resource of a quota counts, as group and plural name. None for what is no
-    /// resource of objects.
+    /// The kind that a resource of a quota counts, as group and plural name. None if the resource
+    /// counts no objects.
     pub fn counted_by(resource: &str) -> Option<(&str, &str)> {
         if let Some(what) = resource.strip_prefix("count/") {
             return Some(
@@ -103,7 +103,7 @@ impl Counted {
         }
     }
 
-    /// Whether a write can change what is used. `old` is what was there before.
+    /// Whether a write can change the used amounts. `old` is the stored object.
     pub fn is_changed_by(&self, subresource: &str, old: Option<&Object>, new: &Object) -> bool {
         match (self, subresource, old) {
             (_, "", None)
@@ -119,7 +119,7 @@ impl Counted {
         }
     }
 
-    /// What an object uses. `now` decides about Pods whose time to end is over.
+    /// The amounts that an object uses. `now` decides about Pods whose grace period is over.
     pub fn usage(&self, object: &Object, now: Timestamp) -> Amounts {
         let mut used = Amounts::default();
         let one = Tally::count(1);
@@ -161,8 +161,8 @@ impl Counted {
         used
     }
 
-    /// Which containers lack which of the resources that quotas bound: of these, every container
-    /// must say how much it wants. In the original's words; none if nothing is missing.
+    /// The containers that lack requests or limits that quotas bound: every container must specify
+    /// these. In upstream's words; none if nothing is missing.
     pub(crate) fn missing<'a>(
         &self,
         bounded: impl Iterator<Item = &'a str>,
@@ -197,7 +197,7 @@ impl Counted {
     }
 }
 
-/// What Pods must say where a quota bounds it.
+/// The resources that every container must specify if a quota bounds them.
 const MUST_BE_SAID: [&str; 6] =
     ["cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"];
 
@@ -216,7 +216,7 @@ fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
 
-/// Whether a resource is a class of devices.
+/// Whether a resource belongs to a device class.
 fn is_device(name: &str) -> bool {
     name.starts_with("deviceclass.resource.kubernetes.io/")
 }
@@ -225,8 +225,7 @@ fn ends(pod: &Object) -> bool {
     pod.i64(&["spec", "activeDeadlineSeconds"]).is_some_and(|seconds| seconds >= 0)
 }
 
-/// Whether a Pod takes something: it has not ended, and did not outlive the time it was given to
-/// end.
+/// Whether a Pod uses resources: it has not ended, and its grace period is not over.
 fn is_alive(pod: &Object, now: Timestamp) -> bool {
     if matches!(pod.str(&["status", "phase"]), Some("Failed" | "Succeeded")) {
         return false;
@@ -236,7 +235,7 @@ fn is_alive(pod: &Object, now: Timestamp) -> bool {
     deleted.checked_add(SignedDuration::from_secs(grace)).is_ok_and(|end| now <= end)
 }
 
-/// Requests and limits under the names that quotas have for them.
+/// Requests and limits under their resource names in quotas.
 fn of_lists(requests: &Amounts, limits: &Amounts) -> Amounts {
     let mut used = Amounts::default();
     used.set("pods", Tally::count(1));
@@ -257,7 +256,7 @@ fn of_lists(requests: &Amounts, limits: &Amounts) -> Amounts {
     used
 }
 
-/// The node ports and load balancers that a Service takes.
+/// The node ports and load balancers that a Service uses.
 fn of_service(service: &Object) -> (Tally, Tally) {
     let ports = service.array(&["spec", "ports"]);
     let count = |number: usize| Tally::count(u32::try_from(number).unwrap_or(u32::MAX));
@@ -274,7 +273,7 @@ fn of_service(service: &Object) -> (Tally, Tally) {
     }
 }
 
-/// The storage that a claim wants, or has if that is more; in whole bytes.
+/// The storage that a claim requests, or has if that is more; in whole bytes.
 fn storage(claim: &Object) -> Option<Tally> {
     let read = |path| Amounts::read(claim.get(path)).get("storage");
     let wanted = read(&["spec", "resources", "requests"])?;

@@ -1,4 +1,4 @@
-//! CertificateSigningRequest controllers: approve requests of kubelets, sign approved requests,
+//! `CertificateSigningRequest` controllers: approve requests of kubelets, sign approved requests,
 //! delete old ones.
 //!
 //! The signers are those of kube-controller-manager. A request that its signer refuses gets the
@@ -129,7 +129,7 @@ impl Reconcile {
     }
 }
 
-/// The state of a CertificateSigningRequest.
+/// The state of a `CertificateSigningRequest`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// Neither approved, denied nor failed.

@@ -2,7 +2,7 @@
 
 use mainstay_object::Object;
 
-/// Why a CertificateSigningRequest gets no certificate.
+/// Why a `CertificateSigningRequest` gets no certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unsigned {
     /// Another signer is responsible.

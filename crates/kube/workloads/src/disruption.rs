@@ -1,4 +1,4 @@
-//! The PodDisruptionBudget controller: counts how many of the selected pods may be evicted now.
+//! The `PodDisruptionBudget` controller: counts how many of the selected pods may be evicted now.
 //!
 //! Evictions read the status and decrement it. `status.disruptedPods` remembers an evicted pod
 //! until it is gone, two minutes at most.

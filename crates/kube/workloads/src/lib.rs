@@ -64,7 +64,7 @@ pub struct Options {
     /// The certificates (PEM) that clients in Pods trust: `ca.crt` of the ConfigMap
     /// `kube-root-ca.crt` in every namespace. None omits that ConfigMap.
     pub root_ca: Option<String>,
-    /// Signs certificates and tokens. None leaves CertificateSigningRequests and token Secrets to
+    /// Signs certificates and tokens. None leaves `CertificateSigningRequests` and token Secrets to
     /// other controllers.
     pub credentials: Option<Arc<dyn Credentials>>,
     /// The version that nodes report, such as `v1.35.0`.

@@ -1,4 +1,4 @@
-//! Protection finalizers: PersistentVolumeClaims, PersistentVolumes and `VolumeAttributesClasses`
+//! Protection finalizers: `PersistentVolumeClaims`, `PersistentVolumes` and `VolumeAttributesClasses`
 //! stay while they are used.
 //!
 //! The API adds a finalizer to each of them. A claim that is being deleted keeps it while an

@@ -1,4 +1,4 @@
-//! The ResourceQuota controller: counts what the objects of a namespace use.
+//! The `ResourceQuota` controller: counts what the objects of a namespace use.
 //!
 //! Admission charges each write to `status.used`. This controller counts again from the existing
 //! objects: when a quota changes, when an object in its namespace is deleted or needs less, and

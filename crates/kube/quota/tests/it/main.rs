@@ -3,7 +3,7 @@
     clippy::needless_pass_by_value,
     reason = "in tests a panic is the report, and tables give values away"
 )]
-//! Quotas and limits of namespaces, by tables.
+//! Quotas and limit ranges, by tables.
 
 mod limits;
 mod quotas;

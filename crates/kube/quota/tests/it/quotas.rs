@@ -65,7 +65,7 @@ fn nothing_is_admitted_before_somebody_has_counted() {
         create(&fresh, &Counted::Pods, &asking("1")),
         Err("status unknown for quota: q, resources: count/pods,pods".to_owned())
     );
-    // A quota of other things does not mind.
+    // A quota of other resources has no effect.
     assert_eq!(create(&fresh, &Counted::Services, &pod(json!({}))), Ok(None));
 }
 
@@ -167,7 +167,7 @@ fn a_quota_counts_what_is_in_all_of_its_scopes() {
         ]}})
     };
     let scopes = |scopes: Value| json!({"hard": {"pods": "9"}, "scopes": scopes});
-    // In order: best effort, ending, important, looking at other namespaces.
+    // In order: best effort, terminating, priority, cross-namespace affinity.
     for (spec, wanted) in [
         (scopes(json!(["BestEffort"])), [true, false, false, true]),
         (scopes(json!(["NotBestEffort"])), [false, true, true, false]),

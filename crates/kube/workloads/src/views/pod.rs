@@ -87,7 +87,7 @@ pub(crate) struct PodView {
     pub(crate) deletion_cost: i64,
     /// The highest restart count of its containers.
     pub(crate) restarts: i64,
-    /// The PersistentVolumeClaims that it mounts.
+    /// The `PersistentVolumeClaims` that it mounts.
     pub(crate) claims: Vec<Arc<str>>,
     /// The sum of the restart counts of its containers.
     pub(crate) all_restarts: i64,
