@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_catalog_on_the_shelf_keeps_its_place() {
+    fn a_served_catalog_keeps_its_identity() {
         let shelf = Shelf::default();
         let first = shelf.add("a");
         assert!(Arc::ptr_eq(&first, &shelf.add("a")), "the second add finds the first");
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_told_and_noticed() {
+    fn a_failure_is_recorded_and_notifies_watchers() {
         let served = Served::new("a");
         let mut changes = served.changes();
         served.fail("no folder");

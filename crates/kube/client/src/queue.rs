@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_key_waits_once_and_is_never_worked_on_twice_at_a_time() {
+    async fn a_key_is_queued_once_and_never_processed_concurrently() {
         let queue = Queue::new();
         queue.add("a");
         queue.add("a");
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_key_that_waits_for_a_time_is_due_when_the_wall_clock_was_set_past_it() {
+    async fn a_timed_key_is_due_when_the_wall_clock_is_set_past_its_time() {
         let (clock, hands) = Clock::adjustable("2026-01-02T03:04:05Z".parse().unwrap());
         let at = |hours| clock.now().checked_add(SignedDuration::from_hours(hours)).unwrap();
         let queue = Queue::new();
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_shortest_delay_counts_and_an_event_cuts_it_short() {
+    async fn the_shortest_delay_counts_and_add_overrides_it() {
         let queue = Queue::new();
         queue.add_after("a", Duration::from_secs(10));
         queue.add_after("a", Duration::from_secs(5));

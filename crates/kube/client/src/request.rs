@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn warnings_are_told_one_by_one_without_their_quotes() {
+    fn warning_headers_are_split_and_unquoted() {
         let mut headers = HeaderMap::new();
         for value in [
             r#"299 - "batch/v1beta1 CronJob is deprecated""#,

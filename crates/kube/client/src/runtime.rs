@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_server_that_is_away_is_asked_every_second_and_one_that_refuses_every_minute() {
+    async fn transient_errors_retry_every_second_and_refusals_back_off_to_a_minute() {
         let calls = Arc::default();
         let stop = CancellationToken::new();
         let controller = Controller::new("test");
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn failures_panics_and_appointments_bring_a_key_back() {
+    async fn failures_panics_and_requeues_bring_a_key_back() {
         let script = Script::default();
         let calls = Arc::clone(&script.calls);
         let stop = CancellationToken::new();
@@ -468,7 +468,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn no_more_than_the_given_number_run_at_once() {
+    async fn concurrent_reconciles_are_bounded_by_the_workers() {
         let script = Script::default();
         let most = Arc::clone(&script.most);
         let stop = CancellationToken::new();

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_found_however_the_chunks_are_cut() {
+    fn lines_are_split_across_any_chunks() {
         let mut watch = watch();
         watch.push(&Bytes::from_static(b"one\ntwo\nthr"));
         assert_eq!(lines(&mut watch), ["one", "two"]);
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_told_apart() {
+    fn watch_events_are_decoded_by_type() {
         let line = |kind: &str| {
             format!(
                 r#"{{"type":"{kind}","object":{{"metadata":{{"name":"a","resourceVersion":"5"}}}}}}"#

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn the_revision_stands_where_sorted_keys_put_it() {
+    fn the_resource_version_is_at_its_sorted_position() {
         let rows = [
             (json!({}), r#"{"metadata":{"resourceVersion":"7"}}"#),
             (json!({"a": 1, "z": 2}), r#"{"a":1,"metadata":{"resourceVersion":"7"},"z":2}"#),
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn nesting_is_refused_exactly_where_it_could_not_be_read_back() {
+    fn nesting_beyond_the_readers_limit_is_refused() {
         let nested = |levels: usize| {
             let mut value = json!(1);
             for _ in 0..levels {

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cursor_starts_after_what_is_known_and_only_where_nothing_is_missing() {
+    fn a_cursor_starts_only_where_no_event_was_dropped() {
         let ring = fill(&limits(), &[0; 9], 1);
         // Revisions 2 to 10 were pushed; 2, 3 and 4 were dropped.
         assert_eq!(ring.complete_after(), 4);

@@ -41,7 +41,7 @@ fn shared(a: &Stored, b: &Stored) -> Vec<bool> {
 }
 
 #[test]
-fn copies_keep_their_long_values_once_and_read_as_they_were_written() {
+fn copies_share_long_values_and_read_back_unchanged() {
     let mut pool = Pool::default();
     let [one, two] = [copy("one"), copy("two")];
     let a = stored(&one, 9, None, &mut pool);
@@ -59,7 +59,7 @@ fn copies_keep_their_long_values_once_and_read_as_they_were_written() {
 }
 
 #[test]
-fn a_change_keeps_what_it_did_not_touch() {
+fn a_change_shares_unchanged_long_values() {
     let mut pool = Pool::default();
     let before = stored(&copy("one"), 9, None, &mut pool);
     let mut changed = copy("one");
@@ -75,7 +75,7 @@ fn a_change_keeps_what_it_did_not_touch() {
 }
 
 #[test]
-fn a_text_that_was_stored_is_cut_like_a_new_one() {
+fn a_loaded_text_is_cut_like_a_new_one() {
     let mut pool = Pool::default();
     let new = stored(&copy("one"), 77, None, &mut pool);
     let (parts, slot) = Parts::of(new.bytes().to_vec(), new.slot());
@@ -105,7 +105,7 @@ fn short_texts_and_texts_without_long_values_stay_in_one_piece() {
 }
 
 #[test]
-fn values_that_nobody_has_are_forgotten_and_two_with_one_hash_stay_two() {
+fn unused_values_are_dropped_and_hash_collisions_are_not_shared() {
     let mut pool = Pool::default();
     let keep: Arc<[u8]> = b"kept".as_slice().into();
     assert!(Arc::ptr_eq(&pool.get(&keep, 0), &keep));
@@ -120,7 +120,7 @@ fn values_that_nobody_has_are_forgotten_and_two_with_one_hash_stay_two() {
 }
 
 #[test]
-fn what_is_no_object_is_cut_nowhere() {
+fn a_text_that_is_not_an_object_stays_in_one_piece() {
     let rows = [
         "",
         "{",
@@ -164,7 +164,7 @@ fn any_value() -> impl Strategy<Value = serde_json::Value> {
 
 proptest! {
     #[test]
-    fn whatever_is_cut_the_text_is_that_of_the_object(
+    fn the_assembled_text_equals_the_object(
         values in prop::collection::btree_map("metadata|spec|[a-z]{1,3}", any_value(), 0..6),
         revision in 1_u64..100_000,
         later in 1_u64..10_000_000,

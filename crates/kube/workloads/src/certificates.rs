@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_kept_for_a_while_and_answered_once() {
+    fn csrs_are_answered_once_and_deleted_after_their_time() {
         let condition =
             |kind: &str| json!([{"type": kind, "lastUpdateTime": "1970-01-02T01:00:00Z"}]);
         for (status, left, expected) in [
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_become_letters() {
+    fn base64_has_padding() {
         for (bytes, text) in
             [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")]
         {

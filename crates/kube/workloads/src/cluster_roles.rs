@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_are_gathered_by_selectors_then_names_each_once_and_never_from_oneself() {
+    fn aggregated_rules_follow_selectors_then_names_each_once_and_never_their_own_role() {
         let labelled = |label: &str, rules: Value| {
             role(json!({"metadata": {"labels": {label: "yes", "all": ""}}, "rules": rules}))
         };
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_what_it_should_is_left_alone_and_who_gathers_nothing_is_not_looked_at() {
+    fn up_to_date_cluster_roles_and_those_without_aggregation_are_not_written() {
         let plain = role(json!({"rules": [rule("get")]}));
         let nobody = json!([{"matchLabels": {"no": "body"}}]);
         let empty =

@@ -50,12 +50,18 @@ impl Context {
     }
 
     /// Emits a `Normal` event of `events.k8s.io` with the action that the controller took.
-    pub(crate) fn did(&self, about: &Object, action: &'static str, reason: &str, message: String) {
+    pub(crate) fn report_action(
+        &self,
+        about: &Object,
+        action: &'static str,
+        reason: &str,
+        message: String,
+    ) {
         self.recorder.publish_action(about, EventType::Normal, action, reason, message);
     }
 
     /// Emits a `Warning` event of `events.k8s.io` with the action that failed.
-    pub(crate) fn could_not(
+    pub(crate) fn report_failed_action(
         &self,
         about: &Object,
         action: &'static str,
@@ -73,7 +79,7 @@ impl Context {
 
 /// Whether an error says that the object is gone: a later event brings the key back, so there is
 /// nothing to retry.
-pub(crate) fn overtaken(error: &Error) -> bool {
+pub(crate) fn is_object_gone(error: &Error) -> bool {
     error.is_not_found()
 }
 
@@ -133,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentages_round_as_told() {
+    fn percentages_round_up_or_down() {
         for (value, whole, up, count) in [
             (json!("25%"), 1, true, 1),
             (json!("25%"), 1, false, 0),

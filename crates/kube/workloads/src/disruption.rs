@@ -5,8 +5,8 @@
 
 use crate::Started;
 use crate::common::{Context, int_or_percent};
-use crate::views::{Owned, PodView, Views};
-use crate::workload::again;
+use crate::views::{Dependent, PodView, Views};
+use crate::workload::requeue_after;
 use jiff::Timestamp;
 use mainstay_client::{Action, Controller, Error, Reconciler, conditions};
 use mainstay_object::selector::LabelSelector;
@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 
 /// After so many seconds an evicted pod that still exists counts again.
-const PATIENCE: i64 = 120;
+const EVICTION_TIMEOUT: i64 = 120;
 
 /// When a pod with a name last ended, for pods that budgets select. Timestamps of objects have
 /// whole seconds: without this, a pod created in the second in which its namesake was evicted
@@ -27,12 +27,12 @@ struct EndedPods(Arc<Mutex<FxHashMap<NamespacedName, Timestamp>>>);
 
 impl EndedPods {
     /// How many names are remembered before those that no budget remembers are dropped.
-    const MANY: usize = 1024;
+    const MAX_ENDED_PODS: usize = 1024;
 
     fn note(&self, pod: &NamespacedName, now: Timestamp) {
         let mut ended = self.0.lock();
-        if ended.len() >= Self::MANY {
-            ended.retain(|_, at| now.as_second() - at.as_second() <= PATIENCE);
+        if ended.len() >= Self::MAX_ENDED_PODS {
+            ended.retain(|_, at| now.as_second() - at.as_second() <= EVICTION_TIMEOUT);
         }
         ended.insert(pod.clone(), now);
     }
@@ -66,10 +66,10 @@ pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
             let Some(selector) = &budget.selector else { continue };
             if [change.before, change.after].into_iter().flatten().any(|pod| pod.matches(selector))
             {
-                let stays = |before: &Arc<PodView>| {
+                let is_same_pod = |before: &Arc<PodView>| {
                     change.after.is_some_and(|pod| pod.uid == before.uid && !pod.terminating)
                 };
-                if change.before.is_some_and(|pod| !stays(pod)) {
+                if change.before.is_some_and(|pod| !is_same_pod(pod)) {
                     ends.note(change.key, clock.now());
                 }
                 queue.add(key);
@@ -127,14 +127,15 @@ impl Reconciler for Budgets {
         let mut pods = self.views.pods.list(Some(&key.namespace));
         pods.retain(|(_, pod)| selector.as_ref().is_some_and(|selector| pod.matches(selector)));
         // Emits an event once for each generation of the budget.
-        let news = live.i64(&["status", "observedGeneration"]) != Some(live.generation());
-        if pods.is_empty() && news {
+        let is_new_generation =
+            live.i64(&["status", "observedGeneration"]) != Some(live.generation());
+        if pods.is_empty() && is_new_generation {
             self.context.normal(&live, "NoPods", "No matching pods found".to_owned());
         }
         let now = self.context.clock.now();
         let scale = self.scale(&key.namespace, &pods);
         if let Ok((_, true)) = &scale
-            && news
+            && is_new_generation
         {
             let text = selector.as_ref().map(ToString::to_string).unwrap_or_default();
             self.context.warning(&live, "UnmanagedPods", format!(
@@ -153,7 +154,7 @@ impl Reconciler for Budgets {
         match self.context.write_status(resource, &live, status).await {
             // An eviction wrote the status meanwhile; its event brings the budget back.
             Err(error) if error.is_conflict() => Ok(Action::Done),
-            other => other.map(|()| again(self.context.clock, wait)),
+            other => other.map(|()| requeue_after(self.context.clock, wait)),
         }
     }
 }
@@ -261,24 +262,27 @@ fn status(
     };
     let mut disrupted = Map::new();
     let mut wait = None;
-    let known = budget.get(&["status", "disruptedPods"]).and_then(Value::as_object);
-    for (name, since) in known.into_iter().flatten() {
+    let disrupted_before = budget.get(&["status", "disruptedPods"]).and_then(Value::as_object);
+    for (name, since) in disrupted_before.into_iter().flatten() {
         let since: Option<Timestamp> = since.as_str().and_then(|text| text.parse().ok());
         // A pod created since then only shares the name of the evicted one.
-        let is_meant = |key: &NamespacedName, pod: &PodView| {
+        let is_evicted_pod = |key: &NamespacedName, pod: &PodView| {
             let (Some(created), Some(since)) = (pod.created, since) else { return true };
             // Within one second, a pod is another one if a pod with its name has ended.
             let replaced = || ended(key).is_some_and(|end| end >= since);
             created < since || (created == since && !replaced())
         };
-        let there = pods
+        let exists = pods
             .iter()
-            .any(|(key, pod)| *key.name == **name && !pod.terminating && is_meant(key, pod));
-        let left = since.map_or(0, |since| PATIENCE - (now.as_second() - since.as_second()));
-        if let (true, Ok(left @ 1..)) = (there, u64::try_from(left)) {
-            disrupted
-                .insert(name.clone(), known.map(|names| names[name].clone()).unwrap_or_default());
-            wait = Some(wait.map_or(left, |wait: u64| wait.min(left)));
+            .any(|(key, pod)| *key.name == **name && !pod.terminating && is_evicted_pod(key, pod));
+        let remaining =
+            since.map_or(0, |since| EVICTION_TIMEOUT - (now.as_second() - since.as_second()));
+        if let (true, Ok(remaining @ 1..)) = (exists, u64::try_from(remaining)) {
+            disrupted.insert(
+                name.clone(),
+                disrupted_before.map(|names| names[name].clone()).unwrap_or_default(),
+            );
+            wait = Some(wait.map_or(remaining, |wait: u64| wait.min(remaining)));
         }
     }
     let healthy = pods.iter().filter(|(key, pod)| {
@@ -376,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_may_go_as_are_well_beyond_those_that_must_stay() {
+    fn disruptions_allowed_are_healthy_pods_beyond_the_desired_ones() {
         for (spec, states, scale, numbers) in [
             (json!({"minAvailable": 2}), vec!["ok", "ok", "ok"], 9, (3, 2, 3, 1)),
             (json!({"minAvailable": "50%"}), vec!["ok", "ok", "ok"], 3, (3, 2, 3, 1)),
@@ -399,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn an_eviction_is_remembered_while_its_pod_is_there_and_not_for_ever() {
+    fn a_disrupted_pod_is_remembered_until_it_is_gone_or_the_timeout_passes() {
         let spec = json!({"minAvailable": 1});
         let taken = |since: &str| json!({"disruptedPods": {"p-0": since, "gone": since}});
         let recent = run(&spec, &taken("2026-01-01T00:00:30Z"), &["ok", "ok"], 2);
@@ -421,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_counted_allows_nothing() {
+    fn an_unknown_scale_allows_no_disruption() {
         let budget = budget(&json!({"maxUnavailable": 1}), &json!({}));
         let now = "2026-01-01T00:01:00Z".parse().unwrap();
         let scale = Err(ScaleError::NoScale { resource: "jobs.batch" });

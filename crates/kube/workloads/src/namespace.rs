@@ -22,7 +22,7 @@ const ROOT_CA: &str = "kube-root-ca.crt";
 const ROOT_CA_NOTE: &str = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes clusters.";
 const FINALIZER: &str = "kubernetes";
 /// Finalizers of other clients may take long; another check costs little.
-const LOOK_AGAIN: std::time::Duration = std::time::Duration::from_secs(15);
+const REQUEUE_DELAY: std::time::Duration = std::time::Duration::from_secs(15);
 
 /// Starts the controller of namespaces.
 pub(crate) fn start(
@@ -33,21 +33,23 @@ pub(crate) fn start(
 ) {
     let controller = Controller::new("namespaces");
     let queue = controller.queue();
-    let hear = queue.clone();
+    let subscriber_queue = queue.clone();
     let namespaces = Cache::builder(Selection::all(known::NAMESPACE), |namespace| {
-        let held =
+        let finalizer =
             namespace.array(&["spec", "finalizers"]).iter().any(|finalizer| finalizer == FINALIZER);
-        Some((namespace.is_terminating(), held))
+        Some((namespace.is_terminating(), finalizer))
     })
-    .subscribe(move |change| hear.add(NamespacedName::cluster(change.key.name.as_ref())))
+    .subscribe(move |change| {
+        subscriber_queue.add(NamespacedName::cluster(change.key.name.as_ref()))
+    })
     .start(&context.cluster, context.stop.clone());
 
     let terminating = namespaces.clone();
-    let hear = queue.clone();
-    collector.on_gone(move |namespace| {
+    let subscriber_queue = queue.clone();
+    collector.on_removal(move |namespace| {
         let key = NamespacedName::cluster(namespace);
         if terminating.get(&key).is_some_and(|namespace| namespace.0) {
-            hear.add(key);
+            subscriber_queue.add(key);
         }
     });
     let accounts = defaults(context, &known::SERVICE_ACCOUNT, "default", &queue);
@@ -90,8 +92,8 @@ impl Reconciler for Reconcile {
 
     async fn reconcile(&self, key: &NamespacedName) -> Result<Action, Error> {
         let outcome = match self.namespaces.get(key).as_deref() {
-            Some((false, _)) => self.furnish(&key.name).await,
-            Some((true, true)) => self.empty(&key.name).await,
+            Some((false, _)) => self.create_defaults(&key.name).await,
+            Some((true, true)) => self.delete_contents(&key.name).await,
             Some((true, false)) | None => return Ok(Action::Done),
         };
         match outcome {
@@ -105,7 +107,7 @@ impl Reconciler for Reconcile {
 }
 
 impl Reconcile {
-    async fn furnish(&self, namespace: &str) -> Result<Action, Error> {
+    async fn create_defaults(&self, namespace: &str) -> Result<Action, Error> {
         let cluster = &self.context.cluster;
         if self.accounts.get(&NamespacedName::new(namespace, "default")).is_none() {
             let mut account = Object::new(&known::SERVICE_ACCOUNT.gvk(), "default");
@@ -125,70 +127,72 @@ impl Reconcile {
         Ok(Action::Done)
     }
 
-    async fn empty(&self, name: &str) -> Result<Action, Error> {
+    async fn delete_contents(&self, name: &str) -> Result<Action, Error> {
         let cluster = &self.context.cluster;
         let live = cluster.get(&known::NAMESPACE, None, name).await?;
         if !live.is_terminating() {
             return Ok(Action::Done);
         }
         let found = cluster.resources().await?;
-        let mut left = Left { complete: found.complete, ..Left::default() };
+        let mut contents =
+            NamespaceContents { complete: found.complete, ..NamespaceContents::default() };
         // Pods go first: while one runs, its dependencies (network policies, Secrets) stay.
         let (pods, others): (Vec<_>, Vec<_>) =
             found.resources.into_iter().partition(|api| is_pods(&api.resource));
         let first = pods.len();
         for (at, api) in pods.into_iter().chain(others).enumerate() {
-            if at == first && !left.is_without_pods() {
+            if at == first && !contents.is_without_pods() {
                 break;
             }
             let emptied = api.preferred && api.resource.is_namespaced();
             if !emptied || !api.can("list") || !api.can("delete") {
                 continue;
             }
-            if let Err(error) =
-                self.sweep(&api.resource, name, api.can("deletecollection"), &mut left).await
+            if let Err(error) = self
+                .delete_kind(&api.resource, name, api.can("deletecollection"), &mut contents)
+                .await
             {
                 // A kind that is no longer served has no objects.
                 if !error.is_not_found() {
-                    left.failures.push(format!("{}: {error}", api.resource.group_resource()));
+                    contents.failures.push(format!("{}: {error}", api.resource.group_resource()));
                 }
             }
         }
         let now = self.context.clock.now_rfc3339();
         let mut list = live.array(&["status", "conditions"]).to_vec();
-        for condition in left.conditions() {
+        for condition in contents.conditions() {
             conditions::set(&mut list, &condition, &now);
         }
         let mut status = live.get(&["status"]).cloned().unwrap_or_else(|| json!({}));
         status["phase"] = "Terminating".into();
         status["conditions"] = Value::Array(list);
         self.context.write_status(&known::NAMESPACE, &live, status).await?;
-        if left.is_empty() {
+        if contents.is_empty() {
             let mut done = cluster.get(&known::NAMESPACE, None, name).await?;
-            let kept: Vec<Value> = done
+            let finalizers: Vec<Value> = done
                 .array(&["spec", "finalizers"])
                 .iter()
-                .filter(|held| *held != FINALIZER)
+                .filter(|finalizer| *finalizer != FINALIZER)
                 .cloned()
                 .collect();
-            done.set(&["spec", "finalizers"], Value::Array(kept));
+            done.set(&["spec", "finalizers"], Value::Array(finalizers));
             cluster.update_subresource(&known::NAMESPACE, "finalize", &done).await?;
             return Ok(Action::Done);
         }
-        if left.failures.is_empty() {
-            Ok(Action::After(LOOK_AGAIN))
+        if contents.failures.is_empty() {
+            Ok(Action::After(REQUEUE_DELAY))
         } else {
             Ok(Action::After(std::time::Duration::from_secs(1)))
         }
     }
 
     /// Deletes every object of a kind in a namespace and counts the remaining ones.
-    async fn sweep(
+    async fn delete_kind(
         &self,
         resource: &Resource,
         namespace: &str,
-        at_once: bool,
-        left: &mut Left,
+        as_collection: bool,
+        contents: &mut NamespaceContents,
     ) -> Result<(), Error> {
         let cluster = &self.context.cluster;
         let metadata = ListParams { metadata_only: true, ..ListParams::default() };
@@ -198,7 +202,7 @@ impl Reconcile {
         }
         let options = DeleteOptions::default().propagation(Propagation::Background);
         if objects.iter().any(|object| !object.is_terminating()) {
-            if at_once {
+            if as_collection {
                 let all = ListParams::default();
                 cluster.delete_collection(resource, Some(namespace), &all, &options).await?;
             } else {
@@ -211,7 +215,7 @@ impl Reconcile {
             }
             objects = cluster.list_pages(resource, Some(namespace), &metadata).await?.items;
         }
-        left.count(resource, &objects);
+        contents.count(resource, &objects);
         Ok(())
     }
 }
@@ -229,7 +233,7 @@ fn ignore_existing(outcome: Result<Object, Error>) -> Result<(), Error> {
 
 /// What keeps a namespace from going away: failures, remaining objects and finalizers.
 #[derive(Debug, Default)]
-struct Left {
+struct NamespaceContents {
     complete: bool,
     failures: Vec<String>,
     /// The number of objects by resource, formatted as `plural.group`.
@@ -237,7 +241,7 @@ struct Left {
     finalizers: BTreeMap<String, usize>,
 }
 
-impl Left {
+impl NamespaceContents {
     fn is_empty(&self) -> bool {
         self.complete && self.failures.is_empty() && self.remaining.is_empty()
     }
@@ -352,15 +356,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn conditions_name_what_is_left() {
-        let mut left = Left { complete: true, ..Left::default() };
-        assert!(left.is_empty());
-        let held = Object::from_value(json!({"metadata": {"finalizers": ["a/b"]}})).unwrap();
-        left.count(&known::POD, &[held.clone(), held]);
-        left.count(&known::DEPLOYMENT, &[Object::default()]);
-        left.count(&known::SECRET, &[]);
-        assert!(!left.is_empty());
-        let messages: Vec<String> = left
+    fn namespace_conditions_list_remaining_objects() {
+        let mut contents = NamespaceContents { complete: true, ..NamespaceContents::default() };
+        assert!(contents.is_empty());
+        let finalizer = Object::from_value(json!({"metadata": {"finalizers": ["a/b"]}})).unwrap();
+        contents.count(&known::POD, &[finalizer.clone(), finalizer]);
+        contents.count(&known::DEPLOYMENT, &[Object::default()]);
+        contents.count(&known::SECRET, &[]);
+        assert!(!contents.is_empty());
+        let messages: Vec<String> = contents
             .conditions()
             .into_iter()
             .map(|condition| format!("{}: {}", condition.status.as_str(), condition.message))

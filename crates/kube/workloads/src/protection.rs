@@ -7,7 +7,7 @@
 //! afterwards.
 
 use crate::Started;
-use crate::common::{Context, overtaken};
+use crate::common::{Context, is_object_gone};
 use crate::views::{Phase, PodView, Views};
 use mainstay_client::{Action, Cache, Controller, Error, ListParams, Patch, Reconciler, Selection};
 use mainstay_object::{NamespacedName, Object, Resource, known};
@@ -24,13 +24,13 @@ const CLASSES: Resource =
 pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
     let controller = Controller::new("claims");
     let queue = controller.queue();
-    let hear = queue.clone();
+    let subscriber_queue = queue.clone();
     let claims = Cache::builder(Selection::all(known::PERSISTENT_VOLUME_CLAIM), |claim| {
         is_held(claim, CLAIM).then_some(())
     })
     .subscribe(move |change| {
         if change.after.is_some() {
-            hear.add(change.key.clone());
+            subscriber_queue.add(change.key.clone());
         }
     })
     .start(&context.cluster, context.stop.clone());
@@ -92,7 +92,7 @@ fn start_classes(context: &Context, started: &mut Started) {
     });
     let controller = controller.reads(&classes);
     let controller = users.iter().fold(controller, Controller::reads);
-    let reconciler = Classes { context: context.clone(), _held: classes, users };
+    let reconciler = Classes { context: context.clone(), _resources: classes, users };
     started.controller(controller.start(reconciler, context.stop.clone()));
 }
 
@@ -141,14 +141,14 @@ async fn release(
     live: &Object,
     finalizer: &str,
 ) -> Result<Action, Error> {
-    let kept: Vec<&str> = live.finalizers().filter(|name| *name != finalizer).collect();
+    let remaining: Vec<&str> = live.finalizers().filter(|name| *name != finalizer).collect();
     let patch = json!({"metadata": {
-        "uid": live.uid(), "resourceVersion": live.resource_version(), "finalizers": kept,
+        "uid": live.uid(), "resourceVersion": live.resource_version(), "finalizers": remaining,
     }});
     let namespace = Some(live.namespace()).filter(|namespace| !namespace.is_empty());
     let patch = Patch::Merge(patch);
     match context.cluster.patch(resource, namespace, live.name(), &patch).await {
-        Err(error) if overtaken(&error) => Ok(Action::Done),
+        Err(error) if is_object_gone(&error) => Ok(Action::Done),
         other => other.map(|_| Action::Done),
     }
 }
@@ -209,7 +209,7 @@ impl Reconciler for Volumes {
 struct Classes {
     context: Context,
     /// Enqueues classes as long as it lives.
-    _held: Cache<()>,
+    _resources: Cache<()>,
     /// Claims and volumes by the class that they name.
     users: [Cache<Vec<Arc<str>>>; 2],
 }
@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn claims_name_the_class_they_have_and_the_one_they_are_to_have() {
+    fn classes_of_a_claim_are_its_current_and_its_requested_one() {
         let claim = Object::from_value(json!({
             "metadata": {"name": "c"}, "spec": {"volumeAttributesClassName": "fast"},
             "status": {
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_use_the_claims_that_they_mount_until_they_end() {
+    fn a_claim_is_in_use_until_its_pods_have_ended() {
         let mut pod = Object::from_value(json!({
             "metadata": {"name": "p"},
             "spec": {"volumes": [

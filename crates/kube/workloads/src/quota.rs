@@ -26,13 +26,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Many objects are often deleted together: they are counted together.
-const TOGETHER: Duration = Duration::from_millis(100);
+const BATCH_DELAY: Duration = Duration::from_millis(100);
 /// A write that is charged now is stored after this time.
-const BETWEEN: Duration = Duration::from_millis(200);
+const RECOUNT_DELAY: Duration = Duration::from_millis(200);
 /// After this time without a charge the namespace counts as quiet.
-const SETTLED: Duration = Duration::from_secs(5);
+const QUIET_PERIOD: Duration = Duration::from_secs(5);
 /// The periodic count without a known change, as in kube-controller-manager.
-const NOW_AND_THEN: Duration = Duration::from_mins(5);
+const RESYNC_PERIOD: Duration = Duration::from_mins(5);
 
 /// Starts the controller of quotas.
 pub(crate) fn start(
@@ -43,27 +43,29 @@ pub(crate) fn start(
 ) {
     let controller = Controller::new("quotas");
     let queue = controller.queue();
-    let hear = queue.clone();
+    let subscriber_queue = queue.clone();
     let quotas = Cache::builder(Selection::all(known::RESOURCE_QUOTA), |quota| {
         let part = |path: &[&str]| Amounts::read(quota.get(path));
         let (hard, used) = (part(&["spec", "hard"]), part(&["status", "used"]));
         let counted = hard == part(&["status", "hard"]);
-        Some(Bounds { hard, used, counted })
+        Some(QuotaView { hard, used, counted })
     })
     .subscribe(move |change| match (change.before, change.after) {
-        (Some(_), Some(quota)) if quota.counted => hear.add_after(change.key.clone(), SETTLED),
-        (_, Some(_)) => hear.add(change.key.clone()),
+        (Some(_), Some(quota)) if quota.counted => {
+            subscriber_queue.add_after(change.key.clone(), QUIET_PERIOD)
+        }
+        (_, Some(_)) => subscriber_queue.add(change.key.clone()),
         (_, None) => {}
     })
     .start(&context.cluster, context.stop.clone());
 
-    let wake = Wake { quotas: quotas.clone(), queue };
-    let gone = wake.clone();
-    collector.on_gone(move |namespace| gone.all_of(namespace));
-    let ended = wake.clone();
+    let enqueuer = QuotaEnqueuer { quotas: quotas.clone(), queue };
+    let removal_enqueuer = enqueuer.clone();
+    collector.on_removal(move |namespace| removal_enqueuer.enqueue_namespace(namespace));
+    let pod_enqueuer = enqueuer.clone();
     views.pods.subscribe(move |change| {
-        if change.before.zip(change.after).is_some_and(|(was, is)| uses_other(was, is)) {
-            ended.all_of(&change.key.namespace);
+        if change.before.zip(change.after).is_some_and(|(was, is)| frees_quota(was, is)) {
+            pod_enqueuer.enqueue_namespace(&change.key.namespace);
         }
     });
     // An update of a Service may free node ports.
@@ -73,7 +75,7 @@ pub(crate) fn start(
     })
     .subscribe(move |change| {
         if change.before.is_some() && change.after.is_some() {
-            wake.all_of(&change.key.namespace);
+            enqueuer.enqueue_namespace(&change.key.namespace);
         }
     })
     .start(&context.cluster, context.stop.clone());
@@ -83,14 +85,14 @@ pub(crate) fn start(
         quotas,
         _services: services,
         kinds: Mutex::default(),
-        doubts: Mutex::default(),
+        unconfirmed: Mutex::default(),
     };
     started.controller(controller.start(reconciler, context.stop.clone()));
 }
 
 /// Whether a Pod uses less of some quota than before: it has ended, has other requests, or belongs
 /// to other scopes. Admission does not charge the quotas that it leaves.
-fn uses_other(was: &PodView, is: &PodView) -> bool {
+fn frees_quota(was: &PodView, is: &PodView) -> bool {
     let is_over = |pod: &PodView| matches!(pod.phase, Phase::Succeeded | Phase::Failed);
     (!is_over(was) && is_over(is))
         || was.deadline.is_some() != is.deadline.is_some()
@@ -99,7 +101,7 @@ fn uses_other(was: &PodView, is: &PodView) -> bool {
 
 /// The fields of a quota that the controller reads.
 #[derive(PartialEq)]
-struct Bounds {
+struct QuotaView {
     hard: Amounts,
     used: Amounts,
     /// Whether the status has the hard limits of the spec.
@@ -108,31 +110,31 @@ struct Bounds {
 
 /// Enqueues the quotas of a namespace.
 #[derive(Clone)]
-struct Wake {
-    quotas: Cache<Bounds>,
+struct QuotaEnqueuer {
+    quotas: Cache<QuotaView>,
     queue: Queue<NamespacedName>,
 }
 
-impl Wake {
-    fn all_of(&self, namespace: &str) {
+impl QuotaEnqueuer {
+    fn enqueue_namespace(&self, namespace: &str) {
         if self.quotas.is_empty() || namespace.is_empty() {
             return;
         }
         for (key, _) in self.quotas.list(Some(namespace)) {
-            self.queue.add_after(key, TOGETHER);
+            self.queue.add_after(key, BATCH_DELAY);
         }
     }
 }
 
 struct Reconcile {
     context: Context,
-    quotas: Cache<Bounds>,
+    quotas: Cache<QuotaView>,
     /// Enqueues quotas as long as it lives.
     _services: Cache<(String, usize)>,
     /// The kinds of the server, from the last discovery.
     kinds: Mutex<Arc<Vec<ApiResource>>>,
     /// Quotas whose count was lower than their charge, and their revision then.
-    doubts: Mutex<FxHashMap<NamespacedName, String>>,
+    unconfirmed: Mutex<FxHashMap<NamespacedName, String>>,
 }
 
 impl Reconciler for Reconcile {
@@ -140,7 +142,7 @@ impl Reconciler for Reconcile {
     type Error = Error;
 
     async fn reconcile(&self, key: &NamespacedName) -> Result<Action, Error> {
-        let doubt = self.doubts.lock().remove(key);
+        let unconfirmed_revision = self.unconfirmed.lock().remove(key);
         if self.quotas.get(key).is_none() {
             return Ok(Action::Done);
         }
@@ -151,19 +153,21 @@ impl Reconciler for Reconcile {
         };
         let used = self.count(&quota).await?;
         if is_current(&quota, &used) {
-            return Ok(Action::After(NOW_AND_THEN));
+            return Ok(Action::After(RESYNC_PERIOD));
         }
         let charged = Amounts::read(quota.get(&["status", "used"]));
         let is_less =
             used.iter().any(|(name, amount)| charged.get(name).is_some_and(|was| amount < was));
-        if is_less && doubt.is_none_or(|revision| revision != quota.resource_version()) {
-            self.doubts.lock().insert(key.clone(), quota.resource_version().to_owned());
-            return Ok(Action::After(BETWEEN));
+        if is_less
+            && unconfirmed_revision.is_none_or(|revision| revision != quota.resource_version())
+        {
+            self.unconfirmed.lock().insert(key.clone(), quota.resource_version().to_owned());
+            return Ok(Action::After(RECOUNT_DELAY));
         }
         let hard = quota.get(&["spec", "hard"]).cloned().unwrap_or_else(|| json!({}));
         let status = json!({"hard": hard, "used": used.to_value()});
         self.context.write_status(&known::RESOURCE_QUOTA, &quota, status).await?;
-        Ok(Action::After(NOW_AND_THEN))
+        Ok(Action::After(RESYNC_PERIOD))
     }
 }
 
@@ -216,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pods_that_end_or_change_their_scope_or_their_requests_have_quotas_counted() {
+    fn quotas_are_recounted_when_a_pod_ends_or_changes_scope_or_requests() {
         let pod = |phase: &str, more: Value| {
             let mut spec = json!({"containers": [{"name": "c", "resources": {}}]});
             spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -240,7 +244,7 @@ mod tests {
             (asks("2"), asks("1"), true),
             (asks("2"), asks("2"), false),
         ] {
-            assert_eq!(uses_other(&was, &is), counted, "{was:?} {is:?}");
+            assert_eq!(frees_quota(&was, &is), counted, "{was:?} {is:?}");
         }
     }
 }

@@ -32,7 +32,7 @@ mod events;
 mod stages;
 
 pub(crate) use events::{Note, notes};
-pub(crate) use stages::{due, killed};
+pub(crate) use stages::{next_change, status_after_deletion};
 
 use mainstay_object::Object;
 use mainstay_object::fnv;
@@ -45,7 +45,7 @@ pub const ANNOTATION: &str = "mainstay.dev/simulate";
 
 /// The addresses of a Pod and its node.
 #[derive(Clone, Debug)]
-pub(crate) struct Place<'a> {
+pub(crate) struct PodAddresses<'a> {
     pub(crate) host_ip: &'a str,
     pub(crate) pod_ip: &'a str,
 }
@@ -74,7 +74,7 @@ pub(crate) fn unmet_gates(pod: &Object) -> Option<String> {
 }
 
 /// The new status of a scheduled Pod; none if it is up to date. `now` is RFC 3339.
-pub(crate) fn status(pod: &Object, place: &Place<'_>, now: &str) -> Option<Value> {
+pub(crate) fn status(pod: &Object, addresses: &PodAddresses<'_>, now: &str) -> Option<Value> {
     let old = pod.get(&["status"]).and_then(Value::as_object).cloned().unwrap_or_default();
     if matches!(old.get("phase").and_then(Value::as_str), Some("Succeeded" | "Failed")) {
         return None;
@@ -92,10 +92,10 @@ pub(crate) fn status(pod: &Object, place: &Place<'_>, now: &str) -> Option<Value
     let ready = behaviour == Behaviour::Run;
     let mut status = old.clone();
     status.insert("phase".to_owned(), phase.into());
-    status.insert("hostIP".to_owned(), place.host_ip.into());
-    status.insert("hostIPs".to_owned(), json!([{"ip": place.host_ip}]));
+    status.insert("hostIP".to_owned(), addresses.host_ip.into());
+    status.insert("hostIPs".to_owned(), json!([{"ip": addresses.host_ip}]));
     let host_network = pod.bool(&["spec", "hostNetwork"]) == Some(true);
-    let pod_ip = if host_network { place.host_ip } else { place.pod_ip };
+    let pod_ip = if host_network { addresses.host_ip } else { addresses.pod_ip };
     status.insert("podIP".to_owned(), pod_ip.into());
     status.insert("podIPs".to_owned(), json!([{"ip": pod_ip}]));
     status.entry("startTime").or_insert_with(|| now.into());
@@ -114,11 +114,13 @@ pub(crate) fn status(pod: &Object, place: &Place<'_>, now: &str) -> Option<Value
         (Some("ContainersNotReady"), Some(message))
     };
     let gates = if ready { unmet_gates(pod) } else { None };
-    let steps = steps(pod, behaviour);
-    let incomplete: Vec<&str> = steps
+    let init_steps = init_steps(pod, behaviour);
+    let incomplete: Vec<&str> = init_steps
         .iter()
         .zip(names(pod, "initContainers"))
-        .filter(|(step, _)| !matches!(step, Step::Does(Behaviour::Run | Behaviour::Complete)))
+        .filter(|(step, _)| {
+            !matches!(step, ContainerStep::Active(Behaviour::Run | Behaviour::Complete))
+        })
         .map(|(_, name)| name)
         .collect();
     let incomplete = (!incomplete.is_empty())
@@ -162,16 +164,20 @@ pub(crate) fn status(pod: &Object, place: &Place<'_>, now: &str) -> Option<Value
         ("initContainers", "initContainerStatuses", true),
         ("containers", "containerStatuses", false),
     ] {
-        let main = if incomplete.is_some() { Step::Waits } else { Step::Does(behaviour) };
+        let main = if incomplete.is_some() {
+            ContainerStep::Waiting
+        } else {
+            ContainerStep::Active(behaviour)
+        };
         let statuses: Vec<Value> = pod
             .array(&["spec", list])
             .iter()
             .enumerate()
             .map(|(at, container)| {
                 let step = if is_init {
-                    steps.get(at).copied().unwrap_or(main)
+                    init_steps.get(at).copied().unwrap_or(main)
                 } else {
-                    own_step(pod, container, main)
+                    command_step(pod, container, main)
                 };
                 container_status(pod, container, field, step, restarts, now)
             })
@@ -190,7 +196,8 @@ pub(crate) fn status(pod: &Object, place: &Place<'_>, now: &str) -> Option<Value
 /// The statuses of ephemeral containers (`kubectl debug`). They start as soon as the Pod is on its
 /// node, whatever its own containers do, are never ready, and end with the Pod.
 fn ephemeral(pod: &Object, finished: bool, restarts: bool, now: &str) -> Vec<Value> {
-    let step = Step::Does(if finished { Behaviour::Complete } else { Behaviour::NotReady });
+    let step =
+        ContainerStep::Active(if finished { Behaviour::Complete } else { Behaviour::NotReady });
     let status = |container: &Value| {
         let field = "ephemeralContainerStatuses";
         let mut status = container_status(pod, container, field, step, restarts, now);
@@ -205,27 +212,27 @@ fn ephemeral(pod: &Object, finished: bool, restarts: bool, now: &str) -> Vec<Val
 
 /// The part of one container in the behaviour of its Pod.
 #[derive(Clone, Copy)]
-enum Step {
-    Does(Behaviour),
+enum ContainerStep {
+    Active(Behaviour),
     /// The container waits for others.
-    Waits,
+    Waiting,
 }
 
 /// The step of a container by its own command: where some containers of a Pod fail by their
 /// commands, the others complete.
-fn own_step(pod: &Object, container: &Value, step: Step) -> Step {
-    let Step::Does(Behaviour::Crash(crash)) = step else { return step };
+fn command_step(pod: &Object, container: &Value, step: ContainerStep) -> ContainerStep {
+    let ContainerStep::Active(Behaviour::Crash(crash)) = step else { return step };
     if !stages::follows_commands(pod) {
         return step;
     }
     match command::Program::of(container).map_or(0, |program| program.code) {
-        0 => Step::Does(Behaviour::Complete),
-        code => Step::Does(Behaviour::Crash(Crash { code, ..crash })),
+        0 => ContainerStep::Active(Behaviour::Complete),
+        code => ContainerStep::Active(Behaviour::Crash(Crash { code, ..crash })),
     }
 }
 
 /// The steps of the init containers of a Pod.
-fn steps(pod: &Object, behaviour: Behaviour) -> Vec<Step> {
+fn init_steps(pod: &Object, behaviour: Behaviour) -> Vec<ContainerStep> {
     let inits = pod.array(&["spec", "initContainers"]);
     let up = matches!(behaviour, Behaviour::Run | Behaviour::NotReady);
     let mut working = 0;
@@ -234,23 +241,25 @@ fn steps(pod: &Object, behaviour: Behaviour) -> Vec<Step> {
         let number = working;
         working += usize::from(!sidecar);
         match behaviour {
-            Behaviour::Stuck if at == 0 => Step::Does(Behaviour::Stuck),
-            Behaviour::Stuck | Behaviour::Starting => Step::Waits,
+            Behaviour::Stuck if at == 0 => ContainerStep::Active(Behaviour::Stuck),
+            Behaviour::Stuck | Behaviour::Starting => ContainerStep::Waiting,
             Behaviour::Init(_) | Behaviour::InitCrash(_) => {
                 let current = if let Behaviour::Init(current) = behaviour { current } else { 0 };
                 match (number.cmp(&current), sidecar, behaviour) {
                     // A sidecar before the current init container runs already.
-                    (Ordering::Less | Ordering::Equal, true, _) => Step::Does(Behaviour::Run),
-                    (Ordering::Less, false, _) => Step::Does(Behaviour::Complete),
-                    (Ordering::Equal, false, Behaviour::InitCrash(crash)) => {
-                        Step::Does(Behaviour::Crash(crash))
+                    (Ordering::Less | Ordering::Equal, true, _) => {
+                        ContainerStep::Active(Behaviour::Run)
                     }
-                    (Ordering::Equal, false, _) => Step::Does(Behaviour::NotReady),
-                    (Ordering::Greater, ..) => Step::Waits,
+                    (Ordering::Less, false, _) => ContainerStep::Active(Behaviour::Complete),
+                    (Ordering::Equal, false, Behaviour::InitCrash(crash)) => {
+                        ContainerStep::Active(Behaviour::Crash(crash))
+                    }
+                    (Ordering::Equal, false, _) => ContainerStep::Active(Behaviour::NotReady),
+                    (Ordering::Greater, ..) => ContainerStep::Waiting,
                 }
             }
-            _ if sidecar && up => Step::Does(Behaviour::Run),
-            _ => Step::Does(Behaviour::Complete),
+            _ if sidecar && up => ContainerStep::Active(Behaviour::Run),
+            _ => ContainerStep::Active(Behaviour::Complete),
         }
     };
     inits.iter().enumerate().map(step).collect()
@@ -295,7 +304,7 @@ fn container_status(
     pod: &Object,
     container: &Value,
     field: &str,
-    step: Step,
+    step: ContainerStep,
     restarts: bool,
     now: &str,
 ) -> Value {
@@ -327,8 +336,8 @@ fn container_status(
     // A restart count never decreases.
     let mut restarted = old.and_then(|old| old.get("restartCount")?.as_i64()).unwrap_or_default();
     let waiting = |reason: &str| (json!({"waiting": {"reason": reason}}), false, false);
-    let Step::Does(behaviour) = step else {
-        return written(name, image, waiting("PodInitializing"), &last_state, restarted, None);
+    let ContainerStep::Active(behaviour) = step else {
+        return build_status(name, image, waiting("PodInitializing"), &last_state, restarted, None);
     };
     let parts = match behaviour {
         Behaviour::Run => (running(), true, true),
@@ -343,7 +352,7 @@ fn container_status(
             restarted = count;
             let message = format!(
                 "back-off {} restarting failed container={name} pod={}_{}({})",
-                stages::pause_text(count),
+                stages::restart_delay_text(count),
                 pod.name(),
                 pod.namespace(),
                 pod.uid()
@@ -364,11 +373,11 @@ fn container_status(
         }
     };
     let is_there = !matches!(behaviour, Behaviour::Stuck | Behaviour::Starting);
-    written(name, image, parts, &last_state, restarted, is_there.then_some(id.as_str()))
+    build_status(name, image, parts, &last_state, restarted, is_there.then_some(id.as_str()))
 }
 
 /// The status of a container; `id` is the ID of a container that exists or existed.
-fn written(
+fn build_status(
     name: &str,
     image: &str,
     (state, ready, started): (Value, bool, bool),
@@ -398,7 +407,8 @@ mod tests {
     use super::*;
 
     const NOW: &str = "2026-01-01T00:00:00Z";
-    const PLACE: Place<'static> = Place { host_ip: "172.18.0.2", pod_ip: "10.244.0.5" };
+    const ADDRESSES_OF_POD: PodAddresses<'static> =
+        PodAddresses { host_ip: "172.18.0.2", pod_ip: "10.244.0.5" };
 
     fn pod(annotation: Option<&str>, restart: &str) -> Object {
         let mut pod = Object::from_value(json!({
@@ -426,12 +436,12 @@ mod tests {
             (Some("crash"), "Never", "terminated"),
         ] {
             let mut pod = pod(annotation, restart);
-            let before = status(&pod, &PLACE, NOW).unwrap();
+            let before = status(&pod, &ADDRESSES_OF_POD, NOW).unwrap();
             assert!(before.get("ephemeralContainerStatuses").is_none());
             let debugger =
                 json!([{"name": "debugger", "image": "d", "targetContainerName": "main"}]);
             pod.set(&["spec", "ephemeralContainers"], debugger);
-            let status = status(&pod, &PLACE, NOW).unwrap();
+            let status = status(&pod, &ADDRESSES_OF_POD, NOW).unwrap();
             let found = &status["ephemeralContainerStatuses"][0];
             assert_eq!(found["name"], "debugger");
             assert!(found["state"].get(state).is_some(), "{annotation:?}: {found}");
@@ -442,15 +452,15 @@ mod tests {
     }
 
     #[test]
-    fn a_container_that_crashed_is_known_by_its_id() {
-        let status = status(&pod(Some("crash"), "Always"), &PLACE, NOW).unwrap();
+    fn a_crashed_container_has_an_id() {
+        let status = status(&pod(Some("crash"), "Always"), &ADDRESSES_OF_POD, NOW).unwrap();
         let last = &status["containerStatuses"][0]["lastState"]["terminated"];
         assert_eq!(last["exitCode"], 1);
         assert!(last["containerID"].as_str().is_some_and(|id| id.starts_with("simulated://")));
     }
 
     #[test]
-    fn each_behaviour_has_its_phase_readiness_and_state() {
+    fn each_behaviour_sets_phase_readiness_and_container_state() {
         for (annotation, restart, phase, ready, state) in [
             (None, "Always", "Running", "True", "running"),
             (None, "Never", "Running", "True", "running"),
@@ -468,13 +478,17 @@ mod tests {
             (Some("nonsense"), "Always", "Running", "True", "running"),
         ] {
             let mut pod = pod(annotation, restart);
-            pod.set(&["status"], status(&pod, &PLACE, NOW).unwrap());
+            pod.set(&["status"], status(&pod, &ADDRESSES_OF_POD, NOW).unwrap());
             let case = format!("{annotation:?} {restart}");
             assert_eq!(pod.str(&["status", "phase"]), Some(phase), "{case}");
             assert_eq!(pod.condition("Ready"), Some(ready), "{case}");
             let main = &pod.array(&["status", "containerStatuses"])[0];
             assert!(main["state"].get(state).is_some(), "{case}: {main}");
-            assert_eq!(status(&pod, &PLACE, "2026-01-01T00:00:05Z"), None, "{case}: settles");
+            assert_eq!(
+                status(&pod, &ADDRESSES_OF_POD, "2026-01-01T00:00:05Z"),
+                None,
+                "{case}: settles"
+            );
         }
     }
 
@@ -482,7 +496,7 @@ mod tests {
     type Gates = [(&'static str, &'static str)];
 
     #[test]
-    fn a_pod_is_ready_when_others_have_opened_its_gates() {
+    fn a_pod_is_ready_when_its_readiness_gates_are_true() {
         let mut pod = pod(None, "Always");
         pod.set(
             &["spec", "readinessGates"],
@@ -508,7 +522,7 @@ mod tests {
             for (gate, status) in changes {
                 open(&mut pod, gate, status);
             }
-            let status = status(&pod, &PLACE, NOW).unwrap();
+            let status = status(&pod, &ADDRESSES_OF_POD, NOW).unwrap();
             pod.set(&["status"], status);
             let ready = find(pod.array(&["status", "conditions"]), "type", "Ready").unwrap();
             assert_eq!(ready["status"], if why.is_some() { "False" } else { "True" });
@@ -518,11 +532,14 @@ mod tests {
     }
 
     #[test]
-    fn a_living_pod_follows_its_annotation_and_a_dead_one_does_not() {
+    fn an_unfinished_pod_follows_its_annotation_and_a_finished_one_does_not() {
         let mut live_pod = pod(Some("not-ready"), "Always");
-        live_pod.set(&["status"], status(&live_pod, &PLACE, NOW).unwrap());
+        live_pod.set(&["status"], status(&live_pod, &ADDRESSES_OF_POD, NOW).unwrap());
         live_pod.remove(&["metadata", "annotations"]);
-        live_pod.set(&["status"], status(&live_pod, &PLACE, "2026-01-01T00:01:00Z").unwrap());
+        live_pod.set(
+            &["status"],
+            status(&live_pod, &ADDRESSES_OF_POD, "2026-01-01T00:01:00Z").unwrap(),
+        );
         assert_eq!(live_pod.condition("Ready"), Some("True"));
         let ready = find(live_pod.array(&["status", "conditions"]), "type", "Ready").unwrap();
         assert_eq!(ready["lastTransitionTime"], "2026-01-01T00:01:00Z");
@@ -531,21 +548,21 @@ mod tests {
         let mut of_job = pod(None, "Never");
         let owner = json!({"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "v", "controller": true});
         of_job.set(&["metadata", "ownerReferences"], json!([owner]));
-        of_job.set(&["status"], status(&of_job, &PLACE, NOW).unwrap());
+        of_job.set(&["status"], status(&of_job, &ADDRESSES_OF_POD, NOW).unwrap());
         assert_eq!(of_job.str(&["status", "phase"]), Some("Succeeded"));
 
         let mut dead = pod(Some("exit:0"), "Never");
-        dead.set(&["status"], status(&dead, &PLACE, NOW).unwrap());
+        dead.set(&["status"], status(&dead, &ADDRESSES_OF_POD, NOW).unwrap());
         dead.set_annotation(ANNOTATION, "crash");
-        assert_eq!(status(&dead, &PLACE, NOW), None);
+        assert_eq!(status(&dead, &ADDRESSES_OF_POD, NOW), None);
     }
 
     #[test]
-    fn conditions_of_others_are_kept() {
+    fn foreign_conditions_of_a_pod_are_kept() {
         let mut pod = pod(None, "Always");
         pod.set(&["status", "conditions"], json!([{"type": "example.com/gate", "status": "True"}]));
         pod.set(&["status", "qosClass"], "BestEffort".into());
-        pod.set(&["status"], status(&pod, &PLACE, NOW).unwrap());
+        pod.set(&["status"], status(&pod, &ADDRESSES_OF_POD, NOW).unwrap());
         assert_eq!(pod.condition("example.com/gate"), Some("True"));
         assert_eq!(pod.str(&["status", "qosClass"]), Some("BestEffort"));
     }

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_has_the_templates_marks_and_one_owner() {
+    fn a_pod_has_the_templates_metadata_and_one_owner() {
         let owner = Object::from_value(json!({
             "apiVersion": "apps/v1", "kind": "ReplicaSet",
             "metadata": {"name": "rs", "namespace": "ns", "uid": "u"},

@@ -96,8 +96,8 @@ impl Reconciler for Reconcile {
             return Ok(Action::Done);
         };
         let token = || self.keys.token(&account, &key.name);
-        if let Some(filled) = filled(&secret, &account, self.root_ca.as_deref(), token) {
-            match cluster.update(&known::SECRET, &filled).await {
+        if let Some(fill_secret) = fill_secret(&secret, &account, self.root_ca.as_deref(), token) {
+            match cluster.update(&known::SECRET, &fill_secret).await {
                 // Another client wrote first: that event brings the key back.
                 Err(error) if error.is_conflict() || error.is_not_found() => {}
                 other => drop(other?),
@@ -119,8 +119,8 @@ impl Reconcile {
             if !list.iter().any(|one| is(&one)) {
                 continue;
             }
-            let kept: Vec<Value> = list.iter().filter(|one| !is(one)).cloned().collect();
-            account.set(&["secrets"], kept.into());
+            let remaining: Vec<Value> = list.iter().filter(|one| !is(one)).cloned().collect();
+            account.set(&["secrets"], remaining.into());
             match cluster.update(&known::SERVICE_ACCOUNT, &account).await {
                 Err(error) if error.is_not_found() => {}
                 other => drop(other?),
@@ -131,7 +131,7 @@ impl Reconcile {
 }
 
 /// The Secret with the missing fields filled in; none if nothing is missing.
-fn filled(
+fn fill_secret(
     secret: &Object,
     account: &Object,
     root_ca: Option<&str>,
@@ -143,19 +143,19 @@ fn filled(
     if needs_ca.is_none() && !needs_namespace && !needs_token {
         return None;
     }
-    let mut filled = secret.clone();
+    let mut fill_secret = secret.clone();
     if let Some(pem) = needs_ca {
-        filled.set(&["data", "ca.crt"], pem.into());
+        fill_secret.set(&["data", "ca.crt"], pem.into());
     }
     if needs_namespace {
-        filled.set(&["data", "namespace"], base64(secret.namespace().as_bytes()).into());
+        fill_secret.set(&["data", "namespace"], base64(secret.namespace().as_bytes()).into());
     }
     if needs_token {
-        filled.set(&["data", "token"], base64(token().as_bytes()).into());
+        fill_secret.set(&["data", "token"], base64(token().as_bytes()).into());
     }
-    filled.set_annotation(ACCOUNT, account.name());
-    filled.set_annotation(UID, account.uid());
-    Some(filled)
+    fill_secret.set_annotation(ACCOUNT, account.name());
+    fill_secret.set_annotation(UID, account.uid());
+    Some(fill_secret)
 }
 
 #[cfg(test)]
@@ -164,13 +164,14 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_secret_gets_what_it_lacks_and_keeps_its_token() {
+    fn a_token_secret_gets_missing_fields_and_keeps_its_token() {
         let secret = |data: Value| {
             Object::from_value(json!({"metadata": {"name": "s", "namespace": "n"}, "data": data}))
                 .unwrap()
         };
         let account = Object::from_value(json!({"metadata": {"name": "a", "uid": "u"}})).unwrap();
-        let fill = |data: Value| filled(&secret(data), &account, Some("Y2E="), || "t".to_owned());
+        let fill =
+            |data: Value| fill_secret(&secret(data), &account, Some("Y2E="), || "t".to_owned());
         let new = fill(json!({})).unwrap();
         let whole = json!({"ca.crt": "Y2E=", "namespace": "bg==", "token": "dA=="});
         assert_eq!(new.get(&["data"]), Some(&whole));

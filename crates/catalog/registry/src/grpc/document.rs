@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn manifests_are_json_as_upstream_has_it() {
+    fn manifests_are_json_as_upstream_returns_them() {
         for (text, json) in [
             ("{\"a\" :  1}", "{\"a\" :  1}"),
             (" \n{\"a\": \"<\"}\n", " \n{\"a\": \"<\"}\n"),
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_manifest_without_data_is_the_one_before() {
+    fn a_manifest_without_data_repeats_the_previous_one() {
         let read = objects(&[data("{}"), json!({}), json!(null), json!({"DATA": null})]).unwrap();
         assert_eq!(read.objects, ["{}", "{}", "{}", "null"]);
     }

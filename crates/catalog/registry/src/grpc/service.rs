@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_said_in_upstreams_words() {
+    fn unknown_methods_have_upstreams_errors() {
         let grpc = service(Arc::new(Served::new("a")));
         for (path, words) in [
             ("/api.Registry/Nothing", "unknown method Nothing for service api.Registry"),

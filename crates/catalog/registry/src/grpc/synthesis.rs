@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_set_is_a_stub() {
+    fn unset_fields_are_stubs() {
         let text = "{\"kind\":\"ClusterServiceVersion\",\"apiVersion\":\"operators.coreos.com/v1alpha1\",\
             \"metadata\":{\"name\":\"a.v1\"},\"spec\":{\"install\":{\"strategy\":\"deployment\",\
             \"spec\":{\"deployments\":null}},\"version\":\"1.0.0\",\"customresourcedefinitions\":{},\
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_those_of_the_types() {
+    fn synthesised_fields_follow_gos_types() {
         let metadata = json!({
             "Annotations": {"b": "<", "a": null},
             "crdDescriptions": {"owned": [{

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_the_content_gets_none() {
+    fn a_client_with_current_content_gets_304() {
         use Verdict::{Failed, Go, NotModified};
         for (headers, verdict) in [
             (&[][..], Go),
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_belong_together_by_their_time() {
+    fn if_range_compares_the_modification_time() {
         for (headers, allowed) in [
             (&[][..], true),
             (&[("if-range", THEN)], true),

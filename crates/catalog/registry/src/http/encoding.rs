@@ -23,7 +23,7 @@ mod tests {
     use http::HeaderValue;
 
     #[test]
-    fn gzip_must_be_named_and_wanted() {
+    fn gzip_must_be_named_with_a_positive_weight() {
         for (line, accepted) in [
             ("gzip", true),
             ("deflate, GZIP;q=0.5", true),

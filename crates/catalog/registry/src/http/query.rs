@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parameters_are_known_or_refused() {
+    fn unknown_query_parameters_are_refused() {
         let query = |schema: &'static str, package: &'static str, name: &'static str| {
             Some(Query { schema: schema.into(), package: package.into(), name: name.into() })
         };

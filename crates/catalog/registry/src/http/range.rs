@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_part_or_everything() {
+    fn a_range_request_gets_one_part_or_everything() {
         const BEYOND: Wanted = Wanted::Wrong("invalid range: failed to overlap");
         for (header, wanted) in [
             ("", Wanted::All),

@@ -168,7 +168,7 @@ mod tests {
     use tokio::time::advance;
 
     #[tokio::test(start_paused = true)]
-    async fn a_folder_is_read_when_it_has_come_to_rest() {
+    async fn a_folder_is_read_when_it_is_quiet() {
         let (change, clock) = (Arc::new(Notify::new()), Clock::system());
         let wait = tokio::spawn({
             let change = Arc::clone(&change);
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_folder_that_never_rests_is_read_all_the_same() {
+    async fn a_folder_that_is_never_quiet_is_read_after_the_timeout() {
         let clock = Clock::system();
         let busy = || tokio::time::sleep(QUIET / 2);
         at_rest(clock, busy).await;
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_the_system_does_not_follow_is_told_once_and_looked_at_now_and_then() {
+    async fn an_unwatchable_folder_is_reported_once_and_polled() {
         let folder = tempfile::tempdir().unwrap();
         let deep = folder.path().join("a/b");
         std::fs::create_dir_all(&deep).unwrap();
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn every_content_has_a_second_of_its_own() {
+    fn every_content_has_its_own_modification_second() {
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(100);
         assert_eq!(modified(now, None), now);
     }

@@ -175,7 +175,7 @@ pub(super) mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn folders_behind_links_are_not_followed() {
+    fn symbolic_links_are_not_watched() {
         let (inside, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         fs::create_dir(outside.path().join("deep")).unwrap();
         std::os::unix::fs::symlink(outside.path(), inside.path().join("link")).unwrap();
@@ -201,7 +201,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_is_not_followed_is_told_with_its_place_and_a_remedy() {
+    fn an_unwatched_folder_is_reported_with_its_path_and_a_remedy() {
         let folder = tempfile::tempdir().unwrap();
         let mut watch = FolderWatch::start(folder.path());
         assert_eq!(watch.unseen(), None);
@@ -236,7 +236,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_fingerprint_of_a_folder_changes_with_anything_in_it() {
+    fn the_fingerprint_of_a_folder_changes_with_any_file() {
         let folder = tempfile::tempdir().unwrap();
         let (deep, missing) = (folder.path().join("a/b"), folder.path().join("none"));
         let mut seen = vec![fingerprint(&missing), fingerprint(folder.path())];
@@ -255,7 +255,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn reading_and_neighbours_are_no_change() {
+    fn reads_and_sibling_files_are_no_change() {
         let folder = Path::new("/c/folder");
         let open = EventKind::Access(AccessKind::Open(AccessMode::Any));
         let written = EventKind::Access(AccessKind::Close(AccessMode::Write));

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_that_only_begin_like_grpc_are_no_calls() {
+    fn content_types_that_only_start_like_grpc_are_not_grpc() {
         for (kind, wanted) in [
             ("application/grpc", true),
             ("application/grpc+proto", true),

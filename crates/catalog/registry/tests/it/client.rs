@@ -116,7 +116,7 @@ entries:
 )];
 
 #[tokio::test]
-async fn what_is_read_is_what_is_served() {
+async fn a_client_reads_the_served_catalog() {
     let world = World::new(RICH).await;
     let connection = world.connect().await;
     let (read, unsound) = connection.catalog().await.unwrap();
@@ -127,7 +127,7 @@ async fn what_is_read_is_what_is_served() {
 }
 
 #[tokio::test]
-async fn new_content_is_noticed_on_the_same_connection_and_the_end_of_it_too() {
+async fn a_connection_reports_new_content_and_its_own_end() {
     let world = World::new(SMALL).await;
     let connection = world.connect().await;
     let mut watch = connection.watch().await;
@@ -151,7 +151,7 @@ async fn new_content_is_noticed_on_the_same_connection_and_the_end_of_it_too() {
 }
 
 #[tokio::test]
-async fn who_is_no_registry_is_told_from_who_is_not_there() {
+async fn a_server_without_the_registry_api_differs_from_an_unreachable_one() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address: Address = listener.local_addr().unwrap().to_string().parse().unwrap();
     let hangs_up = tokio::spawn(async move { listener.accept().await.map(drop) });

@@ -87,7 +87,7 @@ async fn all_is_every_blob_on_a_line_in_the_order_of_the_files() {
 }
 
 #[tokio::test]
-async fn metas_are_the_blobs_that_have_everything_asked_for() {
+async fn metas_are_the_blobs_that_match_every_parameter() {
     let api = Api::new(shelf());
     let all = get(&api, ALL).await;
     for (query, found) in [
@@ -119,7 +119,7 @@ async fn metas_are_the_blobs_that_have_everything_asked_for() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_answered_is_refused_in_the_known_words() {
+async fn invalid_requests_have_upstreams_errors() {
     let api = Api::new(shelf());
     for (method, uri, status, text) in [
         ("GET", "/", 404, "404 page not found"),
@@ -169,7 +169,7 @@ async fn what_cannot_be_answered_is_refused_in_the_known_words() {
 }
 
 #[tokio::test]
-async fn head_says_what_get_would_say() {
+async fn head_has_the_headers_of_get() {
     let api = Api::new(shelf());
     for uri in [ALL, METAS, &format!("{METAS}?package=kiwi"), &format!("{METAS}?name=none")] {
         for encoding in ["identity", "gzip"] {
@@ -183,7 +183,7 @@ async fn head_says_what_get_would_say() {
 }
 
 #[tokio::test]
-async fn who_has_the_content_gets_none() {
+async fn a_client_with_current_content_gets_304() {
     let api = Api::new(shelf());
     let tag = get(&api, ALL).await.header("etag").to_owned();
     for uri in [ALL, METAS, &format!("{METAS}?schema=olm.bundle")] {
@@ -208,7 +208,7 @@ async fn who_has_the_content_gets_none() {
 }
 
 #[tokio::test]
-async fn the_tag_changes_with_the_meaning_and_not_with_the_files() {
+async fn the_etag_changes_with_the_catalog_and_not_with_its_files() {
     let shelf = Arc::new(Shelf::default());
     let api = Api::new(Arc::clone(&shelf));
     let tag = async |files: &[(&str, &str)]| {
@@ -222,7 +222,7 @@ async fn the_tag_changes_with_the_meaning_and_not_with_the_files() {
 }
 
 #[tokio::test]
-async fn gzip_is_for_who_asks_and_worth_it() {
+async fn gzip_is_used_for_long_bodies_on_request() {
     let shelf = shelf();
     shelf.add("big").put(big(3, 900).index().unwrap());
     let api = Api::new(shelf);
@@ -240,7 +240,7 @@ async fn gzip_is_for_who_asks_and_worth_it() {
 }
 
 #[tokio::test]
-async fn parts_of_all_put_together_are_all() {
+async fn concatenated_ranges_equal_the_whole() {
     let api = Api::new(shelf());
     let all = get(&api, ALL).await;
     let size = all.body.len();
@@ -274,7 +274,7 @@ async fn parts_of_all_put_together_are_all() {
 }
 
 #[tokio::test]
-async fn long_and_short_blobs_come_whole() {
+async fn long_and_short_blobs_are_complete() {
     for (bundles, bytes) in [(3, 700_000), (400, 900), (1, 0)] {
         let served = big(bundles, bytes);
         let shelf = Arc::new(Shelf::default());
@@ -301,7 +301,7 @@ async fn long_and_short_blobs_come_whole() {
 }
 
 #[tokio::test]
-async fn downloads_have_a_bound_and_hold_their_content() {
+async fn concurrent_downloads_are_bounded_and_keep_their_content() {
     let shelf = shelf();
     let api = Api::new(Arc::clone(&shelf)).with_downloads(1);
     let request = Request::get(ALL).body(()).unwrap();

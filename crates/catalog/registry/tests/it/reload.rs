@@ -20,7 +20,7 @@ fn source(folder: &Path) -> Source {
 }
 
 #[tokio::test]
-async fn bad_content_is_told_and_the_last_good_one_served() {
+async fn an_invalid_catalog_is_reported_and_the_last_valid_one_served() {
     let folder = folder(SMALL);
     let (served, source) = (Served::new("c"), source(folder.path()));
     let Outcome::New(first) = source.load(&served).await else { panic!("the first is new") };
@@ -50,7 +50,7 @@ async fn bad_content_is_told_and_the_last_good_one_served() {
 }
 
 #[tokio::test]
-async fn a_sound_catalog_may_still_be_refused() {
+async fn a_valid_catalog_may_still_be_refused() {
     let folder = folder(&SMALL[..1]);
     let served = Served::new("c");
     let most_one = |catalog: &mainstay_catalog::Catalog| match catalog.packages().len() {
@@ -68,7 +68,7 @@ async fn a_sound_catalog_may_still_be_refused() {
 }
 
 #[tokio::test]
-async fn a_folder_that_is_not_there_is_served_when_it_comes() {
+async fn a_missing_folder_is_served_when_it_appears() {
     let around = tempfile::tempdir().unwrap();
     let place = around.path().join("catalog");
     let served = Arc::new(Served::new("c"));

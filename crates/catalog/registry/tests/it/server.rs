@@ -74,7 +74,7 @@ impl Port {
 }
 
 #[tokio::test]
-async fn the_kind_of_content_chooses_the_api() {
+async fn the_content_type_selects_the_api() {
     let port = Port::open(shelf(), Limits::default()).await;
     let ask = async |path: &str, kind: &str| {
         let head = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{kind}\r\n");
@@ -99,7 +99,7 @@ async fn the_kind_of_content_chooses_the_api() {
 }
 
 #[tokio::test]
-async fn an_answer_to_a_request_with_a_body_says_that_the_connection_ends() {
+async fn a_response_to_a_request_with_a_body_closes_the_connection() {
     let port = Port::open(shelf(), Limits::default()).await;
     let head = "POST /catalogs/small/api/v1/metas HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n";
     let answer = port.exchange(head).await;
@@ -109,7 +109,7 @@ async fn an_answer_to_a_request_with_a_body_says_that_the_connection_ends() {
 }
 
 #[tokio::test]
-async fn heads_have_a_size() {
+async fn oversized_request_heads_are_refused() {
     let port = Port::open(shelf(), Limits::default()).await;
     let long = "x".repeat(40_000);
     let mut stream = port.connect().await;
@@ -124,7 +124,7 @@ async fn heads_have_a_size() {
 }
 
 #[tokio::test]
-async fn what_is_under_way_is_finished_when_the_port_closes() {
+async fn requests_in_progress_finish_during_shutdown() {
     let shelf = Arc::new(Shelf::default());
     // More than the buffers of a connection hold, so the server cannot send everything before it is
     // read.
@@ -146,7 +146,7 @@ async fn what_is_under_way_is_finished_when_the_port_closes() {
 }
 
 #[tokio::test]
-async fn who_does_not_end_is_dropped_after_the_grace_period() {
+async fn connections_are_dropped_after_the_grace_period() {
     let shelf = Arc::new(Shelf::default());
     shelf.add("big").put(big(16, 1_000_000).index().unwrap());
     let limits = Limits { grace: std::time::Duration::from_millis(1), ..Limits::default() };
@@ -160,7 +160,7 @@ async fn who_does_not_end_is_dropped_after_the_grace_period() {
 }
 
 #[tokio::test]
-async fn a_newcomer_is_served_at_once_and_the_longest_idle_connection_ends_for_it() {
+async fn a_new_connection_replaces_the_longest_idle_one() {
     let port = Port::open(shelf(), Limits { connections: 1, ..Limits::default() }).await;
     let mut first = port.connect().await;
     first.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
@@ -176,7 +176,7 @@ async fn a_newcomer_is_served_at_once_and_the_longest_idle_connection_ends_for_i
 }
 
 #[tokio::test]
-async fn an_answer_over_http2_that_nobody_takes_is_cut() {
+async fn an_unread_http2_response_is_cut() {
     let shelf = Arc::new(Shelf::default());
     shelf.add("big").put(big(16, 1_000_000).index().unwrap());
     let limits = Limits { stall: std::time::Duration::from_millis(50), ..Limits::default() };

@@ -94,7 +94,7 @@ fn election(server: &Arc<Server>, clock: Clock) -> Election {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_written_after_a_term_even_if_nobody_has_told_the_work() {
+async fn nothing_is_written_after_a_term_even_before_its_cancellation() {
     let server = Arc::new(Server::default());
     let stop = CancellationToken::new();
     let work = |term: Term| {
@@ -139,7 +139,7 @@ async fn nothing_is_written_after_a_term_even_if_nobody_has_told_the_work() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_term_is_over_after_a_suspend_and_outlives_steps_of_the_wall_clock() {
+async fn a_term_ends_during_a_suspend_and_ignores_wall_clock_steps() {
     let server = Arc::new(Server::default());
     let (clock, hands) = Clock::adjustable("2026-01-02T03:04:05Z".parse().unwrap());
     let stop = CancellationToken::new();
@@ -168,7 +168,7 @@ async fn a_term_is_over_after_a_suspend_and_outlives_steps_of_the_wall_clock() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_holder_counts_from_before_it_asked() {
+async fn a_term_counts_from_before_the_request() {
     let server = Arc::new(Server::default());
     let clock = Clock::system();
     let stop = CancellationToken::new();
@@ -193,7 +193,7 @@ async fn a_holder_counts_from_before_it_asked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_holder_whose_renewals_are_refused_at_once_gives_up_as_one_who_gets_no_answer() {
+async fn refused_renewals_end_a_term_like_unanswered_ones() {
     let server = Arc::new(Server::default());
     let clock = Clock::system();
     let stop = CancellationToken::new();
@@ -214,7 +214,7 @@ async fn a_holder_whose_renewals_are_refused_at_once_gives_up_as_one_who_gets_no
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_that_fails_because_its_term_is_over_is_done_again_in_the_next_one() {
+async fn work_that_fails_after_its_term_is_restarted_in_the_next_term() {
     let server = Arc::new(Server::default());
     let stop = CancellationToken::new();
     let terms = Mutex::new(0);
@@ -243,7 +243,7 @@ async fn work_that_fails_because_its_term_is_over_is_done_again_in_the_next_one(
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_that_fails_within_its_term_ends_it_all() {
+async fn work_that_fails_within_its_term_ends_the_election() {
     let server = Arc::new(Server::default());
     let stop = CancellationToken::new();
     let work = |_: Term| async { Err::<(), _>("no") };
@@ -254,7 +254,7 @@ async fn work_that_fails_within_its_term_ends_it_all() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lease_that_is_granted_late_is_asked_for_again_before_work_begins() {
+async fn a_late_lease_is_requested_again_before_work_begins() {
     let server = Arc::new(Server::default());
     let clock = Clock::system();
     let stop = CancellationToken::new();

@@ -122,7 +122,7 @@ fn start(server: &Server) -> (Cache<String>, Arc<Mutex<Vec<String>>>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_ends_is_taken_up_where_it_ended() {
+async fn an_ended_watch_continues_from_its_last_revision() {
     let server = Server::new([
         Answer::List(5, vec![object("a", 3, "1")]),
         Answer::Watch(vec![event("MODIFIED", &object("a", 6, "2"))], false),
@@ -142,7 +142,7 @@ async fn a_stream_that_ends_is_taken_up_where_it_ended() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lost_history_means_a_new_list_and_only_differences_are_told() {
+async fn an_expired_watch_relists_and_reports_only_differences() {
     let server = Server::new([
         Answer::List(5, vec![object("a", 3, "1"), object("b", 4, "1"), object("c", 4, "1")]),
         Answer::Watch(
@@ -164,7 +164,7 @@ async fn lost_history_means_a_new_list_and_only_differences_are_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_is_away_is_asked_less_and_less_often_and_for_ever() {
+async fn an_unavailable_server_is_retried_with_backoff_for_ever() {
     let away = || (0..12).map(|_| Answer::Refuse(503, "ServiceUnavailable"));
     let server = Server::new(away().chain([Answer::List(1, Vec::new())]));
     let started = tokio::time::timeout(Duration::from_hours(1), async {

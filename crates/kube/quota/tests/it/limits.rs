@@ -12,7 +12,7 @@ fn pod(resources: Value) -> Object {
 }
 
 #[test]
-fn what_containers_do_not_say_is_filled_in_and_told() {
+fn missing_amounts_are_filled_in_and_listed_in_the_annotation() {
     let defaults = range(json!({
         "type": "Container", "default": {"cpu": "1", "memory": "1Gi"}, "defaultRequest": {"cpu": "100m"},
     }));
@@ -41,7 +41,7 @@ fn what_containers_do_not_say_is_filled_in_and_told() {
 }
 
 #[test]
-fn bounds_are_told_in_the_words_of_the_original() {
+fn limit_range_violations_have_upstreams_messages() {
     let requests = |cpu: &str| json!({"requests": {"cpu": cpu}});
     let both = |request: &str, limit: &str| json!({"requests": {"cpu": request}, "limits": {"cpu": limit}});
     for (bound, resources, broken) in [

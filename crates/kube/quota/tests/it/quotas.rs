@@ -31,7 +31,7 @@ fn create(quota: &Object, kind: &Counted, object: &Object) -> Result<Option<Stri
 }
 
 #[test]
-fn what_fits_is_added_and_what_does_not_is_refused_with_all_amounts() {
+fn writes_within_the_quota_are_charged_and_others_refused_with_all_amounts() {
     let of = |used: &str| {
         quota(json!({"hard": {"pods": "3", "cpu": "1"}}), json!({"pods": "1", "cpu": used}))
     };
@@ -44,7 +44,7 @@ fn what_fits_is_added_and_what_does_not_is_refused_with_all_amounts() {
 }
 
 #[test]
-fn containers_must_say_what_quotas_of_cpu_and_memory_bound() {
+fn containers_must_specify_the_resources_that_a_quota_bounds() {
     let bounds = quota(json!({"hard": {"limits.cpu": "1", "memory": "1Gi"}}), json!({}));
     let silent = pod(json!({"containers": [{"name": "b"}, {"name": "a"}]}));
     assert_eq!(
@@ -59,7 +59,7 @@ fn containers_must_say_what_quotas_of_cpu_and_memory_bound() {
 }
 
 #[test]
-fn nothing_is_admitted_before_somebody_has_counted() {
+fn nothing_is_admitted_before_the_quota_has_a_status() {
     let fresh = quota(json!({"hard": {"pods": "5", "count/pods": "9"}}), json!({}));
     assert_eq!(
         create(&fresh, &Counted::Pods, &asking("1")),
@@ -130,7 +130,7 @@ fn kinds_use_what_their_quotas_count() {
 }
 
 #[test]
-fn pods_that_have_ended_are_counted_and_take_nothing() {
+fn finished_pods_count_as_objects_and_use_no_resources() {
     let mut done = asking("1");
     done.set(&["status", "phase"], "Succeeded".into());
     let mut leaving = asking("1");
@@ -148,7 +148,7 @@ fn pods_that_have_ended_are_counted_and_take_nothing() {
 }
 
 #[test]
-fn a_quota_counts_what_is_in_all_of_its_scopes() {
+fn a_quota_counts_objects_in_all_of_its_scopes() {
     let best = pod(json!({"containers": [{"name": "c"}]}));
     let mut ending = asking("1");
     ending.set(&["spec", "activeDeadlineSeconds"], 5.into());
@@ -193,7 +193,7 @@ fn a_quota_counts_what_is_in_all_of_its_scopes() {
 }
 
 #[test]
-fn an_update_is_charged_for_what_is_more() {
+fn an_update_is_charged_for_the_increase() {
     let service = |kind: &str| pod(json!({"type": kind, "ports": [{"port": 1}, {"port": 2}]}));
     let bounds = quota(
         json!({"hard": {"services.nodeports": "2", "services": "1"}}),
@@ -212,7 +212,7 @@ fn an_update_is_charged_for_what_is_more() {
 }
 
 #[test]
-fn what_is_used_is_the_sum_over_objects_in_scope() {
+fn used_amounts_are_the_sum_over_objects_in_scope() {
     let bounds = quota(
         json!({"hard": {"cpu": "9", "pods": "9", "secrets": "9", "services": "9"}}),
         json!({}),

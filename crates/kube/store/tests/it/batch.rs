@@ -43,7 +43,7 @@ async fn hold(store: &Store, sizes: &Receiver<usize>) {
 }
 
 #[tokio::test]
-async fn changes_that_gather_are_checked_against_each_other() {
+async fn changes_of_one_batch_are_checked_against_each_other() {
     let (store, sizes, release) = gated();
     hold(&store, &sizes).await;
     let (created, twice, replaced, stale, deleted, missing, ()) = tokio::join!(
@@ -79,7 +79,7 @@ async fn changes_that_gather_are_checked_against_each_other() {
 }
 
 #[tokio::test]
-async fn a_batch_that_fails_fails_for_all_who_relied_on_it() {
+async fn a_failed_batch_fails_every_change_that_depends_on_it() {
     let (store, sizes, release) = gated();
     let disk_full = || Err(EngineError::Other("the disk is full".into()));
     hold(&store, &sizes).await;
@@ -102,7 +102,7 @@ async fn a_batch_that_fails_fails_for_all_who_relied_on_it() {
 }
 
 #[tokio::test]
-async fn who_waits_for_a_change_that_is_not_saved_hears_why() {
+async fn callers_of_an_unsaved_change_get_the_error() {
     let (store, _sizes, release) = gated();
     let mut refuses = std::pin::pin!(store.refuses());
     release.send(Ok(())).unwrap();
@@ -119,7 +119,7 @@ async fn who_waits_for_a_change_that_is_not_saved_hears_why() {
 }
 
 #[tokio::test]
-async fn a_caller_who_stops_waiting_does_not_stop_the_others() {
+async fn a_cancelled_caller_does_not_affect_the_others() {
     let (store, sizes, release) = gated();
     {
         let (dropped, kept) = (put(&store, ("a", "x"), "1", Expect::Absent), async {

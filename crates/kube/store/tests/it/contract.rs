@@ -28,18 +28,18 @@ macro_rules! on_every_engine {
 }
 
 on_every_engine! {
-    expectations_are_held
+    preconditions_are_enforced
     every_change_has_its_own_revision
-    putting_what_is_stored_changes_nothing
-    a_dead_namespace_takes_no_new_objects
+    a_put_of_equal_content_changes_nothing
+    a_missing_or_terminating_namespace_refuses_new_objects
     a_list_is_ordered_and_does_not_change
-    a_list_goes_on_after_any_place
-    labels_select_without_a_parse
-    a_watch_tells_each_change_once_in_order
-    a_watch_goes_on_from_a_list_without_a_gap
-    a_watch_knows_how_far_it_has_come
-    an_object_that_cannot_be_read_back_is_refused
-    after_closing_there_is_reading_and_nothing_else
+    a_list_continues_after_any_key
+    label_selectors_match_without_parsing
+    a_watch_delivers_each_change_once_in_order
+    a_watch_continues_from_a_list_without_a_gap
+    a_watch_reports_its_position
+    a_too_deep_object_is_refused
+    after_close_only_reads_succeed
 }
 
 async fn is_the_same_when_opened_again(store: Store, folder: &std::path::Path) {
@@ -54,7 +54,7 @@ async fn is_the_same_when_opened_again(store: Store, folder: &std::path::Path) {
     assert_eq!(state(&on_disk(folder)), before);
 }
 
-async fn expectations_are_held(store: &Store) {
+async fn preconditions_are_enforced(store: &Store) {
     let at = ("a", "x");
     assert_eq!(store.revision(), 1);
     let refused = |result: Result<_, CommitError>| result.unwrap_err().to_string();
@@ -100,7 +100,7 @@ async fn every_change_has_its_own_revision(store: &Store) {
     assert_eq!(store.revision(), 201);
 }
 
-async fn putting_what_is_stored_changes_nothing(store: &Store) {
+async fn a_put_of_equal_content_changes_nothing(store: &Store) {
     let at = ("a", "x");
     let first = put(store, at, "1", Expect::Absent).await.unwrap();
     let again = put(store, at, "1", Expect::Revision(2)).await.unwrap();
@@ -111,7 +111,7 @@ async fn putting_what_is_stored_changes_nothing(store: &Store) {
     assert_eq!(put(store, at, "1", Expect::Any).await.unwrap().revision, 4);
 }
 
-async fn a_dead_namespace_takes_no_new_objects(store: &Store) {
+async fn a_missing_or_terminating_namespace_refuses_new_objects(store: &Store) {
     let refused = put_guarded(store, ("a", "x")).await.unwrap_err();
     assert_eq!(refused.to_string(), "namespaces a does not exist");
     put_namespace(store, "a", false).await;
@@ -146,7 +146,7 @@ async fn a_list_is_ordered_and_does_not_change(store: &Store) {
     assert_eq!(store.resources(), [(MAPS.into(), 4)]);
 }
 
-async fn a_list_goes_on_after_any_place(store: &Store) {
+async fn a_list_continues_after_any_key(store: &Store) {
     for (namespace, name) in [("a", "b"), ("a", "d"), ("b", "a"), ("b", "c")] {
         put(store, (namespace, name), "1", Expect::Absent).await.unwrap();
     }
@@ -169,7 +169,7 @@ async fn a_list_goes_on_after_any_place(store: &Store) {
     }
 }
 
-async fn labels_select_without_a_parse(store: &Store) {
+async fn label_selectors_match_without_parsing(store: &Store) {
     put(store, ("a", "x"), "1", Expect::Absent).await.unwrap();
     put(store, ("a", "y"), "2", Expect::Absent).await.unwrap();
     let selected = |text: &str| -> Vec<_> {
@@ -186,7 +186,7 @@ async fn labels_select_without_a_parse(store: &Store) {
     assert_eq!(selected(""), ["x", "y"]);
 }
 
-async fn a_watch_tells_each_change_once_in_order(store: &Store) {
+async fn a_watch_delivers_each_change_once_in_order(store: &Store) {
     let mut watch = store.watch(MAPS, 1).unwrap();
     put(store, ("a", "x"), "1", Expect::Absent).await.unwrap();
     // A change of another resource advances the revision and is not delivered.
@@ -208,7 +208,7 @@ async fn a_watch_tells_each_change_once_in_order(store: &Store) {
     assert_eq!(line, format!("{{\"type\":\"ADDED\",\"object\":{object}}}\n"));
 }
 
-async fn a_watch_goes_on_from_a_list_without_a_gap(store: &Store) {
+async fn a_watch_continues_from_a_list_without_a_gap(store: &Store) {
     let writer = store.clone();
     let writing = tokio::spawn(async move {
         for number in 0..100 {
@@ -233,7 +233,7 @@ async fn a_watch_goes_on_from_a_list_without_a_gap(store: &Store) {
     assert_eq!(watch.next().await.unwrap().revision, 103);
 }
 
-async fn a_watch_knows_how_far_it_has_come(store: &Store) {
+async fn a_watch_reports_its_position(store: &Store) {
     let mut watch = store.watch(MAPS, 1).unwrap();
     assert_eq!(watch.position(), 1);
     put_namespace(store, "a", false).await;
@@ -248,7 +248,7 @@ async fn a_watch_knows_how_far_it_has_come(store: &Store) {
     assert_eq!(watch.position(), 5);
 }
 
-async fn an_object_that_cannot_be_read_back_is_refused(store: &Store) {
+async fn a_too_deep_object_is_refused(store: &Store) {
     let mut deep = serde_json::json!(1);
     for _ in 0..126 {
         deep = serde_json::json!([deep]);
@@ -271,7 +271,7 @@ async fn an_object_that_cannot_be_read_back_is_refused(store: &Store) {
     assert_eq!(refused.to_string(), "the object nests more than 127 levels deep");
 }
 
-async fn after_closing_there_is_reading_and_nothing_else(store: &Store) {
+async fn after_close_only_reads_succeed(store: &Store) {
     put(store, ("a", "x"), "1", Expect::Absent).await.unwrap();
     let mut watch = store.watch(MAPS, 1).unwrap();
     let waiting = tokio::spawn({

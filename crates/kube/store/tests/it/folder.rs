@@ -5,7 +5,7 @@ use mainstay_store::{Expect, OpenError, Options, Store};
 use std::fs;
 
 #[tokio::test]
-async fn a_folder_is_created_and_belongs_to_one_store_at_a_time() {
+async fn a_folder_is_created_and_locked_by_one_store() {
     let parent = tempfile::tempdir().unwrap();
     let folder = parent.path().join("not/yet/there");
     let store = on_disk(&folder);
@@ -34,7 +34,7 @@ async fn dropping_a_store_loses_nothing_and_frees_the_folder() {
 }
 
 #[tokio::test]
-async fn a_path_that_is_no_folder_is_refused_with_its_name() {
+async fn a_path_that_is_not_a_folder_is_refused_with_its_name() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     fs::write(&file, "").unwrap();
@@ -43,7 +43,7 @@ async fn a_path_that_is_no_folder_is_refused_with_its_name() {
 }
 
 #[tokio::test]
-async fn a_repair_keeps_the_originals_beside_what_it_saved() {
+async fn a_repair_keeps_the_original_files() {
     let folder = tempfile::tempdir().unwrap();
     let store = on_disk(folder.path());
     for name in ["x", "y"] {
@@ -72,7 +72,7 @@ async fn a_repair_keeps_the_originals_beside_what_it_saved() {
 }
 
 #[test]
-fn only_the_owner_may_look_into_the_folder() {
+fn only_the_owner_has_access_to_the_folder() {
     use std::os::unix::fs::PermissionsExt;
     let mode = |path: &std::path::Path| {
         fs::metadata(path).expect("it is there").permissions().mode() & 0o777
@@ -92,7 +92,7 @@ fn only_the_owner_may_look_into_the_folder() {
 }
 
 #[tokio::test]
-async fn a_folder_that_is_removed_takes_no_more_writes_and_says_so() {
+async fn a_removed_folder_refuses_writes() {
     let parent = tempfile::tempdir().unwrap();
     let folder = parent.path().join("store");
     let store = on_disk(&folder);
@@ -112,7 +112,7 @@ async fn a_folder_that_is_removed_takes_no_more_writes_and_says_so() {
 }
 
 #[tokio::test]
-async fn a_folder_that_was_moved_away_gets_no_new_journal_in_its_place() {
+async fn a_moved_folder_gets_no_new_journal_at_its_old_path() {
     let parent = tempfile::tempdir().unwrap();
     let (folder, moved) = (parent.path().join("store"), parent.path().join("moved"));
     let options = Options { snapshot_after: 1, ..Options::default() };

@@ -133,7 +133,7 @@ proptest! {
     }
 
     #[test]
-    fn restarts_change_nothing_but_how_far_back_one_can_see(steps in steps()) {
+    fn restarts_only_shorten_the_history(steps in steps()) {
         let folder = tempfile::tempdir().unwrap();
         runtime().block_on(async {
             let store = on_disk(folder.path());

@@ -21,7 +21,7 @@ async fn put_all(store: &Store, texts: std::ops::Range<u32>) {
 }
 
 #[tokio::test]
-async fn a_slow_watch_is_told_so_and_delays_nobody() {
+async fn a_slow_watch_expires_and_delays_no_other() {
     let store = forgetful(Clock::system());
     let mut slow = store.watch(MAPS, 1).unwrap();
     put_all(&store, 2..6).await;
@@ -34,7 +34,7 @@ async fn a_slow_watch_is_told_so_and_delays_nobody() {
 }
 
 #[tokio::test]
-async fn a_list_of_the_past_is_exact_or_refused() {
+async fn a_list_at_a_past_revision_is_exact_or_refused() {
     let store = forgetful(Clock::system());
     put_all(&store, 2..4).await;
     delete(&store, ("a", "x"), Expect::Any).await.unwrap();
@@ -50,7 +50,7 @@ async fn a_list_of_the_past_is_exact_or_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kept_view_outlives_the_history_for_its_time() {
+async fn a_kept_view_outlives_the_history_until_its_max_age() {
     let store = forgetful(Clock::system());
     put_all(&store, 2..3).await;
     let list = store.list(MAPS, Some("a"));
@@ -66,7 +66,7 @@ async fn a_kept_view_outlives_the_history_for_its_time() {
 }
 
 #[tokio::test]
-async fn only_so_many_views_are_kept() {
+async fn the_number_of_kept_views_is_bounded() {
     let store = forgetful(Clock::system());
     for revision in 2..5 {
         put_all(&store, revision..revision + 1).await;
@@ -79,7 +79,7 @@ async fn only_so_many_views_are_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_age_on_the_clock_that_tests_move() {
+async fn events_expire_by_the_injected_clock() {
     let history = History { min_events: 1, ..History::default() };
     let store = Store::in_memory(Options { history, ..Options::new(Clock::system()) });
     put_all(&store, 2..5).await;

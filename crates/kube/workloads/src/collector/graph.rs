@@ -76,7 +76,7 @@ pub(crate) struct Graph {
     nodes: FxHashMap<Arc<str>, Arc<Node>>,
     dependents: FxHashMap<Arc<str>, FxHashSet<Arc<str>>>,
     /// The uids of the objects that were removed last, oldest first; at most [`Graph::REMEMBERED`].
-    gone: VecDeque<Arc<str>>,
+    removed: VecDeque<Arc<str>>,
 }
 
 impl Graph {
@@ -84,8 +84,8 @@ impl Graph {
     const REMEMBERED: usize = 500;
 
     /// Whether the object of a uid was removed recently.
-    pub(crate) fn is_known_gone(&self, uid: &str) -> bool {
-        self.gone.iter().any(|gone| **gone == *uid)
+    pub(crate) fn was_removed(&self, uid: &str) -> bool {
+        self.removed.iter().any(|removed| **removed == *uid)
     }
 
     /// The object of a uid.
@@ -103,11 +103,11 @@ impl Graph {
     pub(crate) fn put(&mut self, node: &Arc<Node>) -> Vec<Item> {
         let uid = &node.item.uid;
         let old = self.nodes.insert(Arc::clone(uid), Arc::clone(node));
-        let mut look = Vec::new();
+        let mut to_check = Vec::new();
         let old_owners = old.as_ref().map_or(&[][..], |old| old.owners.as_slice());
         for owner in old_owners.iter().filter(|owner| !node.is_owned_by(&owner.uid)) {
             self.forget(&owner.uid, uid);
-            look.extend(self.waiting(&owner.uid));
+            to_check.extend(self.waiting(&owner.uid));
         }
         let mut doubtful = false;
         for owner in &node.owners {
@@ -120,37 +120,38 @@ impl Graph {
             // The owner may wait for a reference that no longer blocks its deletion.
             let unblocked = !is_new && old_owners != node.owners.as_slice();
             if unblocked {
-                look.extend(self.waiting(&owner.uid));
+                to_check.extend(self.waiting(&owner.uid));
             }
         }
         if doubtful {
-            look.push(node.item.clone());
+            to_check.push(node.item.clone());
         }
         if node.foreground && !old.as_ref().is_some_and(|old| old.foreground) {
-            look.extend(self.dependents(uid).into_iter().map(|dependent| dependent.item.clone()));
-            look.push(node.item.clone());
+            to_check
+                .extend(self.dependents(uid).into_iter().map(|dependent| dependent.item.clone()));
+            to_check.push(node.item.clone());
         }
         if node.orphan && !old.as_ref().is_some_and(|old| old.orphan) {
-            look.push(node.item.clone());
+            to_check.push(node.item.clone());
         }
-        look
+        to_check
     }
 
     /// Removes an object that is gone and returns the objects that must be checked.
     pub(crate) fn remove(&mut self, uid: &str) -> Vec<Item> {
         let Some((uid, node)) = self.nodes.remove_entry(uid) else { return Vec::new() };
         let uid = &*uid;
-        if self.gone.len() == Self::REMEMBERED {
-            self.gone.pop_front();
+        if self.removed.len() == Self::REMEMBERED {
+            self.removed.pop_front();
         }
-        self.gone.push_back(uid.into());
-        let mut look = Vec::new();
+        self.removed.push_back(uid.into());
+        let mut to_check = Vec::new();
         for owner in &node.owners {
             self.forget(&owner.uid, uid);
-            look.extend(self.waiting(&owner.uid));
+            to_check.extend(self.waiting(&owner.uid));
         }
-        look.extend(self.dependents(uid).into_iter().map(|dependent| dependent.item.clone()));
-        look
+        to_check.extend(self.dependents(uid).into_iter().map(|dependent| dependent.item.clone()));
+        to_check
     }
 
     fn waiting(&self, uid: &str) -> Option<Item> {
@@ -196,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn only_dependents_of_unknown_or_departing_owners_are_doubtful() {
+    fn only_dependents_of_unknown_or_terminating_owners_are_checked() {
         let mut graph = Graph::default();
         assert_eq!(names(&graph.put(&node("owner", &[], None))), [""; 0]);
         assert_eq!(names(&graph.put(&node("child", &["owner"], None))), [""; 0]);
@@ -206,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn an_owner_that_waits_is_looked_at_when_a_dependent_goes() {
+    fn a_waiting_owner_is_checked_when_a_dependent_is_removed() {
         let mut graph = Graph::default();
         graph.put(&node("owner", &[], None));
         graph.put(&node("child", &["owner"], None));
@@ -220,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn an_owner_that_orphans_is_looked_at_once() {
+    fn an_orphaning_owner_is_checked_once() {
         let mut graph = Graph::default();
         let orphaning = node("owner", &[], Some(ORPHAN));
         assert_eq!(names(&graph.put(&orphaning)), ["owner"]);

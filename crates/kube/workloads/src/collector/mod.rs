@@ -12,7 +12,7 @@ mod graph;
 mod verdict;
 
 use crate::Started;
-use crate::common::{Context, overtaken};
+use crate::common::{Context, is_object_gone};
 use futures::future::{BoxFuture, FutureExt, join_all};
 use graph::{FOREGROUND, Graph, Item, Node, ORPHAN};
 use mainstay_client::{
@@ -29,7 +29,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use verdict::{Dependents, Standing, Verdict, decide};
 
-type Gone = Box<dyn Fn(&str) + Send + Sync>;
+type RemovalListener = Box<dyn Fn(&str) + Send + Sync>;
 
 /// The handle of the running collector for other controllers. Cheap to clone.
 #[derive(Clone)]
@@ -41,13 +41,13 @@ struct Shared {
     graph: Mutex<Graph>,
     /// Kinds by group and kind, to find owners; any served version does.
     kinds: RwLock<FxHashMap<(String, String), Arc<Resource>>>,
-    gone: RwLock<Vec<Gone>>,
+    removal_listeners: RwLock<Vec<RemovalListener>>,
 }
 
 impl Collector {
     /// Calls `notify` with the namespace of every object that is gone.
-    pub(crate) fn on_gone(&self, hear: impl Fn(&str) + Send + Sync + 'static) {
-        self.shared.gone.write().push(Box::new(hear));
+    pub(crate) fn on_removal(&self, notify: impl Fn(&str) + Send + Sync + 'static) {
+        self.shared.removal_listeners.write().push(Box::new(notify));
     }
 }
 
@@ -95,7 +95,7 @@ pub(crate) fn start(context: &Context, started: &mut Started) -> Collector {
     let shared = Arc::new(Shared {
         graph: Mutex::new(Graph::default()),
         kinds: RwLock::new(FxHashMap::default()),
-        gone: RwLock::new(Vec::new()),
+        removal_listeners: RwLock::new(Vec::new()),
     });
     let controller = Controller::new("collector");
     let (changes, inbox) = mpsc::unbounded_channel::<KindChange>();
@@ -246,9 +246,9 @@ impl Monitors {
                     if end.is_cancelled() {
                         return;
                     }
-                    let look = graph.put(after);
+                    let to_check = graph.put(after);
                     drop(graph);
-                    for item in look {
+                    for item in to_check {
                         queue.add(item);
                     }
                 }
@@ -263,13 +263,13 @@ fn wait_for(cache: &Cache<Node>) -> BoxFuture<'static, ()> {
 }
 
 fn forget(shared: &Shared, queue: &Queue<Item>, node: &Node) {
-    let look = shared.graph.lock().remove(&node.item.uid);
-    for item in look {
+    let to_check = shared.graph.lock().remove(&node.item.uid);
+    for item in to_check {
         queue.add(item);
     }
     if let Some(namespace) = node.item.key.namespace() {
-        for hear in shared.gone.read().iter() {
-            hear(namespace);
+        for notify in shared.removal_listeners.read().iter() {
+            notify(namespace);
         }
     }
 }
@@ -284,16 +284,16 @@ impl Reconciler for Reconcile {
     type Error = Error;
 
     async fn reconcile(&self, item: &Item) -> Result<Action, Error> {
-        let outcome = self.look_at(item).await;
+        let outcome = self.check(item).await;
         match outcome {
-            Err(error) if overtaken(&error) => Ok(Action::Done),
+            Err(error) if is_object_gone(&error) => Ok(Action::Done),
             other => other.map(|()| Action::Done),
         }
     }
 }
 
 impl Reconcile {
-    async fn look_at(&self, item: &Item) -> Result<(), Error> {
+    async fn check(&self, item: &Item) -> Result<(), Error> {
         let (node, dependents) = {
             let graph = self.shared.graph.lock();
             let Some(node) = graph.get(&item.uid).cloned() else { return Ok(()) };
@@ -315,7 +315,7 @@ impl Reconcile {
         } else {
             Dependents::Some
         };
-        self.judge(item, dependents).await
+        self.apply_verdict(item, dependents).await
     }
 
     /// The live object of an item; none if it is gone or another object has its name.
@@ -325,20 +325,22 @@ impl Reconcile {
         Ok(found.filter(|live| live.uid() == &*item.uid))
     }
 
-    async fn judge(&self, item: &Item, dependents: Dependents) -> Result<(), Error> {
+    async fn apply_verdict(&self, item: &Item, dependents: Dependents) -> Result<(), Error> {
         let Some(live) = self.live(item).await? else { return Ok(()) };
         if live.is_terminating() {
             return Ok(());
         }
         let mut owners = Vec::new();
         for owner in live.owner_references() {
-            self.tell_of_stray_owner(item, &live, &owner);
+            self.report_owner_in_other_namespace(item, &live, &owner);
             let standing = self.standing(item, &owner).await?;
             owners.push((owner, standing));
         }
         match decide(&live, &owners, dependents) {
             Verdict::Keep => {}
-            Verdict::DropOwners(gone) => self.drop_owners(item, &live, &gone).await?,
+            Verdict::DropOwners(dangling_uids) => {
+                self.drop_owners(item, &live, &dangling_uids).await?
+            }
             Verdict::DeleteUnblocked => {
                 self.unblock(item, &live).await?;
                 // Clearing the field gave the object another revision: only its uid is a
@@ -364,14 +366,14 @@ impl Reconcile {
 
     /// Emits an event that an owner is in another namespace, because the author of the reference
     /// expects the owner to be found.
-    fn tell_of_stray_owner(&self, item: &Item, live: &Object, owner: &OwnerReference) {
+    fn report_owner_in_other_namespace(&self, item: &Item, live: &Object, owner: &OwnerReference) {
         let Some(namespace) = item.key.namespace() else { return };
-        let known = self.shared.graph.lock().get(&owner.uid).cloned();
-        let strays = known
+        let owner_node = self.shared.graph.lock().get(&owner.uid).cloned();
+        let is_elsewhere = owner_node
             .as_ref()
-            .and_then(|known| known.item.key.namespace())
+            .and_then(|owner_node| owner_node.item.key.namespace())
             .is_some_and(|other| other != namespace);
-        if strays {
+        if is_elsewhere {
             let OwnerReference { api_version, kind, name, uid, .. } = owner;
             let message = format!(
                 "ownerRef [{api_version}/{kind}, namespace: {namespace}, name: {name}, uid: {uid}] does not exist in namespace {namespace:?}"
@@ -381,22 +383,24 @@ impl Reconcile {
     }
 
     async fn standing(&self, item: &Item, owner: &OwnerReference) -> Result<Standing, Error> {
-        let known = self.shared.graph.lock().get(&owner.uid).cloned();
-        let stands = |known: &Node| {
-            if known.foreground { Standing::Waiting } else { Standing::Solid }
+        let owner_node = self.shared.graph.lock().get(&owner.uid).cloned();
+        let standing_of = |owner_node: &Node| {
+            if owner_node.foreground { Standing::Waiting } else { Standing::Solid }
         };
-        if let Some(known) = known.as_deref().filter(|known| known.is_named_by(owner, item)) {
-            return Ok(stands(known));
+        if let Some(owner_node) =
+            owner_node.as_deref().filter(|owner_node| owner_node.is_named_by(owner, item))
+        {
+            return Ok(standing_of(owner_node));
         }
         let (group, _) = owner.api_version.split_once('/').unwrap_or_default();
         let kind = (group.to_owned(), owner.kind.clone());
         let resource = self.shared.kinds.read().get(&kind).cloned();
         let Some(resource) = resource else {
-            return match known.as_deref() {
+            return match owner_node.as_deref() {
                 // A misspelt kind (OLM itself writes `customresourcedefinition`) cannot be looked
                 // up. An object with this uid exists, and the collector deletes nothing when in
                 // doubt.
-                Some(known) => Ok(stands(known)),
+                Some(owner_node) => Ok(standing_of(owner_node)),
                 None => self.unknown_kind(owner).await,
             };
         };
@@ -424,7 +428,7 @@ impl Reconcile {
         Ok(match self.context.cluster.resource_of(&gvk).await? {
             // Without a watch on the owner's kind its absence goes unnoticed, so the object stays.
             Some(_) => Standing::Solid,
-            None if self.shared.graph.lock().is_known_gone(&owner.uid) => Standing::Dangling,
+            None if self.shared.graph.lock().was_removed(&owner.uid) => Standing::Dangling,
             // The kind may be served again: the object is checked until it is, and nothing is
             // deleted.
             None => {
@@ -435,16 +439,21 @@ impl Reconcile {
         })
     }
 
-    async fn drop_owners(&self, item: &Item, live: &Object, gone: &[String]) -> Result<(), Error> {
-        let kept: Vec<&Value> = live
+    async fn drop_owners(
+        &self,
+        item: &Item,
+        live: &Object,
+        dangling_uids: &[String],
+    ) -> Result<(), Error> {
+        let remaining: Vec<&Value> = live
             .array(&["metadata", "ownerReferences"])
             .iter()
             .filter(|entry| {
                 let uid = entry.get("uid").and_then(Value::as_str);
-                !gone.iter().any(|gone| Some(gone.as_str()) == uid)
+                !dangling_uids.iter().any(|dangling_uids| Some(dangling_uids.as_str()) == uid)
             })
             .collect();
-        self.patch_metadata(item, live, "ownerReferences", json!(kept)).await
+        self.patch_metadata(item, live, "ownerReferences", json!(remaining)).await
     }
 
     /// Clears `blockOwnerDeletion` in the owner references of an object.
@@ -463,9 +472,9 @@ impl Reconcile {
     async fn orphan(&self, node: &Node, dependents: &[Arc<Node>]) -> Result<(), Error> {
         for dependent in dependents {
             if let Some(live) = self.live(&dependent.item).await? {
-                let gone = [node.item.uid.as_ref().to_owned()];
-                match self.drop_owners(&dependent.item, &live, &gone).await {
-                    Err(error) if overtaken(&error) => {}
+                let dangling_uids = [node.item.uid.as_ref().to_owned()];
+                match self.drop_owners(&dependent.item, &live, &dangling_uids).await {
+                    Err(error) if is_object_gone(&error) => {}
                     other => other?,
                 }
             }
@@ -493,8 +502,8 @@ impl Reconcile {
         if !live.finalizers().any(|held| held == name) {
             return Ok(());
         }
-        let kept: Vec<&str> = live.finalizers().filter(|held| *held != name).collect();
-        self.patch_metadata(item, &live, "finalizers", json!(kept)).await
+        let remaining: Vec<&str> = live.finalizers().filter(|held| *held != name).collect();
+        self.patch_metadata(item, &live, "finalizers", json!(remaining)).await
     }
 
     async fn patch_metadata(

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn one_solid_owner_keeps_an_object() {
+    fn an_object_with_one_existing_owner_is_kept() {
         use Dependents::{None, Some};
         use Standing::{Dangling, Solid, Waiting};
         let background = Verdict::Delete(Propagation::Background);
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_finalizer_that_is_there_already_decides_how() {
+    fn an_existing_finalizer_decides_the_propagation() {
         let owners = [(owner("o"), Standing::Dangling)];
         for (finalizer, propagation) in
             [(ORPHAN, Propagation::Orphan), (FOREGROUND, Propagation::Foreground)]

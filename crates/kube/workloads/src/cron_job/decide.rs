@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub(super) type Named = (NamespacedName, Arc<JobView>);
 
 /// An event: whether it warns, its reason and its message.
-pub(super) type News = (bool, &'static str, String);
+pub(super) type EventText = (bool, &'static str, String);
 
 /// The actions and the status of one reconcile.
 #[derive(Debug, Default)]
@@ -21,8 +21,8 @@ pub(super) struct Decision {
     /// Running Jobs that a new one replaces.
     pub(super) replace: Vec<Named>,
     /// Finished Jobs beyond the history limits.
-    pub(super) forget: Vec<Named>,
-    pub(super) news: Vec<News>,
+    pub(super) prune: Vec<Named>,
+    pub(super) events: Vec<EventText>,
     /// The new status, without the Job that is started.
     pub(super) status: Map<String, Value>,
     /// When to reconcile again.
@@ -36,9 +36,9 @@ pub(super) fn decide(cron: &Object, jobs: &[Named], now: Timestamp) -> Decision 
         ..Decision::default()
     };
     let mut active: Vec<Value> = cron.array(&["status", "active"]).to_vec();
-    follow(jobs, &mut active, &mut decision);
-    forget(cron, jobs, &mut decision);
-    active.retain(|reference| !decision.forget.iter().any(|(_, job)| reference["uid"] == *job.uid));
+    remove_inactive(jobs, &mut active, &mut decision);
+    prune(cron, jobs, &mut decision);
+    active.retain(|reference| !decision.prune.iter().any(|(_, job)| reference["uid"] == *job.uid));
     if !cron.is_terminating() && cron.bool(&["spec", "suspend"]) != Some(true) {
         due(cron, jobs, &active, now, &mut decision);
         active.retain(|reference| {
@@ -59,14 +59,14 @@ pub(super) fn set_active(status: &mut Map<String, Value>, active: Vec<Value>) {
 }
 
 /// Removes Jobs that have ended or are gone from the list of active Jobs.
-fn follow(jobs: &[Named], active: &mut Vec<Value>, decision: &mut Decision) {
+fn remove_inactive(jobs: &[Named], active: &mut Vec<Value>, decision: &mut Decision) {
     for (key, job) in jobs {
         let at = active.iter().position(|reference| reference["uid"] == *job.uid);
         let Some(end) = job.end else {
             if at.is_none() {
                 let message =
                     format!("Saw a job that the controller did not create or forgot: {}", key.name);
-                decision.news.push((true, "UnexpectedJob", message));
+                decision.events.push((true, "UnexpectedJob", message));
             }
             continue;
         };
@@ -74,7 +74,7 @@ fn follow(jobs: &[Named], active: &mut Vec<Value>, decision: &mut Decision) {
             active.remove(at);
             let condition = if end == JobEnd::Complete { "Complete" } else { "Failed" };
             let message = format!("Saw completed job: {}, condition: {condition}", key.name);
-            decision.news.push((false, "SawCompletedJob", message));
+            decision.events.push((false, "SawCompletedJob", message));
         }
         if let (JobEnd::Complete, Some(completed)) = (end, job.completed) {
             let known = decision.status.get("lastSuccessfulTime").and_then(Value::as_str);
@@ -90,13 +90,13 @@ fn follow(jobs: &[Named], active: &mut Vec<Value>, decision: &mut Decision) {
         if !there {
             let name = reference["name"].as_str().unwrap_or_default();
             let message = format!("Active job went missing: {name}");
-            decision.news.push((false, "MissingJob", message));
+            decision.events.push((false, "MissingJob", message));
         }
         there
     });
 }
 
-fn forget(cron: &Object, jobs: &[Named], decision: &mut Decision) {
+fn prune(cron: &Object, jobs: &[Named], decision: &mut Decision) {
     for (field, default, end) in [
         ("successfulJobsHistoryLimit", 3, JobEnd::Complete),
         ("failedJobsHistoryLimit", 1, JobEnd::Failed),
@@ -107,7 +107,7 @@ fn forget(cron: &Object, jobs: &[Named], decision: &mut Decision) {
             jobs.iter().filter(|(_, job)| job.end == Some(end) && !job.terminating).collect();
         ended.sort_by_key(|(key, job)| (job.started, key.clone()));
         let surplus = ended.len().saturating_sub(limit);
-        decision.forget.extend(ended.into_iter().take(surplus).cloned());
+        decision.prune.extend(ended.into_iter().take(surplus).cloned());
     }
 }
 
@@ -117,14 +117,14 @@ fn due(cron: &Object, jobs: &[Named], active: &[Value], now: Timestamp, decision
     let zone = cron.str(&["spec", "timeZone"]);
     let Some(schedule) = Schedule::parse(text, zone) else {
         let message = format!("unparseable schedule: {text:?}");
-        decision.news.push((true, "UnparseableSchedule", message));
+        decision.events.push((true, "UnparseableSchedule", message));
         return;
     };
     if text.contains("TZ=") {
         let message = format!(
             "CRON_TZ or TZ used in schedule {text:?} is not officially supported, see https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details"
         );
-        decision.news.push((true, "UnsupportedSchedule", message));
+        decision.events.push((true, "UnsupportedSchedule", message));
     }
     decision.next = schedule.next(now);
     let last = cron.str(&["status", "lastScheduleTime"]).and_then(|text| text.parse().ok());
@@ -137,7 +137,7 @@ fn due(cron: &Object, jobs: &[Named], active: &[Value], now: Timestamp, decision
     let Some((at, missed)) = most_recent(&schedule, since, now) else { return };
     if missed > 100 {
         let message = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew";
-        decision.news.push((true, "TooManyMissedTimes", message.to_owned()));
+        decision.events.push((true, "TooManyMissedTimes", message.to_owned()));
     }
     let name = job_name(cron, at);
     if active.iter().any(|reference| reference["name"] == name) || last == at {
@@ -147,7 +147,7 @@ fn due(cron: &Object, jobs: &[Named], active: &[Value], now: Timestamp, decision
     if policy == "Forbid" && !active.is_empty() {
         let message =
             "Not starting job because prior execution is running and concurrency policy is Forbid";
-        decision.news.push((false, "JobAlreadyActive", message.to_owned()));
+        decision.events.push((false, "JobAlreadyActive", message.to_owned()));
         return;
     }
     if policy == "Replace" {
@@ -228,7 +228,7 @@ mod tests {
     }
 
     fn reasons(decision: &Decision) -> Vec<&str> {
-        decision.news.iter().map(|(_, reason, _)| *reason).collect()
+        decision.events.iter().map(|(_, reason, _)| *reason).collect()
     }
 
     #[test]
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_already_is_kept_waited_for_or_replaced() {
+    fn the_concurrency_policy_allows_forbids_or_replaces_a_running_job() {
         let status = json!({
             "lastScheduleTime": "2026-01-01T00:10:00Z", "active": [{"uid": "a", "name": "a"}],
         });
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_that_ended_leave_the_list_and_history_after_a_while() {
+    fn finished_jobs_leave_the_active_list_and_the_history_limits() {
         let status = json!({"active": [{"uid": "a", "name": "a"}, {"uid": "x", "name": "x"}]});
         let cron_job = cron(&json!({"successfulJobsHistoryLimit": 1}), &status);
         let jobs = [
@@ -296,7 +296,7 @@ mod tests {
         assert_eq!(reasons(&decision), ["SawCompletedJob", "MissingJob"]);
         assert_eq!(decision.status.get("active"), None);
         assert_eq!(decision.status["lastSuccessfulTime"], "2026-01-01T02:00:00Z");
-        let forgotten: Vec<&str> = decision.forget.iter().map(|(key, _)| &*key.name).collect();
+        let forgotten: Vec<&str> = decision.prune.iter().map(|(key, _)| &*key.name).collect();
         assert_eq!(forgotten, ["a"]);
     }
 }

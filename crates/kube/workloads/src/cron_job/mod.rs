@@ -34,23 +34,23 @@ struct CronJobs {
 }
 
 impl Workload for CronJobs {
-    async fn settle(&self, cron: Object) -> Result<Action, Error> {
+    async fn reconcile(&self, cron: Object) -> Result<Action, Error> {
         let jobs = self.views.jobs.indexed(cron.uid());
         let now = self.context.clock.now();
         let decision = decide(&cron, &jobs, now);
-        for (warns, reason, message) in decision.news {
+        for (warns, reason, message) in decision.events {
             if warns {
                 self.context.warning(&cron, reason, message);
             } else {
                 self.context.normal(&cron, reason, message);
             }
         }
-        for job in decision.forget.iter().chain(&decision.replace) {
+        for job in decision.prune.iter().chain(&decision.replace) {
             self.delete(&cron, job).await?;
         }
         let mut status = decision.status;
         if let Some(at) = decision.start {
-            self.begin(&cron, at, &mut status).await?;
+            self.start_job(&cron, at, &mut status).await?;
         }
         self.context.write_status(&known::CRON_JOB, &cron, Value::Object(status)).await?;
         let Some(next) = decision.next else { return Ok(Action::Done) };
@@ -69,7 +69,7 @@ impl CronJobs {
     }
 
     /// Starts the Job of a scheduled time and adds it to `status.active`.
-    async fn begin(
+    async fn start_job(
         &self,
         cron: &Object,
         at: Timestamp,
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_job_says_when_it_was_due_in_the_zone_of_its_schedule() {
+    fn the_scheduled_timestamp_is_in_the_time_zone_of_the_cron_job() {
         let mut cron = Object::from_value(json!({
             "metadata": {"name": "c", "namespace": "n", "uid": "u"},
             "spec": {"jobTemplate": {"metadata": {"labels": {"a": "b"}}, "spec": {"x": 1}}},

@@ -154,11 +154,11 @@ fn has(bits: u64, value: i64) -> bool {
 }
 
 /// Parses a field: values, ranges and steps, separated by commas.
-fn bits(field: &str, least: u32, most: u32, names: &[&str]) -> Option<u64> {
+fn bits(field: &str, min: u32, max: u32, names: &[&str]) -> Option<u64> {
     let number = |text: &str| -> Option<u32> {
         let lower = text.to_ascii_lowercase();
         match names.iter().position(|name| *name == lower) {
-            Some(at) => u32::try_from(at).ok().map(|at| at + least),
+            Some(at) => u32::try_from(at).ok().map(|at| at + min),
             None => text.parse().ok(),
         }
     };
@@ -171,14 +171,14 @@ fn bits(field: &str, least: u32, most: u32, names: &[&str]) -> Option<u64> {
             None => (part, None),
         };
         let (first, last) = match range.split_once('-') {
-            _ if matches!(range, "*" | "?") => (least, most),
+            _ if matches!(range, "*" | "?") => (min, max),
             Some((first, last)) => (number(first)?, number(last)?),
             None => {
                 let first = number(range)?;
-                (first, if step.is_some() { most } else { first })
+                (first, if step.is_some() { max } else { first })
             }
         };
-        if first < least || last > most || first > last {
+        if first < min || last > max || first > last {
             return None;
         }
         let step = usize::try_from(step.unwrap_or(1)).ok()?;
@@ -207,8 +207,8 @@ fn seconds(text: &str) -> Option<i64> {
     }
     let whole: i64 = format!("{:.0}", total.floor()).parse().ok()?;
     // An interval of more than a century never elapses.
-    let most = 100.years().get_years();
-    Some(whole.clamp(1, i64::from(most) * 366 * 86_400))
+    let max = 100.years().get_years();
+    Some(whole.clamp(1, i64::from(max) * 366 * 86_400))
 }
 
 #[cfg(test)]
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_time_is_the_first_that_every_field_allows() {
+    fn the_next_time_matches_every_field() {
         for (text, after, expected) in [
             ("*/15 * * * *", "2026-01-01T00:00:00Z", "2026-01-01T00:15:00Z"),
             ("*/15 * * * *", "2026-01-01T00:45:01Z", "2026-01-01T01:00:00Z"),
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn clocks_that_change_skip_a_time_or_have_it_once() {
+    fn clock_changes_skip_a_time_or_run_it_once() {
         let zone = Some("Europe/Berlin");
         // On 29 March there is no 02:30; on 25 October there are two.
         assert_eq!(
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_schedule_is_refused() {
+    fn invalid_schedules_are_refused() {
         for text in
             ["", "* * * *", "60 * * * *", "5-1 * * * *", "* * * * 7", "*/0 * * * *", "@often"]
         {

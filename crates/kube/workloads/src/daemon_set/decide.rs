@@ -2,7 +2,7 @@
 
 use super::{tolerations, update};
 use crate::common::{int_or_percent, put_count};
-use crate::placement::{REPELLING, untolerated, wants_node};
+use crate::placement::{REPELLING, node_matches, untolerated};
 use crate::template::REVISION_HASH;
 use crate::views::{NodeView, Phase, PodView};
 use crate::workload::Named;
@@ -23,7 +23,7 @@ pub(super) struct Observed<'a> {
 
 /// A failed pod that is about to be replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct News {
+pub(super) struct FailedPod {
     pub(super) pod: NamespacedName,
     pub(super) node: Arc<str>,
     pub(super) failed: bool,
@@ -35,13 +35,13 @@ pub(super) struct Decision {
     /// Nodes that get a pod.
     pub(super) create: Vec<Arc<str>>,
     pub(super) delete: Vec<Named>,
-    pub(super) news: Vec<News>,
+    pub(super) failed_pods: Vec<FailedPod>,
     pub(super) status: Value,
-    pub(super) again: Option<u64>,
+    pub(super) requeue_after: Option<u64>,
 }
 
 /// A node, the pods on it or on their way to it, and whether one belongs there.
-pub(super) struct Post<'a> {
+pub(super) struct DaemonNode<'a> {
     pub(super) node: &'a Arc<NodeView>,
     /// The oldest pod first.
     pub(super) pods: Vec<&'a Named>,
@@ -86,14 +86,16 @@ pub(super) fn decide(
     observed: &Observed<'_>,
     waits: &dyn Fn(&Arc<str>) -> Option<u64>,
 ) -> Decision {
-    let posts = posts(observed);
-    let desired = posts.iter().filter(|post| post.should_run).count();
+    let daemon_nodes = daemon_nodes(observed);
+    let desired = daemon_nodes.iter().filter(|daemon_node| daemon_node.should_run).count();
     let desired = i64::try_from(desired).unwrap_or(i64::MAX);
     let bounds = Bounds::of(observed, desired);
-    let mut decision =
-        Decision { status: status(observed, &posts, desired, &bounds), ..Decision::default() };
-    for post in &posts {
-        manage(observed, post, &bounds, waits, &mut decision);
+    let mut decision = Decision {
+        status: status(observed, &daemon_nodes, desired, &bounds),
+        ..Decision::default()
+    };
+    for daemon_node in &daemon_nodes {
+        manage(observed, daemon_node, &bounds, waits, &mut decision);
     }
     // Pods that wait for a node that no longer exists.
     for pod in observed.pods {
@@ -108,23 +110,23 @@ pub(super) fn decide(
     }
     let on_delete = observed.set.str(&["spec", "updateStrategy", "type"]) == Some("OnDelete");
     if decision.create.is_empty() && decision.delete.is_empty() && !on_delete {
-        update::roll(&posts, desired, &bounds, observed.hash, &mut decision);
+        update::roll(&daemon_nodes, desired, &bounds, observed.hash, &mut decision);
     }
     let soon = observed.pods.iter().filter_map(|(_, pod)| pod.ready_since).filter_map(|since| {
         let left = bounds.min_ready - (observed.now.as_second() - since.as_second());
         u64::try_from(left).ok().filter(|left| *left > 0)
     });
-    decision.again = soon.chain(decision.again).min();
+    decision.requeue_after = soon.chain(decision.requeue_after).min();
     decision
 }
 
-fn posts<'a>(observed: &Observed<'a>) -> Vec<Post<'a>> {
+fn daemon_nodes<'a>(observed: &Observed<'a>) -> Vec<DaemonNode<'a>> {
     let tolerations = tolerations(observed.set);
     let nothing = Value::Null;
     let spec = observed.set.get(&["spec", "template", "spec"]).unwrap_or(&nothing);
     let only = spec.get("nodeName").and_then(Value::as_str).filter(|name| !name.is_empty());
-    let post = |node: &'a Arc<NodeView>| {
-        let fits = only.is_none_or(|only| *node.name == *only) && wants_node(spec, node);
+    let daemon_node = |node: &'a Arc<NodeView>| {
+        let fits = only.is_none_or(|only| *node.name == *only) && node_matches(spec, node);
         let free = |effects: &[&str]| untolerated(&node.taints, &tolerations, effects).is_none();
         let mut pods: Vec<&Named> = observed
             .pods
@@ -133,30 +135,30 @@ fn posts<'a>(observed: &Observed<'a>) -> Vec<Post<'a>> {
             .filter(|(_, pod)| !(pod.is_finished() && pod.terminating))
             .collect();
         pods.sort_by_key(|(key, pod)| (pod.node.is_none(), pod.created, key.clone()));
-        Post {
+        DaemonNode {
             node,
             pods,
             should_run: fits && free(&REPELLING),
             may_stay: fits && free(&["NoExecute"]),
         }
     };
-    observed.nodes.iter().map(post).collect()
+    observed.nodes.iter().map(daemon_node).collect()
 }
 
 /// Creates the pod that a node lacks and deletes pods that do not belong there.
 fn manage(
     observed: &Observed<'_>,
-    post: &Post<'_>,
+    daemon_node: &DaemonNode<'_>,
     bounds: &Bounds,
     waits: &dyn Fn(&Arc<str>) -> Option<u64>,
     decision: &mut Decision,
 ) {
-    if post.should_run && post.pods.is_empty() {
-        decision.create.push(Arc::clone(&post.node.name));
+    if daemon_node.should_run && daemon_node.pods.is_empty() {
+        decision.create.push(Arc::clone(&daemon_node.node.name));
         return;
     }
-    let living = post.pods.iter().filter(|(_, pod)| !pod.terminating);
-    if !post.may_stay {
+    let living = daemon_node.pods.iter().filter(|(_, pod)| !pod.terminating);
+    if !daemon_node.may_stay {
         decision.delete.extend(living.map(|pod| (*pod).clone()));
         return;
     }
@@ -167,20 +169,21 @@ fn manage(
             running.push(pod);
             continue;
         }
-        if let Some(wait) = waits(&post.node.name).filter(|_| failed) {
-            decision.again = Some(decision.again.map_or(wait, |again| again.min(wait)));
+        if let Some(wait) = waits(&daemon_node.node.name).filter(|_| failed) {
+            decision.requeue_after =
+                Some(decision.requeue_after.map_or(wait, |requeue_after| requeue_after.min(wait)));
             continue;
         }
-        let node = Arc::clone(&post.node.name);
-        decision.news.push(News { pod: pod.0.clone(), node, failed });
+        let node = Arc::clone(&daemon_node.node.name);
+        decision.failed_pods.push(FailedPod { pod: pod.0.clone(), node, failed });
         decision.delete.push((*pod).clone());
     }
     if bounds.surge == 0 {
         decision.delete.extend(running.into_iter().skip(1).cloned());
         return;
     }
-    if running.is_empty() && post.should_run {
-        decision.create.push(Arc::clone(&post.node.name));
+    if running.is_empty() && daemon_node.should_run {
+        decision.create.push(Arc::clone(&daemon_node.node.name));
         return;
     }
     // With surge, an old and a new pod may run on one node at a time.
@@ -194,12 +197,17 @@ fn manage(
     }
 }
 
-fn status(observed: &Observed<'_>, posts: &[Post<'_>], desired: i64, bounds: &Bounds) -> Value {
+fn status(
+    observed: &Observed<'_>,
+    daemon_nodes: &[DaemonNode<'_>],
+    desired: i64,
+    bounds: &Bounds,
+) -> Value {
     let set = observed.set;
     let (mut scheduled, mut misplaced, mut ready, mut available, mut current) = (0, 0, 0, 0, 0);
-    for post in posts {
-        let Some((_, pod)) = post.pods.first() else { continue };
-        if !post.should_run {
+    for daemon_node in daemon_nodes {
+        let Some((_, pod)) = daemon_node.pods.first() else { continue };
+        if !daemon_node.should_run {
             misplaced += 1;
             continue;
         }

@@ -73,7 +73,7 @@ fn every_selected_node_has_one_pod_and_others_none() {
 }
 
 #[test]
-fn taints_keep_daemons_away_or_drive_them_out_and_trouble_does_not() {
+fn no_schedule_taints_repel_daemon_pods_and_no_execute_taints_evict_them() {
     for (node, creates, deletes) in
         [("tainted", false, false), ("barred", false, true), ("broken", true, false)]
     {
@@ -84,26 +84,26 @@ fn taints_keep_daemons_away_or_drive_them_out_and_trouble_does_not() {
 }
 
 #[test]
-fn a_daemon_that_failed_is_replaced_after_its_time() {
+fn a_failed_daemon_pod_is_replaced_after_its_backoff() {
     let (set, nodes) = (set(&json!({})), nodes(&["a"]));
     let pods = [daemon("a", "new", "failed")];
     let now = Timestamp::UNIX_EPOCH;
     let observed = Observed { set: &set, pods: &pods, nodes: &nodes, hash: "new", now };
     let at_once = decide(&observed, &|_| None);
-    assert_eq!((at_once.delete.len(), at_once.news.len()), (1, 1));
+    assert_eq!((at_once.delete.len(), at_once.failed_pods.len()), (1, 1));
     let later = decide(&observed, &|_| Some(4));
-    assert_eq!((later.delete.len(), later.again), (0, Some(4)));
+    assert_eq!((later.delete.len(), later.requeue_after), (0, Some(4)));
 }
 
 #[test]
-fn a_daemon_whose_node_is_gone_before_it_came_goes() {
+fn a_pending_daemon_pod_of_a_deleted_node_is_deleted() {
     let mut lost = daemon("gone", "new", "starting");
     Arc::make_mut(&mut lost.1).node = None;
     assert_eq!(run(&json!({}), &[lost], &[]).1, ["new-gone"]);
 }
 
 #[test]
-fn a_new_template_goes_node_by_node() {
+fn a_new_template_is_rolled_out_node_by_node() {
     let old = |node: &str| daemon(node, "old", "ready");
     let new = |node: &str, state: &str| daemon(node, "new", state);
     let two = json!({"maxUnavailable": 2});
@@ -123,7 +123,7 @@ fn a_new_template_goes_node_by_node() {
 }
 
 #[test]
-fn with_surge_the_new_daemon_comes_first() {
+fn with_max_surge_the_new_daemon_pod_is_created_first() {
     let surge = json!({"maxSurge": 1, "maxUnavailable": 0});
     let old = |node: &str| daemon(node, "old", "ready");
     let new = |node: &str, state: &str| daemon(node, "new", state);

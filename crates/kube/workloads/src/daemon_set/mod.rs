@@ -11,8 +11,8 @@ use crate::Started;
 use crate::common::Context;
 use crate::template::{self, REVISION_HASH};
 use crate::views::{NodeView, Views};
-use crate::workload::{Pods, Revisions, Workload, WorkloadController, again};
-use decide::{News, Observed};
+use crate::workload::{Pods, Revisions, Workload, WorkloadController, requeue_after};
+use decide::{FailedPod, Observed};
 use jiff::Timestamp;
 use mainstay_client::{Action, Cache, Error};
 use mainstay_object::{NamespacedName, Object, known};
@@ -54,7 +54,7 @@ pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
 }
 
 /// Failures by `DaemonSet` and node.
-type Failed = FxHashMap<(NamespacedName, Arc<str>), (Timestamp, i64)>;
+type FailureTimes = FxHashMap<(NamespacedName, Arc<str>), (Timestamp, i64)>;
 
 struct DaemonSets {
     context: Context,
@@ -62,11 +62,11 @@ struct DaemonSets {
     pods: Pods,
     revisions: Revisions,
     /// When a pod of a `DaemonSet` last failed on a node, and the delay of the next one in seconds.
-    failed: Mutex<Failed>,
+    failed: Mutex<FailureTimes>,
 }
 
 impl Workload for DaemonSets {
-    async fn settle(&self, set: Object) -> Result<Action, Error> {
+    async fn reconcile(&self, set: Object) -> Result<Action, Error> {
         if set.is_terminating() {
             return Ok(Action::Done);
         }
@@ -84,8 +84,8 @@ impl Workload for DaemonSets {
         };
         let observed = Observed { set: &set, pods: &pods, nodes: &nodes, hash: &hash, now };
         let decision = decide::decide(&observed, &waits);
-        for news in &decision.news {
-            self.tell(&set, news, now);
+        for failed_pods in &decision.failed_pods {
+            self.report_failures(&set, failed_pods, now);
         }
         self.pods.delete(&set, &decision.delete).await?;
         let wanted = decision.create.iter().map(|node| pod(&set, node, &hash)).collect();
@@ -98,14 +98,14 @@ impl Workload for DaemonSets {
             })
             .await?;
         self.context.write_status(&known::DAEMON_SET, &set, decision.status).await?;
-        outcome.map(|()| again(self.context.clock, decision.again))
+        outcome.map(|()| requeue_after(self.context.clock, decision.requeue_after))
     }
 }
 
 impl DaemonSets {
-    fn tell(&self, set: &Object, news: &News, now: Timestamp) {
-        let (key, node) = (&news.pod, &news.node);
-        if news.failed {
+    fn report_failures(&self, set: &Object, failed_pods: &FailedPod, now: Timestamp) {
+        let (key, node) = (&failed_pods.pod, &failed_pods.node);
+        if failed_pods.failed {
             let message =
                 format!("Found failed daemon pod {key} on node {node}, will try to kill it");
             self.context.warning(set, "FailedDaemonPod", message);

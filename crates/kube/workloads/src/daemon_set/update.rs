@@ -1,14 +1,17 @@
 //! The rolling update of a DaemonSet: a new template, node by node.
 
-use super::decide::{Bounds, Decision, Post, is_updated};
+use super::decide::{Bounds, DaemonNode, Decision, is_updated};
 use crate::workload::Named;
 use std::sync::Arc;
 
 /// The pods of a node that are not terminating: one of the new template, one of another. None if
 /// there are more, which an update does not mend.
-fn pair<'a>(post: &Post<'a>, hash: &str) -> Option<(Option<&'a Named>, Option<&'a Named>)> {
+fn pair<'a>(
+    daemon_node: &DaemonNode<'a>,
+    hash: &str,
+) -> Option<(Option<&'a Named>, Option<&'a Named>)> {
     let (mut new, mut old) = (None, None);
-    for pod in post.pods.iter().filter(|(_, pod)| !pod.terminating) {
+    for pod in daemon_node.pods.iter().filter(|(_, pod)| !pod.terminating) {
         let place = if is_updated(&pod.1, hash) { &mut new } else { &mut old };
         if place.replace(*pod).is_some() {
             return None;
@@ -19,26 +22,27 @@ fn pair<'a>(post: &Post<'a>, hash: &str) -> Option<(Option<&'a Named>, Option<&'
 
 /// Adds the next actions of an update to a decision that has no others.
 pub(super) fn roll(
-    posts: &[Post<'_>],
+    daemon_nodes: &[DaemonNode<'_>],
     desired: i64,
     bounds: &Bounds,
     hash: &str,
     decision: &mut Decision,
 ) {
-    let posts: Vec<&Post<'_>> = posts.iter().filter(|post| !post.pods.is_empty()).collect();
+    let daemon_nodes: Vec<&DaemonNode<'_>> =
+        daemon_nodes.iter().filter(|daemon_node| !daemon_node.pods.is_empty()).collect();
     if bounds.surge == 0 {
-        replace(&posts, bounds, hash, decision);
+        replace(&daemon_nodes, bounds, hash, decision);
     } else {
-        surge(&posts, desired, bounds, hash, decision);
+        surge(&daemon_nodes, desired, bounds, hash, decision);
     }
 }
 
 /// Deletes old pods within the bounds; unavailable ones whatever the bounds.
-fn replace(posts: &[&Post<'_>], bounds: &Bounds, hash: &str, decision: &mut Decision) {
+fn replace(daemon_nodes: &[&DaemonNode<'_>], bounds: &Bounds, hash: &str, decision: &mut Decision) {
     let mut unavailable = 0;
     let mut candidates: Vec<&Named> = Vec::new();
-    for post in posts {
-        match pair(post, hash) {
+    for daemon_node in daemon_nodes {
+        match pair(daemon_node, hash) {
             Some((Some(new), None)) => {
                 unavailable += i64::from(!bounds.is_available(&new.1));
             }
@@ -55,12 +59,18 @@ fn replace(posts: &[&Post<'_>], bounds: &Bounds, hash: &str, decision: &mut Deci
 }
 
 /// Creates new pods beside old ones and deletes the old ones that are replaced.
-fn surge(posts: &[&Post<'_>], desired: i64, bounds: &Bounds, hash: &str, decision: &mut Decision) {
+fn surge(
+    daemon_nodes: &[&DaemonNode<'_>],
+    desired: i64,
+    bounds: &Bounds,
+    hash: &str,
+    decision: &mut Decision,
+) {
     let (mut surging, mut available) = (0, 0);
-    let mut leaving: Vec<&Named> = Vec::new();
+    let mut terminating_replicas: Vec<&Named> = Vec::new();
     let mut candidates: Vec<&Arc<str>> = Vec::new();
-    for post in posts {
-        let Some((new, old)) = pair(post, hash) else {
+    for daemon_node in daemon_nodes {
+        let Some((new, old)) = pair(daemon_node, hash) else {
             surging += 1;
             continue;
         };
@@ -68,10 +78,12 @@ fn surge(posts: &[&Post<'_>], desired: i64, bounds: &Bounds, hash: &str, decisio
         available += i64::from(serving);
         match (new, old) {
             (_, None) => {}
-            (None, Some(old)) if serving && !post.should_run => leaving.push(old),
-            (None, Some(_)) if serving => candidates.push(&post.node.name),
-            (None, Some(old)) if !post.should_run => decision.delete.push(old.clone()),
-            (None, Some(_)) => decision.create.push(Arc::clone(&post.node.name)),
+            (None, Some(old)) if serving && !daemon_node.should_run => {
+                terminating_replicas.push(old)
+            }
+            (None, Some(_)) if serving => candidates.push(&daemon_node.node.name),
+            (None, Some(old)) if !daemon_node.should_run => decision.delete.push(old.clone()),
+            (None, Some(_)) => decision.create.push(Arc::clone(&daemon_node.node.name)),
             (Some(new), Some(old)) if bounds.is_available(&new.1) => {
                 decision.delete.push(old.clone());
             }
@@ -80,7 +92,7 @@ fn surge(posts: &[&Post<'_>], desired: i64, bounds: &Bounds, hash: &str, decisio
     }
     // A pod that does not belong on its node is deleted when enough others are available.
     let spare = usize::try_from(available - desired).unwrap_or(0);
-    decision.delete.extend(leaving.into_iter().take(spare).cloned());
+    decision.delete.extend(terminating_replicas.into_iter().take(spare).cloned());
     let room = usize::try_from(bounds.surge - surging).unwrap_or(0);
     decision.create.extend(candidates.into_iter().take(room).cloned());
 }

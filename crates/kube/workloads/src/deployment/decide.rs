@@ -117,7 +117,7 @@ pub(crate) fn decide(
     old.sort_by_key(|(key, set)| (set.created, key.clone()));
     let bounds = Bounds::of(deployment);
     let mode = Mode::of(deployment, &decision, &old, &bounds, pods_left);
-    number(&mut decision, deployment, &old, &bounds, mode);
+    set_revision(&mut decision, deployment, &old, &bounds, mode);
 
     let sizes = Sizes::plan(deployment, &decision, &old, &bounds, mode);
     match &decision.new {
@@ -165,7 +165,7 @@ fn changed(set: &ReplicaSetView, wanted: &BTreeMap<String, String>) -> BTreeMap<
 
 /// Numbers the current template: one more than any other. Its earlier number goes into the revision
 /// history.
-fn number(
+fn set_revision(
     decision: &mut Decision,
     deployment: &Object,
     old: &[&Named],

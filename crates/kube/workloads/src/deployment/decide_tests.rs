@@ -55,7 +55,7 @@ fn sizes(decision: &Decision) -> Vec<String> {
 }
 
 #[test]
-fn a_first_template_gets_a_set_of_full_size_and_number_one() {
+fn a_first_template_gets_a_full_replica_set_with_revision_one() {
     let deployment = deployment(&json!({"replicas": 3}));
     let decision = run(&deployment, &[]);
     let [Step::Create { name, hash, replicas: 3 }] = decision.steps.as_slice() else {
@@ -69,7 +69,7 @@ fn a_first_template_gets_a_set_of_full_size_and_number_one() {
 }
 
 #[test]
-fn a_rollout_keeps_between_its_bounds() {
+fn a_rollout_respects_max_surge_and_max_unavailable() {
     let deployment = deployment(&json!({"replicas": 4}));
     for (case, sets, expected) in [
         (
@@ -156,7 +156,7 @@ fn scaling_in_the_middle_of_a_rollout_gives_every_set_its_share() {
 }
 
 #[test]
-fn a_change_of_size_comes_before_a_new_template() {
+fn scaling_comes_before_a_new_template() {
     let deployment = deployment(&json!({"replicas": 6}));
     let decision = run(&deployment, &[set("old", 1, 4, 4)]);
     assert_eq!(sizes(&decision), ["web-old=6"]);
@@ -164,7 +164,7 @@ fn a_change_of_size_comes_before_a_new_template() {
 }
 
 #[test]
-fn recreate_makes_no_set_before_the_old_pods_are_gone() {
+fn recreate_creates_no_replica_set_before_the_old_pods_are_gone() {
     let deployment = deployment(&json!({"replicas": 4, "strategy": {"type": "Recreate"}}));
     let left = FxHashMap::from_iter([("old".into(), 1)]);
     let decision = decide(&deployment, &[set("old", 1, 0, 0)], &left);
@@ -173,7 +173,7 @@ fn recreate_makes_no_set_before_the_old_pods_are_gone() {
 }
 
 #[test]
-fn a_template_that_comes_back_gets_a_new_number_and_remembers_its_old_one() {
+fn a_rollback_gets_a_new_revision_and_keeps_the_old_one_in_its_history() {
     let deployment = deployment(&json!({"replicas": 4}));
     let decision = run(&deployment, &[set("new", 1, 0, 0), set("old", 2, 4, 4)]);
     assert_eq!(decision.revision.as_deref(), Some("3"));
@@ -182,7 +182,7 @@ fn a_template_that_comes_back_gets_a_new_number_and_remembers_its_old_one() {
 }
 
 #[test]
-fn history_beyond_its_limit_is_deleted_oldest_first_and_only_at_rest() {
+fn replica_sets_beyond_the_history_limit_are_deleted_oldest_first_after_the_rollout() {
     let deployment = deployment(&json!({"replicas": 4, "revisionHistoryLimit": 1}));
     let history = [set("a", 1, 0, 0), set("b", 2, 0, 0), set("c", 3, 0, 0)];
     let with = |new: Named| history.iter().cloned().chain([new]).collect::<Vec<_>>();
@@ -191,7 +191,7 @@ fn history_beyond_its_limit_is_deleted_oldest_first_and_only_at_rest() {
 }
 
 #[test]
-fn a_deployment_at_rest_or_going_writes_nothing() {
+fn a_complete_or_terminating_deployment_writes_nothing() {
     let mut deployment = deployment(&json!({"replicas": 4}));
     let mut sets = [set("new", 1, 4, 4)];
     let view = Arc::make_mut(&mut sets[0].1);
@@ -202,7 +202,7 @@ fn a_deployment_at_rest_or_going_writes_nothing() {
 }
 
 #[test]
-fn a_name_that_is_taken_is_hashed_again() {
+fn a_name_collision_changes_the_hash() {
     let deployment = deployment(&json!({"replicas": 1}));
     let Some(Step::Create { name, .. }) = run(&deployment, &[]).steps.first().cloned() else {
         panic!()

@@ -14,8 +14,8 @@ mod status;
 use crate::Started;
 use crate::common::{Context, controller_reference_value};
 use crate::template::{self, TEMPLATE_HASH};
-use crate::views::{ORPHANS, Owned, ReplicaSetView, Views, selector};
-use crate::workload::{Workload, WorkloadController, again};
+use crate::views::{Dependent, ORPHANS, ReplicaSetView, Views, selector};
+use crate::workload::{Workload, WorkloadController, requeue_after};
 use decide::{Decision, Step};
 use mainstay_client::{Action, DeleteOptions, Error, Patch, Propagation};
 use mainstay_object::{NamespacedName, Object, known};
@@ -66,7 +66,7 @@ struct Deployments {
 }
 
 impl Workload for Deployments {
-    async fn settle(&self, mut deployment: Object) -> Result<Action, Error> {
+    async fn reconcile(&self, mut deployment: Object) -> Result<Action, Error> {
         if !deployment.is_terminating() {
             self.adopt(&deployment).await?;
         }
@@ -75,8 +75,8 @@ impl Workload for Deployments {
             .iter()
             .map(|(_, set)| {
                 let pods = self.views.pods.indexed(&set.uid);
-                let left = pods.iter().filter(|(_, pod)| !pod.is_finished()).count();
-                (Arc::clone(&set.uid), left)
+                let unfinished = pods.iter().filter(|(_, pod)| !pod.is_finished()).count();
+                (Arc::clone(&set.uid), unfinished)
             })
             .collect();
         let now = self.context.clock.now();
@@ -85,7 +85,7 @@ impl Workload for Deployments {
         let mut created = None;
         let mut collisions = decision.collisions;
         for step in &decision.steps {
-            match self.take(&deployment, &decision, step).await {
+            match self.apply_step(&deployment, &decision, step).await {
                 Ok(name) => created = created.or(name),
                 Err(error) if error.is_already_exists() => {
                     if self.is_own(&deployment, step).await? {
@@ -127,7 +127,7 @@ impl Workload for Deployments {
             now,
         });
         self.context.write_status(&known::DEPLOYMENT, &deployment, status).await?;
-        failure.map_or(Ok(again(self.context.clock, wait)), Err)
+        failure.map_or(Ok(requeue_after(self.context.clock, wait)), Err)
     }
 }
 
@@ -137,8 +137,8 @@ impl Deployments {
         let Some(selector) = selector(deployment) else { return Ok(()) };
         let cluster = &self.context.cluster;
         for (key, set) in self.views.replica_sets.indexed(ORPHANS) {
-            let near = *key.namespace == *deployment.namespace();
-            if !near || set.terminating || !set.matches(&selector) {
+            let same_namespace = *key.namespace == *deployment.namespace();
+            if !same_namespace || set.terminating || !set.matches(&selector) {
                 continue;
             }
             let patch = Patch::Merge(json!({"metadata": {
@@ -153,7 +153,7 @@ impl Deployments {
     }
 
     /// Performs one write and returns the name of a ReplicaSet that it created.
-    async fn take(
+    async fn apply_step(
         &self,
         deployment: &Object,
         decision: &Decision,
@@ -165,7 +165,7 @@ impl Deployments {
             Step::Create { name, hash, replicas } => {
                 let set = new_set(deployment, decision, name, hash, *replicas);
                 let created = cluster.create(&known::REPLICA_SET, &set).await?;
-                self.tell_scaled(deployment, name, 0, *replicas);
+                self.report_scaled(deployment, name, 0, *replicas);
                 // Names are deterministic, so a second create would be refused; waiting for the
                 // cache only saves that refusal.
                 self.views.replica_sets.seen(created.resource_version()).await;
@@ -186,7 +186,7 @@ impl Deployments {
                 let updated =
                     cluster.patch(&known::REPLICA_SET, namespace, &set.name, &patch).await?;
                 if let Some(replicas) = replicas {
-                    self.tell_scaled(deployment, &set.name, set.replicas, *replicas);
+                    self.report_scaled(deployment, &set.name, set.replicas, *replicas);
                 }
                 self.views.replica_sets.seen(updated.resource_version()).await;
                 Ok(None)
@@ -211,7 +211,7 @@ impl Deployments {
             && fingerprint(&live) == fingerprint(deployment))
     }
 
-    fn tell_scaled(&self, deployment: &Object, set: &str, from: i64, to: i64) {
+    fn report_scaled(&self, deployment: &Object, set: &str, from: i64, to: i64) {
         if from != to {
             let direction = if to > from { "up" } else { "down" };
             let message = format!("Scaled {direction} replica set {set} from {from} to {to}");

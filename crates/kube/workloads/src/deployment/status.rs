@@ -55,7 +55,7 @@ pub(crate) fn status(observed: &Observed<'_>) -> (Value, Option<u64>) {
     ] {
         put_count(&mut status, field, count);
     }
-    match observed.sets.iter().map(|(_, set)| set.leaving).sum::<Option<i64>>() {
+    match observed.sets.iter().map(|(_, set)| set.terminating_replicas).sum::<Option<i64>>() {
         Some(count) => status.insert("terminatingReplicas".to_owned(), count.into()),
         None => status.remove("terminatingReplicas"),
     };
@@ -64,7 +64,7 @@ pub(crate) fn status(observed: &Observed<'_>) -> (Value, Option<u64>) {
         now: mainstay_clock::rfc3339(observed.now),
     };
     availability(&mut conditions, deployment, &totals);
-    let again = progress(&mut conditions, observed, &totals);
+    let requeue_after = progress(&mut conditions, observed, &totals);
     let failed = observed.sets.iter().rev().find_map(|(_, set)| set.failure.as_ref());
     let failed = failed.filter(|_| !mainstay_fault::is_on("failures-of-replicas-are-not-told"));
     match failed {
@@ -76,7 +76,7 @@ pub(crate) fn status(observed: &Observed<'_>) -> (Value, Option<u64>) {
     } else {
         status.insert("conditions".to_owned(), Value::Array(conditions.list));
     }
-    (Value::Object(status), again)
+    (Value::Object(status), requeue_after)
 }
 
 fn availability(conditions: &mut Conditions, deployment: &Object, totals: &Totals) {

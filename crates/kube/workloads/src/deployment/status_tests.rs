@@ -32,7 +32,7 @@ fn step(
     created: Option<&str>,
     now: &str,
 ) -> (Vec<String>, Option<u64>) {
-    let (status, again) = status(&Observed {
+    let (status, requeue_after) = status(&Observed {
         deployment: deployment,
         sets,
         new: sets.last(),
@@ -56,27 +56,27 @@ fn step(
         })
         .collect();
     reasons.sort();
-    (reasons, again)
+    (reasons, requeue_after)
 }
 
 #[test]
-fn a_rollout_tells_its_story_in_the_reasons_that_others_wait_for() {
+fn a_rollout_sets_the_reasons_that_kubectl_waits_for() {
     let mut deployment = deployment(&json!({"replicas": 1}));
-    let (reasons, again) = step(&mut deployment, &[], Some("web-1"), T0);
+    let (reasons, requeue_after) = step(&mut deployment, &[], Some("web-1"), T0);
     assert_eq!(
         reasons,
         ["Available False MinimumReplicasUnavailable", "Progressing True NewReplicaSetCreated"]
     );
-    assert_eq!(again, Some(600));
+    assert_eq!(requeue_after, Some(600));
     let (reasons, _) = step(&mut deployment, &[set("web-1", 1, 0)], None, T1);
     assert_eq!(reasons[1], "Progressing True ReplicaSetUpdated");
     assert_eq!(deployment.i64(&["status", "unavailableReplicas"]), Some(1));
-    let (reasons, again) = step(&mut deployment, &[set("web-1", 1, 1)], None, T1);
+    let (reasons, requeue_after) = step(&mut deployment, &[set("web-1", 1, 1)], None, T1);
     assert_eq!(
         reasons,
         ["Available True MinimumReplicasAvailable", "Progressing True NewReplicaSetAvailable"]
     );
-    assert_eq!(again, None);
+    assert_eq!(requeue_after, None);
     let progressing = deployment.array(&["status", "conditions"]).last().unwrap().clone();
     assert_eq!(progressing["message"], "ReplicaSet \"web-1\" has successfully progressed.");
     assert_eq!(progressing["lastTransitionTime"], T0, "the status was True all the time");
@@ -89,41 +89,41 @@ fn a_rollout_tells_its_story_in_the_reasons_that_others_wait_for() {
 }
 
 #[test]
-fn a_lost_pod_makes_it_unavailable_but_not_progressing() {
+fn a_lost_pod_makes_the_deployment_unavailable_but_not_progressing() {
     let mut deployment = deployment(&json!({"replicas": 1}));
     step(&mut deployment, &[set("web-1", 1, 1)], None, T0);
-    let (reasons, again) = step(&mut deployment, &[set("web-1", 1, 0)], None, T1);
+    let (reasons, requeue_after) = step(&mut deployment, &[set("web-1", 1, 0)], None, T1);
     assert_eq!(
         reasons,
         ["Available False MinimumReplicasUnavailable", "Progressing True NewReplicaSetAvailable"]
     );
-    assert_eq!(again, None);
+    assert_eq!(requeue_after, None);
 }
 
 #[test]
-fn a_rollout_that_stands_still_too_long_says_so_at_its_deadline() {
+fn a_stalled_rollout_exceeds_its_progress_deadline() {
     let mut deployment = deployment(&json!({"replicas": 1, "progressDeadlineSeconds": 30}));
     let sets = [set("web-1", 1, 0)];
     step(&mut deployment, &sets, None, T0);
-    let (_, again) = step(&mut deployment, &sets, None, T1);
-    assert_eq!(again, Some(21));
-    let (reasons, again) = step(&mut deployment, &sets, None, "2026-01-01T00:00:31Z");
+    let (_, requeue_after) = step(&mut deployment, &sets, None, T1);
+    assert_eq!(requeue_after, Some(21));
+    let (reasons, requeue_after) = step(&mut deployment, &sets, None, "2026-01-01T00:00:31Z");
     assert_eq!(reasons[1], "Progressing False ProgressDeadlineExceeded");
-    assert_eq!(again, None);
+    assert_eq!(requeue_after, None);
     let (reasons, _) = step(&mut deployment, &[set("web-1", 1, 1)], None, "2026-01-01T00:01:00Z");
     assert_eq!(reasons[1], "Progressing True NewReplicaSetAvailable");
 }
 
 #[test]
-fn no_deadline_means_no_condition() {
+fn without_a_progress_deadline_there_is_no_progressing_condition() {
     let mut deployment = deployment(&json!({"replicas": 1, "progressDeadlineSeconds": i32::MAX}));
-    let (reasons, again) = step(&mut deployment, &[set("web-1", 1, 0)], None, T0);
+    let (reasons, requeue_after) = step(&mut deployment, &[set("web-1", 1, 0)], None, T0);
     assert_eq!(reasons, ["Available False MinimumReplicasUnavailable"]);
-    assert_eq!(again, None);
+    assert_eq!(requeue_after, None);
 }
 
 #[test]
-fn pausing_and_resuming_are_said() {
+fn pausing_and_resuming_set_the_progressing_reason() {
     let mut deployment = deployment(&json!({"replicas": 1, "paused": true}));
     let sets = [set("web-1", 1, 0)];
     assert_eq!(step(&mut deployment, &sets, None, T0).0[1], "Progressing Unknown DeploymentPaused");

@@ -41,17 +41,19 @@ pub(super) struct Decision {
     pub(super) create: Vec<Option<(i64, Option<i64>)>>,
     pub(super) status: Value,
     /// Reasons and messages of events.
-    pub(super) news: Vec<(String, String)>,
+    pub(super) events: Vec<(String, String)>,
     /// Pods that `uncountedTerminatedPods` names, or that need not be counted: their finalizer is
     /// removed.
     pub(super) release: Vec<Named>,
-    pub(super) again: Option<u64>,
+    pub(super) requeue_after: Option<u64>,
 }
 
 impl Decision {
-    fn again_in(&mut self, seconds: i64) {
+    fn requeue_in(&mut self, seconds: i64) {
         if let Ok(seconds @ 1..) = u64::try_from(seconds) {
-            self.again = Some(self.again.map_or(seconds, |again| again.min(seconds)));
+            self.requeue_after = Some(
+                self.requeue_after.map_or(seconds, |requeue_after| requeue_after.min(seconds)),
+            );
         }
     }
 }
@@ -178,7 +180,7 @@ impl<'a> Census<'a> {
         for pod in &self.tracked {
             let Some(index) = self.index(&pod.1) else { continue };
             if self.is_failed(&pod.1) && !self.succeeded_indexes.contains(&index) {
-                let verdict = policy::judge(self.job, pod);
+                let verdict = policy::apply_failure_policy(self.job, pod);
                 let used = pod.1.index_failures >= limit && verdict != Verdict::Ignore;
                 if used || verdict == Verdict::FailIndex {
                     self.failed_indexes.insert(index);
@@ -209,7 +211,7 @@ impl<'a> Census<'a> {
         let new = self.tracked.iter().filter(|pod| {
             self.is_failed(&pod.1)
                 && !self.uncounted[FAILED].iter().any(|uid| **uid == *pod.1.uid)
-                && policy::judge(self.job, pod) != Verdict::Ignore
+                && policy::apply_failure_policy(self.job, pod) != Verdict::Ignore
         });
         i64::try_from(new.count() + self.uncounted[FAILED].len()).unwrap_or(i64::MAX)
     }
@@ -234,7 +236,7 @@ impl<'a> Census<'a> {
         }
         let failed = self.tracked.iter().filter(|(_, pod)| pod.phase == Phase::Failed);
         for pod in failed {
-            if let Verdict::FailJob(message) = policy::judge(self.job, pod) {
+            if let Verdict::FailJob(message) = policy::apply_failure_policy(self.job, pod) {
                 return Some(Finish::failure("PodFailurePolicy", message));
             }
         }
@@ -266,7 +268,7 @@ impl<'a> Census<'a> {
                 return Some(Finish::failure("FailedIndexes", "Job has failed indexes"));
             }
         }
-        let message = policy::success(self.job, &self.succeeded_indexes, all)?;
+        let message = policy::meets_success_policy(self.job, &self.succeeded_indexes, all)?;
         Some(Finish::success("SuccessPolicy", message))
     }
 
@@ -300,8 +302,8 @@ impl<'a> Census<'a> {
             decision.discard.truncate(BURST);
             return active - i64::try_from(decision.discard.len()).unwrap_or(0);
         }
-        let leaving = if self.waits_for_failure { self.terminating.len() } else { 0 };
-        let missing = wanted - active - i64::try_from(leaving).unwrap_or(i64::MAX);
+        let terminating_replicas = if self.waits_for_failure { self.terminating.len() } else { 0 };
+        let missing = wanted - active - i64::try_from(terminating_replicas).unwrap_or(i64::MAX);
         let missing = usize::try_from(missing).unwrap_or(0).min(BURST);
         if missing == 0 {
             return active;
@@ -309,9 +311,9 @@ impl<'a> Census<'a> {
         if self.per_index.is_none() {
             let failed = observed.pods.iter().filter(|(_, pod)| pod.phase == Phase::Failed);
             let last = failed.filter_map(|(_, pod)| pod.ended).max();
-            let wait = self.wait(observed.failures, last);
-            if wait > 0 {
-                decision.again_in(wait);
+            let backoff = self.backoff(observed.failures, last);
+            if backoff > 0 {
+                decision.requeue_in(backoff);
                 return active;
             }
         }
@@ -324,7 +326,7 @@ impl<'a> Census<'a> {
     }
 
     /// The seconds that the next pod has to wait after so many failures.
-    fn wait(&self, failures: u32, last: Option<Timestamp>) -> i64 {
+    fn backoff(&self, failures: u32, last: Option<Timestamp>) -> i64 {
         let Some(last) = last.filter(|_| failures > 0) else { return 0 };
         let pause = BACKOFF.0.saturating_mul(1 << (failures - 1).min(16)).min(BACKOFF.1);
         pause - (self.now.as_second() - last.as_second())
@@ -379,21 +381,21 @@ impl<'a> Census<'a> {
             };
             let failures = last.1.index_failures;
             let so_far = u32::try_from(failures + 1).unwrap_or(u32::MAX);
-            let wait = self.wait(so_far, last.1.ended);
-            if wait > 0 {
-                decision.again_in(wait);
+            let backoff = self.backoff(so_far, last.1.ended);
+            if backoff > 0 {
+                decision.requeue_in(backoff);
                 continue;
             }
-            let counts = policy::judge(self.job, last) != Verdict::Ignore;
+            let counts = policy::apply_failure_policy(self.job, last) != Verdict::Ignore;
             decision.create.push(Some((index, Some(failures + i64::from(counts)))));
         }
         if !decision.create.is_empty() {
-            decision.again = None;
+            decision.requeue_after = None;
         }
     }
 
     /// Adds pods that have ended to `uncountedTerminatedPods` and releases them.
-    fn name(&mut self, finish: Option<&Finish>, decision: &mut Decision) {
+    fn record_ended(&mut self, finish: Option<&Finish>, decision: &mut Decision) {
         let going = self.job.is_terminating();
         for pod in self.tracked.clone() {
             let failed = self.is_failed(&pod.1);
@@ -417,7 +419,7 @@ impl<'a> Census<'a> {
             } else if (failed || finish.is_some_and(|finish| !finish.succeeded))
                 && !known(FAILED)
                 && (!self.indexed || self.index(&pod.1).is_some())
-                && policy::judge(self.job, pod) != Verdict::Ignore
+                && policy::apply_failure_policy(self.job, pod) != Verdict::Ignore
             {
                 self.uncounted[FAILED].push(uid.to_string());
             }
@@ -429,7 +431,7 @@ impl<'a> Census<'a> {
 pub(super) fn decide(observed: &Observed<'_>) -> Decision {
     let job = observed.job;
     if let Some(ended) = ended_at(job) {
-        return after_the_end(observed, ended);
+        return decide_finished(observed, ended);
     }
     let mut census = Census::new(observed);
     let now = mainstay_clock::rfc3339(observed.now);
@@ -467,13 +469,14 @@ pub(super) fn decide(observed: &Observed<'_>) -> Decision {
         (job.i64(&["spec", "activeDeadlineSeconds"]), started, &finish)
         && !census.suspended
     {
-        decision.again_in(deadline - (observed.now.as_second() - started.as_second()));
+        decision.requeue_in(deadline - (observed.now.as_second() - started.as_second()));
     }
-    census.name(finish.as_ref(), &mut decision);
-    let leaving = census.terminating.len() + decision.delete.len() + decision.discard.len();
-    write_counts(&census, &decision, &mut status, active, leaving);
+    census.record_ended(finish.as_ref(), &mut decision);
+    let terminating_replicas =
+        census.terminating.len() + decision.delete.len() + decision.discard.len();
+    write_counts(&census, &decision, &mut status, active, terminating_replicas);
     if let Some(finish) = &finish {
-        let is_last = leaving == 0
+        let is_last = terminating_replicas == 0
             && census.uncounted.iter().all(Vec::is_empty)
             && decision.release.is_empty();
         finish.write(job, &mut status, is_last, &now, &mut decision);
@@ -487,7 +490,7 @@ fn write_counts(
     decision: &Decision,
     status: &mut Map<String, Value>,
     active: i64,
-    leaving: usize,
+    terminating_replicas: usize,
 ) {
     let going = |uid: &Arc<str>| {
         decision.delete.iter().chain(&decision.discard).any(|(_, pod)| pod.uid == *uid)
@@ -497,7 +500,7 @@ fn write_counts(
     put_count(status, "succeeded", census.succeeded);
     put_count(status, "failed", census.failed);
     status.insert("ready".to_owned(), ready.into());
-    status.insert("terminating".to_owned(), leaving.into());
+    status.insert("terminating".to_owned(), terminating_replicas.into());
     let mut uncounted = json!({});
     for (at, field) in ["succeeded", "failed"].into_iter().enumerate() {
         if !census.uncounted[at].is_empty() {
@@ -519,7 +522,7 @@ fn write_counts(
     }
 }
 
-fn after_the_end(observed: &Observed<'_>, ended: Timestamp) -> Decision {
+fn decide_finished(observed: &Observed<'_>, ended: Timestamp) -> Decision {
     let job = observed.job;
     let status = job.get(&["status"]).cloned().unwrap_or_else(|| json!({}));
     let mut decision = Decision { status, ..Decision::default() };
@@ -529,7 +532,7 @@ fn after_the_end(observed: &Observed<'_>, ended: Timestamp) -> Decision {
     {
         let left = seconds - (observed.now.as_second() - ended.as_second());
         decision.expired = left <= 0 && !mainstay_fault::is_on("jobs-stay-beyond-their-time");
-        decision.again_in(left);
+        decision.requeue_in(left);
     }
     decision
 }
@@ -566,7 +569,7 @@ fn suspension(
         status.insert("startTime".to_owned(), now.into());
     }
     status.insert("conditions".to_owned(), Value::Array(conditions));
-    decision.news.push((event.to_owned(), message.to_owned()));
+    decision.events.push((event.to_owned(), message.to_owned()));
 }
 
 #[cfg(test)]

@@ -63,7 +63,7 @@ fn kinds(decision: &Decision) -> Vec<&str> {
 }
 
 #[test]
-fn as_many_pods_run_as_are_still_needed() {
+fn active_pods_match_parallelism_and_remaining_completions() {
     for (spec, phases, create, discard) in [
         (json!({}), vec![], 1, 0),
         (json!({"parallelism": 3, "completions": 5}), vec!["Running"], 2, 0),
@@ -84,18 +84,22 @@ fn as_many_pods_run_as_are_still_needed() {
 }
 
 #[test]
-fn a_failure_is_replaced_after_a_pause_that_doubles() {
+fn a_failed_pod_is_replaced_after_a_doubling_backoff() {
     let job = job(&json!({"completions": 1}));
-    for (failures, now, create, again) in
+    for (failures, now, create, requeue_after) in
         [(1, 55, 0, Some(5)), (1, 60, 1, None), (2, 60, 0, Some(10)), (9, 60, 0, Some(590))]
     {
         let decision = run(&job, &pods(&["Failed"]), failures, now);
-        assert_eq!((decision.create.len(), decision.again), (create, again), "{failures} at {now}");
+        assert_eq!(
+            (decision.create.len(), decision.requeue_after),
+            (create, requeue_after),
+            "{failures} at {now}"
+        );
     }
 }
 
 #[test]
-fn an_end_is_named_before_its_finalizer_goes_and_counted_after() {
+fn a_finished_pod_is_listed_as_uncounted_before_its_finalizer_is_removed() {
     let mut job = job(&json!({"completions": 2, "parallelism": 1}));
     let named = run(&job, &pods(&["Succeeded"]), 0, 60);
     assert_eq!(named.status["uncountedTerminatedPods"]["succeeded"], json!(["j-0"]));
@@ -115,7 +119,7 @@ fn an_end_is_named_before_its_finalizer_goes_and_counted_after() {
 }
 
 #[test]
-fn a_job_ends_when_nothing_is_left_to_be_counted_or_to_go() {
+fn a_job_finishes_when_no_pod_is_uncounted_or_terminating() {
     for (spec, phases, ends, reason) in [
         (
             json!({"completions": 2}),
@@ -148,22 +152,22 @@ fn a_job_ends_when_nothing_is_left_to_be_counted_or_to_go() {
         let first = run(&job, &pods(&phases), 0, 60);
         assert_eq!(kinds(&first), ends[..1], "{spec}");
         assert_eq!(first.status["conditions"][0]["reason"], reason);
-        assert_eq!(first.news.len(), 0);
+        assert_eq!(first.events.len(), 0);
         job.set(&["status"], first.status);
         let last = run(&job, &[], 0, 61);
         assert_eq!(kinds(&last), ends, "{spec}");
         let complete = ends[1] == "Complete";
         assert_eq!(last.status["completionTime"].is_string(), complete);
-        let news = if complete { "Completed" } else { reason };
-        assert_eq!(last.news[0].0, news);
+        let event = if complete { "Completed" } else { reason };
+        assert_eq!(last.events[0].0, event);
         job.set(&["status"], last.status.clone());
-        let again = run(&job, &[], 0, 62);
-        assert_eq!((again.status, again.create.len(), again.news.len()), (last.status, 0, 0));
+        let second = run(&job, &[], 0, 62);
+        assert_eq!((second.status, second.create.len(), second.events.len()), (last.status, 0, 0));
     }
 }
 
 #[test]
-fn what_a_policy_ignores_does_not_count() {
+fn failures_that_a_policy_ignores_do_not_count() {
     let job = job(&json!({"completions": 1, "backoffLimit": 0, "podFailurePolicy": {"rules": [
         {"action": "Ignore", "onExitCodes": {"operator": "In", "values": [3]}},
     ]}}));
@@ -187,7 +191,7 @@ fn every_index_succeeds_once() {
 }
 
 #[test]
-fn an_index_has_a_limit_of_its_own() {
+fn backoff_limit_per_index_fails_one_index() {
     let spec = |limit: i64| {
         json!({
             "completionMode": "Indexed", "completions": 2, "parallelism": 2, "backoffLimit": 99,
@@ -199,7 +203,7 @@ fn an_index_has_a_limit_of_its_own() {
     assert_eq!(retried.create, [Some((0, Some(1)))]);
     assert_eq!(retried.status["failedIndexes"], "");
     let early = run(&job(&spec(1)), &there, 0, 52);
-    assert_eq!((early.create.len(), early.again, early.release.len()), (0, Some(8), 0));
+    assert_eq!((early.create.len(), early.requeue_after, early.release.len()), (0, Some(8), 0));
     let given_up = run(&job(&spec(0)), &there, 0, 60);
     assert_eq!((given_up.create.len(), kinds(&given_up).len()), (0, 0));
     assert_eq!(given_up.status["failedIndexes"], "0");
@@ -208,22 +212,22 @@ fn an_index_has_a_limit_of_its_own() {
 }
 
 #[test]
-fn a_suspended_job_says_so_and_starts_again() {
+fn a_suspended_job_has_its_condition_and_resumes() {
     let mut job = job(&json!({"completions": 1, "suspend": true}));
     job.remove(&["status", "startTime"]);
     let suspended = run(&job, &[], 0, 5);
-    assert_eq!(suspended.news[0].0, "Suspended");
+    assert_eq!(suspended.events[0].0, "Suspended");
     assert_eq!(suspended.status.get("startTime"), None);
     job.set(&["status"], suspended.status);
     job.set(&["spec", "suspend"], false.into());
     let resumed = run(&job, &[], 0, 30);
-    assert_eq!((resumed.news[0].0.as_str(), resumed.create.len()), ("Resumed", 1));
+    assert_eq!((resumed.events[0].0.as_str(), resumed.create.len()), ("Resumed", 1));
     assert_eq!(resumed.status["conditions"][0]["status"], "False");
     assert_eq!(resumed.status["startTime"], mainstay_clock::rfc3339(at(30)));
 }
 
 #[test]
-fn an_ended_job_is_deleted_when_its_time_is_over() {
+fn a_finished_job_is_deleted_after_its_ttl() {
     let mut job = job(&json!({"completions": 1, "ttlSecondsAfterFinished": 10}));
     let conditions = json!([{
         "type": "Complete", "status": "True",
@@ -231,6 +235,6 @@ fn an_ended_job_is_deleted_when_its_time_is_over() {
     }]);
     job.set(&["status", "conditions"], conditions);
     let early = run(&job, &[], 0, 63);
-    assert_eq!((early.expired, early.again), (false, Some(7)));
+    assert_eq!((early.expired, early.requeue_after), (false, Some(7)));
     assert!(run(&job, &[], 0, 70).expired);
 }

@@ -72,11 +72,11 @@ impl Finish {
                 if completions.is_some_and(|completions| succeeded > Some(completions)) {
                     let message =
                         "Too many succeeded pods running after completion count reached".to_owned();
-                    decision.news.push(("TooManySucceededPods".to_owned(), message));
+                    decision.events.push(("TooManySucceededPods".to_owned(), message));
                 }
-                decision.news.push(("Completed".to_owned(), "Job completed".to_owned()));
+                decision.events.push(("Completed".to_owned(), "Job completed".to_owned()));
             } else {
-                decision.news.push((self.reason.clone(), self.message.clone()));
+                decision.events.push((self.reason.clone(), self.message.clone()));
             }
         }
         status.insert("conditions".to_owned(), Value::Array(conditions));

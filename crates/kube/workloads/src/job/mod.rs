@@ -1,8 +1,8 @@
 //! The Job controller: runs pods until enough of them have succeeded.
 //!
 //! ```text
-//! pods carry a finalizer ─► one ends ─► the status names it as uncounted ─► its finalizer is removed
-//!                                       ─► the status counts it
+//! Pods have a finalizer ─► one ends ─► the status lists it as uncounted
+//!                       ─► its finalizer is removed ─► the status counts it
 //! ```
 //!
 //! So every end is counted exactly once, no matter which client deletes pods. Pods that no Job
@@ -15,9 +15,9 @@ mod pod;
 mod policy;
 
 use crate::Started;
-use crate::common::{Context, overtaken};
+use crate::common::{Context, is_object_gone};
 use crate::views::{JobView, PodView, Views};
-use crate::workload::{Named, Pods, Workload, WorkloadController, again};
+use crate::workload::{Named, Pods, Workload, WorkloadController, requeue_after};
 use decide::Observed;
 use mainstay_client::{
     Action, Cache, Controller, DeleteOptions, Error, Patch, Propagation, Reconciler,
@@ -85,7 +85,7 @@ struct Jobs {
 }
 
 impl Workload for Jobs {
-    async fn settle(&self, job: Object) -> Result<Action, Error> {
+    async fn reconcile(&self, job: Object) -> Result<Action, Error> {
         let manager = job.str(&["spec", "managedBy"]).unwrap_or("kubernetes.io/job-controller");
         if manager != "kubernetes.io/job-controller" {
             return Ok(Action::Done);
@@ -110,7 +110,7 @@ impl Workload for Jobs {
         let wanted = decision.create.iter().map(|index| pod::pod(&job, *index)).collect();
         let outcome = self.pods.create(&job, wanted).await;
         self.context.write_status(&known::JOB, &job, decision.status).await?;
-        for (reason, message) in decision.news {
+        for (reason, message) in decision.events {
             if matches!(reason.as_str(), "Completed" | "Suspended" | "Resumed") {
                 self.context.normal(&job, &reason, message);
             } else {
@@ -121,7 +121,7 @@ impl Workload for Jobs {
         for (key, pod) in &decision.release {
             release(&self.context, &self.views.pods, key, pod).await?;
         }
-        outcome.map(|()| again(self.context.clock, decision.again))
+        outcome.map(|()| requeue_after(self.context.clock, decision.requeue_after))
     }
 }
 
@@ -161,20 +161,21 @@ async fn release(
     let Some(live) = cluster.find(&known::POD, key.namespace(), &key.name).await? else {
         return Ok(());
     };
-    let left: Vec<&str> = live.finalizers().filter(|finalizer| *finalizer != TRACKING).collect();
-    if live.uid() != &*pod.uid || left.len() == live.finalizers().count() {
+    let remaining: Vec<&str> =
+        live.finalizers().filter(|finalizer| *finalizer != TRACKING).collect();
+    if live.uid() != &*pod.uid || remaining.len() == live.finalizers().count() {
         return Ok(());
     }
-    let left = if left.is_empty() { Value::Null } else { json!(left) };
+    let remaining = if remaining.is_empty() { Value::Null } else { json!(remaining) };
     let patch = Patch::Merge(json!({"metadata": {
-        "uid": live.uid(), "resourceVersion": live.resource_version(), "finalizers": left,
+        "uid": live.uid(), "resourceVersion": live.resource_version(), "finalizers": remaining,
     }}));
     match cluster.patch(&known::POD, key.namespace(), &key.name, &patch).await {
         Ok(patched) => {
             pods.seen(patched.resource_version()).await;
             Ok(())
         }
-        Err(error) if overtaken(&error) => Ok(()),
+        Err(error) if is_object_gone(&error) => Ok(()),
         Err(error) => Err(error),
     }
 }

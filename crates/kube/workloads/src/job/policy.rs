@@ -24,7 +24,7 @@ fn text<'a>(value: &'a Value, field: &str) -> &'a str {
 }
 
 /// Applies the failure policy to a failed pod: the first rule that matches decides.
-pub(super) fn judge(job: &Object, (key, pod): &Named) -> Verdict {
+pub(super) fn apply_failure_policy(job: &Object, (key, pod): &Named) -> Verdict {
     let Some(ending) = &pod.ending else { return Verdict::Count };
     for (at, rule) in job.array(&["spec", "podFailurePolicy", "rules"]).iter().enumerate() {
         let action = text(rule, "action");
@@ -78,7 +78,11 @@ fn condition<'a>(patterns: &Value, ending: &'a Ending) -> Option<&'a str> {
 }
 
 /// Whether the success policy is met, and the message that names the rule.
-pub(super) fn success(job: &Object, succeeded: &Indexes, completions: i64) -> Option<String> {
+pub(super) fn meets_success_policy(
+    job: &Object,
+    succeeded: &Indexes,
+    completions: i64,
+) -> Option<String> {
     let rules = job.array(&["spec", "successPolicy", "rules"]);
     let holds = |rule: &Value| {
         let named = rule.get("succeededIndexes").and_then(Value::as_str);
@@ -120,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_rule_that_holds_decides() {
+    fn the_first_matching_rule_of_a_failure_policy_decides() {
         let job = Object::from_value(json!({"spec": {"podFailurePolicy": {"rules": [
             {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]},
             {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [42]}},
@@ -138,12 +142,12 @@ mod tests {
             (7, &none, Verdict::FailIndex),
             (1, &none, Verdict::Count),
         ] {
-            assert_eq!(judge(&job, &failed(code, conditions)), verdict);
+            assert_eq!(apply_failure_policy(&job, &failed(code, conditions)), verdict);
         }
     }
 
     #[test]
-    fn success_is_a_number_of_indexes_or_a_list_of_them() {
+    fn a_success_policy_has_a_count_or_a_list_of_indexes() {
         for (rule, held) in [
             (json!({"succeededIndexes": "0,2"}), true),
             (json!({"succeededIndexes": "0-2"}), false),
@@ -153,7 +157,8 @@ mod tests {
             (json!({"succeededIndexes": "1-3", "succeededCount": 2}), false),
         ] {
             let job = json!({"spec": {"successPolicy": {"rules": [{"succeededCount": 9}, rule]}}});
-            let message = success(&Object::from_value(job).unwrap(), &Indexes::from([0, 2]), 5);
+            let message =
+                meets_success_policy(&Object::from_value(job).unwrap(), &Indexes::from([0, 2]), 5);
             let expected = held.then(|| "Matched rules at index 1".to_owned());
             assert_eq!(message, expected, "{rule}");
         }

@@ -2,11 +2,11 @@
 
 use super::simulated;
 use crate::Started;
-use crate::common::{Context, overtaken};
+use crate::common::{Context, is_object_gone};
 use crate::placement::{Taint, tolerates};
 use crate::scheduler::disrupted;
 use crate::views::{NodeView, PodView, Views};
-use crate::workload::again;
+use crate::workload::requeue_after;
 use jiff::Timestamp;
 use mainstay_client::{Action, Controller, DeleteOptions, Error, Patch, Reconciler};
 use mainstay_object::{NamespacedName, Object, known};
@@ -169,7 +169,7 @@ fn taints(node: &Object, now: Timestamp) -> Option<Vec<Value>> {
     if node.bool(&["spec", "unschedulable"]) == Some(true) {
         wanted.push(("unschedulable", "NoSchedule"));
     }
-    let ours = |taint: &Value| -> Option<(String, String)> {
+    let managed_taint = |taint: &Value| -> Option<(String, String)> {
         let key = taint["key"].as_str()?.strip_prefix("node.kubernetes.io/")?;
         let known = [
             "not-ready",
@@ -189,7 +189,7 @@ fn taints(node: &Object, now: Timestamp) -> Option<Vec<Value>> {
         .filter(|taint| {
             // A node without a Ready condition keeps its initial taints.
             ready.is_none()
-                || ours(taint)
+                || managed_taint(taint)
                     .is_none_or(|(key, effect)| wanted.contains(&(key.as_str(), effect.as_str())))
         })
         .cloned()
@@ -248,13 +248,13 @@ impl Reconciler for Leases {
             live.str(&["spec", "renewTime"]).and_then(|text| text.parse().ok());
         let ago = renewed.map(|renewed| self.context.clock.now().duration_since(renewed));
         let ago = ago.and_then(|ago| Duration::try_from(ago).ok());
-        if let Some(left) =
+        if let Some(remaining) =
             ago.and_then(|ago| RENEWAL.checked_sub(ago)).filter(|duration| !duration.is_zero())
         {
             // Measured by the monotonic clock. A watcher counts from the moment it saw the last
             // renewal, whatever time the lease contains, and a wall clock that is set back must not
             // delay the next one.
-            return Ok(Action::After(left));
+            return Ok(Action::After(remaining));
         }
         let patch = Patch::Merge(json!({"spec": {"renewTime": now}}));
         cluster.patch(&known::LEASE, Some(NAMESPACE), &key.name, &patch).await?;
@@ -279,12 +279,14 @@ impl Reconciler for Evictions {
         let Some(name) = &pod.node else { return Ok(Action::Done) };
         let cluster = &self.context.cluster;
         let Some(node) = self.views.nodes.get(&NamespacedName::cluster(Arc::clone(name))) else {
-            return self.orphaned(key, &pod, name).await;
+            return self.delete_orphan(key, &pod, name).await;
         };
         let now = self.context.clock.now();
-        let Some(left) = stay(&pod, &node, now) else { return Ok(Action::Done) };
-        if left > 0 {
-            return Ok(again(self.context.clock, u64::try_from(left).ok()));
+        let Some(remaining) = remaining_toleration(&pod, &node, now) else {
+            return Ok(Action::Done);
+        };
+        if remaining > 0 {
+            return Ok(requeue_after(self.context.clock, u64::try_from(remaining).ok()));
         }
         let Some(live) = cluster.find(&known::POD, key.namespace(), &key.name).await? else {
             return Ok(Action::Done);
@@ -295,12 +297,12 @@ impl Reconciler for Evictions {
         let message = format!("Marking for deletion Pod {key}");
         self.context.normal(&live, "TaintManagerEviction", message);
         let why = "Taint manager: deleting due to NoExecute taint";
-        self.remove(&live, "DeletionByTaintManager", why, None).await
+        self.delete_pod(&live, "DeletionByTaintManager", why, None).await
     }
 }
 
 impl Evictions {
-    async fn orphaned(
+    async fn delete_orphan(
         &self,
         key: &NamespacedName,
         pod: &PodView,
@@ -317,8 +319,10 @@ impl Evictions {
         // bound.
         let age = pod.created.map(|created| self.context.clock.now().duration_since(created));
         let age = age.and_then(|age| Duration::try_from(age).ok()).unwrap_or(QUARANTINE);
-        if let Some(left) = QUARANTINE.checked_sub(age).filter(|left| !left.is_zero()) {
-            return Ok(Action::in_wall_time(self.context.clock, left));
+        if let Some(remaining) =
+            QUARANTINE.checked_sub(age).filter(|remaining| !remaining.is_zero())
+        {
+            return Ok(Action::in_wall_time(self.context.clock, remaining));
         }
         if cluster.find(&known::NODE, None, node).await?.is_some() {
             return Ok(Action::Done);
@@ -326,10 +330,10 @@ impl Evictions {
         if !pod.is_finished() {
             live.set(&["status", "phase"], "Failed".into());
         }
-        self.remove(&live, "DeletionByPodGC", "PodGC: node no longer exists", Some(0)).await
+        self.delete_pod(&live, "DeletionByPodGC", "PodGC: node no longer exists", Some(0)).await
     }
 
-    async fn remove(
+    async fn delete_pod(
         &self,
         live: &Object,
         reason: &str,
@@ -342,7 +346,7 @@ impl Evictions {
         object.set(&["status"], disrupted(live, reason, message, &now));
         match cluster.update_status(&known::POD, &object).await {
             Ok(_) => {}
-            Err(error) if overtaken(&error) => return Ok(Action::Done),
+            Err(error) if is_object_gone(&error) => return Ok(Action::Done),
             Err(error) => return Err(error),
         }
         let mut options = DeleteOptions::uid(live.uid());
@@ -356,7 +360,7 @@ impl Evictions {
 }
 
 /// For how many more seconds a Pod may stay on a node with `NoExecute` taints; none if for ever.
-fn stay(pod: &PodView, node: &NodeView, now: Timestamp) -> Option<i64> {
+fn remaining_toleration(pod: &PodView, node: &NodeView, now: Timestamp) -> Option<i64> {
     let mut least: Option<i64> = None;
     for taint in node.taints.iter().filter(|taint| taint.effect == "NoExecute") {
         let covering =
@@ -370,8 +374,8 @@ fn stay(pod: &PodView, node: &NodeView, now: Timestamp) -> Option<i64> {
         let shortest = limits.into_iter().flatten().min();
         if let Some(seconds) = shortest {
             let since = taint.added.map_or(0, |added| now.as_second() - added.as_second());
-            let left = (seconds.max(0) - since).max(0);
-            least = Some(least.map_or(left, |least| least.min(left)));
+            let remaining = (seconds.max(0) - since).max(0);
+            least = Some(least.map_or(remaining, |least| least.min(remaining)));
         }
     }
     least
@@ -391,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn taints_follow_conditions_and_leave_others_alone() {
+    fn taints_follow_conditions_and_foreign_taints_stay() {
         let other = json!({"key": "k", "effect": "NoSchedule"});
         let keys = |node: &Object| -> Option<Vec<String>> {
             let taints = taints(node, Timestamp::UNIX_EPOCH)?;
@@ -413,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_stays_as_long_as_it_tolerates_every_taint() {
+    fn a_pod_is_evicted_after_its_shortest_toleration() {
         let now = Timestamp::from_second(1_000).unwrap();
         let taint = |key: &str| Taint {
             added: Timestamp::from_second(900).ok(),
@@ -426,7 +430,7 @@ mod tests {
             }
             toleration
         };
-        for (taints, tolerations, left) in [
+        for (taints, tolerations, remaining) in [
             (vec![], vec![], None),
             (vec!["a"], vec![], Some(0)),
             (vec!["a"], vec![toleration("a", None)], None),
@@ -444,7 +448,11 @@ mod tests {
                 taints: taints.iter().map(|key| taint(key)).collect(),
                 ..NodeView::default()
             };
-            assert_eq!(stay(&PodView::of(&pod), &node, now), left, "{taints:?} {tolerations:?}");
+            assert_eq!(
+                remaining_toleration(&PodView::of(&pod), &node, now),
+                remaining,
+                "{taints:?} {tolerations:?}"
+            );
         }
     }
 }

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 pub(crate) const LABEL: &str = "mainstay.dev/simulated";
 
 /// Reason and message of a node whose annotation requests `not-ready`.
-const SICK: (&str, &str) = ("KubeletNotReady", "simulated: the node is not ready");
+const NOT_READY: (&str, &str) = ("KubeletNotReady", "simulated: the node is not ready");
 /// Reason and message of a node whose annotation requests `unreachable`.
-const SILENT: (&str, &str) = ("NodeStatusUnknown", "Kubelet stopped posting node status.");
+const UNREACHABLE: (&str, &str) = ("NodeStatusUnknown", "Kubelet stopped posting node status.");
 
 /// The address of a node, from the range that Docker networks often have.
 fn address(name: &str) -> String {
@@ -31,14 +31,14 @@ pub(crate) fn status(node: &Object, version: &str, now: &str) -> Option<Value> {
     let ready =
         node.array(&["status", "conditions"]).iter().find(|condition| condition["type"] == "Ready");
     let (status, reason, message) = match node.annotation(ANNOTATION) {
-        Some("not-ready") => ("False", SICK.0, SICK.1),
-        Some("unreachable") => ("Unknown", SILENT.0, SILENT.1),
+        Some("not-ready") => ("False", NOT_READY.0, NOT_READY.1),
+        Some("unreachable") => ("Unknown", UNREACHABLE.0, UNREACHABLE.1),
         _ => ("True", "KubeletReady", "kubelet is posting ready status"),
     };
     let Some(ready) = ready else {
-        return Some(fresh(node, (status, reason, message), version, now));
+        return Some(first_status(node, (status, reason, message), version, now));
     };
-    let injected = [SICK.0, SILENT.0].iter().any(|reason| ready["reason"] == *reason);
+    let injected = [NOT_READY.0, UNREACHABLE.0].iter().any(|reason| ready["reason"] == *reason);
     if ready["status"] == status || (status == "True" && !injected) {
         return None;
     }
@@ -59,7 +59,7 @@ fn condition(kind: &str, status: &str, reason: &str, message: &str, now: &str) -
 }
 
 /// The first status of a node. Fields that its creator set take precedence.
-fn fresh(node: &Object, ready: (&str, &str, &str), version: &str, now: &str) -> Value {
+fn first_status(node: &Object, ready: (&str, &str, &str), version: &str, now: &str) -> Value {
     let mut conditions: Vec<Value> = [
         ("MemoryPressure", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
         ("DiskPressure", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
@@ -76,20 +76,20 @@ fn fresh(node: &Object, ready: (&str, &str, &str), version: &str, now: &str) -> 
     let usual = json!({
         "cpu": "64", "memory": "256Gi", "pods": "10000", "ephemeral-storage": "1Ti",
     });
-    let said = |field: &str| {
+    let given_amounts = |field: &str| {
         let amounts = node
             .get(&["status", field])
             .filter(|value| value.as_object().is_some_and(|amounts| !amounts.is_empty()));
         amounts.cloned()
     };
-    let capacity = said("capacity").unwrap_or(usual);
+    let capacity = given_amounts("capacity").unwrap_or(usual);
     let name = node.name();
     json!({
         "addresses": [
             {"type": "InternalIP", "address": address(name)},
             {"type": "Hostname", "address": name},
         ],
-        "allocatable": said("allocatable").unwrap_or_else(|| capacity.clone()),
+        "allocatable": given_amounts("allocatable").unwrap_or_else(|| capacity.clone()),
         "capacity": capacity,
         "conditions": conditions,
         "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_node_is_ready_unless_told_otherwise_and_settles() {
+    fn a_node_is_ready_unless_its_annotation_says_otherwise() {
         let (early, late) = ("2026-01-01T00:00:00Z", "2027-01-01T00:00:00Z");
         let mut node = Object::from_value(json!({"metadata": {"name": "node-1"}})).unwrap();
         for (annotation, ready) in [
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_say_of_a_node_stays() {
+    fn foreign_fields_of_a_node_status_stay() {
         let mut node = Object::from_value(json!({
             "metadata": {"name": "theirs"},
             "status": {"allocatable": {"cpu": "1"}, "conditions": [
@@ -145,8 +145,8 @@ mod tests {
         .unwrap();
         assert_eq!(status(&node, "v1.35.0", "t"), None);
         node.set(&["status", "conditions"], json!([]));
-        let fresh = status(&node, "v1.35.0", "t").unwrap();
-        assert_eq!(fresh["allocatable"], json!({"cpu": "1"}));
+        let first_status = status(&node, "v1.35.0", "t").unwrap();
+        assert_eq!(first_status["allocatable"], json!({"cpu": "1"}));
         node.set_label(LABEL, "false");
         assert_eq!(status(&node, "v1.35.0", "t"), None);
     }

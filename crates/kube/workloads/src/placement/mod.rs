@@ -62,7 +62,7 @@ pub(crate) fn untolerated<'a>(
 }
 
 /// Whether a node matches `nodeSelector` and the required node affinity of a Pod's spec.
-pub(crate) fn wants_node(spec: &Value, node: &NodeView) -> bool {
+pub(crate) fn node_matches(spec: &Value, node: &NodeView) -> bool {
     let selector = spec.get("nodeSelector").and_then(Value::as_object);
     let labelled = selector
         .into_iter()
@@ -125,7 +125,7 @@ fn expression_holds(expression: &Value, labels: &BTreeMap<String, String>) -> bo
 }
 
 /// The single node that the required affinity of a spec allows by name, as for DaemonSet Pods.
-pub(crate) fn only_node(affinity: Option<&Value>) -> Option<&str> {
+pub(crate) fn single_allowed_node(affinity: Option<&Value>) -> Option<&str> {
     let terms = required_affinity(affinity)?.get("nodeSelectorTerms")?.as_array()?;
     terms.iter().find_map(|term| {
         term.get("matchFields")?.as_array()?.iter().find_map(|field| {
@@ -228,7 +228,7 @@ mod tests {
                 false,
             ),
         ] {
-            assert_eq!(wants_node(&spec, &node()), wanted, "{spec}");
+            assert_eq!(node_matches(&spec, &node()), wanted, "{spec}");
         }
     }
 }

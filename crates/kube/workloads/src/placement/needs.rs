@@ -79,15 +79,15 @@ pub(crate) struct Needs {
     /// `spec.affinity` with only its `nodeAffinity`.
     pub(crate) affinity: Option<Value>,
     /// Required Pod affinity.
-    pub(crate) near: Vec<Term>,
+    pub(crate) affinity_terms: Vec<Term>,
     /// Required Pod anti-affinity.
-    pub(crate) far: Vec<Term>,
+    pub(crate) anti_affinity_terms: Vec<Term>,
     /// Preferred Pod affinity, and anti-affinity with a negative weight.
     pub(crate) preferred: Vec<Term>,
     pub(crate) spread: Vec<Value>,
     pub(crate) priority: i64,
     /// Whether the Pod may preempt others.
-    pub(crate) preempts: bool,
+    pub(crate) may_preempt: bool,
     /// Whether the Pod names this scheduler and has no scheduling gate.
     pub(crate) schedulable: bool,
     /// Whether the Pod has a scheduling gate.
@@ -119,8 +119,8 @@ impl Needs {
                     .collect(),
             )
         };
-        let (near, mut preferred) = terms("podAffinity", 1);
-        let (far, avoided) = terms("podAntiAffinity", -1);
+        let (affinity_terms, mut preferred) = terms("podAffinity", 1);
+        let (anti_affinity_terms, avoided) = terms("podAntiAffinity", -1);
         preferred.extend(avoided);
         let gated = !pod.array(&["spec", "schedulingGates"]).is_empty();
         let scheduler = pod.str(&["spec", "schedulerName"]).unwrap_or("default-scheduler");
@@ -132,12 +132,12 @@ impl Needs {
             node_selector: pod.get(&["spec", "nodeSelector"]).cloned(),
             affinity: node_affinity
                 .map(|node_affinity| serde_json::json!({"nodeAffinity": node_affinity})),
-            near,
-            far,
+            affinity_terms,
+            anti_affinity_terms,
             preferred,
             spread: pod.array(&["spec", "topologySpreadConstraints"]).to_vec(),
             priority: pod.i64(&["spec", "priority"]).unwrap_or_default(),
-            preempts: pod.str(&["spec", "preemptionPolicy"]) != Some("Never"),
+            may_preempt: pod.str(&["spec", "preemptionPolicy"]) != Some("Never"),
             schedulable: scheduler == "default-scheduler" && !gated,
             gated,
         }
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_conflict_where_they_meet() {
+    fn host_ports_conflict_on_overlapping_addresses() {
         let port = |ip: &str, protocol: &str, number: i64| Port {
             ip: ip.to_owned(),
             protocol: protocol.to_owned(),

@@ -3,8 +3,8 @@
 //! One controller is the kubelet of all simulated nodes.
 
 use crate::Started;
-use crate::common::{Context, overtaken};
-use crate::simulate::{self, Note, Place};
+use crate::common::{Context, is_object_gone};
+use crate::simulate::{self, Note, PodAddresses};
 use crate::views::{PodView, Views};
 use mainstay_client::{Action, Controller, DeleteOptions, Error, EventType, Reconciler};
 use mainstay_object::{NamespacedName, Object, known};
@@ -42,8 +42,8 @@ pub(crate) fn start(
 #[derive(Default)]
 struct Addresses {
     next: u32,
-    given: FxHashMap<Arc<str>, u32>,
-    taken: rustc_hash::FxHashSet<u32>,
+    by_uid: FxHashMap<Arc<str>, u32>,
+    in_use: rustc_hash::FxHashSet<u32>,
 }
 
 /// Pod addresses are 10.244.0.0/16 without the first and last of each 256; nothing routes them.
@@ -61,28 +61,28 @@ fn address_number(address: &str) -> Option<u32> {
 impl Addresses {
     /// The address of a Pod; `used` lists the addresses of existing Pods.
     fn of(&mut self, uid: &Arc<str>, used: impl Fn() -> Vec<(Arc<str>, Arc<str>)>) -> String {
-        if let Some(number) = self.given.get(uid) {
+        if let Some(number) = self.by_uid.get(uid) {
             return address(*number);
         }
-        if self.given.is_empty() || self.taken.len() * 2 > ADDRESSES as usize {
+        if self.by_uid.is_empty() || self.in_use.len() * 2 > ADDRESSES as usize {
             // At start, and when half of the addresses are taken: find out which are in use.
-            self.given = used()
+            self.by_uid = used()
                 .into_iter()
                 .filter_map(|(uid, ip)| Some((uid, address_number(&ip)?)))
                 .collect();
-            self.taken = self.given.values().copied().collect();
+            self.in_use = self.by_uid.values().copied().collect();
         }
         let mut number = self.next;
         // With more Pods than addresses, addresses repeat; nothing here routes by them.
         for _ in 0..ADDRESSES {
-            if !self.taken.contains(&number) {
+            if !self.in_use.contains(&number) {
                 break;
             }
             number = (number + 1) % ADDRESSES;
         }
         self.next = (number + 1) % ADDRESSES;
-        self.given.insert(Arc::clone(uid), number);
-        self.taken.insert(number);
+        self.by_uid.insert(Arc::clone(uid), number);
+        self.in_use.insert(number);
         address(number)
     }
 }
@@ -109,14 +109,14 @@ impl Reconciler for Reconcile {
             Ok(())
         } else if let Some(node) = &pod.node {
             match self.live(key, &pod, node).await {
-                Err(error) if overtaken(&error) => return Ok(Action::Done),
+                Err(error) if is_object_gone(&error) => return Ok(Action::Done),
                 other => return other,
             }
         } else {
             Ok(())
         };
         match outcome {
-            Err(error) if overtaken(&error) => Ok(Action::Done),
+            Err(error) if is_object_gone(&error) => Ok(Action::Done),
             other => other.map(|()| Action::Done),
         }
     }
@@ -135,7 +135,8 @@ impl Reconcile {
             // The finalizer of its Job holds the Pod: the Job reads the final status.
             let live = cluster.get(&known::POD, key.namespace(), &key.name).await?;
             if live.uid() == &*pod.uid {
-                let status = simulate::killed(&live, &self.kubelet.clock.now_rfc3339());
+                let status =
+                    simulate::status_after_deletion(&live, &self.kubelet.clock.now_rfc3339());
                 self.kubelet.write_status(&known::POD, &live, status).await?;
             }
         }
@@ -143,7 +144,7 @@ impl Reconcile {
     }
 
     /// Emits events about failing containers.
-    fn tell(&self, pod: &Object, node: &str, notes: Vec<Note>) {
+    fn report_notes(&self, pod: &Object, node: &str, notes: Vec<Note>) {
         let recorder = self.kubelet.recorder.on(node);
         for note in notes {
             let kind = if note.is_warning { EventType::Warning } else { EventType::Normal };
@@ -176,26 +177,27 @@ impl Reconcile {
                     .collect()
             }),
         };
-        let place = Place { host_ip: node.ip.as_deref().unwrap_or("127.0.0.1"), pod_ip: &pod_ip };
+        let addresses =
+            PodAddresses { host_ip: node.ip.as_deref().unwrap_or("127.0.0.1"), pod_ip: &pod_ip };
         let now = self.kubelet.clock.now_rfc3339();
         // The label acts like the annotation, which is not written.
-        let mut seen = pod.clone();
+        let mut with_behaviour = pod.clone();
         if pod.annotation(simulate::ANNOTATION).is_none() {
             let asked = self.behaviour_label.as_deref().and_then(|label| pod.label(label));
             if let Some(behaviour) = asked.or(self.behaviour.as_deref()) {
-                seen.set_annotation(simulate::ANNOTATION, behaviour);
+                with_behaviour.set_annotation(simulate::ANNOTATION, behaviour);
             }
         }
-        if let Some(status) = simulate::status(&seen, &place, &now) {
+        if let Some(status) = simulate::status(&with_behaviour, &addresses, &now) {
             self.kubelet.write_status(&known::POD, &pod, status.clone()).await?;
-            let told = simulate::notes(&seen, &status);
-            if !told.is_empty() {
-                self.tell(&pod, view.node.as_deref().unwrap_or_default(), told);
+            let notes = simulate::notes(&with_behaviour, &status);
+            if !notes.is_empty() {
+                self.report_notes(&pod, view.node.as_deref().unwrap_or_default(), notes);
             }
-            seen.set(&["status"], status);
+            with_behaviour.set(&["status"], status);
         }
-        let due = simulate::due(&seen, &now);
-        Ok(due.map_or(Action::Done, |wait| Action::in_wall_time(self.kubelet.clock, wait)))
+        let next_change = simulate::next_change(&with_behaviour, &now);
+        Ok(next_change.map_or(Action::Done, |wait| Action::in_wall_time(self.kubelet.clock, wait)))
     }
 }
 
@@ -204,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_not_given_twice_and_stay_with_their_pod() {
+    fn pod_addresses_are_unique_and_stable() {
         let mut addresses = Addresses::default();
         let used = || vec![("old".into(), "10.244.0.1".into()), ("odd".into(), "1.2.3.4".into())];
         let (a, b) = (addresses.of(&"a".into(), used), addresses.of(&"b".into(), used));

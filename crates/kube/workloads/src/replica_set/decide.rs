@@ -37,14 +37,14 @@ pub(crate) struct Decision {
     /// The counts before these actions.
     pub(crate) counts: Counts,
     /// Seconds until a ready Pod becomes available.
-    pub(crate) again: Option<u64>,
+    pub(crate) requeue_after: Option<u64>,
 }
 
-/// Decides. `neighbours` returns the number of Pods of the same workload on each node; it is only
+/// Decides. `pods_per_node` returns the number of Pods of the same workload on each node; it is only
 /// called when there are surplus Pods.
 pub(crate) fn decide(
     observed: &Observed<'_>,
-    neighbours: impl FnOnce() -> FxHashMap<Arc<str>, usize>,
+    pods_per_node: impl FnOnce() -> FxHashMap<Arc<str>, usize>,
 ) -> Decision {
     let set = observed.set;
     let wanted = usize::try_from(set.i64(&["spec", "replicas"]).unwrap_or(1)).unwrap_or(0);
@@ -52,9 +52,9 @@ pub(crate) fn decide(
     let labels = set.get(&["spec", "template", "metadata", "labels"]).and_then(Value::as_object);
     let active: Vec<&Named> = observed.pods.iter().filter(|(_, pod)| pod.is_active()).collect();
 
-    let leaving = observed.pods.iter().filter(|(_, pod)| pod.terminating && !pod.is_finished());
-    let mut counts = Counts { terminating: count(leaving), ..Counts::default() };
-    let mut again = None;
+    let terminating = observed.pods.iter().filter(|(_, pod)| pod.terminating && !pod.is_finished());
+    let mut counts = Counts { terminating: count(terminating), ..Counts::default() };
+    let mut requeue_after = None;
     for (_, pod) in &active {
         counts.replicas += 1;
         counts.ready += i64::from(pod.is_ready());
@@ -65,13 +65,16 @@ pub(crate) fn decide(
             .all(|(key, value)| pod.labels.get(key).map(String::as_str) == value.as_str());
         counts.fully_labeled += i64::from(labelled);
         if let Some(since) = pod.ready_since {
-            let left = min_ready - (observed.now.as_second() - since.as_second());
-            if let Ok(left @ 1..) = u64::try_from(left) {
-                again = Some(again.map_or(left, |again: u64| again.min(left)));
+            let remaining = min_ready - (observed.now.as_second() - since.as_second());
+            if let Ok(remaining @ 1..) = u64::try_from(remaining) {
+                requeue_after = Some(
+                    requeue_after
+                        .map_or(remaining, |requeue_after: u64| requeue_after.min(remaining)),
+                );
             }
         }
     }
-    let mut decision = Decision { counts, again, ..Decision::default() };
+    let mut decision = Decision { counts, requeue_after, ..Decision::default() };
     if set.is_terminating() {
         return decision;
     }
@@ -80,8 +83,8 @@ pub(crate) fn decide(
     } else if active.len() > wanted {
         let surplus = active.len() - wanted;
         let mut active = active;
-        let neighbours = neighbours();
-        active.sort_by(|(_, a), (_, b)| worth(a, b, &neighbours, observed.now));
+        let pods_per_node = pods_per_node();
+        active.sort_by(|(_, a), (_, b)| deletion_order(a, b, &pods_per_node, observed.now));
         decision.delete = active.into_iter().take(surplus).cloned().collect();
     }
     decision
@@ -95,14 +98,14 @@ fn count<'a>(pods: impl Iterator<Item = &'a Named>) -> i64 {
 /// ready, lower deletion cost, on a node with more Pods of the workload, ready for a shorter time,
 /// restarted more often, younger. Times only count by their order of magnitude, so that the
 /// youngest Pod is not always the one deleted.
-fn worth(
+fn deletion_order(
     a: &PodView,
     b: &PodView,
-    neighbours: &FxHashMap<Arc<str>, usize>,
+    pods_per_node: &FxHashMap<Arc<str>, usize>,
     now: Timestamp,
 ) -> Ordering {
-    let crowd = |pod: &PodView| {
-        pod.node.as_ref().and_then(|node| neighbours.get(node)).copied().unwrap_or_default()
+    let node_load = |pod: &PodView| {
+        pod.node.as_ref().and_then(|node| pods_per_node.get(node)).copied().unwrap_or_default()
     };
     let since = |a: Option<Timestamp>, b: Option<Timestamp>| match (a, b) {
         (Some(first), Some(second)) if first != second => {
@@ -117,7 +120,7 @@ fn worth(
             order if mainstay_fault::is_on("the-dearest-pod-goes-first") => order.reverse(),
             order => order,
         })
-        .then_with(|| crowd(b).cmp(&crowd(a)))
+        .then_with(|| node_load(b).cmp(&node_load(a)))
         .then_with(|| match since(a.ready_since, b.ready_since) {
             Ordering::Equal if a.ready_since != b.ready_since => a.uid.cmp(&b.uid),
             order => order,
@@ -137,7 +140,7 @@ fn magnitude(since: Timestamp, now: Timestamp) -> i64 {
 pub(crate) fn status(
     set: &Object,
     counts: &Counts,
-    counts_leaving: bool,
+    counts_terminating: bool,
     failure: Option<&str>,
     now: &str,
 ) -> Value {
@@ -147,7 +150,7 @@ pub(crate) fn status(
     put_count(&mut status, "fullyLabeledReplicas", counts.fully_labeled);
     put_count(&mut status, "readyReplicas", counts.ready);
     put_count(&mut status, "availableReplicas", counts.available);
-    if counts_leaving {
+    if counts_terminating {
         status.insert("terminatingReplicas".to_owned(), counts.terminating.into());
     }
     put_count(&mut status, "observedGeneration", set.generation());
@@ -215,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn finished_and_departing_pods_are_replaced() {
+    fn finished_and_terminating_pods_are_replaced() {
         let pods = [
             pod("a", &json!({})),
             pod("b", &json!({"status.phase": "Failed"})),
@@ -230,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_worthy_pods_go_first() {
+    fn surplus_pods_are_deleted_in_upstreams_order() {
         let pods = [
             pod(
                 "dear",
@@ -255,29 +258,29 @@ mod tests {
     }
 
     #[test]
-    fn a_ready_pod_is_available_only_after_its_time() {
+    fn a_ready_pod_is_available_after_min_ready_seconds() {
         let decision = decide_on(&set(1, 30), &[pod("a", &json!({}))]);
         assert_eq!((decision.counts.ready, decision.counts.available), (1, 0));
-        assert_eq!(decision.again, Some(20));
+        assert_eq!(decision.requeue_after, Some(20));
         assert_eq!(decide_on(&set(1, 10), &[pod("a", &json!({}))]).counts.available, 1);
     }
 
     #[test]
-    fn a_set_that_goes_makes_nothing() {
+    fn a_terminating_replica_set_creates_no_pods() {
         let mut going = set(3, 0);
         going.set(&["metadata", "deletionTimestamp"], NOW.into());
         assert_eq!(decide_on(&going, &[]).create, 0);
     }
 
     #[test]
-    fn the_status_settles_and_remembers_a_failure() {
+    fn the_replica_failure_condition_stays_until_creation_succeeds() {
         let mut set = set(1, 0);
         let counts = Counts { replicas: 1, ..Counts::default() };
         set.set(&["status"], status(&set, &counts, true, Some("quota"), NOW));
         assert_eq!(set.condition("ReplicaFailure"), Some("True"));
         assert_eq!(set.i64(&["status", "observedGeneration"]), Some(2));
-        let again = status(&set, &counts, true, Some("more quota"), "later");
-        assert_eq!(Some(&again), set.get(&["status"]));
+        let second_status = status(&set, &counts, true, Some("more quota"), "later");
+        assert_eq!(Some(&second_status), set.get(&["status"]));
         set.set(&["status"], status(&set, &counts, true, None, NOW));
         assert_eq!(set.get(&["status", "conditions"]), None);
     }

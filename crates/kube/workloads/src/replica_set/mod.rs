@@ -10,7 +10,7 @@ use crate::Started;
 use crate::common::Context;
 use crate::template;
 use crate::views::Views;
-use crate::workload::{Pods, Workload, WorkloadController, again};
+use crate::workload::{Pods, Workload, WorkloadController, requeue_after};
 use decide::Observed;
 use mainstay_client::{Action, Error};
 use mainstay_object::{Object, Resource, known};
@@ -48,11 +48,11 @@ struct Replicas {
 }
 
 impl Workload for Replicas {
-    async fn settle(&self, set: Object) -> Result<Action, Error> {
+    async fn reconcile(&self, set: Object) -> Result<Action, Error> {
         let pods = self.pods.all_of(&set).await?;
         let now = self.context.clock.now();
-        let neighbours = || self.neighbours(&set);
-        let decision = decide::decide(&Observed { set: &set, pods: &pods, now }, neighbours);
+        let pods_per_node = || self.pods_per_node(&set);
+        let decision = decide::decide(&Observed { set: &set, pods: &pods, now }, pods_per_node);
         let mut failure = None;
         if decision.create > 0 {
             let template = set.get(&["spec", "template"]).cloned().unwrap_or_default();
@@ -67,17 +67,18 @@ impl Workload for Replicas {
         self.pods.delete(&set, &decision.delete).await?;
         let text = failure.as_ref().map(ToString::to_string);
         let now = mainstay_clock::rfc3339(now);
-        let counts_leaving = self.resource == known::REPLICA_SET;
-        let status = decide::status(&set, &decision.counts, counts_leaving, text.as_deref(), &now);
+        let counts_terminating = self.resource == known::REPLICA_SET;
+        let status =
+            decide::status(&set, &decision.counts, counts_terminating, text.as_deref(), &now);
         self.context.write_status(&self.resource, &set, status).await?;
-        failure.map_or(Ok(again(self.context.clock, decision.again)), Err)
+        failure.map_or(Ok(requeue_after(self.context.clock, decision.requeue_after)), Err)
     }
 }
 
 impl Replicas {
     /// The number of active Pods on each node, of this ReplicaSet and of others with the same
     /// owner.
-    fn neighbours(&self, set: &Object) -> FxHashMap<Arc<str>, usize> {
+    fn pods_per_node(&self, set: &Object) -> FxHashMap<Arc<str>, usize> {
         let mut uids: Vec<Arc<str>> = vec![set.uid().into()];
         if let Some(owner) = set.controller_owner() {
             let siblings = self.views.replica_sets.indexed(&owner.uid);

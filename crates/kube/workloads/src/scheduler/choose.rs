@@ -1,10 +1,10 @@
 //! Node selection: the node for a Pod, or the Pods to preempt for it.
 
+use super::affinity::{affinity_score, soft_spread_count};
 use super::fit::{Fit, Refusal};
-use super::near::{crowding, liking};
-use super::world::{Named, NodeState, World};
+use super::snapshot::{Named, NodeState, Snapshot};
 use crate::placement::{term_holds, untolerated};
-use crate::views::{Owned, PodView};
+use crate::views::{Dependent, PodView};
 use mainstay_object::NamespacedName;
 use mainstay_object::selector::LabelSelector;
 use rustc_hash::FxHashSet;
@@ -19,10 +19,10 @@ pub(super) enum Choice {
     /// The Pod is bound to this node.
     Node(Arc<str>),
     /// No node fits, for the reason in the text.
-    Nowhere(String),
+    Unschedulable(String),
     /// The Pod fits this node once the victims have left it; until then no node fits, for the
     /// reason in `why`.
-    Instead { node: Arc<str>, victims: Vec<Named>, why: String },
+    Preempt { node: Arc<str>, victims: Vec<Named>, message: String },
 }
 
 /// A `PodDisruptionBudget`: Pods that must not all be evicted.
@@ -34,36 +34,38 @@ pub(super) struct Budget {
 }
 
 /// Selects a node for a Pod.
-pub(super) fn choose(world: &World, budgets: &[Budget], pod: &Named) -> Choice {
+pub(super) fn choose(snapshot: &Snapshot, budgets: &[Budget], pod: &Named) -> Choice {
     let nothing = FxHashSet::default();
-    let fit = Fit::new(world, &pod.0, &pod.1, &nothing);
+    let fit = Fit::new(snapshot, &pod.0, &pod.1, &nothing);
     let mut refused: Vec<(&NodeState, Refusal)> = Vec::new();
     let mut fitting: Vec<&NodeState> = Vec::new();
-    for node in &world.nodes {
+    for node in &snapshot.nodes {
         match fit.refusal(node) {
             Some(refusal) => refused.push((node, refusal)),
             None => fitting.push(node),
         }
     }
-    let best = fitting.into_iter().min_by_key(|node| rank(world, &pod.0, &pod.1, node));
+    let best = fitting.into_iter().min_by_key(|node| rank(snapshot, &pod.0, &pod.1, node));
     if let Some(node) = best {
         return Choice::Node(Arc::clone(&node.view.name));
     }
-    if world.nodes.is_empty() {
-        return Choice::Nowhere("no nodes available to schedule pods".to_owned());
+    if snapshot.nodes.is_empty() {
+        return Choice::Unschedulable("no nodes available to schedule pods".to_owned());
     }
     let reasons = refused.iter().flat_map(|(_, refusal)| refusal.reasons.iter().cloned());
-    let why = histogram(world.nodes.len(), reasons);
-    if !pod.1.needs.preempts {
-        return Choice::Nowhere(format!(
-            "{why} no new claims to deallocate, preemption: not eligible due to preemptionPolicy=Never."
+    let message = histogram(snapshot.nodes.len(), reasons);
+    if !pod.1.needs.may_preempt {
+        return Choice::Unschedulable(format!(
+            "{message} no new claims to deallocate, preemption: not eligible due to preemptionPolicy=Never."
         ));
     }
-    match preempt(world, budgets, pod, &refused) {
-        Ok((node, victims)) => Choice::Instead { node, victims, why },
+    match preempt(snapshot, budgets, pod, &refused) {
+        Ok((node, victims)) => Choice::Preempt { node, victims, message },
         Err(reasons) => {
-            let other = histogram(world.nodes.len(), reasons.into_iter());
-            Choice::Nowhere(format!("{why} no new claims to deallocate, preemption: {other}"))
+            let other = histogram(snapshot.nodes.len(), reasons.into_iter());
+            Choice::Unschedulable(format!(
+                "{message} no new claims to deallocate, preemption: {other}"
+            ))
         }
     }
 }
@@ -83,7 +85,12 @@ type Rank<'a> = (usize, Reverse<i64>, i64, i64, usize, &'a Arc<str>);
 
 /// The rank of a node; the lowest one is selected. In this order: `PreferNoSchedule` taints,
 /// preferences of the Pod, spread, CPU in use, number of Pods.
-fn rank<'a>(world: &World, key: &NamespacedName, pod: &PodView, node: &'a NodeState) -> Rank<'a> {
+fn rank<'a>(
+    snapshot: &Snapshot,
+    key: &NamespacedName,
+    pod: &PodView,
+    node: &'a NodeState,
+) -> Rank<'a> {
     let soft = node.taints.iter().filter(|taint| {
         let taint = std::slice::from_ref(*taint);
         untolerated(taint, &pod.needs.tolerations, &["PreferNoSchedule"]).is_some()
@@ -112,8 +119,8 @@ fn rank<'a>(world: &World, key: &NamespacedName, pod: &PodView, node: &'a NodeSt
     };
     (
         soft.count(),
-        Reverse(preferred.saturating_add(liking(world, pod, node))),
-        crowding(world, key, pod, node),
+        Reverse(preferred.saturating_add(affinity_score(snapshot, pod, node))),
+        soft_spread_count(snapshot, key, pod, node),
         share("cpu") + share("memory"),
         node.pods.len(),
         &node.view.name,
@@ -121,21 +128,21 @@ fn rank<'a>(world: &World, key: &NamespacedName, pod: &PodView, node: &'a NodeSt
 }
 
 /// The harm of preempting Pods on a node; the node with the least harm is selected.
-type Harm<'a> = (usize, i64, i64, usize, &'a Arc<str>);
+type PreemptionCost<'a> = (usize, i64, i64, usize, &'a Arc<str>);
 
 /// A node where Pods of lower priority can make room, with the victims; or the reasons why
 /// preemption does not help.
 fn preempt(
-    world: &World,
+    snapshot: &Snapshot,
     budgets: &[Budget],
     pod: &Named,
     refused: &[(&NodeState, Refusal)],
 ) -> Result<(Arc<str>, Vec<Named>), Vec<String>> {
     let priority = pod.1.needs.priority;
     let mut reasons = Vec::new();
-    let mut best: Option<(Harm<'_>, Vec<Named>)> = None;
+    let mut best: Option<(PreemptionCost<'_>, Vec<Named>)> = None;
     for (node, refusal) in refused {
-        if refusal.lasting {
+        if refusal.permanent {
             reasons.push("Preemption is not helpful for scheduling".to_owned());
             continue;
         }
@@ -145,25 +152,25 @@ fn preempt(
             reasons.push("No preemption victims found for incoming pod".to_owned());
             continue;
         }
-        let mut gone: FxHashSet<Arc<str>> =
+        let mut excluding: FxHashSet<Arc<str>> =
             lower.iter().map(|(_, victim)| Arc::clone(&victim.uid)).collect();
-        if let Some(refusal) = Fit::new(world, &pod.0, &pod.1, &gone).refusal(node) {
+        if let Some(refusal) = Fit::new(snapshot, &pod.0, &pod.1, &excluding).refusal(node) {
             reasons.extend(refusal.reasons);
             continue;
         }
         lower.sort_by_key(|(key, victim)| {
             (Reverse(victim.needs.priority), victim.created, key.clone())
         });
-        let (guarded, free) = guarded(budgets, &lower);
+        let (split_by_budget, free) = split_by_budget(budgets, &lower);
         let mut violations = 0;
         let mut victims = Vec::new();
         // A Pod stays if the new one fits beside it; Pods whose budget would be violated are
         // considered first.
-        for (others, is_guarded) in [(guarded, true), (free, false)] {
+        for (others, is_guarded) in [(split_by_budget, true), (free, false)] {
             for other in others {
-                gone.remove(&other.1.uid);
-                if Fit::new(world, &pod.0, &pod.1, &gone).refusal(node).is_some() {
-                    gone.insert(Arc::clone(&other.1.uid));
+                excluding.remove(&other.1.uid);
+                if Fit::new(snapshot, &pod.0, &pod.1, &excluding).refusal(node).is_some() {
+                    excluding.insert(Arc::clone(&other.1.uid));
                     violations += usize::from(is_guarded);
                     victims.push(other.clone());
                 }
@@ -172,9 +179,9 @@ fn preempt(
         let highest =
             victims.iter().map(|(_, victim)| victim.needs.priority).max().unwrap_or(i64::MIN);
         let sum = victims.iter().map(|(_, victim)| victim.needs.priority).sum();
-        let harm = (violations, highest, sum, victims.len(), &node.view.name);
-        if best.as_ref().is_none_or(|(least, _)| harm < *least) {
-            best = Some((harm, victims));
+        let cost = (violations, highest, sum, victims.len(), &node.view.name);
+        if best.as_ref().is_none_or(|(least, _)| cost < *least) {
+            best = Some((cost, victims));
         }
     }
     match best {
@@ -184,7 +191,7 @@ fn preempt(
 }
 
 /// Splits Pods into those whose eviction would violate a budget, and the others.
-fn guarded<'a>(budgets: &[Budget], pods: &[&'a Named]) -> (Vec<&'a Named>, Vec<&'a Named>) {
+fn split_by_budget<'a>(budgets: &[Budget], pods: &[&'a Named]) -> (Vec<&'a Named>, Vec<&'a Named>) {
     let mut left: Vec<i64> = budgets.iter().map(|budget| budget.allowed).collect();
     pods.iter().copied().partition(|(key, pod)| {
         let mut violates = false;

@@ -33,15 +33,15 @@ fn cpu(amount: &str) -> Value {
     json!([{"name": "c", "resources": {"requests": {"cpu": amount}}}])
 }
 
-fn two() -> World {
-    World::new([node("a", |_| ()), node("b", |_| ())])
+fn two() -> Snapshot {
+    Snapshot::new([node("a", |_| ()), node("b", |_| ())])
 }
 
-fn goes(world: &World, pod: &Named) -> String {
-    match choose(world, &[], pod) {
+fn selected_node(snapshot: &Snapshot, pod: &Named) -> String {
+    match choose(snapshot, &[], pod) {
         Choice::Node(node) => node.to_string(),
-        Choice::Nowhere(why) => why,
-        Choice::Instead { node, victims, .. } => {
+        Choice::Unschedulable(message) => message,
+        Choice::Preempt { node, victims, .. } => {
             let victims: Vec<&str> = victims.iter().map(|(key, _)| &*key.name).collect();
             format!("{node} instead of {}", victims.join(" and "))
         }
@@ -51,28 +51,28 @@ fn goes(world: &World, pod: &Named) -> String {
 const NO_HELP: &str = "no new claims to deallocate, preemption: 0/2 nodes are available:";
 
 #[test]
-fn the_emptiest_node_that_fits_wins() {
-    let mut world = two();
-    assert_eq!(goes(&world, &pod("p", &json!({}))), "a");
-    world.put("a", pod("other", &json!({"containers": cpu("500m")})));
-    assert_eq!(goes(&world, &pod("p", &json!({}))), "b");
-    assert_eq!(goes(&world, &pod("p", &json!({"nodeSelector": {"host": "a"}}))), "a");
+fn the_node_with_the_most_free_resources_wins() {
+    let mut snapshot = two();
+    assert_eq!(selected_node(&snapshot, &pod("p", &json!({}))), "a");
+    snapshot.add_pod("a", pod("other", &json!({"containers": cpu("500m")})));
+    assert_eq!(selected_node(&snapshot, &pod("p", &json!({}))), "b");
+    assert_eq!(selected_node(&snapshot, &pod("p", &json!({"nodeSelector": {"host": "a"}}))), "a");
 }
 
 #[test]
-fn each_refusal_is_counted_and_named() {
-    let world = World::new([
+fn unschedulable_messages_count_each_reason() {
+    let snapshot = Snapshot::new([
         node("a", |node| node.unschedulable = true),
         node("b", |node| node.taints = vec![Taint::new("k", "NoExecute")]),
         node("c", |node| node.ready = false),
         node("d", |_| ()),
     ]);
     assert_eq!(
-        goes(&world, &pod("p", &json!({"nodeSelector": {"disk": "ssd"}}))),
+        selected_node(&snapshot, &pod("p", &json!({"nodeSelector": {"disk": "ssd"}}))),
         "0/4 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, 1 node(s) were unschedulable, 2 node(s) had untolerated taint(s). no new claims to deallocate, preemption: 0/4 nodes are available: 4 Preemption is not helpful for scheduling."
     );
     assert_eq!(
-        goes(&World::default(), &pod("p", &json!({}))),
+        selected_node(&Snapshot::default(), &pod("p", &json!({}))),
         "no nodes available to schedule pods"
     );
     let by_name = json!({"affinity": {"nodeAffinity": {
@@ -81,7 +81,7 @@ fn each_refusal_is_counted_and_named() {
         ]}]},
     }}});
     assert_eq!(
-        goes(&two(), &pod("p", &by_name)),
+        selected_node(&two(), &pod("p", &by_name)),
         format!(
             "0/2 nodes are available: 2 node(s) didn't satisfy plugin(s) [NodeAffinity]. {NO_HELP} 2 Preemption is not helpful for scheduling."
         )
@@ -89,120 +89,128 @@ fn each_refusal_is_counted_and_named() {
 }
 
 #[test]
-fn what_is_taken_is_not_there_for_others() {
-    let mut world = two();
-    world.put("a", pod("x", &json!({"containers": cpu("600m")})));
-    world.put("b", pod("y", &json!({"containers": cpu("300m")})));
-    assert_eq!(goes(&world, &pod("p", &json!({"containers": cpu("700m")}))), "b");
+fn requested_resources_and_host_ports_are_not_available_to_other_pods() {
+    let mut snapshot = two();
+    snapshot.add_pod("a", pod("x", &json!({"containers": cpu("600m")})));
+    snapshot.add_pod("b", pod("y", &json!({"containers": cpu("300m")})));
+    assert_eq!(selected_node(&snapshot, &pod("p", &json!({"containers": cpu("700m")}))), "b");
     assert_eq!(
-        goes(&world, &pod("p", &json!({"containers": cpu("800m")}))),
+        selected_node(&snapshot, &pod("p", &json!({"containers": cpu("800m")}))),
         format!(
             "0/2 nodes are available: 2 Insufficient cpu. {NO_HELP} 2 No preemption victims found for incoming pod."
         )
     );
     assert_eq!(
-        goes(&world, &pod("p", &json!({"containers": cpu("2")}))),
+        selected_node(&snapshot, &pod("p", &json!({"containers": cpu("2")}))),
         format!(
             "0/2 nodes are available: 2 Insufficient cpu. {NO_HELP} 2 Preemption is not helpful for scheduling."
         )
     );
     for name in ["1", "2", "3"] {
-        world.put("a", pod(name, &json!({})));
+        snapshot.add_pod("a", pod(name, &json!({})));
     }
     let at_a = json!({"nodeSelector": {"host": "a"}});
-    assert!(goes(&world, &pod("p", &at_a)).contains("1 Too many pods"));
+    assert!(selected_node(&snapshot, &pod("p", &at_a)).contains("1 Too many pods"));
     let port = json!({"containers": [{"ports": [{"hostPort": 80}]}]});
-    world.put("b", pod("z", &port));
-    assert!(goes(&world, &pod("p", &port)).contains("1 node(s) didn't have free ports"));
+    snapshot.add_pod("b", pod("z", &port));
+    assert!(
+        selected_node(&snapshot, &pod("p", &port)).contains("1 node(s) didn't have free ports")
+    );
 }
 
 #[test]
-fn pods_are_near_to_some_and_far_from_others() {
+fn pods_follow_affinity_and_anti_affinity() {
     let term = |app: &str| json!([{"topologyKey": "host", "labelSelector": {"matchLabels": {"app": app}}}]);
-    let near = |app: &str| {
+    let affinity_terms = |app: &str| {
         json!({"affinity": {"podAffinity": {
             "requiredDuringSchedulingIgnoredDuringExecution": term(app)}}})
     };
-    let far = |app: &str| {
+    let anti_affinity_terms = |app: &str| {
         json!({"affinity": {"podAntiAffinity": {
             "requiredDuringSchedulingIgnoredDuringExecution": term(app)}}})
     };
-    let mut world = two();
-    world.put("b", pod("web", &json!({})));
-    world.put("b", pod("db", &json!({})));
-    assert_eq!(goes(&world, &pod("p", &near("web"))), "b");
-    assert_eq!(goes(&world, &pod("p", &far("web"))), "a");
+    let mut snapshot = two();
+    snapshot.add_pod("b", pod("web", &json!({})));
+    snapshot.add_pod("b", pod("db", &json!({})));
+    assert_eq!(selected_node(&snapshot, &pod("p", &affinity_terms("web"))), "b");
+    assert_eq!(selected_node(&snapshot, &pod("p", &anti_affinity_terms("web"))), "a");
     assert!(
-        goes(&world, &pod("p", &near("none")))
+        selected_node(&snapshot, &pod("p", &affinity_terms("none")))
             .starts_with("0/2 nodes are available: 2 node(s) didn't match pod affinity rules.")
     );
     // The first Pod of a group with affinity to itself may be alone.
-    assert_eq!(goes(&world, &pod("p", &near("p"))), "a");
-    world.put("a", pod("loner", &far("p")));
-    assert_eq!(goes(&world, &pod("p", &json!({}))), "b");
-    world.put("b", pod("loner2", &far("p")));
+    assert_eq!(selected_node(&snapshot, &pod("p", &affinity_terms("p"))), "a");
+    snapshot.add_pod("a", pod("loner", &anti_affinity_terms("p")));
+    assert_eq!(selected_node(&snapshot, &pod("p", &json!({}))), "b");
+    snapshot.add_pod("b", pod("loner2", &anti_affinity_terms("p")));
     assert!(
-        goes(&world, &pod("p", &json!({})))
+        selected_node(&snapshot, &pod("p", &json!({})))
             .contains("2 node(s) didn't satisfy existing pods anti-affinity rules")
     );
 }
 
 #[test]
-fn pods_are_spread_over_the_values_of_a_label() {
+fn topology_spread_balances_pods_over_label_values() {
     let spread = |key: &str| {
         json!({"topologySpreadConstraints": [{
             "maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": "DoNotSchedule",
             "labelSelector": {"matchLabels": {"app": "p"}},
         }]})
     };
-    let mut world = two();
-    world.put("b", pod("x", &json!({"containers": cpu("900m")})));
-    world.put("a", pod("p", &json!({})));
-    assert_eq!(goes(&world, &pod("p", &spread("host"))), "b");
+    let mut snapshot = two();
+    snapshot.add_pod("b", pod("x", &json!({"containers": cpu("900m")})));
+    snapshot.add_pod("a", pod("p", &json!({})));
+    assert_eq!(selected_node(&snapshot, &pod("p", &spread("host"))), "b");
     let all_on_a = json!({
         "topologySpreadConstraints": spread("host")["topologySpreadConstraints"],
         "containers": cpu("200m"),
     });
     assert!(
-        goes(&world, &pod("p", &all_on_a)).contains(
+        selected_node(&snapshot, &pod("p", &all_on_a)).contains(
             "1 Insufficient cpu, 1 node(s) didn't match pod topology spread constraints."
         )
     );
-    assert!(goes(&world, &pod("p", &spread("zone"))).contains("(missing required label)"));
+    assert!(
+        selected_node(&snapshot, &pod("p", &spread("zone"))).contains("(missing required label)")
+    );
 }
 
 #[test]
-fn less_important_pods_make_room() {
+fn pods_of_lower_priority_are_preempted() {
     let pod = |name: &str, amount: &str, priority: i64| {
         pod(name, &json!({"containers": cpu(amount), "priority": priority}))
     };
-    let mut world = two();
-    world.put("a", pod("low", "500m", 1));
-    world.put("a", pod("lower", "500m", 0));
-    world.put("b", pod("high", "1", 100));
+    let mut snapshot = two();
+    snapshot.add_pod("a", pod("low", "500m", 1));
+    snapshot.add_pod("a", pod("lower", "500m", 0));
+    snapshot.add_pod("b", pod("high", "1", 100));
     let important = pod("p", "500m", 10);
-    assert_eq!(goes(&world, &important), "a instead of lower");
-    assert_eq!(goes(&world, &pod("p", "1", 10)), "a instead of low and lower");
-    assert!(goes(&world, &pod("p", "500m", 0)).contains("2 No preemption victims found"));
+    assert_eq!(selected_node(&snapshot, &important), "a instead of lower");
+    assert_eq!(selected_node(&snapshot, &pod("p", "1", 10)), "a instead of low and lower");
+    assert!(
+        selected_node(&snapshot, &pod("p", "500m", 0)).contains("2 No preemption victims found")
+    );
     let mut meek = important.clone();
     let view = Arc::make_mut(&mut meek.1);
-    Arc::make_mut(&mut view.needs).preempts = false;
-    assert!(goes(&world, &meek).ends_with("not eligible due to preemptionPolicy=Never."));
+    Arc::make_mut(&mut view.needs).may_preempt = false;
+    assert!(
+        selected_node(&snapshot, &meek).ends_with("not eligible due to preemptionPolicy=Never.")
+    );
     // A budget that allows no disruption makes another node the better one.
-    world.nodes[1].pods.clear();
-    world.nodes[1].used.clear();
-    world.put("b", pod("mid", "1", 5));
+    snapshot.nodes[1].pods.clear();
+    snapshot.nodes[1].used.clear();
+    snapshot.add_pod("b", pod("mid", "1", 5));
     let budget = |app: &str| Budget {
         namespace: "n".into(),
         selector: LabelSelector::from_pairs([("app", app)]),
         allowed: 0,
     };
-    let Choice::Instead { node, .. } = choose(&world, &[budget("lower")], &important) else {
+    let Choice::Preempt { node, .. } = choose(&snapshot, &[budget("lower")], &important) else {
         panic!("no room was made");
     };
     assert_eq!(&*node, "a");
     let both = [budget("lower"), budget("low")];
-    let Choice::Instead { node, .. } = choose(&world, &both, &important) else {
+    let Choice::Preempt { node, .. } = choose(&snapshot, &both, &important) else {
         panic!("no room was made");
     };
     assert_eq!(&*node, "b");

@@ -1,8 +1,8 @@
 //! The filters of the scheduler: whether a Pod fits a node, with the reasons in upstream's words.
 
-use super::near::Neighbourhood;
-use super::world::{NodeState, World};
-use crate::placement::{REPELLING, Taint, allowed_names, tolerates, untolerated, wants_node};
+use super::affinity::InterPodRules;
+use super::snapshot::{NodeState, Snapshot};
+use crate::placement::{REPELLING, Taint, allowed_names, node_matches, tolerates, untolerated};
 use crate::views::PodView;
 use mainstay_object::NamespacedName;
 use rustc_hash::FxHashSet;
@@ -14,39 +14,39 @@ use std::sync::Arc;
 pub(super) struct Refusal {
     pub(super) reasons: Vec<String>,
     /// Whether the refusal holds no matter which Pods leave the node.
-    pub(super) lasting: bool,
+    pub(super) permanent: bool,
 }
 
 impl Refusal {
-    fn passing(reason: &str) -> Self {
-        Self { reasons: vec![reason.to_owned()], lasting: false }
+    fn transient(reason: &str) -> Self {
+        Self { reasons: vec![reason.to_owned()], permanent: false }
     }
 
-    fn lasting(reason: &str) -> Self {
-        Self { reasons: vec![reason.to_owned()], lasting: true }
+    fn permanent(reason: &str) -> Self {
+        Self { reasons: vec![reason.to_owned()], permanent: true }
     }
 }
 
 /// A Pod that is being scheduled, without counting some other Pods.
 pub(super) struct Fit<'a> {
     pod: &'a PodView,
-    without: &'a FxHashSet<Arc<str>>,
+    excluding: &'a FxHashSet<Arc<str>>,
     spec: Value,
-    neighbourhood: Neighbourhood,
+    inter_pod_rules: InterPodRules,
 }
 
 impl<'a> Fit<'a> {
     pub(super) fn new(
-        world: &World,
+        snapshot: &Snapshot,
         key: &NamespacedName,
         pod: &'a PodView,
-        without: &'a FxHashSet<Arc<str>>,
+        excluding: &'a FxHashSet<Arc<str>>,
     ) -> Self {
         let spec = json!({
             "nodeSelector": pod.needs.node_selector, "affinity": pod.needs.affinity,
         });
-        let neighbourhood = Neighbourhood::new(world, key, pod, &spec, without);
-        Self { pod, without, spec, neighbourhood }
+        let inter_pod_rules = InterPodRules::new(snapshot, key, pod, &spec, excluding);
+        Self { pod, excluding, spec, inter_pod_rules }
     }
 
     /// Why the Pod does not fit a node; none if it fits.
@@ -55,38 +55,38 @@ impl<'a> Fit<'a> {
         if let Some(names) = allowed_names(needs.affinity.as_ref())
             && !names.contains(&&*node.view.name)
         {
-            return Some(Refusal::lasting("node(s) didn't satisfy plugin(s) [NodeAffinity]"));
+            return Some(Refusal::permanent("node(s) didn't satisfy plugin(s) [NodeAffinity]"));
         }
         let cordoned = Taint::new("node.kubernetes.io/unschedulable", "NoSchedule");
         if node.view.unschedulable
             && !needs.tolerations.iter().any(|toleration| tolerates(toleration, &cordoned))
         {
-            return Some(Refusal::lasting("node(s) were unschedulable"));
+            return Some(Refusal::permanent("node(s) were unschedulable"));
         }
         if untolerated(&node.taints, &needs.tolerations, &REPELLING).is_some() {
-            return Some(Refusal::lasting("node(s) had untolerated taint(s)"));
+            return Some(Refusal::permanent("node(s) had untolerated taint(s)"));
         }
-        if !wants_node(&self.spec, &node.view) {
-            return Some(Refusal::lasting("node(s) didn't match Pod's node affinity/selector"));
+        if !node_matches(&self.spec, &node.view) {
+            return Some(Refusal::permanent("node(s) didn't match Pod's node affinity/selector"));
         }
-        let mut taken = node.ports(self.without);
+        let mut taken = node.ports(self.excluding);
         if !needs.ports.is_empty()
             && taken.any(|taken| needs.ports.iter().any(|port| port.conflicts(taken)))
         {
-            return Some(Refusal::passing(
+            return Some(Refusal::transient(
                 "node(s) didn't have free ports for the requested pod ports",
             ));
         }
-        self.room(node).or_else(|| self.neighbourhood.refusal(node))
+        self.resource_refusal(node).or_else(|| self.inter_pod_rules.refusal(node))
     }
 
     /// Whether the node has enough free resources for the Pod.
-    fn room(&self, node: &NodeState) -> Option<Refusal> {
-        let gone = || node.pods.iter().filter(|(_, pod)| self.without.contains(&pod.uid));
+    fn resource_refusal(&self, node: &NodeState) -> Option<Refusal> {
+        let gone = || node.pods.iter().filter(|(_, pod)| self.excluding.contains(&pod.uid));
         let mut reasons = Vec::new();
-        let mut lasting = false;
+        let mut permanent = false;
         let most = node.view.allocatable.get("pods").copied().unwrap_or_default();
-        let there = node.pods.len() - if self.without.is_empty() { 0 } else { gone().count() };
+        let there = node.pods.len() - if self.excluding.is_empty() { 0 } else { gone().count() };
         if i64::try_from(there + 1).unwrap_or(i64::MAX) > most {
             reasons.push("Too many pods".to_owned());
         }
@@ -102,15 +102,15 @@ impl<'a> Fit<'a> {
         for (name, amount) in requests {
             let has = node.view.allocatable.get(name).copied().unwrap_or_default();
             let mut used = node.used.get(name).copied().unwrap_or_default();
-            if !self.without.is_empty() {
+            if !self.excluding.is_empty() {
                 let freed = gone().filter_map(|(_, pod)| pod.needs.requests.get(name));
                 used -= freed.sum::<i64>();
             }
             if *amount > has - used {
                 reasons.push(format!("Insufficient {name}"));
-                lasting |= *amount > has;
+                permanent |= *amount > has;
             }
         }
-        (!reasons.is_empty()).then_some(Refusal { reasons, lasting })
+        (!reasons.is_empty()).then_some(Refusal { reasons, permanent })
     }
 }

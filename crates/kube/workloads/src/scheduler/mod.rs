@@ -1,21 +1,21 @@
 //! The scheduler: binds Pods to nodes.
 //!
 //! ```text
-//! something changed ─► all waiting pods, the most important first ─► a world of nodes and pods
-//!                  ─► choose for each, which changes the world ─► bind, or say why not
+//! change ─► all pending Pods, by priority ─► a snapshot of nodes and Pods
+//!        ─► choose a node for each, which updates the snapshot ─► bind, or report why not
 //! ```
 //!
 //! One round considers all pending Pods, so each sees the resources that the Pods before it take.
 //! Bindings that the cache does not have yet are remembered. A round runs when Pods or nodes
 //! change; an unschedulable Pod costs nothing in between.
 
+mod affinity;
 mod choose;
 mod fit;
-mod near;
-mod world;
+mod snapshot;
 
 use crate::Started;
-use crate::common::{Context, overtaken};
+use crate::common::{Context, is_object_gone};
 use crate::views::{PodView, UNASSIGNED, Views};
 use choose::{Budget, Choice, choose};
 use futures::{StreamExt, stream};
@@ -24,13 +24,13 @@ use mainstay_object::{NamespacedName, Object, known};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
+use snapshot::{Named, Snapshot};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use world::{Named, World};
 
 /// The number of bindings that are written concurrently.
-const AT_ONCE: usize = 16;
+const CONCURRENT_BINDINGS: usize = 16;
 
 /// Starts the scheduler.
 pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
@@ -81,7 +81,7 @@ struct State {
     /// Bindings that the cache does not have yet.
     assumed: FxHashMap<Arc<str>, (NamespacedName, Arc<str>)>,
     /// The last message for each unschedulable Pod.
-    said: FxHashMap<Arc<str>, String>,
+    last_messages: FxHashMap<Arc<str>, String>,
     /// The node where Pods were preempted for a Pod.
     nominated: FxHashMap<Arc<str>, Arc<str>>,
 }
@@ -114,14 +114,16 @@ impl Reconciler for Scheduler {
             .map(|(pod, choice)| async move {
                 match choice {
                     Choice::Node(node) => self.bind(&pod, &node).await,
-                    Choice::Nowhere(why) => self.refuse(&pod, &why, None).await,
-                    Choice::Instead { node, victims, why } => {
-                        self.make_room(&pod, &node, &victims, &why).await
+                    Choice::Unschedulable(message) => {
+                        self.report_unschedulable(&pod, &message, None).await
+                    }
+                    Choice::Preempt { node, victims, message } => {
+                        self.preempt(&pod, &node, &victims, &message).await
                     }
                 }
             })
-            .buffer_unordered(AT_ONCE)
-            .filter_map(|outcome| async { outcome.err().filter(|error| !overtaken(error)) })
+            .buffer_unordered(CONCURRENT_BINDINGS)
+            .filter_map(|outcome| async { outcome.err().filter(|error| !is_object_gone(error)) })
             .collect()
             .await;
         failures.into_iter().next().map_or(Ok(Action::Done), Err)
@@ -132,21 +134,22 @@ impl Scheduler {
     /// Drops bindings that the cache has by now, and Pods that are no longer pending.
     fn forget(&self, waiting: &[Named]) {
         let mut state = self.state.lock();
-        if state.assumed.is_empty() && state.said.is_empty() && state.nominated.is_empty() {
+        if state.assumed.is_empty() && state.last_messages.is_empty() && state.nominated.is_empty()
+        {
             return;
         }
         let present: rustc_hash::FxHashSet<&Arc<str>> =
             waiting.iter().map(|(_, pod)| &pod.uid).collect();
         state.assumed.retain(|uid, _| present.contains(uid));
-        state.said.retain(|uid, _| present.contains(uid));
+        state.last_messages.retain(|uid, _| present.contains(uid));
         state.nominated.retain(|uid, _| present.contains(uid));
     }
 
-    fn world(&self) -> World {
+    fn snapshot(&self) -> Snapshot {
         let nodes = self.views.nodes.list(None);
         let names: Vec<Arc<str>> = nodes.iter().map(|(key, _)| Arc::clone(&key.name)).collect();
-        let mut world = World::new(nodes.into_iter().map(|(_, node)| node));
-        world.namespaces = self
+        let mut snapshot = Snapshot::new(nodes.into_iter().map(|(_, node)| node));
+        snapshot.namespaces = self
             .namespaces
             .list(None)
             .into_iter()
@@ -155,21 +158,21 @@ impl Scheduler {
         for name in names {
             for pod in self.views.pods.indexed(&format!("node/{name}")) {
                 if !pod.1.is_finished() {
-                    world.put(&name, pod);
+                    snapshot.add_pod(&name, pod);
                 }
             }
         }
         let state = self.state.lock();
         for (uid, (key, node)) in &state.assumed {
             if let Some(pod) = self.views.pods.get(key).filter(|pod| pod.uid == *uid) {
-                world.put(node, (key.clone(), pod));
+                snapshot.add_pod(node, (key.clone(), pod));
             }
         }
-        world
+        snapshot
     }
 
     fn round(&self, waiting: Vec<Named>) -> Vec<(Named, Choice)> {
-        let mut world = self.world();
+        let mut snapshot = self.snapshot();
         let budgets: Vec<Budget> = self
             .views
             .budgets
@@ -185,33 +188,33 @@ impl Scheduler {
             .collect();
         let mut outcomes = Vec::new();
         for pod in waiting {
-            let mut choice = choose(&world, &budgets, &pod);
+            let mut choice = choose(&snapshot, &budgets, &pod);
             let mut state = self.state.lock();
             let uid = &pod.1.uid;
             match &choice {
                 Choice::Node(node) => {
                     state.assumed.insert(Arc::clone(uid), (pod.0.clone(), Arc::clone(node)));
-                    world.put(node, pod.clone());
+                    snapshot.add_pod(node, pod.clone());
                 }
-                Choice::Instead { node, why, .. } => {
+                Choice::Preempt { node, message, .. } => {
                     let known = state.nominated.get(uid).cloned();
                     // Reserves the nominated node, so that no Pod of lower priority takes it
                     // meanwhile.
-                    world.put(known.as_ref().unwrap_or(node), pod.clone());
+                    snapshot.add_pod(known.as_ref().unwrap_or(node), pod.clone());
                     if let Some(known) = known
                         && self.is_emptying(&known, &pod.1)
                     {
-                        let why = format!(
-                            "{why} no new claims to deallocate, preemption: not eligible due to terminating pod on the nominated node."
+                        let message = format!(
+                            "{message} no new claims to deallocate, preemption: not eligible due to terminating pod on the nominated node."
                         );
-                        choice = Choice::Nowhere(why);
+                        choice = Choice::Unschedulable(message);
                     } else {
                         state.nominated.insert(Arc::clone(uid), Arc::clone(node));
                     }
                 }
-                Choice::Nowhere(_) => {
+                Choice::Unschedulable(_) => {
                     if let Some(node) = state.nominated.get(uid).cloned() {
-                        world.put(&node, pod.clone());
+                        snapshot.add_pod(&node, pod.clone());
                     }
                 }
             }
@@ -245,7 +248,12 @@ impl Scheduler {
             Ok(_) => {
                 let message = format!("Successfully assigned {key} to {node}");
                 if !mainstay_fault::is_on("scheduled-pods-have-no-event") {
-                    self.context.did(&about(key, pod), "Binding", "Scheduled", message);
+                    self.context.report_action(
+                        &event_target(key, pod),
+                        "Binding",
+                        "Scheduled",
+                        message,
+                    );
                 }
                 Ok(())
             }
@@ -258,10 +266,20 @@ impl Scheduler {
     }
 
     /// Reports why a Pod is unschedulable, unless the message is unchanged.
-    async fn refuse(&self, pod: &Named, why: &str, nominated: Option<&str>) -> Result<(), Error> {
+    async fn report_unschedulable(
+        &self,
+        pod: &Named,
+        message: &str,
+        nominated: Option<&str>,
+    ) -> Result<(), Error> {
         let (key, view) = pod;
-        let said = self.state.lock().said.get(&view.uid).is_some_and(|said| said == why);
-        if said && nominated.is_none() {
+        let last_messages = self
+            .state
+            .lock()
+            .last_messages
+            .get(&view.uid)
+            .is_some_and(|last_message| last_message == message);
+        if last_messages && nominated.is_none() {
             return Ok(());
         }
         let cluster = &self.context.cluster;
@@ -271,27 +289,32 @@ impl Scheduler {
             return Ok(());
         }
         let now = self.context.clock.now_rfc3339();
-        if let Some(mut status) = unschedulable(&live, why, &now) {
+        if let Some(mut status) = unschedulable(&live, message, &now) {
             if let Some(node) = nominated {
                 status["nominatedNodeName"] = node.into();
             }
             self.context.write_status(&known::POD, &live, status).await?;
-            self.context.could_not(&live, "Scheduling", "FailedScheduling", why.to_owned());
+            self.context.report_failed_action(
+                &live,
+                "Scheduling",
+                "FailedScheduling",
+                message.to_owned(),
+            );
         }
-        self.state.lock().said.insert(Arc::clone(&view.uid), why.to_owned());
+        self.state.lock().last_messages.insert(Arc::clone(&view.uid), message.to_owned());
         Ok(())
     }
 
     /// Preempts Pods on a node for a Pod of higher priority.
-    async fn make_room(
+    async fn preempt(
         &self,
         pod: &Named,
         node: &str,
         victims: &[Named],
-        why: &str,
+        message: &str,
     ) -> Result<(), Error> {
         let cluster = &self.context.cluster;
-        self.refuse(pod, why, Some(node)).await?;
+        self.report_unschedulable(pod, message, Some(node)).await?;
         for (key, victim) in victims {
             if victim.terminating {
                 continue;
@@ -308,14 +331,14 @@ impl Scheduler {
             let options = DeleteOptions::uid(victim.uid.as_ref());
             cluster.ensure_deleted(&known::POD, key.namespace(), &key.name, &options).await?;
             let message = format!("Preempted by pod {} on node {node}", pod.1.uid);
-            self.context.did(&live, "Preempting", "Preempted", message);
+            self.context.report_action(&live, "Preempting", "Preempted", message);
         }
         Ok(())
     }
 }
 
 /// The fields of a Pod that an event about it needs.
-fn about(key: &NamespacedName, pod: &PodView) -> Object {
+fn event_target(key: &NamespacedName, pod: &PodView) -> Object {
     let mut object = Object::new(&known::POD.gvk(), &key.name);
     object.set(&["metadata", "namespace"], (*key.namespace).into());
     object.set(&["metadata", "uid"], (*pod.uid).into());
@@ -368,7 +391,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pod_that_says_so_already_is_left_alone() {
+    fn an_unschedulable_condition_is_written_once() {
         let mut pod = Object::from_value(json!({"spec": {}})).unwrap();
         pod.set(&["status"], unschedulable(&pod, "why", "t1").unwrap());
         assert_eq!(unschedulable(&pod, "why", "t2"), None);

@@ -7,7 +7,7 @@
 
 use super::{MANAGED_BY, SERVICE_NAME, SLICE, replace_slices};
 use crate::Started;
-use crate::common::{Context, controller_reference_value, overtaken};
+use crate::common::{Context, controller_reference_value, is_object_gone};
 use mainstay_client::{Action, Cache, Controller, Error, Reconciler, Selection};
 use mainstay_object::{NamespacedName, Object, fnv, known};
 use serde_json::{Value, json};
@@ -80,7 +80,9 @@ impl Reconciler for Mirror {
 
     async fn reconcile(&self, key: &NamespacedName) -> Result<Action, Error> {
         match self.run(key).await {
-            Err(error) if overtaken(&error) || error.is_namespace_terminating() => Ok(Action::Done),
+            Err(error) if is_object_gone(&error) || error.is_namespace_terminating() => {
+                Ok(Action::Done)
+            }
             other => other.map(|()| Action::Done),
         }
     }
@@ -234,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn elections_and_what_asks_not_to_be_are_not_mirrored() {
+    fn leader_election_endpoints_and_skip_mirror_are_not_mirrored() {
         let mut endpoints = Object::new(&known::ENDPOINTS.gvk(), "e");
         assert!(is_mirrored(&endpoints));
         endpoints.set_annotation(ELECTION, "{}");

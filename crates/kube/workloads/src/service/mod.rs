@@ -8,8 +8,8 @@
 mod mirror;
 
 use crate::Started;
-use crate::common::{Context, controller_reference_value, overtaken};
-use crate::views::{Owned, PodView, Views};
+use crate::common::{Context, controller_reference_value, is_object_gone};
+use crate::views::{Dependent, PodView, Views};
 use mainstay_client::{
     Action, Cache, Cluster, Controller, DeleteOptions, Error, Patch, Reconciler, Selection,
     difference,
@@ -135,7 +135,9 @@ impl Reconciler for Reconcile {
 
     async fn reconcile(&self, key: &NamespacedName) -> Result<Action, Error> {
         match self.run(key).await {
-            Err(error) if overtaken(&error) || error.is_namespace_terminating() => Ok(Action::Done),
+            Err(error) if is_object_gone(&error) || error.is_namespace_terminating() => {
+                Ok(Action::Done)
+            }
             other => other.map(|()| Action::Done),
         }
     }
@@ -380,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn readiness_shows_in_both_forms() {
+    fn endpoint_slices_and_endpoints_show_readiness() {
         let service = service(&json!([{"port": 80}]));
         let pods = [pod("1", "True", 1), pod("2", "False", 1)];
         let slice = &slices(&service, &pods)[0];
@@ -406,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn only_services_with_a_selector_are_looked_after() {
+    fn only_services_with_a_selector_get_endpoints() {
         let mut service = service(&json!([]));
         assert!(selector(&service).is_some());
         service.set(&["spec", "type"], "ExternalName".into());

@@ -38,7 +38,7 @@ impl Program {
             (name, arguments) => match run(name, arguments)? {
                 // `exit` exists only in a shell.
                 Outcome::Exited(_) => None,
-                Outcome::Went { seconds, code } => Some(Self { seconds, code }),
+                Outcome::Completed { seconds, code } => Some(Self { seconds, code }),
             },
         }
     }
@@ -64,7 +64,7 @@ pub(super) fn of_pod(pod: &Object, usual: Program) -> Option<Program> {
 
 /// The outcome of a simple command.
 enum Outcome {
-    Went {
+    Completed {
         seconds: Option<i64>,
         code: i64,
     },
@@ -74,7 +74,7 @@ enum Outcome {
 
 /// Runs a simple command; none if it is unknown.
 fn run(name: &str, arguments: &[&str]) -> Option<Outcome> {
-    let went = |code| Some(Outcome::Went { seconds: Some(0), code });
+    let went = |code| Some(Outcome::Completed { seconds: Some(0), code });
     match (name, arguments) {
         ("true" | ":" | "echo" | "date", _) => went(0),
         ("false", _) => went(1),
@@ -87,7 +87,7 @@ fn run(name: &str, arguments: &[&str]) -> Option<Outcome> {
                 all = all.saturating_add(seconds(time)?);
             }
             let seconds = (!times.iter().any(|time| is_endless(time))).then_some(all);
-            Some(Outcome::Went { seconds, code: 0 })
+            Some(Outcome::Completed { seconds, code: 0 })
         }
         _ => None,
     }
@@ -144,7 +144,7 @@ fn run_script(script: &str) -> Option<Program> {
                 continue;
             }
             match outcome {
-                Outcome::Went { seconds, code } => {
+                Outcome::Completed { seconds, code } => {
                     done.code = code;
                     let all = done.seconds.zip(seconds);
                     done.seconds = all.map(|(all, one)| all.saturating_add(one));

@@ -4,7 +4,7 @@ use mainstay_object::Object;
 use serde_json::Value;
 
 /// The known values of the annotation.
-const KNOWN: &str = "crash, exit:N, oom, stuck, not-ready, slow-start:N, complete-after:N, run, init:N and init-crash";
+const KNOWN_VALUES: &str = "crash, exit:N, oom, stuck, not-ready, slow-start:N, complete-after:N, run, init:N and init-crash";
 
 /// An event about a part of a Pod.
 #[derive(Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub(crate) fn notes(pod: &Object, new: &Value) -> Vec<Note> {
             field: format!("metadata.annotations[{}]", super::ANNOTATION),
             is_warning: true,
             reason: "UnknownSimulation",
-            message: format!("{said:?} asks for nothing that is known, so the pod does as others do; known are {KNOWN}"),
+            message: format!("{said:?} asks for nothing that is known, so the pod does as others do; known are {KNOWN_VALUES}"),
         });
     }
     for (list, part) in
@@ -47,7 +47,7 @@ pub(crate) fn notes(pod: &Object, new: &Value) -> Vec<Note> {
 fn of_container(
     old: Option<&Value>,
     new: &Value,
-    mut tell: impl FnMut(bool, &'static str, String),
+    mut note: impl FnMut(bool, &'static str, String),
 ) {
     let what = |container: &Value| {
         let reason = container["state"]["waiting"]["reason"].as_str().unwrap_or_default();
@@ -61,18 +61,18 @@ fn of_container(
     match reason.as_str() {
         "ErrImagePull" => {
             let message = message.strip_prefix("failed").unwrap_or(message);
-            tell(true, "Failed", format!("Failed{message}"));
-            tell(true, "Failed", "Error: ErrImagePull".to_owned());
+            note(true, "Failed", format!("Failed{message}"));
+            note(true, "Failed", "Error: ErrImagePull".to_owned());
         }
         "ImagePullBackOff" => {
-            tell(false, "BackOff", message.to_owned());
-            tell(true, "Failed", "Error: ImagePullBackOff".to_owned());
+            note(false, "BackOff", message.to_owned());
+            note(true, "Failed", "Error: ImagePullBackOff".to_owned());
         }
         "CrashLoopBackOff" => {
             // The delay is in the status only, so that equal events are counted as one.
             let container =
                 message.split_once(" restarting ").map_or(message, |(_, container)| container);
-            tell(true, "BackOff", format!("Back-off restarting {}", spaced(container)));
+            note(true, "BackOff", format!("Back-off restarting {}", spaced(container)));
         }
         _ => {}
     }
@@ -85,13 +85,13 @@ fn spaced(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ANNOTATION, Place, status};
+    use super::super::{ANNOTATION, PodAddresses, status};
     use super::*;
     use serde_json::json;
 
     #[test]
-    fn what_is_asked_for_and_not_known_is_told_once() {
-        let place = Place { host_ip: "172.18.0.2", pod_ip: "10.244.0.5" };
+    fn an_unknown_behaviour_gets_one_event() {
+        let addresses = PodAddresses { host_ip: "172.18.0.2", pod_ip: "10.244.0.5" };
         for (annotation, known) in [
             ("", true),
             ("crash", true),
@@ -115,7 +115,7 @@ mod tests {
             let told = |pod: &Object, new: &Value| {
                 notes(pod, new).iter().any(|note| note.reason == "UnknownSimulation")
             };
-            let new = status(&pod, &place, "2026-01-01T00:00:00Z").unwrap();
+            let new = status(&pod, &addresses, "2026-01-01T00:00:00Z").unwrap();
             assert_eq!(told(&pod, &new), !known, "{annotation}");
             pod.set(&["status"], new.clone());
             assert!(!told(&pod, &new), "{annotation}");
@@ -123,8 +123,8 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_is_told_once_for_each_time_it_fails() {
-        let place = Place { host_ip: "172.18.0.2", pod_ip: "10.244.0.5" };
+    fn each_failure_gets_one_event() {
+        let addresses = PodAddresses { host_ip: "172.18.0.2", pod_ip: "10.244.0.5" };
         for (annotation, inits, times) in [
             (
                 "crash",
@@ -180,11 +180,11 @@ mod tests {
             pod.set_annotation(ANNOTATION, annotation);
             for (second, wanted) in [0, 9, 10].into_iter().zip(times) {
                 let now = format!("2026-01-01T00:00:{second:02}Z");
-                let Some(new) = status(&pod, &place, &now) else {
+                let Some(new) = status(&pod, &addresses, &now) else {
                     assert!(wanted.is_empty(), "{annotation} {second}");
                     continue;
                 };
-                let told: Vec<String> = notes(&pod, &new)
+                let events: Vec<String> = notes(&pod, &new)
                     .into_iter()
                     .map(|note| {
                         let kind = if note.is_warning { "Warning" } else { "Normal" };
@@ -192,7 +192,7 @@ mod tests {
                         format!("{field} {kind} {} {}", note.reason, note.message)
                     })
                     .collect();
-                assert_eq!(told, wanted, "{annotation} {second}");
+                assert_eq!(events, wanted, "{annotation} {second}");
                 pod.set(&["status"], new);
             }
         }

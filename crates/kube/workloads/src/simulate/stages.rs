@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 /// Seconds between restarts: the first delay, and the longest.
-const PAUSE: (i64, i64) = (10, 300);
+const RESTART_DELAY: (i64, i64) = (10, 300);
 /// For so many seconds the first attempt to pull an image fails.
-const PULL: i64 = 10;
+const FIRST_PULL_SECONDS: i64 = 10;
 /// The seconds of `slow-start` and `complete-after` without a number.
-const USUAL: i64 = 10;
+const DEFAULT_SECONDS: i64 = 10;
 
 /// The exit of a failing container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,7 +93,7 @@ impl Behaviour {
                 Program { code, .. } => Self::Crash(Crash { code, reason: "Error" }),
             };
         }
-        let long = number.unwrap_or(USUAL);
+        let long = number.unwrap_or(DEFAULT_SECONDS);
         match (name, number) {
             ("crash", _) => Self::Crash(Crash { code: 1, reason: "Error" }),
             ("exit", Some(0)) => usual,
@@ -105,10 +105,10 @@ impl Behaviour {
             ("complete-after", _) if age(pod, now) < long => Self::Run,
             ("run", _) => Self::Run,
             ("init", _) => match usize::try_from(age(pod, now).max(0) / long.max(1)) {
-                Ok(at) if at < works(pod) => Self::Init(at),
+                Ok(at) if at < init_container_count(pod) => Self::Init(at),
                 _ => usual,
             },
-            ("init-crash", _) if works(pod) > 0 => {
+            ("init-crash", _) if init_container_count(pod) > 0 => {
                 Self::InitCrash(Crash { code: 1, reason: "Error" })
             }
             _ => usual,
@@ -141,19 +141,19 @@ pub(super) fn is_sidecar(container: &Value) -> bool {
 }
 
 /// How many init containers have to end before the other containers start.
-fn works(pod: &Object) -> usize {
+fn init_container_count(pod: &Object) -> usize {
     pod.array(&["spec", "initContainers"]).iter().filter(|container| !is_sidecar(container)).count()
 }
 
 /// The delay in seconds before the next restart.
-fn pause(restarts: i64) -> i64 {
+fn restart_delay(restarts: i64) -> i64 {
     let doublings = u32::try_from(restarts - 1).unwrap_or(0).min(16);
-    PAUSE.0.saturating_mul(1 << doublings).min(PAUSE.1)
+    RESTART_DELAY.0.saturating_mul(1 << doublings).min(RESTART_DELAY.1)
 }
 
 /// The same delay, formatted as a Go duration.
-pub(super) fn pause_text(restarts: i64) -> String {
-    match (pause(restarts) / 60, pause(restarts) % 60) {
+pub(super) fn restart_delay_text(restarts: i64) -> String {
+    match (restart_delay(restarts) / 60, restart_delay(restarts) % 60) {
         (0, seconds) => format!("{seconds}s"),
         (minutes, seconds) => format!("{minutes}m{seconds}s"),
     }
@@ -170,7 +170,7 @@ pub(super) fn restarts(old: Option<&Value>, crash: Crash, id: &str, now: &str) -
     let last = old.and_then(|old| old.get("lastState")?.get("terminated"));
     if let Some(last) = last.filter(|last| last["exitCode"] == crash.code)
         && count > 0
-        && seconds_between(last["finishedAt"].as_str(), now) < pause(count)
+        && seconds_between(last["finishedAt"].as_str(), now) < restart_delay(count)
     {
         return (count, last.clone());
     }
@@ -183,7 +183,7 @@ pub(super) fn restarts(old: Option<&Value>, crash: Crash, id: &str, now: &str) -
 
 /// Reason and message of a container whose image cannot be pulled.
 pub(super) fn pull(pod: &Object, image: &str, now: &str) -> (&'static str, String) {
-    if age(pod, now) < PULL {
+    if age(pod, now) < FIRST_PULL_SECONDS {
         let message = format!("failed to pull image {image:?}: simulated: no such image");
         ("ErrImagePull", message)
     } else {
@@ -192,7 +192,7 @@ pub(super) fn pull(pod: &Object, image: &str, now: &str) -> (&'static str, Strin
 }
 
 /// The time after which a Pod has to be reconciled because its behaviour changes with time.
-pub(crate) fn due(pod: &Object, now: &str) -> Option<Duration> {
+pub(crate) fn next_change(pod: &Object, now: &str) -> Option<Duration> {
     let finished = matches!(pod.str(&["status", "phase"]), Some("Succeeded" | "Failed"));
     let (name, number) = parts(pod);
     if finished || (name.is_empty() && program(pod).is_none()) {
@@ -200,13 +200,13 @@ pub(crate) fn due(pod: &Object, now: &str) -> Option<Duration> {
     }
     let left = match Behaviour::of(pod, now) {
         Behaviour::Run if name.is_empty() => program(pod)?.seconds?.saturating_sub(age(pod, now)),
-        Behaviour::Stuck => PULL.saturating_sub(age(pod, now)),
-        Behaviour::Starting => number.unwrap_or(USUAL).saturating_sub(age(pod, now)),
+        Behaviour::Stuck => FIRST_PULL_SECONDS.saturating_sub(age(pod, now)),
+        Behaviour::Starting => number.unwrap_or(DEFAULT_SECONDS).saturating_sub(age(pod, now)),
         Behaviour::Run if name == "complete-after" => {
-            number.unwrap_or(USUAL).saturating_sub(age(pod, now))
+            number.unwrap_or(DEFAULT_SECONDS).saturating_sub(age(pod, now))
         }
         Behaviour::Init(at) => {
-            let long = number.unwrap_or(USUAL).max(1);
+            let long = number.unwrap_or(DEFAULT_SECONDS).max(1);
             let all = long.saturating_mul(i64::try_from(at).ok()?.saturating_add(1));
             all.saturating_sub(age(pod, now))
         }
@@ -217,7 +217,7 @@ pub(crate) fn due(pod: &Object, now: &str) -> Option<Duration> {
                 .filter(|container| container["state"]["waiting"]["reason"] == "CrashLoopBackOff")
                 .filter_map(|container| {
                     let count = container.get("restartCount")?.as_i64()?;
-                    Some(pause(count) - seconds_between(finished_at(container), now))
+                    Some(restart_delay(count) - seconds_between(finished_at(container), now))
                 })
                 .min()?
         }
@@ -227,7 +227,7 @@ pub(crate) fn due(pod: &Object, now: &str) -> Option<Duration> {
 }
 
 /// The status of a Pod whose containers ended because the Pod is deleted.
-pub(crate) fn killed(pod: &Object, now: &str) -> Value {
+pub(crate) fn status_after_deletion(pod: &Object, now: &str) -> Value {
     let mut status = pod.get(&["status"]).cloned().unwrap_or_else(|| json!({}));
     status["phase"] = "Failed".into();
     let mut containers = pod.array(&["status", "containerStatuses"]).to_vec();
@@ -261,10 +261,11 @@ pub(crate) fn killed(pod: &Object, now: &str) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Place, status};
+    use super::super::{PodAddresses, status};
     use super::*;
 
-    const PLACE: Place<'static> = Place { host_ip: "172.18.0.2", pod_ip: "10.244.0.5" };
+    const ADDRESSES_OF_POD: PodAddresses<'static> =
+        PodAddresses { host_ip: "172.18.0.2", pod_ip: "10.244.0.5" };
 
     fn pod(annotation: &str, restart: &str) -> Object {
         let mut pod = Object::from_value(json!({
@@ -281,10 +282,10 @@ mod tests {
     }
 
     /// Steps through times at which the behaviour changes and returns the state of the container.
-    fn live(pod: &mut Object, times: &[i64]) -> Vec<String> {
+    fn states_at(pod: &mut Object, times: &[i64]) -> Vec<String> {
         let mut seen = Vec::new();
         for time in times {
-            if let Some(status) = status(pod, &PLACE, &at(*time)) {
+            if let Some(status) = status(pod, &ADDRESSES_OF_POD, &at(*time)) {
                 pod.set(&["status"], status);
             }
             let container = &pod.array(&["status", "containerStatuses"])[0];
@@ -293,15 +294,16 @@ mod tests {
                 .as_str()
                 .or_else(|| state["terminated"]["reason"].as_str())
                 .unwrap_or("Running");
-            let due = due(pod, &at(*time)).map_or(0, |due| due.as_secs());
-            seen.push(format!("{what} {} {due}", container["restartCount"]));
+            let next_change =
+                next_change(pod, &at(*time)).map_or(0, |next_change| next_change.as_secs());
+            seen.push(format!("{what} {} {next_change}", container["restartCount"]));
         }
         seen
     }
 
     #[test]
-    fn a_container_that_crashes_restarts_less_and_less_often() {
-        let seen = live(&mut pod("crash", "Always"), &[0, 9, 10, 30, 70, 150, 310, 610]);
+    fn a_crashing_container_restarts_with_backoff() {
+        let seen = states_at(&mut pod("crash", "Always"), &[0, 9, 10, 30, 70, 150, 310, 610]);
         assert_eq!(
             seen,
             [
@@ -316,13 +318,13 @@ mod tests {
             ]
         );
         assert_eq!(
-            (pause_text(1), pause_text(4), pause_text(9)),
+            (restart_delay_text(1), restart_delay_text(4), restart_delay_text(9)),
             ("10s".into(), "1m20s".into(), "5m0s".into())
         );
     }
 
     #[test]
-    fn what_takes_time_takes_as_long_as_it_says() {
+    fn timed_behaviours_last_as_long_as_given() {
         for (annotation, restart, seen) in [
             (
                 "slow-start:5",
@@ -333,7 +335,7 @@ mod tests {
             ("stuck", "Always", ["ErrImagePull 0 10", "ErrImagePull 0 6", "ErrImagePull 0 5"]),
             ("oom", "Never", ["OOMKilled 0 0"; 3]),
         ] {
-            assert_eq!(live(&mut pod(annotation, restart), &[0, 4, 5]), seen, "{annotation}");
+            assert_eq!(states_at(&mut pod(annotation, restart), &[0, 4, 5]), seen, "{annotation}");
         }
         for (script, restart, seen) in [
             ("sleep 5", "Never", ["Running 0 5", "Running 0 1", "Completed 0 0"]),
@@ -355,16 +357,16 @@ mod tests {
             let container =
                 json!([{"name": "main", "image": "m", "command": ["sh", "-c", script]}]);
             pod.set(&["spec", "containers"], container);
-            assert_eq!(live(&mut pod, &[0, 4, 5]), seen, "{script} {restart}");
+            assert_eq!(states_at(&mut pod, &[0, 4, 5]), seen, "{script} {restart}");
         }
-        assert_eq!(live(&mut pod("stuck", "Always"), &[0, 10])[1], "ImagePullBackOff 0 0");
-        assert_eq!(live(&mut pod("exit:3", "Never"), &[0])[0], "Error 0 0");
+        assert_eq!(states_at(&mut pod("stuck", "Always"), &[0, 10])[1], "ImagePullBackOff 0 0");
+        assert_eq!(states_at(&mut pod("exit:3", "Never"), &[0])[0], "Error 0 0");
     }
 
     /// A Pod with two init containers and a sidecar between them: phase, `Initialized`, and the
     /// state of each container.
     fn stage(pod: &mut Object, time: i64) -> String {
-        if let Some(status) = status(pod, &PLACE, &at(time)) {
+        if let Some(status) = status(pod, &ADDRESSES_OF_POD, &at(time)) {
             pod.set(&["status"], status);
         }
         let containers = pod.array(&["status", "initContainerStatuses"]).iter();
@@ -382,13 +384,18 @@ mod tests {
                 )
             })
             .collect();
-        let due = due(pod, &at(time)).map_or(0, |due| due.as_secs());
+        let next_change =
+            next_change(pod, &at(time)).map_or(0, |next_change| next_change.as_secs());
         let phase = pod.str(&["status", "phase"]).unwrap();
-        format!("{phase} {} {} {due}", pod.condition("Initialized").unwrap(), states.join(" "))
+        format!(
+            "{phase} {} {} {next_change}",
+            pod.condition("Initialized").unwrap(),
+            states.join(" ")
+        )
     }
 
     #[test]
-    fn init_containers_come_one_after_the_other() {
+    fn init_containers_run_in_sequence() {
         let with_inits = |annotation: &str, restart: &str| {
             let mut pod = pod(annotation, restart);
             if restart == "Never" {
@@ -470,10 +477,10 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_is_killed_has_failed() {
+    fn a_killed_pod_has_phase_failed() {
         let mut pod = pod("run", "Never");
-        live(&mut pod, &[0]);
-        pod.set(&["status"], killed(&pod, &at(3)));
+        states_at(&mut pod, &[0]);
+        pod.set(&["status"], status_after_deletion(&pod, &at(3)));
         assert_eq!(
             (pod.str(&["status", "phase"]), pod.condition("Ready")),
             (Some("Failed"), Some("False"))

@@ -2,7 +2,7 @@
 //! retention policy, so that the garbage collector deletes them at the right time.
 
 use super::pod;
-use crate::common::{Context, controller_reference_value, overtaken};
+use crate::common::{Context, controller_reference_value, is_object_gone};
 use crate::workload::Named;
 use mainstay_client::{Cache, Error, Patch, Queue, Selection};
 use mainstay_object::{NamespacedName, Object, Resource, known};
@@ -50,35 +50,35 @@ impl Claims {
 
     /// Sets the owners of a Pod's claims. `kept` says that the `StatefulSet` still wants a Pod with
     /// that ordinal.
-    pub(super) async fn settle(
+    pub(super) async fn set_claim_owners(
         &self,
         set: &Object,
         (key, view): &Named,
         ordinal: i64,
-        kept: bool,
+        is_wanted: bool,
     ) -> Result<(), Error> {
         let pod = (&*key.name, &*view.uid);
         for template in set.array(&["spec", "volumeClaimTemplates"]) {
             let Some(claim) = pod::claim(set, template, ordinal) else { continue };
-            let right = match self.cache.get(&claim.key()) {
-                Some(known) => owners(set, pod, kept, &known.0).is_none(),
+            let up_to_date = match self.cache.get(&claim.key()) {
+                Some(known) => owners(set, pod, is_wanted, &known.0).is_none(),
                 // The cache may lack a new claim, which must not stay when its Pod is deleted.
-                None => kept || !deletes(set, "whenScaled"),
+                None => is_wanted || !policy_deletes(set, "whenScaled"),
             };
-            if right {
+            if up_to_date {
                 continue;
             }
             let namespace = Some(set.namespace());
             let cluster = &self.context.cluster;
             let Some(live) = cluster.find(&CLAIM, namespace, claim.name()).await? else { continue };
             let live_owners = live.array(&["metadata", "ownerReferences"]);
-            let Some(owners) = owners(set, pod, kept, live_owners) else { continue };
+            let Some(owners) = owners(set, pod, is_wanted, live_owners) else { continue };
             let patch = Patch::Merge(json!({"metadata": {
                 "uid": live.uid(), "resourceVersion": live.resource_version(),
                 "ownerReferences": owners,
             }}));
             match cluster.patch(&CLAIM, namespace, claim.name(), &patch).await {
-                Err(error) if overtaken(&error) => {}
+                Err(error) if is_object_gone(&error) => {}
                 other => drop(other?),
             }
         }
@@ -87,7 +87,7 @@ impl Claims {
 
     /// Creates the missing claims of a Pod and returns whether the Pod may be created. It may not
     /// while a claim exists that goes with an earlier Pod of that name.
-    pub(super) async fn make(
+    pub(super) async fn create_missing(
         &self,
         set: &Object,
         pod: &Object,
@@ -101,14 +101,14 @@ impl Claims {
                 .get(&claim.key())
                 .is_some_and(|known| known.0.iter().any(|owner| is(owner, "v1", "Pod", pod.name())))
         };
-        if deletes(set, "whenScaled") && claims.iter().any(goes) {
+        if policy_deletes(set, "whenScaled") && claims.iter().any(goes) {
             return Ok(false);
         }
         for mut claim in claims {
             if self.cache.get(&claim.key()).is_some() {
                 continue;
             }
-            if deletes(set, "whenDeleted") {
+            if policy_deletes(set, "whenDeleted") {
                 claim.set(
                     &["metadata", "ownerReferences"],
                     json!([controller_reference_value(set)]),
@@ -132,7 +132,7 @@ impl Claims {
     }
 }
 
-fn deletes(set: &Object, when: &str) -> bool {
+fn policy_deletes(set: &Object, when: &str) -> bool {
     set.str(&["spec", "persistentVolumeClaimRetentionPolicy", when]) == Some("Delete")
 }
 
@@ -146,22 +146,27 @@ fn is(owner: &Value, api_version: &str, kind: &str, name: &str) -> bool {
 /// Delete` a Pod beyond the wanted number owns its claims, and nobody else does. References to an
 /// earlier set or Pod of the same name are left to the garbage collector, and where another
 /// controller owns a claim, this one does not.
-fn owners(set: &Object, pod: PodName<'_>, kept: bool, known: &[Value]) -> Option<Vec<Value>> {
+fn owners(
+    set: &Object,
+    pod: PodName<'_>,
+    is_wanted: bool,
+    current: &[Value],
+) -> Option<Vec<Value>> {
     let of_set = |owner: &Value| is(owner, set.api_version(), set.kind(), set.name());
     let of_pod = |owner: &Value| is(owner, "v1", "Pod", pod.0);
     let stale = |owner: &Value| {
         (of_set(owner) && owner["uid"] != set.uid()) || (of_pod(owner) && owner["uid"] != pod.1)
     };
-    if known.iter().any(stale) {
+    if current.iter().any(stale) {
         return None;
     }
-    let (scaled, deleted) = (deletes(set, "whenScaled"), deletes(set, "whenDeleted"));
+    let (scaled, deleted) = (policy_deletes(set, "whenScaled"), policy_deletes(set, "whenDeleted"));
     let others: Vec<&Value> =
-        known.iter().filter(|owner| !of_set(owner) && !of_pod(owner)).collect();
+        current.iter().filter(|owner| !of_set(owner) && !of_pod(owner)).collect();
     let foreign = (scaled || deleted) && others.iter().any(|owner| owner["controller"] == true);
     let wanted = if foreign {
         None
-    } else if scaled && !kept {
+    } else if scaled && !is_wanted {
         Some(json!({
             "apiVersion": "v1", "kind": "Pod", "name": pod.0, "uid": pod.1,
             "controller": true, "blockOwnerDeletion": true,
@@ -170,13 +175,14 @@ fn owners(set: &Object, pod: PodName<'_>, kept: bool, known: &[Value]) -> Option
         deleted.then(|| controller_reference_value(set))
     };
     let uid = wanted.as_ref().map(|owner| &owner["uid"]);
-    let mine: Vec<&Value> = known.iter().filter(|owner| of_set(owner) || of_pod(owner)).collect();
-    let right = match (mine.as_slice(), uid) {
+    let controlled: Vec<&Value> =
+        current.iter().filter(|owner| of_set(owner) || of_pod(owner)).collect();
+    let up_to_date = match (controlled.as_slice(), uid) {
         ([], None) => true,
         ([owner], Some(uid)) => owner["uid"] == *uid && owner["controller"] == true,
         _ => false,
     };
-    (!right).then(|| others.into_iter().cloned().chain(wanted).collect())
+    (!up_to_date).then(|| others.into_iter().cloned().chain(wanted).collect())
 }
 
 #[cfg(test)]
@@ -211,8 +217,8 @@ mod tests {
     }
 
     #[test]
-    fn claims_belong_to_whom_the_policy_says() {
-        for (scaled, deleted, kept, known, wanted) in [
+    fn claim_owners_follow_the_retention_policy() {
+        for (scaled, deleted, is_wanted, current, wanted) in [
             ("Retain", "Retain", true, vec![], None),
             ("Retain", "Retain", true, vec!["set"], Some(vec![])),
             ("Retain", "Retain", false, vec!["pod", "note"], Some(vec!["note"])),
@@ -235,10 +241,10 @@ mod tests {
             ("Delete", "Delete", true, vec!["backup"], None),
             ("Delete", "Delete", true, vec!["backup", "set"], Some(vec!["backup"])),
         ] {
-            let case = format!("{scaled} {deleted} {kept} {known:?}");
-            let known: Vec<Value> = known.into_iter().map(owner).collect();
+            let case = format!("{scaled} {deleted} {is_wanted} {current:?}");
+            let current: Vec<Value> = current.into_iter().map(owner).collect();
             let wanted = wanted.map(|owners| owners.into_iter().map(owner).collect::<Vec<_>>());
-            let found = owners(&set(scaled, deleted), ("db-1", "p"), kept, &known);
+            let found = owners(&set(scaled, deleted), ("db-1", "p"), is_wanted, &current);
             assert_eq!(found, wanted, "{case}");
         }
     }

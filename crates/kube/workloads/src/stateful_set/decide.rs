@@ -27,7 +27,7 @@ pub(super) struct Decision {
     pub(super) create: Vec<(i64, bool)>,
     pub(super) delete: Vec<Named>,
     pub(super) status: Value,
-    pub(super) again: Option<u64>,
+    pub(super) requeue_after: Option<u64>,
 }
 
 fn ordinal(set: &str, pod: &str) -> Option<i64> {
@@ -40,16 +40,16 @@ pub(super) fn ordinals<'a>(
     set: &Object,
     pods: &'a [Named],
 ) -> impl Iterator<Item = (i64, bool, &'a Named)> {
-    let (first, wanted) = wanted(set);
+    let (first, desired) = ordinal_range(set);
     let of = set.name().to_owned();
     pods.iter().filter_map(move |pod| {
         let at = ordinal(&of, &pod.0.name)?;
-        Some((at, (first..first + wanted).contains(&at), pod))
+        Some((at, (first..first + desired).contains(&at), pod))
     })
 }
 
 /// The first ordinal of a `StatefulSet`, and its `replicas`.
-fn wanted(set: &Object) -> (i64, i64) {
+fn ordinal_range(set: &Object) -> (i64, i64) {
     let first = set.i64(&["spec", "ordinals", "start"]).unwrap_or_default();
     (first, set.i64(&["spec", "replicas"]).unwrap_or(1).max(0))
 }
@@ -65,11 +65,11 @@ impl Rules<'_> {
         pod.phase == Phase::Running && pod.is_available(self.min_ready, self.observed.now)
     }
 
-    fn is_well(&self, pod: &PodView) -> bool {
+    fn is_healthy(&self, pod: &PodView) -> bool {
         self.is_available(pod) && !pod.terminating
     }
 
-    fn has(pod: &PodView, revision: &str) -> bool {
+    fn has_revision(pod: &PodView, revision: &str) -> bool {
         pod.labels.get(REVISION_HASH).is_some_and(|label| label == revision)
     }
 }
@@ -77,51 +77,52 @@ impl Rules<'_> {
 /// Decides from the `StatefulSet`, its Pods and the time.
 pub(super) fn decide(observed: &Observed<'_>) -> Decision {
     let set = observed.set;
-    let (first, wanted) = wanted(set);
+    let (first, desired) = ordinal_range(set);
     let rules = Rules {
         observed,
         min_ready: set.i64(&["spec", "minReadySeconds"]).unwrap_or_default(),
         in_order: set.str(&["spec", "podManagementPolicy"]) != Some("Parallel")
             && !mainstay_fault::is_on("sets-are-never-in-order"),
     };
-    let mut mine: Vec<(i64, &Named)> = observed
+    let mut set_pods: Vec<(i64, &Named)> = observed
         .pods
         .iter()
         .filter_map(|pod| Some((ordinal(set.name(), &pod.0.name)?, pod)))
         .collect();
-    mine.sort_by_key(|(ordinal, _)| *ordinal);
-    let mut decision = Decision { status: status(&rules, &mine, wanted), ..Decision::default() };
+    set_pods.sort_by_key(|(ordinal, _)| *ordinal);
+    let mut decision =
+        Decision { status: status(&rules, &set_pods, desired), ..Decision::default() };
     // A ready Pod becomes available by time alone.
-    decision.again = mine
+    decision.requeue_after = set_pods
         .iter()
         .filter_map(|(_, pod)| pod.1.ready_since)
         .map(|since| rules.min_ready - (observed.now.as_second() - since.as_second()))
         .filter_map(|left| u64::try_from(left).ok().filter(|left| *left > 0))
         .min();
-    let (kept, condemned): (Vec<_>, Vec<_>) =
-        mine.into_iter().partition(|(at, _)| (first..first + wanted).contains(at));
-    let blocked = fill(&rules, &mut decision, &kept, first, wanted);
-    if !blocked && !condemn(&rules, &mut decision, &kept, &condemned) {
-        update(&rules, &mut decision, &kept, first, wanted);
+    let (wanted_pods, condemned): (Vec<_>, Vec<_>) =
+        set_pods.into_iter().partition(|(at, _)| (first..first + desired).contains(at));
+    let blocked = create_missing(&rules, &mut decision, &wanted_pods, first, desired);
+    if !blocked && !condemn(&rules, &mut decision, &wanted_pods, &condemned) {
+        update(&rules, &mut decision, &wanted_pods, first, desired);
     }
     decision
 }
 
 /// Creates missing Pods; returns whether everything else has to wait.
-fn fill(
+fn create_missing(
     rules: &Rules<'_>,
     decision: &mut Decision,
-    kept: &[(i64, &Named)],
+    wanted_pods: &[(i64, &Named)],
     first: i64,
-    wanted: i64,
+    desired: i64,
 ) -> bool {
     let rolling = ["spec", "updateStrategy", "rollingUpdate", "partition"];
     let set = rules.observed.set;
     let partition = set.i64(&rolling).unwrap_or_default();
     let partition = if mainstay_fault::is_on("partitions-keep-nothing") { 0 } else { partition };
     let on_delete = set.str(&["spec", "updateStrategy", "type"]) == Some("OnDelete");
-    for at in first..first + wanted {
-        let Some((_, pod)) = kept.iter().find(|(ordinal, _)| *ordinal == at) else {
+    for at in first..first + desired {
+        let Some((_, pod)) = wanted_pods.iter().find(|(ordinal, _)| *ordinal == at) else {
             decision.create.push((at, on_delete || at >= first + partition));
             if rules.in_order {
                 return true;
@@ -136,7 +137,7 @@ fn fill(
             if rules.in_order {
                 return true;
             }
-        } else if rules.in_order && !rules.is_well(&pod.1) {
+        } else if rules.in_order && !rules.is_healthy(&pod.1) {
             return true;
         }
     }
@@ -147,7 +148,7 @@ fn fill(
 fn condemn(
     rules: &Rules<'_>,
     decision: &mut Decision,
-    kept: &[(i64, &Named)],
+    wanted_pods: &[(i64, &Named)],
     condemned: &[(i64, &Named)],
 ) -> bool {
     if !rules.in_order {
@@ -156,7 +157,7 @@ fn condemn(
         return false;
     }
     let Some((_, last)) = condemned.last() else { return false };
-    let sick = kept.iter().chain(condemned).find(|(_, pod)| !rules.is_well(&pod.1));
+    let sick = wanted_pods.iter().chain(condemned).find(|(_, pod)| !rules.is_healthy(&pod.1));
     let is_first_sick = sick.is_some_and(|(_, pod)| pod.1.uid == last.1.uid);
     if !last.1.terminating && (rules.is_available(&last.1) || is_first_sick) {
         decision.delete.push((*last).clone());
@@ -168,9 +169,9 @@ fn condemn(
 fn update(
     rules: &Rules<'_>,
     decision: &mut Decision,
-    kept: &[(i64, &Named)],
+    wanted_pods: &[(i64, &Named)],
     first: i64,
-    wanted: i64,
+    desired: i64,
 ) {
     let set = rules.observed.set;
     if set.str(&["spec", "updateStrategy", "type"]) == Some("OnDelete") {
@@ -178,35 +179,35 @@ fn update(
     }
     let partition =
         set.i64(&["spec", "updateStrategy", "rollingUpdate", "partition"]).unwrap_or_default();
-    for at in (first + partition..first + wanted).rev() {
-        let Some((_, pod)) = kept.iter().find(|(ordinal, _)| *ordinal == at) else { return };
-        if !Rules::has(&pod.1, rules.observed.update) && !pod.1.terminating {
+    for at in (first + partition..first + desired).rev() {
+        let Some((_, pod)) = wanted_pods.iter().find(|(ordinal, _)| *ordinal == at) else { return };
+        if !Rules::has_revision(&pod.1, rules.observed.update) && !pod.1.terminating {
             if !decision.delete.iter().any(|(key, _)| *key == pod.0) {
                 decision.delete.push((*pod).clone());
             }
             return;
         }
-        if !rules.is_well(&pod.1) {
+        if !rules.is_healthy(&pod.1) {
             return;
         }
     }
 }
 
-fn status(rules: &Rules<'_>, mine: &[(i64, &Named)], wanted: i64) -> Value {
+fn status(rules: &Rules<'_>, set_pods: &[(i64, &Named)], desired: i64) -> Value {
     let observed = rules.observed;
     let set = observed.set;
     let count = |holds: &dyn Fn(&PodView) -> bool| {
-        let count = mine.iter().filter(|(_, pod)| holds(&pod.1)).count();
+        let count = set_pods.iter().filter(|(_, pod)| holds(&pod.1)).count();
         i64::try_from(count).unwrap_or(i64::MAX)
     };
     let replicas = count(&|_| true);
     let ready = count(&|pod| pod.phase == Phase::Running && pod.is_ready());
     let available = count(&|pod| rules.is_available(pod));
-    let updated = count(&|pod| !pod.terminating && Rules::has(pod, observed.update));
+    let updated = count(&|pod| !pod.terminating && Rules::has_revision(pod, observed.update));
     let mut current = observed.current;
-    let mut at_current = count(&|pod| !pod.terminating && Rules::has(pod, current));
+    let mut at_current = count(&|pod| !pod.terminating && Rules::has_revision(pod, current));
     let rolling = set.str(&["spec", "updateStrategy", "type"]) != Some("OnDelete");
-    if rolling && updated == wanted && ready == wanted && replicas == wanted {
+    if rolling && updated == desired && ready == desired && replicas == desired {
         current = observed.update;
         at_current = updated;
     }
@@ -282,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_come_in_order_and_leave_from_the_end() {
+    fn stateful_pods_are_created_in_order_and_deleted_in_reverse() {
         let two = json!({"replicas": 2});
         let three = json!({"replicas": 3});
         let parallel = json!({"replicas": 2, "podManagementPolicy": "Parallel"});
@@ -319,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn below_the_partition_pods_come_back_as_they_were() {
+    fn below_the_partition_pods_keep_their_revision() {
         let part = json!({"replicas": 3, "updateStrategy": {"rollingUpdate": {"partition": 2}}});
         let set = set(&part);
         assert_eq!(run(&set, &[(0, "old")], 100).create, [(1, false)]);
@@ -330,14 +331,14 @@ mod tests {
     fn the_next_pod_waits_until_the_last_is_available() {
         let set = set(&json!({"replicas": 2, "minReadySeconds": 30}));
         let early = run(&set, &[(0, "new")], 10);
-        assert_eq!((early.create.len(), early.again), (0, Some(20)));
+        assert_eq!((early.create.len(), early.requeue_after), (0, Some(20)));
         assert_eq!(early.status["readyReplicas"], 1);
         assert_eq!(early.status["availableReplicas"], 0);
         assert_eq!(run(&set, &[(0, "new")], 30).create, [(1, true)]);
     }
 
     #[test]
-    fn the_revision_moves_on_when_every_pod_has_it() {
+    fn the_current_revision_advances_when_every_pod_has_it() {
         let set = set(&json!({"replicas": 2}));
         let rolling = run(&set, &[(0, "old"), (1, "new")], 100).status;
         assert_eq!(rolling["currentRevision"], "db-old");

@@ -13,7 +13,7 @@ use crate::Started;
 use crate::common::Context;
 use crate::template::REVISION_HASH;
 use crate::views::Views;
-use crate::workload::{Pods, Revisions, Workload, WorkloadController, again, template_of};
+use crate::workload::{Pods, Revisions, Workload, WorkloadController, requeue_after, template_of};
 use claims::Claims;
 use decide::Observed;
 use mainstay_client::{Action, Error};
@@ -45,7 +45,7 @@ struct StatefulSets {
 }
 
 impl Workload for StatefulSets {
-    async fn settle(&self, set: Object) -> Result<Action, Error> {
+    async fn reconcile(&self, set: Object) -> Result<Action, Error> {
         if set.is_terminating() {
             return Ok(Action::Done);
         }
@@ -63,8 +63,8 @@ impl Workload for StatefulSets {
             now: self.context.clock.now(),
         });
         if !set.array(&["spec", "volumeClaimTemplates"]).is_empty() {
-            for (ordinal, kept, pod) in decide::ordinals(&set, &pods) {
-                self.claims.settle(&set, pod, ordinal, kept).await?;
+            for (ordinal, is_wanted, pod) in decide::ordinals(&set, &pods) {
+                self.claims.set_claim_owners(&set, pod, ordinal, is_wanted).await?;
             }
         }
         self.pods.delete(&set, &decision.delete).await?;
@@ -72,7 +72,7 @@ impl Workload for StatefulSets {
         for (ordinal, of_update) in &decision.create {
             let (key, revision) = if *of_update { &history.update } else { current };
             let pod = pod::pod(&set, &template_of(revision), *ordinal, &key.name);
-            if self.claims.make(&set, &pod, *ordinal).await? {
+            if self.claims.create_missing(&set, &pod, *ordinal).await? {
                 wanted.push(pod);
             }
         }
@@ -88,7 +88,7 @@ impl Workload for StatefulSets {
         match outcome {
             // A terminating Pod still has the name; its event brings the `StatefulSet` back.
             Err(error) if error.is_already_exists() => Ok(Action::Done),
-            outcome => outcome.map(|()| again(self.context.clock, decision.again)),
+            outcome => outcome.map(|()| requeue_after(self.context.clock, decision.requeue_after)),
         }
     }
 }

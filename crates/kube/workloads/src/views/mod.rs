@@ -31,7 +31,7 @@ impl Owner {
 }
 
 /// An object that a workload creates: it has an owner, or labels that a selector may match.
-pub(crate) trait Owned {
+pub(crate) trait Dependent {
     /// Its controller owner.
     fn owner(&self) -> Option<&Owner>;
 
@@ -44,7 +44,7 @@ pub(crate) trait Owned {
     }
 }
 
-impl Owned for PodView {
+impl Dependent for PodView {
     fn owner(&self) -> Option<&Owner> {
         self.owner.as_ref()
     }
@@ -54,7 +54,7 @@ impl Owned for PodView {
     }
 }
 
-impl Owned for ReplicaSetView {
+impl Dependent for ReplicaSetView {
     fn owner(&self) -> Option<&Owner> {
         self.owner.as_ref()
     }
@@ -65,18 +65,18 @@ impl Owned for ReplicaSetView {
 }
 
 /// An object that creates and adopts other objects by their labels.
-pub(crate) trait Selecting {
+pub(crate) trait SelectorOwner {
     /// The selector of its dependents; none selects nothing.
     fn selector(&self) -> Option<&LabelSelector>;
 }
 
-impl Selecting for Trigger {
+impl SelectorOwner for Trigger {
     fn selector(&self) -> Option<&LabelSelector> {
         self.selector.as_ref()
     }
 }
 
-impl Selecting for ReplicaSetView {
+impl SelectorOwner for ReplicaSetView {
     fn selector(&self) -> Option<&LabelSelector> {
         self.selector.as_ref()
     }
@@ -104,7 +104,7 @@ pub(crate) struct ReplicaSetView {
     pub(crate) ready: i64,
     pub(crate) available: i64,
     /// None until the status has it.
-    pub(crate) leaving: Option<i64>,
+    pub(crate) terminating_replicas: Option<i64>,
     pub(crate) observed_generation: i64,
     /// Reason and message of the condition `ReplicaFailure`.
     pub(crate) failure: Option<(String, String)>,
@@ -142,7 +142,7 @@ impl ReplicaSetView {
             status_replicas: count("replicas"),
             ready: count("readyReplicas"),
             available: count("availableReplicas"),
-            leaving: object.i64(&["status", "terminatingReplicas"]),
+            terminating_replicas: object.i64(&["status", "terminatingReplicas"]),
             observed_generation: count("observedGeneration"),
             failure,
         }
@@ -215,7 +215,7 @@ impl JobView {
     }
 }
 
-impl Owned for JobView {
+impl Dependent for JobView {
     fn owner(&self) -> Option<&Owner> {
         self.owner.as_ref()
     }
@@ -225,7 +225,7 @@ impl Owned for JobView {
     }
 }
 
-impl Selecting for JobView {
+impl SelectorOwner for JobView {
     fn selector(&self) -> Option<&LabelSelector> {
         self.selector.as_ref()
     }
@@ -332,7 +332,7 @@ impl RevisionView {
     }
 }
 
-impl Owned for RevisionView {
+impl Dependent for RevisionView {
     fn owner(&self) -> Option<&Owner> {
         self.owner.as_ref()
     }

@@ -2,7 +2,7 @@
 
 use super::Owner;
 use crate::job::{COMPLETION_INDEX, FAILURES, TRACKING};
-use crate::placement::{Needs, only_node};
+use crate::placement::{Needs, single_allowed_node};
 use crate::protection;
 use jiff::Timestamp;
 use mainstay_client::conditions;
@@ -183,7 +183,7 @@ impl PodView {
                 .then(|| ended_at(pod))
                 .flatten(),
             target: text(&["spec", "nodeName"])
-                .or_else(|| only_node(pod.get(&["spec", "affinity"])).map(Arc::from)),
+                .or_else(|| single_allowed_node(pod.get(&["spec", "affinity"])).map(Arc::from)),
             needs: Arc::new(Needs::of(pod)),
             ephemeral: pod.array(&["spec", "ephemeralContainers"]).len(),
             deadline: pod.i64(&["spec", "activeDeadlineSeconds"]),

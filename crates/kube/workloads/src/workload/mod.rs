@@ -1,7 +1,7 @@
 //! Workload controllers: the shared part of Jobs, Deployments and the sets.
 //!
 //! ```text
-//! the object changed, or something that it owns or could adopt ─► its key ─► live object ─► settle
+//! the object changed, or something that it owns or could adopt ─► its key ─► live object ─► reconcile
 //! ```
 //!
 //! A kind supplies the name of its controller, the cache of its objects and a [`Workload`]. Other
@@ -14,8 +14,8 @@ pub(crate) use pods::{Named, Pods};
 pub(crate) use revisions::{Revisions, template_of};
 
 use crate::Started;
-use crate::common::{Context, overtaken};
-use crate::views::{Owned, Selecting};
+use crate::common::{Context, is_object_gone};
+use crate::views::{Dependent, SelectorOwner};
 use mainstay_client::{Action, Cache, Cluster, Controller, Error, Queue, Reconciler};
 use mainstay_clock::Clock;
 use mainstay_object::{NamespacedName, Object, Resource};
@@ -28,11 +28,11 @@ pub(crate) trait Workload: Send + Sync + 'static {
     ///
     /// Errors that say that the object is gone or its namespace is terminating may be returned as
     /// they are.
-    fn settle(&self, live: Object) -> impl Future<Output = Result<Action, Error>> + Send;
+    fn reconcile(&self, live: Object) -> impl Future<Output = Result<Action, Error>> + Send;
 }
 
 /// The action that reconciles again after so many seconds.
-pub(crate) fn again(clock: Clock, seconds: Option<u64>) -> Action {
+pub(crate) fn requeue_after(clock: Clock, seconds: Option<u64>) -> Action {
     seconds.map_or(Action::Done, |wait| Action::in_wall_time(clock, Duration::from_secs(wait)))
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct WorkloadController<V> {
     controller: Controller<NamespacedName>,
 }
 
-impl<V: Selecting + PartialEq + Send + Sync + 'static> WorkloadController<V> {
+impl<V: SelectorOwner + PartialEq + Send + Sync + 'static> WorkloadController<V> {
     /// A controller that reconciles every object that appears or changes.
     pub(crate) fn new(name: &'static str, resource: Resource, cache: &Cache<V>) -> Self {
         let controller = Controller::new(name).reads(cache);
@@ -59,7 +59,7 @@ impl<V: Selecting + PartialEq + Send + Sync + 'static> WorkloadController<V> {
     /// Enqueues the owner of each changed dependent; for an orphan, all objects that select it.
     pub(crate) fn owns<D>(mut self, dependents: &Cache<D>) -> Self
     where
-        D: Owned + PartialEq + Send + Sync + 'static,
+        D: Dependent + PartialEq + Send + Sync + 'static,
     {
         let (queue, candidates) = (self.queue(), self.cache.clone());
         let kind = self.resource.kind.clone();
@@ -124,11 +124,13 @@ impl<V: PartialEq + Send + Sync + 'static, W: Workload> Reconciler for Reconcile
             return Ok(Action::Done);
         }
         let outcome = match self.cluster.get(&self.resource, key.namespace(), &key.name).await {
-            Ok(live) => self.workload.settle(live).await,
+            Ok(live) => self.workload.reconcile(live).await,
             Err(error) => Err(error),
         };
         match outcome {
-            Err(error) if overtaken(&error) || error.is_namespace_terminating() => Ok(Action::Done),
+            Err(error) if is_object_gone(&error) || error.is_namespace_terminating() => {
+                Ok(Action::Done)
+            }
             other => other,
         }
     }

@@ -1,7 +1,7 @@
 //! The Pods of one owner: listed, adopted, released, created and deleted.
 
 use crate::common::{Context, controller_reference_value};
-use crate::views::{ORPHANS, Owned, PodView, Views, plain_selector, selector};
+use crate::views::{Dependent, ORPHANS, PodView, Views, plain_selector, selector};
 use futures::{StreamExt, stream};
 use mainstay_client::{DeleteOptions, Error, Patch};
 use mainstay_object::{NamespacedName, Object, known};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// The number of concurrent writes of Pods; the store commits them in groups.
-const AT_ONCE: usize = 16;
+const CONCURRENT_WRITES: usize = 16;
 
 /// The Pods of a workload; decisions always see the controller's own writes.
 pub(crate) struct Pods {
@@ -54,8 +54,8 @@ impl Pods {
             && !owner.is_terminating()
         {
             for (key, orphan) in self.views.pods.indexed(ORPHANS) {
-                let near = *key.namespace == *owner.namespace();
-                if near && orphan.is_active() && orphan.matches(&selector) {
+                let same_namespace = *key.namespace == *owner.namespace();
+                if same_namespace && orphan.is_active() && orphan.matches(&selector) {
                     self.adopt(owner, &key, &orphan).await?;
                 }
             }
@@ -164,7 +164,7 @@ impl Pods {
                 .map(|pod| async move {
                     (pod.name().to_owned(), cluster.create(&known::POD, &pod).await)
                 })
-                .buffered(AT_ONCE)
+                .buffered(CONCURRENT_WRITES)
                 .collect()
                 .await;
         let stateful = owner.kind() == known::STATEFUL_SET.kind;

@@ -2,7 +2,7 @@
 
 use crate::common::{Context, controller_reference_value};
 use crate::template;
-use crate::views::{ORPHANS, Owned, RevisionView, Views, selector};
+use crate::views::{Dependent, ORPHANS, RevisionView, Views, selector};
 use mainstay_client::{DeleteOptions, Error, Patch};
 use mainstay_gocompat::values;
 use mainstay_object::{NamespacedName, Object, fnv, known};
@@ -101,8 +101,8 @@ impl Revisions {
     async fn adopt(&self, owner: &Object) -> Result<(), Error> {
         let Some(selector) = selector(owner) else { return Ok(()) };
         for (key, orphan) in self.views.revisions.indexed(ORPHANS) {
-            let near = *key.namespace == *owner.namespace();
-            if !near || orphan.terminating || !orphan.matches(&selector) {
+            let same_namespace = *key.namespace == *owner.namespace();
+            if !same_namespace || orphan.terminating || !orphan.matches(&selector) {
                 continue;
             }
             let patch = Patch::Merge(json!({"metadata": {
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_revision_has_the_name_that_the_original_gives_it() {
+    fn a_revision_has_upstreams_name() {
         let template = json!({
             "metadata": {"labels": {"app": "db"}},
             "spec": {

@@ -5,7 +5,7 @@ use mainstay_registry::json::{Answer, ask};
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn packages_are_listed_and_shown() {
+async fn packages_are_listed_and_returned() {
     let world = World::new(Some(fruits())).await;
     // AT-REG-01.
     let names = world.get("ListPackages", json!({})).await;
@@ -27,7 +27,7 @@ async fn packages_are_listed_and_shown() {
 }
 
 #[tokio::test]
-async fn bundles_are_shown_as_they_stand_in_a_channel() {
+async fn bundles_are_returned_with_their_channel_entry() {
     let world = World::new(Some(fruits())).await;
     let get = async |name: &str| {
         let request = json!({"pkgName": "kiwi", "channelName": "stable", "csvName": name});
@@ -87,7 +87,7 @@ async fn bundles_are_shown_as_they_stand_in_a_channel() {
 }
 
 #[tokio::test]
-async fn the_list_of_bundles_has_edges_and_only_manifests_that_are_nowhere_else() {
+async fn listed_bundles_have_edges_and_manifests_only_without_an_image() {
     let world = World::new(Some(fruits())).await;
     let listed = world.get("ListBundles", json!({})).await;
     let told: Vec<Value> = listed
@@ -198,7 +198,7 @@ async fn edges_are_found_by_name_and_by_api() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_said_in_upstreams_words() {
+async fn missing_objects_have_upstreams_errors() {
     let world = World::new(Some(fruits())).await;
     let api = json!({"group": "a", "version": "b", "kind": "c\""});
     let none = "no channel entries found that provide group:\"a\" version:\"b\" kind:\"c\\\"\"";
@@ -259,7 +259,7 @@ async fn what_is_not_there_is_said_in_upstreams_words() {
 }
 
 #[tokio::test]
-async fn documents_of_other_schemas_are_for_those_who_know_that_this_may_change() {
+async fn custom_schemas_require_the_experimental_acknowledgement() {
     let world = World::new(Some(fruits())).await;
     let call = async |schema: &str, package: &str, acknowledged: &str| {
         let request = json!({"schema": schema, "packageName": package});
@@ -300,7 +300,7 @@ async fn documents_of_other_schemas_are_for_those_who_know_that_this_may_change(
 }
 
 #[test]
-fn what_upstream_refuses_to_serve_is_known() {
+fn catalogs_that_upstream_refuses_are_refused() {
     let metadata = json!({"type": "olm.csv.metadata", "value": {}});
     let of = |more: Value, other: Value| {
         let index = index_of(vec![

@@ -9,7 +9,7 @@ use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
 use tonic_reflection::pb::{v1, v1alpha};
 
 #[tokio::test]
-async fn health_follows_the_content() {
+async fn health_is_serving_when_content_is_loaded() {
     let world = World::new(None).await;
     let early = world.ask("ListPackages", &json!({})).await;
     assert_eq!(early.code, "UNAVAILABLE");
@@ -52,7 +52,7 @@ async fn health_follows_the_content() {
 }
 
 #[tokio::test]
-async fn a_stream_goes_on_with_the_content_it_began_with() {
+async fn a_stream_keeps_the_content_it_started_with() {
     let world = World::of(big(40, 40_000)).await;
     let mut client = RegistryClient::new(world.channel.clone());
     let mut stream = client.list_bundles(api::ListBundlesRequest {}).await.unwrap().into_inner();
@@ -70,7 +70,7 @@ async fn a_stream_goes_on_with_the_content_it_began_with() {
 }
 
 #[tokio::test]
-async fn many_ask_at_once() {
+async fn many_concurrent_calls_are_served() {
     let world = World::new(Some(fruits())).await;
     let request = json!({"pkgName": "kiwi", "channelName": "stable", "csvName": "kiwi.v1.1.0"});
     let answers = join_all(
@@ -84,7 +84,7 @@ async fn many_ask_at_once() {
 }
 
 #[tokio::test]
-async fn requests_have_a_size() {
+async fn oversized_requests_are_refused() {
     let world = World::new(Some(fruits())).await;
     let long = "x".repeat(2 << 20);
     let answer = world.ask("GetPackage", &json!({"name": long})).await;
@@ -93,7 +93,7 @@ async fn requests_have_a_size() {
 }
 
 #[tokio::test]
-async fn reflection_tells_what_there_is() {
+async fn reflection_lists_the_services() {
     let world = World::new(None).await;
     let wanted = [
         "api.ExperimentalRegistry",

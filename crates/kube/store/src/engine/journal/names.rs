@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_read_as_they_are_written_and_strangers_are_left_alone() {
+    fn file_names_round_trip_and_unknown_files_are_ignored() {
         let names = [
             journal(255),
             journal(1),

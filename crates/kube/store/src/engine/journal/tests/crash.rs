@@ -25,7 +25,7 @@ async fn repair_and_check(disk: &MemDisk) -> Repair {
 }
 
 #[tokio::test]
-async fn a_write_that_was_cut_off_before_it_was_acknowledged_is_dropped() {
+async fn a_torn_unacknowledged_write_is_dropped() {
     let (before, live_before) = written().await;
     let after = before.copy();
     let store = open(&after).unwrap().0;
@@ -52,7 +52,7 @@ async fn a_write_that_was_cut_off_before_it_was_acknowledged_is_dropped() {
 }
 
 #[tokio::test]
-async fn remains_that_are_zeros_or_noise_are_dropped_too() {
+async fn torn_writes_of_zeros_or_noise_are_dropped() {
     let (disk, expected) = written().await;
     for remains in [vec![0; 1], vec![0; 4096], vec![0xff; 50], (0..=255).collect()] {
         let disk = disk.copy();
@@ -136,7 +136,7 @@ async fn no_flipped_bit_in_a_snapshot_goes_unnoticed() {
 }
 
 #[tokio::test]
-async fn damage_before_a_sound_frame_is_damage_even_if_nobody_says_what_was_acknowledged() {
+async fn damage_before_a_valid_frame_is_reported_without_the_acknowledgement_file() {
     let (disk, _) = written().await;
     let stale = MemDisk::default();
     open(&stale).unwrap().0.close().await.unwrap();
@@ -158,7 +158,7 @@ async fn a_power_cut_loses_nothing_that_was_acknowledged() {
 }
 
 #[tokio::test]
-async fn a_batch_that_was_found_without_being_acknowledged_is_synced_before_anybody_sees_it() {
+async fn an_unacknowledged_batch_is_synced_before_it_becomes_visible() {
     let (disk, _) = written().await;
     let before = disk.bytes(ACKNOWLEDGED);
     let store = open(&disk).unwrap().0;
@@ -174,7 +174,7 @@ async fn a_batch_that_was_found_without_being_acknowledged_is_synced_before_anyb
 }
 
 #[tokio::test]
-async fn a_journal_that_was_taken_away_is_missed() {
+async fn a_missing_journal_is_reported() {
     let (disk, _) = written().await;
     let only = MemDisk::default();
     only.write(ACKNOWLEDGED, disk.bytes(ACKNOWLEDGED));
@@ -188,7 +188,7 @@ async fn a_journal_that_was_taken_away_is_missed() {
 }
 
 #[tokio::test]
-async fn a_repair_keeps_the_rest_and_names_what_it_can() {
+async fn a_repair_keeps_valid_data_and_names_lost_objects() {
     let (disk, _) = written().await;
     let mut bytes = disk.bytes(&journal());
     let at = bytes.windows(3).rposition(|window| window == br#""3""#).unwrap();

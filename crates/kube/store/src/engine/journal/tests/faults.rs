@@ -40,7 +40,7 @@ async fn a_failed_write_changes_nothing_and_the_next_one_succeeds() {
 }
 
 #[tokio::test]
-async fn a_failed_write_that_cannot_be_taken_back_stops_writing_and_reading_goes_on() {
+async fn a_failed_write_that_cannot_be_undone_stops_writes_but_not_reads() {
     for second in [Step::Truncate, Step::Sync] {
         let (disk, before) = written().await;
         let store = open(&disk).unwrap().0;
@@ -61,7 +61,7 @@ async fn a_failed_write_that_cannot_be_taken_back_stops_writing_and_reading_goes
 }
 
 #[tokio::test]
-async fn a_write_is_acknowledged_even_if_that_cannot_be_written_down() {
+async fn a_write_succeeds_although_the_acknowledgement_file_fails() {
     let (disk, _) = written().await;
     let store = open(&disk).unwrap().0;
     disk.fail(Step::Write, ACKNOWLEDGED, ErrorKind::Other, 0);
@@ -73,7 +73,7 @@ async fn a_write_is_acknowledged_even_if_that_cannot_be_written_down() {
 }
 
 #[tokio::test]
-async fn a_folder_that_cannot_be_opened_says_what_was_attempted() {
+async fn an_open_error_names_the_attempted_operation() {
     let rows = [
         ("journal", "cannot read /data/journal-0000000000000001"),
         (ACKNOWLEDGED, "cannot read /data/acknowledged"),
@@ -90,7 +90,7 @@ async fn a_folder_that_cannot_be_opened_says_what_was_attempted() {
 }
 
 #[tokio::test]
-async fn a_first_start_that_fails_anywhere_does_not_stop_the_second() {
+async fn a_failed_first_start_does_not_prevent_the_second() {
     let steps = [
         (Step::Open, ACKNOWLEDGED),
         (Step::Write, ACKNOWLEDGED),
@@ -142,7 +142,7 @@ async fn a_write_into_a_removed_journal_is_refused_and_so_is_every_later_one() {
 }
 
 #[tokio::test]
-async fn health_is_that_of_the_last_write_or_of_an_attempt_after_it() {
+async fn health_follows_the_last_write_or_a_later_attempt() {
     let (disk, before) = written().await;
     let store = open(&disk).unwrap().0;
     tokio::time::pause();

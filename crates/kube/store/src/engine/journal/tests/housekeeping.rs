@@ -14,7 +14,7 @@ async fn with_snapshot() -> (MemDisk, Store) {
 }
 
 #[tokio::test]
-async fn a_snapshot_replaces_what_came_before_it() {
+async fn a_snapshot_replaces_older_files() {
     let (disk, store) = with_snapshot().await;
     let expected = live(&store);
     store.close().await.unwrap();
@@ -30,7 +30,7 @@ async fn a_snapshot_replaces_what_came_before_it() {
 }
 
 #[tokio::test]
-async fn the_revision_survives_when_its_object_does_not() {
+async fn the_revision_survives_the_deletion_of_its_object() {
     let (disk, store) = with_snapshot().await;
     for name in ["a", "c", "d"] {
         delete(&store, name).await.unwrap();
@@ -42,7 +42,7 @@ async fn the_revision_survives_when_its_object_does_not() {
 }
 
 #[tokio::test]
-async fn files_that_a_crash_left_behind_are_removed_and_not_believed() {
+async fn leftover_files_of_a_crash_are_removed_and_ignored() {
     let (old, _) = written().await;
     let (disk, store) = with_snapshot().await;
     let expected = live(&store);
@@ -58,7 +58,7 @@ async fn files_that_a_crash_left_behind_are_removed_and_not_believed() {
 }
 
 #[tokio::test]
-async fn a_snapshot_that_fails_costs_nothing_and_is_tried_again() {
+async fn a_failed_snapshot_loses_nothing_and_is_retried() {
     let (disk, _) = written().await;
     for step in [Step::Open, Step::Write, Step::Sync, Step::Rename] {
         let disk = disk.copy();
@@ -82,7 +82,7 @@ async fn a_snapshot_that_fails_costs_nothing_and_is_tried_again() {
 }
 
 #[tokio::test]
-async fn a_journal_that_cannot_be_begun_leaves_the_old_one_in_use() {
+async fn a_failed_rotation_keeps_the_old_journal() {
     let (disk, _) = written().await;
     let store = open_with(&disk, 0).unwrap().0;
     disk.fail(Step::Sync, "journal-0000000000000001", ErrorKind::Other, 0);
@@ -97,7 +97,7 @@ async fn a_journal_that_cannot_be_begun_leaves_the_old_one_in_use() {
 }
 
 #[tokio::test]
-async fn a_journal_that_was_only_just_created_may_lack_its_header() {
+async fn a_new_journal_may_lack_its_header() {
     let (disk, expected) = written().await;
     for length in 0..32 {
         let disk = disk.copy();
@@ -113,7 +113,7 @@ async fn a_journal_that_was_only_just_created_may_lack_its_header() {
 }
 
 #[tokio::test]
-async fn a_watch_from_before_a_restart_goes_on_where_the_journal_reaches_back() {
+async fn a_watch_continues_over_a_restart_within_the_journal() {
     let (disk, _) = written().await;
     let (store, _) = open(&disk).unwrap();
     let mut watch = store.watch("things", 3).unwrap();

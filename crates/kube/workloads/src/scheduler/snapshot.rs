@@ -33,7 +33,7 @@ impl NodeState {
         Self { view, taints, used: BTreeMap::new(), pods: Vec::new() }
     }
 
-    fn put(&mut self, pod: Named) {
+    fn add_pod(&mut self, pod: Named) {
         for (name, amount) in &pod.1.needs.requests {
             let used = self.used.entry(Arc::clone(name)).or_default();
             *used = used.saturating_add(*amount);
@@ -44,25 +44,25 @@ impl NodeState {
     /// The host ports of the Pods on the node, without those of some Pods.
     pub(super) fn ports<'a>(
         &'a self,
-        without: &'a FxHashSet<Arc<str>>,
+        excluding: &'a FxHashSet<Arc<str>>,
     ) -> impl Iterator<Item = &'a Port> {
-        let pods = self.pods.iter().filter(|(_, pod)| !without.contains(&pod.uid));
+        let pods = self.pods.iter().filter(|(_, pod)| !excluding.contains(&pod.uid));
         pods.flat_map(|(_, pod)| &pod.needs.ports)
     }
 }
 
 /// All nodes, and the labels of namespaces.
 #[derive(Clone, Debug, Default)]
-pub(super) struct World {
+pub(super) struct Snapshot {
     pub(super) nodes: Vec<NodeState>,
     at: FxHashMap<Arc<str>, usize>,
     /// The labels of namespaces by name.
     pub(super) namespaces: FxHashMap<Arc<str>, Arc<BTreeMap<String, String>>>,
     /// How many Pods have anti-affinity: none in most clusters.
-    pub(super) keeping_away: usize,
+    pub(super) anti_affinity_pods: usize,
 }
 
-impl World {
+impl Snapshot {
     /// A snapshot of nodes without Pods.
     pub(super) fn new(nodes: impl IntoIterator<Item = Arc<NodeView>>) -> Self {
         let nodes: Vec<NodeState> = nodes.into_iter().map(NodeState::new).collect();
@@ -71,10 +71,10 @@ impl World {
     }
 
     /// Adds a Pod to a node; a Pod of an unknown node is ignored.
-    pub(super) fn put(&mut self, node: &str, pod: Named) {
+    pub(super) fn add_pod(&mut self, node: &str, pod: Named) {
         if let Some(at) = self.at.get(node) {
-            self.keeping_away += usize::from(!pod.1.needs.far.is_empty());
-            self.nodes[*at].put(pod);
+            self.anti_affinity_pods += usize::from(!pod.1.needs.anti_affinity_terms.is_empty());
+            self.nodes[*at].add_pod(pod);
         }
     }
 }
