@@ -18,8 +18,8 @@ pub struct Index {
 /// Built on first use, because some owners of an index never query it.
 struct Tables {
     /// Every entry of every channel, by package, channel and name.
-    places: Box<[Place]>,
-    /// Positions in `places`, by channel, package and name.
+    positions: Box<[EntryPosition]>,
+    /// Positions in `positions`, by channel, package and name.
     listing: Box<[u32]>,
     /// Positions of the entries whose bundle provides an API.
     providers: BTreeMap<Api, Box<[u32]>>,
@@ -27,7 +27,7 @@ struct Tables {
     successors: BTreeMap<Arc<str>, Box<[u32]>>,
 }
 
-struct Place {
+struct EntryPosition {
     package: Arc<str>,
     channel: Arc<str>,
     entry: u32,
@@ -76,26 +76,27 @@ impl Index {
 
     /// The entry at a position of the list by channel, package and name.
     pub fn listed(&self, position: usize) -> Option<Standing<'_>> {
-        let place = *self.tables().listing.get(position)?;
-        self.at(place)
+        let position = *self.tables().listing.get(position)?;
+        self.standing_at(position)
     }
 
     /// The entries whose bundle provides an API, by package, channel and name.
     pub fn providers(&self, api: &Api) -> impl Iterator<Item = Standing<'_>> {
-        self.all_at(self.tables().providers.get(api).map(AsRef::as_ref))
+        self.standings_at(self.tables().providers.get(api).map(AsRef::as_ref))
     }
 
     /// The entries that replace or skip a bundle, by package, channel and name.
     pub fn successors(&self, name: &str) -> impl Iterator<Item = Standing<'_>> {
-        self.all_at(self.tables().successors.get(name).map(AsRef::as_ref))
+        self.standings_at(self.tables().successors.get(name).map(AsRef::as_ref))
     }
 
-    fn all_at<'i>(&'i self, found: Option<&'i [u32]>) -> impl Iterator<Item = Standing<'i>> {
-        found.into_iter().flatten().filter_map(|&place| self.at(place))
+    fn standings_at<'i>(&'i self, found: Option<&'i [u32]>) -> impl Iterator<Item = Standing<'i>> {
+        found.into_iter().flatten().filter_map(|&position| self.standing_at(position))
     }
 
-    fn at(&self, place: u32) -> Option<Standing<'_>> {
-        let Place { package, channel, entry } = self.tables().places.get(place as usize)?;
+    fn standing_at(&self, position: u32) -> Option<Standing<'_>> {
+        let EntryPosition { package, channel, entry } =
+            self.tables().positions.get(position as usize)?;
         let package = self.catalog.package(package)?;
         let channel = package.channel(channel)?;
         let entry = channel.entries().get(*entry as usize)?;
@@ -115,7 +116,7 @@ impl fmt::Debug for Index {
 
 impl Tables {
     fn of(catalog: &Catalog) -> Self {
-        let mut places = Vec::new();
+        let mut positions = Vec::new();
         let mut providers: BTreeMap<Api, Vec<u32>> = BTreeMap::new();
         let mut successors: BTreeMap<Arc<str>, Vec<u32>> = BTreeMap::new();
         for package in catalog.packages() {
@@ -130,34 +131,34 @@ impl Tables {
                 for at in entries {
                     let entry = &channel.entries()[at as usize];
                     // More than four billion entries do not fit into memory.
-                    let Ok(place) = u32::try_from(places.len()) else { continue };
-                    places.push(Place {
+                    let Ok(position) = u32::try_from(positions.len()) else { continue };
+                    positions.push(EntryPosition {
                         package: package.name.clone(),
                         channel: channel.name.clone(),
                         entry: at,
                     });
                     for api in apis.get(&*entry.name).into_iter().flatten() {
-                        add(&mut providers, api, place);
+                        add(&mut providers, api, position);
                     }
                     // An entry without `replaces` counts as replacing the empty name.
                     match &entry.replaces {
-                        Some(name) => add(&mut successors, name, place),
-                        None => add(&mut successors, &Arc::from(""), place),
+                        Some(name) => add(&mut successors, name, position),
+                        None => add(&mut successors, &Arc::from(""), position),
                     }
                     for name in &entry.skips {
-                        add(&mut successors, name, place);
+                        add(&mut successors, name, position);
                     }
                 }
             }
         }
-        let mut listing: Vec<u32> = (0..).take(places.len()).collect();
+        let mut listing: Vec<u32> = (0..).take(positions.len()).collect();
         // The sort is stable: within a channel the entries are sorted by name already.
         listing.sort_by(|&a, &b| {
-            let key = |at: u32| (&places[at as usize].channel, &places[at as usize].package);
+            let key = |at: u32| (&positions[at as usize].channel, &positions[at as usize].package);
             key(a).cmp(&key(b))
         });
         Self {
-            places: places.into(),
+            positions: positions.into(),
             listing: listing.into(),
             providers: providers.into_iter().map(|(api, all)| (api, all.into())).collect(),
             successors: successors.into_iter().map(|(name, all)| (name, all.into())).collect(),
@@ -166,12 +167,12 @@ impl Tables {
 }
 
 /// Adds a position that is at least as large as those before, unless it is present.
-fn add<K: Ord + Clone>(table: &mut BTreeMap<K, Vec<u32>>, key: &K, place: u32) {
+fn add<K: Ord + Clone>(table: &mut BTreeMap<K, Vec<u32>>, key: &K, position: u32) {
     match table.get_mut(key) {
-        Some(places) if places.last() == Some(&place) => {}
-        Some(places) => places.push(place),
+        Some(positions) if positions.last() == Some(&position) => {}
+        Some(positions) => positions.push(position),
         None => {
-            table.insert(key.clone(), vec![place]);
+            table.insert(key.clone(), vec![position]);
         }
     }
 }

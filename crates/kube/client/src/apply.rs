@@ -15,7 +15,7 @@ const SERVER_METADATA: [&str; 7] = [
 ];
 
 /// The part of an object that a client can apply.
-pub(crate) fn wanted(object: &Object) -> Value {
+pub(crate) fn applicable(object: &Object) -> Value {
     let mut object = object.clone();
     object.remove(&["status"]);
     for field in SERVER_METADATA {
@@ -168,7 +168,7 @@ mod tests {
         }}))
         .unwrap();
         let mine = |owners: Value| {
-            wanted(
+            applicable(
                 &Object::from_value(json!({"metadata": {
                     "resourceVersion": "3", "ownerReferences": owners, "finalizers": ["theirs"],
                 }, "status": {"x": 1}}))

@@ -111,7 +111,7 @@ impl CacheSet {
     pub async fn synced(&self) {
         for revision in &self.revisions {
             // A dropped cache is not waited for.
-            let _ = revision.clone().wait_for(|seen| *seen > 0).await;
+            let _ = revision.clone().wait_for(|current| *current > 0).await;
         }
     }
 }
@@ -127,8 +127,8 @@ impl<T: PartialEq + Send + Sync + 'static> CacheBuilder<T> {
 
     /// Adds a subscriber from the start; see [`Cache::subscribe`].
     #[must_use]
-    pub fn subscribe(mut self, hear: impl Fn(&Changed<'_, T>) + Send + Sync + 'static) -> Self {
-        self.subscribers.push(subscriber(hear));
+    pub fn subscribe(mut self, callback: impl Fn(&Changed<'_, T>) + Send + Sync + 'static) -> Self {
+        self.subscribers.push(subscriber(callback));
         self
     }
 
@@ -152,11 +152,11 @@ impl<T: PartialEq + Send + Sync + 'static> CacheBuilder<T> {
 
 /// Wraps a subscriber so that it gets entries of its type.
 fn subscriber<T: Send + Sync + 'static>(
-    hear: impl Fn(&Changed<'_, T>) + Send + Sync + 'static,
+    callback: impl Fn(&Changed<'_, T>) + Send + Sync + 'static,
 ) -> Subscriber {
     Box::new(move |key, before, after| {
         let (before, after) = (before.and_then(typed), after.and_then(typed));
-        hear(&Changed { key, before: before.as_ref(), after: after.as_ref() });
+        callback(&Changed { key, before: before.as_ref(), after: after.as_ref() });
     })
 }
 
@@ -231,12 +231,12 @@ impl<T: PartialEq + Send + Sync + 'static> Cache<T> {
     /// Calls `hear` for every existing entry and then for every change, in the order of changes for
     /// each object. It runs in the cache's task and must be quick: typically it adds a key to a
     /// [`crate::Queue`]. For an entry that arrives meanwhile it may be called twice.
-    pub fn subscribe(&self, hear: impl Fn(&Changed<'_, T>) + Send + Sync + 'static) {
-        let hear = Arc::new(hear);
-        let later = Arc::clone(&hear);
+    pub fn subscribe(&self, callback: impl Fn(&Changed<'_, T>) + Send + Sync + 'static) {
+        let callback = Arc::new(callback);
+        let later = Arc::clone(&callback);
         self.entries.subscribers.write().push(subscriber(move |change| later(change)));
         for (key, entry) in self.list(None) {
-            hear(&Changed { key: &key, before: None, after: Some(&entry) });
+            callback(&Changed { key: &key, before: None, after: Some(&entry) });
         }
     }
 
@@ -261,16 +261,16 @@ impl<T: PartialEq + Send + Sync + 'static> Cache<T> {
     }
 
     /// Returns once a condition holds that changes of this cache bring about.
-    pub async fn until(&self, mut good: impl FnMut() -> bool) {
+    pub async fn until(&self, mut condition: impl FnMut() -> bool) {
         let mut seen = self.entries.revision.subscribe();
         // The sender lives in `self`.
-        while !good() && seen.changed().await.is_ok() {}
+        while !condition() && seen.changed().await.is_ok() {}
     }
 
     async fn reached(&self, revision: u64) {
         let mut seen = self.entries.revision.subscribe();
         // The sender lives in `self`, so this ends only with success.
-        let _ = seen.wait_for(|seen| *seen >= revision).await;
+        let _ = seen.wait_for(|current| *current >= revision).await;
     }
 }
 
@@ -304,8 +304,8 @@ impl Entries {
             }
             before
         };
-        for hear in self.subscribers.read().iter() {
-            hear(key, before.as_ref(), after);
+        for callback in self.subscribers.read().iter() {
+            callback(key, before.as_ref(), after);
         }
     }
 }

@@ -20,15 +20,15 @@ pub struct Cluster {
     /// The value of `User-Agent`.
     agent: Option<HeaderValue>,
     /// The value of `Impersonate-User`.
-    acting: Option<HeaderValue>,
+    impersonated: Option<HeaderValue>,
     /// Receives the warnings of accepted writes.
-    warned: Option<Warned>,
+    on_warning: Option<WarningCallback>,
     /// The end of the term in which it may write.
     fence: Option<Fence>,
 }
 
 /// Receives a warning.
-type Warned = Arc<dyn Fn(&str) + Send + Sync>;
+type WarningCallback = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// The header that names the impersonated user.
 const IMPERSONATE: HeaderName = HeaderName::from_static("impersonate-user");
@@ -132,7 +132,7 @@ impl Cluster {
     /// Wraps a client. `kube::Client::new` over the embedded server's service gives one without a
     /// socket.
     pub const fn new(client: kube::Client) -> Self {
-        Self { client, agent: None, acting: None, warned: None, fence: None }
+        Self { client, agent: None, impersonated: None, on_warning: None, fence: None }
     }
 
     /// The same API with a `User-Agent`. Its part before the first slash is the field manager of
@@ -146,7 +146,7 @@ impl Cluster {
     }
 
     /// The same API, bound to a term: after its end nothing is written.
-    pub(crate) fn within(mut self, fence: Fence) -> Self {
+    pub(crate) fn with_fence(mut self, fence: Fence) -> Self {
         self.fence = Some(fence);
         self
     }
@@ -160,15 +160,15 @@ impl Cluster {
     pub fn acting_for(mut self, namespace: &str, account: &str) -> Result<Self> {
         let user = format!("system:serviceaccount:{namespace}:{account}");
         let user = HeaderValue::from_str(&user).map_err(|why| Error::Transport(Box::new(why)))?;
-        self.acting = Some(user);
+        self.impersonated = Some(user);
         Ok(self)
     }
 
     /// The same API with a callback for the warnings of accepted writes, such as those of
     /// deprecated versions.
     #[must_use]
-    pub fn warning(mut self, hear: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        self.warned = Some(Arc::new(hear));
+    pub fn warning(mut self, callback: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.on_warning = Some(Arc::new(callback));
         self
     }
 
@@ -358,7 +358,7 @@ impl Cluster {
         let target = object_target(resource, namespace_of(object), object.name())
             .pair("fieldManager", manager)
             .pair("force", "true");
-        let mut wanted = apply::wanted(object);
+        let mut wanted = apply::applicable(object);
         if !object.uid().is_empty() {
             wanted["metadata"]["uid"] = object.uid().into();
         }
@@ -385,7 +385,7 @@ impl Cluster {
         // itself.
         const ATTEMPTS: u32 = 64;
         let namespace = namespace_of(object);
-        let wanted = apply::wanted(object);
+        let wanted = apply::applicable(object);
         let mut attempt = 0;
         loop {
             attempt += 1;
@@ -519,7 +519,7 @@ impl Cluster {
         if let Some(agent) = &self.agent {
             request.headers_mut().insert(header::USER_AGENT, agent.clone());
         }
-        if let Some(user) = &self.acting {
+        if let Some(user) = &self.impersonated {
             request.headers_mut().insert(IMPERSONATE, user.clone());
         }
         Ok(request)
@@ -546,9 +546,9 @@ impl Cluster {
     ) -> Result<Response<Body>, Error> {
         let request = self.request(method, target, accept, Some(body))?;
         let response = request::send(&self.client, request).await?;
-        if let Some(hear) = &self.warned {
+        if let Some(callback) = &self.on_warning {
             for text in request::warnings(response.headers()) {
-                hear(&text);
+                callback(&text);
             }
         }
         Ok(response)

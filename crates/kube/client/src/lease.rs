@@ -85,7 +85,7 @@ impl Term {
     /// and is not sent.
     #[must_use]
     pub fn over(&self, cluster: &Cluster) -> Cluster {
-        cluster.clone().within(self.fence.clone())
+        cluster.clone().with_fence(self.fence.clone())
     }
 }
 
@@ -113,15 +113,15 @@ fn nanos(time: Duration) -> u64 {
 }
 
 /// The result of an attempt to hold the Lease.
-enum Tried {
+enum Attempt {
     Held,
     /// Another candidate holds it.
-    Others(String),
+    HeldBy(String),
 }
 
 /// The last observed Lease, and when it was observed.
 #[derive(Default)]
-struct Seen {
+struct Observation {
     version: String,
     since: Duration,
 }
@@ -155,16 +155,16 @@ impl Election {
         mut work: impl FnMut(Term) -> Fut,
     ) -> std::result::Result<(), E> {
         loop {
-            let Some(since) = stop.run_until_cancelled(self.turn(&waits)).await else {
+            let Some(since) = stop.run_until_cancelled(self.acquire(&waits)).await else {
                 // The Lease may be ours although the response got lost.
-                self.give_back().await;
+                self.release_if_held().await;
                 return Ok(());
             };
             let fence = Fence { clock: self.clock, until: Arc::default() };
             fence.set(since + self.terms.renew);
             let term = Term { stop: stop.child_token(), fence };
             let keeping = async {
-                self.keep(&term, since).await;
+                self.renew_until_lost(&term, since).await;
                 term.stop.cancel();
             };
             let working = async {
@@ -175,7 +175,7 @@ impl Election {
             };
             let ((result, over), ()) = tokio::join!(working, keeping);
             if !over || stop.is_cancelled() {
-                self.give_back().await;
+                self.release_if_held().await;
                 return result;
             }
             if let Err(error) = result {
@@ -186,16 +186,16 @@ impl Election {
     }
 
     /// Returns when the Lease is held, with the time of the request.
-    async fn turn(&self, waits: &impl Fn(&str)) -> Duration {
-        let mut seen = Seen::default();
+    async fn acquire(&self, waits: &impl Fn(&str)) -> Duration {
+        let mut observation = Observation::default();
         let mut told = String::new();
         loop {
-            let asked = self.clock.elapsed_with_suspend();
+            let requested_at = self.clock.elapsed_with_suspend();
             // A term counts from the request: a Lease that is granted later than this is over at
             // once.
-            match tokio::time::timeout(self.terms.renew, self.hold(&mut seen)).await {
-                Ok(Ok(Tried::Held)) => return asked,
-                Ok(Ok(Tried::Others(name))) => {
+            match tokio::time::timeout(self.terms.renew, self.try_acquire(&mut observation)).await {
+                Ok(Ok(Attempt::Held)) => return requested_at,
+                Ok(Ok(Attempt::HeldBy(name))) => {
                     if told != name {
                         waits(&name);
                         told = name;
@@ -215,8 +215,8 @@ impl Election {
     }
 
     /// Renews the Lease until the term ends, or it is lost.
-    async fn keep(&self, term: &Term, since: Duration) {
-        let mut seen = Seen::default();
+    async fn renew_until_lost(&self, term: &Term, since: Duration) {
+        let mut observation = Observation::default();
         let mut renewed = since;
         loop {
             // Neither a pause nor an attempt outlasts the term, however attempts fail.
@@ -227,18 +227,18 @@ impl Election {
                 return;
             }
             // Other candidates count from the response, so this counts from before the request.
-            let asked = self.clock.elapsed_with_suspend();
+            let requested_at = self.clock.elapsed_with_suspend();
             let late =
                 || tracing::warn!(lease = %self.key, "the lease could not be renewed in time");
             if left().is_zero() {
                 return late();
             }
-            match tokio::time::timeout(left(), self.hold(&mut seen)).await {
-                Ok(Ok(Tried::Held)) => {
-                    renewed = asked;
-                    term.fence.set(asked + self.terms.renew);
+            match tokio::time::timeout(left(), self.try_acquire(&mut observation)).await {
+                Ok(Ok(Attempt::Held)) => {
+                    renewed = requested_at;
+                    term.fence.set(requested_at + self.terms.renew);
                 }
-                Ok(Ok(Tried::Others(holder))) => {
+                Ok(Ok(Attempt::HeldBy(holder))) => {
                     tracing::warn!(%holder, lease = %self.key, "another one has the lease");
                     return;
                 }
@@ -251,7 +251,7 @@ impl Election {
     }
 
     /// Acquires or renews the Lease unless another candidate holds it.
-    async fn hold(&self, seen: &mut Seen) -> Result<Tried> {
+    async fn try_acquire(&self, observation: &mut Observation) -> Result<Attempt> {
         let lease = &known::LEASE;
         let namespace = Some(&*self.key.namespace);
         let now = self.clock.now_micro();
@@ -267,31 +267,31 @@ impl Election {
             new.set(&["metadata", "namespace"], (*self.key.namespace).into());
             new.set(&["spec"], spec);
             self.cluster.create(lease, &new).await?;
-            return Ok(Tried::Held);
+            return Ok(Attempt::Held);
         };
         let holder = live.str(&["spec", "holderIdentity"]).unwrap_or_default();
         if holder != self.identity {
             let term = live.i64(&["spec", "leaseDurationSeconds"]).unwrap_or(0);
             let term = Duration::from_secs(u64::try_from(term).unwrap_or(0));
-            if seen.version != live.resource_version() {
-                *seen = Seen {
+            if observation.version != live.resource_version() {
+                *observation = Observation {
                     version: live.resource_version().to_owned(),
                     since: self.clock.elapsed(),
                 };
             }
-            if !holder.is_empty() && self.clock.elapsed() < seen.since + term {
-                return Ok(Tried::Others(holder.to_owned()));
+            if !holder.is_empty() && self.clock.elapsed() < observation.since + term {
+                return Ok(Attempt::HeldBy(holder.to_owned()));
             }
             let before = live.i64(&["spec", "leaseTransitions"]).unwrap_or(0);
             spec["acquireTime"] = now.into();
             spec["leaseTransitions"] = (before + 1).into();
         }
         self.write(&live, spec).await?;
-        Ok(Tried::Held)
+        Ok(Attempt::Held)
     }
 
     /// Releases the Lease if it is ours. An unreachable server finds out when it expires.
-    async fn give_back(&self) {
+    async fn release_if_held(&self) {
         let _ = tokio::time::timeout(self.terms.retry, self.release()).await;
     }
 

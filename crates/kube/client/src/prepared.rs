@@ -45,7 +45,7 @@ pub struct Written {
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct WrittenResponse {
     metadata: Written,
 }
 
@@ -86,6 +86,6 @@ impl Cluster {
     async fn send(&self, method: Method, target: Target, body: &Prepared) -> Result<Written> {
         let body = (body.media, body.bytes.clone());
         let response = self.write_raw(method, &target, media::METADATA, body).await?;
-        Ok(request::decode::<Answer>(response).await?.metadata)
+        Ok(request::decode::<WrittenResponse>(response).await?.metadata)
     }
 }

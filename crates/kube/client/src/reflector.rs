@@ -13,13 +13,13 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 /// The timeout of a silent stream: a little longer than the server keeps one open.
-const SILENCE: Duration = SERVER_TIMEOUT.saturating_add(Duration::from_secs(30));
+const STREAM_TIMEOUT: Duration = SERVER_TIMEOUT.saturating_add(Duration::from_secs(30));
 /// The longest delay between attempts.
 const BACKOFF_CAP: Duration = Duration::from_secs(30);
 /// The number of objects in a page of a list.
 const PAGE: u32 = 500;
 /// A shorter stream counts as a failure.
-const BRIEF: Duration = Duration::from_secs(1);
+const MIN_STREAM_DURATION: Duration = Duration::from_secs(1);
 
 /// The receiver of the objects of a selection.
 pub(crate) trait ReflectorTarget: Send + Sync {
@@ -144,10 +144,10 @@ impl Reflector {
         };
         let started = now();
         loop {
-            let event = match tokio::time::timeout(SILENCE, watch.next()).await {
+            let event = match tokio::time::timeout(STREAM_TIMEOUT, watch.next()).await {
                 Ok(Some(Ok(event))) => event,
                 Ok(Some(Err(error))) => {
-                    if started.elapsed() >= BRIEF {
+                    if started.elapsed() >= MIN_STREAM_DURATION {
                         backoff.reset();
                     }
                     return Err((Some(revision), error));
@@ -168,7 +168,7 @@ impl Reflector {
             };
             self.progress(&revision, false);
         }
-        if started.elapsed() < BRIEF {
+        if started.elapsed() < MIN_STREAM_DURATION {
             // A server that ends streams at once must not be called in a tight loop.
             tokio::time::sleep(backoff.fail()).await;
         } else {

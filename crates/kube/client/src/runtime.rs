@@ -256,7 +256,7 @@ impl<K: Clone + Eq + Hash> ControllerHandle<K> {
 /// The longest delay after a transient error, see [`Error::is_passing`]. An unavailable server gets
 /// one request per second for each key, from a controller's few workers only. Over a connection
 /// that loses every third request, longer delays would add up to minutes.
-const PASSING: Duration = Duration::from_secs(1);
+const TRANSIENT_DELAY: Duration = Duration::from_secs(1);
 
 /// Whether an error or one of its sources is a transient API error.
 fn is_passing(error: &(dyn std::error::Error + 'static)) -> bool {
@@ -339,7 +339,7 @@ impl<K: Clone + Eq + Hash + Display + Send + Sync + 'static> Run<K> {
         let mut failures = self.failures.lock();
         let count = failures.entry(key.clone()).or_default();
         let before = *count;
-        let longest = if passing { PASSING } else { Duration::MAX };
+        let longest = if passing { TRANSIENT_DELAY } else { Duration::MAX };
         let wait = self.backoff.wait_after(before).min(longest);
         *count = before.saturating_add(1);
         drop(failures);
@@ -364,11 +364,11 @@ mod tests {
     struct Writing(#[source] Error);
 
     /// Always fails: with a transient error, or with a refusal.
-    struct Unlucky {
+    struct FailingReconciler {
         calls: Arc<Mutex<Vec<(String, tokio::time::Instant)>>>,
     }
 
-    impl Reconciler for Unlucky {
+    impl Reconciler for FailingReconciler {
         type Key = String;
         type Error = Writing;
 
@@ -388,7 +388,8 @@ mod tests {
         let queue = controller.queue();
         queue.add("away".to_owned());
         queue.add("refused".to_owned());
-        let handle = controller.start(Unlucky { calls: Arc::clone(&calls) }, stop.clone());
+        let handle =
+            controller.start(FailingReconciler { calls: Arc::clone(&calls) }, stop.clone());
         tokio::time::sleep(Duration::from_mins(10)).await;
         let longest = |key: &str| {
             let calls = calls.lock();
@@ -405,21 +406,21 @@ mod tests {
     }
 
     #[derive(Default)]
-    struct Script {
+    struct ScriptedReconciler {
         calls: Arc<Mutex<Vec<String>>>,
-        at_once: Arc<AtomicUsize>,
-        most: Arc<AtomicUsize>,
+        concurrent: Arc<AtomicUsize>,
+        max_concurrent: Arc<AtomicUsize>,
     }
 
-    impl Reconciler for Script {
+    impl Reconciler for ScriptedReconciler {
         type Key = String;
         type Error = NotYet;
 
         async fn reconcile(&self, key: &String) -> Result<Action, NotYet> {
-            let running = self.at_once.fetch_add(1, Ordering::SeqCst) + 1;
-            self.most.fetch_max(running, Ordering::SeqCst);
+            let running = self.concurrent.fetch_add(1, Ordering::SeqCst) + 1;
+            self.max_concurrent.fetch_max(running, Ordering::SeqCst);
             tokio::time::sleep(Duration::from_millis(1)).await;
-            self.at_once.fetch_sub(1, Ordering::SeqCst);
+            self.concurrent.fetch_sub(1, Ordering::SeqCst);
             let mut calls = self.calls.lock();
             calls.push(key.clone());
             let times = calls.iter().filter(|call| *call == key).count();
@@ -435,7 +436,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn failures_panics_and_requeues_bring_a_key_back() {
-        let script = Script::default();
+        let script = ScriptedReconciler::default();
         let calls = Arc::clone(&script.calls);
         let stop = CancellationToken::new();
         let controller = Controller::new("test");
@@ -469,8 +470,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn concurrent_reconciles_are_bounded_by_the_workers() {
-        let script = Script::default();
-        let most = Arc::clone(&script.most);
+        let script = ScriptedReconciler::default();
+        let max_concurrent = Arc::clone(&script.max_concurrent);
         let stop = CancellationToken::new();
         let controller = Controller::new("test").workers(2);
         let queue = controller.queue();
@@ -480,7 +481,7 @@ mod tests {
         let handle = controller.start(script, stop.clone());
         tokio::time::sleep(Duration::from_secs(1)).await;
         queue.idle().await;
-        assert_eq!(most.load(Ordering::SeqCst), 2);
+        assert_eq!(max_concurrent.load(Ordering::SeqCst), 2);
         assert_eq!(handle.counters().reconciled(), 10);
         assert_eq!(handle.counters().busy(), Duration::from_millis(10));
         stop.cancel();

@@ -77,7 +77,7 @@ impl Amounts {
 
     /// The excess over another; nothing below zero.
     #[must_use]
-    pub(crate) fn above(&self, other: &Self) -> Self {
+    pub(crate) fn excess_over(&self, other: &Self) -> Self {
         let mut more = self.clone();
         for (name, amount) in &mut more.0 {
             if let Some(less) = other.get(name) {
@@ -90,14 +90,14 @@ impl Amounts {
 
     /// The amounts of the names that the predicate accepts.
     #[must_use]
-    pub(crate) fn only(&self, wanted: impl Fn(&str) -> bool) -> Self {
+    pub(crate) fn retain_names(&self, wanted: impl Fn(&str) -> bool) -> Self {
         let kept = self.0.iter().filter(|(name, _)| wanted(name));
         Self(kept.map(|(name, tally)| (name.clone(), *tally)).collect())
     }
 
     /// The amounts that are not zero.
     #[must_use]
-    pub(crate) fn some(&self) -> Self {
+    pub(crate) fn non_zero(&self) -> Self {
         let kept = self.0.iter().filter(|(_, tally)| tally.sign() != 0);
         Self(kept.map(|(name, tally)| (name.clone(), *tally)).collect())
     }

@@ -92,18 +92,18 @@ pub fn charge(quotas: &[Object], write: Write<'_>) -> Result<Vec<(usize, Amounts
     if !negative.is_empty() {
         return Err(QuotaError::Negative { resources: negative.join(",") });
     }
-    let more = old.map(|old| all.above(&kind.usage(old, write.now)));
+    let more = old.map(|old| all.excess_over(&kind.usage(old, write.now)));
     let mut charged = Vec::new();
     for (at, hard, used) in concerned {
         let quota = &quotas[at];
         // An object that the quota did not count before is charged completely.
         let counted = old.is_some_and(|old| scope::is_in_all(quota, kind, old));
         let delta = if counted { more.as_ref().unwrap_or(&all) } else { &all };
-        let delta = delta.some();
+        let delta = delta.non_zero();
         if delta.is_empty() {
             continue;
         }
-        let requested = delta.only(|name| hard.get(name).is_some());
+        let requested = delta.retain_names(|name| hard.get(name).is_some());
         let mut sum = used.clone();
         sum.add(&requested);
         let exceeds = |name: &str| {
@@ -116,9 +116,9 @@ pub fn charge(quotas: &[Object], write: Write<'_>) -> Result<Vec<(usize, Amounts
         {
             return Err(QuotaError::Exceeded {
                 quota: quota.name().to_owned(),
-                requested: requested.only(exceeds),
-                used: used.only(exceeds),
-                limited: hard.only(exceeds),
+                requested: requested.retain_names(exceeds),
+                used: used.retain_names(exceeds),
+                limited: hard.retain_names(exceeds),
             });
         }
         if !requested.is_empty() {
@@ -145,7 +145,7 @@ pub fn total<'a>(
             used.add(&zero);
         }
         for object in objects.iter().filter(|object| scope::is_in_all(quota, kind, object)) {
-            used.add(&kind.usage(object, now).only(bounded));
+            used.add(&kind.usage(object, now).retain_names(bounded));
         }
     }
     used

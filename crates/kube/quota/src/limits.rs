@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 /// The annotation that lists the defaults that were filled in.
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 /// Above this, amounts are compared in units and not in thousandths.
-const MOST_THOUSANDTHS: i128 = (i64::MAX / 1000) as i128;
+const MAX_THOUSANDTHS: i128 = (i64::MAX / 1000) as i128;
 
 /// Fills in the defaults for the containers of a Pod, and lists them in an annotation.
 pub fn fill_in(range: &Object, pod: &mut Object) {
@@ -99,14 +99,14 @@ pub fn broken_by_claim(range: &Object, claim: &Object) -> Vec<String> {
     let mut broken = Vec::new();
     let requests = Amounts::read(claim.get(&["spec", "resources", "requests"]));
     for limit in range.array(&["spec", "limits"]).iter().filter(|limit| is_for(limit, TYPE)) {
-        for (name, least) in Amounts::read(limit.get("min")).iter() {
-            broken.extend(below(TYPE, name, least, requests.get(name), None));
+        for (name, min) in Amounts::read(limit.get("min")).iter() {
+            broken.extend(violates_min(TYPE, name, min, requests.get(name), None));
         }
-        for (name, most) in Amounts::read(limit.get("max")).iter() {
-            let start = format!("maximum {name} usage per {TYPE} is {most}");
+        for (name, max) in Amounts::read(limit.get("max")).iter() {
+            let start = format!("maximum {name} usage per {TYPE} is {max}");
             broken.extend(match requests.get(name) {
                 None => Some(format!("{start}.  No request is specified")),
-                Some(request) if is_less(most, request) => {
+                Some(request) if is_less(max, request) => {
                     Some(format!("{start}, but request is {request}"))
                 }
                 Some(_) => None,
@@ -124,86 +124,87 @@ fn bounds(
     broken: &mut Vec<String>,
 ) {
     let read = |field| Amounts::read(limit.get(field));
-    for (name, least) in read("min").iter() {
-        broken.extend(below(kind, name, least, requests.get(name), limits.get(name)));
+    for (name, min) in read("min").iter() {
+        broken.extend(violates_min(kind, name, min, requests.get(name), limits.get(name)));
     }
-    for (name, most) in read("max").iter() {
-        broken.extend(above(kind, name, most, requests.get(name), limits.get(name)));
+    for (name, max) in read("max").iter() {
+        broken.extend(violates_max(kind, name, max, requests.get(name), limits.get(name)));
     }
-    for (name, most) in read("maxLimitRequestRatio").iter() {
-        broken.extend(apart(kind, name, most, requests.get(name), limits.get(name)));
+    for (name, max) in read("maxLimitRequestRatio").iter() {
+        broken.extend(violates_ratio(kind, name, max, requests.get(name), limits.get(name)));
     }
 }
 
-fn below(
+fn violates_min(
     kind: &str,
     name: &str,
-    least: Tally,
+    min: Tally,
     request: Option<Tally>,
     limit: Option<Tally>,
 ) -> Option<String> {
-    let start = format!("minimum {name} usage per {kind} is {least}");
+    let start = format!("minimum {name} usage per {kind} is {min}");
     match (request, limit) {
         (None, _) => Some(format!("{start}.  No request is specified")),
-        (Some(request), _) if is_less(request, least) => {
+        (Some(request), _) if is_less(request, min) => {
             Some(format!("{start}, but request is {request}"))
         }
-        (_, Some(limit)) if is_less(limit, least) => Some(format!("{start}, but limit is {limit}")),
+        (_, Some(limit)) if is_less(limit, min) => Some(format!("{start}, but limit is {limit}")),
         _ => None,
     }
 }
 
-fn above(
+fn violates_max(
     kind: &str,
     name: &str,
-    most: Tally,
+    max: Tally,
     request: Option<Tally>,
     limit: Option<Tally>,
 ) -> Option<String> {
-    let start = format!("maximum {name} usage per {kind} is {most}");
+    let start = format!("maximum {name} usage per {kind} is {max}");
     match (limit, request) {
         (None, _) => Some(format!("{start}.  No limit is specified")),
-        (Some(limit), _) if is_less(most, limit) => Some(format!("{start}, but limit is {limit}")),
-        (_, Some(request)) if is_less(most, request) => {
+        (Some(limit), _) if is_less(max, limit) => Some(format!("{start}, but limit is {limit}")),
+        (_, Some(request)) if is_less(max, request) => {
             Some(format!("{start}, but request is {request}"))
         }
         _ => None,
     }
 }
 
-fn apart(
+fn violates_ratio(
     kind: &str,
     name: &str,
-    most: Tally,
+    max: Tally,
     request: Option<Tally>,
     limit: Option<Tally>,
 ) -> Option<String> {
-    let start = format!("{name} max limit to request ratio per {kind} is {most}");
+    let start = format!("{name} max limit to request ratio per {kind} is {max}");
     let Some(request) = request.filter(|request| request.sign() != 0) else {
         return Some(format!("{start}, but no request is specified or request is 0"));
     };
     let Some(limit) = limit.filter(|limit| limit.sign() != 0) else {
         return Some(format!("{start}, but no limit is specified or limit is 0"));
     };
-    let (limit, request) = if fits(limit) && fits(request) && fits(most) {
-        (limit.thousandths(), request.thousandths())
-    } else {
-        (limit.units(), request.units())
-    };
+    let (limit, request) =
+        if fits_thousandths(limit) && fits_thousandths(request) && fits_thousandths(max) {
+            (limit.thousandths(), request.thousandths())
+        } else {
+            (limit.units(), request.units())
+        };
     #[expect(clippy::cast_precision_loss, reason = "ratios are floats in the original, too")]
-    let (ratio, bound) = (limit as f64 / request as f64, most.thousandths() as f64 / 1000.0);
+    let (ratio, bound) = (limit as f64 / request as f64, max.thousandths() as f64 / 1000.0);
     (ratio > bound && !mainstay_fault::is_on("ratios-are-not-held"))
         .then(|| format!("{start}, but provided ratio is {ratio:.6}"))
 }
 
 /// Whether an amount can be expressed in thousandths.
-const fn fits(amount: Tally) -> bool {
-    amount.units() <= MOST_THOUSANDTHS
+const fn fits_thousandths(amount: Tally) -> bool {
+    amount.units() <= MAX_THOUSANDTHS
 }
 
 /// Whether one amount is less than another, at a precision that both can express.
 const fn is_less(one: Tally, other: Tally) -> bool {
-    if fits(one) && fits(other) {
+    if fits_thousandths(one) && fits_thousandths(other) {
         one.thousandths() < other.thousandths()
     } else {
         one.units() < other.units()

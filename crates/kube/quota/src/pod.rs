@@ -35,7 +35,8 @@ pub fn limits(pod: &Object) -> Amounts {
     let mut sum = of_containers(pod, Side::Limits, true);
     replace_by_own(pod, Side::Limits, is_own, &mut sum);
     // A resource without a limit stays without one.
-    let limited = overhead(pod).only(|name| sum.get(name).is_some_and(|amount| amount.sign() != 0));
+    let limited =
+        overhead(pod).retain_names(|name| sum.get(name).is_some_and(|amount| amount.sign() != 0));
     sum.add(&limited);
     sum
 }
@@ -117,14 +118,14 @@ fn of_container(pod: &Object, side: Side, container: &Value, status: Option<&Val
     else {
         return wanted;
     };
-    let mut given = part(status);
+    let mut allocated = part(status);
     if side == Side::Requests {
-        given.raise(&Amounts::read(status.get("allocatedResources")));
+        allocated.raise(&Amounts::read(status.get("allocatedResources")));
     }
     if !is_impossible(pod) {
-        given.raise(&wanted);
+        allocated.raise(&wanted);
     }
-    given
+    allocated
 }
 
 fn is_impossible(pod: &Object) -> bool {
@@ -144,7 +145,7 @@ pub fn is_best_effort(pod: &Object) -> bool {
     if let Some(class) = pod.str(&["status", "qosClass"]).filter(|class| !class.is_empty()) {
         return class == "BestEffort";
     }
-    let asks = |resources: Option<&Value>| {
+    let has_cpu_or_memory = |resources: Option<&Value>| {
         [Side::Requests, Side::Limits].into_iter().any(|side| {
             let amounts = Amounts::read(resources.and_then(|resource| resource.get(side.name())));
             amounts
@@ -153,9 +154,9 @@ pub fn is_best_effort(pod: &Object) -> bool {
         })
     };
     if pod.get(&["spec", "resources"]).is_some() {
-        return !asks(pod.get(&["spec", "resources"]));
+        return !has_cpu_or_memory(pod.get(&["spec", "resources"]));
     }
     let containers = pod.array(&["spec", "containers"]).iter();
     let all = containers.chain(pod.array(&["spec", "initContainers"]));
-    !all.into_iter().any(|container| asks(container.get("resources")))
+    !all.into_iter().any(|container| has_cpu_or_memory(container.get("resources")))
 }

@@ -127,7 +127,7 @@ impl Counted {
             Self::Pods => {
                 used.set("count/pods", one);
                 if is_alive(object, now) {
-                    used.add(&of_lists(&pod::requests(object), &pod::limits(object)));
+                    used.add(&quota_amounts(&pod::requests(object), &pod::limits(object)));
                 }
             }
             Self::Services => {
@@ -171,8 +171,8 @@ impl Counted {
         if *self != Self::Pods || pod::has_own(object) {
             return None;
         }
-        let mut said = Vec::new();
-        for resource in bounded.filter(|resource| MUST_BE_SAID.contains(resource)) {
+        let mut messages = Vec::new();
+        for resource in bounded.filter(|resource| REQUIRED_RESOURCES.contains(resource)) {
             let containers = object.array(&["spec", "containers"]).iter();
             let all = containers.chain(object.array(&["spec", "initContainers"]));
             let mut lacking: Vec<&str> = all
@@ -182,23 +182,23 @@ impl Counted {
                             container.get("resources").and_then(|resources| resources.get(side)),
                         )
                     };
-                    of_lists(&part("requests"), &part("limits")).get(resource).is_none()
+                    quota_amounts(&part("requests"), &part("limits")).get(resource).is_none()
                 })
                 .filter_map(|container| container.get("name").and_then(Value::as_str))
                 .collect();
             lacking.sort_unstable();
             lacking.dedup();
             if !lacking.is_empty() {
-                said.push(format!("{resource} for: {}", lacking.join(",")));
+                messages.push(format!("{resource} for: {}", lacking.join(",")));
             }
         }
-        said.sort_unstable();
-        (!said.is_empty()).then(|| format!("must specify {}", said.join("; ")))
+        messages.sort_unstable();
+        (!messages.is_empty()).then(|| format!("must specify {}", messages.join("; ")))
     }
 }
 
 /// The resources that every container must specify if a quota bounds them.
-const MUST_BE_SAID: [&str; 6] =
+const REQUIRED_RESOURCES: [&str; 6] =
     ["cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"];
 
 fn alias(plural: &str) -> Option<&'static str> {
@@ -236,7 +236,7 @@ fn is_alive(pod: &Object, now: Timestamp) -> bool {
 }
 
 /// Requests and limits under their resource names in quotas.
-fn of_lists(requests: &Amounts, limits: &Amounts) -> Amounts {
+fn quota_amounts(requests: &Amounts, limits: &Amounts) -> Amounts {
     let mut used = Amounts::default();
     used.set("pods", Tally::count(1));
     for (name, amount) in requests.iter() {

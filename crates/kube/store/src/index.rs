@@ -39,8 +39,8 @@ impl Shared {
     /// Ends every watch; no more events follow.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Release);
-        for shelf in self.index.read().shelves.values() {
-            shelf.topic.wake();
+        for resource_state in self.index.read().resource_states.values() {
+            resource_state.topic.wake();
         }
     }
 
@@ -50,10 +50,10 @@ impl Shared {
 
     /// The topic of a resource; created on first use.
     pub(crate) fn topic(&self, resource: &str) -> Arc<Topic> {
-        if let Some(shelf) = self.index.read().shelves.get(resource) {
-            return Arc::clone(&shelf.topic);
+        if let Some(resource_state) = self.index.read().resource_states.get(resource) {
+            return Arc::clone(&resource_state.topic);
         }
-        Arc::clone(&self.index.write().shelf(&Arc::from(resource)).topic)
+        Arc::clone(&self.index.write().resource_state(&Arc::from(resource)).topic)
     }
 }
 
@@ -63,12 +63,12 @@ pub(crate) struct Index {
     pub(crate) revision: u64,
     /// The history before this revision is unknown to this process.
     base: u64,
-    pub(crate) shelves: HashMap<Arc<str>, Shelf>,
-    pins: VecDeque<Pin>,
+    pub(crate) resource_states: HashMap<Arc<str>, ResourceState>,
+    kept_views: VecDeque<KeptView>,
 }
 
 /// The live objects and the events of one resource.
-pub(crate) struct Shelf {
+pub(crate) struct ResourceState {
     pub(crate) objects: OrdSet<Entry>,
     pub(crate) topic: Arc<Topic>,
 }
@@ -77,25 +77,25 @@ pub(crate) struct Shelf {
 pub(crate) struct Topic {
     pub(crate) resource: Arc<str>,
     pub(crate) ring: Mutex<Ring>,
-    bell: watch::Sender<()>,
+    wakeup: watch::Sender<()>,
 }
 
 impl Topic {
     pub(crate) fn new(resource: Arc<str>, ring: Ring) -> Self {
-        Self { resource, ring: Mutex::new(ring), bell: watch::Sender::new(()) }
+        Self { resource, ring: Mutex::new(ring), wakeup: watch::Sender::new(()) }
     }
 
     pub(crate) fn wake(&self) {
-        self.bell.send_replace(());
+        self.wakeup.send_replace(());
     }
 
     pub(crate) fn listen(&self) -> watch::Receiver<()> {
-        self.bell.subscribe()
+        self.wakeup.subscribe()
     }
 }
 
 /// A view that is kept for later pages of a list.
-struct Pin {
+struct KeptView {
     resource: Arc<str>,
     revision: u64,
     objects: OrdSet<Entry>,
@@ -103,13 +103,17 @@ struct Pin {
 }
 
 impl Index {
-    pub(crate) fn new(revision: u64, base: u64, shelves: HashMap<Arc<str>, Shelf>) -> Self {
-        Self { revision, base, shelves, pins: VecDeque::new() }
+    pub(crate) fn new(
+        revision: u64,
+        base: u64,
+        resource_states: HashMap<Arc<str>, ResourceState>,
+    ) -> Self {
+        Self { revision, base, resource_states, kept_views: VecDeque::new() }
     }
 
     pub(crate) fn find(&self, resource: &str, namespace: &str, name: &str) -> Option<&Arc<Stored>> {
         let at = At { namespace, name };
-        Some(&self.shelves.get(resource)?.objects.get(&at as &dyn Position)?.0)
+        Some(&self.resource_states.get(resource)?.objects.get(&at as &dyn Position)?.0)
     }
 
     pub(crate) fn get(&self, key: &Key) -> Option<&Arc<Stored>> {
@@ -118,8 +122,10 @@ impl Index {
 
     /// The same key with its parts shared with live objects.
     pub(crate) fn intern(&self, key: &Key) -> Key {
-        let resource =
-            self.shelves.get_key_value(&key.resource).map_or(&key.resource, |entry| entry.0);
+        let resource = self
+            .resource_states
+            .get_key_value(&key.resource)
+            .map_or(&key.resource, |entry| entry.0);
         let namespace = match self.find(NAMESPACES, "", &key.namespace) {
             Some(namespace) => &namespace.key.name,
             None => &key.namespace,
@@ -128,9 +134,9 @@ impl Index {
         Key { resource, namespace, name: Arc::clone(&key.name) }
     }
 
-    pub(crate) fn shelf(&mut self, resource: &Arc<str>) -> &mut Shelf {
+    pub(crate) fn resource_state(&mut self, resource: &Arc<str>) -> &mut ResourceState {
         let base = self.base;
-        self.shelves.entry(Arc::clone(resource)).or_insert_with(|| Shelf {
+        self.resource_states.entry(Arc::clone(resource)).or_insert_with(|| ResourceState {
             objects: OrdSet::new(),
             topic: Arc::new(Topic::new(Arc::clone(resource), Ring::new(base))),
         })
@@ -139,40 +145,42 @@ impl Index {
     /// Makes one event visible to readers and watchers; the caller wakes them.
     pub(crate) fn publish(&mut self, event: &Arc<Event>, now: Duration, options: &Options) {
         let object = &event.object;
-        let shelf = self.shelf(&object.key.resource);
+        let resource_state = self.resource_state(&object.key.resource);
         if event.kind == EventKind::Deleted {
-            shelf.objects.remove(&Entry(Arc::clone(object)) as &dyn Position);
+            resource_state.objects.remove(&Entry(Arc::clone(object)) as &dyn Position);
         } else {
-            shelf.objects.insert(Entry(Arc::clone(object)));
+            resource_state.objects.insert(Entry(Arc::clone(object)));
         }
-        shelf.topic.ring.lock().push(Arc::clone(event), now, &options.history);
+        resource_state.topic.ring.lock().push(Arc::clone(event), now, &options.history);
         self.revision = event.revision;
     }
 
     /// Drops old events and views. Returns whether more will expire later.
     pub(crate) fn trim(&mut self, now: Duration, options: &Options) -> bool {
-        while let Some(pin) = self.pins.front() {
-            let aged = now.saturating_sub(pin.at) > options.views.max_age;
-            if !aged && self.pins.len() <= options.views.max_count {
+        while let Some(kept_view) = self.kept_views.front() {
+            let aged = now.saturating_sub(kept_view.at) > options.views.max_age;
+            if !aged && self.kept_views.len() <= options.views.max_count {
                 break;
             }
-            self.pins.pop_front();
+            self.kept_views.pop_front();
         }
-        let mut more = !self.pins.is_empty();
-        for shelf in self.shelves.values() {
-            let mut ring = shelf.topic.ring.lock();
+        let mut more = !self.kept_views.is_empty();
+        for resource_state in self.resource_states.values() {
+            let mut ring = resource_state.topic.ring.lock();
             ring.trim(now, &options.history);
             more |= ring.is_above_floor(&options.history);
         }
         more
     }
 
-    pub(crate) fn pin(&mut self, list: &List, now: Duration, options: &Options) {
-        let known = |pin: &Pin| pin.revision == list.revision && pin.resource == list.resource;
-        if let Some(at) = self.pins.iter().position(known) {
-            self.pins.remove(at);
+    pub(crate) fn keep_view(&mut self, list: &List, now: Duration, options: &Options) {
+        let known = |kept_view: &KeptView| {
+            kept_view.revision == list.revision && kept_view.resource == list.resource
+        };
+        if let Some(at) = self.kept_views.iter().position(known) {
+            self.kept_views.remove(at);
         }
-        self.pins.push_back(Pin {
+        self.kept_views.push_back(KeptView {
             resource: Arc::clone(&list.resource),
             revision: list.revision,
             objects: list.objects.clone(),
@@ -183,13 +191,13 @@ impl Index {
 
     /// A view of every live object.
     pub(crate) fn view(&self) -> View {
-        let mut shelves: Vec<_> = self
-            .shelves
+        let mut resource_states: Vec<_> = self
+            .resource_states
             .iter()
-            .map(|(name, shelf)| (Arc::clone(name), shelf.objects.clone()))
+            .map(|(name, resource_state)| (Arc::clone(name), resource_state.objects.clone()))
             .collect();
-        shelves.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-        View { revision: self.revision, shelves }
+        resource_states.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        View { revision: self.revision, resource_states }
     }
 }
 
@@ -197,23 +205,23 @@ impl Index {
 pub struct View {
     /// The revision of the newest change that it shows.
     pub revision: u64,
-    shelves: Vec<(Arc<str>, OrdSet<Entry>)>,
+    resource_states: Vec<(Arc<str>, OrdSet<Entry>)>,
 }
 
 impl View {
     /// The objects by resource, then namespace, then name.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Stored>> {
-        self.shelves.iter().flat_map(|(_, objects)| objects).map(|entry| &entry.0)
+        self.resource_states.iter().flat_map(|(_, objects)| objects).map(|entry| &entry.0)
     }
 
     /// How many objects there are.
     pub fn len(&self) -> usize {
-        self.shelves.iter().map(|(_, objects)| objects.len()).sum()
+        self.resource_states.iter().map(|(_, objects)| objects.len()).sum()
     }
 
     /// Whether there is no object.
     pub fn is_empty(&self) -> bool {
-        self.shelves.iter().all(|(_, objects)| objects.is_empty())
+        self.resource_states.iter().all(|(_, objects)| objects.is_empty())
     }
 }
 
@@ -295,8 +303,10 @@ impl fmt::Debug for List {
 
 impl Index {
     pub(crate) fn list(&self, resource: &str, namespace: Option<&str>) -> List {
-        let (resource, objects) = match self.shelves.get(resource) {
-            Some(shelf) => (Arc::clone(&shelf.topic.resource), shelf.objects.clone()),
+        let (resource, objects) = match self.resource_states.get(resource) {
+            Some(resource_state) => {
+                (Arc::clone(&resource_state.topic.resource), resource_state.objects.clone())
+            }
             None => (resource.into(), OrdSet::new()),
         };
         List { resource, revision: self.revision, namespace: namespace.map(Into::into), objects }
@@ -311,14 +321,16 @@ impl Index {
     ) -> Result<(List, Vec<Arc<Event>>), Expired> {
         let mut list = self.list(resource, namespace);
         list.revision = revision;
-        let known = |pin: &&Pin| pin.revision == revision && *pin.resource == *resource;
-        if let Some(pin) = self.pins.iter().find(known) {
-            list.objects.clone_from(&pin.objects);
+        let known = |kept_view: &&KeptView| {
+            kept_view.revision == revision && *kept_view.resource == *resource
+        };
+        if let Some(kept_view) = self.kept_views.iter().find(known) {
+            list.objects.clone_from(&kept_view.objects);
             return Ok((list, Vec::new()));
         }
-        let (undo, oldest) = match self.shelves.get(resource) {
-            Some(shelf) => {
-                let ring = shelf.topic.ring.lock();
+        let (undo, oldest) = match self.resource_states.get(resource) {
+            Some(resource_state) => {
+                let ring = resource_state.topic.ring.lock();
                 (ring.undo_to(revision), ring.complete_after())
             }
             None => ((revision >= self.base).then(Vec::new), self.base),

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// Events in order of their revisions, each with a sequence number that is never reused.
 pub(crate) struct Ring {
-    events: VecDeque<Remembered>,
+    events: VecDeque<RingEntry>,
     /// The sequence number of the oldest kept event.
     first: u64,
     /// The sum of the events' costs in bytes.
@@ -20,7 +20,7 @@ pub(crate) struct Ring {
     complete_after: u64,
 }
 
-struct Remembered {
+struct RingEntry {
     event: Arc<Event>,
     /// The time of its publication on the store's clock.
     at: Duration,
@@ -34,7 +34,7 @@ impl Ring {
 
     pub(crate) fn push(&mut self, event: Arc<Event>, at: Duration, limits: &History) {
         self.bytes += event.cost();
-        self.events.push_back(Remembered { event, at });
+        self.events.push_back(RingEntry { event, at });
         self.trim(at, limits);
     }
 
@@ -79,8 +79,8 @@ impl Ring {
     }
 
     /// The event at a sequence number; an error if it was dropped, none if it is still to come.
-    pub(crate) fn at(&self, cursor: u64) -> Result<Option<&Arc<Event>>, Forgotten> {
-        let offset = cursor.checked_sub(self.first).ok_or(Forgotten)?;
+    pub(crate) fn at(&self, cursor: u64) -> Result<Option<&Arc<Event>>, EventDropped> {
+        let offset = cursor.checked_sub(self.first).ok_or(EventDropped)?;
         Ok(usize::try_from(offset)
             .ok()
             .and_then(|at| self.events.get(at))
@@ -108,7 +108,7 @@ impl Ring {
 
 /// The event at a cursor was dropped.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Forgotten;
+pub(crate) struct EventDropped;
 
 #[cfg(test)]
 mod tests {

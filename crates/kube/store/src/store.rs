@@ -135,17 +135,17 @@ impl Store {
     /// [`Views::max_count`](crate::Views::max_count) younger ones displace it.
     pub fn keep(&self, list: &List) {
         let Shared { index, options, .. } = &*self.inner.shared;
-        index.write().pin(list, options.clock.elapsed(), options);
+        index.write().keep_view(list, options.clock.elapsed(), options);
     }
 
     /// The names of all resources with objects, and their numbers, in order of names.
     pub fn resources(&self) -> Vec<(Arc<str>, usize)> {
         let index = self.inner.shared.index.read();
         let mut resources: Vec<_> = index
-            .shelves
+            .resource_states
             .iter()
-            .filter(|(_, shelf)| !shelf.objects.is_empty())
-            .map(|(name, shelf)| (Arc::clone(name), shelf.objects.len()))
+            .filter(|(_, resource_state)| !resource_state.objects.is_empty())
+            .map(|(name, resource_state)| (Arc::clone(name), resource_state.objects.len()))
             .collect();
         drop(index);
         resources.sort_unstable();

@@ -93,7 +93,7 @@ impl Stored {
 
     /// The offset of the digits of `metadata.resourceVersion` in the text.
     pub fn slot(&self) -> usize {
-        self.text.place(self.slot)
+        self.text.whole_offset(self.slot)
     }
 
     /// The text with another `metadata.resourceVersion`.

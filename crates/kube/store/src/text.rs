@@ -14,9 +14,9 @@ use std::sync::{Arc, Weak};
 
 /// A shorter value in bytes stays in the own part: sharing it would save less than its bookkeeping
 /// costs.
-const LONG: usize = 2048;
+const MIN_SHARED_BYTES: usize = 2048;
 /// The number of unused values in the pool that triggers a cleanup.
-const FORGOTTEN: usize = 1024;
+const MAX_UNUSED_VALUES: usize = 1024;
 
 /// A text: its own part, and values that other texts may share.
 #[derive(Clone, Debug)]
@@ -44,25 +44,25 @@ impl Parts {
     /// Cuts long values out of the canonical text of an object. Returns the offset in the own part
     /// that corresponds to `slot`, which no long value contains.
     pub(crate) fn of(text: Vec<u8>, slot: usize) -> (Self, usize) {
-        let mut places = Vec::new();
-        if text.len() >= LONG {
-            places = long_values(&text);
+        let mut ranges = Vec::new();
+        if text.len() >= MIN_SHARED_BYTES {
+            ranges = long_values(&text);
         }
-        if places.is_empty() {
+        if ranges.is_empty() {
             return (Self { own: text, values: Vec::new() }, slot);
         }
-        let mut own = Vec::with_capacity(text.len() - places.iter().map(Range::len).sum::<usize>());
-        let (mut values, mut start, mut moved) = (Vec::with_capacity(places.len()), 0, slot);
-        for place in places {
-            own.extend_from_slice(&text[start..place.start]);
-            let value: Arc<[u8]> = text[place.clone()].into();
+        let mut own = Vec::with_capacity(text.len() - ranges.iter().map(Range::len).sum::<usize>());
+        let (mut values, mut start, mut moved) = (Vec::with_capacity(ranges.len()), 0, slot);
+        for range in ranges {
+            own.extend_from_slice(&text[start..range.start]);
+            let value: Arc<[u8]> = text[range.clone()].into();
             let mut hasher = DefaultHasher::new();
             hasher.write(&value);
             values.push((Value { at: own.len(), text: value }, hasher.finish()));
-            if place.end <= slot {
-                moved -= place.len();
+            if range.end <= slot {
+                moved -= range.len();
             }
-            start = place.end;
+            start = range.end;
         }
         own.extend_from_slice(&text[start..]);
         (Self { own, values }, moved)
@@ -165,7 +165,7 @@ impl Text {
     }
 
     /// The offset in the whole text of an offset in the own part.
-    pub(crate) fn place(&self, own: usize) -> usize {
+    pub(crate) fn whole_offset(&self, own: usize) -> usize {
         let before = self.values().iter().filter(|value| value.at <= own);
         own + before.map(|value| value.text.len()).sum::<usize>()
     }
@@ -206,7 +206,7 @@ impl Pool {
             None => {}
         }
         self.values.insert(hash, Arc::downgrade(value));
-        if self.values.len() > 2 * self.live + FORGOTTEN {
+        if self.values.len() > 2 * self.live + MAX_UNUSED_VALUES {
             self.values.retain(|_, value| value.strong_count() > 0);
             self.live = self.values.len();
         }
@@ -269,7 +269,7 @@ impl Scan<'_> {
                 (Level::Metadata, br#""managedFields""#, b'[') => self.managers(found)?,
                 _ => {
                     self.value()?;
-                    if self.at - start >= LONG {
+                    if self.at - start >= MIN_SHARED_BYTES {
                         found.push(start..self.at);
                     }
                 }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 fn long(letter: &str) -> String {
-    letter.repeat(LONG)
+    letter.repeat(MIN_SHARED_BYTES)
 }
 
 /// A copy of a ClusterServiceVersion in a namespace.
@@ -90,11 +90,11 @@ fn a_loaded_text_is_cut_like_a_new_one() {
 
 #[test]
 fn short_texts_and_texts_without_long_values_stay_in_one_piece() {
-    let many = (0..LONG).map(|at| (format!("key-{at}"), json!(at)));
+    let many = (0..MIN_SHARED_BYTES).map(|at| (format!("key-{at}"), json!(at)));
     let rows = [
         json!({"spec": {"a": "b"}}),
         serde_json::Value::Object(many.collect()),
-        json!({"metadata": {"labels": {"a": "b"}, "name": "x"}, "a": long("a").split_at(LONG - 3).0}),
+        json!({"metadata": {"labels": {"a": "b"}, "name": "x"}, "a": long("a").split_at(MIN_SHARED_BYTES - 3).0}),
     ];
     for value in rows {
         let object = Object::from_value(value).unwrap();
@@ -109,10 +109,10 @@ fn unused_values_are_dropped_and_hash_collisions_are_not_shared() {
     let mut pool = Pool::default();
     let keep: Arc<[u8]> = b"kept".as_slice().into();
     assert!(Arc::ptr_eq(&pool.get(&keep, 0), &keep));
-    for hash in 1..3 * FORGOTTEN as u64 {
+    for hash in 1..3 * MAX_UNUSED_VALUES as u64 {
         drop(pool.get(&b"dropped".as_slice().into(), hash));
     }
-    assert!(pool.values.len() <= FORGOTTEN + 1);
+    assert!(pool.values.len() <= MAX_UNUSED_VALUES + 1);
     let same: Arc<[u8]> = b"kept".as_slice().into();
     assert!(Arc::ptr_eq(&pool.get(&same, 0), &keep));
     let other: Arc<[u8]> = b"another".as_slice().into();
@@ -139,7 +139,7 @@ fn a_text_that_is_not_an_object_stays_in_one_piece() {
 
 fn any_value() -> impl Strategy<Value = serde_json::Value> {
     let text = prop_oneof!["\\PC{0,6}".boxed(), "[\"\\\\{}:,\\[\\]a]{0,6}".boxed()];
-    let letters = prop_oneof![Just(1_usize), Just(LONG / 3), Just(LONG)];
+    let letters = prop_oneof![Just(1_usize), Just(MIN_SHARED_BYTES / 3), Just(MIN_SHARED_BYTES)];
     let leaf = prop_oneof![
         Just(json!(null)),
         any::<bool>().prop_map(|flag| json!(flag)),

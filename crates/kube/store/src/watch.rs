@@ -23,7 +23,7 @@ pub enum WatchError {
 pub struct Watch {
     shared: Arc<Shared>,
     topic: Arc<Topic>,
-    bell: watch::Receiver<()>,
+    wakeup: watch::Receiver<()>,
     /// The sequence number of the next event to read.
     cursor: u64,
     /// Every event up to this revision was delivered, or precedes the start.
@@ -34,13 +34,13 @@ impl Watch {
     /// A watch of the changes after `from`.
     pub(crate) fn start(shared: &Arc<Shared>, resource: &str, from: u64) -> Result<Self, Expired> {
         let topic = shared.topic(resource);
-        let bell = topic.listen();
+        let wakeup = topic.listen();
         let ring = topic.ring.lock();
         let Some(cursor) = ring.cursor_after(from) else {
             return Err(Expired { requested: from, oldest: ring.complete_after() });
         };
         drop(ring);
-        Ok(Self { shared: Arc::clone(shared), topic, bell, cursor, position: from })
+        Ok(Self { shared: Arc::clone(shared), topic, wakeup, cursor, position: from })
     }
 
     /// The next event, in order of revisions; waits for it. Safe to drop while waiting.
@@ -101,11 +101,11 @@ impl Watch {
     async fn ready(&mut self) -> Result<(), WatchError> {
         loop {
             // Marked as seen before the check: a signal after the check ends the wait.
-            self.bell.borrow_and_update();
+            self.wakeup.borrow_and_update();
             if self.topic.ring.lock().end() > self.cursor {
                 return Ok(());
             }
-            if self.shared.is_closed() || self.bell.changed().await.is_err() {
+            if self.shared.is_closed() || self.wakeup.changed().await.is_err() {
                 return Err(WatchError::Closed);
             }
         }

@@ -188,9 +188,10 @@ impl Writer {
                 }
             };
             let Request { key, draft, expect, guard, answer } = request;
-            let most = self.shared.options.max_object_bytes;
+            let max_bytes = self.shared.options.max_object_bytes;
             let pool = &mut self.pool;
-            let outcome = staged.decide(&index, pool, key, draft.as_ref(), expect, guard, most);
+            let outcome =
+                staged.decide(&index, pool, key, draft.as_ref(), expect, guard, max_bytes);
             answers.push((answer, outcome));
             if answers.len() >= limits.max_changes || staged.bytes >= limits.max_bytes {
                 break;
@@ -208,11 +209,11 @@ impl Writer {
 
     /// Whether changes are saved; after a failed one, by a write without effect.
     fn attempt(&mut self) -> Result<(), EngineError> {
-        let known = self.shared.trouble.lock().clone();
-        let Some(known) = known else { return Ok(()) };
+        let trouble = self.shared.trouble.lock().clone();
+        let Some(trouble) = trouble else { return Ok(()) };
         let now = self.shared.options.clock.elapsed();
         if self.attempted.is_some_and(|before| now.saturating_sub(before) < ATTEMPT) {
-            return Err(known);
+            return Err(trouble);
         }
         self.attempted = Some(now);
         let outcome = self.engine.attempt();
@@ -244,7 +245,7 @@ impl Writer {
         for event in events {
             index.publish(event, now, options);
             let resource = &event.object.key.resource;
-            let topic = &index.shelf(resource).topic;
+            let topic = &index.resource_state(resource).topic;
             if !topics.iter().any(|known| Arc::ptr_eq(known, topic)) {
                 topics.push(Arc::clone(topic));
             }

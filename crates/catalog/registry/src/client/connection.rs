@@ -133,43 +133,47 @@ impl Service<Request<tonic::body::Body>> for Sender {
 pub struct Connection {
     registry: RegistryClient<Sender>,
     health: HealthClient<Sender>,
-    patience: Duration,
+    time_limit: Duration,
     ended: CancellationToken,
     _end: DropGuard,
 }
 
 impl Connection {
-    /// Connects. `patience` is the timeout of the connection attempt and of each later message.
+    /// Connects. `time_limit` is the timeout of the connection attempt and of each later message.
     ///
     /// # Errors
     /// If the connection fails.
-    pub async fn open(address: &Address, patience: Duration) -> Result<Self, Fault> {
-        let stream = timeout(patience, address.dial()).await;
+    pub async fn open(address: &Address, time_limit: Duration) -> Result<Self, Fault> {
+        let stream = timeout(time_limit, address.dial()).await;
         let stream = stream.map_err(|_| Fault::dial(&address.text, "i/o timeout"))??;
         prepare(&stream);
-        Self::speak(address, stream, patience).await
+        Self::connect_over(address, stream, time_limit).await
     }
 
-    /// Connects through another stream, such as that of a proxy; `patience` is the timeout.
+    /// Connects through another stream, such as that of a proxy; `time_limit` is the timeout.
     ///
     /// # Errors
     /// As [`Connection::open`].
     pub async fn open_through<S>(
         address: &Address,
         way: impl Future<Output = io::Result<S>>,
-        patience: Duration,
+        time_limit: Duration,
     ) -> Result<Self, Fault>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        match timeout(patience, way).await {
+        match timeout(time_limit, way).await {
             Err(_) => Err(Fault::dial(&address.text, "i/o timeout")),
             Ok(Err(error)) => Err(Fault::dial(&address.text, &error.to_string())),
-            Ok(Ok(stream)) => Self::speak(address, stream, patience).await,
+            Ok(Ok(stream)) => Self::connect_over(address, stream, time_limit).await,
         }
     }
 
-    async fn speak<S>(address: &Address, stream: S, patience: Duration) -> Result<Self, Fault>
+    async fn connect_over<S>(
+        address: &Address,
+        stream: S,
+        time_limit: Duration,
+    ) -> Result<Self, Fault>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -177,7 +181,7 @@ impl Connection {
             .initial_stream_window_size(WINDOW)
             .initial_connection_window_size(WINDOW)
             .handshake(TokioIo::new(stream));
-        let connected = timeout(patience, connecting).await.map_err(|_| Fault::late())?;
+        let connected = timeout(time_limit, connecting).await.map_err(|_| Fault::timed_out())?;
         let (sender, connection) = connected.map_err(|error| Fault::handshake(&error))?;
         let (ended, stop) = (CancellationToken::new(), CancellationToken::new());
         let (done, stopped) = (ended.clone(), stop.clone());
@@ -192,24 +196,24 @@ impl Connection {
         let registry = RegistryClient::with_origin(Sender(sender.clone()), origin.clone())
             .max_decoding_message_size(MOST_BYTES);
         let health = HealthClient::with_origin(Sender(sender), origin);
-        Ok(Self { registry, health, patience, ended, _end: stop.drop_guard() })
+        Ok(Self { registry, health, time_limit, ended, _end: stop.drop_guard() })
     }
 
     /// Waits for a response, up to the timeout and the end of the connection.
-    async fn soon<T>(
+    async fn await_response<T>(
         &self,
         answer: impl Future<Output = Result<T, tonic::Status>>,
     ) -> Result<T, Fault> {
-        let answer = self.ended.run_until_cancelled(timeout(self.patience, answer));
+        let answer = self.ended.run_until_cancelled(timeout(self.time_limit, answer));
         match answer.await {
             None => Err(Fault::ended()),
-            Some(Err(_)) => Err(Fault::late()),
+            Some(Err(_)) => Err(Fault::timed_out()),
             Some(Ok(Ok(answer))) => Ok(answer),
             Some(Ok(Err(status))) => {
                 // Transport errors arrive before the end of the connection is known.
                 let own = std::error::Error::source(&status).is_some();
                 if !own {
-                    return Err(Fault::said(&status));
+                    return Err(Fault::from_status(&status));
                 }
                 let over = timeout(Duration::from_millis(50), self.ended.cancelled()).await;
                 Err(if over.is_ok() { Fault::ended() } else { Fault::handshake(&status) })
@@ -228,7 +232,8 @@ impl Connection {
     /// If the registry refuses the list or the connection fails.
     pub async fn bundles(&self) -> Result<Bundles<'_>, Fault> {
         let mut client = self.registry.clone();
-        let stream = self.soon(client.list_bundles(ListBundlesRequest {})).await?.into_inner();
+        let stream =
+            self.await_response(client.list_bundles(ListBundlesRequest {})).await?.into_inner();
         Ok(Bundles { connection: self, stream, count: 0 })
     }
 
@@ -239,7 +244,7 @@ impl Connection {
     pub async fn package(&self, name: &str) -> Result<Package, Fault> {
         let mut client = self.registry.clone();
         let request = GetPackageRequest { name: name.to_owned() };
-        Ok(self.soon(client.get_package(request)).await?.into_inner())
+        Ok(self.await_response(client.get_package(request)).await?.into_inner())
     }
 
     /// Starts to watch for changes. Call this before reading and wait on it afterwards, so that no
@@ -247,12 +252,12 @@ impl Connection {
     pub async fn watch(&self) -> Watch<'_> {
         let mut client = self.health.clone();
         let asked = client.watch(HealthCheckRequest::default());
-        let asked = timeout(WATCH.min(self.patience), self.soon(asked)).await;
-        let stream = asked.unwrap_or_else(|_| Err(Fault::late()));
+        let asked = timeout(WATCH.min(self.time_limit), self.await_response(asked)).await;
+        let stream = asked.unwrap_or_else(|_| Err(Fault::timed_out()));
         let mut watch =
             Watch { connection: self, stream: stream.ok().map(tonic::Response::into_inner) };
         // The first message is the current state.
-        watch.next(WATCH.min(self.patience)).await;
+        watch.next(WATCH.min(self.time_limit)).await;
         watch
     }
 }
@@ -271,10 +276,10 @@ impl Bundles<'_> {
     /// # Errors
     /// If the stream or the connection fails.
     pub async fn next(&mut self) -> Result<Option<Bundle>, Fault> {
-        let next = self.connection.soon(self.stream.message()).await?;
+        let next = self.connection.await_response(self.stream.message()).await?;
         self.count += usize::from(next.is_some());
         if self.count > MOST_MESSAGES {
-            return Err(Fault::too_much(format!("it lists more than {MOST_MESSAGES} entries")));
+            return Err(Fault::too_large(format!("it lists more than {MOST_MESSAGES} entries")));
         }
         Ok(next)
     }
@@ -289,9 +294,9 @@ pub struct Watch<'c> {
 
 impl Watch<'_> {
     /// Whether the server sent a message to the health watch within the timeout.
-    async fn next(&mut self, patience: Duration) -> bool {
+    async fn next(&mut self, time_limit: Duration) -> bool {
         let Some(stream) = &mut self.stream else { return false };
-        let next = self.connection.ended.run_until_cancelled(timeout(patience, stream.message()));
+        let next = self.connection.ended.run_until_cancelled(timeout(time_limit, stream.message()));
         match next.await {
             Some(Ok(Ok(Some(_)))) => return true,
             Some(Err(_)) => return false,

@@ -11,9 +11,9 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 /// The number of packages that are requested concurrently.
-const AT_ONCE: usize = 16;
+const CONCURRENT_REQUESTS: usize = 16;
 /// The number of documents that wait for compression.
-const WAITING: usize = 64;
+const QUEUED_DOCUMENTS: usize = 64;
 
 /// Why there is no catalog.
 #[derive(Debug, thiserror::Error)]
@@ -37,18 +37,18 @@ impl Connection {
     /// # Errors
     /// If the registry cannot be read, or no valid catalog remains.
     pub async fn catalog(&self) -> Result<(Arc<Catalog>, Option<LoadError>), Unread> {
-        let mut without = BTreeSet::new();
+        let mut excluded_packages = BTreeSet::new();
         let mut unsound = None;
         loop {
-            match self.read(&without).await? {
+            match self.read(&excluded_packages).await? {
                 Read::Sound(catalog) => return Ok((catalog, unsound)),
-                Read::Untold(packages) => without.extend(packages),
+                Read::Undescribed(packages) => excluded_packages.extend(packages),
                 Read::Unsound(error) => {
-                    let before = without.len();
+                    let before = excluded_packages.len();
                     let names = error.problems.iter().filter_map(|problem| problem.blob.as_ref());
-                    without.extend(names.map(package_of));
+                    excluded_packages.extend(names.map(package_of));
                     // No further package can be omitted.
-                    if without.len() == before {
+                    if excluded_packages.len() == before {
                         return Err(Unread::Unsound(unsound.unwrap_or(error)));
                     }
                     unsound.get_or_insert(error);
@@ -58,10 +58,10 @@ impl Connection {
     }
 
     /// Reads all packages but `without`.
-    async fn read(&self, without: &BTreeSet<String>) -> Result<Read, Unread> {
+    async fn read(&self, excluded_packages: &BTreeSet<String>) -> Result<Read, Unread> {
         let mut bundles = self.bundles().await?;
-        let mut told = Documents::default();
-        let (sender, mut receiver) = mpsc::channel::<Value>(WAITING);
+        let mut collector = Documents::default();
+        let (sender, mut receiver) = mpsc::channel::<Value>(QUEUED_DOCUMENTS);
         let packing = tokio::task::spawn_blocking(move || {
             let origin = Origin { file: "registry".into(), line: 1 };
             let documents = std::iter::from_fn(|| receiver.blocking_recv());
@@ -69,33 +69,34 @@ impl Connection {
                 .and_then(Declared::check)
         });
         while let Some(bundle) = bundles.next().await? {
-            if without.contains(&bundle.package_name) {
+            if excluded_packages.contains(&bundle.package_name) {
                 continue;
             }
-            if let Some(document) = told.add(bundle)
+            if let Some(document) = collector.add(bundle)
                 && sender.send(document).await.is_err()
             {
                 break;
             }
         }
-        let names: Vec<String> = told.packages().map(str::to_owned).collect();
+        let names: Vec<String> = collector.packages().map(str::to_owned).collect();
         let ask = async |name: String| (self.package(&name).await, name);
-        let mut packages = stream::iter(names.into_iter().map(ask)).buffer_unordered(AT_ONCE);
-        let mut untold = BTreeSet::new();
+        let mut packages =
+            stream::iter(names.into_iter().map(ask)).buffer_unordered(CONCURRENT_REQUESTS);
+        let mut undescribed = BTreeSet::new();
         while let Some((package, name)) = packages.next().await {
             match package {
-                Ok(package) => told.describe(package),
+                Ok(package) => collector.describe(package),
                 Err(fault) if fault.is_answer() => {
                     tracing::warn!(package = name, %fault, "a registry lists a package that it does not tell of");
-                    untold.insert(name);
+                    undescribed.insert(name);
                 }
                 Err(fault) => return Err(fault.into()),
             }
         }
-        if !untold.is_empty() {
-            return Ok(Read::Untold(untold));
+        if !undescribed.is_empty() {
+            return Ok(Read::Undescribed(undescribed));
         }
-        for document in told.finish() {
+        for document in collector.finish() {
             if sender.send(document).await.is_err() {
                 break;
             }
@@ -110,7 +111,7 @@ enum Read {
     Sound(Arc<Catalog>),
     Unsound(LoadError),
     /// Packages of listed bundles that the registry does not describe.
-    Untold(BTreeSet<String>),
+    Undescribed(BTreeSet<String>),
 }
 
 /// The package that a document belongs to.
@@ -123,12 +124,12 @@ fn package_of(name: &BlobName) -> String {
 /// end.
 #[derive(Debug, Default)]
 pub struct Documents {
-    packages: BTreeMap<String, Told>,
+    packages: BTreeMap<String, PackageContent>,
 }
 
 /// The collected fields of a package.
 #[derive(Debug, Default)]
-struct Told {
+struct PackageContent {
     channels: BTreeMap<String, Vec<Value>>,
     bundles: BTreeSet<String>,
     deprecations: Vec<Value>,
@@ -171,18 +172,18 @@ impl Documents {
 
     /// Adds the registry's description of a package.
     pub fn describe(&mut self, package: Package) {
-        let Some(told) = self.packages.get_mut(&package.name) else { return };
+        let Some(collector) = self.packages.get_mut(&package.name) else { return };
         if let Some(deprecation) = &package.deprecation {
             let reference = json!({"schema": "olm.package"});
-            told.deprecations.push(deprecated(&reference, &deprecation.message));
+            collector.deprecations.push(deprecated(&reference, &deprecation.message));
         }
         for channel in package.channels {
             if let Some(deprecation) = &channel.deprecation {
                 let reference = json!({"schema": "olm.channel", "name": channel.name});
-                told.deprecations.push(deprecated(&reference, &deprecation.message));
+                collector.deprecations.push(deprecated(&reference, &deprecation.message));
             }
         }
-        told.document = Some(json!({
+        collector.document = Some(json!({
             "schema": "olm.package", "name": package.name,
             "defaultChannel": package.default_channel_name,
         }));
@@ -190,16 +191,16 @@ impl Documents {
 
     /// The documents of packages and channels.
     pub fn finish(self) -> impl Iterator<Item = Value> {
-        self.packages.into_iter().flat_map(|(name, told)| {
-            let mut all: Vec<Value> = told.document.into_iter().collect();
-            for (channel, entries) in told.channels {
+        self.packages.into_iter().flat_map(|(name, collector)| {
+            let mut all: Vec<Value> = collector.document.into_iter().collect();
+            for (channel, entries) in collector.channels {
                 all.push(json!({
                     "schema": "olm.channel", "package": name, "name": channel, "entries": entries,
                 }));
             }
-            if !told.deprecations.is_empty() {
+            if !collector.deprecations.is_empty() {
                 all.push(json!({
-                    "schema": "olm.deprecations", "package": name, "entries": told.deprecations,
+                    "schema": "olm.deprecations", "package": name, "entries": collector.deprecations,
                 }));
             }
             all
@@ -231,7 +232,7 @@ fn document(bundle: Bundle) -> Value {
         add(json!({"type": "olm.package", "value": package}));
     }
     for dependency in &bundle.dependencies {
-        add(required(dependency));
+        add(requirement(dependency));
     }
     for (kind, apis) in
         [("olm.gvk", &bundle.provided_apis), ("olm.gvk.required", &bundle.required_apis)]
@@ -257,7 +258,7 @@ fn document(bundle: Bundle) -> Value {
 }
 
 /// The property that is equivalent to a dependency.
-fn required(dependency: &Dependency) -> Value {
+fn requirement(dependency: &Dependency) -> Value {
     let value = value(&dependency.value);
     match &*dependency.r#type {
         "olm.gvk" => json!({"type": "olm.gvk.required", "value": value}),

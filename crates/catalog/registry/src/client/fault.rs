@@ -57,18 +57,18 @@ impl Fault {
     }
 
     /// A timeout passed.
-    pub(super) fn late() -> Self {
+    pub(super) fn timed_out() -> Self {
         let text = "context deadline exceeded".to_owned();
         Self { code: "DeadlineExceeded", text, answered: false }
     }
 
     /// The registry sent more than a plausible amount.
-    pub(super) fn too_much(text: String) -> Self {
+    pub(super) fn too_large(text: String) -> Self {
         Self { code: "ResourceExhausted", text, answered: true }
     }
 
     /// The status that the server sent.
-    pub(super) fn said(status: &Status) -> Self {
+    pub(super) fn from_status(status: &Status) -> Self {
         let text = status.message().to_owned();
         Self { code: name(status.code()), text, answered: true }
     }

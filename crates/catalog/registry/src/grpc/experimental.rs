@@ -6,7 +6,7 @@ use super::{
         experimental_registry_server::ExperimentalRegistry,
     },
     content, message,
-    registry::Answers,
+    registry::RegistryService,
 };
 use futures::stream::{self, BoxStream};
 use mainstay_catalog::{Blob, Catalog};
@@ -20,7 +20,7 @@ const ACKNOWLEDGED: &str = "x-acknowledge-experimental";
 type Stream = BoxStream<'static, Result<Struct, Status>>;
 
 #[tonic::async_trait]
-impl ExperimentalRegistry for Answers {
+impl ExperimentalRegistry for RegistryService {
     type ExperimentalListPackageCustomSchemasStream = Stream;
 
     async fn experimental_list_package_custom_schemas(

@@ -58,17 +58,17 @@ impl Service for Health {
         _: Request<HealthCheckRequest>,
     ) -> Result<Response<Self::WatchStream>, Status> {
         let start = (self.clone(), self.served.changes(), None);
-        let changes = stream::unfold(start, |(health, mut changes, told)| async move {
+        let changes = stream::unfold(start, |(health, mut changes, reported)| async move {
             loop {
                 changes.mark_unchanged();
                 let status = health.status();
                 let index = health.served.index();
                 // A weak reference keeps its allocation, so no other content has its address.
                 let now = (status, index.as_ref().map(Arc::downgrade).unwrap_or_default());
-                let same = |told: &(ServingStatus, Weak<Index>)| {
-                    told.0 == now.0 && Weak::ptr_eq(&told.1, &now.1)
+                let same = |reported: &(ServingStatus, Weak<Index>)| {
+                    reported.0 == now.0 && Weak::ptr_eq(&reported.1, &now.1)
                 };
-                if !told.as_ref().is_some_and(same) {
+                if !reported.as_ref().is_some_and(same) {
                     return Some((Ok(response(status)), (health, changes, Some(now))));
                 }
                 // A watch must not delay the shutdown.

@@ -16,18 +16,21 @@ use tonic::Status;
 
 /// The parts of a bundle in a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Extent {
+pub(super) enum BundleParts {
     /// The bundle's content, without its edges.
     Content,
     /// The edges, and the content unless it is in an image.
-    Listed,
+    EdgesAndContent,
 }
 
 /// A bundle with its entry in a channel.
-pub(super) fn bundle(standing: &Standing<'_>, extent: Extent) -> Result<api::Bundle, Status> {
+pub(super) fn bundle(
+    standing: &Standing<'_>,
+    bundle_parts: BundleParts,
+) -> Result<api::Bundle, Status> {
     let Standing { package, channel, entry, bundle } = standing;
     let text = |text: &Option<Arc<str>>| text.as_deref().unwrap_or_default().to_owned();
-    let listed = extent == Extent::Listed;
+    let listed = bundle_parts == BundleParts::EdgesAndContent;
     let mut message = api::Bundle {
         csv_name: bundle.name.as_ref().to_owned(),
         package_name: package.name.as_ref().to_owned(),

@@ -3,7 +3,7 @@
 use super::{
     api::{self, registry_server::Registry},
     content,
-    message::{self, Extent},
+    message::{self, BundleParts},
 };
 use crate::{Index, Served, index::Standing};
 use futures::stream::{self, BoxStream};
@@ -14,18 +14,18 @@ use tonic::{Request, Response, Status};
 
 /// Implements the API on the content at the moment of each call.
 #[derive(Clone, Debug)]
-pub(super) struct Answers(pub(super) Arc<Served>);
+pub(super) struct RegistryService(pub(super) Arc<Served>);
 
 type Stream<T> = BoxStream<'static, Result<T, Status>>;
 type Streamed<T> = Result<Response<Stream<T>>, Status>;
 
 /// A stream of existing messages.
-fn all<T: Send + 'static>(items: Vec<T>) -> Response<Stream<T>> {
+fn stream_all<T: Send + 'static>(items: Vec<T>) -> Response<Stream<T>> {
     Response::new(Box::pin(stream::iter(items.into_iter().map(Ok))))
 }
 
 /// A stream of messages, each built when its turn comes.
-fn one_by_one<T: Send + 'static>(
+fn stream_lazily<T: Send + 'static>(
     index: Arc<Index>,
     make: impl Fn(&Index, usize) -> Option<Result<T, Status>> + Send + 'static,
 ) -> Response<Stream<T>> {
@@ -39,7 +39,7 @@ fn one_by_one<T: Send + 'static>(
 }
 
 /// Upstream's errors have the code `UNKNOWN`.
-fn unknown<T>(words: String) -> Result<T, Status> {
+fn unknown_error<T>(words: String) -> Result<T, Status> {
     Err(Status::unknown(words))
 }
 
@@ -58,20 +58,24 @@ fn channel<'i>(package: &'i Package, name: &str) -> Result<&'i Channel, Status> 
 }
 
 /// The bundle of that name with its content. Upstream has found the bundle by its entry.
-fn held(package: &Package, channel: &Channel, name: &str) -> Result<Response<api::Bundle>, Status> {
+fn bundle_content(
+    package: &Package,
+    channel: &Channel,
+    name: &str,
+) -> Result<Response<api::Bundle>, Status> {
     let standing = channel.entry(name).zip(package.bundle(name));
     let Some((entry, bundle)) = standing else {
         let (package, channel) = (quote(&package.name), quote(&channel.name));
-        return unknown(format!(
+        return unknown_error(format!(
             "package {package}, channel {channel}, bundle {} not found",
             quote(name)
         ));
     };
     let standing = Standing { package, channel, entry, bundle };
-    message::bundle(&standing, Extent::Content).map(Response::new)
+    message::bundle(&standing, BundleParts::Content).map(Response::new)
 }
 
-fn nobody(what: &str, api: &Api) -> Status {
+fn no_provider(what: &str, api: &Api) -> Status {
     let Api { group, version, kind } = api;
     let (group, version, kind) = (quote(group), quote(version), quote(kind));
     Status::unknown(format!("{what} group:{group} version:{version} kind:{kind}"))
@@ -80,7 +84,7 @@ fn nobody(what: &str, api: &Api) -> Status {
 const NO_ENTRIES: &str = "no channel entries found that provide";
 
 #[tonic::async_trait]
-impl Registry for Answers {
+impl Registry for RegistryService {
     type ListPackagesStream = Stream<api::PackageName>;
     type GetChannelEntriesThatReplaceStream = Stream<api::ChannelEntry>;
     type GetChannelEntriesThatProvideStream = Stream<api::ChannelEntry>;
@@ -93,7 +97,7 @@ impl Registry for Answers {
     ) -> Streamed<api::PackageName> {
         let index = content(&self.0)?;
         let name = |package: &Package| api::PackageName { name: package.name.as_ref().to_owned() };
-        Ok(all(index.catalog().packages().map(name).collect()))
+        Ok(stream_all(index.catalog().packages().map(name).collect()))
     }
 
     async fn get_package(
@@ -112,7 +116,7 @@ impl Registry for Answers {
         let api::GetBundleRequest { pkg_name, channel_name, csv_name } = request.get_ref();
         let index = content(&self.0)?;
         let package = package(&index, pkg_name)?;
-        held(package, channel(package, channel_name)?, csv_name)
+        bundle_content(package, channel(package, channel_name)?, csv_name)
     }
 
     async fn get_bundle_for_channel(
@@ -123,7 +127,7 @@ impl Registry for Answers {
         let index = content(&self.0)?;
         let package = package(&index, pkg_name)?;
         let channel = channel(package, channel_name)?;
-        held(package, channel, &channel.head().name)
+        bundle_content(package, channel, &channel.head().name)
     }
 
     async fn get_channel_entries_that_replace(
@@ -141,9 +145,9 @@ impl Registry for Answers {
             entries.extend((0..count).map(|_| message::edge(&standing, replaces)));
         }
         if entries.is_empty() {
-            return unknown(format!("no channel entries found that replace {name}"));
+            return unknown_error(format!("no channel entries found that replace {name}"));
         }
-        Ok(all(entries))
+        Ok(stream_all(entries))
     }
 
     async fn get_bundle_that_replaces(
@@ -153,7 +157,7 @@ impl Registry for Answers {
         let api::GetReplacementRequest { csv_name, pkg_name, channel_name } = request.get_ref();
         let index = content(&self.0)?;
         let Some(package) = index.catalog().package(pkg_name) else {
-            return unknown(format!("package {pkg_name} not found"));
+            return unknown_error(format!("package {pkg_name} not found"));
         };
         let channel = channel(package, channel_name)?;
         let successors = index.successors(csv_name).filter(|standing| {
@@ -166,9 +170,11 @@ impl Registry for Answers {
         });
         let Some(standing) = newest else {
             let (package, channel) = (quote(pkg_name), quote(channel_name));
-            return unknown(format!("no entry found for package {package}, channel {channel}"));
+            return unknown_error(format!(
+                "no entry found for package {package}, channel {channel}"
+            ));
         };
-        held(package, channel, &standing.entry.name)
+        bundle_content(package, channel, &standing.entry.name)
     }
 
     async fn get_channel_entries_that_provide(
@@ -180,7 +186,11 @@ impl Registry for Answers {
         let index = content(&self.0)?;
         let entries: Vec<_> =
             index.providers(&api).flat_map(|standing| message::edges(standing, |_| true)).collect();
-        if entries.is_empty() { Err(nobody(NO_ENTRIES, &api)) } else { Ok(all(entries)) }
+        if entries.is_empty() {
+            Err(no_provider(NO_ENTRIES, &api))
+        } else {
+            Ok(stream_all(entries))
+        }
     }
 
     async fn get_latest_channel_entries_that_provide(
@@ -198,7 +208,11 @@ impl Registry for Answers {
                 message::edges(standing, move |skip| standing.channel.entry(skip).is_some())
             })
             .collect();
-        if entries.is_empty() { Err(nobody(NO_ENTRIES, &api)) } else { Ok(all(entries)) }
+        if entries.is_empty() {
+            Err(no_provider(NO_ENTRIES, &api))
+        } else {
+            Ok(stream_all(entries))
+        }
     }
 
     async fn get_default_bundle_that_provides(
@@ -213,15 +227,15 @@ impl Registry for Answers {
         let none = if heads.peek().is_some() { "no entry found that provides" } else { NO_ENTRIES };
         // The heads are sorted by package.
         match heads.find(|head| head.channel.name == head.package.default_channel) {
-            Some(head) => message::bundle(&head, Extent::Content).map(Response::new),
-            None => Err(nobody(none, &api)),
+            Some(head) => message::bundle(&head, BundleParts::Content).map(Response::new),
+            None => Err(no_provider(none, &api)),
         }
     }
 
     async fn list_bundles(&self, _: Request<api::ListBundlesRequest>) -> Streamed<api::Bundle> {
         let index = content(&self.0)?;
-        Ok(one_by_one(index, |index, position| {
-            Some(message::bundle(&index.listed(position)?, Extent::Listed))
+        Ok(stream_lazily(index, |index, position| {
+            Some(message::bundle(&index.listed(position)?, BundleParts::EdgesAndContent))
         }))
     }
 }

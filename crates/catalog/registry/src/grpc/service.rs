@@ -6,7 +6,7 @@ use super::{
         experimental_registry_server::ExperimentalRegistryServer, registry_server::RegistryServer,
     },
     health::Health,
-    registry::Answers,
+    registry::RegistryService,
 };
 use crate::Served;
 use bytes::Bytes;
@@ -73,7 +73,7 @@ pub fn service(served: Arc<Served>) -> Grpc {
 /// Like [`service`], for a server that shuts down when `stop` is cancelled. From then on health is
 /// `NOT_SERVING`; health watches receive that and end. Other calls are served as before.
 pub fn service_until(served: Arc<Served>, stop: CancellationToken) -> Grpc {
-    let answers = Answers(Arc::clone(&served));
+    let answers = RegistryService(Arc::clone(&served));
     let registry = RegistryServer::new(answers.clone()).max_decoding_message_size(REQUEST_BYTES);
     let experimental =
         ExperimentalRegistryServer::new(answers).max_decoding_message_size(REQUEST_BYTES);

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 ///
 /// The tag is weak: it depends on the meaning of the catalog, so a catalog that is reformatted or
 /// moved to other files keeps its tag. Byte ranges therefore depend on the time alone.
-pub(super) struct Mark {
+pub(super) struct Validators {
     tag: String,
     /// In whole seconds, the resolution of HTTP dates.
     time: Option<SystemTime>,
@@ -16,16 +16,16 @@ pub(super) struct Mark {
 
 /// The result of the conditions of a request.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum Precondition {
     /// Send the content.
-    Go,
+    Passed,
     /// Send 304: the content is unchanged.
     NotModified,
     /// Send 412: a precondition failed.
     Failed,
 }
 
-impl Mark {
+impl Validators {
     pub(super) fn of(index: &Index) -> Self {
         let digest = index.catalog().digest();
         let hash = digest.strip_prefix("sha256:").unwrap_or(digest);
@@ -45,37 +45,37 @@ impl Mark {
     }
 
     /// Evaluates the conditions of a `GET` or `HEAD` request (RFC 9110 §13.2.2).
-    pub(super) fn judge(&self, asked: &HeaderMap) -> Verdict {
-        let holds = match tags(asked, &header::IF_MATCH) {
+    pub(super) fn evaluate(&self, request_headers: &HeaderMap) -> Precondition {
+        let holds = match tags(request_headers, &header::IF_MATCH) {
             // Only strong tags match here, and this server has none.
             Some(tags) => tags == Tags::Any,
-            None => match (date(asked, &header::IF_UNMODIFIED_SINCE), self.time) {
+            None => match (date(request_headers, &header::IF_UNMODIFIED_SINCE), self.time) {
                 (Some(since), Some(time)) => time <= since,
                 _ => true,
             },
         };
         if !holds {
-            return Verdict::Failed;
+            return Precondition::Failed;
         }
-        let has = match tags(asked, &header::IF_NONE_MATCH) {
+        let has = match tags(request_headers, &header::IF_NONE_MATCH) {
             Some(Tags::Any) => true,
             Some(Tags::These(tags)) => tags.iter().any(|tag| opaque(tag) == opaque(&self.tag)),
-            None => match (date(asked, &header::IF_MODIFIED_SINCE), self.time) {
+            None => match (date(request_headers, &header::IF_MODIFIED_SINCE), self.time) {
                 (Some(since), Some(time)) => time <= since,
                 _ => false,
             },
         };
         if has && !mainstay_fault::is_on("known-content-is-sent-again") {
-            Verdict::NotModified
+            Precondition::NotModified
         } else {
-            Verdict::Go
+            Precondition::Passed
         }
     }
 
     /// Whether a range of this content fits the range that the client has (`If-Range`).
-    pub(super) fn allows_range(&self, asked: &HeaderMap) -> bool {
-        !asked.contains_key(header::IF_RANGE)
-            || self.time.is_some_and(|time| date(asked, &header::IF_RANGE) == Some(time))
+    pub(super) fn allows_range(&self, request_headers: &HeaderMap) -> bool {
+        !request_headers.contains_key(header::IF_RANGE)
+            || self.time.is_some_and(|time| date(request_headers, &header::IF_RANGE) == Some(time))
     }
 }
 
@@ -126,11 +126,11 @@ mod tests {
     const THEN: &str = "Fri, 02 Jan 2026 15:04:05 GMT";
     const AFTER: &str = "Fri, 02 Jan 2026 15:04:06 GMT";
 
-    fn mark() -> Mark {
-        Mark { tag: "W/\"ab\"".into(), time: httpdate::parse_http_date(THEN).ok() }
+    fn validators() -> Validators {
+        Validators { tag: "W/\"ab\"".into(), time: httpdate::parse_http_date(THEN).ok() }
     }
 
-    fn asked(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+    fn request_headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
         let header = |&(name, value): &(&'static str, _)| {
             (HeaderName::from_bytes(name.as_bytes()).unwrap(), HeaderValue::from_static(value))
         };
@@ -139,32 +139,32 @@ mod tests {
 
     #[test]
     fn a_client_with_current_content_gets_304() {
-        use Verdict::{Failed, Go, NotModified};
+        use Precondition::{Failed, NotModified, Passed};
         for (headers, verdict) in [
-            (&[][..], Go),
+            (&[][..], Passed),
             (&[("if-none-match", "W/\"ab\"")], NotModified),
             (&[("if-none-match", "\"ab\"")], NotModified),
             (&[("if-none-match", "\"x\", W/\"ab\"")], NotModified),
             (&[("if-none-match", ",, *")], NotModified),
-            (&[("if-none-match", "\"x\"")], Go),
-            (&[("if-none-match", "ab")], Go),
-            (&[("if-none-match", "\"ab")], Go),
+            (&[("if-none-match", "\"x\"")], Passed),
+            (&[("if-none-match", "ab")], Passed),
+            (&[("if-none-match", "\"ab")], Passed),
             (&[("if-modified-since", THEN)], NotModified),
             (&[("if-modified-since", AFTER)], NotModified),
             (&[("if-modified-since", "Friday, 02-Jan-26 15:04:05 GMT")], NotModified),
             (&[("if-modified-since", "Fri Jan  2 15:04:05 2026")], NotModified),
-            (&[("if-modified-since", BEFORE)], Go),
-            (&[("if-modified-since", "yesterday")], Go),
+            (&[("if-modified-since", BEFORE)], Passed),
+            (&[("if-modified-since", "yesterday")], Passed),
             // The tag is more exact, so the time is ignored.
-            (&[("if-none-match", "\"x\""), ("if-modified-since", AFTER)], Go),
-            (&[("if-match", "*")], Go),
+            (&[("if-none-match", "\"x\""), ("if-modified-since", AFTER)], Passed),
+            (&[("if-match", "*")], Passed),
             (&[("if-match", "\"ab\"")], Failed),
             (&[("if-match", "*"), ("if-none-match", "*")], NotModified),
             (&[("if-unmodified-since", BEFORE)], Failed),
-            (&[("if-unmodified-since", THEN)], Go),
-            (&[("if-match", "*"), ("if-unmodified-since", BEFORE)], Go),
+            (&[("if-unmodified-since", THEN)], Passed),
+            (&[("if-match", "*"), ("if-unmodified-since", BEFORE)], Passed),
         ] {
-            assert_eq!(mark().judge(&asked(headers)), verdict, "{headers:?}");
+            assert_eq!(validators().evaluate(&request_headers(headers)), verdict, "{headers:?}");
         }
     }
 
@@ -177,7 +177,11 @@ mod tests {
             (&[("if-range", AFTER)], false),
             (&[("if-range", "W/\"ab\"")], false),
         ] {
-            assert_eq!(mark().allows_range(&asked(headers)), allowed, "{headers:?}");
+            assert_eq!(
+                validators().allows_range(&request_headers(headers)),
+                allowed,
+                "{headers:?}"
+            );
         }
     }
 }

@@ -24,7 +24,7 @@ pub use body::{Body, BodyError};
 
 use crate::{Index, Served, Shelf};
 use body::{Blobs, Download};
-use conditional::Verdict;
+use conditional::Precondition;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use query::Query;
 use std::{fmt::Display, sync::Arc};
@@ -96,15 +96,17 @@ impl Api {
         query: &Query<'_>,
         resource: Resource,
     ) -> Response<Body> {
-        let asked = request.headers();
-        let mark = conditional::Mark::of(index);
+        let request_headers = request.headers();
+        let validators = conditional::Validators::of(index);
         let mut headers = HeaderMap::new();
-        mark.write(&mut headers);
+        validators.write(&mut headers);
         headers.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
-        match mark.judge(asked) {
-            Verdict::Go => {}
-            Verdict::NotModified => return bare(StatusCode::NOT_MODIFIED, headers),
-            Verdict::Failed => return bare(StatusCode::PRECONDITION_FAILED, headers),
+        match validators.evaluate(request_headers) {
+            Precondition::Passed => {}
+            Precondition::NotModified => return empty_response(StatusCode::NOT_MODIFIED, headers),
+            Precondition::Failed => {
+                return empty_response(StatusCode::PRECONDITION_FAILED, headers);
+            }
         }
         let blobs = Blobs::of(index.catalog(), query);
         let size = blobs.size();
@@ -113,10 +115,12 @@ impl Api {
         let mut part = 0..size;
         if matches!(resource, Resource::All) {
             headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
-            let wanted = asked.get(header::RANGE).filter(|_| mark.allows_range(asked));
+            let wanted = request_headers
+                .get(header::RANGE)
+                .filter(|_| validators.allows_range(request_headers));
             match range::read(wanted.map_or(b"", HeaderValue::as_bytes), size) {
-                range::Wanted::All => {}
-                range::Wanted::Part(range) => {
+                range::RangeRequest::All => {}
+                range::RangeRequest::Part(range) => {
                     let end = range.end - 1;
                     set(
                         &mut headers,
@@ -126,7 +130,7 @@ impl Api {
                     status = StatusCode::PARTIAL_CONTENT;
                     part = range;
                 }
-                range::Wanted::Wrong(why) => {
+                range::RangeRequest::Unsatisfiable(why) => {
                     let mut answer = refusal(StatusCode::RANGE_NOT_SATISFIABLE, why);
                     set(
                         answer.headers_mut(),
@@ -140,7 +144,7 @@ impl Api {
         let length = part.end - part.start;
         let compressed = status == StatusCode::OK
             && length >= WORTH_COMPRESSING
-            && encoding::accepts_gzip(asked);
+            && encoding::accepts_gzip(request_headers);
         if compressed {
             headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
             headers.remove(header::ACCEPT_RANGES);
@@ -194,7 +198,7 @@ fn later(why: impl Display) -> Response<Body> {
     answer
 }
 
-fn bare(status: StatusCode, headers: HeaderMap) -> Response<Body> {
+fn empty_response(status: StatusCode, headers: HeaderMap) -> Response<Body> {
     let mut answer = Response::new(Body::empty());
     *answer.status_mut() = status;
     *answer.headers_mut() = headers;

@@ -4,21 +4,21 @@ use std::ops::Range;
 
 /// The meaning of a `Range` header.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum RangeRequest {
     /// The whole content: no range, or several, which are not served separately.
     All,
     /// These bytes, at least one.
     Part(Range<u64>),
     /// Not satisfiable, for this reason.
-    Wrong(&'static str),
+    Unsatisfiable(&'static str),
 }
 
-const NO_RANGE: Wanted = Wanted::Wrong("invalid range");
+const NO_RANGE: RangeRequest = RangeRequest::Unsatisfiable("invalid range");
 
 /// Parses a `Range` header for content of a size.
-pub(super) fn read(header: &[u8], size: u64) -> Wanted {
+pub(super) fn read(header: &[u8], size: u64) -> RangeRequest {
     if header.is_empty() {
-        return Wanted::All;
+        return RangeRequest::All;
     }
     let text = std::str::from_utf8(header).ok().and_then(|text| text.strip_prefix("bytes="));
     let Some(text) = text else { return NO_RANGE };
@@ -31,12 +31,12 @@ pub(super) fn read(header: &[u8], size: u64) -> Wanted {
         }
     }
     match <[_; 1]>::try_from(parts) {
-        Ok([only]) => Wanted::Part(only),
+        Ok([only]) => RangeRequest::Part(only),
         // For empty content, an empty range is everything.
         Err(none) if none.is_empty() && beyond && size > 0 => {
-            Wanted::Wrong("invalid range: failed to overlap")
+            RangeRequest::Unsatisfiable("invalid range: failed to overlap")
         }
-        Err(_) => Wanted::All,
+        Err(_) => RangeRequest::All,
     }
 }
 
@@ -66,18 +66,19 @@ mod tests {
 
     #[test]
     fn a_range_request_gets_one_part_or_everything() {
-        const BEYOND: Wanted = Wanted::Wrong("invalid range: failed to overlap");
+        const BEYOND: RangeRequest =
+            RangeRequest::Unsatisfiable("invalid range: failed to overlap");
         for (header, wanted) in [
-            ("", Wanted::All),
-            ("bytes=0-3", Wanted::Part(0..4)),
-            ("bytes=2-", Wanted::Part(2..10)),
-            ("bytes=-3", Wanted::Part(7..10)),
-            ("bytes=-30", Wanted::Part(0..10)),
-            ("bytes=8-99", Wanted::Part(8..10)),
-            ("bytes= 1 - 2 ", Wanted::Part(1..3)),
-            ("bytes=0-1,4-5", Wanted::All),
-            ("bytes=0-1,40-50", Wanted::Part(0..2)),
-            ("bytes=", Wanted::All),
+            ("", RangeRequest::All),
+            ("bytes=0-3", RangeRequest::Part(0..4)),
+            ("bytes=2-", RangeRequest::Part(2..10)),
+            ("bytes=-3", RangeRequest::Part(7..10)),
+            ("bytes=-30", RangeRequest::Part(0..10)),
+            ("bytes=8-99", RangeRequest::Part(8..10)),
+            ("bytes= 1 - 2 ", RangeRequest::Part(1..3)),
+            ("bytes=0-1,4-5", RangeRequest::All),
+            ("bytes=0-1,40-50", RangeRequest::Part(0..2)),
+            ("bytes=", RangeRequest::All),
             ("bytes=10-", BEYOND),
             ("bytes=-0", BEYOND),
             ("bytes=3-2", NO_RANGE),
@@ -89,6 +90,6 @@ mod tests {
         ] {
             assert_eq!(read(header.as_bytes(), 10), wanted, "{header}");
         }
-        assert_eq!(read(b"bytes=0-", 0), Wanted::All);
+        assert_eq!(read(b"bytes=0-", 0), RangeRequest::All);
     }
 }

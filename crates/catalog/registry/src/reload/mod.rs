@@ -22,7 +22,7 @@ use watch::FolderWatch;
 /// How long a folder must be quiet before it is read, because writers need several steps.
 const QUIET: Duration = Duration::from_millis(50);
 /// After this time a folder is read although it still changes.
-const PATIENCE: Duration = Duration::from_millis(500);
+const MAX_WAIT: Duration = Duration::from_millis(500);
 
 /// Calls `load` at once, and again whenever the folder has changed, until the future is dropped.
 /// The folder need not exist yet. If the system cannot watch the whole folder, `unseen` gets the
@@ -30,31 +30,31 @@ const PATIENCE: Duration = Duration::from_millis(500);
 pub async fn follow<F: Future<Output = ()>>(
     folder: &Path,
     clock: Clock,
-    unseen: impl FnMut(&str),
+    report_gap: impl FnMut(&str),
     load: impl FnMut() -> F,
 ) {
     // The watch starts before the first read, so that no change is missed in between.
     let start = folder.to_owned();
-    let Some(watch) = aside(move || FolderWatch::start(&start)).await else { return };
-    keep_reading(watch, clock, unseen, load).await;
+    let Some(watch) = run_blocking(move || FolderWatch::start(&start)).await else { return };
+    reload_on_change(watch, clock, report_gap, load).await;
 }
 
-async fn keep_reading<F: Future<Output = ()>>(
+async fn reload_on_change<F: Future<Output = ()>>(
     mut watch: FolderWatch,
     clock: Clock,
-    mut unseen: impl FnMut(&str),
+    mut report_gap: impl FnMut(&str),
     mut load: impl FnMut() -> F,
 ) {
-    let mut told = None;
+    let mut last_reason = None;
     loop {
-        let why = watch.unseen().map(str::to_owned);
-        if let Some(why) = why.as_deref().filter(|why| told.as_deref() != Some(*why)) {
-            unseen(why);
+        let why = watch.watch_gap().map(str::to_owned);
+        if let Some(why) = why.as_deref().filter(|why| last_reason.as_deref() != Some(*why)) {
+            report_gap(why);
         }
-        told = why;
+        last_reason = why;
         load().await;
-        at_rest(clock, || watch.changed()).await;
-        let renewed = aside(move || {
+        wait_until_quiet(clock, || watch.changed()).await;
+        let renewed = run_blocking(move || {
             watch.renew();
             watch
         });
@@ -64,7 +64,7 @@ async fn keep_reading<F: Future<Output = ()>>(
 }
 
 /// Runs a folder walk on a blocking thread; returns nothing if the runtime shuts down.
-async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => Some(done),
         Err(error) => match error.try_into_panic() {
@@ -75,11 +75,11 @@ async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> 
 }
 
 /// Waits for a change, and then until the folder is quiet.
-async fn at_rest<F: Future<Output = ()>>(clock: Clock, changed: impl Fn() -> F) {
+async fn wait_until_quiet<F: Future<Output = ()>>(clock: Clock, changed: impl Fn() -> F) {
     changed().await;
     let since = clock.elapsed();
     while tokio::time::timeout(QUIET, changed()).await.is_ok()
-        && clock.elapsed().saturating_sub(since) < PATIENCE
+        && clock.elapsed().saturating_sub(since) < MAX_WAIT
     {}
 }
 
@@ -172,7 +172,7 @@ mod tests {
         let (change, clock) = (Arc::new(Notify::new()), Clock::system());
         let wait = tokio::spawn({
             let change = Arc::clone(&change);
-            async move { at_rest(clock, || change.notified()).await }
+            async move { wait_until_quiet(clock, || change.notified()).await }
         });
         // Each change restarts the quiet period.
         for _ in 0..3 {
@@ -190,8 +190,8 @@ mod tests {
     async fn a_folder_that_is_never_quiet_is_read_after_the_timeout() {
         let clock = Clock::system();
         let busy = || tokio::time::sleep(QUIET / 2);
-        at_rest(clock, busy).await;
-        assert!(clock.elapsed() >= PATIENCE, "not before patience has ended");
+        wait_until_quiet(clock, busy).await;
+        assert!(clock.elapsed() >= MAX_WAIT, "not before patience has ended");
     }
 
     #[tokio::test(start_paused = true)]
@@ -202,29 +202,29 @@ mod tests {
         let error = notify::Error::new(notify::ErrorKind::MaxFilesWatch).add_path(deep.clone());
         let watch = watch::tests::refused(folder.path(), &error);
         let clock = Clock::system();
-        let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
-        let (say, mut said) = tokio::sync::mpsc::unbounded_channel();
-        let following = tokio::spawn(keep_reading(
+        let (load_sender, mut loads) = tokio::sync::mpsc::unbounded_channel();
+        let (reason_sender, mut reasons) = tokio::sync::mpsc::unbounded_channel();
+        let following = tokio::spawn(reload_on_change(
             watch,
             clock,
-            move |why| say.send(why.to_owned()).unwrap(),
+            move |why| reason_sender.send(why.to_owned()).unwrap(),
             move || {
-                tell.send(clock.elapsed()).unwrap();
+                load_sender.send(clock.elapsed()).unwrap();
                 std::future::ready(())
             },
         ));
-        let mut last = told.recv().await.unwrap();
+        let mut last = loads.recv().await.unwrap();
         for text in ["a", "ab"] {
             std::fs::write(deep.join("c.yaml"), text).unwrap();
-            let next = told.recv().await.unwrap();
+            let next = loads.recv().await.unwrap();
             assert!(next >= last + watch::POLL, "{last:?} {next:?}");
             last = next;
         }
         // Nothing changes, so nothing is read.
-        assert!(tokio::time::timeout(watch::POLL * 10, told.recv()).await.is_err());
-        let why = said.recv().await.unwrap();
+        assert!(tokio::time::timeout(watch::POLL * 10, loads.recv()).await.is_err());
+        let why = reasons.recv().await.unwrap();
         assert!(why.starts_with(&format!("{}: ", deep.display())), "{why}");
-        assert!(said.try_recv().is_err(), "said once");
+        assert!(reasons.try_recv().is_err(), "said once");
         following.abort();
     }
 

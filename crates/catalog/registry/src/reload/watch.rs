@@ -1,6 +1,6 @@
 //! Folder watch: notices changes of a folder.
 
-use super::aside;
+use super::run_blocking;
 use mainstay_catalog::{Folder, Source as _};
 use notify::event::{AccessKind, AccessMode};
 use notify::{
@@ -29,12 +29,12 @@ pub(super) struct FolderWatch {
     folder: PathBuf,
     changed: Arc<Notify>,
     /// Why the parent folder is not watched.
-    around: Option<String>,
-    unseen: Option<Unseen>,
+    parent_error: Option<String>,
+    watch_gap: Option<WatchGap>,
 }
 
 /// Why a folder is not watched completely, and its fingerprint before it was read.
-struct Unseen {
+struct WatchGap {
     why: String,
     fingerprint: u64,
 }
@@ -50,7 +50,7 @@ impl FolderWatch {
                 signal.notify_one();
             }
         });
-        let (watcher, around) = match watcher {
+        let (watcher, parent_error) = match watcher {
             Ok(mut watcher) => {
                 let parent = folder.parent().filter(|parent| parent.is_dir());
                 let watched = parent
@@ -59,7 +59,8 @@ impl FolderWatch {
             }
             Err(error) => (None, Some(why(&error))),
         };
-        let mut watch = Self { watcher, folder: folder.to_owned(), changed, around, unseen: None };
+        let mut watch =
+            Self { watcher, folder: folder.to_owned(), changed, parent_error, watch_gap: None };
         watch.renew();
         watch
     }
@@ -85,18 +86,19 @@ impl FolderWatch {
             Err(_) if !self.folder.exists() => None,
             Err(error) => Some(why(error)),
         };
-        let unseen = self.around.clone().or(part);
-        self.unseen = unseen.map(|why| Unseen { why, fingerprint: fingerprint(&self.folder) });
+        let watch_gap = self.parent_error.clone().or(part);
+        self.watch_gap =
+            watch_gap.map(|why| WatchGap { why, fingerprint: fingerprint(&self.folder) });
     }
 
     /// Why the folder is not watched completely; none if it is.
-    pub(super) fn unseen(&self) -> Option<&str> {
-        self.unseen.as_ref().map(|unseen| unseen.why.as_str())
+    pub(super) fn watch_gap(&self) -> Option<&str> {
+        self.watch_gap.as_ref().map(|watch_gap| watch_gap.why.as_str())
     }
 
     /// Returns when something has changed since the last call returned.
     pub(super) async fn changed(&self) {
-        let Some(Unseen { fingerprint, .. }) = self.unseen else {
+        let Some(WatchGap { fingerprint, .. }) = self.watch_gap else {
             return self.changed.notified().await;
         };
         tokio::select! {
@@ -111,7 +113,7 @@ async fn wait_for_change(folder: &Path, before: u64) {
     loop {
         sleep(POLL).await;
         let folder = folder.to_owned();
-        if aside(move || fingerprint(&folder)).await != Some(before) {
+        if run_blocking(move || fingerprint(&folder)).await != Some(before) {
             return;
         }
     }
@@ -154,8 +156,8 @@ fn why(error: &notify::Error) -> String {
 
 /// Links are not followed: the target of a symbolic link is no part of a catalog, and could be the
 /// whole disk.
-fn watcher(hear: impl EventHandler) -> notify::Result<RecommendedWatcher> {
-    RecommendedWatcher::new(hear, Config::default().with_follow_symlinks(false))
+fn watcher(handler: impl EventHandler) -> notify::Result<RecommendedWatcher> {
+    RecommendedWatcher::new(handler, Config::default().with_follow_symlinks(false))
 }
 
 /// Whether an event may change the content: reads and events beside the folder do not.
@@ -193,9 +195,10 @@ pub(super) mod tests {
 
     /// A watch of a folder that the system refuses to watch.
     pub(in crate::reload) fn refused(folder: &Path, error: &notify::Error) -> FolderWatch {
-        let around = Some(why(error));
+        let parent_error = Some(why(error));
         let (folder, changed) = (folder.to_owned(), Arc::default());
-        let mut watch = FolderWatch { watcher: None, folder, changed, around, unseen: None };
+        let mut watch =
+            FolderWatch { watcher: None, folder, changed, parent_error, watch_gap: None };
         watch.renew();
         watch
     }
@@ -204,7 +207,7 @@ pub(super) mod tests {
     fn an_unwatched_folder_is_reported_with_its_path_and_a_remedy() {
         let folder = tempfile::tempdir().unwrap();
         let mut watch = FolderWatch::start(folder.path());
-        assert_eq!(watch.unseen(), None);
+        assert_eq!(watch.watch_gap(), None);
         let io = |error: io::Error| ErrorKind::Io(error);
         for (kind, wanted) in [
             (
@@ -229,29 +232,29 @@ pub(super) mod tests {
             (ErrorKind::PathNotFound, None),
         ] {
             watch.note(&Err(notify::Error::new(kind).add_path("/c/d".into())));
-            assert_eq!(watch.unseen(), wanted);
+            assert_eq!(watch.watch_gap(), wanted);
         }
         watch.note(&Ok(()));
-        assert_eq!(watch.unseen(), None);
+        assert_eq!(watch.watch_gap(), None);
     }
 
     #[test]
     fn the_fingerprint_of_a_folder_changes_with_any_file() {
         let folder = tempfile::tempdir().unwrap();
         let (deep, missing) = (folder.path().join("a/b"), folder.path().join("none"));
-        let mut seen = vec![fingerprint(&missing), fingerprint(folder.path())];
+        let mut fingerprints = vec![fingerprint(&missing), fingerprint(folder.path())];
         fs::create_dir_all(&deep).unwrap();
         for (file, text) in [("c.yaml", "a"), ("c.yaml", "ab"), ("d.yaml", ""), ("d.yaml", "")] {
             // Written beside and renamed: its size and time may be the same.
             fs::write(folder.path().join("new"), text).unwrap();
             fs::rename(folder.path().join("new"), deep.join(file)).unwrap();
-            seen.push(fingerprint(folder.path()));
-            assert_eq!(seen.last(), Some(&fingerprint(folder.path())));
+            fingerprints.push(fingerprint(folder.path()));
+            assert_eq!(fingerprints.last(), Some(&fingerprint(folder.path())));
         }
         fs::remove_file(deep.join("c.yaml")).unwrap();
-        seen.push(fingerprint(folder.path()));
-        let different: std::collections::BTreeSet<u64> = seen.iter().copied().collect();
-        assert_eq!(different.len(), seen.len(), "{seen:?}");
+        fingerprints.push(fingerprint(folder.path()));
+        let different: std::collections::BTreeSet<u64> = fingerprints.iter().copied().collect();
+        assert_eq!(different.len(), fingerprints.len(), "{fingerprints:?}");
     }
 
     #[test]

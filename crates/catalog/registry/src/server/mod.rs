@@ -41,7 +41,7 @@ pub async fn serve<G, B>(
     http: Api,
     grpc: G,
     limits: Limits,
-    hear: Option<Hear>,
+    log_access: Option<Hear>,
     stop: CancellationToken,
 ) where
     G: Service<Request<Received>, Response = Response<B>, Error = Infallible>
@@ -53,7 +53,7 @@ pub async fn serve<G, B>(
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    let apis = Apis { http, grpc, hear };
+    let apis = Apis { http, grpc, log_access };
     let answer = move |request, client| apis.clone().answer(request, client);
     plain::serve(listener, limits, stop, answer).await;
 }
@@ -63,7 +63,7 @@ pub async fn serve<G, B>(
 struct Apis<G> {
     http: Api,
     grpc: G,
-    hear: Option<Hear>,
+    log_access: Option<Hear>,
 }
 
 impl<G, B> Apis<G>
@@ -75,8 +75,8 @@ where
         request: Request<Received>,
         peer: SocketAddr,
     ) -> Response<Either<Body, B>> {
-        let Self { http, grpc, hear } = self;
-        let asked = hear.is_some().then(|| (request.method().clone(), request.uri().clone()));
+        let Self { http, grpc, log_access } = self;
+        let asked = log_access.is_some().then(|| (request.method().clone(), request.uri().clone()));
         let kind = request.headers().get(header::CONTENT_TYPE);
         let answer = if kind.is_some_and(|kind| is_grpc(kind.as_bytes())) {
             let Ok(answer) = grpc.oneshot(request).await;
@@ -84,8 +84,8 @@ where
         } else {
             http.answer(&request).map(Either::Left)
         };
-        if let (Some(hear), Some((method, uri))) = (hear, asked) {
-            hear(&Access { peer, method: &method, uri: &uri, status: answer.status() });
+        if let (Some(log_access), Some((method, uri))) = (log_access, asked) {
+            log_access(&Access { peer, method: &method, uri: &uri, status: answer.status() });
         }
         answer
     }

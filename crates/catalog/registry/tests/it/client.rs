@@ -1,6 +1,6 @@
 //! Reading another registry with the client.
 
-use crate::world::{SMALL, index};
+use crate::catalogs::{SMALL, index};
 use mainstay_catalog::Catalog;
 use mainstay_registry::{
     Served, Shelf,
@@ -15,14 +15,14 @@ use tokio_util::sync::CancellationToken;
 
 const PATIENCE: Duration = Duration::from_secs(5);
 
-struct World {
+struct RegistryServer {
     served: Arc<Served>,
     address: SocketAddr,
     stop: CancellationToken,
     serving: JoinHandle<()>,
 }
 
-impl World {
+impl RegistryServer {
     async fn new(files: &[(&str, &str)]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -117,8 +117,8 @@ entries:
 
 #[tokio::test]
 async fn a_client_reads_the_served_catalog() {
-    let world = World::new(RICH).await;
-    let connection = world.connect().await;
+    let registry = RegistryServer::new(RICH).await;
+    let connection = registry.connect().await;
     let (read, unsound) = connection.catalog().await.unwrap();
     assert!(unsound.is_none());
     assert_eq!(facts(&read), facts(index(RICH).catalog()));
@@ -128,24 +128,24 @@ async fn a_client_reads_the_served_catalog() {
 
 #[tokio::test]
 async fn a_connection_reports_new_content_and_its_own_end() {
-    let world = World::new(SMALL).await;
-    let connection = world.connect().await;
+    let registry = RegistryServer::new(SMALL).await;
+    let connection = registry.connect().await;
     let mut watch = connection.watch().await;
     let before = connection.catalog().await.unwrap().0;
-    world.served.put(index(RICH));
+    registry.served.put(index(RICH));
     assert!(watch.changed().await, "there is something new");
     let after = connection.catalog().await.unwrap().0;
     assert_ne!(before.digest(), after.digest());
-    world.stop.cancel();
+    registry.stop.cancel();
     while watch.changed().await {}
-    world.serving.await.unwrap();
-    let address: Address = world.address.to_string().parse().unwrap();
+    registry.serving.await.unwrap();
+    let address: Address = registry.address.to_string().parse().unwrap();
     let fault = Connection::open(&address, PATIENCE).await.unwrap_err();
     assert_eq!(
         fault.to_string(),
         format!(
             "rpc error: code = Unavailable desc = connection error: desc = \"transport: Error while dialing: dial tcp {}: connect: connection refused\"",
-            world.address
+            registry.address
         )
     );
 }

@@ -1,6 +1,6 @@
 //! The HTTP catalog API, without a socket.
 
-use crate::world::{SMALL, THEN, big, index, shelf};
+use crate::catalogs::{SMALL, THEN, big, index, shelf};
 use bytes::Bytes;
 use flate2::read::GzDecoder;
 use http::{HeaderMap, Method, Request, StatusCode};

@@ -2,9 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
+mod catalogs;
 mod client;
 mod grpc;
 mod http;
 mod reload;
 mod server;
-mod world;

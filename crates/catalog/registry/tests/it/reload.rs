@@ -1,6 +1,6 @@
 //! Folders that change while they are served.
 
-use crate::world::{SMALL, folder, write};
+use crate::catalogs::{SMALL, folder, write};
 use mainstay_catalog::LoadOptions;
 use mainstay_clock::Clock;
 use mainstay_registry::{

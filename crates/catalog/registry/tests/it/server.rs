@@ -1,6 +1,6 @@
 //! The server's port: API selection, limits, shutdown.
 
-use crate::world::{big, shelf};
+use crate::catalogs::{big, shelf};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};

@@ -26,11 +26,11 @@ struct Server {
     lease: Mutex<Option<Value>>,
     revision: Mutex<u64>,
     /// The delay of responses about the Lease.
-    late: Mutex<Duration>,
+    delay: Mutex<Duration>,
     /// Whether the server is unreachable.
-    down: Mutex<bool>,
+    unreachable: Mutex<bool>,
     /// All other writes.
-    written: Mutex<Vec<String>>,
+    writes: Mutex<Vec<String>>,
 }
 
 impl Server {
@@ -39,7 +39,7 @@ impl Server {
         let service = tower::service_fn(move |request: Request<Body>| {
             let server = Arc::clone(&server);
             async move {
-                if *server.down.lock() {
+                if *server.unreachable.lock() {
                     return Err(std::io::Error::from(std::io::ErrorKind::ConnectionRefused));
                 }
                 Ok(server.answer(request).await)
@@ -57,7 +57,7 @@ impl Server {
             Response::builder().status(code).body(body).unwrap()
         };
         if !head.uri.path().contains("/leases") {
-            self.written.lock().push(format!("{} {}", head.method, head.uri.path()));
+            self.writes.lock().push(format!("{} {}", head.method, head.uri.path()));
             return answer(200, &body);
         }
         let answered = {
@@ -82,8 +82,8 @@ impl Server {
                 }
             }
         };
-        let late = *self.late.lock();
-        tokio::time::sleep(late).await;
+        let delay = *self.delay.lock();
+        tokio::time::sleep(delay).await;
         answered
     }
 }
@@ -105,7 +105,7 @@ async fn nothing_is_written_after_a_term_even_before_its_cancellation() {
             cluster.create(&known::NAMESPACE, &object).await.unwrap();
             assert!(!term.is_over());
             // Renewals time out.
-            *server.late.lock() = Duration::from_hours(1);
+            *server.delay.lock() = Duration::from_hours(1);
             tokio::time::advance(TERMS.renew).await;
             assert!(term.is_over());
             let name = Some("default");
@@ -134,8 +134,8 @@ async fn nothing_is_written_after_a_term_even_before_its_cancellation() {
         }
     };
     let Ok(()) = election(&server, Clock::system()).lead(&stop, |_| (), work).await;
-    let written = server.written.lock();
-    assert_eq!(*written, ["POST /api/v1/namespaces", "GET /api/v1/namespaces/a"]);
+    let writes = server.writes.lock();
+    assert_eq!(*writes, ["POST /api/v1/namespaces", "GET /api/v1/namespaces/a"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -164,7 +164,7 @@ async fn a_term_ends_during_a_suspend_and_ignores_wall_clock_steps() {
         }
     };
     let Ok(()) = election(&server, clock).lead(&stop, |_| (), work).await;
-    assert_eq!(*server.written.lock(), ["POST /api/v1/namespaces"]);
+    assert_eq!(*server.writes.lock(), ["POST /api/v1/namespaces"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -177,12 +177,12 @@ async fn a_term_counts_from_before_the_request() {
         async move {
             // Other candidates see each renewal this much earlier than the holder gets the
             // response.
-            *server.late.lock() = Duration::from_secs(3);
+            *server.delay.lock() = Duration::from_secs(3);
             while server.revision.lock().to_owned() < 2 {
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
             let seen = clock.elapsed();
-            *server.late.lock() = Duration::from_hours(1);
+            *server.delay.lock() = Duration::from_hours(1);
             term.cancelled().await;
             assert!(clock.elapsed() < seen + TERMS.renew, "{seen:?}, {:?}", clock.elapsed());
             stop.cancel();
@@ -201,7 +201,7 @@ async fn refused_renewals_end_a_term_like_unanswered_ones() {
         let (server, stop) = (&server, &stop);
         async move {
             let held = clock.elapsed();
-            *server.down.lock() = true;
+            *server.unreachable.lock() = true;
             let ended = tokio::time::timeout(TERMS.lease, term.cancelled()).await;
             let after = clock.elapsed().saturating_sub(held);
             assert!(ended.is_ok() && after >= TERMS.renew, "{after:?}");
@@ -224,10 +224,10 @@ async fn work_that_fails_after_its_term_is_restarted_in_the_next_term() {
             *terms.lock() += 1;
             let first = *terms.lock() == 1;
             if first {
-                *server.late.lock() = Duration::from_hours(1);
+                *server.delay.lock() = Duration::from_hours(1);
                 // The process was stopped, and its work was not cancelled yet.
                 tokio::time::advance(TERMS.renew).await;
-                *server.late.lock() = Duration::ZERO;
+                *server.delay.lock() = Duration::ZERO;
             }
             let object = Object::new(&known::NAMESPACE.gvk(), "a");
             let made = term.over(&server.cluster()).create(&known::NAMESPACE, &object).await;
@@ -239,7 +239,7 @@ async fn work_that_fails_after_its_term_is_restarted_in_the_next_term() {
     };
     election(&server, Clock::system()).lead(&stop, |_| (), work).await.unwrap();
     assert_eq!(*terms.lock(), 2);
-    assert_eq!(*server.written.lock(), ["POST /api/v1/namespaces"]);
+    assert_eq!(*server.writes.lock(), ["POST /api/v1/namespaces"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -258,10 +258,10 @@ async fn a_late_lease_is_requested_again_before_work_begins() {
     let server = Arc::new(Server::default());
     let clock = Clock::system();
     let stop = CancellationToken::new();
-    *server.late.lock() = Duration::from_secs(25);
+    *server.delay.lock() = Duration::from_secs(25);
     let back = async {
         tokio::time::sleep(Duration::from_secs(25)).await;
-        *server.late.lock() = Duration::ZERO;
+        *server.delay.lock() = Duration::ZERO;
     };
     let work = |term: Term| {
         let stop = &stop;

@@ -22,7 +22,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// A scripted response.
-enum Answer {
+enum ScriptedResponse {
     /// A list at a revision.
     List(u64, Vec<Value>),
     /// A watch with these events, which then ends or stays open and silent.
@@ -35,14 +35,14 @@ type Body = UnsyncBoxBody<Bytes, Infallible>;
 
 #[derive(Clone, Default)]
 struct Server {
-    answers: Arc<Mutex<VecDeque<Answer>>>,
-    asked: Arc<Mutex<Vec<String>>>,
+    responses: Arc<Mutex<VecDeque<ScriptedResponse>>>,
+    requests: Arc<Mutex<Vec<String>>>,
 }
 
 impl Server {
-    fn new(answers: impl IntoIterator<Item = Answer>) -> Self {
+    fn new(responses: impl IntoIterator<Item = ScriptedResponse>) -> Self {
         let server = Self::default();
-        server.answers.lock().extend(answers);
+        server.responses.lock().extend(responses);
         server
     }
 
@@ -61,18 +61,20 @@ impl Server {
             query.split('&').find_map(|pair| pair.strip_prefix(key)).unwrap_or_default()
         };
         let verb = if query.contains("watch=true") { "watch" } else { "list" };
-        self.asked
+        self.requests
             .lock()
             .push(format!("{verb} {}", find("resourceVersion=")).trim_end().to_owned());
         let chunk = |value: &Value| Ok(Frame::data(Bytes::from(format!("{value}\n"))));
-        let (code, frames, open) = match self.answers.lock().pop_front() {
-            Some(Answer::List(revision, items)) => {
+        let (code, frames, open) = match self.responses.lock().pop_front() {
+            Some(ScriptedResponse::List(revision, items)) => {
                 let list =
                     json!({"metadata": {"resourceVersion": revision.to_string()}, "items": items});
                 (200, vec![chunk(&list)], false)
             }
-            Some(Answer::Watch(events, open)) => (200, events.iter().map(chunk).collect(), open),
-            Some(Answer::Refuse(code, reason)) => {
+            Some(ScriptedResponse::Watch(events, open)) => {
+                (200, events.iter().map(chunk).collect(), open)
+            }
+            Some(ScriptedResponse::Refuse(code, reason)) => {
                 let status =
                     json!({"kind": "Status", "code": code, "reason": reason, "message": reason});
                 (code, vec![chunk(&status)], false)
@@ -89,8 +91,8 @@ impl Server {
         Response::builder().status(code).body(body).unwrap()
     }
 
-    fn asked(&self) -> Vec<String> {
-        self.asked.lock().clone()
+    fn requests(&self) -> Vec<String> {
+        self.requests.lock().clone()
     }
 }
 
@@ -124,38 +126,44 @@ fn start(server: &Server) -> (Cache<String>, Arc<Mutex<Vec<String>>>) {
 #[tokio::test(start_paused = true)]
 async fn an_ended_watch_continues_from_its_last_revision() {
     let server = Server::new([
-        Answer::List(5, vec![object("a", 3, "1")]),
-        Answer::Watch(vec![event("MODIFIED", &object("a", 6, "2"))], false),
-        Answer::Watch(
+        ScriptedResponse::List(5, vec![object("a", 3, "1")]),
+        ScriptedResponse::Watch(vec![event("MODIFIED", &object("a", 6, "2"))], false),
+        ScriptedResponse::Watch(
             vec![
                 event("ADDED", &object("b", 7, "1")),
                 event("BOOKMARK", &json!({"metadata": {"resourceVersion": "9"}})),
             ],
             false,
         ),
-        Answer::Watch(vec![event("DELETED", &object("a", 10, "2"))], true),
+        ScriptedResponse::Watch(vec![event("DELETED", &object("a", 10, "2"))], true),
     ]);
     let (cache, heard) = start(&server);
     cache.seen("10").await;
-    assert_eq!(server.asked(), ["list", "watch 5", "watch 6", "watch 9"]);
+    assert_eq!(server.requests(), ["list", "watch 5", "watch 6", "watch 9"]);
     assert_eq!(*heard.lock(), ["a ->1", "a 1>2", "b ->1", "a 2>-"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_expired_watch_relists_and_reports_only_differences() {
     let server = Server::new([
-        Answer::List(5, vec![object("a", 3, "1"), object("b", 4, "1"), object("c", 4, "1")]),
-        Answer::Watch(
+        ScriptedResponse::List(
+            5,
+            vec![object("a", 3, "1"), object("b", 4, "1"), object("c", 4, "1")],
+        ),
+        ScriptedResponse::Watch(
             vec![event("ERROR", &json!({"kind": "Status", "code": 410, "reason": "Expired"}))],
             false,
         ),
-        Answer::List(20, vec![object("a", 3, "1"), object("b", 15, "2"), object("d", 16, "1")]),
-        Answer::Refuse(410, "Expired"),
-        Answer::List(30, vec![object("d", 16, "1")]),
+        ScriptedResponse::List(
+            20,
+            vec![object("a", 3, "1"), object("b", 15, "2"), object("d", 16, "1")],
+        ),
+        ScriptedResponse::Refuse(410, "Expired"),
+        ScriptedResponse::List(30, vec![object("d", 16, "1")]),
     ]);
     let (cache, heard) = start(&server);
     cache.seen("30").await;
-    assert_eq!(server.asked()[..4], ["list", "watch 5", "list", "watch 20"]);
+    assert_eq!(server.requests()[..4], ["list", "watch 5", "list", "watch 20"]);
     assert_eq!(
         *heard.lock(),
         ["a ->1", "b ->1", "c ->1", "c 1>-", "b 1>2", "d ->1", "a 1>-", "b 2>-"]
@@ -165,17 +173,17 @@ async fn an_expired_watch_relists_and_reports_only_differences() {
 
 #[tokio::test(start_paused = true)]
 async fn an_unavailable_server_is_retried_with_backoff_for_ever() {
-    let away = || (0..12).map(|_| Answer::Refuse(503, "ServiceUnavailable"));
-    let server = Server::new(away().chain([Answer::List(1, Vec::new())]));
+    let away = || (0..12).map(|_| ScriptedResponse::Refuse(503, "ServiceUnavailable"));
+    let server = Server::new(away().chain([ScriptedResponse::List(1, Vec::new())]));
     let started = tokio::time::timeout(Duration::from_hours(1), async {
         let (cache, _) = start(&server);
-        let asked = Arc::clone(&server.asked);
+        let requests = Arc::clone(&server.requests);
         tokio::time::sleep(Duration::from_secs(10)).await;
         // 0.1, 0.2, … 6.4 s: seven attempts in the first ten seconds.
-        assert_eq!(asked.lock().len(), 7);
+        assert_eq!(requests.lock().len(), 7);
         assert!(!cache.is_synced());
         cache.synced().await;
-        assert_eq!(asked.lock().iter().filter(|verb| *verb == "list").count(), 13);
+        assert_eq!(requests.lock().iter().filter(|verb| *verb == "list").count(), 13);
     });
     started.await.unwrap();
 }

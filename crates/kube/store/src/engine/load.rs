@@ -1,6 +1,6 @@
 //! The loader: builds the index in memory from an engine's records.
 
-use crate::index::{Index, Shelf, Topic};
+use crate::index::{Index, ResourceState, Topic};
 use crate::key::{At, Entry, Position};
 use crate::ring::Ring;
 use crate::text::Parts;
@@ -61,7 +61,7 @@ impl<'a> Record<'a> {
 /// enough.
 #[derive(Debug)]
 pub struct Loader {
-    shelves: HashMap<Arc<str>, Loading>,
+    resource_states: HashMap<Arc<str>, LoadingResource>,
     namespaces: HashSet<Arc<str>>,
     /// The revision after which the history is complete; none while the snapshot is being read.
     history: Option<u64>,
@@ -74,13 +74,13 @@ pub struct Loader {
     pool: Pool,
 }
 
-struct Loading {
+struct LoadingResource {
     resource: Arc<str>,
     objects: OrdSet<Entry>,
     ring: Ring,
 }
 
-impl std::fmt::Debug for Loading {
+impl std::fmt::Debug for LoadingResource {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} {}", self.objects.len(), self.resource)
     }
@@ -89,7 +89,7 @@ impl std::fmt::Debug for Loading {
 impl Loader {
     pub(crate) fn new(limits: History, now: Duration) -> Self {
         Self {
-            shelves: HashMap::new(),
+            resource_states: HashMap::new(),
             namespaces: HashSet::new(),
             history: None,
             revision: FIRST_REVISION,
@@ -104,8 +104,8 @@ impl Loader {
     pub fn begin_history(&mut self, revision: u64) {
         self.history = Some(revision);
         self.revision = self.revision.max(revision);
-        for shelf in self.shelves.values_mut() {
-            shelf.ring = Ring::new(revision);
+        for resource_state in self.resource_states.values_mut() {
+            resource_state.ring = Ring::new(revision);
         }
     }
 
@@ -121,7 +121,7 @@ impl Loader {
 
     /// The number of live objects.
     pub fn objects(&self) -> usize {
-        self.shelves.values().map(|shelf| shelf.objects.len()).sum()
+        self.resource_states.values().map(|resource_state| resource_state.objects.len()).sum()
     }
 
     /// Adds a live object: from the snapshot, or as a change of the history.
@@ -129,15 +129,16 @@ impl Loader {
         let object = self.stored(record);
         self.revision = self.revision.max(record.revision);
         let (history, limits, now) = (self.history, self.limits, self.now);
-        let shelf = self.shelf(record.resource);
+        let resource_state = self.resource_state(record.resource);
         let object = Arc::new(Stored {
-            key: Key { resource: Arc::clone(&shelf.resource), ..object.key },
+            key: Key { resource: Arc::clone(&resource_state.resource), ..object.key },
             ..object
         });
-        let previous = shelf.objects.insert(Entry(Arc::clone(&object))).map(|entry| entry.0);
+        let previous =
+            resource_state.objects.insert(Entry(Arc::clone(&object))).map(|entry| entry.0);
         if history.is_some() {
             let kind = if previous.is_some() { EventKind::Modified } else { EventKind::Added };
-            shelf.ring.push(Event::new(kind, object, previous), now, &limits);
+            resource_state.ring.push(Event::new(kind, object, previous), now, &limits);
         }
     }
 
@@ -145,29 +146,31 @@ impl Loader {
     pub fn delete(&mut self, resource: &str, namespace: &str, name: &str, revision: u64) {
         self.revision = self.revision.max(revision);
         let (history, limits, now) = (self.history, self.limits, self.now);
-        let shelf = self.shelf(resource);
-        let Some(gone) = shelf.objects.remove(&At { namespace, name } as &dyn Position) else {
+        let resource_state = self.resource_state(resource);
+        let Some(gone) = resource_state.objects.remove(&At { namespace, name } as &dyn Position)
+        else {
             return;
         };
         if history.is_some() {
             let object = Arc::new(gone.0.deleted_at(revision));
             let event = Event::new(EventKind::Deleted, object, Some(gone.0));
-            shelf.ring.push(event, now, &limits);
+            resource_state.ring.push(event, now, &limits);
         }
     }
 
     /// The index at the newest revision.
     pub(crate) fn finish(self) -> (Index, Pool) {
         let base = self.history.unwrap_or(self.revision);
-        let shelves = self
-            .shelves
+        let resource_states = self
+            .resource_states
             .into_values()
-            .map(|shelf| {
-                let topic = Arc::new(Topic::new(Arc::clone(&shelf.resource), shelf.ring));
-                (shelf.resource, Shelf { objects: shelf.objects, topic })
+            .map(|resource_state| {
+                let topic =
+                    Arc::new(Topic::new(Arc::clone(&resource_state.resource), resource_state.ring));
+                (resource_state.resource, ResourceState { objects: resource_state.objects, topic })
             })
             .collect();
-        (Index::new(self.revision, base, shelves), self.pool)
+        (Index::new(self.revision, base, resource_states), self.pool)
     }
 
     fn stored(&mut self, record: &Record<'_>) -> Stored {
@@ -198,15 +201,16 @@ impl Loader {
         name
     }
 
-    fn shelf(&mut self, resource: &str) -> &mut Loading {
-        if !self.shelves.contains_key(resource) {
+    fn resource_state(&mut self, resource: &str) -> &mut LoadingResource {
+        if !self.resource_states.contains_key(resource) {
             let resource: Arc<str> = resource.into();
             let ring = Ring::new(self.history.unwrap_or(self.revision));
-            let shelf = Loading { resource: Arc::clone(&resource), objects: OrdSet::new(), ring };
-            self.shelves.insert(resource, shelf);
+            let resource_state =
+                LoadingResource { resource: Arc::clone(&resource), objects: OrdSet::new(), ring };
+            self.resource_states.insert(resource, resource_state);
         }
-        match self.shelves.get_mut(resource) {
-            Some(shelf) => shelf,
+        match self.resource_states.get_mut(resource) {
+            Some(resource_state) => resource_state,
             None => unreachable!("inserted above"),
         }
     }

@@ -60,16 +60,17 @@ async fn changes_of_one_batch_are_checked_against_each_other() {
         },
     );
     assert_eq!(sizes.recv().unwrap(), 3);
-    assert_eq!(shown(&created.unwrap()), "a/x=guarded@3");
+    assert_eq!(object_line(&created.unwrap()), "a/x=guarded@3");
     assert!(matches!(twice, Err(CommitError::AlreadyExists { current }) if current.revision == 3));
-    assert_eq!(shown(&replaced.unwrap()), "a/x=2@4");
+    assert_eq!(object_line(&replaced.unwrap()), "a/x=2@4");
     assert!(matches!(stale, Err(CommitError::Stale { current, .. }) if current.revision == 4));
-    assert_eq!(shown(&deleted.unwrap()), "a/x=2@5");
+    assert_eq!(object_line(&deleted.unwrap()), "a/x=2@5");
     assert!(matches!(missing, Err(CommitError::Missing(_))));
     let mut watch = store.watch(MAPS, 2).unwrap();
-    let told: Vec<_> = watch.next_batch(9).await.unwrap().iter().map(|event| told(event)).collect();
+    let lines: Vec<_> =
+        watch.next_batch(9).await.unwrap().iter().map(|event| event_line(event)).collect();
     assert_eq!(
-        told,
+        lines,
         [
             "ADDED a/x=guarded@3",
             "MODIFIED a/x=2@4 (was a/x=guarded@3)",
@@ -98,7 +99,10 @@ async fn a_failed_batch_fails_every_change_that_depends_on_it() {
     assert_eq!((store.revision(), store.list(MAPS, None).len()), (2, 0));
     // Its revisions were not visible and are reused by the next change.
     release.send(Ok(())).unwrap();
-    assert_eq!(shown(&put(&store, ("a", "y"), "1", Expect::Absent).await.unwrap()), "a/y=1@3");
+    assert_eq!(
+        object_line(&put(&store, ("a", "y"), "1", Expect::Absent).await.unwrap()),
+        "a/y=1@3"
+    );
 }
 
 #[tokio::test]

@@ -46,7 +46,7 @@ async fn is_the_same_when_opened_again(store: Store, folder: &std::path::Path) {
     let state = |store: &Store| {
         let all = store.resources();
         let objects: Vec<_> =
-            all.iter().flat_map(|(name, _)| shown_all(store.list(name, None).iter())).collect();
+            all.iter().flat_map(|(name, _)| object_lines(store.list(name, None).iter())).collect();
         (store.revision(), all, objects)
     };
     let before = state(&store);
@@ -62,19 +62,19 @@ async fn preconditions_are_enforced(store: &Store) {
     assert_eq!(refused(put(store, at, "1", Expect::Revision(1)).await), missing);
     assert_eq!(refused(delete(store, at, Expect::Any).await), missing);
     assert_eq!(refused(delete(store, at, Expect::Revision(7)).await), missing);
-    assert_eq!(shown(&put(store, at, "1", Expect::Absent).await.unwrap()), "a/x=1@2");
+    assert_eq!(object_line(&put(store, at, "1", Expect::Absent).await.unwrap()), "a/x=1@2");
     let exists = "configmaps a/x already exists";
     assert_eq!(refused(put(store, at, "2", Expect::Absent).await), exists);
     let stale = "configmaps a/x is at revision 2, not 1";
     assert_eq!(refused(put(store, at, "2", Expect::Revision(1)).await), stale);
     assert_eq!(refused(delete(store, at, Expect::Revision(1)).await), stale);
     assert_eq!(store.revision(), 2, "a refusal uses no revision");
-    assert_eq!(shown(&put(store, at, "2", Expect::Revision(2)).await.unwrap()), "a/x=2@3");
-    assert_eq!(shown(&put(store, at, "3", Expect::Any).await.unwrap()), "a/x=3@4");
-    assert_eq!(shown(&delete(store, at, Expect::Revision(4)).await.unwrap()), "a/x=3@5");
+    assert_eq!(object_line(&put(store, at, "2", Expect::Revision(2)).await.unwrap()), "a/x=2@3");
+    assert_eq!(object_line(&put(store, at, "3", Expect::Any).await.unwrap()), "a/x=3@4");
+    assert_eq!(object_line(&delete(store, at, Expect::Revision(4)).await.unwrap()), "a/x=3@5");
     assert!(store.get(&key("a", "x")).is_none());
     assert!(store.find(MAPS, "a", "x").is_none());
-    assert_eq!(shown(&put(store, at, "4", Expect::Absent).await.unwrap()), "a/x=4@6");
+    assert_eq!(object_line(&put(store, at, "4", Expect::Absent).await.unwrap()), "a/x=4@6");
 }
 
 async fn every_change_has_its_own_revision(store: &Store) {
@@ -133,16 +133,16 @@ async fn a_list_is_ordered_and_does_not_change(store: &Store) {
     }
     let all = store.list(MAPS, None);
     let before = ["/q=1@6", "a/b=1@4", "a/z=1@3", "ab/c=1@5", "b/a=1@2"];
-    assert_eq!(shown_all(all.iter()), before);
+    assert_eq!(object_lines(all.iter()), before);
     assert_eq!((all.len(), all.revision(), all.is_empty()), (5, 6, false));
     let one = store.list(MAPS, Some("a"));
-    assert_eq!(shown_all(one.iter()), ["a/b=1@4", "a/z=1@3"]);
+    assert_eq!(object_lines(one.iter()), ["a/b=1@4", "a/z=1@3"]);
     assert_eq!((one.len(), one.revision(), one.is_empty()), (2, 6, false));
     assert!(store.list(MAPS, Some("nowhere")).is_empty());
     assert!(store.list("nothing", None).is_empty());
     delete(store, ("a", "b"), Expect::Any).await.unwrap();
     put(store, ("b", "a"), "2", Expect::Any).await.unwrap();
-    assert_eq!(shown_all(all.iter()), before);
+    assert_eq!(object_lines(all.iter()), before);
     assert_eq!(store.resources(), [(MAPS.into(), 4)]);
 }
 
@@ -162,7 +162,7 @@ async fn a_list_continues_after_any_key(store: &Store) {
     for (listed, namespace, name, expected) in rows {
         let list = store.list(MAPS, listed);
         assert_eq!(
-            shown_all(list.after(namespace, name)),
+            object_lines(list.after(namespace, name)),
             expected,
             "{listed:?} {namespace}/{name}"
         );
@@ -194,9 +194,9 @@ async fn a_watch_delivers_each_change_once_in_order(store: &Store) {
     put(store, ("a", "x"), "2", Expect::Any).await.unwrap();
     delete(store, ("a", "x"), Expect::Any).await.unwrap();
     let first = watch.next().await.unwrap();
-    assert_eq!(told(&first), "ADDED a/x=1@2");
+    assert_eq!(event_line(&first), "ADDED a/x=1@2");
     let rest = watch.next_batch(10).await.unwrap();
-    let rest: Vec<_> = rest.iter().map(|event| told(event)).collect();
+    let rest: Vec<_> = rest.iter().map(|event| event_line(event)).collect();
     assert_eq!(
         rest,
         ["MODIFIED a/x=2@4 (was a/x=1@2)", "DELETED a/x=2@5 (was a/x=2@4)"],
@@ -281,7 +281,7 @@ async fn after_close_only_reads_succeed(store: &Store) {
     tokio::task::yield_now().await;
     store.close().await.unwrap();
     assert_eq!(waiting.await.unwrap(), WatchError::Closed);
-    assert_eq!(told(&watch.next().await.unwrap()), "ADDED a/x=1@2");
+    assert_eq!(event_line(&watch.next().await.unwrap()), "ADDED a/x=1@2");
     assert_eq!(watch.next().await.unwrap_err(), WatchError::Closed);
     let refused = put(store, ("a", "y"), "1", Expect::Absent).await.unwrap_err();
     assert_eq!(refused.to_string(), "the store is closed");

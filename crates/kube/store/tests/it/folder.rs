@@ -67,7 +67,7 @@ async fn a_repair_keeps_the_original_files() {
     assert_eq!(fs::read(original).unwrap(), bytes);
     assert!(!journal.exists());
     let store = on_disk(folder.path());
-    assert_eq!(shown_all(store.list(MAPS, None).iter()), ["a/x=1@2"]);
+    assert_eq!(object_lines(store.list(MAPS, None).iter()), ["a/x=1@2"]);
     assert_eq!(put(&store, ("a", "y"), "2", Expect::Absent).await.unwrap().revision, 5);
 }
 

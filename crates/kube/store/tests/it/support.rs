@@ -63,7 +63,7 @@ pub(crate) async fn delete(
 }
 
 /// `namespace/name=text@revision`, for comparisons.
-pub(crate) fn shown(stored: &Stored) -> String {
+pub(crate) fn object_line(stored: &Stored) -> String {
     let object = stored.object();
     assert_eq!(object.resource_version(), stored.revision.to_string());
     assert_eq!(stored.label("text"), object.label("text"));
@@ -76,18 +76,18 @@ pub(crate) fn shown(stored: &Stored) -> String {
     )
 }
 
-pub(crate) fn shown_all<'a>(objects: impl Iterator<Item = &'a Arc<Stored>>) -> Vec<String> {
-    objects.map(|stored| shown(stored)).collect()
+pub(crate) fn object_lines<'a>(objects: impl Iterator<Item = &'a Arc<Stored>>) -> Vec<String> {
+    objects.map(|stored| object_line(stored)).collect()
 }
 
 /// `KIND object (was object)`.
-pub(crate) fn told(event: &Event) -> String {
+pub(crate) fn event_line(event: &Event) -> String {
     assert_eq!(event.revision, event.object.revision);
     let previous = event
         .previous
         .as_ref()
-        .map_or_else(String::new, |stored| format!(" (was {})", shown(stored)));
-    format!("{} {}{previous}", event.kind.as_str(), shown(&event.object))
+        .map_or_else(String::new, |stored| format!(" (was {})", object_line(stored)));
+    format!("{} {}{previous}", event.kind.as_str(), object_line(&event.object))
 }
 
 pub(crate) fn in_memory() -> Store {

@@ -39,7 +39,7 @@ async fn a_list_at_a_past_revision_is_exact_or_refused() {
     put_all(&store, 2..4).await;
     delete(&store, ("a", "x"), Expect::Any).await.unwrap();
     put(&store, ("b", "y"), "5", Expect::Absent).await.unwrap();
-    let at = |revision| store.list_at(MAPS, None, revision).map(|list| shown_all(list.iter()));
+    let at = |revision| store.list_at(MAPS, None, revision).map(|list| object_lines(list.iter()));
     assert_eq!(at(5).unwrap(), ["b/y=5@5"]);
     assert_eq!(at(4).unwrap(), Vec::<String>::new());
     assert_eq!(at(3).unwrap(), ["a/x=3@3"]);
@@ -56,7 +56,7 @@ async fn a_kept_view_outlives_the_history_until_its_max_age() {
     let list = store.list(MAPS, Some("a"));
     store.keep(&list);
     put_all(&store, 3..9).await;
-    let seen = || store.list_at(MAPS, Some("a"), 2).map(|list| shown_all(list.iter()));
+    let seen = || store.list_at(MAPS, Some("a"), 2).map(|list| object_lines(list.iter()));
     assert_eq!(seen().unwrap(), ["a/x=2@2"]);
     tokio::time::advance(Duration::from_mins(5)).await;
     assert!(seen().is_ok());
@@ -99,7 +99,7 @@ async fn a_thousand_watches_share_one_encoding() {
             let mut watch = store.watch(MAPS, 1).unwrap();
             tokio::spawn(async move {
                 let event = watch.next().await.unwrap();
-                (told(&event), event.frame().as_ptr() as usize)
+                (event_line(&event), event.frame().as_ptr() as usize)
             })
         })
         .collect();

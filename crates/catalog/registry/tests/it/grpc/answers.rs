@@ -1,16 +1,16 @@
 //! Responses of each method.
 
-use super::{CSV, World, bundle, channel, fruits, index_of, package};
+use super::{CSV, RegistryServer, bundle, channel, fruits, index_of, package};
 use mainstay_registry::json::{Answer, ask};
 use serde_json::{Value, json};
 
 #[tokio::test]
 async fn packages_are_listed_and_returned() {
-    let world = World::new(Some(fruits())).await;
+    let registry = RegistryServer::new(Some(fruits())).await;
     // AT-REG-01.
-    let names = world.get("ListPackages", json!({})).await;
+    let names = registry.get("ListPackages", json!({})).await;
     assert_eq!(names, [json!({"name": "kiwi"}), json!({"name": "plum"})]);
-    let plum = world.get("GetPackage", json!({"name": "plum"})).await;
+    let plum = registry.get("GetPackage", json!({"name": "plum"})).await;
     assert_eq!(
         plum,
         [json!({
@@ -23,15 +23,15 @@ async fn packages_are_listed_and_returned() {
             "deprecation": {"message": "all old"},
         })]
     );
-    world.close().await;
+    registry.close().await;
 }
 
 #[tokio::test]
 async fn bundles_are_returned_with_their_channel_entry() {
-    let world = World::new(Some(fruits())).await;
+    let registry = RegistryServer::new(Some(fruits())).await;
     let get = async |name: &str| {
         let request = json!({"pkgName": "kiwi", "channelName": "stable", "csvName": name});
-        world.get("GetBundle", request).await.remove(0)
+        registry.get("GetBundle", request).await.remove(0)
     };
     let first = get("kiwi.v1.0.0").await;
     assert_eq!((&first["csvJson"], &first["object"]), (&json!(CSV), &json!([CSV])));
@@ -78,18 +78,18 @@ async fn bundles_are_returned_with_their_channel_entry() {
     );
     // AT-REG-02: the head of a channel.
     let head = json!({"pkgName": "plum", "channelName": "old"});
-    let head = world.get("GetBundleForChannel", head).await.remove(0);
+    let head = registry.get("GetBundleForChannel", head).await.remove(0);
     assert_eq!(
         (&head["csvName"], &head["packageName"], &head["channelName"], &head["deprecation"]),
         (&json!("plum.v2.0.0"), &json!("plum"), &json!("old"), &json!({"message": "old bundle"}))
     );
-    world.close().await;
+    registry.close().await;
 }
 
 #[tokio::test]
 async fn listed_bundles_have_edges_and_manifests_only_without_an_image() {
-    let world = World::new(Some(fruits())).await;
-    let listed = world.get("ListBundles", json!({})).await;
+    let registry = RegistryServer::new(Some(fruits())).await;
+    let listed = registry.get("ListBundles", json!({})).await;
     let told: Vec<Value> = listed
         .iter()
         .map(|bundle| {
@@ -121,12 +121,12 @@ async fn listed_bundles_have_edges_and_manifests_only_without_an_image() {
             ]),
         ]
     );
-    world.close().await;
+    registry.close().await;
 }
 
 #[tokio::test]
 async fn edges_are_found_by_name_and_by_api() {
-    let world = World::new(Some(fruits())).await;
+    let registry = RegistryServer::new(Some(fruits())).await;
     let kiwi = json!({"group": "g.io", "version": "v1", "kind": "Kiwi"});
     let plum = json!({"group": "g.io", "version": "v1", "kind": "Plum"});
     let name = |name: &str| json!({"csvName": name});
@@ -173,7 +173,7 @@ async fn edges_are_found_by_name_and_by_api() {
         Some(name) => name.rsplit_once(".v").map_or(name, |(_, version)| version).to_owned(),
     };
     for (rpc, request, wanted) in table {
-        let found = world.get(rpc, (*request).clone()).await;
+        let found = registry.get(rpc, (*request).clone()).await;
         let found: Vec<String> = found
             .iter()
             .map(|edge| {
@@ -184,7 +184,7 @@ async fn edges_are_found_by_name_and_by_api() {
             .collect();
         assert_eq!(found, *wanted, "{rpc} {request}");
     }
-    let default = world.get("GetDefaultBundleThatProvides", kiwi).await.remove(0);
+    let default = registry.get("GetDefaultBundleThatProvides", kiwi).await.remove(0);
     assert_eq!(
         (&default["csvName"], &default["channelName"]),
         (&json!("kiwi.v1.2.0"), &json!("stable"))
@@ -192,14 +192,14 @@ async fn edges_are_found_by_name_and_by_api() {
     assert_eq!(default["replaces"], Value::Null);
     // Of two successors, the newest.
     let request = json!({"csvName": "kiwi.v1.0.0", "pkgName": "kiwi", "channelName": "stable"});
-    let next = world.get("GetBundleThatReplaces", request).await.remove(0);
+    let next = registry.get("GetBundleThatReplaces", request).await.remove(0);
     assert_eq!((&next["csvName"], &next["skips"]), (&json!("kiwi.v1.2.0"), &Value::Null));
-    world.close().await;
+    registry.close().await;
 }
 
 #[tokio::test]
 async fn missing_objects_have_upstreams_errors() {
-    let world = World::new(Some(fruits())).await;
+    let registry = RegistryServer::new(Some(fruits())).await;
     let api = json!({"group": "a", "version": "b", "kind": "c\""});
     let none = "no channel entries found that provide group:\"a\" version:\"b\" kind:\"c\\\"\"";
     let plum = json!({"group": "g.io", "version": "v1", "kind": "Plum"});
@@ -248,24 +248,24 @@ async fn missing_objects_have_upstreams_errors() {
         ),
     ];
     for (rpc, request, message) in table {
-        let answer = world.ask(rpc, request).await;
+        let answer = registry.ask(rpc, request).await;
         assert_eq!((answer.code, &*answer.message), ("UNKNOWN", *message), "{rpc} {request}");
     }
     for path in ["/api.Registry/Nothing", "/nothing", "/api.Nothing/GetBundle"] {
-        let answer = world.ask("Unknown", &json!({"path": path})).await;
+        let answer = registry.ask("Unknown", &json!({"path": path})).await;
         assert_eq!(answer.code, "UNIMPLEMENTED", "{path}");
     }
-    world.close().await;
+    registry.close().await;
 }
 
 #[tokio::test]
 async fn custom_schemas_require_the_experimental_acknowledgement() {
-    let world = World::new(Some(fruits())).await;
+    let registry = RegistryServer::new(Some(fruits())).await;
     let call = async |schema: &str, package: &str, acknowledged: &str| {
         let request = json!({"schema": schema, "packageName": package});
         let metadata = [("x-acknowledge-experimental", acknowledged)];
         let rpc = "ExperimentalListPackageCustomSchemas";
-        ask(world.channel.clone(), rpc, &request, &metadata).await.unwrap()
+        ask(registry.channel.clone(), rpc, &request, &metadata).await.unwrap()
     };
     let notes = call("my.notes", "plum", "true").await;
     let wanted = json!({"schema": "my.notes", "package": "plum", "name": "a", "n": 3.0, "list": [null, true]});
@@ -296,7 +296,7 @@ async fn custom_schemas_require_the_experimental_acknowledgement() {
         let answer = call(schema, package, acknowledged).await;
         assert_eq!(answer, Answer { code, message, messages: Vec::new() }, "{schema} {package}");
     }
-    world.close().await;
+    registry.close().await;
 }
 
 #[test]

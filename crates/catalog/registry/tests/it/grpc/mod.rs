@@ -19,14 +19,14 @@ use tokio_util::sync::CancellationToken;
 use tonic::transport::{Channel, Endpoint};
 
 /// A server on a port, with a client.
-struct World {
+struct RegistryServer {
     served: Arc<Served>,
     stop: CancellationToken,
     channel: Channel,
     serving: JoinHandle<()>,
 }
 
-impl World {
+impl RegistryServer {
     async fn new(content: Option<Arc<Index>>) -> Self {
         let served = Arc::new(Served::new("mine"));
         if let Some(content) = content {

@@ -1,7 +1,7 @@
 //! Behaviour of all methods: health, reflection, reloads, concurrent calls, limits.
 
-use super::{World, fruits};
-use crate::world::{SMALL, big, index};
+use super::{RegistryServer, fruits};
+use crate::catalogs::{SMALL, big, index};
 use futures::future::join_all;
 use mainstay_registry::grpc::api::{self, registry_client::RegistryClient};
 use serde_json::json;
@@ -10,15 +10,15 @@ use tonic_reflection::pb::{v1, v1alpha};
 
 #[tokio::test]
 async fn health_is_serving_when_content_is_loaded() {
-    let world = World::new(None).await;
-    let early = world.ask("ListPackages", &json!({})).await;
+    let registry = RegistryServer::new(None).await;
+    let early = registry.ask("ListPackages", &json!({})).await;
     assert_eq!(early.code, "UNAVAILABLE");
     assert_eq!(early.message, "catalog \"mine\" is still being loaded");
     let check =
-        async || world.get("Health.Check", json!({"service": "api.Registry"})).await.remove(0);
+        async || registry.get("Health.Check", json!({"service": "api.Registry"})).await.remove(0);
     assert_eq!(check().await, json!({"status": "NOT_SERVING"}));
 
-    let mut client = HealthClient::new(world.channel.clone());
+    let mut client = HealthClient::new(registry.channel.clone());
     let mut watched = Vec::new();
     for service in ["", "api.Registry"] {
         let request = HealthCheckRequest { service: service.to_owned() };
@@ -33,32 +33,32 @@ async fn health_is_serving_when_content_is_loaded() {
         names
     };
     assert_eq!(told().await, [Some("NOT_SERVING"); 2]);
-    world.served.fail("a.yaml:3: no");
-    let failed = world.ask("GetPackage", &json!({"name": "kiwi"})).await;
+    registry.served.fail("a.yaml:3: no");
+    let failed = registry.ask("GetPackage", &json!({"name": "kiwi"})).await;
     assert_eq!(failed.message, "catalog \"mine\" cannot be loaded: a.yaml:3: no");
-    world.served.put(index(SMALL));
+    registry.served.put(index(SMALL));
     assert_eq!(told().await, [Some("SERVING"); 2]);
     assert_eq!(check().await, json!({"status": "SERVING"}));
     // A failed reload changes nothing.
-    world.served.fail("a.yaml:4: no");
+    registry.served.fail("a.yaml:4: no");
     assert_eq!(check().await, json!({"status": "SERVING"}));
-    assert_eq!(world.get("ListPackages", json!({})).await.len(), 2);
+    assert_eq!(registry.get("ListPackages", json!({})).await.len(), 2);
     // A health watch receives the shutdown and does not delay it.
-    world.stop.cancel();
+    registry.stop.cancel();
     assert_eq!(told().await, [Some("NOT_SERVING"); 2]);
     assert_eq!(told().await, [None; 2]);
     drop((client, watched));
-    world.close().await;
+    registry.close().await;
 }
 
 #[tokio::test]
 async fn a_stream_keeps_the_content_it_started_with() {
-    let world = World::of(big(40, 40_000)).await;
-    let mut client = RegistryClient::new(world.channel.clone());
+    let registry = RegistryServer::of(big(40, 40_000)).await;
+    let mut client = RegistryClient::new(registry.channel.clone());
     let mut stream = client.list_bundles(api::ListBundlesRequest {}).await.unwrap().into_inner();
     assert_eq!(stream.message().await.unwrap().unwrap().csv_name, "big.v1.0.0");
-    world.served.put(index(SMALL));
-    assert_eq!(world.get("ListPackages", json!({})).await.len(), 2, "others see what is new");
+    registry.served.put(index(SMALL));
+    assert_eq!(registry.get("ListPackages", json!({})).await.len(), 2, "others see what is new");
     let mut rest = 0;
     while let Some(bundle) = stream.message().await.unwrap() {
         assert_eq!(bundle.package_name, "big");
@@ -66,35 +66,35 @@ async fn a_stream_keeps_the_content_it_started_with() {
     }
     assert_eq!(rest, 39);
     drop((client, stream));
-    world.close().await;
+    registry.close().await;
 }
 
 #[tokio::test]
 async fn many_concurrent_calls_are_served() {
-    let world = World::new(Some(fruits())).await;
+    let registry = RegistryServer::new(Some(fruits())).await;
     let request = json!({"pkgName": "kiwi", "channelName": "stable", "csvName": "kiwi.v1.1.0"});
-    let answers = join_all(
-        (0..100)
-            .map(|at| world.ask(if at % 2 == 0 { "GetBundle" } else { "ListBundles" }, &request)),
-    );
+    let answers =
+        join_all((0..100).map(|at| {
+            registry.ask(if at % 2 == 0 { "GetBundle" } else { "ListBundles" }, &request)
+        }));
     for (at, answer) in answers.await.into_iter().enumerate() {
         assert_eq!((answer.code, answer.messages.len()), ("OK", if at % 2 == 0 { 1 } else { 6 }));
     }
-    world.close().await;
+    registry.close().await;
 }
 
 #[tokio::test]
 async fn oversized_requests_are_refused() {
-    let world = World::new(Some(fruits())).await;
+    let registry = RegistryServer::new(Some(fruits())).await;
     let long = "x".repeat(2 << 20);
-    let answer = world.ask("GetPackage", &json!({"name": long})).await;
+    let answer = registry.ask("GetPackage", &json!({"name": long})).await;
     assert_eq!((answer.code, answer.messages.len()), ("OUT_OF_RANGE", 0));
-    world.close().await;
+    registry.close().await;
 }
 
 #[tokio::test]
 async fn reflection_lists_the_services() {
-    let world = World::new(None).await;
+    let registry = RegistryServer::new(None).await;
     let wanted = [
         "api.ExperimentalRegistry",
         "api.Registry",
@@ -102,14 +102,15 @@ async fn reflection_lists_the_services() {
         "grpc.reflection.v1.ServerReflection",
         "grpc.reflection.v1alpha.ServerReflection",
     ];
-    assert_eq!(world.get("Reflection.ListServices", json!({})).await, wanted);
+    assert_eq!(registry.get("Reflection.ListServices", json!({})).await, wanted);
     // Both versions of the reflection API are equal, up to the names of their types.
     macro_rules! describe {
         ($of:ident) => {{
             use $of::server_reflection_request::MessageRequest as Asked;
             use $of::server_reflection_response::MessageResponse as Told;
-            let mut client =
-                $of::server_reflection_client::ServerReflectionClient::new(world.channel.clone());
+            let mut client = $of::server_reflection_client::ServerReflectionClient::new(
+                registry.channel.clone(),
+            );
             let ask = |asked| $of::ServerReflectionRequest {
                 host: String::new(),
                 message_request: Some(asked),
@@ -134,5 +135,5 @@ async fn reflection_lists_the_services() {
     }
     assert_eq!(describe!(v1), [5, 1, 1]);
     assert_eq!(describe!(v1alpha), [5, 1, 1]);
-    world.close().await;
+    registry.close().await;
 }

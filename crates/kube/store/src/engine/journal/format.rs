@@ -60,14 +60,14 @@ pub(crate) fn header(kind: FileKind, revision: u64) -> [u8; HEADER] {
 pub(crate) enum Header {
     Sound { revision: u64 },
     OtherVersion(u32),
-    Bad,
+    Malformed,
 }
 
 /// Parses the header of a file.
 pub(crate) fn read_header(kind: FileKind, bytes: &[u8]) -> Header {
-    let Some(bytes) = bytes.first_chunk::<HEADER>() else { return Header::Bad };
+    let Some(bytes) = bytes.first_chunk::<HEADER>() else { return Header::Malformed };
     if bytes[..8] != *kind.magic() || !is_sealed(bytes) {
-        return Header::Bad;
+        return Header::Malformed;
     }
     match u32_at(bytes, 8) {
         VERSION => Header::Sound { revision: u64_at(bytes, 16) },
@@ -176,13 +176,15 @@ fn parts<'a>(record: &'a Record<'_>) -> [&'a [u8]; 5] {
 
 /// A decoded record: a live object, or a deletion with an empty value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Read<'a> {
+pub(crate) struct DecodedRecord<'a> {
     pub(crate) deleted: bool,
     pub(crate) record: Record<'a>,
 }
 
 /// The records of a payload; the last one is an error if the remaining bytes are not a record.
-pub(crate) fn records(mut payload: &[u8]) -> impl Iterator<Item = Result<Read<'_>, Bad>> {
+pub(crate) fn records(
+    mut payload: &[u8],
+) -> impl Iterator<Item = Result<DecodedRecord<'_>, Malformed>> {
     std::iter::from_fn(move || {
         if payload.is_empty() {
             return None;
@@ -191,11 +193,11 @@ pub(crate) fn records(mut payload: &[u8]) -> impl Iterator<Item = Result<Read<'_
         if read.is_none() {
             payload = &[];
         }
-        Some(read.ok_or(Bad("a record does not follow the format")))
+        Some(read.ok_or(Malformed("a record does not follow the format")))
     })
 }
 
-fn read_record<'a>(payload: &mut &'a [u8]) -> Option<Read<'a>> {
+fn read_record<'a>(payload: &mut &'a [u8]) -> Option<DecodedRecord<'a>> {
     let (head, mut rest) = payload.split_first_chunk::<RECORD>()?;
     let mut part = |at: usize| -> Option<&'a [u8]> {
         let (part, after) = rest.split_at_checked(usize::try_from(u32_at(head, at)).ok()?)?;
@@ -220,7 +222,7 @@ fn read_record<'a>(payload: &mut &'a [u8]) -> Option<Read<'a>> {
         2 => true,
         _ => return None,
     };
-    (deleted || shows_its_revision(&record)).then_some(Read { deleted, record })
+    (deleted || shows_its_revision(&record)).then_some(DecodedRecord { deleted, record })
 }
 
 /// Whether the slot contains the digits of the revision: code that splices the text relies on it.
@@ -235,12 +237,12 @@ fn shows_its_revision(record: &Record<'_>) -> bool {
 
 /// A description of malformed bytes, as a part of a sentence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Bad(pub(crate) &'static str);
+pub(crate) struct Malformed(pub(crate) &'static str);
 
 /// Why the next frame cannot be read.
 #[derive(Debug)]
 pub(crate) enum FrameError {
-    Bad(Bad),
+    Malformed(Malformed),
     Io(io::Error),
 }
 
@@ -297,28 +299,28 @@ impl<'a> Frames<'a> {
         }
         let left = self.length - start;
         if left < FRAME as u64 {
-            return Err(FrameError::Bad(Bad("the file ends inside a frame")));
+            return Err(FrameError::Malformed(Malformed("the file ends inside a frame")));
         }
         let head = self.bytes(start, FRAME as u64)?;
         if head[..4] != FRAME_MAGIC || !is_sealed(head) {
-            return Err(FrameError::Bad(Bad("no frame starts here")));
+            return Err(FrameError::Malformed(Malformed("no frame starts here")));
         }
         let payload_length = u64::from(u32_at(head, 4));
         let (first, count) = (u64_at(head, 8), u32_at(head, 16));
         let (kind, checksum) = (u32_at(head, 20), u32_at(head, 24));
         if left - (FRAME as u64) < payload_length {
-            return Err(FrameError::Bad(Bad("the file ends inside a frame")));
+            return Err(FrameError::Malformed(Malformed("the file ends inside a frame")));
         }
         let kind = match kind {
             1 => FrameKind::Batch,
             2 => FrameKind::Objects,
             3 => FrameKind::End,
-            _ => return Err(FrameError::Bad(Bad("a frame has an unknown kind"))),
+            _ => return Err(FrameError::Malformed(Malformed("a frame has an unknown kind"))),
         };
         let end = start + FRAME as u64 + payload_length;
         let bytes = self.bytes(start, FRAME as u64 + payload_length)?;
         if crc32fast::hash(&bytes[FRAME..]) != checksum {
-            return Err(FrameError::Bad(Bad("a checksum does not match")));
+            return Err(FrameError::Malformed(Malformed("a checksum does not match")));
         }
         self.offset = end;
         let payload = self.bytes(start + FRAME as u64, payload_length)?;
@@ -344,7 +346,7 @@ impl<'a> Frames<'a> {
                             return Ok(true);
                         }
                         Err(FrameError::Io(error)) => return Err(error),
-                        Ok(None) | Err(FrameError::Bad(_)) => at += found as u64 + 1,
+                        Ok(None) | Err(FrameError::Malformed(_)) => at += found as u64 + 1,
                     }
                 }
                 // The last bytes may begin a magic that the next window completes.

@@ -18,11 +18,11 @@ impl Lock {
     /// Locks a folder, which must exist.
     pub(crate) fn take(folder: &Path) -> Result<Self, OpenError> {
         let path = folder.join(LOCK);
-        let failed = |attempt: &'static str| {
+        let io_error = |attempt: &'static str| {
             let path = path.clone();
             move |source| OpenError::Io { attempt, path, source }
         };
-        let mut file = mainstay_files::open_lock(&path).map_err(failed("open"))?;
+        let mut file = mainstay_files::open_lock(&path).map_err(io_error("open"))?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
@@ -35,14 +35,14 @@ impl Lock {
                 };
                 return Err(OpenError::Locked { path: folder.to_owned(), holder });
             }
-            Err(TryLockError::Error(source)) => return Err(failed("lock")(source)),
+            Err(TryLockError::Error(source)) => return Err(io_error("lock")(source)),
         }
         let written = file
             .set_len(0)
             .and_then(|()| file.rewind())
             .and_then(|()| writeln!(file, "{}", std::process::id()));
-        written.map_err(failed("write"))?;
-        let held = Held::new(&file, &path).map_err(failed("read"))?;
+        written.map_err(io_error("write"))?;
+        let held = Held::new(&file, &path).map_err(io_error("read"))?;
         Ok(Self { file, held })
     }
 

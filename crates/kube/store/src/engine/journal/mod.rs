@@ -35,7 +35,7 @@ use format::{
     FileKind, FrameKind, HEADER, begin_frame, finish_frame, header, push_deletion, push_object,
 };
 use lock::Lock;
-use open::failed;
+use open::io_error;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -50,11 +50,11 @@ pub(crate) struct Journal {
     lock: Arc<Option<Lock>>,
     snapshot_after: u64,
     /// None until the folder has been read.
-    live: Option<Live>,
+    active: Option<ActiveJournal>,
 }
 
 /// The current journal.
-struct Live {
+struct ActiveJournal {
     file: Box<dyn DiskFile>,
     acknowledged: Box<dyn DiskFile>,
     /// The revision that the file continues; its name.
@@ -63,22 +63,22 @@ struct Live {
     length: u64,
     revision: u64,
     /// The bytes of journal since the last snapshot started.
-    grown: u64,
+    bytes_since_snapshot: u64,
     snapshot_bytes: u64,
-    snapshot: Option<Job>,
+    snapshot: Option<SnapshotTask>,
     buffer: Vec<u8>,
     /// Why the engine writes nothing more.
     stopped: Option<Arc<str>>,
 }
 
 /// A snapshot in progress on a background thread.
-struct Job {
+struct SnapshotTask {
     thread: JoinHandle<io::Result<u64>>,
     cancel: Arc<AtomicBool>,
 }
 
 /// The bytes of a probing write.
-const ATTEMPT: [u8; 4096] = [0; 4096];
+const PROBE_BYTES: [u8; 4096] = [0; 4096];
 
 /// A batch buffer above this size is released after use.
 const KEPT_BUFFER: usize = 1 << 20;
@@ -102,7 +102,7 @@ impl Journal {
 
     /// The engine of any disk; the caller ensures that no other engine uses it.
     pub(crate) fn on(disk: Arc<dyn Disk>, lock: Option<Lock>, snapshot_after: u64) -> Self {
-        Self { disk, lock: Arc::new(lock), snapshot_after, live: None }
+        Self { disk, lock: Arc::new(lock), snapshot_after, active: None }
     }
 }
 
@@ -117,19 +117,19 @@ impl Engine for Journal {
             Some((_, base, length)) => (*base, *length),
             None => (revision, HEADER as u64),
         };
-        let said = Acknowledged { journal: base, length, revision };
-        let as_said = found.acknowledged == acknowledged::Record::Sound(said);
+        let expected = Acknowledged { journal: base, length, revision };
+        let is_current = found.acknowledged == acknowledged::Record::Sound(expected);
         let name = names::journal(base);
         let journal = match journal {
             Some((mut file, ..)) if found.recovery.torn.is_some() => {
-                cut(&mut *file, length)
-                    .map_err(|source| failed(disk, "truncate", &name, source))?;
+                truncate(&mut *file, length)
+                    .map_err(|source| io_error(disk, "truncate", &name, source))?;
                 Some(file)
             }
             Some((mut file, ..)) => {
                 // A killed process may have written its last batch without a sync.
-                if !as_said {
-                    file.sync().map_err(|source| failed(disk, "sync", &name, source))?;
+                if !is_current {
+                    file.sync().map_err(|source| io_error(disk, "sync", &name, source))?;
                 }
                 Some(file)
             }
@@ -137,30 +137,31 @@ impl Engine for Journal {
         };
         // Before a new journal: only a folder with an acknowledgement file can show later that a
         // journal was never finished.
-        let acknowledged = if as_said {
+        let acknowledged = if is_current {
             // Nothing has to be written or synced: an orderly start does not wait for the disk.
             disk.open(names::ACKNOWLEDGED, false)
         } else {
-            acknowledged::create(disk, said).and_then(|file| disk.sync().map(|()| file))
+            acknowledged::create(disk, expected).and_then(|file| disk.sync().map(|()| file))
         };
         let acknowledged =
-            acknowledged.map_err(|source| failed(disk, "write", names::ACKNOWLEDGED, source))?;
+            acknowledged.map_err(|source| io_error(disk, "write", names::ACKNOWLEDGED, source))?;
         let file = match journal {
             Some(file) => file,
-            None => begin(disk, base).map_err(|source| failed(disk, "create", &name, source))?,
+            None => create_journal(disk, base)
+                .map_err(|source| io_error(disk, "create", &name, source))?,
         };
         if let Some((snapshot, _)) = found.snapshot
             && let Err(error) = snapshot::remove_older(disk, snapshot)
         {
             tracing::warn!("cannot remove old files from {}: {error}", disk.path("").display());
         }
-        self.live = Some(Live {
+        self.active = Some(ActiveJournal {
             file,
             acknowledged,
             base,
             length,
             revision,
-            grown: found.journal_bytes,
+            bytes_since_snapshot: found.journal_bytes,
             snapshot_bytes: found.snapshot.map_or(0, |snapshot| snapshot.1),
             snapshot: None,
             buffer: Vec::new(),
@@ -170,24 +171,24 @@ impl Engine for Journal {
     }
 
     fn append(&mut self, events: &[Arc<Event>]) -> Result<(), EngineError> {
-        let live = self.live.as_mut().ok_or_else(|| EngineError::Stopped {
+        let active = self.active.as_mut().ok_or_else(|| EngineError::Stopped {
             reason: "the data folder was not read yet".into(),
         })?;
-        live.append(&*self.disk, events)
+        active.append(&*self.disk, events)
     }
 
     fn maintain(&mut self, view: &dyn Fn() -> View) {
-        let Some(live) = &mut self.live else { return };
-        live.reap();
-        let due = live.grown > self.snapshot_after.max(live.snapshot_bytes);
-        if !due || live.snapshot.is_some() || live.stopped.is_some() {
+        let Some(active) = &mut self.active else { return };
+        active.collect_snapshot();
+        let due = active.bytes_since_snapshot > self.snapshot_after.max(active.snapshot_bytes);
+        if !due || active.snapshot.is_some() || active.stopped.is_some() {
             return;
         }
-        live.grown = 0;
+        active.bytes_since_snapshot = 0;
         // The next journal must not go into another folder with the same path.
-        let ours = self.lock.as_ref().as_ref().map_or(Ok(()), |lock| lock.held().check());
-        let started = ours.and_then(|()| live.rotate(&*self.disk)).and_then(|()| {
-            live.snapshot = Some(start_snapshot(&self.disk, &self.lock, view())?);
+        let same_folder = self.lock.as_ref().as_ref().map_or(Ok(()), |lock| lock.held().check());
+        let started = same_folder.and_then(|()| active.rotate(&*self.disk)).and_then(|()| {
+            active.snapshot = Some(start_snapshot(&self.disk, &self.lock, view())?);
             Ok(())
         });
         if let Err(error) = started {
@@ -197,7 +198,7 @@ impl Engine for Journal {
     }
 
     fn attempt(&mut self) -> Result<(), EngineError> {
-        self.live.as_mut().map_or(Ok(()), |live| live.attempt(&*self.disk))
+        self.active.as_mut().map_or(Ok(()), |active| active.attempt(&*self.disk))
     }
 
     fn probe(&self) -> Option<Probe> {
@@ -211,12 +212,12 @@ impl Engine for Journal {
     }
 
     fn close(&mut self) -> Result<(), EngineError> {
-        let Some(live) = &mut self.live else { return Ok(()) };
-        if let Some(job) = &live.snapshot {
+        let Some(active) = &mut self.active else { return Ok(()) };
+        if let Some(job) = &active.snapshot {
             job.cancel.store(true, Ordering::Relaxed);
         }
-        live.join();
-        live.acknowledged.sync().map_err(|source| EngineError::Refused {
+        active.join();
+        active.acknowledged.sync().map_err(|source| EngineError::Refused {
             attempt: "sync",
             path: self.disk.path(names::ACKNOWLEDGED),
             source: Arc::new(source),
@@ -224,7 +225,7 @@ impl Engine for Journal {
     }
 }
 
-impl Live {
+impl ActiveJournal {
     fn append(&mut self, disk: &dyn Disk, events: &[Arc<Event>]) -> Result<(), EngineError> {
         self.check_not_stopped()?;
         let mut buffer = std::mem::take(&mut self.buffer);
@@ -232,7 +233,7 @@ impl Live {
         framed.map_err(|source| self.refused(disk, "write", source))?;
         self.write_durably(disk, &buffer)?;
         self.length += buffer.len() as u64;
-        self.grown += buffer.len() as u64;
+        self.bytes_since_snapshot += buffer.len() as u64;
         self.revision += events.len() as u64;
         if buffer.capacity() <= KEPT_BUFFER {
             self.buffer = buffer;
@@ -247,10 +248,10 @@ impl Live {
     /// Writes bytes behind the last batch that are no frame, and truncates the file again.
     fn attempt(&mut self, disk: &dyn Disk) -> Result<(), EngineError> {
         self.check_not_stopped()?;
-        self.write_durably(disk, &ATTEMPT)?;
-        match cut(&mut *self.file, self.length) {
+        self.write_durably(disk, &PROBE_BYTES)?;
+        match truncate(&mut *self.file, self.length) {
             Ok(()) => Ok(()),
-            Err(source) => Err(self.take_back(self.refused(disk, "truncate", source))),
+            Err(source) => Err(self.undo_write(self.refused(disk, "truncate", source))),
         }
     }
 
@@ -269,7 +270,7 @@ impl Live {
         let written = self.file.write_at(bytes, self.length).map_err(|error| ("write", error));
         let written = written.and_then(|()| self.file.sync().map_err(|error| ("sync", error)));
         if let Err((attempt, source)) = written {
-            return Err(self.take_back(self.refused(disk, attempt, source)));
+            return Err(self.undo_write(self.refused(disk, attempt, source)));
         }
         // A file without a name accepts writes like any other, and its content is lost with the
         // process. The check is one system call per batch after the sync, so an acknowledged batch
@@ -277,14 +278,14 @@ impl Live {
         match self.file.is_removed() {
             Ok(false) => Ok(()),
             Ok(true) => Err(self.removed(disk)),
-            Err(source) => Err(self.take_back(self.refused(disk, "look for", source))),
+            Err(source) => Err(self.undo_write(self.refused(disk, "look for", source))),
         }
     }
 
     /// Truncates a failed batch. If that fails too, the engine stops, because the next batch would
     /// follow bytes in an unknown state.
-    fn take_back(&mut self, error: EngineError) -> EngineError {
-        match cut(&mut *self.file, self.length) {
+    fn undo_write(&mut self, error: EngineError) -> EngineError {
+        match truncate(&mut *self.file, self.length) {
             Ok(()) => error,
             Err(second) => {
                 let reason: Arc<str> = format!(
@@ -312,9 +313,9 @@ impl Live {
     }
 
     fn acknowledge(&mut self) -> io::Result<()> {
-        let said =
+        let acknowledgement =
             Acknowledged { journal: self.base, length: self.length, revision: self.revision };
-        acknowledged::write(&mut *self.acknowledged, said)
+        acknowledged::write(&mut *self.acknowledged, acknowledgement)
     }
 
     /// Starts the next journal, unless the current one is empty.
@@ -322,7 +323,7 @@ impl Live {
         if self.base == self.revision {
             return Ok(());
         }
-        self.file = begin(disk, self.revision)?;
+        self.file = create_journal(disk, self.revision)?;
         self.base = self.revision;
         self.length = HEADER as u64;
         self.acknowledge()?;
@@ -331,7 +332,7 @@ impl Live {
     }
 
     /// Collects the result of a finished snapshot.
-    fn reap(&mut self) {
+    fn collect_snapshot(&mut self) {
         if self.snapshot.as_ref().is_some_and(|job| job.thread.is_finished()) {
             self.join();
         }
@@ -364,7 +365,7 @@ fn frame(buffer: &mut Vec<u8>, first: u64, events: &[Arc<Event>]) -> io::Result<
 }
 
 /// Creates an empty journal and makes it durable.
-fn begin(disk: &dyn Disk, base: u64) -> io::Result<Box<dyn DiskFile>> {
+fn create_journal(disk: &dyn Disk, base: u64) -> io::Result<Box<dyn DiskFile>> {
     let mut file = disk.open(&names::journal(base), true)?;
     file.truncate(0)?;
     file.write_at(&header(FileKind::Journal, base), 0)?;
@@ -374,12 +375,16 @@ fn begin(disk: &dyn Disk, base: u64) -> io::Result<Box<dyn DiskFile>> {
 }
 
 /// Truncates a file, durably.
-fn cut(file: &mut dyn DiskFile, length: u64) -> io::Result<()> {
+fn truncate(file: &mut dyn DiskFile, length: u64) -> io::Result<()> {
     file.truncate(length)?;
     file.sync()
 }
 
-fn start_snapshot(disk: &Arc<dyn Disk>, lock: &Arc<Option<Lock>>, view: View) -> io::Result<Job> {
+fn start_snapshot(
+    disk: &Arc<dyn Disk>,
+    lock: &Arc<Option<Lock>>,
+    view: View,
+) -> io::Result<SnapshotTask> {
     let cancel = Arc::new(AtomicBool::new(false));
     let (disk, lock, cancelled) = (Arc::clone(disk), Arc::clone(lock), Arc::clone(&cancel));
     let thread = Builder::new().name("snapshot".to_owned()).spawn(move || {
@@ -389,5 +394,5 @@ fn start_snapshot(disk: &Arc<dyn Disk>, lock: &Arc<Option<Lock>>, view: View) ->
         drop(lock);
         Ok(bytes)
     })?;
-    Ok(Job { thread, cancel })
+    Ok(SnapshotTask { thread, cancel })
 }

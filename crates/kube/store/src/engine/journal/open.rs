@@ -8,15 +8,15 @@
 use super::acknowledged::{self, Acknowledged};
 use super::disk::{Disk, DiskFile};
 use super::format::{
-    Bad, FileKind, Frame, FrameError, FrameKind, Frames, HEADER, Header, VERSION, read_header,
-    records, u64_at,
+    FileKind, Frame, FrameError, FrameKind, Frames, HEADER, Header, Malformed, VERSION,
+    read_header, records, u64_at,
 };
 use super::names::{ACKNOWLEDGED, Inventory, journal, snapshot};
 use crate::{Damage, Loader, OpenError, Recovery, Torn};
 use std::io;
 
 /// The content of a folder that was read.
-pub(crate) struct Found {
+pub(crate) struct LoadedFolder {
     pub(crate) recovery: Recovery,
     /// The acknowledgement file.
     pub(crate) acknowledged: acknowledged::Record,
@@ -29,13 +29,13 @@ pub(crate) struct Found {
 }
 
 /// Reads a folder into the loader. Changes nothing on disk.
-pub(crate) fn read(disk: &dyn Disk, loader: &mut Loader) -> Result<Found, OpenError> {
-    let names = disk.names().map_err(|source| failed(disk, "list", "", source))?;
+pub(crate) fn read(disk: &dyn Disk, loader: &mut Loader) -> Result<LoadedFolder, OpenError> {
+    let names = disk.names().map_err(|source| io_error(disk, "list", "", source))?;
     let inventory = Inventory::of(names);
     let record =
-        acknowledged::read(disk).map_err(|source| failed(disk, "read", ACKNOWLEDGED, source))?;
+        acknowledged::read(disk).map_err(|source| io_error(disk, "read", ACKNOWLEDGED, source))?;
     let mut reader = Reader { disk, loader, acknowledged: record.sound() };
-    let mut found = Found {
+    let mut found = LoadedFolder {
         recovery: Recovery::default(),
         acknowledged: record,
         journal: None,
@@ -54,7 +54,7 @@ pub(crate) fn read(disk: &dyn Disk, loader: &mut Loader) -> Result<Found, OpenEr
         let last = at + 1 == journals.len();
         reader.journal(*journal, last, &mut found)?;
     }
-    reader.all_is_there(journals.last().copied(), &mut found)?;
+    reader.check_complete(journals.last().copied(), &mut found)?;
     let empty = inventory.snapshots.is_empty() && inventory.journals.is_empty();
     if record.sound().is_none() && !empty {
         found.recovery.notes.push(format!(
@@ -67,7 +67,7 @@ pub(crate) fn read(disk: &dyn Disk, loader: &mut Loader) -> Result<Found, OpenEr
     Ok(found)
 }
 
-pub(crate) fn failed(
+pub(crate) fn io_error(
     disk: &dyn Disk,
     attempt: &'static str,
     name: &str,
@@ -86,10 +86,10 @@ impl Reader<'_> {
     /// Reads a snapshot and returns its size.
     fn snapshot(&mut self, revision: u64) -> Result<u64, OpenError> {
         let name = snapshot(revision);
-        let io = |source| failed(self.disk, "read", &name, source);
+        let io = |source| io_error(self.disk, "read", &name, source);
         let file = self.disk.open(&name, false).map_err(io)?;
         let mut frames = Frames::new(&*file, 0).map_err(io)?;
-        match start(&mut frames, FileKind::Snapshot).map_err(io)? {
+        match read_file_header(&mut frames, FileKind::Snapshot).map_err(io)? {
             Header::Sound { revision: found } if found == revision => {}
             Header::OtherVersion(version) => return Err(self.other_version(&name, version)),
             _ => return Err(self.damaged(&name, 0, "the file's header does not read well")),
@@ -98,13 +98,13 @@ impl Reader<'_> {
         let mut total = 0;
         loop {
             let offset = frames.offset();
-            let taken = match frames.next() {
-                Ok(Some(frame)) => self.take_objects(&frame, revision, &mut total),
-                Ok(None) => Err(Bad("the file ends before its last frame")),
-                Err(FrameError::Bad(bad)) => Err(bad),
+            let outcome = match frames.next() {
+                Ok(Some(frame)) => self.load_objects(&frame, revision, &mut total),
+                Ok(None) => Err(Malformed("the file ends before its last frame")),
+                Err(FrameError::Malformed(malformed)) => Err(malformed),
                 Err(FrameError::Io(source)) => return Err(io(source)),
             };
-            match taken {
+            match outcome {
                 Ok(false) => {}
                 Ok(true) if frames.offset() == frames.length() => return Ok(frames.length()),
                 Ok(true) => {
@@ -114,30 +114,30 @@ impl Reader<'_> {
                         "the file goes on after its end",
                     ));
                 }
-                Err(bad) => return Err(self.damaged(&name, offset, bad.0)),
+                Err(malformed) => return Err(self.damaged(&name, offset, malformed.0)),
             }
         }
     }
 
     /// Loads a frame of a snapshot; returns whether it was the last.
-    fn take_objects(
+    fn load_objects(
         &mut self,
         frame: &Frame<'_>,
         revision: u64,
         total: &mut u64,
-    ) -> Result<bool, Bad> {
+    ) -> Result<bool, Malformed> {
         if frame.first != revision {
-            return Err(Bad("a frame belongs to another snapshot"));
+            return Err(Malformed("a frame belongs to another snapshot"));
         }
         match frame.kind {
-            FrameKind::Batch => Err(Bad("a frame does not belong into a snapshot")),
+            FrameKind::Batch => Err(Malformed("a frame does not belong into a snapshot")),
             FrameKind::End if u64_at(frame.payload, 0) == *total => Ok(true),
-            FrameKind::End => Err(Bad("the number of objects is not what it should be")),
+            FrameKind::End => Err(Malformed("the number of objects is not what it should be")),
             FrameKind::Objects => {
                 for read in records(frame.payload) {
                     let read = read?;
                     if read.deleted || read.record.revision > revision {
-                        return Err(Bad("a record does not belong into a snapshot"));
+                        return Err(Malformed("a record does not belong into a snapshot"));
                     }
                     self.loader.put(&read.record);
                     *total += 1;
@@ -148,13 +148,18 @@ impl Reader<'_> {
     }
 
     /// Reads a journal and applies it.
-    fn journal(&mut self, base: u64, last: bool, found: &mut Found) -> Result<(), OpenError> {
+    fn journal(
+        &mut self,
+        base: u64,
+        last: bool,
+        found: &mut LoadedFolder,
+    ) -> Result<(), OpenError> {
         let name = journal(base);
-        let io = |source| failed(self.disk, "read", &name, source);
+        let io = |source| io_error(self.disk, "read", &name, source);
         let file = self.disk.open(&name, false).map_err(io)?;
         let mut frames = Frames::new(&*file, 0).map_err(io)?;
         let length = frames.length();
-        let header = start(&mut frames, FileKind::Journal).map_err(io)?;
+        let header = read_file_header(&mut frames, FileKind::Journal).map_err(io)?;
         if base != self.loader.revision() {
             let what = "the journal before it is missing, or ends too early";
             return Err(self.damaged(&name, 0, what));
@@ -163,7 +168,7 @@ impl Reader<'_> {
             Header::Sound { revision } if revision == base => {}
             Header::OtherVersion(version) => return Err(self.other_version(&name, version)),
             // The process ended while it created the file, which never had any content.
-            _ if last && length <= HEADER as u64 && self.nothing_is_missing() => {
+            _ if last && length <= HEADER as u64 && self.is_complete() => {
                 found.recovery.torn =
                     Some(Torn { file: self.disk.path(&name), offset: 0, bytes: length });
                 drop(frames);
@@ -179,15 +184,16 @@ impl Reader<'_> {
                 Ok(Some(frame)) => {
                     // A frame with a valid checksum but invalid content is damage, not a torn
                     // write.
-                    self.take_batch(&frame).map_err(|bad| self.damaged(&name, sound, bad.0))?;
+                    self.load_batch(&frame)
+                        .map_err(|malformed| self.damaged(&name, sound, malformed.0))?;
                     sound = frames.offset();
                 }
                 Ok(None) => break,
                 Err(FrameError::Io(source)) => return Err(io(source)),
-                Err(FrameError::Bad(bad)) => {
+                Err(FrameError::Malformed(malformed)) => {
                     let followed = !last || frames.search().map_err(io)?;
-                    if followed || !self.nothing_is_missing() {
-                        return Err(self.damaged(&name, sound, bad.0));
+                    if followed || !self.is_complete() {
+                        return Err(self.damaged(&name, sound, malformed.0));
                     }
                     let (file, bytes) = (self.disk.path(&name), length - sound);
                     found.recovery.torn = Some(Torn { file, offset: sound, bytes });
@@ -204,23 +210,23 @@ impl Reader<'_> {
     }
 
     /// Applies a batch, completely or not at all.
-    fn take_batch(&mut self, frame: &Frame<'_>) -> Result<(), Bad> {
+    fn load_batch(&mut self, frame: &Frame<'_>) -> Result<(), Malformed> {
         let expected = self.loader.revision() + 1;
         if frame.kind != FrameKind::Batch {
-            return Err(Bad("a frame does not belong into a journal"));
+            return Err(Malformed("a frame does not belong into a journal"));
         }
         if frame.first != expected {
-            return Err(Bad("the revisions do not follow each other"));
+            return Err(Malformed("the revisions do not follow each other"));
         }
         let mut revision = expected;
         for read in records(frame.payload) {
             if read?.record.revision != revision {
-                return Err(Bad("the revisions do not follow each other"));
+                return Err(Malformed("the revisions do not follow each other"));
             }
             revision += 1;
         }
         if revision - expected != u64::from(frame.count) || frame.count == 0 {
-            return Err(Bad("the number of changes is not what it should be"));
+            return Err(Malformed("the number of changes is not what it should be"));
         }
         for read in records(frame.payload).flatten() {
             let record = &read.record;
@@ -234,13 +240,13 @@ impl Reader<'_> {
     }
 
     /// Whether all changes that are known to be acknowledged were read.
-    fn nothing_is_missing(&self) -> bool {
+    fn is_complete(&self) -> bool {
         self.acknowledged
             .is_some_and(|acknowledged| acknowledged.revision <= self.loader.revision())
     }
 
     /// Refuses a folder that is readable but ends before the acknowledged end.
-    fn all_is_there(&self, last: Option<u64>, found: &mut Found) -> Result<(), OpenError> {
+    fn check_complete(&self, last: Option<u64>, found: &mut LoadedFolder) -> Result<(), OpenError> {
         match self.acknowledged {
             Some(acknowledged) if acknowledged.revision > self.loader.revision() => {
                 let name = journal(last.unwrap_or(acknowledged.journal));
@@ -272,7 +278,7 @@ impl Reader<'_> {
 }
 
 /// Reads the header of a file, or the part of it that exists.
-pub(crate) fn start(frames: &mut Frames<'_>, kind: FileKind) -> io::Result<Header> {
+pub(crate) fn read_file_header(frames: &mut Frames<'_>, kind: FileKind) -> io::Result<Header> {
     let length = frames.length().min(HEADER as u64);
     Ok(read_header(kind, frames.bytes(0, length)?))
 }

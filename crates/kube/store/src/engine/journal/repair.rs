@@ -14,7 +14,7 @@ use super::format::{
 };
 use super::lock::Lock;
 use super::names::{ACKNOWLEDGED, Inventory, journal, snapshot};
-use super::open::{failed, start};
+use super::open::{io_error, read_file_header};
 use crate::engine::load::FIRST_REVISION;
 use crate::{Key, OpenError, Record};
 use std::borrow::Cow;
@@ -67,10 +67,10 @@ pub(crate) fn repair(folder: &Path) -> Result<Repair, OpenError> {
 }
 
 pub(crate) fn repair_on(disk: &dyn Disk) -> Result<Repair, OpenError> {
-    let names = disk.names().map_err(|source| failed(disk, "list", "", source))?;
+    let names = disk.names().map_err(|source| io_error(disk, "list", "", source))?;
     let inventory = Inventory::of(names);
-    let said = acknowledged::read(disk)
-        .map_err(|source| failed(disk, "read", ACKNOWLEDGED, source))?
+    let acknowledged_end = acknowledged::read(disk)
+        .map_err(|source| io_error(disk, "read", ACKNOWLEDGED, source))?
         .sound();
     let mut salvage = Salvage::new(disk);
     // Journals before a valid snapshot are leftovers without new content. Before a damaged snapshot
@@ -85,17 +85,17 @@ pub(crate) fn repair_on(disk: &dyn Disk) -> Result<Repair, OpenError> {
             snapshots.try_for_each(|older| salvage.snapshot(*older))?;
         }
     }
-    salvage.journals(&inventory, from, base.unwrap_or(FIRST_REVISION), said)?;
+    salvage.journals(&inventory, from, base.unwrap_or(FIRST_REVISION), acknowledged_end)?;
     let objects = salvage.objects.values().filter(|object| object.1.is_some()).count();
     if salvage.lost.is_empty() {
         return Ok(Repair { revision: salvage.newest, objects, ..Repair::default() });
     }
-    let acknowledged = said.map_or(0, |mark| mark.revision);
-    let revision = salvage.newest.max(acknowledged).max(salvage.seen) + 1;
+    let acknowledged = acknowledged_end.map_or(0, |mark| mark.revision);
+    let revision = salvage.newest.max(acknowledged).max(salvage.highest_mentioned) + 1;
     let originals = format!("damaged-{revision:016x}");
     salvage
         .store(&inventory, revision, &originals)
-        .map_err(|source| failed(disk, "repair", "", source))?;
+        .map_err(|source| io_error(disk, "repair", "", source))?;
     let originals = Some(disk.path(&originals));
     Ok(Repair { revision, objects, lost: salvage.lost, originals })
 }
@@ -104,15 +104,15 @@ pub(crate) fn repair_on(disk: &dyn Disk) -> Result<Repair, OpenError> {
 struct Salvage<'a> {
     disk: &'a dyn Disk,
     /// The newest known state of each object: its revision and its record, none if it was deleted.
-    objects: BTreeMap<Key, (u64, Option<Owned>)>,
+    objects: BTreeMap<Key, (u64, Option<SavedRecord>)>,
     /// The newest revision whose change was read.
     newest: u64,
     /// The newest revision that any record mentions.
-    seen: u64,
+    highest_mentioned: u64,
     lost: Vec<Lost>,
 }
 
-struct Owned {
+struct SavedRecord {
     terminating: bool,
     slot: u32,
     labels: Vec<u8>,
@@ -122,12 +122,12 @@ struct Owned {
 impl<'a> Salvage<'a> {
     fn new(disk: &'a dyn Disk) -> Self {
         let newest = FIRST_REVISION;
-        Self { disk, objects: BTreeMap::new(), newest, seen: newest, lost: Vec::new() }
+        Self { disk, objects: BTreeMap::new(), newest, highest_mentioned: newest, lost: Vec::new() }
     }
 
     fn snapshot(&mut self, revision: u64) -> Result<(), OpenError> {
         let name = snapshot(revision);
-        self.seen = self.seen.max(revision);
+        self.highest_mentioned = self.highest_mentioned.max(revision);
         let mut ended = false;
         let lost = self.lost.len();
         let end = self.file(&name, FileKind::Snapshot, |salvage, frame| {
@@ -137,7 +137,14 @@ impl<'a> Salvage<'a> {
             }
         })?;
         if !ended && self.lost.len() == lost {
-            self.lose(&name, end, 0, "the file ends before its last frame", None, Vec::new());
+            self.report_loss(
+                &name,
+                end,
+                0,
+                "the file ends before its last frame",
+                None,
+                Vec::new(),
+            );
         }
         self.newest = self.newest.max(revision);
         Ok(())
@@ -149,16 +156,16 @@ impl<'a> Salvage<'a> {
         inventory: &Inventory,
         from: u64,
         base: u64,
-        said: Option<Acknowledged>,
+        acknowledged_end: Option<Acknowledged>,
     ) -> Result<(), OpenError> {
         let mut next = base + 1;
         for journal_base in inventory.journals.iter().filter(|start| **start >= from) {
             let name = journal(*journal_base);
-            self.seen = self.seen.max(*journal_base);
+            self.highest_mentioned = self.highest_mentioned.max(*journal_base);
             let continues = *journal_base >= base;
             if continues && *journal_base + 1 > next {
                 let what = "the journal before it is missing, or ends too early";
-                self.lose(&name, 0, 0, what, Some((next, *journal_base)), Vec::new());
+                self.report_loss(&name, 0, 0, what, Some((next, *journal_base)), Vec::new());
                 next = *journal_base + 1;
             }
             let before = self.lost.len();
@@ -170,7 +177,7 @@ impl<'a> Salvage<'a> {
                         Some(lost) if lost.revisions.is_none() => lost.revisions = range,
                         _ => {
                             let what = "the revisions do not follow each other";
-                            salvage.lose(&name, 0, 0, what, range, Vec::new());
+                            salvage.report_loss(&name, 0, 0, what, range, Vec::new());
                         }
                     }
                 }
@@ -178,13 +185,24 @@ impl<'a> Salvage<'a> {
                 next = next.max(frame.first + u64::from(frame.count));
             })?;
         }
-        if let Some(said) = said.filter(|said| said.revision >= next) {
-            let range = Some((next, said.revision));
+        if let Some(acknowledged_end) =
+            acknowledged_end.filter(|acknowledged_end| acknowledged_end.revision >= next)
+        {
+            let range = Some((next, acknowledged_end.revision));
             match self.lost.last_mut() {
                 Some(lost) if lost.revisions.is_none() => lost.revisions = range,
                 _ => {
-                    let name = journal(inventory.journals.last().copied().unwrap_or(said.journal));
-                    self.lose(&name, said.length, 0, "the file ends too early", range, Vec::new());
+                    let name = journal(
+                        inventory.journals.last().copied().unwrap_or(acknowledged_end.journal),
+                    );
+                    self.report_loss(
+                        &name,
+                        acknowledged_end.length,
+                        0,
+                        "the file ends too early",
+                        range,
+                        Vec::new(),
+                    );
                 }
             }
         }
@@ -200,19 +218,19 @@ impl<'a> Salvage<'a> {
         mut take: impl FnMut(&mut Self, &Frame<'_>),
     ) -> Result<u64, OpenError> {
         let disk = self.disk;
-        let io = |source| failed(disk, "read", name, source);
+        let io = |source| io_error(disk, "read", name, source);
         let file = disk.open(name, false).map_err(io)?;
         let mut frames = Frames::new(&*file, 0).map_err(io)?;
-        match start(&mut frames, kind).map_err(io)? {
+        match read_file_header(&mut frames, kind).map_err(io)? {
             Header::Sound { .. } => {}
             Header::OtherVersion(found) => {
                 let path = disk.path(name);
                 return Err(OpenError::Format { path, found, known: VERSION });
             }
-            Header::Bad => {
+            Header::Malformed => {
                 let bytes = frames.length().min(HEADER as u64);
                 let what = "the file's header does not read well";
-                self.lose(name, 0, bytes, what, None, Vec::new());
+                self.report_loss(name, 0, bytes, what, None, Vec::new());
             }
         }
         frames = Frames::new(&*file, HEADER as u64).map_err(io)?;
@@ -222,12 +240,12 @@ impl<'a> Salvage<'a> {
                 Ok(Some(frame)) => take(self, &frame),
                 Ok(None) => return Ok(frames.length()),
                 Err(FrameError::Io(source)) => return Err(io(source)),
-                Err(FrameError::Bad(bad)) => {
+                Err(FrameError::Malformed(malformed)) => {
                     frames.search().map_err(io)?;
                     let bytes = frames.offset() - offset;
                     let remains = frames.bytes(offset, bytes).map_err(io)?;
-                    let shown = names_in(remains);
-                    self.lose(name, offset, bytes, bad.0, None, shown);
+                    let keys = names_in(remains);
+                    self.report_loss(name, offset, bytes, malformed.0, None, keys);
                 }
             }
         }
@@ -238,21 +256,21 @@ impl<'a> Salvage<'a> {
             let record = &read.record;
             let key = Key::new(record.resource, record.namespace, record.name);
             self.newest = self.newest.max(record.revision);
-            self.seen = self.seen.max(record.revision);
-            if self.objects.get(&key).is_some_and(|known| known.0 > record.revision) {
+            self.highest_mentioned = self.highest_mentioned.max(record.revision);
+            if self.objects.get(&key).is_some_and(|saved| saved.0 > record.revision) {
                 continue;
             }
-            let owned = (!read.deleted).then(|| Owned {
+            let saved_record = (!read.deleted).then(|| SavedRecord {
                 terminating: record.terminating,
                 slot: record.slot,
                 labels: record.labels.to_vec(),
                 value: record.value.to_vec(),
             });
-            self.objects.insert(key, (record.revision, owned));
+            self.objects.insert(key, (record.revision, saved_record));
         }
     }
 
-    fn lose(
+    fn report_loss(
         &mut self,
         name: &str,
         offset: u64,
@@ -270,22 +288,22 @@ impl<'a> Salvage<'a> {
         for name in inventory.data() {
             self.disk.keep(&name, originals)?;
         }
-        let records = self.objects.iter().filter_map(|(key, (revision, owned))| {
-            let owned = owned.as_ref()?;
+        let records = self.objects.iter().filter_map(|(key, (revision, saved_record))| {
+            let saved_record = saved_record.as_ref()?;
             Some(Record {
                 resource: &key.resource,
                 namespace: &key.namespace,
                 name: &key.name,
                 revision: *revision,
-                terminating: owned.terminating,
-                slot: owned.slot,
-                labels: &owned.labels,
-                value: Cow::Borrowed(&owned.value),
+                terminating: saved_record.terminating,
+                slot: saved_record.slot,
+                labels: &saved_record.labels,
+                value: Cow::Borrowed(&saved_record.value),
             })
         });
         super::snapshot::write(self.disk, revision, records, &AtomicBool::new(false))?;
-        let said = Acknowledged { journal: revision, length: 0, revision };
-        drop(acknowledged::create(self.disk, said)?);
+        let acknowledged_end = Acknowledged { journal: revision, length: 0, revision };
+        drop(acknowledged::create(self.disk, acknowledged_end)?);
         super::snapshot::remove_older(self.disk, revision)
     }
 }

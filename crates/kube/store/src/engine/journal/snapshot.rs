@@ -44,9 +44,9 @@ fn write_draft<'a>(
     cancel: &AtomicBool,
 ) -> io::Result<u64> {
     let file = disk.open(draft, true)?;
-    let mut out = Out { file, offset: 0, synced: 0 };
-    out.file.truncate(0)?;
-    out.write(&header(FileKind::Snapshot, revision))?;
+    let mut file_out = SnapshotFile { file, offset: 0, synced: 0 };
+    file_out.file.truncate(0)?;
+    file_out.write(&header(FileKind::Snapshot, revision))?;
     let mut buffer = Vec::with_capacity(FRAME_BYTES + (16 << 10));
     let mut total = 0_u64;
     let mut count = 0;
@@ -60,30 +60,30 @@ fn write_draft<'a>(
                 return Err(io::ErrorKind::Interrupted.into());
             }
             finish_frame(&mut buffer, FrameKind::Objects, revision, count)?;
-            out.write(&buffer)?;
+            file_out.write(&buffer)?;
             begin_frame(&mut buffer);
             count = 0;
         }
     }
     if buffer.len() > FRAME {
         finish_frame(&mut buffer, FrameKind::Objects, revision, count)?;
-        out.write(&buffer)?;
+        file_out.write(&buffer)?;
         begin_frame(&mut buffer);
     }
     buffer.extend_from_slice(&total.to_le_bytes());
     finish_frame(&mut buffer, FrameKind::End, revision, 1)?;
-    out.write(&buffer)?;
-    out.file.sync()?;
-    Ok(out.offset)
+    file_out.write(&buffer)?;
+    file_out.file.sync()?;
+    Ok(file_out.offset)
 }
 
-struct Out {
+struct SnapshotFile {
     file: Box<dyn DiskFile>,
     offset: u64,
     synced: u64,
 }
 
-impl Out {
+impl SnapshotFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.file.write_at(bytes, self.offset)?;
         self.offset += bytes.len() as u64;
