@@ -228,8 +228,8 @@ impl<T: PartialEq + Send + Sync + 'static> Cache<T> {
         self.len() == 0
     }
 
-    /// Calls `hear` for every existing entry and then for every change, in the order of changes for
-    /// each object. It runs in the cache's task and must be quick: typically it adds a key to a
+    /// Calls `callback` for every existing entry and then for every change, in the order of changes
+    /// for each object. It runs in the cache's task and must be quick: typically it adds a key to a
     /// [`crate::Queue`]. For an entry that arrives meanwhile it may be called twice.
     pub fn subscribe(&self, callback: impl Fn(&Changed<'_, T>) + Send + Sync + 'static) {
         let callback = Arc::new(callback);

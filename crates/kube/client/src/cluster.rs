@@ -373,10 +373,10 @@ impl Cluster {
     /// if nothing differs. Controllers that do not apply ([`Cluster::apply`]) write in this way:
     ///
     /// * Fields that are absent from `object` stay as they are; an explicit `null` removes a field.
-    /// * Lists are owned whole: a list that lacks or differs in one given field is replaced. Values
-    ///   that the server filled into list entries by default count as equal. Two lists are merged as
+    /// * Lists are replaced as a whole if they lack or differ in one given field. Values that the
+    ///   server filled into list entries by default count as equal. Two lists are merged as
     ///   sets instead: `metadata.ownerReferences` (by uid) and `metadata.finalizers`.
-    /// * `status`, and what only the server writes in `metadata`, is ignored.
+    /// * `status`, and the `metadata` fields that only the server writes, are ignored.
     ///
     /// # Errors
     /// A conflict, but only after 64 attempts that other writers overtook.

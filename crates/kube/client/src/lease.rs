@@ -1,9 +1,9 @@
 //! Leader election: a Lease of `coordination.k8s.io` says which of several candidates works.
 //!
 //! ```text
-//! wait ── nobody holds it, or its holder is silent too long ─► hold, work, renew ─┬─ told to stop ─► give it back
-//!   ▲                                                                             │
-//!   └──────────── it cannot be renewed in time: the work is ended first ◄─────────┘
+//! wait ── no holder, or a silent one ─► hold, work, renew ─┬─ stop ─► release
+//!   ▲                                                      │
+//!   └── no renewal in time: the work is ended first ◄──────┘
 //! ```
 //!
 //! A candidate measures the silence of the holder with its own monotonic clock since the last

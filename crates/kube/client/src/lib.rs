@@ -2,7 +2,7 @@
 //!
 //! * [`Cluster`]: get, list, watch, create, apply, patch, delete on untyped [`Object`]s. It wraps a
 //!   `kube::Client`, so the same code talks to a real cluster over TLS and to the embedded server
-//!   through a tower service without a socket. Answers are decoded once, straight into [`Object`].
+//!   through a tower service without a socket. Responses are decoded once, straight into [`Object`].
 //! * [`Cache`]: a list-and-watch of one kind that keeps a *projection* of each object: what
 //!   decisions read, never whole objects.
 //! * [`Controller`]: a queue of keys without duplicates and a bounded number of reconciliations.
@@ -17,13 +17,13 @@
 //! # How decisions stay right although caches lag
 //!
 //! A cache always lags by some milliseconds. Three rules keep that harmless:
-//! 1. What is overwritten carries the `resourceVersion` it was decided on, what is deleted carries
-//!    the `uid` (and, where the decision depends on content, the `resourceVersion`); a conflict
-//!    means "decide again".
+//! 1. An update carries the `resourceVersion` it was decided on. A deletion carries the `uid` and,
+//!    where the decision depends on content, the `resourceVersion`. A conflict means "decide
+//!    again".
 //! 2. A controller that *creates with generated names* waits with [`Cache::seen`] until its cache
 //!    has its own write before it decides again; fixed names need no waiting, because the second
 //!    create is refused with `AlreadyExists`.
-//! 3. One key is never reconciled twice at the same time.
+//! 3. A key is never reconciled concurrently.
 //!
 //! Not part of this crate: typed APIs, server-side field ownership ([`Cluster::apply`] describes
 //! the substitute).

@@ -1,5 +1,5 @@
-//! `ResourceQuota` and `LimitRange`: the amounts that objects use, and the defaults and bounds for Pods
-//! and claims.
+//! `ResourceQuota` and `LimitRange`: the amounts that objects use, and the defaults and bounds for
+//! Pods and claims.
 //!
 //! Pure functions of objects, for admission and for the quota controller:
 //!

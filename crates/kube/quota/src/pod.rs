@@ -140,7 +140,7 @@ fn status<'a>(pod: &'a Object, list: &str, container: &Value) -> Option<&'a Valu
     pod.array(&["status", list]).iter().find(|status| status.get("name") == Some(name))
 }
 
-/// Whether the QoS class of a Pod is `BestEffort`.
+/// Whether the quality-of-service class of a Pod is `BestEffort`.
 pub fn is_best_effort(pod: &Object) -> bool {
     if let Some(class) = pod.str(&["status", "qosClass"]).filter(|class| !class.is_empty()) {
         return class == "BestEffort";

@@ -9,7 +9,7 @@
 //!  commit ─► encode ─► queue ─► writer: check, number ─► engine: append, sync
 //!            (caller)                                        │
 //!  get, list ◄── ordered map (snapshots in O(1)) ◄── publish ┤
-//!  watch     ◄── ring of events per resource     ◄───────────┘ ─► answer
+//!  watch     ◄── ring of events per resource     ◄───────────┘ ─► reply
 //! ```
 //!
 //! Why one writer: atomic steps (a precondition, a namespace that must not be terminating, the

@@ -1,5 +1,5 @@
-//! Protection finalizers: `PersistentVolumeClaims`, `PersistentVolumes` and `VolumeAttributesClasses`
-//! stay while they are used.
+//! Protection finalizers: `PersistentVolumeClaims`, `PersistentVolumes` and
+//! `VolumeAttributesClasses` stay while they are used.
 //!
 //! The API adds a finalizer to each of them. A claim that is being deleted keeps it while an
 //! unfinished Pod mounts the claim, a volume while a claim is bound to it, a

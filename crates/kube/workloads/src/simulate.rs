@@ -10,16 +10,16 @@
 //!
 //! | value | effect |
 //! |---|---|
-//! | `crash` | containers end with exit code 1: `CrashLoopBackOff` with restarts that come 10 s, 20 s, 40 s … 5 min apart, or phase `Failed` when they must not restart |
+//! | `crash` | containers end with exit code 1: `CrashLoopBackOff` with restarts after 10 s, 20 s, 40 s … 5 min, or phase `Failed` if the `restartPolicy` forbids restarts |
 //! | `exit:N` | the same with exit code N |
 //! | `oom` | the same with exit code 137 and reason `OOMKilled` |
-//! | `stuck` | images are never there: `ErrImagePull`, after 10 s `ImagePullBackOff`; the pod stays `Pending` |
+//! | `stuck` | images cannot be pulled: `ErrImagePull`, after 10 s `ImagePullBackOff`; the Pod stays `Pending` |
 //! | `not-ready` | containers run and are never ready |
-//! | `slow-start:N` | containers are created for N seconds (10 if not said), then the usual |
-//! | `complete-after:N` | containers run for N seconds (10 if not said), then end with exit code 0 if they need not restart |
-//! | `run` | containers run for ever, those of a Job too |
-//! | `init:N` | init containers take N seconds each (10 if not said), one after the other, then the usual |
-//! | `init-crash` | the first init container ends with exit code 1, again and again, or once for all when it must not restart |
+//! | `slow-start:N` | containers are being created for N seconds (default 10), then behave as usual |
+//! | `complete-after:N` | containers run for N seconds (default 10), then end with exit code 0 unless the `restartPolicy` is `Always` |
+//! | `run` | containers run for ever, even in a Pod of a Job |
+//! | `init:N` | init containers take N seconds each (default 10), one after the other; then the Pod behaves as usual |
+//! | `init-crash` | the first init container ends with exit code 1 and restarts, or fails the Pod if the `restartPolicy` forbids restarts |
 //!
 //! Changing or removing the annotation on a living Pod changes its behaviour; a Pod that has ended
 //! stays as it is. Sidecars (init containers with `restartPolicy: Always`) start at once. Failing

@@ -57,7 +57,7 @@ impl Connection {
         }
     }
 
-    /// Reads all packages but `without`.
+    /// Reads all packages but `excluded_packages`.
     async fn read(&self, excluded_packages: &BTreeSet<String>) -> Result<Read, Unread> {
         let mut bundles = self.bundles().await?;
         let mut collector = Documents::default();

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! /catalogs/NAME/api/v1/all      every blob, one compact JSON document a line
-//! /catalogs/NAME/api/v1/metas    those with the given schema, package and name
+//! /catalogs/NAME/api/v1/metas    the blobs with the given schema, package and name
 //! ```
 //!
 //! A response is produced from the shared index while it is sent. Each blob is decompressed when

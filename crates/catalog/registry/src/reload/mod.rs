@@ -1,8 +1,8 @@
 //! Catalog reload: reads a folder again when it has changed and become quiet.
 //!
 //! ```text
-//! folder ── change ─► wait until quiet ─► read (own thread) ─┬─ good ─► served from now on
-//!                                                            └─ bad ──► what was goes on, and why
+//! folder ── change ─► wait until quiet ─► read (own thread) ─┬─ valid ───► served from now on
+//!                                                            └─ invalid ─► the old content stays, with the problem
 //! ```
 //!
 //! Readers never wait for a reload: the new index is built beside the old one and replaces it.
@@ -25,8 +25,8 @@ const QUIET: Duration = Duration::from_millis(50);
 const MAX_WAIT: Duration = Duration::from_millis(500);
 
 /// Calls `load` at once, and again whenever the folder has changed, until the future is dropped.
-/// The folder need not exist yet. If the system cannot watch the whole folder, `unseen` gets the
-/// reason, and changes are noticed some seconds later.
+/// The folder need not exist yet. If the system cannot watch the whole folder, `report_gap` gets
+/// the reason, and changes are noticed some seconds later.
 pub async fn follow<F: Future<Output = ()>>(
     folder: &Path,
     clock: Clock,

@@ -115,7 +115,7 @@ async fn callers_of_an_unsaved_change_get_the_error() {
     release.send(Err(EngineError::Other("the disk is full".into()))).unwrap();
     let refused = put(&store, ("a", "y"), "1", Expect::Absent).await.unwrap_err();
     assert_eq!(refuses.await.to_string(), refused.to_string());
-    // And so does who comes later, although a change is saved again.
+    // Later callers get it too, although a change is saved again.
     release.send(Ok(())).unwrap();
     put(&store, ("a", "z"), "1", Expect::Absent).await.unwrap();
     assert!(store.trouble().is_none());

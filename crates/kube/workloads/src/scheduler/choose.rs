@@ -21,7 +21,7 @@ pub(super) enum Choice {
     /// No node fits, for the reason in the text.
     Unschedulable(String),
     /// The Pod fits this node once the victims have left it; until then no node fits, for the
-    /// reason in `why`.
+    /// reason in `message`.
     Preempt { node: Arc<str>, victims: Vec<Named>, message: String },
 }
 

@@ -48,7 +48,7 @@ impl Claims {
         &self.cache
     }
 
-    /// Sets the owners of a Pod's claims. `kept` says that the `StatefulSet` still wants a Pod with
+    /// Sets the owners of a Pod's claims. `is_wanted` says that the `StatefulSet` still wants a Pod with
     /// that ordinal.
     pub(super) async fn set_claim_owners(
         &self,

@@ -1,7 +1,7 @@
 //! Workload controllers: the shared part of Jobs, Deployments and the sets.
 //!
 //! ```text
-//! the object changed, or something that it owns or could adopt ─► its key ─► live object ─► reconcile
+//! change of an object, of its dependents or of orphans ─► its key ─► live object ─► reconcile
 //! ```
 //!
 //! A kind supplies the name of its controller, the cache of its objects and a [`Workload`]. Other

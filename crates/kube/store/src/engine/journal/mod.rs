@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! append ─► frame ─► journal-<base>: write, fdatasync ─► acknowledged: write
-//!                        │ grown enough: a new journal, and in the background
+//!                        │ long enough: a new journal, and in the background
 //!                        └► snapshot-<revision>.tmp ─► sync, rename, sync ─► older files removed
 //! open   ◄─ newest snapshot ◄─ the journals that follow it
 //! ```
