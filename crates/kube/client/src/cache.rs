@@ -57,14 +57,14 @@ struct Entries {
     /// Whether two entries are equal.
     same: fn(&Entry, &Entry) -> bool,
     index: Option<Index>,
-    known: RwLock<Known>,
+    contents: RwLock<Contents>,
     subscribers: RwLock<Vec<Subscriber>>,
     /// The last received revision; zero before the first list is complete.
     revision: Arc<watch::Sender<u64>>,
 }
 
 #[derive(Default)]
-struct Known {
+struct Contents {
     objects: BTreeMap<NamespacedName, Entry>,
     by_index: KeysByValue,
 }
@@ -139,7 +139,7 @@ impl<T: PartialEq + Send + Sync + 'static> CacheBuilder<T> {
             project: self.project,
             same: |one, other| one.downcast_ref::<T>() == other.downcast_ref(),
             index: self.index,
-            known: RwLock::default(),
+            contents: RwLock::default(),
             subscribers: RwLock::new(self.subscribers),
             revision: Arc::clone(&revision),
         });
@@ -188,16 +188,16 @@ impl<T: PartialEq + Send + Sync + 'static> Cache<T> {
 
     /// The entry of a key.
     pub fn get(&self, key: &NamespacedName) -> Option<Arc<T>> {
-        typed(self.entries.known.read().objects.get(key)?)
+        typed(self.entries.contents.read().objects.get(key)?)
     }
 
     /// The entries of one namespace, or all, in order of keys.
     pub fn list(&self, namespace: Option<&str>) -> Vec<(NamespacedName, Arc<T>)> {
-        let known = self.entries.known.read();
+        let contents = self.entries.contents.read();
         let copy = |(key, entry): (&NamespacedName, &Entry)| Some((key.clone(), typed(entry)?));
         match namespace {
-            None => known.objects.iter().filter_map(copy).collect(),
-            Some(namespace) => known
+            None => contents.objects.iter().filter_map(copy).collect(),
+            Some(namespace) => contents
                 .objects
                 .range((Bound::Included(NamespacedName::new(namespace, "")), Bound::Unbounded))
                 .take_while(|(key, _)| &*key.namespace == namespace)
@@ -208,19 +208,19 @@ impl<T: PartialEq + Send + Sync + 'static> Cache<T> {
 
     /// The entries that are indexed under a value, in order; none without an index.
     pub fn indexed(&self, value: &str) -> Vec<(NamespacedName, Arc<T>)> {
-        let known = self.entries.known.read();
-        let keys = known.by_index.get(value).into_iter().flatten();
-        keys.filter_map(|key| Some((key.clone(), typed(known.objects.get(key)?)?))).collect()
+        let contents = self.entries.contents.read();
+        let keys = contents.by_index.get(value).into_iter().flatten();
+        keys.filter_map(|key| Some((key.clone(), typed(contents.objects.get(key)?)?))).collect()
     }
 
     /// The number of entries that are indexed under a value.
     pub fn count(&self, value: &str) -> usize {
-        self.entries.known.read().by_index.get(value).map_or(0, BTreeSet::len)
+        self.entries.contents.read().by_index.get(value).map_or(0, BTreeSet::len)
     }
 
     /// The number of entries.
     pub fn len(&self) -> usize {
-        self.entries.known.read().objects.len()
+        self.entries.contents.read().objects.len()
     }
 
     /// Whether the cache is empty.
@@ -233,8 +233,8 @@ impl<T: PartialEq + Send + Sync + 'static> Cache<T> {
     /// [`crate::Queue`]. For an entry that arrives meanwhile it may be called twice.
     pub fn subscribe(&self, callback: impl Fn(&Changed<'_, T>) + Send + Sync + 'static) {
         let callback = Arc::new(callback);
-        let later = Arc::clone(&callback);
-        self.entries.subscribers.write().push(subscriber(move |change| later(change)));
+        let for_changes = Arc::clone(&callback);
+        self.entries.subscribers.write().push(subscriber(move |change| for_changes(change)));
         for (key, entry) in self.list(None) {
             callback(&Changed { key: &key, before: None, after: Some(&entry) });
         }
@@ -262,15 +262,15 @@ impl<T: PartialEq + Send + Sync + 'static> Cache<T> {
 
     /// Returns once a condition holds that changes of this cache bring about.
     pub async fn until(&self, mut condition: impl FnMut() -> bool) {
-        let mut seen = self.entries.revision.subscribe();
+        let mut receiver = self.entries.revision.subscribe();
         // The sender lives in `self`.
-        while !condition() && seen.changed().await.is_ok() {}
+        while !condition() && receiver.changed().await.is_ok() {}
     }
 
     async fn reached(&self, revision: u64) {
-        let mut seen = self.entries.revision.subscribe();
+        let mut receiver = self.entries.revision.subscribe();
         // The sender lives in `self`, so this ends only with success.
-        let _ = seen.wait_for(|current| *current >= revision).await;
+        let _ = receiver.wait_for(|current| *current >= revision).await;
     }
 }
 
@@ -282,8 +282,8 @@ fn typed<T: Send + Sync + 'static>(entry: &Entry) -> Option<Arc<T>> {
 impl Entries {
     fn exchange(&self, key: &NamespacedName, after: Option<&Entry>) {
         let before = {
-            let mut known = self.known.write();
-            let before = known.objects.get(key).cloned();
+            let mut contents = self.contents.write();
+            let before = contents.objects.get(key).cloned();
             match (&before, after) {
                 (None, None) => return,
                 (Some(before), Some(after)) if (self.same)(before, after) => return,
@@ -292,14 +292,14 @@ impl Entries {
             if let Some(index) = &self.index {
                 let old = before.as_ref().map(index).unwrap_or_default();
                 let new = after.map(index).unwrap_or_default();
-                known.by_index.update(key, &old, &new);
+                contents.by_index.update(key, &old, &new);
             }
             match after {
                 Some(entry) => {
-                    known.objects.insert(key.clone(), Arc::clone(entry));
+                    contents.objects.insert(key.clone(), Arc::clone(entry));
                 }
                 None => {
-                    known.objects.remove(key);
+                    contents.objects.remove(key);
                 }
             }
             before
@@ -312,7 +312,7 @@ impl Entries {
 
 impl ReflectorTarget for Arc<Entries> {
     fn begin_list(&self) -> Box<dyn Listing> {
-        Box::new(ListedEntries { target: Self::clone(self), listed: BTreeMap::new() })
+        Box::new(ListedEntries { target: Self::clone(self), listed_entries: BTreeMap::new() })
     }
 
     fn put(&self, object: &Object) {
@@ -327,23 +327,28 @@ impl ReflectorTarget for Arc<Entries> {
 /// The entries of an incomplete list; the cache does not change until the list is complete.
 struct ListedEntries {
     target: Arc<Entries>,
-    listed: BTreeMap<NamespacedName, Option<Entry>>,
+    listed_entries: BTreeMap<NamespacedName, Option<Entry>>,
 }
 
 impl Listing for ListedEntries {
     fn add(&mut self, object: &Object) {
-        self.listed.insert(object.key(), (self.target.project)(object));
+        self.listed_entries.insert(object.key(), (self.target.project)(object));
     }
 
     fn finish(self: Box<Self>) {
-        let gone: Vec<NamespacedName> = {
-            let known = self.target.known.read();
-            known.objects.keys().filter(|key| !self.listed.contains_key(key)).cloned().collect()
+        let removed_keys: Vec<NamespacedName> = {
+            let contents = self.target.contents.read();
+            contents
+                .objects
+                .keys()
+                .filter(|key| !self.listed_entries.contains_key(key))
+                .cloned()
+                .collect()
         };
-        for key in gone {
+        for key in removed_keys {
             self.target.exchange(&key, None);
         }
-        for (key, entry) in &self.listed {
+        for (key, entry) in &self.listed_entries {
             self.target.exchange(key, entry.as_ref());
         }
     }

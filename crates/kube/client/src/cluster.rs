@@ -159,7 +159,8 @@ impl Cluster {
     /// A name that a header cannot contain is not the name of a ServiceAccount.
     pub fn acting_for(mut self, namespace: &str, account: &str) -> Result<Self> {
         let user = format!("system:serviceaccount:{namespace}:{account}");
-        let user = HeaderValue::from_str(&user).map_err(|why| Error::Transport(Box::new(why)))?;
+        let user =
+            HeaderValue::from_str(&user).map_err(|source| Error::Transport(Box::new(source)))?;
         self.impersonated = Some(user);
         Ok(self)
     }

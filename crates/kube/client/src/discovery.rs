@@ -22,7 +22,7 @@ pub struct ApiResource {
 impl ApiResource {
     /// Whether the resource supports a verb.
     pub fn can(&self, verb: &str) -> bool {
-        self.verbs.iter().any(|known| known == verb)
+        self.verbs.iter().any(|supported| supported == verb)
     }
 }
 
@@ -80,7 +80,7 @@ impl Discovery {
     fn aggregated(&mut self, document: &Value) {
         for group in array(document, "items") {
             let group_name = group.get("metadata").map_or("", |metadata| text(metadata, "name"));
-            let mut seen: Vec<String> = Vec::new();
+            let mut plurals: Vec<String> = Vec::new();
             for version in array(group, "versions") {
                 if text(version, "freshness") == "Stale" {
                     self.complete = false;
@@ -93,9 +93,9 @@ impl Discovery {
                     } else {
                         Scope::Cluster
                     };
-                    let preferred = !seen.iter().any(|known| known == plural);
+                    let preferred = !plurals.iter().any(|known| known == plural);
                     if preferred {
-                        seen.push(plural.to_owned());
+                        plurals.push(plural.to_owned());
                     }
                     self.resources.push(ApiResource {
                         resource: Resource::new(

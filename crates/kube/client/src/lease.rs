@@ -188,7 +188,7 @@ impl Election {
     /// Returns when the Lease is held, with the time of the request.
     async fn acquire(&self, waits: &impl Fn(&str)) -> Duration {
         let mut observation = Observation::default();
-        let mut told = String::new();
+        let mut reported_holder = String::new();
         loop {
             let requested_at = self.clock.elapsed_with_suspend();
             // A term counts from the request: a Lease that is granted later than this is over at
@@ -196,9 +196,9 @@ impl Election {
             match tokio::time::timeout(self.terms.renew, self.try_acquire(&mut observation)).await {
                 Ok(Ok(Attempt::Held)) => return requested_at,
                 Ok(Ok(Attempt::HeldBy(name))) => {
-                    if told != name {
+                    if reported_holder != name {
                         waits(&name);
-                        told = name;
+                        reported_holder = name;
                     }
                 }
                 // Another candidate was faster: read the holder.
@@ -221,8 +221,8 @@ impl Election {
         loop {
             // Neither a pause nor an attempt outlasts the term, however attempts fail.
             let end = renewed + self.terms.renew;
-            let left = || end.saturating_sub(self.clock.elapsed_with_suspend());
-            let pause = tokio::time::sleep(self.terms.retry.min(left()));
+            let remaining = || end.saturating_sub(self.clock.elapsed_with_suspend());
+            let pause = tokio::time::sleep(self.terms.retry.min(remaining()));
             if term.stop.run_until_cancelled(pause).await.is_none() {
                 return;
             }
@@ -230,10 +230,10 @@ impl Election {
             let requested_at = self.clock.elapsed_with_suspend();
             let late =
                 || tracing::warn!(lease = %self.key, "the lease could not be renewed in time");
-            if left().is_zero() {
+            if remaining().is_zero() {
                 return late();
             }
-            match tokio::time::timeout(left(), self.try_acquire(&mut observation)).await {
+            match tokio::time::timeout(remaining(), self.try_acquire(&mut observation)).await {
                 Ok(Ok(Attempt::Held)) => {
                     renewed = requested_at;
                     term.fence.set(requested_at + self.terms.renew);

@@ -199,13 +199,13 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     pub(crate) fn finish(&self, key: &K) {
         let mut state = self.inner.state.lock();
         state.working.remove(key);
-        let again = state.waiting.contains(key);
-        if again {
+        let is_waiting = state.waiting.contains(key);
+        if is_waiting {
             state.ready.push_back(key.clone());
         }
         let idle = state.ready.is_empty() && state.working.is_empty();
         drop(state);
-        if again {
+        if is_waiting {
             self.inner.work.notify_one();
         }
         if idle {

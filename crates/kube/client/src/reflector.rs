@@ -179,10 +179,10 @@ impl Reflector {
 
     fn progress(&self, revision: &str, synced: bool) {
         let revision: u64 = revision.parse().unwrap_or(u64::from(synced));
-        self.revision.send_if_modified(|seen| {
-            let newer = *seen < revision;
+        self.revision.send_if_modified(|current| {
+            let newer = *current < revision;
             if newer {
-                *seen = revision;
+                *current = revision;
             }
             newer
         });

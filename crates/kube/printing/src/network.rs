@@ -118,9 +118,9 @@ pub(super) fn endpoints(row: &Row<'_>) -> Vec<Value> {
             }
         }
     }
-    let shown =
+    let cell =
         if row.items(&["subsets"]).is_empty() { NONE.to_owned() } else { some(&list, MOST, ",") };
-    cells![row.name(), shown, row.age()]
+    cells![row.name(), cell, row.age()]
 }
 
 pub(super) fn endpoint_slice(row: &Row<'_>) -> Vec<Value> {
@@ -139,11 +139,11 @@ pub(super) fn endpoint_slice(row: &Row<'_>) -> Vec<Value> {
         .filter_map(|endpoint| endpoint.get("addresses")?.as_array());
     let addresses: Vec<String> =
         addresses.flatten().filter_map(Value::as_str).map(ToOwned::to_owned).collect();
-    let shown = |list: &[String]| match some(list, MOST, ",") {
+    let cell = |list: &[String]| match some(list, MOST, ",") {
         text if text.is_empty() => UNSET.to_owned(),
         text => text,
     };
-    cells![row.name(), row.text(&["addressType"]), shown(&ports), shown(&addresses), row.age(),]
+    cells![row.name(), row.text(&["addressType"]), cell(&ports), cell(&addresses), row.age(),]
 }
 
 pub(super) fn address(row: &Row<'_>) -> Vec<Value> {

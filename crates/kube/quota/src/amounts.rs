@@ -90,8 +90,8 @@ impl Amounts {
 
     /// The amounts of the names that the predicate accepts.
     #[must_use]
-    pub(crate) fn retain_names(&self, wanted: impl Fn(&str) -> bool) -> Self {
-        let kept = self.0.iter().filter(|(name, _)| wanted(name));
+    pub(crate) fn retain_names(&self, is_wanted: impl Fn(&str) -> bool) -> Self {
+        let kept = self.0.iter().filter(|(name, _)| is_wanted(name));
         Self(kept.map(|(name, tally)| (name.clone(), *tally)).collect())
     }
 

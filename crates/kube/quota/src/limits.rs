@@ -21,8 +21,10 @@ pub fn fill_in(range: &Object, pod: &mut Object) {
             replace(&mut limits, &Amounts::read(limit.get("default")));
         }
     }
-    let mut told = Vec::new();
-    for (list, what) in [("containers", "container"), ("initContainers", "init container")] {
+    let mut defaulted = Vec::new();
+    for (list, container_kind) in
+        [("containers", "container"), ("initContainers", "init container")]
+    {
         let mut containers = pod.array(&["spec", list]).to_vec();
         for container in &mut containers {
             let name = container.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -31,7 +33,8 @@ pub fn fill_in(range: &Object, pod: &mut Object) {
             {
                 let set = complete(container, side, defaults);
                 if !set.is_empty() {
-                    told.push(format!("{} {word} for {what} {name}", set.join(", ")));
+                    defaulted
+                        .push(format!("{} {word} for {container_kind} {name}", set.join(", ")));
                 }
             }
         }
@@ -39,8 +42,8 @@ pub fn fill_in(range: &Object, pod: &mut Object) {
             pod.set(&["spec", list], containers.into());
         }
     }
-    if !told.is_empty() {
-        pod.set_annotation(ANNOTATION, format!("LimitRanger plugin set: {}", told.join("; ")));
+    if !defaulted.is_empty() {
+        pod.set_annotation(ANNOTATION, format!("LimitRanger plugin set: {}", defaulted.join("; ")));
     }
 }
 

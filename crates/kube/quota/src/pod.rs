@@ -88,12 +88,12 @@ fn of_containers(pod: &Object, side: Side, with_status: bool) -> Amounts {
     }
     let (mut sidecars, mut most) = (Amounts::default(), Amounts::default());
     for container in pod.array(&["spec", "initContainers"]) {
-        let stays = container.get("restartPolicy").and_then(Value::as_str) == Some("Always");
-        let status = (with_status && stays)
+        let is_sidecar = container.get("restartPolicy").and_then(Value::as_str) == Some("Always");
+        let status = (with_status && is_sidecar)
             .then(|| status(pod, "initContainerStatuses", container))
             .flatten();
         let mut own = of_container(pod, side, container, status);
-        if stays {
+        if is_sidecar {
             sum.add(&own);
             sidecars.add(&own);
             own = sidecars.clone();

@@ -44,9 +44,9 @@ impl Counted {
     /// The kind that a resource of a quota counts, as group and plural name. None if the resource
     /// counts no objects.
     pub fn counted_by(resource: &str) -> Option<(&str, &str)> {
-        if let Some(what) = resource.strip_prefix("count/") {
+        if let Some(counted) = resource.strip_prefix("count/") {
             return Some(
-                what.split_once('.').map_or(("", what), |(plural, group)| (group, plural)),
+                counted.split_once('.').map_or(("", counted), |(plural, group)| (group, plural)),
             );
         }
         let simple = ["configmaps", "resourcequotas", "replicationcontrollers", "secrets"];
@@ -264,10 +264,10 @@ fn of_service(service: &Object) -> (Tally, Tally) {
         Some("NodePort") => (count(ports.len()), Tally::ZERO),
         Some("LoadBalancer") => {
             let some = service.bool(&["spec", "allocateLoadBalancerNodePorts"]) == Some(false);
-            let asked = ports.iter().filter(|port| {
+            let requested_ports = ports.iter().filter(|port| {
                 port.get("nodePort").and_then(Value::as_i64).is_some_and(|number| number != 0)
             });
-            (count(if some { asked.count() } else { ports.len() }), Tally::count(1))
+            (count(if some { requested_ports.count() } else { ports.len() }), Tally::count(1))
         }
         _ => (Tally::ZERO, Tally::ZERO),
     }
@@ -276,9 +276,9 @@ fn of_service(service: &Object) -> (Tally, Tally) {
 /// The storage that a claim requests, or has if that is more; in whole bytes.
 fn storage(claim: &Object) -> Option<Tally> {
     let read = |path| Amounts::read(claim.get(path)).get("storage");
-    let wanted = read(&["spec", "resources", "requests"])?;
-    let most = read(&["status", "allocatedResources"]).filter(|given| *given > wanted);
-    Some(most.unwrap_or(wanted).whole())
+    let request = read(&["spec", "resources", "requests"])?;
+    let most = read(&["status", "allocatedResources"]).filter(|given| *given > request);
+    Some(most.unwrap_or(request).whole())
 }
 
 fn class(claim: &Object) -> Option<&str> {

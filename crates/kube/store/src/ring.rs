@@ -42,10 +42,11 @@ impl Ring {
     pub(crate) fn trim(&mut self, now: Duration, limits: &History) {
         while self.events.len() > 1 {
             let Some(oldest) = self.events.front() else { break };
-            let over = self.events.len() > limits.max_events || self.bytes > limits.max_bytes;
+            let exceeds_limits =
+                self.events.len() > limits.max_events || self.bytes > limits.max_bytes;
             let aged = now.saturating_sub(oldest.at) > limits.window
                 && (self.events.len() > limits.min_events || self.bytes > limits.idle_bytes);
-            if !over && !aged {
+            if !exceeds_limits && !aged {
                 break;
             }
             self.bytes -= oldest.event.cost();

@@ -186,8 +186,8 @@ impl Store {
             }
         }
         let Some(probe) = self.inner.probe.clone() else { return Ok(()) };
-        let asked = tokio::task::spawn_blocking(move || probe()).await;
-        asked.unwrap_or_else(|error| Err(EngineError::Other(error.to_string().into())))
+        let probe_result = tokio::task::spawn_blocking(move || probe()).await;
+        probe_result.unwrap_or_else(|error| Err(EngineError::Other(error.to_string().into())))
     }
 
     /// Why the last change was not saved; none if it was.

@@ -57,13 +57,13 @@ impl Reconciler for Reconcile {
             return Ok(Action::Done);
         };
         let now = self.context.clock.now().as_second();
-        if let Some(left) = seconds_left(&request, now) {
-            if left < 0 {
+        if let Some(remaining) = seconds_left(&request, now) {
+            if remaining < 0 {
                 let options = DeleteOptions::uid(request.uid());
                 cluster.ensure_deleted(&REQUEST, None, request.name(), &options).await?;
                 return Ok(Action::Done);
             }
-            let wait = Duration::from_secs(u64::try_from(left).unwrap_or(0).saturating_add(1));
+            let wait = Duration::from_secs(u64::try_from(remaining).unwrap_or(0).saturating_add(1));
             self.answer(&mut request).await?;
             return Ok(Action::in_wall_time(self.context.clock, wait));
         }
@@ -220,7 +220,7 @@ mod tests {
     fn csrs_are_answered_once_and_deleted_after_their_time() {
         let condition =
             |kind: &str| json!([{"type": kind, "lastUpdateTime": "1970-01-02T01:00:00Z"}]);
-        for (status, left, expected) in [
+        for (status, remaining, expected) in [
             (json!({}), Some(DAY), State::Waiting),
             (json!({"conditions": condition("Approved")}), Some(HOUR + DAY), State::Approved),
             (json!({"conditions": condition("Denied")}), Some(2 * HOUR), State::Answered),
@@ -233,7 +233,7 @@ mod tests {
             (json!({"conditions": condition("Other")}), None, State::Waiting),
         ] {
             let request = request(&status);
-            assert_eq!((seconds_left(&request, DAY), state(&request)), (left, expected));
+            assert_eq!((seconds_left(&request, DAY), state(&request)), (remaining, expected));
         }
     }
 

@@ -42,7 +42,10 @@ impl View {
             selectors: gathers.then(|| {
                 let selectors = object.array(&["aggregationRule", "clusterRoleSelectors"]);
                 // The API refused unreadable selectors when the ClusterRole was written.
-                selectors.iter().filter_map(|one| LabelSelector::from_value(one).ok()).collect()
+                selectors
+                    .iter()
+                    .filter_map(|selector_value| LabelSelector::from_value(selector_value).ok())
+                    .collect()
             }),
         }
     }
@@ -117,7 +120,7 @@ fn decide<'a>(roles: &[(&'a str, &'a View)]) -> Vec<(&'a str, &'a str, Vec<Value
 }
 
 fn gathered(name: &str, selectors: &[LabelSelector], roles: &[(&str, &View)]) -> Vec<Value> {
-    let mut seen = HashSet::new();
+    let mut added = HashSet::new();
     let mut rules = Vec::new();
     for selector in selectors {
         let selected = roles.iter().filter(|(other, view)| {
@@ -125,7 +128,7 @@ fn gathered(name: &str, selectors: &[LabelSelector], roles: &[(&str, &View)]) ->
         });
         for rule in selected.flat_map(|(_, view)| &view.rules) {
             // Keys of JSON objects are sorted here, so equal rules have equal texts.
-            if seen.insert(rule.to_string()) {
+            if added.insert(rule.to_string()) {
                 rules.push(rule.clone());
             }
         }

@@ -142,10 +142,10 @@ impl Reconciler for Budgets {
                 "Pods selected by this PodDisruptionBudget (selector: {text}) were found to be unmanaged. As a result, the status of the PDB cannot be calculated correctly, which may result in undefined behavior. To account for these pods please set \".spec.minAvailable\" field of the PDB to an integer value."
             ));
         }
-        if let Err(why) = &scale
+        if let Err(scale_error) = &scale
             && needs_scale(&live)
         {
-            let message = format!("Failed to calculate the number of expected pods: {why}");
+            let message = format!("Failed to calculate the number of expected pods: {scale_error}");
             self.context.warning(&live, "CalculateExpectedPodCountFailed", message);
         }
         let scale = scale.map(|(scale, _)| scale);
@@ -190,15 +190,15 @@ impl Budgets {
                 unmanaged = true;
                 continue;
             };
-            let named = |name: &Arc<str>| NamespacedName::new(namespace, Arc::clone(name));
+            let key_of = |name: &Arc<str>| NamespacedName::new(namespace, Arc::clone(name));
             let found = match &*owner.kind {
                 "ReplicaSet" => {
-                    let set = self.views.replica_sets.get(&named(&owner.name));
+                    let set = self.views.replica_sets.get(&key_of(&owner.name));
                     set.filter(|set| set.uid == owner.uid).and_then(|set| {
                         let Some(above) = &set.owner else {
                             return Some((Arc::clone(&set.uid), set.replicas));
                         };
-                        let deployment = self.views.deployments.get(&named(&above.name))?;
+                        let deployment = self.views.deployments.get(&key_of(&above.name))?;
                         Some((Arc::clone(&deployment.uid), deployment.replicas))
                     })
                 }
@@ -208,7 +208,7 @@ impl Budgets {
                     } else {
                         &self.views.replication_controllers
                     };
-                    let found = cache.get(&named(&owner.name));
+                    let found = cache.get(&key_of(&owner.name));
                     found
                         .filter(|owner_view| owner_view.uid == owner.uid)
                         .map(|owner_view| (Arc::clone(&owner_view.uid), owner_view.replicas))
@@ -405,22 +405,22 @@ mod tests {
     #[test]
     fn a_disrupted_pod_is_remembered_until_it_is_gone_or_the_timeout_passes() {
         let spec = json!({"minAvailable": 1});
-        let taken = |since: &str| json!({"disruptedPods": {"p-0": since, "gone": since}});
-        let recent = run(&spec, &taken("2026-01-01T00:00:30Z"), &["ok", "ok"], 2);
+        let with_disrupted = |since: &str| json!({"disruptedPods": {"p-0": since, "gone": since}});
+        let recent = run(&spec, &with_disrupted("2026-01-01T00:00:30Z"), &["ok", "ok"], 2);
         assert_eq!(recent["disruptedPods"], json!({"p-0": "2026-01-01T00:00:30Z"}));
         assert_eq!(recent["disruptionsAllowed"], 0);
-        let replaced = run(&spec, &taken("2026-01-01T00:00:30Z"), &["new", "ok"], 2);
+        let replaced = run(&spec, &with_disrupted("2026-01-01T00:00:30Z"), &["new", "ok"], 2);
         assert_eq!(
             (&replaced["disruptedPods"], &replaced["currentHealthy"]),
             (&Value::Null, &json!(2))
         );
-        let young = run(&spec, &taken("2026-01-01T00:00:30Z"), &["young", "ok"], 2);
+        let young = run(&spec, &with_disrupted("2026-01-01T00:00:30Z"), &["young", "ok"], 2);
         assert_eq!(
             young["disruptedPods"],
             json!({"p-0": "2026-01-01T00:00:30Z"}),
             "the same second"
         );
-        let old = run(&spec, &taken("2025-12-31T23:50:00Z"), &["ok", "ok"], 2);
+        let old = run(&spec, &with_disrupted("2025-12-31T23:50:00Z"), &["ok", "ok"], 2);
         assert_eq!((&old["disruptedPods"], &old["disruptionsAllowed"]), (&Value::Null, &json!(1)));
     }
 

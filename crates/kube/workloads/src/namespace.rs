@@ -40,7 +40,7 @@ pub(crate) fn start(
         Some((namespace.is_terminating(), finalizer))
     })
     .subscribe(move |change| {
-        subscriber_queue.add(NamespacedName::cluster(change.key.name.as_ref()))
+        subscriber_queue.add(NamespacedName::cluster(change.key.name.as_ref()));
     })
     .start(&context.cluster, context.stop.clone());
 

@@ -222,10 +222,10 @@ impl Reconciler for Classes {
         let Some(class) = self.context.cluster.find(&CLASSES, None, &key.name).await? else {
             return Ok(Action::Done);
         };
-        let named = |users: &Cache<Vec<Arc<str>>>| {
+        let names_class = |users: &Cache<Vec<Arc<str>>>| {
             users.list(None).iter().any(|(_, names)| names.contains(&key.name))
         };
-        if !is_held(&class, CLASS) || self.users.iter().any(named) {
+        if !is_held(&class, CLASS) || self.users.iter().any(names_class) {
             return Ok(Action::Done);
         }
         release(&self.context, &CLASSES, &class, CLASS).await

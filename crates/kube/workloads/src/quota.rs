@@ -52,7 +52,7 @@ pub(crate) fn start(
     })
     .subscribe(move |change| match (change.before, change.after) {
         (Some(_), Some(quota)) if quota.counted => {
-            subscriber_queue.add_after(change.key.clone(), QUIET_PERIOD)
+            subscriber_queue.add_after(change.key.clone(), QUIET_PERIOD);
         }
         (_, Some(_)) => subscriber_queue.add(change.key.clone()),
         (_, None) => {}
@@ -176,9 +176,9 @@ impl Reconcile {
     async fn count(&self, quota: &Object) -> Result<Amounts, Error> {
         let hard = quota.get(&["spec", "hard"]).and_then(Value::as_object);
         let names = hard.into_iter().flatten().map(|(name, _)| name.as_str());
-        let wanted: BTreeSet<(&str, &str)> = names.filter_map(Counted::counted_by).collect();
+        let counted_kinds: BTreeSet<(&str, &str)> = names.filter_map(Counted::counted_by).collect();
         let mut counted = Vec::new();
-        for (group, plural) in wanted {
+        for (group, plural) in counted_kinds {
             let Some(api) = self.kind(group, plural).await? else { continue };
             let kind = Counted::of(group, plural);
             let params = ListParams {
@@ -205,13 +205,13 @@ impl Reconcile {
             };
             kinds.iter().find(is).cloned()
         };
-        let known = Arc::clone(&self.kinds.lock());
-        if let Some(api) = find(&known) {
+        let cached_kinds = Arc::clone(&self.kinds.lock());
+        if let Some(api) = find(&cached_kinds) {
             return Ok(Some(api));
         }
-        let found = Arc::new(self.context.cluster.resources().await?.resources);
-        *self.kinds.lock() = Arc::clone(&found);
-        Ok(find(&found))
+        let served_kinds = Arc::new(self.context.cluster.resources().await?.resources);
+        *self.kinds.lock() = Arc::clone(&served_kinds);
+        Ok(find(&served_kinds))
     }
 }
 
@@ -227,22 +227,22 @@ mod tests {
             let pod = json!({"spec": spec, "status": {"phase": phase}});
             PodView::of(&Object::from_value(pod).unwrap())
         };
-        let asks = |cpu: &str| {
+        let requesting = |cpu: &str| {
             let resources = json!({"requests": {"cpu": cpu}});
             pod("Running", json!({"containers": [{"name": "c", "resources": resources}]}))
         };
         let limited = |seconds: i64| pod("Running", json!({"activeDeadlineSeconds": seconds}));
         let running = || pod("Running", json!({}));
-        let over = || pod("Failed", json!({}));
+        let failed = || pod("Failed", json!({}));
         for (was, is, counted) in [
             (running(), running(), false),
             (pod("Pending", json!({})), running(), false),
-            (running(), over(), true),
-            (over(), over(), false),
+            (running(), failed(), true),
+            (failed(), failed(), false),
             (running(), limited(5), true),
             (limited(5), limited(4), false),
-            (asks("2"), asks("1"), true),
-            (asks("2"), asks("2"), false),
+            (requesting("2"), requesting("1"), true),
+            (requesting("2"), requesting("2"), false),
         ] {
             assert_eq!(frees_quota(&was, &is), counted, "{was:?} {is:?}");
         }

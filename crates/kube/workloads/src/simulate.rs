@@ -279,7 +279,7 @@ fn condition(
     old: &[Value],
     kind: &str,
     holds: bool,
-    why: Option<(&str, Option<&str>)>,
+    reason_and_message: Option<(&str, Option<&str>)>,
     now: &str,
 ) -> Value {
     let status = if holds { "True" } else { "False" };
@@ -291,7 +291,7 @@ fn condition(
     let mut condition = json!({
         "type": kind, "status": status, "lastProbeTime": null, "lastTransitionTime": since,
     });
-    if let Some((reason, message)) = why {
+    if let Some((reason, message)) = reason_and_message {
         condition["reason"] = reason.into();
         if let Some(message) = message {
             condition["message"] = message.into();

@@ -47,22 +47,23 @@ impl FromStr for Address {
         let bare =
             ["dns:///", "passthrough:///"].iter().find_map(|prefix| text.strip_prefix(prefix));
         let bare = bare.unwrap_or(text);
-        let bad = |why: &str| Fault::dial("", &format!("address {bare}: {why}"));
-        let missing = || bad("missing port in address");
+        let invalid = |why: &str| Fault::dial("", &format!("address {bare}: {why}"));
+        let missing = || invalid("missing port in address");
         let (host, port) = if let Some(rest) = bare.strip_prefix('[') {
-            let (host, rest) = rest.split_once(']').ok_or_else(|| bad("missing ']' in address"))?;
+            let (host, rest) =
+                rest.split_once(']').ok_or_else(|| invalid("missing ']' in address"))?;
             (host, rest.strip_prefix(':').ok_or_else(missing)?)
         } else {
             let (host, port) = bare.rsplit_once(':').ok_or_else(missing)?;
             if host.contains(':') {
-                return Err(bad("too many colons in address"));
+                return Err(invalid("too many colons in address"));
             }
             (host, port)
         };
-        let number = port.parse().map_err(|_| bad("invalid port"))?;
+        let number = port.parse().map_err(|_| invalid("invalid port"))?;
         // The address is used as an authority, so an invalid one is reported before any request.
         let authority = bare.parse::<http::uri::Authority>();
-        authority.map_err(|_| bad("invalid host"))?;
+        authority.map_err(|_| invalid("invalid host"))?;
         Ok(Self { host: host.to_owned(), port: number, text: bare.to_owned() })
     }
 }
@@ -251,9 +252,9 @@ impl Connection {
     /// change is missed in between.
     pub async fn watch(&self) -> Watch<'_> {
         let mut client = self.health.clone();
-        let asked = client.watch(HealthCheckRequest::default());
-        let asked = timeout(WATCH.min(self.time_limit), self.await_response(asked)).await;
-        let stream = asked.unwrap_or_else(|_| Err(Fault::timed_out()));
+        let watch_call = client.watch(HealthCheckRequest::default());
+        let watch_call = timeout(WATCH.min(self.time_limit), self.await_response(watch_call)).await;
+        let stream = watch_call.unwrap_or_else(|_| Err(Fault::timed_out()));
         let mut watch =
             Watch { connection: self, stream: stream.ok().map(tonic::Response::into_inner) };
         // The first message is the current state.

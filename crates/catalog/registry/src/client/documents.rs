@@ -79,9 +79,9 @@ impl Connection {
             }
         }
         let names: Vec<String> = collector.packages().map(str::to_owned).collect();
-        let ask = async |name: String| (self.package(&name).await, name);
+        let get_package = async |name: String| (self.package(&name).await, name);
         let mut packages =
-            stream::iter(names.into_iter().map(ask)).buffer_unordered(CONCURRENT_REQUESTS);
+            stream::iter(names.into_iter().map(get_package)).buffer_unordered(CONCURRENT_REQUESTS);
         let mut undescribed = BTreeSet::new();
         while let Some((package, name)) = packages.next().await {
             match package {

@@ -130,7 +130,7 @@ const CSV: &str = "ClusterServiceVersion";
 
 /// Whether a manifest is a ClusterServiceVersion, in any version.
 fn is_csv(object: &str) -> bool {
-    let told = |kind: Option<&str>, version: Option<&str>| {
+    let is_kind_and_version = |kind: Option<&str>, version: Option<&str>| {
         kind == Some(CSV) && version.unwrap_or_default().matches('/').count() <= 1
     };
     // Upstream reads the first document and ignores the rest.
@@ -139,14 +139,14 @@ fn is_csv(object: &str) -> bool {
         let text = |word: Option<&RawValue>| {
             word.and_then(|word| serde_json::from_str::<String>(word.get()).ok())
         };
-        return told(text(kind).as_deref(), text(version).as_deref());
+        return is_kind_and_version(text(kind).as_deref(), text(version).as_deref());
     }
     // Input that only starts as JSON may still be YAML.
     let options = mainstay_yaml::Options::default();
     let first = mainstay_yaml::documents(object.as_bytes(), &options).next();
     first.and_then(Result::ok).is_some_and(|document| {
         let value = document.value;
-        told(value["kind"].as_str(), value["apiVersion"].as_str())
+        is_kind_and_version(value["kind"].as_str(), value["apiVersion"].as_str())
     })
 }
 

@@ -90,7 +90,7 @@ impl http_body::Body for Body {
         match &self.0 {
             Kind::Text(text) => SizeHint::with_exact(text.len() as u64),
             Kind::Download(download) if download.gzip.is_none() => {
-                SizeHint::with_exact(download.left + download.piece.len() as u64)
+                SizeHint::with_exact(download.remaining + download.piece.len() as u64)
             }
             Kind::Download(_) => SizeHint::default(),
         }
@@ -142,7 +142,7 @@ pub(super) struct Download {
     /// Bytes to skip before anything is sent.
     skip: u64,
     /// Bytes to send after that.
-    left: u64,
+    remaining: u64,
     /// Data that is produced but not sent yet.
     piece: Bytes,
     inflating: Option<JoinHandle<Result<Vec<u8>, ContentError>>>,
@@ -163,7 +163,7 @@ impl Download {
             blobs,
             next: 0,
             skip: part.start,
-            left: part.end - part.start,
+            remaining: part.end - part.start,
             piece: Bytes::new(),
             inflating: None,
             gzip: compressed.then(encoder),
@@ -172,7 +172,7 @@ impl Download {
     }
 
     fn is_done(&self) -> bool {
-        self.left == 0 && self.piece.is_empty() && self.gzip.is_none()
+        self.remaining == 0 && self.piece.is_empty() && self.gzip.is_none()
     }
 
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, BodyError>> {
@@ -197,7 +197,8 @@ impl Download {
     /// The next lines within the range; none at the end.
     fn poll_lines(&mut self, context: &mut Context<'_>) -> Poll<Result<Bytes, BodyError>> {
         let mut lines = Vec::new();
-        while (lines.len() as u64) < self.skip.saturating_add(self.left) && lines.len() < FRAME {
+        while (lines.len() as u64) < self.skip.saturating_add(self.remaining) && lines.len() < FRAME
+        {
             if let Some(inflating) = &mut self.inflating {
                 let line = ready!(Pin::new(inflating).poll(context));
                 self.inflating = None;
@@ -227,8 +228,8 @@ impl Download {
         let skipped = usize::try_from(self.skip).unwrap_or(usize::MAX).min(lines.len());
         lines.advance(skipped);
         self.skip -= skipped as u64;
-        lines.truncate(usize::try_from(self.left).unwrap_or(usize::MAX));
-        self.left -= lines.len() as u64;
+        lines.truncate(usize::try_from(self.remaining).unwrap_or(usize::MAX));
+        self.remaining -= lines.len() as u64;
         Poll::Ready(Ok(lines))
     }
 }

@@ -115,10 +115,10 @@ impl Api {
         let mut part = 0..size;
         if matches!(resource, Resource::All) {
             headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
-            let wanted = request_headers
+            let range_header = request_headers
                 .get(header::RANGE)
                 .filter(|_| validators.allows_range(request_headers));
-            match range::read(wanted.map_or(b"", HeaderValue::as_bytes), size) {
+            match range::read(range_header.map_or(b"", HeaderValue::as_bytes), size) {
                 range::RangeRequest::All => {}
                 range::RangeRequest::Part(range) => {
                     let end = range.end - 1;
@@ -155,7 +155,7 @@ impl Api {
             Body::empty()
         } else {
             let Ok(permit) = Arc::clone(&self.downloads).try_acquire_owned() else {
-                return later("too many downloads are under way: ask again in a moment");
+                return unavailable("too many downloads are under way: ask again in a moment");
             };
             Body::download(Download::new(blobs, part, compressed, permit))
         };
@@ -187,12 +187,16 @@ fn route(path: &str) -> Option<(&str, Resource)> {
 fn not_ready(served: &Served) -> Response<Body> {
     let name = served.name();
     match &served.state().problem {
-        None => later(format_args!("the catalog `{name}` is being loaded: ask again in a moment")),
-        Some(problem) => later(format_args!("the catalog `{name}` cannot be served: {problem}")),
+        None => {
+            unavailable(format_args!("the catalog `{name}` is being loaded: ask again in a moment"))
+        }
+        Some(problem) => {
+            unavailable(format_args!("the catalog `{name}` cannot be served: {problem}"))
+        }
     }
 }
 
-fn later(why: impl Display) -> Response<Body> {
+fn unavailable(why: impl Display) -> Response<Body> {
     let mut answer = refusal(StatusCode::SERVICE_UNAVAILABLE, why);
     answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     answer

@@ -181,14 +181,14 @@ pub(super) mod tests {
         let (inside, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         fs::create_dir(outside.path().join("deep")).unwrap();
         std::os::unix::fs::symlink(outside.path(), inside.path().join("link")).unwrap();
-        let (tell, told) = std::sync::mpsc::channel();
-        let mut watcher = watcher(tell).unwrap();
+        let (events_sender, events) = std::sync::mpsc::channel();
+        let mut watcher = watcher(events_sender).unwrap();
         watcher.watch(inside.path(), RecursiveMode::Recursive).unwrap();
         // Events arrive in this order, if the first ones arrive at all.
         fs::write(outside.path().join("deep/a.yaml"), "a").unwrap();
         fs::write(outside.path().join("a.yaml"), "a").unwrap();
         fs::write(inside.path().join("b.yaml"), "b").unwrap();
-        let paths = told.iter().flat_map(|event| event.unwrap().paths);
+        let paths = events.iter().flat_map(|event| event.unwrap().paths);
         let first = paths.into_iter().find(|path| path.extension().is_some());
         assert_eq!(first, Some(inside.path().join("b.yaml")));
     }

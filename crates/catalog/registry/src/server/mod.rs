@@ -76,7 +76,8 @@ where
         peer: SocketAddr,
     ) -> Response<Either<Body, B>> {
         let Self { http, grpc, log_access } = self;
-        let asked = log_access.is_some().then(|| (request.method().clone(), request.uri().clone()));
+        let logged_request =
+            log_access.is_some().then(|| (request.method().clone(), request.uri().clone()));
         let kind = request.headers().get(header::CONTENT_TYPE);
         let answer = if kind.is_some_and(|kind| is_grpc(kind.as_bytes())) {
             let Ok(answer) = grpc.oneshot(request).await;
@@ -84,7 +85,7 @@ where
         } else {
             http.answer(&request).map(Either::Left)
         };
-        if let (Some(log_access), Some((method, uri))) = (log_access, asked) {
+        if let (Some(log_access), Some((method, uri))) = (log_access, logged_request) {
             log_access(&Access { peer, method: &method, uri: &uri, status: answer.status() });
         }
         answer

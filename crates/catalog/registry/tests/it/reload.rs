@@ -72,20 +72,20 @@ async fn a_missing_folder_is_served_when_it_appears() {
     let around = tempfile::tempdir().unwrap();
     let place = around.path().join("catalog");
     let served = Arc::new(Served::new("c"));
-    let (tell, mut told) = mpsc::unbounded_channel();
+    let (outcome_sender, mut outcomes) = mpsc::unbounded_channel();
     let following = tokio::spawn({
         let (served, source, place) = (Arc::clone(&served), source(&place), place.clone());
         async move {
             let load = || async {
                 let outcome = source.load(&served).await;
-                tell.send(outcome).unwrap();
+                outcome_sender.send(outcome).unwrap();
             };
             follow(&place, source.clock, |why| panic!("{why}"), load).await;
         }
     });
     // The same change may be reported more than once: as often as the writer has steps.
     let mut until = async |wanted: fn(&Outcome) -> bool| {
-        while !wanted(&told.recv().await.unwrap()) {}
+        while !wanted(&outcomes.recv().await.unwrap()) {}
     };
     until(|outcome| matches!(outcome, Outcome::Bad(_))).await;
     assert!(served.index().is_none());

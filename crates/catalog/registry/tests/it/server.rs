@@ -40,9 +40,9 @@ impl Port {
             Ok::<_, Infallible>(Response::new(Full::<Bytes>::from(text)))
         });
         let log = Arc::new(Mutex::new(Vec::new()));
-        let hear = Arc::clone(&log);
-        let hear: mainstay_registry::server::Hear = Arc::new(move |request| {
-            hear.lock().unwrap().push(format!(
+        let log_access = Arc::clone(&log);
+        let log_access: mainstay_registry::server::Hear = Arc::new(move |request| {
+            log_access.lock().unwrap().push(format!(
                 "{} {} {}",
                 request.method,
                 request.uri,
@@ -50,7 +50,8 @@ impl Port {
             ));
         });
         let api = Api::new(shelf);
-        let serving = tokio::spawn(serve(listener, api, grpc, limits, Some(hear), stop.clone()));
+        let serving =
+            tokio::spawn(serve(listener, api, grpc, limits, Some(log_access), stop.clone()));
         Self { address, stop, serving, log }
     }
 

@@ -230,11 +230,11 @@ async fn work_that_fails_after_its_term_is_restarted_in_the_next_term() {
                 *server.delay.lock() = Duration::ZERO;
             }
             let object = Object::new(&known::NAMESPACE.gvk(), "a");
-            let made = term.over(&server.cluster()).create(&known::NAMESPACE, &object).await;
+            let created = term.over(&server.cluster()).create(&known::NAMESPACE, &object).await;
             if !first {
                 stop.cancel();
             }
-            made.map(drop)
+            created.map(drop)
         }
     };
     election(&server, Clock::system()).lead(&stop, |_| (), work).await.unwrap();

@@ -173,8 +173,8 @@ async fn an_expired_watch_relists_and_reports_only_differences() {
 
 #[tokio::test(start_paused = true)]
 async fn an_unavailable_server_is_retried_with_backoff_for_ever() {
-    let away = || (0..12).map(|_| ScriptedResponse::Refuse(503, "ServiceUnavailable"));
-    let server = Server::new(away().chain([ScriptedResponse::List(1, Vec::new())]));
+    let refusals = || (0..12).map(|_| ScriptedResponse::Refuse(503, "ServiceUnavailable"));
+    let server = Server::new(refusals().chain([ScriptedResponse::List(1, Vec::new())]));
     let started = tokio::time::timeout(Duration::from_hours(1), async {
         let (cache, _) = start(&server);
         let requests = Arc::clone(&server.requests);

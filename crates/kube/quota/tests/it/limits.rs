@@ -112,7 +112,7 @@ fn pods_are_bounded_by_what_their_containers_take_together() {
     let of = |list: Value, first: Value| {
         object(json!({"spec": {"containers": list, "initContainers": first}}))
     };
-    let said =
+    let annotation =
         |limit: &str| vec![format!("maximum memory usage per Pod is 1Gi, but limit is {limit}")];
     let half = || container("512Mi");
     assert_eq!(
@@ -121,12 +121,15 @@ fn pods_are_bounded_by_what_their_containers_take_together() {
     );
     assert_eq!(
         broken_by_pod(&limit, &of(json!([half(), half(), half()]), json!([]))),
-        said("1536Mi")
+        annotation("1536Mi")
     );
-    assert_eq!(broken_by_pod(&limit, &of(json!([half()]), json!([container("2Gi")]))), said("2Gi"));
+    assert_eq!(
+        broken_by_pod(&limit, &of(json!([half()]), json!([container("2Gi")]))),
+        annotation("2Gi")
+    );
     let mut sidecar = container("768Mi");
     sidecar["restartPolicy"] = "Always".into();
-    assert_eq!(broken_by_pod(&limit, &of(json!([half()]), json!([sidecar]))), said("1280Mi"));
+    assert_eq!(broken_by_pod(&limit, &of(json!([half()]), json!([sidecar]))), annotation("1280Mi"));
 }
 
 #[test]

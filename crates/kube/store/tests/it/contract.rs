@@ -120,8 +120,8 @@ async fn a_missing_or_terminating_namespace_refuses_new_objects(store: &Store) {
     assert!(terminating.terminating);
     let refused = put_guarded(store, ("a", "y")).await.unwrap_err();
     assert_eq!(refused.to_string(), "namespaces a is being terminated");
-    let CommitError::GuardFailed { terminating: Some(shown), .. } = refused else { panic!() };
-    assert!(Arc::ptr_eq(&shown, &terminating));
+    let CommitError::GuardFailed { terminating: Some(guarded), .. } = refused else { panic!() };
+    assert!(Arc::ptr_eq(&guarded, &terminating));
     // Existing objects may still be changed and deleted.
     put(store, ("a", "x"), "2", Expect::Any).await.unwrap();
     delete(store, ("a", "x"), Expect::Any).await.unwrap();
@@ -159,12 +159,12 @@ async fn a_list_continues_after_any_key(store: &Store) {
         (Some("a"), "a", "b", &["a/d=1@3"]),
         (Some("a"), "b", "a", &[]),
     ];
-    for (listed, namespace, name, expected) in rows {
-        let list = store.list(MAPS, listed);
+    for (namespaces_filter, namespace, name, expected) in rows {
+        let list = store.list(MAPS, namespaces_filter);
         assert_eq!(
             object_lines(list.after(namespace, name)),
             expected,
-            "{listed:?} {namespace}/{name}"
+            "{namespaces_filter:?} {namespace}/{name}"
         );
     }
 }

@@ -104,11 +104,11 @@ async fn a_thousand_watches_share_one_encoding() {
         })
         .collect();
     put_all(&store, 2..3).await;
-    let mut seen = BTreeSet::new();
+    let mut revisions = BTreeSet::new();
     for task in tasks {
-        seen.insert(task.await.unwrap());
+        revisions.insert(task.await.unwrap());
     }
-    assert_eq!(seen.len(), 1);
+    assert_eq!(revisions.len(), 1);
 }
 
 #[tokio::test]

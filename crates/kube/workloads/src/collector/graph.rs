@@ -42,7 +42,8 @@ impl Node {
     /// Reads the metadata of an object.
     pub(crate) fn of(resource: &Arc<Resource>, object: &Object) -> Self {
         let terminating = object.is_terminating();
-        let held_by = |name: &str| terminating && object.finalizers().any(|held| held == name);
+        let held_by =
+            |name: &str| terminating && object.finalizers().any(|finalizer| finalizer == name);
         Self {
             item: Item {
                 uid: object.uid().into(),

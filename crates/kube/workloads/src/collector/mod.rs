@@ -206,8 +206,8 @@ impl Monitors {
     }
 
     fn change(&mut self, crd: Arc<str>, resource: Option<Resource>) {
-        if let Some((known, cache, stop)) = self.custom.get(&crd) {
-            if resource.as_ref() == Some(known) {
+        if let Some((followed_resource, cache, stop)) = self.custom.get(&crd) {
+            if resource.as_ref() == Some(followed_resource) {
                 return;
             }
             stop.cancel();
@@ -339,7 +339,7 @@ impl Reconcile {
         match decide(&live, &owners, dependents) {
             Verdict::Keep => {}
             Verdict::DropOwners(dangling_uids) => {
-                self.drop_owners(item, &live, &dangling_uids).await?
+                self.drop_owners(item, &live, &dangling_uids).await?;
             }
             Verdict::DeleteUnblocked => {
                 self.unblock(item, &live).await?;
@@ -410,11 +410,11 @@ impl Reconcile {
             // nothing is deleted because of it.
             return Ok(Standing::Solid);
         }
-        let found = self.context.cluster.find(&resource, namespace, &owner.name).await?;
-        Ok(match found {
-            Some(found) if found.uid() == owner.uid => {
-                let waits = found.is_terminating()
-                    && found.finalizers().any(|finalizer| finalizer == FOREGROUND);
+        let live_owner = self.context.cluster.find(&resource, namespace, &owner.name).await?;
+        Ok(match live_owner {
+            Some(live_owner) if live_owner.uid() == owner.uid => {
+                let waits = live_owner.is_terminating()
+                    && live_owner.finalizers().any(|finalizer| finalizer == FOREGROUND);
                 if waits { Standing::Waiting } else { Standing::Solid }
             }
             _ => Standing::Dangling,
@@ -499,10 +499,11 @@ impl Reconcile {
 
     async fn remove_finalizer(&self, item: &Item, name: &str) -> Result<(), Error> {
         let Some(live) = self.live(item).await? else { return Ok(()) };
-        if !live.finalizers().any(|held| held == name) {
+        if !live.finalizers().any(|finalizer| finalizer == name) {
             return Ok(());
         }
-        let remaining: Vec<&str> = live.finalizers().filter(|held| *held != name).collect();
+        let remaining: Vec<&str> =
+            live.finalizers().filter(|finalizer| *finalizer != name).collect();
         self.patch_metadata(item, &live, "finalizers", json!(remaining)).await
     }
 

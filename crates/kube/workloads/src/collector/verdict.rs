@@ -46,15 +46,15 @@ pub(crate) fn decide(
     owners: &[(OwnerReference, Standing)],
     dependents: Dependents,
 ) -> Verdict {
-    let is = |wanted: Standing| move |entry: &&(OwnerReference, Standing)| entry.1 == wanted;
+    let is = |standing: Standing| move |entry: &&(OwnerReference, Standing)| entry.1 == standing;
     let solid = owners.iter().filter(is(Standing::Solid)).count();
     let waiting = owners.iter().filter(is(Standing::Waiting)).count();
     if solid == owners.len() {
         return Verdict::Keep;
     }
     if solid > 0 {
-        let gone = owners.iter().filter(|entry| entry.1 != Standing::Solid);
-        return Verdict::DropOwners(gone.map(|(owner, _)| owner.uid.clone()).collect());
+        let dangling = owners.iter().filter(|entry| entry.1 != Standing::Solid);
+        return Verdict::DropOwners(dangling.map(|(owner, _)| owner.uid.clone()).collect());
     }
     if waiting > 0 {
         match dependents {
@@ -65,7 +65,7 @@ pub(crate) fn decide(
         }
     }
     // A finalizer that is set already carries the propagation policy of the first deletion.
-    let held_by = |name: &str| live.finalizers().any(|held| held == name);
+    let held_by = |name: &str| live.finalizers().any(|finalizer| finalizer == name);
     Verdict::Delete(if held_by(ORPHAN) {
         Propagation::Orphan
     } else if held_by(FOREGROUND) {

@@ -77,22 +77,22 @@ fn remove_inactive(jobs: &[Named], active: &mut Vec<Value>, decision: &mut Decis
             decision.events.push((false, "SawCompletedJob", message));
         }
         if let (JobEnd::Complete, Some(completed)) = (end, job.completed) {
-            let known = decision.status.get("lastSuccessfulTime").and_then(Value::as_str);
-            let known: Option<Timestamp> = known.and_then(|text| text.parse().ok());
-            if known.is_none_or(|known| completed > known) {
+            let last_success = decision.status.get("lastSuccessfulTime").and_then(Value::as_str);
+            let last_success: Option<Timestamp> = last_success.and_then(|text| text.parse().ok());
+            if last_success.is_none_or(|last_success| completed > last_success) {
                 let text = mainstay_clock::rfc3339(completed);
                 decision.status.insert("lastSuccessfulTime".to_owned(), text.into());
             }
         }
     }
     active.retain(|reference| {
-        let there = jobs.iter().any(|(_, job)| reference["uid"] == *job.uid);
-        if !there {
+        let exists = jobs.iter().any(|(_, job)| reference["uid"] == *job.uid);
+        if !exists {
             let name = reference["name"].as_str().unwrap_or_default();
             let message = format!("Active job went missing: {name}");
             decision.events.push((false, "MissingJob", message));
         }
-        there
+        exists
     });
 }
 

@@ -76,8 +76,8 @@ impl CronJobs {
         status: &mut Map<String, Value>,
     ) -> Result<(), Error> {
         let cluster = &self.context.cluster;
-        let wanted = job(cron, at);
-        let started = match cluster.create(&known::JOB, &wanted).await {
+        let new_job = job(cron, at);
+        let started = match cluster.create(&known::JOB, &new_job).await {
             Ok(started) => {
                 let message = format!("Created job {}", started.name());
                 self.context.normal(cron, "SuccessfulCreate", message);
@@ -85,11 +85,11 @@ impl CronJobs {
             }
             Err(error) if error.is_already_exists() => {
                 let namespace = Some(cron.namespace());
-                let there = cluster.get(&known::JOB, namespace, wanted.name()).await?;
-                if there.controller_owner().is_none_or(|owner| owner.uid != cron.uid()) {
+                let existing_job = cluster.get(&known::JOB, namespace, new_job.name()).await?;
+                if existing_job.controller_owner().is_none_or(|owner| owner.uid != cron.uid()) {
                     return Ok(());
                 }
-                there
+                existing_job
             }
             Err(error) => {
                 if !error.is_namespace_terminating() {
@@ -100,8 +100,8 @@ impl CronJobs {
             }
         };
         self.views.jobs.seen(started.resource_version()).await;
-        let listed = status.get("active").and_then(Value::as_array).cloned();
-        let mut active = listed.unwrap_or_default();
+        let active_list = status.get("active").and_then(Value::as_array).cloned();
+        let mut active = active_list.unwrap_or_default();
         active.push(reference(&started));
         set_active(status, active);
         status.insert("lastScheduleTime".to_owned(), mainstay_clock::rfc3339(at).into());

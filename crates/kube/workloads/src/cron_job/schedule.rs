@@ -42,10 +42,10 @@ impl Schedule {
     /// Parses a schedule; `zone` is the name of its time zone, UTC if none. The text may name a
     /// zone itself. None if the schedule or the zone is invalid.
     pub(super) fn parse(text: &str, zone: Option<&str>) -> Option<Self> {
-        let named = text.strip_prefix("TZ=").or_else(|| text.strip_prefix("CRON_TZ="));
-        let (zone, text) = match named {
-            Some(named) => {
-                let (zone, rest) = named.split_once(' ')?;
+        let zone_text = text.strip_prefix("TZ=").or_else(|| text.strip_prefix("CRON_TZ="));
+        let (zone, text) = match zone_text {
+            Some(zone_text) => {
+                let (zone, rest) = zone_text.split_once(' ')?;
                 (Some(zone), rest.trim())
             }
             None => (zone, text.trim()),

@@ -99,12 +99,12 @@ pub(super) fn decide(
     }
     // Pods that wait for a node that no longer exists.
     for pod in observed.pods {
-        let lost =
+        let orphaned_pods =
             pod.1.node.is_none()
                 && pod.1.target.as_ref().is_some_and(|target| {
                     !observed.nodes.iter().any(|node| *node.name == **target)
                 });
-        if lost && !pod.1.terminating {
+        if orphaned_pods && !pod.1.terminating {
             decision.delete.push(pod.clone());
         }
     }
@@ -113,8 +113,8 @@ pub(super) fn decide(
         update::roll(&daemon_nodes, desired, &bounds, observed.hash, &mut decision);
     }
     let soon = observed.pods.iter().filter_map(|(_, pod)| pod.ready_since).filter_map(|since| {
-        let left = bounds.min_ready - (observed.now.as_second() - since.as_second());
-        u64::try_from(left).ok().filter(|left| *left > 0)
+        let remaining = bounds.min_ready - (observed.now.as_second() - since.as_second());
+        u64::try_from(remaining).ok().filter(|remaining| *remaining > 0)
     });
     decision.requeue_after = soon.chain(decision.requeue_after).min();
     decision

@@ -78,8 +78,8 @@ fn no_schedule_taints_repel_daemon_pods_and_no_execute_taints_evict_them() {
         [("tainted", false, false), ("barred", false, true), ("broken", true, false)]
     {
         assert_eq!(run(&json!({}), &[], &[node]).0.len() == 1, creates, "{node}");
-        let there = [daemon(node, "new", "ready")];
-        assert_eq!(run(&json!({}), &there, &[node]).1.len() == 1, deletes, "{node}");
+        let existing = [daemon(node, "new", "ready")];
+        assert_eq!(run(&json!({}), &existing, &[node]).1.len() == 1, deletes, "{node}");
     }
 }
 
@@ -97,9 +97,9 @@ fn a_failed_daemon_pod_is_replaced_after_its_backoff() {
 
 #[test]
 fn a_pending_daemon_pod_of_a_deleted_node_is_deleted() {
-    let mut lost = daemon("gone", "new", "starting");
-    Arc::make_mut(&mut lost.1).node = None;
-    assert_eq!(run(&json!({}), &[lost], &[]).1, ["new-gone"]);
+    let mut pending = daemon("gone", "new", "starting");
+    Arc::make_mut(&mut pending.1).node = None;
+    assert_eq!(run(&json!({}), &[pending], &[]).1, ["new-gone"]);
 }
 
 #[test]

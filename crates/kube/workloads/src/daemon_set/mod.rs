@@ -79,8 +79,8 @@ impl Workload for DaemonSets {
         let waits = |node: &Arc<str>| {
             let failed = self.failed.lock();
             let (since, wait) = failed.get(&(set.key(), Arc::clone(node)))?;
-            let left = wait - (now.as_second() - since.as_second());
-            u64::try_from(left).ok().filter(|left| *left > 0)
+            let remaining = wait - (now.as_second() - since.as_second());
+            u64::try_from(remaining).ok().filter(|remaining| *remaining > 0)
         };
         let observed = Observed { set: &set, pods: &pods, nodes: &nodes, hash: &hash, now };
         let decision = decide::decide(&observed, &waits);
@@ -88,8 +88,8 @@ impl Workload for DaemonSets {
             self.report_failures(&set, failed_pods, now);
         }
         self.pods.delete(&set, &decision.delete).await?;
-        let wanted = decision.create.iter().map(|node| pod(&set, node, &hash)).collect();
-        let outcome = self.pods.create(&set, wanted).await;
+        let new_pods = decision.create.iter().map(|node| pod(&set, node, &hash)).collect();
+        let outcome = self.pods.create(&set, new_pods).await;
         let live: Vec<&String> =
             pods.iter().filter_map(|(_, pod)| pod.labels.get(REVISION_HASH)).collect();
         self.revisions

@@ -67,7 +67,7 @@ fn surge(
     decision: &mut Decision,
 ) {
     let (mut surging, mut available) = (0, 0);
-    let mut terminating_replicas: Vec<&Named> = Vec::new();
+    let mut surplus: Vec<&Named> = Vec::new();
     let mut candidates: Vec<&Arc<str>> = Vec::new();
     for daemon_node in daemon_nodes {
         let Some((new, old)) = pair(daemon_node, hash) else {
@@ -78,9 +78,7 @@ fn surge(
         available += i64::from(serving);
         match (new, old) {
             (_, None) => {}
-            (None, Some(old)) if serving && !daemon_node.should_run => {
-                terminating_replicas.push(old)
-            }
+            (None, Some(old)) if serving && !daemon_node.should_run => surplus.push(old),
             (None, Some(_)) if serving => candidates.push(&daemon_node.node.name),
             (None, Some(old)) if !daemon_node.should_run => decision.delete.push(old.clone()),
             (None, Some(_)) => decision.create.push(Arc::clone(&daemon_node.node.name)),
@@ -92,7 +90,7 @@ fn surge(
     }
     // A pod that does not belong on its node is deleted when enough others are available.
     let spare = usize::try_from(available - desired).unwrap_or(0);
-    decision.delete.extend(terminating_replicas.into_iter().take(spare).cloned());
+    decision.delete.extend(surplus.into_iter().take(spare).cloned());
     let room = usize::try_from(bounds.surge - surging).unwrap_or(0);
     decision.create.extend(candidates.into_iter().take(room).cloned());
 }

@@ -126,8 +126,8 @@ pub(crate) fn decide(
         Some((_, new)) => {
             let replicas = (new.replicas != sizes.new).then_some(sizes.new);
             let annotations = changed(new, &decision.annotations);
-            let wanted = deployment.i64(&["spec", "minReadySeconds"]).unwrap_or_default();
-            let min_ready = (new.min_ready != wanted).then_some(wanted);
+            let wanted_min_ready = deployment.i64(&["spec", "minReadySeconds"]).unwrap_or_default();
+            let min_ready = (new.min_ready != wanted_min_ready).then_some(wanted_min_ready);
             if replicas.is_some() || min_ready.is_some() || !annotations.is_empty() {
                 let set = Arc::clone(new);
                 decision.steps.push(Step::Update { set, replicas, annotations, min_ready });
@@ -157,10 +157,10 @@ fn sized(bounds: &Bounds) -> BTreeMap<String, String> {
     ])
 }
 
-fn changed(set: &ReplicaSetView, wanted: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+fn changed(set: &ReplicaSetView, desired: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let differs = |(key, value): &(&String, &String)| set.annotations.get(*key) != Some(*value);
-    let wanted = wanted.iter().filter(differs);
-    wanted.map(|(key, value)| (key.clone(), value.clone())).collect()
+    let desired = desired.iter().filter(differs);
+    desired.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
 /// Numbers the current template: one more than any other. Its earlier number goes into the revision
@@ -201,8 +201,8 @@ fn create(decision: &mut Decision, deployment: &Object, sets: &[Named], print: u
         let hash = template::name_hash(print, decision.collisions);
         let name = format!("{}-{hash}", deployment.name());
         // A ReplicaSet of another template has the name: hash again with another seed.
-        let taken = sets.iter().any(|(key, set)| *key.name == *name && !set.terminating);
-        if !taken {
+        let is_name_taken = sets.iter().any(|(key, set)| *key.name == *name && !set.terminating);
+        if !is_name_taken {
             decision.steps.push(Step::Create { name, hash, replicas });
             return;
         }

@@ -122,8 +122,8 @@ fn recreate_waits_for_the_last_old_pod() {
     let deployment = deployment(&json!({"replicas": 4, "strategy": {"type": "Recreate"}}));
     let sets = |old, new| vec![set("old", 1, old, old), set("new", 2, new, new)];
     assert_eq!(sizes(&run(&deployment, &sets(2, 0))), ["web-old=0"]);
-    let left = FxHashMap::from_iter([("old".into(), 1)]);
-    assert_eq!(sizes(&decide(&deployment, &sets(0, 0), &left)), [""; 0]);
+    let pods_left = FxHashMap::from_iter([("old".into(), 1)]);
+    assert_eq!(sizes(&decide(&deployment, &sets(0, 0), &pods_left)), [""; 0]);
     assert_eq!(sizes(&run(&deployment, &sets(0, 0))), ["web-new=4"]);
 }
 
@@ -166,8 +166,8 @@ fn scaling_comes_before_a_new_template() {
 #[test]
 fn recreate_creates_no_replica_set_before_the_old_pods_are_gone() {
     let deployment = deployment(&json!({"replicas": 4, "strategy": {"type": "Recreate"}}));
-    let left = FxHashMap::from_iter([("old".into(), 1)]);
-    let decision = decide(&deployment, &[set("old", 1, 0, 0)], &left);
+    let pods_left = FxHashMap::from_iter([("old".into(), 1)]);
+    let decision = decide(&deployment, &[set("old", 1, 0, 0)], &pods_left);
     assert_eq!((decision.steps.len(), decision.revision), (0, None));
     assert_eq!(sizes(&run(&deployment, &[set("old", 1, 0, 0)])), ["+4"]);
 }

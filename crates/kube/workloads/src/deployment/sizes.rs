@@ -39,12 +39,12 @@ impl Mode {
         if old.iter().copied().chain(&decision.new).any(|(_, set)| scaled(set)) {
             return Self::Scaling;
         }
-        let gone = || {
+        let are_old_pods_gone = || {
             old.iter().all(|(_, set)| {
                 set.replicas == 0 && pods_left.get(&set.uid).copied().unwrap_or_default() == 0
             })
         };
-        if is_recreate(deployment) && !gone() { Self::Emptying } else { Self::Rolling }
+        if is_recreate(deployment) && !are_old_pods_gone() { Self::Emptying } else { Self::Rolling }
     }
 
     /// Whether the ReplicaSet of the current template may be created.
@@ -170,11 +170,11 @@ impl Sizes {
         let mut added = 0;
         for at in order {
             let set = &all[at].1;
-            let left = missing - added;
+            let remainder = missing - added;
             let share = match share_of(deployment, set, bounds) {
-                _ if left == 0 => 0,
-                share if missing > 0 => share.min(left),
-                share => share.max(left),
+                _ if remainder == 0 => 0,
+                share if missing > 0 => share.min(remainder),
+                share => share.max(remainder),
             };
             added += share;
             sizes.push((at, set.replicas + share));

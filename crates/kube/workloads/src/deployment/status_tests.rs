@@ -33,7 +33,7 @@ fn step(
     now: &str,
 ) -> (Vec<String>, Option<u64>) {
     let (status, requeue_after) = status(&Observed {
-        deployment: deployment,
+        deployment,
         sets,
         new: sets.last(),
         created,

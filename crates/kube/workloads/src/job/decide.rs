@@ -145,13 +145,13 @@ impl<'a> Census<'a> {
     fn count(&mut self) {
         let is_tracked = |uid: &str| self.tracked.iter().any(|(_, pod)| *pod.uid == *uid);
         for (at, field) in ["succeeded", "failed"].into_iter().enumerate() {
-            let named = self.job.array(&["status", "uncountedTerminatedPods", field]);
-            let (kept, counted): (Vec<String>, Vec<String>) = named
+            let uncounted_uids = self.job.array(&["status", "uncountedTerminatedPods", field]);
+            let (still_uncounted, counted): (Vec<String>, Vec<String>) = uncounted_uids
                 .iter()
                 .filter_map(Value::as_str)
                 .map(ToOwned::to_owned)
                 .partition(|uid| is_tracked(uid));
-            self.uncounted[at] = kept;
+            self.uncounted[at] = still_uncounted;
             let counted = i64::try_from(counted.len()).unwrap_or(i64::MAX);
             if at == FAILED {
                 self.failed += counted;
@@ -161,8 +161,8 @@ impl<'a> Census<'a> {
         }
         if self.indexed {
             let end = self.completions.unwrap_or_default();
-            let known = self.job.str(&["status", "completedIndexes"]).unwrap_or_default();
-            self.succeeded_indexes = indexes::parse(known, end);
+            let indexes_text = self.job.str(&["status", "completedIndexes"]).unwrap_or_default();
+            self.succeeded_indexes = indexes::parse(indexes_text, end);
             let ended = self.tracked.iter().filter(|(_, pod)| pod.phase == Phase::Succeeded);
             let ended: Vec<i64> = ended.filter_map(|(_, pod)| self.index(pod)).collect();
             self.succeeded_indexes.extend(ended);
@@ -175,8 +175,8 @@ impl<'a> Census<'a> {
 
     fn count_failed_indexes(&mut self, limit: i64) {
         let end = self.completions.unwrap_or_default();
-        let known = self.job.str(&["status", "failedIndexes"]).unwrap_or_default();
-        self.failed_indexes = indexes::parse(known, end);
+        let indexes_text = self.job.str(&["status", "failedIndexes"]).unwrap_or_default();
+        self.failed_indexes = indexes::parse(indexes_text, end);
         for pod in &self.tracked {
             let Some(index) = self.index(&pod.1) else { continue };
             if self.is_failed(&pod.1) && !self.succeeded_indexes.contains(&index) {
@@ -196,8 +196,8 @@ impl<'a> Census<'a> {
             let settled = self.succeeded_indexes.contains(&index)
                 || self.failed_indexes.contains(&index)
                 || busy.contains(&index);
-            let newer = last.get(&index).is_none_or(|(_, known)| {
-                (known.index_failures, known.ended) <= (pod.1.index_failures, pod.1.ended)
+            let newer = last.get(&index).is_none_or(|(_, latest)| {
+                (latest.index_failures, latest.ended) <= (pod.1.index_failures, pod.1.ended)
             });
             if !settled && newer {
                 last.insert(index, pod);
@@ -302,8 +302,8 @@ impl<'a> Census<'a> {
             decision.discard.truncate(BURST);
             return active - i64::try_from(decision.discard.len()).unwrap_or(0);
         }
-        let terminating_replicas = if self.waits_for_failure { self.terminating.len() } else { 0 };
-        let missing = wanted - active - i64::try_from(terminating_replicas).unwrap_or(i64::MAX);
+        let terminating = if self.waits_for_failure { self.terminating.len() } else { 0 };
+        let missing = wanted - active - i64::try_from(terminating).unwrap_or(i64::MAX);
         let missing = usize::try_from(missing).unwrap_or(0).min(BURST);
         if missing == 0 {
             return active;
@@ -342,9 +342,9 @@ impl<'a> Census<'a> {
             (pod.node.is_some(), pod.phase, pod.is_ready(), young, key.clone())
         });
         if self.indexed {
-            let mut kept = Indexes::new();
+            let mut seen_indexes = Indexes::new();
             for pod in order.iter().rev() {
-                let fresh = self.index(&pod.1).is_some_and(|index| kept.insert(index));
+                let fresh = self.index(&pod.1).is_some_and(|index| seen_indexes.insert(index));
                 if !fresh {
                     decision.discard.push((*pod).clone());
                 }
@@ -361,12 +361,13 @@ impl<'a> Census<'a> {
     }
 
     fn create_indexes(&self, missing: usize, decision: &mut Decision) {
-        let mut taken: Indexes = self.active.iter().filter_map(|(_, pod)| pod.index).collect();
+        let mut active_indexes: Indexes =
+            self.active.iter().filter_map(|(_, pod)| pod.index).collect();
         if self.waits_for_failure {
-            taken.extend(self.terminating.iter().filter_map(|(_, pod)| pod.index));
+            active_indexes.extend(self.terminating.iter().filter_map(|(_, pod)| pod.index));
         }
         let open = (0..self.completions.unwrap_or_default()).filter(|index| {
-            !taken.contains(index)
+            !active_indexes.contains(index)
                 && !self.succeeded_indexes.contains(index)
                 && !self.failed_indexes.contains(index)
         });
@@ -396,7 +397,7 @@ impl<'a> Census<'a> {
 
     /// Adds pods that have ended to `uncountedTerminatedPods` and releases them.
     fn record_ended(&mut self, finish: Option<&Finish>, decision: &mut Decision) {
-        let going = self.job.is_terminating();
+        let is_terminating = self.job.is_terminating();
         for pod in self.tracked.clone() {
             let failed = self.is_failed(&pod.1);
             let succeeded = pod.1.phase == Phase::Succeeded;
@@ -405,19 +406,20 @@ impl<'a> Census<'a> {
                     // The annotation of its successor has the number of failures.
                     && !decision.create.iter().flatten().any(|(index, _)| Some(*index) == pod.1.index)
             };
-            let free = going || finish.is_some() || succeeded || (failed && !delayed());
+            let free = is_terminating || finish.is_some() || succeeded || (failed && !delayed());
             if !free {
                 continue;
             }
             decision.release.push(pod.clone());
             let uid = &pod.1.uid;
-            let known = |at: usize| self.uncounted[at].iter().any(|uncounted| **uncounted == **uid);
-            if succeeded && !known(FAILED) {
-                if !self.indexed && !known(SUCCEEDED) {
+            let is_uncounted =
+                |at: usize| self.uncounted[at].iter().any(|uncounted| **uncounted == **uid);
+            if succeeded && !is_uncounted(FAILED) {
+                if !self.indexed && !is_uncounted(SUCCEEDED) {
                     self.uncounted[SUCCEEDED].push(uid.to_string());
                 }
             } else if (failed || finish.is_some_and(|finish| !finish.succeeded))
-                && !known(FAILED)
+                && !is_uncounted(FAILED)
                 && (!self.indexed || self.index(&pod.1).is_some())
                 && policy::apply_failure_policy(self.job, pod) != Verdict::Ignore
             {
@@ -472,11 +474,10 @@ pub(super) fn decide(observed: &Observed<'_>) -> Decision {
         decision.requeue_in(deadline - (observed.now.as_second() - started.as_second()));
     }
     census.record_ended(finish.as_ref(), &mut decision);
-    let terminating_replicas =
-        census.terminating.len() + decision.delete.len() + decision.discard.len();
-    write_counts(&census, &decision, &mut status, active, terminating_replicas);
+    let terminating = census.terminating.len() + decision.delete.len() + decision.discard.len();
+    write_counts(&census, &decision, &mut status, active, terminating);
     if let Some(finish) = &finish {
-        let is_last = terminating_replicas == 0
+        let is_last = terminating == 0
             && census.uncounted.iter().all(Vec::is_empty)
             && decision.release.is_empty();
         finish.write(job, &mut status, is_last, &now, &mut decision);
@@ -490,17 +491,18 @@ fn write_counts(
     decision: &Decision,
     status: &mut Map<String, Value>,
     active: i64,
-    terminating_replicas: usize,
+    terminating: usize,
 ) {
-    let going = |uid: &Arc<str>| {
+    let is_deleted = |uid: &Arc<str>| {
         decision.delete.iter().chain(&decision.discard).any(|(_, pod)| pod.uid == *uid)
     };
-    let ready = census.active.iter().filter(|(_, pod)| pod.is_ready() && !going(&pod.uid)).count();
+    let ready =
+        census.active.iter().filter(|(_, pod)| pod.is_ready() && !is_deleted(&pod.uid)).count();
     put_count(status, "active", active);
     put_count(status, "succeeded", census.succeeded);
     put_count(status, "failed", census.failed);
     status.insert("ready".to_owned(), ready.into());
-    status.insert("terminating".to_owned(), terminating_replicas.into());
+    status.insert("terminating".to_owned(), terminating.into());
     let mut uncounted = json!({});
     for (at, field) in ["succeeded", "failed"].into_iter().enumerate() {
         if !census.uncounted[at].is_empty() {
@@ -530,9 +532,9 @@ fn decide_finished(observed: &Observed<'_>, ended: Timestamp) -> Decision {
     if let Some(seconds) = job.i64(&["spec", "ttlSecondsAfterFinished"])
         && !job.is_terminating()
     {
-        let left = seconds - (observed.now.as_second() - ended.as_second());
-        decision.expired = left <= 0 && !mainstay_fault::is_on("jobs-stay-beyond-their-time");
-        decision.requeue_in(left);
+        let remaining = seconds - (observed.now.as_second() - ended.as_second());
+        decision.expired = remaining <= 0 && !mainstay_fault::is_on("jobs-stay-beyond-their-time");
+        decision.requeue_in(remaining);
     }
     decision
 }

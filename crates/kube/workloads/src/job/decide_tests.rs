@@ -20,7 +20,7 @@ fn at(seconds: i64) -> Timestamp {
 /// A pod of a phase, with the finalizer; `-` in front means without it, `~` means terminating.
 fn pod(number: usize, phase: &str, index: Option<i64>) -> Named {
     let tracked = !phase.starts_with('-');
-    let going = phase.starts_with('~');
+    let terminating = phase.starts_with('~');
     let phase = phase.trim_start_matches(['-', '~']);
     let name = format!("j-{number}");
     let mut pod = Object::from_value(json!({
@@ -35,7 +35,7 @@ fn pod(number: usize, phase: &str, index: Option<i64>) -> Named {
     if tracked {
         pod.set(&["metadata", "finalizers"], json!([TRACKING]));
     }
-    if going {
+    if terminating {
         pod.set(&["metadata", "deletionTimestamp"], mainstay_clock::rfc3339(at(1)).into());
     }
     if let Some(index) = index {
@@ -101,17 +101,17 @@ fn a_failed_pod_is_replaced_after_a_doubling_backoff() {
 #[test]
 fn a_finished_pod_is_listed_as_uncounted_before_its_finalizer_is_removed() {
     let mut job = job(&json!({"completions": 2, "parallelism": 1}));
-    let named = run(&job, &pods(&["Succeeded"]), 0, 60);
-    assert_eq!(named.status["uncountedTerminatedPods"]["succeeded"], json!(["j-0"]));
-    assert_eq!((named.status.get("succeeded"), named.release.len()), (None, 1));
-    job.set(&["status"], named.status);
+    let first_decision = run(&job, &pods(&["Succeeded"]), 0, 60);
+    assert_eq!(first_decision.status["uncountedTerminatedPods"]["succeeded"], json!(["j-0"]));
+    assert_eq!((first_decision.status.get("succeeded"), first_decision.release.len()), (None, 1));
+    job.set(&["status"], first_decision.status);
     // Nothing is counted twice while the finalizer is there.
     assert_eq!(
         run(&job, &pods(&["Succeeded"]), 0, 60).status,
         job.get(&["status"]).unwrap().clone()
     );
-    for left in [pods(&["-Succeeded"]), Vec::new()] {
-        let counted = run(&job, &left, 0, 60);
+    for remaining in [pods(&["-Succeeded"]), Vec::new()] {
+        let counted = run(&job, &remaining, 0, 60);
         assert_eq!(counted.status["succeeded"], 1);
         assert_eq!(counted.status["uncountedTerminatedPods"], json!({}));
         assert_eq!(counted.create.len(), 1);
@@ -179,10 +179,10 @@ fn failures_that_a_policy_ignores_do_not_count() {
 #[test]
 fn every_index_succeeds_once() {
     let job = job(&json!({"completionMode": "Indexed", "completions": 4, "parallelism": 3}));
-    let there = indexed(&[(0, "Succeeded"), (2, "Running"), (2, "Running")]);
-    let decision = run(&job, &there, 0, 60);
+    let existing = indexed(&[(0, "Succeeded"), (2, "Running"), (2, "Running")]);
+    let decision = run(&job, &existing, 0, 60);
     assert_eq!(decision.discard.len(), 1, "two of one index are one too many");
-    let decision = run(&job, &there[..2], 0, 60);
+    let decision = run(&job, &existing[..2], 0, 60);
     assert_eq!(decision.create, [Some((1, None)), Some((3, None))]);
     assert_eq!(decision.status["completedIndexes"], "0");
     assert_eq!(decision.status["succeeded"], 1);
@@ -198,13 +198,16 @@ fn backoff_limit_per_index_fails_one_index() {
             "backoffLimitPerIndex": limit,
         })
     };
-    let there = indexed(&[(0, "Failed"), (1, "Running")]);
-    let retried = run(&job(&spec(1)), &there, 0, 60);
+    let existing = indexed(&[(0, "Failed"), (1, "Running")]);
+    let retried = run(&job(&spec(1)), &existing, 0, 60);
     assert_eq!(retried.create, [Some((0, Some(1)))]);
     assert_eq!(retried.status["failedIndexes"], "");
-    let early = run(&job(&spec(1)), &there, 0, 52);
-    assert_eq!((early.create.len(), early.requeue_after, early.release.len()), (0, Some(8), 0));
-    let given_up = run(&job(&spec(0)), &there, 0, 60);
+    let early_decision = run(&job(&spec(1)), &existing, 0, 52);
+    assert_eq!(
+        (early_decision.create.len(), early_decision.requeue_after, early_decision.release.len()),
+        (0, Some(8), 0)
+    );
+    let given_up = run(&job(&spec(0)), &existing, 0, 60);
     assert_eq!((given_up.create.len(), kinds(&given_up).len()), (0, 0));
     assert_eq!(given_up.status["failedIndexes"], "0");
     let all = indexed(&[(0, "Failed"), (1, "Succeeded")]);
@@ -234,7 +237,7 @@ fn a_finished_job_is_deleted_after_its_ttl() {
         "lastTransitionTime": mainstay_clock::rfc3339(at(60)),
     }]);
     job.set(&["status", "conditions"], conditions);
-    let early = run(&job, &[], 0, 63);
-    assert_eq!((early.expired, early.requeue_after), (false, Some(7)));
+    let early_decision = run(&job, &[], 0, 63);
+    assert_eq!((early_decision.expired, early_decision.requeue_after), (false, Some(7)));
     assert!(run(&job, &[], 0, 70).expired);
 }

@@ -74,7 +74,7 @@ pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
 #[derive(Debug, Default)]
 struct Failures {
     count: u32,
-    seen: FxHashSet<Arc<str>>,
+    counted_uids: FxHashSet<Arc<str>>,
 }
 
 struct Jobs {
@@ -107,8 +107,8 @@ impl Workload for Jobs {
         }
         self.pods.delete(&job, &decision.discard).await?;
         self.pods.delete(&job, &decision.delete).await?;
-        let wanted = decision.create.iter().map(|index| pod::pod(&job, *index)).collect();
-        let outcome = self.pods.create(&job, wanted).await;
+        let new_pods = decision.create.iter().map(|index| pod::pod(&job, *index)).collect();
+        let outcome = self.pods.create(&job, new_pods).await;
         self.context.write_status(&known::JOB, &job, decision.status).await?;
         for (reason, message) in decision.events {
             if matches!(reason.as_str(), "Completed" | "Suspended" | "Resumed") {
@@ -135,10 +135,11 @@ impl Jobs {
         }
         let ended = pods.iter().filter(|(_, pod)| pod.tracked && pod.is_finished());
         for (_, pod) in ended {
-            let known = all.entry(job.uid().into()).or_default();
-            if known.seen.insert(Arc::clone(&pod.uid)) {
+            let job_failures = all.entry(job.uid().into()).or_default();
+            if job_failures.counted_uids.insert(Arc::clone(&pod.uid)) {
                 let succeeded = pod.phase == crate::views::Phase::Succeeded;
-                known.count = if succeeded { 0 } else { known.count.saturating_add(1) };
+                job_failures.count =
+                    if succeeded { 0 } else { job_failures.count.saturating_add(1) };
             }
         }
         if all.len() > 1000 {
@@ -146,7 +147,7 @@ impl Jobs {
                 self.views.jobs.list(None).iter().map(|(_, job)| Arc::clone(&job.uid)).collect();
             all.retain(|uid, _| present.contains(uid));
         }
-        all.get(job.uid()).map_or(0, |known| known.count)
+        all.get(job.uid()).map_or(0, |job_failures| job_failures.count)
     }
 }
 

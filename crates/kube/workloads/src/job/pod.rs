@@ -10,7 +10,7 @@ pub(super) fn pod(job: &Object, index: Option<(i64, Option<i64>)>) -> Object {
     let template = job.get(&["spec", "template"]).cloned().unwrap_or_default();
     let mut pod = template::generated_pod(job, &template);
     let mut finalizers = pod.array(&["metadata", "finalizers"]).to_vec();
-    if !finalizers.iter().any(|known| known == TRACKING) {
+    if !finalizers.iter().any(|finalizer| finalizer == TRACKING) {
         finalizers.push(TRACKING.into());
     }
     pod.set(&["metadata", "finalizers"], Value::Array(finalizers));

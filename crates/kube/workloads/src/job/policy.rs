@@ -28,7 +28,7 @@ pub(super) fn apply_failure_policy(job: &Object, (key, pod): &Named) -> Verdict 
     let Some(ending) = &pod.ending else { return Verdict::Count };
     for (at, rule) in job.array(&["spec", "podFailurePolicy", "rules"]).iter().enumerate() {
         let action = text(rule, "action");
-        let why = match (rule.get("onExitCodes"), rule.get("onPodConditions")) {
+        let reason = match (rule.get("onExitCodes"), rule.get("onPodConditions")) {
             (Some(codes), _) if !codes.is_null() => exit_code(codes, ending).map(|(name, code)| {
                 format!(
                     "Container {name} for pod {key} failed with exit code {code} matching {action} rule at index {at}"
@@ -39,11 +39,11 @@ pub(super) fn apply_failure_policy(job: &Object, (key, pod): &Named) -> Verdict 
             }),
             _ => None,
         };
-        let Some(why) = why else { continue };
+        let Some(reason) = reason else { continue };
         return match action {
             "Ignore" => Verdict::Ignore,
             "FailIndex" => Verdict::FailIndex,
-            "FailJob" => Verdict::FailJob(why),
+            "FailJob" => Verdict::FailJob(reason),
             _ => Verdict::Count,
         };
     }
@@ -53,13 +53,14 @@ pub(super) fn apply_failure_policy(job: &Object, (key, pod): &Named) -> Verdict 
 fn exit_code<'a>(rule: &Value, ending: &'a Ending) -> Option<(&'a str, i64)> {
     let only = rule.get("containerName").and_then(Value::as_str);
     let values = rule.get("values").and_then(Value::as_array);
-    let listed = |code: i64| values.into_iter().flatten().any(|value| value.as_i64() == Some(code));
+    let contains_code =
+        |code: i64| values.into_iter().flatten().any(|value| value.as_i64() == Some(code));
     let found = ending.exits.iter().find(|(name, code)| {
         *code != 0
             && only.is_none_or(|only| only == name)
             && match text(rule, "operator") {
-                "In" => listed(*code),
-                "NotIn" => !listed(*code),
+                "In" => contains_code(*code),
+                "NotIn" => !contains_code(*code),
                 _ => false,
             }
     });
@@ -70,8 +71,8 @@ fn condition<'a>(patterns: &Value, ending: &'a Ending) -> Option<&'a str> {
     let patterns = patterns.as_array()?;
     let found = ending.conditions.iter().find(|(kind, status)| {
         patterns.iter().any(|pattern| {
-            let wanted = pattern.get("status").and_then(Value::as_str).unwrap_or("True");
-            text(pattern, "type") == kind && wanted == status
+            let wanted_status = pattern.get("status").and_then(Value::as_str).unwrap_or("True");
+            text(pattern, "type") == kind && wanted_status == status
         })
     });
     found.map(|(kind, _)| kind.as_str())
@@ -85,18 +86,18 @@ pub(super) fn meets_success_policy(
 ) -> Option<String> {
     let rules = job.array(&["spec", "successPolicy", "rules"]);
     let holds = |rule: &Value| {
-        let named = rule.get("succeededIndexes").and_then(Value::as_str);
+        let rule_indexes = rule.get("succeededIndexes").and_then(Value::as_str);
         let count = rule.get("succeededCount").and_then(Value::as_i64);
-        let (have, all) = match named {
-            Some(named) => {
-                let named = indexes::parse(named, completions);
-                (succeeded.intersection(&named).count(), named.len())
+        let (have, all) = match rule_indexes {
+            Some(rule_indexes) => {
+                let rule_indexes = indexes::parse(rule_indexes, completions);
+                (succeeded.intersection(&rule_indexes).count(), rule_indexes.len())
             }
             None => (succeeded.len(), usize::MAX),
         };
         match count {
             Some(count) => i64::try_from(have).is_ok_and(|have| have >= count),
-            None => named.is_some() && have == all,
+            None => rule_indexes.is_some() && have == all,
         }
     };
     let at = rules.iter().position(holds)?;
@@ -148,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_success_policy_has_a_count_or_a_list_of_indexes() {
-        for (rule, held) in [
+        for (rule, is_met) in [
             (json!({"succeededIndexes": "0,2"}), true),
             (json!({"succeededIndexes": "0-2"}), false),
             (json!({"succeededCount": 2}), true),
@@ -159,7 +160,7 @@ mod tests {
             let job = json!({"spec": {"successPolicy": {"rules": [{"succeededCount": 9}, rule]}}});
             let message =
                 meets_success_policy(&Object::from_value(job).unwrap(), &Indexes::from([0, 2]), 5);
-            let expected = held.then(|| "Matched rules at index 1".to_owned());
+            let expected = is_met.then(|| "Matched rules at index 1".to_owned());
             assert_eq!(message, expected, "{rule}");
         }
     }

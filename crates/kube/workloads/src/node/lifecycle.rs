@@ -148,12 +148,12 @@ impl Nodes {
 /// controllers. None if the node has them already.
 fn taints(node: &Object, now: Timestamp) -> Option<Vec<Value>> {
     const READY: [(&str, &str); 2] = [("False", "not-ready"), ("Unknown", "unreachable")];
-    let mut wanted: Vec<(&str, &str)> = Vec::new();
+    let mut required_taints: Vec<(&str, &str)> = Vec::new();
     let ready = node.condition("Ready");
     for (status, taint) in READY {
         if ready == Some(status) {
-            wanted.push((taint, "NoSchedule"));
-            wanted.push((taint, "NoExecute"));
+            required_taints.push((taint, "NoSchedule"));
+            required_taints.push((taint, "NoExecute"));
         }
     }
     for (condition, taint) in [
@@ -163,15 +163,15 @@ fn taints(node: &Object, now: Timestamp) -> Option<Vec<Value>> {
         ("NetworkUnavailable", "network-unavailable"),
     ] {
         if node.condition(condition) == Some("True") {
-            wanted.push((taint, "NoSchedule"));
+            required_taints.push((taint, "NoSchedule"));
         }
     }
     if node.bool(&["spec", "unschedulable"]) == Some(true) {
-        wanted.push(("unschedulable", "NoSchedule"));
+        required_taints.push(("unschedulable", "NoSchedule"));
     }
     let managed_taint = |taint: &Value| -> Option<(String, String)> {
         let key = taint["key"].as_str()?.strip_prefix("node.kubernetes.io/")?;
-        let known = [
+        let managed_keys = [
             "not-ready",
             "unreachable",
             "memory-pressure",
@@ -181,7 +181,7 @@ fn taints(node: &Object, now: Timestamp) -> Option<Vec<Value>> {
             "unschedulable",
         ];
         let effect = taint["effect"].as_str()?;
-        known.contains(&key).then(|| (key.to_owned(), effect.to_owned()))
+        managed_keys.contains(&key).then(|| (key.to_owned(), effect.to_owned()))
     };
     let old = node.array(&["spec", "taints"]);
     let mut new: Vec<Value> = old
@@ -189,12 +189,13 @@ fn taints(node: &Object, now: Timestamp) -> Option<Vec<Value>> {
         .filter(|taint| {
             // A node without a Ready condition keeps its initial taints.
             ready.is_none()
-                || managed_taint(taint)
-                    .is_none_or(|(key, effect)| wanted.contains(&(key.as_str(), effect.as_str())))
+                || managed_taint(taint).is_none_or(|(key, effect)| {
+                    required_taints.contains(&(key.as_str(), effect.as_str()))
+                })
         })
         .cloned()
         .collect();
-    for (key, effect) in wanted {
+    for (key, effect) in required_taints {
         let key = format!("node.kubernetes.io/{key}");
         if !new.iter().any(|taint| taint["key"] == key && taint["effect"] == effect) {
             let added = mainstay_clock::rfc3339(now);
@@ -296,8 +297,8 @@ impl Reconciler for Evictions {
         }
         let message = format!("Marking for deletion Pod {key}");
         self.context.normal(&live, "TaintManagerEviction", message);
-        let why = "Taint manager: deleting due to NoExecute taint";
-        self.delete_pod(&live, "DeletionByTaintManager", why, None).await
+        let reason_text = "Taint manager: deleting due to NoExecute taint";
+        self.delete_pod(&live, "DeletionByTaintManager", reason_text, None).await
     }
 }
 

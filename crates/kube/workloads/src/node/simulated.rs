@@ -42,13 +42,13 @@ pub(crate) fn status(node: &Object, version: &str, now: &str) -> Option<Value> {
     if ready["status"] == status || (status == "True" && !injected) {
         return None;
     }
-    let mut whole = node.get(&["status"]).cloned().unwrap_or_else(|| json!({}));
-    for condition in whole["conditions"].as_array_mut().into_iter().flatten() {
+    let mut new_status = node.get(&["status"]).cloned().unwrap_or_else(|| json!({}));
+    for condition in new_status["conditions"].as_array_mut().into_iter().flatten() {
         if condition["type"] == "Ready" {
             *condition = self::condition("Ready", status, reason, message, now);
         }
     }
-    Some(whole)
+    Some(new_status)
 }
 
 fn condition(kind: &str, status: &str, reason: &str, message: &str, now: &str) -> Value {
@@ -69,9 +69,9 @@ fn first_status(node: &Object, ready: (&str, &str, &str), version: &str, now: &s
     .map(|(kind, reason, message)| condition(kind, "False", reason, message, now))
     .collect();
     conditions.push(condition("Ready", ready.0, ready.1, ready.2, now));
-    for known in node.array(&["status", "conditions"]) {
-        conditions.retain(|condition| condition["type"] != known["type"]);
-        conditions.push(known.clone());
+    for old_condition in node.array(&["status", "conditions"]) {
+        conditions.retain(|condition| condition["type"] != old_condition["type"]);
+        conditions.push(old_condition.clone());
     }
     let usual = json!({
         "cpu": "64", "memory": "256Gi", "pods": "10000", "ephemeral-storage": "1Ti",

@@ -183,8 +183,9 @@ impl Reconcile {
         // The label acts like the annotation, which is not written.
         let mut with_behaviour = pod.clone();
         if pod.annotation(simulate::ANNOTATION).is_none() {
-            let asked = self.behaviour_label.as_deref().and_then(|label| pod.label(label));
-            if let Some(behaviour) = asked.or(self.behaviour.as_deref()) {
+            let requested_behaviour =
+                self.behaviour_label.as_deref().and_then(|label| pod.label(label));
+            if let Some(behaviour) = requested_behaviour.or(self.behaviour.as_deref()) {
                 with_behaviour.set_annotation(simulate::ANNOTATION, behaviour);
             }
         }

@@ -47,7 +47,7 @@ pub(crate) fn decide(
     pods_per_node: impl FnOnce() -> FxHashMap<Arc<str>, usize>,
 ) -> Decision {
     let set = observed.set;
-    let wanted = usize::try_from(set.i64(&["spec", "replicas"]).unwrap_or(1)).unwrap_or(0);
+    let desired = usize::try_from(set.i64(&["spec", "replicas"]).unwrap_or(1)).unwrap_or(0);
     let min_ready = set.i64(&["spec", "minReadySeconds"]).unwrap_or_default();
     let labels = set.get(&["spec", "template", "metadata", "labels"]).and_then(Value::as_object);
     let active: Vec<&Named> = observed.pods.iter().filter(|(_, pod)| pod.is_active()).collect();
@@ -78,10 +78,10 @@ pub(crate) fn decide(
     if set.is_terminating() {
         return decision;
     }
-    if active.len() < wanted {
-        decision.create = wanted - active.len();
-    } else if active.len() > wanted {
-        let surplus = active.len() - wanted;
+    if active.len() < desired {
+        decision.create = desired - active.len();
+    } else if active.len() > desired {
+        let surplus = active.len() - desired;
         let mut active = active;
         let pods_per_node = pods_per_node();
         active.sort_by(|(_, a), (_, b)| deletion_order(a, b, &pods_per_node, observed.now));
@@ -267,9 +267,9 @@ mod tests {
 
     #[test]
     fn a_terminating_replica_set_creates_no_pods() {
-        let mut going = set(3, 0);
-        going.set(&["metadata", "deletionTimestamp"], NOW.into());
-        assert_eq!(decide_on(&going, &[]).create, 0);
+        let mut terminating = set(3, 0);
+        terminating.set(&["metadata", "deletionTimestamp"], NOW.into());
+        assert_eq!(decide_on(&terminating, &[]).create, 0);
     }
 
     #[test]

@@ -56,10 +56,10 @@ impl Workload for Replicas {
         let mut failure = None;
         if decision.create > 0 {
             let template = set.get(&["spec", "template"]).cloned().unwrap_or_default();
-            let wanted = (0..decision.create.min(BURST))
+            let new_pods = (0..decision.create.min(BURST))
                 .map(|_| template::generated_pod(&set, &template))
                 .collect();
-            failure = match self.pods.create(&set, wanted).await {
+            failure = match self.pods.create(&set, new_pods).await {
                 Err(error) if error.is_namespace_terminating() => return Err(error),
                 outcome => outcome.err(),
             };

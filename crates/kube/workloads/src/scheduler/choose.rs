@@ -192,13 +192,13 @@ fn preempt(
 
 /// Splits Pods into those whose eviction would violate a budget, and the others.
 fn split_by_budget<'a>(budgets: &[Budget], pods: &[&'a Named]) -> (Vec<&'a Named>, Vec<&'a Named>) {
-    let mut left: Vec<i64> = budgets.iter().map(|budget| budget.allowed).collect();
+    let mut remaining: Vec<i64> = budgets.iter().map(|budget| budget.allowed).collect();
     pods.iter().copied().partition(|(key, pod)| {
         let mut violates = false;
-        for (budget, left) in budgets.iter().zip(&mut left) {
+        for (budget, remaining) in budgets.iter().zip(&mut remaining) {
             if *budget.namespace == *key.namespace && pod.matches(&budget.selector) {
-                *left -= 1;
-                violates |= *left < 0;
+                *remaining -= 1;
+                violates |= *remaining < 0;
             }
         }
         violates

@@ -69,9 +69,10 @@ impl<'a> Fit<'a> {
         if !node_matches(&self.spec, &node.view) {
             return Some(Refusal::permanent("node(s) didn't match Pod's node affinity/selector"));
         }
-        let mut taken = node.ports(self.excluding);
+        let mut host_ports = node.ports(self.excluding);
         if !needs.ports.is_empty()
-            && taken.any(|taken| needs.ports.iter().any(|port| port.conflicts(taken)))
+            && host_ports
+                .any(|host_ports| needs.ports.iter().any(|port| port.conflicts(host_ports)))
         {
             return Some(Refusal::transient(
                 "node(s) didn't have free ports for the requested pod ports",
@@ -82,12 +83,14 @@ impl<'a> Fit<'a> {
 
     /// Whether the node has enough free resources for the Pod.
     fn resource_refusal(&self, node: &NodeState) -> Option<Refusal> {
-        let gone = || node.pods.iter().filter(|(_, pod)| self.excluding.contains(&pod.uid));
+        let excluded_pods =
+            || node.pods.iter().filter(|(_, pod)| self.excluding.contains(&pod.uid));
         let mut reasons = Vec::new();
         let mut permanent = false;
         let most = node.view.allocatable.get("pods").copied().unwrap_or_default();
-        let there = node.pods.len() - if self.excluding.is_empty() { 0 } else { gone().count() };
-        if i64::try_from(there + 1).unwrap_or(i64::MAX) > most {
+        let pod_count =
+            node.pods.len() - if self.excluding.is_empty() { 0 } else { excluded_pods().count() };
+        if i64::try_from(pod_count + 1).unwrap_or(i64::MAX) > most {
             reasons.push("Too many pods".to_owned());
         }
         // The common resources come first, as upstream lists them.
@@ -103,7 +106,7 @@ impl<'a> Fit<'a> {
             let has = node.view.allocatable.get(name).copied().unwrap_or_default();
             let mut used = node.used.get(name).copied().unwrap_or_default();
             if !self.excluding.is_empty() {
-                let freed = gone().filter_map(|(_, pod)| pod.needs.requests.get(name));
+                let freed = excluded_pods().filter_map(|(_, pod)| pod.needs.requests.get(name));
                 used -= freed.sum::<i64>();
             }
             if *amount > has - used {

@@ -197,12 +197,12 @@ impl Scheduler {
                     snapshot.add_pod(node, pod.clone());
                 }
                 Choice::Preempt { node, message, .. } => {
-                    let known = state.nominated.get(uid).cloned();
+                    let nominated_node = state.nominated.get(uid).cloned();
                     // Reserves the nominated node, so that no Pod of lower priority takes it
                     // meanwhile.
-                    snapshot.add_pod(known.as_ref().unwrap_or(node), pod.clone());
-                    if let Some(known) = known
-                        && self.is_emptying(&known, &pod.1)
+                    snapshot.add_pod(nominated_node.as_ref().unwrap_or(node), pod.clone());
+                    if let Some(nominated_node) = nominated_node
+                        && self.is_emptying(&nominated_node, &pod.1)
                     {
                         let message = format!(
                             "{message} no new claims to deallocate, preemption: not eligible due to terminating pod on the nominated node."
@@ -226,8 +226,8 @@ impl Scheduler {
 
     /// Whether Pods of lower priority are terminating on a node.
     fn is_emptying(&self, node: &str, pod: &PodView) -> bool {
-        let there = self.views.pods.indexed(&format!("node/{node}"));
-        there
+        let node_pods = self.views.pods.indexed(&format!("node/{node}"));
+        node_pods
             .iter()
             .any(|(_, other)| other.terminating && other.needs.priority < pod.needs.priority)
     }

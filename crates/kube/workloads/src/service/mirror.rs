@@ -91,14 +91,14 @@ impl Reconciler for Mirror {
 impl Mirror {
     async fn run(&self, key: &NamespacedName) -> Result<(), Error> {
         let cluster = &self.context.cluster;
-        let mut wanted = Vec::new();
+        let mut new_slices = Vec::new();
         if self.services.get(key).is_some() && self.endpoints.get(key).is_some() {
             let live = cluster.find(&known::ENDPOINTS, key.namespace(), &key.name).await?;
-            wanted = live
+            new_slices = live
                 .filter(|live| !live.is_terminating())
                 .map_or_else(Vec::new, |live| slices(&live));
         }
-        replace_slices(cluster, key, &self.slices, &wanted).await
+        replace_slices(cluster, key, &self.slices, &new_slices).await
     }
 }
 
@@ -200,8 +200,8 @@ mod tests {
             ],
         }))
         .unwrap();
-        let made = slices(&endpoints);
-        let seen: Vec<String> = made
+        let slices_of_test = slices(&endpoints);
+        let descriptions: Vec<String> = slices_of_test
             .iter()
             .map(|slice| {
                 let entries = slice.array(&["endpoints"]).iter();
@@ -220,19 +220,19 @@ mod tests {
             })
             .collect();
         assert_eq!(
-            seen,
+            descriptions,
             [
                 r#"IPv4 80 "TCP" 10.1.2.3true 10.1.2.4false"#,
                 r#"IPv6 80 "TCP" 2001:db8::1true"#,
                 r#"IPv4 81 "UDP" 10.1.2.5true"#,
             ]
         );
-        let slice = &made[0];
+        let slice = &slices_of_test[0];
         assert_eq!(slice.label(SERVICE_NAME), Some("db"));
         assert_eq!((slice.label("team"), slice.annotation("note")), (Some("a"), Some("x")));
         assert!(slice.annotation(NOT_MIRRORED[1]).is_none());
         assert_eq!(slice.array(&["metadata", "ownerReferences"])[0]["kind"], "Endpoints");
-        assert_ne!(made[0].name(), made[1].name());
+        assert_ne!(slices_of_test[0].name(), slices_of_test[1].name());
     }
 
     #[test]

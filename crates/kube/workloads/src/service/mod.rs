@@ -113,8 +113,8 @@ async fn replace_slices(
         write(cluster, resource, slice).await?;
     }
     for (name, slice) in slices.list(Some(&of.namespace)) {
-        let ours = slice.0 == *of.name;
-        if ours && !wanted.iter().any(|wanted| *wanted.name() == *name.name) {
+        let is_owned = slice.0 == *of.name;
+        if is_owned && !wanted.iter().any(|wanted| *wanted.name() == *name.name) {
             let options = DeleteOptions::default();
             cluster.ensure_deleted(resource, name.namespace(), &name.name, &options).await?;
         }

@@ -21,12 +21,12 @@ pub(crate) fn notes(pod: &Object, new: &Value) -> Vec<Note> {
     let mut notes = Vec::new();
     let is_first = pod.get(&["status", "startTime"]).is_none();
     if is_first && !super::stages::is_understood(pod) {
-        let said = pod.annotation(super::ANNOTATION).unwrap_or_default();
+        let behaviour = pod.annotation(super::ANNOTATION).unwrap_or_default();
         notes.push(Note {
             field: format!("metadata.annotations[{}]", super::ANNOTATION),
             is_warning: true,
             reason: "UnknownSimulation",
-            message: format!("{said:?} asks for nothing that is known, so the pod does as others do; known are {KNOWN_VALUES}"),
+            message: format!("{behaviour:?} asks for nothing that is known, so the pod does as others do; known are {KNOWN_VALUES}"),
         });
     }
     for (list, part) in
@@ -112,13 +112,13 @@ mod tests {
             }))
             .unwrap();
             pod.set_annotation(ANNOTATION, annotation);
-            let told = |pod: &Object, new: &Value| {
+            let has_unknown_event = |pod: &Object, new: &Value| {
                 notes(pod, new).iter().any(|note| note.reason == "UnknownSimulation")
             };
             let new = status(&pod, &addresses, "2026-01-01T00:00:00Z").unwrap();
-            assert_eq!(told(&pod, &new), !known, "{annotation}");
+            assert_eq!(has_unknown_event(&pod, &new), !known, "{annotation}");
             pod.set(&["status"], new.clone());
-            assert!(!told(&pod, &new), "{annotation}");
+            assert!(!has_unknown_event(&pod, &new), "{annotation}");
         }
     }
 

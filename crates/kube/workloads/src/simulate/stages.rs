@@ -198,7 +198,7 @@ pub(crate) fn next_change(pod: &Object, now: &str) -> Option<Duration> {
     if finished || (name.is_empty() && program(pod).is_none()) {
         return None;
     }
-    let left = match Behaviour::of(pod, now) {
+    let remaining = match Behaviour::of(pod, now) {
         Behaviour::Run if name.is_empty() => program(pod)?.seconds?.saturating_sub(age(pod, now)),
         Behaviour::Stuck => FIRST_PULL_SECONDS.saturating_sub(age(pod, now)),
         Behaviour::Starting => number.unwrap_or(DEFAULT_SECONDS).saturating_sub(age(pod, now)),
@@ -223,7 +223,7 @@ pub(crate) fn next_change(pod: &Object, now: &str) -> Option<Duration> {
         }
         _ => return None,
     };
-    u64::try_from(left).ok().filter(|left| *left > 0).map(Duration::from_secs)
+    u64::try_from(remaining).ok().filter(|remaining| *remaining > 0).map(Duration::from_secs)
 }
 
 /// The status of a Pod whose containers ended because the Pod is deleted.
@@ -248,11 +248,11 @@ pub(crate) fn status_after_deletion(pod: &Object, now: &str) -> Value {
     let old = pod.array(&["status", "conditions"]);
     let conditions: Vec<Value> = old
         .iter()
-        .map(|known| match known["type"].as_str() {
+        .map(|old_condition| match old_condition["type"].as_str() {
             Some(kind @ ("Ready" | "ContainersReady")) => {
                 super::condition(old, kind, false, Some(("PodFailed", None)), now)
             }
-            _ => known.clone(),
+            _ => old_condition.clone(),
         })
         .collect();
     status["conditions"] = Value::Array(conditions);
@@ -283,29 +283,30 @@ mod tests {
 
     /// Steps through times at which the behaviour changes and returns the state of the container.
     fn states_at(pod: &mut Object, times: &[i64]) -> Vec<String> {
-        let mut seen = Vec::new();
+        let mut state_texts = Vec::new();
         for time in times {
             if let Some(status) = status(pod, &ADDRESSES_OF_POD, &at(*time)) {
                 pod.set(&["status"], status);
             }
             let container = &pod.array(&["status", "containerStatuses"])[0];
             let state = &container["state"];
-            let what = state["waiting"]["reason"]
+            let state_name = state["waiting"]["reason"]
                 .as_str()
                 .or_else(|| state["terminated"]["reason"].as_str())
                 .unwrap_or("Running");
             let next_change =
                 next_change(pod, &at(*time)).map_or(0, |next_change| next_change.as_secs());
-            seen.push(format!("{what} {} {next_change}", container["restartCount"]));
+            state_texts.push(format!("{state_name} {} {next_change}", container["restartCount"]));
         }
-        seen
+        state_texts
     }
 
     #[test]
     fn a_crashing_container_restarts_with_backoff() {
-        let seen = states_at(&mut pod("crash", "Always"), &[0, 9, 10, 30, 70, 150, 310, 610]);
+        let state_texts =
+            states_at(&mut pod("crash", "Always"), &[0, 9, 10, 30, 70, 150, 310, 610]);
         assert_eq!(
-            seen,
+            state_texts,
             [
                 "CrashLoopBackOff 1 10",
                 "CrashLoopBackOff 1 1",
@@ -325,7 +326,7 @@ mod tests {
 
     #[test]
     fn timed_behaviours_last_as_long_as_given() {
-        for (annotation, restart, seen) in [
+        for (annotation, restart, state_texts) in [
             (
                 "slow-start:5",
                 "Always",
@@ -335,9 +336,13 @@ mod tests {
             ("stuck", "Always", ["ErrImagePull 0 10", "ErrImagePull 0 6", "ErrImagePull 0 5"]),
             ("oom", "Never", ["OOMKilled 0 0"; 3]),
         ] {
-            assert_eq!(states_at(&mut pod(annotation, restart), &[0, 4, 5]), seen, "{annotation}");
+            assert_eq!(
+                states_at(&mut pod(annotation, restart), &[0, 4, 5]),
+                state_texts,
+                "{annotation}"
+            );
         }
-        for (script, restart, seen) in [
+        for (script, restart, state_texts) in [
             ("sleep 5", "Never", ["Running 0 5", "Running 0 1", "Completed 0 0"]),
             ("sleep 5; exit 3", "Never", ["Running 0 5", "Running 0 1", "Error 0 0"]),
             (
@@ -357,7 +362,7 @@ mod tests {
             let container =
                 json!([{"name": "main", "image": "m", "command": ["sh", "-c", script]}]);
             pod.set(&["spec", "containers"], container);
-            assert_eq!(states_at(&mut pod, &[0, 4, 5]), seen, "{script} {restart}");
+            assert_eq!(states_at(&mut pod, &[0, 4, 5]), state_texts, "{script} {restart}");
         }
         assert_eq!(states_at(&mut pod("stuck", "Always"), &[0, 10])[1], "ImagePullBackOff 0 0");
         assert_eq!(states_at(&mut pod("exit:3", "Never"), &[0])[0], "Error 0 0");

@@ -90,7 +90,7 @@ async fn bundles_are_returned_with_their_channel_entry() {
 async fn listed_bundles_have_edges_and_manifests_only_without_an_image() {
     let registry = RegistryServer::new(Some(fruits())).await;
     let listed = registry.get("ListBundles", json!({})).await;
-    let told: Vec<Value> = listed
+    let summaries: Vec<Value> = listed
         .iter()
         .map(|bundle| {
             json!([
@@ -104,7 +104,7 @@ async fn listed_bundles_have_edges_and_manifests_only_without_an_image() {
         })
         .collect();
     assert_eq!(
-        told,
+        summaries,
         [
             json!(["alpha", "kiwi.v1.2.0", null, null, null, false]),
             json!(["new", "plum.v3.0.0", "plum.v2.0.0", null, null, false]),

@@ -24,7 +24,7 @@ async fn health_is_serving_when_content_is_loaded() {
         let request = HealthCheckRequest { service: service.to_owned() };
         watched.push(client.watch(request).await.unwrap().into_inner());
     }
-    let mut told = async || {
+    let mut next_status = async || {
         let mut names = Vec::new();
         for stream in &mut watched {
             let message = stream.message().await.unwrap();
@@ -32,12 +32,12 @@ async fn health_is_serving_when_content_is_loaded() {
         }
         names
     };
-    assert_eq!(told().await, [Some("NOT_SERVING"); 2]);
+    assert_eq!(next_status().await, [Some("NOT_SERVING"); 2]);
     registry.served.fail("a.yaml:3: no");
     let failed = registry.ask("GetPackage", &json!({"name": "kiwi"})).await;
     assert_eq!(failed.message, "catalog \"mine\" cannot be loaded: a.yaml:3: no");
     registry.served.put(index(SMALL));
-    assert_eq!(told().await, [Some("SERVING"); 2]);
+    assert_eq!(next_status().await, [Some("SERVING"); 2]);
     assert_eq!(check().await, json!({"status": "SERVING"}));
     // A failed reload changes nothing.
     registry.served.fail("a.yaml:4: no");
@@ -45,8 +45,8 @@ async fn health_is_serving_when_content_is_loaded() {
     assert_eq!(registry.get("ListPackages", json!({})).await.len(), 2);
     // A health watch receives the shutdown and does not delay it.
     registry.stop.cancel();
-    assert_eq!(told().await, [Some("NOT_SERVING"); 2]);
-    assert_eq!(told().await, [None; 2]);
+    assert_eq!(next_status().await, [Some("NOT_SERVING"); 2]);
+    assert_eq!(next_status().await, [None; 2]);
     drop((client, watched));
     registry.close().await;
 }
