@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A candidate measures the silence of the holder with its own monotonic clock since the last
-//! observed change of the Lease, so the clocks of machines may differ and may be set. The holder's
+//! observed change of the Lease. So the clocks of machines may differ and may be set. The holder's
 //! term also runs while its machine is suspended, because other candidates do not wait for it. The
 //! Lease has the format of every Kubernetes component, so other programs may take part.
 //!

@@ -180,7 +180,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
                     state.working.insert(key.clone());
                     return key;
                 }
-                state.wake()
+                state.next_wakeup()
             };
             // `notify_one` leaves a permit, so a key that was added since is not missed.
             match due {
@@ -229,7 +229,7 @@ impl<K: Clone + Eq + Hash> State<K> {
     }
 
     /// When to check for due keys; none if no key is delayed.
-    fn wake(&self) -> Option<Instant> {
+    fn next_wakeup(&self) -> Option<Instant> {
         let delayed = self.delayed.first_key_value().map(|((due, _), _)| *due);
         let timed = self.clock.zip(self.timed.first_key_value());
         let timed = timed.map(|(clock, ((time, _), _))| {

@@ -286,7 +286,7 @@ impl<K: Clone + Eq + Hash + Display + Send + Sync + 'static> Run<K> {
             let key = self.queue.next().await;
             let run = Arc::clone(&self);
             running.spawn(async move {
-                run.one(&key).await;
+                run.reconcile_one(&key).await;
                 run.queue.finish(&key);
                 drop(slot);
             });
@@ -294,7 +294,7 @@ impl<K: Clone + Eq + Hash + Display + Send + Sync + 'static> Run<K> {
         }
     }
 
-    async fn one(&self, key: &K) {
+    async fn reconcile_one(&self, key: &K) {
         let begun = now();
         let outcome = AssertUnwindSafe(self.reconciler.reconcile(key)).catch_unwind().await;
         let took = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
@@ -311,7 +311,7 @@ impl<K: Clone + Eq + Hash + Display + Send + Sync + 'static> Run<K> {
             }
             Ok(Err(error)) => {
                 let error: &(dyn std::error::Error + 'static) = error.as_ref();
-                let (wait, before) = self.failed(key, is_passing(error));
+                let (wait, before) = self.record_failure(key, is_passing(error));
                 // A first failure is mostly a conflict with another writer.
                 if before == 0 {
                     tracing::debug!(controller = self.name, %key, error, ?wait, "cannot reconcile yet");
@@ -321,7 +321,7 @@ impl<K: Clone + Eq + Hash + Display + Send + Sync + 'static> Run<K> {
             }
             Err(panic) => {
                 self.counters.panicked.fetch_add(1, Ordering::Relaxed);
-                let (wait, _) = self.failed(key, false);
+                let (wait, _) = self.record_failure(key, false);
                 let message = panic
                     .downcast_ref::<&str>()
                     .map(|text| (*text).to_owned())
@@ -334,7 +334,7 @@ impl<K: Clone + Eq + Hash + Display + Send + Sync + 'static> Run<K> {
 
     /// Counts a failure. Returns the delay and the number of consecutive failures before it.
     /// Transient errors have short delays.
-    fn failed(&self, key: &K, passing: bool) -> (Duration, u32) {
+    fn record_failure(&self, key: &K, passing: bool) -> (Duration, u32) {
         self.counters.failed.fetch_add(1, Ordering::Relaxed);
         let mut failures = self.failures.lock();
         let count = failures.entry(key.clone()).or_default();

@@ -1,7 +1,7 @@
 //! Nodes, Namespaces, Events, and the configuration of the API server.
 
 use super::row::cells;
-use super::row::{NONE, Row, UNSET, at, number, plain, selector_text, text};
+use super::row::{NONE, Row, UNSET, at, number, number_or_text, selector_text, text};
 use super::{age, human};
 use jiff::SignedDuration;
 use serde_json::Value;
@@ -223,7 +223,9 @@ pub(super) fn policy_binding(row: &Row<'_>) -> Vec<Value> {
         Some(reference) => match (text(reference, "name"), text(reference, "namespace")) {
             ("", _) => at(reference, &["selector"]).map_or_else(
                 || UNSET.to_owned(),
-                |selector| selector_text(Some(selector)).unwrap_or_else(|| plain(selector)),
+                |selector| {
+                    selector_text(Some(selector)).unwrap_or_else(|| number_or_text(selector))
+                },
             ),
             (name, "") => format!("*/{name}"),
             (name, namespace) => format!("{namespace}/{name}"),

@@ -1,7 +1,7 @@
 //! Configuration, access and storage.
 
 use super::row::cells;
-use super::row::{NONE, Row, UNSET, at, plain, text};
+use super::row::{NONE, Row, UNSET, at, number_or_text, text};
 use serde_json::Value;
 
 /// Kinds that only show when they were created.
@@ -25,8 +25,9 @@ pub(super) fn quota(row: &Row<'_>) -> Vec<Value> {
     let (mut requests, mut limits) = (Vec::new(), Vec::new());
     let hard = row.object.get(&["status", "hard"]).and_then(Value::as_object);
     for (resource, hard) in hard.into_iter().flatten() {
-        let used = row.object.get(&["status", "used", resource]).map_or("0".to_owned(), plain);
-        let line = format!("{resource}: {used}/{}", plain(hard));
+        let used =
+            row.object.get(&["status", "used", resource]).map_or("0".to_owned(), number_or_text);
+        let line = format!("{resource}: {used}/{}", number_or_text(hard));
         if resource.starts_with("limits.") { &mut limits } else { &mut requests }.push(line);
     }
     cells![row.name(), requests.join(", "), limits.join(", "), row.age()]
@@ -82,7 +83,8 @@ pub(super) fn volume(row: &Row<'_>) -> Vec<Value> {
     let claim = claim.map_or_else(String::new, |claim| {
         format!("{}/{}", text(claim, "namespace"), text(claim, "name"))
     });
-    let size = row.object.get(&["spec", "capacity", "storage"]).map_or("0".to_owned(), plain);
+    let size =
+        row.object.get(&["spec", "capacity", "storage"]).map_or("0".to_owned(), number_or_text);
     cells![
         row.name(),
         size,
@@ -104,7 +106,7 @@ pub(super) fn volume_claim(row: &Row<'_>) -> Vec<Value> {
         (String::new(), String::new())
     } else {
         let size = row.object.get(&["status", "capacity", "storage"]);
-        (size.map_or("0".to_owned(), plain), access_modes(row, &["status", "accessModes"]))
+        (size.map_or("0".to_owned(), number_or_text), access_modes(row, &["status", "accessModes"]))
     };
     cells![
         row.name(),
@@ -170,7 +172,7 @@ pub(super) fn volume_attachment(row: &Row<'_>) -> Vec<Value> {
     cells![
         row.name(),
         row.text(&["spec", "attacher"]),
-        volume.map_or_else(String::new, plain),
+        volume.map_or_else(String::new, number_or_text),
         row.text(&["spec", "nodeName"]),
         row.flag(&["status", "attached"]),
         row.age(),

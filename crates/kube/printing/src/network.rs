@@ -1,7 +1,7 @@
 //! Services, endpoints, ingresses and network policies.
 
 use super::row::cells;
-use super::row::{NONE, Row, UNSET, number, some, text};
+use super::row::{NONE, Row, UNSET, first_and_more, number, text};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -118,8 +118,11 @@ pub(super) fn endpoints(row: &Row<'_>) -> Vec<Value> {
             }
         }
     }
-    let cell =
-        if row.items(&["subsets"]).is_empty() { NONE.to_owned() } else { some(&list, MOST, ",") };
+    let cell = if row.items(&["subsets"]).is_empty() {
+        NONE.to_owned()
+    } else {
+        first_and_more(&list, MOST, ",")
+    };
     cells![row.name(), cell, row.age()]
 }
 
@@ -139,7 +142,7 @@ pub(super) fn endpoint_slice(row: &Row<'_>) -> Vec<Value> {
         .filter_map(|endpoint| endpoint.get("addresses")?.as_array());
     let addresses: Vec<String> =
         addresses.flatten().filter_map(Value::as_str).map(ToOwned::to_owned).collect();
-    let cell = |list: &[String]| match some(list, MOST, ",") {
+    let cell = |list: &[String]| match first_and_more(list, MOST, ",") {
         text if text.is_empty() => UNSET.to_owned(),
         text => text,
     };

@@ -124,7 +124,7 @@ pub(super) fn at<'a>(value: &'a Value, path: &[&str]) -> Option<&'a Value> {
 }
 
 /// A number or a string as text: amounts and percentages may be either.
-pub(super) fn plain(value: &Value) -> String {
+pub(super) fn number_or_text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned)
 }
 
@@ -138,7 +138,7 @@ pub(super) fn yes_no(value: Option<bool>) -> &'static str {
 }
 
 /// The first `most` elements of a list, and the number of the others.
-pub(super) fn some(list: &[String], most: usize, separator: &str) -> String {
+pub(super) fn first_and_more(list: &[String], most: usize, separator: &str) -> String {
     let text = list[..list.len().min(most)].join(separator);
     if list.len() > most { format!("{text} + {} more...", list.len() - most) } else { text }
 }

@@ -2,7 +2,9 @@
 
 use super::human;
 use super::row::cells;
-use super::row::{NONE, Row, UNSET, at, plain, selector_text, some, text, yes_no};
+use super::row::{
+    NONE, Row, UNSET, at, first_and_more, number_or_text, selector_text, text, yes_no,
+};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -153,7 +155,7 @@ pub(super) fn disruption_budget(row: &Row<'_>) -> Vec<Value> {
         row.object
             .get(&["spec", field])
             .filter(|value| !value.is_null())
-            .map_or_else(|| "N/A".to_owned(), plain)
+            .map_or_else(|| "N/A".to_owned(), number_or_text)
     };
     cells![
         row.name(),
@@ -197,7 +199,7 @@ fn metrics(row: &Row<'_>) -> String {
         .enumerate()
         .map(|(index, spec)| metric(spec, current.get(index)))
         .collect();
-    if list.is_empty() { NONE.to_owned() } else { some(&list, 2, ", ") }
+    if list.is_empty() { NONE.to_owned() } else { first_and_more(&list, 2, ", ") }
 }
 
 fn metric(spec: &Value, status: Option<&Value>) -> String {
@@ -211,13 +213,14 @@ fn metric(spec: &Value, status: Option<&Value>) -> String {
     };
     let current = |field: &str| at(status?, &[key, "current", field]);
     let target = |field: &str| at(spec, &[key, "target", field]);
-    let shown = |value: Option<&Value>| value.map_or_else(|| "<unknown>".to_owned(), plain);
+    let shown =
+        |value: Option<&Value>| value.map_or_else(|| "<unknown>".to_owned(), number_or_text);
     let pair = if let Some(wanted) = target("averageValue") {
         let average = if named || key == "pods" { "" } else { " (avg)" };
-        format!("{}/{}{average}", shown(current("averageValue")), plain(wanted))
+        format!("{}/{}{average}", shown(current("averageValue")), number_or_text(wanted))
     } else if named {
         let percent = |value: Option<&Value>, nothing: &str| {
-            value.map_or_else(|| nothing.to_owned(), |value| format!("{}%", plain(value)))
+            value.map_or_else(|| nothing.to_owned(), |value| format!("{}%", number_or_text(value)))
         };
         format!(
             "{}/{}",
@@ -225,10 +228,14 @@ fn metric(spec: &Value, status: Option<&Value>) -> String {
             percent(target("averageUtilization"), "<auto>")
         )
     } else {
-        format!("{}/{}", shown(current("value")), target("value").map_or_else(String::new, plain))
+        format!(
+            "{}/{}",
+            shown(current("value")),
+            target("value").map_or_else(String::new, number_or_text)
+        )
     };
     if named {
-        format!("{}: {pair}", at(spec, &[key, "name"]).map_or_else(String::new, plain))
+        format!("{}: {pair}", at(spec, &[key, "name"]).map_or_else(String::new, number_or_text))
     } else {
         pair
     }

@@ -174,10 +174,10 @@ impl Index {
     }
 
     pub(crate) fn keep_view(&mut self, list: &List, now: Duration, options: &Options) {
-        let known = |kept_view: &KeptView| {
+        let is_same_view = |kept_view: &KeptView| {
             kept_view.revision == list.revision && kept_view.resource == list.resource
         };
-        if let Some(at) = self.kept_views.iter().position(known) {
+        if let Some(at) = self.kept_views.iter().position(is_same_view) {
             self.kept_views.remove(at);
         }
         self.kept_views.push_back(KeptView {
@@ -321,10 +321,10 @@ impl Index {
     ) -> Result<(List, Vec<Arc<Event>>), Expired> {
         let mut list = self.list(resource, namespace);
         list.revision = revision;
-        let known = |kept_view: &&KeptView| {
+        let is_same_view = |kept_view: &&KeptView| {
             kept_view.revision == revision && *kept_view.resource == *resource
         };
-        if let Some(kept_view) = self.kept_views.iter().find(known) {
+        if let Some(kept_view) = self.kept_views.iter().find(is_same_view) {
             list.objects.clone_from(&kept_view.objects);
             return Ok((list, Vec::new()));
         }

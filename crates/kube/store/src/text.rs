@@ -84,8 +84,8 @@ impl Parts {
         let grown = own.len() - self.own.len();
         let before = previous.map(Text::values).unwrap_or_default();
         let values = self.values.iter().map(|(value, hash)| {
-            let known = before.iter().find(|earlier| earlier.text == value.text);
-            let text = known
+            let unchanged = before.iter().find(|earlier| earlier.text == value.text);
+            let text = unchanged
                 .map_or_else(|| pool.get(&value.text, *hash), |earlier| Arc::clone(&earlier.text));
             Value { at: if value.at > slot { value.at + grown } else { value.at }, text }
         });

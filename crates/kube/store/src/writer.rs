@@ -2,7 +2,8 @@
 //!
 //! Data flow: queue ─► check against live objects and this batch's decisions ─► one durable append
 //! ─► publish to readers and watchers ─► reply. While an append waits for the disk the next batch
-//! gathers in the queue, so the number of writers determines the batch size and no timer is needed.
+//! gathers in the queue. So the number of writers determines the batch size, and no timer is
+//! needed.
 //!
 //! It is an operating system thread, not a task: it blocks on the disk, and a blocked task would
 //! delay the others of its worker.
@@ -246,7 +247,7 @@ impl Writer {
             index.publish(event, now, options);
             let resource = &event.object.key.resource;
             let topic = &index.resource_state(resource).topic;
-            if !topics.iter().any(|known| Arc::ptr_eq(known, topic)) {
+            if !topics.iter().any(|other| Arc::ptr_eq(other, topic)) {
                 topics.push(Arc::clone(topic));
             }
         }

@@ -38,7 +38,7 @@ impl View {
                 .flatten()
                 .map(|(key, value)| (key.clone(), text(value)))
                 .collect(),
-            rules: object.array(&["rules"]).iter().map(normal).collect(),
+            rules: object.array(&["rules"]).iter().map(without_empty_lists).collect(),
             selectors: gathers.then(|| {
                 let selectors = object.array(&["aggregationRule", "clusterRoleSelectors"]);
                 // The API refused unreadable selectors when the ClusterRole was written.
@@ -52,7 +52,7 @@ impl View {
 }
 
 /// A rule without its empty lists, which mean the same as absent ones.
-fn normal(rule: &Value) -> Value {
+fn without_empty_lists(rule: &Value) -> Value {
     let mut rule = rule.clone();
     if let Value::Object(fields) = &mut rule {
         fields.retain(|_, value| value.as_array().is_some_and(|list| !list.is_empty()));
@@ -111,7 +111,7 @@ fn decide<'a>(roles: &[(&'a str, &'a View)]) -> Vec<(&'a str, &'a str, Vec<Value
     let mut changed = Vec::new();
     for (name, role) in roles {
         let Some(selectors) = &role.selectors else { continue };
-        let rules = gathered(name, selectors, roles);
+        let rules = aggregated_rules(name, selectors, roles);
         if rules != role.rules {
             changed.push((*name, role.uid.as_str(), rules));
         }
@@ -119,7 +119,11 @@ fn decide<'a>(roles: &[(&'a str, &'a View)]) -> Vec<(&'a str, &'a str, Vec<Value
     changed
 }
 
-fn gathered(name: &str, selectors: &[LabelSelector], roles: &[(&str, &View)]) -> Vec<Value> {
+fn aggregated_rules(
+    name: &str,
+    selectors: &[LabelSelector],
+    roles: &[(&str, &View)],
+) -> Vec<Value> {
     let mut added = HashSet::new();
     let mut rules = Vec::new();
     for selector in selectors {

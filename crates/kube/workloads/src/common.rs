@@ -17,12 +17,12 @@ pub(crate) struct Context {
 
 impl Context {
     /// The same context with another user agent.
-    pub(crate) fn named(&self, agent: &str) -> Self {
+    pub(crate) fn with_user_agent(&self, agent: &str) -> Self {
         Self { cluster: self.cluster.clone().named(agent), ..self.clone() }
     }
 
     /// The same context for a controller that reports events under its own component name.
-    pub(crate) fn signed(&self, component: &str) -> Self {
+    pub(crate) fn with_component(&self, component: &str) -> Self {
         Self { recorder: self.recorder.signed(component), ..self.clone() }
     }
 
@@ -45,7 +45,7 @@ impl Context {
     }
 
     /// Emits a `Normal` event about an object.
-    pub(crate) fn normal(&self, about: &Object, reason: &str, message: String) {
+    pub(crate) fn report_normal(&self, about: &Object, reason: &str, message: String) {
         self.recorder.publish(about, EventType::Normal, reason, message);
     }
 
@@ -72,7 +72,7 @@ impl Context {
     }
 
     /// Emits a `Warning` event about an object.
-    pub(crate) fn warning(&self, about: &Object, reason: &str, message: String) {
+    pub(crate) fn report_warning(&self, about: &Object, reason: &str, message: String) {
         self.recorder.publish(about, EventType::Warning, reason, message);
     }
 }

@@ -101,7 +101,7 @@ pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
         controller = controller.reads(cache);
     }
     let controller = controller.reads(&views.budgets).reads(&views.pods).reads(&views.replica_sets);
-    let context_of = context.signed("controllermanager");
+    let context_of = context.with_component("controllermanager");
     let budgets = Budgets { context: context_of, views: views.clone(), ended };
     started.controller(controller.start(budgets, context.stop.clone()));
 }
@@ -130,7 +130,7 @@ impl Reconciler for Budgets {
         let is_new_generation =
             live.i64(&["status", "observedGeneration"]) != Some(live.generation());
         if pods.is_empty() && is_new_generation {
-            self.context.normal(&live, "NoPods", "No matching pods found".to_owned());
+            self.context.report_normal(&live, "NoPods", "No matching pods found".to_owned());
         }
         let now = self.context.clock.now();
         let scale = self.scale(&key.namespace, &pods);
@@ -138,7 +138,7 @@ impl Reconciler for Budgets {
             && is_new_generation
         {
             let text = selector.as_ref().map(ToString::to_string).unwrap_or_default();
-            self.context.warning(&live, "UnmanagedPods", format!(
+            self.context.report_warning(&live, "UnmanagedPods", format!(
                 "Pods selected by this PodDisruptionBudget (selector: {text}) were found to be unmanaged. As a result, the status of the PDB cannot be calculated correctly, which may result in undefined behavior. To account for these pods please set \".spec.minAvailable\" field of the PDB to an integer value."
             ));
         }
@@ -146,7 +146,7 @@ impl Reconciler for Budgets {
             && needs_scale(&live)
         {
             let message = format!("Failed to calculate the number of expected pods: {scale_error}");
-            self.context.warning(&live, "CalculateExpectedPodCountFailed", message);
+            self.context.report_warning(&live, "CalculateExpectedPodCountFailed", message);
         }
         let scale = scale.map(|(scale, _)| scale);
         let ended = |pod: &NamespacedName| self.ended.last(pod);

@@ -2,9 +2,9 @@
 //! `VolumeAttributesClasses` stay while they are used.
 //!
 //! The API adds a finalizer to each of them. A claim that is being deleted keeps it while an
-//! unfinished Pod mounts the claim, a volume while a claim is bound to it, a
-//! `VolumeAttributesClass` while a claim or a volume names it. These controllers remove it
-//! afterwards.
+//! unfinished Pod mounts the claim, and a volume while a claim is bound to it. A
+//! `VolumeAttributesClass` keeps it while a claim or a volume names the class. These controllers
+//! remove it afterwards.
 
 use crate::Started;
 use crate::common::{Context, is_object_gone};
@@ -26,7 +26,7 @@ pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
     let queue = controller.queue();
     let subscriber_queue = queue.clone();
     let claims = Cache::builder(Selection::all(known::PERSISTENT_VOLUME_CLAIM), |claim| {
-        is_held(claim, CLAIM).then_some(())
+        awaits_finalizer(claim, CLAIM).then_some(())
     })
     .subscribe(move |change| {
         if change.after.is_some() {
@@ -53,7 +53,7 @@ pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
     let queue = controller.queue();
     let volumes = Cache::builder(Selection::all(known::PERSISTENT_VOLUME), |volume| {
         let is_bound = volume.str(&["status", "phase"]) == Some("Bound");
-        (is_held(volume, VOLUME) && !is_bound).then_some(())
+        (awaits_finalizer(volume, VOLUME) && !is_bound).then_some(())
     })
     .subscribe(move |change| {
         if change.after.is_some() {
@@ -70,14 +70,15 @@ pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
 fn start_classes(context: &Context, started: &mut Started) {
     let controller = Controller::new("attribute-classes");
     let queue = controller.queue();
-    let classes =
-        Cache::builder(Selection::all(CLASSES), |class| is_held(class, CLASS).then_some(()))
-            .subscribe(move |change| {
-                if change.after.is_some() {
-                    queue.add(change.key.clone());
-                }
-            })
-            .start(&context.cluster, context.stop.clone());
+    let classes = Cache::builder(Selection::all(CLASSES), |class| {
+        awaits_finalizer(class, CLASS).then_some(())
+    })
+    .subscribe(move |change| {
+        if change.after.is_some() {
+            queue.add(change.key.clone());
+        }
+    })
+    .start(&context.cluster, context.stop.clone());
     let users = [known::PERSISTENT_VOLUME_CLAIM, known::PERSISTENT_VOLUME].map(|kind| {
         let queue = controller.queue();
         Cache::builder(Selection::all(kind), |user| {
@@ -108,7 +109,7 @@ fn classes_of(user: &Object) -> Vec<Arc<str>> {
 }
 
 /// Whether an object is being deleted and has this finalizer.
-fn is_held(object: &Object, finalizer: &str) -> bool {
+fn awaits_finalizer(object: &Object, finalizer: &str) -> bool {
     object.is_terminating() && object.finalizers().any(|name| name == finalizer)
 }
 
@@ -171,7 +172,7 @@ impl Reconciler for Claims {
         let Some(claim) = cluster.find(kind, namespace, &key.name).await? else {
             return Ok(Action::Done);
         };
-        if !is_held(&claim, CLAIM) {
+        if !awaits_finalizer(&claim, CLAIM) {
             return Ok(Action::Done);
         }
         // A cache may lag behind the latest Pod, so the Pods are listed live.
@@ -199,7 +200,7 @@ impl Reconciler for Volumes {
             return Ok(Action::Done);
         };
         let is_bound = volume.str(&["status", "phase"]) == Some("Bound");
-        if is_bound || !is_held(&volume, VOLUME) {
+        if is_bound || !awaits_finalizer(&volume, VOLUME) {
             return Ok(Action::Done);
         }
         release(&self.context, kind, &volume, VOLUME).await
@@ -225,7 +226,7 @@ impl Reconciler for Classes {
         let names_class = |users: &Cache<Vec<Arc<str>>>| {
             users.list(None).iter().any(|(_, names)| names.contains(&key.name))
         };
-        if !is_held(&class, CLASS) || self.users.iter().any(names_class) {
+        if !awaits_finalizer(&class, CLASS) || self.users.iter().any(names_class) {
             return Ok(Action::Done);
         }
         release(&self.context, &CLASSES, &class, CLASS).await

@@ -80,7 +80,7 @@ impl Reconciler for Reconcile {
         let namespace = Some(&*key.namespace);
         let Some(secret) = cluster.find(&known::SECRET, namespace, &key.name).await? else {
             // A ServiceAccount lists only existing Secrets.
-            self.forget(key).await?;
+            self.remove_from_accounts(key).await?;
             return Ok(Action::Done);
         };
         let name = secret.annotation(ACCOUNT).unwrap_or_default();
@@ -109,7 +109,7 @@ impl Reconciler for Reconcile {
 
 impl Reconcile {
     /// Removes a deleted Secret from `secrets` of ServiceAccounts.
-    async fn forget(&self, secret: &NamespacedName) -> Result<(), Error> {
+    async fn remove_from_accounts(&self, secret: &NamespacedName) -> Result<(), Error> {
         let cluster = &self.context.cluster;
         let namespace = Some(&*secret.namespace);
         let all = cluster.list(&known::SERVICE_ACCOUNT, namespace, &ListParams::default()).await?;

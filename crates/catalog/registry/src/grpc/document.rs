@@ -163,7 +163,7 @@ impl Deref for Text<'_> {
 }
 
 /// Whether a name equals a field's name in any case, as in Go.
-fn means(name: &str, field: &str) -> bool {
+fn equals_in_any_case(name: &str, field: &str) -> bool {
     name.eq_ignore_ascii_case(field)
         || (!name.is_ascii()
             && name.replace('\u{17f}', "s").replace('\u{212a}', "k").eq_ignore_ascii_case(field))
@@ -175,7 +175,7 @@ pub(super) fn last<'v>(
     field: &str,
     pass: impl Fn(&Value) -> bool,
 ) -> Option<&'v Value> {
-    let found = |(name, value): &(&String, &Value)| means(name, field) && pass(value);
+    let found = |(name, value): &(&String, &Value)| equals_in_any_case(name, field) && pass(value);
     object.as_object()?.iter().rfind(found).map(|(_, value)| value)
 }
 
@@ -230,9 +230,9 @@ macro_rules! object {
         }
     };
 }
-object!(Fields by means { properties = "properties": Option<Vec<Option<Property<'a>>>> });
-object!(Property by means { kind = "type": Option<Text<'a>>, value = "value": Option<&'a RawValue> });
-object!(Object by means { data = "data": Option<Text<'a>> });
+object!(Fields by equals_in_any_case { properties = "properties": Option<Vec<Option<Property<'a>>>> });
+object!(Property by equals_in_any_case { kind = "type": Option<Text<'a>>, value = "value": Option<&'a RawValue> });
+object!(Object by equals_in_any_case { data = "data": Option<Text<'a>> });
 object!(Type by is { kind = "kind": &'a RawValue, version = "apiVersion": &'a RawValue });
 
 #[cfg(test)]

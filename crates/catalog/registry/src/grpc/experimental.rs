@@ -46,7 +46,7 @@ impl ExperimentalRegistry for RegistryService {
         let of = |blob: &&Blob| **blob.schema() == *schema && **blob.package() == *package_name;
         let blobs: Vec<Blob> = index.catalog().others().iter().filter(of).cloned().collect();
         let documents = blobs.into_iter().map(|blob| {
-            let value = blob.value().map_err(|error| message::damaged(&error))?;
+            let value = blob.value().map_err(|error| message::content_error(&error))?;
             Ok(match of_json(value).kind {
                 Some(Kind::StructValue(document)) => document,
                 _ => Struct::default(),

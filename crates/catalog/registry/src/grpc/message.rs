@@ -71,7 +71,7 @@ fn manifests(standing: &Standing<'_>) -> Result<(String, Vec<String>), Status> {
     if bundle.object_count() == 0 && bundle.csv_metadata_count() == 0 {
         return Ok(Default::default());
     }
-    let json = bundle.blob().json().map_err(|error| damaged(&error))?;
+    let json = bundle.blob().json().map_err(|error| content_error(&error))?;
     let Document { mut objects, metadata, csv } = Document::read(&json).map_err(|why| {
         let (package, name) = (quote(&bundle.package), quote(&bundle.name));
         Status::internal(format!("package {package}, bundle {name}: {why}"))
@@ -82,8 +82,8 @@ fn manifests(standing: &Standing<'_>) -> Result<(String, Vec<String>), Status> {
     let csv = match metadata.as_slice() {
         [] => String::new(),
         [metadata] => {
-            let csv = synthesised(standing.package, bundle, metadata);
-            let csv = csv.map_err(|error| damaged(&error))?;
+            let csv = synthesised_csv(standing.package, bundle, metadata);
+            let csv = csv.map_err(|error| content_error(&error))?;
             if objects.is_empty() {
                 objects.push(csv.clone());
             }
@@ -111,11 +111,11 @@ pub(crate) fn csv(package: &Package, bundle: &Bundle) -> Result<Option<Value>, C
         return Ok(None);
     }
     let Some(metadata) = bundle.csv_metadata()? else { return Ok(None) };
-    let text = synthesised(package, bundle, &metadata)?;
+    let text = synthesised_csv(package, bundle, &metadata)?;
     Ok(serde_json::from_str(&text).ok())
 }
 
-fn synthesised(
+fn synthesised_csv(
     package: &Package,
     bundle: &Bundle,
     metadata: &Value,
@@ -137,7 +137,7 @@ fn synthesised(
     Ok(synthesis::csv(metadata, &parts))
 }
 
-pub(super) fn damaged(error: &ContentError) -> Status {
+pub(super) fn content_error(error: &ContentError) -> Status {
     Status::internal(error.to_string())
 }
 

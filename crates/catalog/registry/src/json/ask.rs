@@ -60,9 +60,9 @@ pub enum AskError {
 
 /// Calls a method.
 ///
-/// `rpc` is the name of a method of the registry, or `Health.Check`, `Health.Watch` (which waits
-/// for its first message), `Reflection.ListServices`, or `Unknown` for a call to the `path` of the
-/// request. Absent fields of the request are empty.
+/// `rpc` is the name of a method of the registry, `Health.Check`, `Health.Watch` or
+/// `Reflection.ListServices`. `Unknown` calls the `path` of the request. `Health.Watch` waits for
+/// its first message. Absent fields of the request are empty.
 ///
 /// # Errors
 /// If `rpc` does not exist, or metadata is invalid.

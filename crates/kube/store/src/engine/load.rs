@@ -147,13 +147,13 @@ impl Loader {
         self.revision = self.revision.max(revision);
         let (history, limits, now) = (self.history, self.limits, self.now);
         let resource_state = self.resource_state(resource);
-        let Some(gone) = resource_state.objects.remove(&At { namespace, name } as &dyn Position)
+        let Some(removed) = resource_state.objects.remove(&At { namespace, name } as &dyn Position)
         else {
             return;
         };
         if history.is_some() {
-            let object = Arc::new(gone.0.deleted_at(revision));
-            let event = Event::new(EventKind::Deleted, object, Some(gone.0));
+            let object = Arc::new(removed.0.deleted_at(revision));
+            let event = Event::new(EventKind::Deleted, object, Some(removed.0));
             resource_state.ring.push(event, now, &limits);
         }
     }
@@ -193,8 +193,8 @@ impl Loader {
     }
 
     fn namespace(&mut self, name: &str) -> Arc<str> {
-        if let Some(known) = self.namespaces.get(name) {
-            return Arc::clone(known);
+        if let Some(interned) = self.namespaces.get(name) {
+            return Arc::clone(interned);
         }
         let name: Arc<str> = name.into();
         self.namespaces.insert(Arc::clone(&name));

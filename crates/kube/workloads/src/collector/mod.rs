@@ -378,7 +378,7 @@ impl Reconcile {
             let message = format!(
                 "ownerRef [{api_version}/{kind}, namespace: {namespace}, name: {name}, uid: {uid}] does not exist in namespace {namespace:?}"
             );
-            self.context.warning(live, "OwnerRefInvalidNamespace", message);
+            self.context.report_warning(live, "OwnerRefInvalidNamespace", message);
         }
     }
 

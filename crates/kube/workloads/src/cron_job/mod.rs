@@ -22,7 +22,8 @@ const DELAY: SignedDuration = SignedDuration::from_millis(100);
 
 /// Starts the controller of `CronJobs`.
 pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
-    let crons = CronJobs { context: context.signed("cronjob-controller"), views: views.clone() };
+    let crons =
+        CronJobs { context: context.with_component("cronjob-controller"), views: views.clone() };
     WorkloadController::new("cron-jobs", known::CRON_JOB, &views.cron_jobs)
         .owns(&views.jobs)
         .start(crons, context, started);
@@ -40,9 +41,9 @@ impl Workload for CronJobs {
         let decision = decide(&cron, &jobs, now);
         for (warns, reason, message) in decision.events {
             if warns {
-                self.context.warning(&cron, reason, message);
+                self.context.report_warning(&cron, reason, message);
             } else {
-                self.context.normal(&cron, reason, message);
+                self.context.report_normal(&cron, reason, message);
             }
         }
         for job in decision.prune.iter().chain(&decision.replace) {
@@ -64,7 +65,7 @@ impl CronJobs {
         let options = DeleteOptions::uid(job.uid.as_ref()).propagation(Propagation::Background);
         let cluster = &self.context.cluster;
         cluster.ensure_deleted(&known::JOB, key.namespace(), &key.name, &options).await?;
-        self.context.normal(cron, "SuccessfulDelete", format!("Deleted job {}", key.name));
+        self.context.report_normal(cron, "SuccessfulDelete", format!("Deleted job {}", key.name));
         Ok(())
     }
 
@@ -80,7 +81,7 @@ impl CronJobs {
         let started = match cluster.create(&known::JOB, &new_job).await {
             Ok(started) => {
                 let message = format!("Created job {}", started.name());
-                self.context.normal(cron, "SuccessfulCreate", message);
+                self.context.report_normal(cron, "SuccessfulCreate", message);
                 started
             }
             Err(error) if error.is_already_exists() => {
@@ -94,7 +95,7 @@ impl CronJobs {
             Err(error) => {
                 if !error.is_namespace_terminating() {
                     let message = format!("Error creating job: {error}");
-                    self.context.warning(cron, "FailedCreate", message);
+                    self.context.report_warning(cron, "FailedCreate", message);
                 }
                 return Err(error);
             }

@@ -42,7 +42,7 @@ pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
             queue.add(key);
         }
     });
-    let context_of = context.signed("daemonset-controller");
+    let context_of = context.with_component("daemonset-controller");
     let sets = DaemonSets {
         nodes: views.nodes.clone(),
         pods: Pods::new(&context_of, views),
@@ -108,14 +108,14 @@ impl DaemonSets {
         if failed_pods.failed {
             let message =
                 format!("Found failed daemon pod {key} on node {node}, will try to kill it");
-            self.context.warning(set, "FailedDaemonPod", message);
+            self.context.report_warning(set, "FailedDaemonPod", message);
             let mut failed = self.failed.lock();
             let entry = failed.entry((set.key(), Arc::clone(node))).or_insert((now, 0));
             *entry = (now, (entry.1 * 2).clamp(BACKOFF.0, BACKOFF.1));
         } else {
             let message =
                 format!("Found succeeded daemon pod {key} on node {node}, will try to delete it");
-            self.context.normal(set, "SucceededDaemonPod", message);
+            self.context.report_normal(set, "SucceededDaemonPod", message);
         }
     }
 }

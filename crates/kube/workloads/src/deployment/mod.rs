@@ -55,7 +55,7 @@ pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
             }
         }
     });
-    let context_of = context.signed("deployment-controller");
+    let context_of = context.with_component("deployment-controller");
     let deployments = Deployments { context: context_of, views: views.clone() };
     controller.start(deployments, context, started);
 }
@@ -215,7 +215,7 @@ impl Deployments {
         if from != to {
             let direction = if to > from { "up" } else { "down" };
             let message = format!("Scaled {direction} replica set {set} from {from} to {to}");
-            self.context.normal(deployment, "ScalingReplicaSet", message);
+            self.context.report_normal(deployment, "ScalingReplicaSet", message);
         }
     }
 }

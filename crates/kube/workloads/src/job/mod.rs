@@ -37,7 +37,7 @@ pub(crate) const FAILURES: &str = "batch.kubernetes.io/job-index-failure-count";
 
 /// Starts the controller of Jobs and the controller of orphaned pods.
 pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
-    let context_of = context.signed("job-controller");
+    let context_of = context.with_component("job-controller");
     let jobs = Jobs {
         pods: Pods::new(&context_of, views),
         views: views.clone(),
@@ -112,9 +112,9 @@ impl Workload for Jobs {
         self.context.write_status(&known::JOB, &job, decision.status).await?;
         for (reason, message) in decision.events {
             if matches!(reason.as_str(), "Completed" | "Suspended" | "Resumed") {
-                self.context.normal(&job, &reason, message);
+                self.context.report_normal(&job, &reason, message);
             } else {
-                self.context.warning(&job, &reason, message);
+                self.context.report_warning(&job, &reason, message);
             }
         }
         // The finalizer goes after the status write, because the status has to name the pod first.

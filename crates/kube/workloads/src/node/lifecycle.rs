@@ -31,8 +31,8 @@ pub(crate) fn start(context: &Context, views: &Views, version: &str, started: &m
         }
     });
     let nodes = Nodes {
-        kubelet: context.named("kubelet"),
-        context: context.signed("node-controller"),
+        kubelet: context.with_user_agent("kubelet"),
+        context: context.with_component("node-controller"),
         views: views.clone(),
         version: version.to_owned(),
     };
@@ -45,7 +45,7 @@ pub(crate) fn start(context: &Context, views: &Views, version: &str, started: &m
             queue.add(change.key.clone());
         }
     });
-    let leases = Leases { context: context.named("kubelet"), views: views.clone() };
+    let leases = Leases { context: context.with_user_agent("kubelet"), views: views.clone() };
     started.controller(controller.start(leases, context.stop.clone()));
 
     let controller = Controller::new("evictions").reads(&views.nodes).reads(&views.pods);
@@ -73,8 +73,10 @@ pub(crate) fn start(context: &Context, views: &Views, version: &str, started: &m
             }
         }
     });
-    let evictions =
-        Evictions { context: context.signed("taint-eviction-controller"), views: views.clone() };
+    let evictions = Evictions {
+        context: context.with_component("taint-eviction-controller"),
+        views: views.clone(),
+    };
     started.controller(controller.start(evictions, context.stop.clone()));
 }
 
@@ -102,7 +104,7 @@ impl Reconciler for Nodes {
             live = self.kubelet.cluster.update_status(&known::NODE, &live).await?;
             if before.as_deref() == Some("True") && live.condition("Ready") != Some("True") {
                 let message = format!("Node {} status is now: NodeNotReady", key.name);
-                self.context.normal(&live, "NodeNotReady", message);
+                self.context.report_normal(&live, "NodeNotReady", message);
                 self.mark_pods(&key.name, now).await?;
             }
         }
@@ -138,7 +140,7 @@ impl Nodes {
             }
             live.set(&["status", "conditions"], Value::Array(conditions));
             cluster.update_status(&known::POD, &live).await?;
-            self.context.warning(&live, "NodeNotReady", "Node is not ready".to_owned());
+            self.context.report_warning(&live, "NodeNotReady", "Node is not ready".to_owned());
         }
         Ok(())
     }
@@ -253,8 +255,8 @@ impl Reconciler for Leases {
             ago.and_then(|ago| RENEWAL.checked_sub(ago)).filter(|duration| !duration.is_zero())
         {
             // Measured by the monotonic clock. A watcher counts from the moment it saw the last
-            // renewal, whatever time the lease contains, and a wall clock that is set back must not
-            // delay the next one.
+            // renewal, whatever time the lease contains. A wall clock that is set back must not
+            // delay the next renewal.
             return Ok(Action::After(remaining));
         }
         let patch = Patch::Merge(json!({"spec": {"renewTime": now}}));
@@ -296,7 +298,7 @@ impl Reconciler for Evictions {
             return Ok(Action::Done);
         }
         let message = format!("Marking for deletion Pod {key}");
-        self.context.normal(&live, "TaintManagerEviction", message);
+        self.context.report_normal(&live, "TaintManagerEviction", message);
         let reason_text = "Taint manager: deleting due to NoExecute taint";
         self.delete_pod(&live, "DeletionByTaintManager", reason_text, None).await
     }

@@ -19,7 +19,7 @@ use tokio::task::JoinHandle;
 
 /// Creates the nodes and retries until that works.
 pub(crate) fn start(context: &Context, options: Options) -> JoinHandle<()> {
-    let context = context.named("kubelet");
+    let context = context.with_user_agent("kubelet");
     tokio::spawn(async move {
         let stop = context.stop.clone();
         let make = async {
@@ -71,8 +71,8 @@ fn node(at: usize) -> Object {
         node.set_label(&format!("{prefix}/os"), "linux");
         node.set_label(&format!("{prefix}/arch"), "amd64");
     }
-    // Operators select nodes by role, and the nodes of a small cluster have every role (`master` is
-    // the old name of `control-plane`, which many manifests still select).
+    // Operators select nodes by role, and the nodes of a small cluster have every role. `master` is
+    // the old name of `control-plane`, which many manifests still select.
     for role in ["control-plane", "master", "worker"] {
         node.set_label(&format!("node-role.kubernetes.io/{role}"), "");
     }

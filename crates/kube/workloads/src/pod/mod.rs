@@ -28,7 +28,7 @@ pub(crate) fn start(
         }
     });
     let reconciler = Reconcile {
-        kubelet: context.named("kubelet").signed("kubelet"),
+        kubelet: context.with_user_agent("kubelet").with_component("kubelet"),
         views: views.clone(),
         addresses: Mutex::default(),
         behaviour_label,

@@ -23,7 +23,7 @@ const BURST: usize = 500;
 /// Starts the controllers of `ReplicaSets` and of `ReplicationControllers`.
 pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
     let of = |resource, component| {
-        let context = context.signed(component);
+        let context = context.with_component(component);
         let pods = Pods::new(&context, views);
         Replicas { context, views: views.clone(), pods, resource }
     };

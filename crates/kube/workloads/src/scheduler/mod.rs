@@ -67,7 +67,7 @@ pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
     let controller =
         controller.reads(&views.pods).reads(&views.nodes).reads(&views.budgets).reads(&namespaces);
     let scheduler = Scheduler {
-        context: context.named("kube-scheduler").signed("default-scheduler"),
+        context: context.with_user_agent("kube-scheduler").with_component("default-scheduler"),
         views: views.clone(),
         namespaces,
         state: Mutex::default(),

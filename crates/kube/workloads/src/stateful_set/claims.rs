@@ -97,9 +97,9 @@ impl Claims {
         let claims: Vec<_> =
             templates.iter().filter_map(|template| pod::claim(set, template, ordinal)).collect();
         let goes = |claim: &Object| {
-            self.cache
-                .get(&claim.key())
-                .is_some_and(|known| known.0.iter().any(|owner| is(owner, "v1", "Pod", pod.name())))
+            self.cache.get(&claim.key()).is_some_and(|claim_owners| {
+                claim_owners.0.iter().any(|owner| is(owner, "v1", "Pod", pod.name()))
+            })
         };
         if policy_deletes(set, "whenScaled") && claims.iter().any(goes) {
             return Ok(false);
@@ -122,7 +122,7 @@ impl Claims {
                         pod.name(),
                         set.name()
                     );
-                    self.context.normal(set, "SuccessfulCreate", message);
+                    self.context.report_normal(set, "SuccessfulCreate", message);
                 }
                 Err(error) if error.is_already_exists() => {}
                 Err(error) => return Err(error),
@@ -144,8 +144,8 @@ fn is(owner: &Value, api_version: &str, kind: &str, name: &str) -> bool {
 ///
 /// With `whenDeleted: Delete` the set owns the claims of the Pods it wants. With `whenScaled:
 /// Delete` a Pod beyond the wanted number owns its claims, and nobody else does. References to an
-/// earlier set or Pod of the same name are left to the garbage collector, and where another
-/// controller owns a claim, this one does not.
+/// earlier set or Pod of the same name are left to the garbage collector. Where another controller
+/// owns a claim, this one does not.
 fn owners(
     set: &Object,
     pod: PodName<'_>,
@@ -164,7 +164,7 @@ fn owners(
     let others: Vec<&Value> =
         current.iter().filter(|owner| !of_set(owner) && !of_pod(owner)).collect();
     let foreign = (scaled || deleted) && others.iter().any(|owner| owner["controller"] == true);
-    let wanted = if foreign {
+    let new_owner = if foreign {
         None
     } else if scaled && !is_wanted {
         Some(json!({
@@ -174,7 +174,7 @@ fn owners(
     } else {
         deleted.then(|| controller_reference_value(set))
     };
-    let uid = wanted.as_ref().map(|owner| &owner["uid"]);
+    let uid = new_owner.as_ref().map(|owner| &owner["uid"]);
     let controlled: Vec<&Value> =
         current.iter().filter(|owner| of_set(owner) || of_pod(owner)).collect();
     let up_to_date = match (controlled.as_slice(), uid) {
@@ -182,7 +182,7 @@ fn owners(
         ([owner], Some(uid)) => owner["uid"] == *uid && owner["controller"] == true,
         _ => false,
     };
-    (!up_to_date).then(|| others.into_iter().cloned().chain(wanted).collect())
+    (!up_to_date).then(|| others.into_iter().cloned().chain(new_owner).collect())
 }
 
 #[cfg(test)]

@@ -97,7 +97,7 @@ pub(super) fn decide(observed: &Observed<'_>) -> Decision {
         .iter()
         .filter_map(|(_, pod)| pod.1.ready_since)
         .map(|since| rules.min_ready - (observed.now.as_second() - since.as_second()))
-        .filter_map(|left| u64::try_from(left).ok().filter(|left| *left > 0))
+        .filter_map(|remaining| u64::try_from(remaining).ok().filter(|remaining| *remaining > 0))
         .min();
     let (wanted_pods, condemned): (Vec<_>, Vec<_>) =
         set_pods.into_iter().partition(|(at, _)| (first..first + desired).contains(at));
@@ -152,13 +152,13 @@ fn condemn(
     condemned: &[(i64, &Named)],
 ) -> bool {
     if !rules.in_order {
-        let going = condemned.iter().filter(|(_, pod)| !pod.1.terminating);
-        decision.delete.extend(going.map(|(_, pod)| (*pod).clone()));
+        let to_delete = condemned.iter().filter(|(_, pod)| !pod.1.terminating);
+        decision.delete.extend(to_delete.map(|(_, pod)| (*pod).clone()));
         return false;
     }
     let Some((_, last)) = condemned.last() else { return false };
-    let sick = wanted_pods.iter().chain(condemned).find(|(_, pod)| !rules.is_healthy(&pod.1));
-    let is_first_sick = sick.is_some_and(|(_, pod)| pod.1.uid == last.1.uid);
+    let unhealthy = wanted_pods.iter().chain(condemned).find(|(_, pod)| !rules.is_healthy(&pod.1));
+    let is_first_sick = unhealthy.is_some_and(|(_, pod)| pod.1.uid == last.1.uid);
     if !last.1.terminating && (rules.is_available(&last.1) || is_first_sick) {
         decision.delete.push((*last).clone());
     }
@@ -330,10 +330,10 @@ mod tests {
     #[test]
     fn the_next_pod_waits_until_the_last_is_available() {
         let set = set(&json!({"replicas": 2, "minReadySeconds": 30}));
-        let early = run(&set, &[(0, "new")], 10);
-        assert_eq!((early.create.len(), early.requeue_after), (0, Some(20)));
-        assert_eq!(early.status["readyReplicas"], 1);
-        assert_eq!(early.status["availableReplicas"], 0);
+        let before_min_ready = run(&set, &[(0, "new")], 10);
+        assert_eq!((before_min_ready.create.len(), before_min_ready.requeue_after), (0, Some(20)));
+        assert_eq!(before_min_ready.status["readyReplicas"], 1);
+        assert_eq!(before_min_ready.status["availableReplicas"], 0);
         assert_eq!(run(&set, &[(0, "new")], 30).create, [(1, true)]);
     }
 

@@ -21,7 +21,7 @@ use mainstay_object::{Object, known};
 
 /// Starts the controller of `StatefulSets`.
 pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
-    let context_of = context.signed("statefulset-controller");
+    let context_of = context.with_component("statefulset-controller");
     let controller =
         WorkloadController::new("stateful-sets", known::STATEFUL_SET, &views.stateful_sets)
             .owns(&views.pods)
@@ -51,8 +51,8 @@ impl Workload for StatefulSets {
         }
         let pods = self.pods.all_of(&set).await?;
         let history = self.revisions.of(&set).await?;
-        let named = set.str(&["status", "currentRevision"]).unwrap_or_default();
-        let current = history.others.iter().find(|(key, _)| *key.name == *named);
+        let current_revision = set.str(&["status", "currentRevision"]).unwrap_or_default();
+        let current = history.others.iter().find(|(key, _)| *key.name == *current_revision);
         let current = current.unwrap_or(&history.update);
         let decision = decide::decide(&Observed {
             set: &set,
@@ -68,15 +68,15 @@ impl Workload for StatefulSets {
             }
         }
         self.pods.delete(&set, &decision.delete).await?;
-        let mut wanted = Vec::new();
+        let mut new_pods = Vec::new();
         for (ordinal, of_update) in &decision.create {
             let (key, revision) = if *of_update { &history.update } else { current };
             let pod = pod::pod(&set, &template_of(revision), *ordinal, &key.name);
             if self.claims.create_missing(&set, &pod, *ordinal).await? {
-                wanted.push(pod);
+                new_pods.push(pod);
             }
         }
-        let outcome = self.pods.create(&set, wanted).await;
+        let outcome = self.pods.create(&set, new_pods).await;
         self.context.write_status(&known::STATEFUL_SET, &set, decision.status).await?;
         let is_used = |name: &str| {
             *name == *current.0.name

@@ -22,7 +22,7 @@ pub(super) fn pod(set: &Object, template: &Value, ordinal: i64, revision: &str) 
     let mut volumes = pod.array(&["spec", "volumes"]).to_vec();
     for claim in set.array(&["spec", "volumeClaimTemplates"]) {
         let volume = claim["metadata"]["name"].as_str().unwrap_or_default();
-        volumes.retain(|known| known["name"] != volume);
+        volumes.retain(|existing| existing["name"] != volume);
         volumes.push(json!({
             "name": volume, "persistentVolumeClaim": {"claimName": format!("{volume}-{name}")},
         }));

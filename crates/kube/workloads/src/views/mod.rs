@@ -70,7 +70,7 @@ pub(crate) trait SelectorOwner {
     fn selector(&self) -> Option<&LabelSelector>;
 }
 
-impl SelectorOwner for Trigger {
+impl SelectorOwner for WorkloadTrigger {
     fn selector(&self) -> Option<&LabelSelector> {
         self.selector.as_ref()
     }
@@ -151,7 +151,7 @@ impl ReplicaSetView {
 
 /// The fields whose change enqueues a workload; its controller reads the live object.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Trigger {
+pub(crate) struct WorkloadTrigger {
     pub(crate) uid: Arc<str>,
     /// `spec.replicas`, for kinds that have it.
     pub(crate) replicas: i64,
@@ -159,7 +159,7 @@ pub(crate) struct Trigger {
     pub(crate) selector: Option<LabelSelector>,
 }
 
-impl Trigger {
+impl WorkloadTrigger {
     fn of(object: &Object, selector: Option<LabelSelector>) -> Self {
         Self {
             uid: object.uid().into(),
@@ -375,15 +375,15 @@ pub(crate) struct Views {
     pub(crate) pods: Cache<PodView>,
     /// Indexed by the uid of the controller, or [`ORPHANS`].
     pub(crate) replica_sets: Cache<ReplicaSetView>,
-    pub(crate) replication_controllers: Cache<Trigger>,
-    pub(crate) deployments: Cache<Trigger>,
+    pub(crate) replication_controllers: Cache<WorkloadTrigger>,
+    pub(crate) deployments: Cache<WorkloadTrigger>,
     /// Indexed by the uid of the controller, or [`ORPHANS`].
     pub(crate) revisions: Cache<RevisionView>,
-    pub(crate) stateful_sets: Cache<Trigger>,
-    pub(crate) daemon_sets: Cache<Trigger>,
+    pub(crate) stateful_sets: Cache<WorkloadTrigger>,
+    pub(crate) daemon_sets: Cache<WorkloadTrigger>,
     /// Indexed by the uid of the controller.
     pub(crate) jobs: Cache<JobView>,
-    pub(crate) cron_jobs: Cache<Trigger>,
+    pub(crate) cron_jobs: Cache<WorkloadTrigger>,
     pub(crate) nodes: Cache<NodeView>,
     pub(crate) budgets: Cache<BudgetView>,
 }
@@ -393,7 +393,7 @@ impl Views {
     pub(crate) fn start(context: &Context) -> Self {
         let triggers = |resource: Resource| {
             Cache::builder(Selection::all(resource), |object| {
-                Some(Trigger::of(object, selector(object)))
+                Some(WorkloadTrigger::of(object, selector(object)))
             })
             .start(&context.cluster, context.stop.clone())
         };
@@ -425,7 +425,7 @@ impl Views {
             .start(&context.cluster, context.stop.clone()),
             replication_controllers: Cache::builder(
                 Selection::all(known::REPLICATION_CONTROLLER),
-                |object| Some(Trigger::of(object, plain_selector(object))),
+                |object| Some(WorkloadTrigger::of(object, plain_selector(object))),
             )
             .start(&context.cluster, context.stop.clone()),
             deployments: triggers(known::DEPLOYMENT),
@@ -447,7 +447,7 @@ impl Views {
                 .index(|job| job.owner.iter().map(|owner| Arc::clone(&owner.uid)).collect())
                 .start(&context.cluster, context.stop.clone()),
             cron_jobs: Cache::builder(Selection::all(known::CRON_JOB), |object| {
-                Some(Trigger::of(object, None))
+                Some(WorkloadTrigger::of(object, None))
             })
             .start(&context.cluster, context.stop.clone()),
             budgets: Cache::builder(Selection::all(known::POD_DISRUPTION_BUDGET), |object| {

@@ -38,7 +38,7 @@ impl Pods {
             pods.retain(|(_, pod)| !deleted.contains(&pod.uid));
         }
         drop(deleted);
-        self.forget_gone();
+        self.forget_caught_up();
         Ok(pods)
     }
 
@@ -78,7 +78,7 @@ impl Pods {
     }
 
     /// Forgets deletions that the cache has caught up with.
-    fn forget_gone(&self) {
+    fn forget_caught_up(&self) {
         let mut deleted = self.deleted.lock();
         if deleted.len() > 1000 {
             let pods = self.views.pods.list(None);
@@ -178,7 +178,7 @@ impl Pods {
                     } else {
                         format!("Created pod: {}", pod.name())
                     };
-                    self.context.normal(owner, "SuccessfulCreate", message);
+                    self.context.report_normal(owner, "SuccessfulCreate", message);
                     self.views.pods.seen(pod.resource_version()).await;
                 }
                 Err(error) => {
@@ -189,7 +189,7 @@ impl Pods {
                         } else {
                             format!("Error creating: {error}")
                         };
-                        self.context.warning(owner, "FailedCreate", message);
+                        self.context.report_warning(owner, "FailedCreate", message);
                     }
                     failure = failure.or(Some(error));
                 }
@@ -210,7 +210,7 @@ impl Pods {
             } else {
                 format!("Deleted pod: {}", key.name)
             };
-            self.context.normal(owner, "SuccessfulDelete", message);
+            self.context.report_normal(owner, "SuccessfulDelete", message);
         }
         Ok(())
     }

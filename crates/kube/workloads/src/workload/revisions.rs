@@ -66,18 +66,20 @@ impl Revisions {
     /// is not the last, or created.
     pub(crate) async fn of(&self, owner: &Object) -> Result<History, Error> {
         self.adopt(owner).await?;
-        let mut known = self.views.revisions.indexed(owner.uid());
-        known.retain(|(_, revision)| !revision.terminating);
-        known.sort_by_key(|(key, revision)| (revision.revision, revision.created, key.clone()));
+        let mut owned_revisions = self.views.revisions.indexed(owner.uid());
+        owned_revisions.retain(|(_, revision)| !revision.terminating);
+        owned_revisions
+            .sort_by_key(|(key, revision)| (revision.revision, revision.created, key.clone()));
         let data = data(owner);
-        let next = known.last().map_or(1, |(_, last)| last.revision + 1);
+        let next = owned_revisions.last().map_or(1, |(_, last)| last.revision + 1);
         let collisions = owner.i64(&["status", "collisionCount"]).unwrap_or_default();
-        let Some(at) = known.iter().rposition(|(_, revision)| revision.data == data) else {
+        let Some(at) = owned_revisions.iter().rposition(|(_, revision)| revision.data == data)
+        else {
             let (update, collisions) = self.create(owner, data, next, collisions).await?;
-            return Ok(History { update, others: known, collisions });
+            return Ok(History { update, others: owned_revisions, collisions });
         };
-        let newest = at + 1 == known.len();
-        let (key, mut view) = known.remove(at);
+        let newest = at + 1 == owned_revisions.len();
+        let (key, mut view) = owned_revisions.remove(at);
         if !newest {
             // The revision of a template that comes back becomes the last one.
             let patch = json!({
@@ -95,7 +97,7 @@ impl Revisions {
             self.views.revisions.seen(patched.resource_version()).await;
             view = Arc::new(RevisionView::of(&patched));
         }
-        Ok(History { update: (key, view), others: known, collisions })
+        Ok(History { update: (key, view), others: owned_revisions, collisions })
     }
 
     async fn adopt(&self, owner: &Object) -> Result<(), Error> {
@@ -145,25 +147,26 @@ impl Revisions {
             revision.set(&["metadata", "ownerReferences"], owners);
             revision.set(&["data"], data.clone());
             revision.set(&["revision"], number.into());
-            let made = match cluster.create(&known::CONTROLLER_REVISION, &revision).await {
-                Ok(made) => made,
+            let created = match cluster.create(&known::CONTROLLER_REVISION, &revision).await {
+                Ok(created) => created,
                 Err(error) if error.is_already_exists() => {
                     let namespace = Some(owner.namespace());
-                    let there = cluster.get(&known::CONTROLLER_REVISION, namespace, &name).await?;
-                    let own = there
+                    let existing_revision =
+                        cluster.get(&known::CONTROLLER_REVISION, namespace, &name).await?;
+                    let own = existing_revision
                         .controller_owner()
                         .is_some_and(|controller| controller.uid == owner.uid());
-                    if !own || there.get(&["data"]) != Some(&data) {
+                    if !own || existing_revision.get(&["data"]) != Some(&data) {
                         collisions += 1;
                         continue;
                     }
-                    there
+                    existing_revision
                 }
                 Err(error) => return Err(error),
             };
-            self.views.revisions.seen(made.resource_version()).await;
+            self.views.revisions.seen(created.resource_version()).await;
             let key = NamespacedName::new(owner.namespace(), name.as_str());
-            return Ok(((key, Arc::new(RevisionView::of(&made))), collisions));
+            return Ok(((key, Arc::new(RevisionView::of(&created))), collisions));
         }
     }
 

@@ -297,8 +297,8 @@ impl<'a> Frames<'a> {
         if start >= self.length {
             return Ok(None);
         }
-        let left = self.length - start;
-        if left < FRAME as u64 {
+        let remaining = self.length - start;
+        if remaining < FRAME as u64 {
             return Err(FrameError::Malformed(Malformed("the file ends inside a frame")));
         }
         let head = self.bytes(start, FRAME as u64)?;
@@ -308,7 +308,7 @@ impl<'a> Frames<'a> {
         let payload_length = u64::from(u32_at(head, 4));
         let (first, count) = (u64_at(head, 8), u32_at(head, 16));
         let (kind, checksum) = (u32_at(head, 20), u32_at(head, 24));
-        if left - (FRAME as u64) < payload_length {
+        if remaining - (FRAME as u64) < payload_length {
             return Err(FrameError::Malformed(Malformed("the file ends inside a frame")));
         }
         let kind = match kind {

@@ -199,5 +199,5 @@ async fn a_repair_keeps_valid_data_and_names_lost_objects() {
     assert_eq!(lost.revisions, Some((4, 4)));
     assert_eq!(lost.objects, [Key::new("things", "ns", "a")]);
     assert_eq!(repaired.objects, 2);
-    assert_eq!(disk.kept(), ["damaged-0000000000000007/journal-0000000000000001"]);
+    assert_eq!(disk.kept_names(), ["damaged-0000000000000007/journal-0000000000000001"]);
 }

@@ -27,8 +27,8 @@ async fn a_failed_write_changes_nothing_and_the_next_one_succeeds() {
         let refused = engine_error(put(&store, "d", "no").await);
         assert!(refused.is_full());
         let text = refused.to_string();
-        let said = format!("the change was not saved: cannot {attempt} /data/journal-");
-        assert!(text.starts_with(&said), "{text}");
+        let message = format!("the change was not saved: cannot {attempt} /data/journal-");
+        assert!(text.starts_with(&message), "{text}");
         assert_eq!((live(&store), store.revision()), (before, 6));
         assert!(watch.try_next().unwrap().is_none());
         assert_eq!(put(&store, "d", "yes").await.unwrap().revision, 7);

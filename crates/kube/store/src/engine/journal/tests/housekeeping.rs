@@ -117,10 +117,10 @@ async fn a_watch_continues_over_a_restart_within_the_journal() {
     let (disk, _) = written().await;
     let (store, _) = open(&disk).unwrap();
     let mut watch = store.watch("things", 3).unwrap();
-    let mut seen = Vec::new();
+    let mut received = Vec::new();
     while let Some(event) = watch.try_next().unwrap() {
         let previous = event.previous.as_ref().map_or(0, |stored| stored.revision);
-        seen.push((
+        received.push((
             event.kind.as_str(),
             event.object.key.name.to_string(),
             event.revision,
@@ -128,7 +128,7 @@ async fn a_watch_continues_over_a_restart_within_the_journal() {
         ));
     }
     assert_eq!(
-        seen,
+        received,
         [
             ("MODIFIED", "a".to_owned(), 4, 2),
             ("DELETED", "b".to_owned(), 5, 3),

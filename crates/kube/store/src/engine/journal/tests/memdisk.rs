@@ -37,7 +37,7 @@ struct Content {
 struct State {
     /// A file keeps its content when it gets another name, as an open file would.
     files: BTreeMap<String, Arc<Mutex<Content>>>,
-    kept: Vec<String>,
+    kept_names: Vec<String>,
     faults: VecDeque<Fault>,
 }
 
@@ -98,8 +98,8 @@ impl MemDisk {
         self.0.lock().faults.len()
     }
 
-    pub(super) fn kept(&self) -> Vec<String> {
-        self.0.lock().kept.clone()
+    pub(super) fn kept_names(&self) -> Vec<String> {
+        self.0.lock().kept_names.clone()
     }
 
     /// The fault that is due, in order.
@@ -148,7 +148,7 @@ impl Disk for MemDisk {
     }
 
     fn keep(&self, name: &str, folder: &str) -> io::Result<()> {
-        self.0.lock().kept.push(format!("{folder}/{name}"));
+        self.0.lock().kept_names.push(format!("{folder}/{name}"));
         Ok(())
     }
 
