@@ -124,11 +124,11 @@ impl InterPodRules {
                 return transient("node(s) didn't match pod topology spread constraints");
             }
         }
-        let affinity_terms = self.affinity_terms.iter().all(|(key, values)| {
+        let matches_affinity = self.affinity_terms.iter().all(|(key, values)| {
             value_of(&node.view, key)
                 .is_some_and(|value| self.may_be_first || values.contains(value))
         });
-        if !affinity_terms {
+        if !matches_affinity {
             return permanent("node(s) didn't match pod affinity rules");
         }
         let is_at = |key: &str, values: &FxHashSet<String>| {
@@ -137,10 +137,10 @@ impl InterPodRules {
         if self.anti_affinity_terms.iter().any(|(key, values)| is_at(key, values)) {
             return transient("node(s) didn't match pod anti-affinity rules");
         }
-        let excluded = self.excluded.iter().any(|(key, value)| {
+        let is_excluded = self.excluded.iter().any(|(key, value)| {
             value_of(&node.view, key).is_some_and(|node_value| node_value == value)
         });
-        if excluded {
+        if is_excluded {
             return transient("node(s) didn't satisfy existing pods anti-affinity rules");
         }
         None

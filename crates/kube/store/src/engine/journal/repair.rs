@@ -129,14 +129,14 @@ impl<'a> Salvage<'a> {
         let name = snapshot(revision);
         self.highest_mentioned = self.highest_mentioned.max(revision);
         let mut ended = false;
-        let lost = self.lost.len();
+        let losses_before = self.lost.len();
         let end = self.file(&name, FileKind::Snapshot, |salvage, frame| {
             ended |= frame.kind == FrameKind::End;
             if frame.kind == FrameKind::Objects {
                 salvage.take(frame);
             }
         })?;
-        if !ended && self.lost.len() == lost {
+        if !ended && self.lost.len() == losses_before {
             self.report_loss(
                 &name,
                 end,
