@@ -125,7 +125,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn only_what_differs_is_in_the_patch() {
+    fn the_patch_contains_only_differences() {
         let live = json!({
             "spec": {"replicas": 1, "kept": true, "gone": 1, "list": [{"a": 1, "default": 2}]},
         });

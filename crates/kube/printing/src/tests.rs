@@ -129,7 +129,7 @@ fn a_column_that_cannot_be_read_is_empty() {
 }
 
 #[test]
-fn rows_carry_what_was_asked_for() {
+fn rows_contain_the_requested_object() {
     let kinds = Registry::new(|_| &Plain).kinds();
     let row = kinds.find("", "v1", "configmaps").unwrap();
     let object = Object::from_value(json!({

@@ -122,13 +122,13 @@ fn of_container(pod: &Object, side: Side, container: &Value, status: Option<&Val
     if side == Side::Requests {
         allocated.raise(&Amounts::read(status.get("allocatedResources")));
     }
-    if !is_impossible(pod) {
+    if !is_resize_infeasible(pod) {
         allocated.raise(&wanted);
     }
     allocated
 }
 
-fn is_impossible(pod: &Object) -> bool {
+fn is_resize_infeasible(pod: &Object) -> bool {
     pod.array(&["status", "conditions"]).iter().any(|condition| {
         let text = |field| condition.get(field).and_then(Value::as_str);
         text("type") == Some("PodResizePending") && text("reason") == Some("Infeasible")

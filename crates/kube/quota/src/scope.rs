@@ -44,7 +44,7 @@ fn is_pod_in(pod: &Object, selector: &Selector<'_>) -> bool {
             let class = pod.str(&["spec", "priorityClassName"]).filter(|class| !class.is_empty());
             matches(selector, class)
         }
-        "CrossNamespacePodAffinity" => looks_at_other_namespaces(pod),
+        "CrossNamespacePodAffinity" => has_cross_namespace_affinity(pod),
         _ => false,
     }
 }
@@ -79,7 +79,7 @@ fn matches(selector: &Selector<'_>, value: Option<&str>) -> bool {
     }
 }
 
-fn looks_at_other_namespaces(pod: &Object) -> bool {
+fn has_cross_namespace_affinity(pod: &Object) -> bool {
     let elsewhere = |term: &Value| {
         term.get("namespaces").and_then(Value::as_array).is_some_and(|names| !names.is_empty())
             || term.get("namespaceSelector").is_some_and(Value::is_object)

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn the_final_text_is_what_serde_would_write() {
+    fn the_final_text_equals_serdes_output() {
         let value = json!({"apiVersion": "v1", "metadata": {"name": "a", "labels": {"k": "v"}, "zz": 1},
             "data": {"é": "\u{1}"}});
         let mut whole = value.clone();

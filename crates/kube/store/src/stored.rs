@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_malformed_block_reads_as_far_as_it_is_sound() {
+    fn a_malformed_block_reads_up_to_its_malformed_string() {
         let mut block = Labels::of([("a", "b"), ("c", "d")].into_iter()).block().to_vec();
         block.truncate(block.len() - 1);
         assert_eq!(Labels::from_block(&block).iter().collect::<Vec<_>>(), [("a", "b")]);

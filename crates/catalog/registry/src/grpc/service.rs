@@ -176,7 +176,7 @@ mod tests {
     use prost_types::FileDescriptorSet;
 
     #[test]
-    fn every_method_of_the_description_is_known() {
+    fn every_method_of_the_descriptor_has_a_route() {
         let grpc = service(Arc::new(Served::new("a")));
         let mut methods = 0;
         for set in [

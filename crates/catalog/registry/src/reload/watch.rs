@@ -35,7 +35,7 @@ pub(super) struct FolderWatch {
 
 /// Why a folder is not watched completely, and its fingerprint before it was read.
 struct WatchGap {
-    why: String,
+    reason: String,
     fingerprint: u64,
 }
 
@@ -55,9 +55,9 @@ impl FolderWatch {
                 let parent = folder.parent().filter(|parent| parent.is_dir());
                 let watched = parent
                     .map_or(Ok(()), |parent| watcher.watch(parent, RecursiveMode::NonRecursive));
-                (Some(watcher), watched.err().as_ref().map(why))
+                (Some(watcher), watched.err().as_ref().map(describe_error))
             }
-            Err(error) => (None, Some(why(&error))),
+            Err(error) => (None, Some(describe_error(&error))),
         };
         let mut watch =
             Self { watcher, folder: folder.to_owned(), changed, parent_error, watch_gap: None };
@@ -84,16 +84,16 @@ impl FolderWatch {
             // The parent of a missing folder is watched, and reports its return.
             Ok(()) | Err(notify::Error { kind: ErrorKind::PathNotFound, .. }) => None,
             Err(_) if !self.folder.exists() => None,
-            Err(error) => Some(why(error)),
+            Err(error) => Some(describe_error(error)),
         };
         let watch_gap = self.parent_error.clone().or(part);
         self.watch_gap =
-            watch_gap.map(|why| WatchGap { why, fingerprint: fingerprint(&self.folder) });
+            watch_gap.map(|reason| WatchGap { reason, fingerprint: fingerprint(&self.folder) });
     }
 
     /// Why the folder is not watched completely; none if it is.
     pub(super) fn watch_gap(&self) -> Option<&str> {
-        self.watch_gap.as_ref().map(|watch_gap| watch_gap.why.as_str())
+        self.watch_gap.as_ref().map(|watch_gap| watch_gap.reason.as_str())
     }
 
     /// Returns when something has changed since the last call returned.
@@ -135,7 +135,7 @@ fn fingerprint(folder: &Path) -> u64 {
 }
 
 /// Why a folder is not watched, with a remedy.
-fn why(error: &notify::Error) -> String {
+fn describe_error(error: &notify::Error) -> String {
     /// `EMFILE`: the process has no room for another watch.
     const TOO_MANY: i32 = 24;
     let place = error.paths.first().map(|path| format!("{}: ", path.display()));
@@ -195,7 +195,7 @@ pub(super) mod tests {
 
     /// A watch of a folder that the system refuses to watch.
     pub(in crate::reload) fn refused(folder: &Path, error: &notify::Error) -> FolderWatch {
-        let parent_error = Some(why(error));
+        let parent_error = Some(describe_error(error));
         let (folder, changed) = (folder.to_owned(), Arc::default());
         let mut watch =
             FolderWatch { watcher: None, folder, changed, parent_error, watch_gap: None };

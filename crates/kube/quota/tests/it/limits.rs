@@ -106,7 +106,7 @@ fn limit_range_violations_have_upstreams_messages() {
 }
 
 #[test]
-fn pods_are_bounded_by_what_their_containers_take_together() {
+fn pods_are_bounded_by_the_sum_of_their_containers() {
     let limit = range(json!({"type": "Pod", "max": {"memory": "1Gi"}}));
     let container = |memory: &str| json!({"resources": {"limits": {"memory": memory}}});
     let of = |list: Value, first: Value| {
@@ -133,7 +133,7 @@ fn pods_are_bounded_by_what_their_containers_take_together() {
 }
 
 #[test]
-fn claims_are_bounded_by_what_they_request() {
+fn claims_are_bounded_by_their_requests() {
     let limit = range(json!({
         "type": "PersistentVolumeClaim", "min": {"storage": "2Gi"}, "max": {"storage": "4Gi"},
     }));

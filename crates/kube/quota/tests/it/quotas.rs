@@ -70,7 +70,7 @@ fn nothing_is_admitted_before_the_quota_has_a_status() {
 }
 
 #[test]
-fn kinds_use_what_their_quotas_count() {
+fn each_kind_uses_its_counted_resources() {
     let service = |kind: &str, spec: Value| {
         let mut service = pod(spec);
         service.set(&["spec", "type"], kind.into());

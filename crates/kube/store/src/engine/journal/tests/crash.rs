@@ -66,7 +66,7 @@ async fn torn_writes_of_zeros_or_noise_are_dropped() {
 }
 
 #[tokio::test]
-async fn a_journal_that_ends_before_what_was_acknowledged_is_damaged() {
+async fn a_journal_that_ends_before_the_acknowledged_end_is_damaged() {
     let (disk, _) = written().await;
     let bytes = disk.bytes(&journal());
     for end in 0..bytes.len() {
