@@ -15,7 +15,10 @@
 //! Beside a list of ids may lie `not-for-us.txt` (`A01..A03: why`), ids that nothing of ours can show,
 //! and `missing.txt`, ids that nothing shows yet. What is in neither must be shown, and what is shown
 //! must be in neither. An id that nobody lists is a slip of the pen.
+//!
+//! `docs/requirements.md` says what each listed id means ([`page`]).
 
+mod page;
 mod recorded;
 pub(crate) mod rust;
 
@@ -100,10 +103,12 @@ enum By {
     Recording,
 }
 
-/// Fails with a list of the ids that nothing shows, or that nobody wants.
+/// Fails with a list of the ids that nothing shows, that nobody wants, or that have no meaning.
 pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     let ledger = read(root)?;
-    let wrong = ledger.wrong();
+    let text = fs::read_to_string(root.join(page::FILE))
+        .with_context(|| format!("read {}", page::FILE))?;
+    let wrong = ledger.wrong() + &page::compare(&page::read_rows(&text)?, &ledger.wanted);
     if !wrong.is_empty() {
         bail!("{wrong}");
     }
