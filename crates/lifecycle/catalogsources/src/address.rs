@@ -133,7 +133,7 @@ impl CatalogStore {
         let opened = if let Ok(opened) = tokio::time::timeout(BLINK, &mut opening).await {
             opened
         } else {
-            let observed = self.state(key).and_then(|it| it.observed);
+            let observed = self.state(key).and_then(|state| state.observed);
             if observed == Some(LastObservedState::Ready) {
                 self.observe(key, LastObservedState::Connecting);
             }
@@ -158,8 +158,9 @@ impl CatalogStore {
                 Ok((catalog, left_out)) => {
                     unread = None;
                     backoff.reset();
-                    let failure = left_out
-                        .map(|it| format!("what is unsound is left out: {}", it.headline()));
+                    let failure = left_out.map(|problems| {
+                        format!("what is unsound is left out: {}", problems.headline())
+                    });
                     self.read(key, address, catalog, failure).await;
                     None
                 }
@@ -204,9 +205,9 @@ impl CatalogStore {
         catalog: Arc<Catalog>,
         failure: Option<String>,
     ) {
-        let known = self.state(key).and_then(|it| it.content);
+        let known = self.state(key).and_then(|state| state.content);
         let observed = Some(LastObservedState::Ready);
-        if known.is_some_and(|it| it.catalog().digest() == catalog.digest()) {
+        if known.is_some_and(|content| content.catalog().digest() == catalog.digest()) {
             return self.take(
                 key,
                 CatalogState { failure, observed, ..CatalogState::default() },
@@ -253,7 +254,7 @@ impl CatalogStore {
         address: &str,
     ) -> Option<Arc<store::CatalogContent>> {
         let copy = self.copy_of(key)?;
-        if self.state(key).is_none_or(|it| it.content.is_some()) {
+        if self.state(key).is_none_or(|state| state.content.is_some()) {
             return None;
         }
         let (name, address, modified) = (key.clone(), address.to_owned(), self.modified(key));
@@ -263,7 +264,7 @@ impl CatalogStore {
 
     /// Says that reading takes long, so that nobody waits for it any more.
     pub(crate) fn late(&self, key: &NamespacedName, address: &str) {
-        if self.state(key).is_some_and(|it| it.is_loading()) {
+        if self.state(key).is_some_and(|state| state.is_loading()) {
             let failure = Some(format!("{LISTING}the registry at {address} is still being read"));
             let observed = Some(LastObservedState::Connecting);
             self.take(key, CatalogState { failure, observed, ..CatalogState::default() }, None);

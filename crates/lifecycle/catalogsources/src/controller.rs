@@ -82,7 +82,7 @@ impl Controller {
             let said = error.message();
             status.message = format!("couldn't ensure registry server - {error}: {said}");
         }
-        let failure = state.as_ref().and_then(|it| it.failure.as_deref());
+        let failure = state.as_ref().and_then(|state| state.failure.as_deref());
         self.write(key, &source, &status, failure).await?;
         self.tell_of_another(key, &source, &status, failure)?;
         refused.map(|()| match version {
@@ -106,9 +106,12 @@ impl Controller {
             .patch_status(&resources::CATALOG_SOURCE, key.namespace(), &key.name, &patch)
             .await
             .during("writing the status of a CatalogSource")?;
-        let state = |it: &CatalogSourceStatus| {
-            let state = it.connection_state.as_ref().map(|it| it.last_observed_state.to_string());
-            (state.unwrap_or_default(), it.message.clone())
+        let state = |status: &CatalogSourceStatus| {
+            let state = status
+                .connection_state
+                .as_ref()
+                .map(|connection| connection.last_observed_state.to_string());
+            (state.unwrap_or_default(), status.message.clone())
         };
         let (before, after) = (state(&source.status), state(status));
         if before != after {
@@ -151,15 +154,18 @@ impl Controller {
     async fn run(&self, key: &NamespacedName, source: &CatalogSource) -> Result<(), Error> {
         let context = &self.context;
         let cluster = &context.cluster;
-        let map = context.store.state(key).and_then(|it| it.config_map);
+        let map = context.store.state(key).and_then(|state| state.config_map);
         if let Some(map) = &map
             && !(map.labelled && map.owners.contains(&source.metadata.uid))
         {
             let name = &source.spec.config_map;
             let found = cluster.find(&known::CONFIG_MAP, key.namespace(), name).await;
             let found = found.during("reading the ConfigMap of a catalog")?;
-            if let Some(mut patch) = found.as_ref().and_then(|it| pods::claim(source, it)) {
-                let version = found.as_ref().map(|it| it.resource_version().to_owned());
+            if let Some(mut patch) =
+                found.as_ref().and_then(|config_map| pods::claim(source, config_map))
+            {
+                let version =
+                    found.as_ref().map(|config_map| config_map.resource_version().to_owned());
                 patch["metadata"]["resourceVersion"] = json!(version);
                 let patch = Patch::Merge(patch);
                 cluster
@@ -175,7 +181,7 @@ impl Controller {
         }
         let Some(cache) = &context.caches.pods else { return Ok(()) };
         let labels = (context.namespace_labels)(&key.namespace);
-        let version = map.as_ref().map(|it| it.version.as_str());
+        let version = map.as_ref().map(|config_map| config_map.version.as_str());
         let Some(wanted) = pods::wanted(source, version, &labels, context.store.pods()) else {
             return Ok(());
         };
@@ -192,13 +198,13 @@ impl Controller {
         let seen: Vec<(NamespacedName, CatalogPod)> = cache
             .list(key.namespace())
             .into_iter()
-            .filter(|(_, it)| *it.catalog == *key.name)
-            .map(|(key, it)| (key, CatalogPod::clone(&it)))
+            .filter(|(_, pod)| *pod.catalog == *key.name)
+            .map(|(key, pod)| (key, CatalogPod::clone(&pod)))
             .collect();
         let (gone, make) = pods::exchange(&wanted.pod, &source.metadata.uid, &seen);
-        for (pod, it) in gone {
-            let mut options = DeleteOptions::uid(it.uid.as_str());
-            options.grace_period_seconds = Some(i64::from(!it.dead));
+        for (pod, catalog_pod) in gone {
+            let mut options = DeleteOptions::uid(catalog_pod.uid.as_str());
+            options.grace_period_seconds = Some(i64::from(!catalog_pod.dead));
             let deleted =
                 cluster.ensure_deleted(&known::POD, key.namespace(), &pod.name, &options).await;
             deleted.during("error deleting old pod")?;

@@ -118,7 +118,7 @@ impl CatalogStore {
             return self.leave(&key);
         };
         let mut followers = self.followers().all.lock();
-        if followers.get(&key).is_some_and(|it| it.request == request) {
+        if followers.get(&key).is_some_and(|follower| follower.request == request) {
             return;
         }
         let stop = self.child();
@@ -136,7 +136,8 @@ impl CatalogStore {
         };
         self.begin(&key, observed);
         drop(followers);
-        let before = source.status.connection_state.as_ref().map(|it| it.address.clone());
+        let before =
+            source.status.connection_state.as_ref().map(|connection| connection.address.clone());
         let last = images::last_look(source);
         let store = self.clone();
         tokio::spawn(async move {

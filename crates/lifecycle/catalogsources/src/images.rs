@@ -49,8 +49,8 @@ impl Request {
             image: source.spec.image.clone(),
             requester: requester(source),
             folder: config
-                .and_then(|it| it.extract_content.as_ref())
-                .map(|it| it.catalog_dir.clone()),
+                .and_then(|config| config.extract_content.as_ref())
+                .map(|extract| extract.catalog_dir.clone()),
             poll: interval(source).0,
         }
     }
@@ -74,7 +74,8 @@ fn due(poll: Duration, last: Option<Timestamp>, now: Timestamp) -> Duration {
 
 /// How often a CatalogSource wants to be looked at, and what is wrong with how it says so.
 pub(crate) fn interval(source: &CatalogSource) -> (Option<Duration>, Option<String>) {
-    let poll = source.spec.update_strategy.as_ref().and_then(|it| it.registry_poll.as_ref());
+    let poll =
+        source.spec.update_strategy.as_ref().and_then(|strategy| strategy.registry_poll.as_ref());
     let Some(poll) = poll else { return (None, None) };
     let nanos = duration::parse_go(&poll.interval).and_then(|nanos| u64::try_from(nanos).ok());
     if let Some(nanos) = nanos {
@@ -194,7 +195,7 @@ impl CatalogStore {
         let (image, requester) = (&request.image, &request.requester);
         let found = puller.pull_with_retries(image, requester, on_retry).await;
         let polled = request.poll.map(|_| self.now());
-        let digest = found.as_ref().ok().map(|it| it.digest.clone());
+        let digest = found.as_ref().ok().map(|image| image.digest.clone());
         if digest.is_some() && digest == before {
             let same = CatalogState { polled, ..CatalogState::default() };
             self.take(key, same, None);
@@ -203,7 +204,7 @@ impl CatalogStore {
         let (puller, image, folder) =
             (puller.clone(), request.image.clone(), request.folder.clone());
         let copy = self.copy_of(key);
-        let first = self.state(key).is_none_or(|it| it.content.is_none());
+        let first = self.state(key).is_none_or(|state| state.content.is_none());
         let modified = self.modified(key);
         let name = key.clone();
         let loaded = tokio::task::spawn_blocking(move || {
@@ -246,7 +247,7 @@ impl CatalogStore {
     /// Says that an image takes long, and the error of the last attempt to pull it, so that nobody waits
     /// for its catalog any more.
     fn delayed(&self, key: &NamespacedName, image: &str, error: Option<String>) {
-        if self.state(key).is_some_and(|it| it.is_loading()) {
+        if self.state(key).is_some_and(|state| state.is_loading()) {
             let failure = Some(match error {
                 Some(error) => format!("{error}; the pull is tried again"),
                 None => format!("the image {image} is still being pulled"),
@@ -323,8 +324,8 @@ mod tests {
         let at = |minute: i64| Timestamp::from_second(minute * MINUTE).unwrap();
         let source = |made: Option<i64>, polled: Option<i64>| {
             let mut source = CatalogSource::new("ns", "cat");
-            source.metadata.creation_timestamp = made.map(|it| Time::new(at(it)));
-            source.status.latest_image_registry_poll = polled.map(|it| Time::new(at(it)));
+            source.metadata.creation_timestamp = made.map(|minute| Time::new(at(minute)));
+            source.status.latest_image_registry_poll = polled.map(|minute| Time::new(at(minute)));
             source
         };
         let now = 1000;

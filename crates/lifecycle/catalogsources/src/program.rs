@@ -76,9 +76,9 @@ impl Program {
     /// That is no catalog that can be read from here.
     pub(crate) fn of(pod: &Object, port: Option<&Value>) -> Result<Self, ProgramError> {
         let containers = pod.array(&["spec", "containers"]);
-        let listens = |it: &&Value| {
-            items(it, "ports")
-                .any(|it| Some(&it["containerPort"]) == port || Some(&it["name"]) == port)
+        let listens = |container: &&Value| {
+            items(container, "ports")
+                .any(|entry| Some(&entry["containerPort"]) == port || Some(&entry["name"]) == port)
         };
         let container = containers.iter().find(listens).or(containers.first());
         let container = container.ok_or(ProgramError::NoContainer)?;
@@ -106,7 +106,8 @@ impl Program {
                 continue;
             }
             let name = text(mount, "name");
-            let volume = pod.array(&["spec", "volumes"]).iter().find(|it| it["name"] == *name);
+            let volume =
+                pod.array(&["spec", "volumes"]).iter().find(|volume| volume["name"] == *name);
             let volume =
                 volume.ok_or_else(|| ProgramError::NoVolume { volume: name.to_owned() })?;
             if !volume["emptyDir"].is_null() {
@@ -117,15 +118,16 @@ impl Program {
             }
             let sources = std::iter::once(volume).chain(items(&volume["projected"], "sources"));
             let maps: Vec<&Value> =
-                sources.map(|it| &it["configMap"]).filter(|it| !it.is_null()).collect();
+                sources.map(|source| &source["configMap"]).filter(|map| !map.is_null()).collect();
             if maps.is_empty() {
                 let (folder, volume) = (folder.clone(), name.to_owned());
                 return Err(ProgramError::NodeVolume { folder, volume });
             }
             for map in maps {
                 let items = map["items"].as_array().map(|all| {
-                    let item =
-                        |it: &Value| (text(it, "key").to_owned(), text(it, "path").to_owned());
+                    let item = |item: &Value| {
+                        (text(item, "key").to_owned(), text(item, "path").to_owned())
+                    };
                     all.iter().map(item).collect()
                 });
                 let only = mount["subPath"].as_str().map(within);
@@ -147,7 +149,7 @@ pub(crate) fn files(folder: &str, mounts: &[(&Mount, Object)]) -> Files {
         for (key, bytes) in contents(map) {
             let path = match &mount.items {
                 None => Some(key.as_str()),
-                Some(items) => items.iter().find(|it| it.0 == key).map(|it| it.1.as_str()),
+                Some(items) => items.iter().find(|item| item.0 == key).map(|item| item.1.as_str()),
             };
             let Some(path) = path.map(within) else { continue };
             let path = match &mount.only {
@@ -212,14 +214,14 @@ fn config_map(words: &[&str], namespace: &str) -> Option<NamespacedName> {
 
 /// The image and its folder that an init container copies to a folder, as those of catalogs do.
 fn copied(pod: &Object, to: &str) -> Option<(String, String)> {
-    pod.array(&["spec", "initContainers"]).iter().find_map(|it| {
+    pod.array(&["spec", "initContainers"]).iter().find_map(|container| {
         let argument = |name: &str| {
-            let mut words = items(it, "args").filter_map(Value::as_str);
+            let mut words = items(container, "args").filter_map(Value::as_str);
             words.find_map(|word| word.strip_prefix(name)).map(within)
         };
         let from = argument("--catalog.from=")
             .filter(|_| argument("--catalog.to=").as_deref() == Some(to));
-        Some((text(it, "image").to_owned(), from?))
+        Some((text(container, "image").to_owned(), from?))
     })
 }
 
@@ -305,9 +307,9 @@ mod tests {
             "data": {"a.json": "1"}, "binaryData": {"b.json": "Mg=="},
         }))
         .unwrap();
-        let mounted: Vec<_> = mounts.iter().map(|it| (it, map.clone())).collect();
+        let mounted: Vec<_> = mounts.iter().map(|mount| (mount, map.clone())).collect();
         let files = files(&folder, &mounted);
-        let found: Vec<_> = files.files().unwrap().into_iter().map(|it| it.path).collect();
+        let found: Vec<_> = files.files().unwrap().into_iter().map(|file| file.path).collect();
         assert_eq!(found, ["a.json", "b.json", "more/deep/c.json", "one.json"]);
         for (path, content) in [("a.json", "1"), ("b.json", "2"), ("one.json", "2")] {
             assert_eq!(files.read(path, 9).unwrap(), content.as_bytes(), "{path}");

@@ -151,15 +151,17 @@ impl Service {
 
     /// The port of pods that a port of the Service leads to.
     fn target(&self, port: u16) -> Option<&Value> {
-        let it = self.ports.iter().find(|it| it["port"] == port)?;
-        Some(if it["targetPort"].is_null() { &it["port"] } else { &it["targetPort"] })
+        let entry = self.ports.iter().find(|entry| entry["port"] == port)?;
+        Some(if entry["targetPort"].is_null() { &entry["port"] } else { &entry["targetPort"] })
     }
 }
 
 impl Pod {
     fn of(pod: &Object) -> Option<Self> {
         let conditions = pod.array(&["status", "conditions"]);
-        let ready = conditions.iter().any(|it| it["type"] == "Ready" && it["status"] == "True");
+        let ready = conditions
+            .iter()
+            .any(|condition| condition["type"] == "Ready" && condition["status"] == "True");
         let made = pod.str(&["metadata", "creationTimestamp"]).unwrap_or_default();
         (ready && !pod.is_terminating())
             .then(|| Self { uid: pod.uid().to_owned(), made: made.to_owned() })
@@ -195,7 +197,7 @@ impl ClusterEndpoints {
                 let selection = Selection::all(known::SERVICE)
                     .namespace(&*key.namespace)
                     .fields(format!("metadata.name={}", key.name));
-                let cache = Cache::builder(selection, |it| Some(Service::of(it)))
+                let cache = Cache::builder(selection, |service| Some(Service::of(service)))
                     .subscribe(move |_| hear.notify_one())
                     .start(cluster, stop.clone());
                 Some(cache)
@@ -217,7 +219,7 @@ impl ClusterEndpoints {
         let (selection, selector, target) = match (&self.place, &self.services) {
             (ClusterAddress::Service(key), Some(services)) => {
                 services.synced().await;
-                let service = services.get(key).filter(|it| !it.selector.is_empty())?;
+                let service = services.get(key).filter(|service| !service.selector.is_empty())?;
                 let Some(target) = service.target(self.port) else {
                     let (service, port) = (key.clone(), self.port);
                     return Some(Err(EndpointError::NoPort { service, port }));
@@ -234,7 +236,7 @@ impl ClusterEndpoints {
             }
             (ClusterAddress::Service(_), None) => return None,
         };
-        if self.pods.as_ref().is_none_or(|it| it.selector != selector) {
+        if self.pods.as_ref().is_none_or(|pods| pods.selector != selector) {
             let (hear, stop) = (Arc::clone(&self.changed), self.stop.child_token());
             let cache = Cache::builder(selection, Pod::of)
                 .subscribe(move |_| hear.notify_one())
@@ -279,7 +281,7 @@ impl CatalogStore {
         };
         let node = live.str(&["spec", "nodeName"]).unwrap_or_default();
         match cluster.find(&known::NODE, None, node).await {
-            Ok(node) if node.as_ref().and_then(|it| it.label(SIMULATED)) == Some("false") => {
+            Ok(node) if node.as_ref().and_then(|node| node.label(SIMULATED)) == Some("false") => {
                 return Looked::Elsewhere;
             }
             Ok(_) => {}
@@ -369,7 +371,7 @@ impl CatalogStore {
                     uid: String::new(),
                     secrets: secrets
                         .iter()
-                        .filter_map(|it| it["name"].as_str())
+                        .filter_map(|secret| secret["name"].as_str())
                         .map(str::to_owned)
                         .collect(),
                 };

@@ -79,10 +79,12 @@ pub(crate) fn status(
         new.message = message;
         return new;
     }
-    if let Some(read) = state.and_then(|it| it.config_map.as_ref()) {
+    if let Some(read) = state.and_then(|state| state.config_map.as_ref()) {
         let known = old.config_map_reference.as_ref();
-        if known.is_none_or(|it| it.uid != read.uid || it.resource_version != read.version) {
-            let before = known.and_then(|it| it.last_update_time);
+        if known.is_none_or(|reference| {
+            reference.uid != read.uid || reference.resource_version != read.version
+        }) {
+            let before = known.and_then(|reference| reference.last_update_time);
             new.config_map_reference = Some(ConfigMapReference {
                 name: source.spec.config_map.clone(),
                 namespace: source.metadata.namespace.clone(),
@@ -100,11 +102,11 @@ pub(crate) fn status(
         // Nothing else is known, or it stays as it was.
         return new;
     }
-    if by_map && state.is_some_and(|it| it.config_map.is_none()) {
+    if by_map && state.is_some_and(|state| state.config_map.is_none()) {
         // It is being looked for.
         return old.clone();
     }
-    let served = state.and_then(|it| it.address.as_deref());
+    let served = state.and_then(|state| state.address.as_deref());
     let address = if let Some(served) = served {
         served.to_owned()
     } else if source.spec.address.is_empty() {
@@ -142,17 +144,19 @@ pub(crate) fn status(
         new.message = failure;
     }
     // Clients wait until the connection is newer than the ConfigMap, which is newer than the one before.
-    let updated = new.config_map_reference.as_ref().and_then(|it| it.last_update_time);
+    let updated =
+        new.config_map_reference.as_ref().and_then(|reference| reference.last_update_time);
     let last_connect = Some(now.later_than(updated));
     let connection = ConnectionState { last_observed_state: observed, address, last_connect };
     // What this process reads is served as soon as it is read; a pod has to be connected to.
-    let read_here = state.is_some_and(|it| it.config_map.is_some() && it.observed.is_none());
-    let outdated = |it: &ConnectionState| read_here && it.last_connect <= updated;
+    let read_here =
+        state.is_some_and(|state| state.config_map.is_some() && state.observed.is_none());
+    let outdated = |connection: &ConnectionState| read_here && connection.last_connect <= updated;
     // After a restart, how it stood is taken to hold until it is known.
-    let same = old.connection_state.as_ref().is_some_and(|it| {
-        (unread || it.last_observed_state == connection.last_observed_state)
-            && it.address == connection.address
-            && !outdated(it)
+    let same = old.connection_state.as_ref().is_some_and(|old| {
+        (unread || old.last_observed_state == connection.last_observed_state)
+            && old.address == connection.address
+            && !outdated(old)
     });
     if !same {
         new.connection_state = Some(connection);
@@ -174,7 +178,7 @@ pub(crate) fn status(
             }
         });
     }
-    if let Some(polled) = state.and_then(|it| it.polled) {
+    if let Some(polled) = state.and_then(|state| state.polled) {
         new.latest_image_registry_poll = Some(Time::new(polled));
     }
     new
@@ -182,7 +186,7 @@ pub(crate) fn status(
 
 /// Whether the server of a catalog cannot be reached.
 pub(crate) fn is_lost(status: &CatalogSourceStatus) -> bool {
-    let state = status.connection_state.as_ref().map(|it| &it.last_observed_state);
+    let state = status.connection_state.as_ref().map(|connection| &connection.last_observed_state);
     state == Some(&LastObservedState::TransientFailure)
 }
 
@@ -198,14 +202,18 @@ pub(crate) fn event(
     new: &CatalogSourceStatus,
     failure: Option<&str>,
 ) -> Option<(EventType, &'static str, String)> {
-    let bad = |it: &CatalogSourceStatus| is_bad(&it.reason);
-    let is = |it: &CatalogSourceStatus, state: LastObservedState| {
-        it.connection_state.as_ref().is_some_and(|it| it.last_observed_state == state)
+    let bad = |status: &CatalogSourceStatus| is_bad(&status.reason);
+    let is = |status: &CatalogSourceStatus, state: LastObservedState| {
+        status
+            .connection_state
+            .as_ref()
+            .is_some_and(|connection| connection.last_observed_state == state)
     };
     // A pod that is not up yet tells of itself.
     let starts = |old: &CatalogSourceStatus, new: &CatalogSourceStatus| {
         let service = new.registry_service.as_ref();
-        service.is_some_and(|it| !it.service_name.is_empty()) && !is(old, LastObservedState::Ready)
+        service.is_some_and(|service| !service.service_name.is_empty())
+            && !is(old, LastObservedState::Ready)
     };
     if bad(new) && (!bad(old) || old.message != new.message) {
         Some(unreadable(&new.message))
@@ -217,7 +225,7 @@ pub(crate) fn event(
         && new
             .connection_state
             .as_ref()
-            .is_some_and(|it| it.last_observed_state == LastObservedState::Ready)
+            .is_some_and(|connection| connection.last_observed_state == LastObservedState::Ready)
     {
         Some((EventType::Normal, "CatalogReadable", "the catalog can be read again".to_owned()))
     } else {
@@ -228,8 +236,8 @@ pub(crate) fn event(
 /// Whether Subscriptions count a catalog as healthy: it has content, be it the last good one; or a
 /// server has it, of which only the connection is ours.
 pub fn is_healthy(source: &CatalogSource, state: Option<&CatalogState>) -> bool {
-    let has = state.is_some_and(|it| it.content.is_some());
-    let served = state.is_some_and(|it| it.observed.is_some() && it.missing.is_none());
+    let has = state.is_some_and(|state| state.content.is_some());
+    let served = state.is_some_and(|state| state.observed.is_some() && state.missing.is_none());
     invalid(&source.spec).is_none() && (has || served || is_by_address(source))
 }
 
@@ -249,7 +257,7 @@ pub fn content(
     if let Some(message) = invalid(&source.spec) {
         return Err(NoContent(message));
     }
-    let (content, failure) = state.map(|it| (it.content, it.failure)).unwrap_or_default();
+    let (content, failure) = state.map(|state| (state.content, state.failure)).unwrap_or_default();
     content.ok_or_else(|| NoContent(failure.unwrap_or_else(|| source.status.message.clone())))
 }
 
@@ -286,32 +294,32 @@ mod tests {
 
     #[test]
     fn the_state_of_the_folder_is_told_and_settles() {
-        let mut it = source("grpc");
-        it.spec.address = FOLDER_ADDRESS.to_owned();
-        let loading = status(&it, Some(&CatalogState::default()), time(1));
+        let mut source = source("grpc");
+        source.spec.address = FOLDER_ADDRESS.to_owned();
+        let loading = status(&source, Some(&CatalogState::default()), time(1));
         assert_eq!(
             loading.connection_state.unwrap().last_observed_state,
             LastObservedState::Connecting
         );
         let bad = CatalogState { failure: Some("a.yaml:3: no".into()), ..CatalogState::default() };
-        it.status = status(&it, Some(&bad), time(2));
-        assert_eq!(it.status.message, "a.yaml:3: no");
+        source.status = status(&source, Some(&bad), time(2));
+        assert_eq!(source.status.message, "a.yaml:3: no");
         assert_eq!(
-            it.status.connection_state.as_ref().unwrap().last_observed_state,
+            source.status.connection_state.as_ref().unwrap().last_observed_state,
             LastObservedState::TransientFailure
         );
-        assert_eq!(status(&it, Some(&bad), time(9)), it.status);
-        assert!(!is_healthy(&it, Some(&bad)));
-        let restarted = status(&it, Some(&CatalogState::default()), time(3));
+        assert_eq!(status(&source, Some(&bad), time(9)), source.status);
+        assert!(!is_healthy(&source, Some(&bad)));
+        let restarted = status(&source, Some(&CatalogState::default()), time(3));
         assert_eq!(restarted.message, "a.yaml:3: no", "nothing better is known yet");
     }
 
     #[test]
     fn the_address_is_where_the_catalog_is_served() {
-        let mut it = source("grpc");
-        it.spec.address = FOLDER_ADDRESS.to_owned();
+        let mut source = source("grpc");
+        source.spec.address = FOLDER_ADDRESS.to_owned();
         let address = |state: Option<&CatalogState>| {
-            status(&it, state, time(1)).connection_state.unwrap().address
+            status(&source, state, time(1)).connection_state.unwrap().address
         };
         let served =
             CatalogState { address: Some("127.0.0.1:7".into()), ..CatalogState::default() };
@@ -338,15 +346,15 @@ mod tests {
         };
         let lost = || {
             let mut status = good();
-            if let Some(it) = &mut status.connection_state {
-                it.last_observed_state = TransientFailure;
+            if let Some(connection) = &mut status.connection_state {
+                connection.last_observed_state = TransientFailure;
             }
             status
         };
         let runs = |state: LastObservedState| {
             let mut status = good();
-            if let Some(it) = &mut status.connection_state {
-                it.last_observed_state = state;
+            if let Some(connection) = &mut status.connection_state {
+                connection.last_observed_state = state;
             }
             status.registry_service = Some(RegistryService {
                 service_name: "cat".to_owned(),
@@ -354,7 +362,7 @@ mod tests {
             });
             status
         };
-        let told = |it| Some((EventType::Warning, "CatalogUnreadable", it));
+        let told = |message| Some((EventType::Warning, "CatalogUnreadable", message));
         let again = "the catalog can be read again";
         for (old, new, wanted) in [
             (good(), good(), None),
@@ -369,15 +377,15 @@ mod tests {
             (lost(), good(), Some((EventType::Normal, "CatalogReadable", again))),
         ] {
             let event = event(&old, &new, Some("refused"));
-            let event = event.as_ref().map(|it| (it.0, it.1, it.2.as_str()));
+            let event = event.as_ref().map(|event| (event.0, event.1, event.2.as_str()));
             assert_eq!(event, wanted);
         }
     }
 
     #[test]
     fn a_config_map_is_newer_than_the_one_before_and_its_connection_newer_still() {
-        let mut it = source("configmap");
-        it.spec.config_map = "content".to_owned();
+        let mut source = source("configmap");
+        source.spec.config_map = "content".to_owned();
         let state = |version: &str| CatalogState {
             content: Some(content_of_nothing()),
             config_map: Some(crate::config_map::ReadConfigMap {
@@ -388,10 +396,10 @@ mod tests {
         };
         let mut seconds = Vec::new();
         for version in ["1", "2", "2", "3"] {
-            it.status = status(&it, Some(&state(version)), time(10));
-            let updated = it.status.config_map_reference.as_ref().unwrap().last_update_time;
-            let connected = it.status.connection_state.as_ref().unwrap().last_connect;
-            seconds.push([updated, connected].map(|it| it.unwrap().timestamp().as_second()));
+            source.status = status(&source, Some(&state(version)), time(10));
+            let updated = source.status.config_map_reference.as_ref().unwrap().last_update_time;
+            let connected = source.status.connection_state.as_ref().unwrap().last_connect;
+            seconds.push([updated, connected].map(|time| time.unwrap().timestamp().as_second()));
         }
         // shows E047
         assert_eq!(seconds, [[10, 11], [11, 12], [11, 12], [12, 13]]);
@@ -404,36 +412,39 @@ mod tests {
 
     #[test]
     fn a_server_is_as_its_connection_is_and_counts_as_healthy() {
-        let mut it = source("grpc");
-        it.spec.address = "127.0.0.1:9".to_owned();
+        let mut source = source("grpc");
+        source.spec.address = "127.0.0.1:9".to_owned();
         let lost = CatalogState {
             failure: Some("failed to list bundles: refused".into()),
             observed: Some(LastObservedState::TransientFailure),
             ..CatalogState::default()
         };
-        it.status = status(&it, Some(&lost), time(1));
-        let connection = it.status.connection_state.as_ref().unwrap();
+        source.status = status(&source, Some(&lost), time(1));
+        let connection = source.status.connection_state.as_ref().unwrap();
         // shows CAT-31
         assert_eq!(connection.last_observed_state, LastObservedState::TransientFailure);
-        assert_eq!((connection.address.as_str(), it.status.message.as_str()), ("127.0.0.1:9", ""));
-        assert_eq!(it.status.registry_service.as_ref().unwrap().service_name, "");
-        assert!(is_healthy(&it, Some(&lost)));
-        assert_eq!(status(&it, Some(&lost), time(9)), it.status);
-        let why = content(&it, Some(lost)).err();
+        assert_eq!(
+            (connection.address.as_str(), source.status.message.as_str()),
+            ("127.0.0.1:9", "")
+        );
+        assert_eq!(source.status.registry_service.as_ref().unwrap().service_name, "");
+        assert!(is_healthy(&source, Some(&lost)));
+        assert_eq!(status(&source, Some(&lost), time(9)), source.status);
+        let why = content(&source, Some(lost)).err();
         assert_eq!(why.map(|why| why.0).as_deref(), Some("failed to list bundles: refused"));
         // After a restart nothing is written before something is known.
         let begun = CatalogState {
             observed: Some(LastObservedState::Connecting),
             ..CatalogState::default()
         };
-        assert_eq!(status(&it, Some(&begun), time(9)), it.status);
+        assert_eq!(status(&source, Some(&begun), time(9)), source.status);
     }
 
     #[test]
     fn catalogs_that_are_not_served_say_so() {
-        let mut it = source("grpc");
-        it.spec.image = "registry.invalid/index:1".to_owned();
-        let status = status(&it, None, time(1));
+        let mut source = source("grpc");
+        source.spec.image = "registry.invalid/index:1".to_owned();
+        let status = status(&source, None, time(1));
         assert_eq!(
             status.message,
             "catalog images are not served: registry.invalid/index:1; give the catalog as a folder (--catalog NAME=DIR)"

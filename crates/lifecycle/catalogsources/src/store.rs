@@ -178,9 +178,9 @@ impl CatalogStore {
     ) -> Self {
         let states: BTreeMap<NamespacedName, CatalogState> = catalogs
             .iter()
-            .map(|it| {
-                let address = it.served.as_ref().map(|served| Arc::clone(&served.address));
-                let key = NamespacedName::new(&*it.namespace, &*it.name);
+            .map(|catalog| {
+                let address = catalog.served.as_ref().map(|served| Arc::clone(&served.address));
+                let key = NamespacedName::new(&*catalog.namespace, &*catalog.name);
                 (key, CatalogState { address, ..CatalogState::default() })
             })
             .collect();
@@ -285,7 +285,7 @@ impl CatalogStore {
 
     /// Says how the connection to a registry server is.
     pub(crate) fn observe(&self, key: &NamespacedName, observed: LastObservedState) {
-        let Some(failure) = self.state(key).map(|it| it.failure) else { return };
+        let Some(failure) = self.state(key).map(|state| state.failure) else { return };
         self.take(
             key,
             CatalogState { failure, observed: Some(observed), ..CatalogState::default() },
@@ -335,7 +335,7 @@ impl CatalogStore {
 
     /// When new content of a catalog counts as made.
     pub(crate) fn modified(&self, key: &NamespacedName) -> SystemTime {
-        let before = self.state(key).and_then(|it| it.content);
+        let before = self.state(key).and_then(|state| state.content);
         let now = self.inner.clock.now().into();
         reload::modified(now, before.as_deref().map(|content| &*content.index))
     }
@@ -352,7 +352,7 @@ impl CatalogStore {
 
     /// How often the content of a catalog was taken up since it is known.
     pub fn snapshots(&self, key: &NamespacedName) -> u64 {
-        self.inner.states.read().get(key).map_or(0, |it| it.snapshots)
+        self.inner.states.read().get(key).map_or(0, |state| state.snapshots)
     }
 
     /// Starts to load and follow a folder until the token is cancelled. Must be called inside a tokio
@@ -377,7 +377,7 @@ impl CatalogStore {
     async fn load(&self, key: &NamespacedName, folder: &Path, served: Option<&Served>) {
         let (folder, copy, name) = (folder.to_owned(), self.copy_of(key), key.clone());
         let is_served = served.is_some();
-        let first = self.state(key).is_none_or(|it| it.content.is_none());
+        let first = self.state(key).is_none_or(|state| state.content.is_none());
         let modified = self.modified(key);
         let loaded = tokio::task::spawn_blocking(move || {
             let state = read(&name, &folder, copy.as_deref(), first, modified);

@@ -37,7 +37,7 @@ fn fill(template: &str, version: Option<&str>) -> Filled {
         if !image.contains(name) {
             continue;
         }
-        match parts.map(|it| it[at]).filter(|it| !it.is_empty()) {
+        match parts.map(|parts| parts[at]).filter(|part| !part.is_empty()) {
             Some(part) => image = image.replace(name, part),
             None => unknown.push(name.to_owned()),
         }
@@ -52,7 +52,7 @@ fn fill(template: &str, version: Option<&str>) -> Filled {
     let sound = Reference::parse(&image).is_ok();
     let start = "cannot construct catalog image reference, because";
     let syntax = "one or more template(s) has improper syntax";
-    let names = unknown.iter().map(|it| format!("\"{it}\"")).collect::<Vec<_>>().join(", ");
+    let names = unknown.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
     let why = match (unknown.is_empty(), sound) {
         (true, true) => None,
         (true, false) => Some(format!("{start} {syntax}")),
@@ -72,7 +72,10 @@ pub(crate) fn apply(
     now: Time,
 ) -> (Option<String>, Vec<Condition>) {
     let old = &source.status.conditions;
-    let others = old.iter().filter(|it| it.kind != RESOLVED && it.kind != IMAGE).cloned();
+    let others = old
+        .iter()
+        .filter(|condition| condition.kind != RESOLVED && condition.kind != IMAGE)
+        .cloned();
     let mut conditions: Vec<Condition> = others.collect();
     let Some(template) = template(source) else { return (None, conditions) };
     let Filled { image, why } = fill(template, version);
@@ -84,13 +87,15 @@ pub(crate) fn apply(
     };
     let said = why.unwrap_or_else(|| "catalog image reference was successfully resolved".into());
     let mut set = |kind: &str, message: &str| {
-        let before = old.iter().find(|it| it.kind == kind && it.status == status);
+        let before =
+            old.iter().find(|condition| condition.kind == kind && condition.status == status);
         conditions.push(Condition {
             kind: kind.to_owned(),
             status: status.clone(),
             reason: reason.to_owned(),
             message: message.to_owned(),
-            last_transition_time: before.map_or(Some(now), |it| it.last_transition_time),
+            last_transition_time: before
+                .map_or(Some(now), |condition| condition.last_transition_time),
             ..Condition::default()
         });
     };
@@ -103,7 +108,7 @@ pub(crate) fn apply(
 /// The template of a CatalogSource, if it has one.
 pub(crate) fn template(source: &CatalogSource) -> Option<&str> {
     let template = source.metadata.annotations.get(names::CATALOG_IMAGE_TEMPLATE);
-    template.map(String::as_str).filter(|it| !it.is_empty())
+    template.map(String::as_str).filter(|template| !template.is_empty())
 }
 
 #[cfg(test)]
@@ -148,7 +153,7 @@ mod tests {
                 Some(format!("{start} one or more template(s) has improper syntax")),
             ),
         ] {
-            let version = Some(version).filter(|it| !it.is_empty());
+            let version = Some(version).filter(|version| !version.is_empty());
             let filled = Filled { image: image.to_owned(), why };
             // shows CAT-20 AT-CAT-01 AT-CAT-02
             assert_eq!(fill(template, version), filled, "{template}");
@@ -157,22 +162,22 @@ mod tests {
 
     #[test]
     fn the_image_follows_the_template_and_settles() {
-        let mut it = source("q.io/c:v{kube_major_version}.{kube_minor_version}", "q.io/c:old");
-        let (image, conditions) = apply(&it, Some("v1.23.4"), time(1));
+        let mut source = source("q.io/c:v{kube_major_version}.{kube_minor_version}", "q.io/c:old");
+        let (image, conditions) = apply(&source, Some("v1.23.4"), time(1));
         // shows CAT-21
         assert_eq!(image.as_deref(), Some("q.io/c:v1.23"));
         assert_eq!(conditions[1].message, "q.io/c:v1.23");
-        it.spec.image = "q.io/c:v1.23".to_owned();
-        it.status.conditions = conditions.clone();
-        assert_eq!(apply(&it, Some("v1.23.4"), time(9)), (None, conditions));
+        source.spec.image = "q.io/c:v1.23".to_owned();
+        source.status.conditions = conditions.clone();
+        assert_eq!(apply(&source, Some("v1.23.4"), time(9)), (None, conditions));
         // A cluster that is upgraded has another one.
-        let (image, conditions) = apply(&it, Some("v1.24.0"), time(9));
+        let (image, conditions) = apply(&source, Some("v1.24.0"), time(9));
         // shows CAT-24
         assert_eq!(image.as_deref(), Some("q.io/c:v1.24"));
         assert_eq!(conditions[1].message, "q.io/c:v1.24");
-        let (image, conditions) = apply(&it, None, time(9));
+        let (image, conditions) = apply(&source, None, time(9));
         assert_eq!((image, conditions[0].status.clone()), (None, ConditionStatus::False));
-        it.metadata.annotations.clear();
-        assert_eq!(apply(&it, None, time(9)), (None, Vec::new()));
+        source.metadata.annotations.clear();
+        assert_eq!(apply(&source, None, time(9)), (None, Vec::new()));
     }
 }

@@ -55,7 +55,7 @@ impl Seen {
             read: ReadConfigMap {
                 uid: object.uid().to_owned(),
                 version: object.resource_version().to_owned(),
-                owners: owners.into_iter().map(|it| it.uid).collect(),
+                owners: owners.into_iter().map(|owner| owner.uid).collect(),
                 labelled: object.label(names::MANAGED).is_some(),
             },
             data: object.part(&["data"]).unwrap_or_default(),
@@ -73,7 +73,7 @@ impl CatalogStore {
         let selection = Selection::all(known::CONFIG_MAP)
             .namespace(&*key.namespace)
             .fields(format!("metadata.name={name}"));
-        let cache = Cache::builder(selection, |it| Some(Seen::of(it)))
+        let cache = Cache::builder(selection, |object| Some(Seen::of(object)))
             .subscribe(move |_| hear.notify_one())
             .start(&cluster, stop);
         cache.synced().await;
@@ -227,7 +227,7 @@ pub(crate) fn catalog(data: &BTreeMap<String, String>) -> Result<ReadCatalog, Co
             .collect();
         let read = documents(package, &manifests, &elsewhere).and_then(|documents| {
             let origin = || Origin { file: PACKAGES.into(), line: 1 };
-            Declared::of(documents.into_iter().map(|it| (origin(), it)))
+            Declared::of(documents.into_iter().map(|document| (origin(), document)))
                 .map_err(|error| PackageError::Load(error.headline()))
         });
         match read {
@@ -236,7 +236,9 @@ pub(crate) fn catalog(data: &BTreeMap<String, String>) -> Result<ReadCatalog, Co
         }
     }
     let (catalog, problems) = declared.check_permissive();
-    left_out.extend(problems.iter().map(|it| format!("a package is left out: {}", it.message)));
+    left_out.extend(
+        problems.iter().map(|problem| format!("a package is left out: {}", problem.message)),
+    );
     let nothing = catalog.packages().next().is_none();
     match left_out.first() {
         Some(why) if nothing => Err(ConfigMapError::NoPackage(why.clone())),
@@ -295,12 +297,12 @@ struct Manifests<'v> {
 
 impl<'v> Manifests<'v> {
     fn of(versions: &'v [Value], definitions: &'v [Value]) -> Self {
-        let name = |it: &'v Value| text(&it["metadata"], "name");
-        let manifests = |list: &'v [Value]| list.iter().filter(|it| it.is_object());
-        let versions = manifests(versions).map(|it| (name(it), it)).collect();
+        let name = |manifest: &'v Value| text(&manifest["metadata"], "name");
+        let manifests = |list: &'v [Value]| list.iter().filter(|manifest| manifest.is_object());
+        let versions = manifests(versions).map(|manifest| (name(manifest), manifest)).collect();
         let mut named: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
-        for it in manifests(definitions) {
-            named.entry(name(it)).or_default().push(it);
+        for crd in manifests(definitions) {
+            named.entry(name(crd)).or_default().push(crd);
         }
         Self { versions, definitions: named }
     }
@@ -338,7 +340,7 @@ fn documents(
     let mut bundles = BTreeSet::new();
     for channel in channels {
         let entries = entries(channel, &manifests.versions, elsewhere)?;
-        bundles.extend(entries.iter().map(|it| text(it, "name").to_owned()));
+        bundles.extend(entries.iter().map(|entry| text(entry, "name").to_owned()));
         documents.push(json!({
             "schema": "olm.channel", "package": name, "name": text(channel, "name"),
             "entries": entries,
@@ -389,7 +391,8 @@ fn entries(
 /// Whether a definition has a version of its kind, in either form of definitions.
 fn has_version(definition: &Value, version: &str) -> bool {
     let spec = &definition["spec"];
-    text(spec, "version") == version || items(spec, "versions").any(|it| it["name"] == *version)
+    text(spec, "version") == version
+        || items(spec, "versions").any(|entry| entry["name"] == *version)
 }
 
 /// The version of a ClusterServiceVersion that names none.
@@ -398,7 +401,7 @@ const UNVERSIONED: &str = "0.0.0";
 /// The kind of a manifest, in the version that it says it is written in: `v1alpha1` alone is one, too.
 fn written_in(manifest: &Value, kind: &Gvk) -> Gvk {
     let written = text(manifest, "apiVersion");
-    let version = written.rsplit('/').next().filter(|it| !it.is_empty());
+    let version = written.rsplit('/').next().filter(|version| !version.is_empty());
     Gvk { version: version.unwrap_or(&kind.version).to_owned(), ..kind.clone() }
 }
 
@@ -422,7 +425,7 @@ fn document(
     // What Go's zero value of the field reads as.
     let version = match &spec["version"] {
         Value::Null => UNVERSIONED,
-        version => version.as_str().filter(|it| !it.is_empty()).unwrap_or(UNVERSIONED),
+        version => version.as_str().filter(|version| !version.is_empty()).unwrap_or(UNVERSIONED),
     };
     let mut properties =
         vec![json!({"type": "olm.package", "value": {"packageName": package, "version": version}})];
@@ -432,25 +435,24 @@ fn document(
         }
     };
     for (list, kind) in [("owned", "olm.gvk"), ("required", "olm.gvk.required")] {
-        for it in items(&spec["customresourcedefinitions"], list) {
-            let group = text(it, "name").split_once('.').map_or("", |it| it.1);
-            let api =
-                json!({"group": group, "kind": text(it, "kind"), "version": text(it, "version")});
+        for owned in items(&spec["customresourcedefinitions"], list) {
+            let group = text(owned, "name").split_once('.').map_or("", |parts| parts.1);
+            let api = json!({"group": group, "kind": text(owned, "kind"), "version": text(owned, "version")});
             add(json!({"type": kind, "value": api}));
         }
-        for it in items(&spec["apiservicedefinitions"], list) {
+        for owned in items(&spec["apiservicedefinitions"], list) {
             let api = json!({
-                "group": text(it, "group"), "kind": text(it, "kind"),
-                "version": text(it, "version"),
+                "group": text(owned, "group"), "kind": text(owned, "kind"),
+                "version": text(owned, "version"),
             });
             add(json!({"type": kind, "value": api}));
         }
     }
     let mut owned: BTreeMap<&str, &Value> = BTreeMap::new();
-    for it in items(&spec["customresourcedefinitions"], "owned") {
-        let kind = text(it, "name");
+    for owner in items(&spec["customresourcedefinitions"], "owned") {
+        let kind = text(owner, "name");
         let all = manifests.definitions.get(kind).map_or(&[][..], Vec::as_slice);
-        let fitting = all.iter().rev().find(|one| has_version(one, text(it, "version")));
+        let fitting = all.iter().rev().find(|one| has_version(one, text(owner, "version")));
         let Some(definition) = fitting.or(all.last()) else {
             let (csv, definition) = (name.to_owned(), kind.to_owned());
             return Err(PackageError::MissingDefinition { csv, definition });
@@ -459,7 +461,7 @@ fn document(
     }
     let csv = of_kind(csv, &resources::CLUSTER_SERVICE_VERSION.gvk());
     let crd = known::CUSTOM_RESOURCE_DEFINITION.gvk();
-    let owned = owned.into_values().map(|it| of_kind(it, &written_in(it, &crd)));
+    let owned = owned.into_values().map(|manifest| of_kind(manifest, &written_in(manifest, &crd)));
     for manifest in std::iter::once(csv).chain(owned) {
         let data = STANDARD.encode(manifest.to_string());
         add(json!({"type": "olm.bundle.object", "value": {"data": data}}));

@@ -36,11 +36,11 @@ fn lists_make_a_catalog_whose_channels_follow_what_versions_replace() {
     // shows CSV-32
     assert_eq!(channel.head().skip_range.as_deref(), Some("<2.0.0"));
     // shows CSV-31
-    assert_eq!(channel.head().skips.iter().map(|it| &**it).collect::<Vec<_>>(), ["anvil.v1.5"]);
+    assert_eq!(channel.head().skips.iter().map(|skip| &**skip).collect::<Vec<_>>(), ["anvil.v1.5"]);
     assert_eq!(channel.entries().len(), 2);
     let bundle = package.bundle("anvil.v2").unwrap();
     assert_eq!(bundle.objects().unwrap().len(), 2);
-    let apis: Vec<String> = bundle.provided_apis().map(|it| format!("{it:?}")).collect();
+    let apis: Vec<String> = bundle.provided_apis().map(|api| format!("{api:?}")).collect();
     assert!(apis[0].contains("forge.example.com"), "{apis:?}");
     assert_eq!(bundle.required_apis().count(), 1);
 }
@@ -63,7 +63,7 @@ fn a_version_gets_the_definition_that_has_the_version_that_it_owns() {
     let catalog = catalog(&data(ONE, BOTH, DEFINED)).unwrap().catalog;
     for (name, version) in [("anvil.v1", "v1alpha1"), ("anvil.v2", "v1")] {
         let objects = catalog.bundle("anvil", name).unwrap().objects().unwrap();
-        let texts: Vec<String> = objects.iter().map(|it| format!("{it:?}")).collect();
+        let texts: Vec<String> = objects.iter().map(|object| format!("{object:?}")).collect();
         assert_eq!(texts.len(), 2);
         assert!(texts[1].contains(&format!("\"{version}\"")), "{}", texts[1]);
     }
@@ -142,7 +142,7 @@ fn a_package_that_cannot_be_read_takes_no_other_away() {
 - text
 ";
     let read = catalog(&data(PACKAGES, VERSIONS, "")).unwrap();
-    let names: Vec<&str> = read.catalog.packages().map(|it| &*it.name).collect();
+    let names: Vec<&str> = read.catalog.packages().map(|package| &*package.name).collect();
     assert_eq!(names, ["bell"], "{:?}", read.left_out);
     let said = read.left_out.join("\n");
     for words in ["package headless is left out", "version \"one\"", "misshapen", "empty"] {
@@ -170,8 +170,10 @@ fn manifests_are_of_the_kind_whose_key_they_stand_in() {
 ";
     let catalog = catalog(&data(ONE, VERSIONS, DEFINED)).unwrap().catalog;
     let objects = catalog.bundle("anvil", "anvil.v2").unwrap().objects().unwrap();
-    let kinds: Vec<String> =
-        objects.iter().map(|it| format!("{} {}", it.api_version(), it.kind())).collect();
+    let kinds: Vec<String> = objects
+        .iter()
+        .map(|object| format!("{} {}", object.api_version(), object.kind()))
+        .collect();
     // shows E047
     assert_eq!(
         kinds,

@@ -71,15 +71,17 @@ impl CatalogPod {
     pub(crate) fn of(pod: &Object) -> Self {
         let label = |key: &str| pod.label(key).unwrap_or_default().to_owned();
         let phase = pod.str(&["status", "phase"]).unwrap_or_default();
-        let disrupted = pod
-            .array(&["status", "conditions"])
-            .iter()
-            .any(|it| it["type"] == "DisruptionTarget" && it["status"] == "True");
-        let owner = pod.owner_references().into_iter().find(|it| it.kind == "CatalogSource");
+        let disrupted = pod.array(&["status", "conditions"]).iter().any(|condition| {
+            condition["type"] == "DisruptionTarget" && condition["status"] == "True"
+        });
+        let owner = pod
+            .owner_references()
+            .into_iter()
+            .find(|owner_reference| owner_reference.kind == "CatalogSource");
         Self {
             uid: pod.uid().to_owned(),
             catalog: label(names::CATALOG_SOURCE),
-            owner: owner.map(|it| it.uid).unwrap_or_default(),
+            owner: owner.map(|owner| owner.uid).unwrap_or_default(),
             hash: label(names::POD_SPEC_HASH),
             version: label(CONFIG_MAP_VERSION),
             dead: matches!(phase, "Failed" | "Succeeded") || disrupted,
@@ -128,19 +130,19 @@ pub(crate) fn exchange<'p, P>(
     pods: &'p [(P, CatalogPod)],
 ) -> (Vec<&'p (P, CatalogPod)>, bool) {
     let label = |key: &str| wanted.label(key).unwrap_or_default();
-    let serves = |it: &CatalogPod| {
-        !it.dead
-            && !it.deleting
-            && it.owner == owner
-            && it.hash == label(names::POD_SPEC_HASH)
-            && it.version == label(CONFIG_MAP_VERSION)
+    let serves = |pod: &CatalogPod| {
+        !pod.dead
+            && !pod.deleting
+            && pod.owner == owner
+            && pod.hash == label(names::POD_SPEC_HASH)
+            && pod.version == label(CONFIG_MAP_VERSION)
     };
-    let keep = pods.iter().position(|(_, it)| serves(it));
-    let gone = pods.iter().enumerate().filter(|(at, (_, it))| {
+    let keep = pods.iter().position(|(_, pod)| serves(pod));
+    let gone = pods.iter().enumerate().filter(|(at, (_, pod))| {
         // What is on its way out and dead is never heard of again: its node is gone.
-        Some(*at) != keep && (!it.deleting || it.dead)
+        Some(*at) != keep && (!pod.deleting || pod.dead)
     });
-    (gone.map(|(_, it)| it).collect(), keep.is_none())
+    (gone.map(|(_, pod)| pod).collect(), keep.is_none())
 }
 
 /// The name of the Service of a catalog.
@@ -163,8 +165,8 @@ pub(crate) fn wanted(
 ) -> Option<Wanted> {
     let by_image = follow::is_by_image(source);
     let restricted = match source.spec.grpc_pod_config.as_ref() {
-        Some(it) if !it.security_context_config.is_empty() => {
-            it.security_context_config == "restricted"
+        Some(config) if !config.security_context_config.is_empty() => {
+            config.security_context_config == "restricted"
         }
         _ => labels.get(ENFORCE).map(String::as_str) == Some("restricted"),
     };
@@ -237,7 +239,7 @@ fn metadata(source: &CatalogSource, name: &str) -> Value {
 }
 
 fn pull_secrets(source: &CatalogSource) -> Vec<Value> {
-    let named = source.spec.secrets.iter().filter(|it| !it.is_empty());
+    let named = source.spec.secrets.iter().filter(|name| !name.is_empty());
     named.map(|name| json!({"name": name})).collect()
 }
 
@@ -303,7 +305,7 @@ fn policies(source: &CatalogSource, by_image: bool, selected: &Value) -> [Value;
     };
     let name_servers: Vec<Value> = [53, 5353]
         .iter()
-        .flat_map(|port| ["TCP", "UDP"].map(|it| json!({"port": port, "protocol": it})))
+        .flat_map(|port| ["TCP", "UDP"].map(|protocol| json!({"port": port, "protocol": protocol})))
         .collect();
     let outward = json!([{}, {"ports": name_servers}]);
     let both = json!(["Ingress", "Egress"]);
@@ -460,7 +462,7 @@ fn restrict(spec: &mut Value, restricted: bool, pods: &CatalogPods) {
 /// The annotation is older than the field, and counts more.
 fn prioritise(source: &CatalogSource, spec: &mut Value) {
     let class = source.metadata.annotations.get(names::PRIORITY_CLASS);
-    if let Some(class) = class.filter(|it| !it.is_empty()) {
+    if let Some(class) = class.filter(|class| !class.is_empty()) {
         spec["priorityClassName"] = class.as_str().into();
     }
 }
@@ -488,7 +490,7 @@ fn image_pod(source: &CatalogSource, restricted: bool, pods: &CatalogPods) -> Va
 /// A quantity with the largest binary suffix that leaves it whole.
 fn binary(target: &Value) -> String {
     let text = target.as_str().map_or_else(|| target.to_string(), str::to_owned);
-    let Some(bytes) = Quantity::parse(&text).ok().and_then(|it| it.as_integer()) else {
+    let Some(bytes) = Quantity::parse(&text).ok().and_then(|quantity| quantity.as_integer()) else {
         return text;
     };
     let mut whole = bytes;
@@ -505,8 +507,8 @@ fn binary(target: &Value) -> String {
 /// Adds the pull secrets that an account has already to those that it should have.
 pub(crate) fn keep_pull_secrets(wanted: &mut Object, live: Option<&Object>) {
     let mut all = wanted.array(&["imagePullSecrets"]).to_vec();
-    let had = live.map(|it| it.array(&["imagePullSecrets"])).unwrap_or_default();
-    let more: Vec<Value> = had.iter().filter(|it| !all.contains(it)).cloned().collect();
+    let had = live.map(|account| account.array(&["imagePullSecrets"])).unwrap_or_default();
+    let more: Vec<Value> = had.iter().filter(|secret| !all.contains(secret)).cloned().collect();
     if !more.is_empty() {
         all.splice(0..0, more);
         wanted.set(&["imagePullSecrets"], all.into());
@@ -515,13 +517,13 @@ pub(crate) fn keep_pull_secrets(wanted: &mut Object, live: Option<&Object>) {
 
 /// The owner of an object, if it is a CatalogSource.
 pub(crate) fn catalog_of(owners: &[OwnerReference]) -> Option<&str> {
-    owners.iter().find(|it| it.kind == "CatalogSource").map(|it| &*it.name)
+    owners.iter().find(|owner| owner.kind == "CatalogSource").map(|owner| &*owner.name)
 }
 
 /// The patch of a ConfigMap that a catalog is made of: whose it is, and that it is not ours.
 pub(crate) fn claim(source: &CatalogSource, config_map: &Object) -> Option<Value> {
     let mut owners: Vec<Value> = config_map.array(&["metadata", "ownerReferences"]).to_vec();
-    let owned = owners.iter().any(|it| it["uid"] == source.metadata.uid.as_str());
+    let owned = owners.iter().any(|owner| owner["uid"] == source.metadata.uid.as_str());
     let labelled = config_map.label(names::MANAGED).is_some();
     if owned && labelled {
         return None;

@@ -15,9 +15,9 @@ fn of(source: &CatalogSource) -> Wanted {
 }
 
 fn config(edit: impl FnOnce(&mut GrpcPodConfig)) -> CatalogSource {
-    let mut it = source("cat", "registry.invalid/catalog@sha256:1");
-    edit(it.spec.grpc_pod_config.insert(GrpcPodConfig::default()));
-    it
+    let mut source = source("cat", "registry.invalid/catalog@sha256:1");
+    edit(source.spec.grpc_pod_config.insert(GrpcPodConfig::default()));
+    source
 }
 
 #[test]
@@ -62,25 +62,28 @@ fn hashes_of_recorded_pods_and_services_come_out_the_same() {
             "49JRaSfESIZUPKmD3qkoXoZPsceQyzbZNrDE7C",
         ),
     ] {
-        let it = of(&source);
-        assert_eq!(it.pod.label(names::POD_SPEC_HASH), Some(pod), "{}", source.metadata.name);
-        assert_eq!(it.service.label(names::SERVICE_SPEC_HASH), Some(service));
+        let wanted = of(&source);
+        assert_eq!(wanted.pod.label(names::POD_SPEC_HASH), Some(pod), "{}", source.metadata.name);
+        assert_eq!(wanted.service.label(names::SERVICE_SPEC_HASH), Some(service));
     }
     let mut map = CatalogSource::new("c219", "cat");
     map.spec.source_type = SourceType::ConfigMap;
     map.spec.config_map = "content".to_owned();
-    let it = wanted(&map, Some("2660"), &BTreeMap::new(), &CatalogPods::default()).unwrap();
-    assert_eq!(it.pod.label(names::POD_SPEC_HASH), Some("bDoxNu6hzuagAw0SftsYea2AvJVmRq7g68gRDF"));
+    let wanted = wanted(&map, Some("2660"), &BTreeMap::new(), &CatalogPods::default()).unwrap();
     assert_eq!(
-        it.service.label(names::SERVICE_SPEC_HASH),
+        wanted.pod.label(names::POD_SPEC_HASH),
+        Some("bDoxNu6hzuagAw0SftsYea2AvJVmRq7g68gRDF")
+    );
+    assert_eq!(
+        wanted.service.label(names::SERVICE_SPEC_HASH),
         Some("9EFw2rIrCKvrKCI4nsVnCDV2shtI3GnlPvCr5r")
     );
-    assert_eq!(it.pod.label(CONFIG_MAP_VERSION), Some("2660"));
+    assert_eq!(wanted.pod.label(CONFIG_MAP_VERSION), Some("2660"));
 }
 
 #[test]
 fn what_the_catalog_asks_of_its_pod_replaces_what_is_usual() {
-    let spec = |it: &CatalogSource| of(it).pod.to_value()["spec"].clone();
+    let spec = |source: &CatalogSource| of(source).pod.to_value()["spec"].clone();
     let usual = spec(&source("cat", "registry.invalid/catalog:1"));
     // shows CAT-40 AT-CAT-06
     assert_eq!(usual["nodeSelector"], json!({"kubernetes.io/os": "linux"}));
@@ -88,33 +91,32 @@ fn what_the_catalog_asks_of_its_pod_replaces_what_is_usual() {
     assert_eq!(usual["containers"][0]["imagePullPolicy"], "Always");
     // shows CAT-40 AT-CAT-06
     assert!(usual.get("tolerations").is_none() && usual.get("priorityClassName").is_none());
-    let it = config(|it| {
-        it.node_selector = BTreeMap::from([("disk".to_owned(), "fast".to_owned())]);
-        it.priority_class_name = Some("system-node-critical".to_owned());
-        it.tolerations = vec![json!({"operator": "Exists"})];
-        it.affinity = Some(json!({"nodeAffinity": {}}));
-        it.memory_target = Some(json!("1024Mi"));
+    let mut configured = config(|config| {
+        config.node_selector = BTreeMap::from([("disk".to_owned(), "fast".to_owned())]);
+        config.priority_class_name = Some("system-node-critical".to_owned());
+        config.tolerations = vec![json!({"operator": "Exists"})];
+        config.affinity = Some(json!({"nodeAffinity": {}}));
+        config.memory_target = Some(json!("1024Mi"));
     });
-    let asked = spec(&it);
+    let custom = spec(&configured);
     // shows CAT-41 E059
-    assert_eq!(asked["nodeSelector"], json!({"disk": "fast"}));
+    assert_eq!(custom["nodeSelector"], json!({"disk": "fast"}));
     // shows CAT-42 E059
-    assert_eq!(asked["priorityClassName"], "system-node-critical");
+    assert_eq!(custom["priorityClassName"], "system-node-critical");
     // shows CAT-44 E059
-    assert_eq!(asked["tolerations"], json!([{"operator": "Exists"}]));
-    let container = &asked["containers"][0];
+    assert_eq!(custom["tolerations"], json!([{"operator": "Exists"}]));
+    let container = &custom["containers"][0];
     // shows CAT-06 AT-CAT-05
     assert_eq!(container["imagePullPolicy"], "IfNotPresent");
     // shows K16
     assert_eq!(container["resources"]["requests"]["memory"], "1Gi");
     assert_eq!(container["env"][0]["value"], "1GiB");
-    let mut it = it;
     let class = "system-cluster-critical".to_owned();
-    it.metadata.annotations.insert(names::PRIORITY_CLASS.to_owned(), class.clone());
+    configured.metadata.annotations.insert(names::PRIORITY_CLASS.to_owned(), class.clone());
     // shows CAT-43 AT-CAT-07
-    assert_eq!(spec(&it)["priorityClassName"], class);
-    let cached = config(|it| {
-        it.extract_content = Some(ExtractContent {
+    assert_eq!(spec(&configured)["priorityClassName"], class);
+    let cached = config(|config| {
+        config.extract_content = Some(ExtractContent {
             catalog_dir: "/configs".to_owned(),
             cache_dir: "/cache".to_owned(),
         });
@@ -127,9 +129,9 @@ fn what_the_catalog_asks_of_its_pod_replaces_what_is_usual() {
     assert_eq!(cached["volumes"].as_array().unwrap().len(), 2);
     let labels = BTreeMap::from([(ENFORCE.to_owned(), "restricted".to_owned())]);
     let source = source("cat", "registry.invalid/catalog:1");
-    let it = wanted(&source, None, &labels, &CatalogPods::default()).unwrap();
+    let wanted = wanted(&source, None, &labels, &CatalogPods::default()).unwrap();
     // shows K16
-    assert_eq!(it.pod.to_value()["spec"]["securityContext"]["runAsUser"], USER);
+    assert_eq!(wanted.pod.to_value()["spec"]["securityContext"]["runAsUser"], USER);
 }
 
 #[test]
@@ -137,18 +139,18 @@ fn content_is_extracted_with_or_without_a_cache_and_by_whom_it_is_to_be() {
     for (cache, level) in
         [("", ""), ("", "legacy"), ("", "restricted"), ("/cache", ""), ("/cache", "restricted")]
     {
-        let source = config(|it| {
-            it.security_context_config = level.to_owned();
-            it.extract_content = Some(ExtractContent {
+        let source = config(|config| {
+            config.security_context_config = level.to_owned();
+            config.extract_content = Some(ExtractContent {
                 catalog_dir: "/configs".to_owned(),
                 cache_dir: cache.to_owned(),
             });
         });
         let spec = of(&source).pod.to_value()["spec"].clone();
         let main = &spec["containers"][0];
-        let mounts = |it: &Value| -> Vec<String> {
-            let all = it["volumeMounts"].as_array().unwrap().iter();
-            all.map(|it| it["mountPath"].as_str().unwrap().to_owned()).collect()
+        let mounts = |container: &Value| -> Vec<String> {
+            let all = container["volumeMounts"].as_array().unwrap().iter();
+            all.map(|mount| mount["mountPath"].as_str().unwrap().to_owned()).collect()
         };
         let inits = spec["initContainers"].as_array().unwrap();
         assert_eq!(
@@ -168,10 +170,10 @@ fn content_is_extracted_with_or_without_a_cache_and_by_whom_it_is_to_be() {
         };
         assert_eq!(mounts(main), wanted);
         assert_eq!(mounts(&inits[1]), ["/utilities", "/extracted-catalog"]);
-        for it in inits.iter().chain([main]) {
-            assert_eq!(it["securityContext"]["readOnlyRootFilesystem"], true);
-            let locked = it["securityContext"]["allowPrivilegeEscalation"] == false;
-            assert_eq!(locked, level == "restricted", "{level} {}", it["name"]);
+        for container in inits.iter().chain([main]) {
+            assert_eq!(container["securityContext"]["readOnlyRootFilesystem"], true);
+            let locked = container["securityContext"]["allowPrivilegeEscalation"] == false;
+            assert_eq!(locked, level == "restricted", "{level} {}", container["name"]);
         }
     }
 }
@@ -186,8 +188,9 @@ fn a_class_of_an_annotation_counts_more_than_that_of_the_field_unless_it_is_empt
         (Some("field"), Some(""), Some("field")),
         (None, Some(""), None),
     ] {
-        let mut source = config(|it| it.priority_class_name = field.map(str::to_owned));
-        let annotation = annotation.map(|it| (names::PRIORITY_CLASS.to_owned(), it.to_owned()));
+        let mut source = config(|config| config.priority_class_name = field.map(str::to_owned));
+        let annotation =
+            annotation.map(|class| (names::PRIORITY_CLASS.to_owned(), class.to_owned()));
         source.metadata.annotations.extend(annotation);
         let spec = of(&source).pod.to_value()["spec"].clone();
         // shows K16
@@ -197,8 +200,8 @@ fn a_class_of_an_annotation_counts_more_than_that_of_the_field_unless_it_is_empt
 
 #[test]
 fn one_pod_serves_and_what_does_not_goes() {
-    let it = source("cat", "registry.invalid/catalog:1");
-    let wanted = of(&it).pod;
+    let source = source("cat", "registry.invalid/catalog:1");
+    let wanted = of(&source).pod;
     let good = CatalogPod {
         hash: wanted.label(names::POD_SPEC_HASH).unwrap().to_owned(),
         owner: "u".to_owned(),
@@ -220,7 +223,7 @@ fn one_pod_serves_and_what_does_not_goes() {
     ] {
         let pods: Vec<(usize, CatalogPod)> = pods.into_iter().enumerate().collect();
         let (deleted, made) = exchange(&wanted, "u", &pods);
-        let deleted: Vec<usize> = deleted.iter().map(|it| it.0).collect();
+        let deleted: Vec<usize> = deleted.iter().map(|pod| pod.0).collect();
         // shows K15
         assert_eq!((deleted, made), (gone, make), "{pods:?}");
     }
@@ -236,8 +239,9 @@ fn pods_are_restricted_as_the_catalog_asks_or_else_as_its_namespace_enforces() {
         ("restricted", None, true),
         ("restricted", Some("baseline"), true),
     ] {
-        let source = config(|it| it.security_context_config = asked.to_owned());
-        let labels = enforced.map(|it| (ENFORCE.to_owned(), it.to_owned())).into_iter().collect();
+        let source = config(|config| config.security_context_config = asked.to_owned());
+        let labels =
+            enforced.map(|level| (ENFORCE.to_owned(), level.to_owned())).into_iter().collect();
         let made = wanted(&source, None, &labels, &CatalogPods::default()).unwrap().pod;
         let spec = made.to_value()["spec"].clone();
         // shows K06

@@ -56,13 +56,14 @@ async fn an_api_has_a_new_authority_when_the_time_has_come_and_comes_back_when_i
     let now = world.cluster.clock().now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     let due = json!({"status": {"certsLastUpdated": now, "certsRotateAt": now}});
     cluster.patch_status(&CSV, Some("team"), "v", &Patch::Merge(due)).await.unwrap();
-    let renewed = move |it: &Object| !hash(it).is_empty() && hash(it) != old;
+    let renewed =
+        move |deployment: &Object| !hash(deployment).is_empty() && hash(deployment) != old;
     // shows E040
     world.cluster.wait_for(&known::DEPLOYMENT, Some("team"), "server", renewed).await;
     in_phase(&world, "team", "v", "Succeeded").await;
     let before = cluster.get(&known::API_SERVICE, None, API).await.unwrap().uid().to_owned();
     delete(&world, &known::API_SERVICE, None, API).await;
-    let again = move |it: &Object| it.uid() != before;
+    let again = move |api_service: &Object| api_service.uid() != before;
     // shows E040
     world.cluster.wait_for(&known::API_SERVICE, None, API, again).await;
     in_phase(&world, "team", "v", "Succeeded").await;
@@ -112,15 +113,15 @@ async fn what_labels_give_to_a_version_that_is_not_there_goes() {
         (known::MUTATING_WEBHOOK_CONFIGURATION, json!({"webhooks": []})),
     ];
     let orphan = |resource: &Resource, body: &Value| {
-        let mut it = Object::new(&resource.gvk(), "orphan");
+        let mut object = Object::new(&resource.gvk(), "orphan");
         for (key, value) in body.as_object().unwrap() {
-            it.set(&[key], value.clone());
+            object.set(&[key], value.clone());
         }
         let mut labels = owned_by("gone", "team");
         labels["olm.webhook-description-hash"] = "x".into();
         labels["olm.webhook-description-generate-name"] = "x".into();
-        it.set(&["metadata", "labels"], labels);
-        it
+        object.set(&["metadata", "labels"], labels);
+        object
     };
     for (resource, body) in &all {
         world.cluster.apply(orphan(resource, body)).await;
@@ -170,20 +171,20 @@ fn legacy(labels: &Value) -> Vec<Object> {
             "roleRef": role("Role", "extension-apiserver-authentication-reader"),
         }),
     ];
-    let labelled = all.map(|mut it| {
-        it["metadata"]["labels"] = labels.clone();
-        object(it)
+    let labelled = all.map(|mut manifest| {
+        manifest["metadata"]["labels"] = labels.clone();
+        object(manifest)
     });
     labelled.into()
 }
 
 async fn found(world: &World, all: &[Object]) -> usize {
     let mut count = 0;
-    for it in all {
-        let gvk = it.gvk();
+    for object in all {
+        let gvk = object.gvk();
         let resource = world.cluster.cluster().resource_of(&gvk).await.unwrap().unwrap();
-        let place = Some(it.namespace()).filter(|it| !it.is_empty());
-        let found = world.cluster.cluster().find(&resource, place, it.name()).await.unwrap();
+        let place = Some(object.namespace()).filter(|namespace| !namespace.is_empty());
+        let found = world.cluster.cluster().find(&resource, place, object.name()).await.unwrap();
         count += usize::from(found.is_some());
     }
     count
@@ -198,8 +199,8 @@ async fn what_an_installer_of_long_ago_left_of_an_api_goes_if_it_is_its_versions
         let world = world(&[]).await;
         make(&world, version("team", "other", &[deployment("other")])).await;
         in_phase(&world, "team", "other", "Succeeded").await;
-        for it in legacy(&labels) {
-            world.cluster.apply(it).await;
+        for object in legacy(&labels) {
+            world.cluster.apply(object).await;
         }
         make(&world, server("v", &["hats.example.com"])).await;
         in_phase(&world, "team", "v", "Succeeded").await;
@@ -224,9 +225,9 @@ async fn an_api_that_nobody_owns_or_whose_owner_is_gone_is_adopted() {
         let there = world.cluster.apply(object(there)).await;
         make(&world, server("v", &["hats.example.com"])).await;
         world.resume().await;
-        let ours = |it: &Object| {
-            it.label("olm.owner") == Some("v")
-                && it.str(&["spec", "service", "name"]) == Some("server-service")
+        let ours = |api_service: &Object| {
+            api_service.label("olm.owner") == Some("v")
+                && api_service.str(&["spec", "service", "name"]) == Some("server-service")
         };
         // shows E045
         let adopted = world.cluster.wait_for(&known::API_SERVICE, None, API, ours).await;
@@ -255,7 +256,8 @@ async fn several_apis_of_one_deployment_have_one_authority() {
     let service = cluster.get(&known::SERVICE, Some("team"), "server-service").await.unwrap();
     assert_eq!(service.array(&["spec", "ports"]).len(), 2);
     let roles = Selection::all(known::CLUSTER_ROLE);
-    let named = |it: &&&Object| it.name().starts_with("fedoras") && it.name().ends_with("-admin");
+    let named =
+        |role: &&&Object| role.name().starts_with("fedoras") && role.name().ends_with("-admin");
     world.cluster.wait_for_all(roles, move |all| all.iter().filter(named).count() == 2).await;
 }
 

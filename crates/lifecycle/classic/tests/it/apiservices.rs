@@ -103,12 +103,12 @@ async fn an_api_comes_with_its_version_is_made_again_and_handed_over() {
     // An API that somebody deletes fails its version, which is installed again.
     let options = DeleteOptions::default();
     cluster.delete(&known::API_SERVICE, None, API, &options).await.unwrap();
-    let mended = |it: &Object| {
-        let all = it.array(&["status", "conditions"]);
-        let has = |reason: &str| all.iter().any(|it| it["reason"] == reason);
+    let mended = |csv: &Object| {
+        let all = csv.array(&["status", "conditions"]);
+        let has = |reason: &str| all.iter().any(|condition| condition["reason"] == reason);
         has("APIServiceResourceIssue")
             && has("APIServiceResourcesNeedReinstall")
-            && it.str(&["status", "phase"]) == Some("Succeeded")
+            && csv.str(&["status", "phase"]) == Some("Succeeded")
     };
     let csv = &CLUSTER_SERVICE_VERSION;
     // shows E040 C10
@@ -134,15 +134,15 @@ async fn an_api_comes_with_its_version_is_made_again_and_handed_over() {
 #[tokio::test]
 async fn an_api_without_its_deployment_is_waited_for() {
     let world = world(&["1.0.0"], |csv| {
-        for it in csv["spec"]["apiservicedefinitions"]["owned"].as_array_mut().unwrap() {
-            it["deploymentName"] = "nobody".into();
+        for api in csv["spec"]["apiservicedefinitions"]["owned"].as_array_mut().unwrap() {
+            api["deploymentName"] = "nobody".into();
         }
     })
     .await;
     // shows APS-05 AT-CSV-02
     let csv = world.version("anvil.v1.0.0", "Pending", "RequirementsNotMet").await;
     let found = csv.array(&["status", "requirementStatus"]);
-    let api = found.iter().find(|it| it["kind"] == "APIService").unwrap();
+    let api = found.iter().find(|requirement| requirement["kind"] == "APIService").unwrap();
     assert_eq!(api["name"], API);
     // shows APS-05 AT-CSV-02
     assert_eq!(api["status"], "DeploymentNotFound");
@@ -156,9 +156,9 @@ async fn a_version_whose_server_does_not_answer_is_not_installed() {
         deployment["spec"]["template"]["metadata"]["annotations"] = json!({ANSWERS: "false"});
     })
     .await;
-    let told = |it: &Object| {
-        it.str(&["status", "phase"]) == Some("Installing")
-            && it.str(&["status", "message"]) == Some("apiServices not installed")
+    let told = |csv: &Object| {
+        csv.str(&["status", "phase"]) == Some("Installing")
+            && csv.str(&["status", "message"]) == Some("apiServices not installed")
     };
     let csv = &CLUSTER_SERVICE_VERSION;
     world.cluster.wait_for(csv, Some("team"), "anvil.v1.0.0", told).await;
@@ -189,9 +189,9 @@ async fn an_api_belongs_to_one_version_until_that_is_gone() {
     world.cluster.apply(Object::from_value(rival).unwrap()).await;
     let at = |phase: &'static str, reason: &'static str| {
         let csv = &CLUSTER_SERVICE_VERSION;
-        world.cluster.wait_for(csv, Some("other"), "anvil.v1.0.0", move |it| {
-            it.str(&["status", "phase"]) == Some(phase)
-                && it.str(&["status", "reason"]) == Some(reason)
+        world.cluster.wait_for(csv, Some("other"), "anvil.v1.0.0", move |csv| {
+            csv.str(&["status", "phase"]) == Some(phase)
+                && csv.str(&["status", "reason"]) == Some(reason)
         })
     };
     // shows C04 E041 E045

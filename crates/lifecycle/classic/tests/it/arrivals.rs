@@ -39,8 +39,15 @@ async fn outcome(world: &World) -> BTreeMap<String, Value> {
             let conditions: Vec<Value> = object
                 .array(&["status", "conditions"])
                 .iter()
-                .filter(|it| it["type"].is_string() && kind.kind == "Subscription")
-                .map(|it| json!([it["type"], it["status"], it["reason"], it["message"]]))
+                .filter(|condition| condition["type"].is_string() && kind.kind == "Subscription")
+                .map(|condition| {
+                    json!([
+                        condition["type"],
+                        condition["status"],
+                        condition["reason"],
+                        condition["message"]
+                    ])
+                })
                 .collect();
             let says = json!({
                 "spec": if kind.kind == "Subscription" { status(&["spec"]) } else { Value::Null },
@@ -76,7 +83,9 @@ async fn arrive(
         match gap {
             Gap::None => {}
             Gap::Planned => {
-                let planned = |it: &Object| it.get(&["status", "installPlanRef"]).is_some();
+                let planned = |subscription: &Object| {
+                    subscription.get(&["status", "installPlanRef"]).is_some()
+                };
                 world.cluster.wait_for(&SUBSCRIPTION, Some("team"), name, planned).await;
             }
             Gap::Served => {
@@ -137,7 +146,7 @@ async fn a_dependent_and_its_dependency_come_to_the_same_end_in_any_order() {
     ];
     let served = [("anvil", "anvil.v1.0.0"), ("chisel", "chisel.v1.0.0")];
     let outcome = always_the_same(&[NEEDY, CHISEL], &subscriptions, &served).await;
-    let generated = outcome.keys().filter(|it| it.contains("chisel-stable-cat-olm"));
+    let generated = outcome.keys().filter(|key| key.contains("chisel-stable-cat-olm"));
     assert_eq!(generated.count(), 0, "no Subscription is generated for what a person asked for");
 }
 

@@ -32,7 +32,7 @@ pub(crate) fn deployment(name: &str) -> Value {
 /// A version that may run in any namespaces, with Deployments.
 pub(crate) fn version(place: &str, name: &str, deployments: &[Value]) -> Value {
     let modes = ["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"]
-        .map(|it| json!({"type": it, "supported": true}));
+        .map(|mode| json!({"type": mode, "supported": true}));
     json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
         "metadata": {"name": name, "namespace": place},
@@ -101,7 +101,7 @@ pub(crate) async fn in_phase(
     name: &str,
     phase: &'static str,
 ) -> Object {
-    let at = move |it: &Object| it.str(&["status", "phase"]) == Some(phase);
+    let at = move |csv: &Object| csv.str(&["status", "phase"]) == Some(phase);
     world.cluster.wait_for(&CSV, Some(place), name, at).await
 }
 
@@ -113,8 +113,9 @@ pub(crate) async fn at(
     phase: &'static str,
     reason: &'static str,
 ) -> Object {
-    let at = move |it: &Object| {
-        it.str(&["status", "phase"]) == Some(phase) && it.str(&["status", "reason"]) == Some(reason)
+    let at = move |csv: &Object| {
+        csv.str(&["status", "phase"]) == Some(phase)
+            && csv.str(&["status", "reason"]) == Some(reason)
     };
     world.cluster.wait_for(&CSV, Some(place), name, at).await
 }
@@ -156,7 +157,7 @@ pub(crate) async fn world(places: &[&str]) -> World {
 /// An account with a role and its binding, in a namespace.
 pub(crate) async fn account(world: &World, place: &str, name: &str, rules: &Value) {
     let metadata = json!({"name": name, "namespace": place});
-    for it in [
+    for manifest in [
         json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}),
         json!({
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
@@ -169,7 +170,7 @@ pub(crate) async fn account(world: &World, place: &str, name: &str, rules: &Valu
             "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": place}],
         }),
     ] {
-        world.cluster.apply(object(it)).await;
+        world.cluster.apply(object(manifest)).await;
     }
 }
 

@@ -23,7 +23,7 @@ async fn a_broken_catalog_says_where_and_serves_what_it_had_even_after_a_restart
     let place = format!("{}:", world.folder.path().join("catalog.json").display());
     let at = place.clone();
     let broken = move |source: &Object| {
-        source.str(&["status", "message"]).is_some_and(|it| it.starts_with(&at))
+        source.str(&["status", "message"]).is_some_and(|message| message.starts_with(&at))
     };
     world.cluster.wait_for(&CATALOG_SOURCE, Some(CATALOGS), "cat", broken).await;
     let (kind, message) = world.event("CatalogSource", "cat", "CatalogUnreadable").await;
@@ -35,11 +35,11 @@ async fn a_broken_catalog_says_where_and_serves_what_it_had_even_after_a_restart
     // shows E046
     world.succeeded("anvil.v1.0.0").await;
     let health = |words: &'static str| {
-        move |it: &Object| {
-            it.array(&["status", "conditions"]).iter().any(|it| {
-                it["type"] == "CatalogSourcesUnhealthy"
-                    && it["status"] == "False"
-                    && it["message"].as_str().is_some_and(|it| it.ends_with(words))
+        move |subscription: &Object| {
+            subscription.array(&["status", "conditions"]).iter().any(|condition| {
+                condition["type"] == "CatalogSourcesUnhealthy"
+                    && condition["status"] == "False"
+                    && condition["message"].as_str().is_some_and(|message| message.ends_with(words))
             })
         }
     };
@@ -136,17 +136,17 @@ async fn a_server_that_says_nothing_does_not_delay_subscriptions_to_other_catalo
 
 /// Waits until the connection of `far` is in that state, and gives its status.
 async fn observed(world: &World, state: &'static str) -> Value {
-    let source = world.cluster.wait_for(&CATALOG_SOURCE, Some("team"), "far", move |it| {
-        it.str(&["status", "connectionState", "lastObservedState"]) == Some(state)
+    let source = world.cluster.wait_for(&CATALOG_SOURCE, Some("team"), "far", move |source| {
+        source.str(&["status", "connectionState", "lastObservedState"]) == Some(state)
     });
     source.await.to_value()["status"].clone()
 }
 
-fn healthy(it: &Object) -> bool {
-    it.array(&["status", "conditions"]).iter().any(|it| {
-        it["type"] == "CatalogSourcesUnhealthy"
-            && it["status"] == "False"
-            && it["message"] == "all available catalogsources are healthy"
+fn healthy(subscription: &Object) -> bool {
+    subscription.array(&["status", "conditions"]).iter().any(|condition| {
+        condition["type"] == "CatalogSourcesUnhealthy"
+            && condition["status"] == "False"
+            && condition["message"] == "all available catalogsources are healthy"
     })
 }
 
@@ -196,7 +196,7 @@ async fn a_registry_that_goes_away_is_told_and_missed_by_nobody_until_it_is_back
     registry.publish(&["1.0.0", "1.1.0", "1.2.0"]);
     world.succeeded("anvil.v1.2.0").await;
     let of_sources = |all: Vec<String>| -> Vec<String> {
-        all.into_iter().filter(|it| it.starts_with("CatalogSource ")).collect()
+        all.into_iter().filter(|line| line.starts_with("CatalogSource ")).collect()
     };
     assert_eq!(of_sources(before), of_sources(world.written().await));
 }
@@ -231,8 +231,10 @@ async fn new_content_and_another_address_are_upgrades_without_anything_else_happ
 async fn a_folder_that_nobody_knows_says_so() {
     let world = World::start(&["1.0.0"]).await;
     far(&world, mainstay_classic::FOLDER_ADDRESS).await;
-    let unknown = |it: &Object| {
-        it.str(&["status", "message"]).is_some_and(|it| it.contains("no folder is known"))
+    let unknown = |source: &Object| {
+        source
+            .str(&["status", "message"])
+            .is_some_and(|message| message.contains("no folder is known"))
     };
     world.cluster.wait_for(&CATALOG_SOURCE, Some("team"), "far", unknown).await;
 }
@@ -322,20 +324,22 @@ spec: {{sourceType: grpc, address: \"{address}\"}}
 async fn a_config_map_is_a_catalog_that_follows_its_changes() {
     let world = World::start(&["1.0.0"]).await;
     source(&world, "", "sourceType: internal, configMap: content").await;
-    let said =
-        |words: &'static str| move |it: &Object| it.str(&["status", "message"]) == Some(words);
+    let said = |words: &'static str| {
+        move |source: &Object| source.str(&["status", "message"]) == Some(words)
+    };
     let missing = "failed to get catalog config map content: configmaps \"content\" not found";
     let team = Some("team");
-    let it = world.cluster.wait_for(&CATALOG_SOURCE, team, "far", said(missing)).await;
-    assert_eq!(it.str(&["status", "reason"]), Some("ConfigMapError"));
-    assert!(it.get(&["status", "connectionState"]).is_none());
+    let source = world.cluster.wait_for(&CATALOG_SOURCE, team, "far", said(missing)).await;
+    assert_eq!(source.str(&["status", "reason"]), Some("ConfigMapError"));
+    assert!(source.get(&["status", "connectionState"]).is_none());
     content(&world, &["1.0.0"]).await;
     let status = observed(&world, "READY").await;
     assert_eq!(status["configMapReference"]["name"], "content");
     assert_eq!(status["registryService"]["serviceName"], "far");
     assert_eq!(status["message"], Value::Null);
-    let owned =
-        |it: &Object| it.label("olm.managed") == Some("false") && it.owner_references().len() == 1;
+    let owned = |config_map: &Object| {
+        config_map.label("olm.managed") == Some("false") && config_map.owner_references().len() == 1
+    };
     world.cluster.wait_for(&known::CONFIG_MAP, team, "content", owned).await;
     world.group("og").await;
     world.subscribe(json!({"source": "far", "sourceNamespace": "team"})).await;
@@ -349,8 +353,11 @@ async fn a_config_map_is_a_catalog_that_follows_its_changes() {
     cluster.delete(&known::CONFIG_MAP, team, "content", &gone).await.unwrap();
     world.cluster.wait_for(&CATALOG_SOURCE, team, "far", said(missing)).await;
     let kept = "all available catalogsources are healthy; team/far serves its last good content";
-    let health = move |it: &Object| {
-        it.array(&["status", "conditions"]).iter().any(|it| it["message"] == kept)
+    let health = move |subscription: &Object| {
+        subscription
+            .array(&["status", "conditions"])
+            .iter()
+            .any(|condition| condition["message"] == kept)
     };
     world.subscription(health).await;
 }
@@ -370,27 +377,27 @@ async fn an_image_follows_the_version_of_the_cluster() {
     source(&world, template, spec).await;
     let wanted = image.clone();
     // shows CAT-20 CAT-21 E054
-    let it = world
+    let resolved = world
         .cluster
-        .wait_for(&CATALOG_SOURCE, Some("team"), "far", move |it| {
-            it.str(&["spec", "image"]) == Some(&wanted)
-                && it.array(&["status", "conditions"]).len() == 2
+        .wait_for(&CATALOG_SOURCE, Some("team"), "far", move |source| {
+            source.str(&["spec", "image"]) == Some(&wanted)
+                && source.array(&["status", "conditions"]).len() == 2
         })
         .await;
     // shows E054
-    assert_eq!(it.array(&["status", "conditions"])[1]["message"], image);
+    assert_eq!(resolved.array(&["status", "conditions"])[1]["message"], image);
     source(&world, "olm.catalogImageTemplate: 'localhost/c:v{kube}'", spec).await;
     // shows AT-CAT-03 CAT-22 E054
-    let it = world
+    let unresolved = world
         .cluster
-        .wait_for(&CATALOG_SOURCE, Some("team"), "far", |it| {
-            it.array(&["status", "conditions"])
-                .iter()
-                .all(|it| it["status"] == "False" && it["reason"] == "UnableToResolve")
+        .wait_for(&CATALOG_SOURCE, Some("team"), "far", |source| {
+            source.array(&["status", "conditions"]).iter().all(|condition| {
+                condition["status"] == "False" && condition["reason"] == "UnableToResolve"
+            })
         })
         .await;
     // shows AT-CAT-03 CAT-22
-    assert_eq!(it.str(&["spec", "image"]), Some("localhost/c:v1"));
+    assert_eq!(unresolved.str(&["spec", "image"]), Some("localhost/c:v1"));
 }
 
 #[tokio::test]
@@ -402,7 +409,7 @@ async fn what_a_catalog_needs_to_run_is_there_and_comes_back() {
     source(&world, "", "sourceType: grpc, image: 'registry.invalid/c:1', secrets: [pull]").await;
     let cluster = world.cluster.cluster();
     let team = Some("team");
-    let named = |name: &'static str| move |it: &Object| it.name() == name;
+    let named = |name: &'static str| move |service: &Object| service.name() == name;
     world.cluster.wait_for(&known::SERVICE, team, "far", named("far")).await;
     let account = cluster.get(&known::SERVICE_ACCOUNT, team, "far").await.unwrap();
     // shows PSC-06
@@ -421,7 +428,10 @@ async fn what_a_catalog_needs_to_run_is_there_and_comes_back() {
     assert_eq!(pod.label("olm.catalogSource"), Some("far"));
     let random = pod.name().strip_prefix("far-").unwrap_or_default();
     // shows CAT-02
-    assert!(random.len() == 5 && random.chars().all(|it| it.is_ascii_alphanumeric()), "{random}");
+    assert!(
+        random.len() == 5 && random.chars().all(|character| character.is_ascii_alphanumeric()),
+        "{random}"
+    );
     let gone = mainstay_client::DeleteOptions::default();
     cluster.delete(&known::SERVICE, team, "far", &gone).await.unwrap();
     cluster.delete(&known::POD, team, pod.name(), &gone).await.unwrap();
@@ -434,7 +444,7 @@ async fn what_a_catalog_needs_to_run_is_there_and_comes_back() {
         let old = cluster.get(&known::NETWORK_POLICY, team, policy).await.unwrap();
         cluster.delete(&known::NETWORK_POLICY, team, policy, &gone).await.unwrap();
         let uid = old.uid().to_owned();
-        let again = move |it: &Object| it.uid() != uid;
+        let again = move |object: &Object| object.uid() != uid;
         // shows E049
         let new = world.cluster.wait_for(&known::NETWORK_POLICY, team, policy, again).await;
         assert_eq!(new.get(&["spec"]), old.get(&["spec"]), "{policy}");
@@ -442,11 +452,11 @@ async fn what_a_catalog_needs_to_run_is_there_and_comes_back() {
     // Another image is another pod, and nothing else changes.
     source(&world, "", "sourceType: grpc, image: 'registry.invalid/c:2', secrets: [pull]").await;
     let uid = pod.uid().to_owned();
-    let other = move |all: &[&Object]| all.iter().any(|it| it.uid() != uid);
+    let other = move |all: &[&Object]| all.iter().any(|pod| pod.uid() != uid);
     let pods = world.cluster.wait_for_all(pods(), other).await;
     assert!(
         pods.iter()
-            .any(|it| it.to_value()["spec"]["containers"][0]["image"] == "registry.invalid/c:2")
+            .any(|pod| pod.to_value()["spec"]["containers"][0]["image"] == "registry.invalid/c:2")
     );
 }
 
@@ -478,7 +488,7 @@ spec: {{{spec}}}
     }
     let pods = Selection::all(known::POD).namespace("team");
     let pods = world.cluster.wait_for_all(pods, |all| all.len() == 2).await;
-    let named: Vec<_> = pods.iter().map(|it| it.label("olm.catalogSource")).collect();
+    let named: Vec<_> = pods.iter().map(|pod| pod.label("olm.catalogSource")).collect();
     // shows K15
     assert_eq!(named, [Some("far"), Some("far.away")]);
     let cluster = world.cluster.cluster();
@@ -496,14 +506,14 @@ spec: {{{spec}}}
         let body = mainstay_client::Patch::Merge(json!({"spec": spec}));
         let changed = cluster.patch(resource, team, name, &body).await.unwrap();
         assert_ne!(changed.get(&["spec"]), wanted.as_ref(), "{name}");
-        let good = move |it: &Object| it.get(&["spec"]) == wanted.as_ref();
+        let good = move |object: &Object| object.get(&["spec"]) == wanted.as_ref();
         // shows K15 E049
         world.cluster.wait_for(resource, team, name, good).await;
     }
     let uid = cluster.get(&known::SERVICE_ACCOUNT, team, "far").await.unwrap().uid().to_owned();
     let gone = mainstay_client::DeleteOptions::default();
     cluster.delete(&known::SERVICE_ACCOUNT, team, "far", &gone).await.unwrap();
-    let again = move |it: &Object| it.uid() != uid;
+    let again = move |object: &Object| object.uid() != uid;
     // shows K15
     world.cluster.wait_for(&known::SERVICE_ACCOUNT, team, "far", again).await;
 }

@@ -30,11 +30,11 @@ async fn copy(
 ) -> Object {
     world
         .cluster
-        .wait_for(&CSV, Some(place), NAME, move |it| {
-            it.label("olm.copiedFrom") == Some("team")
-                && it.str(&["status", "reason"]) == Some("Copied")
-                && it.str(&["status", "phase"]) == Some("Succeeded")
-                && good(it)
+        .wait_for(&CSV, Some(place), NAME, move |csv| {
+            csv.label("olm.copiedFrom") == Some("team")
+                && csv.str(&["status", "reason"]) == Some("Copied")
+                && csv.str(&["status", "phase"]) == Some("Succeeded")
+                && good(csv)
         })
         .await
 }
@@ -48,7 +48,7 @@ async fn copies_are_in(world: &World, places: &'static [&'static str]) {
     world
         .cluster
         .wait_for_all(Selection::all(CSV).labels("olm.copiedFrom"), move |all| {
-            let mut found: Vec<&str> = all.iter().map(|it| it.namespace()).collect();
+            let mut found: Vec<&str> = all.iter().map(|csv| csv.namespace()).collect();
             found.sort_unstable();
             found == places
         })
@@ -66,11 +66,11 @@ async fn switch(world: &World, disabled: Value) {
 async fn settings_say(world: &World, status: &'static str, message: &'static str) {
     world
         .cluster
-        .wait_for(&OLM_CONFIG, None, "cluster", move |it| {
-            it.array(&["status", "conditions"]).iter().any(|it| {
-                it["type"] == "DisabledCopiedCSVs"
-                    && it["status"] == status
-                    && it["message"] == message
+        .wait_for(&OLM_CONFIG, None, "cluster", move |config| {
+            config.array(&["status", "conditions"]).iter().any(|condition| {
+                condition["type"] == "DisabledCopiedCSVs"
+                    && condition["status"] == status
+                    && condition["message"] == message
             })
         })
         .await;
@@ -125,18 +125,20 @@ async fn a_copy_says_what_its_original_says_and_nothing_of_what_keeps_that_insta
     let world = running(&["a"]).await;
     let config = "kubectl.kubernetes.io/last-applied-configuration";
     patch(&world, "team", json!({"metadata": {"annotations": {config: "{}", "note": "x"}}})).await;
-    let copy = copy(&world, "a", |it| it.annotation("note").is_some()).await;
-    let component = |it: &Object| it.label("operators.coreos.com/anvil.team").is_some();
-    let original = world.cluster.wait_for(&CSV, Some("team"), NAME, move |it| component(it)).await;
+    let copy = copy(&world, "a", |copy| copy.annotation("note").is_some()).await;
+    let component = |csv: &Object| csv.label("operators.coreos.com/anvil.team").is_some();
+    let original =
+        world.cluster.wait_for(&CSV, Some("team"), NAME, move |csv| component(csv)).await;
     assert!(original.finalizers().next().is_some() && original.annotation(config).is_some());
     // shows CSV-84
     assert!(copy.finalizers().next().is_none() && copy.owner_references().is_empty());
     let labels: Vec<_> = copy.labels().collect();
     // shows CSV-84
     assert_eq!(labels, [("olm.copiedFrom", "team"), ("olm.managed", "true")]);
-    let kept = |it: &&str| ![config, "olm.targetNamespaces"].contains(it);
-    let wanted: Vec<&str> = original.annotations().map(|it| it.0).filter(kept).collect();
-    assert_eq!(copy.annotations().map(|it| it.0).collect::<Vec<_>>(), wanted);
+    let kept = |key: &&str| ![config, "olm.targetNamespaces"].contains(key);
+    let wanted: Vec<&str> =
+        original.annotations().map(|annotation| annotation.0).filter(kept).collect();
+    assert_eq!(copy.annotations().map(|annotation| annotation.0).collect::<Vec<_>>(), wanted);
     assert_eq!(wanted.len() + 2, original.annotations().count());
     assert_eq!(copy.get(&["spec"]), original.get(&["spec"]));
 }
@@ -147,11 +149,11 @@ async fn whatever_somebody_does_to_a_copy_is_undone() {
     let original = world.succeeded(NAME).await;
     let first = copy(&world, "a", |_| true).await;
     let spec = original.get(&["spec"]).cloned();
-    let is_true = move |it: &Object| {
-        it.get(&["spec"]) == spec.as_ref()
-            && it.label("olm.copiedFrom") == Some("team")
-            && it.label("team").is_none()
-            && it.annotation("olm.operatorNamespace") == Some("team")
+    let is_true = move |copy: &Object| {
+        copy.get(&["spec"]) == spec.as_ref()
+            && copy.label("olm.copiedFrom") == Some("team")
+            && copy.label("team").is_none()
+            && copy.annotation("olm.operatorNamespace") == Some("team")
     };
     for edit in [
         json!({"spec": {"displayName": "edited"}}),
@@ -171,7 +173,7 @@ async fn whatever_somebody_does_to_a_copy_is_undone() {
     // shows E036
     let mended = copy(&world, "a", is_true.clone()).await;
     cluster.delete(&CSV, Some("a"), NAME, &DeleteOptions::default()).await.unwrap();
-    copy(&world, "a", move |it| it.uid() != mended.uid() && is_true(it)).await;
+    copy(&world, "a", move |copy| copy.uid() != mended.uid() && is_true(copy)).await;
     // Nobody took it for an operator meanwhile.
     assert!(first.finalizers().next().is_none());
     let conditions = cluster
@@ -188,13 +190,13 @@ async fn what_changes_on_a_version_changes_on_its_copies() {
         "labels": {"color": "red", "operators.coreos.com/other.x": ""}, "annotations": {"note": "hello"},
     }}))
     .await;
-    let seen = copy(&world, "a", |it| {
-        it.label("color") == Some("red") && it.annotation("note") == Some("hello")
+    let seen = copy(&world, "a", |copy| {
+        copy.label("color") == Some("red") && copy.annotation("note") == Some("hello")
     })
     .await;
     assert_eq!(seen.label("operators.coreos.com/other.x"), None);
     patch(&world, "team", json!({"metadata": {"labels": {"color": null}}})).await;
-    copy(&world, "a", |it| it.label("color").is_none()).await;
+    copy(&world, "a", |copy| copy.label("color").is_none()).await;
 }
 
 #[tokio::test]
@@ -204,14 +206,18 @@ async fn rights_in_a_target_belong_to_the_copy_there_and_come_back_with_it() {
     let owned_by = |uid: String| {
         let selection = Selection::all(known::ROLE).namespace("a").labels("olm.copiedFrom=team");
         world.cluster.wait_for_all(selection, move |all| {
-            all.len() == 1 && all[0].owner_references().iter().any(|it| it.uid == uid)
+            all.len() == 1
+                && all[0]
+                    .owner_references()
+                    .iter()
+                    .any(|owner_reference| owner_reference.uid == uid)
         })
     };
     // shows OG-35
     owned_by(first.uid().to_owned()).await;
     let cluster = world.cluster.cluster();
     cluster.delete(&CSV, Some("a"), NAME, &DeleteOptions::default()).await.unwrap();
-    let second = copy(&world, "a", move |it| it.uid() != first.uid()).await;
+    let second = copy(&world, "a", move |copy| copy.uid() != first.uid()).await;
     owned_by(second.uid().to_owned()).await;
 }
 
@@ -278,9 +284,9 @@ async fn what_is_no_member_of_its_group_has_no_copies() {
     world.group_for("og", &["a", "b"]).await;
     world
         .cluster
-        .wait_for(&CSV, Some("a"), NAME, |it| {
-            it.str(&["status", "phase"]) == Some("Failed")
-                && it.str(&["status", "reason"]) == Some("Copied")
+        .wait_for(&CSV, Some("a"), NAME, |csv| {
+            csv.str(&["status", "phase"]) == Some("Failed")
+                && csv.str(&["status", "reason"]) == Some("Copied")
         })
         .await;
     copies_are_in(&world, &["a"]).await;
@@ -340,7 +346,7 @@ async fn namespaces_that_are_protected_have_copies_also_where_they_are_switched_
     // Who deletes one has it back, and an operator that goes takes it along.
     let cluster = world.cluster.cluster();
     cluster.delete(&CSV, Some("b"), NAME, &DeleteOptions::default()).await.unwrap();
-    copy(&world, "b", move |it| it.uid() != kept.uid()).await;
+    copy(&world, "b", move |copy| copy.uid() != kept.uid()).await;
     let options = DeleteOptions::default();
     let subscriptions = SUBSCRIPTION;
     cluster.delete(&subscriptions, Some("team"), "anvil", &options).await.unwrap();
@@ -373,11 +379,11 @@ async fn copies_are_no_operators() {
         "metadata": {"name": "own", "namespace": "a"}, "spec": {"targetNamespaces": ["b"]},
     });
     world.cluster.apply(Object::from_value(group).unwrap()).await;
-    let served = |it: &Object| !it.array(&["status", "namespaces"]).is_empty();
+    let served = |group: &Object| !group.array(&["status", "namespaces"]).is_empty();
     let group = world.cluster.wait_for(&OPERATOR_GROUP, Some("a"), "own", served).await;
     // shows CSV-85
     assert_eq!(group.annotation("olm.providedAPIs").unwrap_or_default(), "");
-    world.subscription(|it| condition(it, "ResolutionFailed").is_none()).await;
+    world.subscription(|subscription| condition(subscription, "ResolutionFailed").is_none()).await;
 }
 
 #[tokio::test]
@@ -399,7 +405,7 @@ async fn a_restart_writes_nothing_and_takes_up_what_happened_meanwhile() {
     let cluster = world.cluster.cluster();
     cluster.delete(&CSV, Some("b"), NAME, &DeleteOptions::default()).await.unwrap();
     world.resume().await;
-    copy(&world, "a", |it| it.str(&["spec", "displayName"]) == Some("Anvil")).await;
+    copy(&world, "a", |copy| copy.str(&["spec", "displayName"]) == Some("Anvil")).await;
     copy(&world, "b", |_| true).await;
     copy(&world, "c", |_| true).await;
 }
@@ -433,9 +439,9 @@ async fn what_is_asked_for_where_its_copy_is_counts_as_installed_until_the_copy_
           spec: {{name: anvil, channel: stable, source: cat, sourceNamespace: {CATALOGS}}}}}"
     );
     world.cluster.apply_yaml(&yaml).await;
-    let latest = |it: &Object| {
-        it.str(&["status", "state"]) == Some("AtLatestKnown")
-            && it.str(&["status", "installedCSV"]) == Some(NAME)
+    let latest = |subscription: &Object| {
+        subscription.str(&["status", "state"]) == Some("AtLatestKnown")
+            && subscription.str(&["status", "installedCSV"]) == Some(NAME)
     };
     world.cluster.wait_for(&SUBSCRIPTION, Some("a"), "anvil", latest).await;
     world.left_alone().await;
@@ -447,8 +453,8 @@ async fn what_is_asked_for_where_its_copy_is_counts_as_installed_until_the_copy_
     let (cluster, options) = (world.cluster.cluster(), DeleteOptions::default());
     cluster.ensure_deleted(&SUBSCRIPTION, Some("team"), "anvil", &options).await.unwrap();
     cluster.ensure_deleted(&CSV, Some("team"), NAME, &options).await.unwrap();
-    let runs = |it: &Object| {
-        it.label("olm.copiedFrom").is_none() && it.str(&["status", "phase"]) == Some("Succeeded")
+    let runs = |csv: &Object| {
+        csv.label("olm.copiedFrom").is_none() && csv.str(&["status", "phase"]) == Some("Succeeded")
     };
     world.cluster.wait_for(&CSV, Some("a"), NAME, runs).await;
     world.cluster.wait_for(&SUBSCRIPTION, Some("a"), "anvil", latest).await;

@@ -45,11 +45,11 @@ impl Release<'_> {
     pub(crate) fn csv(&self) -> Value {
         let mut csv = csv(self.version, None);
         csv["metadata"]["name"] = self.name().into();
-        let replaces = self.replaces.map(|it| format!("{}.v{it}", self.package));
+        let replaces = self.replaces.map(|version| format!("{}.v{version}", self.package));
         csv["spec"]["replaces"] = replaces.into();
         csv["spec"]["customresourcedefinitions"] = json!({
             "owned": [Self::reference(self.owns)],
-            "required": self.needs.iter().map(|it| Self::reference(it)).collect::<Vec<_>>(),
+            "required": self.needs.iter().map(|api| Self::reference(api)).collect::<Vec<_>>(),
         });
         let deployment = &mut csv["spec"]["install"]["spec"]["deployments"][0];
         deployment["name"] = self.package.into();
@@ -89,7 +89,7 @@ impl Release<'_> {
             object(self.crd()),
         ];
         properties
-            .extend(self.needs.map(|it| json!({"type": "olm.gvk.required", "value": api(it)})));
+            .extend(self.needs.map(|kind| json!({"type": "olm.gvk.required", "value": api(kind)})));
         json!({
             "schema": "olm.bundle", "name": self.name(), "package": self.package,
             "properties": properties,
@@ -106,24 +106,26 @@ pub(crate) fn catalog(
 ) -> String {
     let mut documents: Vec<Value> = Vec::new();
     let mut channels: Vec<(&str, &str)> = Vec::new();
-    for it in versions {
-        if !channels.iter().any(|(package, _)| *package == it.package) {
+    for release in versions {
+        if !channels.iter().any(|(package, _)| *package == release.package) {
             documents.push(json!({
-                "schema": "olm.package", "name": it.package, "defaultChannel": it.channel,
+                "schema": "olm.package", "name": release.package, "defaultChannel": release.channel,
             }));
         }
-        if !channels.contains(&(it.package, it.channel)) {
-            channels.push((it.package, it.channel));
+        if !channels.contains(&(release.package, release.channel)) {
+            channels.push((release.package, release.channel));
         }
-        if !documents.iter().any(|other| other["name"] == it.name()) {
-            documents.push(it.bundle(edit));
+        if !documents.iter().any(|other| other["name"] == release.name()) {
+            documents.push(release.bundle(edit));
         }
     }
     for (package, channel) in channels {
-        let entries = versions.iter().filter(|it| (it.package, it.channel) == (package, channel));
-        let entry = |it: &Release<'_>| {
-            let replaces = it.replaces.map(|before| format!("{package}.v{before}"));
-            json!({"name": it.name(), "replaces": replaces})
+        let entries = versions
+            .iter()
+            .filter(|release| (release.package, release.channel) == (package, channel));
+        let entry = |release: &Release<'_>| {
+            let replaces = release.replaces.map(|before| format!("{package}.v{before}"));
+            json!({"name": release.name(), "replaces": replaces})
         };
         documents.push(json!({
             "schema": "olm.channel", "package": package, "name": channel,
@@ -149,8 +151,9 @@ pub(crate) async fn add(world: &mut World, name: &'static str, priority: i64, te
     world.others.push((name, folder));
     world.resume().await;
     world.source(name, priority).await;
-    let ready =
-        |it: &Object| it.str(&["status", "connectionState", "lastObservedState"]) == Some("READY");
+    let ready = |source: &Object| {
+        source.str(&["status", "connectionState", "lastObservedState"]) == Some("READY")
+    };
     world.cluster.wait_for(&CATALOG_SOURCE, Some(CATALOGS), name, ready).await;
 }
 
@@ -165,20 +168,21 @@ pub(crate) async fn subscribe(world: &World, name: &str, spec: Value) {
 }
 
 pub(crate) async fn latest(world: &World, name: &str, version: &'static str) -> Object {
-    let latest = move |it: &Object| {
-        it.str(&["status", "state"]) == Some("AtLatestKnown")
-            && it.str(&["status", "installedCSV"]) == Some(version)
-            && condition(it, "InstallPlanPending").is_none()
+    let latest = move |subscription: &Object| {
+        subscription.str(&["status", "state"]) == Some("AtLatestKnown")
+            && subscription.str(&["status", "installedCSV"]) == Some(version)
+            && condition(subscription, "InstallPlanPending").is_none()
     };
     world.cluster.wait_for(&SUBSCRIPTION, Some("team"), name, latest).await
 }
 
 pub(crate) async fn unsatisfiable(world: &World, name: &str) -> String {
-    let told = |it: &Object| {
-        condition(it, "ResolutionFailed").is_some_and(|it| it.0 == "ConstraintsNotSatisfiable")
+    let told = |subscription: &Object| {
+        condition(subscription, "ResolutionFailed")
+            .is_some_and(|condition| condition.0 == "ConstraintsNotSatisfiable")
     };
-    let it = world.cluster.wait_for(&SUBSCRIPTION, Some("team"), name, told).await;
-    condition(&it, "ResolutionFailed").unwrap().1
+    let subscription = world.cluster.wait_for(&SUBSCRIPTION, Some("team"), name, told).await;
+    condition(&subscription, "ResolutionFailed").unwrap().1
 }
 
 pub(crate) async fn delete(world: &World, resource: &mainstay_object::Resource, name: &str) {
@@ -188,7 +192,7 @@ pub(crate) async fn delete(world: &World, resource: &mainstay_object::Resource, 
 
 pub(crate) async fn settled(world: &World) -> Vec<Object> {
     let over = |all: &[&Object]| {
-        !all.is_empty() && all.iter().all(|it| it.str(&["status", "phase"]) == Some("Complete"))
+        !all.is_empty() && all.iter().all(|plan| plan.str(&["status", "phase"]) == Some("Complete"))
     };
     world.plans(over).await
 }
@@ -241,7 +245,7 @@ async fn a_dependency_that_is_deleted_comes_back_while_somebody_needs_it() {
     delete(&world, &CLUSTER_SERVICE_VERSION, "chisel.v1.0.0").await;
     let uid = old.uid().to_owned();
     let back =
-        move |it: &Object| it.uid() != uid && it.str(&["status", "phase"]) == Some("Succeeded");
+        move |csv: &Object| csv.uid() != uid && csv.str(&["status", "phase"]) == Some("Succeeded");
     world.cluster.wait_for(&CLUSTER_SERVICE_VERSION, Some("team"), "chisel.v1.0.0", back).await;
     latest(&world, "chisel-stable-cat-olm", "chisel.v1.0.0").await;
     assert_eq!(settled(&world).await.len(), 2, "one plan brought it back");
@@ -305,12 +309,12 @@ async fn an_upgrade_that_hangs_is_no_contradiction_and_holds_nobody_else_up() {
     subscribe(&world, "saw", json!({"name": "saw"})).await;
     let saw = latest(&world, "saw", "saw.v1.0.0").await;
     let anvil = latest(&world, "anvil", "anvil.v2.0.0").await;
-    for it in [&saw, &anvil] {
-        assert_eq!(condition(it, "ResolutionFailed"), None);
+    for subscription in [&saw, &anvil] {
+        assert_eq!(condition(subscription, "ResolutionFailed"), None);
     }
     let plans = settled(&world).await;
-    let has_third = |it: &Object| {
-        it.array(&["spec", "clusterServiceVersionNames"]).contains(&"anvil.v3.0.0".into())
+    let has_third = |plan: &Object| {
+        plan.array(&["spec", "clusterServiceVersionNames"]).contains(&"anvil.v3.0.0".into())
     };
     assert!(!plans.iter().any(has_third), "one upgrade after the other");
 }
@@ -401,7 +405,7 @@ async fn a_version_that_lost_its_plan_and_what_it_needs_gets_a_fresh_plan() {
     let cluster = world.cluster.cluster();
     let definition = &known::CUSTOM_RESOURCE_DEFINITION;
     cluster.delete(definition, None, "anvils.forge.example.com", &params).await.unwrap();
-    let lacks = |it: &Object| it.str(&["status", "reason"]) == Some("RequirementsNotMet");
+    let lacks = |csv: &Object| csv.str(&["status", "reason"]) == Some("RequirementsNotMet");
     let version = &CLUSTER_SERVICE_VERSION;
     world.cluster.wait_for(version, Some("team"), "anvil.v1.0.0", lacks).await;
     delete(&world, &INSTALL_PLAN, plan.name()).await;
@@ -416,32 +420,35 @@ async fn who_asks_for_what_a_waiting_plan_brings_has_part_in_it() {
     let world = world(&[NEEDY, CHISEL, Release { package: "saw", owns: "Saw", ..ANVIL }]).await;
     let manual = json!({"name": "anvil", "installPlanApproval": "Manual"});
     subscribe(&world, "anvil", manual).await;
-    let pending = |it: &Object| {
-        condition(it, "InstallPlanPending").is_some_and(|it| it.0 == "RequiresApproval")
+    let pending = |subscription: &Object| {
+        condition(subscription, "InstallPlanPending")
+            .is_some_and(|condition| condition.0 == "RequiresApproval")
     };
     let wait =
         |name: &'static str| world.cluster.wait_for(&SUBSCRIPTION, Some("team"), name, pending);
     let first = wait("anvil").await;
     subscribe(&world, "again", json!({"name": "anvil"})).await;
     let again = wait("again").await;
-    let plan = |it: &Object| it.str(&["status", "installPlanRef", "name"]).unwrap().to_owned();
+    let plan = |subscription: &Object| {
+        subscription.str(&["status", "installPlanRef", "name"]).unwrap().to_owned()
+    };
     assert_eq!(plan(&again), plan(&first));
     // What has nothing to do with it gets a plan of its own, and the dependency is not forgotten.
     subscribe(&world, "saw", json!({"name": "saw"})).await;
     let saw = latest(&world, "saw", "saw.v1.0.0").await;
     assert_ne!(plan(&saw), plan(&first));
     let plans = world.plans(|all| all.len() == 2).await;
-    for it in &plans {
-        let names = it.array(&["spec", "clusterServiceVersionNames"]);
+    for install_plan in &plans {
+        let names = install_plan.array(&["spec", "clusterServiceVersionNames"]);
         let (wanted, approval) =
-            if it.name() == plan(&saw) { (1, "Automatic") } else { (2, "Manual") };
+            if install_plan.name() == plan(&saw) { (1, "Automatic") } else { (2, "Manual") };
         assert_eq!(names.len(), wanted, "{names:?}");
-        assert_eq!(it.str(&["spec", "approval"]), Some(approval));
+        assert_eq!(install_plan.str(&["spec", "approval"]), Some(approval));
     }
     let approve = Patch::Merge(json!({"spec": {"approved": true}}));
-    for it in &plans {
+    for install_plan in &plans {
         let cluster = world.cluster.cluster();
-        cluster.patch(&INSTALL_PLAN, Some("team"), it.name(), &approve).await.unwrap();
+        cluster.patch(&INSTALL_PLAN, Some("team"), install_plan.name(), &approve).await.unwrap();
     }
     latest(&world, "again", "anvil.v1.0.0").await;
     latest(&world, "chisel-stable-cat-olm", "chisel.v1.0.0").await;
@@ -482,8 +489,9 @@ async fn deprecations_are_conditions_while_they_hold() {
     let all = [("package", None), ("channel", Some("stable")), ("bundle", Some("anvil.v1.0.0"))];
     world.publish_text(&catalog(&[ANVIL], &|_, _| (), &[deprecations(&all)]));
     let whole = "olm.package/anvil: the package ends; olm.channel/stable: the channel ends; olm.bundle/anvil.v1.0.0: the bundle ends";
-    let told = move |it: &Object| {
-        condition(it, "Deprecated").is_some_and(|it| it == (String::new(), whole.to_owned()))
+    let told = move |subscription: &Object| {
+        condition(subscription, "Deprecated")
+            .is_some_and(|condition| condition == (String::new(), whole.to_owned()))
     };
     // The version is there already: E030's bundle, which is deprecated later.
     // shows E028 E030
@@ -491,17 +499,27 @@ async fn deprecations_are_conditions_while_they_hold() {
     let mut parts = whole.split("; ");
     for kind in ["PackageDeprecated", "ChannelDeprecated", "BundleDeprecated"] {
         // shows E028
-        assert_eq!(condition(&anvil, kind).map(|it| it.1).as_deref(), parts.next(), "{kind}");
+        assert_eq!(
+            condition(&anvil, kind).map(|condition| condition.1).as_deref(),
+            parts.next(),
+            "{kind}"
+        );
     }
     // The package and the channel alone.
     world.publish_text(&catalog(&[ANVIL], &|_, _| (), &[deprecations(&all[..2])]));
     let part = whole.rsplit_once("; ").unwrap().0;
-    let told = move |it: &Object| condition(it, "Deprecated").is_some_and(|it| it.1 == part);
+    let told = move |subscription: &Object| {
+        condition(subscription, "Deprecated").is_some_and(|condition| condition.1 == part)
+    };
     let anvil = world.subscription(told).await;
     let mut parts = part.split("; ");
     for kind in ["PackageDeprecated", "ChannelDeprecated", "BundleDeprecated"] {
         // shows E029
-        assert_eq!(condition(&anvil, kind).map(|it| it.1).as_deref(), parts.next(), "{kind}");
+        assert_eq!(
+            condition(&anvil, kind).map(|condition| condition.1).as_deref(),
+            parts.next(),
+            "{kind}"
+        );
     }
     let second = Release { version: "2.0.0", replaces: Some("1.0.0"), ..ANVIL };
     world.publish_text(&catalog(&[ANVIL, second], &|_, _| (), &[deprecations(&all[2..])]));

@@ -28,10 +28,10 @@ async fn regroup(world: &World, place: &str, name: &str, spec: Value) {
 
 /// Waits until the status of a group names exactly these namespaces, whatever their order.
 async fn targets(world: &World, place: &str, name: &str, wanted: &[&str]) -> Object {
-    let mut wanted: Vec<Value> = wanted.iter().map(|it| (*it).into()).collect();
+    let mut wanted: Vec<Value> = wanted.iter().map(|namespace| (*namespace).into()).collect();
     wanted.sort_by_key(ToString::to_string);
-    let good = move |it: &Object| {
-        let mut found = it.array(&["status", "namespaces"]).to_vec();
+    let good = move |group: &Object| {
+        let mut found = group.array(&["status", "namespaces"]).to_vec();
         found.sort_by_key(ToString::to_string);
         found == wanted
     };
@@ -40,13 +40,14 @@ async fn targets(world: &World, place: &str, name: &str, wanted: &[&str]) -> Obj
 
 /// Waits until a group says that it provides exactly these APIs.
 async fn provides(world: &World, place: &str, name: &str, apis: &'static str) {
-    let good = move |it: &Object| it.annotation("olm.providedAPIs").unwrap_or_default() == apis;
+    let good =
+        move |group: &Object| group.annotation("olm.providedAPIs").unwrap_or_default() == apis;
     world.cluster.wait_for(&OPERATOR_GROUP, Some(place), name, good).await;
 }
 
 /// Waits for the copy of a version.
 async fn copied(world: &World, place: &str, name: &str) -> Object {
-    let good = |it: &Object| it.str(&["status", "reason"]) == Some("Copied");
+    let good = |csv: &Object| csv.str(&["status", "reason"]) == Some("Copied");
     world.cluster.wait_for(&CSV, Some(place), name, good).await
 }
 
@@ -86,9 +87,9 @@ async fn a_group_with_a_selector_has_its_members_seen_and_allowed_where_it_selec
     make(&world, asking(csv, "permissions", "sa", &rule("hats"))).await;
     give(&world, "home", "sa", "v").await;
     let csv = in_phase(&world, "home", "v", "Succeeded").await;
-    let membership = |it: &Object| {
+    let membership = |csv: &Object| {
         ["olm.operatorGroup", "olm.operatorNamespace", "olm.targetNamespaces"]
-            .map(|key| it.annotation(key).map(str::to_owned))
+            .map(|key| csv.annotation(key).map(str::to_owned))
     };
     let text = |text: &str| Some(text.to_owned());
     // shows E089 OG-01 OG-20
@@ -114,14 +115,17 @@ async fn a_group_with_a_selector_has_its_members_seen_and_allowed_where_it_selec
     let named = Selection::all(known::CLUSTER_ROLE).labels("olm.owner=og");
     // shows E089 OG-30
     let collected = world.cluster.wait_for_all(named, |all| {
-        all.len() == 3 && all.iter().all(|it| !it.array(&["rules"]).is_empty())
+        all.len() == 3 && all.iter().all(|role| !role.array(&["rules"]).is_empty())
     });
     for role in collected.await {
         let labels = (role.label("olm.owner.kind"), role.label("olm.owner.namespace"));
         assert_eq!(labels, (Some("OperatorGroup"), Some("home")));
         let rules = role.array(&["rules"]);
         let verbs = |group: &str| {
-            rules.iter().find(|it| it["apiGroups"] == json!([group])).map(|it| it["verbs"].clone())
+            rules
+                .iter()
+                .find(|rule| rule["apiGroups"] == json!([group]))
+                .map(|rule| rule["verbs"].clone())
         };
         let (wanted, definition) = match role.name() {
             name if name.starts_with("olm.og.og.admin-") => (json!(["*"]), None),
@@ -159,7 +163,7 @@ async fn whoever_administers_a_namespace_may_use_what_its_operators_provide() {
         json!({"owned": [api("Fez", "fezs"), api("Fedora", "fedoras")]});
     make(&world, server).await;
     in_phase(&world, "a", "server", "Succeeded").await;
-    for it in [
+    for manifest in [
         json!({"apiVersion": "v1", "kind": "ServiceAccount",
             "metadata": {"name": "padmin", "namespace": "a"}}),
         json!({
@@ -171,11 +175,11 @@ async fn whoever_administers_a_namespace_may_use_what_its_operators_provide() {
             "subjects": [{"kind": "ServiceAccount", "name": "padmin", "namespace": "a"}],
         }),
     ] {
-        world.cluster.apply(object(it)).await;
+        world.cluster.apply(object(manifest)).await;
     }
-    let collected = |it: &Object| {
+    let collected = |role: &Object| {
         ["cluster.com", "caps.example.com"].iter().all(|group| {
-            it.array(&["rules"]).iter().any(|rule| rule["apiGroups"] == json!([group]))
+            role.array(&["rules"]).iter().any(|rule| rule["apiGroups"] == json!([group]))
         })
     };
     world.cluster.wait_for(&known::CLUSTER_ROLE, None, "admin", collected).await;
@@ -198,7 +202,7 @@ async fn a_version_runs_with_each_form_of_targets_from_the_moment_it_supports_it
     let names = ["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"];
     let modes = |supported: usize| -> Value {
         let modes = names.iter().enumerate();
-        modes.map(|(at, it)| json!({"type": it, "supported": at < supported})).collect()
+        modes.map(|(at, mode)| json!({"type": mode, "supported": at < supported})).collect()
     };
     csv["spec"]["installModes"] = modes(0);
     make(&world, csv).await;
@@ -215,9 +219,9 @@ async fn a_version_runs_with_each_form_of_targets_from_the_moment_it_supports_it
         new.set(&["spec", "installModes"], modes(at_step + 1));
         world.cluster.cluster().update(&CSV, &new).await.unwrap();
         // shows CSV-20 E089
-        let it = in_phase(&world, "a", "v", "Succeeded").await;
-        let history = crate::webhooks::history(&it);
-        let failed = history.iter().rposition(|it| it == "Failed/UnsupportedOperatorGroup");
+        let csv = in_phase(&world, "a", "v", "Succeeded").await;
+        let history = crate::webhooks::history(&csv);
+        let failed = history.iter().rposition(|phase| phase == "Failed/UnsupportedOperatorGroup");
         // shows AT-OG-07 C12 CSV-13 OG-61
         assert_eq!(history[failed.unwrap() + 1], "Pending/RequirementsUnknown");
     }
@@ -243,7 +247,7 @@ fn packages() -> String {
 }
 
 async fn subscribe(world: &World, place: &str, package: &str) {
-    let it = object(json!({
+    let subscription = object(json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
         "metadata": {"name": package, "namespace": place},
         "spec": {
@@ -251,7 +255,7 @@ async fn subscribe(world: &World, place: &str, package: &str) {
             "startingCSV": format!("{package}.v1.0.0"),
         },
     }));
-    world.cluster.apply(it).await;
+    world.cluster.apply(subscription).await;
 }
 
 const CONFLICT: &str = "InterOperatorGroupOwnerConflict";
@@ -396,7 +400,7 @@ async fn a_group_for_all_lifts_rights_to_the_cluster_and_takes_copies_back_when_
         json!({"metadata": {"annotations": {"olm.operatorNamespace": "late"}}}),
     )
     .await;
-    let mended = |it: &Object| it.annotation("olm.operatorNamespace") == Some("home");
+    let mended = |csv: &Object| csv.annotation("olm.operatorNamespace") == Some("home");
     // shows E089
     world.cluster.wait_for(&CSV, Some("late"), "v", mended).await;
     regroup(&world, "home", "og", json!({"targetNamespaces": ["home"]})).await;
@@ -415,8 +419,8 @@ async fn unpermitted() -> World {
         "spec": {"targetNamespaces": ["a"], "serviceAccountName": "sa"},
     });
     world.cluster.apply(object(made)).await;
-    let told = |it: &Object| {
-        condition(it, "OperatorGroupServiceAccount")
+    let told = |group: &Object| {
+        condition(group, "OperatorGroupServiceAccount")
             == Some(("ServiceAccountNotFound".into(), "ServiceAccount sa not found".into()))
     };
     world.cluster.wait_for(&OPERATOR_GROUP, Some("a"), "og", told).await;
@@ -454,8 +458,8 @@ async fn a_group_without_its_account_installs_again_as_everybody_else() {
 /// Waits until exactly these namespaces have the label of a group.
 async fn labelled(world: &World, group: &Object, wanted: &[&str]) {
     let label = format!("olm.operatorgroup.uid/{}", group.uid());
-    let wanted: Vec<String> = wanted.iter().map(|it| (*it).to_owned()).collect();
-    let good = move |all: &[&Object]| all.iter().map(|it| it.name()).eq(wanted.iter());
+    let wanted: Vec<String> = wanted.iter().map(|name| (*name).to_owned()).collect();
+    let good = move |all: &[&Object]| all.iter().map(|role| role.name()).eq(wanted.iter());
     world.cluster.wait_for_all(Selection::all(known::NAMESPACE).labels(label), good).await;
 }
 
@@ -501,7 +505,7 @@ async fn namespaces_are_labelled_by_the_groups_that_list_or_select_them_and_by_n
     // shows C28 E089
     labelled(&world, &og, &["a", "c", "d"]).await;
     let last = cluster.get(&known::NAMESPACE, None, "d").await.unwrap();
-    let ours: Vec<_> = last.labels().filter(|it| it.0.starts_with("olm.")).collect();
+    let ours: Vec<_> = last.labels().filter(|label| label.0.starts_with("olm.")).collect();
     assert_eq!(ours, [(format!("olm.operatorgroup.uid/{}", og.uid()).as_str(), "")]);
 }
 
@@ -542,9 +546,9 @@ async fn what_a_group_finds_is_in_its_status_and_its_roles() {
         cluster.patch(&known::CLUSTER_ROLE, None, role.name(), &broken).await.unwrap();
         let (wanted, labels) = (now.get(&["aggregationRule"]).cloned(), "a");
         assert!(wanted.is_some());
-        let good = move |it: &Object| {
-            it.get(&["aggregationRule"]) == wanted.as_ref()
-                && it.label("olm.owner.namespace") == Some(labels)
+        let good = move |role: &Object| {
+            role.get(&["aggregationRule"]) == wanted.as_ref()
+                && role.label("olm.owner.namespace") == Some(labels)
         };
         // shows C29
         world.cluster.wait_for(&known::CLUSTER_ROLE, None, role.name(), good).await;

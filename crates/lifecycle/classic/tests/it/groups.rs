@@ -13,7 +13,10 @@ async fn without_exactly_one_group_nothing_is_installed_and_the_reason_is_told()
     let world = World::start(&["1.0.0"]).await;
     world.subscribe(json!({})).await;
     let failed = |words: &'static str| {
-        move |it: &Object| condition(it, "ResolutionFailed").is_some_and(|it| it.1.contains(words))
+        move |subscription: &Object| {
+            condition(subscription, "ResolutionFailed")
+                .is_some_and(|condition| condition.1.contains(words))
+        }
     };
     let alone = world.subscription(failed("found 0 operatorGroups, expected 1")).await;
     world.event(alone.kind(), alone.name(), "ResolutionFailed").await;
@@ -28,8 +31,8 @@ async fn without_exactly_one_group_nothing_is_installed_and_the_reason_is_told()
     for name in ["one", "two"] {
         world
             .cluster
-            .wait_for(&OPERATOR_GROUP, Some("team"), name, |it| {
-                condition(it, "MultipleOperatorGroup").is_some()
+            .wait_for(&OPERATOR_GROUP, Some("team"), name, |group| {
+                condition(group, "MultipleOperatorGroup").is_some()
             })
             .await;
     }
@@ -38,10 +41,10 @@ async fn without_exactly_one_group_nothing_is_installed_and_the_reason_is_told()
     cluster.delete(&OPERATOR_GROUP, Some("team"), "two", &params).await.unwrap();
     let csv = world.succeeded("anvil.v1.0.0").await;
     let history = crate::webhooks::history(&csv);
-    let failed = history.iter().position(|it| it == "Failed/TooManyOperatorGroups").unwrap();
+    let failed = history.iter().position(|phase| phase == "Failed/TooManyOperatorGroups").unwrap();
     // shows AT-OG-08 C12 OG-60
     assert_eq!(history[failed + 1], "Pending/RequirementsUnknown");
-    world.subscription(|it| condition(it, "ResolutionFailed").is_none()).await;
+    world.subscription(|subscription| condition(subscription, "ResolutionFailed").is_none()).await;
 }
 
 #[tokio::test]
@@ -50,24 +53,24 @@ async fn a_plan_says_that_its_namespace_has_no_group_until_it_has_one() {
     world.group("og").await;
     world.subscribe(json!({"installPlanApproval": "Manual"})).await;
     let waits = |all: &[&Object]| {
-        all.iter().any(|it| it.str(&["status", "phase"]) == Some("RequiresApproval"))
+        all.iter().any(|plan| plan.str(&["status", "phase"]) == Some("RequiresApproval"))
     };
     let plan = world.plans(waits).await.remove(0);
     let cluster = world.cluster.cluster();
     let params = mainstay_client::DeleteOptions::default();
     cluster.delete(&OPERATOR_GROUP, Some("team"), "og", &params).await.unwrap();
-    let told = |it: &Object| {
-        it.array(&["status", "conditions"]).iter().any(|it| {
-            it["type"] == "Installed"
-                && it["status"] == "False"
-                && it["reason"] == "InstallCheckFailed"
-                && it["message"] == "no operator group found that is managing this namespace"
+    let told = |plan: &Object| {
+        plan.array(&["status", "conditions"]).iter().any(|condition| {
+            condition["type"] == "Installed"
+                && condition["status"] == "False"
+                && condition["reason"] == "InstallCheckFailed"
+                && condition["message"] == "no operator group found that is managing this namespace"
         })
     };
     // shows E083 IP-11 AT-IP-03
     world.cluster.wait_for(&INSTALL_PLAN, Some("team"), plan.name(), told).await;
     world.group("og").await;
-    let clear = |it: &Object| it.array(&["status", "conditions"]).is_empty();
+    let clear = |plan: &Object| plan.array(&["status", "conditions"]).is_empty();
     // shows E083
     let plan = world.cluster.wait_for(&INSTALL_PLAN, Some("team"), plan.name(), clear).await;
     assert_eq!(plan.str(&["status", "phase"]), Some("RequiresApproval"));
@@ -82,7 +85,7 @@ async fn a_plan_with_two_groups_makes_nothing_and_says_how_many_there_are() {
     world.group("og").await;
     world.subscribe(json!({"installPlanApproval": "Manual"})).await;
     let waits = |all: &[&Object]| {
-        all.iter().any(|it| it.str(&["status", "phase"]) == Some("RequiresApproval"))
+        all.iter().any(|plan| plan.str(&["status", "phase"]) == Some("RequiresApproval"))
     };
     let plan = world.plans(waits).await.remove(0);
     world.group("two").await;
@@ -90,9 +93,11 @@ async fn a_plan_with_two_groups_makes_nothing_and_says_how_many_there_are() {
     let cluster = world.cluster.cluster();
     cluster.patch(&INSTALL_PLAN, Some("team"), plan.name(), &approve).await.unwrap();
     let words = "more than one operator group(s) are managing this namespace count=2";
-    let told = move |it: &Object| {
-        let conditions = it.array(&["status", "conditions"]);
-        conditions.iter().any(|it| it["message"].as_str().is_some_and(|it| it.ends_with(words)))
+    let told = move |plan: &Object| {
+        let conditions = plan.array(&["status", "conditions"]);
+        conditions.iter().any(|condition| {
+            condition["message"].as_str().is_some_and(|message| message.ends_with(words))
+        })
     };
     // shows AT-IP-02 IP-11
     let plan = world.cluster.wait_for(&INSTALL_PLAN, Some("team"), plan.name(), told).await;
@@ -115,7 +120,8 @@ async fn a_mode_that_is_not_supported_is_refused() {
     world.group_for("og", &["a"]).await;
     let csv = world.succeeded("anvil.v1.0.0").await;
     let history = crate::webhooks::history(&csv);
-    let failed = history.iter().position(|it| it == "Failed/UnsupportedOperatorGroup").unwrap();
+    let failed =
+        history.iter().position(|phase| phase == "Failed/UnsupportedOperatorGroup").unwrap();
     // shows C12 CSV-13 OG-61
     assert_eq!(history[failed + 1], "Pending/RequirementsUnknown");
 }
@@ -154,7 +160,11 @@ async fn a_namespace_on_its_way_out_is_not_blamed_for_the_loss_of_its_group() {
     world.group("og").await;
     world.subscribe(json!({})).await;
     world.succeeded("anvil.v1.0.0").await;
-    world.subscription(|it| it.str(&["status", "state"]) == Some("AtLatestKnown")).await;
+    world
+        .subscription(|subscription| {
+            subscription.str(&["status", "state"]) == Some("AtLatestKnown")
+        })
+        .await;
     let cluster = world.cluster.cluster();
     let params = mainstay_client::DeleteOptions::default();
     // Held, so that the Subscription outlives its group.
@@ -169,8 +179,8 @@ async fn a_namespace_on_its_way_out_is_not_blamed_for_the_loss_of_its_group() {
     let events = cluster.list(&known::EVENT, None, &ListParams::default()).await.unwrap().items;
     let blamed: Vec<_> = events
         .iter()
-        .filter_map(|it| it.str(&["message"]))
-        .filter(|it| it.contains("operatorGroups"))
+        .filter_map(|event| event.str(&["message"]))
+        .filter(|message| message.contains("operatorGroups"))
         .collect();
     assert!(blamed.is_empty(), "{blamed:?}");
 }
@@ -198,6 +208,7 @@ async fn a_group_that_goes_while_its_roles_are_made_leaves_none() {
     }
     world.succeeded("anvil.v1.0.0").await;
     let all = cluster.list(&known::CLUSTER_ROLE, None, &ListParams::default()).await.unwrap();
-    let left: Vec<_> = all.items.iter().filter(|it| it.name().starts_with("olm.og.two")).collect();
+    let left: Vec<_> =
+        all.items.iter().filter(|role| role.name().starts_with("olm.og.two")).collect();
     assert!(left.is_empty(), "{left:?}");
 }

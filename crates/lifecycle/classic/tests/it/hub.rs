@@ -25,7 +25,7 @@ fn default(name: &str) -> Object {
 async fn world() -> World {
     let mut world = World::start(&[]).await;
     world.cluster.apply(mainstay_api::operator_hub_crd().unwrap()).await;
-    let established = |it: &Object| it.condition("Established") == Some("True");
+    let established = |crd: &Object| crd.condition("Established") == Some("True");
     let crds = &known::CUSTOM_RESOURCE_DEFINITION;
     world.cluster.wait_for(crds, None, "operatorhubs.config.openshift.io", established).await;
     world.pause().await;
@@ -48,12 +48,12 @@ async fn want(world: &World, spec: Value) {
 
 /// Waits until the namespace has these catalogs, and its own.
 async fn has(world: &World, names: &[&str]) {
-    let mut wanted: Vec<String> = names.iter().map(|it| (*it).to_owned()).collect();
+    let mut wanted: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
     wanted.push("cat".to_owned());
     wanted.sort_unstable();
     let all = Selection::all(CATALOG_SOURCE).namespace(CATALOGS);
     let same = move |all: &[&Object]| {
-        let mut names: Vec<&str> = all.iter().map(|it| it.name()).collect();
+        let mut names: Vec<&str> = all.iter().map(|source| source.name()).collect();
         names.sort_unstable();
         names == wanted
     };
@@ -63,10 +63,11 @@ async fn has(world: &World, names: &[&str]) {
 async fn told(world: &World, wanted: &[(&str, bool, &str)]) {
     let wanted: Vec<Value> =
         wanted.iter().map(|(name, disabled, status)| json!([name, disabled, status])).collect();
-    let same = move |it: &Object| {
-        let sources = it.array(&["status", "sources"]).iter();
-        let told: Vec<Value> =
-            sources.map(|it| json!([it["name"], it["disabled"], it["status"]])).collect();
+    let same = move |hub: &Object| {
+        let sources = hub.array(&["status", "sources"]).iter();
+        let told: Vec<Value> = sources
+            .map(|source| json!([source["name"], source["disabled"], source["status"]]))
+            .collect();
         told == wanted
     };
     world.cluster.wait_for(&OPERATOR_HUB, None, "cluster", same).await;
@@ -132,14 +133,15 @@ async fn a_default_is_restored_and_what_people_make_in_place_of_a_disabled_one_s
         "spec": {"image": "localhost/mine:v1", "description": "mine"},
     }));
     cluster.patch(&CATALOG_SOURCE, Some(CATALOGS), name, &change).await.unwrap();
-    let image =
-        |it: &Object| it.str(&["spec", "image"]) == Some("localhost/community-operators:v1");
+    let image = |source: &Object| {
+        source.str(&["spec", "image"]) == Some("localhost/community-operators:v1")
+    };
     let restored = world.cluster.wait_for(&CATALOG_SOURCE, Some(CATALOGS), name, image).await;
     assert_eq!(restored.str(&["spec", "description"]), None);
     assert_eq!(restored.label("mine"), Some("yes"));
     cluster.delete(&CATALOG_SOURCE, Some(CATALOGS), name, &DeleteOptions::default()).await.unwrap();
     let uid = restored.uid().to_owned();
-    let anew = move |it: &Object| it.uid() != uid && image(it);
+    let anew = move |source: &Object| source.uid() != uid && image(source);
     world.cluster.wait_for(&CATALOG_SOURCE, Some(CATALOGS), name, anew).await;
     // A mirror under the name of a default that is not wanted.
     let mut mine = default("redhat-operators");
@@ -156,7 +158,8 @@ async fn a_default_is_restored_and_what_people_make_in_place_of_a_disabled_one_s
         json!({"disableAllDefaultSources": true, "sources": [{"name": "redhat-operators"}]}),
     )
     .await;
-    let image = |it: &Object| it.str(&["spec", "image"]) == Some("localhost/redhat-operators:v1");
+    let image =
+        |source: &Object| source.str(&["spec", "image"]) == Some("localhost/redhat-operators:v1");
     world.cluster.wait_for(&CATALOG_SOURCE, Some(CATALOGS), "redhat-operators", image).await;
     world.left_alone().await;
 }

@@ -38,7 +38,7 @@ pub(crate) fn put_catalog(store: &Store, name: &str, versions: &[&str]) {
     let only_image = |version: &str, bundle: &mut Value| {
         bundle["image"] = format!("localhost/anvil-bundle:v{version}").into();
         let properties = bundle["properties"].as_array_mut().unwrap();
-        properties.retain(|it| it["type"] != "olm.bundle.object");
+        properties.retain(|property| property["type"] != "olm.bundle.object");
     };
     let label = ("operators.operatorframework.io.index.configs.v1", "/configs");
     put(store, name, &[("configs/anvil/catalog.json", catalog(versions, only_image))], &[label]);
@@ -103,7 +103,7 @@ async fn a_catalog_by_image_is_served_and_its_bundles_are_unpacked() {
     let more = ", priority: -400, updateStrategy: {registryPoll: {interval: 30m0s}}";
     source(&world, "localhost/catalog:v1", more).await;
     // shows AT-CAT-08 CAT-05 E046
-    let ready = until(&world, |it| state(it) == Some("READY")).await;
+    let ready = until(&world, |source| state(source) == Some("READY")).await;
     let service = ready.get(&["status", "registryService"]).unwrap();
     // shows AT-CAT-08 CAT-33
     assert_eq!(
@@ -118,12 +118,12 @@ async fn a_catalog_by_image_is_served_and_its_bundles_are_unpacked() {
     world.subscribe(json!({"source": "far.away"})).await;
     world.succeeded("anvil.v1.0.0").await;
     let plans = world
-        .plans(|plans| plans.iter().any(|it| it.str(&["status", "phase"]) == Some("Complete")))
+        .plans(|plans| plans.iter().any(|plan| plan.str(&["status", "phase"]) == Some("Complete")))
         .await;
     let kinds: Vec<_> = plans[0]
         .array(&["status", "plan"])
         .iter()
-        .filter_map(|it| it["resource"]["kind"].as_str())
+        .filter_map(|step| step["resource"]["kind"].as_str())
         .collect();
     for kind in ["ClusterServiceVersion", "CustomResourceDefinition", "Role", "RoleBinding"] {
         // shows E024
@@ -149,7 +149,7 @@ async fn a_plan_that_somebody_wrote_says_which_bundles_came_as_images() {
     put_bundle(&store, "1.0.0", None);
     put_catalog(&store, "localhost/catalog:v1", &["1.0.0"]);
     source(&world, "localhost/catalog:v1", "").await;
-    until(&world, |it| state(it) == Some("READY")).await;
+    until(&world, |source| state(source) == Some("READY")).await;
     world.group("og").await;
     let plan = json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "InstallPlan",
@@ -161,10 +161,10 @@ async fn a_plan_that_somebody_wrote_says_which_bundles_came_as_images() {
         },
     });
     world.cluster.apply(Object::from_value(plan).unwrap()).await;
-    let complete = |it: &Object| it.str(&["status", "phase"]) == Some("Complete");
+    let complete = |plan: &Object| plan.str(&["status", "phase"]) == Some("Complete");
     let plan = world.cluster.wait_for(&INSTALL_PLAN, Some("team"), "mine", complete).await;
     let lookups = plan.array(&["status", "bundleLookups"]);
-    let paths: Vec<_> = lookups.iter().filter_map(|it| it["path"].as_str()).collect();
+    let paths: Vec<_> = lookups.iter().filter_map(|lookup| lookup["path"].as_str()).collect();
     assert_eq!(paths, ["localhost/anvil-bundle:v1.0.0"]);
     world.succeeded("anvil.v1.0.0").await;
 }
@@ -182,7 +182,9 @@ async fn a_bundle_that_cannot_be_installed_is_unpacked_once_and_says_why() {
     source(&world, "localhost/catalog:v1", "").await;
     world.group("og").await;
     world.subscribe(json!({"source": "far.away"})).await;
-    let refused = world.subscription(|it| condition(it, "ResolutionFailed").is_some()).await;
+    let refused = world
+        .subscription(|subscription| condition(subscription, "ResolutionFailed").is_some())
+        .await;
     let (_, message) = condition(&refused, "ResolutionFailed").unwrap();
     assert_eq!(message, "bundle anvil.v1.1.0 has the ClusterServiceVersion anvil.v1.0.0 in it");
     // What others write makes the namespace be looked at again; the answer stays.
@@ -192,11 +194,13 @@ async fn a_bundle_that_cannot_be_installed_is_unpacked_once_and_says_why() {
         .await;
     store.forget(&name).unwrap();
     world.group("og").await;
-    let mut seen = world.subscription(|it| condition(it, "ResolutionFailed").is_some()).await;
+    let mut seen = world
+        .subscription(|subscription| condition(subscription, "ResolutionFailed").is_some())
+        .await;
     seen.set(&["metadata", "labels"], json!({"touched": "1"}));
     seen.remove(&["metadata", "managedFields"]);
     world.cluster.cluster().update(&mainstay_api::resources::SUBSCRIPTION, &seen).await.unwrap();
-    let after = world.subscription(|it| it.label("touched") == Some("1")).await;
+    let after = world.subscription(|subscription| subscription.label("touched") == Some("1")).await;
     assert_eq!(condition(&after, "ResolutionFailed").unwrap().1, message);
 }
 
@@ -223,16 +227,19 @@ async fn a_polled_image_is_read_again_and_kept_when_it_is_gone() {
     assert_eq!(plan.array(&["status", "bundleLookups"])[0]["replaces"], "anvil.v1.0.0");
     store.forget(&Reference::parse("localhost/catalog:v1").unwrap()).unwrap();
     let gone =
-        until(&world, |it| it.str(&["status", "reason"]) == Some("RegistryServerError")).await;
+        until(&world, |source| source.str(&["status", "reason"]) == Some("RegistryServerError"))
+            .await;
     assert_eq!(state(&gone), Some("READY"), "what it was is served");
     let message = gone.str(&["status", "message"]).unwrap();
     assert!(message.starts_with("the cluster has no image localhost/catalog:v1: "), "{message}");
     // shows CAT-32
     assert!(gone.str(&["status", "latestImageRegistryPoll"]).is_some());
-    let stale = |it: &Object| {
-        it.array(&["status", "conditions"]).iter().any(|it| {
-            it["type"] == "CatalogSourcesUnhealthy"
-                && it["message"].as_str().is_some_and(|it| it.contains("last good content"))
+    let stale = |subscription: &Object| {
+        subscription.array(&["status", "conditions"]).iter().any(|condition| {
+            condition["type"] == "CatalogSourcesUnhealthy"
+                && condition["message"]
+                    .as_str()
+                    .is_some_and(|message| message.contains("last good content"))
         })
     };
     world.subscription(stale).await;
@@ -245,30 +252,33 @@ async fn what_is_wrong_with_an_image_is_told_and_mended_by_putting_another() {
     put(&store, "localhost/catalog:v1", &[("etc/motd", "hello".to_owned())], &[]);
     source(&world, "localhost/catalog:v1", ", updateStrategy: {registryPoll: {interval: often}}")
         .await;
-    let bad = until(&world, |it| state(it) == Some("TRANSIENT_FAILURE")).await;
+    let bad = until(&world, |source| state(source) == Some("TRANSIENT_FAILURE")).await;
     assert_eq!(bad.str(&["status", "reason"]), Some("InvalidIntervalError"));
     assert_eq!(
-        bad.str(&["status", "message"]).and_then(|it| it.split("; ").nth(1)),
+        bad.str(&["status", "message"]).and_then(|message| message.split("; ").nth(1)),
         Some(
             "localhost/catalog:v1: the image is no catalog: it has neither a label operators.operatorframework.io.index.configs.v1 nor operators.operatorframework.io.index.database.v1, and does not start a program that serves one"
         )
     );
     put_catalog(&store, "localhost/catalog:v1", &["1.0.0"]);
-    let good = until(&world, |it| state(it) == Some("READY")).await;
+    let good = until(&world, |source| state(source) == Some("READY")).await;
     assert_eq!(good.str(&["status", "reason"]), Some("InvalidIntervalError"));
     let told = good.str(&["status", "message"]).unwrap();
     // shows E053
     assert!(told.contains("Using the default value of 15m0s instead"), "{told}");
     source(&world, "localhost/catalog:v1", ", updateStrategy: {registryPoll: {interval: 45m0s}}")
         .await;
-    let corrected =
-        |it: &Object| it.str(&["status", "reason"]).is_none() && state(it) == Some("READY");
+    let corrected = |source: &Object| {
+        source.str(&["status", "reason"]).is_none() && state(source) == Some("READY")
+    };
     // shows E053
     until(&world, corrected).await;
 
     world.group("og").await;
     world.subscribe(json!({"source": "far.away"})).await;
-    let failed = world.subscription(|it| condition(it, "BundleUnpackFailed").is_some()).await;
+    let failed = world
+        .subscription(|subscription| condition(subscription, "BundleUnpackFailed").is_some())
+        .await;
     let (reason, message) = condition(&failed, "BundleUnpackFailed").unwrap();
     assert_eq!(reason, "BundleUnpackFailed");
     let said = "Bundle unpacking failed - BackoffLimitExceeded: the cluster has no image localhost/anvil-bundle:v1.0.0: ";
@@ -278,10 +288,13 @@ async fn what_is_wrong_with_an_image_is_told_and_mended_by_putting_another() {
     assert_eq!((kind.as_str(), told), ("Warning", message));
     put_bundle(&store, "1.0.0", None);
     world.succeeded("anvil.v1.0.0").await;
-    let clean = |it: &Object| {
-        it.str(&["status", "state"]) == Some("AtLatestKnown")
+    let clean = |subscription: &Object| {
+        subscription.str(&["status", "state"]) == Some("AtLatestKnown")
             && ["BundleUnpacking", "BundleUnpackFailed"].iter().all(|kind| {
-                !it.array(&["status", "conditions"]).iter().any(|it| it["type"] == **kind)
+                !subscription
+                    .array(&["status", "conditions"])
+                    .iter()
+                    .any(|condition| condition["type"] == **kind)
             })
     };
     // shows E025 E031
@@ -331,7 +344,7 @@ async fn a_database_in_an_image_is_served_and_what_follows_from_the_next_one_is_
     let first = database(folder.path(), &["1.0.0"]);
     put_run(&store, name, &[("database/index.db", &first)], labelled.clone());
     source(&world, name, ", updateStrategy: {registryPoll: {interval: 1s}}").await;
-    until(&world, |it| state(it) == Some("READY")).await;
+    until(&world, |source| state(source) == Some("READY")).await;
     world.group("og").await;
     world.subscribe(json!({"source": "far.away"})).await;
     world.succeeded("anvil.v1.0.0").await;
@@ -374,7 +387,7 @@ async fn a_database_in_an_image_is_served_and_what_follows_from_the_next_one_is_
         put_run(&store, &image, files, labelled.clone());
         let name = format!("broken-{number}");
         source_named(&world, &name, &image, "").await;
-        let told = |it: &Object| state(it) == Some("TRANSIENT_FAILURE");
+        let told = |source: &Object| state(source) == Some("TRANSIENT_FAILURE");
         let told = world.cluster.wait_for(&CATALOG_SOURCE, Some(CATALOGS), &name, told).await;
         let message = told.str(&["status", "message"]).unwrap();
         assert!(message.starts_with(&image) && message.contains(says), "{message}");
@@ -397,7 +410,9 @@ async fn a_bundle_that_is_broken_holds_its_upgrade_up_until_it_is_mended() {
     world.subscribe(json!({"source": "far.away"})).await;
     world.succeeded("anvil.v1.0.0").await;
     put_catalog(&store, "localhost/catalog:v1", &["1.0.0", "1.1.0"]);
-    let failed = world.subscription(|it| condition(it, "BundleUnpackFailed").is_some()).await;
+    let failed = world
+        .subscription(|subscription| condition(subscription, "BundleUnpackFailed").is_some())
+        .await;
     for field in ["currentCSV", "installedCSV"] {
         // shows E026
         assert_eq!(failed.str(&["status", field]), Some("anvil.v1.0.0"));
@@ -406,7 +421,9 @@ async fn a_bundle_that_is_broken_holds_its_upgrade_up_until_it_is_mended() {
     // shows E027
     world.succeeded("anvil.v1.1.0").await;
     // shows E027
-    world.subscription(|it| condition(it, "BundleUnpackFailed").is_none()).await;
+    world
+        .subscription(|subscription| condition(subscription, "BundleUnpackFailed").is_none())
+        .await;
 }
 
 #[tokio::test]
@@ -423,7 +440,7 @@ async fn a_catalog_is_read_where_its_pod_would_extract_it() {
     let config = ", grpcPodConfig: {extractContent: {catalogDir: /there, cacheDir: /tmp/cache}}";
     source(&world, "localhost/catalog:v1", config).await;
     // shows E050
-    until(&world, |it| state(it) == Some("READY")).await;
+    until(&world, |source| state(source) == Some("READY")).await;
     world.group("og").await;
     world.subscribe(json!({"source": "far.away"})).await;
     // shows E050
@@ -436,8 +453,8 @@ async fn images_that_the_policy_of_the_machine_does_not_take_are_not_pulled() {
     let policy = |text: &str| *world.policy.lock().unwrap() = Some(text.to_owned());
     let message = async |name: &'static str, wanted: &'static str| {
         source_named(&world, name, "registry.invalid/catalog:v1", "").await;
-        let says = move |it: &Object| {
-            it.str(&["status", "message"]).is_some_and(|message| message.contains(wanted))
+        let says = move |source: &Object| {
+            source.str(&["status", "message"]).is_some_and(|message| message.contains(wanted))
         };
         let source = world.cluster.wait_for(&CATALOG_SOURCE, Some(CATALOGS), name, says).await;
         assert_ne!(state(&source), Some("READY"));
@@ -455,7 +472,7 @@ async fn images_that_the_policy_of_the_machine_does_not_take_are_not_pulled() {
     let store = world.store();
     put_catalog(&store, "localhost/catalog:v1", &["1.0.0"]);
     source(&world, "localhost/catalog:v1", "").await;
-    until(&world, |it| state(it) == Some("READY")).await;
+    until(&world, |source| state(source) == Some("READY")).await;
 }
 
 /// Puts a catalog into the cluster whose only bundle is an image of a registry.
@@ -518,8 +535,8 @@ async fn bundles_that_the_policy_of_the_machine_does_not_take_are_not_unpacked()
     source_of_bundle(&world, "registry.invalid/anvil-bundle:v1").await;
     world.group("og").await;
     world.subscribe(json!({"source": "far.away"})).await;
-    let says = |it: &Object| {
-        let text = it.get(&["status", "conditions"]).map(ToString::to_string);
+    let says = |source: &Object| {
+        let text = source.get(&["status", "conditions"]).map(ToString::to_string);
         text.is_some_and(|text| text.contains("is rejected by policy"))
     };
     world

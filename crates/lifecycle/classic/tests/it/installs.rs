@@ -14,16 +14,19 @@ async fn an_operator_is_installed_and_then_left_alone() {
     // shows SUB-01 SUB-06
     world.succeeded("anvil.v1.0.0").await;
     // shows SUB-20
-    let subscription =
-        world.subscription(|it| it.str(&["status", "state"]) == Some("AtLatestKnown")).await;
+    let subscription = world
+        .subscription(|subscription| {
+            subscription.str(&["status", "state"]) == Some("AtLatestKnown")
+        })
+        .await;
     assert_eq!(subscription.str(&["status", "installedCSV"]), Some("anvil.v1.0.0"));
     // shows SUB-20
     assert_eq!(subscription.str(&["status", "currentCSV"]), Some("anvil.v1.0.0"));
     let plans = world
-        .plans(|all| all.iter().all(|it| it.str(&["status", "phase"]) == Some("Complete")))
+        .plans(|all| all.iter().all(|plan| plan.str(&["status", "phase"]) == Some("Complete")))
         .await;
     assert_eq!(plans.len(), 1);
-    assert_eq!(condition(&plans[0], "Installed").map(|it| it.1), Some(String::new()));
+    assert_eq!(condition(&plans[0], "Installed").map(|condition| condition.1), Some(String::new()));
     let cluster = world.cluster.cluster();
     let deployment = cluster.get(&known::DEPLOYMENT, Some("team"), "anvil").await.unwrap();
     assert_eq!(deployment.label("olm.owner"), Some("anvil.v1.0.0"));
@@ -50,21 +53,21 @@ async fn a_chain_is_walked_version_by_version() {
         world.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), gone).await;
     }
     let mut plans = world.plans(|all| all.len() == 3).await;
-    plans.sort_by_key(|it| it.i64(&["spec", "generation"]));
+    plans.sort_by_key(|plan| plan.i64(&["spec", "generation"]));
     let names: Vec<&str> = plans
         .iter()
-        .filter_map(|it| it.array(&["spec", "clusterServiceVersionNames"])[0].as_str())
+        .filter_map(|plan| plan.array(&["spec", "clusterServiceVersionNames"])[0].as_str())
         .collect();
     // shows E007 UPG-01 UPG-02
     assert_eq!(names, ["anvil.v1.0.0", "anvil.v1.1.0", "anvil.v1.2.0"]);
     let made = plans[1].array(&["status", "plan"]);
-    let made = made.iter().find(|it| it["resource"]["name"] == "anvil.v1.1.0").unwrap();
+    let made = made.iter().find(|step| step["resource"]["name"] == "anvil.v1.1.0").unwrap();
     // shows E007
     assert!(["Created", "Present"].contains(&made["status"].as_str().unwrap()), "{made}");
     world
         .cluster
-        .wait_for(&known::CONFIG_MAP, Some("team"), "anvil-settings", |it| {
-            it.str(&["data", "version"]) == Some("1.2.0")
+        .wait_for(&known::CONFIG_MAP, Some("team"), "anvil-settings", |config_map| {
+            config_map.str(&["data", "version"]) == Some("1.2.0")
         })
         .await;
 }
@@ -74,9 +77,10 @@ async fn a_plan_waits_for_approval() {
     let world = World::start(&["1.0.0", "1.1.0"]).await;
     world.group("og").await;
     world.subscribe(json!({"startingCSV": "anvil.v1.0.0", "installPlanApproval": "Manual"})).await;
-    let pending = |it: &Object| {
-        it.str(&["status", "state"]) == Some("UpgradePending")
-            && condition(it, "InstallPlanPending").is_some_and(|it| it.0 == "RequiresApproval")
+    let pending = |subscription: &Object| {
+        subscription.str(&["status", "state"]) == Some("UpgradePending")
+            && condition(subscription, "InstallPlanPending")
+                .is_some_and(|condition| condition.0 == "RequiresApproval")
     };
     // shows IP-03 SUB-05
     world.subscription(pending).await;
@@ -84,26 +88,26 @@ async fn a_plan_waits_for_approval() {
     for version in ["anvil.v1.0.0", "anvil.v1.1.0"] {
         let plans = world
             .plans(move |all| {
-                all.iter().any(|it| {
-                    it.str(&["status", "phase"]) == Some("RequiresApproval")
-                        && it.array(&["spec", "clusterServiceVersionNames"])[0] == version
+                all.iter().any(|plan| {
+                    plan.str(&["status", "phase"]) == Some("RequiresApproval")
+                        && plan.array(&["spec", "clusterServiceVersionNames"])[0] == version
                 })
             })
             .await;
         let plan = plans
             .iter()
-            .find(|it| it.str(&["status", "phase"]) == Some("RequiresApproval"))
+            .find(|plan| plan.str(&["status", "phase"]) == Some("RequiresApproval"))
             .unwrap();
         let steps = plan.array(&["status", "plan"]).iter();
         let versions: Vec<&str> = steps
-            .filter(|it| it["resource"]["kind"] == "ClusterServiceVersion")
-            .filter_map(|it| it["resource"]["name"].as_str())
+            .filter(|step| step["resource"]["kind"] == "ClusterServiceVersion")
+            .filter_map(|step| step["resource"]["name"].as_str())
             .collect();
         // shows E006 SUB-05
         assert_eq!(versions, [version], "one version at a time");
-        let kinds = plan.array(&["status", "plan"]).iter().map(|it| &it["resource"]["kind"]);
+        let kinds = plan.array(&["status", "plan"]).iter().map(|step| &step["resource"]["kind"]);
         // shows E006
-        assert!(kinds.into_iter().any(|it| it == "CustomResourceDefinition"));
+        assert!(kinds.into_iter().any(|kind| kind == "CustomResourceDefinition"));
         approved += 1;
         // shows E006 E008 IP-03
         assert_eq!(plans.len(), approved, "nothing is planned before the one before is approved");
@@ -117,9 +121,9 @@ async fn a_plan_waits_for_approval() {
         // shows AT-SUB-01 E006 E008 SUB-04
         world.succeeded(version).await;
         if version == "anvil.v1.0.0" {
-            let waits = |it: &Object| {
-                it.str(&["status", "installedCSV"]) == Some("anvil.v1.0.0")
-                    && it.str(&["status", "currentCSV"]) == Some("anvil.v1.1.0")
+            let waits = |subscription: &Object| {
+                subscription.str(&["status", "installedCSV"]) == Some("anvil.v1.0.0")
+                    && subscription.str(&["status", "currentCSV"]) == Some("anvil.v1.1.0")
             };
             // shows AT-SUB-01 SUB-05 SUB-20
             world.subscription(waits).await;
@@ -135,15 +139,15 @@ async fn a_first_version_is_only_where_an_automatic_subscription_begins() {
     let world = World::start(&["1.0.0", "1.1.0", "1.2.0"]).await;
     world.group("og").await;
     world.subscribe(json!({"startingCSV": "anvil.v1.0.0"})).await;
-    let latest = |it: &Object| {
-        it.str(&["status", "state"]) == Some("AtLatestKnown")
-            && it.str(&["status", "installedCSV"]) == Some("anvil.v1.2.0")
+    let latest = |subscription: &Object| {
+        subscription.str(&["status", "state"]) == Some("AtLatestKnown")
+            && subscription.str(&["status", "installedCSV"]) == Some("anvil.v1.2.0")
     };
     // shows AT-SUB-02
     world.subscription(latest).await;
     world.succeeded("anvil.v1.2.0").await;
     let mut plans = world.plans(|all| all.len() == 3).await;
-    plans.sort_by_key(|it| it.i64(&["spec", "generation"]));
+    plans.sort_by_key(|plan| plan.i64(&["spec", "generation"]));
     for (plan, version) in plans.iter().zip(["1.0.0", "1.1.0", "1.2.0"]) {
         let spec = json!({
             "approval": "Automatic", "approved": true, "generation": plan.i64(&["spec", "generation"]),
@@ -167,11 +171,16 @@ async fn a_deleted_deployment_comes_back() {
     let uid = old.uid().to_owned();
     world
         .cluster
-        .wait_for(&known::DEPLOYMENT, Some("team"), "anvil", move |it| it.uid() != uid)
+        .wait_for(&known::DEPLOYMENT, Some("team"), "anvil", move |deployment| {
+            deployment.uid() != uid
+        })
         .await;
     let csv = world.succeeded("anvil.v1.0.0").await;
     let history = csv.array(&["status", "conditions"]);
-    assert!(history.iter().any(|it| it["reason"] == "ComponentUnhealthy"), "{history:?}");
+    assert!(
+        history.iter().any(|condition| condition["reason"] == "ComponentUnhealthy"),
+        "{history:?}"
+    );
 }
 
 #[tokio::test]
@@ -180,7 +189,8 @@ async fn what_was_stopped_in_the_middle_goes_on() {
     world.group("og").await;
     world.subscribe(json!({})).await;
     // Before the Subscription knows of its plan, a newer version would take the plan's place.
-    let planned = |it: &Object| it.str(&["status", "currentCSV"]) == Some("anvil.v1.0.0");
+    let planned =
+        |subscription: &Object| subscription.str(&["status", "currentCSV"]) == Some("anvil.v1.0.0");
     world.cluster.wait_for(&SUBSCRIPTION, Some("team"), "anvil", planned).await;
     world.pause().await;
     world.publish(&["1.0.0", "1.1.0"]);
@@ -220,25 +230,29 @@ async fn a_version_that_is_deleted_while_its_subscription_stays_is_installed_aga
     world.group("og").await;
     world.subscribe(json!({})).await;
     let old = world.succeeded("anvil.v1.0.0").await;
-    world.subscription(|it| it.str(&["status", "state"]) == Some("AtLatestKnown")).await;
+    world
+        .subscription(|subscription| {
+            subscription.str(&["status", "state"]) == Some("AtLatestKnown")
+        })
+        .await;
     let cluster = world.cluster.cluster();
     let params = mainstay_client::DeleteOptions::default();
     cluster.delete(&CLUSTER_SERVICE_VERSION, Some("team"), old.name(), &params).await.unwrap();
     let uid = old.uid().to_owned();
     world
         .cluster
-        .wait_for(&CLUSTER_SERVICE_VERSION, Some("team"), old.name(), move |it| {
-            it.uid() != uid && it.str(&["status", "phase"]) == Some("Succeeded")
+        .wait_for(&CLUSTER_SERVICE_VERSION, Some("team"), old.name(), move |csv| {
+            csv.uid() != uid && csv.str(&["status", "phase"]) == Some("Succeeded")
         })
         .await;
     world
-        .subscription(|it| {
-            it.str(&["status", "state"]) == Some("AtLatestKnown")
-                && it.i64(&["status", "installPlanGeneration"]) == Some(2)
+        .subscription(|subscription| {
+            subscription.str(&["status", "state"]) == Some("AtLatestKnown")
+                && subscription.i64(&["status", "installPlanGeneration"]) == Some(2)
         })
         .await;
     let plans = world
-        .plans(|all| all.iter().all(|it| it.str(&["status", "phase"]) == Some("Complete")))
+        .plans(|all| all.iter().all(|plan| plan.str(&["status", "phase"]) == Some("Complete")))
         .await;
     assert_eq!(plans.len(), 2, "one plan brought it back");
 }
@@ -249,7 +263,11 @@ async fn a_plan_whose_making_was_interrupted_goes_when_nothing_offers_its_csv_an
     world.group("og").await;
     world.subscribe(json!({})).await;
     world.succeeded("anvil.v1.0.0").await;
-    world.subscription(|it| it.str(&["status", "state"]) == Some("AtLatestKnown")).await;
+    world
+        .subscription(|subscription| {
+            subscription.str(&["status", "state"]) == Some("AtLatestKnown")
+        })
+        .await;
     world.pause().await;
     let cluster = world.cluster.cluster();
     let subscription = cluster.get(&SUBSCRIPTION, Some("team"), "anvil").await.unwrap();
@@ -276,18 +294,24 @@ async fn a_deleted_csv_comes_back_as_it_was_and_not_by_way_of_its_starting_csv()
     world.group("og").await;
     world.subscribe(json!({"startingCSV": "anvil.v1.0.0"})).await;
     let old = world.succeeded("anvil.v1.2.0").await;
-    world.subscription(|it| it.str(&["status", "state"]) == Some("AtLatestKnown")).await;
+    world
+        .subscription(|subscription| {
+            subscription.str(&["status", "state"]) == Some("AtLatestKnown")
+        })
+        .await;
     let count = world.plans(|all| !all.is_empty()).await.len();
     let cluster = world.cluster.cluster();
     let params = mainstay_client::DeleteOptions::default();
     cluster.delete(&CLUSTER_SERVICE_VERSION, Some("team"), old.name(), &params).await.unwrap();
     let uid = old.uid().to_owned();
     let back =
-        move |it: &Object| it.uid() != uid && it.str(&["status", "phase"]) == Some("Succeeded");
+        move |csv: &Object| csv.uid() != uid && csv.str(&["status", "phase"]) == Some("Succeeded");
     world.cluster.wait_for(&CLUSTER_SERVICE_VERSION, Some("team"), old.name(), back).await;
     let plans = world.plans(move |all| all.len() > count).await;
-    let newest =
-        plans.iter().max_by_key(|it| it.i64(&["spec", "generation"]).unwrap_or_default()).unwrap();
+    let newest = plans
+        .iter()
+        .max_by_key(|plan| plan.i64(&["spec", "generation"]).unwrap_or_default())
+        .unwrap();
     assert_eq!(newest.array(&["spec", "clusterServiceVersionNames"]), ["anvil.v1.2.0"]);
     assert_eq!(plans.len(), count + 1, "one plan brought it back");
 }
@@ -297,8 +321,9 @@ async fn a_waiting_plan_stays_manual_when_its_subscription_becomes_automatic() {
     let world = World::start(&["1.0.0"]).await;
     world.group("og").await;
     world.subscribe(json!({"installPlanApproval": "Manual"})).await;
-    let pending = |it: &Object| {
-        condition(it, "InstallPlanPending").is_some_and(|it| it.0 == "RequiresApproval")
+    let pending = |subscription: &Object| {
+        condition(subscription, "InstallPlanPending")
+            .is_some_and(|condition| condition.0 == "RequiresApproval")
     };
     world.subscription(pending).await;
     let before = world.plans(|all| all.len() == 1).await.remove(0);
@@ -314,7 +339,9 @@ metadata: {name: far, namespace: team}
 spec: {sourceType: grpc, image: 'example.com/far:v1'}
 ";
     world.cluster.apply_yaml(far).await;
-    world.subscription(|it| it.array(&["status", "catalogHealth"]).len() == 2).await;
+    world
+        .subscription(|subscription| subscription.array(&["status", "catalogHealth"]).len() == 2)
+        .await;
     let plan = cluster.get(&INSTALL_PLAN, Some("team"), before.name()).await.unwrap();
     assert_eq!(plan.get(&["spec"]), before.get(&["spec"]), "the plan is left as it is");
     let params = mainstay_client::DeleteOptions::default();
@@ -338,8 +365,8 @@ async fn a_version_for_a_later_kubernetes_is_passed_over() {
     world.subscribe(json!({"startingCSV": "anvil.v1.1.0"})).await;
     let needs = "anvil.v1.1.0 needs Kubernetes 9.0.0 or later, the cluster has 1.35";
     world
-        .subscription(move |it| {
-            condition(it, "ResolutionFailed").is_some_and(|(reason, message)| {
+        .subscription(move |subscription| {
+            condition(subscription, "ResolutionFailed").is_some_and(|(reason, message)| {
                 reason == "ConstraintsNotSatisfiable" && message.contains(needs)
             })
         })
@@ -375,7 +402,9 @@ async fn a_failed_resolution_is_explained_where_people_look() {
     let remedy = "set `spec.channel` of Subscription `anvil` to `stable`";
     assert!(message.contains(remedy) && message.len() <= 1024, "{message}");
     // The Namespace has the words of the condition.
-    let told = world.subscription(|it| condition(it, "ResolutionFailed").is_some()).await;
+    let told = world
+        .subscription(|subscription| condition(subscription, "ResolutionFailed").is_some())
+        .await;
     let (_, words) = condition(&told, "ResolutionFailed").unwrap();
     let (_, message) = world.event("Namespace", "team", "ResolutionFailed").await;
     assert_eq!(message, words);
@@ -412,8 +441,9 @@ spec: {name: hamer, source: cat, sourceNamespace: olm}
     world.subscribe(json!({})).await;
     world.succeeded("anvil.v1.0.0").await;
     let told = |name: &'static str, words: &'static str| {
-        world.cluster.wait_for(&SUBSCRIPTION, Some("team"), name, move |it| {
-            condition(it, "ResolutionFailed").is_some_and(|it| it.1.contains(words))
+        world.cluster.wait_for(&SUBSCRIPTION, Some("team"), name, move |subscription| {
+            condition(subscription, "ResolutionFailed")
+                .is_some_and(|condition| condition.1.contains(words))
         })
     };
     told("lost", "error using catalogsource team/dead: failed to list bundles: ").await;
@@ -421,7 +451,7 @@ spec: {name: hamer, source: cat, sourceNamespace: olm}
     // And so it goes on: the healthy one is upgraded, the others still say what is wrong.
     world.publish(&["1.0.0", "1.1.0"]);
     world.succeeded("anvil.v1.1.0").await;
-    world.subscription(|it| condition(it, "ResolutionFailed").is_none()).await;
+    world.subscription(|subscription| condition(subscription, "ResolutionFailed").is_none()).await;
     // shows K07
     told("lost", "error using catalogsource team/dead: failed to list bundles: ").await;
     // shows K07

@@ -19,7 +19,7 @@ async fn world() -> World {
     world.publish_edited(&["1.0.0"], |version, bundle| {
         bundle["image"] = format!("localhost/anvil-bundle:v{version}").into();
         let properties = bundle["properties"].as_array_mut().unwrap();
-        properties.retain(|it| it["type"] != "olm.bundle.object");
+        properties.retain(|property| property["type"] != "olm.bundle.object");
     });
     world.resume().await;
     world
@@ -47,9 +47,10 @@ async fn a_job_and_a_config_map_of_one_name_unpack_a_bundle() {
     world.subscribe(json!({})).await;
     world.succeeded("anvil.v1.0.0").await;
     let complete = |all: &[&Object]| {
-        all.iter().any(|it| {
-            let mut conditions = it.array(&["status", "conditions"]).iter();
-            conditions.any(|it| it["type"] == "Complete" && it["status"] == "True")
+        all.iter().any(|job| {
+            let mut conditions = job.array(&["status", "conditions"]).iter();
+            conditions
+                .any(|condition| condition["type"] == "Complete" && condition["status"] == "True")
         })
     };
     // shows IP-15 K14
@@ -84,7 +85,7 @@ async fn a_job_that_fails_is_told_and_the_bundle_is_unpacked_once_it_is_gone() {
     let cluster = world.cluster.cluster();
     cluster.patch(&OPERATOR_GROUP, Some("team"), "og", &Patch::Merge(soon)).await.unwrap();
     world.subscribe(json!({})).await;
-    let failed = |it: &Object| condition(it, "BundleUnpackFailed").is_some();
+    let failed = |subscription: &Object| condition(subscription, "BundleUnpackFailed").is_some();
     let (reason, message) =
         condition(&world.subscription(failed).await, "BundleUnpackFailed").unwrap();
     assert_eq!(reason, "BundleUnpackFailed");
@@ -123,7 +124,7 @@ async fn a_job_has_the_limit_that_the_group_sets_and_pulls_what_can_change_each_
         world.publish_edited(&["1.0.0"], |_, bundle| {
             bundle["image"] = image.into();
             let properties = bundle["properties"].as_array_mut().unwrap();
-            properties.retain(|it| it["type"] != "olm.bundle.object");
+            properties.retain(|property| property["type"] != "olm.bundle.object");
         });
         world.resume().await;
         schedulable(&world, false).await;
@@ -173,7 +174,8 @@ async fn what_a_job_has_unpacked_before_is_taken_as_it_is() {
     world.cluster.apply(Object::from_value(map).unwrap()).await;
     world.group("og").await;
     world.subscribe(json!({})).await;
-    let arrived = |it: &Object| it.str(&["status", "currentCSV"]) == Some("anvil.v1.0.0");
+    let arrived =
+        |subscription: &Object| subscription.str(&["status", "currentCSV"]) == Some("anvil.v1.0.0");
     // shows K14
     world.subscription(arrived).await;
     let cluster = world.cluster.cluster();
@@ -200,16 +202,21 @@ async fn a_bundle_that_could_not_be_unpacked_is_tried_again_where_the_group_says
     world.group("og").await;
     retried(&world, Some("1s")).await;
     world.subscribe(json!({})).await;
-    world.subscription(|it| condition(it, "BundleUnpackFailed").is_some()).await;
+    world
+        .subscription(|subscription| condition(subscription, "BundleUnpackFailed").is_some())
+        .await;
     schedulable(&world, true).await;
     retried(&world, None).await;
     // Nobody deletes the Job: there is another one.
     // shows E031
     world.cluster.wait_for_all(jobs(), |all| all.len() > 1).await;
-    let clean = |it: &Object| {
-        it.str(&["status", "state"]) == Some("AtLatestKnown")
+    let clean = |subscription: &Object| {
+        subscription.str(&["status", "state"]) == Some("AtLatestKnown")
             && ["BundleUnpacking", "BundleUnpackFailed"].iter().all(|kind| {
-                !it.array(&["status", "conditions"]).iter().any(|it| it["type"] == **kind)
+                !subscription
+                    .array(&["status", "conditions"])
+                    .iter()
+                    .any(|condition| condition["type"] == **kind)
             })
     };
     // shows E025 E031
@@ -226,14 +233,14 @@ async fn a_bundle_that_was_unpacked_is_not_unpacked_again() {
     retried(&world, None).await;
     world.subscribe(json!({})).await;
     world.succeeded("anvil.v1.0.0").await;
-    let done = |all: &[&Object]| all.iter().any(|it| it.condition("Complete") == Some("True"));
+    let done = |all: &[&Object]| all.iter().any(|job| job.condition("Complete") == Some("True"));
     let first = world.cluster.wait_for_all(jobs(), done).await;
     // Longer than the interval.
     world.left_alone().await;
     world.left_alone().await;
     world.left_alone().await;
     let again = world.cluster.wait_for_all(jobs(), |all| !all.is_empty()).await;
-    let uids = |all: &[Object]| all.iter().map(|it| it.uid().to_owned()).collect::<Vec<_>>();
+    let uids = |all: &[Object]| all.iter().map(|job| job.uid().to_owned()).collect::<Vec<_>>();
     // shows E032
     assert_eq!((uids(&again).len(), uids(&again)), (1, uids(&first)));
 }

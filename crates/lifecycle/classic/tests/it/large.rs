@@ -61,7 +61,7 @@ async fn a_plan_whose_manifests_are_not_to_be_had_says_where_they_should_be() {
     world.group("og").await;
     world.subscribe(json!({"installPlanApproval": "Manual"})).await;
     let waits = |all: &[&Object]| {
-        all.iter().any(|it| it.str(&["status", "phase"]) == Some("RequiresApproval"))
+        all.iter().any(|plan| plan.str(&["status", "phase"]) == Some("RequiresApproval"))
     };
     let plan = world.plans(waits).await.remove(0);
     let cluster = world.cluster.cluster();
@@ -76,8 +76,8 @@ async fn a_plan_whose_manifests_are_not_to_be_had_says_where_they_should_be() {
     let approve = Patch::Merge(json!({"spec": {"approved": true}}));
     cluster.patch(&INSTALL_PLAN, Some("team"), plan.name(), &approve).await.unwrap();
     let says = |all: &[&Object]| {
-        all.iter().any(|it| {
-            it.str(&["status", "message"]).is_some_and(|text| {
+        all.iter().any(|plan| {
+            plan.str(&["status", "message"]).is_some_and(|text| {
                 text.contains("the manifests of anvil.v1.0.0 are in ConfigMap")
                     && text.contains("\"gone\" not found")
             })

@@ -21,12 +21,12 @@ async fn series(world: &World, names: &[&str], wanted: &[&str]) -> Vec<String> {
         loop {
             let text = page(world);
             let of_names = |line: &&str| {
-                names
-                    .iter()
-                    .any(|it| line.strip_prefix(it).is_some_and(|it| it.starts_with(['{', ' '])))
+                names.iter().any(|name| {
+                    line.strip_prefix(name).is_some_and(|rest| rest.starts_with(['{', ' ']))
+                })
             };
             let lines: Vec<String> = text.lines().filter(of_names).map(str::to_owned).collect();
-            if wanted.iter().all(|it| lines.iter().any(|line| line == it)) {
+            if wanted.iter().all(|wanted| lines.iter().any(|line| line == wanted)) {
                 return lines;
             }
             // The caches follow what the API said.
@@ -166,7 +166,7 @@ async fn resolutions_and_queues_are_counted() {
     world.succeeded("anvil.v1.0.0").await;
     let text = page(&world);
     let value = |series: &str| -> f64 {
-        let line = text.lines().find_map(|it| it.strip_prefix(series)?.strip_prefix(' '));
+        let line = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
         line.unwrap_or_else(|| panic!("{series} is missing:\n{text}")).parse().unwrap()
     };
     // shows MET-10 E087

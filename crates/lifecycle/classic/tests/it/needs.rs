@@ -15,13 +15,17 @@ const CRD: &mainstay_object::Resource = &known::CUSTOM_RESOURCE_DEFINITION;
 
 /// What a version says of a requirement.
 fn requirement<'a>(csv: &'a Object, name: &str) -> Option<&'a Value> {
-    csv.array(&["status", "requirementStatus"]).iter().find(|it| it["name"] == name)
+    csv.array(&["status", "requirementStatus"])
+        .iter()
+        .find(|requirement| requirement["name"] == name)
 }
 
 /// Waits until a version says this of a requirement.
 async fn says(world: &World, place: &str, csv: &str, name: &str, status: &'static str) -> Object {
     let name = name.to_owned();
-    let good = move |it: &Object| requirement(it, &name).is_some_and(|it| it["status"] == status);
+    let good = move |csv: &Object| {
+        requirement(csv, &name).is_some_and(|requirement| requirement["status"] == status)
+    };
     world.cluster.wait_for(&CSV, Some(place), csv, good).await
 }
 
@@ -88,15 +92,15 @@ async fn an_operator_that_may_miss_a_pod_runs_with_one_of_two() {
     two["spec"]["template"]["spec"]["readinessGates"] = json!([{"conditionType": GATE}]);
     make(&world, version("team", "two", &[two])).await;
     let pods = Selection::all(known::POD).namespace("team").labels("app=two");
-    let ready = |it: &&&Object| it.condition("Ready") == Some("True");
+    let ready = |pod: &&&Object| pod.condition("Ready") == Some("True");
     let running = world.cluster.wait_for_all(pods.clone(), |all| {
-        all.len() == 2 && all.iter().all(|it| it.condition("ContainersReady") == Some("True"))
+        all.len() == 2 && all.iter().all(|pod| pod.condition("ContainersReady") == Some("True"))
     });
     let first = running.await.remove(0);
     at(&world, "team", "two", "Installing", "InstallWaiting").await;
     let gate = |open: &str| {
         let mut all = first.array(&["status", "conditions"]).to_vec();
-        all.retain(|it| it["type"] != GATE && it["type"] != "Ready");
+        all.retain(|condition| condition["type"] != GATE && condition["type"] != "Ready");
         all.push(json!({"type": GATE, "status": open}));
         Patch::Merge(json!({"status": {"conditions": all}}))
     };
@@ -109,9 +113,11 @@ async fn an_operator_that_may_miss_a_pod_runs_with_one_of_two() {
     pods.await;
     in_phase(&world, "team", "two", "Succeeded").await;
     cluster.patch_status(&known::POD, Some("team"), first.name(), &gate("False")).await.unwrap();
-    let lost = |it: &Object| {
-        let history = it.array(&["status", "conditions"]);
-        history.iter().any(|it| it["phase"] == "Failed" && it["reason"] == "ComponentUnhealthy")
+    let lost = |csv: &Object| {
+        let history = csv.array(&["status", "conditions"]);
+        history.iter().any(|condition| {
+            condition["phase"] == "Failed" && condition["reason"] == "ComponentUnhealthy"
+        })
     };
     world.cluster.wait_for(&CSV, Some("team"), "two", lost).await;
 }
@@ -132,8 +138,8 @@ async fn an_account_that_something_else_owns_is_as_good_as_any() {
     world.cluster.apply(account).await;
     let csv = version("team", "v", &[deployment("d")]);
     make(&world, asking(csv, "permissions", "sa", &json!([]))).await;
-    let it = in_phase(&world, "team", "v", "Succeeded").await;
-    let found = requirement(&it, "sa").unwrap();
+    let csv = in_phase(&world, "team", "v", "Succeeded").await;
+    let found = requirement(&csv, "sa").unwrap();
     // shows E037
     assert_eq!((&found["kind"], &found["status"]), (&json!("ServiceAccount"), &json!("Present")));
 }
@@ -141,8 +147,8 @@ async fn an_account_that_something_else_owns_is_as_good_as_any() {
 #[tokio::test]
 async fn nothing_is_deployed_before_everything_is_there() {
     let world = world(&[]).await;
-    for it in [definition("hats", &["v1"]), definition("caps", &["v1"])] {
-        world.cluster.apply(it).await;
+    for crd in [definition("hats", &["v1"]), definition("caps", &["v1"])] {
+        world.cluster.apply(crd).await;
     }
     let plain = |name: &str| version("team", name, &[deployment(name)]);
     let mut newer = plain("kube");
@@ -203,7 +209,7 @@ async fn a_version_runs_as_long_as_what_it_needs_is_there() {
     world.cluster.apply(definition("hats", &["v1"])).await;
     account(&world, "team", "sa", &rules).await;
     says(&world, "team", "v", "sa", "PresentNotSatisfied").await;
-    for it in [
+    for manifest in [
         json!({
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
             "metadata": {"name": "wide"}, "rules": wide,
@@ -217,20 +223,20 @@ async fn a_version_runs_as_long_as_what_it_needs_is_there() {
             "subjects": [{"kind": "ServiceAccount", "name": "sa", "namespace": "team"}],
         }),
     ] {
-        world.cluster.apply(object(it)).await;
+        world.cluster.apply(object(manifest)).await;
     }
     // shows E039
-    let it = in_phase(&world, "team", "v", "Succeeded").await;
-    let found = requirement(&it, "sa").unwrap();
+    let csv = in_phase(&world, "team", "v", "Succeeded").await;
+    let found = requirement(&csv, "sa").unwrap();
     assert_eq!(found["dependents"].as_array().unwrap().len(), 2);
     deployed(&world, "team", "d").await;
     delete(&world, CRD, None, "hats.cluster.com").await;
     // Told as failed, then as waiting.
-    let lost = |it: &Object| {
-        it.array(&["status", "conditions"]).iter().any(|it| {
-            it["phase"] == "Failed"
-                && it["reason"] == "RequirementsNotMet"
-                && it["message"] == "requirements no longer met"
+    let lost = |csv: &Object| {
+        csv.array(&["status", "conditions"]).iter().any(|condition| {
+            condition["phase"] == "Failed"
+                && condition["reason"] == "RequirementsNotMet"
+                && condition["message"] == "requirements no longer met"
         })
     };
     // shows C18 E039
@@ -297,9 +303,9 @@ async fn what_is_missing_and_that_it_came_are_events_and_nonsense_is_told() {
     owned[0]["version"] = "apiextensions.k8s.io/v1".into();
     make(&world, csv).await;
     // shows E044
-    let it = says(&world, "team", "w", "hats.cluster.com", "NotPresent").await;
+    let csv = says(&world, "team", "w", "hats.cluster.com", "NotPresent").await;
     assert_eq!(
-        requirement(&it, "hats.cluster.com"),
+        requirement(&csv, "hats.cluster.com"),
         Some(&json!({
             "group": "apiextensions.k8s.io", "version": "v1", "kind": "CustomResourceDefinition",
             "name": "hats.cluster.com", "status": "NotPresent", "message": "CRD version not served",
@@ -313,10 +319,10 @@ async fn what_is_missing_and_that_it_came_are_events_and_nonsense_is_told() {
 async fn deployments_of_others_are_nobodys_business() {
     let world = world(&[]).await;
     let foreign = |name: &str, labels: Value| {
-        let mut it = deployment(name);
-        it["spec"]["replicas"] = 0.into();
+        let mut template = deployment(name);
+        template["spec"]["replicas"] = 0.into();
         object(json!({
-            "apiVersion": "apps/v1", "kind": "Deployment", "spec": it["spec"],
+            "apiVersion": "apps/v1", "kind": "Deployment", "spec": template["spec"],
             "metadata": {"name": name, "namespace": "team", "labels": labels},
         }))
     };
@@ -332,10 +338,10 @@ async fn deployments_of_others_are_nobodys_business() {
     in_phase(&world, "team", "v", "Succeeded").await;
     world.left_alone().await;
     let cluster = world.cluster.cluster();
-    for it in before {
-        let now = cluster.get(&known::DEPLOYMENT, Some("team"), it.name()).await.unwrap();
+    for deployment in before {
+        let now = cluster.get(&known::DEPLOYMENT, Some("team"), deployment.name()).await.unwrap();
         // shows C16
-        assert_eq!((now.uid(), now.get(&["spec"])), (it.uid(), it.get(&["spec"])));
+        assert_eq!((now.uid(), now.get(&["spec"])), (deployment.uid(), deployment.get(&["spec"])));
     }
     // shows C16
     in_phase(&world, "team", "v", "Succeeded").await;
@@ -373,10 +379,14 @@ async fn versions_that_replace_one_another_end_the_same_in_whatever_order_they_c
         in_phase(&world, &place, "v2", "Succeeded").await;
         let left = Selection::all(known::DEPLOYMENT).namespace(&place);
         let left = world.cluster.wait_for_all(left, |all| all.len() == 2).await;
-        for it in left {
-            let owners: Vec<String> = it.owner_references().into_iter().map(|it| it.name).collect();
+        for deployment in left {
+            let owners: Vec<String> = deployment
+                .owner_references()
+                .into_iter()
+                .map(|owner_reference| owner_reference.name)
+                .collect();
             // shows C27
-            assert_eq!(owners, ["v2"], "{}", it.name());
+            assert_eq!(owners, ["v2"], "{}", deployment.name());
         }
     }
 }

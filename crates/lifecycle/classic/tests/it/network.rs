@@ -12,9 +12,10 @@ const PROXY: Resource = Resource::cluster("config.openshift.io", "v1", "Proxy", 
 /// The proxy variables in a Deployment.
 fn proxies(deployment: &Object) -> BTreeMap<String, String> {
     let containers = deployment.array(&["spec", "template", "spec", "containers"]);
-    let env = containers.iter().filter_map(|it| it["env"].as_array()).flatten();
-    let text = |it: &Value, field: &str| it[field].as_str().unwrap_or_default().to_owned();
-    env.map(|it| (text(it, "name"), text(it, "value")))
+    let env = containers.iter().filter_map(|container| container["env"].as_array()).flatten();
+    let text =
+        |variable: &Value, field: &str| variable[field].as_str().unwrap_or_default().to_owned();
+    env.map(|variable| (text(variable, "name"), text(variable, "value")))
         .filter(|(name, _)| name.ends_with("_PROXY"))
         .collect()
 }
@@ -27,7 +28,9 @@ async fn has(world: &World, wanted: &[(&str, &str)]) {
     let wanted = map(wanted);
     world
         .cluster
-        .wait_for(&known::DEPLOYMENT, Some("team"), "anvil", move |it| proxies(it) == wanted)
+        .wait_for(&known::DEPLOYMENT, Some("team"), "anvil", move |deployment| {
+            proxies(deployment) == wanted
+        })
         .await;
 }
 
@@ -59,7 +62,8 @@ async fn proxies_come_from_where_they_are_decided_last() {
     world.subscribe(set(json!([{"name": "HTTPS_PROXY", "value": ""}]))).await;
     // shows PRX-04 AT-PRX-03
     has(&world, &[("HTTPS_PROXY", "")]).await;
-    let all = ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"].map(|it| json!({"name": it, "value": "x"}));
+    let all =
+        ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"].map(|name| json!({"name": name, "value": "x"}));
     world.subscribe(set(json!(all))).await;
     // shows AT-PRX-01 PRX-02
     has(&world, &[("HTTP_PROXY", "x"), ("HTTPS_PROXY", "x"), ("NO_PROXY", "x")]).await;
@@ -95,7 +99,7 @@ async fn define_proxies(world: &World) {
     });
     world.cluster.apply(Object::from_value(crd).unwrap()).await;
     let crds = &known::CUSTOM_RESOURCE_DEFINITION;
-    let established = |it: &Object| it.condition("Established") == Some("True");
+    let established = |crd: &Object| crd.condition("Established") == Some("True");
     world.cluster.wait_for(crds, None, "proxies.config.openshift.io", established).await;
 }
 
@@ -117,7 +121,9 @@ async fn filled(cluster: &Cluster, name: &str) -> Option<String> {
 async fn config_maps_that_ask_for_certificates_get_them_and_keep_them() {
     let world = World::start(&[]).await;
     let cluster = world.cluster.cluster();
-    let good = |it: &Object| it.str(&["data", "ca-bundle.crt"]) == Some("the certificates");
+    let good = |config_map: &Object| {
+        config_map.str(&["data", "ca-bundle.crt"]) == Some("the certificates")
+    };
     ask(&world, "not-asked", "false").await;
     ask(&world, "trusted-ca", "true").await;
     let has = || world.cluster.wait_for(&known::CONFIG_MAP, Some("team"), "trusted-ca", good);

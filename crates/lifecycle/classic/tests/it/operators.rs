@@ -78,9 +78,11 @@ async fn an_operator_that_must_not_be_upgraded_is_not_until_it_or_somebody_says_
     }
     assert_eq!(own.get(&["spec", "deployments"]), Some(&json!(["v1"])));
     upgradeable(&world, "v1", "conditions", "False").await;
-    let told = |it: &Object| {
-        it.array(&["status", "conditions"]).iter().any(|it| {
-            it["type"] == "Upgradeable" && it["status"] == "False" && it["observedGeneration"] == 2
+    let told = |operator_condition: &Object| {
+        operator_condition.array(&["status", "conditions"]).iter().any(|condition| {
+            condition["type"] == "Upgradeable"
+                && condition["status"] == "False"
+                && condition["observedGeneration"] == 2
         })
     };
     // shows OC-04 E088
@@ -111,11 +113,11 @@ async fn an_operator_that_must_not_be_upgraded_is_not_until_it_or_somebody_says_
 async fn consists_of(world: &World, name: &str, wanted: &[(&str, &str, &str)]) -> Object {
     let text = |(kind, place, name): &(&str, &str, &str)| format!("{kind} {place} {name}");
     let wanted: BTreeSet<String> = wanted.iter().map(text).collect();
-    let good = move |it: &Object| {
-        let refs = it.array(&["status", "components", "refs"]).iter();
+    let good = move |operator: &Object| {
+        let refs = operator.array(&["status", "components", "refs"]).iter();
         let found: BTreeSet<String> = refs
-            .map(|it| {
-                let field = |field: &str| it[field].as_str().unwrap_or_default();
+            .map(|reference| {
+                let field = |field: &str| reference[field].as_str().unwrap_or_default();
                 format!("{} {} {}", field("kind"), field("namespace"), field("name"))
             })
             .collect();
@@ -132,9 +134,11 @@ async fn an_operator_names_what_carries_its_label_and_is_there_as_long_as_someth
         "apiVersion": "operators.coreos.com/v1", "kind": "Operator", "metadata": {"name": "hand.made"},
     }));
     world.cluster.apply(operator).await;
-    let selects = |it: &Object| {
+    let selects = |operator: &Object| {
         let path = ["status", "components", "labelSelector"];
-        it.get(&path).is_some_and(|it| it.to_string().contains("operators.coreos.com/hand.made"))
+        operator
+            .get(&path)
+            .is_some_and(|selector| selector.to_string().contains("operators.coreos.com/hand.made"))
     };
     world.cluster.wait_for(&OPERATOR, None, "hand.made", selects).await;
     for place in ["a", "b"] {
@@ -171,7 +175,7 @@ async fn an_operator_names_what_carries_its_label_and_is_there_as_long_as_someth
     // shows E090
     let before = consists_of(&world, "hand.made", &[first]).await.uid().to_owned();
     delete(&world, &OPERATOR, None, "hand.made").await;
-    let again = move |it: &Object| it.uid() != before;
+    let again = move |operator: &Object| operator.uid() != before;
     // shows E090
     world.cluster.wait_for(&OPERATOR, None, "hand.made", again).await;
     consists_of(&world, "hand.made", &[first]).await;
@@ -190,9 +194,9 @@ async fn what_a_subscription_brings_is_adopted_by_its_operator() {
     world.group_for("og", &[]).await;
     world.subscribe(json!({})).await;
     world.succeeded("anvil.v1.0.0").await;
-    let named = |it: &Object| -> BTreeSet<String> {
-        let refs = it.array(&["status", "components", "refs"]).iter();
-        refs.map(|it| it["kind"].as_str().unwrap_or_default().to_owned()).collect()
+    let named = |operator: &Object| -> BTreeSet<String> {
+        let refs = operator.array(&["status", "components", "refs"]).iter();
+        refs.map(|reference| reference["kind"].as_str().unwrap_or_default().to_owned()).collect()
     };
     let all = [
         "ClusterRole",
@@ -208,28 +212,30 @@ async fn what_a_subscription_brings_is_adopted_by_its_operator() {
         "ServiceAccount",
         "Subscription",
     ];
-    let adopted = move |it: &Object| all.iter().all(|kind| named(it).contains(*kind));
+    let adopted = move |operator: &Object| all.iter().all(|kind| named(operator).contains(*kind));
     // shows E090 OPR-01
     let operator = world.cluster.wait_for(&OPERATOR, None, "anvil.team", adopted).await;
     let refs = operator.array(&["status", "components", "refs"]).iter();
-    let versions = refs.filter(|it| it["kind"] == "ClusterServiceVersion");
-    let places: Vec<&Value> = versions.map(|it| &it["namespace"]).collect();
+    let versions = refs.filter(|reference| reference["kind"] == "ClusterServiceVersion");
+    let places: Vec<&Value> = versions.map(|reference| &reference["namespace"]).collect();
     // shows E090
     assert_eq!(places, ["team"], "copies are nobody's");
-    let succeeded = |it: &Object| {
-        it.array(&["status", "components", "refs"]).iter().any(|it| {
-            it["kind"] == "ClusterServiceVersion"
-                && it["conditions"].as_array().is_some_and(|all| {
-                    all.iter().any(|it| it["type"] == "Succeeded" && it["status"] == "True")
+    let succeeded = |operator: &Object| {
+        operator.array(&["status", "components", "refs"]).iter().any(|reference| {
+            reference["kind"] == "ClusterServiceVersion"
+                && reference["conditions"].as_array().is_some_and(|all| {
+                    all.iter().any(|condition| {
+                        condition["type"] == "Succeeded" && condition["status"] == "True"
+                    })
                 })
         })
     };
     world.cluster.wait_for(&OPERATOR, None, "anvil.team", succeeded).await;
     // When its Subscription goes, so does that from the list.
     delete(&world, &SUBSCRIPTION, Some("team"), "anvil").await;
-    let without = move |it: &Object| {
-        let kinds = it.array(&["status", "components", "refs"]).iter();
-        kinds.filter(|it| it["kind"] == "Subscription").count() == 0
+    let without = move |operator: &Object| {
+        let kinds = operator.array(&["status", "components", "refs"]).iter();
+        kinds.filter(|reference| reference["kind"] == "Subscription").count() == 0
     };
     world.cluster.wait_for(&OPERATOR, None, "anvil.team", without).await;
 }

@@ -96,15 +96,18 @@ fn see_namespaces() -> Value {
 type Held = Vec<(Value, Option<Vec<&'static str>>)>;
 
 fn rules_of(permissions: &Value, account: &str) -> Vec<Value> {
-    let of =
-        permissions.as_array().unwrap().iter().filter(|it| it["serviceAccountName"] == account);
-    of.flat_map(|it| it["rules"].as_array().unwrap().clone()).collect()
+    let of = permissions
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|permission| permission["serviceAccountName"] == account);
+    of.flat_map(|permission| permission["rules"].as_array().unwrap().clone()).collect()
 }
 
 fn allows(rule: &Value, thing: (&str, &str, &str), verb: &str, name: &str) -> bool {
     let has = |field: &str, wanted: &str| {
         let list = rule[field].as_array();
-        list.is_some_and(|list| list.iter().any(|it| it == wanted || it == "*"))
+        list.is_some_and(|list| list.iter().any(|value| value == wanted || value == "*"))
     };
     let (group, resource, sub) = thing;
     let full = if sub.is_empty() { resource.to_owned() } else { format!("{resource}/{sub}") };
@@ -112,7 +115,7 @@ fn allows(rule: &Value, thing: (&str, &str, &str), verb: &str, name: &str) -> bo
     has("apiGroups", group)
         && has("resources", &full)
         && has("verbs", verb)
-        && named.is_none_or(|names| names.iter().any(|it| it == name))
+        && named.is_none_or(|names| names.iter().any(|value| value == name))
 }
 
 fn expected(held: &Held, thing: (&str, &str, &str), verb: &str, place: &str, name: &str) -> bool {
@@ -292,8 +295,8 @@ subjects: [{{kind: ServiceAccount, name: default, namespace: team}}]
         // Gathered a moment after the roles of the operator's APIs are there.
         world
             .cluster
-            .wait_for(&known::CLUSTER_ROLE, None, role, |it| {
-                let rules = it.array(&["rules"]);
+            .wait_for(&known::CLUSTER_ROLE, None, role, |role| {
+                let rules = role.array(&["rules"]);
                 rules.iter().any(|rule| rule["apiGroups"] == json!(["forge.example.com"]))
             })
             .await;

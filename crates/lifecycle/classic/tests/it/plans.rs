@@ -77,7 +77,7 @@ async fn steps_and_deployments_have_the_rights_of_the_groups_account_and_no_more
     world.cluster.apply_yaml(ACCOUNT).await;
     world.cluster.apply_yaml(SCOPED_GROUP).await;
     world.subscribe(json!({})).await;
-    let plan = only_plan(&world, |it| !message(it).is_empty()).await;
+    let plan = only_plan(&world, |plan| !message(plan).is_empty()).await;
     // shows SCO-03 SCO-11 E085 E092
     assert_eq!(
         message(&plan),
@@ -99,7 +99,7 @@ async fn steps_and_deployments_have_the_rights_of_the_groups_account_and_no_more
         )
     );
     // shows E092 SCO-07
-    only_plan(&world, |it| it.str(&["status", "phase"]) == Some("Complete")).await;
+    only_plan(&world, |plan| plan.str(&["status", "phase"]) == Some("Complete")).await;
     world.cluster.apply_yaml(DEPLOYMENTS).await;
     // shows SCO-03 SCO-07
     world.succeeded("anvil.v1.0.0").await;
@@ -119,11 +119,11 @@ async fn a_plan_runs_as_soon_as_the_account_of_its_group_comes() {
     }
     world.cluster.apply_yaml(SCOPED_GROUP).await;
     world.subscribe(json!({})).await;
-    let installed = |it: &Object| {
-        let all = it.array(&["status", "conditions"]);
-        all.iter().find(|it| it["type"] == "Installed").cloned()
+    let installed = |plan: &Object| {
+        let all = plan.array(&["status", "conditions"]);
+        all.iter().find(|condition| condition["type"] == "Installed").cloned()
     };
-    let plan = only_plan(&world, move |it| installed(it).is_some()).await;
+    let plan = only_plan(&world, move |plan| installed(plan).is_some()).await;
     let told = installed(&plan).unwrap();
     assert_eq!(told["reason"], "InstallCheckFailed");
     assert_eq!(told["message"], "no operator group found that is managing this namespace");
@@ -135,15 +135,17 @@ async fn a_plan_runs_as_soon_as_the_account_of_its_group_comes() {
     cluster.delete(&account, Some("team"), "installer", &DeleteOptions::default()).await.unwrap();
     world
         .cluster
-        .wait_for(&OPERATOR_GROUP, Some("team"), "og", |it| {
-            it.get(&["status", "serviceAccountRef"]).is_none()
+        .wait_for(&OPERATOR_GROUP, Some("team"), "og", |group| {
+            group.get(&["status", "serviceAccountRef"]).is_none()
         })
         .await;
     world.publish(&["1.0.0", "1.1.0"]);
     let missing = "please make sure the service account exists. sa=installer operatorgroup=team/og";
     world
         .plans(move |all| {
-            all.iter().any(|it| installed(it).is_some_and(|it| it["message"] == missing))
+            all.iter().any(|plan| {
+                installed(plan).is_some_and(|condition| condition["message"] == missing)
+            })
         })
         .await;
     world.cluster.apply_yaml(ACCOUNT).await;
@@ -211,8 +213,8 @@ async fn whatever_a_bundle_carries_is_renewed_with_its_version_and_goes_with_it(
             same[0]["data"]["end"] = version.into();
             same[1]["stringData"]["end"] = version.into();
             all.extend(same);
-            for it in &all {
-                add(bundle, it);
+            for manifest in &all {
+                add(bundle, manifest);
             }
         });
     };
@@ -222,8 +224,8 @@ async fn whatever_a_bundle_carries_is_renewed_with_its_version_and_goes_with_it(
     world.succeeded("anvil.v1.0.0").await;
     let complete = |count: usize| {
         world.plans(move |all| {
-            let done = |it: &&Object| it.str(&["status", "phase"]) == Some("Complete");
-            all.iter().filter(|it| done(it)).count() == count
+            let done = |plan: &&Object| plan.str(&["status", "phase"]) == Some("Complete");
+            all.iter().filter(|plan| done(plan)).count() == count
         })
     };
     complete(1).await;
@@ -299,8 +301,8 @@ async fn a_definition_that_existing_objects_do_not_fit_is_left_and_goes_on_when_
         world.cluster.apply(Object::from_value(anvil).unwrap()).await;
     }
     bundles(&["1.0.0", "1.1.0"]);
-    let plans = world.plans(|all| all.iter().any(|it| !message(it).is_empty())).await;
-    let plan = plans.iter().find(|it| !message(it).is_empty()).unwrap();
+    let plans = world.plans(|all| all.iter().any(|plan| !message(plan).is_empty())).await;
+    let plan = plans.iter().find(|plan| !message(plan).is_empty()).unwrap();
     // shows CRU-02
     assert_eq!(
         message(plan),
@@ -312,7 +314,7 @@ async fn a_definition_that_existing_objects_do_not_fit_is_left_and_goes_on_when_
     }
     world.succeeded("anvil.v1.1.0").await;
     let complete =
-        |all: &[&Object]| all.iter().all(|it| it.str(&["status", "phase"]) == Some("Complete"));
+        |all: &[&Object]| all.iter().all(|plan| plan.str(&["status", "phase"]) == Some("Complete"));
     // shows E070
     world.plans(complete).await;
 }
@@ -338,9 +340,9 @@ async fn a_plan_that_fails_for_good_names_all_objects_that_stand_in_its_way() {
     world.group("og").await;
     world.subscribe(json!({})).await;
     // shows E070
-    let plan = only_plan(&world, |it| it.str(&["status", "phase"]) == Some("Failed")).await;
+    let plan = only_plan(&world, |plan| plan.str(&["status", "phase"]) == Some("Failed")).await;
     let installed = plan.array(&["status", "conditions"]);
-    let installed = installed.iter().find(|it| it["type"] == "Installed").unwrap();
+    let installed = installed.iter().find(|condition| condition["type"] == "Installed").unwrap();
     // shows E070 IP-07
     assert_eq!([&installed["status"], &installed["reason"]], ["False", "InstallComponentFailed"]);
     assert!(message(&plan).contains("team/big") && !message(&plan).contains("team/huge"));
@@ -371,7 +373,7 @@ async fn a_definition_keeps_the_versions_that_operators_elsewhere_were_installed
     world.publish_edited(&["1.0.0"], |_, bundle| set_crd(bundle, &sized(5, "v2")));
     world.group("og").await;
     world.subscribe(json!({})).await;
-    let plan = only_plan(&world, |it| !message(it).is_empty()).await;
+    let plan = only_plan(&world, |plan| !message(plan).is_empty()).await;
     // shows CRU-02 CRU-04
     assert_eq!(
         message(&plan),
@@ -380,7 +382,7 @@ async fn a_definition_keeps_the_versions_that_operators_elsewhere_were_installed
     let cluster = world.cluster.cluster();
     let csv = &CLUSTER_SERVICE_VERSION;
     cluster.delete(csv, Some("default"), "rival.v1", &DeleteOptions::default()).await.unwrap();
-    only_plan(&world, |it| it.str(&["status", "phase"]) == Some("Complete")).await;
+    only_plan(&world, |plan| plan.str(&["status", "phase"]) == Some("Complete")).await;
 }
 
 #[tokio::test]
@@ -440,7 +442,7 @@ async fn what_the_api_says_of_a_step_is_an_event_and_counted() {
     world.group("og").await;
     world.subscribe(json!({})).await;
     world.succeeded("anvil.v1.0.0").await;
-    let plan = only_plan(&world, |it| condition(it, "Installed").is_some()).await;
+    let plan = only_plan(&world, |plan| condition(plan, "Installed").is_some()).await;
     let (kind, message) = world.event("InstallPlan", plan.name(), "AppliedWithWarnings").await;
     assert_eq!(kind, "Warning");
     // shows E068
@@ -451,9 +453,10 @@ async fn what_the_api_says_of_a_step_is_an_event_and_counted() {
     let events =
         world.cluster.wait_for_all(Selection::all(known::EVENT), |all| !all.is_empty()).await;
     let about =
-        events.iter().find(|it| it.str(&["reason"]) == Some("AppliedWithWarnings")).unwrap();
+        events.iter().find(|event| event.str(&["reason"]) == Some("AppliedWithWarnings")).unwrap();
     let steps = plan.array(&["status", "plan"]);
-    let at = steps.iter().position(|it| it["resource"]["kind"] == "VerticalPodAutoscaler").unwrap();
+    let at =
+        steps.iter().position(|step| step["resource"]["kind"] == "VerticalPodAutoscaler").unwrap();
     assert_eq!(
         about.str(&["involvedObject", "fieldPath"]),
         Some(format!("status.plan[{at}]").as_str())
@@ -482,7 +485,7 @@ async fn a_plan_that_somebody_wrote_gets_its_steps_as_soon_as_a_catalog_has_them
     };
     world.cluster.apply(plan("mine", "Manual")).await;
     let is_in = |wanted: &'static str| {
-        let good = move |it: &Object| it.str(&["status", "phase"]) == Some(wanted);
+        let good = move |plan: &Object| plan.str(&["status", "phase"]) == Some(wanted);
         world.cluster.wait_for(&INSTALL_PLAN, Some("team"), "mine", good)
     };
     let waiting = is_in("Planning").await;
@@ -498,7 +501,7 @@ async fn a_plan_that_somebody_wrote_gets_its_steps_as_soon_as_a_catalog_has_them
     let kinds: Vec<&str> = found
         .array(&["status", "plan"])
         .iter()
-        .filter_map(|it| it["resource"]["kind"].as_str())
+        .filter_map(|step| step["resource"]["kind"].as_str())
         .collect();
     // shows IP-10
     assert_eq!(kinds[..2], ["ClusterServiceVersion", "CustomResourceDefinition"]);

@@ -52,10 +52,10 @@ impl World {
 
 /// A version of the namespace `team` that nobody asked for.
 fn by_hand(version: &str, edit: impl FnOnce(&mut Value)) -> Value {
-    let mut it = csv(version, None);
-    it["metadata"]["namespace"] = "team".into();
-    edit(&mut it);
-    it
+    let mut manifest = csv(version, None);
+    manifest["metadata"]["namespace"] = "team".into();
+    edit(&mut manifest);
+    manifest
 }
 
 fn owns(name: &str, kind: &str) -> Value {
@@ -86,8 +86,8 @@ async fn a_version_by_hand_goes_on_when_the_group_comes_and_fails_when_it_goes()
     world.group("og").await;
     world
         .cluster
-        .wait_for(&CSV, Some("team"), "anvil.v1.0.0", |it| {
-            !matches!(it.str(&["status", "phase"]), Some("Failed") | None)
+        .wait_for(&CSV, Some("team"), "anvil.v1.0.0", |csv| {
+            !matches!(csv.str(&["status", "phase"]), Some("Failed") | None)
         })
         .await;
     delete(&world, &OPERATOR_GROUP, "og").await;
@@ -102,11 +102,11 @@ async fn when_the_second_group_goes_the_first_one_is_whole_again() {
     world.succeeded("anvil.v1.0.0").await;
     world.group("second").await;
     world.version("anvil.v1.0.0", "Failed", "TooManyOperatorGroups").await;
-    let many = |it: &Object| condition(it, "MultipleOperatorGroup").is_some();
+    let many = |group: &Object| condition(group, "MultipleOperatorGroup").is_some();
     world.cluster.wait_for(&OPERATOR_GROUP, Some("team"), "og", many).await;
     delete(&world, &OPERATOR_GROUP, "second").await;
     world.succeeded("anvil.v1.0.0").await;
-    world.cluster.wait_for(&OPERATOR_GROUP, Some("team"), "og", move |it| !many(it)).await;
+    world.cluster.wait_for(&OPERATOR_GROUP, Some("team"), "og", move |group| !many(group)).await;
 }
 
 #[tokio::test]
@@ -122,7 +122,7 @@ async fn rights_in_namespaces_that_are_no_longer_targets_go_with_the_change() {
         let mut selection = mainstay_client::Selection::all(known::ROLE);
         selection.namespace = Some(place.to_owned());
         world.cluster.wait_for_all(selection, move |all| {
-            all.iter().filter(|it| it.label("olm.copiedFrom") == Some("team")).count() == wanted
+            all.iter().filter(|csv| csv.label("olm.copiedFrom") == Some("team")).count() == wanted
         })
     };
     of("a", 1).await;
@@ -151,14 +151,13 @@ async fn a_version_whose_required_definition_goes_fails_and_comes_back_with_it()
     cluster.delete(&CRD, None, "chisels.forge.example.com", &params).await.unwrap();
     let lost = world
         .cluster
-        .wait_for(&CSV, Some("team"), "anvil.v1.0.0", |it| {
-            it.str(&["status", "reason"]) == Some("RequirementsNotMet")
+        .wait_for(&CSV, Some("team"), "anvil.v1.0.0", |csv| {
+            csv.str(&["status", "reason"]) == Some("RequirementsNotMet")
         })
         .await;
-    let missing = lost
-        .array(&["status", "requirementStatus"])
-        .iter()
-        .any(|it| it["name"] == "chisels.forge.example.com" && it["status"] == "NotPresent");
+    let missing = lost.array(&["status", "requirementStatus"]).iter().any(|requirement| {
+        requirement["name"] == "chisels.forge.example.com" && requirement["status"] == "NotPresent"
+    });
     assert!(missing, "{:?}", lost.array(&["status", "requirementStatus"]));
     world.create(chisel).await;
     world.succeeded("anvil.v1.0.0").await;
@@ -192,9 +191,9 @@ async fn a_plan_goes_on_when_the_account_of_its_group_is_made() {
     world.cluster.apply_yaml(SCOPED).await;
     world.subscribe(json!({})).await;
     let told = |all: &[&Object]| {
-        all.iter()
-            .flat_map(|it| it.array(&["status", "conditions"]))
-            .any(|it| it["message"] == "no operator group found that is managing this namespace")
+        all.iter().flat_map(|plan| plan.array(&["status", "conditions"])).any(|condition| {
+            condition["message"] == "no operator group found that is managing this namespace"
+        })
     };
     world.plans(told).await;
     world.cluster.apply_yaml(ACCOUNT).await;
@@ -214,10 +213,10 @@ rules:
     world.cluster.apply_yaml(ACCOUNT).await;
     world.cluster.apply_yaml(SCOPED).await;
     world.subscribe(json!({})).await;
-    let refused = |it: &&&Object| {
-        it.str(&["status", "message"]).is_some_and(|it| it.contains(" is forbidden: "))
+    let refused = |plan: &&&Object| {
+        plan.str(&["status", "message"]).is_some_and(|message| message.contains(" is forbidden: "))
     };
-    world.plans(move |all| all.iter().any(|it| refused(&it))).await;
+    world.plans(move |all| all.iter().any(|plan| refused(&plan))).await;
     world.cluster.apply_yaml(ADMIN).await;
     // Less again, before a Deployment is asked for.
     world.cluster.apply_yaml(rest).await;
@@ -249,7 +248,7 @@ async fn a_failed_plan_that_is_deleted_is_made_again_although_its_version_is_the
     let uid = failed.uid().to_owned();
     let again = phase("Failed");
     world.plans(move |all| again(all) && all[0].uid() != uid).await;
-    let told = |it: &Object| condition(it, "InstallPlanFailed").is_some();
+    let told = |subscription: &Object| condition(subscription, "InstallPlanFailed").is_some();
     let told = world.subscription(told).await;
     assert_eq!(condition(&told, "InstallPlanMissing"), None);
 }
@@ -306,8 +305,8 @@ spec: {{sourceType: grpc, address: '{}'}}
         ))
         .await;
     let observed = |state: &'static str| {
-        world.cluster.wait_for(&CATALOG_SOURCE, Some("team"), "far", move |it| {
-            it.str(&["status", "connectionState", "lastObservedState"]) == Some(state)
+        world.cluster.wait_for(&CATALOG_SOURCE, Some("team"), "far", move |source| {
+            source.str(&["status", "connectionState", "lastObservedState"]) == Some(state)
         })
     };
     observed("READY").await;
@@ -328,7 +327,7 @@ async fn a_subscription_to_a_catalog_that_is_missing_is_resolved_when_that_comes
     let registry = Registry::start(&["1.0.0"]).await;
     world.group("og").await;
     world.subscribe(json!({"source": "far", "sourceNamespace": "team"})).await;
-    world.subscription(|it| condition(it, "ResolutionFailed").is_some()).await;
+    world.subscription(|subscription| condition(subscription, "ResolutionFailed").is_some()).await;
     world
         .cluster
         .apply_yaml(&format!(
@@ -342,7 +341,9 @@ spec: {{sourceType: grpc, address: '{}'}}
         ))
         .await;
     world.succeeded("anvil.v1.0.0").await;
-    let told = world.subscription(|it| condition(it, "ResolutionFailed").is_none()).await;
+    let told = world
+        .subscription(|subscription| condition(subscription, "ResolutionFailed").is_none())
+        .await;
     assert_eq!(condition(&told, "CatalogSourcesUnhealthy"), None);
 }
 
@@ -400,7 +401,7 @@ async fn a_dependency_that_is_deleted_is_installed_again() {
     delete(&world, &CSV, "chisel.v1.0.0").await;
     let uid = old.uid().to_owned();
     let back =
-        move |it: &Object| it.uid() != uid && it.str(&["status", "phase"]) == Some("Succeeded");
+        move |csv: &Object| csv.uid() != uid && csv.str(&["status", "phase"]) == Some("Succeeded");
     world.cluster.wait_for(&CSV, Some("team"), "chisel.v1.0.0", back).await;
 }
 
@@ -414,7 +415,7 @@ async fn a_version_that_is_deleted_while_its_subscription_stays_is_back() {
     delete(&world, &CSV, old.name()).await;
     let uid = old.uid().to_owned();
     let back =
-        move |it: &Object| it.uid() != uid && it.str(&["status", "phase"]) == Some("Succeeded");
+        move |csv: &Object| csv.uid() != uid && csv.str(&["status", "phase"]) == Some("Succeeded");
     world.cluster.wait_for(&CSV, Some("team"), old.name(), back).await;
 }
 
@@ -431,7 +432,7 @@ async fn a_version_by_hand_that_stood_in_the_way_makes_room_by_going() {
     assert!(message.contains(why), "{message}");
     delete(&world, &CSV, "anvil.v1.0.0").await;
     world.succeeded("anvil.v2.0.0").await;
-    world.subscription(|it| condition(it, "ResolutionFailed").is_none()).await;
+    world.subscription(|subscription| condition(subscription, "ResolutionFailed").is_none()).await;
 }
 
 #[tokio::test]
@@ -440,10 +441,10 @@ async fn of_two_versions_with_one_definition_the_other_goes_on_when_one_goes() {
     world.group("og").await;
     world.create(crd()).await;
     let plain = |name: &'static str| {
-        move |it: &mut Value| {
-            it["metadata"]["name"] = name.into();
-            it["spec"]["install"]["spec"]["permissions"] = json!([]);
-            let deployment = &mut it["spec"]["install"]["spec"]["deployments"][0];
+        move |csv: &mut Value| {
+            csv["metadata"]["name"] = name.into();
+            csv["spec"]["install"]["spec"]["permissions"] = json!([]);
+            let deployment = &mut csv["spec"]["install"]["spec"]["deployments"][0];
             deployment["name"] = name.into();
             deployment["spec"]["template"]["spec"]["serviceAccountName"] = "default".into();
         }
@@ -466,9 +467,10 @@ async fn a_deployment_that_was_refused_is_made_when_its_version_is_mended() {
     world.group("og").await;
     world.create(crd()).await;
     let labels = |label: &'static str| {
-        move |it: &mut Value| {
-            it["spec"]["install"]["spec"]["permissions"] = json!([]);
-            let template = &mut it["spec"]["install"]["spec"]["deployments"][0]["spec"]["template"];
+        move |csv: &mut Value| {
+            csv["spec"]["install"]["spec"]["permissions"] = json!([]);
+            let template =
+                &mut csv["spec"]["install"]["spec"]["deployments"][0]["spec"]["template"];
             template["metadata"]["labels"]["app"] = label.into();
             template["spec"]["serviceAccountName"] = "default".into();
         }
@@ -515,8 +517,11 @@ async fn an_upgrade_that_is_held_back_is_no_contradiction_and_goes_when_it_is_le
     // Another look at the namespace while it waits.
     let label = json!({"metadata": {"labels": {"looked": "at"}}});
     world.patch(&SUBSCRIPTION, "anvil", label).await;
-    let held =
-        world.subscription(|it| it.str(&["status", "currentCSV"]) == Some("anvil.v1.1.0")).await;
+    let held = world
+        .subscription(|subscription| {
+            subscription.str(&["status", "currentCSV"]) == Some("anvil.v1.1.0")
+        })
+        .await;
     assert_eq!(condition(&held, "ResolutionFailed"), None);
     world.patch(&OPERATOR_CONDITION, "anvil.v1.0.0", busy("True")).await;
     world.succeeded("anvil.v1.1.0").await;
@@ -539,8 +544,9 @@ async fn a_successor_of_a_version_that_is_on_its_way_out_comes_when_that_is_gone
     world.publish(&["1.0.0", "1.1.0"]);
     let freed = world
         .cluster
-        .wait_for(&CSV, Some("team"), "anvil.v1.0.0", |it| {
-            it.is_terminating() && it.finalizers().all(|it| it == "example.com/hold")
+        .wait_for(&CSV, Some("team"), "anvil.v1.0.0", |csv| {
+            csv.is_terminating()
+                && csv.finalizers().all(|finalizer| finalizer == "example.com/hold")
         })
         .await;
     assert!(freed.is_terminating());
@@ -584,7 +590,7 @@ async fn a_deployment_that_is_deleted_comes_back_and_a_role_is_missed_and_welcom
     let old = cluster.get(&known::DEPLOYMENT, Some("team"), "anvil").await.unwrap();
     delete(&world, &known::DEPLOYMENT, "anvil").await;
     let uid = old.uid().to_owned();
-    let other = move |it: &Object| it.uid() != uid;
+    let other = move |deployment: &Object| deployment.uid() != uid;
     world.cluster.wait_for(&known::DEPLOYMENT, Some("team"), "anvil", other).await;
     world.succeeded("anvil.v1.0.0").await;
     let labels = ListParams::labels("olm.owner=anvil.v1.0.0");

@@ -15,9 +15,9 @@ const DEPLOYMENT: &mainstay_object::Resource = &known::DEPLOYMENT;
 
 /// A Deployment whose container has a name.
 fn running(name: &str, container: &str) -> Value {
-    let mut it = deployment(name);
-    it["spec"]["template"]["spec"]["containers"][0]["name"] = container.into();
-    it
+    let mut manifest = deployment(name);
+    manifest["spec"]["template"]["spec"]["containers"][0]["name"] = container.into();
+    manifest
 }
 
 fn container(deployment: &Object) -> Value {
@@ -26,7 +26,7 @@ fn container(deployment: &Object) -> Value {
 
 /// Waits until the container of a Deployment has that name.
 async fn runs(world: &World, name: &str, wanted: &'static str) -> Object {
-    let good = move |it: &Object| container(it) == wanted;
+    let good = move |deployment: &Object| container(deployment) == wanted;
     world.cluster.wait_for(DEPLOYMENT, Some("team"), name, good).await
 }
 
@@ -42,15 +42,15 @@ async fn replaced(world: &World, csv: Value) -> Object {
     let name = csv["metadata"]["name"].as_str().unwrap().to_owned();
     let before = csv["spec"]["replaces"].as_str().map(str::to_owned);
     make(world, csv).await;
-    let it = in_phase(world, "team", &name, "Succeeded").await;
+    let running = in_phase(world, "team", &name, "Succeeded").await;
     if let Some(before) = before {
         world.cluster.wait_gone(&CSV, Some("team"), &before).await;
         world.left_alone().await;
         // Once it runs, nothing is written on it: the end of the other one is no news of it.
         let now = in_phase(world, "team", &name, "Succeeded").await;
-        assert_eq!(now.resource_version(), it.resource_version(), "{name}");
+        assert_eq!(now.resource_version(), running.resource_version(), "{name}");
     }
-    it
+    running
 }
 
 /// The Deployments that a version lists, with these containers.
@@ -74,14 +74,15 @@ async fn a_deployment_of_the_same_name_is_handed_over_and_another_one_goes() {
     let after = runs(&world, "same", "second").await;
     // shows E043 UPG-13
     assert_eq!(after.uid(), before.uid());
-    let owners: Vec<String> = after.owner_references().into_iter().map(|it| it.name).collect();
+    let owners: Vec<String> =
+        after.owner_references().into_iter().map(|owner_reference| owner_reference.name).collect();
     // shows E043 UPG-13
     assert_eq!((owners, after.label("olm.owner")), (vec!["v2".to_owned()], Some("v2")));
     // Whoever looks again finds it as it was.
     world.left_alone().await;
     let again = in_phase(&world, "team", "v2", "Succeeded").await;
     assert_eq!(again.get(&["spec"]), new.get(&["spec"]));
-    let history = |it: &Object| it.array(&["status", "conditions"]).len();
+    let history = |csv: &Object| csv.array(&["status", "conditions"]).len();
     assert_eq!(history(&again), history(&new));
     replaced(&world, hatter("v3", Some("v2"), &[running("other", "third")])).await;
     runs(&world, "other", "third").await;
@@ -111,9 +112,10 @@ async fn a_deployment_that_goes_while_it_is_handed_over_is_made_anew() {
     let v2 = in_phase(&world, "team", "v2", "Succeeded").await;
     let new = runs(&world, "same", "second").await;
     assert_ne!(new.uid(), gone.uid());
-    let reasons = v2.array(&["status", "conditions"]).iter().map(|it| it["reason"].clone());
+    let reasons =
+        v2.array(&["status", "conditions"]).iter().map(|condition| condition["reason"].clone());
     let reasons: Vec<Value> = reasons.collect();
-    assert!(!reasons.iter().any(|it| it == "InstallComponentFailed"), "{reasons:?}");
+    assert!(!reasons.iter().any(|reason| reason == "InstallComponentFailed"), "{reasons:?}");
     world.cluster.wait_gone(&CSV, Some("team"), before.name()).await;
 }
 
@@ -148,7 +150,10 @@ async fn a_version_that_is_edited_is_installed_anew_with_all_that_its_deployment
     let again = in_phase(&world, "team", "v1", "Succeeded").await;
     let history = again.array(&["status", "conditions"]);
     // shows C19
-    assert!(history.iter().any(|it| it["reason"] == "ComponentUnhealthy"), "{history:?}");
+    assert!(
+        history.iter().any(|condition| condition["reason"] == "ComponentUnhealthy"),
+        "{history:?}"
+    );
 }
 
 #[tokio::test]
@@ -156,7 +161,7 @@ async fn definitions_of_several_versions_are_handed_from_version_to_version() {
     let world = start().await;
     let owned = |csv: Value, versions: &[&str]| {
         let mut csv = csv;
-        let all: Vec<Value> = versions.iter().map(|it| reference("hats", it)).collect();
+        let all: Vec<Value> = versions.iter().map(|version| reference("hats", version)).collect();
         csv["spec"]["customresourcedefinitions"]["owned"] = json!(all);
         csv
     };

@@ -46,7 +46,10 @@ async fn a_plan_says_what_it_does_and_did_and_its_subscription_refers_to_it() {
     let plan = world.plans(complete).await.remove(0);
     let random = plan.name().strip_prefix("install-").unwrap();
     // shows IP-01
-    assert!(random.len() == 5 && random.chars().all(|it| it.is_ascii_alphanumeric()), "{random}");
+    assert!(
+        random.len() == 5 && random.chars().all(|character| character.is_ascii_alphanumeric()),
+        "{random}"
+    );
     // shows AT-IP-01 IP-02
     assert_eq!(
         plan.get(&["spec"]),
@@ -60,7 +63,8 @@ async fn a_plan_says_what_it_does_and_did_and_its_subscription_refers_to_it() {
     // shows AT-IP-01 IP-04 IP-06
     assert!(condition(&plan, "Installed").is_some());
     let steps = plan.array(&["status", "plan"]);
-    let kinds: Vec<&str> = steps.iter().filter_map(|it| it["resource"]["kind"].as_str()).collect();
+    let kinds: Vec<&str> =
+        steps.iter().filter_map(|step| step["resource"]["kind"].as_str()).collect();
     // shows IP-08
     assert_eq!(kinds[..2], ["ClusterServiceVersion", "CustomResourceDefinition"]);
     for kind in ["ServiceAccount", "Role", "RoleBinding"] {
@@ -81,7 +85,7 @@ async fn a_plan_says_what_it_does_and_did_and_its_subscription_refers_to_it() {
         }
     }
     let named = |kind: &str| {
-        let step = steps.iter().find(|it| it["resource"]["kind"] == kind).unwrap();
+        let step = steps.iter().find(|step| step["resource"]["kind"] == kind).unwrap();
         step["resource"]["name"].as_str().unwrap().to_owned()
     };
     // shows IP-09
@@ -105,20 +109,20 @@ async fn a_template_that_does_not_resolve_and_has_nothing_to_fall_back_to_says_s
     let world = World::start(&["1.0.0"]).await;
     let template = "olm.catalogImageTemplate: 'localhost/c:v{kube}'";
     source(&world, "team", "far", template, "sourceType: grpc").await;
-    let told = |it: &Object| {
-        let all = it.array(&["status", "conditions"]);
+    let told = |source: &Object| {
+        let all = source.array(&["status", "conditions"]);
         !all.is_empty()
-            && all.iter().all(|it| {
-                it["status"] == "False"
-                    && it["reason"] == "UnableToResolve"
-                    && it["message"].as_str().is_some_and(|it| !it.is_empty())
+            && all.iter().all(|condition| {
+                condition["status"] == "False"
+                    && condition["reason"] == "UnableToResolve"
+                    && condition["message"].as_str().is_some_and(|message| !message.is_empty())
             })
     };
     // shows AT-CAT-04 CAT-23
-    let it = world.cluster.wait_for(&CATALOG_SOURCE, Some("team"), "far", told).await;
-    assert_eq!(it.str(&["spec", "image"]).unwrap_or_default(), "");
+    let source = world.cluster.wait_for(&CATALOG_SOURCE, Some("team"), "far", told).await;
+    assert_eq!(source.str(&["spec", "image"]).unwrap_or_default(), "");
     // shows AT-CAT-04 CAT-23
-    assert_eq!(it.get(&["status", "connectionState"]), None);
+    assert_eq!(source.get(&["status", "connectionState"]), None);
 }
 
 #[tokio::test]
@@ -134,9 +138,9 @@ async fn a_catalog_with_a_wrong_spec_is_unhealthy_for_who_names_it() {
         source(&world, "team", name, "", spec).await;
         let wish = json!({"name": "anvil", "source": name, "sourceNamespace": "team"});
         subscribe(&world, name, wish).await;
-        let unhealthy = |it: &Object| {
-            condition(it, "CatalogSourcesUnhealthy")
-                .is_some_and(|it| it.0 == "UnhealthyCatalogSourceFound")
+        let unhealthy = |subscription: &Object| {
+            condition(subscription, "CatalogSourcesUnhealthy")
+                .is_some_and(|condition| condition.0 == "UnhealthyCatalogSourceFound")
         };
         // shows E010
         world.cluster.wait_for(&SUBSCRIPTION, Some("team"), name, unhealthy).await;
@@ -174,12 +178,12 @@ async fn a_catalog_is_for_its_namespace_and_a_global_one_for_all() {
         "metadata": {"name": "og", "namespace": "other"}, "spec": {"targetNamespaces": ["other"]},
     });
     let far = subscription("far", "far", "team");
-    for it in [group, far.clone()] {
-        world.cluster.apply(Object::from_value(it).unwrap()).await;
+    for manifest in [group, far.clone()] {
+        world.cluster.apply(Object::from_value(manifest).unwrap()).await;
     }
-    let missing = |it: &Object| {
-        condition(it, "CatalogSourcesUnhealthy")
-            .is_some_and(|it| it.1 == "targeted catalogsource team/far missing")
+    let missing = |subscription: &Object| {
+        condition(subscription, "CatalogSourcesUnhealthy")
+            .is_some_and(|condition| condition.1 == "targeted catalogsource team/far missing")
     };
     // shows CAT-03 SCO-09
     world.cluster.wait_for(&SUBSCRIPTION, Some("other"), "far", missing).await;
@@ -189,7 +193,7 @@ async fn a_catalog_is_for_its_namespace_and_a_global_one_for_all() {
     // The global one is for both, and the one of `team` for `team`.
     let global = Object::from_value(subscription("global", "cat", "olm")).unwrap();
     world.cluster.apply(global).await;
-    let runs = |it: &Object| it.str(&["status", "phase"]) == Some("Succeeded");
+    let runs = |csv: &Object| csv.str(&["status", "phase"]) == Some("Succeeded");
     // shows CAT-03 SCO-09 SCO-10 CL-RES-06
     world.cluster.wait_for(&CLUSTER_SERVICE_VERSION, Some("other"), "anvil.v1.0.0", runs).await;
     world.group("og").await;
@@ -224,8 +228,8 @@ async fn a_plan_takes_each_version_from_its_catalog_and_is_one_though_several_ha
     for (name, registry) in ["far", "near"].iter().zip(&registries) {
         let spec = format!("sourceType: grpc, address: '{}'", registry.address);
         source(&world, "team", name, "", &spec).await;
-        let ready = |it: &Object| {
-            it.str(&["status", "connectionState", "lastObservedState"]) == Some("READY")
+        let ready = |source: &Object| {
+            source.str(&["status", "connectionState", "lastObservedState"]) == Some("READY")
         };
         world.cluster.wait_for(&CATALOG_SOURCE, Some("team"), name, ready).await;
     }
@@ -233,10 +237,9 @@ async fn a_plan_takes_each_version_from_its_catalog_and_is_one_though_several_ha
     subscribe(&world, "saw", json!({"name": "saw"})).await;
     latest(&world, "saw", "saw.v1.0.0").await;
     let made = latest(&world, "anvil-stable-far-team", "anvil.v1.0.0").await;
-    let healthy = made
-        .array(&["status", "conditions"])
-        .iter()
-        .any(|it| it["type"] == "CatalogSourcesUnhealthy" && it["status"] == "False");
+    let healthy = made.array(&["status", "conditions"]).iter().any(|condition| {
+        condition["type"] == "CatalogSourcesUnhealthy" && condition["status"] == "False"
+    });
     // shows E073
     assert!(healthy, "{made:?}");
     let plans = world.plans(|_| true).await;
@@ -245,9 +248,9 @@ async fn a_plan_takes_each_version_from_its_catalog_and_is_one_though_several_ha
     let from: BTreeSet<(&str, &str)> = plans[0]
         .array(&["status", "plan"])
         .iter()
-        .filter(|it| it["resource"]["kind"] == "ClusterServiceVersion")
-        .map(|it| {
-            let text = |field: &str| it["resource"][field].as_str().unwrap_or_default();
+        .filter(|condition| condition["resource"]["kind"] == "ClusterServiceVersion")
+        .map(|step| {
+            let text = |field: &str| step["resource"][field].as_str().unwrap_or_default();
             (text("name"), text("sourceName"))
         })
         .collect();
@@ -295,11 +298,11 @@ async fn a_service_of_a_bundle_keeps_its_address_through_an_upgrade() {
     let before = cluster.get(&known::SERVICE, Some("team"), "anvil-web").await.unwrap();
     publish(&["1.0.0", "1.1.0"]);
     world.succeeded("anvil.v1.1.0").await;
-    let moved = |it: &Object| it.array(&["spec", "ports"])[0]["port"] == 81;
+    let moved = |service: &Object| service.array(&["spec", "ports"])[0]["port"] == 81;
     // shows E072
     let after = world.cluster.wait_for(&known::SERVICE, Some("team"), "anvil-web", moved).await;
     assert_eq!(after.uid(), before.uid());
-    assert!(before.str(&["spec", "clusterIP"]).is_some_and(|it| !it.is_empty()));
+    assert!(before.str(&["spec", "clusterIP"]).is_some_and(|address| !address.is_empty()));
     // shows E072
     assert_eq!(after.str(&["spec", "clusterIP"]), before.str(&["spec", "clusterIP"]));
 }
@@ -338,22 +341,22 @@ async fn what_people_change_in_a_version_stays_until_the_next_one() {
     let world = World::start(&["1.0.0"]).await;
     world.group("og").await;
     world.subscribe(json!({})).await;
-    let mut it = world.succeeded("anvil.v1.0.0").await;
+    let mut csv = world.succeeded("anvil.v1.0.0").await;
     latest(&world, "anvil", "anvil.v1.0.0").await;
-    let mut deployments = it.get(&["spec", "install", "spec", "deployments"]).unwrap().clone();
+    let mut deployments = csv.get(&["spec", "install", "spec", "deployments"]).unwrap().clone();
     deployments[0]["spec"]["template"]["spec"]["containers"][0]["env"] =
         json!([{"name": "MINE", "value": "1"}]);
-    it.set(&["spec", "install", "spec", "deployments"], deployments);
-    let body = json!({"spec": {"install": it.get(&["spec", "install"])}});
+    csv.set(&["spec", "install", "spec", "deployments"], deployments);
+    let body = json!({"spec": {"install": csv.get(&["spec", "install"])}});
     let cluster = world.cluster.cluster();
     let csvs = &CLUSTER_SERVICE_VERSION;
     cluster.patch(csvs, Some("team"), "anvil.v1.0.0", &Patch::Merge(body)).await.unwrap();
     let has = |image: &'static str, wanted: bool| {
-        world.cluster.wait_for(&known::DEPLOYMENT, Some("team"), "anvil", move |it| {
-            let container = &it.array(&["spec", "template", "spec", "containers"])[0];
+        world.cluster.wait_for(&known::DEPLOYMENT, Some("team"), "anvil", move |deployment| {
+            let container = &deployment.array(&["spec", "template", "spec", "containers"])[0];
             let env = container["env"].as_array().into_iter().flatten();
             container["image"] == image
-                && env.filter(|it| it["name"] == "MINE").count() == usize::from(wanted)
+                && env.filter(|variable| variable["name"] == "MINE").count() == usize::from(wanted)
         })
     };
     has("example.com/anvil:v1.0.0", true).await;
@@ -381,15 +384,16 @@ async fn an_account_that_a_group_gets_or_loses_counts_from_the_next_upgrade_on()
     let set = |account: Value| Patch::Merge(json!({"spec": {"serviceAccountName": account}}));
     let groups = &OPERATOR_GROUP;
     cluster.patch(groups, Some("team"), "og", &set("installer".into())).await.unwrap();
-    let known = |it: &Object| it.str(&["status", "serviceAccountRef", "name"]) == Some("installer");
+    let known =
+        |group: &Object| group.str(&["status", "serviceAccountRef", "name"]) == Some("installer");
     world.cluster.wait_for(groups, Some("team"), "og", known).await;
     // What runs goes on with what it has; what comes next is held to the account.
     world.succeeded("anvil.v1.0.0").await;
     world.publish(&["1.0.0", "1.1.0"]);
     let refused = |all: &[&Object]| {
-        all.iter().any(|it| {
-            it.str(&["status", "message"]).is_some_and(|it| {
-                it.contains("is forbidden: User \"system:serviceaccount:team:installer\"")
+        all.iter().any(|plan| {
+            plan.str(&["status", "message"]).is_some_and(|message| {
+                message.contains("is forbidden: User \"system:serviceaccount:team:installer\"")
             })
         })
     };
@@ -410,10 +414,10 @@ fn two_versions(edit: impl FnOnce(&mut Value)) -> Value {
             }}},
         }}})
     };
-    let mut it = crd();
-    it["spec"]["versions"] = json!([version("v1", true), version("v0", false)]);
-    edit(&mut it["spec"]["versions"]);
-    it
+    let mut crd = crd();
+    crd["spec"]["versions"] = json!([version("v1", true), version("v0", false)]);
+    edit(&mut crd["spec"]["versions"]);
+    crd
 }
 
 /// What the spec of the stored version consists of.
@@ -427,10 +431,10 @@ type Change = fn(&mut Value);
 #[tokio::test]
 async fn a_definition_is_upgraded_unless_an_object_does_not_fit_it() {
     let changes: [(Change, &str); 4] = [
-        (|it| fields(it)["colour"] = json!({"type": "string"}), "Complete"),
-        (|it| fields(it)["size"]["maximum"] = 5.into(), "Failed"),
-        (|it| drop(it.as_array_mut().unwrap().pop()), "Complete"),
-        (|it| it[1]["deprecated"] = true.into(), "Complete"),
+        (|versions| fields(versions)["colour"] = json!({"type": "string"}), "Complete"),
+        (|versions| fields(versions)["size"]["maximum"] = 5.into(), "Failed"),
+        (|versions| drop(versions.as_array_mut().unwrap().pop()), "Complete"),
+        (|versions| versions[1]["deprecated"] = true.into(), "Complete"),
     ];
     for (change, wanted) in changes {
         let mut world = World::start(&[]).await;
@@ -458,9 +462,9 @@ async fn a_definition_is_upgraded_unless_an_object_does_not_fit_it() {
         world.cluster.apply(Object::from_value(anvil).unwrap()).await;
         publish(&["1.0.0", "1.1.0"]);
         let ended = move |all: &[&Object]| {
-            all.iter().any(|it| {
-                it.array(&["spec", "clusterServiceVersionNames"])[0] == "anvil.v1.1.0"
-                    && it.str(&["status", "phase"]) == Some(wanted)
+            all.iter().any(|plan| {
+                plan.array(&["spec", "clusterServiceVersionNames"])[0] == "anvil.v1.1.0"
+                    && plan.str(&["status", "phase"]) == Some(wanted)
             })
         };
         // shows E075

@@ -22,11 +22,13 @@ async fn a_bundle_whose_version_lacks_a_field_is_told_with_file_and_field_and_me
     world.publish_edited(&["1.0.0"], |version, bundle| {
         bundle["image"] = format!("localhost/anvil-bundle:v{version}").into();
         let properties = bundle["properties"].as_array_mut().unwrap();
-        properties.retain(|it| it["type"] != "olm.bundle.object");
+        properties.retain(|property| property["type"] != "olm.bundle.object");
     });
     world.group("og").await;
     world.subscribe(json!({})).await;
-    let told = world.subscription(|it| condition(it, "BundleUnpackFailed").is_some()).await;
+    let told = world
+        .subscription(|subscription| condition(subscription, "BundleUnpackFailed").is_some())
+        .await;
     let (reason, message) = condition(&told, "BundleUnpackFailed").unwrap();
     // shows E055
     assert_eq!(reason, "BundleUnpackFailed");
@@ -35,16 +37,18 @@ async fn a_bundle_whose_version_lacks_a_field_is_told_with_file_and_field_and_me
     assert!(message.contains("apiVersion"), "{message}");
     put_bundle(&store, "1.0.0", None);
     world.succeeded("anvil.v1.0.0").await;
-    world.subscription(|it| condition(it, "BundleUnpackFailed").is_none()).await;
+    world
+        .subscription(|subscription| condition(subscription, "BundleUnpackFailed").is_none())
+        .await;
 }
 
 /// The CatalogSource `far` of the namespace `team` with this spec and nothing else.
 async fn far(world: &World, spec: Value) {
-    let it = json!({
+    let source = json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource",
         "metadata": {"name": "far", "namespace": "team"}, "spec": spec,
     });
-    world.cluster.apply(Object::from_value(it).unwrap()).await;
+    world.cluster.apply(Object::from_value(source).unwrap()).await;
 }
 
 #[tokio::test]
@@ -58,30 +62,30 @@ async fn a_catalog_becomes_what_its_source_says_whatever_it_was_before() {
     };
     far(&world, json!({"sourceType": "nothing"})).await;
     // shows K05
-    becomes(|it| {
-        it.str(&["status", "reason"]) == Some("SpecInvalidError")
-            && it.str(&["status", "message"]) == Some("unknown sourcetype: nothing")
+    becomes(|source| {
+        source.str(&["status", "reason"]) == Some("SpecInvalidError")
+            && source.str(&["status", "message"]) == Some("unknown sourcetype: nothing")
     })
     .await;
     far(&world, json!({"sourceType": "grpc"})).await;
     // shows K05
-    becomes(|it| {
-        it.str(&["status", "message"])
+    becomes(|source| {
+        source.str(&["status", "message"])
             == Some("image and address unset: at least one must be set for sourcetype: grpc")
     })
     .await;
     far(&world, json!({"sourceType": "configmap"})).await;
     // shows K05
-    becomes(|it| {
-        it.str(&["status", "message"])
+    becomes(|source| {
+        source.str(&["status", "message"])
             == Some("configmap name unset: must be set for sourcetype: configmap")
     })
     .await;
     far(&world, json!({"sourceType": "configmap", "configMap": "content"})).await;
     // shows K05
-    becomes(|it| {
-        it.str(&["status", "reason"]) == Some("ConfigMapError")
-            && it.str(&["status", "message"])
+    becomes(|source| {
+        source.str(&["status", "reason"]) == Some("ConfigMapError")
+            && source.str(&["status", "message"])
                 == Some(
                     "failed to get catalog config map content: configmaps \"content\" not found",
                 )
@@ -93,17 +97,17 @@ async fn a_catalog_becomes_what_its_source_says_whatever_it_was_before() {
         "data": {"packages": "[]", "clusterServiceVersions": "[]", "customResourceDefinitions": "[]"},
     });
     let map = world.cluster.apply(Object::from_value(map).unwrap()).await;
-    let it = becomes(|it| {
-        it.get(&["status", "configMapReference"]).is_some()
-            && it.str(&["status", "registryService", "serviceName"]) == Some("far")
-            && it.str(&["status", "reason"]).is_none()
+    let source = becomes(|source| {
+        source.get(&["status", "configMapReference"]).is_some()
+            && source.str(&["status", "registryService", "serviceName"]) == Some("far")
+            && source.str(&["status", "reason"]).is_none()
     })
     .await;
     // shows K05
-    assert_eq!(it.str(&["status", "configMapReference", "uid"]), Some(map.uid()));
+    assert_eq!(source.str(&["status", "configMapReference", "uid"]), Some(map.uid()));
     let image_of = |all: &[&Object]| -> Vec<String> {
-        let pods = all.iter().filter(|it| !it.is_terminating());
-        pods.map(|it| it.array(&["spec", "containers"])[0]["image"].as_str().unwrap().to_owned())
+        let pods = all.iter().filter(|pod| !pod.is_terminating());
+        pods.map(|pod| pod.array(&["spec", "containers"])[0]["image"].as_str().unwrap().to_owned())
             .collect()
     };
     let pods = || Selection::all(known::POD).namespace("team");
@@ -124,9 +128,9 @@ async fn a_catalog_becomes_what_its_source_says_whatever_it_was_before() {
     for registry in [Registry::start(&["1.0.0"]).await, Registry::start(&["1.1.0"]).await] {
         let address = registry.address.to_string();
         far(&world, json!({"sourceType": "grpc", "address": address})).await;
-        let connected = move |it: &Object| {
-            it.str(&["status", "connectionState", "address"]) == Some(&address)
-                && it.str(&["status", "connectionState", "lastObservedState"]) == Some("READY")
+        let connected = move |source: &Object| {
+            source.str(&["status", "connectionState", "address"]) == Some(&address)
+                && source.str(&["status", "connectionState", "lastObservedState"]) == Some("READY")
         };
         // shows K05
         world.cluster.wait_for(&CATALOG_SOURCE, Some("team"), "far", connected).await;

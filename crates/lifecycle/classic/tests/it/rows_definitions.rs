@@ -26,9 +26,9 @@ fn version(name: &str, served: bool, schema: &Value) -> Value {
 }
 
 fn definition(versions: &[Value]) -> Value {
-    let mut it = crd();
-    it["spec"]["versions"] = versions.into();
-    it
+    let mut crd = crd();
+    crd["spec"]["versions"] = versions.into();
+    crd
 }
 
 /// A catalog with one version of `anvil` that brings a definition.
@@ -59,18 +59,18 @@ async fn replaced_beside(other: bool, old: &Value, anvil: &Value, new: &Value) -
     world.cluster.apply(object(old)).await;
     let crds = &known::CUSTOM_RESOURCE_DEFINITION;
     world.cluster.wait_for_condition(crds, None, NAME, "Established").await;
-    let mut it = anvil.clone();
-    it["apiVersion"] = "forge.example.com/v1".into();
-    it["kind"] = "Anvil".into();
-    it["metadata"]["name"] = "first".into();
-    it["metadata"]["namespace"] = "team".into();
-    world.cluster.apply(object(it)).await;
+    let mut first = anvil.clone();
+    first["apiVersion"] = "forge.example.com/v1".into();
+    first["kind"] = "Anvil".into();
+    first["metadata"]["name"] = "first".into();
+    first["metadata"]["namespace"] = "team".into();
+    world.cluster.apply(object(first)).await;
     bring(&world, new);
     world.group("og").await;
     world.subscribe(json!({})).await;
-    let phase = |it: &Object| it.str(&["status", "phase"]).unwrap_or_default().to_owned();
+    let phase = |plan: &Object| plan.str(&["status", "phase"]).unwrap_or_default().to_owned();
     let over = move |all: &[&Object]| {
-        all.first().is_some_and(|it| matches!(&*phase(it), "Complete" | "Failed"))
+        all.first().is_some_and(|plan| matches!(&*phase(plan), "Complete" | "Failed"))
     };
     let plan = world.plans(over).await.remove(0);
     (phase(&plan) == "Failed").then(|| plan.str(&["status", "message"]).unwrap().to_owned())
@@ -84,9 +84,9 @@ fn of_spec(fields: &Value) -> Value {
 #[tokio::test]
 async fn a_definition_takes_the_place_of_another_if_all_objects_fit_what_is_served_of_both() {
     let size = |more: Value| {
-        let mut it = json!({"type": "integer"});
-        it.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap());
-        of_spec(&json!({"size": it}))
+        let mut field = json!({"type": "integer"});
+        field.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap());
+        of_spec(&json!({"size": field}))
     };
     let (wide, narrow) = (size(json!({})), size(json!({"maximum": 5})));
     let labels = of_spec(&json!({"labels": {
@@ -210,7 +210,7 @@ async fn a_definition_of_a_version_that_the_api_has_no_more_says_what_to_do() {
     world.group("og").await;
     world.subscribe(json!({})).await;
     let failed = |all: &[&Object]| {
-        all.first().is_some_and(|it| it.str(&["status", "phase"]) == Some("Failed"))
+        all.first().is_some_and(|plan| plan.str(&["status", "phase"]) == Some("Failed"))
     };
     let plan = world.plans(failed).await.remove(0);
     // shows K08 E061
@@ -258,7 +258,7 @@ async fn a_definition_of_two_versions_is_upgraded_if_it_serves_what_was_served_t
 
 /// A version that is there, be it as a copy.
 async fn put(world: &World, namespace: &str, name: &str, copy: bool) {
-    let mut it = json!({
+    let mut csv = json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
         "metadata": {"name": name, "namespace": namespace},
         "spec": {"displayName": "Other", "install": {
@@ -266,9 +266,9 @@ async fn put(world: &World, namespace: &str, name: &str, copy: bool) {
         }},
     });
     if copy {
-        it["metadata"]["labels"] = json!({"olm.copiedFrom": "elsewhere"});
+        csv["metadata"]["labels"] = json!({"olm.copiedFrom": "elsewhere"});
     }
-    world.cluster.apply(object(it)).await;
+    world.cluster.apply(object(csv)).await;
 }
 
 #[tokio::test]
@@ -304,9 +304,12 @@ async fn a_definition_names_the_versions_that_it_came_with_as_long_as_they_are_t
     latest(&world, "anvil", "anvil.v1.0.0").await;
     let cluster = world.cluster.cluster();
     let found = async || {
-        let it = cluster.get(crds, None, NAME).await.unwrap();
-        assert_eq!([it.annotation("mine"), it.annotation("bundle")], [Some("stays"), Some("has")]);
-        let mut all: Vec<String> = it
+        let crd = cluster.get(crds, None, NAME).await.unwrap();
+        assert_eq!(
+            [crd.annotation("mine"), crd.annotation("bundle")],
+            [Some("stays"), Some("has")]
+        );
+        let mut all: Vec<String> = crd
             .annotations()
             .filter(|(key, _)| key.starts_with(PREFIX))
             .map(|(_, value)| value.to_owned())
@@ -344,9 +347,9 @@ async fn a_definition_that_is_there_as_it_comes_is_no_reason_to_judge_its_object
 fn stored_in_first(names: &[&str]) -> Value {
     let mut versions = Vec::new();
     for (at, name) in names.iter().enumerate() {
-        let mut it = version(name, true, &of_spec(&json!({"size": {"type": "integer"}})));
-        it["storage"] = (at == 0).into();
-        versions.push(it);
+        let mut entry = version(name, true, &of_spec(&json!({"size": {"type": "integer"}})));
+        entry["storage"] = (at == 0).into();
+        versions.push(entry);
     }
     definition(&versions)
 }
@@ -361,14 +364,14 @@ async fn a_definition_may_store_in_another_version_and_not_forget_the_one_it_sto
     let lost = replaced(&one, &anvil, &stored_in_first(&["v2"])).await;
     let said = "risk of data loss updating \"anvils.forge.example.com\": new CRD removes version v1 that is listed as a stored version on the existing CRD";
     // shows AT-CRU-03 CRU-04 CRU-05 E060
-    assert!(lost.as_ref().is_some_and(|it| it.ends_with(said)), "{lost:?}");
+    assert!(lost.as_ref().is_some_and(|message| message.ends_with(said)), "{lost:?}");
 }
 
 /// The names of the versions of the definition that is there.
 async fn versions_there(world: &World) -> Vec<String> {
     let crd = world.cluster.cluster().get(&known::CUSTOM_RESOURCE_DEFINITION, None, NAME).await;
     let versions = crd.unwrap().array(&["spec", "versions"]).to_vec();
-    versions.iter().map(|it| it["name"].as_str().unwrap().to_owned()).collect()
+    versions.iter().map(|version| version["name"].as_str().unwrap().to_owned()).collect()
 }
 
 #[tokio::test]
@@ -391,7 +394,7 @@ async fn a_definition_of_one_version_follows_it_whoever_made_it() {
     latest(&world, "anvil", "anvil.v1.0.0").await;
     let complete = |count: usize| {
         world.plans(move |all| {
-            let done = |it: &&&Object| it.str(&["status", "phase"]) == Some("Complete");
+            let done = |plan: &&&Object| plan.str(&["status", "phase"]) == Some("Complete");
             all.len() == count && all.iter().filter(done).count() == count
         })
     };

@@ -38,8 +38,9 @@ async fn empty_fields_of_long_ago_say_nothing_and_an_account_that_is_named_is_he
     };
     for (targets, wanted) in [(&[] as &[&str], [""]), (&["team"], ["team"])] {
         cluster.create(&OPERATOR_GROUP, &stored(targets)).await.unwrap();
-        let served =
-            move |it: &Object| *it.array(&["status", "namespaces"]) == wanted.map(Value::from);
+        let served = move |group: &Object| {
+            *group.array(&["status", "namespaces"]) == wanted.map(Value::from)
+        };
         let group = world.cluster.wait_for(&OPERATOR_GROUP, Some("team"), "og", served).await;
         // shows OG-16
         assert_eq!(group.get(&["status", "serviceAccountRef"]), None);
@@ -56,12 +57,15 @@ async fn empty_fields_of_long_ago_say_nothing_and_an_account_that_is_named_is_he
     let account = "{apiVersion: v1, kind: ServiceAccount, metadata: {name: less, namespace: team}}";
     world.cluster.apply_yaml(account).await;
     change_group(&world, json!({"spec": {"serviceAccountName": "less"}})).await;
-    let known = |it: &Object| it.str(&["status", "serviceAccountRef", "name"]) == Some("less");
+    let known =
+        |group: &Object| group.str(&["status", "serviceAccountRef", "name"]) == Some("less");
     world.cluster.wait_for(&OPERATOR_GROUP, Some("team"), "og", known).await;
     world.publish(&["1.0.0", "1.1.0"]);
     let refused = |all: &[&Object]| {
-        let told = |it: &&Object| it.str(&["status", "message"]).map(str::to_owned);
-        all.iter().filter_map(told).any(|it| it.contains("system:serviceaccount:team:less"))
+        let told = |plan: &&Object| plan.str(&["status", "message"]).map(str::to_owned);
+        all.iter()
+            .filter_map(told)
+            .any(|message| message.contains("system:serviceaccount:team:less"))
     };
     // shows OG-16
     world.plans(refused).await;
@@ -88,9 +92,9 @@ async fn a_group_names_the_api_that_its_only_member_serves() {
     install["permissions"] = json!([]);
     install["deployments"][0]["spec"]["template"]["spec"]["serviceAccountName"] = "default".into();
     world.cluster.apply(object(server)).await;
-    let runs = |it: &Object| it.str(&["status", "phase"]) == Some("Succeeded");
+    let runs = |csv: &Object| csv.str(&["status", "phase"]) == Some("Succeeded");
     let csvs = &CLUSTER_SERVICE_VERSION;
-    let it = world.cluster.wait_for(csvs, Some("local"), "packageserver.v1.0.0", runs).await;
+    let csv = world.cluster.wait_for(csvs, Some("local"), "packageserver.v1.0.0", runs).await;
     let cluster = world.cluster.cluster();
     let group = cluster.get(&OPERATOR_GROUP, Some("local"), "olm-operators").await.unwrap();
     // shows OG-25 OG-26 AT-OG-04
@@ -99,7 +103,7 @@ async fn a_group_names_the_api_that_its_only_member_serves() {
         Some("PackageManifest.v1alpha1.packages.apps.redhat.com")
     );
     assert_eq!(*group.array(&["status", "namespaces"]), ["local"].map(Value::from));
-    assert_eq!(it.annotation("olm.operatorGroup"), Some("olm-operators"));
+    assert_eq!(csv.annotation("olm.operatorGroup"), Some("olm-operators"));
 }
 
 /// A group of another namespace that has the API of `anvil` in the namespace `team`, whoever serves
@@ -131,7 +135,7 @@ async fn own(world: &World, provides: bool, fixed: bool) {
 }
 
 async fn provided(world: &World, text: &'static str) {
-    let says = move |it: &Object| it.annotation("olm.providedAPIs") == Some(text);
+    let says = move |group: &Object| group.annotation("olm.providedAPIs") == Some(text);
     world.cluster.wait_for(&OPERATOR_GROUP, Some("team"), "og", says).await;
 }
 
@@ -207,7 +211,10 @@ async fn an_operator_that_says_nothing_of_upgrades_is_upgraded() {
                 "lastTransitionTime": "2026-01-01T00:00:00Z",
             }]}});
             operator.patch(conditions, Some("team"), NAME, &Patch::Merge(ill)).await.unwrap();
-            says(&world, |it| !it.array(&["status", "conditions"]).is_empty()).await;
+            says(&world, |operator_condition| {
+                !operator_condition.array(&["status", "conditions"]).is_empty()
+            })
+            .await;
         } else {
             // There is not even where it could speak.
             world.pause().await;
@@ -242,11 +249,14 @@ async fn an_administrator_edits_a_condition_and_the_upgrade_goes_on() {
     // shows OC-02
     assert!(written.is_ok(), "the account of the operator may: {written:?}");
     // shows OC-01
-    says(&world, |it| !it.array(&["status", "conditions"]).is_empty()).await;
+    says(&world, |operator_condition| {
+        !operator_condition.array(&["status", "conditions"]).is_empty()
+    })
+    .await;
     world.publish(&["1.0.0", "1.1.0"]);
     // shows OC-10 CSV-33
     let held = world.version("anvil.v1.1.0", "Pending", "OperatorConditionNotUpgradeable").await;
-    assert!(held.str(&["status", "message"]).is_some_and(|it| it.contains("not now")));
+    assert!(held.str(&["status", "message"]).is_some_and(|message| message.contains("not now")));
     // As an editor does it: read, change, write what was changed.
     let read = world.cluster.cluster().get(conditions, Some("team"), NAME).await.unwrap();
     let mut edited = read.clone();
@@ -257,7 +267,8 @@ async fn an_administrator_edits_a_condition_and_the_upgrade_goes_on() {
     world.cluster.cluster().update(conditions, &edited).await.unwrap();
     // shows OC-14
     world.succeeded("anvil.v1.1.0").await;
-    let healthy = |it: &Object| condition(it, "CatalogSourcesUnhealthy").is_none();
+    let healthy =
+        |subscription: &Object| condition(subscription, "CatalogSourcesUnhealthy").is_none();
     world.cluster.wait_for(&SUBSCRIPTION, Some("team"), "anvil", healthy).await;
     // Who read before that does not undo it.
     let late = world.cluster.cluster().update(conditions, &read).await;

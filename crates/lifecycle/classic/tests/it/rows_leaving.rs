@@ -41,9 +41,9 @@ async fn what_only_a_removed_operator_could_let_go_holds_its_namespace_until_som
     delete(&world, &CLUSTER_SERVICE_VERSION, "team", NAME).await;
     world.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), NAME).await;
     delete(&world, &known::NAMESPACE, "", "team").await;
-    let hangs = |it: &Object| {
-        let told = condition(it, "NamespaceFinalizersRemaining");
-        told.is_some_and(|it| it.1.contains("forge.example.com/cool"))
+    let hangs = |namespace: &Object| {
+        let told = condition(namespace, "NamespaceFinalizersRemaining");
+        told.is_some_and(|condition| condition.1.contains("forge.example.com/cool"))
     };
     // shows DEL-02
     let team = world.cluster.wait_for(&known::NAMESPACE, None, "team", hangs).await;
@@ -78,7 +78,7 @@ async fn a_subscription_whose_bundle_could_not_be_had_is_refreshed_by_deleting_w
     world.publish_edited(&["1.0.0"], |version, bundle| {
         bundle["image"] = format!("localhost/anvil-bundle:v{version}").into();
         let properties = bundle["properties"].as_array_mut().unwrap();
-        properties.retain(|it| it["type"] != "olm.bundle.object");
+        properties.retain(|property| property["type"] != "olm.bundle.object");
     });
     world.resume().await;
     world.group("og").await;
@@ -90,7 +90,9 @@ async fn a_subscription_whose_bundle_could_not_be_had_is_refreshed_by_deleting_w
     };
     patience(Some("1s")).await;
     world.subscribe(json!({})).await;
-    world.subscription(|it| condition(it, "BundleUnpackFailed").is_some()).await;
+    world
+        .subscription(|subscription| condition(subscription, "BundleUnpackFailed").is_some())
+        .await;
     let job = world.cluster.wait_for_all(jobs(), |all| !all.is_empty()).await.remove(0);
     let name = job.name().to_owned();
     // shows AT-DEL-02
@@ -103,8 +105,8 @@ async fn a_subscription_whose_bundle_could_not_be_had_is_refreshed_by_deleting_w
     let cluster = world.cluster.cluster();
     for kind in [&CLUSTER_SERVICE_VERSION, &INSTALL_PLAN] {
         let left = cluster.list(kind, Some("team"), &ListParams::default()).await.unwrap();
-        for it in left.items {
-            delete(&world, kind, "team", it.name()).await;
+        for object in left.items {
+            delete(&world, kind, "team", object.name()).await;
         }
     }
     for kind in [&known::JOB, &known::CONFIG_MAP] {
@@ -129,10 +131,10 @@ async fn an_operator_goes_to_the_nodes_that_its_administrator_keeps_for_it() {
     // By itself it asks for no node at all, so that whatever holds for its namespace decides.
     world.succeeded(NAME).await;
     let cluster = world.cluster.cluster();
-    let it = cluster.get(&known::DEPLOYMENT, Some("team"), "anvil").await.unwrap();
+    let deployment = cluster.get(&known::DEPLOYMENT, Some("team"), "anvil").await.unwrap();
     for field in ["nodeSelector", "affinity", "tolerations", "nodeName"] {
         // shows PLC-01
-        assert_eq!(it.get(&["spec", "template", "spec", field]), None, "{field}");
+        assert_eq!(deployment.get(&["spec", "template", "spec", field]), None, "{field}");
     }
     let nodes = cluster.list(&known::NODE, None, &ListParams::default()).await.unwrap().items;
     let kept = Patch::Merge(json!({
@@ -147,9 +149,9 @@ async fn an_operator_goes_to_the_nodes_that_its_administrator_keeps_for_it() {
     cluster.patch(&SUBSCRIPTION, Some("team"), "anvil", &steered).await.unwrap();
     let node = nodes[0].name().to_owned();
     let runs = move |all: &[&Object]| {
-        all.iter().any(|it| {
-            it.str(&["spec", "nodeName"]) == Some(&node)
-                && it.str(&["spec", "nodeSelector", ROLE]) == Some("")
+        all.iter().any(|pod| {
+            pod.str(&["spec", "nodeName"]) == Some(&node)
+                && pod.str(&["spec", "nodeSelector", ROLE]) == Some("")
         })
     };
     let pods = Selection::all(known::POD).namespace("team");

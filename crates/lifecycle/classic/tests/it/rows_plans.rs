@@ -32,19 +32,19 @@ fn carried(value: &Value) -> Value {
 
 /// Has the API know kinds.
 async fn define(world: &World, kinds: &[Resource]) {
-    for it in kinds {
-        let name = format!("{}.{}", it.plural, it.group);
+    for kind in kinds {
+        let name = format!("{}.{}", kind.plural, kind.group);
         let approved = json!({"api-approved.kubernetes.io": "unapproved, for a test"});
         let definition = json!({
             "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
             "metadata": {"name": name, "annotations": approved},
             "spec": {
-                "group": it.group, "scope": "Namespaced",
+                "group": kind.group, "scope": "Namespaced",
                 "names": {
-                    "kind": it.kind, "listKind": format!("{}List", it.kind), "plural": it.plural,
-                    "singular": it.kind.to_lowercase(),
+                    "kind": kind.kind, "listKind": format!("{}List", kind.kind), "plural": kind.plural,
+                    "singular": kind.kind.to_lowercase(),
                 },
-                "versions": [{"name": it.version, "served": true, "storage": true, "schema": {
+                "versions": [{"name": kind.version, "served": true, "storage": true, "schema": {
                     "openAPIV3Schema": {
                         "type": "object", "x-kubernetes-preserve-unknown-fields": true,
                     },
@@ -92,11 +92,11 @@ async fn allow(world: &World, everywhere: bool, group: &str, resource: &str, ver
         "roleRef": {"apiGroup": api, "kind": format!("{prefix}Role"), "name": name},
         "subjects": [{"kind": "ServiceAccount", "name": "installer", "namespace": "team"}],
     });
-    for mut it in [role, binding] {
+    for mut manifest in [role, binding] {
         if !everywhere {
-            it["metadata"]["namespace"] = "team".into();
+            manifest["metadata"]["namespace"] = "team".into();
         }
-        world.cluster.apply(object(it)).await;
+        world.cluster.apply(object(manifest)).await;
     }
 }
 
@@ -121,9 +121,10 @@ async fn everything_but_definitions_is_made_with_the_rights_of_the_groups_accoun
     let rules = json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]);
     let with = |kind: &str, more: Value| {
         let at = if kind.contains("Role") { format!("{api}/v1") } else { "v1".to_owned() };
-        let mut it = json!({"apiVersion": at, "kind": kind, "metadata": {"name": "anvil-own"}});
-        it.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap());
-        carried(&it)
+        let mut manifest =
+            json!({"apiVersion": at, "kind": kind, "metadata": {"name": "anvil-own"}});
+        manifest.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap());
+        carried(&manifest)
     };
     let bound = |kind: &str| {
         json!({
@@ -133,9 +134,9 @@ async fn everything_but_definitions_is_made_with_the_rights_of_the_groups_accoun
     };
     let text = catalog(&[NEEDY, CHISEL], &|_, _| (), &[]);
     let documents = text.lines().map(|line| {
-        let mut it: Value = serde_json::from_str(line).unwrap();
-        if it["name"] == "anvil.v1.0.0" {
-            it["properties"].as_array_mut().unwrap().extend([
+        let mut document: Value = serde_json::from_str(line).unwrap();
+        if document["name"] == "anvil.v1.0.0" {
+            document["properties"].as_array_mut().unwrap().extend([
                 with("Secret", json!({"stringData": {"key": "value"}})),
                 with("Service", json!({"spec": {"ports": [{"port": 80}]}})),
                 with("ServiceAccount", json!({})),
@@ -145,7 +146,7 @@ async fn everything_but_definitions_is_made_with_the_rights_of_the_groups_accoun
                 with("ClusterRoleBinding", bound("ClusterRole")),
             ]);
         }
-        it.to_string()
+        document.to_string()
     });
     world.publish_text(&documents.collect::<Vec<_>>().join("\n"));
     scoped_group(&world).await;
@@ -155,7 +156,8 @@ async fn everything_but_definitions_is_made_with_the_rights_of_the_groups_accoun
     loop {
         let before = last.clone();
         let news = move |all: &[&Object]| {
-            all.iter().any(|it| is_over(it) || (!message(it).is_empty() && message(it) != before))
+            all.iter()
+                .any(|plan| is_over(plan) || (!message(plan).is_empty() && message(plan) != before))
         };
         let plan = world.plans(news).await.remove(0);
         if is_over(&plan) {
@@ -184,7 +186,7 @@ async fn everything_but_definitions_is_made_with_the_rights_of_the_groups_accoun
         ("rolebindings", false),
     ];
     // shows SCO-06
-    assert_eq!(asked, wanted.map(|(it, everywhere)| (it.to_owned(), everywhere)).into());
+    assert_eq!(asked, wanted.map(|(user, everywhere)| (user.to_owned(), everywhere)).into());
     let cluster = world.cluster.cluster();
     let crds = &known::CUSTOM_RESOURCE_DEFINITION;
     let made = cluster.find(crds, None, "chisels.forge.example.com").await.unwrap();
@@ -246,11 +248,11 @@ async fn a_pull_secret_is_read_and_written_with_the_rights_of_the_groups_account
     let copy = || step(("", "v1"), "Secret", "pull", &Value::Null);
     begun(&world, "first", &[copy()]).await;
     let lacks = |plan: &'static str, verb: &'static str, place: &'static str| {
-        plan_where(&world, plan, move |it| {
+        plan_where(&world, plan, move |plan| {
             let words = format!(
                 "User \"system:serviceaccount:team:installer\" cannot {verb} resource \"secrets\" in API group \"\" in the namespace \"{place}\""
             );
-            message(it).contains(&words)
+            message(plan).contains(&words)
         })
     };
     // It is read where catalogs are, and written where the operator is.
@@ -284,7 +286,7 @@ async fn a_pull_secret_is_read_and_written_with_the_rights_of_the_groups_account
     // One that is not there is missed by its name.
     begun(&world, "third", &[step(("", "v1"), "Secret", "lost", &Value::Null)]).await;
     let missed = "retrying execution due to error: secret lost does not exist in namespace olm: secrets \"lost\" not found";
-    plan_where(&world, "third", move |it| message(it) == missed).await;
+    plan_where(&world, "third", move |plan| message(plan) == missed).await;
 }
 
 #[tokio::test]
@@ -296,19 +298,19 @@ async fn a_plan_makes_what_is_not_there_and_brings_up_to_date_what_is() {
     let version = world.succeeded("anvil.v1.0.0").await;
     latest(&world, "anvil", "anvil.v1.0.0").await;
     let of = |kind: &str, name: &str, more: Value| {
-        let mut it = json!({
+        let mut manifest = json!({
             "apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": "team"},
         });
         for (key, value) in more.as_object().cloned().unwrap() {
-            match it.get_mut(&key).and_then(Value::as_object_mut) {
+            match manifest.get_mut(&key).and_then(Value::as_object_mut) {
                 Some(fields) => fields.extend(value.as_object().cloned().unwrap()),
-                None => it[key] = value,
+                None => manifest[key] = value,
             }
         }
-        it
+        manifest
     };
     let annotated = |key: &str, value: &str| json!({"annotations": {key: value}});
-    for it in [
+    for manifest in [
         of("ServiceAccount", "same", json!({"imagePullSecrets": [{"name": "mine"}]})),
         of(
             "ServiceAccount",
@@ -318,7 +320,7 @@ async fn a_plan_makes_what_is_not_there_and_brings_up_to_date_what_is() {
         of("ConfigMap", "old", json!({"data": {"a": "1", "b": "1"}})),
         of("Secret", "old", json!({"stringData": {"a": "1"}})),
     ] {
-        world.cluster.apply(object(it)).await;
+        world.cluster.apply(object(manifest)).await;
     }
     let core = ("", "v1");
     let put = |kind: &str, name: &str, more: Value| {
@@ -357,7 +359,7 @@ async fn a_plan_makes_what_is_not_there_and_brings_up_to_date_what_is() {
     .await;
     let plan = plan_where(&world, "many", is_over).await;
     let steps = plan.array(&["status", "plan"]).iter();
-    let states: Vec<&str> = steps.filter_map(|it| it["status"].as_str()).collect();
+    let states: Vec<&str> = steps.filter_map(|step| step["status"].as_str()).collect();
     // shows K03
     assert_eq!(
         states,
@@ -377,7 +379,7 @@ async fn a_plan_makes_what_is_not_there_and_brings_up_to_date_what_is() {
     };
     let accounts = &known::SERVICE_ACCOUNT;
     get(accounts, "new").await;
-    let pull = |it: &Object| Value::from(it.array(&["imagePullSecrets"]).to_vec());
+    let pull = |account: &Object| Value::from(account.array(&["imagePullSecrets"]).to_vec());
     assert_eq!(pull(&get(accounts, "same").await), json!([{"name": "mine"}]));
     let other = get(accounts, "other").await;
     // shows K13
@@ -414,22 +416,24 @@ async fn a_kind_that_is_never_made_fails_its_plan_and_its_step_says_so() {
     world.group("og").await;
     world.subscribe(json!({})).await;
     let failed = |all: &[&Object]| {
-        all.first().is_some_and(|it| it.str(&["status", "phase"]) == Some("Failed"))
+        all.first().is_some_and(|plan| plan.str(&["status", "phase"]) == Some("Failed"))
     };
     let plan = world.plans(failed).await.remove(0);
     assert_eq!(message(&plan), "the InstallPlan contains invalid data");
     let steps = plan.array(&["status", "plan"]);
-    let of_pod = steps.iter().find(|it| it["resource"]["kind"] == "Pod").unwrap();
+    let of_pod = steps.iter().find(|step| step["resource"]["kind"] == "Pod").unwrap();
     // shows K04
     assert_eq!(of_pod["status"], "UnsupportedResource");
-    let told = world.subscription(|it| condition(it, "InstallPlanFailed").is_some()).await;
+    let told = world
+        .subscription(|subscription| condition(subscription, "InstallPlanFailed").is_some())
+        .await;
     // shows K04
     assert_eq!(
         condition(&told, "InstallPlanFailed").unwrap(),
         ("InstallComponentFailed".to_owned(), "the InstallPlan contains invalid data".to_owned())
     );
     let pods = Selection::all(known::POD).namespace("team");
-    let none = |all: &[&Object]| !all.iter().any(|it| it.name() == "anvil-alone");
+    let none = |all: &[&Object]| !all.iter().any(|object| object.name() == "anvil-alone");
     world.cluster.wait_for_all(pods, none).await;
 }
 
@@ -447,11 +451,12 @@ async fn what_watches_scales_and_ranks_an_operator_is_made_next_to_its_version()
             ("policy/v1", "PodDisruptionBudget", json!({"minAvailable": 1, "selector": selector})),
             ("scheduling.k8s.io/v1", "PriorityClass", Value::Null),
         ] {
-            let mut it = json!({"apiVersion": api, "kind": kind, "metadata": {"name": "anvil"}});
+            let mut manifest =
+                json!({"apiVersion": api, "kind": kind, "metadata": {"name": "anvil"}});
             let (field, value) =
                 if spec.is_null() { ("value", json!(1000)) } else { ("spec", spec) };
-            it[field] = value;
-            bundle["properties"].as_array_mut().unwrap().push(carried(&it));
+            manifest[field] = value;
+            bundle["properties"].as_array_mut().unwrap().push(carried(&manifest));
         }
     });
     world.group("og").await;
@@ -463,7 +468,7 @@ async fn what_watches_scales_and_ranks_an_operator_is_made_next_to_its_version()
         let found = cluster.get(kind, Some("team"), "anvil").await.unwrap();
         // shows E063 E094
         assert_eq!(found.owner_references()[0].uid, version.uid(), "{}", kind.kind);
-        assert!(found.get(&["spec"]).is_some_and(|it| it.as_object().is_some()));
+        assert!(found.get(&["spec"]).is_some_and(|spec| spec.as_object().is_some()));
     }
     let class = cluster.get(&known::PRIORITY_CLASS, None, "anvil").await.unwrap();
     // shows E094
@@ -491,9 +496,9 @@ async fn an_account_of_two_versions_belongs_to_both_and_stays_with_the_one_that_
         world.succeeded(name).await;
     }
     let owned_by = |wanted: &'static [&'static str]| {
-        let good = move |it: &Object| {
-            let owners = it.owner_references();
-            let names: BTreeSet<&str> = owners.iter().map(|it| &*it.name).collect();
+        let good = move |account: &Object| {
+            let owners = account.owner_references();
+            let names: BTreeSet<&str> = owners.iter().map(|owner| &*owner.name).collect();
             owners.len() == wanted.len() && names == wanted.iter().copied().collect()
         };
         world.cluster.wait_for(&known::SERVICE_ACCOUNT, Some("team"), "shared", good)
@@ -545,7 +550,7 @@ async fn a_version_that_is_there_is_the_dependency_of_who_needs_its_kind() {
         // shows E074
         assert!(seen.insert((resource["kind"].to_string(), resource["name"].to_string())));
     }
-    assert!(!seen.iter().any(|it| it.0.contains("Subscription")), "{seen:?}");
+    assert!(!seen.iter().any(|entry| entry.0.contains("Subscription")), "{seen:?}");
     // Whatever makes the namespace be looked at again, the plan is as it was, and so is what it rests on.
     subscribe(&world, "saw", json!({"name": "saw"})).await;
     latest(&world, "saw", "saw.v1.0.0").await;

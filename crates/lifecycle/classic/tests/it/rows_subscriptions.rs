@@ -60,7 +60,9 @@ async fn what_is_found_gets_a_plan_what_is_not_says_so_and_an_update_gets_anothe
     let second = latest(&world, "anvil", "anvil.v1.1.0").await;
     // shows K11
     assert_eq!(second.i64(&["status", "installPlanGeneration"]), Some(2));
-    let plan = |it: &Object| it.str(&["status", "installPlanRef", "name"]).unwrap().to_owned();
+    let plan = |subscription: &Object| {
+        subscription.str(&["status", "installPlanRef", "name"]).unwrap().to_owned()
+    };
     assert_ne!(plan(&first), plan(&second));
     assert_eq!(plans().await, 2);
 }
@@ -74,14 +76,14 @@ async fn a_plan_that_the_api_refuses_is_told_and_made_as_soon_as_it_may_be() {
     let (count, mut counted) = (tries.clone(), tries.subscribe());
     let cluster = world.cluster.troubled(move |asked: &Asked| {
         if asked.method.as_str() == "POST" && asked.target.contains("/installplans") {
-            count.send_modify(|it| *it += 1);
+            count.send_modify(|requests| *requests += 1);
         }
         Fate::Pass
     });
     world.resume_over(&cluster).await;
     world.group("og").await;
     let kind = "admissionregistration.k8s.io/v1";
-    for it in [
+    for manifest in [
         json!({
             "apiVersion": kind, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": "calm"},
             "spec": {
@@ -98,14 +100,14 @@ async fn a_plan_that_the_api_refuses_is_told_and_made_as_soon_as_it_may_be() {
             "spec": {"policyName": "calm", "validationActions": ["Deny"]},
         }),
     ] {
-        world.cluster.apply(object(it)).await;
+        world.cluster.apply(object(manifest)).await;
     }
     world.subscribe(json!({})).await;
     // The label of the operator that it belongs to is written beside this.
     let told = world
-        .subscription(|it| {
-            condition(it, "BundleUnpackFailed").is_some()
-                && it.label("operators.coreos.com/anvil.team").is_some()
+        .subscription(|subscription| {
+            condition(subscription, "BundleUnpackFailed").is_some()
+                && subscription.label("operators.coreos.com/anvil.team").is_some()
         })
         .await;
     let (reason, message) = condition(&told, "BundleUnpackFailed").unwrap();
@@ -117,7 +119,7 @@ async fn a_plan_that_the_api_refuses_is_told_and_made_as_soon_as_it_may_be() {
     );
     // It is tried again and again, and nothing is written while nothing changes.
     let so_far = *counted.borrow();
-    counted.wait_for(|it| *it > so_far + 2).await.unwrap();
+    counted.wait_for(|requests| *requests > so_far + 2).await.unwrap();
     let cluster = world.cluster.cluster();
     let still = cluster.get(&SUBSCRIPTION, Some("team"), "anvil").await.unwrap();
     assert_eq!(still.resource_version(), told.resource_version());
@@ -142,7 +144,7 @@ async fn nothing_is_planned_in_a_namespace_on_its_way_out() {
     world.cluster.wait_gone(&OPERATOR_GROUP, Some("team"), "og").await;
     world.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.0.0").await;
     world.publish(&["1.0.0", "1.1.0"]);
-    for it in [
+    for manifest in [
         json!({
             "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
             "metadata": {"name": "og", "namespace": "other"}, "spec": {"targetNamespaces": ["other"]},
@@ -153,9 +155,11 @@ async fn nothing_is_planned_in_a_namespace_on_its_way_out() {
             "spec": {"name": "anvil", "source": "cat", "sourceNamespace": CATALOGS},
         }),
     ] {
-        world.cluster.apply(object(it)).await;
+        world.cluster.apply(object(manifest)).await;
     }
-    let newer = |it: &Object| it.str(&["status", "installedCSV"]) == Some("anvil.v1.1.0");
+    let newer = |subscription: &Object| {
+        subscription.str(&["status", "installedCSV"]) == Some("anvil.v1.1.0")
+    };
     world.cluster.wait_for(&SUBSCRIPTION, Some("other"), "anvil", newer).await;
     let left = cluster.get(&SUBSCRIPTION, Some("team"), "anvil").await.unwrap();
     assert_eq!(left.str(&["status", "currentCSV"]), Some("anvil.v1.0.0"));

@@ -73,19 +73,19 @@ async fn a_dependency_says_what_it_replaces_when_it_comes_and_when_it_is_upgrade
     let world = crate::dependencies::world(&[NEEDY, old(), new()]).await;
     subscribe(&world, "anvil", json!({"name": "anvil"})).await;
     latest(&world, "chisel-stable-cat-olm", "chisel.v1.1.0").await;
-    let replaced = |it: &Object| it.str(&["spec", "replaces"]).map(str::to_owned);
-    let it = world.succeeded("chisel.v1.1.0").await;
+    let replaced = |csv: &Object| csv.str(&["spec", "replaces"]).map(str::to_owned);
+    let csv = world.succeeded("chisel.v1.1.0").await;
     // shows E052
-    assert_eq!(replaced(&it).as_deref(), Some("chisel.v1.0.0"), "as its channel has it");
+    assert_eq!(replaced(&csv).as_deref(), Some("chisel.v1.0.0"), "as its channel has it");
     let head = chisel("1.3.0", Some("1.0.0"));
     let text = catalog(&[NEEDY, old(), new(), head], &|_, _| (), &[]);
     let entry = r#"{"name":"chisel.v1.3.0","replaces":"chisel.v1.0.0"}"#;
     assert!(text.contains(entry), "{text}");
     let skips = r#"{"name":"chisel.v1.3.0","replaces":"chisel.v1.0.0","skips":["chisel.v1.1.0"]}"#;
     world.publish_text(&text.replace(entry, skips));
-    let it = world.succeeded("chisel.v1.3.0").await;
+    let csv = world.succeeded("chisel.v1.3.0").await;
     // shows E052
-    assert_eq!(replaced(&it).as_deref(), Some("chisel.v1.1.0"), "what it finds here");
+    assert_eq!(replaced(&csv).as_deref(), Some("chisel.v1.1.0"), "what it finds here");
     world.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "chisel.v1.1.0").await;
 }
 
@@ -102,19 +102,19 @@ fn refused_between(versions: &[&str], last: &Value) -> String {
     let saw = Release { package: "saw", owns: "Saw", ..ANVIL };
     let mut releases = vec![saw];
     for (at, version) in versions.iter().enumerate() {
-        let replaces = at.checked_sub(1).map(|it| versions[it]);
+        let replaces = at.checked_sub(1).map(|index| versions[index]);
         releases.push(Release { version, replaces, ..ANVIL });
     }
     let refuse = |name: &str, csv: &mut Value| {
-        let bad = versions[1..].iter().any(|it| name == format!("anvil.v{it}"));
+        let bad = versions[1..].iter().any(|version| name == format!("anvil.v{version}"));
         if bad && name != "anvil.v3.0.0" {
             csv["metadata"]["labels"] = json!({"what": "no label value!"});
         }
     };
     let text = catalog(&releases, &refuse, &[]);
     let documents = text.lines().map(|line| {
-        let mut it: Value = serde_json::from_str(line).unwrap();
-        for entry in it["entries"].as_array_mut().into_iter().flatten() {
+        let mut document: Value = serde_json::from_str(line).unwrap();
+        for entry in document["entries"].as_array_mut().into_iter().flatten() {
             if entry["name"] == "anvil.v3.0.0" {
                 entry.as_object_mut().unwrap().remove("replaces");
                 entry.as_object_mut().unwrap().extend(last.as_object().cloned().unwrap());
@@ -124,7 +124,7 @@ fn refused_between(versions: &[&str], last: &Value) -> String {
                 entry["skips"] = json!(["anvil.v2.0.0"]);
             }
         }
-        it.to_string()
+        document.to_string()
     });
     documents.collect::<Vec<_>>().join("\n")
 }
@@ -146,13 +146,13 @@ async fn roll_forward(versions: &[&str], last: Value, good: bool) {
             continue;
         }
         let bad = format!("anvil.v{}", versions[upto - 1]);
-        let told = move |it: &Object| {
-            it.str(&["status", "state"]) == Some("UpgradeFailed")
-                && it.str(&["status", "currentCSV"]) == Some(&bad)
-                && condition(it, "InstallPlanFailed").is_some()
+        let told = move |subscription: &Object| {
+            subscription.str(&["status", "state"]) == Some("UpgradeFailed")
+                && subscription.str(&["status", "currentCSV"]) == Some(&bad)
+                && condition(subscription, "InstallPlanFailed").is_some()
         };
-        let it = world.subscription(told).await;
-        let (reason, why) = condition(&it, "InstallPlanFailed").unwrap();
+        let subscription = world.subscription(told).await;
+        let (reason, why) = condition(&subscription, "InstallPlanFailed").unwrap();
         assert_eq!(reason, "InstallComponentFailed");
         assert!(why.contains("metadata.labels: Invalid value"), "{why}");
     }
@@ -167,11 +167,11 @@ async fn roll_forward(versions: &[&str], last: Value, good: bool) {
         let old = "anvil.v1.0.0";
         world.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), old).await;
     } else {
-        let stays = |it: &Object| {
-            it.str(&["status", "state"]) == Some("UpgradeFailed")
-                && it.str(&["status", "installedCSV"]) == Some("anvil.v1.0.0")
-                && it.str(&["status", "currentCSV"]) == Some("anvil.v2.0.0")
-                && condition(it, "InstallPlanFailed").is_some()
+        let stays = |subscription: &Object| {
+            subscription.str(&["status", "state"]) == Some("UpgradeFailed")
+                && subscription.str(&["status", "installedCSV"]) == Some("anvil.v1.0.0")
+                && subscription.str(&["status", "currentCSV"]) == Some("anvil.v2.0.0")
+                && condition(subscription, "InstallPlanFailed").is_some()
         };
         world.subscription(stays).await;
         world.succeeded("anvil.v1.0.0").await;
@@ -197,13 +197,13 @@ async fn plans_that_failed_are_rolled_forward_by_what_leads_past_them() {
 async fn versions_of_a_definition_come_are_deprecated_and_go_upgrade_by_upgrade() {
     let world = World::start(&[]).await;
     let version = |name: &str, served: bool, storage: bool| {
-        let mut it = json!({"name": name, "served": served, "storage": storage, "schema": {
+        let mut entry = json!({"name": name, "served": served, "storage": storage, "schema": {
             "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
         }});
         if name == "v1alpha1" {
-            it["deprecated"] = (!storage).into();
+            entry["deprecated"] = (!storage).into();
         }
-        it
+        entry
     };
     let definition = |release: &str| match release {
         "1.0.0" => json!([version("v1alpha1", true, true)]),
@@ -219,9 +219,11 @@ async fn versions_of_a_definition_come_are_deprecated_and_go_upgrade_by_upgrade(
             bundle["properties"][3]["value"]["data"] = BASE64.encode(crd.to_string()).into();
             // What the operator says that it owns is served.
             let owned = if release == "1.0.0" { "v1alpha1" } else { "v1" };
-            let replaces =
-                all.iter().position(|it| *it == release).and_then(|it| it.checked_sub(1));
-            let mut csv = crate::world::csv(release, replaces.map(|it| all[it]));
+            let replaces = all
+                .iter()
+                .position(|version| *version == release)
+                .and_then(|position| position.checked_sub(1));
+            let mut csv = crate::world::csv(release, replaces.map(|index| all[index]));
             csv["spec"]["customresourcedefinitions"]["owned"][0]["version"] = owned.into();
             bundle["properties"][2]["value"]["data"] = BASE64.encode(csv.to_string()).into();
             bundle["properties"][1]["value"]["version"] = owned.into();
@@ -246,8 +248,8 @@ async fn versions_of_a_definition_come_are_deprecated_and_go_upgrade_by_upgrade(
         let crd = world.cluster.cluster().get(crds, None, name).await.unwrap();
         let versions = crd.array(&["spec", "versions"]).iter();
         let found: Vec<&str> = versions
-            .filter(|it| it["served"] == true)
-            .filter_map(|it| it["name"].as_str())
+            .filter(|version| version["served"] == true)
+            .filter_map(|version| version["name"].as_str())
             .collect();
         // shows E076 CRU-01 CRU-03 CRU-04 AT-CRU-01 AT-CRU-03
         assert_eq!(found, served);
@@ -257,7 +259,9 @@ async fn versions_of_a_definition_come_are_deprecated_and_go_upgrade_by_upgrade(
     publish(4);
     let lost = "risk of data loss updating \"anvils.forge.example.com\": new CRD removes version v1alpha1 that is listed as a stored version on the existing CRD";
     let waits = move |all: &[&Object]| {
-        all.iter().any(|it| it.str(&["status", "message"]).is_some_and(|it| it.contains(lost)))
+        all.iter().any(|plan| {
+            plan.str(&["status", "message"]).is_some_and(|message| message.contains(lost))
+        })
     };
     // shows CRU-05 E060 AT-CRU-03
     world.plans(waits).await;
@@ -266,8 +270,8 @@ async fn versions_of_a_definition_come_are_deprecated_and_go_upgrade_by_upgrade(
     // shows E076 CRU-05 AT-CRU-03
     latest(&world, "anvil", "anvil.v1.3.0").await;
     world.succeeded("anvil.v1.3.0").await;
-    let gone = world.cluster.wait_for(&SUBSCRIPTION, Some("team"), "anvil", |it| {
-        condition(it, "InstallPlanFailed").is_none()
+    let gone = world.cluster.wait_for(&SUBSCRIPTION, Some("team"), "anvil", |subscription| {
+        condition(subscription, "InstallPlanFailed").is_none()
     });
     gone.await;
 }

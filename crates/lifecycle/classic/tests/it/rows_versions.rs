@@ -21,9 +21,9 @@ fn object(value: Value) -> Object {
 /// The columns of a table, and the cells of each row.
 fn table(text: &str) -> (Vec<String>, Vec<Vec<Value>>) {
     let table: Value = serde_json::from_str(text).unwrap();
-    let name = |it: &Value| it["name"].as_str().unwrap().to_uppercase();
+    let name = |column: &Value| column["name"].as_str().unwrap().to_uppercase();
     let columns = table["columnDefinitions"].as_array().unwrap().iter().map(name).collect();
-    let cells = |it: &Value| it["cells"].as_array().unwrap().clone();
+    let cells = |row: &Value| row["cells"].as_array().unwrap().clone();
     (columns, table["rows"].as_array().unwrap().iter().map(cells).collect())
 }
 
@@ -176,17 +176,17 @@ async fn all_that_a_version_says_of_itself_arrives_in_its_object_its_copies_and_
     world.group_for("og", &["a"]).await;
     world.subscribe(json!({})).await;
     // shows CSV-40
-    let it = world.succeeded("anvil.v1.1.0").await;
+    let upgraded = world.succeeded("anvil.v1.1.0").await;
     // shows CSV-01 CSV-02 CSV-42..CSV-54 CSV-60..CSV-63 CSV-70
-    keeps(it.get(&["spec"]).unwrap(), &spec, "spec");
+    keeps(upgraded.get(&["spec"]).unwrap(), &spec, "spec");
     // shows CSV-01 CSV-02 CSV-41 CSV-68 CSV-69 CSV-72
-    keeps(it.get(&["metadata"]).unwrap(), &metadata, "metadata");
-    let owned = it.array(&["spec", "customresourcedefinitions", "owned"])[0].clone();
+    keeps(upgraded.get(&["metadata"]).unwrap(), &metadata, "metadata");
+    let owned = upgraded.array(&["spec", "customresourcedefinitions", "owned"])[0].clone();
     assert_eq!(owned.get("group"), None);
 
     // How it is installed: Deployments by name, and rights of accounts.
     let strategy = csv("1.1.0", None)["spec"]["install"].clone();
-    let mut found = it.get(&["spec", "install"]).unwrap().clone();
+    let mut found = upgraded.get(&["spec", "install"]).unwrap().clone();
     // shows CSV-02 CSV-03
     assert_eq!(
         (&found["strategy"], &strategy["strategy"]),
@@ -206,10 +206,10 @@ async fn all_that_a_version_says_of_itself_arrives_in_its_object_its_copies_and_
     assert!(images.contains(&json!({"name": "HAMMER_IMAGE", "value": hammer})), "{images:?}");
 
     // Those who only have the copy see the same.
-    let copied = |it: &Object| it.str(&["status", "reason"]) == Some("Copied");
+    let copied = |csv: &Object| csv.str(&["status", "reason"]) == Some("Copied");
     let csvs = &CLUSTER_SERVICE_VERSION;
     let copy = world.cluster.wait_for(csvs, Some("a"), "anvil.v1.1.0", copied).await;
-    assert_eq!(copy.get(&["spec"]), it.get(&["spec"]));
+    assert_eq!(copy.get(&["spec"]), upgraded.get(&["spec"]));
     keeps(copy.get(&["metadata"]).unwrap(), &metadata, "copy");
 
     // And so do those who look for an operator.
@@ -237,7 +237,7 @@ async fn all_that_a_version_says_of_itself_arrives_in_its_object_its_copies_and_
     }
     assert_eq!(head["nativeApis"], spec["nativeAPIs"]);
     let images: Vec<&Value> =
-        spec["relatedImages"].as_array().unwrap().iter().map(|it| &it["image"]).collect();
+        spec["relatedImages"].as_array().unwrap().iter().map(|image| &image["image"]).collect();
     assert_eq!(head["relatedImages"], json!(images));
     for field in ["name", "version", "kind", "displayName", "description"] {
         assert_eq!(head["customresourcedefinitions"]["owned"][0][field], owned[field], "{field}");
@@ -254,18 +254,24 @@ async fn a_version_without_what_it_must_have_is_refused_with_the_name_of_the_fie
     let cluster = world.cluster.cluster();
     let cases: [(Change, &str); 6] = [
         (
-            |it| drop(it.as_object_mut().unwrap().remove("displayName")),
+            |spec| drop(spec.as_object_mut().unwrap().remove("displayName")),
             "spec.displayName: Required value",
         ),
-        (|it| drop(it.as_object_mut().unwrap().remove("install")), "spec.install: Required value"),
-        (|it| it["maintainers"] = json!(["Smith"]), "spec.maintainers[0]: Invalid value"),
-        (|it| it["icon"] = json!([{"base64data": ""}]), "spec.icon[0].mediatype: Required value"),
         (
-            |it| it["relatedImages"] = json!([{"name": "a"}]),
+            |spec| drop(spec.as_object_mut().unwrap().remove("install")),
+            "spec.install: Required value",
+        ),
+        (|spec| spec["maintainers"] = json!(["Smith"]), "spec.maintainers[0]: Invalid value"),
+        (
+            |spec| spec["icon"] = json!([{"base64data": ""}]),
+            "spec.icon[0].mediatype: Required value",
+        ),
+        (
+            |spec| spec["relatedImages"] = json!([{"name": "a"}]),
             "spec.relatedImages[0].image: Required value",
         ),
         (
-            |it| it["customresourcedefinitions"]["owned"][0]["specDescriptors"] = json!([{}]),
+            |spec| spec["customresourcedefinitions"]["owned"][0]["specDescriptors"] = json!([{}]),
             "spec.customresourcedefinitions.owned[0].specDescriptors[0].path: Required value",
         ),
     ];
@@ -299,10 +305,10 @@ async fn an_operator_gets_whatever_rights_its_version_asks_for() {
     });
     world.group("og").await;
     world.subscribe(json!({})).await;
-    let it = world.succeeded("anvil.v1.0.0").await;
-    let needs = it.array(&["status", "requirementStatus"]);
-    let account = needs.iter().find(|it| it["kind"] == "ServiceAccount").unwrap();
-    let satisfied = |it: &Value| it["status"] == "Satisfied";
+    let csv = world.succeeded("anvil.v1.0.0").await;
+    let needs = csv.array(&["status", "requirementStatus"]);
+    let account = needs.iter().find(|requirement| requirement["kind"] == "ServiceAccount").unwrap();
+    let satisfied = |requirement: &Value| requirement["status"] == "Satisfied";
     // shows CSV-04
     assert!(account["dependents"].as_array().unwrap().iter().all(satisfied), "{account}");
     let operator = world.cluster.cluster_as_account("team", "anvil");
@@ -317,7 +323,7 @@ async fn an_operator_gets_whatever_rights_its_version_asks_for() {
         .await
         .err()
         .iter()
-        .for_each(|it| assert!(!it.is_forbidden(), "{it}"));
+        .for_each(|error| assert!(!error.is_forbidden(), "{error}"));
 }
 
 #[tokio::test]
@@ -341,10 +347,10 @@ async fn who_needs_a_kind_gets_the_operator_that_provides_it_beside_it_with_an_a
     world.group("og").await;
     subscribe(&world, "anvil", json!({"name": "anvil"})).await;
     latest(&world, "anvil", "anvil.v1.0.0").await;
-    let it = world.succeeded("anvil.v1.0.0").await;
+    let anvil = world.succeeded("anvil.v1.0.0").await;
     // shows CSV-65
     world.succeeded("chisel.v1.0.0").await;
-    let needed = &it.array(&["spec", "customresourcedefinitions", "required"])[0];
+    let needed = &anvil.array(&["spec", "customresourcedefinitions", "required"])[0];
     // shows CSV-65
     assert_eq!(
         needed,
@@ -353,8 +359,8 @@ async fn who_needs_a_kind_gets_the_operator_that_provides_it_beside_it_with_an_a
             "displayName": "Chisel", "description": "What it is cut with.",
         })
     );
-    let status = it.array(&["status", "requirementStatus"]);
-    let met = status.iter().find(|it| it["name"] == needed["name"]).unwrap();
+    let status = anvil.array(&["status", "requirementStatus"]);
+    let met = status.iter().find(|requirement| requirement["name"] == needed["name"]).unwrap();
     // shows CSV-65
     assert_eq!(met["status"], "Present");
     let cluster = world.cluster.cluster();
@@ -398,7 +404,7 @@ async fn a_list_of_subscriptions_and_versions_has_the_columns_that_people_know()
     );
     let row = shown(&world, &CLUSTER_SERVICE_VERSION).await.remove(0);
     let mut columns: Vec<&str> = row.as_object().unwrap().keys().map(String::as_str).collect();
-    columns.retain(|it| !["AGE", "RELEASE"].contains(it));
+    columns.retain(|column| !["AGE", "RELEASE"].contains(column));
     columns.sort_unstable();
     // shows CSV-10
     assert_eq!(columns, ["DISPLAY", "NAME", "PHASE", "REPLACES", "VERSION"]);
@@ -423,12 +429,13 @@ async fn a_catalog_without_a_publisher_is_listed_with_an_empty_cell_and_its_pack
         },
     });
     world.cluster.apply(object(source)).await;
-    let ready =
-        |it: &Object| it.str(&["status", "connectionState", "lastObservedState"]) == Some("READY");
+    let ready = |source: &Object| {
+        source.str(&["status", "connectionState", "lastObservedState"]) == Some("READY")
+    };
     let sources = &mainstay_api::resources::CATALOG_SOURCE;
     world.cluster.wait_for(sources, Some("team"), "my-operator-catalog", ready).await;
     let mut row = shown(&world, sources).await.remove(0);
-    let is_age = |age: &Value| age.as_str().is_some_and(|it| it.ends_with('s'));
+    let is_age = |age: &Value| age.as_str().is_some_and(|age| age.ends_with('s'));
     assert!(is_age(&row["AGE"].take()));
     // A cell of nothing, which kubectl prints as such.
     // shows AT-OUT-03

@@ -17,8 +17,8 @@ async fn world(mode: CatalogMode) -> World {
     world
 }
 
-async fn apply(world: &World, it: Value) {
-    world.cluster.apply(Object::from_value(it).unwrap()).await;
+async fn apply(world: &World, manifest: Value) {
+    world.cluster.apply(Object::from_value(manifest).unwrap()).await;
 }
 
 /// The content of the catalog: these versions, with their manifests.
@@ -71,8 +71,8 @@ async fn end(world: &World) {
 
 /// Waits until a catalog is in a state.
 async fn observed(world: &World, name: &str, state: &'static str) {
-    let good = move |it: &Object| {
-        it.str(&["status", "connectionState", "lastObservedState"]) == Some(state)
+    let good = move |source: &Object| {
+        source.str(&["status", "connectionState", "lastObservedState"]) == Some(state)
     };
     world.cluster.wait_for(&CATALOG_SOURCE, Some("team"), name, good).await;
 }
@@ -80,11 +80,11 @@ async fn observed(world: &World, name: &str, state: &'static str) {
 /// Waits until it is told that the catalog cannot be read, in these words.
 async fn told(world: &World, words: &'static str) {
     let events = Selection::all(known::EVENT).namespace("team");
-    let good = |it: &Object| {
-        it.str(&["reason"]) == Some("CatalogUnreadable")
-            && it.str(&["message"]).is_some_and(|it| it.contains(words))
+    let good = |event: &Object| {
+        event.str(&["reason"]) == Some("CatalogUnreadable")
+            && event.str(&["message"]).is_some_and(|message| message.contains(words))
     };
-    world.cluster.wait_for_all(events, |all| all.iter().any(|it| good(it))).await;
+    world.cluster.wait_for_all(events, |all| all.iter().any(|event| good(event))).await;
 }
 
 #[tokio::test]
@@ -136,7 +136,8 @@ async fn a_catalog_behind_a_service_is_what_its_pod_would_serve() {
 async fn a_catalog_at_the_address_of_a_pod_is_what_that_pod_would_serve() {
     let world = world(CatalogMode::InProcess).await;
     serve(&world, &content(&["1.0.0"])).await;
-    let has_ip = |it: &Object| it.str(&["status", "podIP"]).is_some_and(|it| !it.is_empty());
+    let has_ip =
+        |pod: &Object| pod.str(&["status", "podIP"]).is_some_and(|pod_ip| !pod_ip.is_empty());
     let pod = world.cluster.wait_for(&known::POD, Some("team"), "far", has_ip).await;
     let ip = pod.str(&["status", "podIP"]).unwrap();
     apply(

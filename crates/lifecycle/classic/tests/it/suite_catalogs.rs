@@ -22,8 +22,8 @@ async fn pods(simulated: bool) -> World {
     world
 }
 
-async fn apply(world: &World, it: Value) -> Object {
-    world.cluster.apply(Object::from_value(it).unwrap()).await
+async fn apply(world: &World, manifest: Value) -> Object {
+    world.cluster.apply(Object::from_value(manifest).unwrap()).await
 }
 
 /// The CatalogSource `far` of the namespace `team`.
@@ -43,11 +43,11 @@ async fn source(world: &World, annotations: Value, spec: Value) -> Object {
 async fn serving(world: &World, good: impl Fn(&Object) -> bool + Send + 'static) -> Object {
     let pods = Selection::all(known::POD).namespace("team").labels("olm.catalogSource=far");
     let good = move |all: &[&Object]| {
-        let mut running = all.iter().filter(|it| !it.is_terminating());
-        running.next().is_some_and(|it| good(it)) && running.next().is_none()
+        let mut running = all.iter().filter(|pod| !pod.is_terminating());
+        running.next().is_some_and(|pod| good(pod)) && running.next().is_none()
     };
     let all = world.cluster.wait_for_all(pods, good).await;
-    all.into_iter().find(|it| !it.is_terminating()).unwrap()
+    all.into_iter().find(|pod| !pod.is_terminating()).unwrap()
 }
 
 /// A ConfigMap with one version of `anvil`.
@@ -78,11 +78,12 @@ async fn the_pod_of_a_config_map_is_exchanged_with_its_content_and_comes_back() 
     content(&world, "1.0.0").await;
     source(&world, json!({}), json!({"sourceType": "internal", "configMap": "content"})).await;
     let label = "olm.configMapResourceVersion";
-    let first = serving(&world, move |it| it.label(label).is_some()).await;
+    let first = serving(&world, move |pod| pod.label(label).is_some()).await;
     content(&world, "1.1.0").await;
     let version = first.label(label).unwrap().to_owned();
     // shows E047
-    let second = serving(&world, move |it| it.label(label).is_some_and(|it| it != version)).await;
+    let second =
+        serving(&world, move |pod| pod.label(label).is_some_and(|label| label != version)).await;
     let cluster = world.cluster.cluster();
     let options = DeleteOptions::default();
     cluster.delete(&known::POD, Some("team"), second.name(), &options).await.unwrap();
@@ -108,11 +109,11 @@ async fn a_polled_image_that_changes_is_another_pod_and_an_upgrade() {
     world.subscribe(json!({"source": "far", "sourceNamespace": "team"})).await;
     world.succeeded("anvil.v1.0.0").await;
     let old = serving(&world, |_| true).await.uid().to_owned();
-    let polled = |it: &Object| it.str(&["status", "latestImageRegistryPoll"]).is_some();
+    let polled = |source: &Object| source.str(&["status", "latestImageRegistryPoll"]).is_some();
     world.cluster.wait_for(&CATALOG_SOURCE, Some("team"), "far", polled).await;
     put_catalog(&store, "localhost/catalog:v1", &["1.0.0", "1.1.0"]);
     // shows E051
-    serving(&world, move |it| it.uid() != old).await;
+    serving(&world, move |pod| pod.uid() != old).await;
     // shows E051
     world.succeeded("anvil.v1.1.0").await;
 }
@@ -123,9 +124,10 @@ async fn a_restart_that_hears_of_the_pods_of_catalogs_last_makes_no_second_one()
     content(&world, "1.0.0").await;
     source(&world, json!({}), json!({"sourceType": "internal", "configMap": "content"})).await;
     let label = "olm.configMapResourceVersion";
-    let pod = serving(&world, move |it| it.label(label).is_some()).await;
-    let ready =
-        |it: &Object| it.str(&["status", "connectionState", "lastObservedState"]) == Some("READY");
+    let pod = serving(&world, move |pod| pod.label(label).is_some()).await;
+    let ready = |source: &Object| {
+        source.str(&["status", "connectionState", "lastObservedState"]) == Some("READY")
+    };
     world.cluster.wait_for(&CATALOG_SOURCE, Some("team"), "far", ready).await;
     world.pause().await;
     let made = Arc::new(Mutex::new(Vec::new()));
@@ -238,12 +240,14 @@ async fn an_operator_runs_on_without_its_catalog() {
     let cluster = world.cluster.cluster();
     let options = DeleteOptions::default();
     cluster.delete(&CATALOG_SOURCE, Some("olm"), "cat", &options).await.unwrap();
-    world.subscription(|it| condition(it, "CatalogSourcesUnhealthy").is_some()).await;
+    world
+        .subscription(|subscription| condition(subscription, "CatalogSourcesUnhealthy").is_some())
+        .await;
     world.left_alone().await;
     let after = world.succeeded("anvil.v1.0.0").await;
     // shows E057
     assert_eq!((after.uid(), after.get(&["spec"])), (before.uid(), before.get(&["spec"])));
-    let runs = |it: &Object| it.i64(&["status", "readyReplicas"]) == Some(1);
+    let runs = |deployment: &Object| deployment.i64(&["status", "readyReplicas"]) == Some(1);
     // shows E057
     world.cluster.wait_for(&known::DEPLOYMENT, Some("team"), "anvil", runs).await;
 }

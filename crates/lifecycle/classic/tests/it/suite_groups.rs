@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 /// Waits until the status of the group of a namespace names exactly these namespaces.
 async fn targets(world: &World, place: &str, name: &str, wanted: &[&str]) -> Object {
-    let wanted: Vec<Value> = wanted.iter().map(|it| (*it).into()).collect();
-    let good = move |it: &Object| *it.array(&["status", "namespaces"]) == wanted;
+    let wanted: Vec<Value> = wanted.iter().map(|namespace| (*namespace).into()).collect();
+    let good = move |group: &Object| *group.array(&["status", "namespaces"]) == wanted;
     world.cluster.wait_for(&OPERATOR_GROUP, Some(place), name, good).await
 }
 
@@ -69,7 +69,7 @@ async fn a_group_that_names_nothing_wants_all_namespaces_and_who_supports_them()
     let mut own = version("home", "own", &[deployment("own")]);
     own["spec"]["installModes"] = json!([{"type": "OwnNamespace", "supported": true}]);
     make(&world, own).await;
-    let refused = |it: &Object| it.str(&["status", "reason"]) == Some("UnsupportedOperatorGroup");
+    let refused = |csv: &Object| csv.str(&["status", "reason"]) == Some("UnsupportedOperatorGroup");
     // shows AT-OG-02 CSV-20 CSV-21
     world.cluster.wait_for(&CLUSTER_SERVICE_VERSION, Some("home"), "own", refused).await;
 }

@@ -25,7 +25,7 @@ async fn patch_subscription(world: &World, spec: Value) {
 async fn subscriptions(world: &World) -> Vec<String> {
     let params = ListParams::default();
     let all = world.cluster.cluster().list(&SUBSCRIPTION, Some("team"), &params).await.unwrap();
-    all.items.iter().map(|it| it.name().to_owned()).collect()
+    all.items.iter().map(|subscription| subscription.name().to_owned()).collect()
 }
 
 /// A catalog with these versions only.
@@ -35,7 +35,9 @@ fn only(versions: &[Release<'_>]) -> String {
 
 /// Waits until the Subscription has a condition with a reason, and gives its message.
 async fn says(world: &World, kind: &'static str, reason: &'static str) -> String {
-    let good = move |it: &Object| condition(it, kind).is_some_and(|it| it.0 == reason);
+    let good = move |subscription: &Object| {
+        condition(subscription, kind).is_some_and(|condition| condition.0 == reason)
+    };
     condition(&world.subscription(good).await, kind).unwrap().1
 }
 
@@ -50,16 +52,16 @@ async fn a_catalog_that_is_missing_is_named_until_the_subscription_names_one_tha
     assert_eq!(why, "targeted catalogsource team/far missing");
     // Another catalog that comes is not the one that is missing.
     add(&mut world, "other", 0, &only(&[SAW])).await;
-    let seen = |it: &Object| it.array(&["status", "catalogHealth"]).len() == 2;
+    let seen = |subscription: &Object| subscription.array(&["status", "catalogHealth"]).len() == 2;
     let both = world.subscription(seen).await;
     // shows E009
-    assert_eq!(condition(&both, "CatalogSourcesUnhealthy").map(|it| it.1), Some(why));
+    assert_eq!(condition(&both, "CatalogSourcesUnhealthy").map(|condition| condition.1), Some(why));
     patch_subscription(&world, json!({"source": "cat", "sourceNamespace": CATALOGS})).await;
-    let healthy = |it: &Object| {
-        it.array(&["status", "conditions"]).iter().any(|it| {
-            it["type"] == "CatalogSourcesUnhealthy"
-                && it["status"] == "False"
-                && it["reason"] == "AllCatalogSourcesHealthy"
+    let healthy = |subscription: &Object| {
+        subscription.array(&["status", "conditions"]).iter().any(|condition| {
+            condition["type"] == "CatalogSourcesUnhealthy"
+                && condition["status"] == "False"
+                && condition["reason"] == "AllCatalogSourcesHealthy"
         })
     };
     // shows E009
@@ -149,9 +151,9 @@ async fn settings_of_a_subscription_are_on_the_deployment_and_in_all_its_contain
     let made = world.cluster.wait_for(&known::DEPLOYMENT, Some("team"), "anvil", |_| true).await;
     let pod = made.get(&["spec", "template", "spec"]).unwrap();
     let has = |list: &Value, wanted: &Value| {
-        list.as_array().into_iter().flatten().any(|it| {
+        list.as_array().into_iter().flatten().any(|entry| {
             // The API adds what is usual.
-            wanted.as_object().unwrap().iter().all(|(key, value)| match &it[key] {
+            wanted.as_object().unwrap().iter().all(|(key, value)| match &entry[key] {
                 Value::Object(there) => value.as_object().is_some_and(|given| {
                     given.iter().all(|(key, value)| there.get(key) == Some(value))
                 }),
@@ -185,13 +187,13 @@ async fn a_package_does_not_meet_what_it_needs_itself_and_has_one_version_of_ano
     let itself = Release { channel: "alpha", version: "2.0.0", owns: "Chisel", ..ANVIL };
     let text = only(&[NEEDY, itself, CHISEL]);
     let documents = text.lines().map(|line| {
-        let mut it: Value = serde_json::from_str(line).unwrap();
-        if it["name"] == "anvil.v1.0.0" {
+        let mut document: Value = serde_json::from_str(line).unwrap();
+        if document["name"] == "anvil.v1.0.0" {
             let saw = json!({"group": "forge.example.com", "kind": "Saw", "version": "v1"});
             let needs = json!({"type": "olm.gvk.required", "value": saw});
-            it["properties"].as_array_mut().unwrap().push(needs);
+            document["properties"].as_array_mut().unwrap().push(needs);
         }
-        it.to_string()
+        document.to_string()
     });
     world.publish_text(&documents.collect::<Vec<_>>().join("\n"));
     // Who provides Saw: another version of chisel's package, and a package of its own.
@@ -223,7 +225,7 @@ async fn a_dependency_comes_from_the_own_catalog_else_by_priority_else_by_name()
         subscribe(&world, "anvil", json!({"name": "anvil"})).await;
         latest(&world, "anvil", "anvil.v1.0.0").await;
         let mut made = subscriptions(&world).await;
-        made.retain(|it| it != "anvil");
+        made.retain(|name| name != "anvil");
         // shows CAT-07 E016 E017 E018
         assert_eq!(made, [format!("chisel-stable-{from}-olm")], "{own} {one} {two}");
     }
@@ -242,8 +244,9 @@ async fn a_dependency_comes_from_the_own_namespace_rather_than_from_the_global_o
         "spec": {"sourceType": "grpc", "address": registry.address.to_string()},
     });
     world.cluster.apply(Object::from_value(far).unwrap()).await;
-    let ready =
-        |it: &Object| it.str(&["status", "connectionState", "lastObservedState"]) == Some("READY");
+    let ready = |source: &Object| {
+        source.str(&["status", "connectionState", "lastObservedState"]) == Some("READY")
+    };
     let sources = &mainstay_api::resources::CATALOG_SOURCE;
     world.cluster.wait_for(sources, Some("team"), "far", ready).await;
     world.group("og").await;
@@ -276,18 +279,18 @@ async fn an_api_that_moves_to_another_operator_moves_when_both_can() {
     let publish = |versions: &[Release<'_>]| {
         let text = catalog(versions, &both, &[]);
         let documents = text.lines().map(|line| {
-            let mut it: Value = serde_json::from_str(line).unwrap();
-            if it["name"] == "anvil.v1.0.1" {
+            let mut document: Value = serde_json::from_str(line).unwrap();
+            if document["name"] == "anvil.v1.0.1" {
                 let chisel =
                     json!({"group": "forge.example.com", "kind": "Chisel", "version": "v1"});
-                it["properties"].as_array_mut().unwrap().extend([
+                document["properties"].as_array_mut().unwrap().extend([
                     json!({"type": "olm.gvk", "value": chisel}),
                     json!({"type": "olm.bundle.object", "value": {
                         "data": BASE64.encode(CHISEL.crd().to_string()),
                     }}),
                 ]);
             }
-            it.to_string()
+            document.to_string()
         });
         world.publish_text(&documents.collect::<Vec<_>>().join("\n"));
     };
@@ -338,12 +341,12 @@ async fn a_version_without_the_annotation_of_its_properties_is_not_installed_twi
     world.left_alone().await;
     let all = cluster.list(csvs, Some("team"), &ListParams::default()).await.unwrap().items;
     let anvils: Vec<&str> =
-        all.iter().filter(|it| it.name().starts_with("anvil")).map(Object::uid).collect();
+        all.iter().filter(|plan| plan.name().starts_with("anvil")).map(Object::uid).collect();
     // shows E022
     assert_eq!(anvils, [before.uid()]);
     let plans = settled(&world).await;
-    let brings = |it: &&Object| {
-        it.array(&["spec", "clusterServiceVersionNames"]).contains(&"anvil.v1.0.0".into())
+    let brings = |plan: &&Object| {
+        plan.array(&["spec", "clusterServiceVersionNames"]).contains(&"anvil.v1.0.0".into())
     };
     // shows E022
     assert_eq!(plans.iter().filter(brings).count(), 1);

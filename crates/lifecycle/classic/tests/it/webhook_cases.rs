@@ -106,9 +106,9 @@ async fn a_certificate_that_is_good_is_kept_when_its_version_is_installed_again(
     let pending = Patch::Merge(json!({"status": {"phase": "Pending"}}));
     let written = cluster.patch_status(&CSV, Some("a"), "v", &pending).await.unwrap();
     let steps = written.array(&["status", "conditions"]).len();
-    let again = move |it: &Object| {
-        it.str(&["status", "phase"]) == Some("Succeeded")
-            && it.array(&["status", "conditions"]).len() > steps
+    let again = move |csv: &Object| {
+        csv.str(&["status", "phase"]) == Some("Succeeded")
+            && csv.array(&["status", "conditions"]).len() > steps
     };
     world.cluster.wait_for(&CSV, Some("a"), "v", again).await;
     let after = secret().await.unwrap();
@@ -182,7 +182,7 @@ async fn the_same_webhook_is_installed_in_two_namespaces() {
     }
     // shows E093
     let both = named(&world, NAME, 2).await;
-    assert!(both.iter().all(|it| it.name().starts_with(NAME)));
+    assert!(both.iter().all(|configuration| configuration.name().starts_with(NAME)));
     world.left_alone().await;
     delete(&world, &CSV, Some("a"), "v").await;
     let left = named(&world, NAME, 1).await;

@@ -38,7 +38,8 @@ pub(crate) fn edit_csv(bundle: &mut Value, edit: impl Fn(&mut Value)) {
 
 fn edit_objects(bundle: &mut Value, edit: impl Fn(&mut Value)) {
     let properties = bundle["properties"].as_array_mut().unwrap();
-    for property in properties.iter_mut().filter(|it| it["type"] == "olm.bundle.object") {
+    for property in properties.iter_mut().filter(|property| property["type"] == "olm.bundle.object")
+    {
         let data = property["value"]["data"].as_str().unwrap();
         let mut object: Value = serde_json::from_slice(&BASE64.decode(data).unwrap()).unwrap();
         edit(&mut object);
@@ -78,8 +79,16 @@ async fn secret(world: &World) -> Object {
 pub(crate) fn history(csv: &Object) -> Vec<String> {
     csv.array(&["status", "conditions"])
         .iter()
-        .map(|it| format!("{}/{}", it["phase"].as_str().unwrap(), it["reason"].as_str().unwrap()))
-        .filter(|it| it != "Installing/InstallWaiting" && it != "Pending/RequirementsNotMet")
+        .map(|condition| {
+            format!(
+                "{}/{}",
+                condition["phase"].as_str().unwrap(),
+                condition["reason"].as_str().unwrap()
+            )
+        })
+        .filter(|phase| {
+            phase != "Installing/InstallWaiting" && phase != "Pending/RequirementsNotMet"
+        })
         .collect()
 }
 
@@ -143,7 +152,10 @@ async fn webhooks_come_with_their_version_are_made_again_and_go_with_it() {
         if *resource == known::VALIDATING_WEBHOOK_CONFIGURATION {
             assert_ne!(trusted(&world).await.uid(), uid);
         } else {
-            world.cluster.wait_for(resource, namespace, name, move |it| it.uid() != uid).await;
+            world
+                .cluster
+                .wait_for(resource, namespace, name, move |object| object.uid() != uid)
+                .await;
         }
     }
     let now = cluster.get(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.0.0").await.unwrap();
@@ -172,15 +184,16 @@ async fn a_certificate_is_made_anew_when_it_is_missing_and_when_its_time_has_com
     let world = world(&["1.0.0"], &hooks).await;
     let csv = world.succeeded("anvil.v1.0.0").await;
     let begun = history(&csv);
-    let hash = |it: &Object| it.annotation("olmcahash").unwrap_or_default().to_owned();
+    let hash =
+        |deployment: &Object| deployment.annotation("olmcahash").unwrap_or_default().to_owned();
     let first = hash(&secret(&world).await);
     let cluster = world.cluster.cluster();
     let options = DeleteOptions::default();
     cluster.delete(&known::SECRET, Some("team"), "anvil-service-cert", &options).await.unwrap();
     let rotated = |count: usize| {
-        move |it: &Object| {
-            let all = history(it);
-            all.iter().filter(|it| *it == "Pending/NeedsCertRotation").count() == count
+        move |csv: &Object| {
+            let all = history(csv);
+            all.iter().filter(|phase| *phase == "Pending/NeedsCertRotation").count() == count
                 && all.last().map(String::as_str) == Some("Succeeded/InstallSucceeded")
         }
     };
@@ -242,7 +255,8 @@ async fn an_upgrade_hands_the_certificate_over_so_that_no_call_fails() {
     let after = secret(&world).await;
     // shows E093
     assert_eq!(before.get(&["data"]), after.get(&["data"]));
-    let owners: Vec<String> = after.owner_references().into_iter().map(|it| it.name).collect();
+    let owners: Vec<String> =
+        after.owner_references().into_iter().map(|owner_reference| owner_reference.name).collect();
     assert_eq!(owners, ["anvil.v1.1.0"]);
     world.left_alone().await;
     assert_eq!(secret(&world).await.uid(), before.uid());

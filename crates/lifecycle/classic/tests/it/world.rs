@@ -290,15 +290,16 @@ spec: {{sourceType: grpc, address: '{}'{priority}}}
     /// Waits for an event about an object, and gives its type and message.
     pub(crate) async fn event(&self, kind: &str, name: &str, reason: &str) -> (String, String) {
         let wanted = [kind, name, reason].map(str::to_owned);
-        let fits = move |it: &Object| {
-            it.str(&["involvedObject", "kind"]) == Some(&wanted[0])
-                && it.str(&["involvedObject", "name"]) == Some(&wanted[1])
-                && it.str(&["reason"]) == Some(&wanted[2])
+        let fits = move |event: &Object| {
+            event.str(&["involvedObject", "kind"]) == Some(&wanted[0])
+                && event.str(&["involvedObject", "name"]) == Some(&wanted[1])
+                && event.str(&["reason"]) == Some(&wanted[2])
         };
         let same = fits.clone();
         let all = Selection::all(known::EVENT);
-        let events = self.cluster.wait_for_all(all, move |all| all.iter().any(|it| same(it))).await;
-        let event = events.iter().find(|it| fits(it)).unwrap();
+        let events =
+            self.cluster.wait_for_all(all, move |all| all.iter().any(|event| same(event))).await;
+        let event = events.iter().find(|event| fits(event)).unwrap();
         let text = |field: &str| event.str(&[field]).unwrap_or_default().to_owned();
         (text("type"), text("message"))
     }
@@ -335,7 +336,7 @@ spec: {{sourceType: grpc, address: '{}'{priority}}}
         for _ in 0..ROUNDS {
             tokio::time::sleep(Duration::from_millis(500)).await;
             let after = self.written().await;
-            new = after.iter().filter(|it| !before.contains(it)).cloned().collect();
+            new = after.iter().filter(|line| !before.contains(line)).cloned().collect();
             if before == after {
                 return;
             }
@@ -350,7 +351,9 @@ spec: {{sourceType: grpc, address: '{}'{priority}}}
         let items = list.await.unwrap().items;
         items
             .iter()
-            .map(|it| format!("{} {} {}", resource.kind, it.key(), it.resource_version()))
+            .map(|object| {
+                format!("{} {} {}", resource.kind, object.key(), object.resource_version())
+            })
             .collect()
     }
 }
@@ -367,7 +370,9 @@ pub(crate) async fn namespace(cluster: &TestCluster, name: &str, labels: &str) {
 /// The message of a condition whose status is `True`.
 pub(crate) fn condition(object: &Object, kind: &str) -> Option<(String, String)> {
     let conditions = object.array(&["status", "conditions"]);
-    let found = conditions.iter().find(|it| it["type"] == kind && it["status"] == "True")?;
+    let found = conditions
+        .iter()
+        .find(|condition| condition["type"] == kind && condition["status"] == "True")?;
     let text = |field: &str| found[field].as_str().unwrap_or_default().to_owned();
     Some((text("reason"), text("message")))
 }
@@ -400,7 +405,7 @@ pub(crate) fn catalog(versions: &[&str], edit: impl Fn(&str, &mut Value)) -> Str
         json!({"schema": "olm.channel", "name": "stable", "package": "anvil", "entries": entries});
     write!(text, "\n{channel}").unwrap();
     for (at, version) in versions.iter().enumerate() {
-        let replaces = at.checked_sub(1).map(|it| versions[it]);
+        let replaces = at.checked_sub(1).map(|index| versions[index]);
         let mut bundle = bundle(version, replaces);
         edit(version, &mut bundle);
         write!(text, "\n{bundle}").unwrap();
@@ -431,7 +436,7 @@ fn bundle(version: &str, replaces: Option<&str>) -> Value {
 
 pub(crate) fn csv(version: &str, replaces: Option<&str>) -> Value {
     let modes = ["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"]
-        .map(|it| json!({"type": it, "supported": it != "MultiNamespace"}));
+        .map(|mode| json!({"type": mode, "supported": mode != "MultiNamespace"}));
     let mut csv = json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
         "metadata": {"name": format!("anvil.v{version}")},

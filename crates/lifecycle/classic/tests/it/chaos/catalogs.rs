@@ -148,8 +148,9 @@ impl Change {
         let version = format!("anvil.v{}", UPGRADES[at]);
         world.succeeded(&version).await;
         world
-            .subscription(move |it| {
-                known_latest(it) && it.str(&["status", "installedCSV"]) == Some(&version)
+            .subscription(move |subscription| {
+                known_latest(subscription)
+                    && subscription.str(&["status", "installedCSV"]) == Some(&version)
             })
             .await;
         world.left_alone().await;
@@ -165,7 +166,7 @@ impl Change {
     async fn ends(self) -> Vec<State> {
         let mut ends = Vec::new();
         for version in self.met_at() {
-            let at = UPGRADES.iter().position(|it| it == version).unwrap();
+            let at = UPGRADES.iter().position(|upgrade| upgrade == version).unwrap();
             ends.push(self.end(at).await);
         }
         ends

@@ -46,10 +46,10 @@ impl Work for Rotation {
         let now = world.clock.now();
         world
             .cluster
-            .wait_for(&CSV, Some("team"), NAME, move |it| {
-                let rotate = it.str(&["status", "certsRotateAt"]).unwrap_or_default();
-                it.str(&["status", "phase"]) == Some("Succeeded")
-                    && rotate.parse::<jiff::Timestamp>().is_ok_and(|it| it > now)
+            .wait_for(&CSV, Some("team"), NAME, move |csv| {
+                let rotate = csv.str(&["status", "certsRotateAt"]).unwrap_or_default();
+                csv.str(&["status", "phase"]) == Some("Succeeded")
+                    && rotate.parse::<jiff::Timestamp>().is_ok_and(|time| time > now)
             })
             .await;
         history.no_call_fails(world).await;
@@ -104,8 +104,8 @@ impl History {
             watches.spawn(async move {
                 while let Some(event) = watch.next().await {
                     let (object, is_there) = match event.unwrap() {
-                        WatchEvent::Added(it) | WatchEvent::Modified(it) => (it, true),
-                        WatchEvent::Deleted(it) => (it, false),
+                        WatchEvent::Added(object) | WatchEvent::Modified(object) => (object, true),
+                        WatchEvent::Deleted(object) => (object, false),
                         WatchEvent::Bookmark(_) => continue,
                     };
                     let at = (revision(object.resource_version()), key(&resource, &object));
@@ -144,7 +144,7 @@ fn trusted(bundle: &Value) -> BTreeSet<String> {
     const END: &str = "-----END CERTIFICATE-----\n";
     let bytes = BASE64.decode(bundle.as_str().unwrap_or_default()).unwrap();
     let text = String::from_utf8(bytes).unwrap();
-    text.split_inclusive(END).map(|it| hash(it.as_bytes())).collect()
+    text.split_inclusive(END).map(|certificate| hash(certificate.as_bytes())).collect()
 }
 
 fn held(now: &BTreeMap<Key, Object>) -> Result<(), String> {
@@ -166,19 +166,27 @@ fn held(now: &BTreeMap<Key, Object>) -> Result<(), String> {
     }
     let mut callers: Vec<(String, &Value)> = Vec::new();
     for kind in ["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"] {
-        for (_, it) in of(kind) {
-            let hooks = it.array(&["webhooks"]).iter();
+        for (_, configuration) in of(kind) {
+            let hooks = configuration.array(&["webhooks"]).iter();
             callers.extend(
-                hooks.map(|hook| (it.name().to_owned(), &hook["clientConfig"]["caBundle"])),
+                hooks.map(|hook| {
+                    (configuration.name().to_owned(), &hook["clientConfig"]["caBundle"])
+                }),
             );
         }
     }
-    for (_, it) in of("APIService").filter(|(_, it)| it.get(&["spec", "service"]).is_some()) {
-        callers.extend(it.get(&["spec", "caBundle"]).map(|bundle| (it.name().to_owned(), bundle)));
+    for (_, api_service) in
+        of("APIService").filter(|(_, api_service)| api_service.get(&["spec", "service"]).is_some())
+    {
+        callers.extend(
+            api_service
+                .get(&["spec", "caBundle"])
+                .map(|bundle| (api_service.name().to_owned(), bundle)),
+        );
     }
-    for (_, it) in of("CustomResourceDefinition") {
+    for (_, crd) in of("CustomResourceDefinition") {
         let path = ["spec", "conversion", "webhook", "clientConfig", "caBundle"];
-        callers.extend(it.get(&path).map(|bundle| (it.name().to_owned(), bundle)));
+        callers.extend(crd.get(&path).map(|bundle| (crd.name().to_owned(), bundle)));
     }
     for (caller, bundle) in callers {
         let trusts = trusted(bundle);

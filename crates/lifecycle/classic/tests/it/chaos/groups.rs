@@ -49,14 +49,14 @@ async fn serves(world: &World, targets: &[&str]) {
     let joined = targets.join(",");
     world
         .cluster
-        .wait_for(&CSV, Some("team"), NAME, move |it| {
-            it.str(&["status", "phase"]) == Some("Succeeded")
-                && it.annotation("olm.targetNamespaces") == Some(&joined)
+        .wait_for(&CSV, Some("team"), NAME, move |csv| {
+            csv.str(&["status", "phase"]) == Some("Succeeded")
+                && csv.annotation("olm.targetNamespaces") == Some(&joined)
         })
         .await;
     let copies = match targets {
         [""] => EVERYWHERE.to_vec(),
-        some => some.iter().copied().filter(|it| *it != "team").collect(),
+        some => some.iter().copied().filter(|target| *target != "team").collect(),
     };
     copies_are_in(world, &copies).await;
 }

@@ -47,21 +47,22 @@ impl Work for Course {
         };
         world.succeeded(version).await;
         world
-            .subscription(move |it| {
-                known_latest(it) && it.str(&["status", "installedCSV"]) == Some(version)
+            .subscription(move |subscription| {
+                known_latest(subscription)
+                    && subscription.str(&["status", "installedCSV"]) == Some(version)
             })
             .await;
         let mut versions = Selection::all(CLUSTER_SERVICE_VERSION.clone());
         versions.namespace = Some("team".to_owned());
         world.cluster.wait_for_all(versions, |all| all.len() == 1).await;
         world
-            .plans(|all| all.iter().all(|it| it.str(&["status", "phase"]) == Some("Complete")))
+            .plans(|all| all.iter().all(|plan| plan.str(&["status", "phase"]) == Some("Complete")))
             .await;
     }
 }
 
-pub(super) fn known_latest(it: &Object) -> bool {
-    it.str(&["status", "state"]) == Some("AtLatestKnown")
+pub(super) fn known_latest(subscription: &Object) -> bool {
+    subscription.str(&["status", "state"]) == Some("AtLatestKnown")
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -130,7 +131,7 @@ async fn plan_is_not_heard_of(lost: &str, change: Value) {
     let classic = world.begin_over(&cluster);
     let has_steps = lost == "PATCH";
     let plans = world
-        .plans(move |all| all.iter().any(|it| it.get(&["status"]).is_some() == has_steps))
+        .plans(move |all| all.iter().any(|plan| plan.get(&["status"]).is_some() == has_steps))
         .await;
     let people = world.cluster.cluster();
     let (resource, namespace, name) = (&SUBSCRIPTION, Some("team"), "anvil");
@@ -138,14 +139,16 @@ async fn plan_is_not_heard_of(lost: &str, change: Value) {
     // That it is told again proves that the change was seen.
     let untold = Patch::Merge(json!({"status": {"catalogHealth": []}}));
     people.patch_status(resource, namespace, name, &untold).await.unwrap();
-    world.subscription(|it| !it.array(&["status", "catalogHealth"]).is_empty()).await;
+    world
+        .subscription(|subscription| !subscription.array(&["status", "catalogHealth"]).is_empty())
+        .await;
     stage.store(stage::WRITES, Ordering::SeqCst);
     let again = Patch::Merge(json!({"metadata": {"annotations": {"looked": "again"}}}));
     people.patch(resource, namespace, name, &again).await.unwrap();
     // Time to make another plan, which is what must not happen.
     tokio::time::sleep(Duration::from_millis(300)).await;
     stage.store(stage::MENDED, Ordering::SeqCst);
-    let planned = |it: &Object| it.get(&["status", "installPlanRef"]).is_some();
+    let planned = |subscription: &Object| subscription.get(&["status", "installPlanRef"]).is_some();
     let planned = world.subscription(planned).await;
     let what = format!("{lost} is not answered");
     let uid = planned.str(&["status", "installPlanRef", "uid"]);

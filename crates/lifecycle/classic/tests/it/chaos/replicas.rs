@@ -167,7 +167,7 @@ async fn taken_over(work: Course, blow: Blow, after: usize, ends: &[State]) {
     };
     tokio::join!(leading, waiting, people);
     let log = log.lock();
-    let begun = log.iter().position(|it| *it == "second").unwrap_or(log.len());
+    let begun = log.iter().position(|entry| *entry == "second").unwrap_or(log.len());
     assert!(!log[begun..].contains(&"first"), "{}: both have written", how());
 }
 

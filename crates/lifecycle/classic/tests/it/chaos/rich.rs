@@ -34,8 +34,9 @@ pub(super) fn publish(world: &World, parts: Parts) {
         converter["conversionCRDs"] = json!(["anvils.forge.example.com"]);
         hooks.push(converter);
     }
-    let modes = ["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"]
-        .map(|it| json!({"type": it, "supported": parts != Parts::All || it == "AllNamespaces"}));
+    let modes = ["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"].map(
+        |mode| json!({"type": mode, "supported": parts != Parts::All || mode == "AllNamespaces"}),
+    );
     world.publish_edited(&["1.0.0"], |_, bundle| {
         edit_csv(bundle, |csv| {
             let spec = &mut csv["spec"];
@@ -91,11 +92,11 @@ pub(super) async fn empty(parts: Parts) -> World {
 
 /// Waits until exactly these namespaces have copies.
 pub(super) async fn copies_are_in(world: &World, places: &[&str]) {
-    let places: Vec<String> = places.iter().map(|it| (*it).to_owned()).collect();
+    let places: Vec<String> = places.iter().map(|place| (*place).to_owned()).collect();
     world
         .cluster
         .wait_for_all(Selection::all(CSV).labels("olm.copiedFrom"), move |all| {
-            let mut found: Vec<&str> = all.iter().map(|it| it.namespace()).collect();
+            let mut found: Vec<&str> = all.iter().map(|copy| copy.namespace()).collect();
             found.sort_unstable();
             found == places
         })

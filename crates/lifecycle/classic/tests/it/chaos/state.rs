@@ -62,9 +62,11 @@ pub(crate) async fn state(world: &World) -> State {
             Err(error) if error.is_not_found() => continue,
             list => list.unwrap().items,
         };
-        items.retain(|it| !it.name().starts_with("system:") && it.name() != "kube-root-ca.crt");
+        items.retain(|object| {
+            !object.name().starts_with("system:") && object.name() != "kube-root-ca.crt"
+        });
         if *resource == known::API_SERVICE {
-            items.retain(|it| it.get(&["spec", "service"]).is_some());
+            items.retain(|api_service| api_service.get(&["spec", "service"]).is_some());
         }
         for object in items {
             names.learn(&object);
@@ -160,14 +162,17 @@ impl Names {
                     fields.remove(key);
                 }
                 // What a role of a group has collected stays when it collects no more, if it was quicker.
-                let is_role = fields.get("kind").is_some_and(|it| it == "ClusterRole");
+                let is_role = fields.get("kind").is_some_and(|kind| kind == "ClusterRole");
                 if is_role && fields.get("aggregationRule").is_none() {
-                    let owner = fields.get("metadata").map(|it| &it["labels"]["olm.owner.kind"]);
-                    if owner.is_some_and(|it| it == "OperatorGroup") {
+                    let owner = fields
+                        .get("metadata")
+                        .map(|metadata| &metadata["labels"]["olm.owner.kind"]);
+                    if owner.is_some_and(|owner| owner == "OperatorGroup") {
                         fields.remove("rules");
                     }
                 }
-                let is_version = fields.get("kind").is_some_and(|it| it == "ClusterServiceVersion");
+                let is_version =
+                    fields.get("kind").is_some_and(|kind| kind == "ClusterServiceVersion");
                 if is_version && let Some(Value::Object(status)) = fields.get_mut("status") {
                     status.remove("conditions");
                 }
@@ -177,7 +182,7 @@ impl Names {
                     *status = "done".into();
                 }
                 // A plan may end without having written down its last steps, and says so.
-                let is_plan = fields.get("kind").is_some_and(|it| it == "InstallPlan");
+                let is_plan = fields.get("kind").is_some_and(|kind| kind == "InstallPlan");
                 if is_plan && let Some(Value::Object(status)) = fields.get_mut("status") {
                     status.remove("message");
                     for step in
@@ -187,7 +192,7 @@ impl Names {
                     }
                 }
                 // Names of ReplicaSets, and hashes of specs, depend on certificates.
-                if fields.get("kind").is_some_and(|it| it == "Deployment") {
+                if fields.get("kind").is_some_and(|kind| kind == "Deployment") {
                     let certified = "/spec/template/metadata/annotations/olmcahash";
                     let all = Value::Object(std::mem::take(fields));
                     let certified = all.pointer(certified).is_some();
@@ -197,7 +202,7 @@ impl Names {
                     }
                     std::mem::swap(fields, &mut all);
                 }
-                if fields.get("type").is_some_and(|it| it == "Progressing") {
+                if fields.get("type").is_some_and(|kind| kind == "Progressing") {
                     fields.remove("message");
                     fields.remove("reason");
                 }
@@ -208,7 +213,7 @@ impl Names {
                 fields.remove("installPlanGeneration");
                 let keys: Vec<String> = fields
                     .keys()
-                    .filter(|it| it.contains('/') && it.len() > UID)
+                    .filter(|entry| entry.contains('/') && entry.len() > UID)
                     .cloned()
                     .collect();
                 for key in keys {
@@ -226,9 +231,10 @@ impl Names {
                 for item in items.iter_mut() {
                     self.settle(item);
                 }
-                let named = |it: &Value| it.get("kind").is_some() && it.get("name").is_some();
-                let told = |it: &Value| it.get("type").is_some() && it.get("status").is_some();
-                if items.iter().all(|it| named(it) || told(it)) {
+                let named =
+                    |entry: &Value| entry.get("kind").is_some() && entry.get("name").is_some();
+                let told = |key: &Value| key.get("type").is_some() && key.get("status").is_some();
+                if items.iter().all(|entry| named(entry) || told(entry)) {
                     items.sort_by_key(ToString::to_string);
                 }
             }
@@ -295,7 +301,7 @@ pub(crate) async fn ends_as(world: &World, ends: &[State], how: impl Fn() -> Str
         () = exhausted() => {}
     }
     let found = state(world).await;
-    let nearest = ends.iter().map(|it| differences(it, &found)).min_by_key(Vec::len);
+    let nearest = ends.iter().map(|end| differences(end, &found)).min_by_key(Vec::len);
     panic!("{}\nanother end\n{}", how(), nearest.unwrap_or_default().join("\n"));
 }
 
@@ -324,7 +330,8 @@ fn compare(place: &str, left: &Value, right: &Value, told: &mut Vec<String>) {
         keys.sort_unstable();
         keys.dedup();
         for key in keys {
-            let of = |it: &serde_json::Map<String, Value>| it.get(key).cloned().unwrap_or_default();
+            let of =
+                |map: &serde_json::Map<String, Value>| map.get(key).cloned().unwrap_or_default();
             compare(&format!("{place}/{key}"), &of(left), &of(right), told);
         }
         return;

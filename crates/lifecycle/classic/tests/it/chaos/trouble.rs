@@ -6,13 +6,13 @@ use std::time::Duration;
 /// A number that depends on the seed and the request alone.
 fn draw(seed: u64, number: usize, salt: u64) -> u64 {
     // The mixing of splitmix64: quick, and no two requests look alike.
-    let mut it = seed
+    let mut hash = seed
         .wrapping_mul(0x9E37_79B9_7F4A_7C15)
         .wrapping_add((number as u64).wrapping_mul(0xBF58_476D_1CE4_E5B9))
         .wrapping_add(salt.wrapping_mul(0x94D0_49BB_1331_11EB));
-    it = (it ^ (it >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    it = (it ^ (it >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    it ^ (it >> 31)
+    hash = (hash ^ (hash >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    hash = (hash ^ (hash >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    hash ^ (hash >> 31)
 }
 
 /// How many requests go over the bad connection before it is mended. Without trouble, fewer are made.

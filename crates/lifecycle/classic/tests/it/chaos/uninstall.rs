@@ -90,13 +90,13 @@ const WHOLE: Uninstall = Uninstall { everywhere: true, whole: true };
 async fn left(work: Uninstall) -> Vec<String> {
     let world = empty(work.parts()).await;
     world.group_for("og", work.targets()).await;
-    let served = |it: &Object| !it.array(&["status", "namespaces"]).is_empty();
+    let served = |group: &Object| !group.array(&["status", "namespaces"]).is_empty();
     world.cluster.wait_for(&OPERATOR_GROUP, Some("team"), "og", served).await;
     world.left_alone().await;
     let before = state(&world).await;
     let (end, _) = plain(&work).await;
     let told = differences(&before, &end);
-    told.iter().map(|it| it.lines().next().unwrap_or_default().to_owned()).collect()
+    told.iter().map(|difference| difference.lines().next().unwrap_or_default().to_owned()).collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

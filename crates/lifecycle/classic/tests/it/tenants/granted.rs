@@ -46,9 +46,9 @@ async fn the_one(world: &World, resource: Resource, place: Option<&str>) -> Obje
     world.cluster.wait_for_all(selection, |all| all.len() == 1).await.remove(0)
 }
 
-async fn delete(world: &World, resource: &Resource, place: Option<&str>, it: &Object) {
-    let options = DeleteOptions::uid(it.uid());
-    world.cluster.cluster().delete(resource, place, it.name(), &options).await.unwrap();
+async fn delete(world: &World, resource: &Resource, place: Option<&str>, object: &Object) {
+    let options = DeleteOptions::uid(object.uid());
+    world.cluster.cluster().delete(resource, place, object.name(), &options).await.unwrap();
 }
 
 /// Returns when the controller has looked at the RBAC of the ClusterServiceVersion since: twice, what
@@ -58,7 +58,7 @@ async fn looked_at(world: &World, resource: &Resource, place: Option<&str>, name
         let found = world.cluster.cluster().get(resource, place, name).await.unwrap();
         delete(world, resource, place, &found).await;
         let uid = found.uid().to_owned();
-        world.cluster.wait_for(resource, place, name, move |it| it.uid() != uid).await;
+        world.cluster.wait_for(resource, place, name, move |object| object.uid() != uid).await;
     }
 }
 
@@ -124,11 +124,11 @@ async fn what_is_lifted_is_made_right_when_somebody_changes_it() {
     let all = json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]);
     let body = Patch::Merge(json!({"rules": all}));
     cluster.patch(&known::CLUSTER_ROLE, None, twin.name(), &body).await.unwrap();
-    let right = |it: &Object| it.get(&["rules"]) == Some(&lifted_rules());
+    let right = |role: &Object| role.get(&["rules"]) == Some(&lifted_rules());
     world.cluster.wait_for(&known::CLUSTER_ROLE, None, twin.name(), right).await;
     let body = Patch::Merge(json!({"subjects": [mallory()]}));
     cluster.patch(&known::CLUSTER_ROLE_BINDING, None, twin.name(), &body).await.unwrap();
-    let right = |it: &Object| it.array(&["subjects"])[0]["name"] == "anvil";
+    let right = |binding: &Object| binding.array(&["subjects"])[0]["name"] == "anvil";
     world.cluster.wait_for(&known::CLUSTER_ROLE_BINDING, None, twin.name(), right).await;
 }
 
@@ -172,7 +172,8 @@ async fn a_forged_role_binding_is_not_copied_into_target_namespaces() {
     user.patch(&known::ROLE_BINDING, Some("team"), copied.name(), &more).await.unwrap();
     looked_at(&world, &known::ROLE_BINDING, Some("a"), copied.name()).await;
     let bindings = labelled(&world, &known::ROLE_BINDING, Some("a")).await;
-    let subjects: Vec<&[Value]> = bindings.iter().map(|it| it.array(&["subjects"])).collect();
+    let subjects: Vec<&[Value]> =
+        bindings.iter().map(|binding| binding.array(&["subjects"])).collect();
     let own = json!([{"kind": "ServiceAccount", "name": "anvil", "namespace": "team"}]);
     assert_eq!(subjects, [own.as_array().unwrap().as_slice()]);
     let roles = labelled(&world, &known::ROLE, Some("a")).await;
@@ -191,11 +192,11 @@ async fn a_copied_role_is_made_right_and_goes_with_its_permission() {
         "apiGroups": [""], "resources": ["secrets"], "verbs": ["get"],
     }}]));
     user.patch(&known::ROLE, Some("a"), copied.name(), &more).await.unwrap();
-    let right = |it: &Object| it.get(&["rules"]) == Some(&config_maps());
+    let right = |role: &Object| role.get(&["rules"]) == Some(&config_maps());
     world.cluster.wait_for(&known::ROLE, Some("a"), copied.name(), right).await;
     let more = Patch::Json(json!([{"op": "add", "path": "/subjects/-", "value": mallory()}]));
     user.patch(&known::ROLE_BINDING, Some("a"), copied.name(), &more).await.unwrap();
-    let right = |it: &Object| it.array(&["subjects"]).len() == 1;
+    let right = |binding: &Object| binding.array(&["subjects"]).len() == 1;
     world.cluster.wait_for(&known::ROLE_BINDING, Some("a"), copied.name(), right).await;
     // The operator loses the permission in its own namespace.
     let own = world.cluster.cluster().get(&known::ROLE, Some("team"), copied.name()).await.unwrap();
@@ -268,8 +269,8 @@ subjects: [{kind: ServiceAccount, name: installer, namespace: team}]
     world.cluster.apply(object(group)).await;
     world
         .cluster
-        .wait_for(&OPERATOR_GROUP, Some("team"), "og", |it| {
-            it.str(&["status", "serviceAccountRef", "name"]) == Some("installer")
+        .wait_for(&OPERATOR_GROUP, Some("team"), "og", |group| {
+            group.str(&["status", "serviceAccountRef", "name"]) == Some("installer")
         })
         .await;
     world.subscribe(json!({})).await;

@@ -178,7 +178,7 @@ async fn large_plan(world: &World) -> (Object, String) {
     });
     world.subscribe(json!({"installPlanApproval": "Manual"})).await;
     let waits = |all: &[&Object]| {
-        all.iter().any(|it| it.str(&["status", "phase"]) == Some("RequiresApproval"))
+        all.iter().any(|plan| plan.str(&["status", "phase"]) == Some("RequiresApproval"))
     };
     let plan = world.plans(waits).await.remove(0);
     let steps = plan.array(&["status", "plan"]);
@@ -209,8 +209,8 @@ async fn a_bundle_that_was_changed_in_its_config_map_is_not_installed() {
     let cluster = world.cluster.cluster();
     cluster.patch(&INSTALL_PLAN, Some("team"), plan.name(), &approve).await.unwrap();
     let refused = |all: &[&Object]| {
-        all.iter().any(|it| {
-            let message = it.str(&["status", "message"]).unwrap_or_default();
+        all.iter().any(|plan| {
+            let message = plan.str(&["status", "message"]).unwrap_or_default();
             message.contains("it was changed since the plan was made")
         })
     };
@@ -240,8 +240,9 @@ async fn a_subscription_names_no_catalog_of_another_tenant() {
     }));
     user.create(&SUBSCRIPTION, &wanted).await.unwrap();
     world
-        .subscription(|it| {
-            condition(it, "ResolutionFailed").is_some_and(|(_, why)| why.contains("theirs"))
+        .subscription(|subscription| {
+            condition(subscription, "ResolutionFailed")
+                .is_some_and(|(_, why)| why.contains("theirs"))
         })
         .await;
     assert!(labelled(&world, &known::CLUSTER_ROLE, None).await.is_empty());
@@ -263,11 +264,11 @@ async fn what_a_subscription_configures_is_judged_as_the_pods_of_the_user() {
     }));
     user.create(&SUBSCRIPTION, &wanted).await.unwrap();
     let events = Selection::all(known::EVENT).namespace("team");
-    let refused = |it: &Object| {
-        it.str(&["reason"]) == Some("FailedCreate")
-            && it.str(&["message"]).is_some_and(|it| it.contains("hostPath"))
+    let refused = |event: &Object| {
+        event.str(&["reason"]) == Some("FailedCreate")
+            && event.str(&["message"]).is_some_and(|message| message.contains("hostPath"))
     };
-    world.cluster.wait_for_all(events, |all| all.iter().any(|it| refused(it))).await;
+    world.cluster.wait_for_all(events, |all| all.iter().any(|event| refused(event))).await;
     let all = ListParams::default();
     let pods = world.cluster.cluster().list(&known::POD, Some("team"), &all).await.unwrap();
     assert!(pods.items.is_empty());
@@ -312,13 +313,14 @@ async fn the_program_of_a_pod_serves_no_config_map_that_its_account_may_not_read
     }));
     user.create(&known::POD, &pod).await.unwrap();
     let events = Selection::all(known::EVENT).namespace("team");
-    let told = |it: &Object| {
-        it.str(&["reason"]) == Some("CatalogUnreadable")
-            && it.str(&["message"]).is_some_and(|it| {
-                it.contains("system:serviceaccount:team:default") && it.contains("configmaps")
+    let told = |event: &Object| {
+        event.str(&["reason"]) == Some("CatalogUnreadable")
+            && event.str(&["message"]).is_some_and(|message| {
+                message.contains("system:serviceaccount:team:default")
+                    && message.contains("configmaps")
             })
     };
-    world.cluster.wait_for_all(events, |all| all.iter().any(|it| told(it))).await;
+    world.cluster.wait_for_all(events, |all| all.iter().any(|event| told(event))).await;
 }
 
 #[tokio::test]
