@@ -298,7 +298,7 @@ mod tests {
     use mainstay_api::{RegistryPoll, UpdateStrategy};
 
     #[test]
-    fn intervals_are_read_as_go_writes_them_and_what_is_none_is_told() {
+    fn poll_intervals_are_go_durations_and_invalid_ones_are_reported() {
         let error = "error parsing spec.updateStrategy.registryPoll.interval. Using the default value of 15m0s instead. Error: time: ";
         for (text, wanted, why) in [
             ("30m0s", Duration::from_mins(30), None),
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_is_due_an_interval_after_its_last_look_be_it_before_a_restart() {
+    fn image_poll_is_due_one_interval_after_the_last_poll_across_restarts() {
         const MINUTE: i64 = 60;
         let at = |minute: i64| Timestamp::from_second(minute * MINUTE).unwrap();
         let source = |made: Option<i64>, polled: Option<i64>| {

@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn the_program_that_listens_says_where_its_catalog_is() {
+    fn command_of_the_listening_container_locates_the_catalog() {
         let of_image = |place| Ok(Program::Image("i:1".to_owned(), place));
         let folder = |path: &str| of_image(Some(CatalogPlace::Folder(path.to_owned())));
         let lists = |namespace, name| Ok(Program::Lists(NamespacedName::new(namespace, name)));
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn mounted_config_maps_are_files_where_they_are_mounted() {
+    fn mounted_config_maps_are_files_at_their_mount_paths() {
         let container = json!({
             "command": ["opm", "serve", "/opt/olm"],
             "volumeMounts": [
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn content_that_was_copied_out_of_an_image_is_read_from_there() {
+    fn content_copied_by_an_init_container_is_read_from_its_image() {
         let container = json!({
             "command": ["/bin/opm"], "args": ["serve", "/extracted/catalog", "--cache-dir=/tmp"],
             "volumeMounts": [{"name": "content", "mountPath": "/extracted"}],

@@ -394,7 +394,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hosts_of_services_and_pods_are_those_that_the_inside_of_a_cluster_knows() {
+    fn cluster_hosts_are_service_names_and_pod_ips() {
         let service =
             |namespace, name| ClusterAddress::Service(NamespacedName::new(namespace, name));
         let pod = |ip: &str| ClusterAddress::Pod(ip.parse().unwrap());

@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_specs_are_told_in_the_words_of_the_original() {
+    fn invalid_specs_have_upstreams_messages() {
         for (kind, message) in [
             ("grpc", "image and address unset: at least one must be set for sourcetype: grpc"),
             ("configmap", "configmap name unset: must be set for sourcetype: configmap"),
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn the_state_of_the_folder_is_told_and_settles() {
+    fn folder_failure_is_in_the_status_and_is_written_once() {
         let mut source = source("grpc");
         source.spec.address = FOLDER_ADDRESS.to_owned();
         let loading = status(&source, Some(&CatalogState::default()), time(1));
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn the_address_is_where_the_catalog_is_served() {
+    fn connection_address_is_where_the_catalog_is_served() {
         let mut source = source("grpc");
         source.spec.address = FOLDER_ADDRESS.to_owned();
         let address = |state: Option<&CatalogState>| {
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn becoming_bad_and_good_again_are_events() {
+    fn failures_and_recoveries_are_events() {
         use LastObservedState::{Connecting, Ready, TransientFailure};
         let bad = |message: &str| CatalogSourceStatus {
             reason: CatalogSourceReason::RegistryServer,
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn a_config_map_is_newer_than_the_one_before_and_its_connection_newer_still() {
+    fn last_connect_is_later_than_each_config_map_update() {
         let mut source = source("configmap");
         source.spec.config_map = "content".to_owned();
         let state = |version: &str| CatalogState {
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_as_its_connection_is_and_counts_as_healthy() {
+    fn registry_source_has_its_connection_state_and_counts_as_healthy() {
         let mut source = source("grpc");
         source.spec.address = "127.0.0.1:9".to_owned();
         let lost = CatalogState {
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn catalogs_that_are_not_served_say_so() {
+    fn unserved_catalog_images_are_reported() {
         let mut source = source("grpc");
         source.spec.image = "registry.invalid/index:1".to_owned();
         let status = status(&source, None, time(1));

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn placeholders_are_parts_of_the_version_and_what_is_none_is_told() {
+    fn placeholders_are_version_parts_and_unknown_ones_are_reported() {
         let start = "cannot construct catalog image reference, because";
         let names = "variable(s) \"{kube_minor_version}\" could not be resolved";
         for (template, version, image, why) in [
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn the_image_follows_the_template_and_settles() {
+    fn image_follows_the_template_and_is_written_once() {
         let mut source = source("q.io/c:v{kube_major_version}.{kube_minor_version}", "q.io/c:old");
         let (image, conditions) = apply(&source, Some("v1.23.4"), time(1));
         // shows CAT-21

@@ -27,7 +27,7 @@ const DEFINED: &str =
     "[{kind: CustomResourceDefinition, metadata: {name: anvils.forge.example.com}}]";
 
 #[test]
-fn lists_make_a_catalog_whose_channels_follow_what_versions_replace() {
+fn channels_of_a_config_map_catalog_follow_the_replaces_of_its_csvs() {
     let catalog = catalog(&data(ONE, TWO, DEFINED)).unwrap().catalog;
     let package = catalog.package("anvil").unwrap();
     assert_eq!(&*package.default_channel, "stable");
@@ -46,7 +46,7 @@ fn lists_make_a_catalog_whose_channels_follow_what_versions_replace() {
 }
 
 #[test]
-fn a_version_gets_the_definition_that_has_the_version_that_it_owns() {
+fn bundle_has_the_crd_that_has_the_version_that_its_csv_owns() {
     const BOTH: &str = "
 - metadata: {name: anvil.v1}
   spec: {version: 1.0.0, customresourcedefinitions: {owned: [{name: a.g, kind: A, version: v1alpha1}]}}
@@ -70,7 +70,7 @@ fn a_version_gets_the_definition_that_has_the_version_that_it_owns() {
 }
 
 #[test]
-fn what_is_wrong_names_the_key() {
+fn errors_name_the_config_map_key() {
     for (data, words) in [
         (data("{", "", ""), "the key packages: "),
         (data("a: 1", "", ""), "the key packages is no list"),
@@ -84,7 +84,7 @@ fn what_is_wrong_names_the_key() {
 }
 
 #[test]
-fn what_the_original_loads_is_loaded() {
+fn packages_that_upstream_loads_are_loaded() {
     const VERSIONS: &str = "
 - {metadata: {name: anvil.v1}, spec: {version: 1.0.0}}
 - {metadata: {name: anvil.v2}, spec: {version: 1.0.0, replaces: anvil.v1}}
@@ -108,7 +108,7 @@ fn what_the_original_loads_is_loaded() {
 }
 
 #[test]
-fn a_package_that_replaces_another_has_no_bundle_of_that() {
+fn package_that_replaces_another_has_none_of_its_bundles() {
     const PACKAGES: &str = "
 - {packageName: old, channels: [{name: stable, currentCSV: old.v1}]}
 - {packageName: new, channels: [{name: stable, currentCSV: new.v2}]}
@@ -128,7 +128,7 @@ fn a_package_that_replaces_another_has_no_bundle_of_that() {
 }
 
 #[test]
-fn a_package_that_cannot_be_read_takes_no_other_away() {
+fn unreadable_package_is_left_out_alone() {
     const PACKAGES: &str = "
 - {packageName: headless, channels: [{name: stable, currentCSV: nobody.v1}]}
 - {packageName: bell, channels: [{name: stable, currentCSV: bell.v1}]}
@@ -154,7 +154,7 @@ fn a_package_that_cannot_be_read_takes_no_other_away() {
 }
 
 #[test]
-fn manifests_are_of_the_kind_whose_key_they_stand_in() {
+fn manifests_have_the_kind_of_their_config_map_key() {
     const VERSIONS: &str = "
 - apiVersion: v1alpha1
   kind: ClusterServiceVersion-v1

@@ -21,7 +21,7 @@ fn config(edit: impl FnOnce(&mut GrpcPodConfig)) -> CatalogSource {
 }
 
 #[test]
-fn hashes_of_recorded_pods_and_services_come_out_the_same() {
+fn hashes_of_recorded_pods_and_services_are_reproduced() {
     let image = "registry.invalid/catalog:2";
     let mut legacy = source("legacy", image);
     legacy.spec.grpc_pod_config = Some(GrpcPodConfig {
@@ -82,7 +82,7 @@ fn hashes_of_recorded_pods_and_services_come_out_the_same() {
 }
 
 #[test]
-fn what_the_catalog_asks_of_its_pod_replaces_what_is_usual() {
+fn grpc_pod_config_overrides_the_pods_defaults() {
     let spec = |source: &CatalogSource| of(source).pod.to_value()["spec"].clone();
     let usual = spec(&source("cat", "registry.invalid/catalog:1"));
     // shows CAT-40 AT-CAT-06
@@ -135,7 +135,7 @@ fn what_the_catalog_asks_of_its_pod_replaces_what_is_usual() {
 }
 
 #[test]
-fn content_is_extracted_with_or_without_a_cache_and_by_whom_it_is_to_be() {
+fn content_is_extracted_with_or_without_a_cache_at_each_security_level() {
     for (cache, level) in
         [("", ""), ("", "legacy"), ("", "restricted"), ("/cache", ""), ("/cache", "restricted")]
     {
@@ -179,7 +179,7 @@ fn content_is_extracted_with_or_without_a_cache_and_by_whom_it_is_to_be() {
 }
 
 #[test]
-fn a_class_of_an_annotation_counts_more_than_that_of_the_field_unless_it_is_empty() {
+fn priority_class_annotation_overrides_the_field_unless_it_is_empty() {
     for (field, annotation, wanted) in [
         (None, None, None),
         (Some("field"), None, Some("field")),
@@ -199,7 +199,7 @@ fn a_class_of_an_annotation_counts_more_than_that_of_the_field_unless_it_is_empt
 }
 
 #[test]
-fn one_pod_serves_and_what_does_not_goes() {
+fn one_catalog_pod_serves_and_all_others_are_deleted() {
     let source = source("cat", "registry.invalid/catalog:1");
     let wanted = of(&source).pod;
     let good = CatalogPod {
@@ -230,7 +230,7 @@ fn one_pod_serves_and_what_does_not_goes() {
 }
 
 #[test]
-fn pods_are_restricted_as_the_catalog_asks_or_else_as_its_namespace_enforces() {
+fn security_context_follows_the_pod_config_or_the_namespaces_pod_security_level() {
     for (asked, enforced, restricted) in [
         ("", None, false),
         ("", Some("baseline"), false),
@@ -253,7 +253,7 @@ fn pods_are_restricted_as_the_catalog_asks_or_else_as_its_namespace_enforces() {
 }
 
 #[test]
-fn memory_limits_are_whole_binary_numbers() {
+fn memory_target_is_a_whole_binary_quantity() {
     for (given, wanted) in
         [("50Mi", "50Mi"), ("1024Mi", "1Gi"), ("100M", "100000000"), ("2048", "2Ki")]
     {
@@ -262,7 +262,7 @@ fn memory_limits_are_whole_binary_numbers() {
 }
 
 #[test]
-fn what_a_pod_runs_is_what_its_node_says_or_else_what_was_written_down() {
+fn image_digest_of_a_pod_comes_from_its_status_or_its_annotation() {
     let image = BTreeSet::from(["sha256:index".to_owned(), "sha256:config".to_owned()]);
     let status = |id: &str| json!({"containerStatuses": [{"imageID": id}]});
     let extracts = |id: &str| {

@@ -33,7 +33,7 @@ fn hash(deployment: &Object) -> String {
 }
 
 #[tokio::test]
-async fn an_api_has_a_new_authority_when_the_time_has_come_and_comes_back_when_it_is_deleted() {
+async fn api_service_gets_a_new_ca_when_rotation_is_due_and_is_recreated_after_deletion() {
     let world = world(&[]).await;
     make(&world, server("v", &["hats.example.com"])).await;
     in_phase(&world, "team", "v", "Succeeded").await;
@@ -80,7 +80,7 @@ fn owned_by(name: &str, place: &str) -> Value {
 }
 
 #[tokio::test]
-async fn what_labels_give_to_a_version_that_is_not_there_goes() {
+async fn objects_labelled_for_a_missing_csv_are_deleted() {
     let mut world = world(&[]).await;
     let api = || {
         object(json!({
@@ -191,7 +191,7 @@ async fn found(world: &World, all: &[Object]) -> usize {
 }
 
 #[tokio::test]
-async fn what_an_installer_of_long_ago_left_of_an_api_goes_if_it_is_its_versions() {
+async fn legacy_api_service_objects_are_deleted_if_their_labels_name_the_csv() {
     // Labels that name the version, none, and those of another one that is there.
     for (labels, left) in
         [(owned_by("v", "team"), 0), (json!({}), 6), (owned_by("other", "team"), 6)]
@@ -210,7 +210,7 @@ async fn what_an_installer_of_long_ago_left_of_an_api_goes_if_it_is_its_versions
 }
 
 #[tokio::test]
-async fn an_api_that_nobody_owns_or_whose_owner_is_gone_is_adopted() {
+async fn api_service_without_an_existing_owner_is_adopted() {
     for labels in [json!({}), owned_by("gone", "team")] {
         let mut world = world(&[]).await;
         world.pause().await;
@@ -240,7 +240,7 @@ async fn an_api_that_nobody_owns_or_whose_owner_is_gone_is_adopted() {
 }
 
 #[tokio::test]
-async fn several_apis_of_one_deployment_have_one_authority() {
+async fn api_services_of_one_deployment_share_one_ca() {
     let world = world(&[]).await;
     make(&world, server("v", &["hats.example.com", "caps.example.com"])).await;
     in_phase(&world, "team", "v", "Succeeded").await;
@@ -262,7 +262,7 @@ async fn several_apis_of_one_deployment_have_one_authority() {
 }
 
 #[tokio::test]
-async fn a_version_under_another_name_does_not_take_the_api_of_one_that_runs() {
+async fn csv_fails_when_an_unrelated_running_csv_owns_its_api_service() {
     let world = world(&[]).await;
     let groups = &["hats.example.com"];
     make(&world, server("v1", groups)).await;

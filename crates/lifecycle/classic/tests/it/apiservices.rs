@@ -38,7 +38,7 @@ async fn world(versions: &[&str], edit: impl Fn(&mut Value)) -> World {
 }
 
 #[tokio::test]
-async fn an_api_comes_with_its_version_is_made_again_and_handed_over() {
+async fn api_service_is_created_with_its_csv_recreated_and_handed_to_the_successor() {
     let world = world(&["1.0.0"], |_| ()).await;
     let first = world.succeeded("anvil.v1.0.0").await;
     // shows C07 C08
@@ -132,7 +132,7 @@ async fn an_api_comes_with_its_version_is_made_again_and_handed_over() {
 }
 
 #[tokio::test]
-async fn an_api_without_its_deployment_is_waited_for() {
+async fn csv_stays_pending_while_the_deployment_of_its_api_service_is_missing() {
     let world = world(&["1.0.0"], |csv| {
         for api in csv["spec"]["apiservicedefinitions"]["owned"].as_array_mut().unwrap() {
             api["deploymentName"] = "nobody".into();
@@ -150,7 +150,7 @@ async fn an_api_without_its_deployment_is_waited_for() {
 }
 
 #[tokio::test]
-async fn a_version_whose_server_does_not_answer_is_not_installed() {
+async fn csv_stays_installing_while_its_api_server_does_not_answer() {
     let world = world(&["1.0.0"], |csv| {
         let deployment = &mut csv["spec"]["install"]["spec"]["deployments"][0];
         deployment["spec"]["template"]["metadata"]["annotations"] = json!({ANSWERS: "false"});
@@ -168,7 +168,7 @@ async fn a_version_whose_server_does_not_answer_is_not_installed() {
 const ANSWERS: &str = "mainstay.dev/answers";
 
 #[tokio::test]
-async fn an_api_belongs_to_one_version_until_that_is_gone() {
+async fn api_service_belongs_to_one_csv_until_that_is_deleted() {
     let world = world(&["1.0.0"], |_| ()).await;
     world.succeeded("anvil.v1.0.0").await;
     namespace(&world.cluster, "other", "").await;

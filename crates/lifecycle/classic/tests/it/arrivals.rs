@@ -139,7 +139,7 @@ async fn always_the_same(
 }
 
 #[tokio::test]
-async fn a_dependent_and_its_dependency_come_to_the_same_end_in_any_order() {
+async fn subscriptions_to_a_package_and_its_dependency_end_the_same_in_any_order() {
     let subscriptions = [
         ("anvil", json!({"name": "anvil", "channel": "stable"})),
         ("chisel", json!({"name": "chisel", "channel": "stable"})),
@@ -151,7 +151,7 @@ async fn a_dependent_and_its_dependency_come_to_the_same_end_in_any_order() {
 }
 
 #[tokio::test]
-async fn a_persons_subscription_goes_on_in_its_own_channel_from_what_a_generated_one_installed() {
+async fn user_subscription_upgrades_in_its_own_channel_from_a_generated_ones_csv() {
     let newer = Release { channel: "beta", version: "2.0.0", replaces: Some("1.0.0"), ..CHISEL };
     let entry = Release { channel: "beta", ..CHISEL };
     let releases = [NEEDY, CHISEL, entry, newer];
@@ -172,7 +172,7 @@ async fn equal_subscriptions_of_one_package_share_its_csv_in_any_order() {
 }
 
 #[tokio::test]
-async fn only_what_a_manual_subscription_asks_for_waits_for_approval_in_any_order() {
+async fn only_the_package_of_a_manual_subscription_waits_for_approval_in_any_order() {
     let saw = Release { package: "saw", owns: "Saw", ..ANVIL };
     let subscriptions = [
         ("anvil", json!({"name": "anvil", "installPlanApproval": "Manual"})),
@@ -183,7 +183,7 @@ async fn only_what_a_manual_subscription_asks_for_waits_for_approval_in_any_orde
 }
 
 #[tokio::test]
-async fn subscriptions_of_one_package_in_two_channels_both_say_that_they_contradict() {
+async fn subscriptions_to_two_channels_of_one_package_both_report_the_conflict() {
     for late in [false, true] {
         let newer = Release { channel: "beta", version: "2.0.0", ..ANVIL };
         let mut world = world(&[ANVIL, newer]).await;
@@ -210,7 +210,7 @@ async fn subscriptions_of_one_package_in_two_channels_both_say_that_they_contrad
 }
 
 #[tokio::test]
-async fn a_generated_subscription_stays_while_nobody_takes_its_place() {
+async fn generated_subscription_stays_while_no_user_subscription_replaces_it() {
     let world = world(&[NEEDY, CHISEL]).await;
     subscribe(&world, "anvil", json!({"name": "anvil"})).await;
     latest(&world, "chisel-stable-cat-olm", "chisel.v1.0.0").await;

@@ -16,7 +16,7 @@ fn ready(source: &Object) -> bool {
 }
 
 #[tokio::test]
-async fn a_broken_catalog_says_where_and_serves_what_it_had_even_after_a_restart() {
+async fn broken_catalog_reports_the_location_and_serves_its_last_good_content_after_a_restart() {
     let mut world = World::start(&["1.0.0"]).await;
     world.cluster.wait_for(&CATALOG_SOURCE, Some(CATALOGS), "cat", ready).await;
     std::fs::write(world.folder.path().join("catalog.json"), "{\n\"schema\": [\n").unwrap();
@@ -90,7 +90,7 @@ async fn proxy(to: std::net::SocketAddr) -> (String, tokio::sync::mpsc::Unbounde
 }
 
 #[tokio::test]
-async fn a_registry_behind_a_proxy_is_read_through_it() {
+async fn registry_is_read_through_the_grpc_proxy() {
     let mut world = World::start(&["1.0.0"]).await;
     world.pause().await;
     let registry = Registry::start(&["1.0.0"]).await;
@@ -121,7 +121,7 @@ async fn a_registry_behind_a_proxy_is_read_through_it() {
 
 /// A server that accepts connections and says nothing holds up nobody who does not name it.
 #[tokio::test]
-async fn a_server_that_says_nothing_does_not_delay_subscriptions_to_other_catalogs() {
+async fn silent_registry_does_not_delay_subscriptions_to_other_catalogs() {
     let world = World::start(&["1.0.0"]).await;
     world.group("og").await;
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -151,7 +151,7 @@ fn healthy(subscription: &Object) -> bool {
 }
 
 #[tokio::test]
-async fn a_registry_that_goes_away_is_told_and_missed_by_nobody_until_it_is_back() {
+async fn lost_registry_is_reported_and_its_last_content_serves_until_it_returns() {
     let mut world = World::start(&["1.0.0"]).await;
     let mut registry = Registry::start(&["1.0.0"]).await;
     far(&world, registry.address).await;
@@ -202,7 +202,7 @@ async fn a_registry_that_goes_away_is_told_and_missed_by_nobody_until_it_is_back
 }
 
 #[tokio::test]
-async fn new_content_and_another_address_are_upgrades_without_anything_else_happening() {
+async fn new_registry_content_or_address_upgrades_the_operator() {
     let world = World::start(&["1.0.0"]).await;
     let registry = Registry::start(&["1.0.0"]).await;
     far(&world, registry.address).await;
@@ -228,7 +228,7 @@ async fn new_content_and_another_address_are_upgrades_without_anything_else_happ
 }
 
 #[tokio::test]
-async fn a_folder_that_nobody_knows_says_so() {
+async fn unknown_folder_is_reported_in_the_status() {
     let world = World::start(&["1.0.0"]).await;
     far(&world, mainstay_classic::FOLDER_ADDRESS).await;
     let unknown = |source: &Object| {
@@ -280,7 +280,7 @@ spec: {{{spec}}}
 }
 
 #[tokio::test]
-async fn the_address_of_another_catalog_source_leads_to_what_that_has() {
+async fn address_of_another_catalog_source_serves_its_content() {
     let world = World::start(&["1.0.0"]).await;
     content(&world, &["1.0.0"]).await;
     source(&world, "", "sourceType: internal, configMap: content").await;
@@ -321,7 +321,7 @@ spec: {{sourceType: grpc, address: \"{address}\"}}
 }
 
 #[tokio::test]
-async fn a_config_map_is_a_catalog_that_follows_its_changes() {
+async fn config_map_catalog_follows_changes_of_the_config_map() {
     let world = World::start(&["1.0.0"]).await;
     source(&world, "", "sourceType: internal, configMap: content").await;
     let said = |words: &'static str| {
@@ -363,7 +363,7 @@ async fn a_config_map_is_a_catalog_that_follows_its_changes() {
 }
 
 #[tokio::test]
-async fn an_image_follows_the_version_of_the_cluster() {
+async fn image_template_follows_the_version_of_the_cluster() {
     let world = World::start(&["1.0.0"]).await;
     let version = world.cluster.cluster().get_raw("/version").await.unwrap();
     let image = format!(
@@ -401,7 +401,7 @@ async fn an_image_follows_the_version_of_the_cluster() {
 }
 
 #[tokio::test]
-async fn what_a_catalog_needs_to_run_is_there_and_comes_back() {
+async fn objects_of_a_catalog_pod_are_created_and_recreated() {
     let mut world = World::start(&["1.0.0"]).await;
     world.pause().await;
     world.pods.mode = CatalogMode::Pods;
@@ -461,7 +461,7 @@ async fn what_a_catalog_needs_to_run_is_there_and_comes_back() {
 }
 
 #[tokio::test]
-async fn what_a_catalog_needs_is_put_right_when_somebody_changes_it() {
+async fn edited_objects_of_a_catalog_pod_are_restored() {
     let mut world = World::start(&["1.0.0"]).await;
     world.pause().await;
     world.pods.mode = CatalogMode::Pods;

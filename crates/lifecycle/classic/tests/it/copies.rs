@@ -86,7 +86,7 @@ async fn configured(world: &World) {
 }
 
 #[tokio::test]
-async fn an_operator_for_all_namespaces_is_seen_in_each_of_them_until_it_goes() {
+async fn all_namespaces_csv_is_copied_to_every_namespace_until_it_is_deleted() {
     let world = running(&[]).await;
     let original = world.succeeded(NAME).await;
     // shows AT-OG-09 CSV-11 CSV-80 CSV-81
@@ -121,7 +121,7 @@ async fn an_operator_for_all_namespaces_is_seen_in_each_of_them_until_it_goes() 
 }
 
 #[tokio::test]
-async fn a_copy_says_what_its_original_says_and_nothing_of_what_keeps_that_installed() {
+async fn copied_csv_has_the_originals_content_without_finalizers_and_owners() {
     let world = running(&["a"]).await;
     let config = "kubectl.kubernetes.io/last-applied-configuration";
     patch(&world, "team", json!({"metadata": {"annotations": {config: "{}", "note": "x"}}})).await;
@@ -144,7 +144,7 @@ async fn a_copy_says_what_its_original_says_and_nothing_of_what_keeps_that_insta
 }
 
 #[tokio::test]
-async fn whatever_somebody_does_to_a_copy_is_undone() {
+async fn changes_of_a_copied_csv_are_reverted() {
     let world = running(&["a"]).await;
     let original = world.succeeded(NAME).await;
     let first = copy(&world, "a", |_| true).await;
@@ -183,7 +183,7 @@ async fn whatever_somebody_does_to_a_copy_is_undone() {
 }
 
 #[tokio::test]
-async fn what_changes_on_a_version_changes_on_its_copies() {
+async fn changes_of_a_csv_reach_its_copies() {
     let world = running(&["a"]).await;
     copy(&world, "a", |_| true).await;
     patch(&world, "team", json!({"metadata": {
@@ -200,7 +200,7 @@ async fn what_changes_on_a_version_changes_on_its_copies() {
 }
 
 #[tokio::test]
-async fn rights_in_a_target_belong_to_the_copy_there_and_come_back_with_it() {
+async fn roles_in_a_target_namespace_are_owned_by_the_copied_csv_and_recreated_with_it() {
     let world = running(&["a"]).await;
     let first = copy(&world, "a", |_| true).await;
     let owned_by = |uid: String| {
@@ -222,7 +222,7 @@ async fn rights_in_a_target_belong_to_the_copy_there_and_come_back_with_it() {
 }
 
 #[tokio::test]
-async fn copies_follow_the_targets_of_their_group() {
+async fn copied_csvs_follow_the_targets_of_the_operator_group() {
     let world = running(&["a"]).await;
     copies_are_in(&world, &["a"]).await;
     world.group_for("og", &["b"]).await;
@@ -238,7 +238,7 @@ async fn copies_follow_the_targets_of_their_group() {
 }
 
 #[tokio::test]
-async fn a_target_that_is_made_again_has_its_copy_again() {
+async fn recreated_target_namespace_gets_its_copied_csv_again() {
     let world = running(&["a"]).await;
     copy(&world, "a", |_| true).await;
     let cluster = world.cluster.cluster();
@@ -249,7 +249,7 @@ async fn a_target_that_is_made_again_has_its_copy_again() {
 }
 
 #[tokio::test]
-async fn a_version_of_its_own_is_in_nobodys_way_and_makes_room_when_it_goes() {
+async fn csv_with_the_name_of_a_copy_is_kept_and_replaced_by_the_copy_when_deleted() {
     let world = World::start(&["1.0.0"]).await;
     namespace(&world.cluster, "a", "").await;
     let mut own = csv("1.0.0", None);
@@ -267,7 +267,7 @@ async fn a_version_of_its_own_is_in_nobodys_way_and_makes_room_when_it_goes() {
 }
 
 #[tokio::test]
-async fn what_is_no_member_of_its_group_has_no_copies() {
+async fn csv_that_is_no_member_of_its_operator_group_has_no_copies() {
     let world = World::start(&["1.0.0"]).await;
     for name in ["a", "b"] {
         namespace(&world.cluster, name, "").await;
@@ -293,7 +293,7 @@ async fn what_is_no_member_of_its_group_has_no_copies() {
 }
 
 #[tokio::test]
-async fn copies_of_operators_for_all_namespaces_can_be_switched_off_and_on() {
+async fn olm_config_disables_and_enables_copies_of_all_namespaces_csvs() {
     let world = running(&[]).await;
     configured(&world).await;
     // shows E062
@@ -325,7 +325,7 @@ async fn copies_of_operators_for_all_namespaces_can_be_switched_off_and_on() {
 }
 
 #[tokio::test]
-async fn namespaces_that_are_protected_have_copies_also_where_they_are_switched_off() {
+async fn protected_namespaces_keep_copied_csvs_when_copies_are_disabled() {
     let mut world = running(&[]).await;
     world.pause().await;
     world.protected = ["b", "later"].map(str::to_owned).into();
@@ -355,7 +355,7 @@ async fn namespaces_that_are_protected_have_copies_also_where_they_are_switched_
 }
 
 #[tokio::test]
-async fn the_switch_is_not_about_operators_for_some_namespaces() {
+async fn disabling_copies_leaves_copies_of_csvs_for_single_namespaces() {
     let world = running(&["a"]).await;
     configured(&world).await;
     let before = copy(&world, "a", |_| true).await;
@@ -371,7 +371,7 @@ async fn the_switch_is_not_about_operators_for_some_namespaces() {
 }
 
 #[tokio::test]
-async fn copies_are_no_operators() {
+async fn copied_csvs_count_as_no_members_of_an_operator_group() {
     let world = running(&["a"]).await;
     copy(&world, "a", |_| true).await;
     let group = json!({
@@ -387,7 +387,7 @@ async fn copies_are_no_operators() {
 }
 
 #[tokio::test]
-async fn a_restart_writes_nothing_and_takes_up_what_happened_meanwhile() {
+async fn restart_writes_nothing_and_reconciles_changes_made_meanwhile() {
     let mut world = running(&[]).await;
     copy(&world, "a", |_| true).await;
     copy(&world, "b", |_| true).await;
@@ -411,7 +411,7 @@ async fn a_restart_writes_nothing_and_takes_up_what_happened_meanwhile() {
 }
 
 #[tokio::test]
-async fn a_copy_that_lost_its_marks_goes_when_nobody_wants_it_any_more() {
+async fn copied_csv_without_labels_is_deleted_after_its_original() {
     let mut world = running(&["a"]).await;
     copy(&world, "a", |_| true).await;
     world.pause().await;
@@ -429,7 +429,7 @@ async fn a_copy_that_lost_its_marks_goes_when_nobody_wants_it_any_more() {
 
 // A copy of what a Subscription asks for stands in its place, as OLM takes it, and is replaced when it goes.
 #[tokio::test]
-async fn what_is_asked_for_where_its_copy_is_counts_as_installed_until_the_copy_goes() {
+async fn copied_csv_satisfies_a_subscription_until_the_copy_is_deleted() {
     let world = running(&[]).await;
     copy(&world, "a", |_| true).await;
     let yaml = "{apiVersion: operators.coreos.com/v1, kind: OperatorGroup, metadata: {name: og, namespace: a}, spec: {targetNamespaces: [a]}}";

@@ -198,7 +198,7 @@ pub(crate) async fn settled(world: &World) -> Vec<Object> {
 }
 
 #[tokio::test]
-async fn a_dependency_comes_in_the_same_plan_with_a_subscription_of_its_own() {
+async fn dependency_is_installed_by_the_same_plan_with_a_generated_subscription() {
     let mut world = world(&[NEEDY, Release { channel: "beta", ..CHISEL }]).await;
     // Another catalog has the dependency as well.
     add(&mut world, "aaa", 0, &catalog(&[CHISEL], &|_, _| (), &[])).await;
@@ -234,7 +234,7 @@ async fn a_dependency_comes_in_the_same_plan_with_a_subscription_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_dependency_that_is_deleted_comes_back_while_somebody_needs_it() {
+async fn deleted_dependency_is_reinstalled_while_a_csv_requires_it() {
     let world = world(&[NEEDY, CHISEL]).await;
     subscribe(&world, "anvil", json!({"name": "anvil"})).await;
     let old = world.succeeded("chisel.v1.0.0").await;
@@ -252,7 +252,7 @@ async fn a_dependency_that_is_deleted_comes_back_while_somebody_needs_it() {
 }
 
 #[tokio::test]
-async fn what_needs_something_that_nobody_has_waits_for_it_and_for_nothing_else() {
+async fn package_with_an_unavailable_dependency_waits_without_blocking_others() {
     let world = world(&[NEEDY, Release { package: "saw", owns: "Saw", ..ANVIL }]).await;
     subscribe(&world, "anvil", json!({"name": "anvil"})).await;
     let message = unsatisfiable(&world, "anvil").await;
@@ -269,7 +269,7 @@ async fn what_needs_something_that_nobody_has_waits_for_it_and_for_nothing_else(
 }
 
 #[tokio::test]
-async fn a_subscription_whose_rival_is_deleted_is_resolved_again() {
+async fn subscription_is_resolved_when_the_conflicting_subscription_is_deleted() {
     let newer = Release { channel: "beta", version: "2.0.0", ..ANVIL };
     let mut world = world(&[ANVIL, newer]).await;
     // Whoever were first alone would be installed.
@@ -288,7 +288,7 @@ async fn a_subscription_whose_rival_is_deleted_is_resolved_again() {
 }
 
 #[tokio::test]
-async fn an_upgrade_that_hangs_is_no_contradiction_and_holds_nobody_else_up() {
+async fn pending_upgrade_is_no_resolution_failure_and_blocks_no_other_subscription() {
     let saw = || Release { package: "saw", owns: "Saw", ..ANVIL };
     let world = world(&[ANVIL, saw()]).await;
     subscribe(&world, "anvil", json!({"name": "anvil"})).await;
@@ -320,7 +320,7 @@ async fn an_upgrade_that_hangs_is_no_contradiction_and_holds_nobody_else_up() {
 }
 
 #[tokio::test]
-async fn an_upgrade_that_failed_is_replaced_by_a_good_one_where_that_is_allowed() {
+async fn failed_upgrade_is_replaced_by_a_good_version_with_fail_forward() {
     let world = World::start(&[]).await;
     world.publish_text(&catalog(&[ANVIL], &|_, _| (), &[]));
     world
@@ -360,7 +360,7 @@ spec: {targetNamespaces: [team], upgradeStrategy: TechPreviewUnsafeFailForward}
 }
 
 #[tokio::test]
-async fn a_subscription_says_that_a_version_waits_behind_a_failed_upgrade() {
+async fn subscription_reports_a_version_blocked_by_a_failed_upgrade() {
     let world = world(&[ANVIL]).await;
     subscribe(&world, "anvil", json!({"name": "anvil"})).await;
     latest(&world, "anvil", "anvil.v1.0.0").await;
@@ -396,7 +396,7 @@ async fn a_subscription_says_that_a_version_waits_behind_a_failed_upgrade() {
 }
 
 #[tokio::test]
-async fn a_version_that_lost_its_plan_and_what_it_needs_gets_a_fresh_plan() {
+async fn csv_without_install_plan_and_dependency_gets_a_new_plan() {
     let world = world(&[ANVIL]).await;
     subscribe(&world, "anvil", json!({"name": "anvil"})).await;
     latest(&world, "anvil", "anvil.v1.0.0").await;
@@ -416,7 +416,7 @@ async fn a_version_that_lost_its_plan_and_what_it_needs_gets_a_fresh_plan() {
 }
 
 #[tokio::test]
-async fn who_asks_for_what_a_waiting_plan_brings_has_part_in_it() {
+async fn second_subscription_to_a_package_shares_the_plan_that_waits_for_approval() {
     let world = world(&[NEEDY, CHISEL, Release { package: "saw", owns: "Saw", ..ANVIL }]).await;
     let manual = json!({"name": "anvil", "installPlanApproval": "Manual"});
     subscribe(&world, "anvil", manual).await;
@@ -469,7 +469,7 @@ async fn who_asks_for_what_a_waiting_plan_brings_has_part_in_it() {
 }
 
 #[tokio::test]
-async fn deprecations_are_conditions_while_they_hold() {
+async fn deprecations_are_subscription_conditions_while_the_catalog_has_them() {
     let world = world(&[ANVIL]).await;
     subscribe(&world, "anvil", json!({"name": "anvil"})).await;
     latest(&world, "anvil", "anvil.v1.0.0").await;
@@ -531,7 +531,7 @@ async fn deprecations_are_conditions_while_they_hold() {
 }
 
 #[tokio::test]
-async fn a_group_may_leave_global_catalogs_out() {
+async fn operator_group_can_exclude_global_catalogs() {
     let world = World::start(&[]).await;
     world.publish_text(&catalog(&[ANVIL], &|_, _| (), &[]));
     world

@@ -67,7 +67,7 @@ async fn give(world: &World, place: &str, name: &str, csv: &str) {
 }
 
 #[tokio::test]
-async fn a_group_with_a_selector_has_its_members_seen_and_allowed_where_it_selects() {
+async fn operator_group_with_a_selector_has_copies_and_roles_in_selected_namespaces() {
     let world = world(&[]).await;
     namespace(&world.cluster, "home", "team: x").await;
     namespace(&world.cluster, "away", "team: x").await;
@@ -145,7 +145,7 @@ async fn a_group_with_a_selector_has_its_members_seen_and_allowed_where_it_selec
 }
 
 #[tokio::test]
-async fn whoever_administers_a_namespace_may_use_what_its_operators_provide() {
+async fn namespace_admin_may_use_the_apis_that_its_operators_provide() {
     let world = world(&["a"]).await;
     group(&world, "a", "og", &["a"]).await;
     make(&world, owning(version("a", "v", &[deployment("d")]), "hats")).await;
@@ -194,7 +194,7 @@ async fn whoever_administers_a_namespace_may_use_what_its_operators_provide() {
 }
 
 #[tokio::test]
-async fn a_version_runs_with_each_form_of_targets_from_the_moment_it_supports_it() {
+async fn csv_runs_with_each_install_mode_as_soon_as_it_supports_it() {
     let world = world(&["a", "b"]).await;
     group(&world, "a", "og", &["a"]).await;
     let mut csv = version("a", "v", &[deployment("d")]);
@@ -261,7 +261,7 @@ async fn subscribe(world: &World, place: &str, package: &str) {
 const CONFLICT: &str = "InterOperatorGroupOwnerConflict";
 
 #[tokio::test]
-async fn what_one_group_provides_no_intersecting_group_provides_until_it_is_given_up() {
+async fn csv_fails_while_an_intersecting_operator_group_provides_its_api() {
     let world = world(&["a", "b", "c", "d", "e"]).await;
     world.publish_text(&packages());
     group(&world, "a", "og", &[]).await;
@@ -304,7 +304,7 @@ async fn what_one_group_provides_no_intersecting_group_provides_until_it_is_give
 }
 
 #[tokio::test]
-async fn a_static_group_keeps_what_it_says_and_keeps_others_from_providing_it() {
+async fn static_operator_group_keeps_its_provided_apis_and_blocks_other_providers() {
     const HATS: &str = "hats.v1.cluster.com";
     let world = world(&["a", "b", "c", "d"]).await;
     for plural in ["hats", "caps"] {
@@ -350,7 +350,7 @@ async fn a_static_group_keeps_what_it_says_and_keeps_others_from_providing_it() 
 }
 
 #[tokio::test]
-async fn a_group_for_all_lifts_rights_to_the_cluster_and_takes_copies_back_when_it_shrinks() {
+async fn global_operator_group_lifts_permissions_and_deletes_copies_when_it_shrinks() {
     let world = world(&["home"]).await;
     group(&world, "home", "og", &[]).await;
     // shows OG-13 OG-14
@@ -437,7 +437,7 @@ async fn unpermitted() -> World {
 }
 
 #[tokio::test]
-async fn rights_that_come_late_let_a_version_be_installed() {
+async fn csv_is_installed_when_missing_permissions_are_granted() {
     let world = unpermitted().await;
     let all = json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]);
     account(&world, "a", "sa", &all).await;
@@ -446,7 +446,7 @@ async fn rights_that_come_late_let_a_version_be_installed() {
 }
 
 #[tokio::test]
-async fn a_group_without_its_account_installs_again_as_everybody_else() {
+async fn operator_group_without_its_service_account_installs_with_cluster_rights() {
     let world = unpermitted().await;
     regroup(&world, "a", "og", json!({"serviceAccountName": null})).await;
     // shows C30 E089
@@ -464,7 +464,7 @@ async fn labelled(world: &World, group: &Object, wanted: &[&str]) {
 }
 
 #[tokio::test]
-async fn namespaces_are_labelled_by_the_groups_that_list_or_select_them_and_by_no_others() {
+async fn namespaces_have_the_labels_of_the_operator_groups_that_target_them_only() {
     let world = world(&["a", "b", "c"]).await;
     let og = group(&world, "a", "og", &[]).await;
     targets(&world, "a", "og", &[""]).await;
@@ -510,7 +510,7 @@ async fn namespaces_are_labelled_by_the_groups_that_list_or_select_them_and_by_n
 }
 
 #[tokio::test]
-async fn what_a_group_finds_is_in_its_status_and_its_roles() {
+async fn operator_group_status_and_roles_follow_its_selection() {
     let world = world(&["a"]).await;
     // Whom nobody selects has no targets, and its version says so.
     let none = json!({

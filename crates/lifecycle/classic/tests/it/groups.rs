@@ -9,7 +9,7 @@ use mainstay_object::{Object, known};
 use serde_json::json;
 
 #[tokio::test]
-async fn without_exactly_one_group_nothing_is_installed_and_the_reason_is_told() {
+async fn csv_fails_with_none_or_two_operator_groups_and_reports_why() {
     let world = World::start(&["1.0.0"]).await;
     world.subscribe(json!({})).await;
     let failed = |words: &'static str| {
@@ -48,7 +48,7 @@ async fn without_exactly_one_group_nothing_is_installed_and_the_reason_is_told()
 }
 
 #[tokio::test]
-async fn a_plan_says_that_its_namespace_has_no_group_until_it_has_one() {
+async fn install_plan_reports_a_missing_operator_group_until_one_is_created() {
     let world = World::start(&["1.0.0"]).await;
     world.group("og").await;
     world.subscribe(json!({"installPlanApproval": "Manual"})).await;
@@ -80,7 +80,7 @@ async fn a_plan_says_that_its_namespace_has_no_group_until_it_has_one() {
 }
 
 #[tokio::test]
-async fn a_plan_with_two_groups_makes_nothing_and_says_how_many_there_are() {
+async fn install_plan_with_two_operator_groups_creates_nothing_and_reports_the_count() {
     let world = World::start(&["1.0.0"]).await;
     world.group("og").await;
     world.subscribe(json!({"installPlanApproval": "Manual"})).await;
@@ -109,7 +109,7 @@ async fn a_plan_with_two_groups_makes_nothing_and_says_how_many_there_are() {
 }
 
 #[tokio::test]
-async fn a_mode_that_is_not_supported_is_refused() {
+async fn csv_fails_with_an_unsupported_install_mode() {
     let world = World::start(&["1.0.0"]).await;
     namespace(&world.cluster, "a", "").await;
     namespace(&world.cluster, "b", "").await;
@@ -127,7 +127,7 @@ async fn a_mode_that_is_not_supported_is_refused() {
 }
 
 #[tokio::test]
-async fn rights_reach_the_namespaces_of_the_group() {
+async fn permissions_apply_in_the_target_namespaces_of_the_operator_group() {
     let world = World::start(&["1.0.0"]).await;
     namespace(&world.cluster, "a", "").await;
     world.group_for("og", &["a"]).await;
@@ -141,7 +141,7 @@ async fn rights_reach_the_namespaces_of_the_group() {
 }
 
 #[tokio::test]
-async fn a_group_for_all_namespaces_gives_rights_everywhere() {
+async fn global_operator_group_grants_permissions_in_all_namespaces() {
     let world = World::start(&["1.0.0"]).await;
     world.group_for("og", &[]).await;
     world.subscribe(json!({})).await;
@@ -155,7 +155,7 @@ async fn a_group_for_all_namespaces_gives_rights_everywhere() {
 }
 
 #[tokio::test]
-async fn a_namespace_on_its_way_out_is_not_blamed_for_the_loss_of_its_group() {
+async fn terminating_namespace_gets_no_event_for_its_missing_operator_group() {
     let world = World::start(&["1.0.0"]).await;
     world.group("og").await;
     world.subscribe(json!({})).await;
@@ -186,7 +186,7 @@ async fn a_namespace_on_its_way_out_is_not_blamed_for_the_loss_of_its_group() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_group_that_goes_while_its_roles_are_made_leaves_none() {
+async fn operator_group_deleted_while_its_roles_are_created_leaves_no_roles() {
     let world = World::start(&["1.0.0"]).await;
     world.group("og").await;
     world.subscribe(json!({})).await;

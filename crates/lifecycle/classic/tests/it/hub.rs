@@ -74,7 +74,7 @@ async fn told(world: &World, wanted: &[(&str, bool, &str)]) {
 }
 
 #[tokio::test]
-async fn defaults_can_be_switched_off_all_at_once_and_one_by_one() {
+async fn operator_hub_disables_default_catalogs_together_and_one_by_one() {
     let world = world().await;
     // Nobody has said anything: all are there.
     has(&world, &NAMES).await;
@@ -121,7 +121,7 @@ async fn defaults_can_be_switched_off_all_at_once_and_one_by_one() {
 }
 
 #[tokio::test]
-async fn a_default_is_restored_and_what_people_make_in_place_of_a_disabled_one_stays() {
+async fn default_catalog_is_restored_and_a_user_catalog_in_place_of_a_disabled_one_stays() {
     let world = world().await;
     let cluster = world.cluster.cluster();
     want(&world, json!({"sources": [{"name": "redhat-operators", "disabled": true}]})).await;

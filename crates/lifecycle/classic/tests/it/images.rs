@@ -95,7 +95,7 @@ fn state(source: &Object) -> Option<&str> {
 }
 
 #[tokio::test]
-async fn a_catalog_by_image_is_served_and_its_bundles_are_unpacked() {
+async fn catalog_image_is_served_and_its_bundle_images_are_unpacked() {
     let world = World::start(&["0.1.0"]).await;
     let store = world.store();
     put_bundle(&store, "1.0.0", None);
@@ -143,7 +143,7 @@ async fn a_catalog_by_image_is_served_and_its_bundles_are_unpacked() {
 }
 
 #[tokio::test]
-async fn a_plan_that_somebody_wrote_says_which_bundles_came_as_images() {
+async fn user_install_plan_lists_the_bundle_lookups_of_image_bundles() {
     let world = World::start(&["0.1.0"]).await;
     let store = world.store();
     put_bundle(&store, "1.0.0", None);
@@ -170,7 +170,7 @@ async fn a_plan_that_somebody_wrote_says_which_bundles_came_as_images() {
 }
 
 #[tokio::test]
-async fn a_bundle_that_cannot_be_installed_is_unpacked_once_and_says_why() {
+async fn invalid_bundle_is_unpacked_once_and_reported() {
     let world = World::start(&["0.1.0"]).await;
     let store = world.store();
     // Under the name of another version.
@@ -205,7 +205,7 @@ async fn a_bundle_that_cannot_be_installed_is_unpacked_once_and_says_why() {
 }
 
 #[tokio::test]
-async fn a_polled_image_is_read_again_and_kept_when_it_is_gone() {
+async fn polled_catalog_image_is_read_again_and_its_content_kept_when_it_is_gone() {
     let world = World::start(&["0.1.0"]).await;
     let store = world.store();
     put_bundle(&store, "1.0.0", None);
@@ -246,7 +246,7 @@ async fn a_polled_image_is_read_again_and_kept_when_it_is_gone() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_an_image_is_told_and_mended_by_putting_another() {
+async fn broken_image_is_reported_and_repaired_by_a_new_image() {
     let world = World::start(&["0.1.0"]).await;
     let store = world.store();
     put(&store, "localhost/catalog:v1", &[("etc/motd", "hello".to_owned())], &[]);
@@ -332,7 +332,7 @@ fn database(folder: &Path, versions: &[&str]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_database_in_an_image_is_served_and_what_follows_from_the_next_one_is_installed() {
+async fn sqlite_catalog_image_is_served_and_its_next_version_upgrades() {
     let world = World::start(&["0.1.0"]).await;
     let (store, folder) = (world.store(), tempfile::tempdir().unwrap());
     let label = "operators.operatorframework.io.index.database.v1";
@@ -399,7 +399,7 @@ async fn a_database_in_an_image_is_served_and_what_follows_from_the_next_one_is_
 }
 
 #[tokio::test]
-async fn a_bundle_that_is_broken_holds_its_upgrade_up_until_it_is_mended() {
+async fn broken_bundle_image_delays_its_upgrade_until_it_is_repaired() {
     let world = World::start(&["0.1.0"]).await;
     let store = world.store();
     put_bundle(&store, "1.0.0", None);
@@ -427,7 +427,7 @@ async fn a_bundle_that_is_broken_holds_its_upgrade_up_until_it_is_mended() {
 }
 
 #[tokio::test]
-async fn a_catalog_is_read_where_its_pod_would_extract_it() {
+async fn catalog_image_is_read_at_the_directory_that_extract_content_names() {
     let world = World::start(&["0.1.0"]).await;
     let store = world.store();
     // No label says where it is.
@@ -448,7 +448,7 @@ async fn a_catalog_is_read_where_its_pod_would_extract_it() {
 }
 
 #[tokio::test]
-async fn images_that_the_policy_of_the_machine_does_not_take_are_not_pulled() {
+async fn catalog_images_that_the_machines_policy_rejects_are_not_pulled() {
     let world = World::start(&["0.1.0"]).await;
     let policy = |text: &str| *world.policy.lock().unwrap() = Some(text.to_owned());
     let message = async |name: &'static str, wanted: &'static str| {
@@ -490,7 +490,7 @@ async fn source_of_bundle(world: &World, image: &str) {
 }
 
 #[tokio::test]
-async fn the_first_failure_of_a_pull_is_on_the_subscription_while_the_pull_is_tried_again() {
+async fn first_pull_error_of_a_bundle_is_on_the_subscription_while_the_pull_is_retried() {
     let world = World::start(&["0.1.0"]).await;
     let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let image = format!("{gone}/anvil-bundle:v1");
@@ -513,7 +513,7 @@ async fn the_first_failure_of_a_pull_is_on_the_subscription_while_the_pull_is_tr
 }
 
 #[tokio::test]
-async fn a_catalog_whose_image_cannot_be_pulled_says_why_while_the_pull_is_tried_again() {
+async fn pull_error_of_a_catalog_image_is_reported_while_the_pull_is_retried() {
     let world = World::start(&["0.1.0"]).await;
     let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let image = format!("{gone}/catalog:v1");
@@ -526,7 +526,7 @@ async fn a_catalog_whose_image_cannot_be_pulled_says_why_while_the_pull_is_tried
 }
 
 #[tokio::test]
-async fn bundles_that_the_policy_of_the_machine_does_not_take_are_not_unpacked() {
+async fn bundle_images_that_the_machines_policy_rejects_are_not_unpacked() {
     let world = World::start(&["0.1.0"]).await;
     let scope = r#"{"registry.invalid": [{"type": "reject"}]}"#;
     *world.policy.lock().unwrap() = Some(format!(

@@ -7,7 +7,7 @@ use mainstay_object::{Object, known};
 use serde_json::json;
 
 #[tokio::test]
-async fn an_operator_is_installed_and_then_left_alone() {
+async fn operator_is_installed_and_nothing_is_written_afterwards() {
     let world = World::start(&["1.0.0"]).await;
     world.group("og").await;
     world.subscribe(json!({})).await;
@@ -40,7 +40,7 @@ async fn an_operator_is_installed_and_then_left_alone() {
 }
 
 #[tokio::test]
-async fn a_chain_is_walked_version_by_version() {
+async fn upgrade_chain_is_installed_version_by_version() {
     let world = World::start(&["1.0.0"]).await;
     world.group("og").await;
     world.subscribe(json!({})).await;
@@ -73,7 +73,7 @@ async fn a_chain_is_walked_version_by_version() {
 }
 
 #[tokio::test]
-async fn a_plan_waits_for_approval() {
+async fn manual_install_plan_waits_for_approval() {
     let world = World::start(&["1.0.0", "1.1.0"]).await;
     world.group("og").await;
     world.subscribe(json!({"startingCSV": "anvil.v1.0.0", "installPlanApproval": "Manual"})).await;
@@ -135,7 +135,7 @@ async fn a_plan_waits_for_approval() {
 }
 
 #[tokio::test]
-async fn a_first_version_is_only_where_an_automatic_subscription_begins() {
+async fn starting_csv_is_only_the_first_version_of_an_automatic_subscription() {
     let world = World::start(&["1.0.0", "1.1.0", "1.2.0"]).await;
     world.group("og").await;
     world.subscribe(json!({"startingCSV": "anvil.v1.0.0"})).await;
@@ -159,7 +159,7 @@ async fn a_first_version_is_only_where_an_automatic_subscription_begins() {
 }
 
 #[tokio::test]
-async fn a_deleted_deployment_comes_back() {
+async fn deleted_deployment_is_recreated() {
     let world = World::start(&["1.0.0"]).await;
     world.group("og").await;
     world.subscribe(json!({})).await;
@@ -184,7 +184,7 @@ async fn a_deleted_deployment_comes_back() {
 }
 
 #[tokio::test]
-async fn what_was_stopped_in_the_middle_goes_on() {
+async fn interrupted_install_continues_after_a_restart() {
     let mut world = World::start(&["1.0.0"]).await;
     world.group("og").await;
     world.subscribe(json!({})).await;
@@ -202,7 +202,7 @@ async fn what_was_stopped_in_the_middle_goes_on() {
 }
 
 #[tokio::test]
-async fn a_deleted_version_takes_its_objects_along() {
+async fn deleted_csv_removes_its_objects() {
     let world = World::start(&["1.0.0"]).await;
     world.group_for("og", &[]).await;
     world.subscribe(json!({})).await;
@@ -225,7 +225,7 @@ async fn a_deleted_version_takes_its_objects_along() {
 }
 
 #[tokio::test]
-async fn a_version_that_is_deleted_while_its_subscription_stays_is_installed_again() {
+async fn csv_deleted_without_its_subscription_is_reinstalled() {
     let world = World::start(&["1.0.0"]).await;
     world.group("og").await;
     world.subscribe(json!({})).await;
@@ -258,7 +258,7 @@ async fn a_version_that_is_deleted_while_its_subscription_stays_is_installed_aga
 }
 
 #[tokio::test]
-async fn a_plan_whose_making_was_interrupted_goes_when_nothing_offers_its_csv_any_more() {
+async fn interrupted_install_plan_is_deleted_when_no_catalog_offers_its_csv() {
     let mut world = World::start(&["1.0.0"]).await;
     world.group("og").await;
     world.subscribe(json!({})).await;
@@ -289,7 +289,7 @@ async fn a_plan_whose_making_was_interrupted_goes_when_nothing_offers_its_csv_an
 }
 
 #[tokio::test]
-async fn a_deleted_csv_comes_back_as_it_was_and_not_by_way_of_its_starting_csv() {
+async fn deleted_csv_is_reinstalled_at_its_version_instead_of_the_starting_csv() {
     let world = World::start(&["1.0.0", "1.1.0", "1.2.0"]).await;
     world.group("og").await;
     world.subscribe(json!({"startingCSV": "anvil.v1.0.0"})).await;
@@ -317,7 +317,7 @@ async fn a_deleted_csv_comes_back_as_it_was_and_not_by_way_of_its_starting_csv()
 }
 
 #[tokio::test]
-async fn a_waiting_plan_stays_manual_when_its_subscription_becomes_automatic() {
+async fn waiting_install_plan_stays_manual_when_its_subscription_becomes_automatic() {
     let world = World::start(&["1.0.0"]).await;
     world.group("og").await;
     world.subscribe(json!({"installPlanApproval": "Manual"})).await;
@@ -353,7 +353,7 @@ spec: {sourceType: grpc, image: 'example.com/far:v1'}
 }
 
 #[tokio::test]
-async fn a_version_for_a_later_kubernetes_is_passed_over() {
+async fn version_that_requires_a_later_kubernetes_is_skipped() {
     let world = World::start(&["1.0.0"]).await;
     world.publish_edited(&["1.0.0", "1.1.0"], |version, bundle| {
         if version == "1.1.0" {
@@ -379,7 +379,7 @@ async fn a_version_for_a_later_kubernetes_is_passed_over() {
 }
 
 #[tokio::test]
-async fn a_failed_resolution_is_explained_where_people_look() {
+async fn resolution_failure_is_explained_on_the_subscription_and_the_namespace() {
     let world = World::start(&["1.0.0"]).await;
     world.group("og").await;
     let lost = json!({
@@ -414,7 +414,7 @@ async fn a_failed_resolution_is_explained_where_people_look() {
 }
 
 #[tokio::test]
-async fn an_impossible_subscription_and_a_dead_catalog_stop_nobody_else() {
+async fn unsatisfiable_subscription_and_unreachable_catalog_block_no_other_subscription() {
     let world = World::start(&["1.0.0"]).await;
     world.group("og").await;
     world

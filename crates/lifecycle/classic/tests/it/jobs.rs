@@ -40,7 +40,7 @@ async fn schedulable(world: &World, good: bool) {
 }
 
 #[tokio::test]
-async fn a_job_and_a_config_map_of_one_name_unpack_a_bundle() {
+async fn bundle_is_unpacked_by_a_job_and_a_config_map_of_one_name() {
     let world = world().await;
     put_bundle(&world.store(), "1.0.0", None);
     world.group("og").await;
@@ -74,7 +74,7 @@ async fn a_job_and_a_config_map_of_one_name_unpack_a_bundle() {
 }
 
 #[tokio::test]
-async fn a_job_that_fails_is_told_and_the_bundle_is_unpacked_once_it_is_gone() {
+async fn failed_unpack_job_is_reported_and_deleting_it_unpacks_again() {
     let world = world().await;
     put_bundle(&world.store(), "1.0.0", None);
     schedulable(&world, false).await;
@@ -111,7 +111,7 @@ async fn a_job_that_fails_is_told_and_the_bundle_is_unpacked_once_it_is_gone() {
 }
 
 #[tokio::test]
-async fn a_job_has_the_limit_that_the_group_sets_and_pulls_what_can_change_each_time() {
+async fn unpack_job_has_the_operator_groups_timeout_and_pulls_tags_always() {
     let digest = format!("localhost/anvil-bundle@sha256:{}", "5".repeat(64));
     for (image, timeout, limit, pull) in [
         ("localhost/anvil-bundle:v1.0.0", None, Some(600), "Always"),
@@ -156,7 +156,7 @@ async fn a_job_has_the_limit_that_the_group_sets_and_pulls_what_can_change_each_
 }
 
 #[tokio::test]
-async fn what_a_job_has_unpacked_before_is_taken_as_it_is() {
+async fn bundle_config_map_of_an_earlier_unpack_job_is_used() {
     let world = world().await;
     // No node can pull it, and neither can this process.
     schedulable(&world, false).await;
@@ -195,7 +195,7 @@ async fn retried(world: &World, timeout: Option<&str>) {
 }
 
 #[tokio::test]
-async fn a_bundle_that_could_not_be_unpacked_is_tried_again_where_the_group_says_so() {
+async fn failed_unpacking_is_retried_at_the_operator_groups_interval() {
     let world = world().await;
     put_bundle(&world.store(), "1.0.0", None);
     schedulable(&world, false).await;
@@ -226,7 +226,7 @@ async fn a_bundle_that_could_not_be_unpacked_is_tried_again_where_the_group_says
 }
 
 #[tokio::test]
-async fn a_bundle_that_was_unpacked_is_not_unpacked_again() {
+async fn unpacked_bundle_is_not_unpacked_again() {
     let world = world().await;
     put_bundle(&world.store(), "1.0.0", None);
     world.group("og").await;

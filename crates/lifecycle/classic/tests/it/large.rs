@@ -9,7 +9,7 @@ use mainstay_object::{Object, known};
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn manifests_too_large_for_a_plan_are_kept_in_a_config_map_and_carried_out() {
+async fn manifests_too_large_for_an_install_plan_are_installed_from_a_config_map() {
     let world = World::start(&[]).await;
     world.group("og").await;
     world.publish_edited(&["1.0.0", "1.1.0"], |version, bundle| {
@@ -56,7 +56,7 @@ async fn manifests_too_large_for_a_plan_are_kept_in_a_config_map_and_carried_out
 }
 
 #[tokio::test]
-async fn a_plan_whose_manifests_are_not_to_be_had_says_where_they_should_be() {
+async fn install_plan_without_its_manifests_names_the_missing_config_map() {
     let world = World::start(&["1.0.0"]).await;
     world.group("og").await;
     world.subscribe(json!({"installPlanApproval": "Manual"})).await;

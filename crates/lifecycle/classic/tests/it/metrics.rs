@@ -40,7 +40,7 @@ async fn series(world: &World, names: &[&str], wanted: &[&str]) -> Vec<String> {
 const VERSIONS: &[&str] = &["csv_count", "csv_succeeded", "csv_abnormal", "csv_upgrade_count"];
 
 #[tokio::test]
-async fn versions_are_counted_by_how_they_stand_and_a_restart_loses_nothing() {
+async fn csvs_are_counted_by_phase_and_a_restart_keeps_the_counts() {
     let mut world = World::start(&["1.0.0"]).await;
     world.subscribe(json!({})).await;
     world.group("og").await;
@@ -91,7 +91,7 @@ async fn versions_are_counted_by_how_they_stand_and_a_restart_loses_nothing() {
 }
 
 #[tokio::test]
-async fn a_subscription_has_one_series_as_long_as_it_is_there() {
+async fn subscription_has_one_metric_series_until_it_is_deleted() {
     const SYNCS: &[&str] = &["subscription_sync_total"];
     let world = World::start(&["1.0.0"]).await;
     world.group("og").await;
@@ -131,7 +131,7 @@ async fn a_subscription_has_one_series_as_long_as_it_is_there() {
 }
 
 #[tokio::test]
-async fn catalogs_are_counted_by_whether_they_are_ready() {
+async fn catalog_sources_are_counted_by_readiness() {
     let world = World::start(&["1.0.0"]).await;
     let names = &["catalogsource_ready", "catalog_source_snapshots_total", "catalog_source_count"];
     let ready = format!(r#"catalogsource_ready{{name="cat",namespace="{CATALOGS}"}} 1"#);
@@ -159,7 +159,7 @@ async fn catalogs_are_counted_by_whether_they_are_ready() {
 }
 
 #[tokio::test]
-async fn resolutions_and_queues_are_counted() {
+async fn resolutions_and_work_queues_have_metrics() {
     let world = World::start(&["1.0.0"]).await;
     world.group("og").await;
     world.subscribe(json!({})).await;

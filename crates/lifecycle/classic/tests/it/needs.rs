@@ -30,7 +30,7 @@ async fn says(world: &World, place: &str, csv: &str, name: &str, status: &'stati
 }
 
 #[tokio::test]
-async fn a_definition_that_came_with_a_version_is_good_for_it_and_for_who_does_not_follow_it() {
+async fn crd_of_a_csv_satisfies_it_and_every_csv_that_is_no_successor() {
     let world = world(&["other"]).await;
     crate::by_hand::group(&world, "other", "og", &["other"]).await;
     let mut crd = definition("hats", &["v1"]);
@@ -82,7 +82,7 @@ async fn a_definition_that_came_with_a_version_is_good_for_it_and_for_who_does_n
 }
 
 #[tokio::test]
-async fn an_operator_that_may_miss_a_pod_runs_with_one_of_two() {
+async fn deployment_with_max_unavailable_counts_as_available_with_one_of_two_pods() {
     const GATE: &str = "example.com/gate";
     let world = world(&[]).await;
     let mut two = deployment("two");
@@ -123,7 +123,7 @@ async fn an_operator_that_may_miss_a_pod_runs_with_one_of_two() {
 }
 
 #[tokio::test]
-async fn an_account_that_something_else_owns_is_as_good_as_any() {
+async fn service_account_with_another_owner_satisfies_the_requirement() {
     let world = world(&[]).await;
     let owner = object(json!({
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "owner", "namespace": "team"},
@@ -145,7 +145,7 @@ async fn an_account_that_something_else_owns_is_as_good_as_any() {
 }
 
 #[tokio::test]
-async fn nothing_is_deployed_before_everything_is_there() {
+async fn deployments_wait_until_all_requirements_are_met() {
     let world = world(&[]).await;
     for crd in [definition("hats", &["v1"]), definition("caps", &["v1"])] {
         world.cluster.apply(crd).await;
@@ -198,7 +198,7 @@ async fn nothing_is_deployed_before_everything_is_there() {
 }
 
 #[tokio::test]
-async fn a_version_runs_as_long_as_what_it_needs_is_there() {
+async fn csv_fails_when_a_requirement_is_deleted() {
     let world = world(&[]).await;
     let rules = json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}]);
     let wide = json!([{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get"]}]);
@@ -250,7 +250,7 @@ async fn a_version_runs_as_long_as_what_it_needs_is_there() {
 }
 
 #[tokio::test]
-async fn labels_of_a_deployment_and_annotations_of_its_version_reach_what_is_made() {
+async fn deployment_spec_labels_and_csv_annotations_reach_the_deployment() {
     let world = world(&[]).await;
     let mut one = deployment("d");
     one["label"] = json!({"application": "nginx", "application.type": "proxy"});
@@ -276,7 +276,7 @@ async fn labels_of_a_deployment_and_annotations_of_its_version_reach_what_is_mad
 }
 
 #[tokio::test]
-async fn what_is_missing_and_that_it_came_are_events_and_nonsense_is_told() {
+async fn missing_and_met_requirements_are_events_and_invalid_ones_are_reported() {
     let world = world(&[]).await;
     let mut csv = version("team", "v", &[deployment("d")]);
     let needs = |group: &str| {
@@ -316,7 +316,7 @@ async fn what_is_missing_and_that_it_came_are_events_and_nonsense_is_told() {
 }
 
 #[tokio::test]
-async fn deployments_of_others_are_nobodys_business() {
+async fn deployments_without_an_owner_reference_are_left_alone() {
     let world = world(&[]).await;
     let foreign = |name: &str, labels: Value| {
         let mut template = deployment(name);
@@ -348,7 +348,7 @@ async fn deployments_of_others_are_nobodys_business() {
 }
 
 #[tokio::test]
-async fn versions_that_replace_one_another_end_the_same_in_whatever_order_they_come() {
+async fn csvs_that_replace_one_another_end_the_same_in_any_order() {
     let orders = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
     let world = world(&[]).await;
     world.cluster.apply(definition("hats", &["v1"])).await;
@@ -392,7 +392,7 @@ async fn versions_that_replace_one_another_end_the_same_in_whatever_order_they_c
 }
 
 #[tokio::test]
-async fn what_two_versions_own_survives_the_one_and_goes_with_both() {
+async fn objects_owned_by_two_csvs_are_deleted_with_the_last() {
     let world = world(&[]).await;
     let mut owners = Vec::new();
     for name in ["a", "b"] {

@@ -35,7 +35,7 @@ async fn has(world: &World, wanted: &[(&str, &str)]) {
 }
 
 #[tokio::test]
-async fn proxies_come_from_where_they_are_decided_last() {
+async fn proxy_variables_come_from_subscription_cluster_proxy_or_process() {
     let mut world = World::start(&["1.0.0"]).await;
     world.pause().await;
     world.surroundings.proxy = ProxySettings {
@@ -118,7 +118,7 @@ async fn filled(cluster: &Cluster, name: &str) -> Option<String> {
 }
 
 #[tokio::test]
-async fn config_maps_that_ask_for_certificates_get_them_and_keep_them() {
+async fn labelled_config_maps_get_the_trusted_ca_and_keep_it() {
     let world = World::start(&[]).await;
     let cluster = world.cluster.cluster();
     let good = |config_map: &Object| {

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 #[tokio::test]
-async fn roles_for_who_uses_an_api_go_with_its_definition_or_its_server() {
+async fn aggregated_roles_are_deleted_with_their_crd_or_api_service() {
     let world = world(&[]).await;
     let crd = world.cluster.apply(definition("hats", &["v1"])).await;
     let api = object(json!({
@@ -59,7 +59,7 @@ async fn upgradeable(world: &World, name: &str, field: &str, status: &str) {
 }
 
 #[tokio::test]
-async fn an_operator_that_must_not_be_upgraded_is_not_until_it_or_somebody_says_otherwise() {
+async fn operator_that_is_not_upgradeable_is_upgraded_after_a_new_condition_or_an_override() {
     let world = world(&[]).await;
     let next = |name: &str, replaces: Option<&str>| {
         let mut csv = version("team", name, &[deployment(name)]);
@@ -127,7 +127,7 @@ async fn consists_of(world: &World, name: &str, wanted: &[(&str, &str, &str)]) -
 }
 
 #[tokio::test]
-async fn an_operator_names_what_carries_its_label_and_is_there_as_long_as_something_does() {
+async fn operator_lists_labelled_components_and_exists_while_there_are_any() {
     let world = world(&["a", "b"]).await;
     let label = "operators.coreos.com/hand.made";
     let operator = object(json!({
@@ -188,7 +188,7 @@ async fn an_operator_names_what_carries_its_label_and_is_there_as_long_as_someth
 }
 
 #[tokio::test]
-async fn what_a_subscription_brings_is_adopted_by_its_operator() {
+async fn objects_of_a_subscription_become_components_of_its_operator() {
     let world = World::start(&["1.0.0"]).await;
     namespace(&world.cluster, "late", "").await;
     world.group_for("og", &[]).await;
@@ -241,7 +241,7 @@ async fn what_a_subscription_brings_is_adopted_by_its_operator() {
 }
 
 #[tokio::test]
-async fn what_was_lifted_for_a_version_goes_with_it() {
+async fn lifted_permissions_are_deleted_with_their_csv() {
     let world = World::start(&["1.0.0"]).await;
     world.group_for("og", &[]).await;
     world.subscribe(json!({})).await;
@@ -265,7 +265,7 @@ async fn what_was_lifted_for_a_version_goes_with_it() {
 }
 
 #[tokio::test]
-async fn rights_of_a_version_that_is_edited_are_asked_for_anew() {
+async fn edited_permissions_of_a_csv_are_granted_anew() {
     let world = world(&[]).await;
     world.cluster.apply(definition("hats", &["v1"])).await;
     let rules = |verb: &str| json!([{"apiGroups": [""], "resources": ["pods"], "verbs": [verb]}]);

@@ -186,7 +186,7 @@ async fn installed(targets: &[&str]) -> World {
 }
 
 #[tokio::test]
-async fn accounts_may_what_their_version_says_in_the_namespaces_of_the_group() {
+async fn service_accounts_have_the_csvs_permissions_in_the_target_namespaces() {
     let cluster_wide = || everywhere(rules_of(&cluster_permissions(), "anvil"));
     for (targets, places) in [(["team"], vec!["team"]), (["a"], vec!["team", "a"])] {
         let world = installed(&targets).await;
@@ -202,7 +202,7 @@ async fn accounts_may_what_their_version_says_in_the_namespaces_of_the_group() {
 }
 
 #[tokio::test]
-async fn a_group_for_all_namespaces_lifts_what_the_version_says_and_lets_it_see_namespaces() {
+async fn global_operator_group_lifts_permissions_and_grants_reading_namespaces() {
     let world = installed(&[]).await;
     let mut held = everywhere(rules_of(&permissions(), "anvil"));
     held.extend(everywhere(rules_of(&cluster_permissions(), "anvil")));
@@ -215,7 +215,7 @@ async fn a_group_for_all_namespaces_lifts_what_the_version_says_and_lets_it_see_
 }
 
 #[tokio::test]
-async fn an_upgrade_takes_away_what_the_new_version_does_not_say() {
+async fn upgrade_revokes_permissions_that_the_new_csv_does_not_have() {
     for targets in [&["a"] as &[&str], &[]] {
         let world = installed(targets).await;
         publish(&world, &["1.0.0", "1.1.0"]);
@@ -258,7 +258,7 @@ async fn an_upgrade_takes_away_what_the_new_version_does_not_say() {
 }
 
 #[tokio::test]
-async fn requests_are_held_to_it_and_people_get_the_operators_apis_with_their_roles() {
+async fn requests_obey_permissions_and_aggregated_roles_reach_users() {
     let world = installed(&["team"]).await;
     let anvil = world.cluster.cluster_as_account("team", "anvil");
     let all = ListParams::default();

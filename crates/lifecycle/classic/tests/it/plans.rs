@@ -72,7 +72,7 @@ async fn only_plan(world: &World, good: impl Fn(&Object) -> bool + Send + 'stati
 }
 
 #[tokio::test]
-async fn steps_and_deployments_have_the_rights_of_the_groups_account_and_no_more() {
+async fn steps_and_deployments_use_the_operator_groups_service_account() {
     let world = World::start(&["1.0.0"]).await;
     world.cluster.apply_yaml(ACCOUNT).await;
     world.cluster.apply_yaml(SCOPED_GROUP).await;
@@ -112,7 +112,7 @@ async fn steps_and_deployments_have_the_rights_of_the_groups_account_and_no_more
 }
 
 #[tokio::test]
-async fn a_plan_runs_as_soon_as_the_account_of_its_group_comes() {
+async fn install_plan_runs_as_soon_as_the_operator_groups_service_account_exists() {
     let world = World::start(&["1.0.0"]).await;
     for rights in [RIGHTS, BINDING, DEPLOYMENTS] {
         world.cluster.apply_yaml(rights).await;
@@ -204,7 +204,7 @@ const KINDS: [Resource; 11] = [
 ];
 
 #[tokio::test]
-async fn whatever_a_bundle_carries_is_renewed_with_its_version_and_goes_with_it() {
+async fn bundle_objects_are_updated_with_their_csv_and_deleted_with_it() {
     let world = World::start(&[]).await;
     let bundles = |versions: &[&str]| {
         world.publish_edited(versions, |version, bundle| {
@@ -282,7 +282,7 @@ fn sized(most: u32, version: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_definition_that_existing_objects_do_not_fit_is_left_and_goes_on_when_they_do() {
+async fn crd_upgrade_waits_until_existing_objects_are_valid() {
     let world = World::start(&[]).await;
     let bundles = |versions: &[&str]| {
         world.publish_edited(versions, |version, bundle| {
@@ -320,7 +320,7 @@ async fn a_definition_that_existing_objects_do_not_fit_is_left_and_goes_on_when_
 }
 
 #[tokio::test]
-async fn a_plan_that_fails_for_good_names_all_objects_that_stand_in_its_way() {
+async fn failed_install_plan_names_all_invalid_objects() {
     let mut world = World::start(&[]).await;
     world.pause().await;
     world.timeouts.plan = Duration::from_millis(300);
@@ -353,7 +353,7 @@ async fn a_plan_that_fails_for_good_names_all_objects_that_stand_in_its_way() {
 }
 
 #[tokio::test]
-async fn a_definition_keeps_the_versions_that_operators_elsewhere_were_installed_with() {
+async fn crd_keeps_versions_that_csvs_in_other_namespaces_use() {
     let world = World::start(&[]).await;
     let rival = json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
@@ -386,7 +386,7 @@ async fn a_definition_keeps_the_versions_that_operators_elsewhere_were_installed
 }
 
 #[tokio::test]
-async fn what_the_api_says_of_a_step_is_an_event_and_counted() {
+async fn api_warnings_of_a_step_are_events_and_counted() {
     let mut world = World::start(&[]).await;
     world.pause().await;
     // The first report of the step is lost; the step itself is not carried out again.
@@ -469,7 +469,7 @@ async fn what_the_api_says_of_a_step_is_an_event_and_counted() {
 }
 
 #[tokio::test]
-async fn a_plan_that_somebody_wrote_gets_its_steps_as_soon_as_a_catalog_has_them() {
+async fn user_install_plan_gets_its_steps_as_soon_as_a_catalog_has_its_csv() {
     let world = World::start(&[]).await;
     world.group("og").await;
     let plan = |name: &str, approval: &str| {

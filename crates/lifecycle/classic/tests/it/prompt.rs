@@ -63,7 +63,7 @@ fn owns(name: &str, kind: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_version_whose_group_goes_fails_and_runs_again_with_the_next_one() {
+async fn csv_fails_without_its_operator_group_and_succeeds_with_the_next() {
     let world = World::quiet(&["1.0.0"]).await;
     world.group("og").await;
     world.subscribe(json!({})).await;
@@ -78,7 +78,7 @@ async fn a_version_whose_group_goes_fails_and_runs_again_with_the_next_one() {
 }
 
 #[tokio::test]
-async fn a_version_by_hand_goes_on_when_the_group_comes_and_fails_when_it_goes() {
+async fn user_csv_installs_when_an_operator_group_is_created_and_fails_without_it() {
     let world = World::quiet(&[]).await;
     world.create(crd()).await;
     world.create(by_hand("1.0.0", |_| ())).await;
@@ -95,7 +95,7 @@ async fn a_version_by_hand_goes_on_when_the_group_comes_and_fails_when_it_goes()
 }
 
 #[tokio::test]
-async fn when_the_second_group_goes_the_first_one_is_whole_again() {
+async fn operator_group_recovers_when_the_second_one_is_deleted() {
     let world = World::quiet(&["1.0.0"]).await;
     world.group("og").await;
     world.subscribe(json!({})).await;
@@ -110,7 +110,7 @@ async fn when_the_second_group_goes_the_first_one_is_whole_again() {
 }
 
 #[tokio::test]
-async fn rights_in_namespaces_that_are_no_longer_targets_go_with_the_change() {
+async fn roles_and_copies_are_deleted_in_namespaces_that_are_no_longer_targets() {
     let world = World::quiet(&["1.0.0"]).await;
     for name in ["a", "b"] {
         namespace(&world.cluster, name, "").await;
@@ -133,7 +133,7 @@ async fn rights_in_namespaces_that_are_no_longer_targets_go_with_the_change() {
 }
 
 #[tokio::test]
-async fn a_version_whose_required_definition_goes_fails_and_comes_back_with_it() {
+async fn csv_fails_without_its_required_crd_and_succeeds_again_with_it() {
     let world = World::quiet(&[]).await;
     world.group("og").await;
     let chisel = CHISEL.crd();
@@ -185,7 +185,7 @@ spec: {targetNamespaces: [team], serviceAccountName: installer}
 ";
 
 #[tokio::test]
-async fn a_plan_goes_on_when_the_account_of_its_group_is_made() {
+async fn install_plan_continues_when_the_operator_groups_service_account_is_created() {
     let world = World::quiet(&["1.0.0"]).await;
     world.cluster.apply_yaml(ADMIN).await;
     world.cluster.apply_yaml(SCOPED).await;
@@ -201,7 +201,7 @@ async fn a_plan_goes_on_when_the_account_of_its_group_is_made() {
 }
 
 #[tokio::test]
-async fn what_was_forbidden_is_done_when_the_rights_are_granted() {
+async fn forbidden_step_runs_when_the_permissions_are_granted() {
     let world = World::quiet(&["1.0.0"]).await;
     let rest = "
 apiVersion: rbac.authorization.k8s.io/v1
@@ -226,7 +226,7 @@ rules:
 }
 
 #[tokio::test]
-async fn a_failed_plan_that_is_deleted_is_made_again_although_its_version_is_there() {
+async fn deleted_failed_install_plan_is_recreated_although_its_csv_exists() {
     let mut world = World::start(&[]).await;
     world.pause().await;
     (world.timeouts.plan, world.timeouts.retry) = (Duration::ZERO, Some(HOUR));
@@ -254,7 +254,7 @@ async fn a_failed_plan_that_is_deleted_is_made_again_although_its_version_is_the
 }
 
 #[tokio::test]
-async fn a_plan_that_waits_for_approval_and_is_deleted_is_made_again() {
+async fn deleted_install_plan_that_waits_for_approval_is_recreated() {
     let world = World::quiet(&["1.0.0"]).await;
     world.group("og").await;
     world.subscribe(json!({"installPlanApproval": "Manual"})).await;
@@ -271,7 +271,7 @@ async fn a_plan_that_waits_for_approval_and_is_deleted_is_made_again() {
 }
 
 #[tokio::test]
-async fn a_plan_that_somebody_wrote_is_looked_at() {
+async fn user_install_plan_is_reconciled() {
     let world = World::quiet(&["1.0.0"]).await;
     world.group("og").await;
     world
@@ -289,7 +289,7 @@ async fn a_plan_that_somebody_wrote_is_looked_at() {
 }
 
 #[tokio::test]
-async fn a_catalog_whose_server_is_back_is_read_again() {
+async fn registry_that_returns_is_read_again() {
     let world = World::quiet(&[]).await;
     let mut registry = Registry::start(&["1.0.0"]).await;
     world
@@ -322,7 +322,7 @@ spec: {{sourceType: grpc, address: '{}'}}
 }
 
 #[tokio::test]
-async fn a_subscription_to_a_catalog_that_is_missing_is_resolved_when_that_comes() {
+async fn subscription_is_resolved_when_its_missing_catalog_is_created() {
     let world = World::quiet(&["1.0.0"]).await;
     let registry = Registry::start(&["1.0.0"]).await;
     world.group("og").await;
@@ -348,7 +348,7 @@ spec: {{sourceType: grpc, address: '{}'}}
 }
 
 #[tokio::test]
-async fn a_subscription_is_resolved_when_its_rival_for_the_package_goes() {
+async fn subscription_is_resolved_when_the_rival_for_its_package_is_deleted() {
     let newer = Release { channel: "beta", version: "2.0.0", ..ANVIL };
     let mut world = world(&[ANVIL, newer]).await.quietly().await;
     // Both are there before either is resolved.
@@ -365,7 +365,7 @@ async fn a_subscription_is_resolved_when_its_rival_for_the_package_goes() {
 }
 
 #[tokio::test]
-async fn a_subscription_is_resolved_when_its_rival_for_an_api_goes() {
+async fn subscription_is_resolved_when_the_rival_for_its_api_is_deleted() {
     let same = Release { package: "hammer", ..ANVIL };
     let mut world = world(&[ANVIL, same]).await.quietly().await;
     world.pause().await;
@@ -381,7 +381,7 @@ async fn a_subscription_is_resolved_when_its_rival_for_an_api_goes() {
 }
 
 #[tokio::test]
-async fn the_subscription_of_a_dependency_says_that_its_plan_is_over() {
+async fn generated_subscription_reports_that_its_plan_is_complete() {
     let world = world(&[NEEDY, CHISEL]).await.quietly().await;
     subscribe(&world, "anvil", json!({"name": "anvil"})).await;
     settled(&world).await;
@@ -391,7 +391,7 @@ async fn the_subscription_of_a_dependency_says_that_its_plan_is_over() {
 }
 
 #[tokio::test]
-async fn a_dependency_that_is_deleted_is_installed_again() {
+async fn deleted_csv_of_a_dependency_is_reinstalled() {
     let world = world(&[NEEDY, CHISEL]).await.quietly().await;
     subscribe(&world, "anvil", json!({"name": "anvil"})).await;
     let old = world.succeeded("chisel.v1.0.0").await;
@@ -406,7 +406,7 @@ async fn a_dependency_that_is_deleted_is_installed_again() {
 }
 
 #[tokio::test]
-async fn a_version_that_is_deleted_while_its_subscription_stays_is_back() {
+async fn deleted_csv_of_a_subscription_is_reinstalled() {
     let world = World::quiet(&["1.0.0"]).await;
     world.group("og").await;
     world.subscribe(json!({})).await;
@@ -420,7 +420,7 @@ async fn a_version_that_is_deleted_while_its_subscription_stays_is_back() {
 }
 
 #[tokio::test]
-async fn a_version_by_hand_that_stood_in_the_way_makes_room_by_going() {
+async fn subscription_is_resolved_when_the_conflicting_user_csv_is_deleted() {
     let world = World::quiet(&["2.0.0"]).await;
     world.group("og").await;
     world.create(crd()).await;
@@ -436,7 +436,7 @@ async fn a_version_by_hand_that_stood_in_the_way_makes_room_by_going() {
 }
 
 #[tokio::test]
-async fn of_two_versions_with_one_definition_the_other_goes_on_when_one_goes() {
+async fn csv_with_a_crd_owner_conflict_succeeds_when_the_other_csv_is_deleted() {
     let world = World::quiet(&[]).await;
     world.group("og").await;
     world.create(crd()).await;
@@ -462,7 +462,7 @@ async fn of_two_versions_with_one_definition_the_other_goes_on_when_one_goes() {
 }
 
 #[tokio::test]
-async fn a_deployment_that_was_refused_is_made_when_its_version_is_mended() {
+async fn refused_deployment_is_created_when_its_csv_is_corrected() {
     let world = World::quiet(&[]).await;
     world.group("og").await;
     world.create(crd()).await;
@@ -483,7 +483,7 @@ async fn a_deployment_that_was_refused_is_made_when_its_version_is_mended() {
 }
 
 #[tokio::test]
-async fn a_catalog_that_is_allowed_again_resolves_the_namespace() {
+async fn subscription_is_resolved_when_global_catalogs_are_no_longer_excluded() {
     let world = World::quiet(&[]).await;
     world.publish_text(&catalog(&[ANVIL], &|_, _| (), &[]));
     let annotation = "olm.operatorframework.io/exclude-global-namespace-resolution";
@@ -499,7 +499,7 @@ async fn a_catalog_that_is_allowed_again_resolves_the_namespace() {
 }
 
 #[tokio::test]
-async fn an_upgrade_that_is_held_back_is_no_contradiction_and_goes_when_it_is_let() {
+async fn upgrade_blocked_by_an_operator_condition_continues_after_the_override() {
     let world = World::quiet(&["1.0.0"]).await;
     world.group("og").await;
     world.subscribe(json!({})).await;
@@ -530,7 +530,7 @@ async fn an_upgrade_that_is_held_back_is_no_contradiction_and_goes_when_it_is_le
 }
 
 #[tokio::test]
-async fn a_successor_of_a_version_that_is_on_its_way_out_comes_when_that_is_gone() {
+async fn successor_of_a_terminating_csv_is_installed_after_its_deletion() {
     let world = World::quiet(&["1.0.0"]).await;
     world.group("og").await;
     world.subscribe(json!({})).await;
@@ -557,7 +557,7 @@ async fn a_successor_of_a_version_that_is_on_its_way_out_comes_when_that_is_gone
 }
 
 #[tokio::test]
-async fn a_good_version_replaces_a_failed_upgrade_where_that_is_allowed() {
+async fn good_version_replaces_a_failed_upgrade_with_fail_forward() {
     let world = World::quiet(&["1.0.0"]).await;
     world.group("og").await;
     let forward = json!({"spec": {"upgradeStrategy": "TechPreviewUnsafeFailForward"}});
@@ -580,7 +580,7 @@ async fn a_good_version_replaces_a_failed_upgrade_where_that_is_allowed() {
 }
 
 #[tokio::test]
-async fn a_deployment_that_is_deleted_comes_back_and_a_role_is_missed_and_welcome() {
+async fn deleted_deployment_is_recreated_and_a_deleted_role_is_a_missing_requirement() {
     let world = World::quiet(&["1.0.0"]).await;
     world.group("og").await;
     world.subscribe(json!({})).await;

@@ -65,7 +65,7 @@ async fn start() -> World {
 }
 
 #[tokio::test]
-async fn a_deployment_of_the_same_name_is_handed_over_and_another_one_goes() {
+async fn deployment_of_the_same_name_is_handed_over_and_others_are_deleted() {
     let world = start().await;
     replaced(&world, hatter("v1", None, &[running("same", "first")])).await;
     let before = deployed(&world, "team", "same").await;
@@ -91,7 +91,7 @@ async fn a_deployment_of_the_same_name_is_handed_over_and_another_one_goes() {
 }
 
 #[tokio::test]
-async fn a_deployment_that_goes_while_it_is_handed_over_is_made_anew() {
+async fn deployment_deleted_during_the_handover_is_recreated() {
     let mut world = start().await;
     let before = replaced(&world, hatter("v1", None, &[running("same", "first")])).await;
     let gone = deployed(&world, "team", "same").await;
@@ -120,7 +120,7 @@ async fn a_deployment_that_goes_while_it_is_handed_over_is_made_anew() {
 }
 
 #[tokio::test]
-async fn versions_that_come_at_once_replace_one_another_up_to_the_last() {
+async fn csvs_created_at_once_replace_one_another_up_to_the_last() {
     let world = start().await;
     replaced(&world, hatter("v1", None, &[running("d1", "c")])).await;
     make(&world, hatter("v2", Some("v1"), &[running("d2", "c")])).await;
@@ -138,7 +138,7 @@ async fn versions_that_come_at_once_replace_one_another_up_to_the_last() {
 }
 
 #[tokio::test]
-async fn a_version_that_is_edited_is_installed_anew_with_all_that_its_deployment_says() {
+async fn edited_csv_updates_its_deployment() {
     let world = start().await;
     replaced(&world, hatter("v1", None, &[running("d", "first")])).await;
     let mut new = running("d", "second");
@@ -157,7 +157,7 @@ async fn a_version_that_is_edited_is_installed_anew_with_all_that_its_deployment
 }
 
 #[tokio::test]
-async fn definitions_of_several_versions_are_handed_from_version_to_version() {
+async fn crds_of_several_versions_are_handed_from_csv_to_csv() {
     let world = start().await;
     let owned = |csv: Value, versions: &[&str]| {
         let mut csv = csv;
@@ -184,7 +184,7 @@ async fn definitions_of_several_versions_are_handed_from_version_to_version() {
 }
 
 #[tokio::test]
-async fn a_deployment_that_is_renamed_in_its_version_goes_under_its_old_name() {
+async fn deployment_renamed_in_its_csv_is_deleted_under_its_old_name() {
     let world = start().await;
     let stays = || running("stays", "c");
     replaced(&world, hatter("v1", None, &[running("old", "c"), stays()])).await;
@@ -198,7 +198,7 @@ async fn a_deployment_that_is_renamed_in_its_version_goes_under_its_old_name() {
 }
 
 #[tokio::test]
-async fn a_fix_in_place_mends_a_version_that_never_came_up() {
+async fn fix_in_place_repairs_a_csv_that_never_succeeded() {
     let world = start().await;
     let mut stuck = running("d", "c");
     stuck["spec"]["template"]["metadata"]["annotations"] =

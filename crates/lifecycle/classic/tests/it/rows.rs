@@ -36,7 +36,7 @@ fn object(value: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_plan_says_what_it_does_and_did_and_its_subscription_refers_to_it() {
+async fn install_plan_lists_its_steps_and_its_subscription_refers_to_it() {
     let world = World::start(&["1.0.0"]).await;
     world.group("og").await;
     world.subscribe(json!({})).await;
@@ -105,7 +105,7 @@ async fn a_plan_says_what_it_does_and_did_and_its_subscription_refers_to_it() {
 }
 
 #[tokio::test]
-async fn a_template_that_does_not_resolve_and_has_nothing_to_fall_back_to_says_so() {
+async fn unresolvable_image_template_without_an_image_is_reported() {
     let world = World::start(&["1.0.0"]).await;
     let template = "olm.catalogImageTemplate: 'localhost/c:v{kube}'";
     source(&world, "team", "far", template, "sourceType: grpc").await;
@@ -126,7 +126,7 @@ async fn a_template_that_does_not_resolve_and_has_nothing_to_fall_back_to_says_s
 }
 
 #[tokio::test]
-async fn a_catalog_with_a_wrong_spec_is_unhealthy_for_who_names_it() {
+async fn catalog_with_an_invalid_spec_is_unhealthy_for_subscriptions_that_name_it() {
     let world = World::start(&["1.0.0"]).await;
     world.group("og").await;
     for (name, spec) in [
@@ -148,7 +148,7 @@ async fn a_catalog_with_a_wrong_spec_is_unhealthy_for_who_names_it() {
 }
 
 #[tokio::test]
-async fn a_mount_of_a_volume_that_is_not_there_fails_the_version_in_words() {
+async fn volume_mount_without_its_volume_fails_the_csv_with_a_message() {
     let world = World::start(&["1.0.0"]).await;
     world.group("og").await;
     let mounts = json!([{"name": "gone", "mountPath": "/gone"}]);
@@ -160,7 +160,7 @@ async fn a_mount_of_a_volume_that_is_not_there_fails_the_version_in_words() {
 }
 
 #[tokio::test]
-async fn a_catalog_is_for_its_namespace_and_a_global_one_for_all() {
+async fn catalog_serves_its_own_namespace_and_a_global_catalog_serves_all() {
     let world = World::start(&["1.0.0"]).await;
     let registry = Registry::start(&["1.0.0"]).await;
     let spec = format!("sourceType: grpc, address: '{}'", registry.address);
@@ -203,7 +203,7 @@ async fn a_catalog_is_for_its_namespace_and_a_global_one_for_all() {
 }
 
 #[tokio::test]
-async fn a_broken_global_catalog_that_a_group_leaves_out_stops_nobody() {
+async fn broken_global_catalog_that_is_excluded_blocks_no_subscription() {
     let world = World::start(&[]).await;
     source(&world, "olm", "broken", "", "sourceType: grpc, address: '127.0.0.1:1'").await;
     let registry = Registry::start(&["1.0.0"]).await;
@@ -220,7 +220,7 @@ async fn a_broken_global_catalog_that_a_group_leaves_out_stops_nobody() {
 }
 
 #[tokio::test]
-async fn a_plan_takes_each_version_from_its_catalog_and_is_one_though_several_have_it() {
+async fn one_install_plan_takes_each_csv_from_the_catalog_of_its_subscription() {
     let world = World::start(&[]).await;
     let saw = Release { package: "saw", owns: "Saw", needs: Some("Anvil"), ..ANVIL };
     world.publish_text(&catalog(&[saw], &|_, _| (), &[]));
@@ -259,7 +259,7 @@ async fn a_plan_takes_each_version_from_its_catalog_and_is_one_though_several_ha
 }
 
 #[tokio::test]
-async fn a_head_that_skips_a_range_replaces_what_is_in_it_and_its_version_says_so() {
+async fn head_with_a_skip_range_replaces_the_installed_csv_in_its_range() {
     let world = World::start(&["1.0.0"]).await;
     world.group("og").await;
     world.subscribe(json!({})).await;
@@ -277,7 +277,7 @@ async fn a_head_that_skips_a_range_replaces_what_is_in_it_and_its_version_says_s
 }
 
 #[tokio::test]
-async fn a_service_of_a_bundle_keeps_its_address_through_an_upgrade() {
+async fn service_of_a_bundle_keeps_its_cluster_ip_through_an_upgrade() {
     let world = World::start(&[]).await;
     let publish = |versions: &[&str]| {
         world.publish_edited(versions, |version, bundle| {
@@ -308,7 +308,7 @@ async fn a_service_of_a_bundle_keeps_its_address_through_an_upgrade() {
 }
 
 #[tokio::test]
-async fn a_definition_with_bounds_is_brought() {
+async fn crd_with_numeric_bounds_is_installed() {
     let world = World::start(&[]).await;
     world.publish_edited(&["1.0.0"], |_, bundle| {
         let mut crd = crd();
@@ -337,7 +337,7 @@ async fn a_definition_with_bounds_is_brought() {
 }
 
 #[tokio::test]
-async fn what_people_change_in_a_version_stays_until_the_next_one() {
+async fn edits_of_a_csv_stay_until_the_next_upgrade() {
     let world = World::start(&["1.0.0"]).await;
     world.group("og").await;
     world.subscribe(json!({})).await;
@@ -371,7 +371,7 @@ async fn what_people_change_in_a_version_stays_until_the_next_one() {
 }
 
 #[tokio::test]
-async fn an_account_that_a_group_gets_or_loses_counts_from_the_next_upgrade_on() {
+async fn service_account_change_of_an_operator_group_takes_effect_with_the_next_upgrade() {
     let world = World::start(&["1.0.0"]).await;
     world.group("og").await;
     world.subscribe(json!({})).await;
@@ -429,7 +429,7 @@ fn fields(versions: &mut Value) -> &mut Value {
 type Change = fn(&mut Value);
 
 #[tokio::test]
-async fn a_definition_is_upgraded_unless_an_object_does_not_fit_it() {
+async fn crd_is_upgraded_unless_an_existing_object_becomes_invalid() {
     let changes: [(Change, &str); 4] = [
         (|versions| fields(versions)["colour"] = json!({"type": "string"}), "Complete"),
         (|versions| fields(versions)["size"]["maximum"] = 5.into(), "Failed"),

@@ -10,7 +10,7 @@ use mainstay_object::{Object, known};
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn a_bundle_whose_version_lacks_a_field_is_told_with_file_and_field_and_mended_by_a_good_one()
+async fn bundle_csv_without_a_required_field_is_reported_with_file_and_field()
 {
     let world = World::start(&[]).await;
     let store = world.store();
@@ -52,7 +52,7 @@ async fn far(world: &World, spec: Value) {
 }
 
 #[tokio::test]
-async fn a_catalog_becomes_what_its_source_says_whatever_it_was_before() {
+async fn catalog_source_can_change_between_all_source_types() {
     let mut world = World::start(&[]).await;
     world.pause().await;
     world.pods.mode = CatalogMode::Pods;

@@ -82,7 +82,7 @@ fn of_spec(fields: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_definition_takes_the_place_of_another_if_all_objects_fit_what_is_served_of_both() {
+async fn crd_replaces_another_if_all_objects_are_valid_in_the_versions_served_by_both() {
     let size = |more: Value| {
         let mut field = json!({"type": "integer"});
         field.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap());
@@ -173,7 +173,7 @@ fn large(strict: bool) -> Value {
 }
 
 #[tokio::test]
-async fn an_object_of_a_very_large_definition_is_judged_like_any_other() {
+async fn object_of_a_very_large_crd_is_validated() {
     let size = large(false).to_string().len();
     assert!(size > 123_000, "{size}");
     let part = json!({
@@ -198,7 +198,7 @@ async fn an_object_of_a_very_large_definition_is_judged_like_any_other() {
 }
 
 #[tokio::test]
-async fn a_definition_of_a_version_that_the_api_has_no_more_says_what_to_do() {
+async fn crd_of_a_removed_api_version_reports_the_remedy() {
     let mut world = World::start(&[]).await;
     world.pause().await;
     world.timeouts.plan = Duration::from_millis(300);
@@ -223,7 +223,7 @@ async fn a_definition_of_a_version_that_the_api_has_no_more_says_what_to_do() {
 }
 
 #[tokio::test]
-async fn a_definition_of_two_versions_is_upgraded_if_it_serves_what_was_served_to_all_objects() {
+async fn crd_with_two_versions_is_upgraded_if_all_objects_stay_valid_in_served_versions() {
     let size = |most: u32| of_spec(&json!({"size": {"type": "integer", "maximum": most}}));
     let old = definition(&[version("v1", true, &size(99)), version("v2", true, &size(99))]);
     let without = definition(&[version("v1", true, &size(99))]);
@@ -272,7 +272,7 @@ async fn put(world: &World, namespace: &str, name: &str, copy: bool) {
 }
 
 #[tokio::test]
-async fn a_definition_names_the_versions_that_it_came_with_as_long_as_they_are_there() {
+async fn crd_has_annotations_of_the_csvs_that_own_it_while_they_exist() {
     const PREFIX: &str = "operatorframework.io/installed-alongside-";
     let world = World::start(&[]).await;
     let mut old = crd();
@@ -335,7 +335,7 @@ async fn a_definition_names_the_versions_that_it_came_with_as_long_as_they_are_t
 }
 
 #[tokio::test]
-async fn a_definition_that_is_there_as_it_comes_is_no_reason_to_judge_its_objects() {
+async fn unchanged_crd_skips_the_validation_of_its_objects() {
     let size = |most: u32| of_spec(&json!({"size": {"type": "integer", "maximum": most}}));
     let now = definition(&[version("v1", true, &size(99)), version("v2", true, &size(5))]);
     // As the step finds it that has made it so, and is run again.
@@ -355,7 +355,7 @@ fn stored_in_first(names: &[&str]) -> Value {
 }
 
 #[tokio::test]
-async fn a_definition_may_store_in_another_version_and_not_forget_the_one_it_stored_in() {
+async fn crd_may_change_its_storage_version_but_not_drop_a_stored_version() {
     let (one, anvil) = (stored_in_first(&["v1"]), json!({"spec": {"size": 1}}));
     // shows E060
     assert_eq!(replaced(&one, &anvil, &one).await, None);
@@ -375,7 +375,7 @@ async fn versions_there(world: &World) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_definition_of_one_version_follows_it_whoever_made_it() {
+async fn crd_with_one_version_follows_its_csv_whoever_created_it() {
     let world = World::start(&[]).await;
     // Made by somebody before, with a version that the bundle does not have.
     world.cluster.apply(object(stored_in_first(&["v1", "v0"]))).await;

@@ -22,7 +22,7 @@ async fn change_group(world: &World, change: Value) {
 }
 
 #[tokio::test]
-async fn empty_fields_of_long_ago_say_nothing_and_an_account_that_is_named_is_held_to() {
+async fn legacy_empty_operator_group_fields_are_ignored_and_its_service_account_is_used() {
     let world = World::start(&["1.0.0"]).await;
     let cluster = world.cluster.cluster();
     let stored = |targets: &[&str]| {
@@ -72,7 +72,7 @@ async fn empty_fields_of_long_ago_say_nothing_and_an_account_that_is_named_is_he
 }
 
 #[tokio::test]
-async fn a_group_names_the_api_that_its_only_member_serves() {
+async fn operator_group_lists_the_api_service_of_its_only_member() {
     let world = World::start(&[]).await;
     namespace(&world.cluster, "local", "").await;
     let group = json!({
@@ -140,7 +140,7 @@ async fn provided(world: &World, text: &'static str) {
 }
 
 #[tokio::test]
-async fn what_becomes_of_a_version_follows_from_its_group_and_those_that_meet_it() {
+async fn csv_phase_follows_from_its_operator_group_and_intersecting_ones() {
     let world = World::start(&["1.0.0"]).await;
     namespace(&world.cluster, "other", "").await;
     // Nobody else has the API. The group does not yet: it is added. From then on it has it.
@@ -192,7 +192,7 @@ async fn says(world: &World, good: impl FnMut(&Object) -> bool + Send + 'static)
 }
 
 #[tokio::test]
-async fn an_operator_that_says_nothing_of_upgrades_is_upgraded() {
+async fn operator_without_an_upgradeable_condition_is_upgraded() {
     for other in [false, true] {
         let mut world = World::start(&["1.0.0"]).await;
         world.group("og").await;
@@ -232,7 +232,7 @@ async fn an_operator_that_says_nothing_of_upgrades_is_upgraded() {
 }
 
 #[tokio::test]
-async fn an_administrator_edits_a_condition_and_the_upgrade_goes_on() {
+async fn upgrade_continues_after_an_administrator_edits_the_operator_condition() {
     let world = World::start(&["1.0.0"]).await;
     world.group("og").await;
     world.subscribe(json!({})).await;

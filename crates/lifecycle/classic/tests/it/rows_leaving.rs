@@ -26,7 +26,7 @@ async fn delete(world: &World, resource: &Resource, namespace: &str, name: &str)
 }
 
 #[tokio::test]
-async fn what_only_a_removed_operator_could_let_go_holds_its_namespace_until_somebody_else_does() {
+async fn finalizer_of_a_removed_operator_blocks_its_namespace_until_a_user_removes_it() {
     let world = World::start(&["1.0.0"]).await;
     world.group("og").await;
     world.subscribe(json!({})).await;
@@ -71,7 +71,7 @@ fn jobs() -> Selection {
 }
 
 #[tokio::test]
-async fn a_subscription_whose_bundle_could_not_be_had_is_refreshed_by_deleting_what_came_of_it() {
+async fn failed_subscription_is_refreshed_by_deleting_its_csv_plan_job_and_config_map() {
     let mut world = World::start(&[]).await;
     world.pause().await;
     world.pods.mode = CatalogMode::Pods;
@@ -123,7 +123,7 @@ async fn a_subscription_whose_bundle_could_not_be_had_is_refreshed_by_deleting_w
 }
 
 #[tokio::test]
-async fn an_operator_goes_to_the_nodes_that_its_administrator_keeps_for_it() {
+async fn operator_pods_run_on_the_nodes_that_the_subscription_config_selects() {
     const ROLE: &str = "node-role.kubernetes.io/app";
     let world = World::start(&["1.0.0"]).await;
     world.group("og").await;

@@ -115,7 +115,7 @@ fn between<'t>(text: &'t str, before: &str, after: &str) -> Option<&'t str> {
 }
 
 #[tokio::test]
-async fn everything_but_definitions_is_made_with_the_rights_of_the_groups_account() {
+async fn all_steps_except_crds_use_the_operator_groups_service_account() {
     let world = World::start(&[]).await;
     let api = "rbac.authorization.k8s.io";
     let rules = json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]);
@@ -241,7 +241,7 @@ async fn pull_secret(world: &World, word: &str) {
 }
 
 #[tokio::test]
-async fn a_pull_secret_is_read_and_written_with_the_rights_of_the_groups_account() {
+async fn pull_secret_is_read_and_written_as_the_operator_groups_service_account() {
     let world = World::start(&[]).await;
     scoped_group(&world).await;
     pull_secret(&world, "b25l").await;
@@ -290,7 +290,7 @@ async fn a_pull_secret_is_read_and_written_with_the_rights_of_the_groups_account
 }
 
 #[tokio::test]
-async fn a_plan_makes_what_is_not_there_and_brings_up_to_date_what_is() {
+async fn install_plan_creates_missing_objects_and_updates_existing_ones() {
     let world = World::start(&["1.0.0"]).await;
     define(&world, &[RULE]).await;
     world.group("og").await;
@@ -401,7 +401,7 @@ async fn a_plan_makes_what_is_not_there_and_brings_up_to_date_what_is() {
 }
 
 #[tokio::test]
-async fn a_kind_that_is_never_made_fails_its_plan_and_its_step_says_so() {
+async fn unsupported_kind_fails_its_install_plan_and_step() {
     let mut world = World::start(&[]).await;
     world.pause().await;
     world.timeouts.plan = std::time::Duration::from_millis(300);
@@ -438,7 +438,7 @@ async fn a_kind_that_is_never_made_fails_its_plan_and_its_step_says_so() {
 }
 
 #[tokio::test]
-async fn what_watches_scales_and_ranks_an_operator_is_made_next_to_its_version() {
+async fn monitoring_autoscaling_and_priority_objects_of_a_bundle_are_created() {
     let world = World::start(&[]).await;
     define(&world, &[RULE, MONITOR, SCALER]).await;
     world.publish_edited(&["1.0.0"], |_, bundle| {
@@ -477,7 +477,7 @@ async fn what_watches_scales_and_ranks_an_operator_is_made_next_to_its_version()
 }
 
 #[tokio::test]
-async fn an_account_of_two_versions_belongs_to_both_and_stays_with_the_one_that_is_left() {
+async fn service_account_of_two_csvs_is_owned_by_both_and_stays_with_the_remaining_one() {
     let world = World::start(&[]).await;
     let saw = Release { package: "saw", owns: "Saw", ..ANVIL };
     let shared = |_: &str, csv: &mut Value| {
@@ -518,7 +518,7 @@ async fn an_account_of_two_versions_belongs_to_both_and_stays_with_the_one_that_
 }
 
 #[tokio::test]
-async fn a_version_that_is_there_is_the_dependency_of_who_needs_its_kind() {
+async fn existing_csv_satisfies_a_dependency_on_its_kind() {
     let world = crate::dependencies::world(&[
         NEEDY,
         CHISEL,

@@ -24,7 +24,7 @@ fn object(value: Value) -> Object {
 }
 
 #[tokio::test]
-async fn what_is_found_gets_a_plan_what_is_not_says_so_and_an_update_gets_another() {
+async fn subscription_gets_a_plan_reports_a_missing_package_and_gets_a_plan_per_update() {
     let world = World::start(&["1.0.0"]).await;
     world.group("og").await;
     subscribe(&world, "lost", json!({"name": "hammer"})).await;
@@ -68,7 +68,7 @@ async fn what_is_found_gets_a_plan_what_is_not_says_so_and_an_update_gets_anothe
 }
 
 #[tokio::test]
-async fn a_plan_that_the_api_refuses_is_told_and_made_as_soon_as_it_may_be() {
+async fn refused_install_plan_is_reported_and_created_as_soon_as_allowed() {
     let mut world = World::start(&["1.0.0"]).await;
     world.pause().await;
     world.timeouts.retry = Some(Duration::from_millis(20));
@@ -130,7 +130,7 @@ async fn a_plan_that_the_api_refuses_is_told_and_made_as_soon_as_it_may_be() {
 }
 
 #[tokio::test]
-async fn nothing_is_planned_in_a_namespace_on_its_way_out() {
+async fn terminating_namespace_gets_no_install_plan() {
     let world = World::start(&["1.0.0"]).await;
     world.group("og").await;
     world.subscribe(json!({})).await;

@@ -16,7 +16,7 @@ fn object(value: Value) -> Object {
 }
 
 #[tokio::test]
-async fn a_dependency_is_the_latest_entry_that_has_the_kind_whatever_is_between() {
+async fn dependency_is_the_latest_entry_that_provides_the_kind() {
     let chisel = |version, replaces, owns| Release { version, replaces, owns, ..CHISEL };
     let world = crate::dependencies::world(&[
         NEEDY,
@@ -50,7 +50,7 @@ fn by_hand(release: &Release<'_>) -> Object {
 }
 
 #[tokio::test]
-async fn a_version_that_was_made_by_hand_is_upgraded_to_the_head_of_its_channel() {
+async fn user_csv_is_upgraded_to_the_head_of_its_channel() {
     let world = World::start(&[]).await;
     world.group("og").await;
     world.cluster.apply(by_hand(&ANVIL)).await;
@@ -67,7 +67,7 @@ async fn a_version_that_was_made_by_hand_is_upgraded_to_the_head_of_its_channel(
 }
 
 #[tokio::test]
-async fn a_dependency_says_what_it_replaces_when_it_comes_and_when_it_is_upgraded() {
+async fn csv_of_a_dependency_has_the_replaces_of_its_channel_or_of_the_installed_csv() {
     let chisel = |version, replaces| Release { version, replaces, ..CHISEL };
     let (old, new) = (|| chisel("1.0.0", None), || chisel("1.1.0", Some("1.0.0")));
     let world = crate::dependencies::world(&[NEEDY, old(), new()]).await;
@@ -179,7 +179,7 @@ async fn roll_forward(versions: &[&str], last: Value, good: bool) {
 }
 
 #[tokio::test]
-async fn plans_that_failed_are_rolled_forward_by_what_leads_past_them() {
+async fn failed_install_plans_are_rolled_forward_by_versions_that_skip_them() {
     let range = json!({"replaces": "anvil.v2.0.0", "skipRange": ">=1.0.0 <3.0.0"});
     let skips = json!({"replaces": "anvil.v1.0.0", "skips": ["anvil.v2.0.0"]});
     let both = json!({"replaces": "anvil.v1.0.0", "skips": ["anvil.v2.0.0", "anvil.v2.1.0"]});
@@ -194,7 +194,7 @@ async fn plans_that_failed_are_rolled_forward_by_what_leads_past_them() {
 }
 
 #[tokio::test]
-async fn versions_of_a_definition_come_are_deprecated_and_go_upgrade_by_upgrade() {
+async fn crd_versions_are_added_deprecated_and_removed_by_upgrades() {
     let world = World::start(&[]).await;
     let version = |name: &str, served: bool, storage: bool| {
         let mut entry = json!({"name": name, "served": served, "storage": storage, "schema": {

@@ -150,7 +150,7 @@ fn told() -> (Value, Value) {
 }
 
 #[tokio::test]
-async fn all_that_a_version_says_of_itself_arrives_in_its_object_its_copies_and_its_package() {
+async fn csv_descriptions_reach_the_csv_its_copies_and_its_package_manifest() {
     let world = World::start(&[]).await;
     namespace(&world.cluster, "a", "").await;
     let (metadata, spec) = told();
@@ -249,7 +249,7 @@ async fn all_that_a_version_says_of_itself_arrives_in_its_object_its_copies_and_
 type Change = fn(&mut Value);
 
 #[tokio::test]
-async fn a_version_without_what_it_must_have_is_refused_with_the_name_of_the_field() {
+async fn csv_without_a_required_field_is_refused_with_the_fields_name() {
     let world = World::start(&[]).await;
     let cluster = world.cluster.cluster();
     let cases: [(Change, &str); 6] = [
@@ -291,7 +291,7 @@ async fn a_version_without_what_it_must_have_is_refused_with_the_name_of_the_fie
 }
 
 #[tokio::test]
-async fn an_operator_gets_whatever_rights_its_version_asks_for() {
+async fn operator_gets_all_permissions_of_its_csv() {
     let world = World::start(&[]).await;
     world.publish_edited(&["1.0.0"], |_, bundle| {
         edit_csv(bundle, |csv| {
@@ -327,7 +327,7 @@ async fn an_operator_gets_whatever_rights_its_version_asks_for() {
 }
 
 #[tokio::test]
-async fn who_needs_a_kind_gets_the_operator_that_provides_it_beside_it_with_an_account_of_its_own()
+async fn dependency_is_installed_beside_its_dependent_with_its_own_service_account()
 {
     let edit = |name: &str, csv: &mut Value| {
         let spec = &mut csv["spec"];
@@ -374,7 +374,7 @@ async fn who_needs_a_kind_gets_the_operator_that_provides_it_beside_it_with_an_a
 }
 
 #[tokio::test]
-async fn a_list_of_subscriptions_and_versions_has_the_columns_that_people_know() {
+async fn lists_of_subscriptions_and_csvs_have_the_printer_columns_of_kubectl() {
     const NAME: &str = "elasticsearch-operator.5.0.0-65";
     let world = World::start(&[]).await;
     let mut version = csv("5.0.0-65", None);
@@ -417,7 +417,7 @@ async fn a_list_of_subscriptions_and_versions_has_the_columns_that_people_know()
 }
 
 #[tokio::test]
-async fn a_catalog_without_a_publisher_is_listed_with_an_empty_cell_and_its_packages_with_its_name()
+async fn catalog_without_a_publisher_has_an_empty_column_and_its_packages_have_its_name()
 {
     let world = World::start(&[]).await;
     let registry = crate::registry::Registry::start(&["1.0.0"]).await;

@@ -88,7 +88,7 @@ async fn told(world: &World, words: &'static str) {
 }
 
 #[tokio::test]
-async fn a_catalog_behind_a_service_is_what_its_pod_would_serve() {
+async fn catalog_behind_a_service_has_the_content_that_its_simulated_pod_would_serve() {
     let world = world(CatalogMode::InProcess).await;
     apply(
         &world,
@@ -133,7 +133,7 @@ async fn a_catalog_behind_a_service_is_what_its_pod_would_serve() {
 }
 
 #[tokio::test]
-async fn a_catalog_at_the_address_of_a_pod_is_what_that_pod_would_serve() {
+async fn catalog_at_a_pod_ip_has_the_content_that_the_simulated_pod_would_serve() {
     let world = world(CatalogMode::InProcess).await;
     serve(&world, &content(&["1.0.0"])).await;
     let has_ip =
@@ -156,7 +156,7 @@ async fn a_catalog_at_the_address_of_a_pod_is_what_that_pod_would_serve() {
 }
 
 #[tokio::test]
-async fn catalogs_that_run_as_pods_are_read_where_no_pod_runs() {
+async fn catalog_pods_on_simulated_nodes_are_read_in_the_process() {
     let world = world(CatalogMode::Pods).await;
     put_bundle(&world.store(), "1.0.0", None);
     put_catalog(&world.store(), "localhost/catalog:v1", &["1.0.0"]);

@@ -73,7 +73,7 @@ async fn content(world: &World, version: &str) -> Object {
 }
 
 #[tokio::test]
-async fn the_pod_of_a_config_map_is_exchanged_with_its_content_and_comes_back() {
+async fn config_map_catalog_pod_is_replaced_with_its_content_and_recreated() {
     let world = pods(true).await;
     content(&world, "1.0.0").await;
     source(&world, json!({}), json!({"sourceType": "internal", "configMap": "content"})).await;
@@ -94,7 +94,7 @@ async fn the_pod_of_a_config_map_is_exchanged_with_its_content_and_comes_back() 
 }
 
 #[tokio::test]
-async fn a_polled_image_that_changes_is_another_pod_and_an_upgrade() {
+async fn changed_polled_image_replaces_the_catalog_pod_and_upgrades() {
     let world = pods(true).await;
     let store = world.store();
     put_bundle(&store, "1.0.0", None);
@@ -119,7 +119,7 @@ async fn a_polled_image_that_changes_is_another_pod_and_an_upgrade() {
 }
 
 #[tokio::test]
-async fn a_restart_that_hears_of_the_pods_of_catalogs_last_makes_no_second_one() {
+async fn restart_with_a_late_pod_list_creates_no_second_catalog_pod() {
     let mut world = pods(true).await;
     content(&world, "1.0.0").await;
     source(&world, json!({}), json!({"sourceType": "internal", "configMap": "content"})).await;
@@ -154,7 +154,7 @@ async fn a_restart_that_hears_of_the_pods_of_catalogs_last_makes_no_second_one()
 }
 
 #[tokio::test]
-async fn an_image_that_changes_while_nobody_looks_is_another_pod_after_the_restart() {
+async fn image_changed_while_the_controllers_are_down_replaces_the_catalog_pod() {
     let mut world = pods(true).await;
     let store = world.store();
     put_catalog(&store, "localhost/catalog:v1", &["1.0.0"]);
@@ -183,7 +183,7 @@ async fn an_image_that_changes_while_nobody_looks_is_another_pod_after_the_resta
 }
 
 #[tokio::test]
-async fn what_a_catalog_says_of_its_pod_is_in_its_pod() {
+async fn grpc_pod_config_reaches_the_catalog_pod() {
     let world = pods(false).await;
     let image = "registry.invalid/c@sha256:5555555555555555555555555555555555555555555555555555555555555555";
     let toleration = json!({
@@ -231,7 +231,7 @@ async fn what_a_catalog_says_of_its_pod_is_in_its_pod() {
 }
 
 #[tokio::test]
-async fn an_operator_runs_on_without_its_catalog() {
+async fn operator_keeps_running_without_its_catalog() {
     let world = World::start(&["1.0.0"]).await;
     world.group("og").await;
     world.subscribe(json!({})).await;

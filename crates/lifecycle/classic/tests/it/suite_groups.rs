@@ -22,7 +22,7 @@ fn membership(csv: &Object) -> [Option<&str>; 3] {
 }
 
 #[tokio::test]
-async fn a_version_says_which_group_it_is_in_and_where_that_wants_it() {
+async fn csv_annotations_name_its_operator_group_and_targets() {
     let world = World::start(&["1.0.0"]).await;
     world.group("my-group").await;
     // shows AT-OG-01 OG-10
@@ -34,7 +34,7 @@ async fn a_version_says_which_group_it_is_in_and_where_that_wants_it() {
 }
 
 #[tokio::test]
-async fn a_group_that_lists_namespaces_does_not_select_any() {
+async fn operator_group_with_target_namespaces_ignores_its_selector() {
     let world = World::start(&[]).await;
     for place in ["home", "listed"] {
         namespace(&world.cluster, place, "").await;
@@ -56,7 +56,7 @@ async fn a_group_that_lists_namespaces_does_not_select_any() {
 }
 
 #[tokio::test]
-async fn a_group_that_names_nothing_wants_all_namespaces_and_who_supports_them() {
+async fn operator_group_without_targets_requires_the_all_namespaces_install_mode() {
     let world = World::start(&[]).await;
     namespace(&world.cluster, "home", "").await;
     group(&world, "home", "og", &[]).await;
@@ -75,7 +75,7 @@ async fn a_group_that_names_nothing_wants_all_namespaces_and_who_supports_them()
 }
 
 #[tokio::test]
-async fn who_may_administer_edit_or_view_may_so_with_what_an_operator_provides() {
+async fn admin_edit_and_view_roles_include_the_apis_of_an_operator() {
     let world = world(&[]).await;
     world.cluster.apply(definition("hats", &["v1"])).await;
     make(&world, owning(version("team", "v", &[deployment("d")]), "hats")).await;

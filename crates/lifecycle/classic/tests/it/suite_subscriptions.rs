@@ -42,7 +42,7 @@ async fn says(world: &World, kind: &'static str, reason: &'static str) -> String
 }
 
 #[tokio::test]
-async fn a_catalog_that_is_missing_is_named_until_the_subscription_names_one_that_is_there() {
+async fn missing_catalog_is_reported_until_the_subscription_names_an_existing_one() {
     let mut world = World::start(&["1.0.0"]).await;
     world.group("og").await;
     world.subscribe(json!({"source": "far", "sourceNamespace": "team"})).await;
@@ -70,7 +70,7 @@ async fn a_catalog_that_is_missing_is_named_until_the_subscription_names_one_tha
 }
 
 #[tokio::test]
-async fn a_subscription_says_what_its_plan_does() {
+async fn subscription_conditions_report_the_state_of_its_install_plan() {
     let mut world = World::start(&[]).await;
     world.pause().await;
     world.timeouts.plan = Duration::from_millis(500);
@@ -108,7 +108,7 @@ async fn a_subscription_says_what_its_plan_does() {
 }
 
 #[tokio::test]
-async fn a_plan_that_is_gone_when_all_is_done_is_missed_and_nothing_else_happens() {
+async fn deleted_completed_install_plan_is_reported_missing_and_not_recreated() {
     let world = World::start(&["1.0.0"]).await;
     world.group("og").await;
     world.subscribe(json!({})).await;
@@ -123,7 +123,7 @@ async fn a_plan_that_is_gone_when_all_is_done_is_missed_and_nothing_else_happens
 }
 
 #[tokio::test]
-async fn settings_of_a_subscription_are_on_the_deployment_and_in_all_its_containers() {
+async fn subscription_config_reaches_the_deployment_and_all_its_containers() {
     let world = World::start(&[]).await;
     world.publish_edited(&["1.0.0"], |_, bundle| {
         crate::webhooks::edit_csv(bundle, |csv| {
@@ -181,7 +181,7 @@ async fn settings_of_a_subscription_are_on_the_deployment_and_in_all_its_contain
 }
 
 #[tokio::test]
-async fn a_package_does_not_meet_what_it_needs_itself_and_has_one_version_of_another() {
+async fn package_does_not_satisfy_its_own_dependency_and_gets_one_version_of_another() {
     let mut world = World::start(&[]).await;
     // It needs Chisel and Saw. Its own channel `alpha` has a version that provides Chisel.
     let itself = Release { channel: "alpha", version: "2.0.0", owns: "Chisel", ..ANVIL };
@@ -211,7 +211,7 @@ async fn a_package_does_not_meet_what_it_needs_itself_and_has_one_version_of_ano
 }
 
 #[tokio::test]
-async fn a_dependency_comes_from_the_own_catalog_else_by_priority_else_by_name() {
+async fn dependency_comes_from_the_same_catalog_then_by_priority_then_by_name() {
     // Whether the own catalog has it, the priorities of `one` and `two`, and which one it comes from.
     for (own, one, two, from) in
         [(false, 0, 0, "one"), (false, 7, 7, "one"), (false, 0, 100, "two"), (true, 0, 100, "cat")]
@@ -232,7 +232,7 @@ async fn a_dependency_comes_from_the_own_catalog_else_by_priority_else_by_name()
 }
 
 #[tokio::test]
-async fn a_dependency_comes_from_the_own_namespace_rather_than_from_the_global_one() {
+async fn dependency_comes_from_a_catalog_of_the_namespace_before_a_global_one() {
     let mut world = World::start(&[]).await;
     world.publish_text(&only(&[Release { needs: Some("Anvil"), ..SAW }]));
     // By its name, it would come first.
@@ -257,7 +257,7 @@ async fn a_dependency_comes_from_the_own_namespace_rather_than_from_the_global_o
 }
 
 #[tokio::test]
-async fn an_api_that_moves_to_another_operator_moves_when_both_can() {
+async fn api_moves_to_another_operator_when_both_can_be_upgraded() {
     let world = World::start(&[]).await;
     // `chisel` has Chisel until `anvil` takes it over; until then `anvil` needs it.
     let lost = || Release {
@@ -323,7 +323,7 @@ async fn an_api_that_moves_to_another_operator_moves_when_both_can() {
 }
 
 #[tokio::test]
-async fn a_version_without_the_annotation_of_its_properties_is_not_installed_twice() {
+async fn csv_without_the_properties_annotation_is_not_installed_twice() {
     let world = World::start(&[]).await;
     world.publish_text(&only(&[ANVIL]));
     world.group("og").await;
@@ -355,7 +355,7 @@ async fn a_version_without_the_annotation_of_its_properties_is_not_installed_twi
 }
 
 #[tokio::test]
-async fn a_dependency_comes_from_the_default_channel_of_its_package() {
+async fn dependency_comes_from_the_default_channel_of_its_package() {
     let world = World::start(&[]).await;
     let alpha = Release { channel: "alpha", version: "2.0.0", replaces: Some("1.0.0"), ..CHISEL };
     world.publish_text(&only(&[NEEDY, CHISEL, alpha]));
@@ -368,7 +368,7 @@ async fn a_dependency_comes_from_the_default_channel_of_its_package() {
 }
 
 #[tokio::test]
-async fn a_subscription_to_another_package_replaces_what_is_installed() {
+async fn subscription_to_another_package_replaces_the_installed_csv() {
     let world = World::start(&[]).await;
     let renamed = Release { package: "hammer", version: "2.0.0", ..ANVIL };
     let replaces = |name: &str, csv: &mut Value| {

@@ -56,7 +56,7 @@ fn selector(configuration: &Object) -> &Value {
 }
 
 #[tokio::test]
-async fn a_webhook_asks_about_the_namespaces_of_its_group() {
+async fn webhook_namespace_selector_is_that_of_the_operator_group() {
     let none = json!([]);
     let by_label = json!({"matchLabels": {"foo": "bar"}});
     let first = world(None).await;
@@ -95,7 +95,7 @@ async fn a_webhook_asks_about_the_namespaces_of_its_group() {
 }
 
 #[tokio::test]
-async fn a_certificate_that_is_good_is_kept_when_its_version_is_installed_again() {
+async fn valid_webhook_certificate_is_kept_when_its_csv_is_reinstalled() {
     let world = world(Some(&["a"])).await;
     make(&world, hooked("a", "v", &[hook(NAME, &json!([]))])).await;
     in_phase(&world, "a", "v", "Succeeded").await;
@@ -118,7 +118,7 @@ async fn a_certificate_that_is_good_is_kept_when_its_version_is_installed_again(
 }
 
 #[tokio::test]
-async fn webhooks_are_refused_for_their_names_and_for_what_they_ask_about() {
+async fn webhooks_with_invalid_names_or_rules_are_refused() {
     let world = world(Some(&["a"])).await;
     let own = "webhook rules cannot include MutatingWebhookConfiguration or ValidatingWebhookConfiguration resources";
     let admission = "admissionregistration.k8s.io";
@@ -153,7 +153,7 @@ async fn webhooks_are_refused_for_their_names_and_for_what_they_ask_about() {
 }
 
 #[tokio::test]
-async fn an_upgrade_exchanges_a_webhook_for_one_of_another_name() {
+async fn upgrade_replaces_a_renamed_webhook() {
     let world = world(Some(&["a"])).await;
     let other = rules("admissionregistration.k8s.io", "SomeOtherResource", &["*"]);
     make(&world, hooked("a", "v1", &[hook(NAME, &other)])).await;
@@ -171,7 +171,7 @@ async fn an_upgrade_exchanges_a_webhook_for_one_of_another_name() {
 }
 
 #[tokio::test]
-async fn the_same_webhook_is_installed_in_two_namespaces() {
+async fn webhook_of_one_name_is_installed_in_two_namespaces() {
     let world = world(None).await;
     namespace(&world.cluster, "b", "").await;
     for place in ["a", "b"] {
@@ -203,7 +203,7 @@ fn converted(plural: &str) -> Object {
 }
 
 #[tokio::test]
-async fn what_is_no_conversion_webhook_converts_nothing_whatever_definitions_it_names() {
+async fn admission_webhook_with_conversion_crds_changes_no_crd() {
     let world = world(Some(&[])).await;
     for plural in ["hats", "caps"] {
         world.cluster.apply(converted(plural)).await;
@@ -242,7 +242,7 @@ async fn what_is_no_conversion_webhook_converts_nothing_whatever_definitions_it_
 }
 
 #[tokio::test]
-async fn one_deployment_validates_changes_and_converts() {
+async fn one_deployment_serves_validating_mutating_and_conversion_webhooks() {
     let world = world(Some(&[])).await;
     world.cluster.apply(definition("hats", &["v1", "v2"])).await;
     let asked = rules("cluster.com", "hats", &["CREATE"]);

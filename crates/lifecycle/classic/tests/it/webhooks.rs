@@ -101,7 +101,7 @@ async fn trusted(world: &World) -> Object {
 }
 
 #[tokio::test]
-async fn webhooks_come_with_their_version_are_made_again_and_go_with_it() {
+async fn webhooks_are_created_recreated_and_deleted_with_their_csv() {
     let hooks = json!([
         admission("ValidatingAdmissionWebhook", "v.example.com"),
         admission("MutatingAdmissionWebhook", "m.example.com"),
@@ -179,7 +179,7 @@ async fn webhooks_come_with_their_version_are_made_again_and_go_with_it() {
 }
 
 #[tokio::test]
-async fn a_certificate_is_made_anew_when_it_is_missing_and_when_its_time_has_come() {
+async fn webhook_certificate_is_renewed_when_missing_or_due() {
     let hooks = json!([admission("ValidatingAdmissionWebhook", "v.example.com")]);
     let world = world(&["1.0.0"], &hooks).await;
     let csv = world.succeeded("anvil.v1.0.0").await;
@@ -239,7 +239,7 @@ async fn a_certificate_is_made_anew_when_it_is_missing_and_when_its_time_has_com
 }
 
 #[tokio::test]
-async fn an_upgrade_hands_the_certificate_over_so_that_no_call_fails() {
+async fn upgrade_keeps_the_webhook_certificate_valid_for_every_call() {
     let hooks = json!([admission("ValidatingAdmissionWebhook", "v.example.com")]);
     let world = world(&["1.0.0"], &hooks).await;
     world.succeeded("anvil.v1.0.0").await;
@@ -263,7 +263,7 @@ async fn an_upgrade_hands_the_certificate_over_so_that_no_call_fails() {
 }
 
 #[tokio::test]
-async fn the_selector_of_a_group_is_that_of_its_webhooks_and_all_namespaces_have_none() {
+async fn webhooks_have_the_operator_groups_selector_and_none_for_all_namespaces() {
     let hooks = json!([admission("ValidatingAdmissionWebhook", "v.example.com")]);
     let world = World::start(&[]).await;
     publish(&world, &["1.0.0"], &hooks);
@@ -297,7 +297,7 @@ fn two_versions() -> Value {
 }
 
 #[tokio::test]
-async fn kinds_are_converted_by_a_webhook_until_their_version_goes() {
+async fn crd_uses_its_conversion_webhook_until_its_csv_is_deleted() {
     let world = World::start(&[]).await;
     let mut converter = hook("ConversionWebhook", "c.example.com");
     converter["conversionCRDs"] = json!(["anvils.forge.example.com"]);
@@ -349,7 +349,7 @@ async fn kinds_are_converted_by_a_webhook_until_their_version_goes() {
 }
 
 #[tokio::test]
-async fn who_serves_single_namespaces_converts_nothing() {
+async fn csv_for_single_namespaces_cannot_have_a_conversion_webhook() {
     let mut converter = hook("ConversionWebhook", "c.example.com");
     converter["conversionCRDs"] = json!(["anvils.forge.example.com"]);
     let world = world(&["1.0.0"], &json!([converter])).await;
@@ -365,7 +365,7 @@ async fn who_serves_single_namespaces_converts_nothing() {
 }
 
 #[tokio::test]
-async fn a_webhook_that_wants_everything_fails_its_version() {
+async fn webhook_with_wildcard_rules_fails_its_csv() {
     let mut all = admission("ValidatingAdmissionWebhook", "v.example.com");
     all["rules"][0]["apiGroups"] = json!(["*"]);
     let world = world(&["1.0.0"], &json!([all])).await;

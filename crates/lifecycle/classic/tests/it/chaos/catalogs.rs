@@ -243,11 +243,11 @@ async fn met_at_each_write(changes: &[Change], few: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_last_content_of_a_catalog_counts_at_whatever_moment_of_an_upgrade_it_comes() {
+async fn latest_catalog_content_wins_at_any_write_of_an_upgrade() {
     met_at_each_write(&Change::ALL[..3], 3).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_catalog_that_goes_in_the_middle_of_an_upgrade_stops_nothing_that_was_begun() {
+async fn catalog_deleted_or_broken_during_an_upgrade_stops_no_started_install() {
     met_at_each_write(&Change::ALL[3..], 3).await;
 }

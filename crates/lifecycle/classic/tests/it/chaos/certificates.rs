@@ -203,17 +203,17 @@ const ONE: Rotation = Rotation { everywhere: false };
 const ALL: Rotation = Rotation { everywhere: true };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_rotation_of_certificates_that_is_killed_after_any_write_ends_as_if_it_was_not() {
+async fn certificate_rotation_killed_after_any_write_ends_as_undisturbed() {
     killed_after_each_write(&ONE, 4).await;
     killed_after_each_write(&ALL, 4).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_rotation_of_certificates_over_a_bad_connection_ends_as_over_a_good_one() {
+async fn certificate_rotation_over_a_bad_connection_ends_as_undisturbed() {
     over_bad_connections(&ALL, 3, 100).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_request_of_a_rotation_of_certificates_may_go_wrong_in_any_way() {
+async fn each_request_of_a_certificate_rotation_may_fail_in_any_way() {
     requests_meet_fates(&ALL).await;
 }

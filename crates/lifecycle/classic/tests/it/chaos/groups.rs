@@ -131,30 +131,30 @@ impl Work for Tour {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_group_that_comes_back_to_where_it_was_leaves_nothing_behind() {
+async fn operator_group_changed_back_leaves_nothing_behind() {
     let ((home, _), (never, _)) = (plain(&Tour::Home).await, plain(&Tour::Never).await);
     assert_eq!(differences(&never, &home), [""; 0]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_way_that_a_group_has_gone_makes_no_difference() {
+async fn end_state_is_independent_of_earlier_operator_group_changes() {
     let ((hasty, _), (straight, _)) = (plain(&Tour::Hasty).await, plain(&Tour::Straight).await);
     assert_eq!(differences(&straight, &hasty), [""; 0]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn changes_of_groups_that_are_killed_after_any_write_end_as_if_they_were_not() {
+async fn operator_group_changes_killed_after_any_write_end_as_undisturbed() {
     killed_after_each_write(&Tour::Home, 5).await;
     killed_after_each_write(&Tour::Hasty, 3).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn changes_of_groups_over_a_bad_connection_end_as_over_a_good_one() {
+async fn operator_group_changes_over_a_bad_connection_end_as_undisturbed() {
     over_bad_connections(&Tour::Home, 2, 60).await;
     over_bad_connections(&Tour::Hasty, 3, 60).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_request_of_changes_of_groups_may_go_wrong_in_any_way() {
+async fn each_request_of_operator_group_changes_may_fail_in_any_way() {
     requests_meet_fates(&Tour::Home).await;
 }

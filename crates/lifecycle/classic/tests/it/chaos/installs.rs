@@ -66,32 +66,32 @@ pub(super) fn known_latest(subscription: &Object) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_install_that_is_killed_after_any_write_ends_as_if_it_was_not() {
+async fn install_killed_after_any_write_ends_as_undisturbed() {
     killed_after_each_write(&Course::Install, 16).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_upgrade_that_is_killed_after_any_write_ends_as_if_it_was_not() {
+async fn upgrade_killed_after_any_write_ends_as_undisturbed() {
     killed_after_each_write(&Course::Upgrade, 10).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_install_over_a_bad_connection_ends_as_over_a_good_one() {
+async fn install_over_a_bad_connection_ends_as_undisturbed() {
     over_bad_connections(&Course::Install, 12, 500).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_upgrade_over_a_bad_connection_ends_as_over_a_good_one() {
+async fn upgrade_over_a_bad_connection_ends_as_undisturbed() {
     over_bad_connections(&Course::Upgrade, 6, 500).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_request_of_an_install_may_fail_or_come_late_twice_in_another_order_or_not_at_all() {
+async fn each_request_of_an_install_may_fail_in_any_way() {
     requests_meet_fates(&Course::Install).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_request_of_an_upgrade_may_fail_or_come_late_twice_in_another_order_or_not_at_all() {
+async fn each_request_of_an_upgrade_may_fail_in_any_way() {
     requests_meet_fates(&Course::Upgrade).await;
 }
 
@@ -159,16 +159,16 @@ async fn plan_is_not_heard_of(lost: &str, change: Value) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_plan_whose_making_was_not_answered_is_found_before_another_is_made() {
+async fn install_plan_with_a_lost_create_response_is_found_before_another_is_created() {
     plan_is_not_heard_of("POST", json!({"metadata": {"labels": {"team": "anvil"}}})).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_plan_whose_steps_were_written_unanswered_is_found_before_another_is_made() {
+async fn install_plan_with_a_lost_status_response_is_found_before_another_is_created() {
     plan_is_not_heard_of("PATCH", json!({"metadata": {"labels": {"team": "anvil"}}})).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_plan_that_was_written_unanswered_is_found_although_another_is_wanted_by_now() {
+async fn install_plan_with_a_lost_response_is_found_although_the_approval_changed() {
     plan_is_not_heard_of("PATCH", json!({"spec": {"installPlanApproval": "Manual"}})).await;
 }

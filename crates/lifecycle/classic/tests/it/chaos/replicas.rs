@@ -182,21 +182,21 @@ async fn taken_over_at_each_write(blow: Blow, few: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_waits_takes_over_what_a_killed_process_has_begun() {
+async fn standby_replica_takes_over_the_work_of_a_killed_leader() {
     taken_over_at_each_write(Blow::Killed, 4).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_write_that_comes_after_its_sender_has_gone_changes_nothing_for_its_successor() {
+async fn late_write_of_a_killed_leader_changes_nothing_for_its_successor() {
     taken_over_at_each_write(Blow::Adrift, 4).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_cannot_renew_its_lease_has_stopped_writing_before_another_one_begins() {
+async fn leader_that_cannot_renew_its_lease_stops_writing_before_the_next_starts() {
     taken_over_at_each_write(Blow::CutOff, 3).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whose_requests_take_longer_than_its_term_makes_room_for_another_one() {
+async fn leader_with_requests_longer_than_its_term_is_replaced() {
     taken_over_at_each_write(Blow::Stalled, 3).await;
 }

@@ -100,7 +100,7 @@ async fn left(work: Uninstall) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_an_operator_leaves_behind_is_its_definition_and_what_lists_it() {
+async fn uninstalled_operator_leaves_its_crd_aggregated_roles_and_operator_object() {
     const GROUP: &str = "OperatorGroup team/og/metadata/annotations";
     const LEFT: [&str; 10] = [
         "ClusterRole admin/rules",
@@ -122,20 +122,20 @@ async fn what_an_operator_leaves_behind_is_its_definition_and_what_lists_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_uninstallation_that_is_killed_after_any_write_ends_as_if_it_was_not() {
+async fn uninstall_killed_after_any_write_ends_as_undisturbed() {
     killed_after_each_write(&ONE, 4).await;
     killed_after_each_write(&ALL, 4).await;
     killed_after_each_write(&WHOLE, 3).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_uninstallation_over_a_bad_connection_ends_as_over_a_good_one() {
+async fn uninstall_over_a_bad_connection_ends_as_undisturbed() {
     over_bad_connections(&ONE, 3, 100).await;
     over_bad_connections(&WHOLE, 3, 100).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_request_of_an_uninstallation_may_go_wrong_in_any_way() {
+async fn each_request_of_an_uninstall_may_fail_in_any_way() {
     requests_meet_fates(&ONE).await;
     requests_meet_fates(&WHOLE).await;
 }

@@ -63,7 +63,7 @@ async fn looked_at(world: &World, resource: &Resource, place: Option<&str>, name
 }
 
 #[tokio::test]
-async fn a_forged_role_binding_is_not_lifted_to_the_cluster() {
+async fn forged_role_binding_is_not_lifted_to_the_cluster() {
     let world = installed(&[]).await;
     let user = tenant(&world, "team").await;
     let twin = the_one(&world, known::CLUSTER_ROLE_BINDING, None).await;
@@ -92,7 +92,7 @@ async fn a_forged_role_binding_is_not_lifted_to_the_cluster() {
 }
 
 #[tokio::test]
-async fn what_is_lifted_comes_from_the_permissions_and_not_from_the_role_in_the_namespace() {
+async fn lifted_permissions_come_from_the_csv_and_not_from_the_namespaced_role() {
     let world = installed(&[]).await;
     let user = tenant(&world, "team").await;
     let twin = the_one(&world, known::CLUSTER_ROLE, None).await;
@@ -117,7 +117,7 @@ async fn what_is_lifted_comes_from_the_permissions_and_not_from_the_role_in_the_
 }
 
 #[tokio::test]
-async fn what_is_lifted_is_made_right_when_somebody_changes_it() {
+async fn edited_lifted_permissions_are_restored() {
     let world = installed(&[]).await;
     let twin = the_one(&world, known::CLUSTER_ROLE, None).await;
     let cluster = world.cluster.cluster();
@@ -133,7 +133,7 @@ async fn what_is_lifted_is_made_right_when_somebody_changes_it() {
 }
 
 #[tokio::test]
-async fn a_cluster_role_of_somebody_else_is_neither_changed_nor_bound() {
+async fn cluster_role_of_another_owner_is_neither_changed_nor_bound() {
     // The name follows from the ClusterServiceVersion, so anybody can know it beforehand.
     let world = installed(&["team"]).await;
     let name = the_one(&world, known::ROLE, Some("team")).await.name().to_owned();
@@ -159,7 +159,7 @@ async fn a_cluster_role_of_somebody_else_is_neither_changed_nor_bound() {
 }
 
 #[tokio::test]
-async fn a_forged_role_binding_is_not_copied_into_target_namespaces() {
+async fn forged_role_binding_is_not_copied_into_target_namespaces() {
     let world = installed(&["a"]).await;
     let user = tenant(&world, "team").await;
     let copied = the_one(&world, known::ROLE_BINDING, Some("a")).await;
@@ -183,7 +183,7 @@ async fn a_forged_role_binding_is_not_copied_into_target_namespaces() {
 }
 
 #[tokio::test]
-async fn a_copied_role_is_made_right_and_goes_with_its_permission() {
+async fn copied_role_is_restored_and_deleted_with_its_permission() {
     let world = installed(&["a"]).await;
     // The admin of the target namespace changes what was copied there.
     let user = tenant(&world, "a").await;
@@ -206,7 +206,7 @@ async fn a_copied_role_is_made_right_and_goes_with_its_permission() {
 }
 
 #[tokio::test]
-async fn what_was_lifted_goes_with_its_permission() {
+async fn lifted_permission_is_deleted_with_the_csvs_permission() {
     let world = installed(&[]).await;
     let twin = the_one(&world, known::CLUSTER_ROLE, None).await;
     let own = world.cluster.cluster().get(&known::ROLE, Some("team"), twin.name()).await.unwrap();
@@ -216,7 +216,7 @@ async fn what_was_lifted_goes_with_its_permission() {
 }
 
 #[tokio::test]
-async fn a_role_that_stands_in_a_target_namespace_is_neither_changed_nor_bound() {
+async fn existing_role_in_a_target_namespace_is_neither_changed_nor_bound() {
     let world = installed(&["team"]).await;
     let name = the_one(&world, known::ROLE, Some("team")).await.name().to_owned();
     let user = tenant(&world, "a").await;
@@ -278,7 +278,7 @@ subjects: [{kind: ServiceAccount, name: installer, namespace: team}]
 }
 
 #[tokio::test]
-async fn the_service_account_of_the_group_bounds_what_is_lifted_and_copied() {
+async fn operator_groups_service_account_bounds_lifted_and_copied_permissions() {
     for targets in [&[] as &[&str], &["a"]] {
         let world = scoped(targets).await;
         let (_, message) = world.event("ClusterServiceVersion", NAME, "PermissionNotGranted").await;

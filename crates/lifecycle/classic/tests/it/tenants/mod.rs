@@ -93,7 +93,7 @@ async fn labelled(world: &World, resource: &Resource, place: Option<&str>) -> Ve
 }
 
 #[tokio::test]
-async fn the_roles_of_a_namespace_give_no_write_on_what_has_the_rights_of_the_controllers() {
+async fn namespace_roles_give_no_write_on_objects_that_controllers_act_on() {
     let world = World::start(&["1.0.0"]).await;
     let user = tenant(&world, "team").await;
     let olm = |resource| ("operators.coreos.com", resource);
@@ -147,7 +147,7 @@ fn forbidden<T>(outcome: Result<T, Error>) {
 }
 
 #[tokio::test]
-async fn a_tenant_writes_neither_a_cluster_service_version_nor_its_status() {
+async fn tenant_writes_neither_a_cluster_service_version_nor_its_status() {
     let world = installed(&[]).await;
     let user = tenant(&world, "team").await;
     let all = json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]);
@@ -189,7 +189,7 @@ async fn large_plan(world: &World) -> (Object, String) {
 }
 
 #[tokio::test]
-async fn a_bundle_that_was_changed_in_its_config_map_is_not_installed() {
+async fn bundle_changed_in_its_config_map_is_not_installed() {
     let world = World::start(&[]).await;
     world.group("og").await;
     let (plan, name) = large_plan(&world).await;
@@ -220,7 +220,7 @@ async fn a_bundle_that_was_changed_in_its_config_map_is_not_installed() {
 }
 
 #[tokio::test]
-async fn a_subscription_names_no_catalog_of_another_tenant() {
+async fn subscription_cannot_name_a_catalog_of_another_tenant() {
     let world = World::start(&["1.0.0"]).await;
     namespace(&world.cluster, "a", "").await;
     world.group("og").await;
@@ -249,7 +249,7 @@ async fn a_subscription_names_no_catalog_of_another_tenant() {
 }
 
 #[tokio::test]
-async fn what_a_subscription_configures_is_judged_as_the_pods_of_the_user() {
+async fn pods_with_a_subscription_config_obey_pod_security() {
     let world = World::start(&["1.0.0"]).await;
     namespace(&world.cluster, "team", "pod-security.kubernetes.io/enforce: baseline").await;
     world.group("og").await;
@@ -275,7 +275,7 @@ async fn what_a_subscription_configures_is_judged_as_the_pods_of_the_user() {
 }
 
 #[tokio::test]
-async fn the_program_of_a_pod_serves_no_config_map_that_its_account_may_not_read() {
+async fn catalog_pod_serves_no_config_map_that_its_service_account_may_not_read() {
     let mut world = World::start(&[]).await;
     world.pause().await;
     (world.pods.mode, world.pods.simulated) = (CatalogMode::InProcess, true);
@@ -324,7 +324,7 @@ async fn the_program_of_a_pod_serves_no_config_map_that_its_account_may_not_read
 }
 
 #[tokio::test]
-async fn labels_make_no_deployment_the_operators() {
+async fn deployment_with_owner_labels_only_is_not_the_operators() {
     let world = installed(&["team"]).await;
     let user = tenant(&world, "team").await;
     let theirs = object(json!({
