@@ -1,7 +1,7 @@
 //! Catalogs in folders, behind addresses, in `ConfigMaps`, and as pods.
 
+use crate::olm_cluster::{CATALOG_NAMESPACE, OlmCluster, crd, csv};
 use crate::registry::Registry;
-use crate::world::{CATALOGS, World, crd, csv};
 use mainstay_api::resources::CATALOG_SOURCE;
 use mainstay_classic::CatalogMode;
 use mainstay_client::Selection;
@@ -10,30 +10,30 @@ use mainstay_object::{Object, known};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-fn ready(source: &Object) -> bool {
+fn is_ready(source: &Object) -> bool {
     source.str(&["status", "connectionState", "lastObservedState"]) == Some("READY")
         && source.str(&["status", "message"]).is_none()
 }
 
 #[tokio::test]
 async fn broken_catalog_reports_the_location_and_serves_its_last_good_content_after_a_restart() {
-    let mut world = World::start(&["1.0.0"]).await;
-    world.cluster.wait_for(&CATALOG_SOURCE, Some(CATALOGS), "cat", ready).await;
-    std::fs::write(world.folder.path().join("catalog.json"), "{\n\"schema\": [\n").unwrap();
-    let place = format!("{}:", world.folder.path().join("catalog.json").display());
+    let mut olm = OlmCluster::start(&["1.0.0"]).await;
+    olm.cluster.wait_for(&CATALOG_SOURCE, Some(CATALOG_NAMESPACE), "cat", is_ready).await;
+    std::fs::write(olm.folder.path().join("catalog.json"), "{\n\"schema\": [\n").unwrap();
+    let place = format!("{}:", olm.folder.path().join("catalog.json").display());
     let at = place.clone();
     let broken = move |source: &Object| {
         source.str(&["status", "message"]).is_some_and(|message| message.starts_with(&at))
     };
-    world.cluster.wait_for(&CATALOG_SOURCE, Some(CATALOGS), "cat", broken).await;
-    let (kind, message) = world.event("CatalogSource", "cat", "CatalogUnreadable").await;
+    olm.cluster.wait_for(&CATALOG_SOURCE, Some(CATALOG_NAMESPACE), "cat", broken).await;
+    let (kind, message) = olm.wait_for_event("CatalogSource", "cat", "CatalogUnreadable").await;
     assert!(kind == "Warning" && message.starts_with(&place), "{message}");
-    world.pause().await;
-    world.resume().await;
-    world.group("og").await;
-    world.subscribe(json!({})).await;
+    olm.stop_controllers().await;
+    olm.start_controllers().await;
+    olm.apply_group("og").await;
+    olm.subscribe(json!({})).await;
     // shows E046
-    world.succeeded("anvil.v1.0.0").await;
+    olm.wait_until_succeeded("anvil.v1.0.0").await;
     let health = |words: &'static str| {
         move |subscription: &Object| {
             subscription.array(&["status", "conditions"]).iter().any(|condition| {
@@ -43,18 +43,17 @@ async fn broken_catalog_reports_the_location_and_serves_its_last_good_content_af
             })
         }
     };
-    world.subscription(health("are healthy; olm/cat serves its last good content")).await;
-    world.publish(&["1.0.0", "1.1.0"]);
-    world.cluster.wait_for(&CATALOG_SOURCE, Some(CATALOGS), "cat", ready).await;
-    assert_eq!(world.event("CatalogSource", "cat", "CatalogReadable").await.0, "Normal");
-    world.succeeded("anvil.v1.1.0").await;
-    world.subscription(health("are healthy")).await;
+    olm.wait_for_subscription(health("are healthy; olm/cat serves its last good content")).await;
+    olm.publish(&["1.0.0", "1.1.0"]);
+    olm.cluster.wait_for(&CATALOG_SOURCE, Some(CATALOG_NAMESPACE), "cat", is_ready).await;
+    assert_eq!(olm.wait_for_event("CatalogSource", "cat", "CatalogReadable").await.0, "Normal");
+    olm.wait_until_succeeded("anvil.v1.1.0").await;
+    olm.wait_for_subscription(health("are healthy")).await;
 }
 
 /// A CatalogSource `far` in the namespace `team` with that address.
-async fn far(world: &World, address: impl std::fmt::Display) {
-    world
-        .cluster
+pub(crate) async fn apply_source_at(olm: &OlmCluster, address: impl std::fmt::Display) {
+    olm.cluster
         .apply_yaml(&format!(
             "
 apiVersion: operators.coreos.com/v1alpha1
@@ -67,7 +66,9 @@ spec: {{sourceType: grpc, address: '{address}'}}
 }
 
 /// A proxy that leads to one server, whatever it is asked for; what it was asked, up to the empty line.
-async fn proxy(to: std::net::SocketAddr) -> (String, tokio::sync::mpsc::UnboundedReceiver<String>) {
+async fn start_proxy(
+    to: std::net::SocketAddr,
+) -> (String, tokio::sync::mpsc::UnboundedReceiver<String>) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let (tell, told) = tokio::sync::mpsc::unbounded_channel();
@@ -91,20 +92,20 @@ async fn proxy(to: std::net::SocketAddr) -> (String, tokio::sync::mpsc::Unbounde
 
 #[tokio::test]
 async fn registry_is_read_through_the_grpc_proxy() {
-    let mut world = World::start(&["1.0.0"]).await;
-    world.pause().await;
+    let mut olm = OlmCluster::start(&["1.0.0"]).await;
+    olm.stop_controllers().await;
     let registry = Registry::start(&["1.0.0"]).await;
-    let (address, mut told) = proxy(registry.address).await;
+    let (address, mut told) = start_proxy(registry.address).await;
     let variables = |name: &str| match name {
         "GRPC_PROXY" => Some(format!("http://olm:s3cret@{address}")),
         "NO_PROXY" => Some("near.invalid".to_owned()),
         _ => None,
     };
-    world.surroundings.registries = Proxies::for_grpc(variables).unwrap();
-    world.resume().await;
+    olm.surroundings.registries = Proxies::for_grpc(variables).unwrap();
+    olm.start_controllers().await;
     // Nobody but the proxy knows that name.
-    far(&world, "registry.invalid:50051").await;
-    let status = observed(&world, "READY").await;
+    apply_source_at(&olm, "registry.invalid:50051").await;
+    let status = wait_for_connection_state(&olm, "READY").await;
     assert_eq!(status["connectionState"]["address"], "registry.invalid:50051");
     assert_eq!(
         told.recv().await.unwrap(),
@@ -112,8 +113,8 @@ async fn registry_is_read_through_the_grpc_proxy() {
          Proxy-Authorization: Basic b2xtOnMzY3JldA==\r\n\r\n"
     );
     // What is near is not asked of the proxy, and is not there.
-    far(&world, "near.invalid:50051").await;
-    observed(&world, "TRANSIENT_FAILURE").await;
+    apply_source_at(&olm, "near.invalid:50051").await;
+    wait_for_connection_state(&olm, "TRANSIENT_FAILURE").await;
     while let Ok(asked) = told.try_recv() {
         assert!(!asked.contains("near.invalid"), "{asked}");
     }
@@ -122,27 +123,27 @@ async fn registry_is_read_through_the_grpc_proxy() {
 /// A server that accepts connections and says nothing holds up nobody who does not name it.
 #[tokio::test]
 async fn silent_registry_does_not_delay_subscriptions_to_other_catalogs() {
-    let world = World::start(&["1.0.0"]).await;
-    world.group("og").await;
+    let olm = OlmCluster::start(&["1.0.0"]).await;
+    olm.apply_group("og").await;
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    far(&world, silent.local_addr().unwrap()).await;
-    world.subscribe(json!({})).await;
-    world.succeeded("anvil.v1.0.0").await;
+    apply_source_at(&olm, silent.local_addr().unwrap()).await;
+    olm.subscribe(json!({})).await;
+    olm.wait_until_succeeded("anvil.v1.0.0").await;
     // It was not waited for until it counts as failed.
-    let far = world.cluster.cluster().get(&CATALOG_SOURCE, Some("team"), "far").await.unwrap();
+    let far = olm.cluster.cluster().get(&CATALOG_SOURCE, Some("team"), "far").await.unwrap();
     assert_eq!(far.str(&["status", "connectionState", "lastObservedState"]), Some("CONNECTING"));
     drop(silent);
 }
 
 /// Waits until the connection of `far` is in that state, and gives its status.
-async fn observed(world: &World, state: &'static str) -> Value {
-    let source = world.cluster.wait_for(&CATALOG_SOURCE, Some("team"), "far", move |source| {
+async fn wait_for_connection_state(olm: &OlmCluster, state: &'static str) -> Value {
+    let source = olm.cluster.wait_for(&CATALOG_SOURCE, Some("team"), "far", move |source| {
         source.str(&["status", "connectionState", "lastObservedState"]) == Some(state)
     });
     source.await.to_value()["status"].clone()
 }
 
-fn healthy(subscription: &Object) -> bool {
+fn is_healthy(subscription: &Object) -> bool {
     subscription.array(&["status", "conditions"]).iter().any(|condition| {
         condition["type"] == "CatalogSourcesUnhealthy"
             && condition["status"] == "False"
@@ -152,11 +153,11 @@ fn healthy(subscription: &Object) -> bool {
 
 #[tokio::test]
 async fn lost_registry_is_reported_and_its_last_content_serves_until_it_returns() {
-    let mut world = World::start(&["1.0.0"]).await;
+    let mut olm = OlmCluster::start(&["1.0.0"]).await;
     let mut registry = Registry::start(&["1.0.0"]).await;
-    far(&world, registry.address).await;
+    apply_source_at(&olm, registry.address).await;
     // shows CAT-30 CAT-31
-    let status = observed(&world, "READY").await;
+    let status = wait_for_connection_state(&olm, "READY").await;
     assert_eq!(status["connectionState"]["address"], registry.address.to_string());
     // shows CAT-30
     assert!(status["connectionState"]["lastConnect"].is_string(), "{status}");
@@ -164,9 +165,9 @@ async fn lost_registry_is_reported_and_its_last_content_serves_until_it_returns(
     assert_eq!(status["registryService"].as_object().unwrap().len(), 2, "{status}");
     registry.stop().await;
     // shows CAT-31
-    let status = observed(&world, "TRANSIENT_FAILURE").await;
+    let status = wait_for_connection_state(&olm, "TRANSIENT_FAILURE").await;
     assert_eq!((&status["reason"], &status["message"]), (&Value::Null, &Value::Null));
-    let (kind, why) = world.event("CatalogSource", "far", "CatalogUnreadable").await;
+    let (kind, why) = olm.wait_for_event("CatalogSource", "far", "CatalogUnreadable").await;
     assert_eq!(
         (kind.as_str(), why),
         (
@@ -178,69 +179,69 @@ async fn lost_registry_is_reported_and_its_last_content_serves_until_it_returns(
         )
     );
     // What it last had is there after a restart, too.
-    world.pause().await;
-    world.resume().await;
-    world.group("og").await;
-    world.subscribe(json!({"source": "far", "sourceNamespace": "team"})).await;
-    world.succeeded("anvil.v1.0.0").await;
-    world.subscription(healthy).await;
+    olm.stop_controllers().await;
+    olm.start_controllers().await;
+    olm.apply_group("og").await;
+    olm.subscribe(json!({"source": "far", "sourceNamespace": "team"})).await;
+    olm.wait_until_succeeded("anvil.v1.0.0").await;
+    olm.wait_for_subscription(is_healthy).await;
     registry.publish(&["1.0.0", "1.1.0"]);
     registry.resume().await;
-    world.succeeded("anvil.v1.1.0").await;
-    observed(&world, "READY").await;
-    assert_eq!(world.event("CatalogSource", "far", "CatalogReadable").await.0, "Normal");
+    olm.wait_until_succeeded("anvil.v1.1.0").await;
+    wait_for_connection_state(&olm, "READY").await;
+    assert_eq!(olm.wait_for_event("CatalogSource", "far", "CatalogReadable").await.0, "Normal");
     // A restart with a server that is there writes nothing.
-    let before = world.written().await;
-    world.pause().await;
-    world.resume().await;
+    let before = olm.resource_versions().await;
+    olm.stop_controllers().await;
+    olm.start_controllers().await;
     registry.publish(&["1.0.0", "1.1.0", "1.2.0"]);
-    world.succeeded("anvil.v1.2.0").await;
+    olm.wait_until_succeeded("anvil.v1.2.0").await;
     let of_sources = |all: Vec<String>| -> Vec<String> {
         all.into_iter().filter(|line| line.starts_with("CatalogSource ")).collect()
     };
-    assert_eq!(of_sources(before), of_sources(world.written().await));
+    assert_eq!(of_sources(before), of_sources(olm.resource_versions().await));
 }
 
 #[tokio::test]
 async fn new_registry_content_or_address_upgrades_the_operator() {
-    let world = World::start(&["1.0.0"]).await;
+    let olm = OlmCluster::start(&["1.0.0"]).await;
     let registry = Registry::start(&["1.0.0"]).await;
-    far(&world, registry.address).await;
-    world.group("og").await;
-    world.subscribe(json!({"source": "far", "sourceNamespace": "team"})).await;
+    apply_source_at(&olm, registry.address).await;
+    olm.apply_group("og").await;
+    olm.subscribe(json!({"source": "far", "sourceNamespace": "team"})).await;
     // shows CAT-05 CAT-09
-    world.succeeded("anvil.v1.0.0").await;
+    olm.wait_until_succeeded("anvil.v1.0.0").await;
     registry.publish(&["1.0.0", "1.1.0"]);
     // shows CAT-52
-    world.succeeded("anvil.v1.1.0").await;
+    olm.wait_until_succeeded("anvil.v1.1.0").await;
     let other = Registry::start(&["1.0.0", "1.1.0", "1.2.0"]).await;
-    far(&world, other.address).await;
+    apply_source_at(&olm, other.address).await;
     // shows E047
-    world.succeeded("anvil.v1.2.0").await;
-    let status = observed(&world, "READY").await;
+    olm.wait_until_succeeded("anvil.v1.2.0").await;
+    let status = wait_for_connection_state(&olm, "READY").await;
     // shows E047
     assert_eq!(status["connectionState"]["address"], other.address.to_string());
     // What is no address is told as the original's client does.
-    far(&world, "nowhere").await;
-    observed(&world, "TRANSIENT_FAILURE").await;
-    let (_, why) = world.event("CatalogSource", "far", "CatalogUnreadable").await;
+    apply_source_at(&olm, "nowhere").await;
+    wait_for_connection_state(&olm, "TRANSIENT_FAILURE").await;
+    let (_, why) = olm.wait_for_event("CatalogSource", "far", "CatalogUnreadable").await;
     assert!(why.contains("address nowhere: missing port in address"), "{why}");
 }
 
 #[tokio::test]
 async fn unknown_folder_is_reported_in_the_status() {
-    let world = World::start(&["1.0.0"]).await;
-    far(&world, mainstay_classic::FOLDER_ADDRESS).await;
+    let olm = OlmCluster::start(&["1.0.0"]).await;
+    apply_source_at(&olm, mainstay_classic::FOLDER_ADDRESS).await;
     let unknown = |source: &Object| {
         source
             .str(&["status", "message"])
             .is_some_and(|message| message.contains("no folder is known"))
     };
-    world.cluster.wait_for(&CATALOG_SOURCE, Some("team"), "far", unknown).await;
+    olm.cluster.wait_for(&CATALOG_SOURCE, Some("team"), "far", unknown).await;
 }
 
 /// A ConfigMap with these versions of `anvil`, whose manifests leave out the API group, as older ones do.
-async fn content(world: &World, versions: &[&str]) {
+async fn apply_catalog_config_map(olm: &OlmCluster, versions: &[&str]) {
     let mut before = None;
     let mut all = Vec::new();
     for version in versions {
@@ -261,13 +262,12 @@ async fn content(world: &World, versions: &[&str]) {
             "customResourceDefinitions": text(json!([crd()])),
         },
     });
-    world.cluster.apply(Object::from_value(map).unwrap()).await;
+    olm.cluster.apply(Object::from_value(map).unwrap()).await;
 }
 
 /// A CatalogSource `far` in the namespace `team`.
-async fn source(world: &World, annotations: &str, spec: &str) {
-    world
-        .cluster
+async fn apply_source(olm: &OlmCluster, annotations: &str, spec: &str) {
+    olm.cluster
         .apply_yaml(&format!(
             "
 apiVersion: operators.coreos.com/v1alpha1
@@ -281,16 +281,15 @@ spec: {{{spec}}}
 
 #[tokio::test]
 async fn address_of_another_catalog_source_serves_its_content() {
-    let world = World::start(&["1.0.0"]).await;
-    content(&world, &["1.0.0"]).await;
-    source(&world, "", "sourceType: internal, configMap: content").await;
-    let near = observed(&world, "READY").await;
+    let olm = OlmCluster::start(&["1.0.0"]).await;
+    apply_catalog_config_map(&olm, &["1.0.0"]).await;
+    apply_source(&olm, "", "sourceType: internal, configMap: content").await;
+    let near = wait_for_connection_state(&olm, "READY").await;
     let service = &near["registryService"];
     let text = |field: &str| service[field].as_str().unwrap_or_default().to_owned();
     let address =
         format!("{}.{}.svc:{}", text("serviceName"), text("serviceNamespace"), text("port"));
-    world
-        .cluster
+    olm.cluster
         .apply_yaml(&format!(
             "
 apiVersion: operators.coreos.com/v1alpha1
@@ -306,52 +305,52 @@ spec: {{sourceType: grpc, address: \"{address}\"}}
         }
     };
     let by_address = |state: &'static str| {
-        world.cluster.wait_for(&CATALOG_SOURCE, Some("team"), "by-address", is(state))
+        olm.cluster.wait_for(&CATALOG_SOURCE, Some("team"), "by-address", is(state))
     };
     by_address("READY").await;
-    world.group("og").await;
-    world.subscribe(json!({"source": "by-address", "sourceNamespace": "team"})).await;
-    world.succeeded("anvil.v1.0.0").await;
-    content(&world, &["1.0.0", "1.1.0"]).await;
-    world.succeeded("anvil.v1.1.0").await;
+    olm.apply_group("og").await;
+    olm.subscribe(json!({"source": "by-address", "sourceNamespace": "team"})).await;
+    olm.wait_until_succeeded("anvil.v1.0.0").await;
+    apply_catalog_config_map(&olm, &["1.0.0", "1.1.0"]).await;
+    olm.wait_until_succeeded("anvil.v1.1.0").await;
     let gone = mainstay_client::DeleteOptions::default();
-    let cluster = world.cluster.cluster();
+    let cluster = olm.cluster.cluster();
     cluster.delete(&CATALOG_SOURCE, Some("team"), "far", &gone).await.unwrap();
     by_address("TRANSIENT_FAILURE").await;
 }
 
 #[tokio::test]
 async fn config_map_catalog_follows_changes_of_the_config_map() {
-    let world = World::start(&["1.0.0"]).await;
-    source(&world, "", "sourceType: internal, configMap: content").await;
+    let olm = OlmCluster::start(&["1.0.0"]).await;
+    apply_source(&olm, "", "sourceType: internal, configMap: content").await;
     let said = |words: &'static str| {
         move |source: &Object| source.str(&["status", "message"]) == Some(words)
     };
     let missing = "failed to get catalog config map content: configmaps \"content\" not found";
     let team = Some("team");
-    let source = world.cluster.wait_for(&CATALOG_SOURCE, team, "far", said(missing)).await;
+    let source = olm.cluster.wait_for(&CATALOG_SOURCE, team, "far", said(missing)).await;
     assert_eq!(source.str(&["status", "reason"]), Some("ConfigMapError"));
     assert!(source.get(&["status", "connectionState"]).is_none());
-    content(&world, &["1.0.0"]).await;
-    let status = observed(&world, "READY").await;
+    apply_catalog_config_map(&olm, &["1.0.0"]).await;
+    let status = wait_for_connection_state(&olm, "READY").await;
     assert_eq!(status["configMapReference"]["name"], "content");
     assert_eq!(status["registryService"]["serviceName"], "far");
     assert_eq!(status["message"], Value::Null);
     let owned = |config_map: &Object| {
         config_map.label("olm.managed") == Some("false") && config_map.owner_references().len() == 1
     };
-    world.cluster.wait_for(&known::CONFIG_MAP, team, "content", owned).await;
-    world.group("og").await;
-    world.subscribe(json!({"source": "far", "sourceNamespace": "team"})).await;
+    olm.cluster.wait_for(&known::CONFIG_MAP, team, "content", owned).await;
+    olm.apply_group("og").await;
+    olm.subscribe(json!({"source": "far", "sourceNamespace": "team"})).await;
     // shows CAT-05
-    world.succeeded("anvil.v1.0.0").await;
-    content(&world, &["1.0.0", "1.1.0"]).await;
+    olm.wait_until_succeeded("anvil.v1.0.0").await;
+    apply_catalog_config_map(&olm, &["1.0.0", "1.1.0"]).await;
     // shows E047
-    world.succeeded("anvil.v1.1.0").await;
+    olm.wait_until_succeeded("anvil.v1.1.0").await;
     let gone = mainstay_client::DeleteOptions::default();
-    let cluster = world.cluster.cluster();
+    let cluster = olm.cluster.cluster();
     cluster.delete(&known::CONFIG_MAP, team, "content", &gone).await.unwrap();
-    world.cluster.wait_for(&CATALOG_SOURCE, team, "far", said(missing)).await;
+    olm.cluster.wait_for(&CATALOG_SOURCE, team, "far", said(missing)).await;
     let kept = "all available catalogsources are healthy; team/far serves its last good content";
     let health = move |subscription: &Object| {
         subscription
@@ -359,13 +358,13 @@ async fn config_map_catalog_follows_changes_of_the_config_map() {
             .iter()
             .any(|condition| condition["message"] == kept)
     };
-    world.subscription(health).await;
+    olm.wait_for_subscription(health).await;
 }
 
 #[tokio::test]
 async fn image_template_follows_the_version_of_the_cluster() {
-    let world = World::start(&["1.0.0"]).await;
-    let version = world.cluster.cluster().get_raw("/version").await.unwrap();
+    let olm = OlmCluster::start(&["1.0.0"]).await;
+    let version = olm.cluster.cluster().get_raw("/version").await.unwrap();
     let image = format!(
         "localhost/c:v{}.{}",
         version["major"].as_str().unwrap(),
@@ -374,10 +373,10 @@ async fn image_template_follows_the_version_of_the_cluster() {
     let spec = "sourceType: grpc, image: 'localhost/c:v1'";
     let template =
         "olm.catalogImageTemplate: 'localhost/c:v{kube_major_version}.{kube_minor_version}'";
-    source(&world, template, spec).await;
+    apply_source(&olm, template, spec).await;
     let wanted = image.clone();
     // shows CAT-20 CAT-21 E054
-    let resolved = world
+    let resolved = olm
         .cluster
         .wait_for(&CATALOG_SOURCE, Some("team"), "far", move |source| {
             source.str(&["spec", "image"]) == Some(&wanted)
@@ -386,9 +385,9 @@ async fn image_template_follows_the_version_of_the_cluster() {
         .await;
     // shows E054
     assert_eq!(resolved.array(&["status", "conditions"])[1]["message"], image);
-    source(&world, "olm.catalogImageTemplate: 'localhost/c:v{kube}'", spec).await;
+    apply_source(&olm, "olm.catalogImageTemplate: 'localhost/c:v{kube}'", spec).await;
     // shows AT-CAT-03 CAT-22 E054
-    let unresolved = world
+    let unresolved = olm
         .cluster
         .wait_for(&CATALOG_SOURCE, Some("team"), "far", |source| {
             source.array(&["status", "conditions"]).iter().all(|condition| {
@@ -402,15 +401,16 @@ async fn image_template_follows_the_version_of_the_cluster() {
 
 #[tokio::test]
 async fn objects_of_a_catalog_pod_are_created_and_recreated() {
-    let mut world = World::start(&["1.0.0"]).await;
-    world.pause().await;
-    world.pods.mode = CatalogMode::Pods;
-    world.resume().await;
-    source(&world, "", "sourceType: grpc, image: 'registry.invalid/c:1', secrets: [pull]").await;
-    let cluster = world.cluster.cluster();
+    let mut olm = OlmCluster::start(&["1.0.0"]).await;
+    olm.stop_controllers().await;
+    olm.pods.mode = CatalogMode::Pods;
+    olm.start_controllers().await;
+    apply_source(&olm, "", "sourceType: grpc, image: 'registry.invalid/c:1', secrets: [pull]")
+        .await;
+    let cluster = olm.cluster.cluster();
     let team = Some("team");
     let named = |name: &'static str| move |service: &Object| service.name() == name;
-    world.cluster.wait_for(&known::SERVICE, team, "far", named("far")).await;
+    olm.cluster.wait_for(&known::SERVICE, team, "far", named("far")).await;
     let account = cluster.get(&known::SERVICE_ACCOUNT, team, "far").await.unwrap();
     // shows PSC-06
     assert_eq!(account.array(&["imagePullSecrets"]).len(), 1);
@@ -418,13 +418,13 @@ async fn objects_of_a_catalog_pod_are_created_and_recreated() {
         cluster.get(&known::NETWORK_POLICY, team, policy).await.unwrap();
     }
     // shows CAT-36
-    let status = observed(&world, "TRANSIENT_FAILURE").await;
+    let status = wait_for_connection_state(&olm, "TRANSIENT_FAILURE").await;
     assert_eq!(status["connectionState"]["address"], "far.team.svc:50051");
     // shows CAT-33
     assert_eq!(status["registryService"]["port"], "50051");
     let pods = || Selection::all(known::POD).namespace("team");
     let one = |all: &[&Object]| all.len() == 1;
-    let pod = world.cluster.wait_for_all(pods(), one).await.remove(0);
+    let pod = olm.cluster.wait_for_all(pods(), one).await.remove(0);
     assert_eq!(pod.label("olm.catalogSource"), Some("far"));
     let random = pod.name().strip_prefix("far-").unwrap_or_default();
     // shows CAT-02
@@ -438,22 +438,23 @@ async fn objects_of_a_catalog_pod_are_created_and_recreated() {
     let uid = pod.uid().to_owned();
     let other = move |all: &[&Object]| all.len() == 1 && all[0].uid() != uid;
     // shows E048
-    let pod = world.cluster.wait_for_all(pods(), other).await.remove(0);
-    world.cluster.wait_for(&known::SERVICE, team, "far", named("far")).await;
+    let pod = olm.cluster.wait_for_all(pods(), other).await.remove(0);
+    olm.cluster.wait_for(&known::SERVICE, team, "far", named("far")).await;
     for policy in ["far-grpc-server", "far-unpack-bundles"] {
         let old = cluster.get(&known::NETWORK_POLICY, team, policy).await.unwrap();
         cluster.delete(&known::NETWORK_POLICY, team, policy, &gone).await.unwrap();
         let uid = old.uid().to_owned();
         let again = move |object: &Object| object.uid() != uid;
         // shows E049
-        let new = world.cluster.wait_for(&known::NETWORK_POLICY, team, policy, again).await;
+        let new = olm.cluster.wait_for(&known::NETWORK_POLICY, team, policy, again).await;
         assert_eq!(new.get(&["spec"]), old.get(&["spec"]), "{policy}");
     }
     // Another image is another pod, and nothing else changes.
-    source(&world, "", "sourceType: grpc, image: 'registry.invalid/c:2', secrets: [pull]").await;
+    apply_source(&olm, "", "sourceType: grpc, image: 'registry.invalid/c:2', secrets: [pull]")
+        .await;
     let uid = pod.uid().to_owned();
     let other = move |all: &[&Object]| all.iter().any(|pod| pod.uid() != uid);
-    let pods = world.cluster.wait_for_all(pods(), other).await;
+    let pods = olm.cluster.wait_for_all(pods(), other).await;
     assert!(
         pods.iter()
             .any(|pod| pod.to_value()["spec"]["containers"][0]["image"] == "registry.invalid/c:2")
@@ -462,16 +463,15 @@ async fn objects_of_a_catalog_pod_are_created_and_recreated() {
 
 #[tokio::test]
 async fn edited_objects_of_a_catalog_pod_are_restored() {
-    let mut world = World::start(&["1.0.0"]).await;
-    world.pause().await;
-    world.pods.mode = CatalogMode::Pods;
-    world.resume().await;
+    let mut olm = OlmCluster::start(&["1.0.0"]).await;
+    olm.stop_controllers().await;
+    olm.pods.mode = CatalogMode::Pods;
+    olm.start_controllers().await;
     // Services have no dots in their names; what has an address needs nothing else.
     let image = "sourceType: grpc, image: 'registry.invalid/c:1'";
     let both = "sourceType: grpc, image: 'registry.invalid/c:1', address: '127.0.0.1:1'";
     for (name, spec) in [("both", both), ("far", image), ("far.away", image)] {
-        world
-            .cluster
+        olm.cluster
             .apply_yaml(&format!(
                 "
 apiVersion: operators.coreos.com/v1alpha1
@@ -484,14 +484,14 @@ spec: {{{spec}}}
     }
     let team = Some("team");
     for name in ["far", "far-away"] {
-        world.cluster.wait_for(&known::SERVICE, team, name, |_| true).await;
+        olm.cluster.wait_for(&known::SERVICE, team, name, |_| true).await;
     }
     let pods = Selection::all(known::POD).namespace("team");
-    let pods = world.cluster.wait_for_all(pods, |all| all.len() == 2).await;
+    let pods = olm.cluster.wait_for_all(pods, |all| all.len() == 2).await;
     let named: Vec<_> = pods.iter().map(|pod| pod.label("olm.catalogSource")).collect();
     // shows K15
     assert_eq!(named, [Some("far"), Some("far.away")]);
-    let cluster = world.cluster.cluster();
+    let cluster = olm.cluster.cluster();
     let (policy, service) = (known::NETWORK_POLICY, known::SERVICE);
     for (resource, name, spec) in [
         (&policy, "far-grpc-server", json!({"ingress": null})),
@@ -508,12 +508,12 @@ spec: {{{spec}}}
         assert_ne!(changed.get(&["spec"]), wanted.as_ref(), "{name}");
         let good = move |object: &Object| object.get(&["spec"]) == wanted.as_ref();
         // shows K15 E049
-        world.cluster.wait_for(resource, team, name, good).await;
+        olm.cluster.wait_for(resource, team, name, good).await;
     }
     let uid = cluster.get(&known::SERVICE_ACCOUNT, team, "far").await.unwrap().uid().to_owned();
     let gone = mainstay_client::DeleteOptions::default();
     cluster.delete(&known::SERVICE_ACCOUNT, team, "far", &gone).await.unwrap();
     let again = move |object: &Object| object.uid() != uid;
     // shows K15
-    world.cluster.wait_for(&known::SERVICE_ACCOUNT, team, "far", again).await;
+    olm.cluster.wait_for(&known::SERVICE_ACCOUNT, team, "far", again).await;
 }

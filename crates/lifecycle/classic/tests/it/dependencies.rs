@@ -1,6 +1,6 @@
 //! Several operators in a namespace: what needs what, what stands in whose way.
 
-use crate::world::{CATALOGS, World, condition, csv};
+use crate::olm_cluster::{CATALOG_NAMESPACE, OlmCluster, csv, true_condition};
 use base64::Engine as _;
 use mainstay_api::resources::{
     CATALOG_SOURCE, CLUSTER_SERVICE_VERSION, INSTALL_PLAN, OPERATOR_GROUP, SUBSCRIPTION,
@@ -136,78 +136,91 @@ pub(crate) fn catalog(
     documents.iter().map(Value::to_string).collect::<Vec<_>>().join("\n")
 }
 
-pub(crate) async fn world(versions: &[Release<'_>]) -> World {
-    let world = World::start(&[]).await;
-    world.publish_text(&catalog(versions, &|_, _| (), &[]));
-    world.group("og").await;
-    world
+pub(crate) async fn olm_with_releases(versions: &[Release<'_>]) -> OlmCluster {
+    let olm = OlmCluster::start(&[]).await;
+    olm.publish_text(&catalog(versions, &|_, _| (), &[]));
+    olm.apply_group("og").await;
+    olm
 }
 
 /// Adds a catalog with this text to a world, in the namespace of the others, with a priority.
-pub(crate) async fn add(world: &mut World, name: &'static str, priority: i64, text: &str) {
-    world.pause().await;
+pub(crate) async fn add_catalog(
+    olm: &mut OlmCluster,
+    name: &'static str,
+    priority: i64,
+    text: &str,
+) {
+    olm.stop_controllers().await;
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("catalog.json"), text).unwrap();
-    world.others.push((name, folder));
-    world.resume().await;
-    world.source(name, priority).await;
+    olm.others.push((name, folder));
+    olm.start_controllers().await;
+    olm.create_catalog_source(name, priority).await;
     let ready = |source: &Object| {
         source.str(&["status", "connectionState", "lastObservedState"]) == Some("READY")
     };
-    world.cluster.wait_for(&CATALOG_SOURCE, Some(CATALOGS), name, ready).await;
+    olm.cluster.wait_for(&CATALOG_SOURCE, Some(CATALOG_NAMESPACE), name, ready).await;
 }
 
-pub(crate) async fn subscribe(world: &World, name: &str, spec: Value) {
-    let mut all = json!({"source": "cat", "sourceNamespace": CATALOGS});
+pub(crate) async fn subscribe(olm: &OlmCluster, name: &str, spec: Value) {
+    let mut all = json!({"source": "cat", "sourceNamespace": CATALOG_NAMESPACE});
     all.as_object_mut().unwrap().extend(spec.as_object().cloned().unwrap());
     let object = json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
         "metadata": {"name": name, "namespace": "team"}, "spec": all,
     });
-    world.cluster.apply(Object::from_value(object).unwrap()).await;
+    olm.cluster.apply(Object::from_value(object).unwrap()).await;
 }
 
-pub(crate) async fn latest(world: &World, name: &str, version: &'static str) -> Object {
+pub(crate) async fn wait_until_latest(
+    olm: &OlmCluster,
+    name: &str,
+    version: &'static str,
+) -> Object {
     let latest = move |subscription: &Object| {
         subscription.str(&["status", "state"]) == Some("AtLatestKnown")
             && subscription.str(&["status", "installedCSV"]) == Some(version)
-            && condition(subscription, "InstallPlanPending").is_none()
+            && true_condition(subscription, "InstallPlanPending").is_none()
     };
-    world.cluster.wait_for(&SUBSCRIPTION, Some("team"), name, latest).await
+    olm.cluster.wait_for(&SUBSCRIPTION, Some("team"), name, latest).await
 }
 
-pub(crate) async fn unsatisfiable(world: &World, name: &str) -> String {
+pub(crate) async fn wait_until_unsatisfiable(olm: &OlmCluster, name: &str) -> String {
     let told = |subscription: &Object| {
-        condition(subscription, "ResolutionFailed")
+        true_condition(subscription, "ResolutionFailed")
             .is_some_and(|condition| condition.0 == "ConstraintsNotSatisfiable")
     };
-    let subscription = world.cluster.wait_for(&SUBSCRIPTION, Some("team"), name, told).await;
-    condition(&subscription, "ResolutionFailed").unwrap().1
+    let subscription = olm.cluster.wait_for(&SUBSCRIPTION, Some("team"), name, told).await;
+    true_condition(&subscription, "ResolutionFailed").unwrap().1
 }
 
-pub(crate) async fn delete(world: &World, resource: &mainstay_object::Resource, name: &str) {
+pub(crate) async fn delete_object(
+    olm: &OlmCluster,
+    resource: &mainstay_object::Resource,
+    name: &str,
+) {
     let params = DeleteOptions::default();
-    world.cluster.cluster().delete(resource, Some("team"), name, &params).await.unwrap();
+    olm.cluster.cluster().delete(resource, Some("team"), name, &params).await.unwrap();
 }
 
-pub(crate) async fn settled(world: &World) -> Vec<Object> {
+pub(crate) async fn wait_until_plans_complete(olm: &OlmCluster) -> Vec<Object> {
     let over = |all: &[&Object]| {
         !all.is_empty() && all.iter().all(|plan| plan.str(&["status", "phase"]) == Some("Complete"))
     };
-    world.plans(over).await
+    olm.wait_for_plans(over).await
 }
 
 #[tokio::test]
 async fn dependency_is_installed_by_the_same_plan_with_a_generated_subscription() {
-    let mut world = world(&[NEEDY, Release { channel: "beta", ..CHISEL }]).await;
+    let mut olm = olm_with_releases(&[NEEDY, Release { channel: "beta", ..CHISEL }]).await;
     // Another catalog has the dependency as well.
-    add(&mut world, "aaa", 0, &catalog(&[CHISEL], &|_, _| (), &[])).await;
-    subscribe(&world, "anvil", json!({"name": "anvil", "channel": "stable"})).await;
-    world.succeeded("anvil.v1.0.0").await;
-    world.succeeded("chisel.v1.0.0").await;
-    let made = latest(&world, "chisel-beta-cat-olm", "chisel.v1.0.0").await;
-    let anvil = latest(&world, "anvil", "anvil.v1.0.0").await;
-    let plans = settled(&world).await;
+    add_catalog(&mut olm, "aaa", 0, &catalog(&[CHISEL], &|_, _| (), &[])).await;
+    subscribe(&olm, "anvil", json!({"name": "anvil", "channel": "stable"})).await;
+    olm.wait_until_succeeded("anvil.v1.0.0").await;
+    olm.wait_until_succeeded("chisel.v1.0.0").await;
+    let made = wait_until_latest(&olm, "chisel-beta-cat-olm", "chisel.v1.0.0").await;
+    let anvil = wait_until_latest(&olm, "anvil", "anvil.v1.0.0").await;
+    let plans = wait_until_plans_complete(&olm).await;
     assert_eq!(plans.len(), 1);
     // shows E014 E017
     assert_eq!(plans[0].array(&["status", "catalogSources"]), ["cat"]);
@@ -230,69 +243,69 @@ async fn dependency_is_installed_by_the_same_plan_with_a_generated_subscription(
         assert_eq!(made.get(path), anvil.get(path));
     }
     assert_eq!(made.i64(&["status", "installPlanGeneration"]), None);
-    world.left_alone().await;
+    olm.wait_until_idle().await;
 }
 
 #[tokio::test]
 async fn deleted_dependency_is_reinstalled_while_a_csv_requires_it() {
-    let world = world(&[NEEDY, CHISEL]).await;
-    subscribe(&world, "anvil", json!({"name": "anvil"})).await;
-    let old = world.succeeded("chisel.v1.0.0").await;
-    latest(&world, "chisel-stable-cat-olm", "chisel.v1.0.0").await;
-    latest(&world, "anvil", "anvil.v1.0.0").await;
-    settled(&world).await;
-    delete(&world, &SUBSCRIPTION, "chisel-stable-cat-olm").await;
-    delete(&world, &CLUSTER_SERVICE_VERSION, "chisel.v1.0.0").await;
+    let olm = olm_with_releases(&[NEEDY, CHISEL]).await;
+    subscribe(&olm, "anvil", json!({"name": "anvil"})).await;
+    let old = olm.wait_until_succeeded("chisel.v1.0.0").await;
+    wait_until_latest(&olm, "chisel-stable-cat-olm", "chisel.v1.0.0").await;
+    wait_until_latest(&olm, "anvil", "anvil.v1.0.0").await;
+    wait_until_plans_complete(&olm).await;
+    delete_object(&olm, &SUBSCRIPTION, "chisel-stable-cat-olm").await;
+    delete_object(&olm, &CLUSTER_SERVICE_VERSION, "chisel.v1.0.0").await;
     let uid = old.uid().to_owned();
     let back =
         move |csv: &Object| csv.uid() != uid && csv.str(&["status", "phase"]) == Some("Succeeded");
-    world.cluster.wait_for(&CLUSTER_SERVICE_VERSION, Some("team"), "chisel.v1.0.0", back).await;
-    latest(&world, "chisel-stable-cat-olm", "chisel.v1.0.0").await;
-    assert_eq!(settled(&world).await.len(), 2, "one plan brought it back");
+    olm.cluster.wait_for(&CLUSTER_SERVICE_VERSION, Some("team"), "chisel.v1.0.0", back).await;
+    wait_until_latest(&olm, "chisel-stable-cat-olm", "chisel.v1.0.0").await;
+    assert_eq!(wait_until_plans_complete(&olm).await.len(), 2, "one plan brought it back");
 }
 
 #[tokio::test]
 async fn package_with_an_unavailable_dependency_waits_without_blocking_others() {
-    let world = world(&[NEEDY, Release { package: "saw", owns: "Saw", ..ANVIL }]).await;
-    subscribe(&world, "anvil", json!({"name": "anvil"})).await;
-    let message = unsatisfiable(&world, "anvil").await;
+    let olm = olm_with_releases(&[NEEDY, Release { package: "saw", owns: "Saw", ..ANVIL }]).await;
+    subscribe(&olm, "anvil", json!({"name": "anvil"})).await;
+    let message = wait_until_unsatisfiable(&olm, "anvil").await;
     let start = "constraints not satisfiable: bundle anvil.v1.0.0 requires an operator providing an API with group: forge.example.com, version: v1, kind: Chisel, ";
     // shows E021 K07
     assert!(message.starts_with(start), "{message}");
-    subscribe(&world, "saw", json!({"name": "saw"})).await;
-    latest(&world, "saw", "saw.v1.0.0").await;
-    world.publish_text(&catalog(&[NEEDY, CHISEL], &|_, _| (), &[]));
-    let anvil = latest(&world, "anvil", "anvil.v1.0.0").await;
+    subscribe(&olm, "saw", json!({"name": "saw"})).await;
+    wait_until_latest(&olm, "saw", "saw.v1.0.0").await;
+    olm.publish_text(&catalog(&[NEEDY, CHISEL], &|_, _| (), &[]));
+    let anvil = wait_until_latest(&olm, "anvil", "anvil.v1.0.0").await;
     // shows E021 K07
-    assert_eq!(condition(&anvil, "ResolutionFailed"), None);
-    world.succeeded("chisel.v1.0.0").await;
+    assert_eq!(true_condition(&anvil, "ResolutionFailed"), None);
+    olm.wait_until_succeeded("chisel.v1.0.0").await;
 }
 
 #[tokio::test]
 async fn subscription_is_resolved_when_the_conflicting_subscription_is_deleted() {
     let newer = Release { channel: "beta", version: "2.0.0", ..ANVIL };
-    let mut world = world(&[ANVIL, newer]).await;
+    let mut olm = olm_with_releases(&[ANVIL, newer]).await;
     // Whoever were first alone would be installed.
-    world.pause().await;
+    olm.stop_controllers().await;
     for (name, channel) in [("first", "stable"), ("second", "beta")] {
-        subscribe(&world, name, json!({"name": "anvil", "channel": channel})).await;
+        subscribe(&olm, name, json!({"name": "anvil", "channel": channel})).await;
     }
-    world.resume().await;
+    olm.start_controllers().await;
     for name in ["first", "second"] {
-        let message = unsatisfiable(&world, name).await;
+        let message = wait_until_unsatisfiable(&olm, name).await;
         assert!(message.contains(" originate from package anvil, "), "{message}");
     }
-    delete(&world, &SUBSCRIPTION, "second").await;
-    let first = latest(&world, "first", "anvil.v1.0.0").await;
-    assert_eq!(condition(&first, "ResolutionFailed"), None);
+    delete_object(&olm, &SUBSCRIPTION, "second").await;
+    let first = wait_until_latest(&olm, "first", "anvil.v1.0.0").await;
+    assert_eq!(true_condition(&first, "ResolutionFailed"), None);
 }
 
 #[tokio::test]
 async fn pending_upgrade_is_no_resolution_failure_and_blocks_no_other_subscription() {
     let saw = || Release { package: "saw", owns: "Saw", ..ANVIL };
-    let world = world(&[ANVIL, saw()]).await;
-    subscribe(&world, "anvil", json!({"name": "anvil"})).await;
-    latest(&world, "anvil", "anvil.v1.0.0").await;
+    let olm = olm_with_releases(&[ANVIL, saw()]).await;
+    subscribe(&olm, "anvil", json!({"name": "anvil"})).await;
+    wait_until_latest(&olm, "anvil", "anvil.v1.0.0").await;
     // It needs what is on no cluster, and does not say so in its properties.
     let lacks = |name: &str, csv: &mut Value| {
         if name == "anvil.v2.0.0" {
@@ -302,17 +315,17 @@ async fn pending_upgrade_is_no_resolution_failure_and_blocks_no_other_subscripti
     };
     let second = || Release { version: "2.0.0", replaces: Some("1.0.0"), ..ANVIL };
     let third = Release { version: "3.0.0", replaces: Some("2.0.0"), ..ANVIL };
-    world.publish_text(&catalog(&[ANVIL, second(), saw()], &lacks, &[]));
-    world.version("anvil.v1.0.0", "Replacing", "BeingReplaced").await;
-    world.version("anvil.v2.0.0", "Pending", "RequirementsNotMet").await;
-    world.publish_text(&catalog(&[ANVIL, second(), third, saw()], &lacks, &[]));
-    subscribe(&world, "saw", json!({"name": "saw"})).await;
-    let saw = latest(&world, "saw", "saw.v1.0.0").await;
-    let anvil = latest(&world, "anvil", "anvil.v2.0.0").await;
+    olm.publish_text(&catalog(&[ANVIL, second(), saw()], &lacks, &[]));
+    olm.wait_for_csv("anvil.v1.0.0", "Replacing", "BeingReplaced").await;
+    olm.wait_for_csv("anvil.v2.0.0", "Pending", "RequirementsNotMet").await;
+    olm.publish_text(&catalog(&[ANVIL, second(), third, saw()], &lacks, &[]));
+    subscribe(&olm, "saw", json!({"name": "saw"})).await;
+    let saw = wait_until_latest(&olm, "saw", "saw.v1.0.0").await;
+    let anvil = wait_until_latest(&olm, "anvil", "anvil.v2.0.0").await;
     for subscription in [&saw, &anvil] {
-        assert_eq!(condition(subscription, "ResolutionFailed"), None);
+        assert_eq!(true_condition(subscription, "ResolutionFailed"), None);
     }
-    let plans = settled(&world).await;
+    let plans = wait_until_plans_complete(&olm).await;
     let has_third = |plan: &Object| {
         plan.array(&["spec", "clusterServiceVersionNames"]).contains(&"anvil.v3.0.0".into())
     };
@@ -321,10 +334,9 @@ async fn pending_upgrade_is_no_resolution_failure_and_blocks_no_other_subscripti
 
 #[tokio::test]
 async fn failed_upgrade_is_replaced_by_a_good_version_with_fail_forward() {
-    let world = World::start(&[]).await;
-    world.publish_text(&catalog(&[ANVIL], &|_, _| (), &[]));
-    world
-        .cluster
+    let olm = OlmCluster::start(&[]).await;
+    olm.publish_text(&catalog(&[ANVIL], &|_, _| (), &[]));
+    olm.cluster
         .apply_yaml(
             "
 apiVersion: operators.coreos.com/v1
@@ -334,8 +346,8 @@ spec: {targetNamespaces: [team], upgradeStrategy: TechPreviewUnsafeFailForward}
 ",
         )
         .await;
-    subscribe(&world, "anvil", json!({"name": "anvil"})).await;
-    latest(&world, "anvil", "anvil.v1.0.0").await;
+    subscribe(&olm, "anvil", json!({"name": "anvil"})).await;
+    wait_until_latest(&olm, "anvil", "anvil.v1.0.0").await;
     let broken = |name: &str, csv: &mut Value| {
         if name == "anvil.v2.0.0" {
             csv["spec"]["install"]["spec"]["deployments"][0]["spec"]["selector"] =
@@ -343,27 +355,27 @@ spec: {targetNamespaces: [team], upgradeStrategy: TechPreviewUnsafeFailForward}
         }
     };
     let second = || Release { version: "2.0.0", replaces: Some("1.0.0"), ..ANVIL };
-    world.publish_text(&catalog(&[ANVIL, second()], &broken, &[]));
-    world.version("anvil.v2.0.0", "Failed", "InstallComponentFailed").await;
+    olm.publish_text(&catalog(&[ANVIL, second()], &broken, &[]));
+    olm.wait_for_csv("anvil.v2.0.0", "Failed", "InstallComponentFailed").await;
     // What runs goes on: its Deployment is only taken away for one that the API takes.
-    let cluster = world.cluster.cluster();
+    let cluster = olm.cluster.cluster();
     let deployment = cluster.get(&known::DEPLOYMENT, Some("team"), "anvil").await.unwrap();
     assert_eq!(deployment.label("olm.owner"), Some("anvil.v1.0.0"));
     let third = Release { version: "3.0.0", replaces: Some("2.0.0"), ..ANVIL };
-    world.publish_text(&catalog(&[ANVIL, second(), third], &broken, &[]));
-    world.succeeded("anvil.v3.0.0").await;
-    let anvil = latest(&world, "anvil", "anvil.v3.0.0").await;
-    assert_eq!(condition(&anvil, "ResolutionFailed"), None);
+    olm.publish_text(&catalog(&[ANVIL, second(), third], &broken, &[]));
+    olm.wait_until_succeeded("anvil.v3.0.0").await;
+    let anvil = wait_until_latest(&olm, "anvil", "anvil.v3.0.0").await;
+    assert_eq!(true_condition(&anvil, "ResolutionFailed"), None);
     for gone in ["anvil.v1.0.0", "anvil.v2.0.0"] {
-        world.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), gone).await;
+        olm.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), gone).await;
     }
 }
 
 #[tokio::test]
 async fn subscription_reports_a_version_blocked_by_a_failed_upgrade() {
-    let world = world(&[ANVIL]).await;
-    subscribe(&world, "anvil", json!({"name": "anvil"})).await;
-    latest(&world, "anvil", "anvil.v1.0.0").await;
+    let olm = olm_with_releases(&[ANVIL]).await;
+    subscribe(&olm, "anvil", json!({"name": "anvil"})).await;
+    wait_until_latest(&olm, "anvil", "anvil.v1.0.0").await;
     let broken = |name: &str, csv: &mut Value| {
         if name == "anvil.v2.0.0" {
             csv["spec"]["install"]["spec"]["deployments"][0]["spec"]["selector"] =
@@ -371,73 +383,75 @@ async fn subscription_reports_a_version_blocked_by_a_failed_upgrade() {
         }
     };
     let second = || Release { version: "2.0.0", replaces: Some("1.0.0"), ..ANVIL };
-    world.publish_text(&catalog(&[ANVIL, second()], &broken, &[]));
-    world.version("anvil.v2.0.0", "Failed", "InstallComponentFailed").await;
-    latest(&world, "anvil", "anvil.v2.0.0").await;
+    olm.publish_text(&catalog(&[ANVIL, second()], &broken, &[]));
+    olm.wait_for_csv("anvil.v2.0.0", "Failed", "InstallComponentFailed").await;
+    wait_until_latest(&olm, "anvil", "anvil.v2.0.0").await;
     let third = || Release { version: "3.0.0", replaces: Some("2.0.0"), ..ANVIL };
-    world.publish_text(&catalog(&[ANVIL, second(), third()], &broken, &[]));
+    olm.publish_text(&catalog(&[ANVIL, second(), third()], &broken, &[]));
     let state = |state: &'static str| {
-        world
-            .subscription(move |subscription| subscription.str(&["status", "state"]) == Some(state))
+        olm.wait_for_subscription(move |subscription| {
+            subscription.str(&["status", "state"]) == Some(state)
+        })
     };
     let waiting = state("UpgradeAvailable").await;
     assert_eq!(waiting.str(&["status", "installedCSV"]), Some("anvil.v2.0.0"));
     // The catalog takes the new version back.
-    world.publish_text(&catalog(&[ANVIL, second()], &broken, &[]));
+    olm.publish_text(&catalog(&[ANVIL, second()], &broken, &[]));
     state("AtLatestKnown").await;
     // It comes again, and with the right to replace what failed it is installed.
-    world.publish_text(&catalog(&[ANVIL, second(), third()], &broken, &[]));
+    olm.publish_text(&catalog(&[ANVIL, second(), third()], &broken, &[]));
     state("UpgradeAvailable").await;
     let forward = json!({"spec": {"upgradeStrategy": "TechPreviewUnsafeFailForward"}});
-    let cluster = world.cluster.cluster();
+    let cluster = olm.cluster.cluster();
     cluster.patch(&OPERATOR_GROUP, Some("team"), "og", &Patch::Merge(forward)).await.unwrap();
-    latest(&world, "anvil", "anvil.v3.0.0").await;
-    world.succeeded("anvil.v3.0.0").await;
+    wait_until_latest(&olm, "anvil", "anvil.v3.0.0").await;
+    olm.wait_until_succeeded("anvil.v3.0.0").await;
 }
 
 #[tokio::test]
 async fn csv_without_install_plan_and_dependency_gets_a_new_plan() {
-    let world = world(&[ANVIL]).await;
-    subscribe(&world, "anvil", json!({"name": "anvil"})).await;
-    latest(&world, "anvil", "anvil.v1.0.0").await;
-    let plan = settled(&world).await.remove(0);
+    let olm = olm_with_releases(&[ANVIL]).await;
+    subscribe(&olm, "anvil", json!({"name": "anvil"})).await;
+    wait_until_latest(&olm, "anvil", "anvil.v1.0.0").await;
+    let plan = wait_until_plans_complete(&olm).await.remove(0);
     let params = DeleteOptions::default();
-    let cluster = world.cluster.cluster();
+    let cluster = olm.cluster.cluster();
     let definition = &known::CUSTOM_RESOURCE_DEFINITION;
     cluster.delete(definition, None, "anvils.forge.example.com", &params).await.unwrap();
     let lacks = |csv: &Object| csv.str(&["status", "reason"]) == Some("RequirementsNotMet");
     let version = &CLUSTER_SERVICE_VERSION;
-    world.cluster.wait_for(version, Some("team"), "anvil.v1.0.0", lacks).await;
-    delete(&world, &INSTALL_PLAN, plan.name()).await;
-    world.succeeded("anvil.v1.0.0").await;
-    let anvil = latest(&world, "anvil", "anvil.v1.0.0").await;
+    olm.cluster.wait_for(version, Some("team"), "anvil.v1.0.0", lacks).await;
+    delete_object(&olm, &INSTALL_PLAN, plan.name()).await;
+    olm.wait_until_succeeded("anvil.v1.0.0").await;
+    let anvil = wait_until_latest(&olm, "anvil", "anvil.v1.0.0").await;
     assert_eq!(anvil.i64(&["status", "installPlanGeneration"]), Some(2));
-    assert_eq!(condition(&anvil, "InstallPlanMissing"), None);
+    assert_eq!(true_condition(&anvil, "InstallPlanMissing"), None);
 }
 
 #[tokio::test]
 async fn second_subscription_to_a_package_shares_the_plan_that_waits_for_approval() {
-    let world = world(&[NEEDY, CHISEL, Release { package: "saw", owns: "Saw", ..ANVIL }]).await;
+    let olm =
+        olm_with_releases(&[NEEDY, CHISEL, Release { package: "saw", owns: "Saw", ..ANVIL }]).await;
     let manual = json!({"name": "anvil", "installPlanApproval": "Manual"});
-    subscribe(&world, "anvil", manual).await;
+    subscribe(&olm, "anvil", manual).await;
     let pending = |subscription: &Object| {
-        condition(subscription, "InstallPlanPending")
+        true_condition(subscription, "InstallPlanPending")
             .is_some_and(|condition| condition.0 == "RequiresApproval")
     };
     let wait =
-        |name: &'static str| world.cluster.wait_for(&SUBSCRIPTION, Some("team"), name, pending);
+        |name: &'static str| olm.cluster.wait_for(&SUBSCRIPTION, Some("team"), name, pending);
     let first = wait("anvil").await;
-    subscribe(&world, "again", json!({"name": "anvil"})).await;
+    subscribe(&olm, "again", json!({"name": "anvil"})).await;
     let again = wait("again").await;
     let plan = |subscription: &Object| {
         subscription.str(&["status", "installPlanRef", "name"]).unwrap().to_owned()
     };
     assert_eq!(plan(&again), plan(&first));
     // What has nothing to do with it gets a plan of its own, and the dependency is not forgotten.
-    subscribe(&world, "saw", json!({"name": "saw"})).await;
-    let saw = latest(&world, "saw", "saw.v1.0.0").await;
+    subscribe(&olm, "saw", json!({"name": "saw"})).await;
+    let saw = wait_until_latest(&olm, "saw", "saw.v1.0.0").await;
     assert_ne!(plan(&saw), plan(&first));
-    let plans = world.plans(|all| all.len() == 2).await;
+    let plans = olm.wait_for_plans(|all| all.len() == 2).await;
     for install_plan in &plans {
         let names = install_plan.array(&["spec", "clusterServiceVersionNames"]);
         let (wanted, approval) =
@@ -447,22 +461,22 @@ async fn second_subscription_to_a_package_shares_the_plan_that_waits_for_approva
     }
     let approve = Patch::Merge(json!({"spec": {"approved": true}}));
     for install_plan in &plans {
-        let cluster = world.cluster.cluster();
+        let cluster = olm.cluster.cluster();
         cluster.patch(&INSTALL_PLAN, Some("team"), install_plan.name(), &approve).await.unwrap();
     }
-    latest(&world, "again", "anvil.v1.0.0").await;
-    latest(&world, "chisel-stable-cat-olm", "chisel.v1.0.0").await;
-    assert_eq!(settled(&world).await.len(), 2);
+    wait_until_latest(&olm, "again", "anvil.v1.0.0").await;
+    wait_until_latest(&olm, "chisel-stable-cat-olm", "chisel.v1.0.0").await;
+    assert_eq!(wait_until_plans_complete(&olm).await.len(), 2);
     // The generated Subscription is Automatic, but nothing changes under an operator that waits for approval.
     let chisel = Release { version: "1.1.0", replaces: Some("1.0.0"), ..CHISEL };
     let saw = Release { package: "saw", owns: "Saw", ..ANVIL };
     let newer_saw = Release { version: "1.1.0", replaces: Some("1.0.0"), ..saw };
-    world.publish_text(&catalog(
+    olm.publish_text(&catalog(
         &[NEEDY, CHISEL, chisel, Release { package: "saw", owns: "Saw", ..ANVIL }, newer_saw],
         &|_, _| (),
         &[],
     ));
-    latest(&world, "saw", "saw.v1.1.0").await;
+    wait_until_latest(&olm, "saw", "saw.v1.1.0").await;
     let upgrade = wait("chisel-stable-cat-olm").await;
     assert_eq!(upgrade.str(&["status", "currentCSV"]), Some("chisel.v1.1.0"));
     assert_eq!(upgrade.str(&["status", "installedCSV"]), Some("chisel.v1.0.0"));
@@ -470,9 +484,9 @@ async fn second_subscription_to_a_package_shares_the_plan_that_waits_for_approva
 
 #[tokio::test]
 async fn deprecations_are_subscription_conditions_while_the_catalog_has_them() {
-    let world = world(&[ANVIL]).await;
-    subscribe(&world, "anvil", json!({"name": "anvil"})).await;
-    latest(&world, "anvil", "anvil.v1.0.0").await;
+    let olm = olm_with_releases(&[ANVIL]).await;
+    subscribe(&olm, "anvil", json!({"name": "anvil"})).await;
+    wait_until_latest(&olm, "anvil", "anvil.v1.0.0").await;
     let deprecations = |entries: &[(&str, Option<&str>)]| {
         let entry = |(kind, name): &(&str, Option<&str>)| {
             let mut reference = json!({"schema": format!("olm.{kind}")});
@@ -487,55 +501,54 @@ async fn deprecations_are_subscription_conditions_while_the_catalog_has_them() {
         })
     };
     let all = [("package", None), ("channel", Some("stable")), ("bundle", Some("anvil.v1.0.0"))];
-    world.publish_text(&catalog(&[ANVIL], &|_, _| (), &[deprecations(&all)]));
+    olm.publish_text(&catalog(&[ANVIL], &|_, _| (), &[deprecations(&all)]));
     let whole = "olm.package/anvil: the package ends; olm.channel/stable: the channel ends; olm.bundle/anvil.v1.0.0: the bundle ends";
     let told = move |subscription: &Object| {
-        condition(subscription, "Deprecated")
+        true_condition(subscription, "Deprecated")
             .is_some_and(|condition| condition == (String::new(), whole.to_owned()))
     };
     // The version is there already: E030's bundle, which is deprecated later.
     // shows E028 E030
-    let anvil = world.subscription(told).await;
+    let anvil = olm.wait_for_subscription(told).await;
     let mut parts = whole.split("; ");
     for kind in ["PackageDeprecated", "ChannelDeprecated", "BundleDeprecated"] {
         // shows E028
         assert_eq!(
-            condition(&anvil, kind).map(|condition| condition.1).as_deref(),
+            true_condition(&anvil, kind).map(|condition| condition.1).as_deref(),
             parts.next(),
             "{kind}"
         );
     }
     // The package and the channel alone.
-    world.publish_text(&catalog(&[ANVIL], &|_, _| (), &[deprecations(&all[..2])]));
+    olm.publish_text(&catalog(&[ANVIL], &|_, _| (), &[deprecations(&all[..2])]));
     let part = whole.rsplit_once("; ").unwrap().0;
     let told = move |subscription: &Object| {
-        condition(subscription, "Deprecated").is_some_and(|condition| condition.1 == part)
+        true_condition(subscription, "Deprecated").is_some_and(|condition| condition.1 == part)
     };
-    let anvil = world.subscription(told).await;
+    let anvil = olm.wait_for_subscription(told).await;
     let mut parts = part.split("; ");
     for kind in ["PackageDeprecated", "ChannelDeprecated", "BundleDeprecated"] {
         // shows E029
         assert_eq!(
-            condition(&anvil, kind).map(|condition| condition.1).as_deref(),
+            true_condition(&anvil, kind).map(|condition| condition.1).as_deref(),
             parts.next(),
             "{kind}"
         );
     }
     let second = Release { version: "2.0.0", replaces: Some("1.0.0"), ..ANVIL };
-    world.publish_text(&catalog(&[ANVIL, second], &|_, _| (), &[deprecations(&all[2..])]));
-    let anvil = latest(&world, "anvil", "anvil.v2.0.0").await;
+    olm.publish_text(&catalog(&[ANVIL, second], &|_, _| (), &[deprecations(&all[2..])]));
+    let anvil = wait_until_latest(&olm, "anvil", "anvil.v2.0.0").await;
     for kind in ["PackageDeprecated", "ChannelDeprecated", "BundleDeprecated", "Deprecated"] {
         // shows E028
-        assert_eq!(condition(&anvil, kind), None, "{kind}");
+        assert_eq!(true_condition(&anvil, kind), None, "{kind}");
     }
 }
 
 #[tokio::test]
 async fn operator_group_can_exclude_global_catalogs() {
-    let world = World::start(&[]).await;
-    world.publish_text(&catalog(&[ANVIL], &|_, _| (), &[]));
-    world
-        .cluster
+    let olm = OlmCluster::start(&[]).await;
+    olm.publish_text(&catalog(&[ANVIL], &|_, _| (), &[]));
+    olm.cluster
         .apply_yaml(
             "
 apiVersion: operators.coreos.com/v1
@@ -548,13 +561,13 @@ spec: {targetNamespaces: [team]}
 ",
         )
         .await;
-    subscribe(&world, "anvil", json!({"name": "anvil"})).await;
-    let message = unsatisfiable(&world, "anvil").await;
+    subscribe(&olm, "anvil", json!({"name": "anvil"})).await;
+    let message = wait_until_unsatisfiable(&olm, "anvil").await;
     assert!(message.contains("no operators found from catalog cat in namespace olm"), "{message}");
-    let cluster = world.cluster.cluster();
+    let cluster = olm.cluster.cluster();
     let annotation = "olm.operatorframework.io/exclude-global-namespace-resolution";
     let allow = Patch::Merge(json!({"metadata": {"annotations": {annotation: null}}}));
     let group = &OPERATOR_GROUP;
     cluster.patch(group, Some("team"), "og", &allow).await.unwrap();
-    latest(&world, "anvil", "anvil.v1.0.0").await;
+    wait_until_latest(&olm, "anvil", "anvil.v1.0.0").await;
 }

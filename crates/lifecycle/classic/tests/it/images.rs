@@ -1,6 +1,6 @@
 //! Catalogs and bundles that come as images.
 
-use crate::world::{CATALOGS, World, catalog, condition, crd, csv};
+use crate::olm_cluster::{CATALOG_NAMESPACE, OlmCluster, catalog, crd, csv, true_condition};
 use mainstay_api::resources::{CATALOG_SOURCE, INSTALL_PLAN};
 use mainstay_database::fixture::TABLES;
 use mainstay_image::build::{self, Files};
@@ -13,16 +13,21 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::Path;
 
-pub(crate) fn put(store: &Store, name: &str, files: &[(&str, String)], labels: &[(&str, &str)]) {
+pub(crate) fn put_image(
+    store: &Store,
+    name: &str,
+    files: &[(&str, String)],
+    labels: &[(&str, &str)],
+) {
     let files: Vec<_> = files.iter().map(|(name, text)| (*name, text.as_bytes())).collect();
     let labels = labels.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect();
-    put_run(store, name, &files, Run { labels, ..Run::default() });
+    put_image_with_config(store, name, &files, Run { labels, ..Run::default() });
 }
 
 /// Names and contents.
-type Named<'f> = &'f [(&'f str, &'f [u8])];
+type ImageFiles<'f> = &'f [(&'f str, &'f [u8])];
 
-fn put_run(store: &Store, name: &str, files: Named<'_>, run: Run) {
+fn put_image_with_config(store: &Store, name: &str, files: ImageFiles<'_>, run: Run) {
     let mut content = Files::default();
     for (name, bytes) in files {
         content.add(name, bytes.to_vec()).unwrap();
@@ -41,7 +46,12 @@ pub(crate) fn put_catalog(store: &Store, name: &str, versions: &[&str]) {
         properties.retain(|property| property["type"] != "olm.bundle.object");
     };
     let label = ("operators.operatorframework.io.index.configs.v1", "/configs");
-    put(store, name, &[("configs/anvil/catalog.json", catalog(versions, only_image))], &[label]);
+    put_image(
+        store,
+        name,
+        &[("configs/anvil/catalog.json", catalog(versions, only_image))],
+        &[label],
+    );
 }
 
 /// The files of a bundle, its version first.
@@ -67,58 +77,63 @@ pub(crate) fn bundle_files(version: &str, replaces: Option<&str>) -> [(&'static 
 
 pub(crate) fn put_bundle(store: &Store, version: &str, replaces: Option<&str>) {
     let name = format!("localhost/anvil-bundle:v{version}");
-    put(store, &name, &bundle_files(version, replaces), &[]);
+    put_image(store, &name, &bundle_files(version, replaces), &[]);
 }
 
-async fn source(world: &World, image: &str, more: &str) {
-    source_named(world, "far.away", image, more).await;
+async fn apply_image_source(olm: &OlmCluster, image: &str, more: &str) {
+    apply_image_source_named(olm, "far.away", image, more).await;
 }
 
-async fn source_named(world: &World, name: &str, image: &str, more: &str) {
+async fn apply_image_source_named(olm: &OlmCluster, name: &str, image: &str, more: &str) {
     let yaml = format!(
         "
 apiVersion: operators.coreos.com/v1alpha1
 kind: CatalogSource
-metadata: {{name: {name}, namespace: {CATALOGS}}}
+metadata: {{name: {name}, namespace: {CATALOG_NAMESPACE}}}
 spec: {{sourceType: grpc, image: '{image}'{more}}}
 "
     );
-    world.cluster.apply_yaml(&yaml).await;
+    olm.cluster.apply_yaml(&yaml).await;
 }
 
-async fn until(world: &World, good: impl FnMut(&Object) -> bool + Send + 'static) -> Object {
-    world.cluster.wait_for(&CATALOG_SOURCE, Some(CATALOGS), "far.away", good).await
+async fn wait_for_source(
+    olm: &OlmCluster,
+    good: impl FnMut(&Object) -> bool + Send + 'static,
+) -> Object {
+    olm.cluster.wait_for(&CATALOG_SOURCE, Some(CATALOG_NAMESPACE), "far.away", good).await
 }
 
-fn state(source: &Object) -> Option<&str> {
+fn connection_state(source: &Object) -> Option<&str> {
     source.str(&["status", "connectionState", "lastObservedState"])
 }
 
 #[tokio::test]
 async fn catalog_image_is_served_and_its_bundle_images_are_unpacked() {
-    let world = World::start(&["0.1.0"]).await;
-    let store = world.store();
+    let olm = OlmCluster::start(&["0.1.0"]).await;
+    let store = olm.store();
     put_bundle(&store, "1.0.0", None);
     put_catalog(&store, "localhost/catalog:v1", &["1.0.0"]);
     let more = ", priority: -400, updateStrategy: {registryPoll: {interval: 30m0s}}";
-    source(&world, "localhost/catalog:v1", more).await;
+    apply_image_source(&olm, "localhost/catalog:v1", more).await;
     // shows AT-CAT-08 CAT-05 E046
-    let ready = until(&world, |source| state(source) == Some("READY")).await;
+    let ready = wait_for_source(&olm, |source| connection_state(source) == Some("READY")).await;
     let service = ready.get(&["status", "registryService"]).unwrap();
     // shows AT-CAT-08 CAT-33
     assert_eq!(
         [&service["protocol"], &service["port"], &service["serviceName"]],
         ["grpc", "50051", "far-away"]
     );
-    assert_eq!(service["serviceNamespace"], CATALOGS);
+    assert_eq!(service["serviceNamespace"], CATALOG_NAMESPACE);
     let address = ready.str(&["status", "connectionState", "address"]).unwrap();
     // shows AT-CAT-08
     assert!(address.ends_with(".olm.svc:50051"), "{address}");
-    world.group("og").await;
-    world.subscribe(json!({"source": "far.away"})).await;
-    world.succeeded("anvil.v1.0.0").await;
-    let plans = world
-        .plans(|plans| plans.iter().any(|plan| plan.str(&["status", "phase"]) == Some("Complete")))
+    olm.apply_group("og").await;
+    olm.subscribe(json!({"source": "far.away"})).await;
+    olm.wait_until_succeeded("anvil.v1.0.0").await;
+    let plans = olm
+        .wait_for_plans(|plans| {
+            plans.iter().any(|plan| plan.str(&["status", "phase"]) == Some("Complete"))
+        })
         .await;
     let kinds: Vec<_> = plans[0]
         .array(&["status", "plan"])
@@ -133,103 +148,111 @@ async fn catalog_image_is_served_and_its_bundle_images_are_unpacked() {
     assert_eq!(lookups.len(), 1);
     assert_eq!(lookups[0]["path"], "localhost/anvil-bundle:v1.0.0");
     assert_eq!(lookups[0]["identifier"], "anvil.v1.0.0");
-    assert_eq!(lookups[0]["catalogSourceRef"], json!({"namespace": CATALOGS, "name": "far.away"}));
+    assert_eq!(
+        lookups[0]["catalogSourceRef"],
+        json!({"namespace": CATALOG_NAMESPACE, "name": "far.away"})
+    );
     // shows R008
     assert!(lookups[0]["properties"].as_str().unwrap().starts_with("{\"properties\":["));
     assert_eq!(lookups[0].get("conditions"), None);
     // Nothing is left of what was unpacked.
-    let work = std::fs::read_dir(world.images.path().join("work")).unwrap();
+    let work = std::fs::read_dir(olm.images.path().join("work")).unwrap();
     assert_eq!(work.count(), 0);
 }
 
 #[tokio::test]
 async fn user_install_plan_lists_the_bundle_lookups_of_image_bundles() {
-    let world = World::start(&["0.1.0"]).await;
-    let store = world.store();
+    let olm = OlmCluster::start(&["0.1.0"]).await;
+    let store = olm.store();
     put_bundle(&store, "1.0.0", None);
     put_catalog(&store, "localhost/catalog:v1", &["1.0.0"]);
-    source(&world, "localhost/catalog:v1", "").await;
-    until(&world, |source| state(source) == Some("READY")).await;
-    world.group("og").await;
+    apply_image_source(&olm, "localhost/catalog:v1", "").await;
+    wait_for_source(&olm, |source| connection_state(source) == Some("READY")).await;
+    olm.apply_group("og").await;
     let plan = json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "InstallPlan",
         "metadata": {"name": "mine", "namespace": "team"},
         "spec": {
             "approval": "Automatic", "approved": true,
             "clusterServiceVersionNames": ["anvil.v1.0.0"],
-            "source": "far.away", "sourceNamespace": CATALOGS,
+            "source": "far.away", "sourceNamespace": CATALOG_NAMESPACE,
         },
     });
-    world.cluster.apply(Object::from_value(plan).unwrap()).await;
+    olm.cluster.apply(Object::from_value(plan).unwrap()).await;
     let complete = |plan: &Object| plan.str(&["status", "phase"]) == Some("Complete");
-    let plan = world.cluster.wait_for(&INSTALL_PLAN, Some("team"), "mine", complete).await;
+    let plan = olm.cluster.wait_for(&INSTALL_PLAN, Some("team"), "mine", complete).await;
     let lookups = plan.array(&["status", "bundleLookups"]);
     let paths: Vec<_> = lookups.iter().filter_map(|lookup| lookup["path"].as_str()).collect();
     assert_eq!(paths, ["localhost/anvil-bundle:v1.0.0"]);
-    world.succeeded("anvil.v1.0.0").await;
+    olm.wait_until_succeeded("anvil.v1.0.0").await;
 }
 
 #[tokio::test]
 async fn invalid_bundle_is_unpacked_once_and_reported() {
-    let world = World::start(&["0.1.0"]).await;
-    let store = world.store();
+    let olm = OlmCluster::start(&["0.1.0"]).await;
+    let store = olm.store();
     // Under the name of another version.
     put_bundle(&store, "1.0.0", None);
     let wrong = store.resolve(&Reference::parse("localhost/anvil-bundle:v1.0.0").unwrap()).unwrap();
     let name = Reference::parse("localhost/anvil-bundle:v1.1.0").unwrap();
     store.set(&name, &wrong.unwrap()).unwrap();
     put_catalog(&store, "localhost/catalog:v1", &["1.1.0"]);
-    source(&world, "localhost/catalog:v1", "").await;
-    world.group("og").await;
-    world.subscribe(json!({"source": "far.away"})).await;
-    let refused = world
-        .subscription(|subscription| condition(subscription, "ResolutionFailed").is_some())
+    apply_image_source(&olm, "localhost/catalog:v1", "").await;
+    olm.apply_group("og").await;
+    olm.subscribe(json!({"source": "far.away"})).await;
+    let refused = olm
+        .wait_for_subscription(|subscription| {
+            true_condition(subscription, "ResolutionFailed").is_some()
+        })
         .await;
-    let (_, message) = condition(&refused, "ResolutionFailed").unwrap();
+    let (_, message) = true_condition(&refused, "ResolutionFailed").unwrap();
     assert_eq!(message, "bundle anvil.v1.1.0 has the ClusterServiceVersion anvil.v1.0.0 in it");
     // What others write makes the namespace be looked at again; the answer stays.
-    world
-        .cluster
+    olm.cluster
         .apply_yaml("{apiVersion: v1, kind: ServiceAccount, metadata: {name: x, namespace: team}}")
         .await;
     store.forget(&name).unwrap();
-    world.group("og").await;
-    let mut seen = world
-        .subscription(|subscription| condition(subscription, "ResolutionFailed").is_some())
+    olm.apply_group("og").await;
+    let mut seen = olm
+        .wait_for_subscription(|subscription| {
+            true_condition(subscription, "ResolutionFailed").is_some()
+        })
         .await;
     seen.set(&["metadata", "labels"], json!({"touched": "1"}));
     seen.remove(&["metadata", "managedFields"]);
-    world.cluster.cluster().update(&mainstay_api::resources::SUBSCRIPTION, &seen).await.unwrap();
-    let after = world.subscription(|subscription| subscription.label("touched") == Some("1")).await;
-    assert_eq!(condition(&after, "ResolutionFailed").unwrap().1, message);
+    olm.cluster.cluster().update(&mainstay_api::resources::SUBSCRIPTION, &seen).await.unwrap();
+    let after =
+        olm.wait_for_subscription(|subscription| subscription.label("touched") == Some("1")).await;
+    assert_eq!(true_condition(&after, "ResolutionFailed").unwrap().1, message);
 }
 
 #[tokio::test]
 async fn polled_catalog_image_is_read_again_and_its_content_kept_when_it_is_gone() {
-    let world = World::start(&["0.1.0"]).await;
-    let store = world.store();
+    let olm = OlmCluster::start(&["0.1.0"]).await;
+    let store = olm.store();
     put_bundle(&store, "1.0.0", None);
     put_bundle(&store, "1.1.0", Some("1.0.0"));
     put_catalog(&store, "localhost/catalog:v1", &["1.0.0"]);
     let poll = ", updateStrategy: {registryPoll: {interval: 1s}}";
-    source(&world, "localhost/catalog:v1", poll).await;
-    world.group("og").await;
-    world.subscribe(json!({"source": "far.away"})).await;
-    world.succeeded("anvil.v1.0.0").await;
+    apply_image_source(&olm, "localhost/catalog:v1", poll).await;
+    olm.apply_group("og").await;
+    olm.subscribe(json!({"source": "far.away"})).await;
+    olm.wait_until_succeeded("anvil.v1.0.0").await;
     put_catalog(&store, "localhost/catalog:v1", &["1.0.0", "1.1.0"]);
     // shows CAT-08 CAT-52 E046 E051
-    world.succeeded("anvil.v1.1.0").await;
+    olm.wait_until_succeeded("anvil.v1.1.0").await;
     let of_upgrade =
         |plan: &&Object| plan.array(&["spec", "clusterServiceVersionNames"]) == ["anvil.v1.1.0"];
-    let plans = world.plans(move |all| all.iter().any(&of_upgrade)).await;
+    let plans = olm.wait_for_plans(move |all| all.iter().any(&of_upgrade)).await;
     let plan = plans.iter().find(of_upgrade).unwrap();
     // shows R019
     assert_eq!(plan.array(&["status", "bundleLookups"])[0]["replaces"], "anvil.v1.0.0");
     store.forget(&Reference::parse("localhost/catalog:v1").unwrap()).unwrap();
-    let gone =
-        until(&world, |source| source.str(&["status", "reason"]) == Some("RegistryServerError"))
-            .await;
-    assert_eq!(state(&gone), Some("READY"), "what it was is served");
+    let gone = wait_for_source(&olm, |source| {
+        source.str(&["status", "reason"]) == Some("RegistryServerError")
+    })
+    .await;
+    assert_eq!(connection_state(&gone), Some("READY"), "what it was is served");
     let message = gone.str(&["status", "message"]).unwrap();
     assert!(message.starts_with("the cluster has no image localhost/catalog:v1: "), "{message}");
     // shows CAT-32
@@ -242,17 +265,22 @@ async fn polled_catalog_image_is_read_again_and_its_content_kept_when_it_is_gone
                     .is_some_and(|message| message.contains("last good content"))
         })
     };
-    world.subscription(stale).await;
+    olm.wait_for_subscription(stale).await;
 }
 
 #[tokio::test]
 async fn broken_image_is_reported_and_repaired_by_a_new_image() {
-    let world = World::start(&["0.1.0"]).await;
-    let store = world.store();
-    put(&store, "localhost/catalog:v1", &[("etc/motd", "hello".to_owned())], &[]);
-    source(&world, "localhost/catalog:v1", ", updateStrategy: {registryPoll: {interval: often}}")
-        .await;
-    let bad = until(&world, |source| state(source) == Some("TRANSIENT_FAILURE")).await;
+    let olm = OlmCluster::start(&["0.1.0"]).await;
+    let store = olm.store();
+    put_image(&store, "localhost/catalog:v1", &[("etc/motd", "hello".to_owned())], &[]);
+    apply_image_source(
+        &olm,
+        "localhost/catalog:v1",
+        ", updateStrategy: {registryPoll: {interval: often}}",
+    )
+    .await;
+    let bad =
+        wait_for_source(&olm, |source| connection_state(source) == Some("TRANSIENT_FAILURE")).await;
     assert_eq!(bad.str(&["status", "reason"]), Some("InvalidIntervalError"));
     assert_eq!(
         bad.str(&["status", "message"]).and_then(|message| message.split("; ").nth(1)),
@@ -261,33 +289,39 @@ async fn broken_image_is_reported_and_repaired_by_a_new_image() {
         )
     );
     put_catalog(&store, "localhost/catalog:v1", &["1.0.0"]);
-    let good = until(&world, |source| state(source) == Some("READY")).await;
+    let good = wait_for_source(&olm, |source| connection_state(source) == Some("READY")).await;
     assert_eq!(good.str(&["status", "reason"]), Some("InvalidIntervalError"));
     let told = good.str(&["status", "message"]).unwrap();
     // shows E053
     assert!(told.contains("Using the default value of 15m0s instead"), "{told}");
-    source(&world, "localhost/catalog:v1", ", updateStrategy: {registryPoll: {interval: 45m0s}}")
-        .await;
+    apply_image_source(
+        &olm,
+        "localhost/catalog:v1",
+        ", updateStrategy: {registryPoll: {interval: 45m0s}}",
+    )
+    .await;
     let corrected = |source: &Object| {
-        source.str(&["status", "reason"]).is_none() && state(source) == Some("READY")
+        source.str(&["status", "reason"]).is_none() && connection_state(source) == Some("READY")
     };
     // shows E053
-    until(&world, corrected).await;
+    wait_for_source(&olm, corrected).await;
 
-    world.group("og").await;
-    world.subscribe(json!({"source": "far.away"})).await;
-    let failed = world
-        .subscription(|subscription| condition(subscription, "BundleUnpackFailed").is_some())
+    olm.apply_group("og").await;
+    olm.subscribe(json!({"source": "far.away"})).await;
+    let failed = olm
+        .wait_for_subscription(|subscription| {
+            true_condition(subscription, "BundleUnpackFailed").is_some()
+        })
         .await;
-    let (reason, message) = condition(&failed, "BundleUnpackFailed").unwrap();
+    let (reason, message) = true_condition(&failed, "BundleUnpackFailed").unwrap();
     assert_eq!(reason, "BundleUnpackFailed");
     let said = "Bundle unpacking failed - BackoffLimitExceeded: the cluster has no image localhost/anvil-bundle:v1.0.0: ";
     assert!(message.starts_with(said), "{message}");
-    assert!(condition(&failed, "BundleUnpacking").is_none());
-    let (kind, told) = world.event("Subscription", "anvil", "BundleUnpackFailed").await;
+    assert!(true_condition(&failed, "BundleUnpacking").is_none());
+    let (kind, told) = olm.wait_for_event("Subscription", "anvil", "BundleUnpackFailed").await;
     assert_eq!((kind.as_str(), told), ("Warning", message));
     put_bundle(&store, "1.0.0", None);
-    world.succeeded("anvil.v1.0.0").await;
+    olm.wait_until_succeeded("anvil.v1.0.0").await;
     let clean = |subscription: &Object| {
         subscription.str(&["status", "state"]) == Some("AtLatestKnown")
             && ["BundleUnpacking", "BundleUnpackFailed"].iter().all(|kind| {
@@ -298,11 +332,11 @@ async fn broken_image_is_reported_and_repaired_by_a_new_image() {
             })
     };
     // shows E025 E031
-    world.subscription(clean).await;
+    olm.wait_for_subscription(clean).await;
 }
 
 /// A database with versions of the package: the first has its manifests in it, the others are images.
-fn database(folder: &Path, versions: &[&str]) -> Vec<u8> {
+fn sqlite_database(folder: &Path, versions: &[&str]) -> Vec<u8> {
     let path = folder.join(format!("{}.db", versions.len()));
     let head = versions.last().unwrap();
     let mut rows = format!(
@@ -333,25 +367,25 @@ fn database(folder: &Path, versions: &[&str]) -> Vec<u8> {
 
 #[tokio::test]
 async fn sqlite_catalog_image_is_served_and_its_next_version_upgrades() {
-    let world = World::start(&["0.1.0"]).await;
-    let (store, folder) = (world.store(), tempfile::tempdir().unwrap());
+    let olm = OlmCluster::start(&["0.1.0"]).await;
+    let (store, folder) = (olm.store(), tempfile::tempdir().unwrap());
     let label = "operators.operatorframework.io.index.database.v1";
     let labelled = Run {
         labels: [(label.to_owned(), "/database/index.db".to_owned())].into(),
         ..Run::default()
     };
     let name = "localhost/catalog:v1";
-    let first = database(folder.path(), &["1.0.0"]);
-    put_run(&store, name, &[("database/index.db", &first)], labelled.clone());
-    source(&world, name, ", updateStrategy: {registryPoll: {interval: 1s}}").await;
-    until(&world, |source| state(source) == Some("READY")).await;
-    world.group("og").await;
-    world.subscribe(json!({"source": "far.away"})).await;
-    world.succeeded("anvil.v1.0.0").await;
+    let first = sqlite_database(folder.path(), &["1.0.0"]);
+    put_image_with_config(&store, name, &[("database/index.db", &first)], labelled.clone());
+    apply_image_source(&olm, name, ", updateStrategy: {registryPoll: {interval: 1s}}").await;
+    wait_for_source(&olm, |source| connection_state(source) == Some("READY")).await;
+    olm.apply_group("og").await;
+    olm.subscribe(json!({"source": "far.away"})).await;
+    olm.wait_until_succeeded("anvil.v1.0.0").await;
 
     // As programs from before there were labels have it.
     put_bundle(&store, "1.1.0", Some("1.0.0"));
-    let second = database(folder.path(), &["1.0.0", "1.1.0"]);
+    let second = sqlite_database(folder.path(), &["1.0.0", "1.1.0"]);
     let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
     let started = Run {
         entrypoint: words("/bin/registry-server"),
@@ -359,8 +393,8 @@ async fn sqlite_catalog_image_is_served_and_its_next_version_upgrades() {
         working_dir: "/registry".to_owned(),
         ..Run::default()
     };
-    put_run(&store, name, &[("registry/bundles.db", &second)], started);
-    world.succeeded("anvil.v1.1.0").await;
+    put_image_with_config(&store, name, &[("registry/bundles.db", &second)], started);
+    olm.wait_until_succeeded("anvil.v1.1.0").await;
 
     // What is broken is told as it stands in the image.
     let headless = folder.path().join("headless.db");
@@ -369,7 +403,7 @@ async fn sqlite_catalog_image_is_served_and_its_next_version_upgrades() {
         INSERT INTO operatorbundle(name, csv, version) VALUES ('anvil.v9', '{}', '9.0.0');";
     mainstay_database::fixture::make(&headless, &format!("{TABLES}{rows}")).unwrap();
     let headless = std::fs::read(headless).unwrap();
-    let cases: [(Named<'_>, &str); 4] = [
+    let cases: [(ImageFiles<'_>, &str); 4] = [
         (&[("database/index.db", &second[..4096])], "the database cannot be read: "),
         (
             &[("database/index.db", &headless)],
@@ -384,11 +418,12 @@ async fn sqlite_catalog_image_is_served_and_its_next_version_upgrades() {
     ];
     for (number, (files, says)) in cases.into_iter().enumerate() {
         let image = format!("localhost/broken:{number}");
-        put_run(&store, &image, files, labelled.clone());
+        put_image_with_config(&store, &image, files, labelled.clone());
         let name = format!("broken-{number}");
-        source_named(&world, &name, &image, "").await;
-        let told = |source: &Object| state(source) == Some("TRANSIENT_FAILURE");
-        let told = world.cluster.wait_for(&CATALOG_SOURCE, Some(CATALOGS), &name, told).await;
+        apply_image_source_named(&olm, &name, &image, "").await;
+        let told = |source: &Object| connection_state(source) == Some("TRANSIENT_FAILURE");
+        let told =
+            olm.cluster.wait_for(&CATALOG_SOURCE, Some(CATALOG_NAMESPACE), &name, told).await;
         let message = told.str(&["status", "message"]).unwrap();
         assert!(message.starts_with(&image) && message.contains(says), "{message}");
         assert!(
@@ -400,18 +435,20 @@ async fn sqlite_catalog_image_is_served_and_its_next_version_upgrades() {
 
 #[tokio::test]
 async fn broken_bundle_image_delays_its_upgrade_until_it_is_repaired() {
-    let world = World::start(&["0.1.0"]).await;
-    let store = world.store();
+    let olm = OlmCluster::start(&["0.1.0"]).await;
+    let store = olm.store();
     put_bundle(&store, "1.0.0", None);
     put_catalog(&store, "localhost/catalog:v1", &["1.0.0"]);
     let poll = ", updateStrategy: {registryPoll: {interval: 1s}}";
-    source(&world, "localhost/catalog:v1", poll).await;
-    world.group("og").await;
-    world.subscribe(json!({"source": "far.away"})).await;
-    world.succeeded("anvil.v1.0.0").await;
+    apply_image_source(&olm, "localhost/catalog:v1", poll).await;
+    olm.apply_group("og").await;
+    olm.subscribe(json!({"source": "far.away"})).await;
+    olm.wait_until_succeeded("anvil.v1.0.0").await;
     put_catalog(&store, "localhost/catalog:v1", &["1.0.0", "1.1.0"]);
-    let failed = world
-        .subscription(|subscription| condition(subscription, "BundleUnpackFailed").is_some())
+    let failed = olm
+        .wait_for_subscription(|subscription| {
+            true_condition(subscription, "BundleUnpackFailed").is_some()
+        })
         .await;
     for field in ["currentCSV", "installedCSV"] {
         // shows E026
@@ -419,45 +456,47 @@ async fn broken_bundle_image_delays_its_upgrade_until_it_is_repaired() {
     }
     put_bundle(&store, "1.1.0", Some("1.0.0"));
     // shows E027
-    world.succeeded("anvil.v1.1.0").await;
+    olm.wait_until_succeeded("anvil.v1.1.0").await;
     // shows E027
-    world
-        .subscription(|subscription| condition(subscription, "BundleUnpackFailed").is_none())
-        .await;
+    olm.wait_for_subscription(|subscription| {
+        true_condition(subscription, "BundleUnpackFailed").is_none()
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn catalog_image_is_read_at_the_directory_that_extract_content_names() {
-    let world = World::start(&["0.1.0"]).await;
-    let store = world.store();
+    let olm = OlmCluster::start(&["0.1.0"]).await;
+    let store = olm.store();
     // No label says where it is.
-    put(
+    put_image(
         &store,
         "localhost/catalog:v1",
         &[("there/catalog.json", catalog(&["1.0.0"], |_, _| ()))],
         &[],
     );
     let config = ", grpcPodConfig: {extractContent: {catalogDir: /there, cacheDir: /tmp/cache}}";
-    source(&world, "localhost/catalog:v1", config).await;
+    apply_image_source(&olm, "localhost/catalog:v1", config).await;
     // shows E050
-    until(&world, |source| state(source) == Some("READY")).await;
-    world.group("og").await;
-    world.subscribe(json!({"source": "far.away"})).await;
+    wait_for_source(&olm, |source| connection_state(source) == Some("READY")).await;
+    olm.apply_group("og").await;
+    olm.subscribe(json!({"source": "far.away"})).await;
     // shows E050
-    world.succeeded("anvil.v1.0.0").await;
+    olm.wait_until_succeeded("anvil.v1.0.0").await;
 }
 
 #[tokio::test]
 async fn catalog_images_that_the_machines_policy_rejects_are_not_pulled() {
-    let world = World::start(&["0.1.0"]).await;
-    let policy = |text: &str| *world.policy.lock().unwrap() = Some(text.to_owned());
+    let olm = OlmCluster::start(&["0.1.0"]).await;
+    let policy = |text: &str| *olm.policy.lock().unwrap() = Some(text.to_owned());
     let message = async |name: &'static str, wanted: &'static str| {
-        source_named(&world, name, "registry.invalid/catalog:v1", "").await;
+        apply_image_source_named(&olm, name, "registry.invalid/catalog:v1", "").await;
         let says = move |source: &Object| {
             source.str(&["status", "message"]).is_some_and(|message| message.contains(wanted))
         };
-        let source = world.cluster.wait_for(&CATALOG_SOURCE, Some(CATALOGS), name, says).await;
-        assert_ne!(state(&source), Some("READY"));
+        let source =
+            olm.cluster.wait_for(&CATALOG_SOURCE, Some(CATALOG_NAMESPACE), name, says).await;
+        assert_ne!(connection_state(&source), Some("READY"));
         source.str(&["status", "message"]).unwrap().to_owned()
     };
     policy(r#"{"default": [{"type": "reject"}]}"#);
@@ -469,14 +508,14 @@ async fn catalog_images_that_the_machines_policy_rejects_are_not_pulled() {
     policy("{");
     message("broken", "invalid policy: the policy is not valid JSON").await;
     // What was put into the cluster was not pulled from anywhere.
-    let store = world.store();
+    let store = olm.store();
     put_catalog(&store, "localhost/catalog:v1", &["1.0.0"]);
-    source(&world, "localhost/catalog:v1", "").await;
-    until(&world, |source| state(source) == Some("READY")).await;
+    apply_image_source(&olm, "localhost/catalog:v1", "").await;
+    wait_for_source(&olm, |source| connection_state(source) == Some("READY")).await;
 }
 
 /// Puts a catalog into the cluster whose only bundle is an image of a registry.
-async fn source_of_bundle(world: &World, image: &str) {
+async fn apply_source_with_bundle(olm: &OlmCluster, image: &str) {
     let only_image = |_: &str, bundle: &mut Value| {
         bundle["image"] = image.into();
         let properties = bundle["properties"].as_array_mut().unwrap();
@@ -484,63 +523,62 @@ async fn source_of_bundle(world: &World, image: &str) {
     };
     let label = ("operators.operatorframework.io.index.configs.v1", "/configs");
     let files = [("configs/anvil/catalog.json", catalog(&["1.0.0"], only_image))];
-    put(&world.store(), "localhost/catalog:v1", &files, &[label]);
-    source(world, "localhost/catalog:v1", "").await;
-    until(world, |source| state(source) == Some("READY")).await;
+    put_image(&olm.store(), "localhost/catalog:v1", &files, &[label]);
+    apply_image_source(olm, "localhost/catalog:v1", "").await;
+    wait_for_source(olm, |source| connection_state(source) == Some("READY")).await;
 }
 
 #[tokio::test]
 async fn first_pull_error_of_a_bundle_is_on_the_subscription_while_the_pull_is_retried() {
-    let world = World::start(&["0.1.0"]).await;
+    let olm = OlmCluster::start(&["0.1.0"]).await;
     let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let image = format!("{gone}/anvil-bundle:v1");
-    source_of_bundle(&world, &image).await;
-    world.group("og").await;
-    world.subscribe(json!({"source": "far.away"})).await;
-    let clock = world.cluster.clock();
+    apply_source_with_bundle(&olm, &image).await;
+    olm.apply_group("og").await;
+    olm.subscribe(json!({"source": "far.away"})).await;
+    let clock = olm.cluster.clock();
     let begun = clock.elapsed();
-    let waits = world
-        .subscription(|subscription| condition(subscription, "BundleUnpacking").is_some())
+    let waits = olm
+        .wait_for_subscription(|subscription| {
+            true_condition(subscription, "BundleUnpacking").is_some()
+        })
         .await;
     // The registry is asked for some 18 s before the pull as a whole has failed.
     assert!(clock.elapsed().saturating_sub(begun).as_secs() < 10);
-    let (reason, message) = condition(&waits, "BundleUnpacking").unwrap();
+    let (reason, message) = true_condition(&waits, "BundleUnpacking").unwrap();
     assert_eq!(reason, "UnpackingInProgress");
     assert!(message.starts_with(&format!("cannot pull {image}: ")), "{message}");
     assert!(message.contains("onnection refused"), "{message}");
     assert!(message.ends_with("; the pull is tried again"), "{message}");
-    assert_eq!(condition(&waits, "BundleUnpackFailed"), None);
+    assert_eq!(true_condition(&waits, "BundleUnpackFailed"), None);
 }
 
 #[tokio::test]
 async fn pull_error_of_a_catalog_image_is_reported_while_the_pull_is_retried() {
-    let world = World::start(&["0.1.0"]).await;
+    let olm = OlmCluster::start(&["0.1.0"]).await;
     let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let image = format!("{gone}/catalog:v1");
-    source(&world, &image, "").await;
+    apply_image_source(&olm, &image, "").await;
     let says = |source: &Object| {
         let message = source.str(&["status", "message"]).unwrap_or_default();
         message.contains("onnection refused") && message.ends_with("; the pull is tried again")
     };
-    until(&world, says).await;
+    wait_for_source(&olm, says).await;
 }
 
 #[tokio::test]
 async fn bundle_images_that_the_machines_policy_rejects_are_not_unpacked() {
-    let world = World::start(&["0.1.0"]).await;
+    let olm = OlmCluster::start(&["0.1.0"]).await;
     let scope = r#"{"registry.invalid": [{"type": "reject"}]}"#;
-    *world.policy.lock().unwrap() = Some(format!(
+    *olm.policy.lock().unwrap() = Some(format!(
         r#"{{"default": [{{"type": "insecureAcceptAnything"}}], "transports": {{"docker": {scope}}}}}"#
     ));
-    source_of_bundle(&world, "registry.invalid/anvil-bundle:v1").await;
-    world.group("og").await;
-    world.subscribe(json!({"source": "far.away"})).await;
+    apply_source_with_bundle(&olm, "registry.invalid/anvil-bundle:v1").await;
+    olm.apply_group("og").await;
+    olm.subscribe(json!({"source": "far.away"})).await;
     let says = |source: &Object| {
         let text = source.get(&["status", "conditions"]).map(ToString::to_string);
         text.is_some_and(|text| text.contains("is rejected by policy"))
     };
-    world
-        .cluster
-        .wait_for(&mainstay_api::resources::SUBSCRIPTION, Some("team"), "anvil", says)
-        .await;
+    olm.cluster.wait_for(&mainstay_api::resources::SUBSCRIPTION, Some("team"), "anvil", says).await;
 }

@@ -1,6 +1,6 @@
 //! Installing, upgrading and healing.
 
-use crate::world::{World, condition};
+use crate::olm_cluster::{OlmCluster, true_condition};
 use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, INSTALL_PLAN, SUBSCRIPTION};
 use mainstay_client::Patch;
 use mainstay_object::{Object, known};
@@ -8,26 +8,31 @@ use serde_json::json;
 
 #[tokio::test]
 async fn operator_is_installed_and_nothing_is_written_afterwards() {
-    let world = World::start(&["1.0.0"]).await;
-    world.group("og").await;
-    world.subscribe(json!({})).await;
+    let olm = OlmCluster::start(&["1.0.0"]).await;
+    olm.apply_group("og").await;
+    olm.subscribe(json!({})).await;
     // shows SUB-01 SUB-06
-    world.succeeded("anvil.v1.0.0").await;
+    olm.wait_until_succeeded("anvil.v1.0.0").await;
     // shows SUB-20
-    let subscription = world
-        .subscription(|subscription| {
+    let subscription = olm
+        .wait_for_subscription(|subscription| {
             subscription.str(&["status", "state"]) == Some("AtLatestKnown")
         })
         .await;
     assert_eq!(subscription.str(&["status", "installedCSV"]), Some("anvil.v1.0.0"));
     // shows SUB-20
     assert_eq!(subscription.str(&["status", "currentCSV"]), Some("anvil.v1.0.0"));
-    let plans = world
-        .plans(|all| all.iter().all(|plan| plan.str(&["status", "phase"]) == Some("Complete")))
+    let plans = olm
+        .wait_for_plans(|all| {
+            all.iter().all(|plan| plan.str(&["status", "phase"]) == Some("Complete"))
+        })
         .await;
     assert_eq!(plans.len(), 1);
-    assert_eq!(condition(&plans[0], "Installed").map(|condition| condition.1), Some(String::new()));
-    let cluster = world.cluster.cluster();
+    assert_eq!(
+        true_condition(&plans[0], "Installed").map(|condition| condition.1),
+        Some(String::new())
+    );
+    let cluster = olm.cluster.cluster();
     let deployment = cluster.get(&known::DEPLOYMENT, Some("team"), "anvil").await.unwrap();
     assert_eq!(deployment.label("olm.owner"), Some("anvil.v1.0.0"));
     // shows CSV-71 OG-01
@@ -36,23 +41,23 @@ async fn operator_is_installed_and_nothing_is_written_afterwards() {
         Some("team")
     );
 
-    world.left_alone().await;
+    olm.wait_until_idle().await;
 }
 
 #[tokio::test]
 async fn upgrade_chain_is_installed_version_by_version() {
-    let world = World::start(&["1.0.0"]).await;
-    world.group("og").await;
-    world.subscribe(json!({})).await;
-    world.succeeded("anvil.v1.0.0").await;
-    world.publish(&["1.0.0", "1.1.0", "1.2.0"]);
+    let olm = OlmCluster::start(&["1.0.0"]).await;
+    olm.apply_group("og").await;
+    olm.subscribe(json!({})).await;
+    olm.wait_until_succeeded("anvil.v1.0.0").await;
+    olm.publish(&["1.0.0", "1.1.0", "1.2.0"]);
     // shows SUB-04
-    world.succeeded("anvil.v1.2.0").await;
+    olm.wait_until_succeeded("anvil.v1.2.0").await;
     for gone in ["anvil.v1.0.0", "anvil.v1.1.0"] {
         // shows E007
-        world.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), gone).await;
+        olm.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), gone).await;
     }
-    let mut plans = world.plans(|all| all.len() == 3).await;
+    let mut plans = olm.wait_for_plans(|all| all.len() == 3).await;
     plans.sort_by_key(|plan| plan.i64(&["spec", "generation"]));
     let names: Vec<&str> = plans
         .iter()
@@ -64,8 +69,7 @@ async fn upgrade_chain_is_installed_version_by_version() {
     let made = made.iter().find(|step| step["resource"]["name"] == "anvil.v1.1.0").unwrap();
     // shows E007
     assert!(["Created", "Present"].contains(&made["status"].as_str().unwrap()), "{made}");
-    world
-        .cluster
+    olm.cluster
         .wait_for(&known::CONFIG_MAP, Some("team"), "anvil-settings", |config_map| {
             config_map.str(&["data", "version"]) == Some("1.2.0")
         })
@@ -74,20 +78,20 @@ async fn upgrade_chain_is_installed_version_by_version() {
 
 #[tokio::test]
 async fn manual_install_plan_waits_for_approval() {
-    let world = World::start(&["1.0.0", "1.1.0"]).await;
-    world.group("og").await;
-    world.subscribe(json!({"startingCSV": "anvil.v1.0.0", "installPlanApproval": "Manual"})).await;
+    let olm = OlmCluster::start(&["1.0.0", "1.1.0"]).await;
+    olm.apply_group("og").await;
+    olm.subscribe(json!({"startingCSV": "anvil.v1.0.0", "installPlanApproval": "Manual"})).await;
     let pending = |subscription: &Object| {
         subscription.str(&["status", "state"]) == Some("UpgradePending")
-            && condition(subscription, "InstallPlanPending")
+            && true_condition(subscription, "InstallPlanPending")
                 .is_some_and(|condition| condition.0 == "RequiresApproval")
     };
     // shows IP-03 SUB-05
-    world.subscription(pending).await;
+    olm.wait_for_subscription(pending).await;
     let mut approved = 0;
     for version in ["anvil.v1.0.0", "anvil.v1.1.0"] {
-        let plans = world
-            .plans(move |all| {
+        let plans = olm
+            .wait_for_plans(move |all| {
                 all.iter().any(|plan| {
                     plan.str(&["status", "phase"]) == Some("RequiresApproval")
                         && plan.array(&["spec", "clusterServiceVersionNames"])[0] == version
@@ -111,42 +115,42 @@ async fn manual_install_plan_waits_for_approval() {
         approved += 1;
         // shows E006 E008 IP-03
         assert_eq!(plans.len(), approved, "nothing is planned before the one before is approved");
-        let made = world.cluster.cluster();
+        let made = olm.cluster.cluster();
         let made = made.find(&CLUSTER_SERVICE_VERSION, Some("team"), version).await.unwrap();
         // shows IP-03 SUB-05 E008
         assert!(made.is_none(), "{version} before its plan is approved");
         let approve = Patch::Merge(json!({"spec": {"approved": true}}));
-        let cluster = world.cluster.cluster();
+        let cluster = olm.cluster.cluster();
         cluster.patch(&INSTALL_PLAN, Some("team"), plan.name(), &approve).await.unwrap();
         // shows AT-SUB-01 E006 E008 SUB-04
-        world.succeeded(version).await;
+        olm.wait_until_succeeded(version).await;
         if version == "anvil.v1.0.0" {
             let waits = |subscription: &Object| {
                 subscription.str(&["status", "installedCSV"]) == Some("anvil.v1.0.0")
                     && subscription.str(&["status", "currentCSV"]) == Some("anvil.v1.1.0")
             };
             // shows AT-SUB-01 SUB-05 SUB-20
-            world.subscription(waits).await;
+            olm.wait_for_subscription(waits).await;
         }
     }
-    world.left_alone().await;
+    olm.wait_until_idle().await;
     // shows E006
-    assert_eq!(world.plans(|_| true).await.len(), 2);
+    assert_eq!(olm.wait_for_plans(|_| true).await.len(), 2);
 }
 
 #[tokio::test]
 async fn starting_csv_is_only_the_first_version_of_an_automatic_subscription() {
-    let world = World::start(&["1.0.0", "1.1.0", "1.2.0"]).await;
-    world.group("og").await;
-    world.subscribe(json!({"startingCSV": "anvil.v1.0.0"})).await;
+    let olm = OlmCluster::start(&["1.0.0", "1.1.0", "1.2.0"]).await;
+    olm.apply_group("og").await;
+    olm.subscribe(json!({"startingCSV": "anvil.v1.0.0"})).await;
     let latest = |subscription: &Object| {
         subscription.str(&["status", "state"]) == Some("AtLatestKnown")
             && subscription.str(&["status", "installedCSV"]) == Some("anvil.v1.2.0")
     };
     // shows AT-SUB-02
-    world.subscription(latest).await;
-    world.succeeded("anvil.v1.2.0").await;
-    let mut plans = world.plans(|all| all.len() == 3).await;
+    olm.wait_for_subscription(latest).await;
+    olm.wait_until_succeeded("anvil.v1.2.0").await;
+    let mut plans = olm.wait_for_plans(|all| all.len() == 3).await;
     plans.sort_by_key(|plan| plan.i64(&["spec", "generation"]));
     for (plan, version) in plans.iter().zip(["1.0.0", "1.1.0", "1.2.0"]) {
         let spec = json!({
@@ -160,22 +164,21 @@ async fn starting_csv_is_only_the_first_version_of_an_automatic_subscription() {
 
 #[tokio::test]
 async fn deleted_deployment_is_recreated() {
-    let world = World::start(&["1.0.0"]).await;
-    world.group("og").await;
-    world.subscribe(json!({})).await;
-    world.succeeded("anvil.v1.0.0").await;
-    let cluster = world.cluster.cluster();
+    let olm = OlmCluster::start(&["1.0.0"]).await;
+    olm.apply_group("og").await;
+    olm.subscribe(json!({})).await;
+    olm.wait_until_succeeded("anvil.v1.0.0").await;
+    let cluster = olm.cluster.cluster();
     let old = cluster.get(&known::DEPLOYMENT, Some("team"), "anvil").await.unwrap();
     let params = mainstay_client::DeleteOptions::default();
     cluster.delete(&known::DEPLOYMENT, Some("team"), "anvil", &params).await.unwrap();
     let uid = old.uid().to_owned();
-    world
-        .cluster
+    olm.cluster
         .wait_for(&known::DEPLOYMENT, Some("team"), "anvil", move |deployment| {
             deployment.uid() != uid
         })
         .await;
-    let csv = world.succeeded("anvil.v1.0.0").await;
+    let csv = olm.wait_until_succeeded("anvil.v1.0.0").await;
     let history = csv.array(&["status", "conditions"]);
     assert!(
         history.iter().any(|condition| condition["reason"] == "ComponentUnhealthy"),
@@ -185,35 +188,35 @@ async fn deleted_deployment_is_recreated() {
 
 #[tokio::test]
 async fn interrupted_install_continues_after_a_restart() {
-    let mut world = World::start(&["1.0.0"]).await;
-    world.group("og").await;
-    world.subscribe(json!({})).await;
+    let mut olm = OlmCluster::start(&["1.0.0"]).await;
+    olm.apply_group("og").await;
+    olm.subscribe(json!({})).await;
     // Before the Subscription knows of its plan, a newer version would take the plan's place.
     let planned =
         |subscription: &Object| subscription.str(&["status", "currentCSV"]) == Some("anvil.v1.0.0");
-    world.cluster.wait_for(&SUBSCRIPTION, Some("team"), "anvil", planned).await;
-    world.pause().await;
-    world.publish(&["1.0.0", "1.1.0"]);
-    world.resume().await;
-    world.succeeded("anvil.v1.1.0").await;
-    world.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.0.0").await;
-    let plans = world.plans(|_| true).await;
+    olm.cluster.wait_for(&SUBSCRIPTION, Some("team"), "anvil", planned).await;
+    olm.stop_controllers().await;
+    olm.publish(&["1.0.0", "1.1.0"]);
+    olm.start_controllers().await;
+    olm.wait_until_succeeded("anvil.v1.1.0").await;
+    olm.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.0.0").await;
+    let plans = olm.wait_for_plans(|_| true).await;
     assert_eq!(plans.len(), 2, "no plan was made twice");
 }
 
 #[tokio::test]
 async fn deleted_csv_removes_its_objects() {
-    let world = World::start(&["1.0.0"]).await;
-    world.group_for("og", &[]).await;
-    world.subscribe(json!({})).await;
-    world.succeeded("anvil.v1.0.0").await;
-    let cluster = world.cluster.cluster();
+    let olm = OlmCluster::start(&["1.0.0"]).await;
+    olm.apply_group_for("og", &[]).await;
+    olm.subscribe(json!({})).await;
+    olm.wait_until_succeeded("anvil.v1.0.0").await;
+    let cluster = olm.cluster.cluster();
     let params = mainstay_client::DeleteOptions::default();
     let subscription = &SUBSCRIPTION;
     cluster.delete(subscription, Some("team"), "anvil", &params).await.unwrap();
     cluster.delete(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.0.0", &params).await.unwrap();
-    world.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.0.0").await;
-    world.cluster.wait_gone(&known::DEPLOYMENT, Some("team"), "anvil").await;
+    olm.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.0.0").await;
+    olm.cluster.wait_gone(&known::DEPLOYMENT, Some("team"), "anvil").await;
     let labels = mainstay_client::ListParams::labels("olm.owner=anvil.v1.0.0");
     for resource in [&known::CLUSTER_ROLE, &known::CLUSTER_ROLE_BINDING] {
         assert!(cluster.list(resource, None, &labels).await.unwrap().items.is_empty());
@@ -226,50 +229,48 @@ async fn deleted_csv_removes_its_objects() {
 
 #[tokio::test]
 async fn csv_deleted_without_its_subscription_is_reinstalled() {
-    let world = World::start(&["1.0.0"]).await;
-    world.group("og").await;
-    world.subscribe(json!({})).await;
-    let old = world.succeeded("anvil.v1.0.0").await;
-    world
-        .subscription(|subscription| {
-            subscription.str(&["status", "state"]) == Some("AtLatestKnown")
-        })
-        .await;
-    let cluster = world.cluster.cluster();
+    let olm = OlmCluster::start(&["1.0.0"]).await;
+    olm.apply_group("og").await;
+    olm.subscribe(json!({})).await;
+    let old = olm.wait_until_succeeded("anvil.v1.0.0").await;
+    olm.wait_for_subscription(|subscription| {
+        subscription.str(&["status", "state"]) == Some("AtLatestKnown")
+    })
+    .await;
+    let cluster = olm.cluster.cluster();
     let params = mainstay_client::DeleteOptions::default();
     cluster.delete(&CLUSTER_SERVICE_VERSION, Some("team"), old.name(), &params).await.unwrap();
     let uid = old.uid().to_owned();
-    world
-        .cluster
+    olm.cluster
         .wait_for(&CLUSTER_SERVICE_VERSION, Some("team"), old.name(), move |csv| {
             csv.uid() != uid && csv.str(&["status", "phase"]) == Some("Succeeded")
         })
         .await;
-    world
-        .subscription(|subscription| {
-            subscription.str(&["status", "state"]) == Some("AtLatestKnown")
-                && subscription.i64(&["status", "installPlanGeneration"]) == Some(2)
+    olm.wait_for_subscription(|subscription| {
+        subscription.str(&["status", "state"]) == Some("AtLatestKnown")
+            && subscription.i64(&["status", "installPlanGeneration"]) == Some(2)
+    })
+    .await;
+    let plans = olm
+        .wait_for_plans(|all| {
+            all.iter().all(|plan| plan.str(&["status", "phase"]) == Some("Complete"))
         })
-        .await;
-    let plans = world
-        .plans(|all| all.iter().all(|plan| plan.str(&["status", "phase"]) == Some("Complete")))
         .await;
     assert_eq!(plans.len(), 2, "one plan brought it back");
 }
 
 #[tokio::test]
 async fn interrupted_install_plan_is_deleted_when_no_catalog_offers_its_csv() {
-    let mut world = World::start(&["1.0.0"]).await;
-    world.group("og").await;
-    world.subscribe(json!({})).await;
-    world.succeeded("anvil.v1.0.0").await;
-    world
-        .subscription(|subscription| {
-            subscription.str(&["status", "state"]) == Some("AtLatestKnown")
-        })
-        .await;
-    world.pause().await;
-    let cluster = world.cluster.cluster();
+    let mut olm = OlmCluster::start(&["1.0.0"]).await;
+    olm.apply_group("og").await;
+    olm.subscribe(json!({})).await;
+    olm.wait_until_succeeded("anvil.v1.0.0").await;
+    olm.wait_for_subscription(|subscription| {
+        subscription.str(&["status", "state"]) == Some("AtLatestKnown")
+    })
+    .await;
+    olm.stop_controllers().await;
+    let cluster = olm.cluster.cluster();
     let subscription = cluster.get(&SUBSCRIPTION, Some("team"), "anvil").await.unwrap();
     // The first of the writes of a plan, after which the process was killed.
     let begun = json!({
@@ -284,30 +285,29 @@ async fn interrupted_install_plan_is_deleted_when_no_catalog_offers_its_csv() {
         },
     });
     cluster.create(&INSTALL_PLAN, &Object::from_value(begun).unwrap()).await.unwrap();
-    world.resume().await;
-    world.cluster.wait_gone(&INSTALL_PLAN, Some("team"), "install-begun").await;
+    olm.start_controllers().await;
+    olm.cluster.wait_gone(&INSTALL_PLAN, Some("team"), "install-begun").await;
 }
 
 #[tokio::test]
 async fn deleted_csv_is_reinstalled_at_its_version_instead_of_the_starting_csv() {
-    let world = World::start(&["1.0.0", "1.1.0", "1.2.0"]).await;
-    world.group("og").await;
-    world.subscribe(json!({"startingCSV": "anvil.v1.0.0"})).await;
-    let old = world.succeeded("anvil.v1.2.0").await;
-    world
-        .subscription(|subscription| {
-            subscription.str(&["status", "state"]) == Some("AtLatestKnown")
-        })
-        .await;
-    let count = world.plans(|all| !all.is_empty()).await.len();
-    let cluster = world.cluster.cluster();
+    let olm = OlmCluster::start(&["1.0.0", "1.1.0", "1.2.0"]).await;
+    olm.apply_group("og").await;
+    olm.subscribe(json!({"startingCSV": "anvil.v1.0.0"})).await;
+    let old = olm.wait_until_succeeded("anvil.v1.2.0").await;
+    olm.wait_for_subscription(|subscription| {
+        subscription.str(&["status", "state"]) == Some("AtLatestKnown")
+    })
+    .await;
+    let count = olm.wait_for_plans(|all| !all.is_empty()).await.len();
+    let cluster = olm.cluster.cluster();
     let params = mainstay_client::DeleteOptions::default();
     cluster.delete(&CLUSTER_SERVICE_VERSION, Some("team"), old.name(), &params).await.unwrap();
     let uid = old.uid().to_owned();
     let back =
         move |csv: &Object| csv.uid() != uid && csv.str(&["status", "phase"]) == Some("Succeeded");
-    world.cluster.wait_for(&CLUSTER_SERVICE_VERSION, Some("team"), old.name(), back).await;
-    let plans = world.plans(move |all| all.len() > count).await;
+    olm.cluster.wait_for(&CLUSTER_SERVICE_VERSION, Some("team"), old.name(), back).await;
+    let plans = olm.wait_for_plans(move |all| all.len() > count).await;
     let newest = plans
         .iter()
         .max_by_key(|plan| plan.i64(&["spec", "generation"]).unwrap_or_default())
@@ -318,16 +318,16 @@ async fn deleted_csv_is_reinstalled_at_its_version_instead_of_the_starting_csv()
 
 #[tokio::test]
 async fn waiting_install_plan_stays_manual_when_its_subscription_becomes_automatic() {
-    let world = World::start(&["1.0.0"]).await;
-    world.group("og").await;
-    world.subscribe(json!({"installPlanApproval": "Manual"})).await;
+    let olm = OlmCluster::start(&["1.0.0"]).await;
+    olm.apply_group("og").await;
+    olm.subscribe(json!({"installPlanApproval": "Manual"})).await;
     let pending = |subscription: &Object| {
-        condition(subscription, "InstallPlanPending")
+        true_condition(subscription, "InstallPlanPending")
             .is_some_and(|condition| condition.0 == "RequiresApproval")
     };
-    world.subscription(pending).await;
-    let before = world.plans(|all| all.len() == 1).await.remove(0);
-    let cluster = world.cluster.cluster();
+    olm.wait_for_subscription(pending).await;
+    let before = olm.wait_for_plans(|all| all.len() == 1).await.remove(0);
+    let cluster = olm.cluster.cluster();
     let automatic = Patch::Merge(json!({"spec": {"installPlanApproval": "Automatic"}}));
     let subscription = &SUBSCRIPTION;
     cluster.patch(subscription, Some("team"), "anvil", &automatic).await.unwrap();
@@ -338,50 +338,50 @@ kind: CatalogSource
 metadata: {name: far, namespace: team}
 spec: {sourceType: grpc, image: 'example.com/far:v1'}
 ";
-    world.cluster.apply_yaml(far).await;
-    world
-        .subscription(|subscription| subscription.array(&["status", "catalogHealth"]).len() == 2)
-        .await;
+    olm.cluster.apply_yaml(far).await;
+    olm.wait_for_subscription(|subscription| {
+        subscription.array(&["status", "catalogHealth"]).len() == 2
+    })
+    .await;
     let plan = cluster.get(&INSTALL_PLAN, Some("team"), before.name()).await.unwrap();
     assert_eq!(plan.get(&["spec"]), before.get(&["spec"]), "the plan is left as it is");
     let params = mainstay_client::DeleteOptions::default();
     cluster.delete(&INSTALL_PLAN, Some("team"), before.name(), &params).await.unwrap();
-    world.succeeded("anvil.v1.0.0").await;
-    let after = world.plans(|all| all.len() == 1).await.remove(0);
+    olm.wait_until_succeeded("anvil.v1.0.0").await;
+    let after = olm.wait_for_plans(|all| all.len() == 1).await.remove(0);
     assert_eq!(after.str(&["spec", "approval"]), Some("Automatic"));
     assert_eq!(after.i64(&["spec", "generation"]), Some(2));
 }
 
 #[tokio::test]
 async fn version_that_requires_a_later_kubernetes_is_skipped() {
-    let world = World::start(&["1.0.0"]).await;
-    world.publish_edited(&["1.0.0", "1.1.0"], |version, bundle| {
+    let olm = OlmCluster::start(&["1.0.0"]).await;
+    olm.publish_edited(&["1.0.0", "1.1.0"], |version, bundle| {
         if version == "1.1.0" {
             let least = json!({"type": "olm.csv.metadata", "value": {"minKubeVersion": "9.0.0"}});
             bundle["properties"].as_array_mut().unwrap().push(least);
         }
     });
-    world.group("og").await;
-    world.subscribe(json!({"startingCSV": "anvil.v1.1.0"})).await;
+    olm.apply_group("og").await;
+    olm.subscribe(json!({"startingCSV": "anvil.v1.1.0"})).await;
     let needs = "anvil.v1.1.0 needs Kubernetes 9.0.0 or later, the cluster has 1.35";
-    world
-        .subscription(move |subscription| {
-            condition(subscription, "ResolutionFailed").is_some_and(|(reason, message)| {
-                reason == "ConstraintsNotSatisfiable" && message.contains(needs)
-            })
+    olm.wait_for_subscription(move |subscription| {
+        true_condition(subscription, "ResolutionFailed").is_some_and(|(reason, message)| {
+            reason == "ConstraintsNotSatisfiable" && message.contains(needs)
         })
-        .await;
+    })
+    .await;
     let params = mainstay_client::DeleteOptions::default();
-    let cluster = world.cluster.cluster();
+    let cluster = olm.cluster.cluster();
     cluster.delete(&SUBSCRIPTION, Some("team"), "anvil", &params).await.unwrap();
-    world.subscribe(json!({})).await;
-    world.succeeded("anvil.v1.0.0").await;
+    olm.subscribe(json!({})).await;
+    olm.wait_until_succeeded("anvil.v1.0.0").await;
 }
 
 #[tokio::test]
 async fn resolution_failure_is_explained_on_the_subscription_and_the_namespace() {
-    let world = World::start(&["1.0.0"]).await;
-    world.group("og").await;
+    let olm = OlmCluster::start(&["1.0.0"]).await;
+    olm.apply_group("og").await;
     let lost = json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
         "metadata": {"name": "lost.v1", "namespace": "team", "annotations": {
@@ -395,30 +395,32 @@ async fn resolution_failure_is_explained_on_the_subscription_and_the_namespace()
             "install": {"strategy": "deployment", "spec": {"deployments": []}},
         },
     });
-    world.cluster.apply(Object::from_value(lost).unwrap()).await;
-    world.subscribe(json!({"channel": "stabel"})).await;
-    let (kind, message) = world.event("Subscription", "anvil", "ResolutionFailed").await;
+    olm.cluster.apply(Object::from_value(lost).unwrap()).await;
+    olm.subscribe(json!({"channel": "stabel"})).await;
+    let (kind, message) = olm.wait_for_event("Subscription", "anvil", "ResolutionFailed").await;
     assert_eq!(kind, "Warning");
     let remedy = "set `spec.channel` of Subscription `anvil` to `stable`";
     assert!(message.contains(remedy) && message.len() <= 1024, "{message}");
     // The Namespace has the words of the condition.
-    let told = world
-        .subscription(|subscription| condition(subscription, "ResolutionFailed").is_some())
+    let told = olm
+        .wait_for_subscription(|subscription| {
+            true_condition(subscription, "ResolutionFailed").is_some()
+        })
         .await;
-    let (_, words) = condition(&told, "ResolutionFailed").unwrap();
-    let (_, message) = world.event("Namespace", "team", "ResolutionFailed").await;
+    let (_, words) = true_condition(&told, "ResolutionFailed").unwrap();
+    let (_, message) = olm.wait_for_event("Namespace", "team", "ResolutionFailed").await;
     assert_eq!(message, words);
     // Nobody's Subscription has to do with this one.
-    let (_, message) = world.event("ClusterServiceVersion", "lost.v1", "ResolutionFailed").await;
+    let (_, message) =
+        olm.wait_for_event("ClusterServiceVersion", "lost.v1", "ResolutionFailed").await;
     assert!(message.contains("needs the API `Gone`"), "{message}");
 }
 
 #[tokio::test]
 async fn unsatisfiable_subscription_and_unreachable_catalog_block_no_other_subscription() {
-    let world = World::start(&["1.0.0"]).await;
-    world.group("og").await;
-    world
-        .cluster
+    let olm = OlmCluster::start(&["1.0.0"]).await;
+    olm.apply_group("og").await;
+    olm.cluster
         .apply_yaml(
             "
 apiVersion: operators.coreos.com/v1alpha1
@@ -438,20 +440,23 @@ spec: {name: hamer, source: cat, sourceNamespace: olm}
 ",
         )
         .await;
-    world.subscribe(json!({})).await;
-    world.succeeded("anvil.v1.0.0").await;
+    olm.subscribe(json!({})).await;
+    olm.wait_until_succeeded("anvil.v1.0.0").await;
     let told = |name: &'static str, words: &'static str| {
-        world.cluster.wait_for(&SUBSCRIPTION, Some("team"), name, move |subscription| {
-            condition(subscription, "ResolutionFailed")
+        olm.cluster.wait_for(&SUBSCRIPTION, Some("team"), name, move |subscription| {
+            true_condition(subscription, "ResolutionFailed")
                 .is_some_and(|condition| condition.1.contains(words))
         })
     };
     told("lost", "error using catalogsource team/dead: failed to list bundles: ").await;
     told("typo", "no operators found in package hamer in the catalog referenced by").await;
     // And so it goes on: the healthy one is upgraded, the others still say what is wrong.
-    world.publish(&["1.0.0", "1.1.0"]);
-    world.succeeded("anvil.v1.1.0").await;
-    world.subscription(|subscription| condition(subscription, "ResolutionFailed").is_none()).await;
+    olm.publish(&["1.0.0", "1.1.0"]);
+    olm.wait_until_succeeded("anvil.v1.1.0").await;
+    olm.wait_for_subscription(|subscription| {
+        true_condition(subscription, "ResolutionFailed").is_none()
+    })
+    .await;
     // shows K07
     told("lost", "error using catalogsource team/dead: failed to list bundles: ").await;
     // shows K07

@@ -1,6 +1,6 @@
 //! What the controllers count.
 
-use crate::world::{CATALOGS, World};
+use crate::olm_cluster::{CATALOG_NAMESPACE, OlmCluster};
 use mainstay_api::resources::{
     CATALOG_SOURCE, CLUSTER_SERVICE_VERSION, OPERATOR_GROUP, SUBSCRIPTION,
 };
@@ -9,17 +9,17 @@ use mainstay_exposition::Page;
 use serde_json::json;
 use std::time::Duration;
 
-fn page(world: &World) -> String {
+fn metrics_page(olm: &OlmCluster) -> String {
     let mut page = Page::default();
-    world.write_metrics(&mut page);
+    olm.write_metrics(&mut page);
     page.text()
 }
 
 /// The lines of these names once all of these are among them, without the heads.
-async fn series(world: &World, names: &[&str], wanted: &[&str]) -> Vec<String> {
+async fn wait_for_series(olm: &OlmCluster, names: &[&str], wanted: &[&str]) -> Vec<String> {
     let look = async {
         loop {
-            let text = page(world);
+            let text = metrics_page(olm);
             let of_names = |line: &&str| {
                 names.iter().any(|name| {
                     line.strip_prefix(name).is_some_and(|rest| rest.starts_with(['{', ' ']))
@@ -34,58 +34,59 @@ async fn series(world: &World, names: &[&str], wanted: &[&str]) -> Vec<String> {
         }
     };
     let found = tokio::time::timeout(Duration::from_mins(1), look).await;
-    found.unwrap_or_else(|_| panic!("{wanted:?} did not come:\n{}", page(world)))
+    found.unwrap_or_else(|_| panic!("{wanted:?} did not come:\n{}", metrics_page(olm)))
 }
 
-const VERSIONS: &[&str] = &["csv_count", "csv_succeeded", "csv_abnormal", "csv_upgrade_count"];
+const CSV_METRICS: &[&str] = &["csv_count", "csv_succeeded", "csv_abnormal", "csv_upgrade_count"];
 
 #[tokio::test]
 async fn csvs_are_counted_by_phase_and_a_restart_keeps_the_counts() {
-    let mut world = World::start(&["1.0.0"]).await;
-    world.subscribe(json!({})).await;
-    world.group("og").await;
-    world.succeeded("anvil.v1.0.0").await;
+    let mut olm = OlmCluster::start(&["1.0.0"]).await;
+    olm.subscribe(json!({})).await;
+    olm.apply_group("og").await;
+    olm.wait_until_succeeded("anvil.v1.0.0").await;
     let good = r#"csv_succeeded{name="anvil.v1.0.0",namespace="team",version="1.0.0"} 1"#;
-    let lines = series(&world, VERSIONS, &[good]).await;
+    let lines = wait_for_series(&olm, CSV_METRICS, &[good]).await;
     // shows MET-04 MET-05 E087
     assert_eq!(lines, ["csv_count 1", good, "csv_upgrade_count 0"]);
-    world.pause().await;
-    world.resume().await;
+    olm.stop_controllers().await;
+    olm.start_controllers().await;
     // shows E087
-    assert_eq!(series(&world, VERSIONS, &[good]).await, lines);
+    assert_eq!(wait_for_series(&olm, CSV_METRICS, &[good]).await, lines);
 
-    world.publish(&["1.0.0", "1.1.0"]);
-    world.succeeded("anvil.v1.1.0").await;
-    world.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.0.0").await;
+    olm.publish(&["1.0.0", "1.1.0"]);
+    olm.wait_until_succeeded("anvil.v1.1.0").await;
+    olm.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.0.0").await;
     let good = r#"csv_succeeded{name="anvil.v1.1.0",namespace="team",version="1.1.0"} 1"#;
-    let lines = series(&world, VERSIONS, &[good, "csv_count 1", "csv_upgrade_count 1"]).await;
+    let lines =
+        wait_for_series(&olm, CSV_METRICS, &[good, "csv_count 1", "csv_upgrade_count 1"]).await;
     // shows MET-06 AT-MET-02
     assert_eq!(lines, ["csv_count 1", good, "csv_upgrade_count 1"]);
 
-    world.group("second").await;
-    world.version("anvil.v1.1.0", "Failed", "TooManyOperatorGroups").await;
+    olm.apply_group("second").await;
+    olm.wait_for_csv("anvil.v1.1.0", "Failed", "TooManyOperatorGroups").await;
     let bad = r#"csv_abnormal{name="anvil.v1.1.0",namespace="team",phase="Failed",reason="TooManyOperatorGroups",version="1.1.0"} 1"#;
     let zero = r#"csv_succeeded{name="anvil.v1.1.0",namespace="team",version="1.1.0"} 0"#;
-    let lines = series(&world, VERSIONS, &[bad]).await;
+    let lines = wait_for_series(&olm, CSV_METRICS, &[bad]).await;
     // shows MET-03 MET-05 AT-MET-01 E087
     assert_eq!(lines, ["csv_count 1", zero, bad, "csv_upgrade_count 1"]);
 
     // Once it runs again, and once it is gone, nobody is alarmed any more.
-    let cluster = world.cluster.cluster();
+    let cluster = olm.cluster.cluster();
     let params = DeleteOptions::default();
     cluster.delete(&OPERATOR_GROUP, Some("team"), "second", &params).await.unwrap();
-    world.succeeded("anvil.v1.1.0").await;
-    let lines = series(&world, VERSIONS, &[good]).await;
+    olm.wait_until_succeeded("anvil.v1.1.0").await;
+    let lines = wait_for_series(&olm, CSV_METRICS, &[good]).await;
     // shows MET-03 AT-MET-01
     assert_eq!(lines, ["csv_count 1", good, "csv_upgrade_count 1"]);
-    world.group("third").await;
-    world.version("anvil.v1.1.0", "Failed", "TooManyOperatorGroups").await;
-    series(&world, VERSIONS, &[bad]).await;
+    olm.apply_group("third").await;
+    olm.wait_for_csv("anvil.v1.1.0", "Failed", "TooManyOperatorGroups").await;
+    wait_for_series(&olm, CSV_METRICS, &[bad]).await;
     for (kind, name) in [(&SUBSCRIPTION, "anvil"), (&CLUSTER_SERVICE_VERSION, "anvil.v1.1.0")] {
         cluster.delete(kind, Some("team"), name, &params).await.unwrap();
     }
-    world.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.1.0").await;
-    let lines = series(&world, VERSIONS, &["csv_count 0"]).await;
+    olm.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.1.0").await;
+    let lines = wait_for_series(&olm, CSV_METRICS, &["csv_count 0"]).await;
     // shows MET-03 E087
     assert_eq!(lines, ["csv_count 0", "csv_upgrade_count 1"]);
 }
@@ -93,29 +94,29 @@ async fn csvs_are_counted_by_phase_and_a_restart_keeps_the_counts() {
 #[tokio::test]
 async fn subscription_has_one_metric_series_until_it_is_deleted() {
     const SYNCS: &[&str] = &["subscription_sync_total"];
-    let world = World::start(&["1.0.0"]).await;
-    world.group("og").await;
-    world.subscribe(json!({})).await;
-    world.succeeded("anvil.v1.0.0").await;
+    let olm = OlmCluster::start(&["1.0.0"]).await;
+    olm.apply_group("og").await;
+    olm.subscribe(json!({})).await;
+    olm.wait_until_succeeded("anvil.v1.0.0").await;
     let only = |labels: &str| {
         let start = format!("subscription_sync_total{{{labels}}} ");
         move |lines: &[String]| lines.len() == 1 && lines[0].starts_with(&start)
     };
     let until = async |good: &dyn Fn(&[String]) -> bool| {
         let look = async {
-            while !good(&series(&world, SYNCS, &[]).await) {
+            while !good(&wait_for_series(&olm, SYNCS, &[]).await) {
                 tokio::task::yield_now().await;
             }
         };
         let found = tokio::time::timeout(Duration::from_mins(1), look).await;
-        assert!(found.is_ok(), "{}", page(&world));
+        assert!(found.is_ok(), "{}", metrics_page(&olm));
     };
     let automatic =
         r#"approval="",channel="stable",installed="anvil.v1.0.0",name="anvil",package="anvil""#;
     // shows MET-11 AT-MET-02 E087
     until(&only(automatic)).await;
     let manual = Patch::Merge(json!({"spec": {"installPlanApproval": "Manual"}}));
-    let cluster = world.cluster.cluster();
+    let cluster = olm.cluster.cluster();
     cluster.patch(&SUBSCRIPTION, Some("team"), "anvil", &manual).await.unwrap();
     let manually = automatic.replace(r#"approval="""#, r#"approval="Manual""#);
     // shows E087
@@ -132,39 +133,41 @@ async fn subscription_has_one_metric_series_until_it_is_deleted() {
 
 #[tokio::test]
 async fn catalog_sources_are_counted_by_readiness() {
-    let world = World::start(&["1.0.0"]).await;
+    let olm = OlmCluster::start(&["1.0.0"]).await;
     let names = &["catalogsource_ready", "catalog_source_snapshots_total", "catalog_source_count"];
-    let ready = format!(r#"catalogsource_ready{{name="cat",namespace="{CATALOGS}"}} 1"#);
-    let taken = format!(r#"catalog_source_snapshots_total{{name="cat",namespace="{CATALOGS}"}} 1"#);
-    let lines = series(&world, names, &[&ready]).await;
+    let ready = format!(r#"catalogsource_ready{{name="cat",namespace="{CATALOG_NAMESPACE}"}} 1"#);
+    let taken = format!(
+        r#"catalog_source_snapshots_total{{name="cat",namespace="{CATALOG_NAMESPACE}"}} 1"#
+    );
+    let lines = wait_for_series(&olm, names, &[&ready]).await;
     // shows MET-01 MET-02 E087
     assert_eq!(lines, ["catalog_source_count 1", &ready, &taken]);
-    world.publish(&["1.0.0", "1.1.0"]);
-    series(&world, names, &[&taken.replace("} 1", "} 2")]).await;
+    olm.publish(&["1.0.0", "1.1.0"]);
+    wait_for_series(&olm, names, &[&taken.replace("} 1", "} 2")]).await;
     let lost = json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource",
         "metadata": {"name": "lost", "namespace": "team"},
         "spec": {"sourceType": "configmap", "configMap": "nowhere"},
     });
-    world.cluster.apply(mainstay_object::Object::from_value(lost).unwrap()).await;
+    olm.cluster.apply(mainstay_object::Object::from_value(lost).unwrap()).await;
     let not_ready = r#"catalogsource_ready{name="lost",namespace="team"} 0"#;
     // shows MET-01 MET-02 E087
-    series(&world, names, &[not_ready, "catalog_source_count 2"]).await;
+    wait_for_series(&olm, names, &[not_ready, "catalog_source_count 2"]).await;
     let params = DeleteOptions::default();
-    let cluster = world.cluster.cluster();
+    let cluster = olm.cluster.cluster();
     cluster.delete(&CATALOG_SOURCE, Some("team"), "lost", &params).await.unwrap();
-    let lines = series(&world, names, &["catalog_source_count 1"]).await;
+    let lines = wait_for_series(&olm, names, &["catalog_source_count 1"]).await;
     // shows E087
     assert_eq!(lines.len(), 3, "{lines:?}");
 }
 
 #[tokio::test]
 async fn resolutions_and_work_queues_have_metrics() {
-    let world = World::start(&["1.0.0"]).await;
-    world.group("og").await;
-    world.subscribe(json!({})).await;
-    world.succeeded("anvil.v1.0.0").await;
-    let text = page(&world);
+    let olm = OlmCluster::start(&["1.0.0"]).await;
+    olm.apply_group("og").await;
+    olm.subscribe(json!({})).await;
+    olm.wait_until_succeeded("anvil.v1.0.0").await;
+    let text = metrics_page(&olm);
     let value = |series: &str| -> f64 {
         let line = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
         line.unwrap_or_else(|| panic!("{series} is missing:\n{text}")).parse().unwrap()

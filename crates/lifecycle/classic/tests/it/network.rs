@@ -1,6 +1,6 @@
 //! Proxies and certificates, as operators get them.
 
-use crate::world::World;
+use crate::olm_cluster::OlmCluster;
 use mainstay_classic::ProxySettings;
 use mainstay_client::{Cluster, DeleteOptions, Patch};
 use mainstay_object::{Object, Resource, known};
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 const PROXY: Resource = Resource::cluster("config.openshift.io", "v1", "Proxy", "proxies");
 
 /// The proxy variables in a Deployment.
-fn proxies(deployment: &Object) -> BTreeMap<String, String> {
+fn proxy_variables(deployment: &Object) -> BTreeMap<String, String> {
     let containers = deployment.array(&["spec", "template", "spec", "containers"]);
     let env = containers.iter().filter_map(|container| container["env"].as_array()).flatten();
     let text =
@@ -20,72 +20,72 @@ fn proxies(deployment: &Object) -> BTreeMap<String, String> {
         .collect()
 }
 
-fn map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+fn to_map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
 }
 
-async fn has(world: &World, wanted: &[(&str, &str)]) {
-    let wanted = map(wanted);
-    world
-        .cluster
+async fn wait_for_proxy_variables(olm: &OlmCluster, wanted: &[(&str, &str)]) {
+    let wanted = to_map(wanted);
+    olm.cluster
         .wait_for(&known::DEPLOYMENT, Some("team"), "anvil", move |deployment| {
-            proxies(deployment) == wanted
+            proxy_variables(deployment) == wanted
         })
         .await;
 }
 
 #[tokio::test]
 async fn proxy_variables_come_from_subscription_cluster_proxy_or_process() {
-    let mut world = World::start(&["1.0.0"]).await;
-    world.pause().await;
-    world.surroundings.proxy = ProxySettings {
+    let mut olm = OlmCluster::start(&["1.0.0"]).await;
+    olm.stop_controllers().await;
+    olm.surroundings.proxy = ProxySettings {
         http: "http://given".into(),
         https: "https://given".into(),
         no: ".cluster.local".into(),
     };
-    world.resume().await;
-    world.group("og").await;
-    world.subscribe(json!({})).await;
-    world.succeeded("anvil.v1.0.0").await;
+    olm.start_controllers().await;
+    olm.apply_group("og").await;
+    olm.subscribe(json!({})).await;
+    olm.wait_until_succeeded("anvil.v1.0.0").await;
     let given = [
         ("HTTP_PROXY", "http://given"),
         ("HTTPS_PROXY", "https://given"),
         ("NO_PROXY", ".cluster.local"),
     ];
     // shows PRX-01
-    has(&world, &given).await;
+    wait_for_proxy_variables(&olm, &given).await;
     // One of them in the Subscription stands for all three, and empty means none.
     let set = |env: Value| json!({"config": {"env": env}});
-    world.subscribe(set(json!([{"name": "HTTP_PROXY", "value": "test_http"}]))).await;
+    olm.subscribe(set(json!([{"name": "HTTP_PROXY", "value": "test_http"}]))).await;
     // shows PRX-02 PRX-03 PRX-07 AT-PRX-02
-    has(&world, &[("HTTP_PROXY", "test_http")]).await;
-    world.subscribe(set(json!([{"name": "HTTPS_PROXY", "value": ""}]))).await;
+    wait_for_proxy_variables(&olm, &[("HTTP_PROXY", "test_http")]).await;
+    olm.subscribe(set(json!([{"name": "HTTPS_PROXY", "value": ""}]))).await;
     // shows PRX-04 AT-PRX-03
-    has(&world, &[("HTTPS_PROXY", "")]).await;
+    wait_for_proxy_variables(&olm, &[("HTTPS_PROXY", "")]).await;
     let all =
         ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"].map(|name| json!({"name": name, "value": "x"}));
-    world.subscribe(set(json!(all))).await;
+    olm.subscribe(set(json!(all))).await;
     // shows AT-PRX-01 PRX-02
-    has(&world, &[("HTTP_PROXY", "x"), ("HTTPS_PROXY", "x"), ("NO_PROXY", "x")]).await;
-    world.subscribe(json!({})).await;
-    has(&world, &given).await;
+    wait_for_proxy_variables(&olm, &[("HTTP_PROXY", "x"), ("HTTPS_PROXY", "x"), ("NO_PROXY", "x")])
+        .await;
+    olm.subscribe(json!({})).await;
+    wait_for_proxy_variables(&olm, &given).await;
     // A cluster that has proxies of its own decides itself, from when on it has them.
-    define_proxies(&world).await;
+    create_proxy_crd(&olm).await;
     let mut proxy = Object::new(&PROXY.gvk(), "cluster");
     proxy.set(&["status"], json!({"httpProxy": "http://cluster"}));
-    let cluster = world.cluster.cluster();
+    let cluster = olm.cluster.cluster();
     cluster.create(&PROXY, &proxy).await.unwrap();
     // shows PRX-01
-    has(&world, &[("HTTP_PROXY", "http://cluster")]).await;
+    wait_for_proxy_variables(&olm, &[("HTTP_PROXY", "http://cluster")]).await;
     let patch = Patch::Merge(json!({"status": {"httpProxy": null, "noProxy": "x"}}));
     cluster.patch(&PROXY, None, "cluster", &patch).await.unwrap();
-    has(&world, &[("NO_PROXY", "x")]).await;
-    world.succeeded("anvil.v1.0.0").await;
+    wait_for_proxy_variables(&olm, &[("NO_PROXY", "x")]).await;
+    olm.wait_until_succeeded("anvil.v1.0.0").await;
     cluster.delete(&PROXY, None, "cluster", &DeleteOptions::default()).await.unwrap();
-    has(&world, &given).await;
+    wait_for_proxy_variables(&olm, &given).await;
 }
 
-async fn define_proxies(world: &World) {
+async fn create_proxy_crd(olm: &OlmCluster) {
     let crd = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "proxies.config.openshift.io"},
@@ -97,14 +97,14 @@ async fn define_proxies(world: &World) {
             }}],
         },
     });
-    world.cluster.apply(Object::from_value(crd).unwrap()).await;
+    olm.cluster.apply(Object::from_value(crd).unwrap()).await;
     let crds = &known::CUSTOM_RESOURCE_DEFINITION;
     let established = |crd: &Object| crd.condition("Established") == Some("True");
-    world.cluster.wait_for(crds, None, "proxies.config.openshift.io", established).await;
+    olm.cluster.wait_for(crds, None, "proxies.config.openshift.io", established).await;
 }
 
-async fn ask(world: &World, name: &str, label: &str) {
-    world
+async fn create_ca_config_map(olm: &OlmCluster, name: &str, label: &str) {
+    olm
         .cluster
         .apply_yaml(&format!(
             "{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}, namespace: team, labels: {{config.openshift.io/inject-trusted-cabundle: '{label}'}}}}}}"
@@ -112,35 +112,36 @@ async fn ask(world: &World, name: &str, label: &str) {
         .await;
 }
 
-async fn filled(cluster: &Cluster, name: &str) -> Option<String> {
+async fn ca_bundle(cluster: &Cluster, name: &str) -> Option<String> {
     let found = cluster.get(&known::CONFIG_MAP, Some("team"), name).await.unwrap();
     found.str(&["data", "ca-bundle.crt"]).map(str::to_owned)
 }
 
 #[tokio::test]
 async fn labelled_config_maps_get_the_trusted_ca_and_keep_it() {
-    let world = World::start(&[]).await;
-    let cluster = world.cluster.cluster();
+    let olm = OlmCluster::start(&[]).await;
+    let cluster = olm.cluster.cluster();
     let good = |config_map: &Object| {
         config_map.str(&["data", "ca-bundle.crt"]) == Some("the certificates")
     };
-    ask(&world, "not-asked", "false").await;
-    ask(&world, "trusted-ca", "true").await;
-    let has = || world.cluster.wait_for(&known::CONFIG_MAP, Some("team"), "trusted-ca", good);
+    create_ca_config_map(&olm, "not-asked", "false").await;
+    create_ca_config_map(&olm, "trusted-ca", "true").await;
+    let has_certificates =
+        || olm.cluster.wait_for(&known::CONFIG_MAP, Some("team"), "trusted-ca", good);
     // shows CA-01 CA-02
-    has().await;
+    has_certificates().await;
     let patch = Patch::Merge(json!({"data": {"ca-bundle.crt": "somebody else's", "more": "kept"}}));
     cluster.patch(&known::CONFIG_MAP, Some("team"), "trusted-ca", &patch).await.unwrap();
-    let map = has().await;
+    let map = has_certificates().await;
     assert_eq!(map.str(&["data", "more"]), Some("kept"));
-    assert_eq!(filled(cluster, "not-asked").await, None);
+    assert_eq!(ca_bundle(cluster, "not-asked").await, None);
     // Where the cluster has proxies of its own, somebody else gives certificates as well.
-    define_proxies(&world).await;
-    ask(&world, "later", "true").await;
+    create_proxy_crd(&olm).await;
+    create_ca_config_map(&olm, "later", "true").await;
     let crds = &known::CUSTOM_RESOURCE_DEFINITION;
-    world.cluster.wait_for(&known::CONFIG_MAP, Some("team"), "later", |_| true).await;
-    assert_eq!(filled(cluster, "later").await, None);
+    olm.cluster.wait_for(&known::CONFIG_MAP, Some("team"), "later", |_| true).await;
+    assert_eq!(ca_bundle(cluster, "later").await, None);
     let gone = "proxies.config.openshift.io";
     cluster.delete(crds, None, gone, &DeleteOptions::default()).await.unwrap();
-    world.cluster.wait_for(&known::CONFIG_MAP, Some("team"), "later", good).await;
+    olm.cluster.wait_for(&known::CONFIG_MAP, Some("team"), "later", good).await;
 }

@@ -1,10 +1,11 @@
 //! What belongs to operators, what holds them back, and what goes with them.
 
-use crate::by_hand::{
-    asking, at, definition, delete, deployment, edit, group, in_phase, make, object, owning,
-    version, world,
+use crate::olm_cluster::{OlmCluster, create_namespace};
+use crate::user_csvs::{
+    apply_group, crd_for, create_csv, csv_in, delete_object, deployment, object,
+    olm_with_namespaces, patch_csv, wait_for_phase, wait_for_reason, with_owned_crd,
+    with_permissions,
 };
-use crate::world::{World, namespace};
 use mainstay_api::resources::{
     CLUSTER_SERVICE_VERSION as CSV, OPERATOR, OPERATOR_CONDITION, SUBSCRIPTION,
 };
@@ -15,8 +16,8 @@ use std::collections::BTreeSet;
 
 #[tokio::test]
 async fn aggregated_roles_are_deleted_with_their_crd_or_api_service() {
-    let world = world(&[]).await;
-    let crd = world.cluster.apply(definition("hats", &["v1"])).await;
+    let olm = olm_with_namespaces(&[]).await;
+    let crd = olm.cluster.apply(crd_for("hats", &["v1"])).await;
     let api = object(json!({
         "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
         "metadata": {"name": "v1.caps.example.com"},
@@ -25,7 +26,7 @@ async fn aggregated_roles_are_deleted_with_their_crd_or_api_service() {
             "versionPriority": 100,
         },
     }));
-    let api = world.cluster.apply(api).await;
+    let api = olm.cluster.apply(api).await;
     let owned = |name: &str, owner: &Object| {
         object(json!({
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
@@ -40,36 +41,36 @@ async fn aggregated_roles_are_deleted_with_their_crd_or_api_service() {
         ("of-definition", &crd, &known::CUSTOM_RESOURCE_DEFINITION),
         ("of-server", &api, &known::API_SERVICE),
     ] {
-        world.cluster.apply(owned(name, owner)).await;
-        delete(&world, resource, None, owner.name()).await;
+        olm.cluster.apply(owned(name, owner)).await;
+        delete_object(&olm, resource, None, owner.name()).await;
         // shows E065
-        world.cluster.wait_gone(&known::CLUSTER_ROLE, None, name).await;
+        olm.cluster.wait_gone(&known::CLUSTER_ROLE, None, name).await;
     }
 }
 
 /// Says in the condition of a version whether it may be upgraded, for a generation.
-async fn upgradeable(world: &World, name: &str, field: &str, status: &str) {
+async fn set_upgradeable(olm: &OlmCluster, name: &str, field: &str, status: &str) {
     let body = json!({"spec": {field: [{
         "type": "Upgradeable", "status": status, "reason": "Test", "message": "because of a test",
         "lastTransitionTime": "2026-01-01T00:00:00Z",
     }]}});
     let patch = Patch::Merge(body);
-    let cluster = world.cluster.cluster();
+    let cluster = olm.cluster.cluster();
     cluster.patch(&OPERATOR_CONDITION, Some("team"), name, &patch).await.unwrap();
 }
 
 #[tokio::test]
 async fn operator_that_is_not_upgradeable_is_upgraded_after_a_new_condition_or_an_override() {
-    let world = world(&[]).await;
+    let olm = olm_with_namespaces(&[]).await;
     let next = |name: &str, replaces: Option<&str>| {
-        let mut csv = version("team", name, &[deployment(name)]);
+        let mut csv = csv_in("team", name, &[deployment(name)]);
         csv["spec"]["replaces"] = replaces.into();
         csv
     };
-    make(&world, next("v1", None)).await;
-    in_phase(&world, "team", "v1", "Succeeded").await;
+    create_csv(&olm, next("v1", None)).await;
+    wait_for_phase(&olm, "team", "v1", "Succeeded").await;
     // shows OC-02
-    let own = world.cluster.wait_for(&OPERATOR_CONDITION, Some("team"), "v1", |_| true).await;
+    let own = olm.cluster.wait_for(&OPERATOR_CONDITION, Some("team"), "v1", |_| true).await;
     // shows OC-02
     assert_eq!(own.owner_references()[0].name, "v1");
     for field in ["conditions", "overrides"] {
@@ -77,7 +78,7 @@ async fn operator_that_is_not_upgradeable_is_upgraded_after_a_new_condition_or_a
         assert_eq!(own.get(&["spec", field]), None, "{field}");
     }
     assert_eq!(own.get(&["spec", "deployments"]), Some(&json!(["v1"])));
-    upgradeable(&world, "v1", "conditions", "False").await;
+    set_upgradeable(&olm, "v1", "conditions", "False").await;
     let told = |operator_condition: &Object| {
         operator_condition.array(&["status", "conditions"]).iter().any(|condition| {
             condition["type"] == "Upgradeable"
@@ -86,31 +87,36 @@ async fn operator_that_is_not_upgradeable_is_upgraded_after_a_new_condition_or_a
         })
     };
     // shows OC-04 E088
-    world.cluster.wait_for(&OPERATOR_CONDITION, Some("team"), "v1", told).await;
-    make(&world, next("v2", Some("v1"))).await;
-    let held = at(&world, "team", "v2", "Pending", "OperatorConditionNotUpgradeable").await;
+    olm.cluster.wait_for(&OPERATOR_CONDITION, Some("team"), "v1", told).await;
+    create_csv(&olm, next("v2", Some("v1"))).await;
+    let held =
+        wait_for_reason(&olm, "team", "v2", "Pending", "OperatorConditionNotUpgradeable").await;
     // shows OC-10 CSV-33 E088
     assert_eq!(
         held.str(&["status", "message"]),
         Some("operator is not upgradeable: the operator is not upgradeable: because of a test")
     );
-    world.left_alone().await;
-    upgradeable(&world, "v1", "conditions", "True").await;
+    olm.wait_until_idle().await;
+    set_upgradeable(&olm, "v1", "conditions", "True").await;
     // shows E088
-    in_phase(&world, "team", "v2", "Succeeded").await;
-    world.cluster.wait_gone(&CSV, Some("team"), "v1").await;
+    wait_for_phase(&olm, "team", "v2", "Succeeded").await;
+    olm.cluster.wait_gone(&CSV, Some("team"), "v1").await;
     // Whoever looks after operators may overrule what one of them says.
-    upgradeable(&world, "v2", "conditions", "False").await;
-    make(&world, next("v3", Some("v2"))).await;
-    at(&world, "team", "v3", "Pending", "OperatorConditionNotUpgradeable").await;
-    upgradeable(&world, "v2", "overrides", "True").await;
+    set_upgradeable(&olm, "v2", "conditions", "False").await;
+    create_csv(&olm, next("v3", Some("v2"))).await;
+    wait_for_reason(&olm, "team", "v3", "Pending", "OperatorConditionNotUpgradeable").await;
+    set_upgradeable(&olm, "v2", "overrides", "True").await;
     // shows AT-OC-01 E088 OC-11
-    in_phase(&world, "team", "v3", "Succeeded").await;
-    world.cluster.wait_gone(&CSV, Some("team"), "v2").await;
+    wait_for_phase(&olm, "team", "v3", "Succeeded").await;
+    olm.cluster.wait_gone(&CSV, Some("team"), "v2").await;
 }
 
 /// Waits until an Operator names exactly these parts, as kind, namespace and name.
-async fn consists_of(world: &World, name: &str, wanted: &[(&str, &str, &str)]) -> Object {
+async fn wait_for_components(
+    olm: &OlmCluster,
+    name: &str,
+    wanted: &[(&str, &str, &str)],
+) -> Object {
     let text = |(kind, place, name): &(&str, &str, &str)| format!("{kind} {place} {name}");
     let wanted: BTreeSet<String> = wanted.iter().map(text).collect();
     let good = move |operator: &Object| {
@@ -123,41 +129,41 @@ async fn consists_of(world: &World, name: &str, wanted: &[(&str, &str, &str)]) -
             .collect();
         found == wanted
     };
-    world.cluster.wait_for(&OPERATOR, None, name, good).await
+    olm.cluster.wait_for(&OPERATOR, None, name, good).await
 }
 
 #[tokio::test]
 async fn operator_lists_labelled_components_and_exists_while_there_are_any() {
-    let world = world(&["a", "b"]).await;
+    let olm = olm_with_namespaces(&["a", "b"]).await;
     let label = "operators.coreos.com/hand.made";
     let operator = object(json!({
         "apiVersion": "operators.coreos.com/v1", "kind": "Operator", "metadata": {"name": "hand.made"},
     }));
-    world.cluster.apply(operator).await;
+    olm.cluster.apply(operator).await;
     let selects = |operator: &Object| {
         let path = ["status", "components", "labelSelector"];
         operator
             .get(&path)
             .is_some_and(|selector| selector.to_string().contains("operators.coreos.com/hand.made"))
     };
-    world.cluster.wait_for(&OPERATOR, None, "hand.made", selects).await;
+    olm.cluster.wait_for(&OPERATOR, None, "hand.made", selects).await;
     for place in ["a", "b"] {
         let account = json!({
             "apiVersion": "v1", "kind": "ServiceAccount",
             "metadata": {"name": "sa", "namespace": place, "labels": {label: "", "olm.managed": "true"}},
         });
-        world.cluster.apply(object(account)).await;
+        olm.cluster.apply(object(account)).await;
     }
     let (first, second) = (("ServiceAccount", "a", "sa"), ("ServiceAccount", "b", "sa"));
     // shows E090 OPR-01
-    consists_of(&world, "hand.made", &[first, second]).await;
+    wait_for_components(&olm, "hand.made", &[first, second]).await;
     let labelled = |value: Value| Patch::Merge(json!({"metadata": {"labels": {label: value}}}));
-    let cluster = world.cluster.cluster();
+    let cluster = olm.cluster.cluster();
     cluster.patch(&known::NAMESPACE, None, "b", &labelled("".into())).await.unwrap();
     // shows E090
-    consists_of(&world, "hand.made", &[("Namespace", "", "b"), first, second]).await;
+    wait_for_components(&olm, "hand.made", &[("Namespace", "", "b"), first, second]).await;
     cluster.patch(&known::NAMESPACE, None, "b", &labelled(Value::Null)).await.unwrap();
-    consists_of(&world, "hand.made", &[first, second]).await;
+    wait_for_components(&olm, "hand.made", &[first, second]).await;
     // A copy of a version is nobody's part, also with the label of one.
     let copy = json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
@@ -168,32 +174,32 @@ async fn operator_lists_labelled_components_and_exists_while_there_are_any() {
             "strategy": "deployment", "spec": {"deployments": []},
         }},
     });
-    world.cluster.apply(object(copy)).await;
+    olm.cluster.apply(object(copy)).await;
     let unlabelled = Patch::Merge(json!({"metadata": {"labels": {label: null}}}));
-    let cluster = world.cluster.cluster();
+    let cluster = olm.cluster.cluster();
     cluster.patch(&known::SERVICE_ACCOUNT, Some("b"), "sa", &unlabelled).await.unwrap();
     // shows E090
-    let before = consists_of(&world, "hand.made", &[first]).await.uid().to_owned();
-    delete(&world, &OPERATOR, None, "hand.made").await;
+    let before = wait_for_components(&olm, "hand.made", &[first]).await.uid().to_owned();
+    delete_object(&olm, &OPERATOR, None, "hand.made").await;
     let again = move |operator: &Object| operator.uid() != before;
     // shows E090
-    world.cluster.wait_for(&OPERATOR, None, "hand.made", again).await;
-    consists_of(&world, "hand.made", &[first]).await;
-    delete(&world, &known::NAMESPACE, None, "a").await;
-    consists_of(&world, "hand.made", &[]).await;
-    delete(&world, &OPERATOR, None, "hand.made").await;
-    world.cluster.wait_gone(&OPERATOR, None, "hand.made").await;
-    world.left_alone().await;
+    olm.cluster.wait_for(&OPERATOR, None, "hand.made", again).await;
+    wait_for_components(&olm, "hand.made", &[first]).await;
+    delete_object(&olm, &known::NAMESPACE, None, "a").await;
+    wait_for_components(&olm, "hand.made", &[]).await;
+    delete_object(&olm, &OPERATOR, None, "hand.made").await;
+    olm.cluster.wait_gone(&OPERATOR, None, "hand.made").await;
+    olm.wait_until_idle().await;
     assert!(cluster.find(&OPERATOR, None, "hand.made").await.unwrap().is_none());
 }
 
 #[tokio::test]
 async fn objects_of_a_subscription_become_components_of_its_operator() {
-    let world = World::start(&["1.0.0"]).await;
-    namespace(&world.cluster, "late", "").await;
-    world.group_for("og", &[]).await;
-    world.subscribe(json!({})).await;
-    world.succeeded("anvil.v1.0.0").await;
+    let olm = OlmCluster::start(&["1.0.0"]).await;
+    create_namespace(&olm.cluster, "late", "").await;
+    olm.apply_group_for("og", &[]).await;
+    olm.subscribe(json!({})).await;
+    olm.wait_until_succeeded("anvil.v1.0.0").await;
     let named = |operator: &Object| -> BTreeSet<String> {
         let refs = operator.array(&["status", "components", "refs"]).iter();
         refs.map(|reference| reference["kind"].as_str().unwrap_or_default().to_owned()).collect()
@@ -214,7 +220,7 @@ async fn objects_of_a_subscription_become_components_of_its_operator() {
     ];
     let adopted = move |operator: &Object| all.iter().all(|kind| named(operator).contains(*kind));
     // shows E090 OPR-01
-    let operator = world.cluster.wait_for(&OPERATOR, None, "anvil.team", adopted).await;
+    let operator = olm.cluster.wait_for(&OPERATOR, None, "anvil.team", adopted).await;
     let refs = operator.array(&["status", "components", "refs"]).iter();
     let versions = refs.filter(|reference| reference["kind"] == "ClusterServiceVersion");
     let places: Vec<&Value> = versions.map(|reference| &reference["namespace"]).collect();
@@ -230,57 +236,58 @@ async fn objects_of_a_subscription_become_components_of_its_operator() {
                 })
         })
     };
-    world.cluster.wait_for(&OPERATOR, None, "anvil.team", succeeded).await;
+    olm.cluster.wait_for(&OPERATOR, None, "anvil.team", succeeded).await;
     // When its Subscription goes, so does that from the list.
-    delete(&world, &SUBSCRIPTION, Some("team"), "anvil").await;
+    delete_object(&olm, &SUBSCRIPTION, Some("team"), "anvil").await;
     let without = move |operator: &Object| {
         let kinds = operator.array(&["status", "components", "refs"]).iter();
         kinds.filter(|reference| reference["kind"] == "Subscription").count() == 0
     };
-    world.cluster.wait_for(&OPERATOR, None, "anvil.team", without).await;
+    olm.cluster.wait_for(&OPERATOR, None, "anvil.team", without).await;
 }
 
 #[tokio::test]
 async fn lifted_permissions_are_deleted_with_their_csv() {
-    let world = World::start(&["1.0.0"]).await;
-    world.group_for("og", &[]).await;
-    world.subscribe(json!({})).await;
-    world.succeeded("anvil.v1.0.0").await;
+    let olm = OlmCluster::start(&["1.0.0"]).await;
+    olm.apply_group_for("og", &[]).await;
+    olm.subscribe(json!({})).await;
+    olm.wait_until_succeeded("anvil.v1.0.0").await;
     let left = |resource| Selection::all(resource).labels("olm.owner=anvil.v1.0.0");
     for resource in [known::CLUSTER_ROLE, known::CLUSTER_ROLE_BINDING] {
         // shows E080
-        world.cluster.wait_for_all(left(resource), |all| !all.is_empty()).await;
+        olm.cluster.wait_for_all(left(resource), |all| !all.is_empty()).await;
     }
-    delete(&world, &SUBSCRIPTION, Some("team"), "anvil").await;
-    delete(&world, &CSV, Some("team"), "anvil.v1.0.0").await;
+    delete_object(&olm, &SUBSCRIPTION, Some("team"), "anvil").await;
+    delete_object(&olm, &CSV, Some("team"), "anvil.v1.0.0").await;
     for resource in
         [known::CLUSTER_ROLE, known::CLUSTER_ROLE_BINDING, known::ROLE, known::ROLE_BINDING]
     {
         // shows E080
-        world.cluster.wait_for_all(left(resource), |all| all.is_empty()).await;
+        olm.cluster.wait_for_all(left(resource), |all| all.is_empty()).await;
     }
     // shows E080
-    world.cluster.wait_gone(&known::SERVICE_ACCOUNT, Some("team"), "anvil").await;
-    world.cluster.wait_gone(&known::DEPLOYMENT, Some("team"), "anvil").await;
+    olm.cluster.wait_gone(&known::SERVICE_ACCOUNT, Some("team"), "anvil").await;
+    olm.cluster.wait_gone(&known::DEPLOYMENT, Some("team"), "anvil").await;
 }
 
 #[tokio::test]
 async fn edited_permissions_of_a_csv_are_granted_anew() {
-    let world = world(&[]).await;
-    world.cluster.apply(definition("hats", &["v1"])).await;
+    let olm = olm_with_namespaces(&[]).await;
+    olm.cluster.apply(crd_for("hats", &["v1"])).await;
     let rules = |verb: &str| json!([{"apiGroups": [""], "resources": ["pods"], "verbs": [verb]}]);
-    crate::by_hand::account(&world, "team", "sa", &rules("get")).await;
-    let csv = owning(version("team", "v", &[deployment("d")]), "hats");
-    make(&world, asking(csv, "permissions", "sa", &rules("get"))).await;
-    in_phase(&world, "team", "v", "Succeeded").await;
+    crate::user_csvs::create_account(&olm, "team", "sa", &rules("get")).await;
+    let csv = with_owned_crd(csv_in("team", "v", &[deployment("d")]), "hats");
+    create_csv(&olm, with_permissions(csv, "permissions", "sa", &rules("get"))).await;
+    wait_for_phase(&olm, "team", "v", "Succeeded").await;
     let more = json!([{"serviceAccountName": "sa", "rules": rules("list")}]);
-    edit(&world, "team", "v", json!({"spec": {"install": {"spec": {"permissions": more}}}})).await;
+    patch_csv(&olm, "team", "v", json!({"spec": {"install": {"spec": {"permissions": more}}}}))
+        .await;
     // shows E077
-    at(&world, "team", "v", "Pending", "RequirementsNotMet").await;
+    wait_for_reason(&olm, "team", "v", "Pending", "RequirementsNotMet").await;
     let role = Patch::Merge(json!({"rules": rules("list")}));
-    let cluster = world.cluster.cluster();
+    let cluster = olm.cluster.cluster();
     cluster.patch(&known::ROLE, Some("team"), "sa", &role).await.unwrap();
-    in_phase(&world, "team", "v", "Succeeded").await;
-    group(&world, "team", "og", &["team"]).await;
-    in_phase(&world, "team", "v", "Succeeded").await;
+    wait_for_phase(&olm, "team", "v", "Succeeded").await;
+    apply_group(&olm, "team", "og", &["team"]).await;
+    wait_for_phase(&olm, "team", "v", "Succeeded").await;
 }

@@ -4,7 +4,7 @@
 //! those of a plain reading of the version's rules. What accounts without any binding may is left
 //! out of account.
 
-use crate::world::{World, namespace};
+use crate::olm_cluster::{OlmCluster, create_namespace};
 use mainstay_api::resources::CLUSTER_SERVICE_VERSION;
 use mainstay_client::{Cluster, ListParams, Selection};
 use mainstay_object::{Object, Resource, known};
@@ -19,7 +19,7 @@ const REVIEW: Resource = Resource::namespaced(
 const ANVIL: Resource = Resource::namespaced("forge.example.com", "v1", "Anvil", "anvils");
 
 /// Group, resource, subresource.
-const THINGS: [(&str, &str, &str); 13] = [
+const RESOURCES: [(&str, &str, &str); 13] = [
     ("", "configmaps", ""),
     ("", "secrets", ""),
     ("", "pods", ""),
@@ -36,7 +36,7 @@ const THINGS: [(&str, &str, &str); 13] = [
 ];
 const VERBS: [&str; 5] = ["get", "list", "create", "update", "escalate"];
 /// The last one is everywhere.
-const PLACES: [&str; 4] = ["team", "a", "b", ""];
+const NAMESPACES: [&str; 4] = ["team", "a", "b", ""];
 
 fn permissions() -> Value {
     json!([
@@ -62,23 +62,23 @@ fn cluster_permissions() -> Value {
 }
 
 /// What a version of 1.1 may.
-fn fewer() -> Value {
+fn reduced_permissions() -> Value {
     json!([{"serviceAccountName": "anvil", "rules": [
         {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]},
     ]}])
 }
 
 /// Publishes versions with all of the above, and 1.1.0 with [`fewer`] of it.
-fn publish(world: &World, versions: &[&str]) {
+fn publish_with_permissions(olm: &OlmCluster, versions: &[&str]) {
     use base64::Engine as _;
     let base64 = &base64::engine::general_purpose::STANDARD;
-    world.publish_edited(versions, |version, bundle| {
+    olm.publish_edited(versions, |version, bundle| {
         let data = &mut bundle["properties"][2]["value"]["data"];
         let csv = base64.decode(data.as_str().unwrap()).unwrap();
         let mut csv: Value = serde_json::from_slice(&csv).unwrap();
         let install = &mut csv["spec"]["install"]["spec"];
         if version == "1.1.0" {
-            install["permissions"] = fewer();
+            install["permissions"] = reduced_permissions();
         } else {
             install["permissions"] = permissions();
             install["clusterPermissions"] = cluster_permissions();
@@ -88,12 +88,12 @@ fn publish(world: &World, versions: &[&str]) {
 }
 
 /// What accounts of versions for all namespaces may besides.
-fn see_namespaces() -> Value {
+fn namespace_reader_rules() -> Value {
     json!({"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get", "list", "watch"]})
 }
 
 /// What one account may: rules, and the namespaces that they hold in; none means everywhere.
-type Held = Vec<(Value, Option<Vec<&'static str>>)>;
+type Grants = Vec<(Value, Option<Vec<&'static str>>)>;
 
 fn rules_of(permissions: &Value, account: &str) -> Vec<Value> {
     let of = permissions
@@ -104,7 +104,7 @@ fn rules_of(permissions: &Value, account: &str) -> Vec<Value> {
     of.flat_map(|permission| permission["rules"].as_array().unwrap().clone()).collect()
 }
 
-fn allows(rule: &Value, thing: (&str, &str, &str), verb: &str, name: &str) -> bool {
+fn rule_allows(rule: &Value, thing: (&str, &str, &str), verb: &str, name: &str) -> bool {
     let has = |field: &str, wanted: &str| {
         let list = rule[field].as_array();
         list.is_some_and(|list| list.iter().any(|value| value == wanted || value == "*"))
@@ -118,14 +118,20 @@ fn allows(rule: &Value, thing: (&str, &str, &str), verb: &str, name: &str) -> bo
         && named.is_none_or(|names| names.iter().any(|value| value == name))
 }
 
-fn expected(held: &Held, thing: (&str, &str, &str), verb: &str, place: &str, name: &str) -> bool {
+fn is_granted(
+    held: &Grants,
+    thing: (&str, &str, &str),
+    verb: &str,
+    place: &str,
+    name: &str,
+) -> bool {
     held.iter().any(|(rule, places)| {
         places.as_ref().is_none_or(|places| places.contains(&place))
-            && allows(rule, thing, verb, name)
+            && rule_allows(rule, thing, verb, name)
     })
 }
 
-async fn may(
+async fn is_allowed(
     account: &Cluster,
     (group, resource, sub): (&str, &str, &str),
     verb: &str,
@@ -144,17 +150,17 @@ async fn may(
 }
 
 /// Holds an account to what it should be allowed; returns how much that is.
-async fn hold(world: &World, account: &str, held: &Held) -> usize {
-    let cluster = world.cluster.cluster_as_account("team", account);
+async fn assert_permissions(olm: &OlmCluster, account: &str, held: &Grants) -> usize {
+    let cluster = olm.cluster.cluster_as_account("team", account);
     let mut allowed = 0;
-    for thing in THINGS {
+    for thing in RESOURCES {
         for verb in VERBS {
-            for place in PLACES {
+            for place in NAMESPACES {
                 // One name that rules know, where they know one.
                 let names: &[&str] = if thing.1 == "secrets" { &["", "anvil-key"] } else { &[""] };
                 for name in names {
-                    let wanted = expected(held, thing, verb, place, name);
-                    let answer = may(&cluster, thing, verb, place, name).await;
+                    let wanted = is_granted(held, thing, verb, place, name);
+                    let answer = is_allowed(&cluster, thing, verb, place, name).await;
                     assert_eq!(answer, wanted, "{account}: {verb} {thing:?} {name:?} in {place:?}");
                     allowed += usize::from(wanted);
                 }
@@ -164,103 +170,103 @@ async fn hold(world: &World, account: &str, held: &Held) -> usize {
     allowed
 }
 
-fn in_places(rules: Vec<Value>, places: &[&'static str]) -> Held {
+fn grants_in(rules: Vec<Value>, places: &[&'static str]) -> Grants {
     rules.into_iter().map(|rule| (rule, Some(places.to_vec()))).collect()
 }
 
-fn everywhere(rules: Vec<Value>) -> Held {
+fn cluster_wide_grants(rules: Vec<Value>) -> Grants {
     rules.into_iter().map(|rule| (rule, None)).collect()
 }
 
-async fn installed(targets: &[&str]) -> World {
-    let world = World::start(&["0.9.0"]).await;
+async fn install_operator(targets: &[&str]) -> OlmCluster {
+    let olm = OlmCluster::start(&["0.9.0"]).await;
     for name in ["a", "b"] {
-        namespace(&world.cluster, name, "").await;
+        create_namespace(&olm.cluster, name, "").await;
     }
-    publish(&world, &["1.0.0"]);
-    world.group_for("og", targets).await;
+    publish_with_permissions(&olm, &["1.0.0"]);
+    olm.apply_group_for("og", targets).await;
     // Waits for the new content of the catalog.
-    world.subscribe(json!({"startingCSV": "anvil.v1.0.0"})).await;
-    world.succeeded("anvil.v1.0.0").await;
-    world
+    olm.subscribe(json!({"startingCSV": "anvil.v1.0.0"})).await;
+    olm.wait_until_succeeded("anvil.v1.0.0").await;
+    olm
 }
 
 #[tokio::test]
 async fn service_accounts_have_the_csvs_permissions_in_the_target_namespaces() {
-    let cluster_wide = || everywhere(rules_of(&cluster_permissions(), "anvil"));
+    let cluster_wide = || cluster_wide_grants(rules_of(&cluster_permissions(), "anvil"));
     for (targets, places) in [(["team"], vec!["team"]), (["a"], vec!["team", "a"])] {
-        let world = installed(&targets).await;
-        let mut held = in_places(rules_of(&permissions(), "anvil"), &places);
+        let olm = install_operator(&targets).await;
+        let mut held = grants_in(rules_of(&permissions(), "anvil"), &places);
         held.extend(cluster_wide());
         // shows SCO-01 OG-35
-        assert!(hold(&world, "anvil", &held).await > 20);
-        let hooks = in_places(rules_of(&permissions(), "anvil-hooks"), &places);
+        assert!(assert_permissions(&olm, "anvil", &held).await > 20);
+        let hooks = grants_in(rules_of(&permissions(), "anvil-hooks"), &places);
         // shows SCO-01
-        assert_eq!(hold(&world, "anvil-hooks", &hooks).await, places.len());
-        assert_eq!(hold(&world, "default", &Held::new()).await, 0);
+        assert_eq!(assert_permissions(&olm, "anvil-hooks", &hooks).await, places.len());
+        assert_eq!(assert_permissions(&olm, "default", &Grants::new()).await, 0);
     }
 }
 
 #[tokio::test]
 async fn global_operator_group_lifts_permissions_and_grants_reading_namespaces() {
-    let world = installed(&[]).await;
-    let mut held = everywhere(rules_of(&permissions(), "anvil"));
-    held.extend(everywhere(rules_of(&cluster_permissions(), "anvil")));
-    held.push((see_namespaces(), None));
+    let olm = install_operator(&[]).await;
+    let mut held = cluster_wide_grants(rules_of(&permissions(), "anvil"));
+    held.extend(cluster_wide_grants(rules_of(&cluster_permissions(), "anvil")));
+    held.push((namespace_reader_rules(), None));
     // shows E080
-    hold(&world, "anvil", &held).await;
-    let mut hooks = everywhere(rules_of(&permissions(), "anvil-hooks"));
-    hooks.push((see_namespaces(), None));
-    hold(&world, "anvil-hooks", &hooks).await;
+    assert_permissions(&olm, "anvil", &held).await;
+    let mut hooks = cluster_wide_grants(rules_of(&permissions(), "anvil-hooks"));
+    hooks.push((namespace_reader_rules(), None));
+    assert_permissions(&olm, "anvil-hooks", &hooks).await;
 }
 
 #[tokio::test]
 async fn upgrade_revokes_permissions_that_the_new_csv_does_not_have() {
     for targets in [&["a"] as &[&str], &[]] {
-        let world = installed(targets).await;
-        publish(&world, &["1.0.0", "1.1.0"]);
-        world.succeeded("anvil.v1.1.0").await;
-        world.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.0.0").await;
+        let olm = install_operator(targets).await;
+        publish_with_permissions(&olm, &["1.0.0", "1.1.0"]);
+        olm.wait_until_succeeded("anvil.v1.1.0").await;
+        olm.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.0.0").await;
         for resource in
             [known::ROLE, known::ROLE_BINDING, known::CLUSTER_ROLE, known::CLUSTER_ROLE_BINDING]
         {
             let mut old = Selection::all(resource);
             old.labels = "olm.owner=anvil.v1.0.0".to_owned();
             // shows E077
-            world.cluster.wait_for_all(old, |left| left.is_empty()).await;
+            olm.cluster.wait_for_all(old, |left| left.is_empty()).await;
         }
-        let rules = rules_of(&fewer(), "anvil");
+        let rules = rules_of(&reduced_permissions(), "anvil");
         let held = if targets.is_empty() {
-            let mut held = everywhere(rules);
-            held.push((see_namespaces(), None));
+            let mut held = cluster_wide_grants(rules);
+            held.push((namespace_reader_rules(), None));
             held
         } else {
-            in_places(rules, &["team", "a"])
+            grants_in(rules, &["team", "a"])
         };
         // shows E077
-        hold(&world, "anvil", &held).await;
+        assert_permissions(&olm, "anvil", &held).await;
         // And the one after it has all of it again.
-        publish(&world, &["1.0.0", "1.1.0", "1.2.0"]);
-        world.succeeded("anvil.v1.2.0").await;
-        world.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.1.0").await;
+        publish_with_permissions(&olm, &["1.0.0", "1.1.0", "1.2.0"]);
+        olm.wait_until_succeeded("anvil.v1.2.0").await;
+        olm.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.1.0").await;
         let rules = rules_of(&permissions(), "anvil");
         let mut held = if targets.is_empty() {
-            let mut held = everywhere(rules);
-            held.push((see_namespaces(), None));
+            let mut held = cluster_wide_grants(rules);
+            held.push((namespace_reader_rules(), None));
             held
         } else {
-            in_places(rules, &["team", "a"])
+            grants_in(rules, &["team", "a"])
         };
-        held.extend(everywhere(rules_of(&cluster_permissions(), "anvil")));
+        held.extend(cluster_wide_grants(rules_of(&cluster_permissions(), "anvil")));
         // shows E077
-        hold(&world, "anvil", &held).await;
+        assert_permissions(&olm, "anvil", &held).await;
     }
 }
 
 #[tokio::test]
 async fn requests_obey_permissions_and_aggregated_roles_reach_users() {
-    let world = installed(&["team"]).await;
-    let anvil = world.cluster.cluster_as_account("team", "anvil");
+    let olm = install_operator(&["team"]).await;
+    let anvil = olm.cluster.cluster_as_account("team", "anvil");
     let all = ListParams::default();
     anvil.get(&known::CONFIG_MAP, Some("team"), "anvil-settings").await.unwrap();
     anvil.list(&known::CONFIG_MAP, Some("team"), &all).await.unwrap();
@@ -270,7 +276,7 @@ async fn requests_obey_permissions_and_aggregated_roles_reach_users() {
         anvil.list(&known::CONFIG_MAP, None, &all).await.err(),
         anvil.list(&known::SECRET, Some("team"), &all).await.err(),
         anvil.get(&known::SECRET, Some("team"), "other").await.err(),
-        anvil.create(&ANVIL, &an_anvil("by-operator")).await.err(),
+        anvil.create(&ANVIL, &anvil_object("by-operator")).await.err(),
     ];
     for error in refused {
         let error = error.unwrap();
@@ -278,10 +284,9 @@ async fn requests_obey_permissions_and_aggregated_roles_reach_users() {
         assert!(error.to_string().contains("system:serviceaccount:team:anvil"), "{error}");
     }
     // The default account is bound to the roles that people have, one after the other.
-    let default = world.cluster.cluster_as_account("team", "default");
+    let default = olm.cluster.cluster_as_account("team", "default");
     for (role, reads, writes) in [("view", true, false), ("edit", true, true)] {
-        world
-            .cluster
+        olm.cluster
             .apply_yaml(&format!(
                 "
 apiVersion: rbac.authorization.k8s.io/v1
@@ -293,21 +298,20 @@ subjects: [{{kind: ServiceAccount, name: default, namespace: team}}]
             ))
             .await;
         // Gathered a moment after the roles of the operator's APIs are there.
-        world
-            .cluster
+        olm.cluster
             .wait_for(&known::CLUSTER_ROLE, None, role, |role| {
                 let rules = role.array(&["rules"]);
                 rules.iter().any(|rule| rule["apiGroups"] == json!(["forge.example.com"]))
             })
             .await;
         assert_eq!(default.list(&ANVIL, Some("team"), &all).await.is_ok(), reads, "{role}");
-        let written = default.create(&ANVIL, &an_anvil(role)).await;
+        let written = default.create(&ANVIL, &anvil_object(role)).await;
         assert_eq!(written.is_ok(), writes, "{role}: {written:?}");
         assert!(default.list(&ANVIL, Some("a"), &all).await.is_err(), "{role}");
     }
 }
 
-fn an_anvil(name: &str) -> Object {
+fn anvil_object(name: &str) -> Object {
     Object::from_value(json!({
         "apiVersion": "forge.example.com/v1", "kind": "Anvil",
         "metadata": {"name": name, "namespace": "team"},

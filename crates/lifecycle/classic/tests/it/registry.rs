@@ -1,6 +1,6 @@
 //! A registry server at an address, which tests stop and start again.
 
-use crate::world::catalog;
+use crate::olm_cluster::catalog;
 use mainstay_catalog::{Catalog, LoadOptions};
 use mainstay_registry::http::Api;
 use mainstay_registry::server::{Limits, serve};

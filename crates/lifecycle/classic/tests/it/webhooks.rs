@@ -1,6 +1,6 @@
 //! Webhooks of operators: what is installed for them, and what becomes of their certificates.
 
-use crate::world::{World, crd, namespace};
+use crate::olm_cluster::{OlmCluster, crd, create_namespace};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, OPERATOR_GROUP, SUBSCRIPTION};
@@ -9,7 +9,7 @@ use mainstay_object::{Object, known};
 use serde_json::{Value, json};
 
 /// A webhook of the Deployment `anvil`.
-pub(crate) fn hook(kind: &str, name: &str) -> Value {
+pub(crate) fn webhook(kind: &str, name: &str) -> Value {
     json!({
         "type": kind, "generateName": name, "deploymentName": "anvil", "targetPort": 9443,
         "sideEffects": "None", "admissionReviewVersions": ["v1"], "failurePolicy": "Ignore",
@@ -18,8 +18,8 @@ pub(crate) fn hook(kind: &str, name: &str) -> Value {
 }
 
 /// One that is asked about anvils.
-pub(crate) fn admission(kind: &str, name: &str) -> Value {
-    let mut hook = hook(kind, name);
+pub(crate) fn admission_webhook(kind: &str, name: &str) -> Value {
+    let mut hook = webhook(kind, name);
     hook["rules"] = json!([{
         "apiGroups": ["forge.example.com"], "apiVersions": ["v1"], "operations": ["CREATE"],
         "resources": ["anvils"],
@@ -48,35 +48,35 @@ fn edit_objects(bundle: &mut Value, edit: impl Fn(&mut Value)) {
 }
 
 /// A world with versions that have these webhooks, and a Subscription.
-async fn world(versions: &[&str], hooks: &Value) -> World {
-    let world = World::start(&[]).await;
-    publish(&world, versions, hooks);
-    world.group("og").await;
-    world.subscribe(json!({})).await;
-    world
+async fn olm_with_webhooks(versions: &[&str], hooks: &Value) -> OlmCluster {
+    let olm = OlmCluster::start(&[]).await;
+    publish_with_webhooks(&olm, versions, hooks);
+    olm.apply_group("og").await;
+    olm.subscribe(json!({})).await;
+    olm
 }
 
-fn publish(world: &World, versions: &[&str], hooks: &Value) {
-    world.publish_edited(versions, |_, bundle| {
+fn publish_with_webhooks(olm: &OlmCluster, versions: &[&str], hooks: &Value) {
+    olm.publish_edited(versions, |_, bundle| {
         edit_csv(bundle, |csv| csv["spec"]["webhookdefinitions"] = hooks.clone());
     });
 }
 
-async fn all(world: &World, mutating: bool) -> Vec<Object> {
+async fn configurations(olm: &OlmCluster, mutating: bool) -> Vec<Object> {
     let resource = if mutating {
         known::MUTATING_WEBHOOK_CONFIGURATION
     } else {
         known::VALIDATING_WEBHOOK_CONFIGURATION
     };
-    world.cluster.cluster().list(&resource, None, &ListParams::default()).await.unwrap().items
+    olm.cluster.cluster().list(&resource, None, &ListParams::default()).await.unwrap().items
 }
 
-async fn secret(world: &World) -> Object {
-    let cluster = world.cluster.cluster();
+async fn certificate_secret(olm: &OlmCluster) -> Object {
+    let cluster = olm.cluster.cluster();
     cluster.get(&known::SECRET, Some("team"), "anvil-service-cert").await.unwrap()
 }
 
-pub(crate) fn history(csv: &Object) -> Vec<String> {
+pub(crate) fn phase_history(csv: &Object) -> Vec<String> {
     csv.array(&["status", "conditions"])
         .iter()
         .map(|condition| {
@@ -93,29 +93,29 @@ pub(crate) fn history(csv: &Object) -> Vec<String> {
 }
 
 /// Waits until the one validating configuration trusts the authority of the Secret, and nobody else.
-async fn trusted(world: &World) -> Object {
-    let authority = secret(world).await.str(&["data", "olmCAKey"]).unwrap().to_owned();
+async fn wait_until_ca_trusted(olm: &OlmCluster) -> Object {
+    let authority = certificate_secret(olm).await.str(&["data", "olmCAKey"]).unwrap().to_owned();
     let good = move |all: &[&Object]| matches!(all, [one] if one.array(&["webhooks"])[0]["clientConfig"]["caBundle"] == authority.as_str());
     let selection = Selection::all(known::VALIDATING_WEBHOOK_CONFIGURATION);
-    world.cluster.wait_for_all(selection, good).await.remove(0)
+    olm.cluster.wait_for_all(selection, good).await.remove(0)
 }
 
 #[tokio::test]
 async fn webhooks_are_created_recreated_and_deleted_with_their_csv() {
     let hooks = json!([
-        admission("ValidatingAdmissionWebhook", "v.example.com"),
-        admission("MutatingAdmissionWebhook", "m.example.com"),
+        admission_webhook("ValidatingAdmissionWebhook", "v.example.com"),
+        admission_webhook("MutatingAdmissionWebhook", "m.example.com"),
     ]);
-    let world = world(&["1.0.0"], &hooks).await;
-    let csv = world.succeeded("anvil.v1.0.0").await;
+    let olm = olm_with_webhooks(&["1.0.0"], &hooks).await;
+    let csv = olm.wait_until_succeeded("anvil.v1.0.0").await;
     assert!(csv.str(&["status", "certsLastUpdated"]).is_some());
     assert!(csv.str(&["status", "certsRotateAt"]).is_some());
 
-    let cluster = world.cluster.cluster();
+    let cluster = olm.cluster.cluster();
     let group = cluster.get(&OPERATOR_GROUP, Some("team"), "og").await.unwrap();
     let selector = json!({"matchLabels": {format!("olm.operatorgroup.uid/{}", group.uid()): ""}});
     for mutating in [false, true] {
-        let found = all(&world, mutating).await;
+        let found = configurations(&olm, mutating).await;
         // shows CSV-73 WHK-01
         assert_eq!(found.len(), 1);
         let webhook = &found[0].array(&["webhooks"])[0];
@@ -129,17 +129,17 @@ async fn webhooks_are_created_recreated_and_deleted_with_their_csv() {
         );
     }
     let deployment = cluster.get(&known::DEPLOYMENT, Some("team"), "anvil").await.unwrap();
-    let hash = secret(&world).await.annotation("olmcahash").unwrap().to_owned();
+    let hash = certificate_secret(&olm).await.annotation("olmcahash").unwrap().to_owned();
     let template = deployment.get(&["spec", "template", "metadata", "annotations"]).unwrap();
     // shows WHK-04
     assert_eq!(template["olmcahash"], hash.as_str());
     let service = cluster.get(&known::SERVICE, Some("team"), "anvil-service").await.unwrap();
     // shows WHK-02
     assert_eq!(service.array(&["spec", "ports"])[0]["targetPort"], 9443);
-    world.left_alone().await;
+    olm.wait_until_idle().await;
 
     // Whatever somebody takes away comes back, and nobody is told of webhooks.
-    let old = trusted(&world).await;
+    let old = wait_until_ca_trusted(&olm).await;
     for (resource, namespace, name) in [
         (&known::VALIDATING_WEBHOOK_CONFIGURATION, None, old.name()),
         (&known::SERVICE, Some("team"), "anvil-service"),
@@ -150,61 +150,62 @@ async fn webhooks_are_created_recreated_and_deleted_with_their_csv() {
         let options = DeleteOptions::default();
         cluster.ensure_deleted(resource, namespace, name, &options).await.unwrap();
         if *resource == known::VALIDATING_WEBHOOK_CONFIGURATION {
-            assert_ne!(trusted(&world).await.uid(), uid);
+            assert_ne!(wait_until_ca_trusted(&olm).await.uid(), uid);
         } else {
-            world
-                .cluster
+            olm.cluster
                 .wait_for(resource, namespace, name, move |object| object.uid() != uid)
                 .await;
         }
     }
     let now = cluster.get(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.0.0").await.unwrap();
-    assert_eq!(history(&now), history(&csv));
+    assert_eq!(phase_history(&now), phase_history(&csv));
 
     for (resource, name) in [(SUBSCRIPTION, "anvil"), (CLUSTER_SERVICE_VERSION, "anvil.v1.0.0")] {
         let options = DeleteOptions::default();
         cluster.ensure_deleted(&resource, Some("team"), name, &options).await.unwrap();
     }
-    world.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.0.0").await;
+    olm.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.0.0").await;
     // shows WHK-01
-    assert!(all(&world, false).await.is_empty() && all(&world, true).await.is_empty());
+    assert!(
+        configurations(&olm, false).await.is_empty() && configurations(&olm, true).await.is_empty()
+    );
     for (resource, namespace, name) in [
         (&known::CLUSTER_ROLE_BINDING, None, "anvil-service-system:auth-delegator"),
         (&known::ROLE_BINDING, Some("kube-system"), "anvil-service-auth-reader"),
         (&known::SECRET, Some("team"), "anvil-service-cert"),
         (&known::SERVICE, Some("team"), "anvil-service"),
     ] {
-        world.cluster.wait_gone(resource, namespace, name).await;
+        olm.cluster.wait_gone(resource, namespace, name).await;
     }
 }
 
 #[tokio::test]
 async fn webhook_certificate_is_renewed_when_missing_or_due() {
-    let hooks = json!([admission("ValidatingAdmissionWebhook", "v.example.com")]);
-    let world = world(&["1.0.0"], &hooks).await;
-    let csv = world.succeeded("anvil.v1.0.0").await;
-    let begun = history(&csv);
+    let hooks = json!([admission_webhook("ValidatingAdmissionWebhook", "v.example.com")]);
+    let olm = olm_with_webhooks(&["1.0.0"], &hooks).await;
+    let csv = olm.wait_until_succeeded("anvil.v1.0.0").await;
+    let begun = phase_history(&csv);
     let hash =
         |deployment: &Object| deployment.annotation("olmcahash").unwrap_or_default().to_owned();
-    let first = hash(&secret(&world).await);
-    let cluster = world.cluster.cluster();
+    let first = hash(&certificate_secret(&olm).await);
+    let cluster = olm.cluster.cluster();
     let options = DeleteOptions::default();
     cluster.delete(&known::SECRET, Some("team"), "anvil-service-cert", &options).await.unwrap();
     let rotated = |count: usize| {
         move |csv: &Object| {
-            let all = history(csv);
+            let all = phase_history(csv);
             all.iter().filter(|phase| *phase == "Pending/NeedsCertRotation").count() == count
                 && all.last().map(String::as_str) == Some("Succeeded/InstallSucceeded")
         }
     };
     let wait = |count: usize| {
         let csv = &CLUSTER_SERVICE_VERSION;
-        world.cluster.wait_for(csv, Some("team"), "anvil.v1.0.0", rotated(count))
+        olm.cluster.wait_for(csv, Some("team"), "anvil.v1.0.0", rotated(count))
     };
     let csv = wait(1).await;
     // shows C07 C08 C31
     assert_eq!(
-        history(&csv)[begun.len()..],
+        phase_history(&csv)[begun.len()..],
         [
             "Pending/NeedsCertRotation",
             "InstallReady/AllRequirementsMet",
@@ -212,14 +213,14 @@ async fn webhook_certificate_is_renewed_when_missing_or_due() {
             "Succeeded/InstallSucceeded",
         ]
     );
-    let second = hash(&secret(&world).await);
+    let second = hash(&certificate_secret(&olm).await);
     // shows C31
     assert_ne!(first, second);
-    trusted(&world).await;
+    wait_until_ca_trusted(&olm).await;
 
     // The time of the status counts: past times at once, others by the clock.
     for (count, seconds) in [(2, -1_000_000), (3, 2)] {
-        let at = world.cluster.clock().now() + jiff::SignedDuration::from_secs(seconds);
+        let at = olm.cluster.clock().now() + jiff::SignedDuration::from_secs(seconds);
         let at = at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
         let patch = Patch::Merge(json!({"status": {"certsRotateAt": at}}));
         cluster
@@ -232,62 +233,62 @@ async fn webhook_certificate_is_renewed_when_missing_or_due() {
         let deployment = cluster.get(&known::DEPLOYMENT, Some("team"), "anvil").await.unwrap();
         let template = deployment.get(&["spec", "template", "metadata", "annotations"]).unwrap();
         // shows C31 E093
-        assert_eq!(template["olmcahash"], hash(&secret(&world).await).as_str());
-        trusted(&world).await;
+        assert_eq!(template["olmcahash"], hash(&certificate_secret(&olm).await).as_str());
+        wait_until_ca_trusted(&olm).await;
     }
-    world.left_alone().await;
+    olm.wait_until_idle().await;
 }
 
 #[tokio::test]
 async fn upgrade_keeps_the_webhook_certificate_valid_for_every_call() {
-    let hooks = json!([admission("ValidatingAdmissionWebhook", "v.example.com")]);
-    let world = world(&["1.0.0"], &hooks).await;
-    world.succeeded("anvil.v1.0.0").await;
-    let before = secret(&world).await;
-    let old = trusted(&world).await;
-    publish(&world, &["1.0.0", "1.1.0"], &hooks);
-    world.succeeded("anvil.v1.1.0").await;
-    world.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.0.0").await;
-    let new = trusted(&world).await;
+    let hooks = json!([admission_webhook("ValidatingAdmissionWebhook", "v.example.com")]);
+    let olm = olm_with_webhooks(&["1.0.0"], &hooks).await;
+    olm.wait_until_succeeded("anvil.v1.0.0").await;
+    let before = certificate_secret(&olm).await;
+    let old = wait_until_ca_trusted(&olm).await;
+    publish_with_webhooks(&olm, &["1.0.0", "1.1.0"], &hooks);
+    olm.wait_until_succeeded("anvil.v1.1.0").await;
+    olm.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.0.0").await;
+    let new = wait_until_ca_trusted(&olm).await;
     assert_ne!(old.uid(), new.uid());
     // shows E093
     assert_eq!(new.label("olm.owner"), Some("anvil.v1.1.0"));
-    let after = secret(&world).await;
+    let after = certificate_secret(&olm).await;
     // shows E093
     assert_eq!(before.get(&["data"]), after.get(&["data"]));
     let owners: Vec<String> =
         after.owner_references().into_iter().map(|owner_reference| owner_reference.name).collect();
     assert_eq!(owners, ["anvil.v1.1.0"]);
-    world.left_alone().await;
-    assert_eq!(secret(&world).await.uid(), before.uid());
+    olm.wait_until_idle().await;
+    assert_eq!(certificate_secret(&olm).await.uid(), before.uid());
 }
 
 #[tokio::test]
 async fn webhooks_have_the_operator_groups_selector_and_none_for_all_namespaces() {
-    let hooks = json!([admission("ValidatingAdmissionWebhook", "v.example.com")]);
-    let world = World::start(&[]).await;
-    publish(&world, &["1.0.0"], &hooks);
-    world.group_for("og", &[]).await;
-    world.subscribe(json!({})).await;
-    world.succeeded("anvil.v1.0.0").await;
+    let hooks = json!([admission_webhook("ValidatingAdmissionWebhook", "v.example.com")]);
+    let olm = OlmCluster::start(&[]).await;
+    publish_with_webhooks(&olm, &["1.0.0"], &hooks);
+    olm.apply_group_for("og", &[]).await;
+    olm.subscribe(json!({})).await;
+    olm.wait_until_succeeded("anvil.v1.0.0").await;
     let selects = |wanted: Value| {
         let selection = Selection::all(known::VALIDATING_WEBHOOK_CONFIGURATION);
-        world.cluster.wait_for_all(selection, move |all| {
+        olm.cluster.wait_for_all(selection, move |all| {
             matches!(all, [one] if one.array(&["webhooks"])[0]["namespaceSelector"] == wanted)
         })
     };
     // shows E093
     selects(json!({})).await;
-    namespace(&world.cluster, "chosen", "team: anvil").await;
+    create_namespace(&olm.cluster, "chosen", "team: anvil").await;
     let patch = Patch::Merge(json!({"spec": {"selector": {"matchLabels": {"team": "anvil"}}}}));
-    let cluster = world.cluster.cluster();
+    let cluster = olm.cluster.cluster();
     cluster.patch(&OPERATOR_GROUP, Some("team"), "og", &patch).await.unwrap();
     // shows E093
     selects(json!({"matchLabels": {"team": "anvil"}})).await;
 }
 
 /// A definition with two versions.
-fn two_versions() -> Value {
+fn crd_with_two_versions() -> Value {
     let mut crd = crd();
     let mut second = crd["spec"]["versions"][0].clone();
     second["name"] = "v2".into();
@@ -298,14 +299,14 @@ fn two_versions() -> Value {
 
 #[tokio::test]
 async fn crd_uses_its_conversion_webhook_until_its_csv_is_deleted() {
-    let world = World::start(&[]).await;
-    let mut converter = hook("ConversionWebhook", "c.example.com");
+    let olm = OlmCluster::start(&[]).await;
+    let mut converter = webhook("ConversionWebhook", "c.example.com");
     converter["conversionCRDs"] = json!(["anvils.forge.example.com"]);
     let publish = |versions: &[&str]| {
-        world.publish_edited(versions, |_, bundle| {
+        olm.publish_edited(versions, |_, bundle| {
             edit_objects(bundle, |object| {
                 if object["kind"] == "CustomResourceDefinition" {
-                    *object = two_versions();
+                    *object = crd_with_two_versions();
                 } else if object["kind"] == "ClusterServiceVersion" {
                     object["spec"]["installModes"] =
                         json!([{"type": "AllNamespaces", "supported": true}]);
@@ -315,16 +316,16 @@ async fn crd_uses_its_conversion_webhook_until_its_csv_is_deleted() {
         });
     };
     publish(&["1.0.0"]);
-    world.group_for("og", &[]).await;
-    world.subscribe(json!({})).await;
-    world.succeeded("anvil.v1.0.0").await;
-    let cluster = world.cluster.cluster();
+    olm.apply_group_for("og", &[]).await;
+    olm.subscribe(json!({})).await;
+    olm.wait_until_succeeded("anvil.v1.0.0").await;
+    let cluster = olm.cluster.cluster();
     let crd = &known::CUSTOM_RESOURCE_DEFINITION;
     let conversion = || async {
         let found = cluster.get(crd, None, "anvils.forge.example.com").await.unwrap();
         found.get(&["spec", "conversion"]).cloned().unwrap()
     };
-    let authority = secret(&world).await.str(&["data", "olmCAKey"]).unwrap().to_owned();
+    let authority = certificate_secret(&olm).await.str(&["data", "olmCAKey"]).unwrap().to_owned();
     let wanted = json!({"strategy": "Webhook", "webhook": {
         "clientConfig": {"caBundle": authority, "service": {
             "name": "anvil-service", "namespace": "team", "path": "/hook", "port": 443,
@@ -335,25 +336,25 @@ async fn crd_uses_its_conversion_webhook_until_its_csv_is_deleted() {
     assert_eq!(conversion().await, wanted);
     // It stays through an upgrade, at any moment.
     publish(&["1.0.0", "1.1.0"]);
-    world.succeeded("anvil.v1.1.0").await;
-    world.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.0.0").await;
+    olm.wait_until_succeeded("anvil.v1.1.0").await;
+    olm.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.0.0").await;
     assert_eq!(conversion().await, wanted);
-    world.left_alone().await;
+    olm.wait_until_idle().await;
     for (resource, name) in [(SUBSCRIPTION, "anvil"), (CLUSTER_SERVICE_VERSION, "anvil.v1.1.0")] {
         let options = DeleteOptions::default();
         cluster.ensure_deleted(&resource, Some("team"), name, &options).await.unwrap();
     }
-    world.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.1.0").await;
+    olm.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.1.0").await;
     // shows WHK-06
     assert_eq!(conversion().await, json!({"strategy": "None"}));
 }
 
 #[tokio::test]
 async fn csv_for_single_namespaces_cannot_have_a_conversion_webhook() {
-    let mut converter = hook("ConversionWebhook", "c.example.com");
+    let mut converter = webhook("ConversionWebhook", "c.example.com");
     converter["conversionCRDs"] = json!(["anvils.forge.example.com"]);
-    let world = world(&["1.0.0"], &json!([converter])).await;
-    let csv = world.version("anvil.v1.0.0", "Failed", "InstallComponentFailed").await;
+    let olm = olm_with_webhooks(&["1.0.0"], &json!([converter])).await;
+    let csv = olm.wait_for_csv("anvil.v1.0.0", "Failed", "InstallComponentFailed").await;
     // shows WHK-06 E093
     assert_eq!(
         csv.str(&["status", "message"]),
@@ -361,16 +362,16 @@ async fn csv_for_single_namespaces_cannot_have_a_conversion_webhook() {
             "install strategy failed: unable to manage conversion webhook: CSVs with conversion webhooks must support only AllNamespaces"
         )
     );
-    world.left_alone().await;
+    olm.wait_until_idle().await;
 }
 
 #[tokio::test]
 async fn webhook_with_wildcard_rules_fails_its_csv() {
-    let mut all = admission("ValidatingAdmissionWebhook", "v.example.com");
+    let mut all = admission_webhook("ValidatingAdmissionWebhook", "v.example.com");
     all["rules"][0]["apiGroups"] = json!(["*"]);
-    let world = world(&["1.0.0"], &json!([all])).await;
-    let csv = world.version("anvil.v1.0.0", "Failed", "InvalidWebhookDescription").await;
+    let olm = olm_with_webhooks(&["1.0.0"], &json!([all])).await;
+    let csv = olm.wait_for_csv("anvil.v1.0.0", "Failed", "InvalidWebhookDescription").await;
     // shows WHK-05
     assert_eq!(csv.str(&["status", "message"]), Some("webhook rules cannot include all groups"));
-    world.left_alone().await;
+    olm.wait_until_idle().await;
 }

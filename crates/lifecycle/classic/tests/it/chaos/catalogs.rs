@@ -1,11 +1,11 @@
 //! Catalogs that change while an operator is upgraded from them.
 
-use super::installs::known_latest;
-use super::state::{State, ends_as};
-use super::{Count, points, settled, side_by_side};
+use super::installs::is_at_latest;
+use super::state::{State, wait_for_end_state};
+use super::{WriteCounter, run_in_parallel, sample_points, wait_until_settled};
 use crate::dependencies::{self, ANVIL, CHISEL, NEEDY, Release};
+use crate::olm_cluster::{CATALOG_NAMESPACE, OlmCluster, catalog};
 use crate::webhooks::edit_csv;
-use crate::world::{CATALOGS, World, catalog};
 use mainstay_api::resources::CATALOG_SOURCE;
 use mainstay_client::DeleteOptions;
 use mainstay_testkit::{Asked, Fate};
@@ -26,7 +26,7 @@ enum Change {
     /// There is no catalog any more.
     Deleted,
     /// It goes and comes again.
-    MadeAnew,
+    Recreated,
     /// Nothing can be read of it, and then there is also 1.3.0.
     Broken,
     /// What 1.1.0 needs is in two other catalogs, and the one that came second comes first.
@@ -36,7 +36,7 @@ enum Change {
 const UPGRADES: [&str; 3] = ["1.0.0", "1.1.0", "1.2.0"];
 
 /// A catalog of 2.0.0 alone.
-fn anew() -> String {
+fn replacement_catalog() -> String {
     let text = catalog(&["2.0.0"], |_, bundle| {
         edit_csv(bundle, |csv| {
             csv["metadata"]["annotations"] = json!({"olm.skipRange": "<2.0.0"});
@@ -58,44 +58,44 @@ impl Change {
         Self::HeadWithdrawn,
         Self::Replaced,
         Self::Deleted,
-        Self::MadeAnew,
+        Self::Recreated,
         Self::Broken,
         Self::Preferred,
     ];
 
     /// The versions that the operator may have come to when it meets the change, and rests at without
     /// it. What is chosen once is installed, whatever the catalog says since.
-    fn met_at(self) -> &'static [&'static str] {
+    fn versions_at_change(self) -> &'static [&'static str] {
         match self {
-            Self::NewHead | Self::MadeAnew | Self::Broken => &UPGRADES[2..],
+            Self::NewHead | Self::Recreated | Self::Broken => &UPGRADES[2..],
             Self::HeadWithdrawn => &UPGRADES[1..],
             Self::Preferred => &UPGRADES[..2],
             Self::Replaced | Self::Deleted => &UPGRADES,
         }
     }
 
-    async fn happen(self, world: &World) {
+    async fn apply(self, olm: &OlmCluster) {
         let options = DeleteOptions::default();
-        let cluster = world.cluster.cluster();
+        let cluster = olm.cluster.cluster();
         match self {
-            Self::NewHead => world.publish(&["1.0.0", "1.1.0", "1.2.0", "1.3.0"]),
-            Self::HeadWithdrawn => world.publish(&UPGRADES[..2]),
-            Self::Replaced => world.publish_text(&anew()),
-            Self::Deleted | Self::MadeAnew => {
+            Self::NewHead => olm.publish(&["1.0.0", "1.1.0", "1.2.0", "1.3.0"]),
+            Self::HeadWithdrawn => olm.publish(&UPGRADES[..2]),
+            Self::Replaced => olm.publish_text(&replacement_catalog()),
+            Self::Deleted | Self::Recreated => {
                 cluster
-                    .ensure_deleted(&CATALOG_SOURCE, Some(CATALOGS), "cat", &options)
+                    .ensure_deleted(&CATALOG_SOURCE, Some(CATALOG_NAMESPACE), "cat", &options)
                     .await
                     .unwrap();
-                world.cluster.wait_gone(&CATALOG_SOURCE, Some(CATALOGS), "cat").await;
-                if self == Self::MadeAnew {
-                    world.source("cat", 0).await;
+                olm.cluster.wait_gone(&CATALOG_SOURCE, Some(CATALOG_NAMESPACE), "cat").await;
+                if self == Self::Recreated {
+                    olm.create_catalog_source("cat", 0).await;
                 }
             }
             Self::Broken => {
-                world.publish_text("{\"schema\": ");
-                world.publish(&["1.0.0", "1.1.0", "1.2.0", "1.3.0"]);
+                olm.publish_text("{\"schema\": ");
+                olm.publish(&["1.0.0", "1.1.0", "1.2.0", "1.3.0"]);
             }
-            Self::Preferred => world.source("second", 20).await,
+            Self::Preferred => olm.create_catalog_source("second", 20).await,
         }
     }
 
@@ -105,67 +105,66 @@ impl Change {
     }
 
     /// An operator that is at 1.0.0, without controllers.
-    async fn ready(self, offered: &[&str]) -> World {
-        let mut world = World::start(&UPGRADES[..1]).await;
-        world.group("og").await;
-        world.subscribe(json!({})).await;
-        world.succeeded("anvil.v1.0.0").await;
-        world.subscription(known_latest).await;
-        world.pause().await;
+    async fn prepare(self, offered: &[&str]) -> OlmCluster {
+        let mut olm = OlmCluster::start(&UPGRADES[..1]).await;
+        olm.apply_group("og").await;
+        olm.subscribe(json!({})).await;
+        olm.wait_until_succeeded("anvil.v1.0.0").await;
+        olm.wait_for_subscription(is_at_latest).await;
+        olm.stop_controllers().await;
         if self == Self::Preferred {
             for (name, priority) in [("first", 10), ("second", 0)] {
                 let folder = tempfile::tempdir().unwrap();
                 let text = dependencies::catalog(&[CHISEL], &|_, _| (), &[]);
                 std::fs::write(folder.path().join("catalog.json"), text).unwrap();
-                world.others.push((name, folder));
-                world.source(name, priority).await;
+                olm.others.push((name, folder));
+                olm.create_catalog_source(name, priority).await;
             }
             let needy = Release { version: "1.1.0", replaces: Some("1.0.0"), ..NEEDY };
             let all = [ANVIL, needy];
             let offered = &all[..offered.len().min(all.len())];
-            world.publish_text(&dependencies::catalog(offered, &|_, _| (), &[]));
+            olm.publish_text(&dependencies::catalog(offered, &|_, _| (), &[]));
         } else {
-            world.publish(offered);
+            olm.publish(offered);
         }
-        world
+        olm
     }
 
     /// Where an operator comes to that meets the change at rest.
     async fn end(self, at: usize) -> State {
         if self == Self::Preferred && at == 0 {
             // Nothing is chosen before it.
-            let world = self.ready(&UPGRADES).await;
-            self.happen(&world).await;
-            let count = Count::default();
-            let classic = world.begin_over(&count.over(&world));
-            world.succeeded(self.head()).await;
-            let end = settled(&world, &count).await;
+            let olm = self.prepare(&UPGRADES).await;
+            self.apply(&olm).await;
+            let count = WriteCounter::default();
+            let classic = olm.spawn_controllers(&count.connect(&olm));
+            olm.wait_until_succeeded(self.head()).await;
+            let end = wait_until_settled(&olm, &count).await;
             classic.shutdown().await;
             return end;
         }
-        let mut world = self.ready(&UPGRADES[..=at]).await;
-        world.resume().await;
+        let mut olm = self.prepare(&UPGRADES[..=at]).await;
+        olm.start_controllers().await;
         let version = format!("anvil.v{}", UPGRADES[at]);
-        world.succeeded(&version).await;
-        world
-            .subscription(move |subscription| {
-                known_latest(subscription)
-                    && subscription.str(&["status", "installedCSV"]) == Some(&version)
-            })
-            .await;
-        world.left_alone().await;
-        world.pause().await;
-        let count = Count::default();
-        let classic = world.begin_over(&count.over(&world));
-        self.happen(&world).await;
-        let end = settled(&world, &count).await;
+        olm.wait_until_succeeded(&version).await;
+        olm.wait_for_subscription(move |subscription| {
+            is_at_latest(subscription)
+                && subscription.str(&["status", "installedCSV"]) == Some(&version)
+        })
+        .await;
+        olm.wait_until_idle().await;
+        olm.stop_controllers().await;
+        let count = WriteCounter::default();
+        let classic = olm.spawn_controllers(&count.connect(&olm));
+        self.apply(&olm).await;
+        let end = wait_until_settled(&olm, &count).await;
         classic.shutdown().await;
         end
     }
 
     async fn ends(self) -> Vec<State> {
         let mut ends = Vec::new();
-        for version in self.met_at() {
+        for version in self.versions_at_change() {
             let at = UPGRADES.iter().position(|upgrade| upgrade == version).unwrap();
             ends.push(self.end(at).await);
         }
@@ -176,78 +175,78 @@ impl Change {
     async fn met(self, at: usize, kills: bool, ends: &[State]) {
         let killed = if kills { ", which kills the controllers" } else { "" };
         let how = || format!("{self:?} at write {at}{killed}");
-        let world = self.ready(&UPGRADES).await;
+        let olm = self.prepare(&UPGRADES).await;
         let reached = CancellationToken::new();
         let reach = reached.clone();
-        let begun = Count::default();
+        let begun = WriteCounter::default();
         let hears = begun.clone();
-        let doomed = world.cluster.troubled(move |asked| {
-            hears.hear(asked);
+        let doomed = olm.cluster.troubled(move |asked| {
+            hears.count_write(asked);
             if asked.is_write() && asked.writes >= at {
                 reach.cancel();
             }
             if kills && reach.is_cancelled() { Fate::Lost } else { Fate::Pass }
         });
-        let first = world.begin_over(&doomed);
+        let first = olm.spawn_controllers(&doomed);
         // Another run may take fewer writes: then it is met when all is done.
         let done = async {
-            world.succeeded(self.head()).await;
-            settled(&world, &begun).await;
+            olm.wait_until_succeeded(self.head()).await;
+            wait_until_settled(&olm, &begun).await;
         };
         tokio::select! {
             () = reached.cancelled() => {}
             () = done => reached.cancel(),
         }
-        let count = Count::default();
+        let count = WriteCounter::default();
         let second = if kills {
             first.shutdown().await;
-            self.happen(&world).await;
-            world.begin_over(&count.over(&world))
+            self.apply(&olm).await;
+            olm.spawn_controllers(&count.connect(&olm))
         } else {
-            self.happen(&world).await;
+            self.apply(&olm).await;
             first
         };
-        ends_as(&world, ends, how).await;
-        count.calm(how).await;
+        wait_for_end_state(&olm, ends, how).await;
+        count.wait_until_quiet(how).await;
         second.shutdown().await;
     }
 }
 
 /// How many writes the upgrade takes.
-async fn writes(change: Change) -> usize {
-    let world = change.ready(&UPGRADES).await;
+async fn count_writes(change: Change) -> usize {
+    let olm = change.prepare(&UPGRADES).await;
     let count = Arc::new(AtomicUsize::new(0));
     let seen = Arc::clone(&count);
-    let cluster = world.cluster.troubled(move |asked: &Asked| {
+    let cluster = olm.cluster.troubled(move |asked: &Asked| {
         if asked.is_write() {
             seen.fetch_max(asked.writes + 1, Ordering::SeqCst);
         }
         Fate::Pass
     });
-    let classic = world.begin_over(&cluster);
-    world.succeeded(change.head()).await;
+    let classic = olm.spawn_controllers(&cluster);
+    olm.wait_until_succeeded(change.head()).await;
     classic.shutdown().await;
     count.load(Ordering::SeqCst)
 }
 
-async fn met_at_each_write(changes: &[Change], few: usize) {
+async fn assert_change_at_each_write(changes: &[Change], few: usize) {
     for change in changes {
         // The last ones may come otherwise in another run.
-        let last = writes(*change).await.saturating_sub(6);
+        let last = count_writes(*change).await.saturating_sub(6);
         let ends = change.ends().await;
         let ends = &ends;
-        let both = points(last, few).into_iter().flat_map(|at| [(at, false), (at, true)]);
+        let both = sample_points(last, few).into_iter().flat_map(|at| [(at, false), (at, true)]);
         let what = format!("{change:?} at each of {last} writes of an upgrade");
-        side_by_side(&what, both.map(|(at, kills)| change.met(at, kills, ends))).await;
+        run_in_parallel(&what, both.map(|(at, kills)| change.met(at, kills, ends))).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn latest_catalog_content_wins_at_any_write_of_an_upgrade() {
-    met_at_each_write(&Change::ALL[..3], 3).await;
+    assert_change_at_each_write(&Change::ALL[..3], 3).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn catalog_deleted_or_broken_during_an_upgrade_stops_no_started_install() {
-    met_at_each_write(&Change::ALL[3..], 3).await;
+    assert_change_at_each_write(&Change::ALL[3..], 3).await;
 }

@@ -1,9 +1,14 @@
 //! Certificates of operators' servers whose time comes.
 
-use super::rich::{EVERYWHERE, NAME, Parts, copies_are_in, running};
-use super::state::hash;
-use super::{Work, killed_after_each_write, over_bad_connections, requests_meet_fates};
-use crate::world::World;
+use super::full_operator::{
+    ALL_OTHER_NAMESPACES, Features, NAME, olm_with_operator, wait_for_copies_in,
+};
+use super::state::sha256_hex;
+use super::{
+    Scenario, assert_survives_bad_connections, assert_survives_each_fault,
+    assert_survives_kill_after_each_write,
+};
+use crate::olm_cluster::OlmCluster;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use mainstay_api::resources::CLUSTER_SERVICE_VERSION as CSV;
@@ -25,34 +30,33 @@ struct Rotation {
 }
 
 /// Certificates live for two years, and are replaced in the last day of them.
-const DUE: jiff::SignedDuration = jiff::SignedDuration::from_hours(730 * 24 - 12);
+const ROTATION_DUE: jiff::SignedDuration = jiff::SignedDuration::from_hours(730 * 24 - 12);
 
-impl Work for Rotation {
-    async fn ready(&self) -> World {
+impl Scenario for Rotation {
+    async fn prepare(&self) -> OlmCluster {
         let (parts, targets, copies): (_, &[&str], &[&str]) = if self.everywhere {
-            (Parts::All, &[], &EVERYWHERE)
+            (Features::All, &[], &ALL_OTHER_NAMESPACES)
         } else {
-            (Parts::Served, &["a"], &["a"])
+            (Features::Served, &["a"], &["a"])
         };
-        let mut world = running(parts, targets).await;
-        copies_are_in(&world, copies).await;
-        world.pause().await;
-        world.clock = Clock::starting_at(world.clock.now() + DUE);
-        world
+        let mut olm = olm_with_operator(parts, targets).await;
+        wait_for_copies_in(&olm, copies).await;
+        olm.stop_controllers().await;
+        olm.clock = Clock::starting_at(olm.clock.now() + ROTATION_DUE);
+        olm
     }
 
-    async fn done(&self, world: &World) {
-        let history = History::follow(world).await;
-        let now = world.clock.now();
-        world
-            .cluster
+    async fn run(&self, olm: &OlmCluster) {
+        let history = History::follow(olm).await;
+        let now = olm.clock.now();
+        olm.cluster
             .wait_for(&CSV, Some("team"), NAME, move |csv| {
                 let rotate = csv.str(&["status", "certsRotateAt"]).unwrap_or_default();
                 csv.str(&["status", "phase"]) == Some("Succeeded")
                     && rotate.parse::<jiff::Timestamp>().is_ok_and(|time| time > now)
             })
             .await;
-        history.no_call_fails(world).await;
+        history.assert_no_call_fails(olm).await;
     }
 }
 
@@ -66,9 +70,9 @@ const KINDS: [&Resource; 6] = [
     &known::CUSTOM_RESOURCE_DEFINITION,
 ];
 
-type Key = (String, String);
+type ObjectKey = (String, String);
 /// An object, or that it is gone, at each revision.
-type Events = BTreeMap<(u64, Key), Option<Object>>;
+type Events = BTreeMap<(u64, ObjectKey), Option<Object>>;
 
 /// What happens to objects, in its order.
 struct History {
@@ -82,16 +86,16 @@ fn revision(text: &str) -> u64 {
     text.parse().unwrap()
 }
 
-fn key(resource: &Resource, object: &Object) -> Key {
+fn key(resource: &Resource, object: &Object) -> ObjectKey {
     (resource.kind.to_string(), object.key().to_string())
 }
 
 impl History {
-    async fn follow(world: &World) -> Self {
+    async fn follow(olm: &OlmCluster) -> Self {
         let events = Arc::new(Mutex::new(BTreeMap::new()));
         let (mut begin, mut watches) = (0, JoinSet::new());
         for resource in KINDS {
-            let cluster = world.cluster.cluster().clone();
+            let cluster = olm.cluster.cluster().clone();
             let list = cluster.list(resource, None, &ListParams::default()).await.unwrap();
             let from = revision(&list.resource_version);
             begin = begin.max(from);
@@ -118,10 +122,10 @@ impl History {
 
     /// Holds every moment to it: who calls a server trusts the authorities of the certificate in its
     /// Secret and of that of every pod that answers.
-    async fn no_call_fails(self, world: &World) {
+    async fn assert_no_call_fails(self, olm: &OlmCluster) {
         // The last ones are on their way.
         tokio::time::sleep(Duration::from_millis(50)).await;
-        let mut now: BTreeMap<Key, Object> = BTreeMap::new();
+        let mut now: BTreeMap<ObjectKey, Object> = BTreeMap::new();
         let events = std::mem::take(&mut *self.events.lock());
         let mut moments = 0;
         for ((at, key), object) in events {
@@ -131,28 +135,28 @@ impl History {
             };
             if at > self.begin {
                 moments += 1;
-                held(&now).unwrap_or_else(|why| panic!("at revision {at}: {why}"));
+                check_trust(&now).unwrap_or_else(|why| panic!("at revision {at}: {why}"));
             }
         }
-        assert!(world.cluster.store().revision() >= self.begin);
+        assert!(olm.cluster.store().revision() >= self.begin);
         assert!(moments == 0 || now.len() > 3, "{moments} moments");
     }
 }
 
 /// The hashes of the authorities of a bundle.
-fn trusted(bundle: &Value) -> BTreeSet<String> {
+fn trusted_authorities(bundle: &Value) -> BTreeSet<String> {
     const END: &str = "-----END CERTIFICATE-----\n";
     let bytes = BASE64.decode(bundle.as_str().unwrap_or_default()).unwrap();
     let text = String::from_utf8(bytes).unwrap();
-    text.split_inclusive(END).map(|certificate| hash(certificate.as_bytes())).collect()
+    text.split_inclusive(END).map(|certificate| sha256_hex(certificate.as_bytes())).collect()
 }
 
-fn held(now: &BTreeMap<Key, Object>) -> Result<(), String> {
+fn check_trust(now: &BTreeMap<ObjectKey, Object>) -> Result<(), String> {
     let of = |kind: &'static str| now.iter().filter(move |(key, _)| key.0 == kind);
     let mut shown: BTreeSet<(String, String)> = BTreeSet::new();
     for (_, secret) in of("Secret") {
         let Some(authority) = secret.str(&["data", "olmCAKey"]) else { continue };
-        let authority = hash(&BASE64.decode(authority).unwrap());
+        let authority = sha256_hex(&BASE64.decode(authority).unwrap());
         if secret.annotation("olmcahash") != Some(&authority) {
             return Err(format!("the Secret {} names another authority", secret.key()));
         }
@@ -189,7 +193,7 @@ fn held(now: &BTreeMap<Key, Object>) -> Result<(), String> {
         callers.extend(crd.get(&path).map(|bundle| (crd.name().to_owned(), bundle)));
     }
     for (caller, bundle) in callers {
-        let trusts = trusted(bundle);
+        let trusts = trusted_authorities(bundle);
         for (who, authority) in &shown {
             if !trusts.contains(authority) {
                 return Err(format!("{caller} does not trust {who}"));
@@ -199,21 +203,21 @@ fn held(now: &BTreeMap<Key, Object>) -> Result<(), String> {
     Ok(())
 }
 
-const ONE: Rotation = Rotation { everywhere: false };
-const ALL: Rotation = Rotation { everywhere: true };
+const TARGET_NAMESPACE: Rotation = Rotation { everywhere: false };
+const ALL_NAMESPACES: Rotation = Rotation { everywhere: true };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn certificate_rotation_killed_after_any_write_ends_as_undisturbed() {
-    killed_after_each_write(&ONE, 4).await;
-    killed_after_each_write(&ALL, 4).await;
+    assert_survives_kill_after_each_write(&TARGET_NAMESPACE, 4).await;
+    assert_survives_kill_after_each_write(&ALL_NAMESPACES, 4).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn certificate_rotation_over_a_bad_connection_ends_as_undisturbed() {
-    over_bad_connections(&ALL, 3, 100).await;
+    assert_survives_bad_connections(&ALL_NAMESPACES, 3, 100).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_request_of_a_certificate_rotation_may_fail_in_any_way() {
-    requests_meet_fates(&ALL).await;
+    assert_survives_each_fault(&ALL_NAMESPACES).await;
 }

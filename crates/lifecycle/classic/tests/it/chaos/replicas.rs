@@ -1,9 +1,9 @@
 //! Two processes of which one works: the one that holds a Lease.
 
-use super::installs::Course;
-use super::state::{State, ends_as};
-use super::{Count, Work, plain, points, side_by_side};
-use crate::world::{CATALOGS, World};
+use super::installs::Operation;
+use super::state::{State, wait_for_end_state};
+use super::{Scenario, WriteCounter, run_in_parallel, run_undisturbed, sample_points};
+use crate::olm_cluster::{CATALOG_NAMESPACE, OlmCluster};
 use mainstay_classic::Classic;
 use mainstay_client::{Cluster, Election, Term, Terms};
 use mainstay_object::NamespacedName;
@@ -25,7 +25,7 @@ const TERMS: Terms = Terms {
 
 /// What happens to the process that works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Blow {
+enum Failure {
     /// It is gone from one moment to the next.
     Killed,
     /// The same; its last write is carried out long after another one has taken over.
@@ -43,7 +43,7 @@ fn is_lease(asked: &Asked) -> bool {
 
 /// One process.
 struct Replica<'a> {
-    world: &'a World,
+    olm: &'a OlmCluster,
     name: &'static str,
     cluster: Cluster,
     cache: &'a Path,
@@ -53,12 +53,13 @@ struct Replica<'a> {
 
 impl Replica<'_> {
     async fn run(&self, stop: &CancellationToken) {
-        let key = NamespacedName::new(CATALOGS, "mainstay");
-        let clock = self.world.clock;
+        let key = NamespacedName::new(CATALOG_NAMESPACE, "mainstay");
+        let clock = self.olm.clock;
         let election = Election::new(self.cluster.clone(), key, self.name.to_owned(), clock);
         let work = |term: Term| async move {
             let cluster = term.over(&self.cluster);
-            *self.classic.lock() = Some(self.world.begin_with(&cluster, self.cache));
+            *self.classic.lock() =
+                Some(self.olm.spawn_controllers_with_cache(&cluster, self.cache));
             term.cancelled().await;
             self.end().await;
             Ok::<_, Infallible>(())
@@ -75,20 +76,20 @@ impl Replica<'_> {
 }
 
 /// The work is begun by one process, which is hit after so many writes, and ended by another one.
-async fn taken_over(work: Course, blow: Blow, after: usize, ends: &[State]) {
+async fn run_takeover(work: Operation, blow: Failure, after: usize, ends: &[State]) {
     let how = || format!("{work:?}: {blow:?} after {after} writes");
-    let world = work.ready().await;
+    let olm = work.prepare().await;
     let hit = CancellationToken::new();
     let written = Arc::new(AtomicUsize::new(0));
     // Whose writes were carried out, in their order.
     let log = Arc::new(Mutex::new(Vec::new()));
     let (hits, told) = (hit.clone(), Arc::clone(&log));
-    let first = world.cluster.troubled(move |asked| {
+    let first = olm.cluster.troubled(move |asked| {
         if is_lease(asked) {
             return match blow {
                 _ if !hits.is_cancelled() => Fate::Pass,
-                Blow::Killed | Blow::Adrift => Fate::Lost,
-                Blow::CutOff | Blow::Stalled => Fate::Late(Duration::from_hours(1)),
+                Failure::Killed | Failure::Adrift => Fate::Lost,
+                Failure::CutOff | Failure::Stalled => Fate::Late(Duration::from_hours(1)),
             };
         }
         let number = if asked.is_write() {
@@ -97,27 +98,27 @@ async fn taken_over(work: Course, blow: Blow, after: usize, ends: &[State]) {
             written.load(Ordering::SeqCst)
         };
         let was_hit = hits.is_cancelled();
-        let is_hit = number >= after && (asked.is_write() || blow != Blow::Adrift);
+        let is_hit = number >= after && (asked.is_write() || blow != Failure::Adrift);
         if is_hit {
             hits.cancel();
         }
         let fate = match blow {
             _ if !is_hit && !was_hit => Fate::Pass,
-            Blow::Adrift if !was_hit => Fate::Adrift(TERMS.lease * 2),
-            Blow::Killed | Blow::Adrift => Fate::Lost,
-            Blow::CutOff => Fate::Pass,
-            Blow::Stalled => Fate::Late(TERMS.lease * 2),
+            Failure::Adrift if !was_hit => Fate::Adrift(TERMS.lease * 2),
+            Failure::Killed | Failure::Adrift => Fate::Lost,
+            Failure::CutOff => Fate::Pass,
+            Failure::Stalled => Fate::Late(TERMS.lease * 2),
         };
         if asked.is_write() && fate == Fate::Pass {
             told.lock().push("first");
         }
         fate
     });
-    let (count, told) = (Count::default(), Arc::clone(&log));
+    let (count, told) = (WriteCounter::default(), Arc::clone(&log));
     let counts = count.clone();
-    let second = world.cluster.troubled(move |asked| {
+    let second = olm.cluster.troubled(move |asked| {
         if asked.is_write() && !is_lease(asked) {
-            counts.hear(asked);
+            counts.count_write(asked);
             told.lock().push("second");
         }
         Fate::Pass
@@ -125,7 +126,7 @@ async fn taken_over(work: Course, blow: Blow, after: usize, ends: &[State]) {
     let caches = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     let works = [Mutex::new(None), Mutex::new(None)];
     let replica = |name, cluster, at: usize| Replica {
-        world: &world,
+        olm: &olm,
         name,
         cluster,
         cache: caches[at].path(),
@@ -136,7 +137,7 @@ async fn taken_over(work: Course, blow: Blow, after: usize, ends: &[State]) {
     let leading = async {
         let dies = async {
             hit.cancelled().await;
-            if !matches!(blow, Blow::Killed | Blow::Adrift) {
+            if !matches!(blow, Failure::Killed | Failure::Adrift) {
                 stop.cancelled().await;
             }
         };
@@ -150,19 +151,19 @@ async fn taken_over(work: Course, blow: Blow, after: usize, ends: &[State]) {
         // The first one comes first.
         tokio::select! {
             () = hit.cancelled() => {}
-            () = work.done(&world) => hit.cancel(),
+            () = work.run(&olm) => hit.cancel(),
         }
         second.run(&stop).await;
     };
     let people = async {
-        work.done(&world).await;
+        work.run(&olm).await;
         hit.cancelled().await;
-        ends_as(&world, ends, how).await;
-        if blow == Blow::Adrift {
+        wait_for_end_state(&olm, ends, how).await;
+        if blow == Failure::Adrift {
             tokio::time::sleep(TERMS.lease * 2).await;
-            ends_as(&world, ends, how).await;
+            wait_for_end_state(&olm, ends, how).await;
         }
-        count.calm(how).await;
+        count.wait_until_quiet(how).await;
         stop.cancel();
     };
     tokio::join!(leading, waiting, people);
@@ -171,32 +172,32 @@ async fn taken_over(work: Course, blow: Blow, after: usize, ends: &[State]) {
     assert!(!log[begun..].contains(&"first"), "{}: both have written", how());
 }
 
-async fn taken_over_at_each_write(blow: Blow, few: usize) {
-    for work in [Course::Install, Course::Upgrade] {
-        let (end, requests) = plain(&work).await;
+async fn assert_takeover_at_each_write(blow: Failure, few: usize) {
+    for work in [Operation::Install, Operation::Upgrade] {
+        let (end, requests) = run_undisturbed(&work).await;
         let ends = [end];
         let what = format!("{work:?}: {blow:?} after each of {} writes", requests.writes);
-        let all = points(requests.writes - 1, few).into_iter();
-        side_by_side(&what, all.map(|after| taken_over(work, blow, after, &ends))).await;
+        let all = sample_points(requests.writes - 1, few).into_iter();
+        run_in_parallel(&what, all.map(|after| run_takeover(work, blow, after, &ends))).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn standby_replica_takes_over_the_work_of_a_killed_leader() {
-    taken_over_at_each_write(Blow::Killed, 4).await;
+    assert_takeover_at_each_write(Failure::Killed, 4).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn late_write_of_a_killed_leader_changes_nothing_for_its_successor() {
-    taken_over_at_each_write(Blow::Adrift, 4).await;
+    assert_takeover_at_each_write(Failure::Adrift, 4).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn leader_that_cannot_renew_its_lease_stops_writing_before_the_next_starts() {
-    taken_over_at_each_write(Blow::CutOff, 3).await;
+    assert_takeover_at_each_write(Failure::CutOff, 3).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn leader_with_requests_longer_than_its_term_is_replaced() {
-    taken_over_at_each_write(Blow::Stalled, 3).await;
+    assert_takeover_at_each_write(Failure::Stalled, 3).await;
 }

@@ -1,6 +1,6 @@
 //! What a cluster is like in the end, without what must differ between two of them.
 
-use crate::world::World;
+use crate::olm_cluster::OlmCluster;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use mainstay_api::resources::{
@@ -52,11 +52,11 @@ const KINDS: [&Resource; 21] = [
 pub(crate) type State = BTreeMap<String, Value>;
 
 /// Everything that there is, without what must differ between two clusters.
-pub(crate) async fn state(world: &World) -> State {
+pub(crate) async fn cluster_state(olm: &OlmCluster) -> State {
     let mut all = Vec::new();
-    let mut names = Names::default();
+    let mut names = GeneratedNames::default();
     for resource in KINDS {
-        let list = world.cluster.cluster().list(resource, None, &ListParams::default()).await;
+        let list = olm.cluster.cluster().list(resource, None, &ListParams::default()).await;
         let mut items = match list {
             // A kind whose server is not there.
             Err(error) if error.is_not_found() => continue,
@@ -69,14 +69,14 @@ pub(crate) async fn state(world: &World) -> State {
             items.retain(|api_service| api_service.get(&["spec", "service"]).is_some());
         }
         for object in items {
-            names.learn(&object);
+            names.record(&object);
             all.push((format!("{} {}", resource.kind, object.key()), object.to_value()));
         }
     }
     let mut plain = State::new();
     for (mut key, mut value) in all {
-        names.settle(&mut value);
-        names.tell(&mut key);
+        names.normalize(&mut value);
+        names.replace_names(&mut key);
         // A plan that was asked for twice, until it is swept away.
         while plain.contains_key(&key) {
             key.push_str(" again");
@@ -88,7 +88,7 @@ pub(crate) async fn state(world: &World) -> State {
 
 /// What stands for names that were made by chance.
 #[derive(Default)]
-struct Names {
+struct GeneratedNames {
     uids: HashMap<String, String>,
     others: Vec<(String, String)>,
 }
@@ -96,8 +96,8 @@ struct Names {
 /// How long a uid is.
 const UID: usize = 36;
 
-impl Names {
-    fn learn(&mut self, object: &Object) {
+impl GeneratedNames {
+    fn record(&mut self, object: &Object) {
         let told = format!("{{uid of {} {}}}", object.kind(), object.key());
         self.uids.insert(object.uid().to_owned(), told);
         let mut add = |name: &str, told: String| self.others.push((name.to_owned(), told));
@@ -113,9 +113,12 @@ impl Names {
             "Secret" => {
                 let Some(text) = object.str(&["data", "olmCAKey"]) else { return };
                 let authority = BASE64.decode(text).unwrap();
-                let sound = if is_sound(object) { "" } else { "unfit " };
+                let sound = if is_valid_certificate(object) { "" } else { "unfit " };
                 add(text, format!("{{{sound}authority of {}}}", object.key()));
-                add(&hash(&authority), format!("{{hash of the authority of {}}}", object.key()));
+                add(
+                    &sha256_hex(&authority),
+                    format!("{{hash of the authority of {}}}", object.key()),
+                );
                 for field in ["tls.crt", "tls.key"] {
                     let text = object.str(&["data", field]).unwrap();
                     add(text, format!("{{{field} of {}}}", object.key()));
@@ -125,7 +128,7 @@ impl Names {
         }
     }
 
-    fn tell(&self, text: &mut String) {
+    fn replace_names(&self, text: &mut String) {
         if let Some(told) = self.uids.get(text.as_str()) {
             text.clone_from(told);
         } else if text.len() > UID {
@@ -145,7 +148,7 @@ impl Names {
     /// Takes out times, revisions and names by chance, and what tells the way rather than the end: the
     /// history of a version, how often something was changed, and whether a step made its object or
     /// found it.
-    fn settle(&self, value: &mut Value) {
+    fn normalize(&self, value: &mut Value) {
         match value {
             Value::Object(fields) => {
                 for key in [
@@ -218,18 +221,18 @@ impl Names {
                     .collect();
                 for key in keys {
                     let mut told = key.clone();
-                    self.tell(&mut told);
+                    self.replace_names(&mut told);
                     if let Some(value) = fields.remove(&key) {
                         fields.insert(told, value);
                     }
                 }
                 for field in fields.values_mut() {
-                    self.settle(field);
+                    self.normalize(field);
                 }
             }
             Value::Array(items) => {
                 for item in items.iter_mut() {
-                    self.settle(item);
+                    self.normalize(item);
                 }
                 let named =
                     |entry: &Value| entry.get("kind").is_some() && entry.get("name").is_some();
@@ -242,7 +245,7 @@ impl Names {
                 if text.parse::<jiff::Timestamp>().is_ok() {
                     "{time}".clone_into(text);
                 }
-                self.tell(text);
+                self.replace_names(text);
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
@@ -250,7 +253,7 @@ impl Names {
 }
 
 /// SHA-256 in hexadecimal digits.
-pub(crate) fn hash(bytes: &[u8]) -> String {
+pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().fold(String::new(), |mut text, byte| {
         write!(text, "{byte:02x}").unwrap();
         text
@@ -258,7 +261,7 @@ pub(crate) fn hash(bytes: &[u8]) -> String {
 }
 
 /// Whether the certificate of a Secret is of its authority, for its Service, and has its key.
-fn is_sound(secret: &Object) -> bool {
+fn is_valid_certificate(secret: &Object) -> bool {
     let field =
         |name: &str| BASE64.decode(secret.str(&["data", name]).unwrap_or_default()).unwrap();
     let judge = || -> Option<()> {
@@ -282,12 +285,12 @@ fn is_sound(secret: &Object) -> bool {
 
 /// Waits until the cluster is in one of these states; says what differs from the nearest if it never
 /// is.
-pub(crate) async fn ends_as(world: &World, ends: &[State], how: impl Fn() -> String) {
-    let store = world.cluster.store();
+pub(crate) async fn wait_for_end_state(olm: &OlmCluster, ends: &[State], how: impl Fn() -> String) {
+    let store = olm.cluster.store();
     let compare = async {
         loop {
             let revision = store.revision();
-            let found = state(world).await;
+            let found = cluster_state(olm).await;
             if ends.contains(&found) {
                 return;
             }
@@ -300,7 +303,7 @@ pub(crate) async fn ends_as(world: &World, ends: &[State], how: impl Fn() -> Str
         () = compare => return,
         () = exhausted() => {}
     }
-    let found = state(world).await;
+    let found = cluster_state(olm).await;
     let nearest = ends.iter().map(|end| differences(end, &found)).min_by_key(Vec::len);
     panic!("{}\nanother end\n{}", how(), nearest.unwrap_or_default().join("\n"));
 }

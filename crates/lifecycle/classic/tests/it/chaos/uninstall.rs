@@ -1,9 +1,15 @@
 //! Operators that go.
 
-use super::rich::{EVERYWHERE, NAME, Parts, copies_are_in, empty, running};
-use super::state::{differences, state};
-use super::{Work, killed_after_each_write, over_bad_connections, plain, requests_meet_fates};
-use crate::world::World;
+use super::full_operator::{
+    ALL_OTHER_NAMESPACES, Features, NAME, olm_with_operator, olm_without_operator,
+    wait_for_copies_in,
+};
+use super::state::{cluster_state, differences};
+use super::{
+    Scenario, assert_survives_bad_connections, assert_survives_each_fault,
+    assert_survives_kill_after_each_write, run_undisturbed,
+};
+use crate::olm_cluster::OlmCluster;
 use mainstay_api::resources::{
     CLUSTER_SERVICE_VERSION as CSV, OPERATOR, OPERATOR_GROUP, SUBSCRIPTION,
 };
@@ -20,12 +26,12 @@ struct Uninstall {
     /// Whether it is one for all namespaces, with conversions; otherwise for `a`.
     everywhere: bool,
     /// Whether its objects go before it, and its definition behind it.
-    whole: bool,
+    complete: bool,
 }
 
 impl Uninstall {
-    const fn parts(self) -> Parts {
-        if self.everywhere { Parts::All } else { Parts::Served }
+    const fn parts(self) -> Features {
+        if self.everywhere { Features::All } else { Features::Served }
     }
 
     const fn targets(self) -> &'static [&'static str] {
@@ -33,40 +39,41 @@ impl Uninstall {
     }
 }
 
-async fn delete(world: &World, resource: &Resource, namespace: Option<&str>, name: &str) {
+async fn delete(olm: &OlmCluster, resource: &Resource, namespace: Option<&str>, name: &str) {
     let options = DeleteOptions::default();
-    world.cluster.cluster().ensure_deleted(resource, namespace, name, &options).await.unwrap();
-    world.cluster.wait_gone(resource, namespace, name).await;
+    olm.cluster.cluster().ensure_deleted(resource, namespace, name, &options).await.unwrap();
+    olm.cluster.wait_gone(resource, namespace, name).await;
 }
 
-impl Work for Uninstall {
-    async fn ready(&self) -> World {
-        let mut world = running(self.parts(), self.targets()).await;
-        copies_are_in(&world, if self.everywhere { &EVERYWHERE } else { &["a"] }).await;
+impl Scenario for Uninstall {
+    async fn prepare(&self) -> OlmCluster {
+        let mut olm = olm_with_operator(self.parts(), self.targets()).await;
+        wait_for_copies_in(&olm, if self.everywhere { &ALL_OTHER_NAMESPACES } else { &["a"] })
+            .await;
         for place in ["a", "team"] {
             let object = json!({
                 "apiVersion": "forge.example.com/v1", "kind": "Anvil",
                 "metadata": {"name": "one", "namespace": place},
             });
-            world.cluster.apply(Object::from_value(object).unwrap()).await;
+            olm.cluster.apply(Object::from_value(object).unwrap()).await;
         }
-        world.pause().await;
-        world
+        olm.stop_controllers().await;
+        olm
     }
 
-    async fn done(&self, world: &World) {
-        if self.whole {
+    async fn run(&self, olm: &OlmCluster) {
+        if self.complete {
             for place in ["a", "team"] {
-                delete(world, &ANVIL, Some(place), "one").await;
+                delete(olm, &ANVIL, Some(place), "one").await;
             }
         }
-        delete(world, &SUBSCRIPTION, Some("team"), "anvil").await;
-        delete(world, &CSV, Some("team"), NAME).await;
-        if self.whole {
-            delete(world, &CRD, None, "anvils.forge.example.com").await;
-            delete(world, &OPERATOR, None, "anvil.team").await;
+        delete(olm, &SUBSCRIPTION, Some("team"), "anvil").await;
+        delete(olm, &CSV, Some("team"), NAME).await;
+        if self.complete {
+            delete(olm, &CRD, None, "anvils.forge.example.com").await;
+            delete(olm, &OPERATOR, None, "anvil.team").await;
         }
-        copies_are_in(world, &[]).await;
+        wait_for_copies_in(olm, &[]).await;
         for resource in [
             known::VALIDATING_WEBHOOK_CONFIGURATION,
             known::MUTATING_WEBHOOK_CONFIGURATION,
@@ -77,24 +84,24 @@ impl Work for Uninstall {
             known::API_SERVICE,
         ] {
             let owned = Selection::all(resource).labels(format!("olm.owner={NAME}"));
-            world.cluster.wait_for_all(owned, |left| left.is_empty()).await;
+            olm.cluster.wait_for_all(owned, |left| left.is_empty()).await;
         }
     }
 }
 
-const ONE: Uninstall = Uninstall { everywhere: false, whole: false };
-const ALL: Uninstall = Uninstall { everywhere: true, whole: false };
-const WHOLE: Uninstall = Uninstall { everywhere: true, whole: true };
+const TARGET_NAMESPACE: Uninstall = Uninstall { everywhere: false, complete: false };
+const ALL_NAMESPACES: Uninstall = Uninstall { everywhere: true, complete: false };
+const COMPLETE: Uninstall = Uninstall { everywhere: true, complete: true };
 
 /// What is not as it was before there was an operator.
-async fn left(work: Uninstall) -> Vec<String> {
-    let world = empty(work.parts()).await;
-    world.group_for("og", work.targets()).await;
+async fn leftovers(work: Uninstall) -> Vec<String> {
+    let olm = olm_without_operator(work.parts()).await;
+    olm.apply_group_for("og", work.targets()).await;
     let served = |group: &Object| !group.array(&["status", "namespaces"]).is_empty();
-    world.cluster.wait_for(&OPERATOR_GROUP, Some("team"), "og", served).await;
-    world.left_alone().await;
-    let before = state(&world).await;
-    let (end, _) = plain(&work).await;
+    olm.cluster.wait_for(&OPERATOR_GROUP, Some("team"), "og", served).await;
+    olm.wait_until_idle().await;
+    let before = cluster_state(&olm).await;
+    let (end, _) = run_undisturbed(&work).await;
     let told = differences(&before, &end);
     told.iter().map(|difference| difference.lines().next().unwrap_or_default().to_owned()).collect()
 }
@@ -102,7 +109,7 @@ async fn left(work: Uninstall) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn uninstalled_operator_leaves_its_crd_aggregated_roles_and_operator_object() {
     const GROUP: &str = "OperatorGroup team/og/metadata/annotations";
-    const LEFT: [&str; 10] = [
+    const EXPECTED: [&str; 10] = [
         "ClusterRole admin/rules",
         "ClusterRole anvils.forge.example.com-v1-admin: is there",
         "ClusterRole anvils.forge.example.com-v1-crdview: is there",
@@ -114,28 +121,28 @@ async fn uninstalled_operator_leaves_its_crd_aggregated_roles_and_operator_objec
         "Operator anvil.team: is there",
         GROUP,
     ];
-    for work in [ONE, ALL] {
+    for work in [TARGET_NAMESPACE, ALL_NAMESPACES] {
         // shows DEL-01 DEL-03 E080
-        assert_eq!(left(work).await, LEFT, "{work:?}");
+        assert_eq!(leftovers(work).await, EXPECTED, "{work:?}");
     }
-    assert_eq!(left(WHOLE).await, [GROUP]);
+    assert_eq!(leftovers(COMPLETE).await, [GROUP]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn uninstall_killed_after_any_write_ends_as_undisturbed() {
-    killed_after_each_write(&ONE, 4).await;
-    killed_after_each_write(&ALL, 4).await;
-    killed_after_each_write(&WHOLE, 3).await;
+    assert_survives_kill_after_each_write(&TARGET_NAMESPACE, 4).await;
+    assert_survives_kill_after_each_write(&ALL_NAMESPACES, 4).await;
+    assert_survives_kill_after_each_write(&COMPLETE, 3).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn uninstall_over_a_bad_connection_ends_as_undisturbed() {
-    over_bad_connections(&ONE, 3, 100).await;
-    over_bad_connections(&WHOLE, 3, 100).await;
+    assert_survives_bad_connections(&TARGET_NAMESPACE, 3, 100).await;
+    assert_survives_bad_connections(&COMPLETE, 3, 100).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_request_of_an_uninstall_may_fail_in_any_way() {
-    requests_meet_fates(&ONE).await;
-    requests_meet_fates(&WHOLE).await;
+    assert_survives_each_fault(&TARGET_NAMESPACE).await;
+    assert_survives_each_fault(&COMPLETE).await;
 }

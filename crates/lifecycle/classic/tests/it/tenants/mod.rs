@@ -3,9 +3,9 @@
 //! Every write of the user goes through the API with RBAC, as the user. `docs/security-controllers.md`
 //! lists the inputs of the controllers and names these tests.
 
-mod granted;
+mod lifted_permissions;
 
-use crate::world::{CATALOGS, World, condition, csv, namespace};
+use crate::olm_cluster::{CATALOG_NAMESPACE, OlmCluster, create_namespace, csv, true_condition};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use mainstay_api::resources::{CLUSTER_SERVICE_VERSION as CSV, INSTALL_PLAN, SUBSCRIPTION};
@@ -29,12 +29,11 @@ fn object(value: Value) -> Object {
 }
 
 /// The user `mallory`, who has the `ClusterRole` `admin` in a namespace and nothing else.
-async fn tenant(world: &World, place: &str) -> Cluster {
+async fn create_tenant(olm: &OlmCluster, place: &str) -> Cluster {
     for role in mainstay_api::cluster_roles() {
-        world.cluster.apply(role).await;
+        olm.cluster.apply(role).await;
     }
-    world
-        .cluster
+    olm.cluster
         .apply_yaml(&format!(
             "
 apiVersion: rbac.authorization.k8s.io/v1
@@ -49,12 +48,17 @@ subjects: [{{kind: User, name: mallory, apiGroup: rbac.authorization.k8s.io}}]
         let mut rules = role.array(&["rules"]).iter();
         rules.any(|rule| rule["apiGroups"] == json!(["operators.coreos.com"]))
     };
-    world.cluster.wait_for(&known::CLUSTER_ROLE, None, "admin", gathered).await;
-    world.cluster.cluster_as(Identity::new("mallory", []))
+    olm.cluster.wait_for(&known::CLUSTER_ROLE, None, "admin", gathered).await;
+    olm.cluster.cluster_as(Identity::new("mallory", []))
 }
 
 /// Whether a user may do something.
-async fn may(user: &Cluster, verb: &str, (group, resource): (&str, &str), place: &str) -> bool {
+async fn is_allowed(
+    user: &Cluster,
+    verb: &str,
+    (group, resource): (&str, &str),
+    place: &str,
+) -> bool {
     let review = object(json!({
         "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
         "spec": {"resourceAttributes": {
@@ -75,27 +79,27 @@ fn owner_labels(place: &str) -> Value {
 
 /// The operator in the namespace `team`, with an OperatorGroup that targets these namespaces; none
 /// means all.
-async fn installed(targets: &[&str]) -> World {
-    let world = World::start(&["1.0.0"]).await;
+async fn install_operator(targets: &[&str]) -> OlmCluster {
+    let olm = OlmCluster::start(&["1.0.0"]).await;
     for name in ["a", "b"] {
-        namespace(&world.cluster, name, "").await;
+        create_namespace(&olm.cluster, name, "").await;
     }
-    world.group_for("og", targets).await;
-    world.subscribe(json!({})).await;
-    world.succeeded(NAME).await;
-    world
+    olm.apply_group_for("og", targets).await;
+    olm.subscribe(json!({})).await;
+    olm.wait_until_succeeded(NAME).await;
+    olm
 }
 
 /// The objects of a kind that labels give to the ClusterServiceVersion.
-async fn labelled(world: &World, resource: &Resource, place: Option<&str>) -> Vec<Object> {
+async fn objects_of_csv(olm: &OlmCluster, resource: &Resource, place: Option<&str>) -> Vec<Object> {
     let labels = ListParams::labels(format!("olm.owner={NAME}"));
-    world.cluster.cluster().list(resource, place, &labels).await.unwrap().items
+    olm.cluster.cluster().list(resource, place, &labels).await.unwrap().items
 }
 
 #[tokio::test]
 async fn namespace_roles_give_no_write_on_objects_that_controllers_act_on() {
-    let world = World::start(&["1.0.0"]).await;
-    let user = tenant(&world, "team").await;
+    let olm = OlmCluster::start(&["1.0.0"]).await;
+    let user = create_tenant(&olm, "team").await;
     let olm = |resource| ("operators.coreos.com", resource);
     let kinds = [
         "clusterserviceversions",
@@ -114,15 +118,15 @@ async fn namespace_roles_give_no_write_on_objects_that_controllers_act_on() {
     ];
     for kind in kinds {
         for verb in ["create", "update", "patch"] {
-            assert!(!may(&user, verb, olm(kind), "team").await, "{verb} {kind}");
+            assert!(!is_allowed(&user, verb, olm(kind), "team").await, "{verb} {kind}");
         }
     }
-    assert!(!may(&user, "delete", olm("operatorgroups"), "team").await);
+    assert!(!is_allowed(&user, "delete", olm("operatorgroups"), "team").await);
     for kind in ["subscriptions", "installplans", "clusterserviceversions", "catalogsources"] {
-        assert!(may(&user, "delete", olm(kind), "team").await, "{kind}");
-        assert!(!may(&user, "delete", olm(kind), "a").await, "{kind}");
+        assert!(is_allowed(&user, "delete", olm(kind), "team").await, "{kind}");
+        assert!(!is_allowed(&user, "delete", olm(kind), "a").await, "{kind}");
     }
-    assert!(may(&user, "create", olm("subscriptions"), "team").await);
+    assert!(is_allowed(&user, "create", olm("subscriptions"), "team").await);
     for (group, resource) in [
         ("packages.operators.coreos.com", "packagemanifests"),
         ("", "serviceaccounts/token"),
@@ -134,38 +138,38 @@ async fn namespace_roles_give_no_write_on_objects_that_controllers_act_on() {
         ("rbac.authorization.k8s.io", "clusterrolebindings"),
     ] {
         let namespaced = resource == "serviceaccounts/token";
-        let allowed = may(&user, "create", (group, resource), "team").await;
+        let allowed = is_allowed(&user, "create", (group, resource), "team").await;
         assert_eq!(allowed, namespaced, "{group}/{resource}");
     }
 }
 
 /// A refused write is one that RBAC refuses.
 #[track_caller]
-fn forbidden<T>(outcome: Result<T, Error>) {
+fn assert_forbidden<T>(outcome: Result<T, Error>) {
     let error = outcome.err().unwrap();
     assert!(error.is_forbidden(), "{error}");
 }
 
 #[tokio::test]
 async fn tenant_writes_neither_a_cluster_service_version_nor_its_status() {
-    let world = installed(&[]).await;
-    let user = tenant(&world, "team").await;
+    let olm = install_operator(&[]).await;
+    let user = create_tenant(&olm, "team").await;
     let all = json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]);
     let body = Patch::Merge(json!({"spec": {"install": {"spec": {"permissions": [
         {"serviceAccountName": "anvil", "rules": all},
     ]}}}}));
-    forbidden(user.patch(&CSV, Some("team"), NAME, &body).await);
-    forbidden(user.patch_status(&CSV, Some("team"), NAME, &body).await);
+    assert_forbidden(user.patch(&CSV, Some("team"), NAME, &body).await);
+    assert_forbidden(user.patch_status(&CSV, Some("team"), NAME, &body).await);
     // A copy in a namespace of the tenant is as little the tenant's to write.
-    let other = tenant(&world, "a").await;
-    world.cluster.wait_for(&CSV, Some("a"), NAME, |_| true).await;
-    forbidden(other.patch(&CSV, Some("a"), NAME, &body).await);
+    let other = create_tenant(&olm, "a").await;
+    olm.cluster.wait_for(&CSV, Some("a"), NAME, |_| true).await;
+    assert_forbidden(other.patch(&CSV, Some("a"), NAME, &body).await);
 }
 
 /// A bundle that is too large for the InstallPlan, in an InstallPlan that waits for approval; gives the
 /// InstallPlan and the name of the ConfigMap with the bundle.
-async fn large_plan(world: &World) -> (Object, String) {
-    world.publish_edited(&["1.0.0"], |_, bundle| {
+async fn create_large_plan(olm: &OlmCluster) -> (Object, String) {
+    olm.publish_edited(&["1.0.0"], |_, bundle| {
         for at in 0..4 {
             let part = json!({
                 "apiVersion": "v1", "kind": "ConfigMap",
@@ -176,11 +180,11 @@ async fn large_plan(world: &World) -> (Object, String) {
             properties.push(json!({"type": "olm.bundle.object", "value": {"data": data}}));
         }
     });
-    world.subscribe(json!({"installPlanApproval": "Manual"})).await;
+    olm.subscribe(json!({"installPlanApproval": "Manual"})).await;
     let waits = |all: &[&Object]| {
         all.iter().any(|plan| plan.str(&["status", "phase"]) == Some("RequiresApproval"))
     };
-    let plan = world.plans(waits).await.remove(0);
+    let plan = olm.wait_for_plans(waits).await.remove(0);
     let steps = plan.array(&["status", "plan"]);
     let reference = steps[0]["resource"]["manifest"].as_str().unwrap();
     let reference: Value = serde_json::from_str(reference).unwrap();
@@ -190,11 +194,11 @@ async fn large_plan(world: &World) -> (Object, String) {
 
 #[tokio::test]
 async fn bundle_changed_in_its_config_map_is_not_installed() {
-    let world = World::start(&[]).await;
-    world.group("og").await;
-    let (plan, name) = large_plan(&world).await;
+    let olm = OlmCluster::start(&[]).await;
+    olm.apply_group("og").await;
+    let (plan, name) = create_large_plan(&olm).await;
     // The admin of the catalog's namespace has the version ask for all rights in the cluster.
-    let user = tenant(&world, CATALOGS).await;
+    let user = create_tenant(&olm, CATALOG_NAMESPACE).await;
     let mut forged = csv("1.0.0", None);
     let all = json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]);
     forged["spec"]["install"]["spec"]["clusterPermissions"] =
@@ -203,10 +207,10 @@ async fn bundle_changed_in_its_config_map_is_not_installed() {
         "metadata": {"annotations": {"olm.contentEncoding": null}},
         "binaryData": null, "data": {"csv.json": forged.to_string()},
     }));
-    user.patch(&known::CONFIG_MAP, Some(CATALOGS), &name, &body).await.unwrap();
+    user.patch(&known::CONFIG_MAP, Some(CATALOG_NAMESPACE), &name, &body).await.unwrap();
     let approve = Patch::Merge(json!({"spec": {"approved": true}}));
-    forbidden(user.patch(&INSTALL_PLAN, Some("team"), plan.name(), &approve).await);
-    let cluster = world.cluster.cluster();
+    assert_forbidden(user.patch(&INSTALL_PLAN, Some("team"), plan.name(), &approve).await);
+    let cluster = olm.cluster.cluster();
     cluster.patch(&INSTALL_PLAN, Some("team"), plan.name(), &approve).await.unwrap();
     let refused = |all: &[&Object]| {
         all.iter().any(|plan| {
@@ -214,51 +218,49 @@ async fn bundle_changed_in_its_config_map_is_not_installed() {
             message.contains("it was changed since the plan was made")
         })
     };
-    world.plans(refused).await;
-    assert!(labelled(&world, &known::CLUSTER_ROLE, None).await.is_empty());
+    olm.wait_for_plans(refused).await;
+    assert!(objects_of_csv(&olm, &known::CLUSTER_ROLE, None).await.is_empty());
     assert!(cluster.find(&CSV, Some("team"), NAME).await.unwrap().is_none());
 }
 
 #[tokio::test]
 async fn subscription_cannot_name_a_catalog_of_another_tenant() {
-    let world = World::start(&["1.0.0"]).await;
-    namespace(&world.cluster, "a", "").await;
-    world.group("og").await;
-    world
-        .cluster
+    let olm = OlmCluster::start(&["1.0.0"]).await;
+    create_namespace(&olm.cluster, "a", "").await;
+    olm.apply_group("og").await;
+    olm.cluster
         .apply(object(json!({
             "apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource",
             "metadata": {"name": "theirs", "namespace": "a"},
             "spec": {"sourceType": "configmap", "configMap": "theirs"},
         })))
         .await;
-    let user = tenant(&world, "team").await;
+    let user = create_tenant(&olm, "team").await;
     let wanted = object(json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
         "metadata": {"name": "anvil", "namespace": "team"},
         "spec": {"name": "anvil", "channel": "stable", "source": "theirs", "sourceNamespace": "a"},
     }));
     user.create(&SUBSCRIPTION, &wanted).await.unwrap();
-    world
-        .subscription(|subscription| {
-            condition(subscription, "ResolutionFailed")
-                .is_some_and(|(_, why)| why.contains("theirs"))
-        })
-        .await;
-    assert!(labelled(&world, &known::CLUSTER_ROLE, None).await.is_empty());
+    olm.wait_for_subscription(|subscription| {
+        true_condition(subscription, "ResolutionFailed")
+            .is_some_and(|(_, why)| why.contains("theirs"))
+    })
+    .await;
+    assert!(objects_of_csv(&olm, &known::CLUSTER_ROLE, None).await.is_empty());
 }
 
 #[tokio::test]
 async fn pods_with_a_subscription_config_obey_pod_security() {
-    let world = World::start(&["1.0.0"]).await;
-    namespace(&world.cluster, "team", "pod-security.kubernetes.io/enforce: baseline").await;
-    world.group("og").await;
-    let user = tenant(&world, "team").await;
+    let olm = OlmCluster::start(&["1.0.0"]).await;
+    create_namespace(&olm.cluster, "team", "pod-security.kubernetes.io/enforce: baseline").await;
+    olm.apply_group("og").await;
+    let user = create_tenant(&olm, "team").await;
     let wanted = object(json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
         "metadata": {"name": "anvil", "namespace": "team"},
         "spec": {
-            "name": "anvil", "channel": "stable", "source": "cat", "sourceNamespace": CATALOGS,
+            "name": "anvil", "channel": "stable", "source": "cat", "sourceNamespace": CATALOG_NAMESPACE,
             "config": {"volumes": [{"name": "machine", "hostPath": {"path": "/"}}]},
         },
     }));
@@ -268,35 +270,34 @@ async fn pods_with_a_subscription_config_obey_pod_security() {
         event.str(&["reason"]) == Some("FailedCreate")
             && event.str(&["message"]).is_some_and(|message| message.contains("hostPath"))
     };
-    world.cluster.wait_for_all(events, |all| all.iter().any(|event| refused(event))).await;
+    olm.cluster.wait_for_all(events, |all| all.iter().any(|event| refused(event))).await;
     let all = ListParams::default();
-    let pods = world.cluster.cluster().list(&known::POD, Some("team"), &all).await.unwrap();
+    let pods = olm.cluster.cluster().list(&known::POD, Some("team"), &all).await.unwrap();
     assert!(pods.items.is_empty());
 }
 
 #[tokio::test]
 async fn catalog_pod_serves_no_config_map_that_its_service_account_may_not_read() {
-    let mut world = World::start(&[]).await;
-    world.pause().await;
-    (world.pods.mode, world.pods.simulated) = (CatalogMode::InProcess, true);
-    world.resume().await;
-    namespace(&world.cluster, "a", "").await;
-    world
+    let mut olm = OlmCluster::start(&[]).await;
+    olm.stop_controllers().await;
+    (olm.pods.mode, olm.pods.simulated) = (CatalogMode::InProcess, true);
+    olm.start_controllers().await;
+    create_namespace(&olm.cluster, "a", "").await;
+    olm
         .cluster
         .apply(object(json!({
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "lists", "namespace": "a"},
             "data": {"packages": "[]", "clusterServiceVersions": "[]"},
         })))
         .await;
-    world
-        .cluster
+    olm.cluster
         .apply(object(json!({
             "apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource",
             "metadata": {"name": "far", "namespace": "team"},
             "spec": {"sourceType": "grpc", "address": "far.team.svc:50051"},
         })))
         .await;
-    let user = tenant(&world, "team").await;
+    let user = create_tenant(&olm, "team").await;
     let service = object(json!({
         "apiVersion": "v1", "kind": "Service", "metadata": {"name": "far", "namespace": "team"},
         "spec": {"selector": {"serves": "far"}, "ports": [{"port": 50051}]},
@@ -320,13 +321,13 @@ async fn catalog_pod_serves_no_config_map_that_its_service_account_may_not_read(
                     && message.contains("configmaps")
             })
     };
-    world.cluster.wait_for_all(events, |all| all.iter().any(|event| told(event))).await;
+    olm.cluster.wait_for_all(events, |all| all.iter().any(|event| told(event))).await;
 }
 
 #[tokio::test]
 async fn deployment_with_owner_labels_only_is_not_the_operators() {
-    let world = installed(&["team"]).await;
-    let user = tenant(&world, "team").await;
+    let olm = install_operator(&["team"]).await;
+    let user = create_tenant(&olm, "team").await;
     let theirs = object(json!({
         "apiVersion": "apps/v1", "kind": "Deployment",
         "metadata": {"name": "theirs", "namespace": "team", "labels": owner_labels("team")},
@@ -340,8 +341,7 @@ async fn deployment_with_owner_labels_only_is_not_the_operators() {
     }));
     user.create(&known::DEPLOYMENT, &theirs).await.unwrap();
     // Another OperatorGroup provides the same API to the namespace: the Deployments of the operator go.
-    world
-        .cluster
+    olm.cluster
         .apply(object(json!({
             "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
             "metadata": {"name": "other", "namespace": "a", "annotations": {
@@ -350,7 +350,7 @@ async fn deployment_with_owner_labels_only_is_not_the_operators() {
             "spec": {"targetNamespaces": ["team"], "staticProvidedAPIs": true},
         })))
         .await;
-    world.version(NAME, "Failed", "InterOperatorGroupOwnerConflict").await;
-    world.cluster.wait_gone(&known::DEPLOYMENT, Some("team"), "anvil").await;
-    world.cluster.cluster().get(&known::DEPLOYMENT, Some("team"), "theirs").await.unwrap();
+    olm.wait_for_csv(NAME, "Failed", "InterOperatorGroupOwnerConflict").await;
+    olm.cluster.wait_gone(&known::DEPLOYMENT, Some("team"), "anvil").await;
+    olm.cluster.cluster().get(&known::DEPLOYMENT, Some("team"), "theirs").await.unwrap();
 }

@@ -1,0 +1,84 @@
+//! What goes wrong with requests.
+
+use mainstay_testkit::{Asked, Fate};
+use std::time::Duration;
+
+/// A number that depends on the seed and the request alone.
+fn pseudo_random(seed: u64, number: usize, salt: u64) -> u64 {
+    // The mixing of splitmix64: quick, and no two requests look alike.
+    let mut hash = seed
+        .wrapping_mul(0x9E37_79B9_7F4A_7C15)
+        .wrapping_add((number as u64).wrapping_mul(0xBF58_476D_1CE4_E5B9))
+        .wrapping_add(salt.wrapping_mul(0x94D0_49BB_1331_11EB));
+    hash = (hash ^ (hash >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    hash = (hash ^ (hash >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    hash ^ (hash >> 31)
+}
+
+/// How many requests go over the bad connection before it is mended. Without trouble, fewer are made.
+const FAULTY_REQUESTS: usize = 400;
+
+/// What a bad connection does to a request: one in three has some trouble.
+pub(super) fn random_fate(seed: u64, asked: &Asked) -> Fate {
+    let draw = |salt| pseudo_random(seed, asked.number, salt);
+    if asked.number > FAULTY_REQUESTS || !draw(0).is_multiple_of(3) {
+        return Fate::Pass;
+    }
+    let time = Duration::from_millis(draw(1) % 20);
+    if asked.is_watch() {
+        return match draw(2) % 4 {
+            0 => Fate::Lost,
+            1 => Fate::Cut(usize::try_from(draw(3) % 4).unwrap()),
+            2 => Fate::Late(time),
+            _ => Fate::Slow(time),
+        };
+    }
+    match draw(2) % 6 {
+        0 => Fate::Lost,
+        1 => Fate::Unanswered,
+        2 => Fate::Refused([429, 500, 503, 504][usize::try_from(draw(3) % 4).unwrap()]),
+        3 if asked.is_write() => Fate::Twice,
+        _ => Fate::Late(time),
+    }
+}
+
+/// What can become of one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// Something on the way refuses it.
+    Fails,
+    /// It or its answer takes longer.
+    Delayed,
+    /// It arrives twice.
+    Duplicated,
+    /// Others overtake it.
+    Reordered,
+    /// It does not arrive.
+    Dropped,
+    /// Its answer does not arrive.
+    Unanswered,
+}
+
+impl Fault {
+    pub(super) const ALL: [Self; 6] = [
+        Self::Fails,
+        Self::Delayed,
+        Self::Duplicated,
+        Self::Reordered,
+        Self::Dropped,
+        Self::Unanswered,
+    ];
+
+    pub(super) fn fate(self, asked: &Asked) -> Fate {
+        match self {
+            Self::Fails => Fate::Refused([429, 500, 503, 504][asked.number / 7 % 4]),
+            Self::Delayed if asked.is_watch() => Fate::Slow(Duration::from_millis(10)),
+            Self::Delayed => Fate::Late(Duration::from_millis(30)),
+            Self::Duplicated => Fate::Twice,
+            Self::Reordered => Fate::Behind(4),
+            Self::Dropped => Fate::Lost,
+            Self::Unanswered if asked.is_watch() => Fate::Cut(1),
+            Self::Unanswered => Fate::Unanswered,
+        }
+    }
+}

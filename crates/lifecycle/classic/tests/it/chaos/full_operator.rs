@@ -1,0 +1,107 @@
+//! An operator with all that an operator can have.
+
+use super::installs::is_at_latest;
+use crate::api_services::owned_api_services;
+use crate::olm_cluster::{OlmCluster, create_namespace};
+use crate::webhooks::{admission_webhook, edit_csv, webhook};
+use mainstay_api::resources::CLUSTER_SERVICE_VERSION as CSV;
+use mainstay_client::Selection;
+use mainstay_object::known;
+use serde_json::{Value, json};
+
+/// The version that is published.
+pub(super) const NAME: &str = "anvil.v1.0.0";
+
+/// What of it is published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Features {
+    /// One webhook, and every mode.
+    OneWebhook,
+    /// Webhooks of both kinds of admission, and an API that it serves itself.
+    Served,
+    /// All of that, and a webhook that converts its kind, which only works in all namespaces.
+    All,
+}
+
+/// Publishes 1.0.0 of the operator.
+pub(super) fn publish(olm: &OlmCluster, parts: Features) {
+    let mut hooks = vec![admission_webhook("ValidatingAdmissionWebhook", "v.example.com")];
+    if parts != Features::OneWebhook {
+        hooks.push(admission_webhook("MutatingAdmissionWebhook", "m.example.com"));
+    }
+    if parts == Features::All {
+        let mut converter = webhook("ConversionWebhook", "c.example.com");
+        converter["conversionCRDs"] = json!(["anvils.forge.example.com"]);
+        hooks.push(converter);
+    }
+    let modes = ["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"].map(
+        |mode| json!({"type": mode, "supported": parts != Features::All || mode == "AllNamespaces"}),
+    );
+    olm.publish_edited(&["1.0.0"], |_, bundle| {
+        edit_csv(bundle, |csv| {
+            let spec = &mut csv["spec"];
+            spec["installModes"] = json!(modes);
+            spec["webhookdefinitions"] = Value::Array(hooks.clone());
+            if parts != Features::OneWebhook {
+                spec["apiservicedefinitions"] = json!({"owned": owned_api_services()});
+            }
+            spec["install"]["spec"]["clusterPermissions"] = json!([{
+                "serviceAccountName": "anvil",
+                "rules": [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get"]}],
+            }]);
+        });
+    });
+}
+
+/// A world in which it runs for these namespaces, none of which means all, with its controllers. There
+/// are the namespaces `a`, `b` and `c`, of which the first two have the label `forge=hot`.
+pub(super) async fn olm_with_operator(parts: Features, targets: &[&str]) -> OlmCluster {
+    let olm = olm_without_operator(parts).await;
+    olm.apply_group_for("og", targets).await;
+    olm.subscribe(json!({})).await;
+    olm.wait_until_succeeded(NAME).await;
+    olm.wait_for_subscription(is_at_latest).await;
+    // Those who use its kinds have their roles last, and only while it runs.
+    let kinds: &[(&str, &[&str])] = match parts {
+        Features::OneWebhook => &[DEFINED],
+        Features::Served | Features::All => &[DEFINED, ("forges", &SERVED), ("hearths", &SERVED)],
+    };
+    for (kind, roles) in kinds {
+        for role in *roles {
+            let name = format!("{kind}-v1-{role}");
+            olm.cluster.wait_for(&known::CLUSTER_ROLE, None, &name, |_| true).await;
+        }
+    }
+    olm
+}
+
+const SERVED: [&str; 3] = ["admin", "edit", "view"];
+const DEFINED: (&str, &[&str]) =
+    ("anvils.forge.example.com", &["admin", "edit", "view", "crdview"]);
+
+/// The same before anybody wants it.
+pub(super) async fn olm_without_operator(parts: Features) -> OlmCluster {
+    let olm = OlmCluster::start(&[]).await;
+    for name in ["a", "b"] {
+        create_namespace(&olm.cluster, name, "forge: hot").await;
+    }
+    create_namespace(&olm.cluster, "c", "").await;
+    publish(&olm, parts);
+    olm
+}
+
+/// Waits until exactly these namespaces have copies.
+pub(super) async fn wait_for_copies_in(olm: &OlmCluster, places: &[&str]) {
+    let places: Vec<String> = places.iter().map(|place| (*place).to_owned()).collect();
+    olm.cluster
+        .wait_for_all(Selection::all(CSV).labels("olm.copiedFrom"), move |all| {
+            let mut found: Vec<&str> = all.iter().map(|copy| copy.namespace()).collect();
+            found.sort_unstable();
+            found == places
+        })
+        .await;
+}
+
+/// The namespaces that there are besides that of the operator.
+pub(super) const ALL_OTHER_NAMESPACES: [&str; 8] =
+    ["a", "b", "c", "default", "kube-node-lease", "kube-public", "kube-system", "olm"];

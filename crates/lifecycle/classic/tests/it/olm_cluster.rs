@@ -1,0 +1,489 @@
+//! A cluster with the classic controllers, and a catalog in a folder.
+
+use base64::Engine as _;
+use mainstay_api::resources::{
+    CATALOG_SOURCE, CLUSTER_SERVICE_VERSION, INSTALL_PLAN, OPERATOR_GROUP, SUBSCRIPTION,
+};
+use mainstay_classic::{
+    CatalogPods, Classic, DefaultSources, FolderCatalog, Options, ProxySettings, Surroundings,
+    Timeouts, Trusted,
+};
+use mainstay_client::{Cluster, Selection};
+use mainstay_clock::Clock;
+use mainstay_controller::{Monitors, Subsystem};
+use mainstay_exposition::Page;
+use mainstay_image::policy::Policy;
+use mainstay_image::reference::Reference;
+use mainstay_image::registry::Proxies;
+use mainstay_image::registry::Settings;
+use mainstay_image::store::Store;
+use mainstay_images::{Images, LocalName, ReadPolicy, UnreadablePolicy};
+use mainstay_object::{Object, Resource, known};
+use mainstay_testkit::TestCluster;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The namespace of the catalog.
+pub(crate) const CATALOG_NAMESPACE: &str = "olm";
+
+/// A running cluster with the controllers.
+pub(crate) struct OlmCluster {
+    pub(crate) cluster: TestCluster,
+    pub(crate) classic: Option<Classic>,
+    /// The folder of the catalog `cat`.
+    pub(crate) folder: tempfile::TempDir,
+    /// The folder for copies of catalogs.
+    pub(crate) cache: tempfile::TempDir,
+    /// The folder of images.
+    pub(crate) images: tempfile::TempDir,
+    /// How catalogs run as pods, from the next start on.
+    pub(crate) pods: CatalogPods,
+    /// What operators are told of the network.
+    pub(crate) surroundings: Surroundings,
+    pub(crate) timeouts: Timeouts,
+    /// Namespaces that keep copies, from the next start on.
+    pub(crate) protected: BTreeSet<String>,
+    /// Default catalogs, from the next start on.
+    pub(crate) defaults: Option<DefaultSources>,
+    /// What time it is for the controllers.
+    pub(crate) clock: Clock,
+    /// Further catalogs of the same namespace, by name.
+    pub(crate) others: Vec<(&'static str, tempfile::TempDir)>,
+    /// The machine's `policy.json`; none takes everything.
+    pub(crate) policy: Arc<std::sync::Mutex<Option<String>>>,
+}
+
+impl OlmCluster {
+    /// A world whose catalog has these versions of the package `anvil`, each replacing the one
+    /// before it.
+    pub(crate) async fn start(versions: &[&str]) -> Self {
+        let cluster = TestCluster::start().await;
+        for crd in mainstay_api::crds() {
+            cluster.apply(crd).await;
+        }
+        for name in [CATALOG_NAMESPACE, "team"] {
+            create_namespace(&cluster, name, "").await;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let (cache, images) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let surroundings = Surroundings {
+            registries: Proxies::default(),
+            proxy: ProxySettings::default(),
+            trusted: Some(Trusted::new(|| "the certificates".to_owned())),
+        };
+        let mut olm = Self {
+            clock: cluster.clock(),
+            cluster,
+            classic: None,
+            folder,
+            cache,
+            images,
+            pods: CatalogPods::default(),
+            surroundings,
+            timeouts: Timeouts::default(),
+            protected: BTreeSet::new(),
+            defaults: None,
+            others: Vec::new(),
+            policy: Arc::default(),
+        };
+        olm.publish(versions);
+        olm.start_controllers().await;
+        olm.create_catalog_source("cat", 0).await;
+        olm
+    }
+
+    /// The `CatalogSource` of a catalog in a folder.
+    pub(crate) async fn create_catalog_source(&self, name: &str, priority: i64) {
+        let priority =
+            if priority == 0 { String::new() } else { format!(", priority: {priority}") };
+        self.cluster
+            .apply_yaml(&format!(
+                "
+apiVersion: operators.coreos.com/v1alpha1
+kind: CatalogSource
+metadata: {{name: {name}, namespace: {CATALOG_NAMESPACE}}}
+spec: {{sourceType: grpc, address: '{}'{priority}}}
+",
+                mainstay_classic::FOLDER_ADDRESS
+            ))
+            .await;
+    }
+
+    /// Starts the controllers.
+    pub(crate) async fn start_controllers(&mut self) {
+        let cluster = self.cluster.cluster().clone();
+        self.start_controllers_over(&cluster).await;
+    }
+
+    /// Starts the controllers over a connection of their own.
+    pub(crate) async fn start_controllers_over(&mut self, cluster: &Cluster) {
+        let classic = self.spawn_controllers(cluster);
+        // Kept first: who stops waiting still has something to end.
+        self.classic.insert(classic).synced().await;
+    }
+
+    /// Begins controllers over a connection, for somebody else to end.
+    pub(crate) fn spawn_controllers(&self, cluster: &Cluster) -> Classic {
+        self.spawn_controllers_with_cache(cluster, self.cache.path())
+    }
+
+    /// The same with another folder for copies of catalogs, as each process has one.
+    pub(crate) fn spawn_controllers_with_cache(&self, cluster: &Cluster, cache: &Path) -> Classic {
+        let folder = |name: &str, folder: &tempfile::TempDir| FolderCatalog {
+            namespace: CATALOG_NAMESPACE.to_owned(),
+            name: name.to_owned(),
+            folder: folder.path().to_owned(),
+            served: None,
+        };
+        let others = self.others.iter().map(|(name, path)| folder(name, path));
+        Classic::start_with(
+            cluster,
+            Options {
+                clock: self.clock,
+                global_namespace: CATALOG_NAMESPACE.to_owned(),
+                catalogs: std::iter::once(folder("cat", &self.folder)).chain(others).collect(),
+                cache: Some(cache.to_owned()),
+                images: Some(self.image_sources()),
+                serve: None,
+                surroundings: self.surroundings.clone(),
+                timeouts: self.timeouts,
+                protected: self.protected.clone(),
+                defaults: self.defaults.clone(),
+            },
+            self.pods.clone(),
+        )
+    }
+
+    /// Writes the metrics of the controllers that run.
+    pub(crate) fn write_metrics(&self, page: &mut Page) {
+        let running = self.classic.iter().map(|classic| classic as &dyn Subsystem);
+        Monitors::of(running).write_metrics(page);
+    }
+
+    /// The cluster's own images.
+    pub(crate) fn store(&self) -> Store {
+        Store::open(self.images.path().join("local")).unwrap()
+    }
+
+    /// Reads the machine's policy, which a test may exchange.
+    fn read_policy(&self) -> ReadPolicy {
+        let policy = Arc::clone(&self.policy);
+        Arc::new(move || {
+            let text = policy.lock().unwrap().clone();
+            let Some(text) = text else { return Ok(Policy::accept_anything()) };
+            let lost = |_: &str| Err(std::io::ErrorKind::NotFound.into());
+            Policy::read(text.as_bytes(), lost)
+                .map_err(|error| UnreadablePolicy(format!("invalid policy: {error}")))
+        })
+    }
+
+    fn image_sources(&self) -> Images {
+        let named = |reference: &Reference| LocalName {
+            reference: reference.clone(),
+            only_here: reference.domain() == "localhost",
+        };
+        let work = self.images.path().join("work");
+        std::fs::create_dir_all(&work).unwrap();
+        Images {
+            local: self.store(),
+            named: Arc::new(named),
+            pulled: Store::open(self.images.path().join("pulled")).unwrap(),
+            registries: Settings::new(self.cluster.clock()),
+            policy: self.read_policy(),
+            work,
+        }
+    }
+
+    /// Ends the controllers; the cluster goes on.
+    pub(crate) async fn stop_controllers(&mut self) {
+        self.classic.take().unwrap().shutdown().await;
+    }
+
+    /// Writes the catalog with these versions.
+    pub(crate) fn publish(&self, versions: &[&str]) {
+        self.publish_edited(versions, |_, _| ());
+    }
+
+    /// The same with changes of the bundles, each of which comes with its version.
+    pub(crate) fn publish_edited(&self, versions: &[&str], edit: impl Fn(&str, &mut Value)) {
+        write_catalog(self.folder.path(), versions, edit);
+    }
+
+    /// Writes the catalog with this text.
+    pub(crate) fn publish_text(&self, text: &str) {
+        replace_catalog_file(self.folder.path(), text);
+    }
+
+    /// An OperatorGroup of the namespace `team` for itself.
+    pub(crate) async fn apply_group(&self, name: &str) {
+        self.apply_group_for(name, &["team"]).await;
+    }
+
+    /// An OperatorGroup of the namespace `team` for these namespaces; none means all.
+    pub(crate) async fn apply_group_for(&self, name: &str, targets: &[&str]) {
+        let mut group = json!({
+            "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
+            "metadata": {"name": name, "namespace": "team"}, "spec": {},
+        });
+        if !targets.is_empty() {
+            group["spec"]["targetNamespaces"] = targets.into();
+        }
+        self.cluster.apply(Object::from_value(group).unwrap()).await;
+    }
+
+    /// A Subscription of the namespace `team` to `anvil`, with more fields for its spec.
+    pub(crate) async fn subscribe(&self, more: Value) {
+        let mut spec = json!({
+            "name": "anvil", "channel": "stable", "source": "cat", "sourceNamespace": CATALOG_NAMESPACE,
+        });
+        let fields = spec.as_object_mut().unwrap();
+        fields.extend(more.as_object().cloned().unwrap_or_default());
+        self.cluster
+            .apply(
+                Object::from_value(json!({
+                    "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
+                    "metadata": {"name": "anvil", "namespace": "team"}, "spec": spec,
+                }))
+                .unwrap(),
+            )
+            .await;
+    }
+
+    /// Waits for a version in the namespace `team` to be in a phase for a reason.
+    pub(crate) async fn wait_for_csv(&self, version: &str, phase: &str, reason: &str) -> Object {
+        let (phase, reason) = (phase.to_owned(), reason.to_owned());
+        self.cluster
+            .wait_for(&CLUSTER_SERVICE_VERSION, Some("team"), version, move |csv| {
+                csv.str(&["status", "phase"]) == Some(&phase)
+                    && csv.str(&["status", "reason"]) == Some(&reason)
+            })
+            .await
+    }
+
+    /// Waits for a version to run.
+    pub(crate) async fn wait_until_succeeded(&self, version: &str) -> Object {
+        self.wait_for_csv(version, "Succeeded", "InstallSucceeded").await
+    }
+
+    /// Waits for the Subscription.
+    pub(crate) async fn wait_for_subscription(
+        &self,
+        good: impl FnMut(&Object) -> bool + Send + 'static,
+    ) -> Object {
+        self.cluster.wait_for(&SUBSCRIPTION, Some("team"), "anvil", good).await
+    }
+
+    /// Waits for the install plans of the namespace `team`.
+    pub(crate) async fn wait_for_plans(
+        &self,
+        good: impl FnMut(&[&Object]) -> bool + Send + 'static,
+    ) -> Vec<Object> {
+        let mut selection = Selection::all(INSTALL_PLAN.clone());
+        selection.namespace = Some("team".to_owned());
+        self.cluster.wait_for_all(selection, good).await
+    }
+
+    /// Waits for an event about an object, and gives its type and message.
+    pub(crate) async fn wait_for_event(
+        &self,
+        kind: &str,
+        name: &str,
+        reason: &str,
+    ) -> (String, String) {
+        let wanted = [kind, name, reason].map(str::to_owned);
+        let fits = move |event: &Object| {
+            event.str(&["involvedObject", "kind"]) == Some(&wanted[0])
+                && event.str(&["involvedObject", "name"]) == Some(&wanted[1])
+                && event.str(&["reason"]) == Some(&wanted[2])
+        };
+        let same = fits.clone();
+        let all = Selection::all(known::EVENT);
+        let events =
+            self.cluster.wait_for_all(all, move |all| all.iter().any(|event| same(event))).await;
+        let event = events.iter().find(|event| fits(event)).unwrap();
+        let text = |field: &str| event.str(&[field]).unwrap_or_default().to_owned();
+        (text("type"), text("message"))
+    }
+
+    /// The resource versions of everything that the controllers write.
+    pub(crate) async fn resource_versions(&self) -> Vec<String> {
+        let mut all = Vec::new();
+        for resource in [
+            &CATALOG_SOURCE,
+            &SUBSCRIPTION,
+            &INSTALL_PLAN,
+            &CLUSTER_SERVICE_VERSION,
+            &OPERATOR_GROUP,
+            &known::DEPLOYMENT,
+            &known::SERVICE_ACCOUNT,
+            &known::ROLE,
+            &known::ROLE_BINDING,
+            &known::CLUSTER_ROLE,
+            &known::CLUSTER_ROLE_BINDING,
+            &known::NAMESPACE,
+            &known::EVENT,
+        ] {
+            all.extend(self.resource_versions_of(resource).await);
+        }
+        all
+    }
+
+    /// Waits until what is under way has ended: from then on nothing is written while nothing
+    /// happens. Whoever goes on writing fails, with what was written.
+    pub(crate) async fn wait_until_idle(&self) {
+        const ROUNDS: usize = 20;
+        let mut before = self.resource_versions().await;
+        let mut new = Vec::new();
+        for _ in 0..ROUNDS {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            let after = self.resource_versions().await;
+            new = after.iter().filter(|line| !before.contains(line)).cloned().collect();
+            if before == after {
+                return;
+            }
+            before = after;
+        }
+        panic!("is written while nothing happens: {new:?}");
+    }
+
+    async fn resource_versions_of(&self, resource: &Resource) -> Vec<String> {
+        let params = mainstay_client::ListParams::default();
+        let list = self.cluster.cluster().list(resource, None, &params);
+        let items = list.await.unwrap().items;
+        items
+            .iter()
+            .map(|object| {
+                format!("{} {} {}", resource.kind, object.key(), object.resource_version())
+            })
+            .collect()
+    }
+}
+
+/// Makes a namespace with labels as `key: value`.
+pub(crate) async fn create_namespace(cluster: &TestCluster, name: &str, labels: &str) {
+    cluster
+        .apply_yaml(&format!(
+            "{{apiVersion: v1, kind: Namespace, metadata: {{name: {name}, labels: {{{labels}}}}}}}"
+        ))
+        .await;
+}
+
+/// The message of a condition whose status is `True`.
+pub(crate) fn true_condition(object: &Object, kind: &str) -> Option<(String, String)> {
+    let conditions = object.array(&["status", "conditions"]);
+    let found = conditions
+        .iter()
+        .find(|condition| condition["type"] == kind && condition["status"] == "True")?;
+    let text = |field: &str| found[field].as_str().unwrap_or_default().to_owned();
+    Some((text("reason"), text("message")))
+}
+
+fn write_catalog(folder: &Path, versions: &[&str], edit: impl Fn(&str, &mut Value)) {
+    replace_catalog_file(folder, &catalog(versions, edit));
+}
+
+fn replace_catalog_file(folder: &Path, text: &str) {
+    // As a whole and at once, as careful writers do.
+    let new = folder.join(".new");
+    std::fs::write(&new, text).unwrap();
+    std::fs::rename(&new, folder.join("catalog.json")).unwrap();
+}
+
+/// A catalog with these versions of the package `anvil`.
+pub(crate) fn catalog(versions: &[&str], edit: impl Fn(&str, &mut Value)) -> String {
+    let mut text = json!({
+        "schema": "olm.package", "name": "anvil", "defaultChannel": "stable",
+    })
+    .to_string();
+    let mut before = Value::Null;
+    let mut entries = Vec::new();
+    for version in versions {
+        let name = format!("anvil.v{version}");
+        entries.push(json!({"name": name, "replaces": before}));
+        before = name.into();
+    }
+    let channel =
+        json!({"schema": "olm.channel", "name": "stable", "package": "anvil", "entries": entries});
+    write!(text, "\n{channel}").unwrap();
+    for (at, version) in versions.iter().enumerate() {
+        let replaces = at.checked_sub(1).map(|index| versions[index]);
+        let mut bundle = bundle(version, replaces);
+        edit(version, &mut bundle);
+        write!(text, "\n{bundle}").unwrap();
+    }
+    text
+}
+
+fn bundle(version: &str, replaces: Option<&str>) -> Value {
+    let object = |object: Value| {
+        let data = base64::engine::general_purpose::STANDARD.encode(object.to_string());
+        json!({"type": "olm.bundle.object", "value": {"data": data}})
+    };
+    json!({
+        "schema": "olm.bundle", "name": format!("anvil.v{version}"), "package": "anvil",
+        "image": format!("example.com/anvil-bundle:v{version}"),
+        "properties": [
+            {"type": "olm.package", "value": {"packageName": "anvil", "version": version}},
+            {"type": "olm.gvk", "value": {"group": "forge.example.com", "kind": "Anvil", "version": "v1"}},
+            object(csv(version, replaces)),
+            object(crd()),
+            object(json!({
+                "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "anvil-settings"},
+                "data": {"version": version},
+            })),
+        ],
+    })
+}
+
+pub(crate) fn csv(version: &str, replaces: Option<&str>) -> Value {
+    let modes = ["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"]
+        .map(|mode| json!({"type": mode, "supported": mode != "MultiNamespace"}));
+    let mut csv = json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+        "metadata": {"name": format!("anvil.v{version}")},
+        "spec": {
+            "displayName": "Anvil", "version": version,
+            "installModes": modes,
+            "customresourcedefinitions": {"owned": [
+                {"name": "anvils.forge.example.com", "kind": "Anvil", "version": "v1"},
+            ]},
+            "install": {"strategy": "deployment", "spec": {
+                "permissions": [{"serviceAccountName": "anvil", "rules": [
+                    {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]},
+                ]}],
+                "deployments": [{"name": "anvil", "spec": {
+                    "replicas": 1,
+                    "selector": {"matchLabels": {"app": "anvil"}},
+                    "template": {
+                        "metadata": {"labels": {"app": "anvil"}},
+                        "spec": {"serviceAccountName": "anvil", "containers": [
+                            {"name": "main", "image": format!("example.com/anvil:v{version}")},
+                        ]},
+                    },
+                }}],
+            }},
+        },
+    });
+    if let Some(replaces) = replaces {
+        csv["spec"]["replaces"] = format!("anvil.v{replaces}").into();
+    }
+    csv
+}
+
+pub(crate) fn crd() -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "anvils.forge.example.com"},
+        "spec": {
+            "group": "forge.example.com", "scope": "Namespaced",
+            "names": {"kind": "Anvil", "listKind": "AnvilList", "plural": "anvils", "singular": "anvil"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {
+                "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+            }}],
+        },
+    })
+}

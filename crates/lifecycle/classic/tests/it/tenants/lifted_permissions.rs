@@ -1,0 +1,322 @@
+//! Permissions that are lifted to the cluster or copied into target namespaces.
+
+use super::{
+    NAME, create_tenant, install_operator, is_allowed, object, objects_of_csv, owner_labels,
+};
+use crate::olm_cluster::{OlmCluster, create_namespace};
+use mainstay_api::resources::OPERATOR_GROUP;
+use mainstay_client::{DeleteOptions, Patch, Selection};
+use mainstay_object::{Object, Resource, known};
+use serde_json::{Value, json};
+
+fn role(place: &str, name: &str, rules: &Value) -> Object {
+    object(json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
+        "metadata": {"name": name, "namespace": place, "labels": owner_labels(place)},
+        "rules": rules,
+    }))
+}
+
+fn role_binding(place: &str, name: &str, role: &str, subject: &Value) -> Object {
+    object(json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+        "metadata": {"name": name, "namespace": place, "labels": owner_labels(place)},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": role},
+        "subjects": [subject],
+    }))
+}
+
+fn mallory_subject() -> Value {
+    json!({"kind": "User", "name": "mallory", "apiGroup": "rbac.authorization.k8s.io"})
+}
+
+fn config_map_rules() -> Value {
+    json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]}])
+}
+
+fn lifted_rules() -> Value {
+    json!([
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]},
+        {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get", "list", "watch"]},
+    ])
+}
+
+/// The one object of a kind that labels give to the ClusterServiceVersion, once it is there.
+async fn wait_for_only(olm: &OlmCluster, resource: Resource, place: Option<&str>) -> Object {
+    let mut selection = Selection::all(resource).labels(format!("olm.owner={NAME}"));
+    selection.namespace = place.map(str::to_owned);
+    olm.cluster.wait_for_all(selection, |all| all.len() == 1).await.remove(0)
+}
+
+async fn delete(olm: &OlmCluster, resource: &Resource, place: Option<&str>, object: &Object) {
+    let options = DeleteOptions::uid(object.uid());
+    olm.cluster.cluster().delete(resource, place, object.name(), &options).await.unwrap();
+}
+
+/// Returns when the controller has looked at the RBAC of the ClusterServiceVersion since: twice, what
+/// it placed is deleted and comes again.
+async fn wait_until_reconciled(
+    olm: &OlmCluster,
+    resource: &Resource,
+    place: Option<&str>,
+    name: &str,
+) {
+    for _ in 0..2 {
+        let found = olm.cluster.cluster().get(resource, place, name).await.unwrap();
+        delete(olm, resource, place, &found).await;
+        let uid = found.uid().to_owned();
+        olm.cluster.wait_for(resource, place, name, move |object| object.uid() != uid).await;
+    }
+}
+
+#[tokio::test]
+async fn forged_role_binding_is_not_lifted_to_the_cluster() {
+    let olm = install_operator(&[]).await;
+    let user = create_tenant(&olm, "team").await;
+    let twin = wait_for_only(&olm, known::CLUSTER_ROLE_BINDING, None).await;
+    let own = wait_for_only(&olm, known::ROLE, Some("team")).await;
+    // A Role that bears the name of a ClusterRole, and one of a name of its own.
+    for name in ["cluster-admin", "more"] {
+        let forged = role("team", name, &config_map_rules());
+        user.create(&known::ROLE, &forged).await.unwrap();
+    }
+    for (name, role) in
+        [("evil", "cluster-admin"), ("evil-too", "more"), ("evil-three", own.name())]
+    {
+        let forged = role_binding("team", name, role, &mallory_subject());
+        user.create(&known::ROLE_BINDING, &forged).await.unwrap();
+    }
+    wait_until_reconciled(&olm, &known::CLUSTER_ROLE_BINDING, None, twin.name()).await;
+    let bindings = objects_of_csv(&olm, &known::CLUSTER_ROLE_BINDING, None).await;
+    let names: Vec<&str> = bindings.iter().map(Object::name).collect();
+    assert_eq!(names, [twin.name()]);
+    let roles = objects_of_csv(&olm, &known::CLUSTER_ROLE, None).await;
+    let names: Vec<&str> = roles.iter().map(Object::name).collect();
+    assert_eq!(names, [twin.name()]);
+    assert!(!is_allowed(&user, "list", ("", "secrets"), "a").await);
+    assert!(!is_allowed(&user, "get", ("", "configmaps"), "a").await);
+    assert!(
+        !is_allowed(&user, "create", ("rbac.authorization.k8s.io", "clusterrolebindings"), "")
+            .await
+    );
+}
+
+#[tokio::test]
+async fn lifted_permissions_come_from_the_csv_and_not_from_the_namespaced_role() {
+    let olm = install_operator(&[]).await;
+    let user = create_tenant(&olm, "team").await;
+    let twin = wait_for_only(&olm, known::CLUSTER_ROLE, None).await;
+    // The Role of the operator gets more rules, and its RoleBinding more subjects.
+    let more = Patch::Json(json!([{"op": "add", "path": "/rules/-", "value": {
+        "apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "list"],
+    }}]));
+    user.patch(&known::ROLE, Some("team"), twin.name(), &more).await.unwrap();
+    let more =
+        Patch::Json(json!([{"op": "add", "path": "/subjects/-", "value": mallory_subject()}]));
+    user.patch(&known::ROLE_BINDING, Some("team"), twin.name(), &more).await.unwrap();
+    wait_until_reconciled(&olm, &known::CLUSTER_ROLE, None, twin.name()).await;
+    wait_until_reconciled(&olm, &known::CLUSTER_ROLE_BINDING, None, twin.name()).await;
+    let cluster = olm.cluster.cluster();
+    let role = cluster.get(&known::CLUSTER_ROLE, None, twin.name()).await.unwrap();
+    assert_eq!(role.get(&["rules"]), Some(&lifted_rules()));
+    let binding = cluster.get(&known::CLUSTER_ROLE_BINDING, None, twin.name()).await.unwrap();
+    assert_eq!(
+        binding.get(&["subjects"]),
+        Some(&json!([{"kind": "ServiceAccount", "name": "anvil", "namespace": "team"}]))
+    );
+    assert!(!is_allowed(&user, "get", ("", "configmaps"), "a").await);
+}
+
+#[tokio::test]
+async fn edited_lifted_permissions_are_restored() {
+    let olm = install_operator(&[]).await;
+    let twin = wait_for_only(&olm, known::CLUSTER_ROLE, None).await;
+    let cluster = olm.cluster.cluster();
+    let all = json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]);
+    let body = Patch::Merge(json!({"rules": all}));
+    cluster.patch(&known::CLUSTER_ROLE, None, twin.name(), &body).await.unwrap();
+    let right = |role: &Object| role.get(&["rules"]) == Some(&lifted_rules());
+    olm.cluster.wait_for(&known::CLUSTER_ROLE, None, twin.name(), right).await;
+    let body = Patch::Merge(json!({"subjects": [mallory_subject()]}));
+    cluster.patch(&known::CLUSTER_ROLE_BINDING, None, twin.name(), &body).await.unwrap();
+    let right = |binding: &Object| binding.array(&["subjects"])[0]["name"] == "anvil";
+    olm.cluster.wait_for(&known::CLUSTER_ROLE_BINDING, None, twin.name(), right).await;
+}
+
+#[tokio::test]
+async fn cluster_role_of_another_owner_is_neither_changed_nor_bound() {
+    // The name follows from the ClusterServiceVersion, so anybody can know it beforehand.
+    let olm = install_operator(&["team"]).await;
+    let name = wait_for_only(&olm, known::ROLE, Some("team")).await.name().to_owned();
+    let all = json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]);
+    let theirs = object(json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {"name": name}, "rules": all,
+    }));
+    olm.cluster.apply(theirs).await;
+    olm.apply_group_for("og", &[]).await;
+    let (kind, message) =
+        olm.wait_for_event("ClusterServiceVersion", NAME, "PermissionNotGranted").await;
+    assert_eq!(kind, "Warning");
+    assert!(message.contains(&format!("ClusterRole {name}")), "{message}");
+    let cluster = olm.cluster.cluster();
+    let kept = cluster.get(&known::CLUSTER_ROLE, None, &name).await.unwrap();
+    assert_eq!(kept.get(&["rules"]), Some(&all));
+    assert!(cluster.find(&known::CLUSTER_ROLE_BINDING, None, &name).await.unwrap().is_none());
+    // Without it, the permission is lifted.
+    delete(&olm, &known::CLUSTER_ROLE, None, &kept).await;
+    olm.cluster.wait_for(&known::CLUSTER_ROLE_BINDING, None, &name, |_| true).await;
+    let lifted = cluster.get(&known::CLUSTER_ROLE, None, &name).await.unwrap();
+    assert_eq!(lifted.get(&["rules"]), Some(&lifted_rules()));
+}
+
+#[tokio::test]
+async fn forged_role_binding_is_not_copied_into_target_namespaces() {
+    let olm = install_operator(&["a"]).await;
+    let user = create_tenant(&olm, "team").await;
+    let copied = wait_for_only(&olm, known::ROLE_BINDING, Some("a")).await;
+    user.create(&known::ROLE, &role("team", "more", &config_map_rules())).await.unwrap();
+    for (name, role) in [("evil", "more"), ("evil-too", copied.name())] {
+        let forged = role_binding("team", name, role, &mallory_subject());
+        user.create(&known::ROLE_BINDING, &forged).await.unwrap();
+    }
+    let more =
+        Patch::Json(json!([{"op": "add", "path": "/subjects/-", "value": mallory_subject()}]));
+    user.patch(&known::ROLE_BINDING, Some("team"), copied.name(), &more).await.unwrap();
+    wait_until_reconciled(&olm, &known::ROLE_BINDING, Some("a"), copied.name()).await;
+    let bindings = objects_of_csv(&olm, &known::ROLE_BINDING, Some("a")).await;
+    let subjects: Vec<&[Value]> =
+        bindings.iter().map(|binding| binding.array(&["subjects"])).collect();
+    let own = json!([{"kind": "ServiceAccount", "name": "anvil", "namespace": "team"}]);
+    assert_eq!(subjects, [own.as_array().unwrap().as_slice()]);
+    let roles = objects_of_csv(&olm, &known::ROLE, Some("a")).await;
+    let names: Vec<&str> = roles.iter().map(Object::name).collect();
+    assert_eq!(names, [copied.name()]);
+    assert!(!is_allowed(&user, "get", ("", "configmaps"), "a").await);
+}
+
+#[tokio::test]
+async fn copied_role_is_restored_and_deleted_with_its_permission() {
+    let olm = install_operator(&["a"]).await;
+    // The admin of the target namespace changes what was copied there.
+    let user = create_tenant(&olm, "a").await;
+    let copied = wait_for_only(&olm, known::ROLE, Some("a")).await;
+    let more = Patch::Json(json!([{"op": "add", "path": "/rules/-", "value": {
+        "apiGroups": [""], "resources": ["secrets"], "verbs": ["get"],
+    }}]));
+    user.patch(&known::ROLE, Some("a"), copied.name(), &more).await.unwrap();
+    let right = |role: &Object| role.get(&["rules"]) == Some(&config_map_rules());
+    olm.cluster.wait_for(&known::ROLE, Some("a"), copied.name(), right).await;
+    let more =
+        Patch::Json(json!([{"op": "add", "path": "/subjects/-", "value": mallory_subject()}]));
+    user.patch(&known::ROLE_BINDING, Some("a"), copied.name(), &more).await.unwrap();
+    let right = |binding: &Object| binding.array(&["subjects"]).len() == 1;
+    olm.cluster.wait_for(&known::ROLE_BINDING, Some("a"), copied.name(), right).await;
+    // The operator loses the permission in its own namespace.
+    let own = olm.cluster.cluster().get(&known::ROLE, Some("team"), copied.name()).await.unwrap();
+    delete(&olm, &known::ROLE, Some("team"), &own).await;
+    olm.cluster.wait_gone(&known::ROLE_BINDING, Some("a"), copied.name()).await;
+    olm.cluster.wait_gone(&known::ROLE, Some("a"), copied.name()).await;
+}
+
+#[tokio::test]
+async fn lifted_permission_is_deleted_with_the_csvs_permission() {
+    let olm = install_operator(&[]).await;
+    let twin = wait_for_only(&olm, known::CLUSTER_ROLE, None).await;
+    let own = olm.cluster.cluster().get(&known::ROLE, Some("team"), twin.name()).await.unwrap();
+    delete(&olm, &known::ROLE, Some("team"), &own).await;
+    olm.cluster.wait_gone(&known::CLUSTER_ROLE_BINDING, None, twin.name()).await;
+    olm.cluster.wait_gone(&known::CLUSTER_ROLE, None, twin.name()).await;
+}
+
+#[tokio::test]
+async fn existing_role_in_a_target_namespace_is_neither_changed_nor_bound() {
+    let olm = install_operator(&["team"]).await;
+    let name = wait_for_only(&olm, known::ROLE, Some("team")).await.name().to_owned();
+    let user = create_tenant(&olm, "a").await;
+    let secrets = json!([{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}]);
+    let mut theirs = role("a", &name, &secrets);
+    theirs.remove(&["metadata", "labels"]);
+    user.create(&known::ROLE, &theirs).await.unwrap();
+    olm.apply_group_for("og", &["a"]).await;
+    let (_, message) =
+        olm.wait_for_event("ClusterServiceVersion", NAME, "PermissionNotGranted").await;
+    assert!(message.contains(&format!("Role a/{name}")), "{message}");
+    let cluster = olm.cluster.cluster();
+    let kept = cluster.get(&known::ROLE, Some("a"), &name).await.unwrap();
+    assert_eq!(kept.get(&["rules"]), Some(&secrets));
+    assert!(cluster.find(&known::ROLE_BINDING, Some("a"), &name).await.unwrap().is_none());
+}
+
+/// An OperatorGroup whose ServiceAccount may do everything in the namespace `team` only.
+async fn olm_with_scoped_group(targets: &[&str]) -> OlmCluster {
+    let olm = OlmCluster::start(&["1.0.0"]).await;
+    create_namespace(&olm.cluster, "a", "").await;
+    olm.cluster
+        .apply_yaml(
+            "
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: installer, namespace: team}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: installer, namespace: team}
+rules: [{apiGroups: ['*'], resources: ['*'], verbs: ['*']}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: installer, namespace: team}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: installer}
+subjects: [{kind: ServiceAccount, name: installer, namespace: team}]
+",
+        )
+        .await;
+    let mut group = json!({
+        "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
+        "metadata": {"name": "og", "namespace": "team"},
+        "spec": {"serviceAccountName": "installer"},
+    });
+    if !targets.is_empty() {
+        group["spec"]["targetNamespaces"] = targets.into();
+    }
+    olm.cluster.apply(object(group)).await;
+    olm.cluster
+        .wait_for(&OPERATOR_GROUP, Some("team"), "og", |group| {
+            group.str(&["status", "serviceAccountRef", "name"]) == Some("installer")
+        })
+        .await;
+    olm.subscribe(json!({})).await;
+    olm
+}
+
+#[tokio::test]
+async fn operator_groups_service_account_bounds_lifted_and_copied_permissions() {
+    for targets in [&[] as &[&str], &["a"]] {
+        let olm = olm_with_scoped_group(targets).await;
+        let (_, message) =
+            olm.wait_for_event("ClusterServiceVersion", NAME, "PermissionNotGranted").await;
+        assert!(message.contains("system:serviceaccount:team:installer"), "{message}");
+        assert!(objects_of_csv(&olm, &known::CLUSTER_ROLE, None).await.is_empty());
+        assert!(objects_of_csv(&olm, &known::CLUSTER_ROLE_BINDING, None).await.is_empty());
+        assert!(objects_of_csv(&olm, &known::ROLE_BINDING, Some("a")).await.is_empty());
+        // An administrator gives the account more, and the permission follows.
+        olm.cluster
+            .apply_yaml(
+                "
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: installer}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}
+subjects: [{kind: ServiceAccount, name: installer, namespace: team}]
+",
+            )
+            .await;
+        if targets.is_empty() {
+            wait_for_only(&olm, known::CLUSTER_ROLE_BINDING, None).await;
+        } else {
+            wait_for_only(&olm, known::ROLE_BINDING, Some("a")).await;
+        }
+        olm.wait_until_succeeded(NAME).await;
+    }
+}

@@ -1,0 +1,207 @@
+//! Versions that people write themselves, with what they need and without catalog or plan.
+
+use crate::olm_cluster::{OlmCluster, create_namespace};
+use mainstay_api::resources::CLUSTER_SERVICE_VERSION as CSV;
+use mainstay_client::{Cluster, DeleteOptions, Patch};
+use mainstay_object::{Object, Resource, known};
+use serde_json::{Value, json};
+
+const REVIEW: Resource = Resource::namespaced(
+    "authorization.k8s.io",
+    "v1",
+    "SelfSubjectAccessReview",
+    "selfsubjectaccessreviews",
+);
+
+pub(crate) fn object(value: Value) -> Object {
+    Object::from_value(value).unwrap()
+}
+
+/// A Deployment of a version, of pods that name no account.
+pub(crate) fn deployment(name: &str) -> Value {
+    json!({"name": name, "spec": {
+        "replicas": 1,
+        "selector": {"matchLabels": {"app": name}},
+        "template": {
+            "metadata": {"labels": {"app": name}},
+            "spec": {"containers": [{"name": "main", "image": "example.com/x:1"}]},
+        },
+    }})
+}
+
+/// A version that may run in any namespaces, with Deployments.
+pub(crate) fn csv_in(place: &str, name: &str, deployments: &[Value]) -> Value {
+    let modes = ["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"]
+        .map(|mode| json!({"type": mode, "supported": true}));
+    json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+        "metadata": {"name": name, "namespace": place},
+        "spec": {
+            "displayName": name, "version": "1.0.0", "minKubeVersion": "0.0.0",
+            "installModes": modes,
+            "install": {"strategy": "deployment", "spec": {"deployments": deployments}},
+        },
+    })
+}
+
+/// A definition with these versions, the first of which objects are stored in.
+pub(crate) fn crd_for(plural: &str, versions: &[&str]) -> Object {
+    let versions: Vec<Value> = versions
+        .iter()
+        .enumerate()
+        .map(|(at, name)| {
+            json!({"name": name, "served": true, "storage": at == 0, "schema": {
+                "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+            }})
+        })
+        .collect();
+    object(json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.cluster.com")},
+        "spec": {
+            "group": "cluster.com", "scope": "Namespaced", "versions": versions,
+            "names": {
+                "kind": plural, "listKind": format!("{plural}list"), "plural": plural,
+                "singular": plural,
+            },
+        },
+    }))
+}
+
+/// How a version refers to a definition.
+pub(crate) fn crd_description(plural: &str, version: &str) -> Value {
+    json!({
+        "name": format!("{plural}.cluster.com"), "version": version, "kind": plural,
+        "displayName": plural, "description": plural,
+    })
+}
+
+/// Has a version own a definition.
+pub(crate) fn with_owned_crd(mut csv: Value, plural: &str) -> Value {
+    csv["spec"]["customresourcedefinitions"]["owned"] = json!([crd_description(plural, "v1")]);
+    csv
+}
+
+/// Has a version ask for rules for an account.
+pub(crate) fn with_permissions(mut csv: Value, field: &str, account: &str, rules: &Value) -> Value {
+    csv["spec"]["install"]["spec"][field] =
+        json!([{"serviceAccountName": account, "rules": rules}]);
+    csv
+}
+
+/// Makes a version and nothing else.
+pub(crate) async fn create_csv(olm: &OlmCluster, csv: Value) -> Object {
+    olm.cluster.cluster().create(&CSV, &object(csv)).await.unwrap()
+}
+
+/// Waits for a version to be in a phase.
+pub(crate) async fn wait_for_phase(
+    olm: &OlmCluster,
+    place: &str,
+    name: &str,
+    phase: &'static str,
+) -> Object {
+    let at = move |csv: &Object| csv.str(&["status", "phase"]) == Some(phase);
+    olm.cluster.wait_for(&CSV, Some(place), name, at).await
+}
+
+/// Waits for a version to be in a phase for a reason.
+pub(crate) async fn wait_for_reason(
+    olm: &OlmCluster,
+    place: &str,
+    name: &str,
+    phase: &'static str,
+    reason: &'static str,
+) -> Object {
+    let at = move |csv: &Object| {
+        csv.str(&["status", "phase"]) == Some(phase)
+            && csv.str(&["status", "reason"]) == Some(reason)
+    };
+    olm.cluster.wait_for(&CSV, Some(place), name, at).await
+}
+
+/// Changes a version.
+pub(crate) async fn patch_csv(olm: &OlmCluster, place: &str, name: &str, body: Value) -> Object {
+    let patch = Patch::Merge(body);
+    olm.cluster.cluster().patch(&CSV, Some(place), name, &patch).await.unwrap()
+}
+
+/// Deletes something.
+pub(crate) async fn delete_object(
+    olm: &OlmCluster,
+    resource: &Resource,
+    place: Option<&str>,
+    name: &str,
+) {
+    let options = DeleteOptions::default();
+    olm.cluster.cluster().delete(resource, place, name, &options).await.unwrap();
+}
+
+/// An OperatorGroup for these namespaces; none means all.
+pub(crate) async fn apply_group(
+    olm: &OlmCluster,
+    place: &str,
+    name: &str,
+    targets: &[&str],
+) -> Object {
+    let mut group = json!({
+        "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
+        "metadata": {"name": name, "namespace": place}, "spec": {},
+    });
+    if !targets.is_empty() {
+        group["spec"]["targetNamespaces"] = targets.into();
+    }
+    olm.cluster.apply(object(group)).await
+}
+
+/// A world whose namespace `team` has a group for itself, and further namespaces.
+pub(crate) async fn olm_with_namespaces(places: &[&str]) -> OlmCluster {
+    let olm = OlmCluster::start(&[]).await;
+    olm.apply_group("og").await;
+    for place in places {
+        create_namespace(&olm.cluster, place, "").await;
+    }
+    olm
+}
+
+/// An account with a role and its binding, in a namespace.
+pub(crate) async fn create_account(olm: &OlmCluster, place: &str, name: &str, rules: &Value) {
+    let metadata = json!({"name": name, "namespace": place});
+    for manifest in [
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}),
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
+            "metadata": metadata, "rules": rules,
+        }),
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+            "metadata": metadata,
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name},
+            "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": place}],
+        }),
+    ] {
+        olm.cluster.apply(object(manifest)).await;
+    }
+}
+
+/// Whether an account may do something.
+pub(crate) async fn is_allowed(
+    account: &Cluster,
+    (group, resource): (&str, &str),
+    verb: &str,
+    place: &str,
+) -> bool {
+    let review = object(json!({
+        "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": {
+            "group": group, "resource": resource, "verb": verb, "namespace": place,
+        }},
+    }));
+    let answer = account.create(&REVIEW, &review).await.unwrap();
+    answer.get(&["status", "allowed"]) == Some(&true.into())
+}
+
+/// The Deployment of that name, once it is there.
+pub(crate) async fn wait_for_deployment(olm: &OlmCluster, place: &str, name: &str) -> Object {
+    olm.cluster.wait_for(&known::DEPLOYMENT, Some(place), name, |_| true).await
+}
