@@ -1,4 +1,4 @@
-//! Catalogs behind an address: a registry server that somebody else runs, read as a whole.
+//! Catalogs at an address: the content of a registry server that users run, read as a whole.
 //!
 //! ```text
 //!      ┌───────────── the connection ends ◄──────────────┐
@@ -8,15 +8,16 @@
 //!      └─► TRANSIENT_FAILURE, a short pause, connect
 //! ```
 //!
-//! `GRPC_PROXY` leads to servers that `NO_PROXY` does not name, as upstream has it.
+//! As in upstream, connections to servers that `NO_PROXY` does not name go through `GRPC_PROXY`.
 //!
-//! Nothing is asked while nothing happens. What a server has changes when it is another server, and
-//! then the connection ends; or it tells those who watch its health, as ours does. An ended
-//! connection is made again at once; one that cannot be made is tried again after pauses that grow to
-//! less than a second, each a connection attempt and nothing more, so that a server that comes back is
-//! noticed within a second. Until then its last good content goes on counting.
+//! The store does not poll servers. The content changes when another server takes the address,
+//! which ends the connection, or when a server reports a change to clients that watch its health,
+//! as Mainstay's registry does. An ended connection is opened again at once. A failed connection is
+//! retried after pauses that stay below a second, so a server that returns is noticed within a
+//! second. Each retry is one connection attempt. Until the server returns, its last good content
+//! stays in use.
 
-use crate::simulated::{self, ClusterEndpoints, Looked};
+use crate::simulated::{self, ClusterEndpoints, PodReadEnd};
 use crate::store::{self, CatalogState, CatalogStore};
 use futures::future::BoxFuture;
 use jiff::SignedDuration;
@@ -31,28 +32,31 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpStream;
 
-/// The pauses between attempts to connect.
-const CONNECT: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(800));
-/// The pauses before a server that answers, but not with a catalog, is asked again.
-const REFUSED: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(30));
-/// How long a connection, and each message, may take.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// A connection that lasted so long is made again at once when it ends.
-const LASTED: SignedDuration = SignedDuration::from_secs(1);
-/// How long a connection may be away before this is told: servers that restart are back sooner.
-const BLINK: Duration = Duration::from_millis(200);
-/// How long others wait for what a server says for the first time: one that accepts connections and says
-/// nothing must not hold up Subscriptions to other catalogs.
-const FIRST: Duration = Duration::from_secs(2);
-/// How long others wait for what a simulated catalog says for the first time.
-pub(crate) const WAITED_FOR: Duration = Duration::from_secs(10);
+/// The first and the longest pause between connection attempts.
+const CONNECT_BACKOFF: (Duration, Duration) =
+    (Duration::from_millis(50), Duration::from_millis(800));
+/// The first and the longest pause before the store reads again from a server that answered without
+/// a catalog.
+const READ_BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(30));
+/// Timeout of opening a connection and of each message.
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
+/// A connection that lasted this long is opened again at once when it ends.
+const STABLE_CONNECTION: SignedDuration = SignedDuration::from_secs(1);
+/// How long a connection may be lost before the status says so: a server that restarts returns
+/// sooner.
+const RECONNECT_GRACE: Duration = Duration::from_millis(200);
+/// How long resolution waits for the first content of a server: a server that accepts connections
+/// and sends nothing must not delay Subscriptions to other catalogs.
+const FIRST_READ_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long resolution waits for the first content of a catalog in a simulated pod.
+pub(crate) const SIMULATED_READ_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl CatalogStore {
     /// Follows the registry at an address; never returns.
     pub(crate) async fn run_address(&self, key: &NamespacedName, address: &str) {
         let mut following = std::pin::pin!(self.follow_address(key, address));
-        if tokio::time::timeout(FIRST, &mut following).await.is_err() {
-            self.late(key, address);
+        if tokio::time::timeout(FIRST_READ_TIMEOUT, &mut following).await.is_err() {
+            self.report_slow_read(key, address);
             following.await;
         }
     }
@@ -60,128 +64,138 @@ impl CatalogStore {
     async fn follow_address(&self, key: &NamespacedName, address: &str) {
         let parsed: Address = match address.parse() {
             Ok(parsed) => parsed,
-            // The next one has another follower.
-            Err(fault) => return self.lost(key, address, format!("{LISTING}{fault}")).await,
+            // An edited address gets a new follower.
+            Err(fault) => {
+                return self
+                    .report_unreachable(key, address, format!("{LIST_ERROR_PREFIX}{fault}"))
+                    .await;
+            }
         };
-        // Where pods run nowhere, nobody listens in one or behind a Service.
-        let place = simulated::ClusterAddress::of(parsed.host()).filter(|_| self.pods().simulated);
-        let mut behind = place
-            .zip(self.cluster())
-            .map(|(place, cluster)| ClusterEndpoints::begin(&cluster, place, parsed.port()));
-        let mut backoff = Backoff::new(CONNECT.0, CONNECT.1);
-        let mut refused = Backoff::new(REFUSED.0, REFUSED.1);
+        // With simulated pods, no process listens at a pod IP or behind a Service.
+        let cluster_address =
+            simulated::ClusterAddress::of(parsed.host()).filter(|_| self.pods().simulated);
+        let mut endpoints =
+            cluster_address.zip(self.cluster()).map(|(cluster_address, cluster)| {
+                ClusterEndpoints::watch(&cluster, cluster_address, parsed.port())
+            });
+        let mut backoff = Backoff::new(CONNECT_BACKOFF.0, CONNECT_BACKOFF.1);
+        let mut refused = Backoff::new(READ_BACKOFF.0, READ_BACKOFF.1);
         loop {
             let since = self.now();
-            if let Some(behind) = &mut behind {
-                match self.look_behind(key, address, behind).await {
-                    Looked::Elsewhere => {}
-                    Looked::Ended => {
+            if let Some(endpoints) = &mut endpoints {
+                match self.follow_simulated_pod(key, address, endpoints).await {
+                    PodReadEnd::NotSimulated => {}
+                    PodReadEnd::Ended => {
                         refused.reset();
                         continue;
                     }
-                    Looked::Nobody(why) => {
-                        self.lost(key, address, why).await;
-                        behind.changed().await;
+                    PodReadEnd::NoPod(why) => {
+                        self.report_unreachable(key, address, why).await;
+                        endpoints.changed().await;
                         continue;
                     }
-                    Looked::Unread(why) => {
-                        self.lost(key, address, why).await;
-                        // What the Pod has may come without a change of it.
-                        let _ = tokio::time::timeout(refused.fail(), behind.changed()).await;
+                    PodReadEnd::Unreadable(why) => {
+                        self.report_unreachable(key, address, why).await;
+                        // The ConfigMap or image of the Pod may appear without a change of the Pod.
+                        let _ = tokio::time::timeout(refused.fail(), endpoints.changed()).await;
                         continue;
                     }
                 }
             }
-            if let Some(sibling) = self.sibling(key, &parsed) {
-                self.follow_sibling(key, address, &sibling).await;
+            if let Some(sibling) = self.catalog_source_at(key, &parsed) {
+                self.follow_catalog_source(key, address, &sibling).await;
                 continue;
             }
             match self.connect(key, &parsed).await {
-                Err(error) => self.lost(key, address, error.to_string()).await,
-                Ok(connection) => match self.stay(key, address, &connection).await {
-                    Some(failure) => self.lost(key, address, failure).await,
-                    // One that comes and goes is not read without end.
-                    None if self.now().duration_since(since) >= LASTED => {
-                        backoff.reset();
-                        continue;
+                Err(error) => self.report_unreachable(key, address, error.to_string()).await,
+                Ok(connection) => {
+                    match self.read_until_disconnected(key, address, &connection).await {
+                        Some(failure) => self.report_unreachable(key, address, failure).await,
+                        // A server whose connections end at once is retried with growing pauses.
+                        None if self.now().duration_since(since) >= STABLE_CONNECTION => {
+                            backoff.reset();
+                            continue;
+                        }
+                        None => {}
                     }
-                    None => {}
-                },
+                }
             }
             tokio::time::sleep(backoff.fail()).await;
         }
     }
 
-    /// Connects, and says so if that takes longer than a blink.
+    /// Opens a connection; the state becomes `CONNECTING` if that takes longer than
+    /// [`RECONNECT_GRACE`].
     async fn connect(
         &self,
         key: &NamespacedName,
         address: &Address,
     ) -> Result<Connection, ConnectionError> {
         let (host, port) = (address.host(), address.port());
-        let mut opening = std::pin::pin!(async {
-            // gRPC has no TLS here, so the proxy of plain connections is the one.
+        let mut connecting = std::pin::pin!(async {
+            // Upstream dials registries without TLS, so the proxy for plain connections applies.
             match self.proxies().of(false, host, port) {
-                None => Connection::open(address, PATIENCE).await,
+                None => Connection::open(address, CONNECTION_TIMEOUT).await,
                 Some(proxy) => {
-                    let dial: Arc<dyn Dial> = Arc::new(Lasting);
-                    let way = proxy.lead(&dial, host, port);
-                    Connection::open_through(address, way, PATIENCE).await
+                    let dial: Arc<dyn Dial> = Arc::new(KeepAliveDial);
+                    let tunnel = proxy.lead(&dial, host, port);
+                    Connection::open_through(address, tunnel, CONNECTION_TIMEOUT).await
                 }
             }
         });
-        let opened = if let Ok(opened) = tokio::time::timeout(BLINK, &mut opening).await {
-            opened
-        } else {
-            let observed = self.state(key).and_then(|state| state.observed);
-            if observed == Some(LastObservedState::Ready) {
-                self.observe(key, LastObservedState::Connecting);
-            }
-            opening.await
-        };
-        opened.map_err(ConnectionError)
+        let connection =
+            if let Ok(connection) = tokio::time::timeout(RECONNECT_GRACE, &mut connecting).await {
+                connection
+            } else {
+                let observed = self.state(key).and_then(|state| state.observed);
+                if observed == Some(LastObservedState::Ready) {
+                    self.set_connection_state(key, LastObservedState::Connecting);
+                }
+                connecting.await
+            };
+        connection.map_err(ConnectionError)
     }
 
-    /// Reads what is there, and again whenever it may have changed, until the connection ends. Says
-    /// why nothing was ever read, if nothing was.
-    async fn stay(
+    /// Reads the catalog, and again whenever the server reports a change, until the connection
+    /// ends. Returns the failure if no content was read over this connection.
+    async fn read_until_disconnected(
         &self,
         key: &NamespacedName,
         address: &str,
         connection: &Connection,
     ) -> Option<String> {
-        let mut backoff = Backoff::new(REFUSED.0, REFUSED.1);
+        let mut backoff = Backoff::new(READ_BACKOFF.0, READ_BACKOFF.1);
         let mut watch = connection.watch().await;
-        let mut unread = Some(String::new());
+        let mut failure_before_read = Some(String::new());
         loop {
             let again = match connection.catalog().await {
                 Ok((catalog, left_out)) => {
-                    unread = None;
+                    failure_before_read = None;
                     backoff.reset();
                     let failure = left_out.map(|problems| {
                         format!("what is unsound is left out: {}", problems.headline())
                     });
-                    self.read(key, address, catalog, failure).await;
+                    self.update_content(key, address, catalog, failure).await;
                     None
                 }
                 Err(Unread::Fault(fault)) if !fault.is_answer() => {
-                    let failure = format!("{LISTING}{fault}");
+                    let failure = format!("{LIST_ERROR_PREFIX}{fault}");
                     if !connection.is_over() {
-                        self.lost(key, address, failure.clone()).await;
+                        self.report_unreachable(key, address, failure.clone()).await;
                     }
-                    unread = unread.map(|_| failure);
+                    failure_before_read = failure_before_read.map(|_| failure);
                     Some(backoff.fail())
                 }
                 Err(why) => {
-                    let failure = format!("{LISTING}{why}");
-                    unread = unread.map(|_| failure.clone());
+                    let failure = format!("{LIST_ERROR_PREFIX}{why}");
+                    failure_before_read = failure_before_read.map(|_| failure.clone());
                     let state = CatalogState {
-                        content: self.copy(key, address).await,
+                        content: self.load_last_copy(key, address).await,
                         failure: Some(failure),
                         observed: Some(LastObservedState::Ready),
                         ..CatalogState::default()
                     };
-                    self.take(key, state, None);
+                    self.update_state(key, state, None);
                     Some(backoff.fail())
                 }
             };
@@ -193,12 +207,12 @@ impl CatalogStore {
                 }
             };
             if !changed {
-                return unread;
+                return failure_before_read;
             }
         }
     }
 
-    pub(crate) async fn read(
+    pub(crate) async fn update_content(
         &self,
         key: &NamespacedName,
         address: &str,
@@ -208,22 +222,22 @@ impl CatalogStore {
         let known = self.state(key).and_then(|state| state.content);
         let observed = Some(LastObservedState::Ready);
         if known.is_some_and(|content| content.catalog().digest() == catalog.digest()) {
-            return self.take(
+            return self.update_state(
                 key,
                 CatalogState { failure, observed, ..CatalogState::default() },
                 None,
             );
         }
-        let (copy, modified) = (self.copy_of(key), self.modified(key));
+        let (copy, modified) = (self.copy_path(key), self.modification_time(key));
         let (name, address) = (key.clone(), address.to_owned());
         let made = tokio::task::spawn_blocking(move || {
             if let Some(copy) = &copy {
-                store::keep_named(&name, &address, copy, &catalog);
+                store::save_copy_of(&name, &address, copy, &catalog);
             }
             store::content(catalog, modified)
         });
         if let Ok(content) = made.await {
-            self.take(
+            self.update_state(
                 key,
                 CatalogState {
                     content: Some(content),
@@ -236,46 +250,54 @@ impl CatalogStore {
         }
     }
 
-    /// The registry cannot be reached: what it last had goes on counting, after a restart too.
-    async fn lost(&self, key: &NamespacedName, address: &str, failure: String) {
+    /// Reports that the registry cannot be reached; its last content stays in use, after a restart
+    /// too.
+    async fn report_unreachable(&self, key: &NamespacedName, address: &str, failure: String) {
         let state = CatalogState {
-            content: self.copy(key, address).await,
+            content: self.load_last_copy(key, address).await,
             failure: Some(failure),
             observed: Some(LastObservedState::TransientFailure),
             ..CatalogState::default()
         };
-        self.take(key, state, None);
+        self.update_state(key, state, None);
     }
 
-    /// What the registry at that address had before a restart, unless something is known already.
-    async fn copy(
+    /// The content that the registry at this address had before a restart; none if the store
+    /// already has content.
+    async fn load_last_copy(
         &self,
         key: &NamespacedName,
         address: &str,
     ) -> Option<Arc<store::CatalogContent>> {
-        let copy = self.copy_of(key)?;
+        let copy = self.copy_path(key)?;
         if self.state(key).is_none_or(|state| state.content.is_some()) {
             return None;
         }
-        let (name, address, modified) = (key.clone(), address.to_owned(), self.modified(key));
+        let (name, address, modified) =
+            (key.clone(), address.to_owned(), self.modification_time(key));
         let read = move || store::load_copy_of(&name, &address, &copy, modified);
         tokio::task::spawn_blocking(read).await.ok().flatten()
     }
 
-    /// Says that reading takes long, so that nobody waits for it any more.
-    pub(crate) fn late(&self, key: &NamespacedName, address: &str) {
+    /// Reports that the first read takes long, so that resolution stops waiting for it.
+    pub(crate) fn report_slow_read(&self, key: &NamespacedName, address: &str) {
         if self.state(key).is_some_and(|state| state.is_loading()) {
-            let failure = Some(format!("{LISTING}the registry at {address} is still being read"));
+            let failure =
+                Some(format!("{LIST_ERROR_PREFIX}the registry at {address} is still being read"));
             let observed = Some(LastObservedState::Connecting);
-            self.take(key, CatalogState { failure, observed, ..CatalogState::default() }, None);
+            self.update_state(
+                key,
+                CatalogState { failure, observed, ..CatalogState::default() },
+                None,
+            );
         }
     }
 }
 
-/// TCP connections to proxies, which are to last.
-struct Lasting;
+/// Dials proxies with the socket options of long-lived connections.
+struct KeepAliveDial;
 
-impl Dial for Lasting {
+impl Dial for KeepAliveDial {
     fn dial(&self, host: String, port: u16) -> BoxFuture<'static, io::Result<Box<dyn Stream>>> {
         Box::pin(async move {
             let host = host.trim_matches(['[', ']']);
@@ -286,10 +308,10 @@ impl Dial for Lasting {
     }
 }
 
-/// How upstream begins to say that a catalog cannot be read.
-pub(crate) const LISTING: &str = "failed to list bundles: ";
+/// Start of upstream's message for an unreadable catalog.
+pub(crate) const LIST_ERROR_PREFIX: &str = "failed to list bundles: ";
 
 /// A registry cannot be connected to.
 #[derive(Debug, thiserror::Error)]
-#[error("{LISTING}{0}")]
+#[error("{LIST_ERROR_PREFIX}{0}")]
 struct ConnectionError(Fault);

@@ -1,4 +1,4 @@
-//! The contents of all catalogs, for PackageManifests.
+//! Contents of all catalogs, for PackageManifests.
 
 use crate::store::CatalogStore;
 use mainstay_api::CatalogSource;
@@ -7,8 +7,8 @@ use mainstay_client::Cache;
 use mainstay_packages::Source;
 use std::sync::Arc;
 
-/// The catalogs of the cluster with their content, as they are now. Content is shared, and one that
-/// cannot be read any more stays what it was last. Cheap to clone.
+/// The CatalogSources of the cluster with their current content. An unreadable catalog has its last
+/// good content. Cheap to clone.
 #[derive(Clone)]
 pub struct CatalogContents {
     store: CatalogStore,
@@ -16,7 +16,7 @@ pub struct CatalogContents {
 }
 
 impl CatalogContents {
-    /// The content that `store` has of these CatalogSources.
+    /// The contents in `store` of these CatalogSources.
     pub const fn new(store: CatalogStore, sources: Cache<CatalogSource>) -> Self {
         Self { store, sources }
     }
@@ -41,10 +41,10 @@ impl mainstay_packages::Catalogs for CatalogContents {
         .collect()
     }
 
-    fn subscribe(&self, hear: Box<dyn Fn() + Send + Sync>) {
-        let hear = Arc::new(hear);
-        let heard = Arc::clone(&hear);
-        self.store.subscribe(move |_| heard());
-        self.sources.subscribe(move |_| hear());
+    fn subscribe(&self, on_change: Box<dyn Fn() + Send + Sync>) {
+        let on_change = Arc::new(on_change);
+        let on_store_change = Arc::clone(&on_change);
+        self.store.subscribe(move |_| on_store_change());
+        self.sources.subscribe(move |_| on_change());
     }
 }

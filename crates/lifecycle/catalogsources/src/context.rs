@@ -1,4 +1,4 @@
-//! What the controller of CatalogSources uses of the subsystem that it runs in.
+//! Context of the CatalogSource controller: clients, caches and the store.
 
 use crate::mode::CatalogMode;
 use crate::pods::{CatalogPod, OwnedSpec};
@@ -13,12 +13,12 @@ use std::sync::Arc;
 /// Gives the labels of a namespace; no labels for a namespace that does not exist.
 pub type NamespaceLabels = Arc<dyn Fn(&str) -> BTreeMap<String, String> + Send + Sync>;
 
-/// What the controller of CatalogSources uses. Cheap to clone.
+/// The clients, caches and store of the CatalogSource controller. Cheap to clone.
 #[derive(Clone)]
 pub struct CatalogContext {
-    /// The cluster, with requests in the name of the catalog operator.
+    /// The client of the cluster, which acts as the catalog operator.
     pub cluster: Cluster,
-    /// The time that is written onto objects.
+    /// The clock for timestamps in objects.
     pub clock: Clock,
     /// Publishes Events.
     pub recorder: Recorder,
@@ -26,24 +26,25 @@ pub struct CatalogContext {
     pub store: CatalogStore,
     /// The CatalogSources, and the objects of catalogs that run as pods.
     pub caches: CatalogCaches,
-    /// Reads the labels of namespaces, which say what the pods of a catalog may do.
+    /// Reads the labels of namespaces, for the Pod Security level of catalog pods.
     pub namespace_labels: NamespaceLabels,
 }
 
-/// One cache for each kind that only CatalogSources need. Clones are the same caches.
+/// Caches of the kinds that only the CatalogSource controller uses. Clones share the caches.
 #[derive(Clone)]
 pub struct CatalogCaches {
     /// Every CatalogSource.
     pub sources: Cache<CatalogSource>,
-    /// Pods and Services of catalogs; none if no catalog runs as a pod.
+    /// Pods of catalogs; none if no catalog runs as a pod. The same holds for the next two.
     pub(crate) pods: Option<Cache<CatalogPod>>,
     pub(crate) services: Option<Cache<OwnedSpec>>,
     pub(crate) policies: Option<Cache<OwnedSpec>>,
 }
 
 impl CatalogCaches {
-    /// Starts to list and watch: the CatalogSources, and with a `mode` in which catalogs may run as pods
-    /// the objects of these. Must be called inside a tokio runtime.
+    /// Starts to list and watch CatalogSources, and the Pods, Services and NetworkPolicies of
+    /// catalogs unless the mode is [`CatalogMode::InProcess`]. Must be called inside a tokio
+    /// runtime.
     pub fn start(set: &mut CacheSet, mode: CatalogMode) -> Self {
         let all = Selection::all;
         let runs = mode != CatalogMode::InProcess;
@@ -67,14 +68,14 @@ impl CatalogCaches {
     }
 }
 
-/// An object in a cache of which the owners are known.
+/// A cached object with its owner references.
 pub trait OwnedObject: PartialEq + Send + Sync + 'static {
     /// The owner references of the object.
     fn owners(&self) -> &[OwnerReference];
 }
 
-/// Caches of other controllers of the subsystem, whose objects the pods of a catalog need. A change of
-/// an object that a CatalogSource owns reconciles the CatalogSource.
+/// Caches of other controllers with objects that catalog pods need. A change of an object that a
+/// CatalogSource owns reconciles the CatalogSource.
 pub struct SharedCaches<'c, Account, Role, Binding> {
     /// The ServiceAccounts.
     pub accounts: &'c Cache<Account>,

@@ -4,7 +4,7 @@
 use crate::context::{CatalogContext, OwnedObject, SharedCaches};
 use crate::error::Error;
 use crate::pods::{self, CatalogPod};
-use crate::{source, template};
+use crate::{status, template};
 use mainstay_api::{CatalogSource, CatalogSourceReason, CatalogSourceStatus, Time, resources};
 use mainstay_client::{Action, DeleteOptions, Patch, Reconciler};
 use mainstay_controller::{
@@ -17,14 +17,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often the version of the cluster is asked for, for images that follow it.
-const VERSION: Duration = Duration::from_mins(5);
+/// How often the controller requests the version of the cluster for image templates.
+const SERVER_VERSION_INTERVAL: Duration = Duration::from_mins(5);
 
 /// Reconciles `CatalogSources`.
 pub(crate) struct Controller {
     context: CatalogContext,
-    /// Why the servers that cannot be reached could not, the last time.
-    failures: Mutex<HashMap<NamespacedName, String>>,
+    /// The last failure of each registry that cannot be reached.
+    last_failures: Mutex<HashMap<NamespacedName, String>>,
 }
 
 impl Reconciler for Controller {
@@ -38,14 +38,14 @@ impl Reconciler for Controller {
 
 impl Controller {
     pub(crate) fn new(context: CatalogContext) -> Self {
-        Self { context, failures: Mutex::default() }
+        Self { context, last_failures: Mutex::default() }
     }
 
     async fn reconcile_catalog_source(&self, key: &NamespacedName) -> Result<Action, Error> {
         let context = &self.context;
         let Some(source) = context.caches.sources.get(key) else {
-            context.store.leave(key);
-            self.failures.lock().remove(key);
+            context.store.stop_following(key);
+            self.last_failures.lock().remove(key);
             return Ok(Action::Done);
         };
         if source.metadata.deletion_timestamp.is_some() {
@@ -67,13 +67,13 @@ impl Controller {
                 .patch(&resources::CATALOG_SOURCE, key.namespace(), &key.name, &patch)
                 .await
                 .during("writing the image of a CatalogSource")?;
-            // What comes of it is looked at with the image that it has then.
+            // The watch event of this write reconciles the CatalogSource with the new image.
             return Ok(Action::Done);
         }
         context.store.follow_source(&source);
-        let refused = self.run(key, &source).await;
+        let refused = self.ensure_pod(key, &source).await;
         let state = context.store.state(key);
-        let mut status = source::status(&source, state.as_ref(), now);
+        let mut status = status::status(&source, state.as_ref(), now);
         status.conditions = conditions;
         if let Err(error) = &refused
             && !error.is_conflict()
@@ -83,16 +83,16 @@ impl Controller {
             status.message = format!("couldn't ensure registry server - {error}: {said}");
         }
         let failure = state.as_ref().and_then(|state| state.failure.as_deref());
-        self.write(key, &source, &status, failure).await?;
-        self.tell_of_another(key, &source, &status, failure)?;
+        self.write_status(key, &source, &status, failure).await?;
+        self.report_new_failure(key, &source, &status, failure)?;
         refused.map(|()| match version {
-            // Nothing tells that the server is another one.
-            Some(_) => Action::After(VERSION),
+            // No watch reports a new version of the cluster.
+            Some(_) => Action::After(SERVER_VERSION_INTERVAL),
             None => Action::Done,
         })
     }
 
-    async fn write(
+    async fn write_status(
         &self,
         key: &NamespacedName,
         source: &CatalogSource,
@@ -118,40 +118,45 @@ impl Controller {
             let why = failure.unwrap_or(&after.1);
             decision::log("CatalogSource", key, &after.0, why);
         }
-        if let Some((kind, reason, message)) = source::event(&source.status, status, failure) {
+        if let Some((kind, reason, message)) = status::status_event(&source.status, status, failure)
+        {
             context.recorder.publish(&source.to_object()?, kind, reason, message);
         }
         Ok(())
     }
 
-    /// Tells why a server still cannot be reached, if that is another reason than before: its status has
-    /// no words for it.
-    fn tell_of_another(
+    /// Publishes an Event if a registry that cannot be reached has a new failure: the status has no
+    /// field for it.
+    fn report_new_failure(
         &self,
         key: &NamespacedName,
         source: &CatalogSource,
         status: &CatalogSourceStatus,
         failure: Option<&str>,
     ) -> Result<(), Error> {
-        let why = failure.filter(|_| source::is_lost(status) && !source::is_bad(&status.reason));
-        let mut failures = self.failures.lock();
+        let why = failure.filter(|_| {
+            status::is_unreachable(status) && !status::is_content_failure(&status.reason)
+        });
+        let mut last_failures = self.last_failures.lock();
         let last = match why {
-            Some(why) => failures.insert(key.clone(), why.to_owned()),
-            None => failures.remove(key),
+            Some(why) => last_failures.insert(key.clone(), why.to_owned()),
+            None => last_failures.remove(key),
         };
-        drop(failures);
-        let Some((why, last)) = why.zip(last).filter(|_| source::is_lost(&source.status)) else {
+        drop(last_failures);
+        let Some((why, last)) = why.zip(last).filter(|_| status::is_unreachable(&source.status))
+        else {
             return Ok(());
         };
         if *why != *last {
-            let (kind, reason, message) = source::unreadable(why);
+            let (kind, reason, message) = status::unreadable_event(why);
             self.context.recorder.publish(&source.to_object()?, kind, reason, message);
         }
         Ok(())
     }
 
-    /// Makes what a catalog needs to run, if it runs, and says whose its ConfigMap is.
-    async fn run(&self, key: &NamespacedName, source: &CatalogSource) -> Result<(), Error> {
+    /// Ensures the objects of a catalog that runs as a pod, and the owner reference of its
+    /// ConfigMap.
+    async fn ensure_pod(&self, key: &NamespacedName, source: &CatalogSource) -> Result<(), Error> {
         let context = &self.context;
         let cluster = &context.cluster;
         let map = context.store.state(key).and_then(|state| state.config_map);
@@ -162,7 +167,7 @@ impl Controller {
             let found = cluster.find(&known::CONFIG_MAP, key.namespace(), name).await;
             let found = found.during("reading the ConfigMap of a catalog")?;
             if let Some(mut patch) =
-                found.as_ref().and_then(|config_map| pods::claim(source, config_map))
+                found.as_ref().and_then(|config_map| pods::ownership_patch(source, config_map))
             {
                 let version =
                     found.as_ref().map(|config_map| config_map.resource_version().to_owned());
@@ -173,56 +178,59 @@ impl Controller {
                     .await
                     .during("writing the owner of a ConfigMap")?;
             }
-            // The watch brings what it is now.
+            // The watch event of this write reconciles the CatalogSource again.
             return Ok(());
         }
-        if !context.store.runs(source) || (map.is_none() && !source.spec.config_map.is_empty()) {
+        if !context.store.runs_as_pod(source)
+            || (map.is_none() && !source.spec.config_map.is_empty())
+        {
             return Ok(());
         }
         let Some(cache) = &context.caches.pods else { return Ok(()) };
         let labels = (context.namespace_labels)(&key.namespace);
         let version = map.as_ref().map(|config_map| config_map.version.as_str());
-        let Some(wanted) = pods::wanted(source, version, &labels, context.store.pods()) else {
+        let Some(objects) = pods::catalog_objects(source, version, &labels, context.store.pods())
+        else {
             return Ok(());
         };
-        for (resource, object) in &wanted.before {
+        for (resource, object) in &objects.prerequisites {
             let what = "error ensuring what a catalog needs";
             let mut object = object.clone();
             if *resource == known::SERVICE_ACCOUNT {
                 // Some clusters add pull secrets of their own.
                 let found = cluster.find(resource, key.namespace(), object.name()).await;
-                pods::keep_pull_secrets(&mut object, found.during(what)?.as_ref());
+                pods::merge_pull_secrets(&mut object, found.during(what)?.as_ref());
             }
             cluster.ensure(resource, &object).await.during(what)?;
         }
-        let seen: Vec<(NamespacedName, CatalogPod)> = cache
+        let pods: Vec<(NamespacedName, CatalogPod)> = cache
             .list(key.namespace())
             .into_iter()
             .filter(|(_, pod)| *pod.catalog == *key.name)
             .map(|(key, pod)| (key, CatalogPod::clone(&pod)))
             .collect();
-        let (gone, make) = pods::exchange(&wanted.pod, &source.metadata.uid, &seen);
-        for (pod, catalog_pod) in gone {
+        let (outdated, create) = pods::select_pods(&objects.pod, &source.metadata.uid, &pods);
+        for (pod, catalog_pod) in outdated {
             let mut options = DeleteOptions::uid(catalog_pod.uid.as_str());
-            options.grace_period_seconds = Some(i64::from(!catalog_pod.dead));
+            options.grace_period_seconds = Some(i64::from(!catalog_pod.ended));
             let deleted =
                 cluster.ensure_deleted(&known::POD, key.namespace(), &pod.name, &options).await;
             deleted.during("error deleting old pod")?;
         }
-        if make {
-            let made = cluster.create(&known::POD, &wanted.pod).await;
-            let made = made.during("error creating new pod")?;
-            // Whoever looks next shall see it.
-            cache.seen(made.resource_version()).await;
+        if create {
+            let created = cluster.create(&known::POD, &objects.pod).await;
+            let created = created.during("error creating new pod")?;
+            // The next reconciliation must see the new Pod.
+            cache.seen(created.resource_version()).await;
         }
-        let service = cluster.ensure(&known::SERVICE, &wanted.service).await;
+        let service = cluster.ensure(&known::SERVICE, &objects.service).await;
         service.during("error ensuring service")?;
         Ok(())
     }
 }
 
-/// Registers the controller with its watches: of CatalogSources, of the store, and of the objects that the
-/// pods of catalogs need.
+/// Registers the controller with its watches: CatalogSources, the store, and the objects of catalog
+/// pods.
 pub fn register<C, Account, Role, Binding>(
     controllers: &mut Controllers<C>,
     context: CatalogContext,
@@ -234,7 +242,7 @@ pub fn register<C, Account, Role, Binding>(
     Binding: OwnedObject,
 {
     let caches = &context.caches;
-    // Catalogs that run as pods need these besides.
+    // Only catalog pods need these objects.
     let runs = caches.pods.is_some();
     controllers
         .add("catalog_source")
@@ -270,9 +278,9 @@ pub fn register<C, Account, Role, Binding>(
         .reconcile(Controller::new(context));
 }
 
-/// The CatalogSource that owns an object.
+/// Enqueues the CatalogSource that owns an object.
 fn enqueue_owner(queue: &KeyQueue, key: &NamespacedName, owners: &[OwnerReference]) {
-    if let Some(name) = pods::catalog_of(owners) {
+    if let Some(name) = pods::owning_catalog(owners) {
         queue.add(NamespacedName::new(Arc::clone(&key.namespace), name));
     }
 }

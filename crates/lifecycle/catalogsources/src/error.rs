@@ -1,11 +1,11 @@
-//! Why the reconciliation of a CatalogSource could not be finished.
+//! Errors of the reconciliation of a CatalogSource.
 
 use mainstay_controller::{ReconcileError, RequestError};
 
-/// Why a reconciliation could not be finished; it is tried again.
+/// Why a reconciliation failed; it is retried.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    /// A request to the API.
+    /// A request to the API failed.
     #[error(transparent)]
     Request(#[from] RequestError),
     /// A CatalogSource is not of the shape of its kind.
@@ -26,7 +26,7 @@ impl ReconcileError for Error {
 }
 
 impl Error {
-    /// The message of the API, if a request failed, else the error itself.
+    /// The message of the API if a request failed, otherwise the error.
     pub(crate) fn message(&self) -> String {
         match self {
             Self::Request(error) => error.message(),

@@ -1,8 +1,8 @@
-//! Who follows which catalog: one task for each that is not a folder, for as long as its
-//! CatalogSource asks for the same.
+//! Followers: one task for each catalog that is not a folder, until the spec of its CatalogSource
+//! names another catalog.
 
 use crate::mode::CatalogMode;
-use crate::source::FOLDER_ADDRESS;
+use crate::status::FOLDER_ADDRESS;
 use crate::store::CatalogStore;
 use crate::{images, pods};
 use mainstay_api::{CatalogSource, LastObservedState, SourceType};
@@ -11,26 +11,27 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use tokio_util::sync::CancellationToken;
 
-/// What a CatalogSource asks for.
+/// The catalog that the spec of a CatalogSource names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Request {
     Image(images::Request),
     Address(String),
     ConfigMap(String),
-    /// A pod of ours: where it will listen, and what it serves.
-    Pod(String, Served),
+    /// A pod that the controller creates: the address of its Service, and the source of its
+    /// content.
+    Pod(String, PodSource),
 }
 
 impl Request {
-    /// Whether this process reads the content, and serves it to others.
-    fn is_read_here(&self) -> bool {
+    /// Whether this process reads the content and serves it to registry clients.
+    fn is_read_in_process(&self) -> bool {
         matches!(self, Self::Image(_) | Self::ConfigMap(_))
     }
 }
 
-/// What a pod serves.
+/// The source of the content that a catalog pod serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Served {
+enum PodSource {
     Image(images::Request),
     ConfigMap(String),
 }
@@ -40,15 +41,15 @@ struct Follower {
     stop: CancellationToken,
 }
 
-/// The catalogs that are followed.
+/// The running followers.
 #[derive(Default)]
 pub(crate) struct Followers {
-    all: Mutex<BTreeMap<NamespacedName, Follower>>,
-    /// Images that were found to be none that can be read here.
-    unreadable: Mutex<BTreeMap<NamespacedName, String>>,
+    by_catalog: Mutex<BTreeMap<NamespacedName, Follower>>,
+    /// Images that this process could not read, which run as pods in [`CatalogMode::Auto`].
+    unreadable_images: Mutex<BTreeMap<NamespacedName, String>>,
 }
 
-/// Whether a CatalogSource is served from its image.
+/// Whether the catalog of a CatalogSource is an image.
 pub(crate) fn is_by_image(source: &CatalogSource) -> bool {
     let spec = &source.spec;
     matches!(spec.source_type, SourceType::Grpc)
@@ -56,7 +57,7 @@ pub(crate) fn is_by_image(source: &CatalogSource) -> bool {
         && !spec.image.is_empty()
 }
 
-/// Whether a CatalogSource names a registry server that somebody else runs.
+/// Whether a CatalogSource names the address of a registry server that users run.
 pub(crate) fn is_by_address(source: &CatalogSource) -> bool {
     let spec = &source.spec;
     matches!(spec.source_type, SourceType::Grpc)
@@ -73,28 +74,30 @@ pub(crate) fn is_by_config_map(source: &CatalogSource) -> bool {
 
 impl CatalogStore {
     /// Whether a catalog runs as a pod.
-    pub(crate) fn runs(&self, source: &CatalogSource) -> bool {
+    pub(crate) fn runs_as_pod(&self, source: &CatalogSource) -> bool {
         let able = is_by_image(source) || is_by_config_map(source);
         able && match self.pods().mode {
             CatalogMode::InProcess => false,
             CatalogMode::Pods => true,
             CatalogMode::Auto => {
-                self.followers().unreadable.lock().get(&source.key()) == Some(&source.spec.image)
+                self.followers().unreadable_images.lock().get(&source.key())
+                    == Some(&source.spec.image)
             }
         }
     }
 
-    /// Remembers that an image cannot be read here, and says whether it runs as a pod then.
-    pub(crate) fn give_to_pods(&self, key: &NamespacedName, image: &str) -> bool {
+    /// Records that this process cannot read an image; returns whether the catalog runs as a pod
+    /// instead.
+    pub(crate) fn fall_back_to_pod(&self, key: &NamespacedName, image: &str) -> bool {
         let auto = self.pods().mode == CatalogMode::Auto;
         if auto {
-            self.followers().unreadable.lock().insert(key.clone(), image.to_owned());
+            self.followers().unreadable_images.lock().insert(key.clone(), image.to_owned());
         }
         auto
     }
 
-    /// Follows what a CatalogSource names, if it names something, and nothing else any more. Must be
-    /// called inside a tokio runtime.
+    /// Follows the catalog that a CatalogSource names and stops the follower of an earlier spec.
+    /// Must be called inside a tokio runtime.
     pub fn follow_source(&self, source: &CatalogSource) {
         let key = source.key();
         if self.is_folder(&key) {
@@ -103,11 +106,11 @@ impl CatalogStore {
         let spec = &source.spec;
         let request = if is_by_address(source) {
             Request::Address(spec.address.clone())
-        } else if self.runs(source) {
+        } else if self.runs_as_pod(source) {
             let served = if is_by_config_map(source) {
-                Served::ConfigMap(spec.config_map.clone())
+                PodSource::ConfigMap(spec.config_map.clone())
             } else {
-                Served::Image(images::Request::of(source))
+                PodSource::Image(images::Request::of(source))
             };
             Request::Pod(pods::address(source), served)
         } else if is_by_config_map(source) {
@@ -115,30 +118,31 @@ impl CatalogStore {
         } else if is_by_image(source) && self.puller().is_some() {
             Request::Image(images::Request::of(source))
         } else {
-            return self.leave(&key);
+            return self.stop_following(&key);
         };
-        let mut followers = self.followers().all.lock();
+        let mut followers = self.followers().by_catalog.lock();
         if followers.get(&key).is_some_and(|follower| follower.request == request) {
             return;
         }
-        let stop = self.child();
+        let stop = self.follower_token();
         let follower = Follower { request: request.clone(), stop: stop.clone() };
         if let Some(old) = followers.insert(key.clone(), follower) {
             old.stop.cancel();
-            if old.request.is_read_here() && !request.is_read_here() {
-                self.close(&key);
+            if old.request.is_read_in_process() && !request.is_read_in_process() {
+                self.close_endpoint(&key);
             }
         }
-        // What was served goes on until there is something new; where it comes from is known at once.
+        // The earlier content stays in use until new content arrives; the connection state changes
+        // at once.
         let observed = match &request {
             Request::Address(_) | Request::Pod(..) => Some(LastObservedState::Connecting),
             Request::Image(_) | Request::ConfigMap(_) => None,
         };
-        self.begin(&key, observed);
+        self.register_catalog(&key, observed);
         drop(followers);
         let before =
             source.status.connection_state.as_ref().map(|connection| connection.address.clone());
-        let last = images::last_look(source);
+        let last_poll = images::last_poll_time(source);
         let store = self.clone();
         tokio::spawn(async move {
             let run = async {
@@ -146,14 +150,14 @@ impl CatalogStore {
                     Request::Address(address) => store.run_address(&key, address).await,
                     Request::Image(request) => store.run_image(&key, request, before).await,
                     Request::ConfigMap(name) => {
-                        store.open_place(&key, before.as_deref()).await;
+                        store.open_endpoint(&key, before.as_deref()).await;
                         store.run_config_map(&key, name, true).await;
                     }
-                    Request::Pod(address, Served::Image(image)) => {
-                        let polling = store.run_poll(&key, image, last);
+                    Request::Pod(address, PodSource::Image(image)) => {
+                        let polling = store.run_poll(&key, image, last_poll);
                         tokio::join!(polling, store.run_address(&key, address));
                     }
-                    Request::Pod(address, Served::ConfigMap(name)) => {
+                    Request::Pod(address, PodSource::ConfigMap(name)) => {
                         let watching = store.run_config_map(&key, name, false);
                         tokio::join!(watching, store.run_address(&key, address));
                     }
@@ -163,13 +167,14 @@ impl CatalogStore {
         });
     }
 
-    /// Forgets a catalog: its CatalogSource is gone, or names something else.
-    pub(crate) fn leave(&self, key: &NamespacedName) {
-        let Some(follower) = self.followers().all.lock().remove(key) else { return };
+    /// Stops the follower of a catalog and removes its state: its CatalogSource is deleted or names
+    /// no catalog.
+    pub(crate) fn stop_following(&self, key: &NamespacedName) {
+        let Some(follower) = self.followers().by_catalog.lock().remove(key) else { return };
         follower.stop.cancel();
-        self.followers().unreadable.lock().remove(key);
-        self.forget(key);
-        self.close(key);
-        self.drop_copy(key);
+        self.followers().unreadable_images.lock().remove(key);
+        self.remove_state(key);
+        self.close_endpoint(key);
+        self.delete_copy(key);
     }
 }

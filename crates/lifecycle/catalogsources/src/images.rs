@@ -1,4 +1,4 @@
-//! Catalogs by image: got, read, looked at again, given up.
+//! Catalog images: pulled, read, polled, and retried after failures.
 //!
 //! ```text
 //! CatalogSource ─► request ─► follower: find ─► new digest? ─► unpack, load ─► content
@@ -6,9 +6,9 @@
 //!                                └── poll interval, or a while after a failure ┘
 //! ```
 //!
-//! As with folders, a copy on disk is served after a restart as long as the image cannot be had.
-//! The image of a pod is due when its interval is over since the last look, whoever took that: a
-//! process that is started anew more often than it polls would never look otherwise.
+//! As with folders, a copy on disk is served after a restart while the image cannot be pulled. The
+//! poll of a pod's image is due one interval after the last poll, which may be another process's: a
+//! process that restarts more often than it polls would otherwise never poll.
 
 use crate::pods;
 use crate::store::{self, CatalogState, CatalogStore};
@@ -23,21 +23,21 @@ use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The interval of a poll whose own cannot be read.
-const USUAL: Duration = Duration::from_mins(15);
-/// No poll is closer to the one before.
-const SHORTEST: Duration = Duration::from_secs(1);
-/// The waits after a failure; the last is how long kubelets wait.
-const AGAIN: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(5));
-/// How long an image may take before others stop waiting for its catalog.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The poll interval if `spec.updateStrategy.registryPoll.interval` is no duration.
+const DEFAULT_POLL_INTERVAL: Duration = Duration::from_mins(15);
+/// The shortest poll interval.
+const MIN_POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// The first and the longest wait after a failed pull; the longest is that of kubelets.
+const RETRY_BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(5));
+/// How long resolution waits for the first pull of an image.
+const FIRST_PULL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What a CatalogSource with an image asks for.
+/// The image that a CatalogSource names, and how to pull it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Request {
     image: String,
     requester: Requester,
-    /// The folder of the catalog, if the image's own word does not count.
+    /// `spec.grpcPodConfig.extractContent.catalogDir`, which overrides the label of the image.
     folder: Option<String>,
     poll: Option<Duration>,
 }
@@ -51,35 +51,36 @@ impl Request {
             folder: config
                 .and_then(|config| config.extract_content.as_ref())
                 .map(|extract| extract.catalog_dir.clone()),
-            poll: interval(source).0,
+            poll: poll_interval(source).0,
         }
     }
 }
 
-/// When the image of a CatalogSource was last looked at, as far as anybody wrote that down; one that
-/// never was counts from when its CatalogSource was made.
-pub(crate) fn last_look(source: &CatalogSource) -> Option<Timestamp> {
+/// The time of the last poll by the status of a CatalogSource; before the first poll, the creation
+/// of the CatalogSource.
+pub(crate) fn last_poll_time(source: &CatalogSource) -> Option<Timestamp> {
     let metadata = &source.metadata;
     let last = source.status.latest_image_registry_poll.or(metadata.creation_timestamp);
     last.map(Time::timestamp)
 }
 
-/// How long to wait until an image is looked at next.
-fn due(poll: Duration, last: Option<Timestamp>, now: Timestamp) -> Duration {
+/// How long to wait until the next poll.
+fn time_until_due(poll: Duration, last: Option<Timestamp>, now: Timestamp) -> Duration {
     let Some(last) = last else { return poll };
-    // A clock that was set back makes nobody wait longer than the interval.
+    // A clock that was set back does not make the wait longer than the interval.
     let since = Duration::try_from(now.duration_since(last)).unwrap_or_default();
     poll.saturating_sub(since)
 }
 
-/// How often a CatalogSource wants to be looked at, and what is wrong with how it says so.
-pub(crate) fn interval(source: &CatalogSource) -> (Option<Duration>, Option<String>) {
+/// The poll interval of a CatalogSource, and the message for the status if the spec has no valid
+/// one.
+pub(crate) fn poll_interval(source: &CatalogSource) -> (Option<Duration>, Option<String>) {
     let poll =
         source.spec.update_strategy.as_ref().and_then(|strategy| strategy.registry_poll.as_ref());
     let Some(poll) = poll else { return (None, None) };
     let nanos = duration::parse_go(&poll.interval).and_then(|nanos| u64::try_from(nanos).ok());
     if let Some(nanos) = nanos {
-        return (Some(Duration::from_nanos(nanos).max(SHORTEST)), None);
+        return (Some(Duration::from_nanos(nanos).max(MIN_POLL_INTERVAL)), None);
     }
     let text = mainstay_gocompat::quote(&poll.interval);
     let digits = poll.interval.bytes().all(|byte| byte.is_ascii_digit());
@@ -91,10 +92,10 @@ pub(crate) fn interval(source: &CatalogSource) -> (Option<Duration>, Option<Stri
     let wrong = format!(
         "error parsing spec.updateStrategy.registryPoll.interval. Using the default value of 15m0s instead. Error: {why}"
     );
-    (Some(USUAL), Some(wrong))
+    (Some(DEFAULT_POLL_INTERVAL), Some(wrong))
 }
 
-/// The requester of a catalog's images: its CatalogSource, with the pull secrets of that.
+/// The requester of a catalog's images: the CatalogSource with its pull secrets.
 pub fn requester(source: &CatalogSource) -> Requester {
     Requester {
         namespace: source.metadata.namespace.clone(),
@@ -105,7 +106,8 @@ pub fn requester(source: &CatalogSource) -> Requester {
 }
 
 impl CatalogStore {
-    /// Follows an image; returns when it need not be looked at again.
+    /// Follows an image; returns after the first successful read if the CatalogSource does not
+    /// poll.
     pub(crate) async fn run_image(
         &self,
         key: &NamespacedName,
@@ -113,20 +115,20 @@ impl CatalogStore {
         before: Option<String>,
     ) {
         let Some(puller) = &self.puller() else { return };
-        self.open_place(key, before.as_deref()).await;
-        let mut backoff = Backoff::new(AGAIN.0, AGAIN.1);
+        self.open_endpoint(key, before.as_deref()).await;
+        let mut backoff = Backoff::new(RETRY_BACKOFF.0, RETRY_BACKOFF.1);
         let mut digest = None;
         loop {
             let error: Arc<Mutex<Option<String>>> = Arc::default();
             let retried = Arc::clone(&error);
             let mut loading =
                 std::pin::pin!(self.load_image(key, puller, request, digest.clone(), retried));
-            let in_time = tokio::time::timeout(PATIENCE, &mut loading).await;
+            let in_time = tokio::time::timeout(FIRST_PULL_TIMEOUT, &mut loading).await;
             let loaded = if let Ok(loaded) = in_time {
                 loaded
             } else {
                 let error = error.lock().take();
-                self.delayed(key, &request.image, error);
+                self.report_slow_pull(key, &request.image, error);
                 loading.await
             };
             let wait = if let Some(found) = loaded {
@@ -143,10 +145,10 @@ impl CatalogStore {
         }
     }
 
-    /// Looks at the image of a pod as often as its catalog asks for, and ends the pod when its tag is
-    /// another image: the next pod gets that one. There is no pod for the look itself. That a tag became
-    /// another image while no process was there to see it, the pod itself tells.
-    /// The first look is due an interval after the last one, which may have been before a restart.
+    /// Polls the image of a catalog pod, and deletes the pod when the tag has another digest: the
+    /// next pod runs the new image. The poll itself needs no pod, unlike upstream's. If the tag
+    /// changed while no process ran, the digest in the pod's status or annotation shows it. The
+    /// first poll is due one interval after the last poll, which may have been before a restart.
     pub(crate) async fn run_poll(
         &self,
         key: &NamespacedName,
@@ -159,7 +161,7 @@ impl CatalogStore {
             return;
         };
         let mut known = None;
-        let mut wait = due(poll, last, self.now());
+        let mut wait = time_until_due(poll, last, self.now());
         loop {
             tokio::time::sleep(wait).await;
             wait = poll;
@@ -170,19 +172,19 @@ impl CatalogStore {
                     continue;
                 }
             };
-            self.polled(key);
-            let exchanged = match exchange(&cluster, key, &found, known.as_ref()).await {
+            self.record_poll(key);
+            let checked = match delete_outdated_pods(&cluster, key, &found, known.as_ref()).await {
                 Ok(()) => Some(found.digest),
                 Err(error) => {
                     tracing::warn!(catalog = %key, %error, "the pod of a catalog is not exchanged");
                     None
                 }
             };
-            known = exchanged.or(known);
+            known = checked.or(known);
         }
     }
 
-    /// Looks at the image once; what it is now, if it can be had and read.
+    /// Pulls and reads the image once; returns its digest if it could be read.
     async fn load_image(
         &self,
         key: &NamespacedName,
@@ -194,30 +196,30 @@ impl CatalogStore {
         let on_retry = move |error: PullError| *retried.lock() = Some(error.to_string());
         let (image, requester) = (&request.image, &request.requester);
         let found = puller.pull_with_retries(image, requester, on_retry).await;
-        let polled = request.poll.map(|_| self.now());
+        let last_poll = request.poll.map(|_| self.now());
         let digest = found.as_ref().ok().map(|image| image.digest.clone());
         if digest.is_some() && digest == before {
-            let same = CatalogState { polled, ..CatalogState::default() };
-            self.take(key, same, None);
+            let same = CatalogState { last_poll, ..CatalogState::default() };
+            self.update_state(key, same, None);
             return digest;
         }
         let (puller, image, folder) =
             (puller.clone(), request.image.clone(), request.folder.clone());
-        let copy = self.copy_of(key);
+        let copy = self.copy_path(key);
         let first = self.state(key).is_none_or(|state| state.content.is_none());
-        let modified = self.modified(key);
+        let modified = self.modification_time(key);
         let name = key.clone();
         let loaded = tokio::task::spawn_blocking(move || {
-            let mut there = false;
+            let mut is_pulled = false;
             let catalog = found.map_err(|error| error.to_string()).and_then(|found| {
-                there = true;
+                is_pulled = true;
                 puller.catalog(&found, folder.as_deref()).map_err(|why| format!("{image}: {why}"))
             });
-            let unreadable = there && catalog.is_err();
+            let unreadable = is_pulled && catalog.is_err();
             let state = match catalog {
                 Ok(catalog) => {
                     if let Some(copy) = &copy {
-                        store::keep_named(&name, &image, copy, &catalog);
+                        store::save_copy_of(&name, &image, copy, &catalog);
                     }
                     let content = store::content(catalog, modified);
                     content.index.warm();
@@ -236,30 +238,31 @@ impl CatalogStore {
             let failure = Some(format!("loading the catalog ended unexpectedly: {error}"));
             (CatalogState { failure, ..CatalogState::default() }, false)
         });
-        if unreadable && self.give_to_pods(key, &request.image) {
+        if unreadable && self.fall_back_to_pod(key, &request.image) {
             tracing::info!(catalog = %key, image = request.image, "an image that cannot be read here runs as a pod");
         }
         let good = state.failure.is_none();
-        self.take(key, CatalogState { polled, ..state }, None);
+        self.update_state(key, CatalogState { last_poll, ..state }, None);
         digest.filter(|_| good)
     }
 
-    /// Says that an image takes long, and the error of the last attempt to pull it, so that nobody waits
-    /// for its catalog any more.
-    fn delayed(&self, key: &NamespacedName, image: &str, error: Option<String>) {
+    /// Reports that the pull takes long, with the error of the last attempt, so that resolution
+    /// stops waiting for the catalog.
+    fn report_slow_pull(&self, key: &NamespacedName, image: &str, error: Option<String>) {
         if self.state(key).is_some_and(|state| state.is_loading()) {
             let failure = Some(match error {
                 Some(error) => format!("{error}; the pull is tried again"),
                 None => format!("the image {image} is still being pulled"),
             });
-            self.take(key, CatalogState { failure, ..CatalogState::default() }, None);
+            self.update_state(key, CatalogState { failure, ..CatalogState::default() }, None);
         }
     }
 }
 
-/// Ends the pods of a catalog if its image is another one than they run. That is what it was at the
-/// look before (`known`); at the first look of this process, what the pods themselves say.
-async fn exchange(
+/// Deletes the pods of a catalog if they run another digest than the pulled one. The digest that
+/// they run is that of the previous poll (`known`); at the first poll of this process it is the
+/// digest in the status or annotation of the pods.
+async fn delete_outdated_pods(
     cluster: &Cluster,
     key: &NamespacedName,
     found: &PulledImage,
@@ -268,23 +271,23 @@ async fn exchange(
     let (pod, namespace) = (&known::POD, key.namespace());
     let params = ListParams::labels(format!("{}={}", names::CATALOG_SOURCE, key.name));
     let pods = cluster.list(pod, namespace, &params).await?.items;
-    let running = || pods.iter().filter(|one| !one.is_terminating());
-    let another = match known {
+    let running = || pods.iter().filter(|pod| !pod.is_terminating());
+    let is_outdated = match known {
         Some(before) => *before != found.digest,
-        None => running().any(|one| pods::runs(one, &found.digests) == Some(false)),
+        None => running().any(|pod| pods::runs_image(pod, &found.digests) == Some(false)),
     };
-    if another {
+    if is_outdated {
         return cluster
             .delete_collection(pod, namespace, &params, &DeleteOptions::default())
             .await
             .map(drop);
     }
-    for one in running().filter(|one| pods::runs(one, &found.digests).is_none()) {
-        // Whoever looks after a restart shall know it.
+    for running_pod in running().filter(|pod| pods::runs_image(pod, &found.digests).is_none()) {
+        // The first poll after a restart compares with this digest.
         let patch = Patch::Merge(json!({"metadata": {
-            "uid": one.uid(), "annotations": {pods::IMAGE: found.digest},
+            "uid": running_pod.uid(), "annotations": {pods::IMAGE_ANNOTATION: found.digest},
         }}));
-        match cluster.patch(pod, namespace, one.name(), &patch).await {
+        match cluster.patch(pod, namespace, running_pod.name(), &patch).await {
             Err(error) if !error.is_not_found() && !error.is_conflict() => return Err(error),
             _ => {}
         }
@@ -302,10 +305,10 @@ mod tests {
         let error = "error parsing spec.updateStrategy.registryPoll.interval. Using the default value of 15m0s instead. Error: time: ";
         for (text, wanted, why) in [
             ("30m0s", Duration::from_mins(30), None),
-            ("1ms", SHORTEST, None),
-            ("often", USUAL, Some("invalid duration \"often\"")),
-            ("10", USUAL, Some("missing unit in duration \"10\"")),
-            ("-1s", USUAL, Some("invalid duration \"-1s\"")),
+            ("1ms", MIN_POLL_INTERVAL, None),
+            ("often", DEFAULT_POLL_INTERVAL, Some("invalid duration \"often\"")),
+            ("10", DEFAULT_POLL_INTERVAL, Some("missing unit in duration \"10\"")),
+            ("-1s", DEFAULT_POLL_INTERVAL, Some("invalid duration \"-1s\"")),
         ] {
             let mut source = CatalogSource::new("ns", "cat");
             let poll = RegistryPoll { interval: text.to_owned() };
@@ -313,41 +316,45 @@ mod tests {
             source.spec.update_strategy = Some(strategy);
             let why = why.map(|why| format!("{error}{why}"));
             // shows E053
-            assert_eq!(interval(&source), (Some(wanted), why), "{text}");
+            assert_eq!(poll_interval(&source), (Some(wanted), why), "{text}");
         }
-        assert_eq!(interval(&CatalogSource::new("ns", "cat")), (None, None));
+        assert_eq!(poll_interval(&CatalogSource::new("ns", "cat")), (None, None));
     }
 
     #[test]
     fn image_poll_is_due_one_interval_after_the_last_poll_across_restarts() {
         const MINUTE: i64 = 60;
         let at = |minute: i64| Timestamp::from_second(minute * MINUTE).unwrap();
-        let source = |made: Option<i64>, polled: Option<i64>| {
+        let source = |made: Option<i64>, last_poll: Option<i64>| {
             let mut source = CatalogSource::new("ns", "cat");
             source.metadata.creation_timestamp = made.map(|minute| Time::new(at(minute)));
-            source.status.latest_image_registry_poll = polled.map(|minute| Time::new(at(minute)));
+            source.status.latest_image_registry_poll =
+                last_poll.map(|minute| Time::new(at(minute)));
             source
         };
         let now = 1000;
-        // Interval, made, last look, and the wait, in minutes.
-        for (poll, made, polled, wait) in [
-            // Never looked at: from when it was made.
+        // Interval, creation, last poll and wait, in minutes.
+        for (poll, made, last_poll, wait) in [
+            // Never polled: the interval starts at the creation.
             (10, Some(1000), None, 10),
             (10, Some(996), None, 6),
             (10, Some(100), None, 0),
             (10, None, None, 10),
-            // The last look counts, not when it was made.
+            // The last poll counts, not the creation.
             (10, Some(100), Some(999), 9),
             (10, Some(100), Some(990), 0),
             (10, Some(100), Some(500), 0),
             (1440, Some(100), Some(400), 840),
-            // Written by somebody whose clock is ahead.
+            // Written by a process whose clock is ahead.
             (10, Some(100), Some(1200), 10),
         ] {
             let poll = Duration::from_mins(poll);
             let wanted = Duration::from_mins(wait);
             // shows K17 CAT-08
-            assert_eq!(due(poll, last_look(&source(made, polled)), at(now)), wanted);
+            assert_eq!(
+                time_until_due(poll, last_poll_time(&source(made, last_poll)), at(now)),
+                wanted
+            );
         }
     }
 }

@@ -1,8 +1,8 @@
-//! CatalogSources of OLM classic: their controller, and the content of their catalogs.
+//! CatalogSources of OLM classic: the controller and the content of the catalogs.
 //!
-//! A CatalogSource names a folder of this process, an image, a ConfigMap, or the address of a registry
-//! server. The store loads what it names, follows its changes and keeps the last good content; the
-//! controller writes what the store knows onto the status of the CatalogSource.
+//! A CatalogSource names a folder of this process, an image, a ConfigMap, or the address of a
+//! registry server. The store loads the catalog, follows its changes and keeps the last good
+//! content. The controller writes the state of the catalog into the status of the CatalogSource.
 //!
 //! ```text
 //! folder, image, ConfigMap, registry server ─► CatalogStore ─┬─► CatalogContent ─► resolution, PackageManifests
@@ -10,15 +10,15 @@
 //!       └──► Pod, Service, NetworkPolicies …, where the catalog runs as a pod
 //! ```
 //!
-//! Images and `ConfigMaps` are read in the process ([`CatalogMode::InProcess`]), or run as pods as in
-//! the original and are read from there ([`CatalogMode::Pods`]), or the one or the other, by what is in
-//! the image ([`CatalogMode::Auto`]). On simulated nodes nothing listens in a pod: what its program would
-//! serve is read from the `ConfigMaps` or the image that it has.
+//! Catalogs in images and ConfigMaps are read in the process ([`CatalogMode::InProcess`]), or run
+//! as pods as upstream's do and are read over gRPC ([`CatalogMode::Pods`]). [`CatalogMode::Auto`]
+//! decides by the content of the image. On simulated nodes no process listens in a pod: the store
+//! reads the content that the pod would serve from the pod's ConfigMaps or image.
 //!
-//! The controller runs in a subsystem that has more controllers. It gets what it uses as a
-//! [`CatalogContext`], and the subsystem registers it with [`register`].
+//! The controller runs in a subsystem with other controllers. The subsystem gives it clients,
+//! caches and the store as a [`CatalogContext`], and registers it with [`register`].
 //!
-//! What this crate does not do: choose what is installed of a catalog, or show its packages.
+//! This crate does not choose the bundles to install, and does not serve PackageManifests.
 
 mod address;
 mod config_map;
@@ -28,12 +28,12 @@ mod controller;
 mod error;
 mod follow;
 mod images;
+mod local_address;
 mod mode;
+mod pod_content;
 mod pods;
-mod program;
-mod sibling;
 mod simulated;
-mod source;
+mod status;
 mod store;
 mod template;
 
@@ -42,7 +42,7 @@ pub use context::{CatalogCaches, CatalogContext, NamespaceLabels, OwnedObject, S
 pub use controller::register;
 pub use images::requester;
 pub use mode::{CatalogMode, CatalogPods};
-pub use source::{FOLDER_ADDRESS, NoContent, content, is_healthy};
+pub use status::{FOLDER_ADDRESS, NoContent, content, is_healthy};
 pub use store::{
     CatalogContent, CatalogState, CatalogStore, FolderCatalog, Serve, ServedAt, StoreOptions,
 };

@@ -1,37 +1,38 @@
-//! Where catalogs are served: in this process, or in pods.
+//! Catalog modes: catalogs are served in this process or in pods.
 
-/// Where catalogs by image and in `ConfigMaps` are served.
+/// Where catalogs in images and ConfigMaps are served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CatalogMode {
-    /// In this process, which reads them.
+    /// This process reads the catalogs.
     #[default]
     InProcess,
-    /// In pods, which this process makes and asks, as the original does.
+    /// As in upstream, the controller creates a pod for each catalog and reads the catalog from it.
     Pods,
-    /// In this process, and in pods what it cannot read, such as images with a server of their own.
+    /// In this process; images that it cannot read, such as images with their own registry server,
+    /// in pods.
     Auto,
 }
 
 /// How catalogs run as pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CatalogPods {
-    /// When they do.
+    /// Which catalogs run as pods.
     pub mode: CatalogMode,
-    /// The image that serves `ConfigMaps`.
+    /// The image of the registry server for ConfigMaps.
     pub config_map_image: String,
-    /// The image that serves content that was copied out of a catalog's image.
+    /// The image of the registry server for content that was extracted from a catalog image.
     pub opm_image: String,
-    /// The image with the program that copies it.
+    /// The image with the program that extracts the content.
     pub util_image: String,
-    /// Whether restricted pods leave it to the cluster as which user they run.
+    /// Whether restricted pods have no `runAsUser`, so that the cluster chooses the user.
     pub any_user: bool,
-    /// Whether pods run nowhere, as on simulated nodes: what a pod would serve is then read from where
-    /// it has that, instead of from the pod.
+    /// Whether nodes are simulated, so that pods run no process. The store then reads the content
+    /// of a pod from its ConfigMaps or image instead of over gRPC.
     pub simulated: bool,
 }
 
 impl Default for CatalogPods {
-    /// No pods; the images are those of the original.
+    /// No pods; the images are upstream's.
     fn default() -> Self {
         let image = |name: &str| format!("quay.io/operator-framework/{name}:latest");
         Self {

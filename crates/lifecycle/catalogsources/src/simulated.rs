@@ -1,16 +1,16 @@
-//! Registries in pods on simulated nodes, where nothing runs and nobody listens.
+//! Simulated catalog pods: registries in pods on simulated nodes, which run no process.
 //!
 //! ```text
 //! NAME.NAMESPACE.svc:PORT ─► Service ─► Pod: ready, on a simulated node ─► its program ─► content
 //!           IP of a Pod:PORT ────────────┘ └─── changes of either: looked at again ◄──┘
 //! ```
 //!
-//! What the program of the Pod would serve is read from where the Pod has it when it becomes ready, as a
-//! server reads it when it starts, and stays until another Pod takes its place.
+//! The store reads the content of the Pod when the Pod becomes ready, as a registry server reads it
+//! when it starts. The content stays until another Pod replaces the Pod.
 
-use crate::address::LISTING;
+use crate::address::LIST_ERROR_PREFIX;
 use crate::config_map::ConfigMapError;
-use crate::program::{self, Program, ProgramError};
+use crate::pod_content::{self, PodContent, PodContentError};
 use crate::store::CatalogStore;
 use mainstay_catalog::{Catalog, LoadOptions};
 use mainstay_client::{Cache, Cluster, Selection};
@@ -23,25 +23,25 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// The label of a node that says whether it is simulated.
+/// The label of a node that tells whether it is simulated.
 const SIMULATED: &str = "mainstay.dev/simulated";
 
-/// What came of looking for a registry in a simulated Pod.
-pub(crate) enum Looked {
-    /// It was read, and is there no more.
+/// Why following a registry in a simulated Pod ended.
+pub(crate) enum PodReadEnd {
+    /// The Pod was read, and another Pod replaced it.
     Ended,
-    /// None is there, and why.
-    Nobody(String),
-    /// It cannot be read, and why.
-    Unread(String),
-    /// The address is not that of a simulated Pod.
-    Elsewhere,
+    /// No Pod is behind the address; the text is the reason.
+    NoPod(String),
+    /// The content of the Pod cannot be read; the text is the reason.
+    Unreadable(String),
+    /// No simulated Pod has this address.
+    NotSimulated,
 }
 
-/// No Pod answers at a place.
+/// No Pod is behind an address.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum EndpointError {
-    /// The Service does not have the port.
+    /// The Service lacks the port.
     #[error("the Service {service} has no port {port}")]
     NoPort {
         /// The Service.
@@ -60,10 +60,10 @@ pub(crate) enum EndpointError {
 /// The catalog of a Pod cannot be read.
 #[derive(Debug, thiserror::Error)]
 enum PodError {
-    /// The API does not have what is needed, or refuses it.
+    /// A request to the API failed.
     #[error(transparent)]
     Api(#[from] mainstay_client::Error),
-    /// There is no such ConfigMap.
+    /// The ConfigMap does not exist.
     #[error("there is no ConfigMap {namespace}/{name}")]
     NoConfigMap {
         /// Its namespace.
@@ -71,16 +71,16 @@ enum PodError {
         /// Its name.
         name: String,
     },
-    /// What the Pod serves cannot be read from here.
+    /// The content of the Pod cannot be read in this process.
     #[error(transparent)]
-    Program(#[from] ProgramError),
-    /// The ConfigMap that the Pod serves has no catalog.
+    PodContent(#[from] PodContentError),
+    /// The ConfigMap that the Pod serves is no catalog.
     #[error(transparent)]
     ConfigMap(#[from] ConfigMapError),
-    /// The files that are mounted are no catalog; the headline of the error.
+    /// The mounted files are no catalog; the text is the headline of the error.
     #[error("{0}")]
     Load(String),
-    /// There are no images here.
+    /// The store has no puller.
     #[error("images are not read here")]
     NoImages,
     /// The image cannot be pulled.
@@ -91,27 +91,27 @@ enum PodError {
     Content {
         /// The image.
         image: String,
-        /// Why not.
+        /// The error.
         source: ContentError,
     },
-    /// The thread that read the catalog ended; what is said of that.
+    /// The thread that read the catalog panicked; the text is the panic.
     #[error("{0}")]
     Ended(String),
 }
 
-/// What the host of an address names inside of a cluster.
+/// A host inside a cluster: a Service name or a Pod IP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ClusterAddress {
     Service(NamespacedName),
     Pod(IpAddr),
 }
 
-/// A Service or Pod address inside of a cluster, and the Pods behind it.
+/// A Service name or Pod IP inside a cluster, and the Pods behind it.
 pub(crate) struct ClusterEndpoints {
     cluster: Cluster,
-    place: ClusterAddress,
+    address: ClusterAddress,
     port: u16,
-    /// The Service, if the place is one.
+    /// The Service, if the address names one.
     services: Option<Cache<Service>>,
     pods: Option<Pods>,
     changed: Arc<Notify>,
@@ -119,26 +119,26 @@ pub(crate) struct ClusterEndpoints {
     _stop: DropGuard,
 }
 
-/// What is known of a Service.
+/// Cached fields of a Service.
 #[derive(Debug, PartialEq, Eq)]
 struct Service {
     selector: BTreeMap<String, String>,
     ports: Vec<Value>,
 }
 
-/// The pods that stand somewhere.
+/// The Pods behind an address.
 struct Pods {
-    /// The labels by which a Service selects them; empty without one.
+    /// The selector of the Service; empty for a Pod IP.
     selector: String,
     cache: Cache<Pod>,
     _stop: DropGuard,
 }
 
-/// A Pod that is ready.
+/// Cached fields of a ready Pod.
 #[derive(Debug, PartialEq, Eq)]
 struct Pod {
     uid: String,
-    made: String,
+    created: String,
 }
 
 impl Service {
@@ -149,7 +149,7 @@ impl Service {
         }
     }
 
-    /// The port of pods that a port of the Service leads to.
+    /// The target port of a port of the Service.
     fn target(&self, port: u16) -> Option<&Value> {
         let entry = self.ports.iter().find(|entry| entry["port"] == port)?;
         Some(if entry["targetPort"].is_null() { &entry["port"] } else { &entry["targetPort"] })
@@ -162,14 +162,14 @@ impl Pod {
         let ready = conditions
             .iter()
             .any(|condition| condition["type"] == "Ready" && condition["status"] == "True");
-        let made = pod.str(&["metadata", "creationTimestamp"]).unwrap_or_default();
+        let created = pod.str(&["metadata", "creationTimestamp"]).unwrap_or_default();
         (ready && !pod.is_terminating())
-            .then(|| Self { uid: pod.uid().to_owned(), made: made.to_owned() })
+            .then(|| Self { uid: pod.uid().to_owned(), created: created.to_owned() })
     }
 }
 
-/// The Service that a host name stands for inside of a cluster.
-pub(crate) fn service(host: &str) -> Option<NamespacedName> {
+/// The Service of a cluster-internal host name.
+pub(crate) fn service_of_host(host: &str) -> Option<NamespacedName> {
     let mut parts = host.trim_end_matches('.').splitn(4, '.');
     let (name, namespace, kind) = (parts.next()?, parts.next()?, parts.next()?);
     let whole = !name.is_empty() && !namespace.is_empty() && kind == "svc";
@@ -177,9 +177,9 @@ pub(crate) fn service(host: &str) -> Option<NamespacedName> {
 }
 
 impl ClusterAddress {
-    /// What the host of an address may mean.
+    /// Parses the host of an address.
     pub(crate) fn of(host: &str) -> Option<Self> {
-        match service(host) {
+        match service_of_host(host) {
             Some(key) => Some(Self::Service(key)),
             None => host.trim_matches(['[', ']']).parse().ok().map(Self::Pod),
         }
@@ -187,36 +187,38 @@ impl ClusterAddress {
 }
 
 impl ClusterEndpoints {
-    /// Begins to look at a place.
-    pub(crate) fn begin(cluster: &Cluster, place: ClusterAddress, port: u16) -> Self {
+    /// Starts to watch the Service and the Pods behind an address.
+    pub(crate) fn watch(cluster: &Cluster, address: ClusterAddress, port: u16) -> Self {
         let (changed, stop) = (Arc::new(Notify::new()), CancellationToken::new());
-        let services = match &place {
+        let services = match &address {
             ClusterAddress::Pod(_) => None,
             ClusterAddress::Service(key) => {
-                let hear = Arc::clone(&changed);
+                let notify = Arc::clone(&changed);
                 let selection = Selection::all(known::SERVICE)
                     .namespace(&*key.namespace)
                     .fields(format!("metadata.name={}", key.name));
                 let cache = Cache::builder(selection, |service| Some(Service::of(service)))
-                    .subscribe(move |_| hear.notify_one())
+                    .subscribe(move |_| notify.notify_one())
                     .start(cluster, stop.clone());
                 Some(cache)
             }
         };
         let guard = stop.clone().drop_guard();
         let cluster = cluster.clone();
-        Self { cluster, place, port, services, pods: None, changed, stop, _stop: guard }
+        Self { cluster, address, port, services, pods: None, changed, stop, _stop: guard }
     }
 
-    /// Returns when the place or its pods have changed since they were last looked at.
+    /// Waits for a change of the Service or the Pods.
     pub(crate) async fn changed(&self) {
         self.changed.notified().await;
     }
 
-    /// The Pod that answers: the oldest that is ready. None where no Service selects pods, or no Pod has
-    /// that IP.
-    async fn pod(&mut self) -> Option<Result<(NamespacedName, Arc<Pod>, Value), EndpointError>> {
-        let (selection, selector, target) = match (&self.place, &self.services) {
+    /// The Pod that serves the address: the oldest ready one. None if the Service has no selector
+    /// or no Pod has the IP.
+    async fn oldest_ready_pod(
+        &mut self,
+    ) -> Option<Result<(NamespacedName, Arc<Pod>, Value), EndpointError>> {
+        let (selection, selector, target) = match (&self.address, &self.services) {
             (ClusterAddress::Service(key), Some(services)) => {
                 services.synced().await;
                 let service = services.get(key).filter(|service| !service.selector.is_empty())?;
@@ -237,79 +239,82 @@ impl ClusterEndpoints {
             (ClusterAddress::Service(_), None) => return None,
         };
         if self.pods.as_ref().is_none_or(|pods| pods.selector != selector) {
-            let (hear, stop) = (Arc::clone(&self.changed), self.stop.child_token());
+            let (notify, stop) = (Arc::clone(&self.changed), self.stop.child_token());
             let cache = Cache::builder(selection, Pod::of)
-                .subscribe(move |_| hear.notify_one())
+                .subscribe(move |_| notify.notify_one())
                 .start(&self.cluster, stop.clone());
             cache.synced().await;
             self.pods = Some(Pods { selector, cache, _stop: stop.drop_guard() });
         }
         let pods = self.pods.as_ref()?.cache.list(None);
-        let oldest = pods.into_iter().min_by(|a, b| (&a.1.made, &a.0).cmp(&(&b.1.made, &b.0)));
-        match (oldest, &self.place) {
+        let oldest =
+            pods.into_iter().min_by(|a, b| (&a.1.created, &a.0).cmp(&(&b.1.created, &b.0)));
+        match (oldest, &self.address) {
             (Some((key, pod)), _) => Some(Ok((key, pod, target))),
             (None, ClusterAddress::Service(key)) => {
                 Some(Err(EndpointError::NoPod { service: key.clone() }))
             }
-            // It may be the address of a machine.
+            // The IP may be that of a machine outside the cluster.
             (None, ClusterAddress::Pod(_)) => None,
         }
     }
 }
 
 impl CatalogStore {
-    /// Reads what the Pod at a place would serve, if that Pod is simulated, and stays as long as it is
-    /// there.
-    pub(crate) async fn look_behind(
+    /// Reads the content of the simulated Pod behind an address, and waits until another Pod
+    /// replaces it.
+    pub(crate) async fn follow_simulated_pod(
         &self,
         key: &NamespacedName,
         address: &str,
-        behind: &mut ClusterEndpoints,
-    ) -> Looked {
-        let (name, pod, target) = match behind.pod().await {
-            None => return Looked::Elsewhere,
-            Some(Err(error)) => return Looked::Nobody(format!("{LISTING}{error}")),
+        endpoints: &mut ClusterEndpoints,
+    ) -> PodReadEnd {
+        let (name, pod, target) = match endpoints.oldest_ready_pod().await {
+            None => return PodReadEnd::NotSimulated,
+            Some(Err(error)) => return PodReadEnd::NoPod(format!("{LIST_ERROR_PREFIX}{error}")),
             Some(Ok(found)) => found,
         };
-        let unread = |error: PodError| Looked::Unread(format!("{LISTING}the Pod {name}: {error}"));
-        let cluster = &behind.cluster.clone();
+        let unread = |error: PodError| {
+            PodReadEnd::Unreadable(format!("{LIST_ERROR_PREFIX}the Pod {name}: {error}"))
+        };
+        let cluster = &endpoints.cluster.clone();
         let live = match cluster.find(&known::POD, Some(&name.namespace), &name.name).await {
             Ok(Some(live)) if live.uid() == pod.uid => live,
-            // Another one by now, which is told in a moment.
-            Ok(_) => return Looked::Ended,
+            // Another Pod has the name by now; its watch event follows.
+            Ok(_) => return PodReadEnd::Ended,
             Err(error) => return unread(error.into()),
         };
         let node = live.str(&["spec", "nodeName"]).unwrap_or_default();
         match cluster.find(&known::NODE, None, node).await {
             Ok(node) if node.as_ref().and_then(|node| node.label(SIMULATED)) == Some("false") => {
-                return Looked::Elsewhere;
+                return PodReadEnd::NotSimulated;
             }
             Ok(_) => {}
             Err(error) => return unread(error.into()),
         }
         let mut reading = std::pin::pin!(self.read_pod(cluster, &live, &target));
         let read = if let Ok(read) =
-            tokio::time::timeout(crate::address::WAITED_FOR, &mut reading).await
+            tokio::time::timeout(crate::address::SIMULATED_READ_TIMEOUT, &mut reading).await
         {
             read
         } else {
-            self.late(key, address);
+            self.report_slow_read(key, address);
             reading.await
         };
         match read {
-            Ok(catalog) => self.read(key, address, catalog, None).await,
+            Ok(catalog) => self.update_content(key, address, catalog, None).await,
             Err(error) => return unread(error),
         }
         loop {
-            behind.changed().await;
-            match behind.pod().await {
+            endpoints.changed().await;
+            match endpoints.oldest_ready_pod().await {
                 Some(Ok((_, now, _))) if now.uid == pod.uid => {}
-                _ => return Looked::Ended,
+                _ => return PodReadEnd::Ended,
             }
         }
     }
 
-    /// What the program of a Pod would serve on a port.
+    /// Reads the catalog that a Pod would serve on a port.
     async fn read_pod(
         &self,
         cluster: &Cluster,
@@ -325,10 +330,11 @@ impl CatalogStore {
                 name: name.to_owned(),
             })
         };
-        match Program::of(pod, Some(port))? {
-            Program::Lists(of) => {
-                // A Pod may mount what is in its namespace. The rest its account must be allowed to read:
-                // whoever writes a Pod says which ConfigMap its program serves.
+        match PodContent::of(pod, Some(port))? {
+            PodContent::ConfigMap(of) => {
+                // A Pod may mount every ConfigMap of its namespace. For other namespaces its
+                // ServiceAccount needs permission: the author of a Pod chooses the ConfigMap that
+                // it serves.
                 let map = if *of.namespace == *namespace {
                     find(cluster, namespace, &of.name).await?
                 } else {
@@ -346,12 +352,12 @@ impl CatalogStore {
                 };
                 blocking(read, PodError::Ended).await
             }
-            Program::Files(folder, mounts) => {
+            PodContent::Files(folder, mounts) => {
                 let mut maps = Vec::new();
                 for mount in &mounts {
                     maps.push((mount, find(cluster, namespace, &mount.config_map).await?));
                 }
-                let files = program::files(&folder, &maps);
+                let files = pod_content::files(&folder, &maps);
                 let read = move || {
                     Catalog::load_from(&files, &LoadOptions::default()).map_err(|mut error| {
                         for problem in &mut error.problems {
@@ -362,7 +368,7 @@ impl CatalogStore {
                 };
                 blocking(read, PodError::Ended).await
             }
-            Program::Image(image, place) => {
+            PodContent::Image(image, place) => {
                 let puller = self.puller().ok_or(PodError::NoImages)?;
                 let secrets = pod.array(&["spec", "imagePullSecrets"]);
                 let requester = Requester {

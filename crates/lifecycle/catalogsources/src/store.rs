@@ -1,4 +1,4 @@
-//! The content of every catalog, loaded and kept.
+//! Catalog store: the content and the state of every catalog.
 //!
 //! ```text
 //! folder ── change ─► wait until quiet ─► load (own thread) ─┬─ good ─► content, copy on disk
@@ -6,10 +6,9 @@
 //! ```
 //!
 //! Readers take an `Arc` and never wait. A folder that cannot be loaded keeps its last good
-//! content, after a restart too: that is what the copy on disk is for. What comes as an image takes
-//! the same way (`images`).
+//! content, after a restart too, from a copy on disk. Images are loaded in the same way (`images`).
 
-use crate::config_map::ReadConfigMap;
+use crate::config_map::ConfigMapMetadata;
 use crate::follow::Followers;
 use crate::mode::CatalogPods;
 use futures::future::BoxFuture;
@@ -32,92 +31,93 @@ use std::time::SystemTime;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-/// How long the file may be that says what a copy is of, in bytes.
-const LONGEST_NAME: u64 = 64 << 10;
+/// The largest size of the file that names the source of a copy, in bytes.
+const MAX_SOURCE_FILE_SIZE: u64 = 64 << 10;
 
-/// A catalog in a folder or a database, and the CatalogSource that names it.
+/// A catalog in a folder or a database file, and its CatalogSource.
 #[derive(Clone, Debug)]
 pub struct FolderCatalog {
     /// Namespace of the CatalogSource.
     pub namespace: String,
     /// Name of the CatalogSource.
     pub name: String,
-    /// The folder with the catalog, or the file with its database.
+    /// The folder of the catalog, or its database file.
     pub folder: PathBuf,
-    /// Where others get its content, if they do.
+    /// Where registry clients get its content, if it is served.
     pub served: Option<ServedAt>,
 }
 
-/// A catalog that is served to others from this process.
+/// The registry endpoint of a catalog in this process.
 #[derive(Clone, Debug)]
 pub struct ServedAt {
-    /// What is served: the store puts its content there.
+    /// The served content, which the store updates.
     pub content: Arc<Served>,
-    /// Where the registry API of it is, as its CatalogSource shall say.
+    /// The address of the registry API, for the status of the CatalogSource.
     pub address: Arc<str>,
 }
 
-/// Makes places where others get catalogs by image and by ConfigMap.
+/// Opens registry endpoints for catalogs that this process reads from images and ConfigMaps.
 pub trait Serve: Send + Sync {
-    /// A place for the content of a catalog, at the address that it had `before` if that can be;
-    /// none if there is no place. Asked again for the same catalog, the same place is given.
+    /// Opens an endpoint for a catalog, if possible at the address that it had `before`; none if no
+    /// endpoint is available. A second call for the same catalog returns the same endpoint.
     fn open<'a>(
         &'a self,
         catalog: &'a NamespacedName,
         before: Option<&'a str>,
     ) -> BoxFuture<'a, Option<ServedAt>>;
 
-    /// Closes the place of a catalog that is gone.
+    /// Closes the endpoint of a deleted catalog.
     fn close(&self, catalog: &NamespacedName);
 }
 
-/// What a catalog offers, in the forms that are asked for.
+/// The content of a catalog, for registry clients and for resolution.
 pub struct CatalogContent {
-    /// Packages, channels, bundles, in the form that is served.
+    /// Packages, channels and bundles for registry clients.
     pub index: Arc<Index>,
-    /// What resolution asks of them.
+    /// Packages, channels and bundles for resolution.
     pub snapshot: Snapshot,
 }
 
-/// What the store knows of a catalog.
+/// The state of a catalog in the store.
 #[derive(Clone, Default)]
 pub struct CatalogState {
-    /// The last good content; none if there has not been any.
+    /// The last good content; none before the first.
     pub content: Option<Arc<CatalogContent>>,
-    /// Why the folder could not be loaded the last time.
+    /// Why the last load failed.
     pub(crate) failure: Option<String>,
-    /// Whether the failure is only that parts of the content are left out.
+    /// Whether the failure is only that parts of the catalog are left out.
     pub(crate) incomplete: bool,
-    /// Where others get the content.
+    /// The address at which registry clients get the content.
     pub(crate) address: Option<Arc<str>>,
-    /// When an image was last looked at that is looked at regularly.
-    pub(crate) polled: Option<Timestamp>,
-    /// How the connection to a registry server is; none if the content comes without one.
+    /// The time of the last poll of a polled image.
+    pub(crate) last_poll: Option<Timestamp>,
+    /// The state of the connection to a registry server; none if the content needs no connection.
     pub(crate) observed: Option<LastObservedState>,
-    /// The ConfigMap that the content is made of.
-    pub(crate) config_map: Option<ReadConfigMap>,
-    /// That the ConfigMap is not there.
-    pub(crate) missing: Option<String>,
-    /// How often content was taken up.
+    /// The ConfigMap with the content.
+    pub(crate) config_map: Option<ConfigMapMetadata>,
+    /// The message for a missing ConfigMap.
+    pub(crate) missing_config_map: Option<String>,
+    /// How often the content was replaced.
     pub(crate) snapshots: u64,
 }
 
 impl CatalogContent {
-    /// Packages, channels, bundles.
+    /// Packages, channels and bundles.
     pub fn catalog(&self) -> &Catalog {
         self.index.catalog()
     }
 }
 
 impl CatalogState {
-    /// Whether the folder or image is bad and what it was before is served. Of registry servers this is
-    /// not said: that one is away for a while changes nothing for who has read it.
+    /// Whether the folder or image cannot be loaded and earlier content is served. Content of
+    /// registry servers is never stale: a lost connection changes nothing for content that was
+    /// read.
     pub const fn is_stale(&self) -> bool {
         let failed = self.failure.is_some() && !self.incomplete;
         self.content.is_some() && failed && self.observed.is_none()
     }
 
-    /// Whether the catalog is being read for the first time: neither content nor a failure is known.
+    /// Whether the first load is running: the state has neither content nor a failure.
     pub const fn is_loading(&self) -> bool {
         self.content.is_none() && self.failure.is_none()
     }
@@ -125,7 +125,7 @@ impl CatalogState {
 
 type Subscriber = Box<dyn Fn(&NamespacedName) + Send + Sync>;
 
-/// Every catalog that the process was told of. Cheap to clone; clones are the same store.
+/// Every catalog that the process follows. Cheap to clone; clones share the store.
 #[derive(Clone)]
 pub struct CatalogStore {
     inner: Arc<Inner>,
@@ -134,14 +134,14 @@ pub struct CatalogStore {
 struct Inner {
     states: RwLock<BTreeMap<NamespacedName, CatalogState>>,
     subscribers: RwLock<Vec<Subscriber>>,
-    /// How often a catalog has changed how it stands.
+    /// The number of state changes of all catalogs.
     changes: watch::Sender<u64>,
     cache: Option<PathBuf>,
     clock: Clock,
-    /// The catalogs that are folders.
+    /// The catalogs in folders.
     folders: BTreeSet<NamespacedName>,
-    /// Where content of catalogs by image and by ConfigMap goes for others.
-    served: RwLock<BTreeMap<NamespacedName, Arc<Served>>>,
+    /// The endpoints of catalogs in images and ConfigMaps.
+    endpoints: RwLock<BTreeMap<NamespacedName, Arc<Served>>>,
     puller: Option<Puller>,
     serve: Option<Arc<dyn Serve>>,
     cluster: Option<Cluster>,
@@ -151,25 +151,25 @@ struct Inner {
     stop: CancellationToken,
 }
 
-/// Where catalogs that are no folders come from, and where they are served.
+/// Sources and endpoints of catalogs that are no folders.
 pub struct StoreOptions {
-    /// Pulls images of catalogs; without it, no image is read in this process.
+    /// Pulls catalog images; without it, this process reads no image.
     pub puller: Option<Puller>,
-    /// Makes the places where others get catalogs that this process reads, if it serves them.
+    /// Opens the endpoints of catalogs that this process reads, if it serves them.
     pub serve: Option<Arc<dyn Serve>>,
-    /// The cluster with the `ConfigMaps` and pods of catalogs; without it, none of them is read.
+    /// The cluster with the ConfigMaps and pods of catalogs; without it, none is read.
     pub cluster: Option<Cluster>,
     /// How catalogs run as pods.
     pub pods: CatalogPods,
-    /// The proxies that lead to registry servers at an address.
+    /// The proxies for registry servers at an address.
     pub proxies: Proxies,
     /// Ends all followers.
     pub stop: CancellationToken,
 }
 
 impl CatalogStore {
-    /// A store of these catalogs in folders that keeps copies in `cache`, if that is given. Nothing is
-    /// loaded before [`Self::follow_folder`] and [`Self::follow_source`].
+    /// A store for these folder catalogs, with copies in the folder `cache` if given.
+    /// [`Self::follow_folder`] and [`Self::follow_source`] start to load.
     pub fn new(
         catalogs: &[FolderCatalog],
         cache: Option<PathBuf>,
@@ -192,7 +192,7 @@ impl CatalogStore {
                 changes: watch::Sender::new(0),
                 cache,
                 clock,
-                served: RwLock::default(),
+                endpoints: RwLock::default(),
                 puller: options.puller,
                 serve: options.serve,
                 cluster: options.cluster,
@@ -212,12 +212,12 @@ impl CatalogStore {
         self.inner.puller.clone()
     }
 
-    /// Opens the place where others get a catalog that this process reads, at the address that it had
-    /// `before` if that can be.
-    pub(crate) async fn open_place(&self, key: &NamespacedName, before: Option<&str>) {
+    /// Opens the endpoint of a catalog that this process reads, if possible at the address that it
+    /// had `before`.
+    pub(crate) async fn open_endpoint(&self, key: &NamespacedName, before: Option<&str>) {
         let Some(serve) = &self.inner.serve else { return };
         let Some(ServedAt { content, address }) = serve.open(key, before).await else { return };
-        self.inner.served.write().insert(key.clone(), content);
+        self.inner.endpoints.write().insert(key.clone(), content);
         if let Some(state) = self.inner.states.write().get_mut(key) {
             state.address = Some(address);
         }
@@ -232,22 +232,23 @@ impl CatalogStore {
         &self.inner.pods
     }
 
-    /// What leads to servers at an address.
+    /// The proxies for registry servers at an address.
     pub(crate) fn proxies(&self) -> &Proxies {
         &self.inner.proxies
     }
 
-    /// Notes what is on the ConfigMap of a catalog whose content is the same.
-    pub(crate) fn note(&self, key: &NamespacedName, read: &ReadConfigMap) {
+    /// Records new metadata of a ConfigMap with unchanged content.
+    pub(crate) fn record_config_map(&self, key: &NamespacedName, read: &ConfigMapMetadata) {
         let changed = {
             let mut states = self.inner.states.write();
             let Some(state) = states.get_mut(key) else { return };
-            let changed = state.missing.is_some() || state.config_map.as_ref() != Some(read);
+            let changed =
+                state.missing_config_map.is_some() || state.config_map.as_ref() != Some(read);
             state.config_map = Some(read.clone());
             changed
         };
         if changed {
-            self.tell(key);
+            self.notify_subscribers(key);
         }
     }
 
@@ -255,8 +256,8 @@ impl CatalogStore {
         self.inner.folders.contains(key)
     }
 
-    /// A token for a follower.
-    pub(crate) fn child(&self) -> CancellationToken {
+    /// The cancellation token for a new follower.
+    pub(crate) fn follower_token(&self) -> CancellationToken {
         self.inner.stop.child_token()
     }
 
@@ -264,98 +265,102 @@ impl CatalogStore {
         self.inner.clock.now()
     }
 
-    /// Notes that an image was looked at again, and is what it was.
-    pub(crate) fn polled(&self, key: &NamespacedName) {
+    /// Records a poll of an unchanged image.
+    pub(crate) fn record_poll(&self, key: &NamespacedName) {
         if let Some(state) = self.inner.states.write().get_mut(key) {
-            state.polled = Some(self.now());
+            state.last_poll = Some(self.now());
         }
-        self.tell(key);
+        self.notify_subscribers(key);
     }
 
-    /// Makes a catalog known, without content if it is new.
-    pub(crate) fn begin(&self, key: &NamespacedName, observed: Option<LastObservedState>) {
+    /// Adds a catalog without content, or resets the connection of an existing one.
+    pub(crate) fn register_catalog(
+        &self,
+        key: &NamespacedName,
+        observed: Option<LastObservedState>,
+    ) {
         let mut states = self.inner.states.write();
         let state = states.entry(key.clone()).or_default();
         if observed.is_some() || state.observed.is_some() {
             state.failure = None;
         }
         state.observed = observed;
-        (state.config_map, state.missing) = (None, None);
+        (state.config_map, state.missing_config_map) = (None, None);
     }
 
-    /// Says how the connection to a registry server is.
-    pub(crate) fn observe(&self, key: &NamespacedName, observed: LastObservedState) {
+    /// Sets the state of the connection to a registry server.
+    pub(crate) fn set_connection_state(&self, key: &NamespacedName, observed: LastObservedState) {
         let Some(failure) = self.state(key).map(|state| state.failure) else { return };
-        self.take(
+        self.update_state(
             key,
             CatalogState { failure, observed: Some(observed), ..CatalogState::default() },
             None,
         );
     }
 
-    /// Closes the place where others got a catalog.
-    pub(crate) fn close(&self, key: &NamespacedName) {
+    /// Closes the endpoint of a catalog.
+    pub(crate) fn close_endpoint(&self, key: &NamespacedName) {
         if let Some(serve) = &self.inner.serve {
             serve.close(key);
         }
-        self.inner.served.write().remove(key);
+        self.inner.endpoints.write().remove(key);
         if let Some(state) = self.inner.states.write().get_mut(key) {
             state.address = None;
         }
     }
 
-    /// Removes the copy of a catalog.
-    pub(crate) fn drop_copy(&self, key: &NamespacedName) {
-        if let Some(copy) = self.copy_of(key) {
-            for file in [name_of(&copy), copy] {
-                // What is not there is gone as well.
+    /// Deletes the copy of a catalog on disk.
+    pub(crate) fn delete_copy(&self, key: &NamespacedName) {
+        if let Some(copy) = self.copy_path(key) {
+            for file in [source_file_of(&copy), copy] {
+                // A missing file is deleted already.
                 let _ = std::fs::remove_file(file);
             }
         }
     }
 
-    /// Forgets a catalog.
-    pub(crate) fn forget(&self, key: &NamespacedName) {
+    /// Removes the state of a catalog.
+    pub(crate) fn remove_state(&self, key: &NamespacedName) {
         self.inner.states.write().remove(key);
-        self.inner.served.write().remove(key);
-        self.tell(key);
+        self.inner.endpoints.write().remove(key);
+        self.notify_subscribers(key);
     }
 
-    /// Changes whenever a catalog changes how it stands.
+    /// A counter that changes with the state of any catalog.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.inner.changes.subscribe()
     }
 
-    fn tell(&self, key: &NamespacedName) {
+    fn notify_subscribers(&self, key: &NamespacedName) {
         self.inner.changes.send_modify(|changes| *changes = changes.wrapping_add(1));
-        for hear in self.inner.subscribers.read().iter() {
-            hear(key);
+        for subscriber in self.inner.subscribers.read().iter() {
+            subscriber(key);
         }
     }
 
-    /// When new content of a catalog counts as made.
-    pub(crate) fn modified(&self, key: &NamespacedName) -> SystemTime {
+    /// The modification time for new content of a catalog.
+    pub(crate) fn modification_time(&self, key: &NamespacedName) -> SystemTime {
         let before = self.state(key).and_then(|state| state.content);
         let now = self.inner.clock.now().into();
         reload::modified(now, before.as_deref().map(|content| &*content.index))
     }
 
-    /// Calls `hear` whenever a catalog changes how it stands.
-    pub fn subscribe(&self, hear: impl Fn(&NamespacedName) + Send + Sync + 'static) {
-        self.inner.subscribers.write().push(Box::new(hear));
+    /// Calls `subscriber` whenever the state of a catalog changes.
+    pub fn subscribe(&self, subscriber: impl Fn(&NamespacedName) + Send + Sync + 'static) {
+        self.inner.subscribers.write().push(Box::new(subscriber));
     }
 
-    /// How a catalog stands; none if the process was not told of it.
+    /// The state of a catalog; none if the store does not follow it.
     pub fn state(&self, key: &NamespacedName) -> Option<CatalogState> {
         self.inner.states.read().get(key).cloned()
     }
 
-    /// How often the content of a catalog was taken up since it is known.
+    /// How often the content of a catalog was replaced.
     pub fn snapshots(&self, key: &NamespacedName) -> u64 {
         self.inner.states.read().get(key).map_or(0, |state| state.snapshots)
     }
 
-    /// Starts to load and follow a folder until the token is cancelled. Must be called inside a tokio
+    /// Loads and follows a folder until the token is cancelled. Must be called inside a tokio
     /// runtime.
     pub fn follow_folder(&self, catalog: &FolderCatalog, stop: CancellationToken) {
         let store = self.clone();
@@ -363,26 +368,29 @@ impl CatalogStore {
         let folder = catalog.folder.clone();
         let served = catalog.served.as_ref().map(|served| Arc::clone(&served.content));
         tokio::spawn(async move {
-            stop.run_until_cancelled(store.run(&key, &folder, served.as_deref())).await;
+            stop.run_until_cancelled(store.run_folder(&key, &folder, served.as_deref())).await;
         });
     }
 
-    async fn run(&self, key: &NamespacedName, folder: &Path, served: Option<&Served>) {
-        let unseen = |error: &str| {
+    async fn run_folder(&self, key: &NamespacedName, folder: &Path, served: Option<&Served>) {
+        let on_watch_error = |error: &str| {
             tracing::warn!(%key, folder = %folder.display(), error, "changes of this catalog are noticed late");
         };
-        reload::follow(folder, self.inner.clock, unseen, || self.load(key, folder, served)).await;
+        reload::follow(folder, self.inner.clock, on_watch_error, || {
+            self.load_folder(key, folder, served)
+        })
+        .await;
     }
 
-    async fn load(&self, key: &NamespacedName, folder: &Path, served: Option<&Served>) {
-        let (folder, copy, name) = (folder.to_owned(), self.copy_of(key), key.clone());
+    async fn load_folder(&self, key: &NamespacedName, folder: &Path, served: Option<&Served>) {
+        let (folder, copy, name) = (folder.to_owned(), self.copy_path(key), key.clone());
         let is_served = served.is_some();
         let first = self.state(key).is_none_or(|state| state.content.is_none());
-        let modified = self.modified(key);
+        let modified = self.modification_time(key);
         let loaded = tokio::task::spawn_blocking(move || {
-            let state = read(&name, &folder, copy.as_deref(), first, modified);
+            let state = read_folder(&name, &folder, copy.as_deref(), first, modified);
             if let Some(content) = state.content.as_ref().filter(|_| is_served) {
-                // The first who asks shall not wait for the tables.
+                // The first registry client must not wait for the index tables.
                 content.index.warm();
             }
             state
@@ -391,35 +399,37 @@ impl CatalogStore {
             failure: Some(format!("loading the catalog ended unexpectedly: {error}")),
             ..CatalogState::default()
         });
-        self.take(key, new, served);
+        self.update_state(key, new, served);
     }
 
-    /// Takes what loading brought, without what it did not bring, and tells of what is new.
-    pub(crate) fn take(
+    /// Merges the result of a load into the state, and notifies subscribers of changes.
+    pub(crate) fn update_state(
         &self,
         key: &NamespacedName,
         mut new: CatalogState,
         served: Option<&Served>,
     ) {
-        let place = self.inner.served.read().get(key).cloned();
-        let served = served.or(place.as_deref());
+        let endpoint = self.inner.endpoints.read().get(key).cloned();
+        let served = served.or(endpoint.as_deref());
         let changed = {
             let mut states = self.inner.states.write();
-            // One that was forgotten meanwhile stays so.
+            // A catalog that was removed meanwhile stays removed.
             let Some(state) = states.get_mut(key) else { return };
             let content = match (&new.content, &state.content) {
                 (None, _) => false,
                 (Some(new), Some(old)) => new.catalog().digest() != old.catalog().digest(),
                 (Some(_), None) => true,
             };
-            let polled = new.polled.is_some() && new.polled != state.polled;
-            // Of a pod that serves a ConfigMap, one tells of the pod, and another of the ConfigMap.
-            let map = new.missing.is_some() || new.config_map.is_some();
-            let of_map =
-                map && (new.config_map != state.config_map || new.missing != state.missing);
+            let polled = new.last_poll.is_some() && new.last_poll != state.last_poll;
+            // A catalog pod for a ConfigMap has two followers: one for the connection and one for
+            // the ConfigMap.
+            let map = new.missing_config_map.is_some() || new.config_map.is_some();
+            let of_map = map
+                && (new.config_map != state.config_map
+                    || new.missing_config_map != state.missing_config_map);
             if map {
                 state.config_map = new.config_map;
-                state.missing = new.missing;
+                state.missing_config_map = new.missing_config_map;
             }
             if map && state.observed.is_some() {
                 new.failure.clone_from(&state.failure);
@@ -435,7 +445,7 @@ impl CatalogStore {
                 state.snapshots += 1;
             }
             if polled {
-                state.polled = new.polled;
+                state.last_poll = new.last_poll;
             }
             if observed {
                 state.observed = new.observed;
@@ -443,31 +453,31 @@ impl CatalogStore {
             state.failure = new.failure;
             state.incomplete = new.incomplete;
             if let Some(served) = served.filter(|_| changed) {
-                serve(served, state);
+                publish_content(served, state);
             }
             changed || polled
         };
         if changed {
-            self.tell(key);
+            self.notify_subscribers(key);
         }
     }
 
-    pub(crate) fn copy_of(&self, key: &NamespacedName) -> Option<PathBuf> {
+    pub(crate) fn copy_path(&self, key: &NamespacedName) -> Option<PathBuf> {
         let cache = self.inner.cache.as_ref()?;
         Some(cache.join(format!("{}.{}.catalog", key.namespace, key.name)))
     }
 }
 
-/// Reads a folder or a database, or, if that fails for the first time, the copy of what it last was.
+/// Reads a folder or a database file; if the first read fails, the copy of the last good content.
 /// Blocks.
-fn read(
+fn read_folder(
     key: &NamespacedName,
     folder: &Path,
     copy: Option<&Path>,
     first: bool,
     modified: SystemTime,
 ) -> CatalogState {
-    // Problems name files as people find them on the disk, not only below the folder.
+    // Problems name files by their absolute path.
     let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     let loaded = if folder.is_file() {
         mainstay_database::load(&folder).map_err(|error| {
@@ -486,7 +496,7 @@ fn read(
     match loaded {
         Ok(catalog) => {
             if let Some(copy) = copy {
-                keep(key, &catalog, copy);
+                save_copy(key, &catalog, copy);
             }
             CatalogState { content: Some(content(catalog, modified)), ..CatalogState::default() }
         }
@@ -498,7 +508,7 @@ fn read(
     }
 }
 
-/// The copy of what a catalog last was, if there is one.
+/// The copy of the last good content, if there is one.
 fn load_copy(
     key: &NamespacedName,
     copy: &Path,
@@ -513,11 +523,11 @@ fn load_copy(
         .map(|catalog| content(catalog, modified))
 }
 
-/// Keeps a copy of a catalog for a restart.
-fn keep(key: &NamespacedName, catalog: &Catalog, copy: &Path) {
-    // The folder above is that of the data, which is there; this one's name is the program's own.
-    let made = copy.parent().map_or(Ok(()), mainstay_files::claim_inner);
-    let written = made
+/// Saves a copy of a catalog for a restart.
+fn save_copy(key: &NamespacedName, catalog: &Catalog, copy: &Path) {
+    // The parent is the data folder, which exists; the name of this folder belongs to Mainstay.
+    let folder = copy.parent().map_or(Ok(()), mainstay_files::claim_inner);
+    let written = folder
         .map_err(|error| error.to_string())
         .and_then(|()| catalog.save(copy).map_err(|error| error.to_string()));
     if let Err(error) = written {
@@ -525,43 +535,43 @@ fn keep(key: &NamespacedName, catalog: &Catalog, copy: &Path) {
     }
 }
 
-/// The file that says what a copy is of.
-fn name_of(copy: &Path) -> PathBuf {
+/// The file that names the source of a copy.
+fn source_file_of(copy: &Path) -> PathBuf {
     copy.with_extension("image")
 }
 
-/// Keeps a copy of what an image or a server had: first its name goes, so that no copy is taken for
-/// another's.
-pub(crate) fn keep_named(key: &NamespacedName, source: &str, copy: &Path, catalog: &Catalog) {
-    let name = name_of(copy);
+/// Saves a copy of the content of an image or a server. The file with its source is deleted first,
+/// so that no copy has the source of another.
+pub(crate) fn save_copy_of(key: &NamespacedName, source: &str, copy: &Path, catalog: &Catalog) {
+    let name = source_file_of(copy);
     let _ = std::fs::remove_file(&name);
-    keep(key, catalog, copy);
+    save_copy(key, catalog, copy);
     let written = mainstay_files::replace(&name, source.as_bytes(), Durability::Process);
     if let Err(error) = written {
         tracing::warn!(catalog = %key, %error, "the content is not kept for a restart");
     }
 }
 
-/// The copy of what that image or server had, if there is one.
+/// The copy of the content of this image or server, if there is one.
 pub(crate) fn load_copy_of(
     key: &NamespacedName,
     source: &str,
     copy: &Path,
     modified: SystemTime,
 ) -> Option<Arc<CatalogContent>> {
-    let is_of =
-        mainstay_files::read_text(&name_of(copy), LONGEST_NAME).is_ok_and(|name| name == source);
-    is_of.then(|| load_copy(key, copy, modified)).flatten()
+    let is_same_source = mainstay_files::read_text(&source_file_of(copy), MAX_SOURCE_FILE_SIZE)
+        .is_ok_and(|name| name == source);
+    is_same_source.then(|| load_copy(key, copy, modified)).flatten()
 }
 
-/// A catalog in the forms that are asked for.
+/// The content of a catalog, for registry clients and for resolution.
 pub(crate) fn content(catalog: Arc<Catalog>, modified: SystemTime) -> Arc<CatalogContent> {
     let snapshot = Snapshot::of(&catalog);
     Arc::new(CatalogContent { index: Arc::new(Index::new(catalog, modified)), snapshot })
 }
 
-/// Serves what there is, and says what is wrong with what should be there.
-fn serve(served: &Served, state: &CatalogState) {
+/// Publishes the content and the failure at the endpoint.
+fn publish_content(served: &Served, state: &CatalogState) {
     if let Some(content) = &state.content {
         served.put(Arc::clone(&content.index));
     }

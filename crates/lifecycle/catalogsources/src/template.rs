@@ -1,24 +1,25 @@
-//! Images whose reference follows the version of the cluster.
+//! Catalog image templates: image references with the version of the cluster.
 //!
-//! The annotation `olm.catalogImageTemplate` has placeholders; filled in, it takes the place of
-//! `spec.image`. What cannot be filled in leaves the image as it is, and conditions say why.
+//! The annotation `olm.catalogImageTemplate` is a reference with placeholders; the resolved
+//! reference replaces `spec.image`. If a placeholder cannot be resolved, the image stays and
+//! conditions report why.
 
 use mainstay_api::{CatalogSource, Condition, ConditionStatus, Time, names};
 use mainstay_image::reference::Reference;
 
-const RESOLVED: &str = "TemplatesHaveResolved";
-const IMAGE: &str = "ResolvedImage";
+const TEMPLATES_RESOLVED: &str = "TemplatesHaveResolved";
+const RESOLVED_IMAGE: &str = "ResolvedImage";
 
-/// What a template comes to.
+/// An image template with its placeholders replaced.
 #[derive(Debug, PartialEq, Eq)]
-struct Filled {
+struct ResolvedTemplate {
     image: String,
-    /// Why it is no image; none if it is one.
-    why: Option<String>,
+    /// Why the result is no image reference.
+    error: Option<String>,
 }
 
-/// The parts of a version as Kubernetes tells it: `v1.35.0+build`.
-fn parts(version: &str) -> Option<[&str; 3]> {
+/// Major, minor and patch of a Kubernetes version such as `v1.35.0+build`.
+fn version_parts(version: &str) -> Option<[&str; 3]> {
     let bare = version.strip_prefix('v').unwrap_or(version);
     let mut parts = bare.splitn(3, '.');
     let (major, minor, rest) = (parts.next()?, parts.next()?, parts.next()?);
@@ -26,8 +27,8 @@ fn parts(version: &str) -> Option<[&str; 3]> {
     Some([major, minor, &rest[..end]])
 }
 
-fn fill(template: &str, version: Option<&str>) -> Filled {
-    let parts = version.and_then(parts);
+fn resolve(template: &str, version: Option<&str>) -> ResolvedTemplate {
+    let parts = version.and_then(version_parts);
     let mut image = template.to_owned();
     let mut unknown: Vec<String> = Vec::new();
     for (at, name) in ["{kube_major_version}", "{kube_minor_version}", "{kube_patch_version}"]
@@ -42,7 +43,7 @@ fn fill(template: &str, version: Option<&str>) -> Filled {
             None => unknown.push(name.to_owned()),
         }
     }
-    // Fields of objects: the original knows them, and fills in none.
+    // Placeholders for fields of objects: upstream recognises them and resolves none.
     let mut rest = image.as_str();
     while let Some((_, behind)) = rest.split_once("{group:") {
         let Some((inner, behind)) = behind.split_once('}') else { break };
@@ -53,7 +54,7 @@ fn fill(template: &str, version: Option<&str>) -> Filled {
     let start = "cannot construct catalog image reference, because";
     let syntax = "one or more template(s) has improper syntax";
     let names = unknown.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
-    let why = match (unknown.is_empty(), sound) {
+    let error = match (unknown.is_empty(), sound) {
         (true, true) => None,
         (true, false) => Some(format!("{start} {syntax}")),
         (false, true) => Some(format!("{start} variable(s) {names} could not be resolved")),
@@ -61,11 +62,11 @@ fn fill(template: &str, version: Option<&str>) -> Filled {
             Some(format!("{start} variable(s) {names} could not be resolved and {syntax}"))
         }
     };
-    Filled { image, why }
+    ResolvedTemplate { image, error }
 }
 
-/// What becomes of a CatalogSource by its template: the image that it should have, if that is
-/// another one, and its conditions.
+/// Applies the template of a CatalogSource: returns the new image if it differs, and the
+/// conditions.
 pub(crate) fn apply(
     source: &CatalogSource,
     version: Option<&str>,
@@ -74,18 +75,21 @@ pub(crate) fn apply(
     let old = &source.status.conditions;
     let others = old
         .iter()
-        .filter(|condition| condition.kind != RESOLVED && condition.kind != IMAGE)
+        .filter(|condition| {
+            condition.kind != TEMPLATES_RESOLVED && condition.kind != RESOLVED_IMAGE
+        })
         .cloned();
     let mut conditions: Vec<Condition> = others.collect();
     let Some(template) = template(source) else { return (None, conditions) };
-    let Filled { image, why } = fill(template, version);
-    let good = why.is_none();
+    let ResolvedTemplate { image, error } = resolve(template, version);
+    let good = error.is_none();
     let (status, reason) = if good {
         (ConditionStatus::True, "AllTemplatesResolved")
     } else {
         (ConditionStatus::False, "UnableToResolve")
     };
-    let said = why.unwrap_or_else(|| "catalog image reference was successfully resolved".into());
+    let message =
+        error.unwrap_or_else(|| "catalog image reference was successfully resolved".into());
     let mut set = |kind: &str, message: &str| {
         let before =
             old.iter().find(|condition| condition.kind == kind && condition.status == status);
@@ -99,8 +103,8 @@ pub(crate) fn apply(
             ..Condition::default()
         });
     };
-    set(RESOLVED, &said);
-    set(IMAGE, &image);
+    set(TEMPLATES_RESOLVED, &message);
+    set(RESOLVED_IMAGE, &image);
     let other = (good && image != source.spec.image).then_some(image);
     (other, conditions)
 }
@@ -131,7 +135,7 @@ mod tests {
     fn placeholders_are_version_parts_and_unknown_ones_are_reported() {
         let start = "cannot construct catalog image reference, because";
         let names = "variable(s) \"{kube_minor_version}\" could not be resolved";
-        for (template, version, image, why) in [
+        for (template, version, image, error) in [
             ("q.io/c:v{kube_major_version}.{kube_minor_version}", "v1.23.4", "q.io/c:v1.23", None),
             (
                 "q.io/c:v{kube_major_version}.{kube_minor_version}.{kube_patch_version}",
@@ -154,9 +158,9 @@ mod tests {
             ),
         ] {
             let version = Some(version).filter(|version| !version.is_empty());
-            let filled = Filled { image: image.to_owned(), why };
+            let filled = ResolvedTemplate { image: image.to_owned(), error };
             // shows CAT-20 AT-CAT-01 AT-CAT-02
-            assert_eq!(fill(template, version), filled, "{template}");
+            assert_eq!(resolve(template, version), filled, "{template}");
         }
     }
 
@@ -170,7 +174,7 @@ mod tests {
         source.spec.image = "q.io/c:v1.23".to_owned();
         source.status.conditions = conditions.clone();
         assert_eq!(apply(&source, Some("v1.23.4"), time(9)), (None, conditions));
-        // A cluster that is upgraded has another one.
+        // An upgraded cluster has another image.
         let (image, conditions) = apply(&source, Some("v1.24.0"), time(9));
         // shows CAT-24
         assert_eq!(image.as_deref(), Some("q.io/c:v1.24"));

@@ -1,4 +1,4 @@
-//! Catalogs in `ConfigMaps`: three keys with lists, as they were written before there were images.
+//! ConfigMap catalogs: three keys with YAML lists, the format before catalog images.
 //!
 //! ```text
 //! packages                   ─► packages, channels ─┐
@@ -6,14 +6,14 @@
 //! customResourceDefinitions  ─► manifests ──────────┘
 //! ```
 //!
-//! A channel names its head; what is below it follows from what `ClusterServiceVersions` say that they
-//! replace. The ConfigMap is watched, so it is read again the moment it changes. One that goes, or that
-//! cannot be read, leaves what it last said.
+//! A channel names its head; the entries below follow from `spec.replaces` of the
+//! ClusterServiceVersions. A watch reads the ConfigMap again on every change. If the ConfigMap is
+//! deleted or becomes invalid, its last good content stays in use.
 //!
-//! Such catalogs are older than the rules for file-based ones, and are read as leniently as the original
-//! reads them: a ClusterServiceVersion need not have a version or its API group, two may have one version,
-//! and package names may be any text. A package that cannot be read is left out, and reported; it never
-//! takes the others away.
+//! These catalogs are older than the rules for file-based catalogs, and are read as leniently as
+//! upstream reads them. A ClusterServiceVersion may lack its version or API group, two may have the
+//! same version, and package names may be any text. An invalid package is left out and reported;
+//! the other packages stay.
 
 use crate::store::{self, CatalogState, CatalogStore};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -28,31 +28,31 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 const PACKAGES: &str = "packages";
-const VERSIONS: &str = "clusterServiceVersions";
-const DEFINITIONS: &str = "customResourceDefinitions";
+const CSVS: &str = "clusterServiceVersions";
+const CRDS: &str = "customResourceDefinitions";
 
-/// What is known of the ConfigMap that a catalog is made of.
+/// Metadata of the ConfigMap of a catalog.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ReadConfigMap {
+pub(crate) struct ConfigMapMetadata {
     pub(crate) uid: String,
     pub(crate) version: String,
-    /// The uids of its owners.
+    /// The UIDs of its owners.
     pub(crate) owners: Vec<String>,
     pub(crate) labelled: bool,
 }
 
-/// A ConfigMap as it was seen.
+/// A ConfigMap in the cache.
 #[derive(Debug, PartialEq, Eq)]
-struct Seen {
-    read: ReadConfigMap,
+struct CachedConfigMap {
+    metadata: ConfigMapMetadata,
     data: BTreeMap<String, String>,
 }
 
-impl Seen {
+impl CachedConfigMap {
     fn of(object: &Object) -> Self {
         let owners = object.owner_references();
         Self {
-            read: ReadConfigMap {
+            metadata: ConfigMapMetadata {
                 uid: object.uid().to_owned(),
                 version: object.resource_version().to_owned(),
                 owners: owners.into_iter().map(|owner| owner.uid).collect(),
@@ -64,23 +64,24 @@ impl Seen {
 }
 
 impl CatalogStore {
-    /// Follows a ConfigMap, and reads it unless a pod does; never returns.
+    /// Follows a ConfigMap, and reads it if `reads` (otherwise a catalog pod reads it); never
+    /// returns.
     pub(crate) async fn run_config_map(&self, key: &NamespacedName, name: &str, reads: bool) {
         let Some(cluster) = self.cluster() else { return };
         let changed = Arc::new(Notify::new());
-        let (hear, stop) = (Arc::clone(&changed), CancellationToken::new());
+        let (notify, stop) = (Arc::clone(&changed), CancellationToken::new());
         let _stop = stop.clone().drop_guard();
         let selection = Selection::all(known::CONFIG_MAP)
             .namespace(&*key.namespace)
             .fields(format!("metadata.name={name}"));
-        let cache = Cache::builder(selection, |object| Some(Seen::of(object)))
-            .subscribe(move |_| hear.notify_one())
+        let cache = Cache::builder(selection, |object| Some(CachedConfigMap::of(object)))
+            .subscribe(move |_| notify.notify_one())
             .start(&cluster, stop);
         cache.synced().await;
-        let at = NamespacedName::new(&*key.namespace, name);
+        let config_map_key = NamespacedName::new(&*key.namespace, name);
         let mut last = None;
         loop {
-            match cache.get(&at) {
+            match cache.get(&config_map_key) {
                 None => {
                     last = None;
                     let why = format!(
@@ -88,24 +89,31 @@ impl CatalogStore {
                         mainstay_gocompat::quote(name)
                     );
                     let missing = Some(why.clone());
-                    let lost =
-                        CatalogState { failure: Some(why), missing, ..CatalogState::default() };
-                    self.take(key, lost, None);
+                    let state = CatalogState {
+                        failure: Some(why),
+                        missing_config_map: missing,
+                        ..CatalogState::default()
+                    };
+                    self.update_state(key, state, None);
                 }
-                Some(seen) => {
-                    // Labels and owners are no content.
-                    let same = last.as_ref() == Some(&seen.data);
+                Some(config_map) => {
+                    // A change of labels or owners is no change of the content.
+                    let same = last.as_ref() == Some(&config_map.data);
                     let state = if same || !reads {
                         CatalogState::default()
                     } else {
-                        self.read_config_map(key, name, &seen).await
+                        self.read_config_map(key, name, &config_map).await
                     };
                     if same {
-                        self.note(key, &seen.read);
+                        self.record_config_map(key, &config_map.metadata);
                     } else {
-                        last = Some(seen.data.clone());
-                        let config_map = Some(seen.read.clone());
-                        self.take(key, CatalogState { config_map, ..state }, None);
+                        last = Some(config_map.data.clone());
+                        let metadata = Some(config_map.metadata.clone());
+                        self.update_state(
+                            key,
+                            CatalogState { config_map: metadata, ..state },
+                            None,
+                        );
                     }
                 }
             }
@@ -117,13 +125,14 @@ impl CatalogStore {
         &self,
         key: &NamespacedName,
         name: &str,
-        seen: &Arc<Seen>,
+        config_map: &Arc<CachedConfigMap>,
     ) -> CatalogState {
-        let (seen, modified) = (Arc::clone(seen), self.modified(key));
-        let made = tokio::task::spawn_blocking(move || {
-            catalog(&seen.data).map(|read| (store::content(read.catalog, modified), read.left_out))
+        let (config_map, modified) = (Arc::clone(config_map), self.modification_time(key));
+        let loaded = tokio::task::spawn_blocking(move || {
+            catalog(&config_map.data)
+                .map(|read| (store::content(read.catalog, modified), read.left_out))
         });
-        match made.await {
+        match loaded.await {
             Ok(Ok((content, left_out))) => {
                 let incomplete = !left_out.is_empty();
                 let failure = incomplete
@@ -146,86 +155,86 @@ impl CatalogStore {
     }
 }
 
-/// What a ConfigMap offers.
+/// The catalog of a ConfigMap.
 #[derive(Debug)]
-pub(crate) struct ReadCatalog {
+pub(crate) struct ConfigMapCatalog {
     pub(crate) catalog: Arc<Catalog>,
-    /// Why packages, or parts of them, were left out.
+    /// Why packages or parts of packages were left out.
     pub(crate) left_out: Vec<String>,
 }
 
-/// A ConfigMap has no catalog.
+/// A ConfigMap is no catalog.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfigMapError {
-    /// It lacks a key.
+    /// A key is missing.
     #[error("it has no key {key}")]
     MissingKey {
         /// The key.
         key: &'static str,
     },
-    /// A key is no YAML.
+    /// The value of a key is no YAML.
     #[error("the key {key}: {source}")]
     ParseKey {
         /// The key.
         key: &'static str,
-        /// Why not.
+        /// The parse error.
         source: mainstay_yaml::YamlError,
     },
     /// A key is no list.
     #[error("the key {key} is no list")]
-    NoList {
+    NotAList {
         /// The key.
         key: &'static str,
     },
-    /// Every package is left out: why the first one is.
+    /// Every package is left out; the text is the reason for the first one.
     #[error("{0}")]
     NoPackage(String),
 }
 
-/// A package is left out.
+/// Why a package is left out.
 #[derive(Debug, thiserror::Error)]
 enum PackageError {
-    /// The head of a channel is not there.
-    #[error("the head {head} of the channel {channel} is not in the key {VERSIONS}")]
+    /// The head of a channel is not among the ClusterServiceVersions.
+    #[error("the head {head} of the channel {channel} is not in the key {CSVS}")]
     MissingHead {
         /// The head.
         head: String,
         /// The channel.
         channel: String,
     },
-    /// A CustomResourceDefinition that a ClusterServiceVersion owns is not there.
-    #[error("{csv} owns {definition}, which is not in the key {DEFINITIONS}")]
-    MissingDefinition {
+    /// A CustomResourceDefinition that a ClusterServiceVersion owns is missing.
+    #[error("{csv} owns {definition}, which is not in the key {CRDS}")]
+    MissingCrd {
         /// The ClusterServiceVersion.
         csv: String,
         /// The CustomResourceDefinition.
         definition: String,
     },
-    /// The documents that the package makes are no catalog; the headline of the error.
+    /// The documents of the package are no valid catalog; the text is the headline of the error.
     #[error("{0}")]
     Load(String),
 }
 
-/// Reads the catalog that the keys of a ConfigMap make.
+/// Reads the catalog in the keys of a ConfigMap.
 ///
 /// # Errors
-/// A key is missing or is no list, or not one of the packages can be read.
-pub(crate) fn catalog(data: &BTreeMap<String, String>) -> Result<ReadCatalog, ConfigMapError> {
+/// A key is missing or is no list, or no package can be read.
+pub(crate) fn catalog(data: &BTreeMap<String, String>) -> Result<ConfigMapCatalog, ConfigMapError> {
     if !data.contains_key(PACKAGES) {
         return Err(ConfigMapError::MissingKey { key: PACKAGES });
     }
-    let (versions, definitions) = (list(data, VERSIONS)?, list(data, DEFINITIONS)?);
-    let manifests = Manifests::of(&versions, &definitions);
-    let listed = list(data, PACKAGES)?;
-    let (packages, mut left_out) = packages(&listed);
+    let (csvs, crds) = (list(data, CSVS)?, list(data, CRDS)?);
+    let manifests = Manifests::of(&csvs, &crds);
+    let package_list = list(data, PACKAGES)?;
+    let (packages, mut left_out) = packages(&package_list);
     let mut declared = Declared::default();
     for package in &packages {
-        let elsewhere: BTreeSet<&str> = packages
+        let other_heads: BTreeSet<&str> = packages
             .iter()
             .filter(|other| other.name != package.name)
             .flat_map(|other| other.channels.iter().map(|channel| text(channel, "currentCSV")))
             .collect();
-        let read = documents(package, &manifests, &elsewhere).and_then(|documents| {
+        let read = package_documents(package, &manifests, &other_heads).and_then(|documents| {
             let origin = || Origin { file: PACKAGES.into(), line: 1 };
             Declared::of(documents.into_iter().map(|document| (origin(), document)))
                 .map_err(|error| PackageError::Load(error.headline()))
@@ -239,33 +248,33 @@ pub(crate) fn catalog(data: &BTreeMap<String, String>) -> Result<ReadCatalog, Co
     left_out.extend(
         problems.iter().map(|problem| format!("a package is left out: {}", problem.message)),
     );
-    let nothing = catalog.packages().next().is_none();
+    let is_empty = catalog.packages().next().is_none();
     match left_out.first() {
-        Some(why) if nothing => Err(ConfigMapError::NoPackage(why.clone())),
-        _ => Ok(ReadCatalog { catalog, left_out }),
+        Some(why) if is_empty => Err(ConfigMapError::NoPackage(why.clone())),
+        _ => Ok(ConfigMapCatalog { catalog, left_out }),
     }
 }
 
-/// A package as the key lists it.
+/// An entry of the key `packages`.
 struct ListedPackage<'v> {
     name: &'v str,
     default_channel: &'v str,
     channels: Vec<&'v Value>,
 }
 
-/// The packages of a list, and what is wrong with it. One that is listed twice has the channels of both
-/// entries; the last entry decides where they differ, as in the database that the original fills from the
-/// list.
+/// The packages of the list, and warnings. A package that is listed twice has the channels of both
+/// entries; where the entries differ, the last one counts, as in the database that upstream fills
+/// from the list.
 fn packages(list: &[Value]) -> (Vec<ListedPackage<'_>>, Vec<String>) {
-    let (mut packages, mut wrong) = (Vec::<ListedPackage<'_>>::new(), Vec::new());
+    let (mut packages, mut warnings) = (Vec::<ListedPackage<'_>>::new(), Vec::new());
     for entry in list {
         let name = text(entry, "packageName");
         let channels: Vec<&Value> = items(entry, "channels").collect();
         let default_channel = text(entry, "defaultChannel");
         if let Some(first) = packages.iter_mut().find(|package| package.name == name) {
             let warning = format!("package {name} is listed more than once, its last entry counts");
-            if !wrong.contains(&warning) {
-                wrong.push(warning);
+            if !warnings.contains(&warning) {
+                warnings.push(warning);
             }
             for channel in channels {
                 let same = |other: &&mut &Value| text(other, "name") == text(channel, "name");
@@ -285,37 +294,37 @@ fn packages(list: &[Value]) -> (Vec<ListedPackage<'_>>, Vec<String>) {
         };
         packages.push(ListedPackage { name, default_channel, channels });
     }
-    (packages, wrong)
+    (packages, warnings)
 }
 
 /// The manifests of a ConfigMap by name.
 struct Manifests<'v> {
-    versions: BTreeMap<&'v str, &'v Value>,
-    /// `ClusterServiceVersions` may bring different `CustomResourceDefinitions` under one name.
-    definitions: BTreeMap<&'v str, Vec<&'v Value>>,
+    csvs: BTreeMap<&'v str, &'v Value>,
+    /// Several CustomResourceDefinitions may have one name: each ClusterServiceVersion can bring its own.
+    crds: BTreeMap<&'v str, Vec<&'v Value>>,
 }
 
 impl<'v> Manifests<'v> {
-    fn of(versions: &'v [Value], definitions: &'v [Value]) -> Self {
+    fn of(csvs: &'v [Value], crds: &'v [Value]) -> Self {
         let name = |manifest: &'v Value| text(&manifest["metadata"], "name");
         let manifests = |list: &'v [Value]| list.iter().filter(|manifest| manifest.is_object());
-        let versions = manifests(versions).map(|manifest| (name(manifest), manifest)).collect();
-        let mut named: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
-        for crd in manifests(definitions) {
-            named.entry(name(crd)).or_default().push(crd);
+        let csvs = manifests(csvs).map(|manifest| (name(manifest), manifest)).collect();
+        let mut crds_by_name: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
+        for crd in manifests(crds) {
+            crds_by_name.entry(name(crd)).or_default().push(crd);
         }
-        Self { versions, definitions: named }
+        Self { csvs, crds: crds_by_name }
     }
 }
 
-/// The list in a key; empty if the key is not there.
+/// The list in a key; empty if the key is missing.
 fn list(data: &BTreeMap<String, String>, key: &'static str) -> Result<Vec<Value>, ConfigMapError> {
     let text = data.get(key).map(String::as_str).unwrap_or_default();
     let read = mainstay_yaml::one(text.as_bytes(), &mainstay_yaml::Options::default());
     match read.map_err(|source| ConfigMapError::ParseKey { key, source })? {
         Value::Array(items) => Ok(items),
         Value::Null => Ok(Vec::new()),
-        _ => Err(ConfigMapError::NoList { key }),
+        _ => Err(ConfigMapError::NotAList { key }),
     }
 }
 
@@ -327,19 +336,19 @@ pub(crate) fn items<'v>(value: &'v Value, field: &str) -> impl Iterator<Item = &
     value[field].as_array().into_iter().flatten()
 }
 
-/// The documents of a file-based catalog for a package. `elsewhere` are the heads of the channels of other
+/// The documents of a file-based catalog for a package. `other_heads` are the heads of the channels of other
 /// packages.
-fn documents(
+fn package_documents(
     package: &ListedPackage<'_>,
     manifests: &Manifests<'_>,
-    elsewhere: &BTreeSet<&str>,
+    other_heads: &BTreeSet<&str>,
 ) -> Result<Vec<Value>, PackageError> {
     let ListedPackage { name, default_channel, channels } = package;
     let mut documents =
         vec![json!({"schema": "olm.package", "name": name, "defaultChannel": default_channel})];
     let mut bundles = BTreeSet::new();
     for channel in channels {
-        let entries = entries(channel, &manifests.versions, elsewhere)?;
+        let entries = channel_entries(channel, &manifests.csvs, other_heads)?;
         bundles.extend(entries.iter().map(|entry| text(entry, "name").to_owned()));
         documents.push(json!({
             "schema": "olm.channel", "package": name, "name": text(channel, "name"),
@@ -347,29 +356,30 @@ fn documents(
         }));
     }
     for bundle in &bundles {
-        if let Some(csv) = manifests.versions.get(bundle.as_str()) {
-            documents.push(document(name, bundle, csv, manifests)?);
+        if let Some(csv) = manifests.csvs.get(bundle.as_str()) {
+            documents.push(bundle_document(name, bundle, csv, manifests)?);
         }
     }
     Ok(documents)
 }
 
-/// What stands in a channel: its head, and what is replaced from there on, as far as it is told. It ends at
-/// the head of another package: what replaces that renames the package, and has it not in its own.
-fn entries(
+/// The entries of a channel: its head and the chain of `spec.replaces` below. The chain ends at the
+/// head of another package: an entry that replaces that head renames the package, which has no
+/// bundles of the other.
+fn channel_entries(
     channel: &Value,
     versions: &BTreeMap<&str, &Value>,
-    elsewhere: &BTreeSet<&str>,
+    other_heads: &BTreeSet<&str>,
 ) -> Result<Vec<Value>, PackageError> {
     let head = text(channel, "currentCSV");
     if !versions.contains_key(head) {
         let (head, channel) = (head.to_owned(), text(channel, "name").to_owned());
         return Err(PackageError::MissingHead { head, channel });
     }
-    let (mut entries, mut known) = (Vec::new(), BTreeSet::new());
+    let (mut entries, mut visited) = (Vec::new(), BTreeSet::new());
     let mut at = head;
-    let is_here = |name: &str| name == head || !elsewhere.contains(name);
-    while let Some(csv) = versions.get(at).filter(|_| is_here(at) && known.insert(at)) {
+    let is_here = |name: &str| name == head || !other_heads.contains(name);
+    while let Some(csv) = versions.get(at).filter(|_| is_here(at) && visited.insert(at)) {
         let mut entry = json!({"name": at});
         let next = text(&csv["spec"], "replaces");
         if !next.is_empty() {
@@ -388,41 +398,44 @@ fn entries(
     Ok(entries)
 }
 
-/// Whether a definition has a version of its kind, in either form of definitions.
-fn has_version(definition: &Value, version: &str) -> bool {
+/// Whether a CustomResourceDefinition has a version: `spec.version` in v1beta1, `spec.versions`
+/// otherwise.
+fn crd_has_version(definition: &Value, version: &str) -> bool {
     let spec = &definition["spec"];
     text(spec, "version") == version
         || items(spec, "versions").any(|entry| entry["name"] == *version)
 }
 
-/// The version of a ClusterServiceVersion that names none.
+/// The version of a ClusterServiceVersion without `spec.version`.
 const UNVERSIONED: &str = "0.0.0";
 
-/// The kind of a manifest, in the version that it says it is written in: `v1alpha1` alone is one, too.
-fn written_in(manifest: &Value, kind: &Gvk) -> Gvk {
+/// The GVK `kind` with the version of the manifest's `apiVersion`, which may lack the group:
+/// `v1alpha1`.
+fn declared_gvk(manifest: &Value, kind: &Gvk) -> Gvk {
     let written = text(manifest, "apiVersion");
     let version = written.rsplit('/').next().filter(|version| !version.is_empty());
     Gvk { version: version.unwrap_or(&kind.version).to_owned(), ..kind.clone() }
 }
 
-/// A manifest that says of what kind it is. The key that it stands in decides that; older packages leave
-/// out the group, or everything.
-fn of_kind(manifest: &Value, kind: &Gvk) -> Value {
+/// A manifest with `apiVersion` and `kind` set. Its key in the ConfigMap decides the kind; older
+/// packages leave out the group or both fields.
+fn with_gvk(manifest: &Value, kind: &Gvk) -> Value {
     let mut manifest = manifest.clone();
     manifest["apiVersion"] = kind.api_version().into();
     manifest["kind"] = kind.kind.as_str().into();
     manifest
 }
 
-/// A bundle: the version, the definitions that it owns, and what it says of APIs.
-fn document(
+/// A bundle document: the ClusterServiceVersion, the CustomResourceDefinitions that it owns, and
+/// its API properties.
+fn bundle_document(
     package: &str,
     name: &str,
     csv: &Value,
     manifests: &Manifests<'_>,
 ) -> Result<Value, PackageError> {
     let spec = &csv["spec"];
-    // What Go's zero value of the field reads as.
+    // Go reads a missing version as its zero value.
     let version = match &spec["version"] {
         Value::Null => UNVERSIONED,
         version => version.as_str().filter(|version| !version.is_empty()).unwrap_or(UNVERSIONED),
@@ -451,17 +464,18 @@ fn document(
     let mut owned: BTreeMap<&str, &Value> = BTreeMap::new();
     for owner in items(&spec["customresourcedefinitions"], "owned") {
         let kind = text(owner, "name");
-        let all = manifests.definitions.get(kind).map_or(&[][..], Vec::as_slice);
-        let fitting = all.iter().rev().find(|one| has_version(one, text(owner, "version")));
-        let Some(definition) = fitting.or(all.last()) else {
+        let all = manifests.crds.get(kind).map_or(&[][..], Vec::as_slice);
+        let matching = all.iter().rev().find(|crd| crd_has_version(crd, text(owner, "version")));
+        let Some(definition) = matching.or(all.last()) else {
             let (csv, definition) = (name.to_owned(), kind.to_owned());
-            return Err(PackageError::MissingDefinition { csv, definition });
+            return Err(PackageError::MissingCrd { csv, definition });
         };
         owned.entry(kind).or_insert(definition);
     }
-    let csv = of_kind(csv, &resources::CLUSTER_SERVICE_VERSION.gvk());
+    let csv = with_gvk(csv, &resources::CLUSTER_SERVICE_VERSION.gvk());
     let crd = known::CUSTOM_RESOURCE_DEFINITION.gvk();
-    let owned = owned.into_values().map(|manifest| of_kind(manifest, &written_in(manifest, &crd)));
+    let owned =
+        owned.into_values().map(|manifest| with_gvk(manifest, &declared_gvk(manifest, &crd)));
     for manifest in std::iter::once(csv).chain(owned) {
         let data = STANDARD.encode(manifest.to_string());
         add(json!({"type": "olm.bundle.object", "value": {"data": data}}));

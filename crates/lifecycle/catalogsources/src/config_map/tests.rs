@@ -1,9 +1,9 @@
-//! Catalogs made of ConfigMaps: what is read of the three lists, and what is refused.
+//! ConfigMap catalogs: the content of the three lists, and errors.
 
 use super::*;
 
 fn data(packages: &str, versions: &str, definitions: &str) -> BTreeMap<String, String> {
-    [(PACKAGES, packages), (VERSIONS, versions), (DEFINITIONS, definitions)]
+    [(PACKAGES, packages), (CSVS, versions), (CRDS, definitions)]
         .map(|(key, value)| (key.to_owned(), value.to_owned()))
         .into()
 }
@@ -85,7 +85,7 @@ fn errors_name_the_config_map_key() {
 
 #[test]
 fn packages_that_upstream_loads_are_loaded() {
-    const VERSIONS: &str = "
+    const CSVS: &str = "
 - {metadata: {name: anvil.v1}, spec: {version: 1.0.0}}
 - {metadata: {name: anvil.v2}, spec: {version: 1.0.0, replaces: anvil.v1}}
 - {metadata: {name: bell.v1}, spec: {}}
@@ -98,7 +98,7 @@ fn packages_that_upstream_loads_are_loaded() {
 - packageName: Anvil
   channels: [{name: stable, currentCSV: anvil.v2}, {name: fast, currentCSV: anvil.v2}]
 ";
-    let read = catalog(&data(TWICE, VERSIONS, "")).unwrap();
+    let read = catalog(&data(TWICE, CSVS, "")).unwrap();
     assert_eq!(read.left_out, ["package Anvil is listed more than once, its last entry counts"]);
     let anvil = read.catalog.package("Anvil").unwrap();
     assert_eq!(&*anvil.channel("stable").unwrap().head().name, "anvil.v2");
@@ -113,12 +113,12 @@ fn package_that_replaces_another_has_none_of_its_bundles() {
 - {packageName: old, channels: [{name: stable, currentCSV: old.v1}]}
 - {packageName: new, channels: [{name: stable, currentCSV: new.v2}]}
 ";
-    const VERSIONS: &str = "
+    const CSVS: &str = "
 - {metadata: {name: old.v1}, spec: {version: 1.0.0}}
 - {metadata: {name: new.v1}, spec: {version: 1.0.0, replaces: old.v1}}
 - {metadata: {name: new.v2}, spec: {version: 2.0.0, replaces: new.v1}}
 ";
-    let read = catalog(&data(PACKAGES, VERSIONS, "")).unwrap();
+    let read = catalog(&data(PACKAGES, CSVS, "")).unwrap();
     assert_eq!(read.left_out, Vec::<String>::new());
     let channel = read.catalog.package("new").unwrap().channel("stable").unwrap();
     let names: Vec<&str> = channel.entries().iter().map(|entry| &*entry.name).collect();
@@ -136,12 +136,12 @@ fn unreadable_package_is_left_out_alone() {
 - {packageName: misshapen, channels: [{name: [], currentCSV: bell.v1}]}
 - {packageName: empty}
 ";
-    const VERSIONS: &str = "
+    const CSVS: &str = "
 - {metadata: {name: bell.v1}, spec: {version: 1.0.0}}
 - {metadata: {name: odd.v1}, spec: {version: one}}
 - text
 ";
-    let read = catalog(&data(PACKAGES, VERSIONS, "")).unwrap();
+    let read = catalog(&data(PACKAGES, CSVS, "")).unwrap();
     let names: Vec<&str> = read.catalog.packages().map(|package| &*package.name).collect();
     assert_eq!(names, ["bell"], "{:?}", read.left_out);
     let said = read.left_out.join("\n");
@@ -149,13 +149,13 @@ fn unreadable_package_is_left_out_alone() {
         assert!(said.contains(words), "{words}: {said}");
     }
     let only = "[{packageName: headless, channels: [{name: stable, currentCSV: nobody.v1}]}]";
-    let why = catalog(&data(only, VERSIONS, "")).unwrap_err().to_string();
+    let why = catalog(&data(only, CSVS, "")).unwrap_err().to_string();
     assert!(why.contains("the head nobody.v1 of the channel stable"), "{why}");
 }
 
 #[test]
 fn manifests_have_the_kind_of_their_config_map_key() {
-    const VERSIONS: &str = "
+    const CSVS: &str = "
 - apiVersion: v1alpha1
   kind: ClusterServiceVersion-v1
   metadata: {name: anvil.v2}
@@ -168,7 +168,7 @@ fn manifests_have_the_kind_of_their_config_map_key() {
 - {metadata: {name: a.g}}
 - {apiVersion: apiextensions.k8s.io/v1beta1, kind: CustomResourceDefinition, metadata: {name: b.g}}
 ";
-    let catalog = catalog(&data(ONE, VERSIONS, DEFINED)).unwrap().catalog;
+    let catalog = catalog(&data(ONE, CSVS, DEFINED)).unwrap().catalog;
     let objects = catalog.bundle("anvil", "anvil.v2").unwrap().objects().unwrap();
     let kinds: Vec<String> = objects
         .iter()

@@ -1,13 +1,14 @@
-//! The objects of a catalog that runs as a pod: what they are, without asking the cluster.
+//! Catalog pods: the desired objects of a catalog that runs as a pod, computed without API
+//! requests.
 //!
 //! ```text
 //! CatalogSource ─┬─ image ─────► account, policies, Pod of the image, Service
 //!                └─ ConfigMap ─► account, role, binding, policies, Pod that serves it, Service
 //! ```
 //!
-//! Names, labels, owner references, hashes and the Pod itself are those of the original, field by
-//! field: clusters that it managed go on with the pods that are there, and what people select by
-//! label is still found. The hashes are over what is wanted, so they tell when it is something else.
+//! Names, labels, owner references, hashes and the Pod are upstream's, field by field: a cluster
+//! that upstream managed keeps its pods, and label selectors of users still match. The hashes cover
+//! the desired spec, so a changed spec has another hash.
 
 use crate::follow;
 use crate::mode::CatalogPods;
@@ -22,48 +23,49 @@ use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-/// Where registries listen in pods.
+/// The port of registries in pods.
 pub(crate) const PORT: u16 = 50051;
-/// Who runs restricted pods.
-const USER: i64 = 1001;
-/// Label of what serves a ConfigMap: which version of it.
-const CONFIG_MAP_VERSION: &str = "olm.configMapResourceVersion";
-/// Annotation: the node may be drained although nobody makes the Pod anew there.
-const SAFE_TO_EVICT: &str = "cluster-autoscaler.kubernetes.io/safe-to-evict";
-/// Annotation: the digest of the image that the Pod runs, where its node does not say that.
-pub(crate) const IMAGE: &str = "mainstay.dev/catalog-image";
-/// Label of namespaces: the level of pods that they take.
-const ENFORCE: &str = "pod-security.kubernetes.io/enforce";
+/// `runAsUser` of restricted pods.
+const RESTRICTED_USER: i64 = 1001;
+/// Label of the pod of a ConfigMap catalog: the resource version of the ConfigMap.
+const CONFIG_MAP_VERSION_LABEL: &str = "olm.configMapResourceVersion";
+/// Annotation: the cluster autoscaler may evict the Pod although no workload controller recreates
+/// it.
+const SAFE_TO_EVICT_ANNOTATION: &str = "cluster-autoscaler.kubernetes.io/safe-to-evict";
+/// Annotation: the digest of the image that the Pod runs, if its status has none.
+pub(crate) const IMAGE_ANNOTATION: &str = "mainstay.dev/catalog-image";
+/// Label of namespaces: the enforced Pod Security level.
+const POD_SECURITY_LABEL: &str = "pod-security.kubernetes.io/enforce";
 
-/// What a catalog needs to run.
+/// The objects of a catalog pod.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Wanted {
-    /// What is there before the Pod.
-    pub(crate) before: Vec<(Resource, Object)>,
-    /// The Pod, which has no name yet.
+pub(crate) struct CatalogObjects {
+    /// Objects that must exist before the Pod.
+    pub(crate) prerequisites: Vec<(Resource, Object)>,
+    /// The Pod, with `generateName`.
     pub(crate) pod: Object,
-    /// What leads to the Pod.
+    /// The Service of the Pod.
     pub(crate) service: Object,
 }
 
-/// What is known of a Pod of a catalog.
+/// Cached fields of a catalog pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CatalogPod {
     pub(crate) uid: String,
     /// Name of the CatalogSource.
     pub(crate) catalog: String,
-    /// Uid of the CatalogSource.
+    /// UID of the CatalogSource.
     pub(crate) owner: String,
     pub(crate) hash: String,
-    /// The version of the ConfigMap that it serves.
+    /// The resource version of the ConfigMap that the pod serves.
     pub(crate) version: String,
-    /// It will not serve any more: it has ended, or its node was taken from it.
-    pub(crate) dead: bool,
-    pub(crate) deleting: bool,
+    /// The pod will not serve again: its phase is final, or its node is gone.
+    pub(crate) ended: bool,
+    pub(crate) terminating: bool,
 }
 
 impl CatalogPod {
-    /// The name of its CatalogSource.
+    /// The name of the CatalogSource.
     pub(crate) fn catalog(&self) -> &str {
         &self.catalog
     }
@@ -83,14 +85,14 @@ impl CatalogPod {
             catalog: label(names::CATALOG_SOURCE),
             owner: owner.map(|owner| owner.uid).unwrap_or_default(),
             hash: label(names::POD_SPEC_HASH),
-            version: label(CONFIG_MAP_VERSION),
-            dead: matches!(phase, "Failed" | "Succeeded") || disrupted,
-            deleting: pod.is_terminating(),
+            version: label(CONFIG_MAP_VERSION_LABEL),
+            ended: matches!(phase, "Failed" | "Succeeded") || disrupted,
+            terminating: pod.is_terminating(),
         }
     }
 }
 
-/// What is kept of a Service or NetworkPolicy of a catalog: its owners, and a hash of its spec.
+/// Cached fields of a Service or NetworkPolicy of a catalog: owners and a hash of the spec.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct OwnedSpec {
     pub(crate) owners: Vec<OwnerReference>,
@@ -105,42 +107,43 @@ impl OwnedSpec {
     }
 }
 
-/// Whether a Pod of a catalog runs the image with these digests; `None` if nobody says what it runs.
-pub(crate) fn runs(pod: &Object, image: &BTreeSet<String>) -> Option<bool> {
+/// Whether a catalog pod runs the image with these digests; `None` if neither status nor annotation
+/// has a digest.
+pub(crate) fn runs_image(pod: &Object, image: &BTreeSet<String>) -> Option<bool> {
     let statuses = |field: &str| pod.array(&["status", field]);
-    // What is extracted comes second, after the tools that extract it.
+    // The second init container extracts the catalog image; the first one copies the tools.
     let of_image = match (statuses("initContainerStatuses"), statuses("containerStatuses")) {
         ([_, extracts], _) => extracts,
         ([], [serves]) => serves,
         _ => &Value::Null,
     };
     // `registry/repository@sha256:…`, `docker://sha256:…` or a digest alone.
-    let said = of_image["imageID"].as_str().unwrap_or_default();
-    let digest = said.rsplit(['@', '/']).next().filter(|digest| digest.starts_with("sha256:"));
+    let image_id = of_image["imageID"].as_str().unwrap_or_default();
+    let digest = image_id.rsplit(['@', '/']).next().filter(|digest| digest.starts_with("sha256:"));
     match digest {
         Some(digest) => Some(image.contains(digest)),
-        None => pod.annotation(IMAGE).map(|digest| image.contains(digest)),
+        None => pod.annotation(IMAGE_ANNOTATION).map(|digest| image.contains(digest)),
     }
 }
 
-/// Which pods of a catalog go, and whether a new one is made.
-pub(crate) fn exchange<'p, P>(
+/// The pods of a catalog to delete, and whether to create a new one.
+pub(crate) fn select_pods<'p, P>(
     wanted: &Object,
     owner: &str,
     pods: &'p [(P, CatalogPod)],
 ) -> (Vec<&'p (P, CatalogPod)>, bool) {
     let label = |key: &str| wanted.label(key).unwrap_or_default();
     let serves = |pod: &CatalogPod| {
-        !pod.dead
-            && !pod.deleting
+        !pod.ended
+            && !pod.terminating
             && pod.owner == owner
             && pod.hash == label(names::POD_SPEC_HASH)
-            && pod.version == label(CONFIG_MAP_VERSION)
+            && pod.version == label(CONFIG_MAP_VERSION_LABEL)
     };
     let keep = pods.iter().position(|(_, pod)| serves(pod));
     let gone = pods.iter().enumerate().filter(|(at, (_, pod))| {
-        // What is on its way out and dead is never heard of again: its node is gone.
-        Some(*at) != keep && (!pod.deleting || pod.dead)
+        // A pod that terminates after its end never completes: its node is gone.
+        Some(*at) != keep && (!pod.terminating || pod.ended)
     });
     (gone.map(|(_, pod)| pod).collect(), keep.is_none())
 }
@@ -151,39 +154,40 @@ pub(crate) fn service_name(source: &CatalogSource) -> String {
     if follow::is_by_image(source) { name.replace('.', "-") } else { name.clone() }
 }
 
-/// Where the Service of a catalog is.
+/// The address of the Service of a catalog.
 pub(crate) fn address(source: &CatalogSource) -> String {
     format!("{}.{}.svc:{PORT}", service_name(source), source.metadata.namespace)
 }
 
-/// The objects of a catalog. `version` is that of its ConfigMap, `labels` are those of its namespace.
-pub(crate) fn wanted(
+/// The objects of a catalog pod. `version` is the resource version of its ConfigMap, `labels` are
+/// those of its namespace.
+pub(crate) fn catalog_objects(
     source: &CatalogSource,
     version: Option<&str>,
     labels: &BTreeMap<String, String>,
     pods: &CatalogPods,
-) -> Option<Wanted> {
+) -> Option<CatalogObjects> {
     let by_image = follow::is_by_image(source);
     let restricted = match source.spec.grpc_pod_config.as_ref() {
         Some(config) if !config.security_context_config.is_empty() => {
             config.security_context_config == "restricted"
         }
-        _ => labels.get(ENFORCE).map(String::as_str) == Some("restricted"),
+        _ => labels.get(POD_SECURITY_LABEL).map(String::as_str) == Some("restricted"),
     };
     let name = &source.metadata.name;
     let mut selected = json!({names::CATALOG_SOURCE: name, names::MANAGED: names::MANAGED_VALUE});
     if let Some(version) = version {
-        selected[CONFIG_MAP_VERSION] = version.into();
+        selected[CONFIG_MAP_VERSION_LABEL] = version.into();
     }
     let (spec, hash) = if by_image {
-        let spec = image_pod(source, restricted, pods);
+        let spec = image_pod_spec(source, restricted, pods);
         let hash = hash::pod_spec(&spec);
         (spec, hash)
     } else {
         let image = &pods.config_map_image;
-        let mut spec = pod(source, ("configmap-registry-server", image), 5, pods);
-        restrict(&mut spec, restricted, pods);
-        prioritise(source, &mut spec);
+        let mut spec = registry_pod_spec(source, ("configmap-registry-server", image), 5, pods);
+        restrict_security_context(&mut spec, restricted, pods);
+        set_priority_class(source, &mut spec);
         let hash = hash::pod_spec(&spec);
         spec["serviceAccountName"] = format!("{name}-configmap-server").into();
         let command =
@@ -193,7 +197,7 @@ pub(crate) fn wanted(
     };
     let mut annotations = source.metadata.annotations.clone();
     annotations.remove(names::LAST_APPLIED);
-    annotations.insert(SAFE_TO_EVICT.to_owned(), "true".to_owned());
+    annotations.insert(SAFE_TO_EVICT_ANNOTATION.to_owned(), "true".to_owned());
     let mut pod_labels = selected.clone();
     pod_labels[names::POD_SPEC_HASH] = hash.into();
     let pod = json!({
@@ -205,17 +209,20 @@ pub(crate) fn wanted(
         },
         "spec": spec,
     });
-    let mut before =
-        if by_image { vec![(known::SERVICE_ACCOUNT, account(source))] } else { reader(source) };
-    for policy in policies(source, by_image, &selected) {
+    let mut before = if by_image {
+        vec![(known::SERVICE_ACCOUNT, service_account(source))]
+    } else {
+        config_map_reader(source)
+    };
+    for policy in network_policies(source, by_image, &selected) {
         before.push((known::NETWORK_POLICY, policy));
     }
-    let made: Option<Vec<(Resource, Object)>> = before
+    let prerequisites: Option<Vec<(Resource, Object)>> = before
         .into_iter()
         .map(|(resource, value)| Some((resource, Object::from_value(value).ok()?)))
         .collect();
-    Some(Wanted {
-        before: made?,
+    Some(CatalogObjects {
+        prerequisites: prerequisites?,
         pod: Object::from_value(pod).ok()?,
         service: Object::from_value(service(source, by_image)).ok()?,
     })
@@ -229,7 +236,7 @@ fn owner(source: &CatalogSource, controller: bool, block: bool) -> Value {
     })
 }
 
-/// The metadata of what is there for a catalog.
+/// The metadata of an object of a catalog.
 fn metadata(source: &CatalogSource, name: &str) -> Value {
     json!({
         "name": name, "namespace": source.metadata.namespace,
@@ -239,11 +246,11 @@ fn metadata(source: &CatalogSource, name: &str) -> Value {
 }
 
 fn pull_secrets(source: &CatalogSource) -> Vec<Value> {
-    let named = source.spec.secrets.iter().filter(|name| !name.is_empty());
-    named.map(|name| json!({"name": name})).collect()
+    let secrets = source.spec.secrets.iter().filter(|name| !name.is_empty());
+    secrets.map(|name| json!({"name": name})).collect()
 }
 
-fn account(source: &CatalogSource) -> Value {
+fn service_account(source: &CatalogSource) -> Value {
     let mut metadata = metadata(source, &source.metadata.name);
     metadata["ownerReferences"] = json!([owner(source, true, true)]);
     let mut account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata});
@@ -254,8 +261,8 @@ fn account(source: &CatalogSource) -> Value {
     account
 }
 
-/// The account of what serves a ConfigMap, and its right to read it.
-fn reader(source: &CatalogSource) -> Vec<(Resource, Value)> {
+/// The ServiceAccount of the pod of a ConfigMap catalog, and its permission to read the ConfigMap.
+fn config_map_reader(source: &CatalogSource) -> Vec<(Resource, Value)> {
     let name = &source.metadata.name;
     let (account, role) = (format!("{name}-configmap-server"), format!("{name}-configmap-reader"));
     let rbac = "rbac.authorization.k8s.io";
@@ -293,8 +300,8 @@ fn reader(source: &CatalogSource) -> Vec<(Resource, Value)> {
     ]
 }
 
-/// Who may reach the registry, and what pods that unpack bundles may reach.
-fn policies(source: &CatalogSource, by_image: bool, selected: &Value) -> [Value; 2] {
+/// The NetworkPolicies of the registry pod and of pods that unpack bundles.
+fn network_policies(source: &CatalogSource, by_image: bool, selected: &Value) -> [Value; 2] {
     let policy = |suffix: &str, spec: Value| {
         let mut metadata = metadata(source, &format!("{}-{suffix}", source.metadata.name));
         metadata["labels"][names::CATALOG_SOURCE] = source.metadata.name.as_str().into();
@@ -309,7 +316,7 @@ fn policies(source: &CatalogSource, by_image: bool, selected: &Value) -> [Value;
         .collect();
     let outward = json!([{}, {"ports": name_servers}]);
     let both = json!(["Ingress", "Egress"]);
-    // Whoever serves a ConfigMap reads it from the API. A null takes away what somebody else wrote.
+    // The server of a ConfigMap reads it from the API. A null removes a value of another writer.
     let server = json!({
         "podSelector": {"matchLabels": selected}, "policyTypes": both,
         "ingress": [{"ports": [{"port": PORT, "protocol": "TCP"}]}],
@@ -336,16 +343,16 @@ fn service(source: &CatalogSource, by_image: bool) -> Value {
     json!({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec})
 }
 
-/// Whether an image can change under its reference.
+/// The pull policy of an image: a reference without a digest can change.
 fn pull_policy(image: &str) -> &'static str {
     if image.contains('@') { "IfNotPresent" } else { "Always" }
 }
 
-/// A Pod with a registry, and what the CatalogSource says about it.
-fn pod(
+/// The spec of a registry pod with the `grpcPodConfig` of the CatalogSource.
+fn registry_pod_spec(
     source: &CatalogSource,
     (name, image): (&str, &str),
-    alive: u32,
+    liveness_delay: u32,
     pods: &CatalogPods,
 ) -> Value {
     let probe = || {
@@ -356,7 +363,7 @@ fn pod(
     };
     let (mut ready, mut live, mut started) = (probe(), probe(), probe());
     ready["initialDelaySeconds"] = 5.into();
-    live["initialDelaySeconds"] = alive.into();
+    live["initialDelaySeconds"] = liveness_delay.into();
     started["failureThreshold"] = 10.into();
     started["periodSeconds"] = 10.into();
     let mut spec = json!({
@@ -386,16 +393,22 @@ fn pod(
     if let Some(target) = &config.memory_target {
         let container = &mut spec["containers"][0];
         container["resources"]["requests"]["memory"] = target.clone();
-        container["env"] = json!([{"name": "GOMEMLIMIT", "value": binary(target) + "B"}]);
+        container["env"] = json!([{"name": "GOMEMLIMIT", "value": binary_quantity(target) + "B"}]);
     }
     if let Some(extract) = &config.extract_content {
-        extracted(&mut spec, image, (&extract.catalog_dir, &extract.cache_dir), pods);
+        add_content_extraction(&mut spec, image, (&extract.catalog_dir, &extract.cache_dir), pods);
     }
     spec
 }
 
-/// The content is copied out of the image, and served by a server from elsewhere.
-fn extracted(spec: &mut Value, image: &str, (catalog, cache): (&str, &str), pods: &CatalogPods) {
+/// Adds init containers that extract the content of the catalog image, for the server of the opm
+/// image.
+fn add_content_extraction(
+    spec: &mut Value,
+    image: &str,
+    (catalog, cache): (&str, &str),
+    pods: &CatalogPods,
+) {
     let mount = |name: &str, path: &str| json!({"name": name, "mountPath": path});
     let utilities = || mount("utilities", "/utilities");
     let content = || mount("catalog-content", "/extracted-catalog");
@@ -405,7 +418,7 @@ fn extracted(spec: &mut Value, image: &str, (catalog, cache): (&str, &str), pods
     let mut volumes = vec!["utilities", "catalog-content"];
     let mut mounts = Vec::new();
     if cache.is_empty() {
-        // Without a cache of its own, the server makes one there.
+        // Without an extracted cache, the server writes its own there.
         volumes.push("tmpdir");
         mounts.push(mount("tmpdir", "/tmp/"));
     } else {
@@ -439,8 +452,8 @@ fn extracted(spec: &mut Value, image: &str, (catalog, cache): (&str, &str), pods
     container["volumeMounts"] = mounts.into();
 }
 
-/// What the Pod Security level `restricted` asks for.
-fn restrict(spec: &mut Value, restricted: bool, pods: &CatalogPods) {
+/// Sets the security context of the Pod Security level `restricted`.
+fn restrict_security_context(spec: &mut Value, restricted: bool, pods: &CatalogPods) {
     if !restricted {
         return;
     }
@@ -448,7 +461,7 @@ fn restrict(spec: &mut Value, restricted: bool, pods: &CatalogPods) {
         "runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"},
     });
     if !pods.any_user {
-        spec["securityContext"]["runAsUser"] = USER.into();
+        spec["securityContext"]["runAsUser"] = RESTRICTED_USER.into();
     }
     for list in ["initContainers", "containers"] {
         for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
@@ -459,24 +472,24 @@ fn restrict(spec: &mut Value, restricted: bool, pods: &CatalogPods) {
     }
 }
 
-/// The annotation is older than the field, and counts more.
-fn prioritise(source: &CatalogSource, spec: &mut Value) {
+/// Sets the priority class of the annotation, which is older than the field and overrides it.
+fn set_priority_class(source: &CatalogSource, spec: &mut Value) {
     let class = source.metadata.annotations.get(names::PRIORITY_CLASS);
     if let Some(class) = class.filter(|class| !class.is_empty()) {
         spec["priorityClassName"] = class.as_str().into();
     }
 }
 
-fn image_pod(source: &CatalogSource, restricted: bool, pods: &CatalogPods) -> Value {
-    let mut spec = pod(source, ("registry-server", &source.spec.image), 10, pods);
+fn image_pod_spec(source: &CatalogSource, restricted: bool, pods: &CatalogPods) -> Value {
+    let mut spec = registry_pod_spec(source, ("registry-server", &source.spec.image), 10, pods);
     spec["serviceAccountName"] = source.metadata.name.as_str().into();
     let secrets = pull_secrets(source);
     if !secrets.is_empty() {
         spec["imagePullSecrets"] = secrets.into();
     }
-    restrict(&mut spec, restricted, pods);
-    prioritise(source, &mut spec);
-    // As the original's types write it: quantities in canonical form, what is empty left out.
+    restrict_security_context(&mut spec, restricted, pods);
+    set_priority_class(source, &mut spec);
+    // As upstream's Go types encode it: canonical quantities, no empty fields.
     let spec = gojson::normalize(GoType::PodSpec, &spec);
     match spec {
         Value::Object(mut fields) => {
@@ -488,7 +501,7 @@ fn image_pod(source: &CatalogSource, restricted: bool, pods: &CatalogPods) -> Va
 }
 
 /// A quantity with the largest binary suffix that leaves it whole.
-fn binary(target: &Value) -> String {
+fn binary_quantity(target: &Value) -> String {
     let text = target.as_str().map_or_else(|| target.to_string(), str::to_owned);
     let Some(bytes) = Quantity::parse(&text).ok().and_then(|quantity| quantity.as_integer()) else {
         return text;
@@ -504,24 +517,26 @@ fn binary(target: &Value) -> String {
     format!("{whole}{suffix}")
 }
 
-/// Adds the pull secrets that an account has already to those that it should have.
-pub(crate) fn keep_pull_secrets(wanted: &mut Object, live: Option<&Object>) {
+/// Adds the existing pull secrets of a ServiceAccount to the desired ones.
+pub(crate) fn merge_pull_secrets(wanted: &mut Object, live: Option<&Object>) {
     let mut all = wanted.array(&["imagePullSecrets"]).to_vec();
-    let had = live.map(|account| account.array(&["imagePullSecrets"])).unwrap_or_default();
-    let more: Vec<Value> = had.iter().filter(|secret| !all.contains(secret)).cloned().collect();
+    let existing = live.map(|account| account.array(&["imagePullSecrets"])).unwrap_or_default();
+    let more: Vec<Value> =
+        existing.iter().filter(|secret| !all.contains(secret)).cloned().collect();
     if !more.is_empty() {
         all.splice(0..0, more);
         wanted.set(&["imagePullSecrets"], all.into());
     }
 }
 
-/// The owner of an object, if it is a CatalogSource.
-pub(crate) fn catalog_of(owners: &[OwnerReference]) -> Option<&str> {
+/// The name of the CatalogSource that owns an object.
+pub(crate) fn owning_catalog(owners: &[OwnerReference]) -> Option<&str> {
     owners.iter().find(|owner| owner.kind == "CatalogSource").map(|owner| &*owner.name)
 }
 
-/// The patch of a ConfigMap that a catalog is made of: whose it is, and that it is not ours.
-pub(crate) fn claim(source: &CatalogSource, config_map: &Object) -> Option<Value> {
+/// The patch that adds owner reference and label to the ConfigMap of a catalog; none if it has
+/// both.
+pub(crate) fn ownership_patch(source: &CatalogSource, config_map: &Object) -> Option<Value> {
     let mut owners: Vec<Value> = config_map.array(&["metadata", "ownerReferences"]).to_vec();
     let owned = owners.iter().any(|owner| owner["uid"] == source.metadata.uid.as_str());
     let labelled = config_map.label(names::MANAGED).is_some();

@@ -1,4 +1,4 @@
-//! What recorded pods are made of, and which pods stay.
+//! Catalog pods: the objects, against recorded ones, and the selection of pods to delete.
 
 use super::*;
 use mainstay_api::{ExtractContent, GrpcPodConfig, SourceType};
@@ -10,8 +10,8 @@ fn source(name: &str, image: &str) -> CatalogSource {
     source
 }
 
-fn of(source: &CatalogSource) -> Wanted {
-    wanted(source, None, &BTreeMap::new(), &CatalogPods::default()).unwrap()
+fn of(source: &CatalogSource) -> CatalogObjects {
+    catalog_objects(source, None, &BTreeMap::new(), &CatalogPods::default()).unwrap()
 }
 
 fn config(edit: impl FnOnce(&mut GrpcPodConfig)) -> CatalogSource {
@@ -69,7 +69,8 @@ fn hashes_of_recorded_pods_and_services_are_reproduced() {
     let mut map = CatalogSource::new("c219", "cat");
     map.spec.source_type = SourceType::ConfigMap;
     map.spec.config_map = "content".to_owned();
-    let wanted = wanted(&map, Some("2660"), &BTreeMap::new(), &CatalogPods::default()).unwrap();
+    let wanted =
+        catalog_objects(&map, Some("2660"), &BTreeMap::new(), &CatalogPods::default()).unwrap();
     assert_eq!(
         wanted.pod.label(names::POD_SPEC_HASH),
         Some("bDoxNu6hzuagAw0SftsYea2AvJVmRq7g68gRDF")
@@ -78,7 +79,7 @@ fn hashes_of_recorded_pods_and_services_are_reproduced() {
         wanted.service.label(names::SERVICE_SPEC_HASH),
         Some("9EFw2rIrCKvrKCI4nsVnCDV2shtI3GnlPvCr5r")
     );
-    assert_eq!(wanted.pod.label(CONFIG_MAP_VERSION), Some("2660"));
+    assert_eq!(wanted.pod.label(CONFIG_MAP_VERSION_LABEL), Some("2660"));
 }
 
 #[test]
@@ -127,11 +128,11 @@ fn grpc_pod_config_overrides_the_pods_defaults() {
         json!(["serve", "/extracted-catalog/catalog", "--cache-dir=/extracted-catalog/cache"])
     );
     assert_eq!(cached["volumes"].as_array().unwrap().len(), 2);
-    let labels = BTreeMap::from([(ENFORCE.to_owned(), "restricted".to_owned())]);
+    let labels = BTreeMap::from([(POD_SECURITY_LABEL.to_owned(), "restricted".to_owned())]);
     let source = source("cat", "registry.invalid/catalog:1");
-    let wanted = wanted(&source, None, &labels, &CatalogPods::default()).unwrap();
+    let wanted = catalog_objects(&source, None, &labels, &CatalogPods::default()).unwrap();
     // shows K16
-    assert_eq!(wanted.pod.to_value()["spec"]["securityContext"]["runAsUser"], USER);
+    assert_eq!(wanted.pod.to_value()["spec"]["securityContext"]["runAsUser"], RESTRICTED_USER);
 }
 
 #[test]
@@ -208,21 +209,21 @@ fn one_catalog_pod_serves_and_all_others_are_deleted() {
         ..CatalogPod::default()
     };
     let other = CatalogPod { hash: "x".to_owned(), ..good.clone() };
-    let dead = CatalogPod { dead: true, ..good.clone() };
-    let leaving = CatalogPod { deleting: true, ..good.clone() };
-    let lost = CatalogPod { deleting: true, dead: true, ..good.clone() };
+    let ended = CatalogPod { ended: true, ..good.clone() };
+    let leaving = CatalogPod { terminating: true, ..good.clone() };
+    let lost = CatalogPod { terminating: true, ended: true, ..good.clone() };
     for (pods, gone, make) in [
         (vec![], vec![], true),
         (vec![good.clone()], vec![], false),
         (vec![good.clone(), good.clone()], vec![1], false),
         (vec![other.clone(), good], vec![0], false),
         (vec![other], vec![0], true),
-        (vec![dead], vec![0], true),
+        (vec![ended], vec![0], true),
         (vec![leaving], vec![], true),
         (vec![lost], vec![0], true),
     ] {
         let pods: Vec<(usize, CatalogPod)> = pods.into_iter().enumerate().collect();
-        let (deleted, made) = exchange(&wanted, "u", &pods);
+        let (deleted, made) = select_pods(&wanted, "u", &pods);
         let deleted: Vec<usize> = deleted.iter().map(|pod| pod.0).collect();
         // shows K15
         assert_eq!((deleted, made), (gone, make), "{pods:?}");
@@ -240,9 +241,11 @@ fn security_context_follows_the_pod_config_or_the_namespaces_pod_security_level(
         ("restricted", Some("baseline"), true),
     ] {
         let source = config(|config| config.security_context_config = asked.to_owned());
-        let labels =
-            enforced.map(|level| (ENFORCE.to_owned(), level.to_owned())).into_iter().collect();
-        let made = wanted(&source, None, &labels, &CatalogPods::default()).unwrap().pod;
+        let labels = enforced
+            .map(|level| (POD_SECURITY_LABEL.to_owned(), level.to_owned()))
+            .into_iter()
+            .collect();
+        let made = catalog_objects(&source, None, &labels, &CatalogPods::default()).unwrap().pod;
         let spec = made.to_value()["spec"].clone();
         // shows K06
         assert_eq!(spec.get("securityContext").is_some(), restricted, "{asked} {enforced:?}");
@@ -257,7 +260,7 @@ fn memory_target_is_a_whole_binary_quantity() {
     for (given, wanted) in
         [("50Mi", "50Mi"), ("1024Mi", "1Gi"), ("100M", "100000000"), ("2048", "2Ki")]
     {
-        assert_eq!(binary(&json!(given)), wanted);
+        assert_eq!(binary_quantity(&json!(given)), wanted);
     }
 }
 
@@ -279,7 +282,7 @@ fn image_digest_of_a_pod_comes_from_its_status_or_its_annotation() {
         (status("r/catalog@sha256:other"), Some("sha256:index"), Some(false)),
         (extracts("r/catalog@sha256:index"), None, Some(true)),
         (extracts("r/catalog@sha256:other"), None, Some(false)),
-        // It has not begun, or its node does not say.
+        // The pod has not started, or its status has no digest.
         (json!({}), None, None),
         (status(""), None, None),
         (status("r/catalog:v1"), None, None),
@@ -287,9 +290,9 @@ fn image_digest_of_a_pod_comes_from_its_status_or_its_annotation() {
         (status("r/catalog:v1"), Some("sha256:other"), Some(false)),
     ] {
         let annotations: BTreeMap<&str, &str> =
-            written.map(|digest| (IMAGE, digest)).into_iter().collect();
+            written.map(|digest| (IMAGE_ANNOTATION, digest)).into_iter().collect();
         let pod = json!({"metadata": {"name": "p", "annotations": annotations}, "status": status});
         let pod = Object::from_value(pod).unwrap();
-        assert_eq!(super::runs(&pod, &image), runs, "{pod:?}");
+        assert_eq!(runs_image(&pod, &image), runs, "{pod:?}");
     }
 }

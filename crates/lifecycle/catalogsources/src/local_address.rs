@@ -1,8 +1,9 @@
-//! Catalogs at the address of another CatalogSource that this process reads.
+//! Addresses of other CatalogSources: an address that names a catalog which this process reads.
 //!
-//! Such a CatalogSource names a Service in `status.registryService` as the original's does, but where
-//! catalogs are no pods there is none behind the name, and nobody listens at it. Who asks for a catalog at
-//! that address gets what the named one has, as long as it has it.
+//! A CatalogSource has a Service in `status.registryService`, as in upstream. For a catalog that is
+//! read in the process that Service does not exist, so no server listens at its address. A
+//! CatalogSource with such an address shares the content of the named CatalogSource while that has
+//! content.
 
 use crate::pods::PORT;
 use crate::store::CatalogStore;
@@ -11,20 +12,22 @@ use mainstay_registry::client::Address;
 use std::sync::Arc;
 
 impl CatalogStore {
-    /// The CatalogSource that an address belongs to.
-    pub(crate) fn sibling(
+    /// The CatalogSource whose `status.registryService` has this address, if this process reads its
+    /// catalog.
+    pub(crate) fn catalog_source_at(
         &self,
         key: &NamespacedName,
         address: &Address,
     ) -> Option<NamespacedName> {
-        let service = crate::simulated::service(address.host())?;
+        let service = crate::simulated::service_of_host(address.host())?;
         let state = self.state(&service).filter(|_| address.port() == PORT && service != *key)?;
-        // Content that came over a connection is that of a server, which is where its address says.
+        // A catalog that came over a connection is read from its server.
         (state.content.is_some() && state.observed.is_none()).then_some(service)
     }
 
-    /// Gives a catalog what another one has, whenever that changes; returns when that one has nothing any more.
-    pub(crate) async fn follow_sibling(
+    /// Updates a catalog with the content of another CatalogSource on every change; returns when
+    /// that has no content any more.
+    pub(crate) async fn follow_catalog_source(
         &self,
         key: &NamespacedName,
         address: &str,
@@ -36,7 +39,7 @@ impl CatalogStore {
             let catalog = content.index.catalog();
             if digest.as_deref() != Some(catalog.digest()) {
                 digest = Some(catalog.digest().to_owned());
-                self.read(key, address, Arc::clone(catalog), None).await;
+                self.update_content(key, address, Arc::clone(catalog), None).await;
             }
             if changes.changed().await.is_err() {
                 return;

@@ -1,19 +1,20 @@
-//! What the status of a CatalogSource should say, and how it counts for Subscriptions.
+//! CatalogSource status and health: the status and Events of a catalog, and its health for
+//! Subscriptions.
 //!
-//! A folder that cannot be read makes its CatalogSource `TRANSIENT_FAILURE`, with file and line,
-//! and an event. For Subscriptions the catalog stays healthy as long as its last good content is
-//! served: the original too judges whether the registry server is there, not whether it is
-//! connected, and nothing that is installed or upgraded is held up. So `CatalogSourcesUnhealthy` is
-//! `True` only when nothing is served; while old content is served it stays `False` and its message
-//! names the catalog.
+//! A folder that cannot be read puts its CatalogSource into `TRANSIENT_FAILURE`, with file and
+//! line, and publishes an Event. For Subscriptions the catalog stays healthy while its last good
+//! content is served: upstream too checks that the registry Service exists, not that it is
+//! connected. Installs and upgrades continue. `CatalogSourcesUnhealthy` is `True` only without any
+//! content; while old content is served, the condition is `False` and its message names the
+//! catalog.
 //!
-//! A catalog by image that has content stays `READY` while the image cannot be had or read again, as
-//! in the original, where the old pod goes on; reason and message say what is wrong.
+//! A catalog image with content stays `READY` when a later image cannot be pulled or read, as in
+//! upstream, where the old pod keeps running. Reason and message report the failure.
 //!
-//! A catalog behind an address has the state of the connection to its server, and nothing besides: the
-//! original writes no reason there, and clients take one for a wrong spec. What is wrong is told in an
-//! event, and to whoever resolves with it. It counts as healthy for Subscriptions whatever its state
-//! is, as in the original: what cannot be resolved without it says so itself.
+//! A catalog at an address has only the state of its connection: upstream writes no reason there,
+//! and clients take a reason for an invalid spec. The failure is in an Event and in the resolution
+//! error of Subscriptions. As in upstream, the catalog counts as healthy in every state: a
+//! Subscription that cannot be resolved without it reports that itself.
 
 use crate::follow::{is_by_address, is_by_config_map, is_by_image};
 use crate::store::{CatalogContent, CatalogState};
@@ -25,14 +26,14 @@ use mainstay_api::{
 use mainstay_client::EventType;
 use std::sync::Arc;
 
-/// `spec.address` of a CatalogSource whose content is a folder of this process.
+/// `spec.address` of a CatalogSource whose catalog is a folder of this process.
 ///
-/// The API demands an address or an image. Names under `invalid` never resolve (RFC 2606), so
-/// no other software can mistake this for a server.
+/// The API requires an address or an image. Names under `invalid` never resolve (RFC 2606), so no
+/// client can connect to it.
 pub const FOLDER_ADDRESS: &str = "folder.mainstay.invalid:50051";
 
-/// What is wrong with a spec.
-fn invalid(spec: &CatalogSourceSpec) -> Option<String> {
+/// The error of an invalid spec.
+fn spec_error(spec: &CatalogSourceSpec) -> Option<String> {
     match &spec.source_type {
         kind @ (SourceType::Internal | SourceType::ConfigMap) => spec
             .config_map
@@ -45,8 +46,8 @@ fn invalid(spec: &CatalogSourceSpec) -> Option<String> {
     }
 }
 
-/// Why a catalog that nobody follows has no content.
-fn unserved(spec: &CatalogSourceSpec) -> String {
+/// The message for a catalog without a follower.
+fn unserved_message(spec: &CatalogSourceSpec) -> String {
     let what = if spec.address.is_empty() {
         format!("catalog images are not served: {}", spec.image)
     } else {
@@ -55,13 +56,13 @@ fn unserved(spec: &CatalogSourceSpec) -> String {
     format!("{what}; give the catalog as a folder (--catalog NAME=DIR)")
 }
 
-/// Whether a reason says that content cannot be had.
-pub(crate) fn is_bad(reason: &CatalogSourceReason) -> bool {
+/// Whether a reason reports that the content cannot be read.
+pub(crate) fn is_content_failure(reason: &CatalogSourceReason) -> bool {
     matches!(reason, CatalogSourceReason::RegistryServer | CatalogSourceReason::ConfigMap)
 }
 
-/// The status that a CatalogSource should have. `state` is what the store knows; none if it was
-/// not told of this catalog.
+/// The desired status of a CatalogSource. `state` is the state in the store; none if the store does
+/// not follow the catalog.
 pub(crate) fn status(
     source: &CatalogSource,
     state: Option<&CatalogState>,
@@ -69,12 +70,12 @@ pub(crate) fn status(
 ) -> CatalogSourceStatus {
     let old = &source.status;
     let mut new = old.clone();
-    // After a restart, what was wrong is taken to be wrong until the folder has been read.
-    let unread = state.is_some_and(CatalogState::is_loading);
-    if !unread || !is_bad(&old.reason) {
+    // After a restart, the old failure stays until the catalog is read.
+    let is_loading = state.is_some_and(CatalogState::is_loading);
+    if !is_loading || !is_content_failure(&old.reason) {
         (new.reason, new.message) = Default::default();
     }
-    if let Some(message) = invalid(&source.spec) {
+    if let Some(message) = spec_error(&source.spec) {
         new.reason = CatalogSourceReason::SpecInvalid;
         new.message = message;
         return new;
@@ -94,28 +95,28 @@ pub(crate) fn status(
             });
         }
     }
-    let by_map = is_by_config_map(source);
-    let runs = by_map || is_by_image(source);
-    if let Some(CatalogState { missing: Some(missing), .. }) = state {
+    let is_config_map = is_by_config_map(source);
+    let runs = is_config_map || is_by_image(source);
+    if let Some(CatalogState { missing_config_map: Some(missing), .. }) = state {
         new.reason = CatalogSourceReason::ConfigMap;
         new.message.clone_from(missing);
-        // Nothing else is known, or it stays as it was.
+        // The other fields stay as they are.
         return new;
     }
-    if by_map && state.is_some_and(|state| state.config_map.is_none()) {
-        // It is being looked for.
+    if is_config_map && state.is_some_and(|state| state.config_map.is_none()) {
+        // The cache of the ConfigMap is not yet filled.
         return old.clone();
     }
-    let served = state.and_then(|state| state.address.as_deref());
-    let address = if let Some(served) = served {
-        served.to_owned()
+    let served_address = state.and_then(|state| state.address.as_deref());
+    let address = if let Some(address) = served_address {
+        address.to_owned()
     } else if source.spec.address.is_empty() {
         pods::address(source)
     } else {
         source.spec.address.clone()
     };
     let (observed, failure) = match state {
-        None => (LastObservedState::TransientFailure, Some(unserved(&source.spec))),
+        None => (LastObservedState::TransientFailure, Some(unserved_message(&source.spec))),
         Some(state) if state.is_loading() => (LastObservedState::Connecting, None),
         Some(CatalogState { observed: Some(observed), .. }) => (observed.clone(), None),
         Some(CatalogState { failure: Some(failure), content, .. }) => {
@@ -126,35 +127,37 @@ pub(crate) fn status(
         }
         Some(_) => (LastObservedState::Ready, None),
     };
-    if let (_, Some(wrong)) = images::interval(source)
+    if let (_, Some(wrong)) = images::poll_interval(source)
         && is_by_image(source)
     {
-        // A wrong spec stays wrong whatever becomes of the image.
+        // An invalid interval is reported whatever the state of the image.
         new.reason = CatalogSourceReason::InvalidInterval;
         new.message = match failure {
             Some(failure) => format!("{wrong}; {failure}"),
             None => wrong,
         };
     } else if let Some(failure) = failure {
-        new.reason = if by_map {
+        new.reason = if is_config_map {
             CatalogSourceReason::ConfigMap
         } else {
             CatalogSourceReason::RegistryServer
         };
         new.message = failure;
     }
-    // Clients wait until the connection is newer than the ConfigMap, which is newer than the one before.
+    // Clients wait until `lastConnect` is later than the update of the ConfigMap, and that later
+    // than the update before.
     let updated =
         new.config_map_reference.as_ref().and_then(|reference| reference.last_update_time);
     let last_connect = Some(now.later_than(updated));
     let connection = ConnectionState { last_observed_state: observed, address, last_connect };
-    // What this process reads is served as soon as it is read; a pod has to be connected to.
-    let read_here =
+    // Content that this process reads is served at once; a pod needs a connection first.
+    let is_read_in_process =
         state.is_some_and(|state| state.config_map.is_some() && state.observed.is_none());
-    let outdated = |connection: &ConnectionState| read_here && connection.last_connect <= updated;
-    // After a restart, how it stood is taken to hold until it is known.
+    let outdated =
+        |connection: &ConnectionState| is_read_in_process && connection.last_connect <= updated;
+    // After a restart, the old connection state stays until the new one is known.
     let same = old.connection_state.as_ref().is_some_and(|old| {
-        (unread || old.last_observed_state == connection.last_observed_state)
+        (is_loading || old.last_observed_state == connection.last_observed_state)
             && old.address == connection.address
             && !outdated(old)
     });
@@ -178,49 +181,49 @@ pub(crate) fn status(
             }
         });
     }
-    if let Some(polled) = state.and_then(|state| state.polled) {
+    if let Some(polled) = state.and_then(|state| state.last_poll) {
         new.latest_image_registry_poll = Some(Time::new(polled));
     }
     new
 }
 
-/// Whether the server of a catalog cannot be reached.
-pub(crate) fn is_lost(status: &CatalogSourceStatus) -> bool {
+/// Whether the connection state is `TRANSIENT_FAILURE`.
+pub(crate) fn is_unreachable(status: &CatalogSourceStatus) -> bool {
     let state = status.connection_state.as_ref().map(|connection| &connection.last_observed_state);
     state == Some(&LastObservedState::TransientFailure)
 }
 
-/// The event that tells why a catalog cannot be read.
-pub(crate) fn unreadable(why: &str) -> (EventType, &'static str, String) {
+/// The Event for an unreadable catalog.
+pub(crate) fn unreadable_event(why: &str) -> (EventType, &'static str, String) {
     (EventType::Warning, "CatalogUnreadable", why.to_owned())
 }
 
-/// The event that a new status is worth: type, reason and message. `failure` is what is wrong where
-/// the status has no words for it.
-pub(crate) fn event(
+/// The Event for a status change: type, reason and message. `failure` is the failure of catalogs
+/// whose status has no message.
+pub(crate) fn status_event(
     old: &CatalogSourceStatus,
     new: &CatalogSourceStatus,
     failure: Option<&str>,
 ) -> Option<(EventType, &'static str, String)> {
-    let bad = |status: &CatalogSourceStatus| is_bad(&status.reason);
+    let bad = |status: &CatalogSourceStatus| is_content_failure(&status.reason);
     let is = |status: &CatalogSourceStatus, state: LastObservedState| {
         status
             .connection_state
             .as_ref()
             .is_some_and(|connection| connection.last_observed_state == state)
     };
-    // A pod that is not up yet tells of itself.
+    // A starting pod reports its own state.
     let starts = |old: &CatalogSourceStatus, new: &CatalogSourceStatus| {
         let service = new.registry_service.as_ref();
         service.is_some_and(|service| !service.service_name.is_empty())
             && !is(old, LastObservedState::Ready)
     };
     if bad(new) && (!bad(old) || old.message != new.message) {
-        Some(unreadable(&new.message))
-    } else if is_lost(new) && !is_lost(old) && !bad(new) && !starts(old, new) {
-        Some(unreadable(failure.unwrap_or("the registry cannot be reached")))
-    } else if (bad(old) || is_lost(old))
-        && !is_lost(new)
+        Some(unreadable_event(&new.message))
+    } else if is_unreachable(new) && !is_unreachable(old) && !bad(new) && !starts(old, new) {
+        Some(unreadable_event(failure.unwrap_or("the registry cannot be reached")))
+    } else if (bad(old) || is_unreachable(old))
+        && !is_unreachable(new)
         && new.reason == CatalogSourceReason::default()
         && new
             .connection_state
@@ -233,28 +236,29 @@ pub(crate) fn event(
     }
 }
 
-/// Whether Subscriptions count a catalog as healthy: it has content, be it the last good one; or a
-/// server has it, of which only the connection is ours.
+/// Whether a catalog is healthy for Subscriptions: it has content, which may be the last good one,
+/// or its content is on a registry server.
 pub fn is_healthy(source: &CatalogSource, state: Option<&CatalogState>) -> bool {
     let has = state.is_some_and(|state| state.content.is_some());
-    let served = state.is_some_and(|state| state.observed.is_some() && state.missing.is_none());
-    invalid(&source.spec).is_none() && (has || served || is_by_address(source))
+    let served =
+        state.is_some_and(|state| state.observed.is_some() && state.missing_config_map.is_none());
+    spec_error(&source.spec).is_none() && (has || served || is_by_address(source))
 }
 
-/// A catalog offers nothing; the text says why.
+/// A catalog has no content; the text is the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct NoContent(pub String);
 
-/// What a catalog offers.
+/// The content of a catalog.
 ///
 /// # Errors
-/// It offers nothing: the spec of its CatalogSource is invalid, or its content could not be read yet.
+/// The spec of the CatalogSource is invalid, or no content could be read yet.
 pub fn content(
     source: &CatalogSource,
     state: Option<CatalogState>,
 ) -> Result<Arc<CatalogContent>, NoContent> {
-    if let Some(message) = invalid(&source.spec) {
+    if let Some(message) = spec_error(&source.spec) {
         return Err(NoContent(message));
     }
     let (content, failure) = state.map(|state| (state.content, state.failure)).unwrap_or_default();
@@ -376,7 +380,7 @@ mod tests {
             (runs(Ready), runs(TransientFailure), told("refused")),
             (lost(), good(), Some((EventType::Normal, "CatalogReadable", again))),
         ] {
-            let event = event(&old, &new, Some("refused"));
+            let event = status_event(&old, &new, Some("refused"));
             let event = event.as_ref().map(|event| (event.0, event.1, event.2.as_str()));
             assert_eq!(event, wanted);
         }
@@ -388,7 +392,7 @@ mod tests {
         source.spec.config_map = "content".to_owned();
         let state = |version: &str| CatalogState {
             content: Some(content_of_nothing()),
-            config_map: Some(crate::config_map::ReadConfigMap {
+            config_map: Some(crate::config_map::ConfigMapMetadata {
                 version: version.to_owned(),
                 ..Default::default()
             }),
@@ -432,7 +436,7 @@ mod tests {
         assert_eq!(status(&source, Some(&lost), time(9)), source.status);
         let why = content(&source, Some(lost)).err();
         assert_eq!(why.map(|why| why.0).as_deref(), Some("failed to list bundles: refused"));
-        // After a restart nothing is written before something is known.
+        // After a restart nothing is written before the state is known.
         let begun = CatalogState {
             observed: Some(LastObservedState::Connecting),
             ..CatalogState::default()

@@ -1,4 +1,4 @@
-//! What a Pod would serve as a catalog, told by what it says that it runs.
+//! Pod content: the catalog that a Pod would serve, derived from its containers and volumes.
 //!
 //! ```text
 //! opm serve DIR, registry-server … ─┬─ mounted ConfigMaps ──────────────► files
@@ -17,48 +17,49 @@ use mainstay_object::{NamespacedName, Object};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Where a catalog server has its content.
+/// Where the content of a catalog pod is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Program {
-    /// Files of `ConfigMaps` below a folder.
+pub(crate) enum PodContent {
+    /// The files of mounted ConfigMaps below a folder.
     Files(String, Vec<Mount>),
-    /// A ConfigMap with lists of packages, versions and definitions.
-    Lists(NamespacedName),
-    /// An image: in this place, or where the image says.
+    /// A ConfigMap catalog: lists of packages, ClusterServiceVersions and
+    /// CustomResourceDefinitions.
+    ConfigMap(NamespacedName),
+    /// An image: at this place, or where the label of the image says.
     Image(String, Option<CatalogPlace>),
 }
 
-/// A ConfigMap that is mounted.
+/// A mounted ConfigMap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mount {
     pub(crate) config_map: String,
-    /// Where; without a slash in front.
+    /// The mount path without the leading slash.
     path: String,
-    /// The keys that are mounted and their files, if these are not all.
+    /// The mounted keys and their file names; none means all keys.
     items: Option<Vec<(String, String)>>,
-    /// The one file that is mounted, instead of the folder.
-    only: Option<String>,
+    /// `subPath`: the only file that is mounted.
+    sub_path: Option<String>,
 }
 
-/// What a Pod serves cannot be read from here.
+/// Why the content of a Pod cannot be read in this process.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum ProgramError {
+pub(crate) enum PodContentError {
     /// The Pod has no container.
     #[error("it has no container")]
     NoContainer,
-    /// The program is no catalog server that is known.
+    /// The command is no known catalog server.
     #[error("it runs `{command}`, which is no catalog server that is known")]
     UnknownServer {
-        /// The program with its arguments.
+        /// The command with its arguments.
         command: String,
     },
-    /// The Pod lacks a volume that is mounted.
+    /// The Pod lacks the volume of a mount.
     #[error("it has no volume {volume}")]
     NoVolume {
         /// The volume.
         volume: String,
     },
-    /// The catalog is in a volume without content here.
+    /// The catalog is in a volume whose content exists only on a node.
     #[error("/{folder} is in the volume {volume}, whose content only a node that runs pods has")]
     NodeVolume {
         /// The folder of the catalog.
@@ -68,20 +69,20 @@ pub(crate) enum ProgramError {
     },
 }
 
-impl Program {
-    /// What the container of a Pod serves that listens on `port`; its first one, if none says that it
-    /// does.
+impl PodContent {
+    /// The content of the container that listens on `port`; of the first container if none has that
+    /// port.
     ///
     /// # Errors
-    /// That is no catalog that can be read from here.
-    pub(crate) fn of(pod: &Object, port: Option<&Value>) -> Result<Self, ProgramError> {
+    /// The content cannot be read in this process.
+    pub(crate) fn of(pod: &Object, port: Option<&Value>) -> Result<Self, PodContentError> {
         let containers = pod.array(&["spec", "containers"]);
         let listens = |container: &&Value| {
             items(container, "ports")
                 .any(|entry| Some(&entry["containerPort"]) == port || Some(&entry["name"]) == port)
         };
         let container = containers.iter().find(listens).or(containers.first());
-        let container = container.ok_or(ProgramError::NoContainer)?;
+        let container = container.ok_or(PodContentError::NoContainer)?;
         let image = container["image"].as_str().unwrap_or_default();
         let words: Vec<&str> = items(container, "command")
             .chain(items(container, "args"))
@@ -90,12 +91,12 @@ impl Program {
         if words.is_empty() {
             return Ok(Self::Image(image.to_owned(), None));
         }
-        let words = started(&words);
-        if let Some(of) = config_map(&words, pod.namespace()) {
-            return Ok(Self::Lists(of));
+        let words = server_command(&words);
+        if let Some(of) = served_config_map(&words, pod.namespace()) {
+            return Ok(Self::ConfigMap(of));
         }
         let place = CatalogPlace::served(&words, text(container, "workingDir"))
-            .ok_or_else(|| ProgramError::UnknownServer { command: words.join(" ") })?;
+            .ok_or_else(|| PodContentError::UnknownServer { command: words.join(" ") })?;
         let CatalogPlace::Folder(folder) = &place else {
             return Ok(Self::Image(image.to_owned(), Some(place)));
         };
@@ -109,9 +110,9 @@ impl Program {
             let volume =
                 pod.array(&["spec", "volumes"]).iter().find(|volume| volume["name"] == *name);
             let volume =
-                volume.ok_or_else(|| ProgramError::NoVolume { volume: name.to_owned() })?;
+                volume.ok_or_else(|| PodContentError::NoVolume { volume: name.to_owned() })?;
             if !volume["emptyDir"].is_null() {
-                if let Some((image, from)) = copied(pod, folder) {
+                if let Some((image, from)) = copied_from_image(pod, folder) {
                     return Ok(Self::Image(image, Some(CatalogPlace::Folder(from))));
                 }
                 continue;
@@ -121,7 +122,7 @@ impl Program {
                 sources.map(|source| &source["configMap"]).filter(|map| !map.is_null()).collect();
             if maps.is_empty() {
                 let (folder, volume) = (folder.clone(), name.to_owned());
-                return Err(ProgramError::NodeVolume { folder, volume });
+                return Err(PodContentError::NodeVolume { folder, volume });
             }
             for map in maps {
                 let items = map["items"].as_array().map(|all| {
@@ -130,9 +131,9 @@ impl Program {
                     };
                     all.iter().map(item).collect()
                 });
-                let only = mount["subPath"].as_str().map(within);
+                let sub_path = mount["subPath"].as_str().map(within);
                 let (config_map, path) = (text(map, "name").to_owned(), path.clone());
-                mounts.push(Mount { config_map, path, items, only });
+                mounts.push(Mount { config_map, path, items, sub_path });
             }
         }
         if mounts.is_empty() {
@@ -142,20 +143,20 @@ impl Program {
     }
 }
 
-/// The files below a folder that `ConfigMaps` bring, by their paths in it.
+/// The files of mounted ConfigMaps below a folder, by relative path.
 pub(crate) fn files(folder: &str, mounts: &[(&Mount, Object)]) -> Files {
     let mut all = BTreeMap::new();
     for (mount, map) in mounts {
-        for (key, bytes) in contents(map) {
+        for (key, bytes) in config_map_entries(map) {
             let path = match &mount.items {
                 None => Some(key.as_str()),
                 Some(items) => items.iter().find(|item| item.0 == key).map(|item| item.1.as_str()),
             };
             let Some(path) = path.map(within) else { continue };
-            let path = match &mount.only {
+            let path = match &mount.sub_path {
                 None => format!("{}/{path}", mount.path),
-                // Mounted under the name of the mount itself.
-                Some(only) if *only == path => mount.path.clone(),
+                // A `subPath` file has the mount path itself.
+                Some(sub_path) if *sub_path == path => mount.path.clone(),
                 Some(_) => continue,
             };
             if is_below(&path, folder) {
@@ -167,8 +168,8 @@ pub(crate) fn files(folder: &str, mounts: &[(&Mount, Object)]) -> Files {
     all.into_iter().collect()
 }
 
-/// What the keys of a ConfigMap hold.
-fn contents(map: &Object) -> Vec<(String, Vec<u8>)> {
+/// The keys of a ConfigMap with their bytes.
+fn config_map_entries(map: &Object) -> Vec<(String, Vec<u8>)> {
     let entries = |field: &str| map.get(&[field]).and_then(Value::as_object).into_iter().flatten();
     let texts = entries("data")
         .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.as_bytes().to_vec())));
@@ -177,12 +178,12 @@ fn contents(map: &Object) -> Vec<(String, Vec<u8>)> {
     texts.chain(bytes).collect()
 }
 
-/// The words of the program itself, where a shell starts it.
-fn started<'w>(words: &[&'w str]) -> Vec<&'w str> {
+/// The command of the server, without the shell that starts it.
+fn server_command<'w>(words: &[&'w str]) -> Vec<&'w str> {
     let is_shell = |word: &str| matches!(word.rsplit('/').next(), Some("sh" | "bash" | "ash"));
     let line = match words {
         [shell, "-c", line, ..] if is_shell(shell) => *line,
-        // The image's own program is told what to do.
+        // Arguments without a command are for the entrypoint of the image.
         ["serve" | "registry", ..] => {
             return std::iter::once("opm").chain(words.iter().copied()).collect();
         }
@@ -193,8 +194,8 @@ fn started<'w>(words: &[&'w str]) -> Vec<&'w str> {
     words.map(|word| word.trim_matches(['\'', '"'])).collect()
 }
 
-/// The ConfigMap that a program serves which serves one.
-fn config_map(words: &[&str], namespace: &str) -> Option<NamespacedName> {
+/// The ConfigMap that the command `configmap-server` serves.
+fn served_config_map(words: &[&str], namespace: &str) -> Option<NamespacedName> {
     let (program, words) = words.split_first()?;
     if program.rsplit('/').next() != Some("configmap-server") {
         return None;
@@ -212,8 +213,9 @@ fn config_map(words: &[&str], namespace: &str) -> Option<NamespacedName> {
     Some(NamespacedName::new(flag(["-n", "--configMapNamespace"]).unwrap_or(namespace), name))
 }
 
-/// The image and its folder that an init container copies to a folder, as those of catalogs do.
-fn copied(pod: &Object, to: &str) -> Option<(String, String)> {
+/// The image and the folder in it that an init container copies to a folder, as in catalog pods
+/// with `extractContent`.
+fn copied_from_image(pod: &Object, to: &str) -> Option<(String, String)> {
     pod.array(&["spec", "initContainers"]).iter().find_map(|container| {
         let argument = |name: &str| {
             let mut words = items(container, "args").filter_map(Value::as_str);
@@ -244,20 +246,21 @@ mod tests {
         Object::from_value(json!({"metadata": metadata, "spec": spec})).unwrap()
     }
 
-    fn program(mut container: Value, more: &Value) -> Result<Program, ProgramError> {
+    fn program(mut container: Value, more: &Value) -> Result<PodContent, PodContentError> {
         container["ports"] = json!([{"name": "grpc", "containerPort": 50051}]);
         container["image"] = "i:1".into();
-        let by_number = Program::of(&pod(&container, more), Some(&json!(50051)));
-        let by_name = Program::of(&pod(&container, more), Some(&json!("grpc")));
+        let by_number = PodContent::of(&pod(&container, more), Some(&json!(50051)));
+        let by_name = PodContent::of(&pod(&container, more), Some(&json!("grpc")));
         assert_eq!(by_number, by_name);
         by_number
     }
 
     #[test]
     fn command_of_the_listening_container_locates_the_catalog() {
-        let of_image = |place| Ok(Program::Image("i:1".to_owned(), place));
+        let of_image = |place| Ok(PodContent::Image("i:1".to_owned(), place));
         let folder = |path: &str| of_image(Some(CatalogPlace::Folder(path.to_owned())));
-        let lists = |namespace, name| Ok(Program::Lists(NamespacedName::new(namespace, name)));
+        let lists =
+            |namespace, name| Ok(PodContent::ConfigMap(NamespacedName::new(namespace, name)));
         for (container, wanted) in [
             (json!({}), of_image(None)),
             (json!({"command": ["/bin/opm"], "args": ["serve", "/configs"]}), folder("configs")),
@@ -277,7 +280,7 @@ mod tests {
             (json!({"command": ["/bin/configmap-server", "--configMapName=m"]}), lists("ns", "m")),
             (
                 json!({"command": ["sleep", "1"]}),
-                Err(ProgramError::UnknownServer { command: "sleep 1".to_owned() }),
+                Err(PodContentError::UnknownServer { command: "sleep 1".to_owned() }),
             ),
         ] {
             assert_eq!(program(container.clone(), &json!({})), wanted, "{container}");
@@ -302,7 +305,7 @@ mod tests {
             ]}},
             {"name": "elsewhere", "secret": {"secretName": "s"}},
         ]});
-        let Ok(Program::Files(folder, mounts)) = program(container, &more) else { panic!() };
+        let Ok(PodContent::Files(folder, mounts)) = program(container, &more) else { panic!() };
         let map = Object::from_value(json!({
             "data": {"a.json": "1"}, "binaryData": {"b.json": "Mg=="},
         }))
@@ -330,7 +333,7 @@ mod tests {
             ],
         });
         let wanted =
-            Program::Image("c:1".to_owned(), Some(CatalogPlace::Folder("configs".to_owned())));
+            PodContent::Image("c:1".to_owned(), Some(CatalogPlace::Folder("configs".to_owned())));
         assert_eq!(program(container, &more), Ok(wanted));
     }
 }
