@@ -41,7 +41,7 @@ async fn api_service_gets_a_new_ca_when_rotation_is_due_and_is_recreated_after_d
     create_csv(&olm, csv_with_api_services("v", &["hats.example.com"])).await;
     wait_for_phase(&olm, "team", "v", "Succeeded").await;
     let cluster = olm.cluster.cluster();
-    for (resource, place, name) in [
+    for (resource, namespace, name) in [
         (&known::SERVICE, Some("team"), "server-service"),
         (&known::SECRET, Some("team"), "server-service-cert"),
         (&known::ROLE, Some("team"), "server-service-cert"),
@@ -50,7 +50,7 @@ async fn api_service_gets_a_new_ca_when_rotation_is_due_and_is_recreated_after_d
         (&known::ROLE_BINDING, Some("kube-system"), "server-service-auth-reader"),
         (&known::API_SERVICE, None, API),
     ] {
-        let made = cluster.find(resource, place, name).await.unwrap();
+        let made = cluster.find(resource, namespace, name).await.unwrap();
         // shows E040 APS-06
         assert!(made.is_some(), "{name}");
     }
@@ -66,9 +66,9 @@ async fn api_service_gets_a_new_ca_when_rotation_is_due_and_is_recreated_after_d
     wait_for_phase(&olm, "team", "v", "Succeeded").await;
     let before = cluster.get(&known::API_SERVICE, None, API).await.unwrap().uid().to_owned();
     delete_object(&olm, &known::API_SERVICE, None, API).await;
-    let again = move |api_service: &Object| api_service.uid() != before;
+    let is_recreated = move |api_service: &Object| api_service.uid() != before;
     // shows E040
-    olm.cluster.wait_for(&known::API_SERVICE, None, API, again).await;
+    olm.cluster.wait_for(&known::API_SERVICE, None, API, is_recreated).await;
     wait_for_phase(&olm, "team", "v", "Succeeded").await;
     delete_object(&olm, &CSV, Some("team"), "v").await;
     olm.cluster.wait_gone(&CSV, Some("team"), "v").await;
@@ -76,9 +76,9 @@ async fn api_service_gets_a_new_ca_when_rotation_is_due_and_is_recreated_after_d
 }
 
 /// What labels say that belongs to a version.
-fn owner_labels(name: &str, place: &str) -> Value {
+fn owner_labels(name: &str, namespace: &str) -> Value {
     json!({
-        "olm.owner": name, "olm.owner.kind": "ClusterServiceVersion", "olm.owner.namespace": place,
+        "olm.owner": name, "olm.owner.kind": "ClusterServiceVersion", "olm.owner.namespace": namespace,
     })
 }
 
@@ -97,9 +97,9 @@ async fn objects_labelled_for_a_missing_csv_are_deleted() {
     };
     let label = |labels: Value| Patch::Merge(json!({"metadata": {"labels": labels}}));
     let cluster = olm.cluster.cluster().clone();
-    for place in ["nowhere", "team"] {
+    for namespace in ["nowhere", "team"] {
         olm.cluster.apply(api()).await;
-        let labels = label(owner_labels("gone", place));
+        let labels = label(owner_labels("gone", namespace));
         cluster.patch(&known::API_SERVICE, None, API, &labels).await.unwrap();
         // shows E041
         olm.cluster.wait_gone(&known::API_SERVICE, None, API).await;
@@ -186,8 +186,8 @@ async fn count_existing(olm: &OlmCluster, all: &[Object]) -> usize {
     for object in all {
         let gvk = object.gvk();
         let resource = olm.cluster.cluster().resource_of(&gvk).await.unwrap().unwrap();
-        let place = Some(object.namespace()).filter(|namespace| !namespace.is_empty());
-        let found = olm.cluster.cluster().find(&resource, place, object.name()).await.unwrap();
+        let namespace = Some(object.namespace()).filter(|namespace| !namespace.is_empty());
+        let found = olm.cluster.cluster().find(&resource, namespace, object.name()).await.unwrap();
         count += usize::from(found.is_some());
     }
     count
@@ -217,7 +217,7 @@ async fn api_service_without_an_existing_owner_is_adopted() {
     for labels in [json!({}), owner_labels("gone", "team")] {
         let mut olm = olm_with_namespaces(&[]).await;
         olm.stop_controllers().await;
-        let there = json!({
+        let manifest = json!({
             "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
             "metadata": {"name": API, "labels": labels},
             "spec": {
@@ -225,7 +225,7 @@ async fn api_service_without_an_existing_owner_is_adopted() {
                 "versionPriority": 100,
             },
         });
-        let there = olm.cluster.apply(object(there)).await;
+        let existing = olm.cluster.apply(object(manifest)).await;
         create_csv(&olm, csv_with_api_services("v", &["hats.example.com"])).await;
         olm.start_controllers().await;
         let ours = |api_service: &Object| {
@@ -235,7 +235,7 @@ async fn api_service_without_an_existing_owner_is_adopted() {
         // shows E045
         let adopted = olm.cluster.wait_for(&known::API_SERVICE, None, API, ours).await;
         if labels == json!({}) {
-            assert_eq!(adopted.uid(), there.uid());
+            assert_eq!(adopted.uid(), existing.uid());
         }
         // shows E045
         wait_for_phase(&olm, "team", "v", "Succeeded").await;

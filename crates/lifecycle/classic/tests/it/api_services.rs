@@ -157,12 +157,12 @@ async fn csv_stays_installing_while_its_api_server_does_not_answer() {
             json!({ANSWERS_ANNOTATION: "false"});
     })
     .await;
-    let told = |csv: &Object| {
+    let is_installing = |csv: &Object| {
         csv.str(&["status", "phase"]) == Some("Installing")
             && csv.str(&["status", "message"]) == Some("apiServices not installed")
     };
     let csv = &CLUSTER_SERVICE_VERSION;
-    olm.cluster.wait_for(csv, Some("team"), "anvil.v1.0.0", told).await;
+    olm.cluster.wait_for(csv, Some("team"), "anvil.v1.0.0", is_installing).await;
 }
 
 /// Annotation of simulated pods: whether they answer.

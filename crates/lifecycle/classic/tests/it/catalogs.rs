@@ -20,14 +20,14 @@ async fn broken_catalog_reports_the_location_and_serves_its_last_good_content_af
     let mut olm = OlmCluster::start(&["1.0.0"]).await;
     olm.cluster.wait_for(&CATALOG_SOURCE, Some(CATALOG_NAMESPACE), "cat", is_ready).await;
     std::fs::write(olm.folder.path().join("catalog.json"), "{\n\"schema\": [\n").unwrap();
-    let place = format!("{}:", olm.folder.path().join("catalog.json").display());
-    let at = place.clone();
+    let location = format!("{}:", olm.folder.path().join("catalog.json").display());
+    let at = location.clone();
     let broken = move |source: &Object| {
         source.str(&["status", "message"]).is_some_and(|message| message.starts_with(&at))
     };
     olm.cluster.wait_for(&CATALOG_SOURCE, Some(CATALOG_NAMESPACE), "cat", broken).await;
     let (kind, message) = olm.wait_for_event("CatalogSource", "cat", "CatalogUnreadable").await;
-    assert!(kind == "Warning" && message.starts_with(&place), "{message}");
+    assert!(kind == "Warning" && message.starts_with(&location), "{message}");
     olm.stop_controllers().await;
     olm.start_controllers().await;
     olm.apply_group("og").await;
@@ -323,12 +323,12 @@ spec: {{sourceType: grpc, address: \"{address}\"}}
 async fn config_map_catalog_follows_changes_of_the_config_map() {
     let olm = OlmCluster::start(&["1.0.0"]).await;
     apply_source(&olm, "", "sourceType: internal, configMap: content").await;
-    let said = |words: &'static str| {
+    let has_message = |words: &'static str| {
         move |source: &Object| source.str(&["status", "message"]) == Some(words)
     };
     let missing = "failed to get catalog config map content: configmaps \"content\" not found";
     let team = Some("team");
-    let source = olm.cluster.wait_for(&CATALOG_SOURCE, team, "far", said(missing)).await;
+    let source = olm.cluster.wait_for(&CATALOG_SOURCE, team, "far", has_message(missing)).await;
     assert_eq!(source.str(&["status", "reason"]), Some("ConfigMapError"));
     assert!(source.get(&["status", "connectionState"]).is_none());
     apply_catalog_config_map(&olm, &["1.0.0"]).await;
@@ -350,13 +350,13 @@ async fn config_map_catalog_follows_changes_of_the_config_map() {
     let gone = mainstay_client::DeleteOptions::default();
     let cluster = olm.cluster.cluster();
     cluster.delete(&known::CONFIG_MAP, team, "content", &gone).await.unwrap();
-    olm.cluster.wait_for(&CATALOG_SOURCE, team, "far", said(missing)).await;
-    let kept = "all available catalogsources are healthy; team/far serves its last good content";
+    olm.cluster.wait_for(&CATALOG_SOURCE, team, "far", has_message(missing)).await;
+    let message = "all available catalogsources are healthy; team/far serves its last good content";
     let health = move |subscription: &Object| {
         subscription
             .array(&["status", "conditions"])
             .iter()
-            .any(|condition| condition["message"] == kept)
+            .any(|condition| condition["message"] == message)
     };
     olm.wait_for_subscription(health).await;
 }
@@ -444,9 +444,9 @@ async fn objects_of_a_catalog_pod_are_created_and_recreated() {
         let old = cluster.get(&known::NETWORK_POLICY, team, policy).await.unwrap();
         cluster.delete(&known::NETWORK_POLICY, team, policy, &gone).await.unwrap();
         let uid = old.uid().to_owned();
-        let again = move |object: &Object| object.uid() != uid;
+        let is_recreated = move |object: &Object| object.uid() != uid;
         // shows E049
-        let new = olm.cluster.wait_for(&known::NETWORK_POLICY, team, policy, again).await;
+        let new = olm.cluster.wait_for(&known::NETWORK_POLICY, team, policy, is_recreated).await;
         assert_eq!(new.get(&["spec"]), old.get(&["spec"]), "{policy}");
     }
     // Another image is another pod, and nothing else changes.
@@ -506,14 +506,14 @@ spec: {{{spec}}}
         let body = mainstay_client::Patch::Merge(json!({"spec": spec}));
         let changed = cluster.patch(resource, team, name, &body).await.unwrap();
         assert_ne!(changed.get(&["spec"]), wanted.as_ref(), "{name}");
-        let good = move |object: &Object| object.get(&["spec"]) == wanted.as_ref();
+        let predicate = move |object: &Object| object.get(&["spec"]) == wanted.as_ref();
         // shows K15 E049
-        olm.cluster.wait_for(resource, team, name, good).await;
+        olm.cluster.wait_for(resource, team, name, predicate).await;
     }
     let uid = cluster.get(&known::SERVICE_ACCOUNT, team, "far").await.unwrap().uid().to_owned();
     let gone = mainstay_client::DeleteOptions::default();
     cluster.delete(&known::SERVICE_ACCOUNT, team, "far", &gone).await.unwrap();
-    let again = move |object: &Object| object.uid() != uid;
+    let is_recreated = move |object: &Object| object.uid() != uid;
     // shows K15
-    olm.cluster.wait_for(&known::SERVICE_ACCOUNT, team, "far", again).await;
+    olm.cluster.wait_for(&known::SERVICE_ACCOUNT, team, "far", is_recreated).await;
 }

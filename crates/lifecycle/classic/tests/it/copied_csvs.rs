@@ -25,30 +25,30 @@ async fn olm_with_operator(targets: &[&str]) -> OlmCluster {
 /// The copy in a namespace, once it says what it should.
 async fn wait_for_copy(
     olm: &OlmCluster,
-    place: &str,
-    good: impl Fn(&Object) -> bool + Send + 'static,
+    namespace: &str,
+    predicate: impl Fn(&Object) -> bool + Send + 'static,
 ) -> Object {
     olm.cluster
-        .wait_for(&CSV, Some(place), NAME, move |csv| {
+        .wait_for(&CSV, Some(namespace), NAME, move |csv| {
             csv.label("olm.copiedFrom") == Some("team")
                 && csv.str(&["status", "reason"]) == Some("Copied")
                 && csv.str(&["status", "phase"]) == Some("Succeeded")
-                && good(csv)
+                && predicate(csv)
         })
         .await
 }
 
-async fn patch_csv(olm: &OlmCluster, place: &str, body: Value) -> Object {
-    olm.cluster.cluster().patch(&CSV, Some(place), NAME, &Patch::Merge(body)).await.unwrap()
+async fn patch_csv(olm: &OlmCluster, namespace: &str, body: Value) -> Object {
+    olm.cluster.cluster().patch(&CSV, Some(namespace), NAME, &Patch::Merge(body)).await.unwrap()
 }
 
 /// Waits until exactly these namespaces have copies.
-async fn wait_for_copies_in(olm: &OlmCluster, places: &'static [&'static str]) {
+async fn wait_for_copies_in(olm: &OlmCluster, namespaces: &'static [&'static str]) {
     olm.cluster
         .wait_for_all(Selection::all(CSV).labels("olm.copiedFrom"), move |all| {
             let mut found: Vec<&str> = all.iter().map(|csv| csv.namespace()).collect();
             found.sort_unstable();
-            found == places
+            found == namespaces
         })
         .await;
 }
@@ -131,9 +131,9 @@ async fn copied_csv_has_the_originals_content_without_finalizers_and_owners() {
     let labels: Vec<_> = copy.labels().collect();
     // shows CSV-84
     assert_eq!(labels, [("olm.copiedFrom", "team"), ("olm.managed", "true")]);
-    let kept = |key: &&str| ![config, "olm.targetNamespaces"].contains(key);
+    let is_copied = |key: &&str| ![config, "olm.targetNamespaces"].contains(key);
     let wanted: Vec<&str> =
-        original.annotations().map(|annotation| annotation.0).filter(kept).collect();
+        original.annotations().map(|annotation| annotation.0).filter(is_copied).collect();
     assert_eq!(copy.annotations().map(|annotation| annotation.0).collect::<Vec<_>>(), wanted);
     assert_eq!(wanted.len() + 2, original.annotations().count());
     assert_eq!(copy.get(&["spec"]), original.get(&["spec"]));
@@ -186,11 +186,11 @@ async fn changes_of_a_csv_reach_its_copies() {
         "labels": {"color": "red", "operators.coreos.com/other.x": ""}, "annotations": {"note": "hello"},
     }}))
     .await;
-    let seen = wait_for_copy(&olm, "a", |copy| {
+    let changed = wait_for_copy(&olm, "a", |copy| {
         copy.label("color") == Some("red") && copy.annotation("note") == Some("hello")
     })
     .await;
-    assert_eq!(seen.label("operators.coreos.com/other.x"), None);
+    assert_eq!(changed.label("operators.coreos.com/other.x"), None);
     patch_csv(&olm, "team", json!({"metadata": {"labels": {"color": null}}})).await;
     wait_for_copy(&olm, "a", |copy| copy.label("color").is_none()).await;
 }
@@ -256,8 +256,8 @@ async fn csv_with_the_name_of_a_copy_is_kept_and_replaced_by_the_copy_when_delet
     olm.subscribe(json!({})).await;
     olm.wait_until_succeeded(NAME).await;
     let cluster = olm.cluster.cluster();
-    let there = cluster.get(&CSV, Some("a"), NAME).await.unwrap();
-    assert_eq!(there.label("olm.copiedFrom"), None);
+    let existing = cluster.get(&CSV, Some("a"), NAME).await.unwrap();
+    assert_eq!(existing.label("olm.copiedFrom"), None);
     cluster.delete(&CSV, Some("a"), NAME, &DeleteOptions::default()).await.unwrap();
     wait_for_copy(&olm, "a", |_| true).await;
 }
@@ -336,7 +336,7 @@ async fn protected_namespaces_keep_copied_csvs_when_copies_are_disabled() {
     olm.protected = ["b", "later"].map(str::to_owned).into();
     olm.start_controllers().await;
     create_olm_config(&olm).await;
-    let kept = wait_for_copy(&olm, "b", |_| true).await;
+    let first = wait_for_copy(&olm, "b", |_| true).await;
     set_copies_disabled(&olm, true.into()).await;
     wait_for_copies_in(&olm, &["b"]).await;
     wait_for_config_condition(
@@ -345,13 +345,13 @@ async fn protected_namespaces_keep_copied_csvs_when_copies_are_disabled() {
         "Copied CSVs are disabled and no unexpected copied CSVs were found for operators installed in AllNamespace mode",
     )
     .await;
-    assert_eq!(wait_for_copy(&olm, "b", |_| true).await.uid(), kept.uid());
+    assert_eq!(wait_for_copy(&olm, "b", |_| true).await.uid(), first.uid());
     create_namespace(&olm.cluster, "later", "").await;
     wait_for_copies_in(&olm, &["b", "later"]).await;
     // Who deletes one has it back, and an operator that goes takes it along.
     let cluster = olm.cluster.cluster();
     cluster.delete(&CSV, Some("b"), NAME, &DeleteOptions::default()).await.unwrap();
-    wait_for_copy(&olm, "b", move |copy| copy.uid() != kept.uid()).await;
+    wait_for_copy(&olm, "b", move |copy| copy.uid() != first.uid()).await;
     let options = DeleteOptions::default();
     let subscriptions = SUBSCRIPTION;
     cluster.delete(&subscriptions, Some("team"), "anvil", &options).await.unwrap();

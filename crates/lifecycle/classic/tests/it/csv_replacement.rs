@@ -26,8 +26,8 @@ fn container_name(deployment: &Object) -> Value {
 
 /// Waits until the container of a Deployment has that name.
 async fn wait_for_container(olm: &OlmCluster, name: &str, wanted: &'static str) -> Object {
-    let good = move |deployment: &Object| container_name(deployment) == wanted;
-    olm.cluster.wait_for(DEPLOYMENT, Some("team"), name, good).await
+    let predicate = move |deployment: &Object| container_name(deployment) == wanted;
+    olm.cluster.wait_for(DEPLOYMENT, Some("team"), name, predicate).await
 }
 
 /// A version that owns hats.
@@ -88,10 +88,10 @@ async fn deployment_of_the_same_name_is_handed_over_and_others_are_deleted() {
     assert_eq!((owners, after.label("olm.owner")), (vec!["v2".to_owned()], Some("v2")));
     // Whoever looks again finds it as it was.
     olm.wait_until_idle().await;
-    let again = wait_for_phase(&olm, "team", "v2", "Succeeded").await;
-    assert_eq!(again.get(&["spec"]), new.get(&["spec"]));
+    let unchanged = wait_for_phase(&olm, "team", "v2", "Succeeded").await;
+    assert_eq!(unchanged.get(&["spec"]), new.get(&["spec"]));
     let history = |csv: &Object| csv.array(&["status", "conditions"]).len();
-    assert_eq!(history(&again), history(&new));
+    assert_eq!(history(&unchanged), history(&new));
     create_successor(
         &olm,
         csv_owning_hats("v3", Some("v2"), &[deployment_with_container("other", "third")]),
@@ -175,8 +175,8 @@ async fn edited_csv_updates_its_deployment() {
     let after = wait_for_container(&olm, "d", "second").await;
     // shows E043
     assert_eq!(after.i64(&["spec", "replicas"]), Some(5));
-    let again = wait_for_phase(&olm, "team", "v1", "Succeeded").await;
-    let history = again.array(&["status", "conditions"]);
+    let reinstalled = wait_for_phase(&olm, "team", "v1", "Succeeded").await;
+    let history = reinstalled.array(&["status", "conditions"]);
     // shows C19
     assert!(
         history.iter().any(|condition| condition["reason"] == "ComponentUnhealthy"),
@@ -206,8 +206,8 @@ async fn crds_of_several_versions_are_handed_from_csv_to_csv() {
         // shows E043
         let made = create_successor(&olm, csv).await;
         olm.wait_until_idle().await;
-        let again = wait_for_phase(&olm, "team", name, "Succeeded").await;
-        assert_eq!(again.get(&["status", "conditions"]), made.get(&["status", "conditions"]));
+        let reinstalled = wait_for_phase(&olm, "team", name, "Succeeded").await;
+        assert_eq!(reinstalled.get(&["status", "conditions"]), made.get(&["status", "conditions"]));
         wait_for_deployment(&olm, "team", own).await;
     }
     for old in ["d1", "d2"] {
@@ -218,10 +218,10 @@ async fn crds_of_several_versions_are_handed_from_csv_to_csv() {
 #[tokio::test]
 async fn deployment_renamed_in_its_csv_is_deleted_under_its_old_name() {
     let olm = olm_with_hats_crd().await;
-    let stays = || deployment_with_container("stays", "c");
+    let deployment = || deployment_with_container("stays", "c");
     create_successor(
         &olm,
-        csv_owning_hats("v1", None, &[deployment_with_container("old", "c"), stays()]),
+        csv_owning_hats("v1", None, &[deployment_with_container("old", "c"), deployment()]),
     )
     .await;
     let before = wait_for_deployment(&olm, "team", "stays").await;
@@ -229,7 +229,7 @@ async fn deployment_renamed_in_its_csv_is_deleted_under_its_old_name() {
         &olm,
         "team",
         "v1",
-        deployments_patch(&[deployment_with_container("new", "c"), stays()]),
+        deployments_patch(&[deployment_with_container("new", "c"), deployment()]),
     )
     .await;
     wait_for_deployment(&olm, "team", "new").await;

@@ -186,11 +186,12 @@ pub(crate) async fn wait_until_latest(
 }
 
 pub(crate) async fn wait_until_unsatisfiable(olm: &OlmCluster, name: &str) -> String {
-    let told = |subscription: &Object| {
+    let is_unsatisfiable = |subscription: &Object| {
         true_condition(subscription, "ResolutionFailed")
             .is_some_and(|condition| condition.0 == "ConstraintsNotSatisfiable")
     };
-    let subscription = olm.cluster.wait_for(&SUBSCRIPTION, Some("team"), name, told).await;
+    let subscription =
+        olm.cluster.wait_for(&SUBSCRIPTION, Some("team"), name, is_unsatisfiable).await;
     true_condition(&subscription, "ResolutionFailed").unwrap().1
 }
 
@@ -442,11 +443,11 @@ async fn second_subscription_to_a_package_shares_the_plan_that_waits_for_approva
         |name: &'static str| olm.cluster.wait_for(&SUBSCRIPTION, Some("team"), name, pending);
     let first = wait("anvil").await;
     subscribe(&olm, "again", json!({"name": "anvil"})).await;
-    let again = wait("again").await;
+    let second = wait("again").await;
     let plan = |subscription: &Object| {
         subscription.str(&["status", "installPlanRef", "name"]).unwrap().to_owned()
     };
-    assert_eq!(plan(&again), plan(&first));
+    assert_eq!(plan(&second), plan(&first));
     // What has nothing to do with it gets a plan of its own, and the dependency is not forgotten.
     subscribe(&olm, "saw", json!({"name": "saw"})).await;
     let saw = wait_until_latest(&olm, "saw", "saw.v1.0.0").await;
@@ -503,13 +504,13 @@ async fn deprecations_are_subscription_conditions_while_the_catalog_has_them() {
     let all = [("package", None), ("channel", Some("stable")), ("bundle", Some("anvil.v1.0.0"))];
     olm.publish_text(&catalog(&[ANVIL], &|_, _| (), &[deprecations(&all)]));
     let whole = "olm.package/anvil: the package ends; olm.channel/stable: the channel ends; olm.bundle/anvil.v1.0.0: the bundle ends";
-    let told = move |subscription: &Object| {
+    let is_deprecated = move |subscription: &Object| {
         true_condition(subscription, "Deprecated")
             .is_some_and(|condition| condition == (String::new(), whole.to_owned()))
     };
     // The version is there already: E030's bundle, which is deprecated later.
     // shows E028 E030
-    let anvil = olm.wait_for_subscription(told).await;
+    let anvil = olm.wait_for_subscription(is_deprecated).await;
     let mut parts = whole.split("; ");
     for kind in ["PackageDeprecated", "ChannelDeprecated", "BundleDeprecated"] {
         // shows E028
@@ -522,10 +523,10 @@ async fn deprecations_are_subscription_conditions_while_the_catalog_has_them() {
     // The package and the channel alone.
     olm.publish_text(&catalog(&[ANVIL], &|_, _| (), &[deprecations(&all[..2])]));
     let part = whole.rsplit_once("; ").unwrap().0;
-    let told = move |subscription: &Object| {
+    let is_deprecated = move |subscription: &Object| {
         true_condition(subscription, "Deprecated").is_some_and(|condition| condition.1 == part)
     };
-    let anvil = olm.wait_for_subscription(told).await;
+    let anvil = olm.wait_for_subscription(is_deprecated).await;
     let mut parts = part.split("; ");
     for kind in ["PackageDeprecated", "ChannelDeprecated", "BundleDeprecated"] {
         // shows E029

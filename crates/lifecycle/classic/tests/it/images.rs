@@ -98,9 +98,9 @@ spec: {{sourceType: grpc, image: '{image}'{more}}}
 
 async fn wait_for_source(
     olm: &OlmCluster,
-    good: impl FnMut(&Object) -> bool + Send + 'static,
+    predicate: impl FnMut(&Object) -> bool + Send + 'static,
 ) -> Object {
-    olm.cluster.wait_for(&CATALOG_SOURCE, Some(CATALOG_NAMESPACE), "far.away", good).await
+    olm.cluster.wait_for(&CATALOG_SOURCE, Some(CATALOG_NAMESPACE), "far.away", predicate).await
 }
 
 fn connection_state(source: &Object) -> Option<&str> {
@@ -213,14 +213,18 @@ async fn invalid_bundle_is_unpacked_once_and_reported() {
         .await;
     store.forget(&name).unwrap();
     olm.apply_group("og").await;
-    let mut seen = olm
+    let mut subscription = olm
         .wait_for_subscription(|subscription| {
             true_condition(subscription, "ResolutionFailed").is_some()
         })
         .await;
-    seen.set(&["metadata", "labels"], json!({"touched": "1"}));
-    seen.remove(&["metadata", "managedFields"]);
-    olm.cluster.cluster().update(&mainstay_api::resources::SUBSCRIPTION, &seen).await.unwrap();
+    subscription.set(&["metadata", "labels"], json!({"touched": "1"}));
+    subscription.remove(&["metadata", "managedFields"]);
+    olm.cluster
+        .cluster()
+        .update(&mainstay_api::resources::SUBSCRIPTION, &subscription)
+        .await
+        .unwrap();
     let after =
         olm.wait_for_subscription(|subscription| subscription.label("touched") == Some("1")).await;
     assert_eq!(true_condition(&after, "ResolutionFailed").unwrap().1, message);
@@ -289,11 +293,11 @@ async fn broken_image_is_reported_and_repaired_by_a_new_image() {
         )
     );
     put_catalog(&store, "localhost/catalog:v1", &["1.0.0"]);
-    let good = wait_for_source(&olm, |source| connection_state(source) == Some("READY")).await;
-    assert_eq!(good.str(&["status", "reason"]), Some("InvalidIntervalError"));
-    let told = good.str(&["status", "message"]).unwrap();
+    let ready = wait_for_source(&olm, |source| connection_state(source) == Some("READY")).await;
+    assert_eq!(ready.str(&["status", "reason"]), Some("InvalidIntervalError"));
+    let message = ready.str(&["status", "message"]).unwrap();
     // shows E053
-    assert!(told.contains("Using the default value of 15m0s instead"), "{told}");
+    assert!(message.contains("Using the default value of 15m0s instead"), "{message}");
     apply_image_source(
         &olm,
         "localhost/catalog:v1",
@@ -315,11 +319,11 @@ async fn broken_image_is_reported_and_repaired_by_a_new_image() {
         .await;
     let (reason, message) = true_condition(&failed, "BundleUnpackFailed").unwrap();
     assert_eq!(reason, "BundleUnpackFailed");
-    let said = "Bundle unpacking failed - BackoffLimitExceeded: the cluster has no image localhost/anvil-bundle:v1.0.0: ";
-    assert!(message.starts_with(said), "{message}");
+    let message_start = "Bundle unpacking failed - BackoffLimitExceeded: the cluster has no image localhost/anvil-bundle:v1.0.0: ";
+    assert!(message.starts_with(message_start), "{message}");
     assert!(true_condition(&failed, "BundleUnpacking").is_none());
-    let (kind, told) = olm.wait_for_event("Subscription", "anvil", "BundleUnpackFailed").await;
-    assert_eq!((kind.as_str(), told), ("Warning", message));
+    let (kind, event) = olm.wait_for_event("Subscription", "anvil", "BundleUnpackFailed").await;
+    assert_eq!((kind.as_str(), event), ("Warning", message));
     put_bundle(&store, "1.0.0", None);
     olm.wait_until_succeeded("anvil.v1.0.0").await;
     let clean = |subscription: &Object| {
@@ -421,10 +425,10 @@ async fn sqlite_catalog_image_is_served_and_its_next_version_upgrades() {
         put_image_with_config(&store, &image, files, labelled.clone());
         let name = format!("broken-{number}");
         apply_image_source_named(&olm, &name, &image, "").await;
-        let told = |source: &Object| connection_state(source) == Some("TRANSIENT_FAILURE");
-        let told =
-            olm.cluster.wait_for(&CATALOG_SOURCE, Some(CATALOG_NAMESPACE), &name, told).await;
-        let message = told.str(&["status", "message"]).unwrap();
+        let has_failed = |source: &Object| connection_state(source) == Some("TRANSIENT_FAILURE");
+        let source =
+            olm.cluster.wait_for(&CATALOG_SOURCE, Some(CATALOG_NAMESPACE), &name, has_failed).await;
+        let message = source.str(&["status", "message"]).unwrap();
         assert!(message.starts_with(&image) && message.contains(says), "{message}");
         assert!(
             message.contains("/database/index.db") && !message.contains("unpacked"),
@@ -491,17 +495,17 @@ async fn catalog_images_that_the_machines_policy_rejects_are_not_pulled() {
     let policy = |text: &str| *olm.policy.lock().unwrap() = Some(text.to_owned());
     let message = async |name: &'static str, wanted: &'static str| {
         apply_image_source_named(&olm, name, "registry.invalid/catalog:v1", "").await;
-        let says = move |source: &Object| {
+        let has_message = move |source: &Object| {
             source.str(&["status", "message"]).is_some_and(|message| message.contains(wanted))
         };
         let source =
-            olm.cluster.wait_for(&CATALOG_SOURCE, Some(CATALOG_NAMESPACE), name, says).await;
+            olm.cluster.wait_for(&CATALOG_SOURCE, Some(CATALOG_NAMESPACE), name, has_message).await;
         assert_ne!(connection_state(&source), Some("READY"));
         source.str(&["status", "message"]).unwrap().to_owned()
     };
     policy(r#"{"default": [{"type": "reject"}]}"#);
-    let said = message("rejected", "is rejected by policy").await;
-    assert!(said.contains("registry.invalid/catalog:v1"), "{said}");
+    let rejected = message("rejected", "is rejected by policy").await;
+    assert!(rejected.contains("registry.invalid/catalog:v1"), "{rejected}");
     // A policy of which nobody can say what it means takes nothing.
     policy(r#"{"default": [{"type": "reject"}], "default": [{"type": "insecureAcceptAnything"}]}"#);
     message("twice", "duplicate key \"default\"").await;
@@ -559,11 +563,11 @@ async fn pull_error_of_a_catalog_image_is_reported_while_the_pull_is_retried() {
     let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let image = format!("{gone}/catalog:v1");
     apply_image_source(&olm, &image, "").await;
-    let says = |source: &Object| {
+    let is_rejected = |source: &Object| {
         let message = source.str(&["status", "message"]).unwrap_or_default();
         message.contains("onnection refused") && message.ends_with("; the pull is tried again")
     };
-    wait_for_source(&olm, says).await;
+    wait_for_source(&olm, is_rejected).await;
 }
 
 #[tokio::test]
@@ -576,9 +580,11 @@ async fn bundle_images_that_the_machines_policy_rejects_are_not_unpacked() {
     apply_source_with_bundle(&olm, "registry.invalid/anvil-bundle:v1").await;
     olm.apply_group("og").await;
     olm.subscribe(json!({"source": "far.away"})).await;
-    let says = |source: &Object| {
+    let is_rejected = |source: &Object| {
         let text = source.get(&["status", "conditions"]).map(ToString::to_string);
         text.is_some_and(|text| text.contains("is rejected by policy"))
     };
-    olm.cluster.wait_for(&mainstay_api::resources::SUBSCRIPTION, Some("team"), "anvil", says).await;
+    olm.cluster
+        .wait_for(&mainstay_api::resources::SUBSCRIPTION, Some("team"), "anvil", is_rejected)
+        .await;
 }

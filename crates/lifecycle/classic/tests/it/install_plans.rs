@@ -69,9 +69,9 @@ fn plan_message(plan: &Object) -> &str {
 
 async fn wait_for_only_plan(
     olm: &OlmCluster,
-    good: impl Fn(&Object) -> bool + Send + 'static,
+    predicate: impl Fn(&Object) -> bool + Send + 'static,
 ) -> Object {
-    olm.wait_for_plans(move |all| all.len() == 1 && good(all[0])).await.remove(0)
+    olm.wait_for_plans(move |all| all.len() == 1 && predicate(all[0])).await.remove(0)
 }
 
 #[tokio::test]
@@ -127,9 +127,9 @@ async fn install_plan_runs_as_soon_as_the_operator_groups_service_account_exists
         all.iter().find(|condition| condition["type"] == "Installed").cloned()
     };
     let plan = wait_for_only_plan(&olm, move |plan| installed(plan).is_some()).await;
-    let told = installed(&plan).unwrap();
-    assert_eq!(told["reason"], "InstallCheckFailed");
-    assert_eq!(told["message"], "no operator group found that is managing this namespace");
+    let condition = installed(&plan).unwrap();
+    assert_eq!(condition["reason"], "InstallCheckFailed");
+    assert_eq!(condition["message"], "no operator group found that is managing this namespace");
     olm.cluster.apply_yaml(ACCOUNT).await;
     olm.wait_until_succeeded("anvil.v1.0.0").await;
     // An account that goes later is missed by its name, and upgrades wait for it.
@@ -265,9 +265,9 @@ async fn bundle_objects_are_updated_with_their_csv_and_deleted_with_it() {
         }
     }
     let crds = &known::CUSTOM_RESOURCE_DEFINITION;
-    let left = cluster.find(crds, None, "anvils.forge.example.com").await.unwrap();
+    let crd = cluster.find(crds, None, "anvils.forge.example.com").await.unwrap();
     // shows DEL-03
-    assert!(left.is_some(), "definitions stay, with the objects that people made of them");
+    assert!(crd.is_some(), "definitions stay, with the objects that people made of them");
 }
 
 /// A definition whose objects have a `spec.size` of at most `most`.
@@ -393,11 +393,11 @@ async fn api_warnings_of_a_step_are_events_and_counted() {
     olm.stop_controllers().await;
     // The first report of the step is lost; the step itself is not carried out again.
     let (is_done, is_lost) = (AtomicBool::new(false), AtomicBool::new(false));
-    let cluster = olm.cluster.troubled(move |asked: &Asked| {
-        if asked.is_write() && asked.target.contains("/verticalpodautoscalers") {
+    let cluster = olm.cluster.troubled(move |request: &Asked| {
+        if request.is_write() && request.target.contains("/verticalpodautoscalers") {
             is_done.store(true, Ordering::SeqCst);
         }
-        let reports = asked.is_write() && asked.target.contains("/installplans/");
+        let reports = request.is_write() && request.target.contains("/installplans/");
         if reports && is_done.load(Ordering::SeqCst) && !is_lost.swap(true, Ordering::SeqCst) {
             return Fate::Refused(503);
         }
@@ -487,8 +487,8 @@ async fn user_install_plan_gets_its_steps_as_soon_as_a_catalog_has_its_csv() {
     };
     olm.cluster.apply(plan("mine", "Manual")).await;
     let is_in = |wanted: &'static str| {
-        let good = move |plan: &Object| plan.str(&["status", "phase"]) == Some(wanted);
-        olm.cluster.wait_for(&INSTALL_PLAN, Some("team"), "mine", good)
+        let predicate = move |plan: &Object| plan.str(&["status", "phase"]) == Some(wanted);
+        olm.cluster.wait_for(&INSTALL_PLAN, Some("team"), "mine", predicate)
     };
     let waiting = is_in("Planning").await;
     let condition = &waiting.array(&["status", "conditions"])[0];
@@ -496,8 +496,11 @@ async fn user_install_plan_gets_its_steps_as_soon_as_a_catalog_has_its_csv() {
         (condition["type"].as_str(), condition["status"].as_str()),
         (Some("Resolved"), Some("False"))
     );
-    let told = condition["message"].as_str().unwrap();
-    assert!(told.starts_with("no catalog that can be read has a bundle anvil.v1.0.0"), "{told}");
+    let message = condition["message"].as_str().unwrap();
+    assert!(
+        message.starts_with("no catalog that can be read has a bundle anvil.v1.0.0"),
+        "{message}"
+    );
     olm.publish(&["1.0.0"]);
     let found = is_in("RequiresApproval").await;
     let kinds: Vec<&str> = found

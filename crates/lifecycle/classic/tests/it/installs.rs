@@ -402,12 +402,12 @@ async fn resolution_failure_is_explained_on_the_subscription_and_the_namespace()
     let remedy = "set `spec.channel` of Subscription `anvil` to `stable`";
     assert!(message.contains(remedy) && message.len() <= 1024, "{message}");
     // The Namespace has the words of the condition.
-    let told = olm
+    let subscription = olm
         .wait_for_subscription(|subscription| {
             true_condition(subscription, "ResolutionFailed").is_some()
         })
         .await;
-    let (_, words) = true_condition(&told, "ResolutionFailed").unwrap();
+    let (_, words) = true_condition(&subscription, "ResolutionFailed").unwrap();
     let (_, message) = olm.wait_for_event("Namespace", "team", "ResolutionFailed").await;
     assert_eq!(message, words);
     // Nobody's Subscription has to do with this one.
@@ -442,14 +442,14 @@ spec: {name: hamer, source: cat, sourceNamespace: olm}
         .await;
     olm.subscribe(json!({})).await;
     olm.wait_until_succeeded("anvil.v1.0.0").await;
-    let told = |name: &'static str, words: &'static str| {
+    let reports = |name: &'static str, words: &'static str| {
         olm.cluster.wait_for(&SUBSCRIPTION, Some("team"), name, move |subscription| {
             true_condition(subscription, "ResolutionFailed")
                 .is_some_and(|condition| condition.1.contains(words))
         })
     };
-    told("lost", "error using catalogsource team/dead: failed to list bundles: ").await;
-    told("typo", "no operators found in package hamer in the catalog referenced by").await;
+    reports("lost", "error using catalogsource team/dead: failed to list bundles: ").await;
+    reports("typo", "no operators found in package hamer in the catalog referenced by").await;
     // And so it goes on: the healthy one is upgraded, the others still say what is wrong.
     olm.publish(&["1.0.0", "1.1.0"]);
     olm.wait_until_succeeded("anvil.v1.1.0").await;
@@ -458,7 +458,7 @@ spec: {name: hamer, source: cat, sourceNamespace: olm}
     })
     .await;
     // shows K07
-    told("lost", "error using catalogsource team/dead: failed to list bundles: ").await;
+    reports("lost", "error using catalogsource team/dead: failed to list bundles: ").await;
     // shows K07
-    told("typo", "no operators found in package hamer in the catalog referenced by").await;
+    reports("typo", "no operators found in package hamer in the catalog referenced by").await;
 }

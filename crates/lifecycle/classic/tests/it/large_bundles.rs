@@ -31,11 +31,11 @@ async fn manifests_too_large_for_an_install_plan_are_installed_from_a_config_map
     olm.subscribe(json!({"startingCSV": "anvil.v1.0.0"})).await;
     olm.wait_until_succeeded("anvil.v1.1.0").await;
     let cluster = olm.cluster.cluster();
-    let kept = cluster.get(&known::CONFIG_MAP, Some("team"), "much-3").await.unwrap();
+    let config_map = cluster.get(&known::CONFIG_MAP, Some("team"), "much-3").await.unwrap();
     // shows E084
-    assert_eq!(kept.str(&["data", "version"]), Some("1.1.0"));
+    assert_eq!(config_map.str(&["data", "version"]), Some("1.1.0"));
     let plans = olm.wait_for_plans(|_| true).await;
-    let mut seen = Vec::new();
+    let mut names = Vec::new();
     for plan in &plans {
         let steps = plan.array(&["status", "plan"]);
         let text = steps[0]["resource"]["manifest"].as_str().unwrap();
@@ -47,16 +47,16 @@ async fn manifests_too_large_for_an_install_plan_are_installed_from_a_config_map
             ("ConfigMap", CATALOG_NAMESPACE)
         );
         assert_eq!(field("catalogSourceName"), "cat");
-        seen.push((steps[0]["resource"]["name"].as_str().unwrap().to_owned(), field("replaces")));
+        names.push((steps[0]["resource"]["name"].as_str().unwrap().to_owned(), field("replaces")));
         let map =
             cluster.get(&known::CONFIG_MAP, Some(CATALOG_NAMESPACE), &field("name")).await.unwrap();
         assert_eq!(map.owner_references()[0].kind, "CatalogSource");
         assert!(plan.to_value().to_string().len() < 20_000);
     }
-    seen.sort();
+    names.sort();
     let wanted = [("anvil.v1.0.0", ""), ("anvil.v1.1.0", "anvil.v1.0.0")];
     // shows E084
-    assert_eq!(seen, wanted.map(|(name, replaces)| (name.to_owned(), replaces.to_owned())));
+    assert_eq!(names, wanted.map(|(name, replaces)| (name.to_owned(), replaces.to_owned())));
 }
 
 #[tokio::test]
@@ -79,7 +79,7 @@ async fn install_plan_without_its_manifests_names_the_missing_config_map() {
     cluster.patch_status(&INSTALL_PLAN, Some("team"), plan.name(), &patch).await.unwrap();
     let approve = Patch::Merge(json!({"spec": {"approved": true}}));
     cluster.patch(&INSTALL_PLAN, Some("team"), plan.name(), &approve).await.unwrap();
-    let says = |all: &[&Object]| {
+    let reports_config_map = |all: &[&Object]| {
         all.iter().any(|plan| {
             plan.str(&["status", "message"]).is_some_and(|text| {
                 text.contains("the manifests of anvil.v1.0.0 are in ConfigMap")
@@ -87,5 +87,5 @@ async fn install_plan_without_its_manifests_names_the_missing_config_map() {
             })
         })
     };
-    olm.wait_for_plans(says).await;
+    olm.wait_for_plans(reports_config_map).await;
 }

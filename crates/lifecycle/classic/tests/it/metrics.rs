@@ -45,23 +45,24 @@ async fn csvs_are_counted_by_phase_and_a_restart_keeps_the_counts() {
     olm.subscribe(json!({})).await;
     olm.apply_group("og").await;
     olm.wait_until_succeeded("anvil.v1.0.0").await;
-    let good = r#"csv_succeeded{name="anvil.v1.0.0",namespace="team",version="1.0.0"} 1"#;
-    let lines = wait_for_series(&olm, CSV_METRICS, &[good]).await;
+    let succeeded = r#"csv_succeeded{name="anvil.v1.0.0",namespace="team",version="1.0.0"} 1"#;
+    let lines = wait_for_series(&olm, CSV_METRICS, &[succeeded]).await;
     // shows MET-04 MET-05 E087
-    assert_eq!(lines, ["csv_count 1", good, "csv_upgrade_count 0"]);
+    assert_eq!(lines, ["csv_count 1", succeeded, "csv_upgrade_count 0"]);
     olm.stop_controllers().await;
     olm.start_controllers().await;
     // shows E087
-    assert_eq!(wait_for_series(&olm, CSV_METRICS, &[good]).await, lines);
+    assert_eq!(wait_for_series(&olm, CSV_METRICS, &[succeeded]).await, lines);
 
     olm.publish(&["1.0.0", "1.1.0"]);
     olm.wait_until_succeeded("anvil.v1.1.0").await;
     olm.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.0.0").await;
-    let good = r#"csv_succeeded{name="anvil.v1.1.0",namespace="team",version="1.1.0"} 1"#;
+    let succeeded = r#"csv_succeeded{name="anvil.v1.1.0",namespace="team",version="1.1.0"} 1"#;
     let lines =
-        wait_for_series(&olm, CSV_METRICS, &[good, "csv_count 1", "csv_upgrade_count 1"]).await;
+        wait_for_series(&olm, CSV_METRICS, &[succeeded, "csv_count 1", "csv_upgrade_count 1"])
+            .await;
     // shows MET-06 AT-MET-02
-    assert_eq!(lines, ["csv_count 1", good, "csv_upgrade_count 1"]);
+    assert_eq!(lines, ["csv_count 1", succeeded, "csv_upgrade_count 1"]);
 
     olm.apply_group("second").await;
     olm.wait_for_csv("anvil.v1.1.0", "Failed", "TooManyOperatorGroups").await;
@@ -76,9 +77,9 @@ async fn csvs_are_counted_by_phase_and_a_restart_keeps_the_counts() {
     let params = DeleteOptions::default();
     cluster.delete(&OPERATOR_GROUP, Some("team"), "second", &params).await.unwrap();
     olm.wait_until_succeeded("anvil.v1.1.0").await;
-    let lines = wait_for_series(&olm, CSV_METRICS, &[good]).await;
+    let lines = wait_for_series(&olm, CSV_METRICS, &[succeeded]).await;
     // shows MET-03 AT-MET-01
-    assert_eq!(lines, ["csv_count 1", good, "csv_upgrade_count 1"]);
+    assert_eq!(lines, ["csv_count 1", succeeded, "csv_upgrade_count 1"]);
     olm.apply_group("third").await;
     olm.wait_for_csv("anvil.v1.1.0", "Failed", "TooManyOperatorGroups").await;
     wait_for_series(&olm, CSV_METRICS, &[bad]).await;
@@ -102,9 +103,9 @@ async fn subscription_has_one_metric_series_until_it_is_deleted() {
         let start = format!("subscription_sync_total{{{labels}}} ");
         move |lines: &[String]| lines.len() == 1 && lines[0].starts_with(&start)
     };
-    let until = async |good: &dyn Fn(&[String]) -> bool| {
+    let until = async |predicate: &dyn Fn(&[String]) -> bool| {
         let look = async {
-            while !good(&wait_for_series(&olm, SYNCS, &[]).await) {
+            while !predicate(&wait_for_series(&olm, SYNCS, &[]).await) {
                 tokio::task::yield_now().await;
             }
         };

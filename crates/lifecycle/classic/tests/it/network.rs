@@ -121,13 +121,13 @@ async fn ca_bundle(cluster: &Cluster, name: &str) -> Option<String> {
 async fn labelled_config_maps_get_the_trusted_ca_and_keep_it() {
     let olm = OlmCluster::start(&[]).await;
     let cluster = olm.cluster.cluster();
-    let good = |config_map: &Object| {
+    let predicate = |config_map: &Object| {
         config_map.str(&["data", "ca-bundle.crt"]) == Some("the certificates")
     };
     create_ca_config_map(&olm, "not-asked", "false").await;
     create_ca_config_map(&olm, "trusted-ca", "true").await;
     let has_certificates =
-        || olm.cluster.wait_for(&known::CONFIG_MAP, Some("team"), "trusted-ca", good);
+        || olm.cluster.wait_for(&known::CONFIG_MAP, Some("team"), "trusted-ca", predicate);
     // shows CA-01 CA-02
     has_certificates().await;
     let patch = Patch::Merge(json!({"data": {"ca-bundle.crt": "somebody else's", "more": "kept"}}));
@@ -143,5 +143,5 @@ async fn labelled_config_maps_get_the_trusted_ca_and_keep_it() {
     assert_eq!(ca_bundle(cluster, "later").await, None);
     let gone = "proxies.config.openshift.io";
     cluster.delete(crds, None, gone, &DeleteOptions::default()).await.unwrap();
-    olm.cluster.wait_for(&known::CONFIG_MAP, Some("team"), "later", good).await;
+    olm.cluster.wait_for(&known::CONFIG_MAP, Some("team"), "later", predicate).await;
 }

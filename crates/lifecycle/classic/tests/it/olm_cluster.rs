@@ -272,19 +272,19 @@ spec: {{sourceType: grpc, address: '{}'{priority}}}
     /// Waits for the Subscription.
     pub(crate) async fn wait_for_subscription(
         &self,
-        good: impl FnMut(&Object) -> bool + Send + 'static,
+        predicate: impl FnMut(&Object) -> bool + Send + 'static,
     ) -> Object {
-        self.cluster.wait_for(&SUBSCRIPTION, Some("team"), "anvil", good).await
+        self.cluster.wait_for(&SUBSCRIPTION, Some("team"), "anvil", predicate).await
     }
 
     /// Waits for the install plans of the namespace `team`.
     pub(crate) async fn wait_for_plans(
         &self,
-        good: impl FnMut(&[&Object]) -> bool + Send + 'static,
+        predicate: impl FnMut(&[&Object]) -> bool + Send + 'static,
     ) -> Vec<Object> {
         let mut selection = Selection::all(INSTALL_PLAN.clone());
         selection.namespace = Some("team".to_owned());
-        self.cluster.wait_for_all(selection, good).await
+        self.cluster.wait_for_all(selection, predicate).await
     }
 
     /// Waits for an event about an object, and gives its type and message.

@@ -12,44 +12,49 @@ use mainstay_object::{Object, known};
 use serde_json::{Value, json};
 
 /// A world with these namespaces, and no group anywhere.
-async fn olm_without_groups(places: &[&str]) -> OlmCluster {
+async fn olm_without_groups(namespaces: &[&str]) -> OlmCluster {
     let olm = OlmCluster::start(&[]).await;
-    for place in places {
-        create_namespace(&olm.cluster, place, "").await;
+    for namespace in namespaces {
+        create_namespace(&olm.cluster, namespace, "").await;
     }
     olm
 }
 
 /// Changes the spec of a group.
-async fn patch_group_spec(olm: &OlmCluster, place: &str, name: &str, spec: Value) {
+async fn patch_group_spec(olm: &OlmCluster, namespace: &str, name: &str, spec: Value) {
     let patch = Patch::Merge(json!({"spec": spec}));
     let cluster = olm.cluster.cluster();
-    cluster.patch(&OPERATOR_GROUP, Some(place), name, &patch).await.unwrap();
+    cluster.patch(&OPERATOR_GROUP, Some(namespace), name, &patch).await.unwrap();
 }
 
 /// Waits until the status of a group names exactly these namespaces, whatever their order.
-async fn wait_for_targets(olm: &OlmCluster, place: &str, name: &str, wanted: &[&str]) -> Object {
+async fn wait_for_targets(
+    olm: &OlmCluster,
+    namespace: &str,
+    name: &str,
+    wanted: &[&str],
+) -> Object {
     let mut wanted: Vec<Value> = wanted.iter().map(|namespace| (*namespace).into()).collect();
     wanted.sort_by_key(ToString::to_string);
-    let good = move |group: &Object| {
+    let predicate = move |group: &Object| {
         let mut found = group.array(&["status", "namespaces"]).to_vec();
         found.sort_by_key(ToString::to_string);
         found == wanted
     };
-    olm.cluster.wait_for(&OPERATOR_GROUP, Some(place), name, good).await
+    olm.cluster.wait_for(&OPERATOR_GROUP, Some(namespace), name, predicate).await
 }
 
 /// Waits until a group says that it provides exactly these APIs.
-async fn wait_for_provided_apis(olm: &OlmCluster, place: &str, name: &str, apis: &'static str) {
-    let good =
+async fn wait_for_provided_apis(olm: &OlmCluster, namespace: &str, name: &str, apis: &'static str) {
+    let predicate =
         move |group: &Object| group.annotation("olm.providedAPIs").unwrap_or_default() == apis;
-    olm.cluster.wait_for(&OPERATOR_GROUP, Some(place), name, good).await;
+    olm.cluster.wait_for(&OPERATOR_GROUP, Some(namespace), name, predicate).await;
 }
 
 /// Waits for the copy of a version.
-async fn wait_for_copy(olm: &OlmCluster, place: &str, name: &str) -> Object {
-    let good = |csv: &Object| csv.str(&["status", "reason"]) == Some("Copied");
-    olm.cluster.wait_for(&CSV, Some(place), name, good).await
+async fn wait_for_copy(olm: &OlmCluster, namespace: &str, name: &str) -> Object {
+    let predicate = |csv: &Object| csv.str(&["status", "reason"]) == Some("Copied");
+    olm.cluster.wait_for(&CSV, Some(namespace), name, predicate).await
 }
 
 fn get_rule(plural: &str) -> Value {
@@ -57,13 +62,13 @@ fn get_rule(plural: &str) -> Value {
 }
 
 /// Gives roles and bindings that somebody made to a version.
-async fn create_roles_labelled_for_csv(olm: &OlmCluster, place: &str, name: &str, csv: &str) {
+async fn create_roles_labelled_for_csv(olm: &OlmCluster, namespace: &str, name: &str, csv: &str) {
     let labels = json!({"metadata": {"labels": {
-        "olm.owner": csv, "olm.owner.kind": "ClusterServiceVersion", "olm.owner.namespace": place,
+        "olm.owner": csv, "olm.owner.kind": "ClusterServiceVersion", "olm.owner.namespace": namespace,
     }}});
     for resource in [&known::ROLE, &known::ROLE_BINDING] {
         let patch = Patch::Merge(labels.clone());
-        olm.cluster.cluster().patch(resource, Some(place), name, &patch).await.unwrap();
+        olm.cluster.cluster().patch(resource, Some(namespace), name, &patch).await.unwrap();
     }
 }
 
@@ -247,10 +252,10 @@ fn catalog_of_three_packages() -> String {
     catalog(&all, &edit, &[])
 }
 
-async fn subscribe_in(olm: &OlmCluster, place: &str, package: &str) {
+async fn subscribe_in(olm: &OlmCluster, namespace: &str, package: &str) {
     let subscription = object(json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
-        "metadata": {"name": package, "namespace": place},
+        "metadata": {"name": package, "namespace": namespace},
         "spec": {
             "name": package, "channel": "stable", "source": "cat", "sourceNamespace": "olm",
             "startingCSV": format!("{package}.v1.0.0"),
@@ -321,8 +326,8 @@ async fn static_operator_group_keeps_its_provided_apis_and_blocks_other_provider
     apply_group(&olm, "b", "og", &[]).await;
     apply_group(&olm, "c", "og", &["c"]).await;
     wait_for_targets(&olm, "a", "og", &["d"]).await;
-    let owner = |place: &str, name: &str, plural: &str| {
-        with_owned_crd(csv_in(place, name, &[deployment(name)]), plural)
+    let owner = |namespace: &str, name: &str, plural: &str| {
+        with_owned_crd(csv_in(namespace, name, &[deployment(name)]), plural)
     };
     create_csv(&olm, owner("b", "hatter", "hats")).await;
     // shows C29 E089 OG-38
@@ -335,8 +340,8 @@ async fn static_operator_group_keeps_its_provided_apis_and_blocks_other_provider
     wait_for_provided_apis(&olm, "c", "og", HATS).await;
     create_csv(&olm, owner("b", "capper", "caps")).await;
     wait_for_phase(&olm, "b", "capper", "Succeeded").await;
-    for place in ["a", "c", "d"] {
-        wait_for_copy(&olm, place, "capper").await;
+    for namespace in ["a", "c", "d"] {
+        wait_for_copy(&olm, namespace, "capper").await;
     }
     wait_for_provided_apis(&olm, "b", "og", "caps.v1.cluster.com").await;
     patch_group_spec(&olm, "c", "og", json!({"targetNamespaces": ["c", "d"]})).await;
@@ -421,11 +426,11 @@ async fn olm_with_unpermitted_account() -> OlmCluster {
         "spec": {"targetNamespaces": ["a"], "serviceAccountName": "sa"},
     });
     olm.cluster.apply(object(made)).await;
-    let told = |group: &Object| {
+    let reports_missing_account = |group: &Object| {
         true_condition(group, "OperatorGroupServiceAccount")
             == Some(("ServiceAccountNotFound".into(), "ServiceAccount sa not found".into()))
     };
-    olm.cluster.wait_for(&OPERATOR_GROUP, Some("a"), "og", told).await;
+    olm.cluster.wait_for(&OPERATOR_GROUP, Some("a"), "og", reports_missing_account).await;
     create_csv(&olm, with_owned_crd(csv_in("a", "v", &[deployment("d")]), "hats")).await;
     let sa = json!({
         "apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "sa", "namespace": "a"},
@@ -461,8 +466,8 @@ async fn operator_group_without_its_service_account_installs_with_cluster_rights
 async fn wait_for_labelled_namespaces(olm: &OlmCluster, group: &Object, wanted: &[&str]) {
     let label = format!("olm.operatorgroup.uid/{}", group.uid());
     let wanted: Vec<String> = wanted.iter().map(|name| (*name).to_owned()).collect();
-    let good = move |all: &[&Object]| all.iter().map(|role| role.name()).eq(wanted.iter());
-    olm.cluster.wait_for_all(Selection::all(known::NAMESPACE).labels(label), good).await;
+    let predicate = move |all: &[&Object]| all.iter().map(|role| role.name()).eq(wanted.iter());
+    olm.cluster.wait_for_all(Selection::all(known::NAMESPACE).labels(label), predicate).await;
 }
 
 #[tokio::test]
@@ -482,8 +487,8 @@ async fn namespaces_have_the_labels_of_the_operator_groups_that_target_them_only
     patch_group_spec(&olm, "a", "og", selector).await;
     let label = |value: Value| Patch::Merge(json!({"metadata": {"labels": {"foo": value}}}));
     let cluster = olm.cluster.cluster();
-    for place in ["a", "b", "c"] {
-        cluster.patch(&known::NAMESPACE, None, place, &label("bar".into())).await.unwrap();
+    for namespace in ["a", "b", "c"] {
+        cluster.patch(&known::NAMESPACE, None, namespace, &label("bar".into())).await.unwrap();
     }
     // shows C28 E089
     wait_for_labelled_namespaces(&olm, &og, &["a", "b", "c"]).await;
@@ -548,12 +553,12 @@ async fn operator_group_status_and_roles_follow_its_selection() {
         cluster.patch(&known::CLUSTER_ROLE, None, role.name(), &broken).await.unwrap();
         let (wanted, labels) = (now.get(&["aggregationRule"]).cloned(), "a");
         assert!(wanted.is_some());
-        let good = move |role: &Object| {
+        let predicate = move |role: &Object| {
             role.get(&["aggregationRule"]) == wanted.as_ref()
                 && role.label("olm.owner.namespace") == Some(labels)
         };
         // shows C29
-        olm.cluster.wait_for(&known::CLUSTER_ROLE, None, role.name(), good).await;
+        olm.cluster.wait_for(&known::CLUSTER_ROLE, None, role.name(), predicate).await;
     }
     delete_object(&olm, &CSV, Some("a"), "v").await;
     wait_for_provided_apis(&olm, "a", "og", "").await;

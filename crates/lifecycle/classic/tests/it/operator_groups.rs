@@ -61,7 +61,7 @@ async fn install_plan_reports_a_missing_operator_group_until_one_is_created() {
     let cluster = olm.cluster.cluster();
     let params = mainstay_client::DeleteOptions::default();
     cluster.delete(&OPERATOR_GROUP, Some("team"), "og", &params).await.unwrap();
-    let told = |plan: &Object| {
+    let reports_no_group = |plan: &Object| {
         plan.array(&["status", "conditions"]).iter().any(|condition| {
             condition["type"] == "Installed"
                 && condition["status"] == "False"
@@ -70,7 +70,7 @@ async fn install_plan_reports_a_missing_operator_group_until_one_is_created() {
         })
     };
     // shows E083 IP-11 AT-IP-03
-    olm.cluster.wait_for(&INSTALL_PLAN, Some("team"), plan.name(), told).await;
+    olm.cluster.wait_for(&INSTALL_PLAN, Some("team"), plan.name(), reports_no_group).await;
     olm.apply_group("og").await;
     let clear = |plan: &Object| plan.array(&["status", "conditions"]).is_empty();
     // shows E083
@@ -95,14 +95,15 @@ async fn install_plan_with_two_operator_groups_creates_nothing_and_reports_the_c
     let cluster = olm.cluster.cluster();
     cluster.patch(&INSTALL_PLAN, Some("team"), plan.name(), &approve).await.unwrap();
     let words = "more than one operator group(s) are managing this namespace count=2";
-    let told = move |plan: &Object| {
+    let reports_two_groups = move |plan: &Object| {
         let conditions = plan.array(&["status", "conditions"]);
         conditions.iter().any(|condition| {
             condition["message"].as_str().is_some_and(|message| message.ends_with(words))
         })
     };
     // shows AT-IP-02 IP-11
-    let plan = olm.cluster.wait_for(&INSTALL_PLAN, Some("team"), plan.name(), told).await;
+    let plan =
+        olm.cluster.wait_for(&INSTALL_PLAN, Some("team"), plan.name(), reports_two_groups).await;
     // shows AT-IP-02 IP-11
     assert_ne!(plan.str(&["status", "phase"]), Some("Failed"));
     let made = cluster.find(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.0.0").await.unwrap();
@@ -209,7 +210,7 @@ async fn operator_group_deleted_while_its_roles_are_created_leaves_no_roles() {
     }
     olm.wait_until_succeeded("anvil.v1.0.0").await;
     let all = cluster.list(&known::CLUSTER_ROLE, None, &ListParams::default()).await.unwrap();
-    let left: Vec<_> =
+    let remaining: Vec<_> =
         all.items.iter().filter(|role| role.name().starts_with("olm.og.two")).collect();
-    assert!(left.is_empty(), "{left:?}");
+    assert!(remaining.is_empty(), "{remaining:?}");
 }

@@ -65,10 +65,10 @@ async fn wait_for_hub_status(olm: &OlmCluster, wanted: &[(&str, bool, &str)]) {
         wanted.iter().map(|(name, disabled, status)| json!([name, disabled, status])).collect();
     let same = move |hub: &Object| {
         let sources = hub.array(&["status", "sources"]).iter();
-        let told: Vec<Value> = sources
+        let reported: Vec<Value> = sources
             .map(|source| json!([source["name"], source["disabled"], source["status"]]))
             .collect();
-        told == wanted
+        reported == wanted
     };
     olm.cluster.wait_for(&OPERATOR_HUB, None, "cluster", same).await;
 }
@@ -145,8 +145,8 @@ async fn default_catalog_is_restored_and_a_user_catalog_in_place_of_a_disabled_o
         .await
         .unwrap();
     let uid = restored.uid().to_owned();
-    let anew = move |source: &Object| source.uid() != uid && image(source);
-    olm.cluster.wait_for(&CATALOG_SOURCE, Some(CATALOG_NAMESPACE), name, anew).await;
+    let is_recreated = move |source: &Object| source.uid() != uid && image(source);
+    olm.cluster.wait_for(&CATALOG_SOURCE, Some(CATALOG_NAMESPACE), name, is_recreated).await;
     // A mirror under the name of a default that is not wanted.
     let mut mine = default_source("redhat-operators");
     mine.set(&["apiVersion"], "operators.coreos.com/v1alpha1".into());

@@ -79,7 +79,7 @@ async fn operator_that_is_not_upgradeable_is_upgraded_after_a_new_condition_or_a
     }
     assert_eq!(own.get(&["spec", "deployments"]), Some(&json!(["v1"])));
     set_upgradeable(&olm, "v1", "conditions", "False").await;
-    let told = |operator_condition: &Object| {
+    let is_not_upgradeable = |operator_condition: &Object| {
         operator_condition.array(&["status", "conditions"]).iter().any(|condition| {
             condition["type"] == "Upgradeable"
                 && condition["status"] == "False"
@@ -87,13 +87,13 @@ async fn operator_that_is_not_upgradeable_is_upgraded_after_a_new_condition_or_a
         })
     };
     // shows OC-04 E088
-    olm.cluster.wait_for(&OPERATOR_CONDITION, Some("team"), "v1", told).await;
+    olm.cluster.wait_for(&OPERATOR_CONDITION, Some("team"), "v1", is_not_upgradeable).await;
     create_csv(&olm, next("v2", Some("v1"))).await;
-    let held =
+    let pending =
         wait_for_reason(&olm, "team", "v2", "Pending", "OperatorConditionNotUpgradeable").await;
     // shows OC-10 CSV-33 E088
     assert_eq!(
-        held.str(&["status", "message"]),
+        pending.str(&["status", "message"]),
         Some("operator is not upgradeable: the operator is not upgradeable: because of a test")
     );
     olm.wait_until_idle().await;
@@ -117,9 +117,9 @@ async fn wait_for_components(
     name: &str,
     wanted: &[(&str, &str, &str)],
 ) -> Object {
-    let text = |(kind, place, name): &(&str, &str, &str)| format!("{kind} {place} {name}");
+    let text = |(kind, namespace, name): &(&str, &str, &str)| format!("{kind} {namespace} {name}");
     let wanted: BTreeSet<String> = wanted.iter().map(text).collect();
-    let good = move |operator: &Object| {
+    let predicate = move |operator: &Object| {
         let refs = operator.array(&["status", "components", "refs"]).iter();
         let found: BTreeSet<String> = refs
             .map(|reference| {
@@ -129,7 +129,7 @@ async fn wait_for_components(
             .collect();
         found == wanted
     };
-    olm.cluster.wait_for(&OPERATOR, None, name, good).await
+    olm.cluster.wait_for(&OPERATOR, None, name, predicate).await
 }
 
 #[tokio::test]
@@ -147,10 +147,10 @@ async fn operator_lists_labelled_components_and_exists_while_there_are_any() {
             .is_some_and(|selector| selector.to_string().contains("operators.coreos.com/hand.made"))
     };
     olm.cluster.wait_for(&OPERATOR, None, "hand.made", selects).await;
-    for place in ["a", "b"] {
+    for namespace in ["a", "b"] {
         let account = json!({
             "apiVersion": "v1", "kind": "ServiceAccount",
-            "metadata": {"name": "sa", "namespace": place, "labels": {label: "", "olm.managed": "true"}},
+            "metadata": {"name": "sa", "namespace": namespace, "labels": {label: "", "olm.managed": "true"}},
         });
         olm.cluster.apply(object(account)).await;
     }
@@ -181,9 +181,9 @@ async fn operator_lists_labelled_components_and_exists_while_there_are_any() {
     // shows E090
     let before = wait_for_components(&olm, "hand.made", &[first]).await.uid().to_owned();
     delete_object(&olm, &OPERATOR, None, "hand.made").await;
-    let again = move |operator: &Object| operator.uid() != before;
+    let is_recreated = move |operator: &Object| operator.uid() != before;
     // shows E090
-    olm.cluster.wait_for(&OPERATOR, None, "hand.made", again).await;
+    olm.cluster.wait_for(&OPERATOR, None, "hand.made", is_recreated).await;
     wait_for_components(&olm, "hand.made", &[first]).await;
     delete_object(&olm, &known::NAMESPACE, None, "a").await;
     wait_for_components(&olm, "hand.made", &[]).await;
@@ -223,9 +223,9 @@ async fn objects_of_a_subscription_become_components_of_its_operator() {
     let operator = olm.cluster.wait_for(&OPERATOR, None, "anvil.team", adopted).await;
     let refs = operator.array(&["status", "components", "refs"]).iter();
     let versions = refs.filter(|reference| reference["kind"] == "ClusterServiceVersion");
-    let places: Vec<&Value> = versions.map(|reference| &reference["namespace"]).collect();
+    let namespaces: Vec<&Value> = versions.map(|reference| &reference["namespace"]).collect();
     // shows E090
-    assert_eq!(places, ["team"], "copies are nobody's");
+    assert_eq!(namespaces, ["team"], "copies are nobody's");
     let succeeded = |operator: &Object| {
         operator.array(&["status", "components", "refs"]).iter().any(|reference| {
             reference["kind"] == "ClusterServiceVersion"
@@ -252,10 +252,10 @@ async fn lifted_permissions_are_deleted_with_their_csv() {
     olm.apply_group_for("og", &[]).await;
     olm.subscribe(json!({})).await;
     olm.wait_until_succeeded("anvil.v1.0.0").await;
-    let left = |resource| Selection::all(resource).labels("olm.owner=anvil.v1.0.0");
+    let lifted = |resource| Selection::all(resource).labels("olm.owner=anvil.v1.0.0");
     for resource in [known::CLUSTER_ROLE, known::CLUSTER_ROLE_BINDING] {
         // shows E080
-        olm.cluster.wait_for_all(left(resource), |all| !all.is_empty()).await;
+        olm.cluster.wait_for_all(lifted(resource), |all| !all.is_empty()).await;
     }
     delete_object(&olm, &SUBSCRIPTION, Some("team"), "anvil").await;
     delete_object(&olm, &CSV, Some("team"), "anvil.v1.0.0").await;
@@ -263,7 +263,7 @@ async fn lifted_permissions_are_deleted_with_their_csv() {
         [known::CLUSTER_ROLE, known::CLUSTER_ROLE_BINDING, known::ROLE, known::ROLE_BINDING]
     {
         // shows E080
-        olm.cluster.wait_for_all(left(resource), |all| all.is_empty()).await;
+        olm.cluster.wait_for_all(lifted(resource), |all| all.is_empty()).await;
     }
     // shows E080
     olm.cluster.wait_gone(&known::SERVICE_ACCOUNT, Some("team"), "anvil").await;

@@ -104,12 +104,12 @@ fn rules_of(permissions: &Value, account: &str) -> Vec<Value> {
     of.flat_map(|permission| permission["rules"].as_array().unwrap().clone()).collect()
 }
 
-fn rule_allows(rule: &Value, thing: (&str, &str, &str), verb: &str, name: &str) -> bool {
+fn rule_allows(rule: &Value, resource: (&str, &str, &str), verb: &str, name: &str) -> bool {
     let has = |field: &str, wanted: &str| {
         let list = rule[field].as_array();
         list.is_some_and(|list| list.iter().any(|value| value == wanted || value == "*"))
     };
-    let (group, resource, sub) = thing;
+    let (group, resource, sub) = resource;
     let full = if sub.is_empty() { resource.to_owned() } else { format!("{resource}/{sub}") };
     let named = rule["resourceNames"].as_array();
     has("apiGroups", group)
@@ -119,15 +119,15 @@ fn rule_allows(rule: &Value, thing: (&str, &str, &str), verb: &str, name: &str) 
 }
 
 fn is_granted(
-    held: &Grants,
-    thing: (&str, &str, &str),
+    grants: &Grants,
+    resource: (&str, &str, &str),
     verb: &str,
-    place: &str,
+    namespace: &str,
     name: &str,
 ) -> bool {
-    held.iter().any(|(rule, places)| {
-        places.as_ref().is_none_or(|places| places.contains(&place))
-            && rule_allows(rule, thing, verb, name)
+    grants.iter().any(|(rule, namespaces)| {
+        namespaces.as_ref().is_none_or(|namespaces| namespaces.contains(&namespace))
+            && rule_allows(rule, resource, verb, name)
     })
 }
 
@@ -135,14 +135,14 @@ async fn is_allowed(
     account: &Cluster,
     (group, resource, sub): (&str, &str, &str),
     verb: &str,
-    place: &str,
+    namespace: &str,
     name: &str,
 ) -> bool {
     let review = json!({
         "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
         "spec": {"resourceAttributes": {
             "group": group, "resource": resource, "subresource": sub, "verb": verb,
-            "namespace": place, "name": name,
+            "namespace": namespace, "name": name,
         }},
     });
     let answer = account.create(&REVIEW, &Object::from_value(review).unwrap()).await.unwrap();
@@ -150,18 +150,22 @@ async fn is_allowed(
 }
 
 /// Holds an account to what it should be allowed; returns how much that is.
-async fn assert_permissions(olm: &OlmCluster, account: &str, held: &Grants) -> usize {
+async fn assert_permissions(olm: &OlmCluster, account: &str, grants: &Grants) -> usize {
     let cluster = olm.cluster.cluster_as_account("team", account);
     let mut allowed = 0;
-    for thing in RESOURCES {
+    for resource in RESOURCES {
         for verb in VERBS {
-            for place in NAMESPACES {
+            for namespace in NAMESPACES {
                 // One name that rules know, where they know one.
-                let names: &[&str] = if thing.1 == "secrets" { &["", "anvil-key"] } else { &[""] };
+                let names: &[&str] =
+                    if resource.1 == "secrets" { &["", "anvil-key"] } else { &[""] };
                 for name in names {
-                    let wanted = is_granted(held, thing, verb, place, name);
-                    let answer = is_allowed(&cluster, thing, verb, place, name).await;
-                    assert_eq!(answer, wanted, "{account}: {verb} {thing:?} {name:?} in {place:?}");
+                    let wanted = is_granted(grants, resource, verb, namespace, name);
+                    let answer = is_allowed(&cluster, resource, verb, namespace, name).await;
+                    assert_eq!(
+                        answer, wanted,
+                        "{account}: {verb} {resource:?} {name:?} in {namespace:?}"
+                    );
                     allowed += usize::from(wanted);
                 }
             }
@@ -170,8 +174,8 @@ async fn assert_permissions(olm: &OlmCluster, account: &str, held: &Grants) -> u
     allowed
 }
 
-fn grants_in(rules: Vec<Value>, places: &[&'static str]) -> Grants {
-    rules.into_iter().map(|rule| (rule, Some(places.to_vec()))).collect()
+fn grants_in(rules: Vec<Value>, namespaces: &[&'static str]) -> Grants {
+    rules.into_iter().map(|rule| (rule, Some(namespaces.to_vec()))).collect()
 }
 
 fn cluster_wide_grants(rules: Vec<Value>) -> Grants {
@@ -194,15 +198,15 @@ async fn install_operator(targets: &[&str]) -> OlmCluster {
 #[tokio::test]
 async fn service_accounts_have_the_csvs_permissions_in_the_target_namespaces() {
     let cluster_wide = || cluster_wide_grants(rules_of(&cluster_permissions(), "anvil"));
-    for (targets, places) in [(["team"], vec!["team"]), (["a"], vec!["team", "a"])] {
+    for (targets, namespaces) in [(["team"], vec!["team"]), (["a"], vec!["team", "a"])] {
         let olm = install_operator(&targets).await;
-        let mut held = grants_in(rules_of(&permissions(), "anvil"), &places);
-        held.extend(cluster_wide());
+        let mut grants = grants_in(rules_of(&permissions(), "anvil"), &namespaces);
+        grants.extend(cluster_wide());
         // shows SCO-01 OG-35
-        assert!(assert_permissions(&olm, "anvil", &held).await > 20);
-        let hooks = grants_in(rules_of(&permissions(), "anvil-hooks"), &places);
+        assert!(assert_permissions(&olm, "anvil", &grants).await > 20);
+        let hooks = grants_in(rules_of(&permissions(), "anvil-hooks"), &namespaces);
         // shows SCO-01
-        assert_eq!(assert_permissions(&olm, "anvil-hooks", &hooks).await, places.len());
+        assert_eq!(assert_permissions(&olm, "anvil-hooks", &hooks).await, namespaces.len());
         assert_eq!(assert_permissions(&olm, "default", &Grants::new()).await, 0);
     }
 }
@@ -210,11 +214,11 @@ async fn service_accounts_have_the_csvs_permissions_in_the_target_namespaces() {
 #[tokio::test]
 async fn global_operator_group_lifts_permissions_and_grants_reading_namespaces() {
     let olm = install_operator(&[]).await;
-    let mut held = cluster_wide_grants(rules_of(&permissions(), "anvil"));
-    held.extend(cluster_wide_grants(rules_of(&cluster_permissions(), "anvil")));
-    held.push((namespace_reader_rules(), None));
+    let mut grants = cluster_wide_grants(rules_of(&permissions(), "anvil"));
+    grants.extend(cluster_wide_grants(rules_of(&cluster_permissions(), "anvil")));
+    grants.push((namespace_reader_rules(), None));
     // shows E080
-    assert_permissions(&olm, "anvil", &held).await;
+    assert_permissions(&olm, "anvil", &grants).await;
     let mut hooks = cluster_wide_grants(rules_of(&permissions(), "anvil-hooks"));
     hooks.push((namespace_reader_rules(), None));
     assert_permissions(&olm, "anvil-hooks", &hooks).await;
@@ -236,30 +240,30 @@ async fn upgrade_revokes_permissions_that_the_new_csv_does_not_have() {
             olm.cluster.wait_for_all(old, |left| left.is_empty()).await;
         }
         let rules = rules_of(&reduced_permissions(), "anvil");
-        let held = if targets.is_empty() {
-            let mut held = cluster_wide_grants(rules);
-            held.push((namespace_reader_rules(), None));
-            held
+        let grants = if targets.is_empty() {
+            let mut grants = cluster_wide_grants(rules);
+            grants.push((namespace_reader_rules(), None));
+            grants
         } else {
             grants_in(rules, &["team", "a"])
         };
         // shows E077
-        assert_permissions(&olm, "anvil", &held).await;
+        assert_permissions(&olm, "anvil", &grants).await;
         // And the one after it has all of it again.
         publish_with_permissions(&olm, &["1.0.0", "1.1.0", "1.2.0"]);
         olm.wait_until_succeeded("anvil.v1.2.0").await;
         olm.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.1.0").await;
         let rules = rules_of(&permissions(), "anvil");
-        let mut held = if targets.is_empty() {
-            let mut held = cluster_wide_grants(rules);
-            held.push((namespace_reader_rules(), None));
-            held
+        let mut grants = if targets.is_empty() {
+            let mut grants = cluster_wide_grants(rules);
+            grants.push((namespace_reader_rules(), None));
+            grants
         } else {
             grants_in(rules, &["team", "a"])
         };
-        held.extend(cluster_wide_grants(rules_of(&cluster_permissions(), "anvil")));
+        grants.extend(cluster_wide_grants(rules_of(&cluster_permissions(), "anvil")));
         // shows E077
-        assert_permissions(&olm, "anvil", &held).await;
+        assert_permissions(&olm, "anvil", &grants).await;
     }
 }
 

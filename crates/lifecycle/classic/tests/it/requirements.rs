@@ -24,16 +24,16 @@ fn requirement_status<'a>(csv: &'a Object, name: &str) -> Option<&'a Value> {
 /// Waits until a version says this of a requirement.
 async fn wait_for_requirement(
     olm: &OlmCluster,
-    place: &str,
+    namespace: &str,
     csv: &str,
     name: &str,
     status: &'static str,
 ) -> Object {
     let name = name.to_owned();
-    let good = move |csv: &Object| {
+    let predicate = move |csv: &Object| {
         requirement_status(csv, &name).is_some_and(|requirement| requirement["status"] == status)
     };
-    olm.cluster.wait_for(&CSV, Some(place), csv, good).await
+    olm.cluster.wait_for(&CSV, Some(namespace), csv, predicate).await
 }
 
 #[tokio::test]
@@ -49,8 +49,9 @@ async fn crd_of_a_csv_satisfies_it_and_every_csv_that_is_no_successor() {
         "name": name, "status": "Present", "uuid": crd.uid(),
         "message": "CRD is present and Established condition is true",
     });
-    let owner =
-        |place: &str, name: &str| with_owned_crd(csv_in(place, name, &[deployment(name)]), "hats");
+    let owner = |namespace: &str, name: &str| {
+        with_owned_crd(csv_in(namespace, name, &[deployment(name)]), "hats")
+    };
     // Whoever does not own it needs it to be there, and nothing more.
     let mut user = csv_in("team", "user", &[deployment("user")]);
     user["spec"]["customresourcedefinitions"]["required"] = json!([crd_description("hats", "v1")]);
@@ -78,9 +79,9 @@ async fn crd_of_a_csv_satisfies_it_and_every_csv_that_is_no_successor() {
     after["spec"]["replaces"] = "associated".into();
     create_csv(&olm, after).await;
     let after = wait_for_requirement(&olm, "team", "after", name, "PresentNotSatisfied").await;
-    let said = requirement_status(&after, name).unwrap();
+    let status = requirement_status(&after, name).unwrap();
     // shows E034
-    assert_eq!(said["message"], "CRD installed alongside other CSV(s): associated");
+    assert_eq!(status["message"], "CRD installed alongside other CSV(s): associated");
     let mine = json!({"metadata": {"annotations": {
         "operatorframework.io/installed-alongside-1": "team/after",
     }}});
@@ -366,14 +367,14 @@ async fn csvs_that_replace_one_another_end_the_same_in_any_order() {
     let orders = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
     let olm = olm_with_namespaces(&[]).await;
     olm.cluster.apply(crd_for("hats", &["v1"])).await;
-    let place = |at: usize| format!("order-{at}");
+    let namespace = |at: usize| format!("order-{at}");
     for (at, order) in orders.iter().enumerate() {
-        let place = place(at);
-        create_namespace(&olm.cluster, &place, "").await;
-        crate::user_csvs::apply_group(&olm, &place, "og", &[&place]).await;
+        let namespace = namespace(at);
+        create_namespace(&olm.cluster, &namespace, "").await;
+        crate::user_csvs::apply_group(&olm, &namespace, "og", &[&namespace]).await;
         for which in order {
             let deployments = [deployment(&format!("d{which}")), deployment("shared")];
-            let csv = csv_in(&place, &format!("v{which}"), &deployments);
+            let csv = csv_in(&namespace, &format!("v{which}"), &deployments);
             let mut csv = with_owned_crd(csv, "hats");
             if *which > 0 {
                 csv["spec"]["replaces"] = format!("v{}", which - 1).into();
@@ -382,18 +383,18 @@ async fn csvs_that_replace_one_another_end_the_same_in_any_order() {
         }
     }
     for at in 0..orders.len() {
-        let place = place(at);
-        wait_for_phase(&olm, &place, "v2", "Succeeded").await;
+        let namespace = namespace(at);
+        wait_for_phase(&olm, &namespace, "v2", "Succeeded").await;
         for old in ["v0", "v1"] {
-            olm.cluster.wait_gone(&CSV, Some(&place), old).await;
+            olm.cluster.wait_gone(&CSV, Some(&namespace), old).await;
         }
         for old in ["d0", "d1"] {
-            olm.cluster.wait_gone(&known::DEPLOYMENT, Some(&place), old).await;
+            olm.cluster.wait_gone(&known::DEPLOYMENT, Some(&namespace), old).await;
         }
-        wait_for_phase(&olm, &place, "v2", "Succeeded").await;
-        let left = Selection::all(known::DEPLOYMENT).namespace(&place);
-        let left = olm.cluster.wait_for_all(left, |all| all.len() == 2).await;
-        for deployment in left {
+        wait_for_phase(&olm, &namespace, "v2", "Succeeded").await;
+        let selection = Selection::all(known::DEPLOYMENT).namespace(&namespace);
+        let remaining = olm.cluster.wait_for_all(selection, |all| all.len() == 2).await;
+        for deployment in remaining {
             let owners: Vec<String> = deployment
                 .owner_references()
                 .into_iter()
@@ -430,9 +431,9 @@ async fn objects_owned_by_two_csvs_are_deleted_with_the_last() {
     cluster.delete(&CSV, Some("team"), "a", &foreground).await.unwrap();
     olm.cluster.wait_gone(&CSV, Some("team"), "a").await;
     olm.cluster.wait_gone(&known::DEPLOYMENT, Some("team"), "a").await;
-    let left = cluster.get(&known::CONFIG_MAP, Some("team"), "shared").await.unwrap();
+    let config_map = cluster.get(&known::CONFIG_MAP, Some("team"), "shared").await.unwrap();
     // shows E066
-    assert!(!left.is_terminating());
+    assert!(!config_map.is_terminating());
     cluster.delete(&CSV, Some("team"), "b", &foreground).await.unwrap();
     olm.cluster.wait_gone(&CSV, Some("team"), "b").await;
     // shows E066

@@ -71,20 +71,20 @@ async fn delete_catalog_pod(olm: &OlmCluster) {
 
 /// Waits until a catalog is in a state.
 async fn wait_for_connection_state(olm: &OlmCluster, name: &str, state: &'static str) {
-    let good = move |source: &Object| {
+    let predicate = move |source: &Object| {
         source.str(&["status", "connectionState", "lastObservedState"]) == Some(state)
     };
-    olm.cluster.wait_for(&CATALOG_SOURCE, Some("team"), name, good).await;
+    olm.cluster.wait_for(&CATALOG_SOURCE, Some("team"), name, predicate).await;
 }
 
 /// Waits until it is told that the catalog cannot be read, in these words.
 async fn wait_for_unreadable_event(olm: &OlmCluster, words: &'static str) {
     let events = Selection::all(known::EVENT).namespace("team");
-    let good = |event: &Object| {
+    let predicate = |event: &Object| {
         event.str(&["reason"]) == Some("CatalogUnreadable")
             && event.str(&["message"]).is_some_and(|message| message.contains(words))
     };
-    olm.cluster.wait_for_all(events, |all| all.iter().any(|event| good(event))).await;
+    olm.cluster.wait_for_all(events, |all| all.iter().any(|event| predicate(event))).await;
 }
 
 #[tokio::test]

@@ -25,12 +25,12 @@ async fn bundle_csv_without_a_required_field_is_reported_with_file_and_field() {
     });
     olm.apply_group("og").await;
     olm.subscribe(json!({})).await;
-    let told = olm
+    let subscription = olm
         .wait_for_subscription(|subscription| {
             true_condition(subscription, "BundleUnpackFailed").is_some()
         })
         .await;
-    let (reason, message) = true_condition(&told, "BundleUnpackFailed").unwrap();
+    let (reason, message) = true_condition(&subscription, "BundleUnpackFailed").unwrap();
     // shows E055
     assert_eq!(reason, "BundleUnpackFailed");
     assert!(message.contains("manifests/csv.json"), "{message}");
@@ -59,8 +59,8 @@ async fn catalog_source_can_change_between_all_source_types() {
     olm.stop_controllers().await;
     olm.pods.mode = CatalogMode::Pods;
     olm.start_controllers().await;
-    let becomes = |good: fn(&Object) -> bool| {
-        olm.cluster.wait_for(&CATALOG_SOURCE, Some("team"), "far", good)
+    let becomes = |predicate: fn(&Object) -> bool| {
+        olm.cluster.wait_for(&CATALOG_SOURCE, Some("team"), "far", predicate)
     };
     apply_source(&olm, json!({"sourceType": "nothing"})).await;
     // shows K05

@@ -130,14 +130,14 @@ async fn crd_replaces_another_if_all_objects_are_valid_in_the_versions_served_by
     ];
     let outcomes = cases.iter().map(|(old, anvil, new, _)| replacement_error(old, anvil, new));
     let outcomes = futures::future::join_all(outcomes).await;
-    for (at, (said, (_, _, _, wanted))) in outcomes.iter().zip(&cases).enumerate() {
-        match (said, wanted) {
+    for (at, (outcome, (_, _, _, wanted))) in outcomes.iter().zip(&cases).enumerate() {
+        match (outcome, wanted) {
             (None, None) => {}
-            (Some(said), Some(wanted)) => {
+            (Some(outcome), Some(wanted)) => {
                 // shows K08
-                assert!(said.contains("Kind=Anvil \"team/first\": "), "case {at}: {said}");
+                assert!(outcome.contains("Kind=Anvil \"team/first\": "), "case {at}: {outcome}");
                 // shows K08
-                assert!(said.contains(wanted), "case {at}: {said}");
+                assert!(outcome.contains(wanted), "case {at}: {outcome}");
             }
             other => panic!("case {at}: {other:?}"),
         }
@@ -192,12 +192,12 @@ async fn object_of_a_very_large_crd_is_validated() {
     let anvil = json!({"spec": {"part0": part, "part49": part}});
     let of = |schema: &Value| crd_with_versions(&[crd_version("v1", true, schema)]);
     let (loose, strict) = (of(&large_schema(false)), of(&large_schema(true)));
-    let (good, bad) = tokio::join!(
+    let (valid, bad) = tokio::join!(
         replacement_error(&loose, &anvil, &loose),
         replacement_error(&loose, &anvil, &strict)
     );
     // shows K08
-    assert_eq!(good, None);
+    assert_eq!(valid, None);
     let bad = bad.unwrap();
     // shows K08
     assert!(bad.contains("[].spec.part0.tolerations[1].tolerationSeconds: Invalid value: 300"));
@@ -252,12 +252,12 @@ async fn crd_with_two_versions_is_upgraded_if_all_objects_stay_valid_in_served_v
     ];
     let outcomes = cases.iter().map(|(new, _)| replacement_error_beside(true, &old, &big, new));
     let outcomes = futures::future::join_all(outcomes).await;
-    for (said, (new, wanted)) in outcomes.iter().zip(cases) {
-        match (said, wanted) {
+    for (outcome, (new, wanted)) in outcomes.iter().zip(cases) {
+        match (outcome, wanted) {
             (None, None) => {}
-            (Some(said), Some(wanted)) => {
+            (Some(outcome), Some(wanted)) => {
                 // shows AT-CRU-02
-                assert!(said.contains(wanted), "{said}");
+                assert!(outcome.contains(wanted), "{outcome}");
             }
             other => panic!("{new}: {other:?}"),
         }
@@ -375,9 +375,9 @@ async fn crd_may_change_its_storage_version_but_not_drop_a_stored_version() {
     // shows CRU-03 E060
     assert_eq!(replacement_error(&one, &anvil, &crd_stored_in_first(&["v2", "v1"])).await, None);
     let lost = replacement_error(&one, &anvil, &crd_stored_in_first(&["v2"])).await;
-    let said = "risk of data loss updating \"anvils.forge.example.com\": new CRD removes version v1 that is listed as a stored version on the existing CRD";
+    let wanted = "risk of data loss updating \"anvils.forge.example.com\": new CRD removes version v1 that is listed as a stored version on the existing CRD";
     // shows AT-CRU-03 CRU-04 CRU-05 E060
-    assert!(lost.as_ref().is_some_and(|message| message.ends_with(said)), "{lost:?}");
+    assert!(lost.as_ref().is_some_and(|message| message.ends_with(wanted)), "{lost:?}");
 }
 
 /// The names of the versions of the definition that is there.
@@ -416,9 +416,9 @@ async fn crd_with_one_version_follows_its_csv_whoever_created_it() {
     // shows E079
     assert_eq!(existing_version_names(&olm).await, ["v1"]);
     olm.wait_until_idle().await;
-    let again = complete(1).await.remove(0);
+    let second = complete(1).await.remove(0);
     // shows E079
-    assert_eq!(again.resource_version(), plan.resource_version());
+    assert_eq!(second.resource_version(), plan.resource_version());
     publish(2);
     wait_until_latest(&olm, "anvil", "anvil.v1.1.0").await;
     complete(2).await;

@@ -66,21 +66,21 @@ impl PackageApi {
 }
 
 /// Fails unless all that is given is there, whatever else is.
-fn assert_contains(there: &Value, given: &Value, place: &str) {
-    match (there, given) {
-        (Value::Object(there), Value::Object(given)) => {
-            for (key, given) in given {
-                let place = format!("{place}.{key}");
-                assert_contains(there.get(key).unwrap_or(&Value::Null), given, &place);
+fn assert_contains(found: &Value, wanted: &Value, path: &str) {
+    match (found, wanted) {
+        (Value::Object(found), Value::Object(wanted)) => {
+            for (key, wanted) in wanted {
+                let path = format!("{path}.{key}");
+                assert_contains(found.get(key).unwrap_or(&Value::Null), wanted, &path);
             }
         }
-        (Value::Array(all), Value::Array(given)) => {
-            assert_eq!(all.len(), given.len(), "{place}");
-            for (at, (there, given)) in all.iter().zip(given).enumerate() {
-                assert_contains(there, given, &format!("{place}[{at}]"));
+        (Value::Array(all), Value::Array(wanted)) => {
+            assert_eq!(all.len(), wanted.len(), "{path}");
+            for (at, (found, wanted)) in all.iter().zip(wanted).enumerate() {
+                assert_contains(found, wanted, &format!("{path}[{at}]"));
             }
         }
-        _ => assert_eq!(there, given, "{place}"),
+        _ => assert_eq!(found, wanted, "{path}"),
     }
 }
 
@@ -283,11 +283,11 @@ async fn csv_without_a_required_field_is_refused_with_the_fields_name() {
         assert!(error.to_string().contains(wanted), "{wanted}: {error}");
     }
     // A name stands for one version of a namespace.
-    let mut good = csv("1.0.0", None);
-    good["metadata"]["namespace"] = "team".into();
-    cluster.create(&CLUSTER_SERVICE_VERSION, &object(good.clone())).await.unwrap();
-    let again = cluster.create(&CLUSTER_SERVICE_VERSION, &object(good)).await.unwrap_err();
-    assert!(again.is_already_exists(), "{again}");
+    let mut valid = csv("1.0.0", None);
+    valid["metadata"]["namespace"] = "team".into();
+    cluster.create(&CLUSTER_SERVICE_VERSION, &object(valid.clone())).await.unwrap();
+    let error = cluster.create(&CLUSTER_SERVICE_VERSION, &object(valid)).await.unwrap_err();
+    assert!(error.is_already_exists(), "{error}");
 }
 
 #[tokio::test]

@@ -226,9 +226,9 @@ async fn create_started_plan(olm: &OlmCluster, name: &str, steps: &[Value]) {
 async fn wait_for_plan(
     olm: &OlmCluster,
     name: &str,
-    good: impl FnMut(&Object) -> bool + Send + 'static,
+    predicate: impl FnMut(&Object) -> bool + Send + 'static,
 ) -> Object {
-    olm.cluster.wait_for(&INSTALL_PLAN, Some("team"), name, good).await
+    olm.cluster.wait_for(&INSTALL_PLAN, Some("team"), name, predicate).await
 }
 
 /// A pull secret of the namespace of the catalogs.
@@ -249,10 +249,10 @@ async fn pull_secret_is_read_and_written_as_the_operator_groups_service_account(
     apply_pull_secret(&olm, "b25l").await;
     let copy = || step(("", "v1"), "Secret", "pull", &Value::Null);
     create_started_plan(&olm, "first", &[copy()]).await;
-    let lacks = |plan: &'static str, verb: &'static str, place: &'static str| {
+    let lacks = |plan: &'static str, verb: &'static str, namespace: &'static str| {
         wait_for_plan(&olm, plan, move |plan| {
             let words = format!(
-                "User \"system:serviceaccount:team:installer\" cannot {verb} resource \"secrets\" in API group \"\" in the namespace \"{place}\""
+                "User \"system:serviceaccount:team:installer\" cannot {verb} resource \"secrets\" in API group \"\" in the namespace \"{namespace}\""
             );
             plan_message(plan).contains(&words)
         })
@@ -426,14 +426,14 @@ async fn unsupported_kind_fails_its_install_plan_and_step() {
     let of_pod = steps.iter().find(|step| step["resource"]["kind"] == "Pod").unwrap();
     // shows K04
     assert_eq!(of_pod["status"], "UnsupportedResource");
-    let told = olm
+    let subscription = olm
         .wait_for_subscription(|subscription| {
             true_condition(subscription, "InstallPlanFailed").is_some()
         })
         .await;
     // shows K04
     assert_eq!(
-        true_condition(&told, "InstallPlanFailed").unwrap(),
+        true_condition(&subscription, "InstallPlanFailed").unwrap(),
         ("InstallComponentFailed".to_owned(), "the InstallPlan contains invalid data".to_owned())
     );
     let pods = Selection::all(known::POD).namespace("team");
@@ -500,12 +500,12 @@ async fn service_account_of_two_csvs_is_owned_by_both_and_stays_with_the_remaini
         olm.wait_until_succeeded(name).await;
     }
     let owned_by = |wanted: &'static [&'static str]| {
-        let good = move |account: &Object| {
+        let predicate = move |account: &Object| {
             let owners = account.owner_references();
             let names: BTreeSet<&str> = owners.iter().map(|owner| &*owner.name).collect();
             owners.len() == wanted.len() && names == wanted.iter().copied().collect()
         };
-        olm.cluster.wait_for(&known::SERVICE_ACCOUNT, Some("team"), "shared", good)
+        olm.cluster.wait_for(&known::SERVICE_ACCOUNT, Some("team"), "shared", predicate)
     };
     // shows E071
     let account = owned_by(&["anvil.v1.0.0", "saw.v1.0.0"]).await;
@@ -516,8 +516,8 @@ async fn service_account_of_two_csvs_is_owned_by_both_and_stays_with_the_remaini
         olm.cluster.wait_gone(kind, Some("team"), name).await;
     }
     // shows E071
-    let left = owned_by(&["saw.v1.0.0"]).await;
-    assert_eq!(left.uid(), account.uid());
+    let remaining = owned_by(&["saw.v1.0.0"]).await;
+    assert_eq!(remaining.uid(), account.uid());
     olm.wait_until_succeeded("saw.v1.0.0").await;
 }
 
@@ -546,25 +546,26 @@ async fn existing_csv_satisfies_a_dependency_on_its_kind() {
     // shows E074
     assert_eq!(plan.str(&["status", "phase"]), Some("Complete"));
     let steps = plan.array(&["status", "plan"]);
-    let mut seen = BTreeSet::new();
+    let mut resources = BTreeSet::new();
     for step in steps {
         // shows E074
         assert_eq!(step["resolving"], "anvil.v1.0.0", "nothing comes of the dependency");
         let resource = &step["resource"];
         // shows E074
-        assert!(seen.insert((resource["kind"].to_string(), resource["name"].to_string())));
+        assert!(resources.insert((resource["kind"].to_string(), resource["name"].to_string())));
     }
-    assert!(!seen.iter().any(|entry| entry.0.contains("Subscription")), "{seen:?}");
+    assert!(!resources.iter().any(|entry| entry.0.contains("Subscription")), "{resources:?}");
     // Whatever makes the namespace be looked at again, the plan is as it was, and so is what it rests on.
     subscribe(&olm, "saw", json!({"name": "saw"})).await;
     wait_until_latest(&olm, "saw", "saw.v1.0.0").await;
     let cluster = olm.cluster.cluster();
-    let again = cluster.get(&INSTALL_PLAN, Some("team"), plan.name()).await.unwrap();
+    let unchanged = cluster.get(&INSTALL_PLAN, Some("team"), plan.name()).await.unwrap();
     // shows E074
-    assert_eq!(again.resource_version(), plan.resource_version());
-    let there = cluster.get(&CLUSTER_SERVICE_VERSION, Some("team"), "mine.v1.0.0").await.unwrap();
+    assert_eq!(unchanged.resource_version(), plan.resource_version());
+    let existing =
+        cluster.get(&CLUSTER_SERVICE_VERSION, Some("team"), "mine.v1.0.0").await.unwrap();
     // shows E074
-    assert_eq!((there.uid(), there.generation()), (mine.uid(), mine.generation()));
+    assert_eq!((existing.uid(), existing.generation()), (mine.uid(), mine.generation()));
     let all = cluster.list(&SUBSCRIPTION, Some("team"), &ListParams::default()).await.unwrap();
     let names: BTreeSet<&str> = all.items.iter().map(Object::name).collect();
     assert_eq!(names, BTreeSet::from(["anvil", "saw"]));

@@ -62,9 +62,9 @@ async fn legacy_empty_operator_group_fields_are_ignored_and_its_service_account_
     olm.cluster.wait_for(&OPERATOR_GROUP, Some("team"), "og", known).await;
     olm.publish(&["1.0.0", "1.1.0"]);
     let refused = |all: &[&Object]| {
-        let told = |plan: &&Object| plan.str(&["status", "message"]).map(str::to_owned);
+        let message = |plan: &&Object| plan.str(&["status", "message"]).map(str::to_owned);
         all.iter()
-            .filter_map(told)
+            .filter_map(message)
             .any(|message| message.contains("system:serviceaccount:team:less"))
     };
     // shows OG-16
@@ -135,8 +135,8 @@ async fn set_provided_apis(olm: &OlmCluster, provides: bool, fixed: bool) {
 }
 
 async fn wait_for_provided_apis(olm: &OlmCluster, text: &'static str) {
-    let says = move |group: &Object| group.annotation("olm.providedAPIs") == Some(text);
-    olm.cluster.wait_for(&OPERATOR_GROUP, Some("team"), "og", says).await;
+    let provides = move |group: &Object| group.annotation("olm.providedAPIs") == Some(text);
+    olm.cluster.wait_for(&OPERATOR_GROUP, Some("team"), "og", provides).await;
 }
 
 #[tokio::test]
@@ -189,9 +189,9 @@ async fn csv_phase_follows_from_its_operator_group_and_intersecting_ones() {
 /// The condition of a version, once it is there.
 async fn wait_for_operator_condition(
     olm: &OlmCluster,
-    good: impl FnMut(&Object) -> bool + Send + 'static,
+    predicate: impl FnMut(&Object) -> bool + Send + 'static,
 ) -> Object {
-    olm.cluster.wait_for(&OPERATOR_CONDITION, Some("team"), NAME, good).await
+    olm.cluster.wait_for(&OPERATOR_CONDITION, Some("team"), NAME, predicate).await
 }
 
 #[tokio::test]
@@ -261,8 +261,9 @@ async fn upgrade_continues_after_an_administrator_edits_the_operator_condition()
     .await;
     olm.publish(&["1.0.0", "1.1.0"]);
     // shows OC-10 CSV-33
-    let held = olm.wait_for_csv("anvil.v1.1.0", "Pending", "OperatorConditionNotUpgradeable").await;
-    assert!(held.str(&["status", "message"]).is_some_and(|message| message.contains("not now")));
+    let pending =
+        olm.wait_for_csv("anvil.v1.1.0", "Pending", "OperatorConditionNotUpgradeable").await;
+    assert!(pending.str(&["status", "message"]).is_some_and(|message| message.contains("not now")));
     // As an editor does it: read, change, write what was changed.
     let read = olm.cluster.cluster().get(conditions, Some("team"), NAME).await.unwrap();
     let mut edited = read.clone();

@@ -42,19 +42,19 @@ async fn finalizer_of_a_removed_operator_blocks_its_namespace_until_a_user_remov
     olm.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), NAME).await;
     delete(&olm, &known::NAMESPACE, "", "team").await;
     let hangs = |namespace: &Object| {
-        let told = true_condition(namespace, "NamespaceFinalizersRemaining");
-        told.is_some_and(|condition| condition.1.contains("forge.example.com/cool"))
+        let remaining = true_condition(namespace, "NamespaceFinalizersRemaining");
+        remaining.is_some_and(|condition| condition.1.contains("forge.example.com/cool"))
     };
     // shows DEL-02
     let team = olm.cluster.wait_for(&known::NAMESPACE, None, "team", hangs).await;
     assert_eq!(team.str(&["status", "phase"]), Some("Terminating"));
     // To install it again is refused, with the reason.
-    let again = json!({
+    let manifest = json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
         "metadata": {"name": "anvil", "namespace": "team"},
         "spec": {"name": "anvil", "source": "cat", "sourceNamespace": CATALOG_NAMESPACE},
     });
-    let refused = olm.cluster.cluster().create(&SUBSCRIPTION, &object(again)).await.unwrap_err();
+    let refused = olm.cluster.cluster().create(&SUBSCRIPTION, &object(manifest)).await.unwrap_err();
     // shows DEL-02
     assert!(refused.is_namespace_terminating(), "{refused}");
     let free = Patch::Merge(json!({"metadata": {"finalizers": null}}));
@@ -105,8 +105,8 @@ async fn failed_subscription_is_refreshed_by_deleting_its_csv_plan_job_and_confi
     delete(&olm, &SUBSCRIPTION, "team", "anvil").await;
     let cluster = olm.cluster.cluster();
     for kind in [&CLUSTER_SERVICE_VERSION, &INSTALL_PLAN] {
-        let left = cluster.list(kind, Some("team"), &ListParams::default()).await.unwrap();
-        for object in left.items {
+        let objects = cluster.list(kind, Some("team"), &ListParams::default()).await.unwrap();
+        for object in objects.items {
             delete(&olm, kind, "team", object.name()).await;
         }
     }
@@ -138,11 +138,11 @@ async fn operator_pods_run_on_the_nodes_that_the_subscription_config_selects() {
         assert_eq!(deployment.get(&["spec", "template", "spec", field]), None, "{field}");
     }
     let nodes = cluster.list(&known::NODE, None, &ListParams::default()).await.unwrap().items;
-    let kept = Patch::Merge(json!({
+    let node_patch = Patch::Merge(json!({
         "metadata": {"labels": {ROLE: ""}},
         "spec": {"taints": [{"key": "myoperator", "effect": "NoSchedule"}]},
     }));
-    cluster.patch(&known::NODE, None, nodes[0].name(), &kept).await.unwrap();
+    cluster.patch(&known::NODE, None, nodes[0].name(), &node_patch).await.unwrap();
     let steered = Patch::Merge(json!({"spec": {"config": {
         "nodeSelector": {ROLE: ""},
         "tolerations": [{"key": "myoperator", "operator": "Exists", "effect": "NoSchedule"}],

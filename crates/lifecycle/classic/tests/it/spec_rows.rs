@@ -16,13 +16,19 @@ use std::collections::BTreeSet;
 const ANVIL_KIND: Resource = Resource::namespaced("forge.example.com", "v1", "Anvil", "anvils");
 
 /// A CatalogSource of the namespace `team`, or another one.
-async fn apply_source(olm: &OlmCluster, place: &str, name: &str, annotations: &str, spec: &str) {
+async fn apply_source(
+    olm: &OlmCluster,
+    namespace: &str,
+    name: &str,
+    annotations: &str,
+    spec: &str,
+) {
     olm.cluster
         .apply_yaml(&format!(
             "
 apiVersion: operators.coreos.com/v1alpha1
 kind: CatalogSource
-metadata: {{name: {name}, namespace: {place}, annotations: {{{annotations}}}}}
+metadata: {{name: {name}, namespace: {namespace}, annotations: {{{annotations}}}}}
 spec: {{{spec}}}
 "
         ))
@@ -108,7 +114,7 @@ async fn unresolvable_image_template_without_an_image_is_reported() {
     let olm = OlmCluster::start(&["1.0.0"]).await;
     let template = "olm.catalogImageTemplate: 'localhost/c:v{kube}'";
     apply_source(&olm, "team", "far", template, "sourceType: grpc").await;
-    let told = |source: &Object| {
+    let is_unresolved = |source: &Object| {
         let all = source.array(&["status", "conditions"]);
         !all.is_empty()
             && all.iter().all(|condition| {
@@ -118,7 +124,7 @@ async fn unresolvable_image_template_without_an_image_is_reported() {
             })
     };
     // shows AT-CAT-04 CAT-23
-    let source = olm.cluster.wait_for(&CATALOG_SOURCE, Some("team"), "far", told).await;
+    let source = olm.cluster.wait_for(&CATALOG_SOURCE, Some("team"), "far", is_unresolved).await;
     assert_eq!(source.str(&["spec", "image"]).unwrap_or_default(), "");
     // shows AT-CAT-04 CAT-23
     assert_eq!(source.get(&["status", "connectionState"]), None);
@@ -165,11 +171,11 @@ async fn catalog_serves_its_own_namespace_and_a_global_catalog_serves_all() {
     let spec = format!("sourceType: grpc, address: '{}'", registry.address);
     apply_source(&olm, "team", "far", "", &spec).await;
     create_namespace(&olm.cluster, "other", "").await;
-    let subscription = |name: &str, source: &str, place: &str| {
+    let subscription = |name: &str, source: &str, namespace: &str| {
         json!({
             "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
             "metadata": {"name": name, "namespace": "other"},
-            "spec": {"name": "anvil", "source": source, "sourceNamespace": place},
+            "spec": {"name": "anvil", "source": source, "sourceNamespace": namespace},
         })
     };
     let group = json!({

@@ -74,8 +74,8 @@ async fn refused_install_plan_is_reported_and_created_as_soon_as_allowed() {
     olm.timeouts.retry = Some(Duration::from_millis(20));
     let tries = watch::Sender::new(0);
     let (count, mut counted) = (tries.clone(), tries.subscribe());
-    let cluster = olm.cluster.troubled(move |asked: &Asked| {
-        if asked.method.as_str() == "POST" && asked.target.contains("/installplans") {
+    let cluster = olm.cluster.troubled(move |request: &Asked| {
+        if request.method.as_str() == "POST" && request.target.contains("/installplans") {
             count.send_modify(|requests| *requests += 1);
         }
         Fate::Pass
@@ -104,13 +104,13 @@ async fn refused_install_plan_is_reported_and_created_as_soon_as_allowed() {
     }
     olm.subscribe(json!({})).await;
     // The label of the operator that it belongs to is written beside this.
-    let told = olm
+    let subscription = olm
         .wait_for_subscription(|subscription| {
             true_condition(subscription, "BundleUnpackFailed").is_some()
                 && subscription.label("operators.coreos.com/anvil.team").is_some()
         })
         .await;
-    let (reason, message) = true_condition(&told, "BundleUnpackFailed").unwrap();
+    let (reason, message) = true_condition(&subscription, "BundleUnpackFailed").unwrap();
     // shows K11
     assert_eq!(reason, "EnsureInstallPlanFailed");
     assert_eq!(
@@ -122,7 +122,7 @@ async fn refused_install_plan_is_reported_and_created_as_soon_as_allowed() {
     counted.wait_for(|requests| *requests > so_far + 2).await.unwrap();
     let cluster = olm.cluster.cluster();
     let still = cluster.get(&SUBSCRIPTION, Some("team"), "anvil").await.unwrap();
-    assert_eq!(still.resource_version(), told.resource_version());
+    assert_eq!(still.resource_version(), subscription.resource_version());
     cluster.delete(&POLICY, None, "calm", &DeleteOptions::default()).await.unwrap();
     let done = wait_until_latest(&olm, "anvil", "anvil.v1.0.0").await;
     assert_eq!(true_condition(&done, "BundleUnpackFailed"), None);
@@ -138,8 +138,8 @@ async fn terminating_namespace_gets_no_install_plan() {
     create_namespace(&olm.cluster, "other", "").await;
     let cluster = olm.cluster.cluster();
     // Somebody still has something to do with it.
-    let held = Patch::Merge(json!({"metadata": {"finalizers": ["example.com/hold"]}}));
-    cluster.patch(&SUBSCRIPTION, Some("team"), "anvil", &held).await.unwrap();
+    let finalizer = Patch::Merge(json!({"metadata": {"finalizers": ["example.com/hold"]}}));
+    cluster.patch(&SUBSCRIPTION, Some("team"), "anvil", &finalizer).await.unwrap();
     cluster.delete(&known::NAMESPACE, None, "team", &DeleteOptions::default()).await.unwrap();
     olm.cluster.wait_gone(&OPERATOR_GROUP, Some("team"), "og").await;
     olm.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.0.0").await;
@@ -161,8 +161,8 @@ async fn terminating_namespace_gets_no_install_plan() {
         subscription.str(&["status", "installedCSV"]) == Some("anvil.v1.1.0")
     };
     olm.cluster.wait_for(&SUBSCRIPTION, Some("other"), "anvil", newer).await;
-    let left = cluster.get(&SUBSCRIPTION, Some("team"), "anvil").await.unwrap();
-    assert_eq!(left.str(&["status", "currentCSV"]), Some("anvil.v1.0.0"));
+    let subscription = cluster.get(&SUBSCRIPTION, Some("team"), "anvil").await.unwrap();
+    assert_eq!(subscription.str(&["status", "currentCSV"]), Some("anvil.v1.0.0"));
     for kind in [&INSTALL_PLAN, &CLUSTER_SERVICE_VERSION] {
         let all = cluster.list(kind, Some("team"), &ListParams::default()).await.unwrap();
         // shows K11

@@ -133,7 +133,7 @@ fn catalog_with_refused_versions(versions: &[&str], last: &Value) -> String {
 
 /// Has the versions after the first fail one after the other, and tells whether the last one comes
 /// all the same.
-async fn assert_roll_forward(versions: &[&str], last: Value, good: bool) {
+async fn assert_roll_forward(versions: &[&str], last: Value, succeeds: bool) {
     let mut olm = OlmCluster::start(&[]).await;
     olm.stop_controllers().await;
     olm.timeouts.plan = Duration::from_millis(300);
@@ -148,12 +148,12 @@ async fn assert_roll_forward(versions: &[&str], last: Value, good: bool) {
             continue;
         }
         let bad = format!("anvil.v{}", versions[upto - 1]);
-        let told = move |subscription: &Object| {
+        let has_failed = move |subscription: &Object| {
             subscription.str(&["status", "state"]) == Some("UpgradeFailed")
                 && subscription.str(&["status", "currentCSV"]) == Some(&bad)
                 && true_condition(subscription, "InstallPlanFailed").is_some()
         };
-        let subscription = olm.wait_for_subscription(told).await;
+        let subscription = olm.wait_for_subscription(has_failed).await;
         let (reason, why) = true_condition(&subscription, "InstallPlanFailed").unwrap();
         assert_eq!(reason, "InstallComponentFailed");
         assert!(why.contains("metadata.labels: Invalid value"), "{why}");
@@ -162,20 +162,20 @@ async fn assert_roll_forward(versions: &[&str], last: Value, good: bool) {
     // Who has nothing to do with it is served, from the same content.
     subscribe(&olm, "saw", json!({"name": "saw"})).await;
     wait_until_latest(&olm, "saw", "saw.v1.0.0").await;
-    if good {
+    if succeeds {
         wait_until_latest(&olm, "anvil", "anvil.v3.0.0").await;
         let new = olm.wait_until_succeeded("anvil.v3.0.0").await;
         assert_eq!(new.str(&["spec", "replaces"]), Some("anvil.v1.0.0"));
         let old = "anvil.v1.0.0";
         olm.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), old).await;
     } else {
-        let stays = |subscription: &Object| {
+        let is_stuck = |subscription: &Object| {
             subscription.str(&["status", "state"]) == Some("UpgradeFailed")
                 && subscription.str(&["status", "installedCSV"]) == Some("anvil.v1.0.0")
                 && subscription.str(&["status", "currentCSV"]) == Some("anvil.v2.0.0")
                 && true_condition(subscription, "InstallPlanFailed").is_some()
         };
-        olm.wait_for_subscription(stays).await;
+        olm.wait_for_subscription(is_stuck).await;
         olm.wait_until_succeeded("anvil.v1.0.0").await;
     }
 }

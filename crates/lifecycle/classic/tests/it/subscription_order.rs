@@ -50,7 +50,7 @@ async fn cluster_outcome(olm: &OlmCluster) -> BTreeMap<String, Value> {
                     ])
                 })
                 .collect();
-            let says = json!({
+            let state = json!({
                 "spec": if kind.kind == "Subscription" { status(&["spec"]) } else { Value::Null },
                 "labels": status(&["metadata", "labels"]),
                 "state": status(&["status", "state"]),
@@ -59,7 +59,7 @@ async fn cluster_outcome(olm: &OlmCluster) -> BTreeMap<String, Value> {
                 "phase": status(&["status", "phase"]),
                 "conditions": conditions,
             });
-            all.insert(format!("{} {}", kind.kind, object.key()), says);
+            all.insert(format!("{} {}", kind.kind, object.key()), state);
         }
     }
     all

@@ -30,11 +30,11 @@ fn unpack_jobs() -> Selection {
 }
 
 /// Whether pods find a node.
-async fn set_nodes_schedulable(olm: &OlmCluster, good: bool) {
+async fn set_nodes_schedulable(olm: &OlmCluster, is_schedulable: bool) {
     let cluster = olm.cluster.cluster();
     let nodes = cluster.list(&known::NODE, None, &ListParams::default()).await.unwrap().items;
     for node in nodes {
-        let patch = Patch::Merge(json!({"spec": {"unschedulable": !good}}));
+        let patch = Patch::Merge(json!({"spec": {"unschedulable": !is_schedulable}}));
         cluster.patch(&known::NODE, None, node.name(), &patch).await.unwrap();
     }
 }
@@ -242,8 +242,8 @@ async fn unpacked_bundle_is_not_unpacked_again() {
     olm.wait_until_idle().await;
     olm.wait_until_idle().await;
     olm.wait_until_idle().await;
-    let again = olm.cluster.wait_for_all(unpack_jobs(), |all| !all.is_empty()).await;
+    let jobs = olm.cluster.wait_for_all(unpack_jobs(), |all| !all.is_empty()).await;
     let uids = |all: &[Object]| all.iter().map(|job| job.uid().to_owned()).collect::<Vec<_>>();
     // shows E032
-    assert_eq!((uids(&again).len(), uids(&again)), (1, uids(&first)));
+    assert_eq!((uids(&jobs).len(), uids(&jobs)), (1, uids(&first)));
 }

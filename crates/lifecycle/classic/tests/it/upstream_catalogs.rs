@@ -42,14 +42,14 @@ async fn apply_source(olm: &OlmCluster, annotations: Value, spec: Value) -> Obje
 /// The pods of `far`, once they are as they should be.
 async fn wait_for_catalog_pod(
     olm: &OlmCluster,
-    good: impl Fn(&Object) -> bool + Send + 'static,
+    predicate: impl Fn(&Object) -> bool + Send + 'static,
 ) -> Object {
     let pods = Selection::all(known::POD).namespace("team").labels("olm.catalogSource=far");
-    let good = move |all: &[&Object]| {
+    let predicate = move |all: &[&Object]| {
         let mut running = all.iter().filter(|pod| !pod.is_terminating());
-        running.next().is_some_and(|pod| good(pod)) && running.next().is_none()
+        running.next().is_some_and(|pod| predicate(pod)) && running.next().is_none()
     };
-    let all = olm.cluster.wait_for_all(pods, good).await;
+    let all = olm.cluster.wait_for_all(pods, predicate).await;
     all.into_iter().find(|pod| !pod.is_terminating()).unwrap()
 }
 
@@ -137,11 +137,11 @@ async fn restart_with_a_late_pod_list_creates_no_second_catalog_pod() {
     olm.stop_controllers().await;
     let made = Arc::new(Mutex::new(Vec::new()));
     let heard = Arc::clone(&made);
-    let slow = olm.cluster.troubled(move |asked| {
-        if asked.is_write() && asked.target.contains("/namespaces/team/") {
-            heard.lock().unwrap().push(format!("{} {}", asked.method, asked.target));
+    let slow = olm.cluster.troubled(move |request| {
+        if request.is_write() && request.target.contains("/namespaces/team/") {
+            heard.lock().unwrap().push(format!("{} {}", request.method, request.target));
         }
-        let pods = asked.target.starts_with("/api/v1/pods?");
+        let pods = request.target.starts_with("/api/v1/pods?");
         if pods { Fate::Late(Duration::from_millis(500)) } else { Fate::Pass }
     });
     olm.start_controllers_over(&slow).await;
@@ -177,8 +177,8 @@ async fn image_changed_while_the_controllers_are_down_replaces_the_catalog_pod()
         |source: &Object| source.str(&["status", "latestImageRegistryPoll"]).map(str::to_owned);
     let before = olm.cluster.wait_for(&CATALOG_SOURCE, Some("team"), "far", |_| true).await;
     let before = polled(&before);
-    let again = move |source: &Object| polled(source) != before;
-    olm.cluster.wait_for(&CATALOG_SOURCE, Some("team"), "far", again).await;
+    let is_polled_again = move |source: &Object| polled(source) != before;
+    olm.cluster.wait_for(&CATALOG_SOURCE, Some("team"), "far", is_polled_again).await;
     assert_eq!(
         wait_for_catalog_pod(&olm, |_| true).await.uid(),
         old.uid(),

@@ -10,10 +10,15 @@ use mainstay_object::{Object, known};
 use serde_json::{Value, json};
 
 /// Waits until the status of the group of a namespace names exactly these namespaces.
-async fn wait_for_targets(olm: &OlmCluster, place: &str, name: &str, wanted: &[&str]) -> Object {
+async fn wait_for_targets(
+    olm: &OlmCluster,
+    namespace: &str,
+    name: &str,
+    wanted: &[&str],
+) -> Object {
     let wanted: Vec<Value> = wanted.iter().map(|namespace| (*namespace).into()).collect();
-    let good = move |group: &Object| *group.array(&["status", "namespaces"]) == wanted;
-    olm.cluster.wait_for(&OPERATOR_GROUP, Some(place), name, good).await
+    let predicate = move |group: &Object| *group.array(&["status", "namespaces"]) == wanted;
+    olm.cluster.wait_for(&OPERATOR_GROUP, Some(namespace), name, predicate).await
 }
 
 /// What the annotations of a version say of its group.
@@ -37,8 +42,8 @@ async fn csv_annotations_name_its_operator_group_and_targets() {
 #[tokio::test]
 async fn operator_group_with_target_namespaces_ignores_its_selector() {
     let olm = OlmCluster::start(&[]).await;
-    for place in ["home", "listed"] {
-        create_namespace(&olm.cluster, place, "").await;
+    for namespace in ["home", "listed"] {
+        create_namespace(&olm.cluster, namespace, "").await;
     }
     create_namespace(&olm.cluster, "labelled", "team: x").await;
     let both = json!({

@@ -36,10 +36,10 @@ fn catalog_of(versions: &[Release<'_>]) -> String {
 
 /// Waits until the Subscription has a condition with a reason, and gives its message.
 async fn wait_for_condition(olm: &OlmCluster, kind: &'static str, reason: &'static str) -> String {
-    let good = move |subscription: &Object| {
+    let predicate = move |subscription: &Object| {
         true_condition(subscription, kind).is_some_and(|condition| condition.0 == reason)
     };
-    true_condition(&olm.wait_for_subscription(good).await, kind).unwrap().1
+    true_condition(&olm.wait_for_subscription(predicate).await, kind).unwrap().1
 }
 
 #[tokio::test]
@@ -54,8 +54,9 @@ async fn missing_catalog_is_reported_until_the_subscription_names_an_existing_on
     assert_eq!(why, "targeted catalogsource team/far missing");
     // Another catalog that comes is not the one that is missing.
     add_catalog(&mut olm, "other", 0, &catalog_of(&[SAW])).await;
-    let seen = |subscription: &Object| subscription.array(&["status", "catalogHealth"]).len() == 2;
-    let both = olm.wait_for_subscription(seen).await;
+    let has_both_catalogs =
+        |subscription: &Object| subscription.array(&["status", "catalogHealth"]).len() == 2;
+    let both = olm.wait_for_subscription(has_both_catalogs).await;
     // shows E009
     assert_eq!(
         true_condition(&both, "CatalogSourcesUnhealthy").map(|condition| condition.1),
@@ -108,8 +109,8 @@ async fn subscription_conditions_report_the_state_of_its_install_plan() {
     let why = wait_for_condition(&olm, "InstallPlanFailed", "InstallComponentFailed").await;
     // shows E011
     assert!(why.contains("anvils.forge.example.com"), "{why}");
-    let told = olm.wait_for_subscription(|_| true).await;
-    assert_eq!(true_condition(&told, "InstallPlanPending"), None);
+    let subscription = olm.wait_for_subscription(|_| true).await;
+    assert_eq!(true_condition(&subscription, "InstallPlanPending"), None);
 }
 
 #[tokio::test]

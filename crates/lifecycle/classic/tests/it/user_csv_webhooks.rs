@@ -29,8 +29,8 @@ fn webhook_rules(group: &str, resource: &str, operations: &[&str]) -> Value {
     }])
 }
 
-fn csv_with_webhooks(place: &str, name: &str, hooks: &[Value]) -> Value {
-    let mut csv = csv_in(place, name, &[deployment("hook")]);
+fn csv_with_webhooks(namespace: &str, name: &str, hooks: &[Value]) -> Value {
+    let mut csv = csv_in(namespace, name, &[deployment("hook")]);
     csv["spec"]["webhookdefinitions"] = hooks.into();
     csv
 }
@@ -116,11 +116,11 @@ async fn valid_webhook_certificate_is_kept_when_its_csv_is_reinstalled() {
     let pending = Patch::Merge(json!({"status": {"phase": "Pending"}}));
     let written = cluster.patch_status(&CSV, Some("a"), "v", &pending).await.unwrap();
     let steps = written.array(&["status", "conditions"]).len();
-    let again = move |csv: &Object| {
+    let is_reinstalled = move |csv: &Object| {
         csv.str(&["status", "phase"]) == Some("Succeeded")
             && csv.array(&["status", "conditions"]).len() > steps
     };
-    olm.cluster.wait_for(&CSV, Some("a"), "v", again).await;
+    olm.cluster.wait_for(&CSV, Some("a"), "v", is_reinstalled).await;
     let after = secret().await.unwrap();
     // shows E093
     assert_eq!(after.annotation("olmcahash"), before.annotation("olmcahash"));
@@ -184,19 +184,19 @@ async fn upgrade_replaces_a_renamed_webhook() {
 async fn webhook_of_one_name_is_installed_in_two_namespaces() {
     let olm = olm_with_labelled_namespace(None).await;
     create_namespace(&olm.cluster, "b", "").await;
-    for place in ["a", "b"] {
+    for namespace in ["a", "b"] {
         // A target that is not there.
-        apply_group(&olm, place, "og", &["nowhere"]).await;
-        create_csv(&olm, csv_with_webhooks(place, "v", &[webhook(NAME, &json!([]))])).await;
-        wait_for_phase(&olm, place, "v", "Succeeded").await;
+        apply_group(&olm, namespace, "og", &["nowhere"]).await;
+        create_csv(&olm, csv_with_webhooks(namespace, "v", &[webhook(NAME, &json!([]))])).await;
+        wait_for_phase(&olm, namespace, "v", "Succeeded").await;
     }
     // shows E093
     let both = wait_for_configurations(&olm, NAME, 2).await;
     assert!(both.iter().all(|configuration| configuration.name().starts_with(NAME)));
     olm.wait_until_idle().await;
     delete_object(&olm, &CSV, Some("a"), "v").await;
-    let left = wait_for_configurations(&olm, NAME, 1).await;
-    assert_eq!(left[0].label("olm.owner.namespace"), Some("b"));
+    let remaining = wait_for_configurations(&olm, NAME, 1).await;
+    assert_eq!(remaining[0].label("olm.owner.namespace"), Some("b"));
 }
 
 /// A definition that says that a Service of somebody else converts it.

@@ -30,12 +30,12 @@ pub(crate) fn deployment(name: &str) -> Value {
 }
 
 /// A version that may run in any namespaces, with Deployments.
-pub(crate) fn csv_in(place: &str, name: &str, deployments: &[Value]) -> Value {
+pub(crate) fn csv_in(namespace: &str, name: &str, deployments: &[Value]) -> Value {
     let modes = ["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"]
         .map(|mode| json!({"type": mode, "supported": true}));
     json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
-        "metadata": {"name": name, "namespace": place},
+        "metadata": {"name": name, "namespace": namespace},
         "spec": {
             "displayName": name, "version": "1.0.0", "minKubeVersion": "0.0.0",
             "installModes": modes,
@@ -97,18 +97,18 @@ pub(crate) async fn create_csv(olm: &OlmCluster, csv: Value) -> Object {
 /// Waits for a version to be in a phase.
 pub(crate) async fn wait_for_phase(
     olm: &OlmCluster,
-    place: &str,
+    namespace: &str,
     name: &str,
     phase: &'static str,
 ) -> Object {
     let at = move |csv: &Object| csv.str(&["status", "phase"]) == Some(phase);
-    olm.cluster.wait_for(&CSV, Some(place), name, at).await
+    olm.cluster.wait_for(&CSV, Some(namespace), name, at).await
 }
 
 /// Waits for a version to be in a phase for a reason.
 pub(crate) async fn wait_for_reason(
     olm: &OlmCluster,
-    place: &str,
+    namespace: &str,
     name: &str,
     phase: &'static str,
     reason: &'static str,
@@ -117,36 +117,41 @@ pub(crate) async fn wait_for_reason(
         csv.str(&["status", "phase"]) == Some(phase)
             && csv.str(&["status", "reason"]) == Some(reason)
     };
-    olm.cluster.wait_for(&CSV, Some(place), name, at).await
+    olm.cluster.wait_for(&CSV, Some(namespace), name, at).await
 }
 
 /// Changes a version.
-pub(crate) async fn patch_csv(olm: &OlmCluster, place: &str, name: &str, body: Value) -> Object {
+pub(crate) async fn patch_csv(
+    olm: &OlmCluster,
+    namespace: &str,
+    name: &str,
+    body: Value,
+) -> Object {
     let patch = Patch::Merge(body);
-    olm.cluster.cluster().patch(&CSV, Some(place), name, &patch).await.unwrap()
+    olm.cluster.cluster().patch(&CSV, Some(namespace), name, &patch).await.unwrap()
 }
 
 /// Deletes something.
 pub(crate) async fn delete_object(
     olm: &OlmCluster,
     resource: &Resource,
-    place: Option<&str>,
+    namespace: Option<&str>,
     name: &str,
 ) {
     let options = DeleteOptions::default();
-    olm.cluster.cluster().delete(resource, place, name, &options).await.unwrap();
+    olm.cluster.cluster().delete(resource, namespace, name, &options).await.unwrap();
 }
 
 /// An OperatorGroup for these namespaces; none means all.
 pub(crate) async fn apply_group(
     olm: &OlmCluster,
-    place: &str,
+    namespace: &str,
     name: &str,
     targets: &[&str],
 ) -> Object {
     let mut group = json!({
         "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
-        "metadata": {"name": name, "namespace": place}, "spec": {},
+        "metadata": {"name": name, "namespace": namespace}, "spec": {},
     });
     if !targets.is_empty() {
         group["spec"]["targetNamespaces"] = targets.into();
@@ -155,18 +160,18 @@ pub(crate) async fn apply_group(
 }
 
 /// A world whose namespace `team` has a group for itself, and further namespaces.
-pub(crate) async fn olm_with_namespaces(places: &[&str]) -> OlmCluster {
+pub(crate) async fn olm_with_namespaces(namespaces: &[&str]) -> OlmCluster {
     let olm = OlmCluster::start(&[]).await;
     olm.apply_group("og").await;
-    for place in places {
-        create_namespace(&olm.cluster, place, "").await;
+    for namespace in namespaces {
+        create_namespace(&olm.cluster, namespace, "").await;
     }
     olm
 }
 
 /// An account with a role and its binding, in a namespace.
-pub(crate) async fn create_account(olm: &OlmCluster, place: &str, name: &str, rules: &Value) {
-    let metadata = json!({"name": name, "namespace": place});
+pub(crate) async fn create_account(olm: &OlmCluster, namespace: &str, name: &str, rules: &Value) {
+    let metadata = json!({"name": name, "namespace": namespace});
     for manifest in [
         json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}),
         json!({
@@ -177,7 +182,7 @@ pub(crate) async fn create_account(olm: &OlmCluster, place: &str, name: &str, ru
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
             "metadata": metadata,
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name},
-            "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": place}],
+            "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
         }),
     ] {
         olm.cluster.apply(object(manifest)).await;
@@ -189,12 +194,12 @@ pub(crate) async fn is_allowed(
     account: &Cluster,
     (group, resource): (&str, &str),
     verb: &str,
-    place: &str,
+    namespace: &str,
 ) -> bool {
     let review = object(json!({
         "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
         "spec": {"resourceAttributes": {
-            "group": group, "resource": resource, "verb": verb, "namespace": place,
+            "group": group, "resource": resource, "verb": verb, "namespace": namespace,
         }},
     }));
     let answer = account.create(&REVIEW, &review).await.unwrap();
@@ -202,6 +207,6 @@ pub(crate) async fn is_allowed(
 }
 
 /// The Deployment of that name, once it is there.
-pub(crate) async fn wait_for_deployment(olm: &OlmCluster, place: &str, name: &str) -> Object {
-    olm.cluster.wait_for(&known::DEPLOYMENT, Some(place), name, |_| true).await
+pub(crate) async fn wait_for_deployment(olm: &OlmCluster, namespace: &str, name: &str) -> Object {
+    olm.cluster.wait_for(&known::DEPLOYMENT, Some(namespace), name, |_| true).await
 }

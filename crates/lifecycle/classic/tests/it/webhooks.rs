@@ -95,9 +95,9 @@ pub(crate) fn phase_history(csv: &Object) -> Vec<String> {
 /// Waits until the one validating configuration trusts the authority of the Secret, and nobody else.
 async fn wait_until_ca_trusted(olm: &OlmCluster) -> Object {
     let authority = certificate_secret(olm).await.str(&["data", "olmCAKey"]).unwrap().to_owned();
-    let good = move |all: &[&Object]| matches!(all, [one] if one.array(&["webhooks"])[0]["clientConfig"]["caBundle"] == authority.as_str());
+    let predicate = move |all: &[&Object]| matches!(all, [one] if one.array(&["webhooks"])[0]["clientConfig"]["caBundle"] == authority.as_str());
     let selection = Selection::all(known::VALIDATING_WEBHOOK_CONFIGURATION);
-    olm.cluster.wait_for_all(selection, good).await.remove(0)
+    olm.cluster.wait_for_all(selection, predicate).await.remove(0)
 }
 
 #[tokio::test]

@@ -118,9 +118,9 @@ async fn roles_and_copies_are_deleted_in_namespaces_that_are_no_longer_targets()
     olm.apply_group_for("og", &["a"]).await;
     olm.subscribe(json!({})).await;
     olm.wait_until_succeeded("anvil.v1.0.0").await;
-    let of = |place: &'static str, wanted: usize| {
+    let of = |namespace: &'static str, wanted: usize| {
         let mut selection = mainstay_client::Selection::all(known::ROLE);
-        selection.namespace = Some(place.to_owned());
+        selection.namespace = Some(namespace.to_owned());
         olm.cluster.wait_for_all(selection, move |all| {
             all.iter().filter(|csv| csv.label("olm.copiedFrom") == Some("team")).count() == wanted
         })
@@ -190,12 +190,12 @@ async fn install_plan_continues_when_the_operator_groups_service_account_is_crea
     olm.cluster.apply_yaml(ADMIN).await;
     olm.cluster.apply_yaml(SCOPED).await;
     olm.subscribe(json!({})).await;
-    let told = |all: &[&Object]| {
+    let reports_account = |all: &[&Object]| {
         all.iter().flat_map(|plan| plan.array(&["status", "conditions"])).any(|condition| {
             condition["message"] == "no operator group found that is managing this namespace"
         })
     };
-    olm.wait_for_plans(told).await;
+    olm.wait_for_plans(reports_account).await;
     olm.cluster.apply_yaml(ACCOUNT).await;
     olm.wait_until_succeeded("anvil.v1.0.0").await;
 }
@@ -246,11 +246,12 @@ async fn deleted_failed_install_plan_is_recreated_although_its_csv_exists() {
     olm.wait_for_csv("anvil.v1.0.0", "Pending", "RequirementsNotMet").await;
     delete_object(&olm, &INSTALL_PLAN, failed.name()).await;
     let uid = failed.uid().to_owned();
-    let again = phase("Failed");
-    olm.wait_for_plans(move |all| again(all) && all[0].uid() != uid).await;
-    let told = |subscription: &Object| true_condition(subscription, "InstallPlanFailed").is_some();
-    let told = olm.wait_for_subscription(told).await;
-    assert_eq!(true_condition(&told, "InstallPlanMissing"), None);
+    let has_failed = phase("Failed");
+    olm.wait_for_plans(move |all| has_failed(all) && all[0].uid() != uid).await;
+    let has_failed_plan =
+        |subscription: &Object| true_condition(subscription, "InstallPlanFailed").is_some();
+    let subscription = olm.wait_for_subscription(has_failed_plan).await;
+    assert_eq!(true_condition(&subscription, "InstallPlanMissing"), None);
 }
 
 #[tokio::test]
@@ -321,12 +322,12 @@ async fn subscription_is_resolved_when_its_missing_catalog_is_created() {
     .await;
     apply_source_at(&olm, registry.address).await;
     olm.wait_until_succeeded("anvil.v1.0.0").await;
-    let told = olm
+    let subscription = olm
         .wait_for_subscription(|subscription| {
             true_condition(subscription, "ResolutionFailed").is_none()
         })
         .await;
-    assert_eq!(true_condition(&told, "CatalogSourcesUnhealthy"), None);
+    assert_eq!(true_condition(&subscription, "CatalogSourcesUnhealthy"), None);
 }
 
 #[tokio::test]
@@ -501,12 +502,12 @@ async fn upgrade_blocked_by_an_operator_condition_continues_after_the_override()
     // Another look at the namespace while it waits.
     let label = json!({"metadata": {"labels": {"looked": "at"}}});
     olm.patch(&SUBSCRIPTION, "anvil", label).await;
-    let held = olm
+    let subscription = olm
         .wait_for_subscription(|subscription| {
             subscription.str(&["status", "currentCSV"]) == Some("anvil.v1.1.0")
         })
         .await;
-    assert_eq!(true_condition(&held, "ResolutionFailed"), None);
+    assert_eq!(true_condition(&subscription, "ResolutionFailed"), None);
     olm.patch(&OPERATOR_CONDITION, "anvil.v1.0.0", busy("True")).await;
     olm.wait_until_succeeded("anvil.v1.1.0").await;
     let done = wait_until_latest(&olm, "anvil", "anvil.v1.1.0").await;
@@ -520,8 +521,8 @@ async fn successor_of_a_terminating_csv_is_installed_after_its_deletion() {
     olm.subscribe(json!({})).await;
     olm.wait_until_succeeded("anvil.v1.0.0").await;
     wait_until_latest(&olm, "anvil", "anvil.v1.0.0").await;
-    let held = olm.cluster.cluster().get(&CSV, Some("team"), "anvil.v1.0.0").await.unwrap();
-    let mut all: Vec<&str> = held.finalizers().collect();
+    let csv = olm.cluster.cluster().get(&CSV, Some("team"), "anvil.v1.0.0").await.unwrap();
+    let mut all: Vec<&str> = csv.finalizers().collect();
     all.push("example.com/hold");
     olm.patch(&CSV, "anvil.v1.0.0", json!({"metadata": {"finalizers": all}})).await;
     delete_object(&olm, &CSV, "anvil.v1.0.0").await;

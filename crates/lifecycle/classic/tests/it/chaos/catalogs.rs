@@ -180,9 +180,9 @@ impl Change {
         let reach = reached.clone();
         let begun = WriteCounter::default();
         let hears = begun.clone();
-        let doomed = olm.cluster.troubled(move |asked| {
-            hears.count_write(asked);
-            if asked.is_write() && asked.writes >= at {
+        let doomed = olm.cluster.troubled(move |request| {
+            hears.count_write(request);
+            if request.is_write() && request.writes >= at {
                 reach.cancel();
             }
             if kills && reach.is_cancelled() { Fate::Lost } else { Fate::Pass }
@@ -217,9 +217,9 @@ async fn count_writes(change: Change) -> usize {
     let olm = change.prepare(&UPGRADES).await;
     let count = Arc::new(AtomicUsize::new(0));
     let seen = Arc::clone(&count);
-    let cluster = olm.cluster.troubled(move |asked: &Asked| {
-        if asked.is_write() {
-            seen.fetch_max(asked.writes + 1, Ordering::SeqCst);
+    let cluster = olm.cluster.troubled(move |request: &Asked| {
+        if request.is_write() {
+            seen.fetch_max(request.writes + 1, Ordering::SeqCst);
         }
         Fate::Pass
     });

@@ -153,19 +153,19 @@ fn trusted_authorities(bundle: &Value) -> BTreeSet<String> {
 
 fn check_trust(now: &BTreeMap<ObjectKey, Object>) -> Result<(), String> {
     let of = |kind: &'static str| now.iter().filter(move |(key, _)| key.0 == kind);
-    let mut shown: BTreeSet<(String, String)> = BTreeSet::new();
+    let mut presented: BTreeSet<(String, String)> = BTreeSet::new();
     for (_, secret) in of("Secret") {
         let Some(authority) = secret.str(&["data", "olmCAKey"]) else { continue };
         let authority = sha256_hex(&BASE64.decode(authority).unwrap());
         if secret.annotation("olmcahash") != Some(&authority) {
             return Err(format!("the Secret {} names another authority", secret.key()));
         }
-        shown.insert((format!("the Secret {}", secret.key()), authority));
+        presented.insert((format!("the Secret {}", secret.key()), authority));
     }
     for (_, pod) in of("Pod") {
         let answers = pod.condition("Ready") == Some("True") && !pod.is_terminating();
         if let Some(authority) = pod.annotation("olmcahash").filter(|_| answers) {
-            shown.insert((format!("the pod {}", pod.key()), authority.to_owned()));
+            presented.insert((format!("the pod {}", pod.key()), authority.to_owned()));
         }
     }
     let mut callers: Vec<(String, &Value)> = Vec::new();
@@ -194,7 +194,7 @@ fn check_trust(now: &BTreeMap<ObjectKey, Object>) -> Result<(), String> {
     }
     for (caller, bundle) in callers {
         let trusts = trusted_authorities(bundle);
-        for (who, authority) in &shown {
+        for (who, authority) in &presented {
             if !trusts.contains(authority) {
                 return Err(format!("{caller} does not trust {who}"));
             }

@@ -19,13 +19,13 @@ fn pseudo_random(seed: u64, number: usize, salt: u64) -> u64 {
 const FAULTY_REQUESTS: usize = 400;
 
 /// What a bad connection does to a request: one in three has some trouble.
-pub(super) fn random_fate(seed: u64, asked: &Asked) -> Fate {
-    let draw = |salt| pseudo_random(seed, asked.number, salt);
-    if asked.number > FAULTY_REQUESTS || !draw(0).is_multiple_of(3) {
+pub(super) fn random_fate(seed: u64, request: &Asked) -> Fate {
+    let draw = |salt| pseudo_random(seed, request.number, salt);
+    if request.number > FAULTY_REQUESTS || !draw(0).is_multiple_of(3) {
         return Fate::Pass;
     }
     let time = Duration::from_millis(draw(1) % 20);
-    if asked.is_watch() {
+    if request.is_watch() {
         return match draw(2) % 4 {
             0 => Fate::Lost,
             1 => Fate::Cut(usize::try_from(draw(3) % 4).unwrap()),
@@ -37,7 +37,7 @@ pub(super) fn random_fate(seed: u64, asked: &Asked) -> Fate {
         0 => Fate::Lost,
         1 => Fate::Unanswered,
         2 => Fate::Refused([429, 500, 503, 504][usize::try_from(draw(3) % 4).unwrap()]),
-        3 if asked.is_write() => Fate::Twice,
+        3 if request.is_write() => Fate::Twice,
         _ => Fate::Late(time),
     }
 }
@@ -69,15 +69,15 @@ impl Fault {
         Self::Unanswered,
     ];
 
-    pub(super) fn fate(self, asked: &Asked) -> Fate {
+    pub(super) fn fate(self, request: &Asked) -> Fate {
         match self {
-            Self::Fails => Fate::Refused([429, 500, 503, 504][asked.number / 7 % 4]),
-            Self::Delayed if asked.is_watch() => Fate::Slow(Duration::from_millis(10)),
+            Self::Fails => Fate::Refused([429, 500, 503, 504][request.number / 7 % 4]),
+            Self::Delayed if request.is_watch() => Fate::Slow(Duration::from_millis(10)),
             Self::Delayed => Fate::Late(Duration::from_millis(30)),
             Self::Duplicated => Fate::Twice,
             Self::Reordered => Fate::Behind(4),
             Self::Dropped => Fate::Lost,
-            Self::Unanswered if asked.is_watch() => Fate::Cut(1),
+            Self::Unanswered if request.is_watch() => Fate::Cut(1),
             Self::Unanswered => Fate::Unanswered,
         }
     }

@@ -91,13 +91,14 @@ pub(super) async fn olm_without_operator(parts: Features) -> OlmCluster {
 }
 
 /// Waits until exactly these namespaces have copies.
-pub(super) async fn wait_for_copies_in(olm: &OlmCluster, places: &[&str]) {
-    let places: Vec<String> = places.iter().map(|place| (*place).to_owned()).collect();
+pub(super) async fn wait_for_copies_in(olm: &OlmCluster, namespaces: &[&str]) {
+    let namespaces: Vec<String> =
+        namespaces.iter().map(|namespace| (*namespace).to_owned()).collect();
     olm.cluster
         .wait_for_all(Selection::all(CSV).labels("olm.copiedFrom"), move |all| {
             let mut found: Vec<&str> = all.iter().map(|copy| copy.namespace()).collect();
             found.sort_unstable();
-            found == places
+            found == namespaces
         })
         .await;
 }

@@ -116,13 +116,13 @@ async fn assert_unseen_plan_is_found(lost: &str, change: Value) {
     let olm = Operation::Install.prepare().await;
     let stage = Arc::new(AtomicUsize::new(stage::UNBROKEN));
     let (at, write) = (Arc::clone(&stage), lost.to_owned());
-    let cluster = olm.cluster.troubled(move |asked: &Asked| {
+    let cluster = olm.cluster.troubled(move |request: &Asked| {
         let now = at.load(Ordering::SeqCst);
-        if !asked.target.contains("/installplans") || now == stage::REPAIRED {
+        if !request.target.contains("/installplans") || now == stage::REPAIRED {
             return Fate::Pass;
         }
-        match asked.method.as_str() {
-            _ if asked.is_watch() => Fate::Lost,
+        match request.method.as_str() {
+            _ if request.is_watch() => Fate::Lost,
             method if now == stage::UNBROKEN && method == write => {
                 at.store(stage::ANSWER_LOST, Ordering::SeqCst);
                 Fate::Unanswered
@@ -142,15 +142,15 @@ async fn assert_unseen_plan_is_found(lost: &str, change: Value) {
     let (resource, namespace, name) = (&SUBSCRIPTION, Some("team"), "anvil");
     people.patch(resource, namespace, name, &Patch::Merge(change)).await.unwrap();
     // That it is told again proves that the change was seen.
-    let untold = Patch::Merge(json!({"status": {"catalogHealth": []}}));
-    people.patch_status(resource, namespace, name, &untold).await.unwrap();
+    let clear_catalog_health = Patch::Merge(json!({"status": {"catalogHealth": []}}));
+    people.patch_status(resource, namespace, name, &clear_catalog_health).await.unwrap();
     olm.wait_for_subscription(|subscription| {
         !subscription.array(&["status", "catalogHealth"]).is_empty()
     })
     .await;
     stage.store(stage::CREATES_PASS, Ordering::SeqCst);
-    let again = Patch::Merge(json!({"metadata": {"annotations": {"looked": "again"}}}));
-    people.patch(resource, namespace, name, &again).await.unwrap();
+    let annotation = Patch::Merge(json!({"metadata": {"annotations": {"looked": "again"}}}));
+    people.patch(resource, namespace, name, &annotation).await.unwrap();
     // Time to make another plan, which is what must not happen.
     tokio::time::sleep(Duration::from_millis(300)).await;
     stage.store(stage::REPAIRED, Ordering::SeqCst);

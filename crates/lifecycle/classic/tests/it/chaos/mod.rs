@@ -58,14 +58,14 @@ impl WriteCounter {
     /// The cluster over a connection without trouble.
     fn connect(&self, olm: &OlmCluster) -> Cluster {
         let count = self.clone();
-        olm.cluster.troubled(move |asked| {
-            count.count_write(asked);
+        olm.cluster.troubled(move |request| {
+            count.count_write(request);
             Fate::Pass
         })
     }
 
-    fn count_write(&self, asked: &Asked) {
-        if asked.is_write() {
+    fn count_write(&self, request: &Asked) {
+        if request.is_write() {
             self.0.fetch_add(1, Ordering::SeqCst);
         }
     }
@@ -112,10 +112,10 @@ async fn wait_until_settled(olm: &OlmCluster, count: &WriteCounter) -> State {
 async fn run_undisturbed(work: &impl Scenario) -> (State, Requests) {
     let olm = work.prepare().await;
     let (all, count) = (Arc::new(AtomicUsize::new(0)), WriteCounter::default());
-    let (every, seen) = (Arc::clone(&all), count.clone());
-    let cluster = olm.cluster.troubled(move |asked| {
-        every.fetch_max(asked.number + 1, Ordering::SeqCst);
-        seen.count_write(asked);
+    let (every, writes_seen) = (Arc::clone(&all), count.clone());
+    let cluster = olm.cluster.troubled(move |request| {
+        every.fetch_max(request.number + 1, Ordering::SeqCst);
+        writes_seen.count_write(request);
         Fate::Pass
     });
     let classic = olm.spawn_controllers(&cluster);
@@ -132,8 +132,8 @@ async fn run_with_kill(work: &impl Scenario, after: usize, ends: &[State]) {
     let olm = work.prepare().await;
     let dead = CancellationToken::new();
     let dies = dead.clone();
-    let doomed = olm.cluster.troubled(move |asked| {
-        if asked.writes < after && !dies.is_cancelled() {
+    let doomed = olm.cluster.troubled(move |request| {
+        if request.writes < after && !dies.is_cancelled() {
             return Fate::Pass;
         }
         dies.cancel();
@@ -190,7 +190,7 @@ async fn assert_survives_kill_after_each_write(work: &impl Scenario, few: usize)
 
 async fn run_over_bad_connection(work: &impl Scenario, seed: u64, ends: &[State]) {
     let how = format!("{work:?} with seed {seed}");
-    run_disturbed(work, move |asked| random_fate(seed, asked), ends, &how).await;
+    run_disturbed(work, move |request| random_fate(seed, request), ends, &how).await;
 }
 
 /// Does the work over a connection of which `judge` says what goes wrong: the end is that of the
@@ -203,19 +203,19 @@ async fn run_disturbed(
 ) {
     let olm = work.prepare().await;
     let count = WriteCounter::default();
-    let asked = Arc::new(Mutex::new(Vec::new()));
-    let (seen, all, clock) = (count.clone(), Arc::clone(&asked), olm.cluster.clock());
-    let cluster = olm.cluster.troubled(move |asked| {
-        seen.count_write(asked);
-        let fate = judge(asked);
-        let Asked { number, method, target, .. } = asked;
+    let request_log = Arc::new(Mutex::new(Vec::new()));
+    let (writes_seen, all, clock) = (count.clone(), Arc::clone(&request_log), olm.cluster.clock());
+    let cluster = olm.cluster.troubled(move |request| {
+        writes_seen.count_write(request);
+        let fate = judge(request);
+        let Asked { number, method, target, .. } = request;
         all.lock().push(format!("{} {number} {method} {target}: {fate:?}", clock.now()));
         fate
     });
     let classic = olm.spawn_controllers(&cluster);
     let last = || {
-        let asked = asked.lock();
-        let last = asked.iter().rev().take(60).rev().cloned().collect::<Vec<_>>();
+        let request_log = request_log.lock();
+        let last = request_log.iter().rev().take(60).rev().cloned().collect::<Vec<_>>();
         format!("{how}; at {} it had asked for\n{}", clock.now(), last.join("\n"))
     };
     work.run(&olm).await;
@@ -265,10 +265,10 @@ async fn run_with_faults(
         let how = format!("{work:?}, request {at} of {apart} is {:?}", Fault::ALL[shift]);
         let (ends, recorded) = (&ends, requests.all);
         async move {
-            let judge = move |asked: &Asked| {
-                let meant = asked.number < recorded && asked.number % apart == at;
-                let kind = Fault::ALL[(asked.number / apart + shift) % Fault::ALL.len()];
-                if meant { kind.fate(asked) } else { Fate::Pass }
+            let judge = move |request: &Asked| {
+                let is_chosen = request.number < recorded && request.number % apart == at;
+                let kind = Fault::ALL[(request.number / apart + shift) % Fault::ALL.len()];
+                if is_chosen { kind.fate(request) } else { Fate::Pass }
             };
             run_disturbed(work, judge, ends, &how).await;
         }

@@ -37,8 +37,8 @@ enum Failure {
 }
 
 /// Whether a request is about the Lease rather than about the work.
-fn is_lease(asked: &Asked) -> bool {
-    asked.target.contains("/leases")
+fn is_lease(request: &Asked) -> bool {
+    request.target.contains("/leases")
 }
 
 /// One process.
@@ -84,21 +84,21 @@ async fn run_takeover(work: Operation, blow: Failure, after: usize, ends: &[Stat
     // Whose writes were carried out, in their order.
     let log = Arc::new(Mutex::new(Vec::new()));
     let (hits, told) = (hit.clone(), Arc::clone(&log));
-    let first = olm.cluster.troubled(move |asked| {
-        if is_lease(asked) {
+    let first = olm.cluster.troubled(move |request| {
+        if is_lease(request) {
             return match blow {
                 _ if !hits.is_cancelled() => Fate::Pass,
                 Failure::Killed | Failure::Adrift => Fate::Lost,
                 Failure::CutOff | Failure::Stalled => Fate::Late(Duration::from_hours(1)),
             };
         }
-        let number = if asked.is_write() {
+        let number = if request.is_write() {
             written.fetch_add(1, Ordering::SeqCst)
         } else {
             written.load(Ordering::SeqCst)
         };
         let was_hit = hits.is_cancelled();
-        let is_hit = number >= after && (asked.is_write() || blow != Failure::Adrift);
+        let is_hit = number >= after && (request.is_write() || blow != Failure::Adrift);
         if is_hit {
             hits.cancel();
         }
@@ -109,16 +109,16 @@ async fn run_takeover(work: Operation, blow: Failure, after: usize, ends: &[Stat
             Failure::CutOff => Fate::Pass,
             Failure::Stalled => Fate::Late(TERMS.lease * 2),
         };
-        if asked.is_write() && fate == Fate::Pass {
+        if request.is_write() && fate == Fate::Pass {
             told.lock().push("first");
         }
         fate
     });
     let (count, told) = (WriteCounter::default(), Arc::clone(&log));
     let counts = count.clone();
-    let second = olm.cluster.troubled(move |asked| {
-        if asked.is_write() && !is_lease(asked) {
-            counts.count_write(asked);
+    let second = olm.cluster.troubled(move |request| {
+        if request.is_write() && !is_lease(request) {
+            counts.count_write(request);
             told.lock().push("second");
         }
         Fate::Pass

@@ -98,9 +98,10 @@ const UID: usize = 36;
 
 impl GeneratedNames {
     fn record(&mut self, object: &Object) {
-        let told = format!("{{uid of {} {}}}", object.kind(), object.key());
-        self.uids.insert(object.uid().to_owned(), told);
-        let mut add = |name: &str, told: String| self.others.push((name.to_owned(), told));
+        let placeholder = format!("{{uid of {} {}}}", object.kind(), object.key());
+        self.uids.insert(object.uid().to_owned(), placeholder);
+        let mut add =
+            |name: &str, placeholder: String| self.others.push((name.to_owned(), placeholder));
         match object.kind() {
             "InstallPlan" => {
                 let version = &object.array(&["spec", "clusterServiceVersionNames"])[0];
@@ -220,10 +221,10 @@ impl GeneratedNames {
                     .cloned()
                     .collect();
                 for key in keys {
-                    let mut told = key.clone();
-                    self.replace_names(&mut told);
+                    let mut new_key = key.clone();
+                    self.replace_names(&mut new_key);
                     if let Some(value) = fields.remove(&key) {
-                        fields.insert(told, value);
+                        fields.insert(new_key, value);
                     }
                 }
                 for field in fields.values_mut() {
@@ -236,8 +237,9 @@ impl GeneratedNames {
                 }
                 let named =
                     |entry: &Value| entry.get("kind").is_some() && entry.get("name").is_some();
-                let told = |key: &Value| key.get("type").is_some() && key.get("status").is_some();
-                if items.iter().all(|entry| named(entry) || told(entry)) {
+                let is_condition =
+                    |key: &Value| key.get("type").is_some() && key.get("status").is_some();
+                if items.iter().all(|entry| named(entry) || is_condition(entry)) {
                     items.sort_by_key(ToString::to_string);
                 }
             }
@@ -313,18 +315,18 @@ pub(crate) fn differences(wanted: &State, found: &State) -> Vec<String> {
     let mut keys: Vec<&String> = wanted.keys().chain(found.keys()).collect();
     keys.sort_unstable();
     keys.dedup();
-    let mut told = Vec::new();
+    let mut differences_found = Vec::new();
     for key in keys {
         match (wanted.get(key), found.get(key)) {
-            (Some(left), Some(right)) => compare(key, left, right, &mut told),
-            (Some(_), None) => told.push(format!("{key}: is not there")),
-            (None, _) => told.push(format!("{key}: is there")),
+            (Some(left), Some(right)) => compare(key, left, right, &mut differences_found),
+            (Some(_), None) => differences_found.push(format!("{key}: is not there")),
+            (None, _) => differences_found.push(format!("{key}: is there")),
         }
     }
-    told
+    differences_found
 }
 
-fn compare(place: &str, left: &Value, right: &Value, told: &mut Vec<String>) {
+fn compare(path: &str, left: &Value, right: &Value, differences_found: &mut Vec<String>) {
     if left == right {
         return;
     }
@@ -335,9 +337,9 @@ fn compare(place: &str, left: &Value, right: &Value, told: &mut Vec<String>) {
         for key in keys {
             let of =
                 |map: &serde_json::Map<String, Value>| map.get(key).cloned().unwrap_or_default();
-            compare(&format!("{place}/{key}"), &of(left), &of(right), told);
+            compare(&format!("{path}/{key}"), &of(left), &of(right), differences_found);
         }
         return;
     }
-    told.push(format!("{place}\n  wanted {left}\n  found  {right}"));
+    differences_found.push(format!("{path}\n  wanted {left}\n  found  {right}"));
 }

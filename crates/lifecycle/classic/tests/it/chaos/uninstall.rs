@@ -50,10 +50,10 @@ impl Scenario for Uninstall {
         let mut olm = olm_with_operator(self.parts(), self.targets()).await;
         wait_for_copies_in(&olm, if self.everywhere { &ALL_OTHER_NAMESPACES } else { &["a"] })
             .await;
-        for place in ["a", "team"] {
+        for namespace in ["a", "team"] {
             let object = json!({
                 "apiVersion": "forge.example.com/v1", "kind": "Anvil",
-                "metadata": {"name": "one", "namespace": place},
+                "metadata": {"name": "one", "namespace": namespace},
             });
             olm.cluster.apply(Object::from_value(object).unwrap()).await;
         }
@@ -63,8 +63,8 @@ impl Scenario for Uninstall {
 
     async fn run(&self, olm: &OlmCluster) {
         if self.complete {
-            for place in ["a", "team"] {
-                delete(olm, &ANVIL, Some(place), "one").await;
+            for namespace in ["a", "team"] {
+                delete(olm, &ANVIL, Some(namespace), "one").await;
             }
         }
         delete(olm, &SUBSCRIPTION, Some("team"), "anvil").await;
@@ -102,8 +102,11 @@ async fn leftovers(work: Uninstall) -> Vec<String> {
     olm.wait_until_idle().await;
     let before = cluster_state(&olm).await;
     let (end, _) = run_undisturbed(&work).await;
-    let told = differences(&before, &end);
-    told.iter().map(|difference| difference.lines().next().unwrap_or_default().to_owned()).collect()
+    let differences = differences(&before, &end);
+    differences
+        .iter()
+        .map(|difference| difference.lines().next().unwrap_or_default().to_owned())
+        .collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -9,18 +9,18 @@ use mainstay_client::{DeleteOptions, Patch, Selection};
 use mainstay_object::{Object, Resource, known};
 use serde_json::{Value, json};
 
-fn role(place: &str, name: &str, rules: &Value) -> Object {
+fn role(namespace: &str, name: &str, rules: &Value) -> Object {
     object(json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
-        "metadata": {"name": name, "namespace": place, "labels": owner_labels(place)},
+        "metadata": {"name": name, "namespace": namespace, "labels": owner_labels(namespace)},
         "rules": rules,
     }))
 }
 
-fn role_binding(place: &str, name: &str, role: &str, subject: &Value) -> Object {
+fn role_binding(namespace: &str, name: &str, role: &str, subject: &Value) -> Object {
     object(json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
-        "metadata": {"name": name, "namespace": place, "labels": owner_labels(place)},
+        "metadata": {"name": name, "namespace": namespace, "labels": owner_labels(namespace)},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": role},
         "subjects": [subject],
     }))
@@ -42,15 +42,15 @@ fn lifted_rules() -> Value {
 }
 
 /// The one object of a kind that labels give to the ClusterServiceVersion, once it is there.
-async fn wait_for_only(olm: &OlmCluster, resource: Resource, place: Option<&str>) -> Object {
+async fn wait_for_only(olm: &OlmCluster, resource: Resource, namespace: Option<&str>) -> Object {
     let mut selection = Selection::all(resource).labels(format!("olm.owner={NAME}"));
-    selection.namespace = place.map(str::to_owned);
+    selection.namespace = namespace.map(str::to_owned);
     olm.cluster.wait_for_all(selection, |all| all.len() == 1).await.remove(0)
 }
 
-async fn delete(olm: &OlmCluster, resource: &Resource, place: Option<&str>, object: &Object) {
+async fn delete(olm: &OlmCluster, resource: &Resource, namespace: Option<&str>, object: &Object) {
     let options = DeleteOptions::uid(object.uid());
-    olm.cluster.cluster().delete(resource, place, object.name(), &options).await.unwrap();
+    olm.cluster.cluster().delete(resource, namespace, object.name(), &options).await.unwrap();
 }
 
 /// Returns when the controller has looked at the RBAC of the ClusterServiceVersion since: twice, what
@@ -58,14 +58,14 @@ async fn delete(olm: &OlmCluster, resource: &Resource, place: Option<&str>, obje
 async fn wait_until_reconciled(
     olm: &OlmCluster,
     resource: &Resource,
-    place: Option<&str>,
+    namespace: Option<&str>,
     name: &str,
 ) {
     for _ in 0..2 {
-        let found = olm.cluster.cluster().get(resource, place, name).await.unwrap();
-        delete(olm, resource, place, &found).await;
+        let found = olm.cluster.cluster().get(resource, namespace, name).await.unwrap();
+        delete(olm, resource, namespace, &found).await;
         let uid = found.uid().to_owned();
-        olm.cluster.wait_for(resource, place, name, move |object| object.uid() != uid).await;
+        olm.cluster.wait_for(resource, namespace, name, move |object| object.uid() != uid).await;
     }
 }
 
@@ -160,11 +160,11 @@ async fn cluster_role_of_another_owner_is_neither_changed_nor_bound() {
     assert_eq!(kind, "Warning");
     assert!(message.contains(&format!("ClusterRole {name}")), "{message}");
     let cluster = olm.cluster.cluster();
-    let kept = cluster.get(&known::CLUSTER_ROLE, None, &name).await.unwrap();
-    assert_eq!(kept.get(&["rules"]), Some(&all));
+    let role = cluster.get(&known::CLUSTER_ROLE, None, &name).await.unwrap();
+    assert_eq!(role.get(&["rules"]), Some(&all));
     assert!(cluster.find(&known::CLUSTER_ROLE_BINDING, None, &name).await.unwrap().is_none());
     // Without it, the permission is lifted.
-    delete(&olm, &known::CLUSTER_ROLE, None, &kept).await;
+    delete(&olm, &known::CLUSTER_ROLE, None, &role).await;
     olm.cluster.wait_for(&known::CLUSTER_ROLE_BINDING, None, &name, |_| true).await;
     let lifted = cluster.get(&known::CLUSTER_ROLE, None, &name).await.unwrap();
     assert_eq!(lifted.get(&["rules"]), Some(&lifted_rules()));
@@ -243,8 +243,8 @@ async fn existing_role_in_a_target_namespace_is_neither_changed_nor_bound() {
         olm.wait_for_event("ClusterServiceVersion", NAME, "PermissionNotGranted").await;
     assert!(message.contains(&format!("Role a/{name}")), "{message}");
     let cluster = olm.cluster.cluster();
-    let kept = cluster.get(&known::ROLE, Some("a"), &name).await.unwrap();
-    assert_eq!(kept.get(&["rules"]), Some(&secrets));
+    let role = cluster.get(&known::ROLE, Some("a"), &name).await.unwrap();
+    assert_eq!(role.get(&["rules"]), Some(&secrets));
     assert!(cluster.find(&known::ROLE_BINDING, Some("a"), &name).await.unwrap().is_none());
 }
 

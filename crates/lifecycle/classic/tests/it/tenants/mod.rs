@@ -29,7 +29,7 @@ fn object(value: Value) -> Object {
 }
 
 /// The user `mallory`, who has the `ClusterRole` `admin` in a namespace and nothing else.
-async fn create_tenant(olm: &OlmCluster, place: &str) -> Cluster {
+async fn create_tenant(olm: &OlmCluster, namespace: &str) -> Cluster {
     for role in mainstay_api::cluster_roles() {
         olm.cluster.apply(role).await;
     }
@@ -38,7 +38,7 @@ async fn create_tenant(olm: &OlmCluster, place: &str) -> Cluster {
             "
 apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
-metadata: {{name: tenant, namespace: {place}}}
+metadata: {{name: tenant, namespace: {namespace}}}
 roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: admin}}
 subjects: [{{kind: User, name: mallory, apiGroup: rbac.authorization.k8s.io}}]
 "
@@ -57,12 +57,12 @@ async fn is_allowed(
     user: &Cluster,
     verb: &str,
     (group, resource): (&str, &str),
-    place: &str,
+    namespace: &str,
 ) -> bool {
     let review = object(json!({
         "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
         "spec": {"resourceAttributes": {
-            "group": group, "resource": resource, "verb": verb, "namespace": place,
+            "group": group, "resource": resource, "verb": verb, "namespace": namespace,
         }},
     }));
     let answer = user.create(&REVIEW, &review).await.unwrap();
@@ -70,9 +70,9 @@ async fn is_allowed(
 }
 
 /// The labels that tie an object to the ClusterServiceVersion of the namespace `team`.
-fn owner_labels(place: &str) -> Value {
+fn owner_labels(namespace: &str) -> Value {
     json!({
-        "olm.owner": NAME, "olm.owner.namespace": place,
+        "olm.owner": NAME, "olm.owner.namespace": namespace,
         "olm.owner.kind": "ClusterServiceVersion", "olm.managed": "true",
     })
 }
@@ -91,9 +91,13 @@ async fn install_operator(targets: &[&str]) -> OlmCluster {
 }
 
 /// The objects of a kind that labels give to the ClusterServiceVersion.
-async fn objects_of_csv(olm: &OlmCluster, resource: &Resource, place: Option<&str>) -> Vec<Object> {
+async fn objects_of_csv(
+    olm: &OlmCluster,
+    resource: &Resource,
+    namespace: Option<&str>,
+) -> Vec<Object> {
     let labels = ListParams::labels(format!("olm.owner={NAME}"));
-    olm.cluster.cluster().list(resource, place, &labels).await.unwrap().items
+    olm.cluster.cluster().list(resource, namespace, &labels).await.unwrap().items
 }
 
 #[tokio::test]
@@ -314,14 +318,14 @@ async fn catalog_pod_serves_no_config_map_that_its_service_account_may_not_read(
     }));
     user.create(&known::POD, &pod).await.unwrap();
     let events = Selection::all(known::EVENT).namespace("team");
-    let told = |event: &Object| {
+    let is_unreadable = |event: &Object| {
         event.str(&["reason"]) == Some("CatalogUnreadable")
             && event.str(&["message"]).is_some_and(|message| {
                 message.contains("system:serviceaccount:team:default")
                     && message.contains("configmaps")
             })
     };
-    olm.cluster.wait_for_all(events, |all| all.iter().any(|event| told(event))).await;
+    olm.cluster.wait_for_all(events, |all| all.iter().any(|event| is_unreadable(event))).await;
 }
 
 #[tokio::test]
