@@ -1,4 +1,5 @@
-//! What lies around APIs that operators serve: what others left there, and what nobody owns.
+//! APIService leftovers: objects of earlier installers around APIServices, and objects without an
+//! owner.
 
 use crate::olm_cluster::OlmCluster;
 use crate::user_csvs::{
@@ -12,7 +13,7 @@ use serde_json::{Value, json};
 
 const API: &str = "v1alpha1.hats.example.com";
 
-/// A version whose Deployment serves hats, and perhaps caps of another group.
+/// A CSV whose Deployment serves an API in each of these groups.
 fn csv_with_api_services(name: &str, groups: &[&str]) -> Value {
     let mut csv = csv_in("team", name, &[deployment("server")]);
     let owned: Vec<Value> = groups
@@ -75,7 +76,7 @@ async fn api_service_gets_a_new_ca_when_rotation_is_due_and_is_recreated_after_d
     olm.cluster.wait_gone(&known::API_SERVICE, None, API).await;
 }
 
-/// What labels say that belongs to a version.
+/// The labels of an object that belongs to a CSV.
 fn owner_labels(name: &str, namespace: &str) -> Value {
     json!({
         "olm.owner": name, "olm.owner.kind": "ClusterServiceVersion", "olm.owner.namespace": namespace,
@@ -130,7 +131,7 @@ async fn objects_labelled_for_a_missing_csv_are_deleted() {
         olm.cluster.apply(orphan(resource, body)).await;
         olm.cluster.wait_gone(resource, None, "orphan").await;
     }
-    // Also what came to be so while nobody looked.
+    // The same holds for objects that appear while the controllers are down.
     olm.stop_controllers().await;
     for (resource, body) in &all {
         olm.cluster.apply(orphan(resource, body)).await;
@@ -146,7 +147,7 @@ async fn objects_labelled_for_a_missing_csv_are_deleted() {
     cluster.get(&known::CLUSTER_ROLE, None, "of-others").await.unwrap();
 }
 
-/// What installers of long ago made around an API.
+/// The objects that old releases of upstream created for an APIService.
 fn legacy_objects(labels: &Value) -> Vec<Object> {
     let role = |kind: &str, name: &str| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name});
     let rbac = "rbac.authorization.k8s.io/v1";
@@ -195,7 +196,7 @@ async fn count_existing(olm: &OlmCluster, all: &[Object]) -> usize {
 
 #[tokio::test]
 async fn legacy_api_service_objects_are_deleted_if_their_labels_name_the_csv() {
-    // Labels that name the version, none, and those of another one that is there.
+    // Labels of the CSV, no labels, and labels of another existing CSV.
     for (labels, left) in
         [(owner_labels("v", "team"), 0), (json!({}), 6), (owner_labels("other", "team"), 6)]
     {

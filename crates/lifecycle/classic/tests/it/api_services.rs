@@ -1,4 +1,4 @@
-//! APIs that operators serve themselves.
+//! APIServices: APIs that the Deployments of operators serve.
 
 use crate::olm_cluster::{OlmCluster, create_namespace, csv};
 use crate::webhooks::edit_csv;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 const API: &str = "v1.api.example.com";
 
-/// An API of the Deployment `anvil`, twice: for two kinds of one group and version.
+/// Two APIs of the Deployment `anvil`: two kinds of one group and version.
 pub(crate) fn owned_api_services() -> Value {
     let of = |kind: &str, plural: &str| {
         json!({
@@ -77,7 +77,7 @@ async fn api_service_is_created_with_its_csv_recreated_and_handed_to_the_success
         // shows E040
         assert_eq!(found.get(&["subjects"]), Some(&subject));
     }
-    // Its users have roles, one of each kind for each kind that is served.
+    // Each served kind has the aggregated ClusterRoles admin, edit and view.
     for (suffix, verbs) in [
         ("admin", json!(["*"])),
         ("edit", json!(["create", "update", "patch", "delete"])),
@@ -100,7 +100,7 @@ async fn api_service_is_created_with_its_csv_recreated_and_handed_to_the_success
     }
     olm.wait_until_idle().await;
 
-    // An API that somebody deletes fails its version, which is installed again.
+    // A deleted APIService fails its CSV, which is installed again.
     let options = DeleteOptions::default();
     cluster.delete(&known::API_SERVICE, None, API, &options).await.unwrap();
     let mended = |csv: &Object| {
@@ -165,7 +165,7 @@ async fn csv_stays_installing_while_its_api_server_does_not_answer() {
     olm.cluster.wait_for(csv, Some("team"), "anvil.v1.0.0", is_installing).await;
 }
 
-/// Annotation of simulated pods: whether they answer.
+/// Annotation of simulated pods: whether they answer requests.
 const ANSWERS_ANNOTATION: &str = "mainstay.dev/answers";
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Catalogs in folders, behind addresses, in `ConfigMaps`, and as pods.
+//! Catalogs in folders, at addresses, in ConfigMaps, and as pods.
 
 use crate::olm_cluster::{CATALOG_NAMESPACE, OlmCluster, crd, csv};
 use crate::registry::Registry;
@@ -51,7 +51,7 @@ async fn broken_catalog_reports_the_location_and_serves_its_last_good_content_af
     olm.wait_for_subscription(health("are healthy")).await;
 }
 
-/// A CatalogSource `far` in the namespace `team` with that address.
+/// Applies the CatalogSource `far` with an address in the namespace `team`.
 pub(crate) async fn apply_source_at(olm: &OlmCluster, address: impl std::fmt::Display) {
     olm.cluster
         .apply_yaml(&format!(
@@ -65,7 +65,8 @@ spec: {{sourceType: grpc, address: '{address}'}}
         .await;
 }
 
-/// A proxy that leads to one server, whatever it is asked for; what it was asked, up to the empty line.
+/// Starts a proxy that connects every request to one server; returns its address and the received
+/// request heads.
 async fn start_proxy(
     to: std::net::SocketAddr,
 ) -> (String, tokio::sync::mpsc::UnboundedReceiver<String>) {
@@ -103,7 +104,7 @@ async fn registry_is_read_through_the_grpc_proxy() {
     };
     olm.surroundings.registries = Proxies::for_grpc(variables).unwrap();
     olm.start_controllers().await;
-    // Nobody but the proxy knows that name.
+    // Only the proxy resolves that name.
     apply_source_at(&olm, "registry.invalid:50051").await;
     let status = wait_for_connection_state(&olm, "READY").await;
     assert_eq!(status["connectionState"]["address"], "registry.invalid:50051");
@@ -112,7 +113,7 @@ async fn registry_is_read_through_the_grpc_proxy() {
         "CONNECT registry.invalid:50051 HTTP/1.1\r\nHost: registry.invalid:50051\r\n\
          Proxy-Authorization: Basic b2xtOnMzY3JldA==\r\n\r\n"
     );
-    // What is near is not asked of the proxy, and is not there.
+    // A host in `NO_PROXY` is dialled directly; this one does not exist.
     apply_source_at(&olm, "near.invalid:50051").await;
     wait_for_connection_state(&olm, "TRANSIENT_FAILURE").await;
     while let Ok(asked) = told.try_recv() {
@@ -120,7 +121,7 @@ async fn registry_is_read_through_the_grpc_proxy() {
     }
 }
 
-/// A server that accepts connections and says nothing holds up nobody who does not name it.
+/// A server that accepts connections and sends nothing delays no Subscription to another catalog.
 #[tokio::test]
 async fn silent_registry_does_not_delay_subscriptions_to_other_catalogs() {
     let olm = OlmCluster::start(&["1.0.0"]).await;
@@ -129,13 +130,13 @@ async fn silent_registry_does_not_delay_subscriptions_to_other_catalogs() {
     apply_source_at(&olm, silent.local_addr().unwrap()).await;
     olm.subscribe(json!({})).await;
     olm.wait_until_succeeded("anvil.v1.0.0").await;
-    // It was not waited for until it counts as failed.
+    // Resolution did not wait for the connection to fail.
     let far = olm.cluster.cluster().get(&CATALOG_SOURCE, Some("team"), "far").await.unwrap();
     assert_eq!(far.str(&["status", "connectionState", "lastObservedState"]), Some("CONNECTING"));
     drop(silent);
 }
 
-/// Waits until the connection of `far` is in that state, and gives its status.
+/// Waits until the connection of `far` has a state; returns the status.
 async fn wait_for_connection_state(olm: &OlmCluster, state: &'static str) -> Value {
     let source = olm.cluster.wait_for(&CATALOG_SOURCE, Some("team"), "far", move |source| {
         source.str(&["status", "connectionState", "lastObservedState"]) == Some(state)
@@ -178,7 +179,7 @@ async fn lost_registry_is_reported_and_its_last_content_serves_until_it_returns(
             )
         )
     );
-    // What it last had is there after a restart, too.
+    // The last content is served after a restart, too.
     olm.stop_controllers().await;
     olm.start_controllers().await;
     olm.apply_group("og").await;
@@ -190,7 +191,7 @@ async fn lost_registry_is_reported_and_its_last_content_serves_until_it_returns(
     olm.wait_until_succeeded("anvil.v1.1.0").await;
     wait_for_connection_state(&olm, "READY").await;
     assert_eq!(olm.wait_for_event("CatalogSource", "far", "CatalogReadable").await.0, "Normal");
-    // A restart with a server that is there writes nothing.
+    // A restart with a reachable server writes nothing.
     let before = olm.resource_versions().await;
     olm.stop_controllers().await;
     olm.start_controllers().await;
@@ -221,7 +222,7 @@ async fn new_registry_content_or_address_upgrades_the_operator() {
     let status = wait_for_connection_state(&olm, "READY").await;
     // shows E047
     assert_eq!(status["connectionState"]["address"], other.address.to_string());
-    // What is no address is told as the original's client does.
+    // An invalid address has the message of upstream's client.
     apply_source_at(&olm, "nowhere").await;
     wait_for_connection_state(&olm, "TRANSIENT_FAILURE").await;
     let (_, why) = olm.wait_for_event("CatalogSource", "far", "CatalogUnreadable").await;
@@ -240,7 +241,8 @@ async fn unknown_folder_is_reported_in_the_status() {
     olm.cluster.wait_for(&CATALOG_SOURCE, Some("team"), "far", unknown).await;
 }
 
-/// A ConfigMap with these versions of `anvil`, whose manifests leave out the API group, as older ones do.
+/// Applies a ConfigMap catalog with these versions of `anvil`, whose manifests lack the API group,
+/// as older ones do.
 async fn apply_catalog_config_map(olm: &OlmCluster, versions: &[&str]) {
     let mut before = None;
     let mut all = Vec::new();
@@ -265,7 +267,7 @@ async fn apply_catalog_config_map(olm: &OlmCluster, versions: &[&str]) {
     olm.cluster.apply(Object::from_value(map).unwrap()).await;
 }
 
-/// A CatalogSource `far` in the namespace `team`.
+/// Applies the CatalogSource `far` in the namespace `team`.
 async fn apply_source(olm: &OlmCluster, annotations: &str, spec: &str) {
     olm.cluster
         .apply_yaml(&format!(
@@ -449,7 +451,7 @@ async fn objects_of_a_catalog_pod_are_created_and_recreated() {
         let new = olm.cluster.wait_for(&known::NETWORK_POLICY, team, policy, is_recreated).await;
         assert_eq!(new.get(&["spec"]), old.get(&["spec"]), "{policy}");
     }
-    // Another image is another pod, and nothing else changes.
+    // Another image replaces the pod and changes nothing else.
     apply_source(&olm, "", "sourceType: grpc, image: 'registry.invalid/c:2', secrets: [pull]")
         .await;
     let uid = pod.uid().to_owned();
@@ -467,7 +469,7 @@ async fn edited_objects_of_a_catalog_pod_are_restored() {
     olm.stop_controllers().await;
     olm.pods.mode = CatalogMode::Pods;
     olm.start_controllers().await;
-    // Services have no dots in their names; what has an address needs nothing else.
+    // Names of Services have no dots; a CatalogSource with an address has no other objects.
     let image = "sourceType: grpc, image: 'registry.invalid/c:1'";
     let both = "sourceType: grpc, image: 'registry.invalid/c:1', address: '127.0.0.1:1'";
     for (name, spec) in [("both", both), ("far", image), ("far.away", image)] {

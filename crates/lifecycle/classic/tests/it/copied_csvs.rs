@@ -1,4 +1,4 @@
-//! Copies of versions in the namespaces that their group targets.
+//! Copied CSVs in the target namespaces of OperatorGroups.
 
 use crate::olm_cluster::{CATALOG_NAMESPACE, OlmCluster, create_namespace, csv, true_condition};
 use mainstay_api::resources::{
@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 
 const NAME: &str = "anvil.v1.0.0";
 
-/// A world with the namespaces `a` and `b`, whose group targets some of them, and a running operator.
+/// A cluster with the namespaces `a` and `b`, an OperatorGroup with these targets, and an installed
+/// operator.
 async fn olm_with_operator(targets: &[&str]) -> OlmCluster {
     let olm = OlmCluster::start(&["1.0.0"]).await;
     for name in ["a", "b"] {
@@ -22,7 +23,7 @@ async fn olm_with_operator(targets: &[&str]) -> OlmCluster {
     olm
 }
 
-/// The copy in a namespace, once it says what it should.
+/// Waits until the copied CSV in a namespace matches.
 async fn wait_for_copy(
     olm: &OlmCluster,
     namespace: &str,
@@ -42,7 +43,7 @@ async fn patch_csv(olm: &OlmCluster, namespace: &str, body: Value) -> Object {
     olm.cluster.cluster().patch(&CSV, Some(namespace), NAME, &Patch::Merge(body)).await.unwrap()
 }
 
-/// Waits until exactly these namespaces have copies.
+/// Waits until exactly these namespaces have copied CSVs.
 async fn wait_for_copies_in(olm: &OlmCluster, namespaces: &'static [&'static str]) {
     olm.cluster
         .wait_for_all(Selection::all(CSV).labels("olm.copiedFrom"), move |all| {
@@ -60,7 +61,7 @@ async fn set_copies_disabled(olm: &OlmCluster, disabled: Value) {
     olm.cluster.cluster().patch(&OLM_CONFIG, None, name, &patch).await.unwrap();
 }
 
-/// Waits for the condition of the settings to say something.
+/// Waits until the condition `DisabledCopiedCSVs` of the OLMConfig has a status and message.
 async fn wait_for_config_condition(olm: &OlmCluster, status: &'static str, message: &'static str) {
     olm.cluster
         .wait_for(&OLM_CONFIG, None, "cluster", move |config| {
@@ -170,7 +171,7 @@ async fn changes_of_a_copied_csv_are_reverted() {
     let mended = wait_for_copy(&olm, "a", is_true.clone()).await;
     cluster.delete(&CSV, Some("a"), NAME, &DeleteOptions::default()).await.unwrap();
     wait_for_copy(&olm, "a", move |copy| copy.uid() != mended.uid() && is_true(copy)).await;
-    // Nobody took it for an operator meanwhile.
+    // No controller treated the copy as an operator meanwhile.
     assert!(first.finalizers().next().is_none());
     let conditions = cluster
         .list(&mainstay_api::resources::OPERATOR_CONDITION, Some("a"), &ListParams::default())
@@ -268,7 +269,7 @@ async fn csv_that_is_no_member_of_its_operator_group_has_no_copies() {
     for name in ["a", "b"] {
         create_namespace(&olm.cluster, name, "").await;
     }
-    // Several namespaces are what the version does not support.
+    // The CSV does not support the install mode MultiNamespace.
     olm.apply_group_for("og", &["a", "b"]).await;
     olm.subscribe(json!({})).await;
     olm.wait_for_csv(NAME, "Failed", "UnsupportedOperatorGroup").await;
@@ -276,7 +277,7 @@ async fn csv_that_is_no_member_of_its_operator_group_has_no_copies() {
     wait_for_copies_in(&olm, &[]).await;
     olm.apply_group_for("og", &["a"]).await;
     wait_for_copy(&olm, "a", |_| true).await;
-    // What is there says what became of it.
+    // The existing copy reports the failure.
     olm.apply_group_for("og", &["a", "b"]).await;
     olm.cluster
         .wait_for(&CSV, Some("a"), NAME, |csv| {
@@ -348,7 +349,7 @@ async fn protected_namespaces_keep_copied_csvs_when_copies_are_disabled() {
     assert_eq!(wait_for_copy(&olm, "b", |_| true).await.uid(), first.uid());
     create_namespace(&olm.cluster, "later", "").await;
     wait_for_copies_in(&olm, &["b", "later"]).await;
-    // Who deletes one has it back, and an operator that goes takes it along.
+    // A deleted copy is recreated; deleting the operator deletes the copies.
     let cluster = olm.cluster.cluster();
     cluster.delete(&CSV, Some("b"), NAME, &DeleteOptions::default()).await.unwrap();
     wait_for_copy(&olm, "b", move |copy| copy.uid() != first.uid()).await;
@@ -440,7 +441,8 @@ async fn copied_csv_without_labels_is_deleted_after_its_original() {
     olm.cluster.wait_gone(&CSV, Some("a"), NAME).await;
 }
 
-// A copy of what a Subscription asks for stands in its place, as OLM takes it, and is replaced when it goes.
+// As in upstream, a copied CSV of the requested name satisfies a Subscription; when the copy is
+// deleted, the CSV is installed.
 #[tokio::test]
 async fn copied_csv_satisfies_a_subscription_until_the_copy_is_deleted() {
     let olm = olm_with_operator(&[]).await;

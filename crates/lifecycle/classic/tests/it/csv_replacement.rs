@@ -1,4 +1,4 @@
-//! Versions that replace others, and versions that are edited where they are.
+//! CSV replacement and edits in place.
 
 use crate::olm_cluster::OlmCluster;
 use crate::user_csvs::{
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 const DEPLOYMENT: &mainstay_object::Resource = &known::DEPLOYMENT;
 
-/// A Deployment whose container has a name.
+/// A Deployment whose container has this name.
 fn deployment_with_container(name: &str, container: &str) -> Value {
     let mut manifest = deployment(name);
     manifest["spec"]["template"]["spec"]["containers"][0]["name"] = container.into();
@@ -24,20 +24,20 @@ fn container_name(deployment: &Object) -> Value {
     deployment.array(&["spec", "template", "spec", "containers"])[0]["name"].clone()
 }
 
-/// Waits until the container of a Deployment has that name.
+/// Waits until the container of a Deployment has this name.
 async fn wait_for_container(olm: &OlmCluster, name: &str, wanted: &'static str) -> Object {
     let predicate = move |deployment: &Object| container_name(deployment) == wanted;
     olm.cluster.wait_for(DEPLOYMENT, Some("team"), name, predicate).await
 }
 
-/// A version that owns hats.
+/// A CSV that owns the CRD `hats`.
 fn csv_owning_hats(name: &str, replaces: Option<&str>, deployments: &[Value]) -> Value {
     let mut csv = with_owned_crd(csv_in("team", name, deployments), "hats");
     csv["spec"]["replaces"] = replaces.into();
     csv
 }
 
-/// Makes a version and waits until it runs, and until what it replaces is gone.
+/// Creates a CSV and waits until it succeeded and its predecessor is deleted.
 async fn create_successor(olm: &OlmCluster, csv: Value) -> Object {
     let name = csv["metadata"]["name"].as_str().unwrap().to_owned();
     let before = csv["spec"]["replaces"].as_str().map(str::to_owned);
@@ -46,14 +46,15 @@ async fn create_successor(olm: &OlmCluster, csv: Value) -> Object {
     if let Some(before) = before {
         olm.cluster.wait_gone(&CSV, Some("team"), &before).await;
         olm.wait_until_idle().await;
-        // Once it runs, nothing is written on it: the end of the other one is no news of it.
+        // After it succeeded nothing is written: the deletion of the predecessor does not change
+        // it.
         let now = wait_for_phase(olm, "team", &name, "Succeeded").await;
         assert_eq!(now.resource_version(), running.resource_version(), "{name}");
     }
     running
 }
 
-/// The Deployments that a version lists, with these containers.
+/// A patch that sets the Deployments of a CSV.
 fn deployments_patch(deployments: &[Value]) -> Value {
     json!({"spec": {"install": {"spec": {"deployments": deployments}}}})
 }
@@ -86,7 +87,7 @@ async fn deployment_of_the_same_name_is_handed_over_and_others_are_deleted() {
         after.owner_references().into_iter().map(|owner_reference| owner_reference.name).collect();
     // shows E043 UPG-13
     assert_eq!((owners, after.label("olm.owner")), (vec!["v2".to_owned()], Some("v2")));
-    // Whoever looks again finds it as it was.
+    // Spec and history stay the same.
     olm.wait_until_idle().await;
     let unchanged = wait_for_phase(&olm, "team", "v2", "Succeeded").await;
     assert_eq!(unchanged.get(&["spec"]), new.get(&["spec"]));
@@ -247,13 +248,13 @@ async fn fix_in_place_repairs_a_csv_that_never_succeeded() {
         json!({"mainstay.dev/simulate": "stuck"});
     create_csv(&olm, csv_owning_hats("v1", None, &[stuck])).await;
     wait_for_reason(&olm, "team", "v1", "Installing", "InstallWaiting").await;
-    // The annotations of the template are those of the Deployment from now on.
+    // From now on the Deployment has the annotations of the template.
     patch_csv(&olm, "team", "v1", deployments_patch(&[deployment_with_container("d", "fixed")]))
         .await;
     wait_for_container(&olm, "d", "fixed").await;
     // shows E043
     wait_for_phase(&olm, "team", "v1", "Succeeded").await;
-    // And one that runs is fixed without a version of another name.
+    // A running CSV is fixed in place, too.
     patch_csv(&olm, "team", "v1", deployments_patch(&[deployment_with_container("d", "again")]))
         .await;
     wait_for_container(&olm, "d", "again").await;

@@ -1,4 +1,4 @@
-//! Several operators in a namespace: what needs what, what stands in whose way.
+//! Dependencies and conflicts between operators of one namespace.
 
 use crate::olm_cluster::{CATALOG_NAMESPACE, OlmCluster, csv, true_condition};
 use base64::Engine as _;
@@ -9,15 +9,15 @@ use mainstay_client::{DeleteOptions, Patch};
 use mainstay_object::{Object, known};
 use serde_json::{Value, json};
 
-/// A version of a package in a channel of the same name as its kind.
+/// A version of a package in a channel, with the kinds that it owns and requires.
 pub(crate) struct Release<'a> {
     pub(crate) package: &'a str,
     pub(crate) channel: &'a str,
     pub(crate) version: &'a str,
     pub(crate) replaces: Option<&'a str>,
-    /// The kind that it brings.
+    /// The owned kind.
     pub(crate) owns: &'a str,
-    /// A kind that it needs.
+    /// The required kind.
     pub(crate) needs: Option<&'a str>,
 }
 
@@ -97,8 +97,8 @@ impl Release<'_> {
     }
 }
 
-/// A catalog of these versions and further documents; the channel of a package's first version is
-/// its default.
+/// A catalog of these releases and further documents; the channel of the first release of a package
+/// is the default.
 pub(crate) fn catalog(
     versions: &[Release<'_>],
     edit: &dyn Fn(&str, &mut Value),
@@ -143,7 +143,7 @@ pub(crate) async fn olm_with_releases(versions: &[Release<'_>]) -> OlmCluster {
     olm
 }
 
-/// Adds a catalog with this text to a world, in the namespace of the others, with a priority.
+/// Adds a catalog with this text and priority in the namespace of the catalogs.
 pub(crate) async fn add_catalog(
     olm: &mut OlmCluster,
     name: &'static str,
@@ -214,7 +214,7 @@ pub(crate) async fn wait_until_plans_complete(olm: &OlmCluster) -> Vec<Object> {
 #[tokio::test]
 async fn dependency_is_installed_by_the_same_plan_with_a_generated_subscription() {
     let mut olm = olm_with_releases(&[NEEDY, Release { channel: "beta", ..CHISEL }]).await;
-    // Another catalog has the dependency as well.
+    // Another catalog has the dependency, too.
     add_catalog(&mut olm, "aaa", 0, &catalog(&[CHISEL], &|_, _| (), &[])).await;
     subscribe(&olm, "anvil", json!({"name": "anvil", "channel": "stable"})).await;
     olm.wait_until_succeeded("anvil.v1.0.0").await;
@@ -286,7 +286,7 @@ async fn package_with_an_unavailable_dependency_waits_without_blocking_others() 
 async fn subscription_is_resolved_when_the_conflicting_subscription_is_deleted() {
     let newer = Release { channel: "beta", version: "2.0.0", ..ANVIL };
     let mut olm = olm_with_releases(&[ANVIL, newer]).await;
-    // Whoever were first alone would be installed.
+    // A Subscription that is resolved alone would be installed.
     olm.stop_controllers().await;
     for (name, channel) in [("first", "stable"), ("second", "beta")] {
         subscribe(&olm, name, json!({"name": "anvil", "channel": channel})).await;
@@ -307,7 +307,7 @@ async fn pending_upgrade_is_no_resolution_failure_and_blocks_no_other_subscripti
     let olm = olm_with_releases(&[ANVIL, saw()]).await;
     subscribe(&olm, "anvil", json!({"name": "anvil"})).await;
     wait_until_latest(&olm, "anvil", "anvil.v1.0.0").await;
-    // It needs what is on no cluster, and does not say so in its properties.
+    // It requires a CRD that no catalog provides, and lacks the property for that.
     let lacks = |name: &str, csv: &mut Value| {
         if name == "anvil.v2.0.0" {
             csv["spec"]["customresourcedefinitions"]["required"] =
@@ -358,7 +358,7 @@ spec: {targetNamespaces: [team], upgradeStrategy: TechPreviewUnsafeFailForward}
     let second = || Release { version: "2.0.0", replaces: Some("1.0.0"), ..ANVIL };
     olm.publish_text(&catalog(&[ANVIL, second()], &broken, &[]));
     olm.wait_for_csv("anvil.v2.0.0", "Failed", "InstallComponentFailed").await;
-    // What runs goes on: its Deployment is only taken away for one that the API takes.
+    // The running operator stays: its Deployment is replaced only by one that the API accepts.
     let cluster = olm.cluster.cluster();
     let deployment = cluster.get(&known::DEPLOYMENT, Some("team"), "anvil").await.unwrap();
     assert_eq!(deployment.label("olm.owner"), Some("anvil.v1.0.0"));
@@ -396,10 +396,10 @@ async fn subscription_reports_a_version_blocked_by_a_failed_upgrade() {
     };
     let waiting = state("UpgradeAvailable").await;
     assert_eq!(waiting.str(&["status", "installedCSV"]), Some("anvil.v2.0.0"));
-    // The catalog takes the new version back.
+    // The catalog withdraws the new version.
     olm.publish_text(&catalog(&[ANVIL, second()], &broken, &[]));
     state("AtLatestKnown").await;
-    // It comes again, and with the right to replace what failed it is installed.
+    // The version returns, and fail-forward lets it replace the failed one.
     olm.publish_text(&catalog(&[ANVIL, second(), third()], &broken, &[]));
     state("UpgradeAvailable").await;
     let forward = json!({"spec": {"upgradeStrategy": "TechPreviewUnsafeFailForward"}});
@@ -448,7 +448,7 @@ async fn second_subscription_to_a_package_shares_the_plan_that_waits_for_approva
         subscription.str(&["status", "installPlanRef", "name"]).unwrap().to_owned()
     };
     assert_eq!(plan(&second), plan(&first));
-    // What has nothing to do with it gets a plan of its own, and the dependency is not forgotten.
+    // An unrelated package gets its own InstallPlan, and the dependency stays in the first one.
     subscribe(&olm, "saw", json!({"name": "saw"})).await;
     let saw = wait_until_latest(&olm, "saw", "saw.v1.0.0").await;
     assert_ne!(plan(&saw), plan(&first));
@@ -468,7 +468,8 @@ async fn second_subscription_to_a_package_shares_the_plan_that_waits_for_approva
     wait_until_latest(&olm, "again", "anvil.v1.0.0").await;
     wait_until_latest(&olm, "chisel-stable-cat-olm", "chisel.v1.0.0").await;
     assert_eq!(wait_until_plans_complete(&olm).await.len(), 2);
-    // The generated Subscription is Automatic, but nothing changes under an operator that waits for approval.
+    // The generated Subscription is Automatic, but its operator is not upgraded while its dependent
+    // waits for approval.
     let chisel = Release { version: "1.1.0", replaces: Some("1.0.0"), ..CHISEL };
     let saw = Release { package: "saw", owns: "Saw", ..ANVIL };
     let newer_saw = Release { version: "1.1.0", replaces: Some("1.0.0"), ..saw };
@@ -508,7 +509,7 @@ async fn deprecations_are_subscription_conditions_while_the_catalog_has_them() {
         true_condition(subscription, "Deprecated")
             .is_some_and(|condition| condition == (String::new(), whole.to_owned()))
     };
-    // The version is there already: E030's bundle, which is deprecated later.
+    // The installed bundle is deprecated later, which is E030.
     // shows E028 E030
     let anvil = olm.wait_for_subscription(is_deprecated).await;
     let mut parts = whole.split("; ");
@@ -520,7 +521,7 @@ async fn deprecations_are_subscription_conditions_while_the_catalog_has_them() {
             "{kind}"
         );
     }
-    // The package and the channel alone.
+    // Only the package and the channel are deprecated.
     olm.publish_text(&catalog(&[ANVIL], &|_, _| (), &[deprecations(&all[..2])]));
     let part = whole.rsplit_once("; ").unwrap().0;
     let is_deprecated = move |subscription: &Object| {

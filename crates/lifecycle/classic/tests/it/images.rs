@@ -1,4 +1,4 @@
-//! Catalogs and bundles that come as images.
+//! Catalog images and bundle images.
 
 use crate::olm_cluster::{CATALOG_NAMESPACE, OlmCluster, catalog, crd, csv, true_condition};
 use mainstay_api::resources::{CATALOG_SOURCE, INSTALL_PLAN};
@@ -24,7 +24,7 @@ pub(crate) fn put_image(
     put_image_with_config(store, name, &files, Run { labels, ..Run::default() });
 }
 
-/// Names and contents.
+/// Names and contents of files.
 type ImageFiles<'f> = &'f [(&'f str, &'f [u8])];
 
 fn put_image_with_config(store: &Store, name: &str, files: ImageFiles<'_>, run: Run) {
@@ -38,7 +38,7 @@ fn put_image_with_config(store: &Store, name: &str, files: ImageFiles<'_>, run: 
     store.set(&Reference::parse(name).unwrap(), &image).unwrap();
 }
 
-/// A catalog whose bundles are images only.
+/// Stores a catalog image whose bundles are images only.
 pub(crate) fn put_catalog(store: &Store, name: &str, versions: &[&str]) {
     let only_image = |version: &str, bundle: &mut Value| {
         bundle["image"] = format!("localhost/anvil-bundle:v{version}").into();
@@ -54,7 +54,7 @@ pub(crate) fn put_catalog(store: &Store, name: &str, versions: &[&str]) {
     );
 }
 
-/// The files of a bundle, its version first.
+/// The files of a bundle, the CSV first.
 pub(crate) fn bundle_files(version: &str, replaces: Option<&str>) -> [(&'static str, String); 4] {
     let prefix = "operators.operatorframework.io.bundle";
     let annotations = json!({"annotations": {
@@ -155,7 +155,7 @@ async fn catalog_image_is_served_and_its_bundle_images_are_unpacked() {
     // shows R008
     assert!(lookups[0]["properties"].as_str().unwrap().starts_with("{\"properties\":["));
     assert_eq!(lookups[0].get("conditions"), None);
-    // Nothing is left of what was unpacked.
+    // No Job and no ConfigMap of the unpacking is left.
     let work = std::fs::read_dir(olm.images.path().join("work")).unwrap();
     assert_eq!(work.count(), 0);
 }
@@ -191,7 +191,7 @@ async fn user_install_plan_lists_the_bundle_lookups_of_image_bundles() {
 async fn invalid_bundle_is_unpacked_once_and_reported() {
     let olm = OlmCluster::start(&["0.1.0"]).await;
     let store = olm.store();
-    // Under the name of another version.
+    // The CSV in the bundle has the name of another version.
     put_bundle(&store, "1.0.0", None);
     let wrong = store.resolve(&Reference::parse("localhost/anvil-bundle:v1.0.0").unwrap()).unwrap();
     let name = Reference::parse("localhost/anvil-bundle:v1.1.0").unwrap();
@@ -207,7 +207,7 @@ async fn invalid_bundle_is_unpacked_once_and_reported() {
         .await;
     let (_, message) = true_condition(&refused, "ResolutionFailed").unwrap();
     assert_eq!(message, "bundle anvil.v1.1.0 has the ClusterServiceVersion anvil.v1.0.0 in it");
-    // What others write makes the namespace be looked at again; the answer stays.
+    // A write to the Subscription resolves the namespace again; the result stays.
     olm.cluster
         .apply_yaml("{apiVersion: v1, kind: ServiceAccount, metadata: {name: x, namespace: team}}")
         .await;
@@ -339,7 +339,7 @@ async fn broken_image_is_reported_and_repaired_by_a_new_image() {
     olm.wait_for_subscription(clean).await;
 }
 
-/// A database with versions of the package: the first has its manifests in it, the others are images.
+/// A SQLite catalog: the first version has its manifests in the database, the others are images.
 fn sqlite_database(folder: &Path, versions: &[&str]) -> Vec<u8> {
     let path = folder.join(format!("{}.db", versions.len()));
     let head = versions.last().unwrap();
@@ -387,7 +387,7 @@ async fn sqlite_catalog_image_is_served_and_its_next_version_upgrades() {
     olm.subscribe(json!({"source": "far.away"})).await;
     olm.wait_until_succeeded("anvil.v1.0.0").await;
 
-    // As programs from before there were labels have it.
+    // An image without labels: its command names the database.
     put_bundle(&store, "1.1.0", Some("1.0.0"));
     let second = sqlite_database(folder.path(), &["1.0.0", "1.1.0"]);
     let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
@@ -400,7 +400,7 @@ async fn sqlite_catalog_image_is_served_and_its_next_version_upgrades() {
     put_image_with_config(&store, name, &[("registry/bundles.db", &second)], started);
     olm.wait_until_succeeded("anvil.v1.1.0").await;
 
-    // What is broken is told as it stands in the image.
+    // The error names the path in the image.
     let headless = folder.path().join("headless.db");
     let rows = "INSERT INTO package VALUES ('anvil', 'stable');
         INSERT INTO channel VALUES ('stable', 'anvil', 'anvil.v9');
@@ -413,7 +413,7 @@ async fn sqlite_catalog_image_is_served_and_its_next_version_upgrades() {
             &[("database/index.db", &headless)],
             "invalid index: invalid package \"anvil\": invalid channel \"stable\": channel must contain at least one bundle",
         ),
-        // A log that was not worked in: the database is not what its writer thought.
+        // A write-ahead log that was not checkpointed: the database file is incomplete.
         (
             &[("database/index.db", &second), ("database/index.db-wal", b"changes")],
             "changes that are not in /database/index.db yet",
@@ -472,7 +472,7 @@ async fn broken_bundle_image_delays_its_upgrade_until_it_is_repaired() {
 async fn catalog_image_is_read_at_the_directory_that_extract_content_names() {
     let olm = OlmCluster::start(&["0.1.0"]).await;
     let store = olm.store();
-    // No label says where it is.
+    // The image has no label for the catalog directory.
     put_image(
         &store,
         "localhost/catalog:v1",
@@ -506,19 +506,19 @@ async fn catalog_images_that_the_machines_policy_rejects_are_not_pulled() {
     policy(r#"{"default": [{"type": "reject"}]}"#);
     let rejected = message("rejected", "is rejected by policy").await;
     assert!(rejected.contains("registry.invalid/catalog:v1"), "{rejected}");
-    // A policy of which nobody can say what it means takes nothing.
+    // An unreadable policy rejects every image.
     policy(r#"{"default": [{"type": "reject"}], "default": [{"type": "insecureAcceptAnything"}]}"#);
     message("twice", "duplicate key \"default\"").await;
     policy("{");
     message("broken", "invalid policy: the policy is not valid JSON").await;
-    // What was put into the cluster was not pulled from anywhere.
+    // The policy does not apply to images in the cluster's own store.
     let store = olm.store();
     put_catalog(&store, "localhost/catalog:v1", &["1.0.0"]);
     apply_image_source(&olm, "localhost/catalog:v1", "").await;
     wait_for_source(&olm, |source| connection_state(source) == Some("READY")).await;
 }
 
-/// Puts a catalog into the cluster whose only bundle is an image of a registry.
+/// Applies a catalog whose only bundle is an image in a registry.
 async fn apply_source_with_bundle(olm: &OlmCluster, image: &str) {
     let only_image = |_: &str, bundle: &mut Value| {
         bundle["image"] = image.into();
@@ -547,7 +547,7 @@ async fn first_pull_error_of_a_bundle_is_on_the_subscription_while_the_pull_is_r
             true_condition(subscription, "BundleUnpacking").is_some()
         })
         .await;
-    // The registry is asked for some 18 s before the pull as a whole has failed.
+    // The pull is retried for about 18 s before it fails as a whole.
     assert!(clock.elapsed().saturating_sub(begun).as_secs() < 10);
     let (reason, message) = true_condition(&waits, "BundleUnpacking").unwrap();
     assert_eq!(reason, "UnpackingInProgress");

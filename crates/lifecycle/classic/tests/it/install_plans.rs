@@ -1,4 +1,4 @@
-//! What plans make, with whose rights, and what becomes of it.
+//! InstallPlans: steps, the ServiceAccount that runs them, and the created objects.
 
 use crate::olm_cluster::{OlmCluster, crd, true_condition};
 use base64::Engine as _;
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 const ANVIL: Resource = Resource::namespaced("forge.example.com", "v1", "Anvil", "anvils");
-/// What an installer needs in the namespace of the operator.
+/// The Role of an installer in the namespace of the operator.
 const INSTALLER_ROLE: &str = "
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
@@ -58,7 +58,7 @@ fn add_object(bundle: &mut Value, object: &Value) {
     bundle["properties"].as_array_mut().unwrap().push(entry);
 }
 
-/// Replaces the definition of a bundle.
+/// Replaces the CRD of a bundle.
 fn set_crd(bundle: &mut Value, crd: &Value) {
     bundle["properties"][3]["value"]["data"] = BASE64.encode(crd.to_string()).into();
 }
@@ -90,7 +90,7 @@ async fn steps_and_deployments_use_the_operator_groups_service_account() {
     assert_eq!(plan.str(&["status", "phase"]), Some("Installing"));
     // shows SCO-05
     assert_eq!(plan.str(&["status", "attenuatedServiceAccountRef", "name"]), Some("installer"));
-    // Granted bit by bit; each grant is acted on at once.
+    // The permissions are granted one by one; each grant takes effect at once.
     olm.cluster.apply_yaml(INSTALLER_ROLE).await;
     olm.cluster.apply_yaml(BINDING).await;
     let csv = olm.wait_for_csv("anvil.v1.0.0", "Failed", "InstallComponentFailedNoRetry").await;
@@ -106,7 +106,7 @@ async fn steps_and_deployments_use_the_operator_groups_service_account() {
     olm.cluster.apply_yaml(DEPLOYMENTS).await;
     // shows SCO-03 SCO-07
     olm.wait_until_succeeded("anvil.v1.0.0").await;
-    // The definition is not the account's to make, and was made.
+    // The controller creates the CRD with its own permissions.
     let cluster = olm.cluster.cluster();
     let crds = &known::CUSTOM_RESOURCE_DEFINITION;
     let made = cluster.find(crds, None, "anvils.forge.example.com").await.unwrap();
@@ -132,7 +132,7 @@ async fn install_plan_runs_as_soon_as_the_operator_groups_service_account_exists
     assert_eq!(condition["message"], "no operator group found that is managing this namespace");
     olm.cluster.apply_yaml(ACCOUNT).await;
     olm.wait_until_succeeded("anvil.v1.0.0").await;
-    // An account that goes later is missed by its name, and upgrades wait for it.
+    // A deleted ServiceAccount is reported by name, and upgrades wait for it.
     let account = known::SERVICE_ACCOUNT;
     let cluster = olm.cluster.cluster();
     cluster.delete(&account, Some("team"), "installer", &DeleteOptions::default()).await.unwrap();
@@ -270,7 +270,7 @@ async fn bundle_objects_are_updated_with_their_csv_and_deleted_with_it() {
     assert!(crd.is_some(), "definitions stay, with the objects that people made of them");
 }
 
-/// A definition whose objects have a `spec.size` of at most `most`.
+/// A CRD whose objects have a `spec.size` of at most `most`.
 fn crd_with_size_limit(most: u32, version: &str) -> Value {
     let mut crd = crd();
     crd["spec"]["versions"] = json!([{"name": version, "served": true, "storage": true, "schema": {
@@ -391,7 +391,7 @@ async fn crd_keeps_versions_that_csvs_in_other_namespaces_use() {
 async fn api_warnings_of_a_step_are_events_and_counted() {
     let mut olm = OlmCluster::start(&[]).await;
     olm.stop_controllers().await;
-    // The first report of the step is lost; the step itself is not carried out again.
+    // The first status update of the step is lost; the step itself is not repeated.
     let (is_done, is_lost) = (AtomicBool::new(false), AtomicBool::new(false));
     let cluster = olm.cluster.troubled(move |request: &Asked| {
         if request.is_write() && request.target.contains("/verticalpodautoscalers") {

@@ -1,4 +1,4 @@
-//! Installing, upgrading and healing.
+//! Installs, upgrades and repairs.
 
 use crate::olm_cluster::{OlmCluster, true_condition};
 use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, INSTALL_PLAN, SUBSCRIPTION};
@@ -191,7 +191,7 @@ async fn interrupted_install_continues_after_a_restart() {
     let mut olm = OlmCluster::start(&["1.0.0"]).await;
     olm.apply_group("og").await;
     olm.subscribe(json!({})).await;
-    // Before the Subscription knows of its plan, a newer version would take the plan's place.
+    // Before the Subscription refers to its InstallPlan, a newer version would replace the plan.
     let planned =
         |subscription: &Object| subscription.str(&["status", "currentCSV"]) == Some("anvil.v1.0.0");
     olm.cluster.wait_for(&SUBSCRIPTION, Some("team"), "anvil", planned).await;
@@ -272,7 +272,7 @@ async fn interrupted_install_plan_is_deleted_when_no_catalog_offers_its_csv() {
     olm.stop_controllers().await;
     let cluster = olm.cluster.cluster();
     let subscription = cluster.get(&SUBSCRIPTION, Some("team"), "anvil").await.unwrap();
-    // The first of the writes of a plan, after which the process was killed.
+    // The first write of an InstallPlan, after which the process was killed.
     let begun = json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "InstallPlan",
         "metadata": {"name": "install-begun", "namespace": "team", "ownerReferences": [{
@@ -331,7 +331,7 @@ async fn waiting_install_plan_stays_manual_when_its_subscription_becomes_automat
     let automatic = Patch::Merge(json!({"spec": {"installPlanApproval": "Automatic"}}));
     let subscription = &SUBSCRIPTION;
     cluster.patch(subscription, Some("team"), "anvil", &automatic).await.unwrap();
-    // What is written next is written onto the Subscription as it is now.
+    // The next write must use the current Subscription.
     let far = "
 apiVersion: operators.coreos.com/v1alpha1
 kind: CatalogSource
@@ -401,7 +401,7 @@ async fn resolution_failure_is_explained_on_the_subscription_and_the_namespace()
     assert_eq!(kind, "Warning");
     let remedy = "set `spec.channel` of Subscription `anvil` to `stable`";
     assert!(message.contains(remedy) && message.len() <= 1024, "{message}");
-    // The Namespace has the words of the condition.
+    // The Event of the Namespace has the message of the condition.
     let subscription = olm
         .wait_for_subscription(|subscription| {
             true_condition(subscription, "ResolutionFailed").is_some()
@@ -410,7 +410,7 @@ async fn resolution_failure_is_explained_on_the_subscription_and_the_namespace()
     let (_, words) = true_condition(&subscription, "ResolutionFailed").unwrap();
     let (_, message) = olm.wait_for_event("Namespace", "team", "ResolutionFailed").await;
     assert_eq!(message, words);
-    // Nobody's Subscription has to do with this one.
+    // No other Subscription depends on this one.
     let (_, message) =
         olm.wait_for_event("ClusterServiceVersion", "lost.v1", "ResolutionFailed").await;
     assert!(message.contains("needs the API `Gone`"), "{message}");
@@ -450,7 +450,7 @@ spec: {name: hamer, source: cat, sourceNamespace: olm}
     };
     reports("lost", "error using catalogsource team/dead: failed to list bundles: ").await;
     reports("typo", "no operators found in package hamer in the catalog referenced by").await;
-    // And so it goes on: the healthy one is upgraded, the others still say what is wrong.
+    // The healthy Subscription is upgraded, and the others still report their failures.
     olm.publish(&["1.0.0", "1.1.0"]);
     olm.wait_until_succeeded("anvil.v1.1.0").await;
     olm.wait_for_subscription(|subscription| {

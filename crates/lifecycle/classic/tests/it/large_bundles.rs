@@ -1,4 +1,4 @@
-//! Plans whose manifests stand elsewhere.
+//! Large bundles: InstallPlans whose manifests are in ConfigMaps.
 
 use crate::olm_cluster::{CATALOG_NAMESPACE, OlmCluster};
 use base64::Engine as _;
@@ -19,7 +19,7 @@ async fn manifests_too_large_for_an_install_plan_are_installed_from_a_config_map
                 "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "much"}, "data": data,
             })
         };
-        // As a bundle whose definitions take megabytes.
+        // A bundle with CRDs of several megabytes.
         for at in 0..4 {
             let mut part = long(700_000);
             part["metadata"]["name"] = format!("much-{at}").into();

@@ -1,4 +1,4 @@
-//! Operators on the embedded cluster, from a folder with a catalog to running Pods.
+//! End-to-end tests of OLM classic on the embedded cluster: from a catalog folder to running Pods.
 
 #![expect(clippy::unwrap_used, reason = "the lint knows test functions only, not their helpers")]
 

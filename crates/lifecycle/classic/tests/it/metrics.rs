@@ -1,4 +1,4 @@
-//! What the controllers count.
+//! Metrics of the controllers.
 
 use crate::olm_cluster::{CATALOG_NAMESPACE, OlmCluster};
 use mainstay_api::resources::{
@@ -15,7 +15,8 @@ fn metrics_page(olm: &OlmCluster) -> String {
     page.text()
 }
 
-/// The lines of these names once all of these are among them, without the heads.
+/// Waits until the metrics contain all `wanted` lines; returns the lines of these names without
+/// HELP and TYPE.
 async fn wait_for_series(olm: &OlmCluster, names: &[&str], wanted: &[&str]) -> Vec<String> {
     let look = async {
         loop {
@@ -29,7 +30,7 @@ async fn wait_for_series(olm: &OlmCluster, names: &[&str], wanted: &[&str]) -> V
             if wanted.iter().all(|wanted| lines.iter().any(|line| line == wanted)) {
                 return lines;
             }
-            // The caches follow what the API said.
+            // The caches lag behind the API.
             tokio::task::yield_now().await;
         }
     };
@@ -72,7 +73,7 @@ async fn csvs_are_counted_by_phase_and_a_restart_keeps_the_counts() {
     // shows MET-03 MET-05 AT-MET-01 E087
     assert_eq!(lines, ["csv_count 1", zero, bad, "csv_upgrade_count 1"]);
 
-    // Once it runs again, and once it is gone, nobody is alarmed any more.
+    // The abnormal series ends when the CSV succeeds again and when it is deleted.
     let cluster = olm.cluster.cluster();
     let params = DeleteOptions::default();
     cluster.delete(&OPERATOR_GROUP, Some("team"), "second", &params).await.unwrap();

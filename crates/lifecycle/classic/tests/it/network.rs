@@ -1,4 +1,4 @@
-//! Proxies and certificates, as operators get them.
+//! Proxy variables and trusted certificates of operators.
 
 use crate::olm_cluster::OlmCluster;
 use mainstay_classic::ProxySettings;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 const PROXY: Resource = Resource::cluster("config.openshift.io", "v1", "Proxy", "proxies");
 
-/// The proxy variables in a Deployment.
+/// The proxy variables in the containers of a Deployment.
 fn proxy_variables(deployment: &Object) -> BTreeMap<String, String> {
     let containers = deployment.array(&["spec", "template", "spec", "containers"]);
     let env = containers.iter().filter_map(|container| container["env"].as_array()).flatten();
@@ -53,7 +53,7 @@ async fn proxy_variables_come_from_subscription_cluster_proxy_or_process() {
     ];
     // shows PRX-01
     wait_for_proxy_variables(&olm, &given).await;
-    // One of them in the Subscription stands for all three, and empty means none.
+    // One variable in the Subscription replaces all three; an empty value means none.
     let set = |env: Value| json!({"config": {"env": env}});
     olm.subscribe(set(json!([{"name": "HTTP_PROXY", "value": "test_http"}]))).await;
     // shows PRX-02 PRX-03 PRX-07 AT-PRX-02
@@ -69,7 +69,7 @@ async fn proxy_variables_come_from_subscription_cluster_proxy_or_process() {
         .await;
     olm.subscribe(json!({})).await;
     wait_for_proxy_variables(&olm, &given).await;
-    // A cluster that has proxies of its own decides itself, from when on it has them.
+    // The cluster's Proxy object takes precedence as soon as it exists.
     create_proxy_crd(&olm).await;
     let mut proxy = Object::new(&PROXY.gvk(), "cluster");
     proxy.set(&["status"], json!({"httpProxy": "http://cluster"}));
@@ -135,7 +135,7 @@ async fn labelled_config_maps_get_the_trusted_ca_and_keep_it() {
     let map = has_certificates().await;
     assert_eq!(map.str(&["data", "more"]), Some("kept"));
     assert_eq!(ca_bundle(cluster, "not-asked").await, None);
-    // Where the cluster has proxies of its own, somebody else gives certificates as well.
+    // In a cluster with Proxy objects, another controller injects the certificates.
     create_proxy_crd(&olm).await;
     create_ca_config_map(&olm, "later", "true").await;
     let crds = &known::CUSTOM_RESOURCE_DEFINITION;

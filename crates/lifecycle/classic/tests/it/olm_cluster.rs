@@ -1,4 +1,4 @@
-//! A cluster with the classic controllers, and a catalog in a folder.
+//! Test cluster of OLM classic: an embedded cluster with the controllers and a catalog in a folder.
 
 use base64::Engine as _;
 use mainstay_api::resources::{
@@ -27,39 +27,39 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The namespace of the catalog.
+/// The namespace of the catalogs, which is the global one.
 pub(crate) const CATALOG_NAMESPACE: &str = "olm";
 
-/// A running cluster with the controllers.
+/// An embedded cluster with the controllers of OLM classic.
 pub(crate) struct OlmCluster {
     pub(crate) cluster: TestCluster,
     pub(crate) classic: Option<Classic>,
     /// The folder of the catalog `cat`.
     pub(crate) folder: tempfile::TempDir,
-    /// The folder for copies of catalogs.
+    /// The folder for copies of catalog contents.
     pub(crate) cache: tempfile::TempDir,
     /// The folder of images.
     pub(crate) images: tempfile::TempDir,
-    /// How catalogs run as pods, from the next start on.
+    /// How catalogs run as pods, from the next start of the controllers on.
     pub(crate) pods: CatalogPods,
-    /// What operators are told of the network.
+    /// The proxies and trusted certificates for operators.
     pub(crate) surroundings: Surroundings,
     pub(crate) timeouts: Timeouts,
-    /// Namespaces that keep copies, from the next start on.
+    /// Namespaces that keep copied CSVs, from the next start of the controllers on.
     pub(crate) protected: BTreeSet<String>,
-    /// Default catalogs, from the next start on.
+    /// Default catalogs, from the next start of the controllers on.
     pub(crate) defaults: Option<DefaultSources>,
-    /// What time it is for the controllers.
+    /// The clock of the controllers.
     pub(crate) clock: Clock,
-    /// Further catalogs of the same namespace, by name.
+    /// Further catalogs of the same namespace: name and folder.
     pub(crate) others: Vec<(&'static str, tempfile::TempDir)>,
-    /// The machine's `policy.json`; none takes everything.
+    /// The machine's `policy.json`; none accepts every image.
     pub(crate) policy: Arc<std::sync::Mutex<Option<String>>>,
 }
 
 impl OlmCluster {
-    /// A world whose catalog has these versions of the package `anvil`, each replacing the one
-    /// before it.
+    /// Starts a cluster whose catalog has these versions of the package `anvil`, each of which
+    /// replaces the one before.
     pub(crate) async fn start(versions: &[&str]) -> Self {
         let cluster = TestCluster::start().await;
         for crd in mainstay_api::crds() {
@@ -96,7 +96,7 @@ impl OlmCluster {
         olm
     }
 
-    /// The `CatalogSource` of a catalog in a folder.
+    /// Applies the CatalogSource of a folder catalog; priority 0 means none.
     pub(crate) async fn create_catalog_source(&self, name: &str, priority: i64) {
         let priority =
             if priority == 0 { String::new() } else { format!(", priority: {priority}") };
@@ -119,19 +119,20 @@ spec: {{sourceType: grpc, address: '{}'{priority}}}
         self.start_controllers_over(&cluster).await;
     }
 
-    /// Starts the controllers over a connection of their own.
+    /// Starts the controllers with their own client.
     pub(crate) async fn start_controllers_over(&mut self, cluster: &Cluster) {
         let classic = self.spawn_controllers(cluster);
-        // Kept first: who stops waiting still has something to end.
+        // Stored before the wait, so that a cancelled test still shuts it down.
         self.classic.insert(classic).synced().await;
     }
 
-    /// Begins controllers over a connection, for somebody else to end.
+    /// Spawns controllers with a client; the caller shuts them down.
     pub(crate) fn spawn_controllers(&self, cluster: &Cluster) -> Classic {
         self.spawn_controllers_with_cache(cluster, self.cache.path())
     }
 
-    /// The same with another folder for copies of catalogs, as each process has one.
+    /// Like [`Self::spawn_controllers`], with another folder for catalog copies, as each process
+    /// has its own.
     pub(crate) fn spawn_controllers_with_cache(&self, cluster: &Cluster, cache: &Path) -> Classic {
         let folder = |name: &str, folder: &tempfile::TempDir| FolderCatalog {
             namespace: CATALOG_NAMESPACE.to_owned(),
@@ -158,18 +159,18 @@ spec: {{sourceType: grpc, address: '{}'{priority}}}
         )
     }
 
-    /// Writes the metrics of the controllers that run.
+    /// Writes the metrics of the running controllers.
     pub(crate) fn write_metrics(&self, page: &mut Page) {
         let running = self.classic.iter().map(|classic| classic as &dyn Subsystem);
         Monitors::of(running).write_metrics(page);
     }
 
-    /// The cluster's own images.
+    /// The cluster's image store.
     pub(crate) fn store(&self) -> Store {
         Store::open(self.images.path().join("local")).unwrap()
     }
 
-    /// Reads the machine's policy, which a test may exchange.
+    /// Reads the machine's policy, which a test may replace.
     fn read_policy(&self) -> ReadPolicy {
         let policy = Arc::clone(&self.policy);
         Arc::new(move || {
@@ -198,7 +199,7 @@ spec: {{sourceType: grpc, address: '{}'{priority}}}
         }
     }
 
-    /// Ends the controllers; the cluster goes on.
+    /// Stops the controllers; the cluster keeps running.
     pub(crate) async fn stop_controllers(&mut self) {
         self.classic.take().unwrap().shutdown().await;
     }
@@ -208,7 +209,7 @@ spec: {{sourceType: grpc, address: '{}'{priority}}}
         self.publish_edited(versions, |_, _| ());
     }
 
-    /// The same with changes of the bundles, each of which comes with its version.
+    /// Writes the catalog with these versions; `edit` gets each version and its bundle.
     pub(crate) fn publish_edited(&self, versions: &[&str], edit: impl Fn(&str, &mut Value)) {
         write_catalog(self.folder.path(), versions, edit);
     }
@@ -218,12 +219,13 @@ spec: {{sourceType: grpc, address: '{}'{priority}}}
         replace_catalog_file(self.folder.path(), text);
     }
 
-    /// An OperatorGroup of the namespace `team` for itself.
+    /// Applies an OperatorGroup in the namespace `team` that targets `team`.
     pub(crate) async fn apply_group(&self, name: &str) {
         self.apply_group_for(name, &["team"]).await;
     }
 
-    /// An OperatorGroup of the namespace `team` for these namespaces; none means all.
+    /// Applies an OperatorGroup in the namespace `team` that targets these namespaces; none means
+    /// all.
     pub(crate) async fn apply_group_for(&self, name: &str, targets: &[&str]) {
         let mut group = json!({
             "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
@@ -235,7 +237,7 @@ spec: {{sourceType: grpc, address: '{}'{priority}}}
         self.cluster.apply(Object::from_value(group).unwrap()).await;
     }
 
-    /// A Subscription of the namespace `team` to `anvil`, with more fields for its spec.
+    /// Applies the Subscription to `anvil` in the namespace `team`, with more fields for its spec.
     pub(crate) async fn subscribe(&self, more: Value) {
         let mut spec = json!({
             "name": "anvil", "channel": "stable", "source": "cat", "sourceNamespace": CATALOG_NAMESPACE,
@@ -253,7 +255,7 @@ spec: {{sourceType: grpc, address: '{}'{priority}}}
             .await;
     }
 
-    /// Waits for a version in the namespace `team` to be in a phase for a reason.
+    /// Waits until a CSV in the namespace `team` has a phase and reason.
     pub(crate) async fn wait_for_csv(&self, version: &str, phase: &str, reason: &str) -> Object {
         let (phase, reason) = (phase.to_owned(), reason.to_owned());
         self.cluster
@@ -264,12 +266,12 @@ spec: {{sourceType: grpc, address: '{}'{priority}}}
             .await
     }
 
-    /// Waits for a version to run.
+    /// Waits until a CSV in the namespace `team` succeeded.
     pub(crate) async fn wait_until_succeeded(&self, version: &str) -> Object {
         self.wait_for_csv(version, "Succeeded", "InstallSucceeded").await
     }
 
-    /// Waits for the Subscription.
+    /// Waits until the Subscription `anvil` matches.
     pub(crate) async fn wait_for_subscription(
         &self,
         predicate: impl FnMut(&Object) -> bool + Send + 'static,
@@ -277,7 +279,7 @@ spec: {{sourceType: grpc, address: '{}'{priority}}}
         self.cluster.wait_for(&SUBSCRIPTION, Some("team"), "anvil", predicate).await
     }
 
-    /// Waits for the install plans of the namespace `team`.
+    /// Waits until the InstallPlans of the namespace `team` match.
     pub(crate) async fn wait_for_plans(
         &self,
         predicate: impl FnMut(&[&Object]) -> bool + Send + 'static,
@@ -287,7 +289,7 @@ spec: {{sourceType: grpc, address: '{}'{priority}}}
         self.cluster.wait_for_all(selection, predicate).await
     }
 
-    /// Waits for an event about an object, and gives its type and message.
+    /// Waits for an Event about an object; returns its type and message.
     pub(crate) async fn wait_for_event(
         &self,
         kind: &str,
@@ -309,7 +311,7 @@ spec: {{sourceType: grpc, address: '{}'{priority}}}
         (text("type"), text("message"))
     }
 
-    /// The resource versions of everything that the controllers write.
+    /// Kind, key and resource version of every object that the controllers write.
     pub(crate) async fn resource_versions(&self) -> Vec<String> {
         let mut all = Vec::new();
         for resource in [
@@ -332,8 +334,8 @@ spec: {{sourceType: grpc, address: '{}'{priority}}}
         all
     }
 
-    /// Waits until what is under way has ended: from then on nothing is written while nothing
-    /// happens. Whoever goes on writing fails, with what was written.
+    /// Waits until the controllers write nothing for half a second; panics with the latest writes
+    /// if they do not stop.
     pub(crate) async fn wait_until_idle(&self) {
         const ROUNDS: usize = 20;
         let mut before = self.resource_versions().await;
@@ -363,7 +365,7 @@ spec: {{sourceType: grpc, address: '{}'{priority}}}
     }
 }
 
-/// Makes a namespace with labels as `key: value`.
+/// Applies a Namespace with labels as `key: value`.
 pub(crate) async fn create_namespace(cluster: &TestCluster, name: &str, labels: &str) {
     cluster
         .apply_yaml(&format!(
@@ -372,7 +374,7 @@ pub(crate) async fn create_namespace(cluster: &TestCluster, name: &str, labels: 
         .await;
 }
 
-/// The message of a condition whose status is `True`.
+/// Reason and message of a condition whose status is `True`.
 pub(crate) fn true_condition(object: &Object, kind: &str) -> Option<(String, String)> {
     let conditions = object.array(&["status", "conditions"]);
     let found = conditions
@@ -387,7 +389,7 @@ fn write_catalog(folder: &Path, versions: &[&str], edit: impl Fn(&str, &mut Valu
 }
 
 fn replace_catalog_file(folder: &Path, text: &str) {
-    // As a whole and at once, as careful writers do.
+    // An atomic replacement, so that no reader sees half a file.
     let new = folder.join(".new");
     std::fs::write(&new, text).unwrap();
     std::fs::rename(&new, folder.join("catalog.json")).unwrap();

@@ -1,4 +1,4 @@
-//! The life of groups, as those who make them and look at them from outside see it.
+//! OperatorGroup lifecycle: creation, changes and deletion, observed through the API.
 
 use crate::olm_cluster::{OlmCluster, create_namespace, true_condition};
 use crate::user_csvs::{
@@ -11,7 +11,7 @@ use mainstay_client::{Patch, Selection};
 use mainstay_object::{Object, known};
 use serde_json::{Value, json};
 
-/// A world with these namespaces, and no group anywhere.
+/// A cluster with these namespaces and no OperatorGroup.
 async fn olm_without_groups(namespaces: &[&str]) -> OlmCluster {
     let olm = OlmCluster::start(&[]).await;
     for namespace in namespaces {
@@ -20,14 +20,14 @@ async fn olm_without_groups(namespaces: &[&str]) -> OlmCluster {
     olm
 }
 
-/// Changes the spec of a group.
+/// Patches the spec of an OperatorGroup.
 async fn patch_group_spec(olm: &OlmCluster, namespace: &str, name: &str, spec: Value) {
     let patch = Patch::Merge(json!({"spec": spec}));
     let cluster = olm.cluster.cluster();
     cluster.patch(&OPERATOR_GROUP, Some(namespace), name, &patch).await.unwrap();
 }
 
-/// Waits until the status of a group names exactly these namespaces, whatever their order.
+/// Waits until the status of an OperatorGroup lists exactly these namespaces in any order.
 async fn wait_for_targets(
     olm: &OlmCluster,
     namespace: &str,
@@ -44,25 +44,25 @@ async fn wait_for_targets(
     olm.cluster.wait_for(&OPERATOR_GROUP, Some(namespace), name, predicate).await
 }
 
-/// Waits until a group says that it provides exactly these APIs.
+/// Waits until an OperatorGroup provides exactly these APIs.
 async fn wait_for_provided_apis(olm: &OlmCluster, namespace: &str, name: &str, apis: &'static str) {
     let predicate =
         move |group: &Object| group.annotation("olm.providedAPIs").unwrap_or_default() == apis;
     olm.cluster.wait_for(&OPERATOR_GROUP, Some(namespace), name, predicate).await;
 }
 
-/// Waits for the copy of a version.
+/// Waits for the copy of a CSV.
 async fn wait_for_copy(olm: &OlmCluster, namespace: &str, name: &str) -> Object {
     let predicate = |csv: &Object| csv.str(&["status", "reason"]) == Some("Copied");
     olm.cluster.wait_for(&CSV, Some(namespace), name, predicate).await
 }
 
-fn get_rule(plural: &str) -> Value {
+fn full_access_rule(plural: &str) -> Value {
     json!([{"apiGroups": ["cluster.com"], "resources": [plural], "verbs": ["*"]}])
 }
 
-/// Gives roles and bindings that somebody made to a version.
-async fn create_roles_labelled_for_csv(olm: &OlmCluster, namespace: &str, name: &str, csv: &str) {
+/// Labels a user's Role and RoleBinding as owned by a CSV.
+async fn label_roles_for_csv(olm: &OlmCluster, namespace: &str, name: &str, csv: &str) {
     let labels = json!({"metadata": {"labels": {
         "olm.owner": csv, "olm.owner.kind": "ClusterServiceVersion", "olm.owner.namespace": namespace,
     }}});
@@ -88,10 +88,10 @@ async fn operator_group_with_a_selector_has_copies_and_roles_in_selected_namespa
     // shows OG-14
     assert!(made.str(&["status", "lastUpdated"]).is_some());
     olm.cluster.apply(crd_for("hats", &["v1"])).await;
-    create_account(&olm, "home", "sa", &get_rule("hats")).await;
+    create_account(&olm, "home", "sa", &full_access_rule("hats")).await;
     let csv = with_owned_crd(csv_in("home", "v", &[deployment("d")]), "hats");
-    create_csv(&olm, with_permissions(csv, "permissions", "sa", &get_rule("hats"))).await;
-    create_roles_labelled_for_csv(&olm, "home", "sa", "v").await;
+    create_csv(&olm, with_permissions(csv, "permissions", "sa", &full_access_rule("hats"))).await;
+    label_roles_for_csv(&olm, "home", "sa", "v").await;
     let csv = wait_for_phase(&olm, "home", "v", "Succeeded").await;
     let membership = |csv: &Object| {
         ["olm.operatorGroup", "olm.operatorNamespace", "olm.targetNamespaces"]
@@ -117,7 +117,7 @@ async fn operator_group_with_a_selector_has_copies_and_roles_in_selected_namespa
     // shows E089
     assert!(is_allowed(&sa, ("cluster.com", "hats"), "create", "away").await);
     assert!(!is_allowed(&sa, ("cluster.com", "hats"), "create", "olm").await);
-    // Three roles for people, which collect those of what is provided.
+    // The three aggregated ClusterRoles of the OperatorGroup.
     let named = Selection::all(known::CLUSTER_ROLE).labels("olm.owner=og");
     // shows E089 OG-30
     let collected = olm.cluster.wait_for_all(named, |all| {
@@ -220,7 +220,7 @@ async fn csv_runs_with_each_install_mode_as_soon_as_it_supports_it() {
         let message = refused.str(&["status", "message"]).unwrap();
         // shows CSV-20 CSV-21 E089
         assert!(message.starts_with(names[at_step]), "{message}");
-        // Written once: whoever has read it may write it back.
+        // The status is written once, so an update with the read resource version succeeds.
         let mut new = refused.clone();
         new.set(&["spec", "installModes"], modes(at_step + 1));
         olm.cluster.cluster().update(&CSV, &new).await.unwrap();
@@ -233,7 +233,7 @@ async fn csv_runs_with_each_install_mode_as_soon_as_it_supports_it() {
     }
 }
 
-/// A catalog with the packages `a` (of Anvils), `b` (of Anvils and Saws) and `d` (of Drills).
+/// A catalog with the packages `a` (owns Anvil), `b` (owns Anvil and Saw) and `d` (owns Drill).
 fn catalog_of_three_packages() -> String {
     use crate::dependencies::{ANVIL, Release, catalog};
     let of = |package, owns| Release { package, owns, ..ANVIL };
@@ -287,7 +287,7 @@ async fn csv_fails_while_an_intersecting_operator_group_provides_its_api() {
     wait_for_phase(&olm, "a", "a.v1.0.0", "Succeeded").await;
     wait_for_provided_apis(&olm, "a", "og", "Anvil.v1.forge.example.com").await;
     wait_for_copy(&olm, "d", "a.v1.0.0").await;
-    // Another group of the place does not take the copy for its own.
+    // Another OperatorGroup of the namespace does not count the copy as its member.
     let bump = Patch::Merge(json!({"metadata": {"annotations": {"bump": "update"}}}));
     olm.cluster.cluster().patch(&OPERATOR_GROUP, Some("d"), "og", &bump).await.unwrap();
     let copy = wait_for_copy(&olm, "d", "a.v1.0.0").await;
@@ -298,7 +298,7 @@ async fn csv_fails_while_an_intersecting_operator_group_provides_its_api() {
     subscribe_in(&olm, "b", "b").await;
     wait_for_reason(&olm, "b", "b.v1.0.0", "Failed", CONFLICT).await;
     wait_for_provided_apis(&olm, "b", "og", "").await;
-    // Its Subscription would bring it again, and whoever is quicker has the API.
+    // Its Subscription would reinstall the CSV, which then competes for the API.
     delete_object(&olm, &SUBSCRIPTION, Some("a"), "a").await;
     delete_object(&olm, &CSV, Some("a"), "a.v1.0.0").await;
     // shows E089 OG-42 OG-50
@@ -348,7 +348,7 @@ async fn static_operator_group_keeps_its_provided_apis_and_blocks_other_provider
     wait_for_reason(&olm, "c", "hatter", "Failed", CONFLICT).await;
     wait_for_provided_apis(&olm, "c", "og", "").await;
     wait_for_provided_apis(&olm, "a", "og", HATS).await;
-    // Its own members may not change it, either.
+    // Its own members cannot change the provided APIs, either.
     create_csv(&olm, owner("a", "own", "caps")).await;
     wait_for_reason(&olm, "a", "own", "Failed", CONFLICT).await;
     olm.wait_until_idle().await;
@@ -363,17 +363,17 @@ async fn global_operator_group_lifts_permissions_and_deletes_copies_when_it_shri
     // shows OG-13 OG-14
     wait_for_targets(&olm, "home", "og", &[""]).await;
     olm.cluster.apply(crd_for("hats", &["v1"])).await;
-    create_account(&olm, "home", "sa", &get_rule("hats")).await;
+    create_account(&olm, "home", "sa", &full_access_rule("hats")).await;
     let csv = with_owned_crd(csv_in("home", "v", &[deployment("d")]), "hats");
-    create_csv(&olm, with_permissions(csv, "permissions", "sa", &get_rule("hats"))).await;
-    // Given to the version when that is there: what looked before looks again.
+    create_csv(&olm, with_permissions(csv, "permissions", "sa", &full_access_rule("hats"))).await;
+    // The labels are added after the CSV exists, so the controller reconciles again.
     wait_for_phase(&olm, "home", "v", "Succeeded").await;
-    create_roles_labelled_for_csv(&olm, "home", "sa", "v").await;
-    // What is lifted is the permission, under its own name, and not the Role of any name.
+    label_roles_for_csv(&olm, "home", "sa", "v").await;
+    // The permission of the CSV is lifted under its own name, not the labelled Role.
     let own = Selection::all(known::CLUSTER_ROLE).labels("olm.owner=v,olm.owner.namespace=home");
     let lifted = olm.cluster.wait_for_all(own, |all| all.len() == 1).await.remove(0);
     assert!(lifted.name().starts_with("v-sa-"), "{}", lifted.name());
-    let mut wanted = get_rule("hats").as_array().unwrap().clone();
+    let mut wanted = full_access_rule("hats").as_array().unwrap().clone();
     wanted.push(json!({
         "apiGroups": [""], "resources": ["namespaces"], "verbs": ["get", "list", "watch"],
     }));
@@ -399,7 +399,7 @@ async fn global_operator_group_lifts_permissions_and_deletes_copies_when_it_shri
     let copy = wait_for_copy(&olm, "late", "v").await;
     assert_eq!(copy.annotation("olm.operatorNamespace"), Some("home"));
     assert_eq!(copy.annotation("olm.targetNamespaces"), None);
-    // Somebody has the copy say that it is of its own namespace.
+    // A user changes the copy to name its own namespace.
     patch_csv(
         &olm,
         "late",
@@ -416,7 +416,8 @@ async fn global_operator_group_lifts_permissions_and_deletes_copies_when_it_shri
     wait_for_phase(&olm, "home", "v", "Succeeded").await;
 }
 
-/// A group whose account comes late and may nothing, and a version that fails for that.
+/// A cluster whose OperatorGroup has a ServiceAccount without permissions, and a CSV that fails for
+/// that.
 async fn olm_with_unpermitted_account() -> OlmCluster {
     let olm = olm_without_groups(&["a"]).await;
     olm.cluster.apply(crd_for("hats", &["v1"])).await;
@@ -462,7 +463,7 @@ async fn operator_group_without_its_service_account_installs_with_cluster_rights
     assert_eq!(og.get(&["status", "serviceAccountRef"]), None);
 }
 
-/// Waits until exactly these namespaces have the label of a group.
+/// Waits until exactly these namespaces have the label of an OperatorGroup.
 async fn wait_for_labelled_namespaces(olm: &OlmCluster, group: &Object, wanted: &[&str]) {
     let label = format!("olm.operatorgroup.uid/{}", group.uid());
     let wanted: Vec<String> = wanted.iter().map(|name| (*name).to_owned()).collect();
@@ -482,7 +483,7 @@ async fn namespaces_have_the_labels_of_the_operator_groups_that_target_them_only
         // shows C28 E089 OG-10
         wait_for_labelled_namespaces(&olm, &og, step).await;
     }
-    // By the label that they have, and as long as they have it.
+    // Namespaces are selected by their labels, as long as they have them.
     let selector = json!({"targetNamespaces": null, "selector": {"matchLabels": {"foo": "bar"}}});
     patch_group_spec(&olm, "a", "og", selector).await;
     let label = |value: Value| Patch::Merge(json!({"metadata": {"labels": {"foo": value}}}));
@@ -494,12 +495,12 @@ async fn namespaces_have_the_labels_of_the_operator_groups_that_target_them_only
     wait_for_labelled_namespaces(&olm, &og, &["a", "b", "c"]).await;
     cluster.patch(&known::NAMESPACE, None, "b", &label(Value::Null)).await.unwrap();
     wait_for_labelled_namespaces(&olm, &og, &["a", "c"]).await;
-    // Somebody writes a namespace as a whole, without the label.
+    // A user replaces a Namespace without the label.
     let mut bare = cluster.get(&known::NAMESPACE, None, "c").await.unwrap();
     bare.set(&["metadata", "labels"], json!({"foo": "bar"}));
     cluster.update(&known::NAMESPACE, &bare).await.unwrap();
     wait_for_labelled_namespaces(&olm, &og, &["a", "c"]).await;
-    // Each group has its own label, and takes it along.
+    // Each OperatorGroup has its own label, which is removed with it.
     let second = apply_group(&olm, "b", "og", &["a", "b", "c"]).await;
     wait_for_labelled_namespaces(&olm, &second, &["a", "b", "c"]).await;
     wait_for_labelled_namespaces(&olm, &og, &["a", "c"]).await;
@@ -507,7 +508,7 @@ async fn namespaces_have_the_labels_of_the_operator_groups_that_target_them_only
     // shows C28 E089
     wait_for_labelled_namespaces(&olm, &second, &[]).await;
     wait_for_labelled_namespaces(&olm, &og, &["a", "c"]).await;
-    // Namespaces that come later are labelled, too.
+    // Namespaces that are created later are labelled, too.
     create_namespace(&olm.cluster, "d", "foo: bar").await;
     // shows C28 E089
     wait_for_labelled_namespaces(&olm, &og, &["a", "c", "d"]).await;
@@ -519,7 +520,7 @@ async fn namespaces_have_the_labels_of_the_operator_groups_that_target_them_only
 #[tokio::test]
 async fn operator_group_status_and_roles_follow_its_selection() {
     let olm = olm_without_groups(&["a"]).await;
-    // Whom nobody selects has no targets, and its version says so.
+    // An OperatorGroup whose selector matches nothing has no targets, and its CSV reports that.
     let none = json!({
         "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
         "metadata": {"name": "og", "namespace": "a", "annotations": {
@@ -537,13 +538,13 @@ async fn operator_group_status_and_roles_follow_its_selection() {
     let og = wait_for_targets(&olm, "a", "og", &["a"]).await;
     // shows C30
     assert!(og.array(&["status", "conditions"]).is_empty());
-    // What no version provides is not said any more.
+    // APIs that no CSV provides are removed from the annotation.
     // shows C29 OG-50
     wait_for_provided_apis(&olm, "a", "og", "hats.v1.cluster.com").await;
     let roles = || Selection::all(known::CLUSTER_ROLE).labels("olm.owner=og");
     let made = olm.cluster.wait_for_all(roles(), |all| all.len() == 3).await;
     olm.wait_until_idle().await;
-    // Nothing is written as long as they are as they should be; labels and rules come back.
+    // Correct ClusterRoles are not written; changed labels and rules are restored.
     let cluster = olm.cluster.cluster();
     for role in &made {
         let now = cluster.get(&known::CLUSTER_ROLE, None, role.name()).await.unwrap();

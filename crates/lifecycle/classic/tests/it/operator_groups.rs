@@ -1,4 +1,4 @@
-//! What groups allow.
+//! OperatorGroups: membership, install modes and permissions.
 
 use crate::olm_cluster::{OlmCluster, create_namespace, true_condition};
 use mainstay_api::resources::{
@@ -169,7 +169,7 @@ async fn terminating_namespace_gets_no_event_for_its_missing_operator_group() {
     .await;
     let cluster = olm.cluster.cluster();
     let params = mainstay_client::DeleteOptions::default();
-    // Held, so that the Subscription outlives its group.
+    // A finalizer keeps the Subscription longer than its OperatorGroup.
     let hold = Patch::Merge(json!({"metadata": {"finalizers": ["example.com/hold"]}}));
     cluster.patch(&SUBSCRIPTION, Some("team"), "anvil", &hold).await.unwrap();
     cluster.delete(&known::NAMESPACE, None, "team", &params).await.unwrap();
@@ -203,7 +203,7 @@ async fn operator_group_deleted_while_its_roles_are_created_leaves_no_roles() {
     };
     for round in 0..12 {
         olm.apply_group("two").await;
-        // At whatever moment it goes.
+        // The deletion comes at any moment.
         made(1 + round % 3).await;
         cluster.delete(&OPERATOR_GROUP, Some("team"), "two", &params).await.unwrap();
         made(0).await;

@@ -1,4 +1,4 @@
-//! Default catalogs, as an `OperatorHub` wants them.
+//! OperatorHub: default catalogs that the `OperatorHub` object enables and disables.
 
 use crate::olm_cluster::{CATALOG_NAMESPACE, OlmCluster};
 use mainstay_api::resources::{CATALOG_SOURCE, OPERATOR_HUB};
@@ -21,7 +21,7 @@ fn default_source(name: &str) -> Object {
     Object::from_value(source).unwrap()
 }
 
-/// A world with four default catalogs besides its own.
+/// A cluster with four default catalogs besides `cat`.
 async fn olm_with_default_catalogs() -> OlmCluster {
     let mut olm = OlmCluster::start(&[]).await;
     olm.cluster.apply(mainstay_api::operator_hub_crd().unwrap()).await;
@@ -46,7 +46,7 @@ async fn set_hub_spec(olm: &OlmCluster, spec: Value) {
     }
 }
 
-/// Waits until the namespace has these catalogs, and its own.
+/// Waits until the namespace of the catalogs has exactly these CatalogSources and `cat`.
 async fn wait_for_sources(olm: &OlmCluster, names: &[&str]) {
     let mut wanted: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
     wanted.push("cat".to_owned());
@@ -76,7 +76,7 @@ async fn wait_for_hub_status(olm: &OlmCluster, wanted: &[(&str, bool, &str)]) {
 #[tokio::test]
 async fn operator_hub_disables_default_catalogs_together_and_one_by_one() {
     let olm = olm_with_default_catalogs().await;
-    // Nobody has said anything: all are there.
+    // Without a spec all defaults exist.
     wait_for_sources(&olm, &NAMES).await;
     let community = json!({
         "disableAllDefaultSources": true,
@@ -147,7 +147,7 @@ async fn default_catalog_is_restored_and_a_user_catalog_in_place_of_a_disabled_o
     let uid = restored.uid().to_owned();
     let is_recreated = move |source: &Object| source.uid() != uid && image(source);
     olm.cluster.wait_for(&CATALOG_SOURCE, Some(CATALOG_NAMESPACE), name, is_recreated).await;
-    // A mirror under the name of a default that is not wanted.
+    // A mirror with the name of a disabled default.
     let mut mine = default_source("redhat-operators");
     mine.set(&["apiVersion"], "operators.coreos.com/v1alpha1".into());
     mine.set(&["kind"], "CatalogSource".into());
@@ -156,7 +156,7 @@ async fn default_catalog_is_restored_and_a_user_catalog_in_place_of_a_disabled_o
     cluster.create(&CATALOG_SOURCE, &mine).await.unwrap();
     set_hub_spec(&olm, json!({"disableAllDefaultSources": true})).await;
     wait_for_sources(&olm, &["redhat-operators"]).await;
-    // Once the default is wanted, it takes the place of the mirror.
+    // An enabled default replaces the mirror.
     set_hub_spec(
         &olm,
         json!({"disableAllDefaultSources": true, "sources": [{"name": "redhat-operators"}]}),

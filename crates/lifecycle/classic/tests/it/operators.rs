@@ -1,4 +1,4 @@
-//! What belongs to operators, what holds them back, and what goes with them.
+//! Operator and OperatorCondition objects, and objects that are deleted with a CSV.
 
 use crate::olm_cluster::{OlmCluster, create_namespace};
 use crate::user_csvs::{
@@ -48,7 +48,7 @@ async fn aggregated_roles_are_deleted_with_their_crd_or_api_service() {
     }
 }
 
-/// Says in the condition of a version whether it may be upgraded, for a generation.
+/// Sets the condition `Upgradeable` in a field of an OperatorCondition.
 async fn set_upgradeable(olm: &OlmCluster, name: &str, field: &str, status: &str) {
     let body = json!({"spec": {field: [{
         "type": "Upgradeable", "status": status, "reason": "Test", "message": "because of a test",
@@ -101,7 +101,7 @@ async fn operator_that_is_not_upgradeable_is_upgraded_after_a_new_condition_or_a
     // shows E088
     wait_for_phase(&olm, "team", "v2", "Succeeded").await;
     olm.cluster.wait_gone(&CSV, Some("team"), "v1").await;
-    // Whoever looks after operators may overrule what one of them says.
+    // An administrator may override the condition of an operator.
     set_upgradeable(&olm, "v2", "conditions", "False").await;
     create_csv(&olm, next("v3", Some("v2"))).await;
     wait_for_reason(&olm, "team", "v3", "Pending", "OperatorConditionNotUpgradeable").await;
@@ -111,7 +111,7 @@ async fn operator_that_is_not_upgradeable_is_upgraded_after_a_new_condition_or_a
     olm.cluster.wait_gone(&CSV, Some("team"), "v2").await;
 }
 
-/// Waits until an Operator names exactly these parts, as kind, namespace and name.
+/// Waits until an Operator has exactly these components: kind, namespace and name.
 async fn wait_for_components(
     olm: &OlmCluster,
     name: &str,
@@ -164,7 +164,7 @@ async fn operator_lists_labelled_components_and_exists_while_there_are_any() {
     wait_for_components(&olm, "hand.made", &[("Namespace", "", "b"), first, second]).await;
     cluster.patch(&known::NAMESPACE, None, "b", &labelled(Value::Null)).await.unwrap();
     wait_for_components(&olm, "hand.made", &[first, second]).await;
-    // A copy of a version is nobody's part, also with the label of one.
+    // A copied CSV is no component, even with the label.
     let copy = json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
         "metadata": {
@@ -237,7 +237,7 @@ async fn objects_of_a_subscription_become_components_of_its_operator() {
         })
     };
     olm.cluster.wait_for(&OPERATOR, None, "anvil.team", succeeded).await;
-    // When its Subscription goes, so does that from the list.
+    // A deleted Subscription is removed from the components.
     delete_object(&olm, &SUBSCRIPTION, Some("team"), "anvil").await;
     let without = move |operator: &Object| {
         let kinds = operator.array(&["status", "components", "refs"]).iter();

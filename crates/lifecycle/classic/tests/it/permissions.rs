@@ -1,8 +1,9 @@
-//! An operator's accounts may exactly what its version says, where its group says, and no longer.
+//! Permissions: ServiceAccounts of an operator have exactly the permissions of its CSV in the
+//! targets of its OperatorGroup.
 //!
-//! The API is asked, as the account itself, about many things, verbs and places; the answers must be
-//! those of a plain reading of the version's rules. What accounts without any binding may is left
-//! out of account.
+//! The tests send `SelfSubjectAccessReviews` as the ServiceAccount for many resources, verbs and
+//! namespaces. The results must match a plain evaluation of the CSV's rules. Permissions of
+//! ServiceAccounts without bindings are not tested.
 
 use crate::olm_cluster::{OlmCluster, create_namespace};
 use mainstay_api::resources::CLUSTER_SERVICE_VERSION;
@@ -35,7 +36,7 @@ const RESOURCES: [(&str, &str, &str); 13] = [
     ("rbac.authorization.k8s.io", "roles", ""),
 ];
 const VERBS: [&str; 5] = ["get", "list", "create", "update", "escalate"];
-/// The last one is everywhere.
+/// The empty namespace means all namespaces.
 const NAMESPACES: [&str; 4] = ["team", "a", "b", ""];
 
 fn permissions() -> Value {
@@ -61,14 +62,14 @@ fn cluster_permissions() -> Value {
     ]}])
 }
 
-/// What a version of 1.1 may.
+/// The permissions of version 1.1.0.
 fn reduced_permissions() -> Value {
     json!([{"serviceAccountName": "anvil", "rules": [
         {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]},
     ]}])
 }
 
-/// Publishes versions with all of the above, and 1.1.0 with [`fewer`] of it.
+/// Publishes versions with all permissions, and 1.1.0 with [`reduced_permissions`].
 fn publish_with_permissions(olm: &OlmCluster, versions: &[&str]) {
     use base64::Engine as _;
     let base64 = &base64::engine::general_purpose::STANDARD;
@@ -87,12 +88,12 @@ fn publish_with_permissions(olm: &OlmCluster, versions: &[&str]) {
     });
 }
 
-/// What accounts of versions for all namespaces may besides.
+/// The additional rules of ServiceAccounts of a CSV for all namespaces.
 fn namespace_reader_rules() -> Value {
     json!({"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get", "list", "watch"]})
 }
 
-/// What one account may: rules, and the namespaces that they hold in; none means everywhere.
+/// The permissions of one ServiceAccount: rules and their namespaces; none means all.
 type Grants = Vec<(Value, Option<Vec<&'static str>>)>;
 
 fn rules_of(permissions: &Value, account: &str) -> Vec<Value> {
@@ -149,14 +150,14 @@ async fn is_allowed(
     answer.get(&["status", "allowed"]) == Some(&true.into())
 }
 
-/// Holds an account to what it should be allowed; returns how much that is.
+/// Asserts the permissions of a ServiceAccount; returns the number of allowed requests.
 async fn assert_permissions(olm: &OlmCluster, account: &str, grants: &Grants) -> usize {
     let cluster = olm.cluster.cluster_as_account("team", account);
     let mut allowed = 0;
     for resource in RESOURCES {
         for verb in VERBS {
             for namespace in NAMESPACES {
-                // One name that rules know, where they know one.
+                // For secrets, also the name in `resourceNames`.
                 let names: &[&str] =
                     if resource.1 == "secrets" { &["", "anvil-key"] } else { &[""] };
                 for name in names {
@@ -189,7 +190,7 @@ async fn install_operator(targets: &[&str]) -> OlmCluster {
     }
     publish_with_permissions(&olm, &["1.0.0"]);
     olm.apply_group_for("og", targets).await;
-    // Waits for the new content of the catalog.
+    // Wait until the catalog has the new content.
     olm.subscribe(json!({"startingCSV": "anvil.v1.0.0"})).await;
     olm.wait_until_succeeded("anvil.v1.0.0").await;
     olm
@@ -249,7 +250,7 @@ async fn upgrade_revokes_permissions_that_the_new_csv_does_not_have() {
         };
         // shows E077
         assert_permissions(&olm, "anvil", &grants).await;
-        // And the one after it has all of it again.
+        // The version after it has all permissions again.
         publish_with_permissions(&olm, &["1.0.0", "1.1.0", "1.2.0"]);
         olm.wait_until_succeeded("anvil.v1.2.0").await;
         olm.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.1.0").await;
@@ -287,7 +288,7 @@ async fn requests_obey_permissions_and_aggregated_roles_reach_users() {
         assert!(error.is_forbidden(), "{error}");
         assert!(error.to_string().contains("system:serviceaccount:team:anvil"), "{error}");
     }
-    // The default account is bound to the roles that people have, one after the other.
+    // The ServiceAccount `default` is bound to the user roles, one after the other.
     let default = olm.cluster.cluster_as_account("team", "default");
     for (role, reads, writes) in [("view", true, false), ("edit", true, true)] {
         olm.cluster
@@ -301,7 +302,7 @@ subjects: [{{kind: ServiceAccount, name: default, namespace: team}}]
 "
             ))
             .await;
-        // Gathered a moment after the roles of the operator's APIs are there.
+        // The rules are aggregated shortly after the ClusterRoles of the APIs exist.
         olm.cluster
             .wait_for(&known::CLUSTER_ROLE, None, role, |role| {
                 let rules = role.array(&["rules"]);

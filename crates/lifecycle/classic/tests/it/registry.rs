@@ -1,4 +1,4 @@
-//! A registry server at an address, which tests stop and start again.
+//! Registry server at an address, which tests stop and restart.
 
 use crate::olm_cluster::catalog;
 use mainstay_catalog::{Catalog, LoadOptions};
@@ -19,7 +19,7 @@ pub(crate) struct Registry {
 }
 
 impl Registry {
-    /// A server with these versions of `anvil`.
+    /// Starts a server with these versions of `anvil`.
     pub(crate) async fn start(versions: &[&str]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -29,10 +29,10 @@ impl Registry {
         registry
     }
 
-    /// New content, while the server runs.
+    /// Replaces the content while the server runs.
     pub(crate) fn publish(&self, versions: &[&str]) {
         let folder = tempfile::tempdir().unwrap();
-        // A registry tells the manifests of bundles that have no image.
+        // A registry sends the manifests only of bundles without an image.
         let text = catalog(versions, |_, bundle| {
             bundle.as_object_mut().unwrap().remove("image");
         });
@@ -50,14 +50,14 @@ impl Registry {
         self.running = Some((stop, serving));
     }
 
-    /// The server goes away.
+    /// Stops the server.
     pub(crate) async fn stop(&mut self) {
         let (stop, serving) = self.running.take().unwrap();
         stop.cancel();
         serving.await.unwrap();
     }
 
-    /// It comes back, at the same address.
+    /// Restarts the server at the same address.
     pub(crate) async fn resume(&mut self) {
         let listener = TcpListener::bind(self.address).await.unwrap();
         self.run(listener);

@@ -1,4 +1,4 @@
-//! What versions need, and how they say that it is missing.
+//! Requirements of CSVs: their checks and `status.requirementStatus`.
 
 use crate::olm_cluster::{OlmCluster, create_namespace};
 use crate::user_csvs::{
@@ -14,14 +14,14 @@ use std::time::Duration;
 
 const CRD: &mainstay_object::Resource = &known::CUSTOM_RESOURCE_DEFINITION;
 
-/// What a version says of a requirement.
+/// The entry of `status.requirementStatus` with this name.
 fn requirement_status<'a>(csv: &'a Object, name: &str) -> Option<&'a Value> {
     csv.array(&["status", "requirementStatus"])
         .iter()
         .find(|requirement| requirement["name"] == name)
 }
 
-/// Waits until a version says this of a requirement.
+/// Waits until a requirement of a CSV has a status.
 async fn wait_for_requirement(
     olm: &OlmCluster,
     namespace: &str,
@@ -52,19 +52,20 @@ async fn crd_of_a_csv_satisfies_it_and_every_csv_that_is_no_successor() {
     let owner = |namespace: &str, name: &str| {
         with_owned_crd(csv_in(namespace, name, &[deployment(name)]), "hats")
     };
-    // Whoever does not own it needs it to be there, and nothing more.
+    // For a CSV that does not own the CRD, its existence suffices.
     let mut user = csv_in("team", "user", &[deployment("user")]);
     user["spec"]["customresourcedefinitions"]["required"] = json!([crd_description("hats", "v1")]);
     create_csv(&olm, user).await;
     let user = wait_for_requirement(&olm, "team", "user", name, "Present").await;
     // shows E034
     assert_eq!(requirement_status(&user, name), Some(&whole));
-    // In another namespace it is as good as new.
+    // In another namespace the CRD satisfies every CSV.
     create_csv(&olm, owner("other", "unassociated")).await;
     let far = wait_for_phase(&olm, "other", "unassociated", "Succeeded").await;
     // shows E034
     assert_eq!(requirement_status(&far, name), Some(&whole));
-    // A version that is replaced by the one that it came with keeps it until it goes.
+    // For a CSV that the associated CSV replaces, the CRD stays satisfied until that CSV is
+    // deleted.
     create_csv(&olm, owner("team", "before")).await;
     wait_for_phase(&olm, "team", "before", "Succeeded").await;
     let mut next = owner("team", "associated");
@@ -74,7 +75,8 @@ async fn crd_of_a_csv_satisfies_it_and_every_csv_that_is_no_successor() {
     // shows E034
     assert_eq!(requirement_status(&next, name), Some(&whole));
     olm.cluster.wait_gone(&CSV, Some("team"), "before").await;
-    // Whoever follows the one that it came with waits until it comes with itself.
+    // A successor of the associated CSV waits until the CRD has its own `installed-alongside`
+    // annotation.
     let mut after = owner("team", "after");
     after["spec"]["replaces"] = "associated".into();
     create_csv(&olm, after).await;
@@ -174,7 +176,7 @@ async fn deployments_wait_until_all_requirements_are_met() {
     let rules = json!([{"apiGroups": [""], "resources": ["deployment"], "verbs": ["create"]}]);
     let unpermitted =
         with_permissions(with_owned_crd(plain("rights"), "hats"), "permissions", "nobody", &rules);
-    // The rights are there, but of the namespace only.
+    // The permissions exist in the namespace only.
     create_account(&olm, "team", "here", &rules).await;
     let narrow = with_permissions(
         with_owned_crd(plain("narrow"), "caps"),
@@ -246,7 +248,7 @@ async fn csv_fails_when_a_requirement_is_deleted() {
     assert_eq!(found["dependents"].as_array().unwrap().len(), 2);
     wait_for_deployment(&olm, "team", "d").await;
     delete_object(&olm, CRD, None, "hats.cluster.com").await;
-    // Told as failed, then as waiting.
+    // The CSV is first Failed, then Pending.
     let lost = |csv: &Object| {
         csv.array(&["status", "conditions"]).iter().any(|condition| {
             condition["phase"] == "Failed"
@@ -311,7 +313,7 @@ async fn missing_and_met_requirements_are_events_and_invalid_ones_are_reported()
     let message = "all requirements found, attempting install";
     // shows E044
     assert_eq!(event, ("Normal".to_owned(), message.to_owned()));
-    // A version of a definition that cannot be one.
+    // A version name that a CRD cannot have.
     olm.cluster.apply(crd_for("hats", &["v1"])).await;
     let mut csv = with_owned_crd(csv_in("team", "w", &[deployment("w")]), "hats");
     let owned = &mut csv["spec"]["customresourcedefinitions"]["owned"];

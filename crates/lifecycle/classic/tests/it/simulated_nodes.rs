@@ -1,4 +1,4 @@
-//! Registries in pods on nodes where nothing runs.
+//! Simulated nodes: catalog pods that run no process.
 
 use crate::images::{put_bundle, put_catalog};
 use crate::olm_cluster::{OlmCluster, catalog};
@@ -8,7 +8,7 @@ use mainstay_client::{DeleteOptions, Selection};
 use mainstay_object::{Object, known};
 use serde_json::{Value, json};
 
-/// A world whose pods run nowhere.
+/// A cluster whose nodes are simulated.
 async fn olm_with_simulated_nodes(mode: CatalogMode) -> OlmCluster {
     let mut olm = OlmCluster::start(&[]).await;
     olm.stop_controllers().await;
@@ -21,14 +21,14 @@ async fn apply(olm: &OlmCluster, manifest: Value) {
     olm.cluster.apply(Object::from_value(manifest).unwrap()).await;
 }
 
-/// The content of the catalog: these versions, with their manifests.
+/// A catalog with these versions and their manifests.
 fn catalog_with_manifests(versions: &[&str]) -> String {
     catalog(versions, |_, bundle| {
         bundle.as_object_mut().unwrap().remove("image");
     })
 }
 
-/// A Pod that serves a file of a ConfigMap, and the ConfigMap.
+/// Creates a Pod that serves the file of a ConfigMap, and the ConfigMap.
 async fn create_catalog_pod(olm: &OlmCluster, content: &str) {
     apply(
         olm,
@@ -59,7 +59,7 @@ async fn create_catalog_pod(olm: &OlmCluster, content: &str) {
     .await;
 }
 
-/// Takes them away.
+/// Deletes the Pod and its ConfigMap.
 async fn delete_catalog_pod(olm: &OlmCluster) {
     let options = DeleteOptions::default();
     for (resource, name) in [(known::POD, "far"), (known::CONFIG_MAP, "far-files")] {
@@ -69,7 +69,7 @@ async fn delete_catalog_pod(olm: &OlmCluster) {
     }
 }
 
-/// Waits until a catalog is in a state.
+/// Waits until the connection of a catalog has a state.
 async fn wait_for_connection_state(olm: &OlmCluster, name: &str, state: &'static str) {
     let predicate = move |source: &Object| {
         source.str(&["status", "connectionState", "lastObservedState"]) == Some(state)
@@ -77,7 +77,7 @@ async fn wait_for_connection_state(olm: &OlmCluster, name: &str, state: &'static
     olm.cluster.wait_for(&CATALOG_SOURCE, Some("team"), name, predicate).await;
 }
 
-/// Waits until it is told that the catalog cannot be read, in these words.
+/// Waits for an Event `CatalogUnreadable` whose message contains these words.
 async fn wait_for_unreadable_event(olm: &OlmCluster, words: &'static str) {
     let events = Selection::all(known::EVENT).namespace("team");
     let predicate = |event: &Object| {
@@ -120,7 +120,7 @@ async fn catalog_behind_a_service_has_the_content_that_its_simulated_pod_would_s
     olm.subscribe(json!({"source": "far", "sourceNamespace": "team"})).await;
     // shows E086
     olm.wait_until_succeeded("anvil.v1.0.0").await;
-    // Its content goes on counting while nobody serves it; who comes next serves something else.
+    // The content stays in use without a pod; the next pod serves other content.
     delete_catalog_pod(&olm).await;
     wait_for_connection_state(&olm, "far", "TRANSIENT_FAILURE").await;
     create_catalog_pod(&olm, "{").await;

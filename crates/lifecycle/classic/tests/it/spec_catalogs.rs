@@ -1,4 +1,4 @@
-//! Rows of the specification about catalogs and bundles that no other scenario shows.
+//! Specification rows about catalogs and bundles that no other test shows.
 
 use crate::images::{bundle_files, put_bundle, put_image};
 use crate::olm_cluster::{OlmCluster, csv, true_condition};
@@ -44,7 +44,7 @@ async fn bundle_csv_without_a_required_field_is_reported_with_file_and_field() {
     .await;
 }
 
-/// The CatalogSource `far` of the namespace `team` with this spec and nothing else.
+/// Applies the CatalogSource `far` in the namespace `team` with this spec only.
 async fn apply_source(olm: &OlmCluster, spec: Value) {
     let source = json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource",
@@ -113,7 +113,7 @@ async fn catalog_source_can_change_between_all_source_types() {
             .collect()
     };
     let pods = || Selection::all(known::POD).namespace("team");
-    // An image, a wrong one at first: one pod serves, and it is the one that is asked for.
+    // An image, first a wrong one: one pod serves, and it runs the image of the spec.
     for image in ["registry.invalid/c:wrong", "registry.invalid/c:right"] {
         apply_source(&olm, json!({"sourceType": "grpc", "image": image})).await;
         // shows K05
@@ -126,7 +126,7 @@ async fn catalog_source_can_change_between_all_source_types() {
         // shows K05
         assert_eq!((&*owner.kind, &*owner.name), ("CatalogSource", "far"));
     }
-    // Addresses are connected to, one after the other.
+    // Two addresses, one after the other.
     for registry in [Registry::start(&["1.0.0"]).await, Registry::start(&["1.1.0"]).await] {
         let address = registry.address.to_string();
         apply_source(&olm, json!({"sourceType": "grpc", "address": address})).await;

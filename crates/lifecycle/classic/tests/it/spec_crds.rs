@@ -1,4 +1,4 @@
-//! Rows of the specification about definitions of custom resources that no other scenario shows.
+//! Specification rows about CustomResourceDefinitions that no other test shows.
 
 use crate::dependencies::wait_until_latest;
 use crate::olm_cluster::{OlmCluster, crd};
@@ -17,7 +17,7 @@ fn object(value: Value) -> Object {
     Object::from_value(value).unwrap()
 }
 
-/// A version of a definition: its name, whether it is served, and what its objects look like.
+/// A version of a CRD: its name, whether it is served, and its schema.
 fn crd_version(name: &str, served: bool, schema: &Value) -> Value {
     json!({
         "name": name, "served": served, "storage": name == "v1",
@@ -31,20 +31,20 @@ fn crd_with_versions(versions: &[Value]) -> Value {
     crd
 }
 
-/// A catalog with one version of `anvil` that brings a definition.
+/// Publishes a catalog with one version of `anvil` that contains a CRD.
 fn publish_crd(olm: &OlmCluster, definition: &Value) {
     olm.publish_edited(&["1.0.0"], |_, bundle| {
         bundle["properties"][3]["value"]["data"] = BASE64.encode(definition.to_string()).into();
     });
 }
 
-/// A definition that is there with an object, and one that comes with a bundle: why that does not take
-/// its place, if it does not.
+/// Installs a bundle whose CRD replaces an existing one with an object; returns the error of the
+/// InstallPlan.
 async fn replacement_error(old: &Value, anvil: &Value, new: &Value) -> Option<String> {
     replacement_error_beside(false, old, anvil, new).await
 }
 
-/// The same where somebody else may have been installed with the definition that is there.
+/// Like [`replacement_error`]; with `other`, another CSV was installed with the existing CRD.
 async fn replacement_error_beside(
     other: bool,
     old: &Value,
@@ -81,7 +81,7 @@ async fn replacement_error_beside(
     (phase(&plan) == "Failed").then(|| plan.str(&["status", "message"]).unwrap().to_owned())
 }
 
-/// Objects whose spec has these fields.
+/// A schema of objects whose `spec` has these fields.
 fn schema_with_spec(fields: &Value) -> Value {
     json!({"type": "object", "properties": {"spec": {"type": "object", "properties": fields}}})
 }
@@ -111,15 +111,15 @@ async fn crd_replaces_another_if_all_objects_are_valid_in_the_versions_served_by
     };
     let strict = "updated validation is too restrictive: [].spec.size: Invalid value: 30";
     let cases = [
-        // What fits, and what does not.
+        // Valid and invalid objects.
         (one(&wide), &big, one(&wide), None),
         (one(&wide), &big, one(&narrow), Some(strict)),
-        // Of several versions, those that are served before and after count.
+        // Of several versions, those that both CRDs serve count.
         (two(&wide, true, &wide), &big, two(&wide, true, &narrow), Some(strict)),
         (two(&wide, true, &wide), &big, two(&wide, false, &narrow), None),
         (two(&wide, false, &wide), &big, two(&wide, true, &narrow), None),
         (one(&wide), &big, two(&wide, true, &narrow), None),
-        // Maps of any keys, in the object and among its labels.
+        // Maps with arbitrary keys, in the object and in its labels.
         (one(&labels), &labelled, one(&labels), None),
         (
             one(&labels),
@@ -144,7 +144,7 @@ async fn crd_replaces_another_if_all_objects_are_valid_in_the_versions_served_by
     }
 }
 
-/// A schema as large as those that operators ship: pods in it, many times over.
+/// A schema of the size that operators ship, with many pod specs.
 fn large_schema(strict: bool) -> Value {
     let text = || json!({"type": "string", "description": "What it is for. ".repeat(12)});
     let toleration = json!({
@@ -262,12 +262,12 @@ async fn crd_with_two_versions_is_upgraded_if_all_objects_stay_valid_in_served_v
             other => panic!("{new}: {other:?}"),
         }
     }
-    // Who has it alone decides alone what is served.
+    // Without another CSV, the new CRD decides the served versions alone.
     // shows CRU-01 AT-CRU-01
     assert_eq!(replacement_error(&old, &big, &without).await, None);
 }
 
-/// A version that is there, be it as a copy.
+/// Applies a CSV, or a copied CSV.
 async fn apply_csv(olm: &OlmCluster, namespace: &str, name: &str, copy: bool) {
     let mut csv = json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
@@ -301,7 +301,7 @@ async fn crd_has_annotations_of_the_csvs_that_own_it_while_they_exist() {
     let crds = &known::CUSTOM_RESOURCE_DEFINITION;
     olm.cluster.wait_for_condition(crds, None, NAME, "Established").await;
     let mut new = crd();
-    // As a bundle that was made of what was on a cluster.
+    // As in a bundle that was exported from a cluster.
     new["metadata"]["annotations"] =
         json!({"bundle": "has", named("5"): "default/gone.v2", named("6"): "default/there.v1"});
     let publish = |versions: &[&str]| {
@@ -330,7 +330,8 @@ async fn crd_has_annotations_of_the_csvs_that_own_it_while_they_exist() {
     };
     // shows K13
     assert_eq!(found().await, ["default/there.v1", "team/anvil.v1.0.0"]);
-    // Those of an upgrade are both there while the plan runs; what goes is forgotten by the next one.
+    // During an upgrade both CSVs exist; the next upgrade removes the annotation of the deleted
+    // one.
     publish(&["1.0.0", "1.1.0"]);
     wait_until_latest(&olm, "anvil", "anvil.v1.1.0").await;
     olm.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.0.0").await;
@@ -350,12 +351,12 @@ async fn unchanged_crd_skips_the_validation_of_its_objects() {
     let size = |most: u32| schema_with_spec(&json!({"size": {"type": "integer", "maximum": most}}));
     let now =
         crd_with_versions(&[crd_version("v1", true, &size(99)), crd_version("v2", true, &size(5))]);
-    // As the step finds it that has made it so, and is run again.
+    // The repeated step finds the CRD that it wrote before.
     // shows K08
     assert_eq!(replacement_error(&now, &json!({"spec": {"size": 30}}), &now).await, None);
 }
 
-/// A definition whose versions are all served; objects are stored in the first.
+/// A CRD whose versions are all served; the first one is the storage version.
 fn crd_stored_in_first(names: &[&str]) -> Value {
     let mut versions = Vec::new();
     for (at, name) in names.iter().enumerate() {
@@ -380,7 +381,7 @@ async fn crd_may_change_its_storage_version_but_not_drop_a_stored_version() {
     assert!(lost.as_ref().is_some_and(|message| message.ends_with(wanted)), "{lost:?}");
 }
 
-/// The names of the versions of the definition that is there.
+/// The names of the versions of the existing CRD.
 async fn existing_version_names(olm: &OlmCluster) -> Vec<String> {
     let crd = olm.cluster.cluster().get(&known::CUSTOM_RESOURCE_DEFINITION, None, NAME).await;
     let versions = crd.unwrap().array(&["spec", "versions"]).to_vec();
@@ -390,7 +391,7 @@ async fn existing_version_names(olm: &OlmCluster) -> Vec<String> {
 #[tokio::test]
 async fn crd_with_one_version_follows_its_csv_whoever_created_it() {
     let olm = OlmCluster::start(&[]).await;
-    // Made by somebody before, with a version that the bundle does not have.
+    // A user created the CRD before, with a version that the bundle lacks.
     olm.cluster.apply(object(crd_stored_in_first(&["v1", "v0"]))).await;
     let crds = &known::CUSTOM_RESOURCE_DEFINITION;
     olm.cluster.wait_for_condition(crds, None, NAME, "Established").await;

@@ -1,5 +1,5 @@
-//! Rows of the specification about what a version says of itself, to people and to machines, that no
-//! other scenario shows.
+//! Specification rows about descriptions in CSVs, for users and for tools, that no other test
+//! shows.
 
 use crate::dependencies::{CHISEL, NEEDY, catalog, subscribe, wait_until_latest};
 use crate::olm_cluster::{OlmCluster, create_namespace, csv};
@@ -11,14 +11,14 @@ use mainstay_packages::{Content, Packages};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-/// The form that kubectl asks for.
+/// The `Accept` header of kubectl.
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
 
 fn object(value: Value) -> Object {
     Object::from_value(value).unwrap()
 }
 
-/// The columns of a table, and the cells of each row.
+/// Parses a table: the columns and the cells of each row.
 fn parse_table(text: &str) -> (Vec<String>, Vec<Vec<Value>>) {
     let table: Value = serde_json::from_str(text).unwrap();
     let name = |column: &Value| column["name"].as_str().unwrap().to_uppercase();
@@ -27,7 +27,8 @@ fn parse_table(text: &str) -> (Vec<String>, Vec<Vec<Value>>) {
     (columns, table["rows"].as_array().unwrap().iter().map(cells).collect())
 }
 
-/// What `kubectl get` shows of a kind in the namespace `team`: a map from column to cell for each row.
+/// The output of `kubectl get` for a kind in the namespace `team`: a map from column to cell for
+/// each row.
 async fn kubectl_get_rows(olm: &OlmCluster, resource: &Resource) -> Vec<Value> {
     let path = format!(
         "/apis/{}/{}/namespaces/team/{}",
@@ -43,7 +44,7 @@ fn rows_by_column((columns, rows): (Vec<String>, Vec<Vec<Value>>)) -> Vec<Value>
     rows.into_iter().map(row).collect()
 }
 
-/// The packages of a world, as its cluster shows them.
+/// The PackageManifest API of a cluster.
 struct PackageApi(Packages);
 
 impl PackageApi {
@@ -65,7 +66,7 @@ impl PackageApi {
     }
 }
 
-/// Fails unless all that is given is there, whatever else is.
+/// Asserts that `found` contains `wanted`; it may have more fields.
 fn assert_contains(found: &Value, wanted: &Value, path: &str) {
     match (found, wanted) {
         (Value::Object(found), Value::Object(wanted)) => {
@@ -87,7 +88,7 @@ fn assert_contains(found: &Value, wanted: &Value, path: &str) {
 const DIGEST: &str = "sha256:5a02a1e1e2a6b2e2d1d1f2d8ab2fb7d0d1a1fd4a5a2f0f6a37b5bb8c9a3c2f10";
 const URN: &str = "urn:alm:descriptor:com.tectonic.ui";
 
-/// All that authors say of a version for people, and what user interfaces make of it.
+/// Spec and metadata of a CSV with all descriptions for users and user interfaces.
 fn described_csv() -> (Value, Value) {
     let field = |path: &str, ui: &str| {
         json!({
@@ -164,7 +165,7 @@ async fn csv_descriptions_reach_the_csv_its_copies_and_its_package_manifest() {
                 csv["metadata"][key] = value.clone();
             }
             csv["spec"].as_object_mut().unwrap().extend(spec.as_object().cloned().unwrap());
-            // No definition of a version knows this field, though authors may write it.
+            // The CRD of the CSV lacks this field, although authors may write it.
             csv["spec"]["customresourcedefinitions"]["owned"][0]["group"] =
                 "forge.example.com".into();
             let pod = &mut csv["spec"]["install"]["spec"]["deployments"][0]["spec"]["template"];
@@ -184,7 +185,7 @@ async fn csv_descriptions_reach_the_csv_its_copies_and_its_package_manifest() {
     let owned = upgraded.array(&["spec", "customresourcedefinitions", "owned"])[0].clone();
     assert_eq!(owned.get("group"), None);
 
-    // How it is installed: Deployments by name, and rights of accounts.
+    // The install strategy: Deployments by name, and permissions of ServiceAccounts.
     let strategy = csv("1.1.0", None)["spec"]["install"].clone();
     let mut found = upgraded.get(&["spec", "install"]).unwrap().clone();
     // shows CSV-02 CSV-03
@@ -205,14 +206,14 @@ async fn csv_descriptions_reach_the_csv_its_copies_and_its_package_manifest() {
     // shows CSV-70
     assert!(images.contains(&json!({"name": "HAMMER_IMAGE", "value": hammer})), "{images:?}");
 
-    // Those who only have the copy see the same.
+    // The copied CSV has the same content.
     let copied = |csv: &Object| csv.str(&["status", "reason"]) == Some("Copied");
     let csvs = &CLUSTER_SERVICE_VERSION;
     let copy = olm.cluster.wait_for(csvs, Some("a"), "anvil.v1.1.0", copied).await;
     assert_eq!(copy.get(&["spec"]), upgraded.get(&["spec"]));
     assert_contains(copy.get(&["metadata"]).unwrap(), &metadata, "copy");
 
-    // And so do those who look for an operator.
+    // The PackageManifest has the same content.
     let packages = PackageApi::of(&olm);
     let package = packages.ask("packagemanifests/anvil", "application/json").await;
     let package: Value = serde_json::from_str(&package).unwrap();
@@ -245,7 +246,7 @@ async fn csv_descriptions_reach_the_csv_its_copies_and_its_package_manifest() {
     assert_eq!(packages.ask("packagemanifests/anvil/icon", "*/*").await, "<svg/>");
 }
 
-/// A change of what a version consists of.
+/// An edit of the spec of a CSV.
 type SpecEdit = fn(&mut Value);
 
 #[tokio::test]
@@ -282,7 +283,7 @@ async fn csv_without_a_required_field_is_refused_with_the_fields_name() {
         let error = cluster.create(&CLUSTER_SERVICE_VERSION, &object(bad)).await.unwrap_err();
         assert!(error.to_string().contains(wanted), "{wanted}: {error}");
     }
-    // A name stands for one version of a namespace.
+    // The name of a CSV is unique in a namespace.
     let mut valid = csv("1.0.0", None);
     valid["metadata"]["namespace"] = "team".into();
     cluster.create(&CLUSTER_SERVICE_VERSION, &object(valid.clone())).await.unwrap();
@@ -435,7 +436,7 @@ async fn catalog_without_a_publisher_has_an_empty_column_and_its_packages_have_i
     let mut row = kubectl_get_rows(&olm, sources).await.remove(0);
     let is_age = |age: &Value| age.as_str().is_some_and(|age| age.ends_with('s'));
     assert!(is_age(&row["AGE"].take()));
-    // A cell of nothing, which kubectl prints as such.
+    // An empty cell.
     // shows AT-OUT-03
     assert_eq!(
         row,

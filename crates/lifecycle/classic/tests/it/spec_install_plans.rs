@@ -1,4 +1,4 @@
-//! Rows of the specification about plans that no other scenario shows.
+//! Specification rows about InstallPlans that no other test shows.
 
 use crate::dependencies::{
     ANVIL, CHISEL, NEEDY, Release, catalog, subscribe, wait_until_latest, wait_until_plans_complete,
@@ -27,12 +27,12 @@ fn object(value: Value) -> Object {
     Object::from_value(value).unwrap()
 }
 
-/// An object of a bundle.
+/// The bundle property with an object.
 fn bundle_object(value: &Value) -> Value {
     json!({"type": "olm.bundle.object", "value": {"data": BASE64.encode(value.to_string())}})
 }
 
-/// Has the API know kinds.
+/// Creates CRDs for these kinds.
 async fn create_crds(olm: &OlmCluster, kinds: &[Resource]) {
     for kind in kinds {
         let name = format!("{}.{}", kind.plural, kind.group);
@@ -59,7 +59,7 @@ async fn create_crds(olm: &OlmCluster, kinds: &[Resource]) {
     }
 }
 
-/// An OperatorGroup whose plans have the rights of the account `installer`, which has none.
+/// Applies an OperatorGroup with the ServiceAccount `installer`, which has no permissions.
 async fn create_scoped_group(olm: &OlmCluster) {
     olm.cluster
         .apply_yaml(
@@ -77,7 +77,7 @@ spec: {targetNamespaces: [team], serviceAccountName: installer}
         .await;
 }
 
-/// Lets the account `installer` do something: in its namespace, or everywhere.
+/// Grants the ServiceAccount `installer` verbs on a resource, in its namespace or in the cluster.
 async fn grant(olm: &OlmCluster, everywhere: bool, group: &str, resource: &str, verbs: &[&str]) {
     let prefix = if everywhere { "Cluster" } else { "" };
     let api = "rbac.authorization.k8s.io";
@@ -101,7 +101,7 @@ async fn grant(olm: &OlmCluster, everywhere: bool, group: &str, resource: &str, 
     }
 }
 
-/// What a plan says that it waits for.
+/// The message of an InstallPlan that waits.
 fn plan_message(plan: &Object) -> &str {
     plan.str(&["status", "message"]).unwrap_or_default()
 }
@@ -110,7 +110,7 @@ fn has_ended(plan: &Object) -> bool {
     plan.str(&["status", "phase"]) == Some("Complete")
 }
 
-/// The text between two others.
+/// The text between two delimiters.
 fn text_between<'t>(text: &'t str, before: &str, after: &str) -> Option<&'t str> {
     Some(text.split_once(before)?.1.split_once(after)?.0)
 }
@@ -152,7 +152,7 @@ async fn all_steps_except_crds_use_the_operator_groups_service_account() {
     olm.publish_text(&documents.collect::<Vec<_>>().join("\n"));
     create_scoped_group(&olm).await;
     subscribe(&olm, "anvil", json!({"name": "anvil"})).await;
-    // As people do who read what is missing, and grant it.
+    // An administrator reads the missing permission in the message and grants it.
     let (mut last, mut asked) = (String::new(), BTreeSet::new());
     loop {
         let before = last.clone();
@@ -196,7 +196,7 @@ async fn all_steps_except_crds_use_the_operator_groups_service_account() {
     assert!(made.is_some(), "made all the same");
 }
 
-/// A step of a plan that was begun.
+/// A step of a started InstallPlan.
 fn step(api: (&str, &str), kind: &str, name: &str, manifest: &Value) -> Value {
     let manifest = if manifest.is_null() { String::new() } else { manifest.to_string() };
     json!({
@@ -209,7 +209,7 @@ fn step(api: (&str, &str), kind: &str, name: &str, manifest: &Value) -> Value {
     })
 }
 
-/// A plan with these steps, as somebody left it who was about to carry it out.
+/// Creates an InstallPlan in the phase Installing with these steps.
 async fn create_started_plan(olm: &OlmCluster, name: &str, steps: &[Value]) {
     let plan = json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "InstallPlan",
@@ -231,7 +231,7 @@ async fn wait_for_plan(
     olm.cluster.wait_for(&INSTALL_PLAN, Some("team"), name, predicate).await
 }
 
-/// A pull secret of the namespace of the catalogs.
+/// Applies a pull secret in the namespace of the catalogs.
 async fn apply_pull_secret(olm: &OlmCluster, word: &str) {
     let text = json!({"auths": {"registry.invalid": {"auth": word}}}).to_string();
     let secret = json!({
@@ -257,7 +257,7 @@ async fn pull_secret_is_read_and_written_as_the_operator_groups_service_account(
             plan_message(plan).contains(&words)
         })
     };
-    // It is read where catalogs are, and written where the operator is.
+    // The secret is read in the namespace of the catalog and written in that of the operator.
     // shows SCO-08
     lacks("first", "get", CATALOG_NAMESPACE).await;
     grant(&olm, true, "", "secrets", &["get"]).await;
@@ -275,7 +275,7 @@ async fn pull_secret_is_read_and_written_as_the_operator_groups_service_account(
     };
     // shows K03
     assert!(same().await);
-    // Another plan brings it up to date, which is another right.
+    // Another InstallPlan updates it, which needs another permission.
     apply_pull_secret(&olm, "dHdv").await;
     create_started_plan(&olm, "second", &[copy()]).await;
     // shows SCO-08
@@ -285,7 +285,7 @@ async fn pull_secret_is_read_and_written_as_the_operator_groups_service_account(
     let plan = wait_for_plan(&olm, "second", has_ended).await;
     assert!(same().await);
     assert_eq!(plan.array(&["status", "plan"])[0]["status"], "Present");
-    // One that is not there is missed by its name.
+    // A missing secret is reported by name.
     create_started_plan(&olm, "third", &[step(("", "v1"), "Secret", "lost", &Value::Null)]).await;
     let missed = "retrying execution due to error: secret lost does not exist in namespace olm: secrets \"lost\" not found";
     wait_for_plan(&olm, "third", move |plan| plan_message(plan) == missed).await;
@@ -529,7 +529,7 @@ async fn existing_csv_satisfies_a_dependency_on_its_kind() {
         Release { package: "saw", owns: "Saw", ..ANVIL },
     ])
     .await;
-    // Made by hand, with its definition, for no Subscription.
+    // A user created the CSV with its CRD, without a Subscription.
     olm.cluster.apply(object(CHISEL.crd())).await;
     let mut mine = Release { package: "mine", ..CHISEL }.csv();
     let install = &mut mine["spec"]["install"]["spec"];
@@ -555,7 +555,7 @@ async fn existing_csv_satisfies_a_dependency_on_its_kind() {
         assert!(resources.insert((resource["kind"].to_string(), resource["name"].to_string())));
     }
     assert!(!resources.iter().any(|entry| entry.0.contains("Subscription")), "{resources:?}");
-    // Whatever makes the namespace be looked at again, the plan is as it was, and so is what it rests on.
+    // When the namespace is resolved again, the InstallPlan and the existing CSV do not change.
     subscribe(&olm, "saw", json!({"name": "saw"})).await;
     wait_until_latest(&olm, "saw", "saw.v1.0.0").await;
     let cluster = olm.cluster.cluster();

@@ -1,4 +1,4 @@
-//! Rows of the specification about groups and conditions of operators that no other scenario shows.
+//! Specification rows about OperatorGroups and OperatorConditions that no other test shows.
 
 use crate::dependencies::wait_until_latest;
 use crate::olm_cluster::{OlmCluster, create_namespace, csv, true_condition};
@@ -106,8 +106,8 @@ async fn operator_group_lists_the_api_service_of_its_only_member() {
     assert_eq!(csv.annotation("olm.operatorGroup"), Some("olm-operators"));
 }
 
-/// A group of another namespace that has the API of `anvil` in the namespace `team`, whoever serves
-/// it.
+/// Creates an OperatorGroup in another namespace that targets `team` and has the API of `anvil` in
+/// its annotation.
 async fn create_rival_group(olm: &OlmCluster) {
     let rival = json!({
         "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
@@ -125,7 +125,8 @@ async fn delete_rival_group(olm: &OlmCluster) {
     cluster.delete(&OPERATOR_GROUP, Some("other"), "rival", &params).await.unwrap();
 }
 
-/// The group of `anvil` provides its API, or does not, and its APIs are fixed, or are not.
+/// Sets whether the OperatorGroup of `anvil` provides its API, and whether its provided APIs are
+/// static.
 async fn set_provided_apis(olm: &OlmCluster, provides: bool, fixed: bool) {
     let text = provides.then_some(PROVIDED);
     let change = json!({
@@ -143,7 +144,7 @@ async fn wait_for_provided_apis(olm: &OlmCluster, text: &'static str) {
 async fn csv_phase_follows_from_its_operator_group_and_intersecting_ones() {
     let olm = OlmCluster::start(&["1.0.0"]).await;
     create_namespace(&olm.cluster, "other", "").await;
-    // Nobody else has the API. The group does not yet: it is added. From then on it has it.
+    // No other OperatorGroup provides the API: it is added to the annotation and stays there.
     olm.apply_group("og").await;
     olm.subscribe(json!({})).await;
     let uid = olm.wait_until_succeeded(NAME).await.uid().to_owned();
@@ -161,20 +162,21 @@ async fn csv_phase_follows_from_its_operator_group_and_intersecting_ones() {
         wait_for_provided_apis(&olm, PROVIDED).await;
     };
     let fixed = "CannotModifyStaticOperatorGroupProvidedAPIs";
-    // The group does not have it, and its APIs are fixed.
+    // The OperatorGroup does not provide the API, and its provided APIs are static.
     set_provided_apis(&olm, false, true).await;
     // shows OG-41 AT-OG-05 OG-38
     fails(fixed).await;
     set_provided_apis(&olm, true, true).await;
     // shows OG-41 AT-OG-05
     runs().await;
-    // Another one has it, and the group, too: it cannot be taken away from a fixed one.
+    // Both OperatorGroups provide the API: it cannot be removed from a static one.
     create_rival_group(&olm).await;
     // shows OG-41 AT-OG-05
     fails(fixed).await;
     delete_rival_group(&olm).await;
     runs().await;
-    // It is taken away from one that is not fixed. Then the other one alone has it.
+    // The API is removed from an OperatorGroup that is not static. Then only the other one provides
+    // it.
     set_provided_apis(&olm, true, false).await;
     runs().await;
     create_rival_group(&olm).await;
@@ -186,7 +188,7 @@ async fn csv_phase_follows_from_its_operator_group_and_intersecting_ones() {
     runs().await;
 }
 
-/// The condition of a version, once it is there.
+/// Waits until the OperatorCondition of the CSV matches.
 async fn wait_for_operator_condition(
     olm: &OlmCluster,
     predicate: impl FnMut(&Object) -> bool + Send + 'static,
@@ -210,7 +212,7 @@ async fn operator_without_an_upgradeable_condition_is_upgraded() {
         let cluster = olm.cluster.cluster().clone();
         let conditions = &OPERATOR_CONDITION;
         if other {
-            // It speaks, but of something else.
+            // The OperatorCondition has a condition of another type.
             let operator = olm.cluster.cluster_as_account("team", "anvil");
             let ill = json!({"spec": {"conditions": [{
                 "type": "Degraded", "status": "False", "reason": "Fine", "message": "well",
@@ -222,7 +224,7 @@ async fn operator_without_an_upgradeable_condition_is_upgraded() {
             })
             .await;
         } else {
-            // There is not even where it could speak.
+            // The OperatorCondition itself is deleted.
             olm.stop_controllers().await;
             let params = DeleteOptions::default();
             cluster.delete(conditions, Some("team"), NAME, &params).await.unwrap();
@@ -264,7 +266,7 @@ async fn upgrade_continues_after_an_administrator_edits_the_operator_condition()
     let pending =
         olm.wait_for_csv("anvil.v1.1.0", "Pending", "OperatorConditionNotUpgradeable").await;
     assert!(pending.str(&["status", "message"]).is_some_and(|message| message.contains("not now")));
-    // As an editor does it: read, change, write what was changed.
+    // As `kubectl edit` does it: read, change, write.
     let read = olm.cluster.cluster().get(conditions, Some("team"), NAME).await.unwrap();
     let mut edited = read.clone();
     edited.set(
@@ -277,7 +279,7 @@ async fn upgrade_continues_after_an_administrator_edits_the_operator_condition()
     let healthy =
         |subscription: &Object| true_condition(subscription, "CatalogSourcesUnhealthy").is_none();
     olm.cluster.wait_for(&SUBSCRIPTION, Some("team"), "anvil", healthy).await;
-    // Who read before that does not undo it.
+    // A writer with the earlier resource version gets a conflict.
     let late = olm.cluster.cluster().update(conditions, &read).await;
     assert!(late.is_err());
 }

@@ -1,5 +1,4 @@
-//! Rows of the specification about operators that are removed, begun anew and steered to nodes, that
-//! no other scenario shows.
+//! Specification rows about removed, reinstalled and scheduled operators that no other test shows.
 
 use crate::dependencies::wait_until_latest;
 use crate::images::put_bundle;
@@ -48,7 +47,7 @@ async fn finalizer_of_a_removed_operator_blocks_its_namespace_until_a_user_remov
     // shows DEL-02
     let team = olm.cluster.wait_for(&known::NAMESPACE, None, "team", hangs).await;
     assert_eq!(team.str(&["status", "phase"]), Some("Terminating"));
-    // To install it again is refused, with the reason.
+    // The API refuses a new Subscription in the terminating namespace.
     let manifest = json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
         "metadata": {"name": "anvil", "namespace": "team"},

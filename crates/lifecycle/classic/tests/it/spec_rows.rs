@@ -1,4 +1,4 @@
-//! Rows of the specification that no other scenario shows.
+//! Specification rows of several areas that no other test shows.
 
 use crate::dependencies::{ANVIL, Release, catalog, subscribe, wait_until_latest};
 use crate::olm_cluster::{OlmCluster, crd, create_namespace, true_condition};
@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 
 const ANVIL_KIND: Resource = Resource::namespaced("forge.example.com", "v1", "Anvil", "anvils");
 
-/// A CatalogSource of the namespace `team`, or another one.
+/// Applies a CatalogSource.
 async fn apply_source(
     olm: &OlmCluster,
     namespace: &str,
@@ -195,7 +195,7 @@ async fn catalog_serves_its_own_namespace_and_a_global_catalog_serves_all() {
     let options = mainstay_client::DeleteOptions::default();
     let cluster = olm.cluster.cluster();
     cluster.delete(&SUBSCRIPTION, Some("other"), "far", &options).await.unwrap();
-    // The global one is for both, and the one of `team` for `team`.
+    // The global catalog serves both namespaces, and the catalog of `team` only `team`.
     let global = Object::from_value(subscription("global", "cat", "olm")).unwrap();
     olm.cluster.apply(global).await;
     let runs = |csv: &Object| csv.str(&["status", "phase"]) == Some("Succeeded");
@@ -391,7 +391,7 @@ async fn service_account_change_of_an_operator_group_takes_effect_with_the_next_
     let known =
         |group: &Object| group.str(&["status", "serviceAccountRef", "name"]) == Some("installer");
     olm.cluster.wait_for(groups, Some("team"), "og", known).await;
-    // What runs goes on with what it has; what comes next is held to the account.
+    // The running operator keeps its permissions; the next upgrade uses the ServiceAccount.
     olm.wait_until_succeeded("anvil.v1.0.0").await;
     olm.publish(&["1.0.0", "1.1.0"]);
     let refused = |all: &[&Object]| {
@@ -409,7 +409,7 @@ async fn service_account_change_of_an_operator_group_takes_effect_with_the_next_
     olm.wait_until_succeeded("anvil.v1.1.0").await;
 }
 
-/// A definition with a stored version and an older one that is served.
+/// A CRD with a stored version and an older served version.
 fn crd_with_two_versions(edit: impl FnOnce(&mut Value)) -> Value {
     let version = |name: &str, storage: bool| {
         json!({"name": name, "served": true, "storage": storage, "schema": {"openAPIV3Schema": {
@@ -424,12 +424,12 @@ fn crd_with_two_versions(edit: impl FnOnce(&mut Value)) -> Value {
     crd
 }
 
-/// What the spec of the stored version consists of.
+/// The properties of `spec` in the schema of the stored version.
 fn spec_properties(versions: &mut Value) -> &mut Value {
     &mut versions[0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
 }
 
-/// A change of the versions of a definition.
+/// An edit of the versions of a CRD.
 type VersionsEdit = fn(&mut Value);
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Rows of the specification about what becomes of a Subscription that no other scenario shows.
+//! Specification rows about Subscriptions that no other test shows.
 
 use crate::dependencies::{subscribe, wait_until_latest, wait_until_unsatisfiable};
 use crate::olm_cluster::{CATALOG_NAMESPACE, OlmCluster, create_namespace, true_condition};
@@ -103,7 +103,7 @@ async fn refused_install_plan_is_reported_and_created_as_soon_as_allowed() {
         olm.cluster.apply(object(manifest)).await;
     }
     olm.subscribe(json!({})).await;
-    // The label of the operator that it belongs to is written beside this.
+    // The component label of the Operator is written independently.
     let subscription = olm
         .wait_for_subscription(|subscription| {
             true_condition(subscription, "BundleUnpackFailed").is_some()
@@ -117,7 +117,7 @@ async fn refused_install_plan_is_reported_and_created_as_soon_as_allowed() {
         message,
         "error ensuring InstallPlan: installplans.operators.coreos.com is forbidden: ValidatingAdmissionPolicy 'calm' with binding 'calm' denied request: not before Monday"
     );
-    // It is tried again and again, and nothing is written while nothing changes.
+    // The create is retried, and the status is not written again.
     let so_far = *counted.borrow();
     counted.wait_for(|requests| *requests > so_far + 2).await.unwrap();
     let cluster = olm.cluster.cluster();
@@ -137,7 +137,7 @@ async fn terminating_namespace_gets_no_install_plan() {
     wait_until_latest(&olm, "anvil", "anvil.v1.0.0").await;
     create_namespace(&olm.cluster, "other", "").await;
     let cluster = olm.cluster.cluster();
-    // Somebody still has something to do with it.
+    // A finalizer keeps the Subscription.
     let finalizer = Patch::Merge(json!({"metadata": {"finalizers": ["example.com/hold"]}}));
     cluster.patch(&SUBSCRIPTION, Some("team"), "anvil", &finalizer).await.unwrap();
     cluster.delete(&known::NAMESPACE, None, "team", &DeleteOptions::default()).await.unwrap();

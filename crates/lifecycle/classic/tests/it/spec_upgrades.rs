@@ -1,5 +1,4 @@
-//! Rows of the specification about what is chosen and how it is replaced, that no other scenario
-//! shows.
+//! Specification rows about resolution and upgrades that no other test shows.
 
 use crate::dependencies::{
     ANVIL, CHISEL, NEEDY, Release, catalog, subscribe, wait_until_latest, wait_until_plans_complete,
@@ -34,11 +33,11 @@ async fn dependency_is_the_latest_entry_that_provides_the_kind() {
     let made = wait_until_latest(&olm, "chisel-stable-cat-olm", "chisel.v1.2.0").await;
     // shows E001
     assert_eq!(made.str(&["spec", "startingCSV"]), Some("chisel.v1.2.0"));
-    // The head lacks what is needed, so nothing leads to it.
+    // The head lacks the required kind, so it is not chosen.
     assert_eq!(wait_until_plans_complete(&olm).await.len(), 1);
 }
 
-/// A version that somebody makes without a plan: it has neither accounts nor definitions.
+/// A CSV that a user creates, without permissions and CRDs.
 fn user_csv(release: &Release<'_>) -> Object {
     let mut csv = release.csv();
     let spec = &mut csv["spec"];
@@ -91,15 +90,15 @@ async fn csv_of_a_dependency_has_the_replaces_of_its_channel_or_of_the_installed
     olm.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "chisel.v1.1.0").await;
 }
 
-/// Lets failed versions and plans be replaced.
+/// Enables fail-forward in the OperatorGroup.
 async fn enable_fail_forward(olm: &OlmCluster) {
     let forward = json!({"spec": {"upgradeStrategy": "TechPreviewUnsafeFailForward"}});
     let cluster = olm.cluster.cluster();
     cluster.patch(&OPERATOR_GROUP, Some("team"), "og", &Patch::Merge(forward)).await.unwrap();
 }
 
-/// A catalog of `anvil`, whose versions between the first and the last the API refuses. The entry of
-/// the last one has these fields, and `saw` is there, too.
+/// A catalog of `anvil` and `saw`. The API refuses the versions of `anvil` between the first and
+/// the last; the entry of the last one has these fields.
 fn catalog_with_refused_versions(versions: &[&str], last: &Value) -> String {
     let saw = Release { package: "saw", owns: "Saw", ..ANVIL };
     let mut releases = vec![saw];
@@ -121,7 +120,7 @@ fn catalog_with_refused_versions(versions: &[&str], last: &Value) -> String {
                 entry.as_object_mut().unwrap().remove("replaces");
                 entry.as_object_mut().unwrap().extend(last.as_object().cloned().unwrap());
             } else if entry["name"] == "anvil.v2.1.0" {
-                // What is wrong with the one before is wrong with this one, too.
+                // This version is refused like the one before.
                 entry["replaces"] = "anvil.v1.0.0".into();
                 entry["skips"] = json!(["anvil.v2.0.0"]);
             }
@@ -131,8 +130,8 @@ fn catalog_with_refused_versions(versions: &[&str], last: &Value) -> String {
     documents.collect::<Vec<_>>().join("\n")
 }
 
-/// Has the versions after the first fail one after the other, and tells whether the last one comes
-/// all the same.
+/// Lets the versions after the first fail one after the other, and asserts whether the last one is
+/// installed.
 async fn assert_roll_forward(versions: &[&str], last: Value, succeeds: bool) {
     let mut olm = OlmCluster::start(&[]).await;
     olm.stop_controllers().await;
@@ -159,7 +158,7 @@ async fn assert_roll_forward(versions: &[&str], last: Value, succeeds: bool) {
         assert!(why.contains("metadata.labels: Invalid value"), "{why}");
     }
     olm.publish_text(&catalog_with_refused_versions(versions, &last));
-    // Who has nothing to do with it is served, from the same content.
+    // A Subscription to another package is resolved from the same content.
     subscribe(&olm, "saw", json!({"name": "saw"})).await;
     wait_until_latest(&olm, "saw", "saw.v1.0.0").await;
     if succeeds {
@@ -219,7 +218,7 @@ async fn crd_versions_are_added_deprecated_and_removed_by_upgrades() {
             let mut crd = crate::olm_cluster::crd();
             crd["spec"]["versions"] = definition(release);
             bundle["properties"][3]["value"]["data"] = BASE64.encode(crd.to_string()).into();
-            // What the operator says that it owns is served.
+            // The CSV owns a served version.
             let owned = if release == "1.0.0" { "v1alpha1" } else { "v1" };
             let replaces = all
                 .iter()
@@ -257,7 +256,8 @@ async fn crd_versions_are_added_deprecated_and_removed_by_upgrades() {
         assert_eq!(found, served);
         assert_eq!(crd.array(&["status", "storedVersions"]), ["v1alpha1", "v1"]);
     }
-    // Objects may still be stored in the old version, until somebody who knows says that none is.
+    // Objects may be stored in the old version until an administrator removes it from
+    // `status.storedVersions`.
     publish(4);
     let lost = "risk of data loss updating \"anvils.forge.example.com\": new CRD removes version v1alpha1 that is listed as a stored version on the existing CRD";
     let waits = move |all: &[&Object]| {

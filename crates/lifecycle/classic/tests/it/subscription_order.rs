@@ -1,4 +1,5 @@
-//! What Subscriptions come to does not depend on the order or the moments in which they arrive.
+//! Order of Subscriptions: the end state is independent of the order and the time of their
+//! creation.
 
 use crate::dependencies::{
     ANVIL, CHISEL, NEEDY, Release, catalog, olm_with_releases, subscribe, wait_until_latest,
@@ -11,8 +12,8 @@ use mainstay_object::{Object, Resource, known};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// When a Subscription arrives: when the one before it was only created, when its InstallPlan is there,
-/// or when it is served.
+/// What a test waits for between two Subscriptions: nothing, the InstallPlan of the first, or its
+/// installed CSV.
 #[derive(Clone, Copy, Debug)]
 enum Gap {
     None,
@@ -22,7 +23,7 @@ enum Gap {
 
 const GAPS: [Gap; 3] = [Gap::None, Gap::Planned, Gap::Served];
 
-/// What a namespace has, without what tells when it was made.
+/// The objects of the cluster without fields that depend on the time.
 async fn cluster_outcome(olm: &OlmCluster) -> BTreeMap<String, Value> {
     let mut all = BTreeMap::new();
     let kinds: [&Resource; 6] = [
@@ -65,7 +66,7 @@ async fn cluster_outcome(olm: &OlmCluster) -> BTreeMap<String, Value> {
     all
 }
 
-/// Makes Subscriptions one after the other and returns what becomes of them.
+/// Creates Subscriptions one after the other; returns the end state.
 async fn subscribe_in_order(
     releases: &[Release<'_>],
     subscriptions: &[(&str, Value)],
@@ -119,7 +120,7 @@ async fn subscribe_in_order(
     cluster_outcome(&olm).await
 }
 
-/// The outcome is the same whatever the order and the gaps.
+/// Asserts that the end state is the same for each order and gap.
 async fn assert_order_is_irrelevant(
     releases: &[Release<'_>],
     subscriptions: &[(&str, Value)],
@@ -216,7 +217,7 @@ async fn generated_subscription_stays_while_no_user_subscription_replaces_it() {
     let olm = olm_with_releases(&[NEEDY, CHISEL]).await;
     subscribe(&olm, "anvil", json!({"name": "anvil"})).await;
     wait_until_latest(&olm, "chisel-stable-cat-olm", "chisel.v1.0.0").await;
-    // Another package is none of its business.
+    // A Subscription to another package changes nothing.
     let saw = Release { package: "saw", owns: "Saw", ..ANVIL };
     olm.publish_text(&catalog(&[NEEDY, CHISEL, saw], &|_, _| (), &[]));
     subscribe(&olm, "saw", json!({"name": "saw"})).await;

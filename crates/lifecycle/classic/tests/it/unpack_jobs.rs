@@ -1,4 +1,4 @@
-//! Bundles that Jobs unpack, as in clusters whose nodes alone reach the registry.
+//! Unpack Jobs: bundles that Jobs unpack, for clusters where only nodes reach the registry.
 
 use crate::images::put_bundle;
 use crate::olm_cluster::{CATALOG_NAMESPACE, OlmCluster, true_condition};
@@ -8,10 +8,10 @@ use mainstay_client::{DeleteOptions, ListParams, Patch, Selection};
 use mainstay_object::{Object, known};
 use serde_json::{Value, json};
 
-/// The start of the SHA-256 of `localhost/anvil-bundle:v1.0.0`.
+/// The first digits of the SHA-256 of `localhost/anvil-bundle:v1.0.0`.
 const UNPACKED: &str = "01c4ffe8d0af1b948b526c976583079054f7445c8b8c2561b69669387ac6988";
 
-/// A world whose catalog has one bundle, by image, which Jobs are to unpack.
+/// A cluster whose catalog has one bundle image, which a Job must unpack.
 async fn olm_with_unpack_jobs() -> OlmCluster {
     let mut olm = OlmCluster::start(&[]).await;
     olm.stop_controllers().await;
@@ -29,7 +29,7 @@ fn unpack_jobs() -> Selection {
     Selection::all(known::JOB).namespace(CATALOG_NAMESPACE)
 }
 
-/// Whether pods find a node.
+/// Makes nodes schedulable or not.
 async fn set_nodes_schedulable(olm: &OlmCluster, is_schedulable: bool) {
     let cluster = olm.cluster.cluster();
     let nodes = cluster.list(&known::NODE, None, &ListParams::default()).await.unwrap().items;
@@ -98,7 +98,8 @@ async fn failed_unpack_job_is_reported_and_deleting_it_unpacks_again() {
     let job = olm.cluster.wait_for_all(unpack_jobs(), |all| !all.is_empty()).await.remove(0);
     // shows K14
     assert_eq!(job.i64(&["spec", "activeDeadlineSeconds"]), Some(1));
-    // What an administrator does: once the reason is mended, the Job and its ConfigMap go.
+    // The documented repair: after fixing the cause, an administrator deletes the Job and its
+    // ConfigMap.
     set_nodes_schedulable(&olm, true).await;
     let patient = json!({"metadata": {"annotations": {
         "operatorframework.io/bundle-unpack-timeout": null,
@@ -120,7 +121,8 @@ async fn unpack_job_has_the_operator_groups_timeout_and_pulls_tags_always() {
         (&*digest, Some("0"), None, "IfNotPresent"),
     ] {
         let mut olm = olm_with_unpack_jobs().await;
-        // Nobody reads the catalog while it changes, so no Subscription sees what it was before.
+        // The controllers are stopped while the catalog changes, so no Subscription uses the
+        // earlier content.
         olm.stop_controllers().await;
         olm.publish_edited(&["1.0.0"], |_, bundle| {
             bundle["image"] = image.into();
@@ -159,7 +161,7 @@ async fn unpack_job_has_the_operator_groups_timeout_and_pulls_tags_always() {
 #[tokio::test]
 async fn bundle_config_map_of_an_earlier_unpack_job_is_used() {
     let olm = olm_with_unpack_jobs().await;
-    // No node can pull it, and neither can this process.
+    // Neither a node nor this process can pull the image.
     set_nodes_schedulable(&olm, false).await;
     let files: serde_json::Map<String, Value> = [
         ("csv.yaml", crate::olm_cluster::csv("1.0.0", None).to_string()),
@@ -186,7 +188,7 @@ async fn bundle_config_map_of_an_earlier_unpack_job_is_used() {
     assert!(made.items.is_empty());
 }
 
-/// Has a group try bundles again that could not be unpacked, and give up soon.
+/// Sets the unpack retry interval of the OperatorGroup, and a timeout.
 async fn enable_unpack_retries(olm: &OlmCluster, timeout: Option<&str>) {
     let annotations = json!({"metadata": {"annotations": {
         "operatorframework.io/bundle-unpack-timeout": timeout,
@@ -210,7 +212,7 @@ async fn failed_unpacking_is_retried_at_the_operator_groups_interval() {
     .await;
     set_nodes_schedulable(&olm, true).await;
     enable_unpack_retries(&olm, None).await;
-    // Nobody deletes the Job: there is another one.
+    // The Job is not deleted; a second one is created.
     // shows E031
     olm.cluster.wait_for_all(unpack_jobs(), |all| all.len() > 1).await;
     let clean = |subscription: &Object| {
@@ -238,7 +240,7 @@ async fn unpacked_bundle_is_not_unpacked_again() {
     olm.wait_until_succeeded("anvil.v1.0.0").await;
     let done = |all: &[&Object]| all.iter().any(|job| job.condition("Complete") == Some("True"));
     let first = olm.cluster.wait_for_all(unpack_jobs(), done).await;
-    // Longer than the interval.
+    // Longer than the retry interval.
     olm.wait_until_idle().await;
     olm.wait_until_idle().await;
     olm.wait_until_idle().await;

@@ -1,5 +1,4 @@
-//! Catalogs as upstream's end-to-end suite sees them: the pods that serve them, and what becomes of
-//! operators when they go.
+//! Catalog tests of upstream's end-to-end suite: catalog pods, and operators without their catalog.
 
 use crate::dependencies::wait_until_latest;
 use crate::images::{put_bundle, put_catalog};
@@ -13,7 +12,7 @@ use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// A world whose catalogs run as pods; nothing runs in these if they are `simulated`.
+/// A cluster whose catalogs run as pods; `simulated` pods run no process.
 async fn olm_with_catalog_pods(simulated: bool) -> OlmCluster {
     let mut olm = OlmCluster::start(&["1.0.0"]).await;
     olm.stop_controllers().await;
@@ -39,7 +38,7 @@ async fn apply_source(olm: &OlmCluster, annotations: Value, spec: Value) -> Obje
     .await
 }
 
-/// The pods of `far`, once they are as they should be.
+/// Waits until the running pod of `far` matches.
 async fn wait_for_catalog_pod(
     olm: &OlmCluster,
     predicate: impl Fn(&Object) -> bool + Send + 'static,
@@ -53,7 +52,7 @@ async fn wait_for_catalog_pod(
     all.into_iter().find(|pod| !pod.is_terminating()).unwrap()
 }
 
-/// A ConfigMap with one version of `anvil`.
+/// Applies a ConfigMap catalog with one version of `anvil`.
 async fn apply_catalog_config_map(olm: &OlmCluster, version: &str) -> Object {
     let packages = json!([{
         "packageName": "anvil",
@@ -145,7 +144,7 @@ async fn restart_with_a_late_pod_list_creates_no_second_catalog_pod() {
         if pods { Fate::Late(Duration::from_millis(500)) } else { Fate::Pass }
     });
     olm.start_controllers_over(&slow).await;
-    // Another catalog is done after that one.
+    // The controller reconciles another catalog after that one.
     put_catalog(&olm.store(), "localhost/catalog:v1", &["1.0.0"]);
     let other = json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource",
@@ -168,7 +167,7 @@ async fn image_changed_while_the_controllers_are_down_replaces_the_catalog_pod()
         "updateStrategy": {"registryPoll": {"interval": "1s"}},
     });
     apply_source(&olm, json!({}), spec).await;
-    // Its node does not say what it runs; whoever looked has written that down.
+    // The status of the pod has no digest; the poll wrote the annotation.
     let looked = |pod: &Object| pod.annotation("mainstay.dev/catalog-image").is_some();
     let old = wait_for_catalog_pod(&olm, looked).await;
     olm.stop_controllers().await;
@@ -220,7 +219,7 @@ async fn grpc_pod_config_reaches_the_catalog_pod() {
     assert_eq!(pod.get(&["spec", "nodeSelector"]), Some(&json!({"disk": "fast"})));
     // shows CAT-42 E059
     assert_eq!(pod.str(&["spec", "priorityClassName"]), Some("system-cluster-critical"));
-    // Without any of it, and with an empty class.
+    // Without a pod config, and with an empty priority class.
     let plain =
         |config: Value| json!({"sourceType": "grpc", "image": image, "grpcPodConfig": config});
     apply_source(&olm, json!({}), plain(json!({"priorityClassName": ""}))).await;

@@ -1,4 +1,5 @@
-//! Operator groups by the forms of their targets, and the roles that people get of what is provided.
+//! OperatorGroup tests of upstream's end-to-end suite: forms of targets, and aggregated
+//! ClusterRoles of provided APIs.
 
 use crate::olm_cluster::{OlmCluster, create_namespace};
 use crate::user_csvs::{
@@ -9,7 +10,7 @@ use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, OPERATOR_GROUP};
 use mainstay_object::{Object, known};
 use serde_json::{Value, json};
 
-/// Waits until the status of the group of a namespace names exactly these namespaces.
+/// Waits until the status of an OperatorGroup lists exactly these namespaces.
 async fn wait_for_targets(
     olm: &OlmCluster,
     namespace: &str,
@@ -21,7 +22,7 @@ async fn wait_for_targets(
     olm.cluster.wait_for(&OPERATOR_GROUP, Some(namespace), name, predicate).await
 }
 
-/// What the annotations of a version say of its group.
+/// The OperatorGroup annotations of a CSV.
 fn group_annotations(csv: &Object) -> [Option<&str>; 3] {
     ["olm.operatorGroup", "olm.operatorNamespace", "olm.targetNamespaces"]
         .map(|key| csv.annotation(key))

@@ -1,5 +1,5 @@
-//! Subscriptions as upstream's end-to-end suite sees them: which catalog a dependency comes from, what
-//! a Subscription says of its plan, and what its settings do to pods.
+//! Subscription tests of upstream's end-to-end suite: the catalog of a dependency, conditions about
+//! InstallPlans, and `spec.config`.
 
 use crate::dependencies::{
     ANVIL, CHISEL, NEEDY, Release, add_catalog, catalog, delete_object, subscribe,
@@ -29,12 +29,12 @@ async fn subscription_names(olm: &OlmCluster) -> Vec<String> {
     all.items.iter().map(|subscription| subscription.name().to_owned()).collect()
 }
 
-/// A catalog with these versions only.
+/// A catalog with these releases only.
 fn catalog_of(versions: &[Release<'_>]) -> String {
     catalog(versions, &|_, _| (), &[])
 }
 
-/// Waits until the Subscription has a condition with a reason, and gives its message.
+/// Waits until the Subscription has a condition with a reason; returns its message.
 async fn wait_for_condition(olm: &OlmCluster, kind: &'static str, reason: &'static str) -> String {
     let predicate = move |subscription: &Object| {
         true_condition(subscription, kind).is_some_and(|condition| condition.0 == reason)
@@ -47,12 +47,12 @@ async fn missing_catalog_is_reported_until_the_subscription_names_an_existing_on
     let mut olm = OlmCluster::start(&["1.0.0"]).await;
     olm.apply_group("og").await;
     olm.subscribe(json!({"source": "far", "sourceNamespace": "team"})).await;
-    // Upstream's reason passes through CatalogSourcesUpdated; ours is the one that it comes to.
+    // Upstream's reason is CatalogSourcesUpdated at first; Mainstay has the final reason at once.
     let why =
         wait_for_condition(&olm, "CatalogSourcesUnhealthy", "UnhealthyCatalogSourceFound").await;
     // shows E009
     assert_eq!(why, "targeted catalogsource team/far missing");
-    // Another catalog that comes is not the one that is missing.
+    // A new catalog of another name changes nothing.
     add_catalog(&mut olm, "other", 0, &catalog_of(&[SAW])).await;
     let has_both_catalogs =
         |subscription: &Object| subscription.array(&["status", "catalogHealth"]).len() == 2;
@@ -81,7 +81,7 @@ async fn subscription_conditions_report_the_state_of_its_install_plan() {
     olm.stop_controllers().await;
     olm.timeouts.plan = Duration::from_millis(500);
     olm.start_controllers().await;
-    // A definition that the API refuses.
+    // A CRD that the API refuses.
     olm.publish_edited(&["1.0.0"], |_, bundle| {
         let mut crd = crd();
         crd["spec"]["names"]["plural"] = "hammers".into();
@@ -158,7 +158,7 @@ async fn subscription_config_reaches_the_deployment_and_all_its_containers() {
     let pod = made.get(&["spec", "template", "spec"]).unwrap();
     let has = |list: &Value, wanted: &Value| {
         list.as_array().into_iter().flatten().any(|entry| {
-            // The API adds what is usual.
+            // The API adds defaults.
             wanted.as_object().unwrap().iter().all(|(key, value)| match &entry[key] {
                 Value::Object(there) => value.as_object().is_some_and(|given| {
                     given.iter().all(|(key, value)| there.get(key) == Some(value))
@@ -189,7 +189,8 @@ async fn subscription_config_reaches_the_deployment_and_all_its_containers() {
 #[tokio::test]
 async fn package_does_not_satisfy_its_own_dependency_and_gets_one_version_of_another() {
     let mut olm = OlmCluster::start(&[]).await;
-    // It needs Chisel and Saw. Its own channel `alpha` has a version that provides Chisel.
+    // The package requires Chisel and Saw. Its own channel `alpha` has a version that provides
+    // Chisel.
     let itself = Release { channel: "alpha", version: "2.0.0", owns: "Chisel", ..ANVIL };
     let text = catalog_of(&[NEEDY, itself, CHISEL]);
     let documents = text.lines().map(|line| {
@@ -202,7 +203,7 @@ async fn package_does_not_satisfy_its_own_dependency_and_gets_one_version_of_ano
         document.to_string()
     });
     olm.publish_text(&documents.collect::<Vec<_>>().join("\n"));
-    // Who provides Saw: another version of chisel's package, and a package of its own.
+    // Saw is provided by another version of the package `chisel`, and by a package of its own.
     let other = Release { version: "3.0.0", owns: "Saw", ..CHISEL };
     add_catalog(&mut olm, "second", 0, &catalog_of(&[other, SAW])).await;
     olm.apply_group("og").await;
@@ -218,7 +219,8 @@ async fn package_does_not_satisfy_its_own_dependency_and_gets_one_version_of_ano
 
 #[tokio::test]
 async fn dependency_comes_from_the_same_catalog_then_by_priority_then_by_name() {
-    // Whether the own catalog has it, the priorities of `one` and `two`, and which one it comes from.
+    // Whether the catalog of the Subscription has the dependency, the priorities of `one` and
+    // `two`, and the chosen catalog.
     for (own, one, two, from) in
         [(false, 0, 0, "one"), (false, 7, 7, "one"), (false, 0, 100, "two"), (true, 0, 100, "cat")]
     {
@@ -241,7 +243,7 @@ async fn dependency_comes_from_the_same_catalog_then_by_priority_then_by_name() 
 async fn dependency_comes_from_a_catalog_of_the_namespace_before_a_global_one() {
     let mut olm = OlmCluster::start(&[]).await;
     olm.publish_text(&catalog_of(&[Release { needs: Some("Anvil"), ..SAW }]));
-    // By its name, it would come first.
+    // By name this catalog would come first.
     add_catalog(&mut olm, "aaa", 0, &catalog_of(&[ANVIL])).await;
     let registry = Registry::start(&["1.0.0"]).await;
     let far = json!({
@@ -265,7 +267,7 @@ async fn dependency_comes_from_a_catalog_of_the_namespace_before_a_global_one() 
 #[tokio::test]
 async fn api_moves_to_another_operator_when_both_can_be_upgraded() {
     let olm = OlmCluster::start(&[]).await;
-    // `chisel` has Chisel until `anvil` takes it over; until then `anvil` needs it.
+    // `chisel` owns Chisel until `anvil` takes it over; until then `anvil` requires it.
     let lost = || Release {
         version: "1.0.1",
         replaces: Some("1.0.0"),
@@ -308,7 +310,7 @@ async fn api_moves_to_another_operator_when_both_can_be_upgraded() {
     // shows E020
     wait_until_latest(&olm, "chisel-stable-cat-olm", "chisel.v1.0.0").await;
     wait_until_plans_complete(&olm).await;
-    // Alone, `chisel` would leave `anvil` without what it needs.
+    // An upgrade of `chisel` alone would leave `anvil` without its dependency.
     publish(&[NEEDY, CHISEL, lost(), SAW]);
     subscribe(&olm, "saw", json!({"name": "saw"})).await;
     wait_until_latest(&olm, "saw", "saw.v1.0.0").await;
@@ -340,7 +342,7 @@ async fn csv_without_the_properties_annotation_is_not_installed_twice() {
     let (cluster, csvs) = (olm.cluster.cluster(), &CLUSTER_SERVICE_VERSION);
     let before = cluster.patch(csvs, Some("team"), "anvil.v1.0.0", &without).await.unwrap();
     assert_eq!(before.annotation(annotation), None);
-    // Another look at the namespace, with the same package in the catalog.
+    // The namespace is resolved again, with the same package in the catalog.
     olm.publish_text(&catalog_of(&[ANVIL, SAW]));
     subscribe(&olm, "saw", json!({"name": "saw"})).await;
     wait_until_latest(&olm, "saw", "saw.v1.0.0").await;

@@ -1,4 +1,4 @@
-//! Webhooks of versions that people write themselves, case by case.
+//! Webhooks of user CSVs.
 
 use crate::olm_cluster::{OlmCluster, create_namespace};
 use crate::user_csvs::{
@@ -35,7 +35,7 @@ fn csv_with_webhooks(namespace: &str, name: &str, hooks: &[Value]) -> Value {
     csv
 }
 
-/// A world with the namespace `a`, which has a label, and perhaps a group there.
+/// A cluster with the labelled namespace `a`, and an OperatorGroup there if it has targets.
 async fn olm_with_labelled_namespace(targets: Option<&[&str]>) -> OlmCluster {
     let olm = OlmCluster::start(&[]).await;
     create_namespace(&olm.cluster, "a", "foo: bar").await;
@@ -45,7 +45,7 @@ async fn olm_with_labelled_namespace(targets: Option<&[&str]>) -> OlmCluster {
     olm
 }
 
-/// Waits until there are so many configurations of webhooks of that name.
+/// Waits until `count` webhook configurations with this generated name exist.
 async fn wait_for_configurations(olm: &OlmCluster, name: &str, count: usize) -> Vec<Object> {
     let labels = format!("olm.webhook-description-generate-name={name}");
     let all = Selection::all(VALIDATING).labels(labels);
@@ -89,7 +89,7 @@ async fn webhook_namespace_selector_is_that_of_the_operator_group() {
         namespace_selector(&wait_for_configurations(&third, NAME, 1).await[0]),
         &json!({"matchLabels": {label: ""}})
     );
-    // Another description in the same version.
+    // A changed webhook description in the same CSV.
     let changed = format!("{NAME}-changed");
     patch_csv(
         &third,
@@ -185,7 +185,7 @@ async fn webhook_of_one_name_is_installed_in_two_namespaces() {
     let olm = olm_with_labelled_namespace(None).await;
     create_namespace(&olm.cluster, "b", "").await;
     for namespace in ["a", "b"] {
-        // A target that is not there.
+        // The target namespace does not exist.
         apply_group(&olm, namespace, "og", &["nowhere"]).await;
         create_csv(&olm, csv_with_webhooks(namespace, "v", &[webhook(NAME, &json!([]))])).await;
         wait_for_phase(&olm, namespace, "v", "Succeeded").await;
@@ -199,7 +199,7 @@ async fn webhook_of_one_name_is_installed_in_two_namespaces() {
     assert_eq!(remaining[0].label("olm.owner.namespace"), Some("b"));
 }
 
-/// A definition that says that a Service of somebody else converts it.
+/// A CRD whose conversion webhook is a Service of another owner.
 fn crd_with_conversion(plural: &str) -> Object {
     let mut crd = crd_for(plural, &["v1", "v2"]);
     let conversion = json!({"strategy": "Webhook", "webhook": {
@@ -220,7 +220,8 @@ async fn admission_webhook_with_conversion_crds_changes_no_crd() {
     }
     let mut naming = webhook(NAME, &json!([]));
     naming["conversionCRDs"] = json!(["hats.cluster.com", "caps.cluster.com"]);
-    // One that owns none of them, and then one that owns one and supports more than all namespaces.
+    // First a CSV that owns none of the CRDs, then one that owns one and supports more than
+    // AllNamespaces.
     let only_all = json!([
         {"type": "OwnNamespace", "supported": false},
         {"type": "AllNamespaces", "supported": true},
@@ -269,7 +270,7 @@ async fn one_deployment_serves_validating_mutating_and_conversion_webhooks() {
     csv["spec"]["installModes"] = json!([{"type": "AllNamespaces", "supported": true}]);
     create_csv(&olm, csv).await;
     wait_for_phase(&olm, "a", "v", "Succeeded").await;
-    // All three are called: what is written comes back in either version.
+    // All three webhooks are called: a written object can be read in both versions.
     let hat = object(json!({
         "apiVersion": "cluster.com/v1", "kind": "hats",
         "metadata": {"name": "one", "namespace": "a"}, "spec": {"size": 3},

@@ -1,4 +1,5 @@
-//! Versions that people write themselves, with what they need and without catalog or plan.
+//! User CSVs: ClusterServiceVersions that users create with their requirements, without catalog and
+//! InstallPlan.
 
 use crate::olm_cluster::{OlmCluster, create_namespace};
 use mainstay_api::resources::CLUSTER_SERVICE_VERSION as CSV;
@@ -17,7 +18,7 @@ pub(crate) fn object(value: Value) -> Object {
     Object::from_value(value).unwrap()
 }
 
-/// A Deployment of a version, of pods that name no account.
+/// A Deployment for the install strategy of a CSV; its pods use the default ServiceAccount.
 pub(crate) fn deployment(name: &str) -> Value {
     json!({"name": name, "spec": {
         "replicas": 1,
@@ -29,7 +30,7 @@ pub(crate) fn deployment(name: &str) -> Value {
     }})
 }
 
-/// A version that may run in any namespaces, with Deployments.
+/// A CSV with these Deployments that supports all install modes.
 pub(crate) fn csv_in(namespace: &str, name: &str, deployments: &[Value]) -> Value {
     let modes = ["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"]
         .map(|mode| json!({"type": mode, "supported": true}));
@@ -44,7 +45,7 @@ pub(crate) fn csv_in(namespace: &str, name: &str, deployments: &[Value]) -> Valu
     })
 }
 
-/// A definition with these versions, the first of which objects are stored in.
+/// A CRD with these versions; the first one is the storage version.
 pub(crate) fn crd_for(plural: &str, versions: &[&str]) -> Object {
     let versions: Vec<Value> = versions
         .iter()
@@ -68,7 +69,7 @@ pub(crate) fn crd_for(plural: &str, versions: &[&str]) -> Object {
     }))
 }
 
-/// How a version refers to a definition.
+/// A CRD description in the spec of a CSV.
 pub(crate) fn crd_description(plural: &str, version: &str) -> Value {
     json!({
         "name": format!("{plural}.cluster.com"), "version": version, "kind": plural,
@@ -76,25 +77,26 @@ pub(crate) fn crd_description(plural: &str, version: &str) -> Value {
     })
 }
 
-/// Has a version own a definition.
+/// Adds an owned CRD to a CSV.
 pub(crate) fn with_owned_crd(mut csv: Value, plural: &str) -> Value {
     csv["spec"]["customresourcedefinitions"]["owned"] = json!([crd_description(plural, "v1")]);
     csv
 }
 
-/// Has a version ask for rules for an account.
+/// Adds permissions for a ServiceAccount to a CSV; `field` is `permissions` or
+/// `clusterPermissions`.
 pub(crate) fn with_permissions(mut csv: Value, field: &str, account: &str, rules: &Value) -> Value {
     csv["spec"]["install"]["spec"][field] =
         json!([{"serviceAccountName": account, "rules": rules}]);
     csv
 }
 
-/// Makes a version and nothing else.
+/// Creates a CSV.
 pub(crate) async fn create_csv(olm: &OlmCluster, csv: Value) -> Object {
     olm.cluster.cluster().create(&CSV, &object(csv)).await.unwrap()
 }
 
-/// Waits for a version to be in a phase.
+/// Waits until a CSV has a phase.
 pub(crate) async fn wait_for_phase(
     olm: &OlmCluster,
     namespace: &str,
@@ -105,7 +107,7 @@ pub(crate) async fn wait_for_phase(
     olm.cluster.wait_for(&CSV, Some(namespace), name, at).await
 }
 
-/// Waits for a version to be in a phase for a reason.
+/// Waits until a CSV has a phase and reason.
 pub(crate) async fn wait_for_reason(
     olm: &OlmCluster,
     namespace: &str,
@@ -120,7 +122,7 @@ pub(crate) async fn wait_for_reason(
     olm.cluster.wait_for(&CSV, Some(namespace), name, at).await
 }
 
-/// Changes a version.
+/// Patches a CSV.
 pub(crate) async fn patch_csv(
     olm: &OlmCluster,
     namespace: &str,
@@ -131,7 +133,7 @@ pub(crate) async fn patch_csv(
     olm.cluster.cluster().patch(&CSV, Some(namespace), name, &patch).await.unwrap()
 }
 
-/// Deletes something.
+/// Deletes an object.
 pub(crate) async fn delete_object(
     olm: &OlmCluster,
     resource: &Resource,
@@ -142,7 +144,7 @@ pub(crate) async fn delete_object(
     olm.cluster.cluster().delete(resource, namespace, name, &options).await.unwrap();
 }
 
-/// An OperatorGroup for these namespaces; none means all.
+/// Applies an OperatorGroup that targets these namespaces; none means all.
 pub(crate) async fn apply_group(
     olm: &OlmCluster,
     namespace: &str,
@@ -159,7 +161,7 @@ pub(crate) async fn apply_group(
     olm.cluster.apply(object(group)).await
 }
 
-/// A world whose namespace `team` has a group for itself, and further namespaces.
+/// A cluster with these namespaces; an OperatorGroup in `team` targets `team`.
 pub(crate) async fn olm_with_namespaces(namespaces: &[&str]) -> OlmCluster {
     let olm = OlmCluster::start(&[]).await;
     olm.apply_group("og").await;
@@ -169,7 +171,7 @@ pub(crate) async fn olm_with_namespaces(namespaces: &[&str]) -> OlmCluster {
     olm
 }
 
-/// An account with a role and its binding, in a namespace.
+/// Applies a ServiceAccount with a Role and its RoleBinding.
 pub(crate) async fn create_account(olm: &OlmCluster, namespace: &str, name: &str, rules: &Value) {
     let metadata = json!({"name": name, "namespace": namespace});
     for manifest in [
@@ -189,7 +191,7 @@ pub(crate) async fn create_account(olm: &OlmCluster, namespace: &str, name: &str
     }
 }
 
-/// Whether an account may do something.
+/// Whether RBAC allows a ServiceAccount a verb on a resource.
 pub(crate) async fn is_allowed(
     account: &Cluster,
     (group, resource): (&str, &str),
@@ -206,7 +208,7 @@ pub(crate) async fn is_allowed(
     answer.get(&["status", "allowed"]) == Some(&true.into())
 }
 
-/// The Deployment of that name, once it is there.
+/// Waits for a Deployment.
 pub(crate) async fn wait_for_deployment(olm: &OlmCluster, namespace: &str, name: &str) -> Object {
     olm.cluster.wait_for(&known::DEPLOYMENT, Some(namespace), name, |_| true).await
 }

@@ -1,4 +1,4 @@
-//! Webhooks of operators: what is installed for them, and what becomes of their certificates.
+//! Webhooks of operators: their configurations and certificates.
 
 use crate::olm_cluster::{OlmCluster, crd, create_namespace};
 use base64::Engine as _;
@@ -8,7 +8,7 @@ use mainstay_client::{DeleteOptions, ListParams, Patch, Selection};
 use mainstay_object::{Object, known};
 use serde_json::{Value, json};
 
-/// A webhook of the Deployment `anvil`.
+/// A webhook description for the Deployment `anvil`.
 pub(crate) fn webhook(kind: &str, name: &str) -> Value {
     json!({
         "type": kind, "generateName": name, "deploymentName": "anvil", "targetPort": 9443,
@@ -17,7 +17,7 @@ pub(crate) fn webhook(kind: &str, name: &str) -> Value {
     })
 }
 
-/// One that is asked about anvils.
+/// An admission webhook description for anvils.
 pub(crate) fn admission_webhook(kind: &str, name: &str) -> Value {
     let mut hook = webhook(kind, name);
     hook["rules"] = json!([{
@@ -27,7 +27,7 @@ pub(crate) fn admission_webhook(kind: &str, name: &str) -> Value {
     hook
 }
 
-/// Changes the version in a bundle.
+/// Edits the CSV in a bundle.
 pub(crate) fn edit_csv(bundle: &mut Value, edit: impl Fn(&mut Value)) {
     edit_objects(bundle, |object| {
         if object["kind"] == "ClusterServiceVersion" {
@@ -47,7 +47,7 @@ fn edit_objects(bundle: &mut Value, edit: impl Fn(&mut Value)) {
     }
 }
 
-/// A world with versions that have these webhooks, and a Subscription.
+/// A cluster with a Subscription to versions with these webhooks.
 async fn olm_with_webhooks(versions: &[&str], hooks: &Value) -> OlmCluster {
     let olm = OlmCluster::start(&[]).await;
     publish_with_webhooks(&olm, versions, hooks);
@@ -92,7 +92,7 @@ pub(crate) fn phase_history(csv: &Object) -> Vec<String> {
         .collect()
 }
 
-/// Waits until the one validating configuration trusts the authority of the Secret, and nobody else.
+/// Waits until the only validating configuration has exactly the CA of the Secret.
 async fn wait_until_ca_trusted(olm: &OlmCluster) -> Object {
     let authority = certificate_secret(olm).await.str(&["data", "olmCAKey"]).unwrap().to_owned();
     let predicate = move |all: &[&Object]| matches!(all, [one] if one.array(&["webhooks"])[0]["clientConfig"]["caBundle"] == authority.as_str());
@@ -138,7 +138,7 @@ async fn webhooks_are_created_recreated_and_deleted_with_their_csv() {
     assert_eq!(service.array(&["spec", "ports"])[0]["targetPort"], 9443);
     olm.wait_until_idle().await;
 
-    // Whatever somebody takes away comes back, and nobody is told of webhooks.
+    // Deleted objects are recreated, and the CSV has no requirement for webhooks.
     let old = wait_until_ca_trusted(&olm).await;
     for (resource, namespace, name) in [
         (&known::VALIDATING_WEBHOOK_CONFIGURATION, None, old.name()),
@@ -218,7 +218,7 @@ async fn webhook_certificate_is_renewed_when_missing_or_due() {
     assert_ne!(first, second);
     wait_until_ca_trusted(&olm).await;
 
-    // The time of the status counts: past times at once, others by the clock.
+    // `status.certsRotateAt` counts: a past time rotates at once, a later one at that time.
     for (count, seconds) in [(2, -1_000_000), (3, 2)] {
         let at = olm.cluster.clock().now() + jiff::SignedDuration::from_secs(seconds);
         let at = at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
@@ -287,7 +287,7 @@ async fn webhooks_have_the_operator_groups_selector_and_none_for_all_namespaces(
     selects(json!({"matchLabels": {"team": "anvil"}})).await;
 }
 
-/// A definition with two versions.
+/// A CRD with two versions.
 fn crd_with_two_versions() -> Value {
     let mut crd = crd();
     let mut second = crd["spec"]["versions"][0].clone();
@@ -334,7 +334,7 @@ async fn crd_uses_its_conversion_webhook_until_its_csv_is_deleted() {
     }});
     // shows WHK-06
     assert_eq!(conversion().await, wanted);
-    // It stays through an upgrade, at any moment.
+    // The conversion stays during an upgrade.
     publish(&["1.0.0", "1.1.0"]);
     olm.wait_until_succeeded("anvil.v1.1.0").await;
     olm.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.0.0").await;

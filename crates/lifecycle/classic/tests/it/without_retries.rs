@@ -1,9 +1,8 @@
-//! Nothing waits for a resync.
+//! Reactions to watch events: no controller waits for a resync.
 //!
-//! Each fact here is one that the original notices minutes later, or never. Nothing in these worlds
-//! is tried again for want of news ([`World::quiet`]): what the API refused rests for an hour, and
-//! nothing else looks at anything by itself. So whatever happens within a test's patience happens
-//! because the fact itself was seen.
+//! Upstream reacts to each of these changes minutes later or never. In these clusters the
+//! controllers retry only after an hour ([`OlmCluster::start_without_retries`]) and do not poll. So
+//! a reaction within the timeout of a test comes from the watch event of the change.
 
 use crate::catalogs::apply_source_at;
 use crate::dependencies::{
@@ -28,7 +27,7 @@ const CRD: Resource = known::CUSTOM_RESOURCE_DEFINITION;
 const HOUR: Duration = Duration::from_hours(1);
 
 impl OlmCluster {
-    /// A world in which nothing is tried again before something changes.
+    /// Starts a cluster whose controllers retry only after a change.
     async fn start_without_retries(versions: &[&str]) -> Self {
         Self::start(versions).await.without_retries().await
     }
@@ -51,7 +50,7 @@ impl OlmCluster {
     }
 }
 
-/// A version of the namespace `team` that nobody asked for.
+/// A CSV in the namespace `team` without a Subscription.
 fn user_csv(version: &str, edit: impl FnOnce(&mut Value)) -> Value {
     let mut manifest = csv(version, None);
     manifest["metadata"]["namespace"] = "team".into();
@@ -218,7 +217,7 @@ rules:
     };
     olm.wait_for_plans(move |all| all.iter().any(|plan| refused(&plan))).await;
     olm.cluster.apply_yaml(ADMIN).await;
-    // Less again, before a Deployment is asked for.
+    // The permission is revoked before the Deployment is created.
     olm.cluster.apply_yaml(rest).await;
     olm.wait_for_csv("anvil.v1.0.0", "Failed", "InstallComponentFailedNoRetry").await;
     olm.cluster.apply_yaml(ADMIN).await;
@@ -334,7 +333,7 @@ async fn subscription_is_resolved_when_its_missing_catalog_is_created() {
 async fn subscription_is_resolved_when_the_rival_for_its_package_is_deleted() {
     let newer = Release { channel: "beta", version: "2.0.0", ..ANVIL };
     let mut olm = olm_with_releases(&[ANVIL, newer]).await.without_retries().await;
-    // Both are there before either is resolved.
+    // Both Subscriptions exist before the first resolution.
     olm.stop_controllers().await;
     for (name, channel) in [("first", "stable"), ("second", "beta")] {
         subscribe(&olm, name, json!({"name": "anvil", "channel": channel})).await;
@@ -368,7 +367,7 @@ async fn generated_subscription_reports_that_its_plan_is_complete() {
     let olm = olm_with_releases(&[NEEDY, CHISEL]).await.without_retries().await;
     subscribe(&olm, "anvil", json!({"name": "anvil"})).await;
     wait_until_plans_complete(&olm).await;
-    // `latest` waits for the condition to be gone.
+    // `wait_until_latest` waits until the condition is removed.
     wait_until_latest(&olm, "chisel-stable-cat-olm", "chisel.v1.0.0").await;
     wait_until_latest(&olm, "anvil", "anvil.v1.0.0").await;
 }
@@ -499,7 +498,7 @@ async fn upgrade_blocked_by_an_operator_condition_continues_after_the_override()
     olm.publish(&["1.0.0", "1.1.0"]);
     // shows UPG-10 AT-UPG-08
     olm.wait_for_csv("anvil.v1.1.0", "Pending", "OperatorConditionNotUpgradeable").await;
-    // Another look at the namespace while it waits.
+    // The label resolves the namespace again while the upgrade waits.
     let label = json!({"metadata": {"labels": {"looked": "at"}}});
     olm.patch(&SUBSCRIPTION, "anvil", label).await;
     let subscription = olm

@@ -1,4 +1,4 @@
-//! Catalogs that change while an operator is upgraded from them.
+//! Catalog changes during an upgrade.
 
 use super::installs::is_at_latest;
 use super::state::{State, wait_for_end_state};
@@ -14,22 +14,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio_util::sync::CancellationToken;
 
-/// What becomes of the catalog of an operator that is at 1.0.0, and is to walk over 1.1.0 to 1.2.0.
+/// A catalog change while an operator is upgraded from 1.0.0 over 1.1.0 to 1.2.0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Change {
-    /// There is also 1.3.0.
+    /// 1.3.0 is added.
     NewHead,
     /// 1.2.0 is withdrawn.
     HeadWithdrawn,
-    /// There is 2.0.0 alone, which follows whatever is older.
+    /// Only 2.0.0 remains, which replaces all older versions.
     Replaced,
-    /// There is no catalog any more.
+    /// The CatalogSource is deleted.
     Deleted,
-    /// It goes and comes again.
+    /// The CatalogSource is deleted and created again.
     Recreated,
-    /// Nothing can be read of it, and then there is also 1.3.0.
+    /// The catalog is unreadable, and then 1.3.0 is added.
     Broken,
-    /// What 1.1.0 needs is in two other catalogs, and the one that came second comes first.
+    /// The dependency of 1.1.0 is in two other catalogs, and the second one gets the higher
+    /// priority.
     Preferred,
 }
 
@@ -63,8 +64,8 @@ impl Change {
         Self::Preferred,
     ];
 
-    /// The versions that the operator may have come to when it meets the change, and rests at without
-    /// it. What is chosen once is installed, whatever the catalog says since.
+    /// The versions that may be installed at the time of the change. A version that resolution has
+    /// chosen is installed, whatever the catalog says later.
     fn versions_at_change(self) -> &'static [&'static str] {
         match self {
             Self::NewHead | Self::Recreated | Self::Broken => &UPGRADES[2..],
@@ -99,7 +100,7 @@ impl Change {
         }
     }
 
-    /// What comes last of the upgrade.
+    /// The last CSV of the upgrade.
     const fn head(self) -> &'static str {
         if matches!(self, Self::Preferred) { "anvil.v1.1.0" } else { "anvil.v1.2.0" }
     }
@@ -130,10 +131,10 @@ impl Change {
         olm
     }
 
-    /// Where an operator comes to that meets the change at rest.
+    /// The end state of an operator that is idle at the time of the change.
     async fn end(self, at: usize) -> State {
         if self == Self::Preferred && at == 0 {
-            // Nothing is chosen before it.
+            // Resolution has chosen nothing before the change.
             let olm = self.prepare(&UPGRADES).await;
             self.apply(&olm).await;
             let count = WriteCounter::default();
@@ -171,7 +172,7 @@ impl Change {
         ends
     }
 
-    /// The change happens at a write of the upgrade; the controllers may be killed by it.
+    /// Applies the change at a write of the upgrade, and kills the controllers there if `kills`.
     async fn met(self, at: usize, kills: bool, ends: &[State]) {
         let killed = if kills { ", which kills the controllers" } else { "" };
         let how = || format!("{self:?} at write {at}{killed}");
@@ -188,7 +189,7 @@ impl Change {
             if kills && reach.is_cancelled() { Fate::Lost } else { Fate::Pass }
         });
         let first = olm.spawn_controllers(&doomed);
-        // Another run may take fewer writes: then it is met when all is done.
+        // If this run has fewer writes, the change comes after the upgrade.
         let done = async {
             olm.wait_until_succeeded(self.head()).await;
             wait_until_settled(&olm, &begun).await;
@@ -212,7 +213,7 @@ impl Change {
     }
 }
 
-/// How many writes the upgrade takes.
+/// The number of writes of the upgrade.
 async fn count_writes(change: Change) -> usize {
     let olm = change.prepare(&UPGRADES).await;
     let count = Arc::new(AtomicUsize::new(0));
@@ -231,7 +232,7 @@ async fn count_writes(change: Change) -> usize {
 
 async fn assert_change_at_each_write(changes: &[Change], few: usize) {
     for change in changes {
-        // The last ones may come otherwise in another run.
+        // The order of the last writes differs between runs.
         let last = count_writes(*change).await.saturating_sub(6);
         let ends = change.ends().await;
         let ends = &ends;

@@ -1,4 +1,4 @@
-//! Certificates of operators' servers whose time comes.
+//! Rotation of the serving certificates of operators.
 
 use super::full_operator::{
     ALL_OTHER_NAMESPACES, Features, NAME, olm_with_operator, wait_for_copies_in,
@@ -22,14 +22,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
 
-/// The certificates of an operator are replaced: those of webhooks, of conversions where it works in
-/// all namespaces, and of its own API.
+/// The rotation of an operator's certificates: of admission webhooks, of its API and, for all
+/// namespaces, of conversion webhooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Rotation {
     everywhere: bool,
 }
 
-/// Certificates live for two years, and are replaced in the last day of them.
+/// Certificates are valid for two years and rotated on the last day.
 const ROTATION_DUE: jiff::SignedDuration = jiff::SignedDuration::from_hours(730 * 24 - 12);
 
 impl Scenario for Rotation {
@@ -60,7 +60,8 @@ impl Scenario for Rotation {
     }
 }
 
-/// What a call needs: the certificate that the Secret has, those of running pods, and who trusts which.
+/// The kinds that decide whether a call succeeds: the certificate in the Secret, those of running
+/// pods, and the CA bundles of callers.
 const KINDS: [&Resource; 6] = [
     &known::SECRET,
     &known::POD,
@@ -71,12 +72,12 @@ const KINDS: [&Resource; 6] = [
 ];
 
 type ObjectKey = (String, String);
-/// An object, or that it is gone, at each revision.
+/// The object at each revision; none if it is deleted.
 type Events = BTreeMap<(u64, ObjectKey), Option<Object>>;
 
-/// What happens to objects, in its order.
+/// The history of the objects in revision order.
 struct History {
-    /// When everything was seen for the first time.
+    /// The revision after the last initial list.
     begin: u64,
     events: Arc<Mutex<Events>>,
     _watches: JoinSet<()>,
@@ -120,10 +121,10 @@ impl History {
         Self { begin, events, _watches: watches }
     }
 
-    /// Holds every moment to it: who calls a server trusts the authorities of the certificate in its
-    /// Secret and of that of every pod that answers.
+    /// Asserts for every revision that each caller trusts the CA of the certificate in the Secret
+    /// and in every ready pod.
     async fn assert_no_call_fails(self, olm: &OlmCluster) {
-        // The last ones are on their way.
+        // The last watch events may still arrive.
         tokio::time::sleep(Duration::from_millis(50)).await;
         let mut now: BTreeMap<ObjectKey, Object> = BTreeMap::new();
         let events = std::mem::take(&mut *self.events.lock());
@@ -143,7 +144,7 @@ impl History {
     }
 }
 
-/// The hashes of the authorities of a bundle.
+/// The hashes of the certificates in a CA bundle.
 fn trusted_authorities(bundle: &Value) -> BTreeSet<String> {
     const END: &str = "-----END CERTIFICATE-----\n";
     let bytes = BASE64.decode(bundle.as_str().unwrap_or_default()).unwrap();

@@ -1,11 +1,11 @@
-//! What goes wrong with requests.
+//! Faults of requests.
 
 use mainstay_testkit::{Asked, Fate};
 use std::time::Duration;
 
-/// A number that depends on the seed and the request alone.
+/// A pseudo-random number that depends only on its arguments.
 fn pseudo_random(seed: u64, number: usize, salt: u64) -> u64 {
-    // The mixing of splitmix64: quick, and no two requests look alike.
+    // The mixing function of splitmix64, which is fast and spreads similar inputs.
     let mut hash = seed
         .wrapping_mul(0x9E37_79B9_7F4A_7C15)
         .wrapping_add((number as u64).wrapping_mul(0xBF58_476D_1CE4_E5B9))
@@ -15,10 +15,10 @@ fn pseudo_random(seed: u64, number: usize, salt: u64) -> u64 {
     hash ^ (hash >> 31)
 }
 
-/// How many requests go over the bad connection before it is mended. Without trouble, fewer are made.
+/// The number of requests with faults; an undisturbed run has fewer requests.
 const FAULTY_REQUESTS: usize = 400;
 
-/// What a bad connection does to a request: one in three has some trouble.
+/// The fate of a request on a bad connection: one in three has a fault.
 pub(super) fn random_fate(seed: u64, request: &Asked) -> Fate {
     let draw = |salt| pseudo_random(seed, request.number, salt);
     if request.number > FAULTY_REQUESTS || !draw(0).is_multiple_of(3) {
@@ -42,20 +42,20 @@ pub(super) fn random_fate(seed: u64, request: &Asked) -> Fate {
     }
 }
 
-/// What can become of one request.
+/// The fault of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// Something on the way refuses it.
+    /// The connection refuses the request.
     Fails,
-    /// It or its answer takes longer.
+    /// The request or its response is delayed.
     Delayed,
-    /// It arrives twice.
+    /// The request arrives twice.
     Duplicated,
-    /// Others overtake it.
+    /// Later requests overtake the request.
     Reordered,
-    /// It does not arrive.
+    /// The request is lost.
     Dropped,
-    /// Its answer does not arrive.
+    /// The response is lost.
     Unanswered,
 }
 

@@ -1,4 +1,4 @@
-//! An operator with all that an operator can have.
+//! An operator with webhooks, an API and all install modes.
 
 use super::installs::is_at_latest;
 use crate::api_services::owned_api_services;
@@ -9,17 +9,17 @@ use mainstay_client::Selection;
 use mainstay_object::known;
 use serde_json::{Value, json};
 
-/// The version that is published.
+/// The name of the published CSV.
 pub(super) const NAME: &str = "anvil.v1.0.0";
 
-/// What of it is published.
+/// The features of the published operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Features {
-    /// One webhook, and every mode.
+    /// One webhook, and every install mode.
     OneWebhook,
-    /// Webhooks of both kinds of admission, and an API that it serves itself.
+    /// Validating and mutating webhooks, and an APIService.
     Served,
-    /// All of that, and a webhook that converts its kind, which only works in all namespaces.
+    /// All of these and a conversion webhook, which requires the install mode `AllNamespaces`.
     All,
 }
 
@@ -53,15 +53,15 @@ pub(super) fn publish(olm: &OlmCluster, parts: Features) {
     });
 }
 
-/// A world in which it runs for these namespaces, none of which means all, with its controllers. There
-/// are the namespaces `a`, `b` and `c`, of which the first two have the label `forge=hot`.
+/// A cluster with the installed operator for these target namespaces; none means all. It has the
+/// namespaces `a`, `b` and `c`, of which the first two have the label `forge=hot`.
 pub(super) async fn olm_with_operator(parts: Features, targets: &[&str]) -> OlmCluster {
     let olm = olm_without_operator(parts).await;
     olm.apply_group_for("og", targets).await;
     olm.subscribe(json!({})).await;
     olm.wait_until_succeeded(NAME).await;
     olm.wait_for_subscription(is_at_latest).await;
-    // Those who use its kinds have their roles last, and only while it runs.
+    // The aggregated ClusterRoles of its APIs are created last, and only after the CSV succeeded.
     let kinds: &[(&str, &[&str])] = match parts {
         Features::OneWebhook => &[DEFINED],
         Features::Served | Features::All => &[DEFINED, ("forges", &SERVED), ("hearths", &SERVED)],
@@ -79,7 +79,7 @@ const SERVED: [&str; 3] = ["admin", "edit", "view"];
 const DEFINED: (&str, &[&str]) =
     ("anvils.forge.example.com", &["admin", "edit", "view", "crdview"]);
 
-/// The same before anybody wants it.
+/// The same cluster without OperatorGroup and Subscription.
 pub(super) async fn olm_without_operator(parts: Features) -> OlmCluster {
     let olm = OlmCluster::start(&[]).await;
     for name in ["a", "b"] {
@@ -90,7 +90,7 @@ pub(super) async fn olm_without_operator(parts: Features) -> OlmCluster {
     olm
 }
 
-/// Waits until exactly these namespaces have copies.
+/// Waits until exactly these namespaces have copied CSVs.
 pub(super) async fn wait_for_copies_in(olm: &OlmCluster, namespaces: &[&str]) {
     let namespaces: Vec<String> =
         namespaces.iter().map(|namespace| (*namespace).to_owned()).collect();
@@ -103,6 +103,6 @@ pub(super) async fn wait_for_copies_in(olm: &OlmCluster, namespaces: &[&str]) {
         .await;
 }
 
-/// The namespaces that there are besides that of the operator.
+/// All namespaces except that of the operator.
 pub(super) const ALL_OTHER_NAMESPACES: [&str; 8] =
     ["a", "b", "c", "default", "kube-node-lease", "kube-public", "kube-system", "olm"];

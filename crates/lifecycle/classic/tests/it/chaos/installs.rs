@@ -14,12 +14,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// From no operator to one, or from one version to another.
+/// An install or an upgrade.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operation {
-    /// A Subscription gets its operator.
+    /// A Subscription installs its operator.
     Install,
-    /// An operator walks over two versions.
+    /// An operator is upgraded twice.
     Upgrade,
 }
 
@@ -98,20 +98,20 @@ async fn each_request_of_an_upgrade_may_fail_in_any_way() {
     assert_survives_each_fault(&Operation::Upgrade).await;
 }
 
-/// How far a connection has come on which a plan is written that nobody hears of.
+/// Stages of a connection that loses the response to an InstallPlan write.
 mod stage {
-    /// No write of a plan was lost yet.
+    /// No response was lost yet.
     pub(super) const UNBROKEN: usize = 0;
-    /// The answer to one was; no other plan can be made, and no watch of plans begins.
+    /// A response was lost; creates of InstallPlans and new watches fail.
     pub(super) const ANSWER_LOST: usize = 1;
-    /// Plans can be made again.
+    /// InstallPlans can be created again.
     pub(super) const CREATES_PASS: usize = 2;
-    /// All is well.
+    /// The connection has no faults.
     pub(super) const REPAIRED: usize = 3;
 }
 
-/// The answer to a write of a plan is lost, and what watches plans is behind. Meanwhile the Subscription
-/// changes, and what follows its change is looked at again: it gets the plan that is there.
+/// The response to an InstallPlan write is lost, and the watch of InstallPlans lags. Meanwhile the
+/// Subscription changes and is reconciled again: it must use the existing InstallPlan.
 async fn assert_unseen_plan_is_found(lost: &str, change: Value) {
     let olm = Operation::Install.prepare().await;
     let stage = Arc::new(AtomicUsize::new(stage::UNBROKEN));
@@ -141,7 +141,7 @@ async fn assert_unseen_plan_is_found(lost: &str, change: Value) {
     let people = olm.cluster.cluster();
     let (resource, namespace, name) = (&SUBSCRIPTION, Some("team"), "anvil");
     people.patch(resource, namespace, name, &Patch::Merge(change)).await.unwrap();
-    // That it is told again proves that the change was seen.
+    // The restored status proves that the controller saw the change.
     let clear_catalog_health = Patch::Merge(json!({"status": {"catalogHealth": []}}));
     people.patch_status(resource, namespace, name, &clear_catalog_health).await.unwrap();
     olm.wait_for_subscription(|subscription| {
@@ -151,7 +151,7 @@ async fn assert_unseen_plan_is_found(lost: &str, change: Value) {
     stage.store(stage::CREATES_PASS, Ordering::SeqCst);
     let annotation = Patch::Merge(json!({"metadata": {"annotations": {"looked": "again"}}}));
     people.patch(resource, namespace, name, &annotation).await.unwrap();
-    // Time to make another plan, which is what must not happen.
+    // Time to create a second InstallPlan, which must not happen.
     tokio::time::sleep(Duration::from_millis(300)).await;
     stage.store(stage::REPAIRED, Ordering::SeqCst);
     let planned = |subscription: &Object| subscription.get(&["status", "installPlanRef"]).is_some();

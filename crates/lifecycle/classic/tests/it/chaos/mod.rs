@@ -1,5 +1,4 @@
-//! Controllers that are killed after any write, and connections that lose, refuse, repeat and delay:
-//! the end is always the same.
+//! Fault injection: killed controllers and faulty connections do not change the end state.
 //!
 //! ```text
 //! people ──────────────── what they do ──► the API ◄── troubled connection ── controllers
@@ -7,9 +6,9 @@
 //!                                             └─► state ── is that of an undisturbed run?
 //! ```
 //!
-//! Each piece of work ([`Work`]) is done once undisturbed, which gives the state that counts and the
-//! number of requests and writes, and then again and again with something going wrong at each of
-//! them. `MAINSTAY_DEEP=1` tries all; otherwise some points are tried, the same each time.
+//! Each [`Scenario`] runs once undisturbed, which gives the expected end state and the number of
+//! requests and writes. Then it runs again with a fault at each of them. `MAINSTAY_DEEP=1` tries
+//! all faults; otherwise the tests try a fixed sample.
 
 mod catalogs;
 mod certificates;
@@ -33,29 +32,29 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// A piece of work that is disturbed.
+/// A scenario that runs with faults.
 trait Scenario: Debug {
-    /// A cluster in which the work is to be done, without controllers.
+    /// Prepares a cluster for the scenario, without controllers.
     async fn prepare(&self) -> OlmCluster;
 
-    /// What people do, over a connection without trouble, and what they wait for; it returns when the
-    /// work is done.
+    /// Runs the actions of users over a connection without faults, and waits until the controllers
+    /// have reacted.
     async fn run(&self, olm: &OlmCluster);
 }
 
-/// How many requests a piece of work takes.
+/// The number of requests and writes of a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Requests {
     all: usize,
     writes: usize,
 }
 
-/// Counts what is written over a connection.
+/// Counts the writes over a connection.
 #[derive(Clone, Default)]
 struct WriteCounter(Arc<AtomicUsize>);
 
 impl WriteCounter {
-    /// The cluster over a connection without trouble.
+    /// A client of the cluster that counts writes, without faults.
     fn connect(&self, olm: &OlmCluster) -> Cluster {
         let count = self.clone();
         olm.cluster.troubled(move |request| {
@@ -74,7 +73,7 @@ impl WriteCounter {
         self.0.load(Ordering::SeqCst)
     }
 
-    /// Returns when nothing is written any more.
+    /// Waits until no more writes come.
     async fn wait_until_quiet(&self, how: impl Fn() -> String) {
         let rest = async {
             let mut before = None;
@@ -90,11 +89,11 @@ impl WriteCounter {
     }
 }
 
-/// After so long without a write there is none any more: it is longer than the first pauses of whoever
-/// tries again.
+/// After this time without a write the controllers are idle: it is longer than the first pauses of
+/// retries.
 const QUIET_PERIOD: Duration = Duration::from_millis(250);
 
-/// Returns when nothing changes any more in a while that is long enough for whoever is slow.
+/// Waits until the cluster state stays the same for several periods; returns it.
 async fn wait_until_settled(olm: &OlmCluster, count: &WriteCounter) -> State {
     const LOOKS: usize = 5;
     let mut last = (count.get(), cluster_state(olm).await);
@@ -108,7 +107,7 @@ async fn wait_until_settled(olm: &OlmCluster, count: &WriteCounter) -> State {
     last.1
 }
 
-/// The end without any trouble, and how many requests it takes.
+/// Runs a scenario without faults; returns the end state and the number of requests.
 async fn run_undisturbed(work: &impl Scenario) -> (State, Requests) {
     let olm = work.prepare().await;
     let (all, count) = (Arc::new(AtomicUsize::new(0)), WriteCounter::default());
@@ -126,7 +125,7 @@ async fn run_undisturbed(work: &impl Scenario) -> (State, Requests) {
     (end, requests)
 }
 
-/// Kills the controllers after so many writes, and starts them again.
+/// Runs a scenario, kills the controllers after this many writes, and starts them again.
 async fn run_with_kill(work: &impl Scenario, after: usize, ends: &[State]) {
     let how = || format!("{work:?}, killed after {after} writes");
     let olm = work.prepare().await;
@@ -160,10 +159,10 @@ async fn run_with_kill(work: &impl Scenario, after: usize, ends: &[State]) {
     second.shutdown().await;
 }
 
-/// How many are run at once: most of their time they work, and some of it they wait.
+/// The number of parallel runs: runs mostly compute and sometimes wait.
 const PARALLEL_RUNS: usize = 3;
 
-/// Runs some of these at once; says how many there were.
+/// Runs these in parallel; prints their number.
 #[expect(clippy::print_stdout, reason = "who runs all of them wants to know what was run")]
 async fn run_in_parallel(what: &str, runs: impl Iterator<Item = impl Future<Output = ()>>) {
     use futures::StreamExt;
@@ -171,7 +170,7 @@ async fn run_in_parallel(what: &str, runs: impl Iterator<Item = impl Future<Outp
     println!("{what}: {count} runs");
 }
 
-/// All of so many points in the deep tests; otherwise a few, the first and the last among them.
+/// All points up to `all` in deep tests; otherwise `few` of them, with the first and the last.
 fn sample_points(all: usize, few: usize) -> Vec<usize> {
     if is_deep() || all < few {
         return (0..=all).collect();
@@ -193,8 +192,8 @@ async fn run_over_bad_connection(work: &impl Scenario, seed: u64, ends: &[State]
     run_disturbed(work, move |request| random_fate(seed, request), ends, &how).await;
 }
 
-/// Does the work over a connection of which `judge` says what goes wrong: the end is that of the
-/// undisturbed work, and then nothing is written any more.
+/// Runs a scenario over a connection with the faults of `judge`; asserts that it ends in one of the
+/// undisturbed states and that writes stop.
 async fn run_disturbed(
     work: &impl Scenario,
     judge: impl Fn(&Asked) -> Fate + Send + Sync + 'static,
@@ -224,7 +223,7 @@ async fn run_disturbed(
     classic.shutdown().await;
 }
 
-/// Whether everything is tried; it takes minutes.
+/// Whether the tests try every fault, which takes minutes.
 #[expect(clippy::disallowed_methods, reason = "the depth of a test is not configuration")]
 fn is_deep() -> bool {
     std::env::var_os("MAINSTAY_DEEP").is_some()
@@ -238,8 +237,8 @@ async fn assert_survives_bad_connections(work: &impl Scenario, quick: u64, all: 
     run_in_parallel(&what, (0..seeds).map(|seed| run_over_bad_connection(work, seed, &ends))).await;
 }
 
-/// Each request meets each fate once, in the company of every so many others, each of which meets another
-/// one. Where not all is tried, each fate is met by some requests.
+/// Each request gets each fault once; in the same run, every `APART`th request gets a fault.
+/// Without `MAINSTAY_DEEP`, each fault hits some requests.
 async fn assert_survives_each_fault(work: &impl Scenario) {
     const APART: usize = 25;
     const FEW: usize = 4;

@@ -1,4 +1,4 @@
-//! Groups that change under an operator.
+//! OperatorGroup changes under an installed operator.
 
 use super::full_operator::{
     ALL_OTHER_NAMESPACES, Features, NAME, olm_with_operator, wait_for_copies_in,
@@ -14,17 +14,17 @@ use mainstay_client::{DeleteOptions, Patch};
 use mainstay_object::{Object, Resource, known};
 use serde_json::{Value, json};
 
-/// People who change their mind about the group of an operator.
+/// A sequence of changes of an OperatorGroup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum GroupChanges {
-    /// Through all modes, with namespaces that come and go, and back; each time they see what comes of
-    /// it.
+    /// All install modes, with created and deleted namespaces, and back; after each change the
+    /// users wait for its effect.
     ThereAndBack,
-    /// The same without the way back, and without looking until the end.
+    /// The same without the way back, and without a wait before the end.
     WithoutWaiting,
-    /// At once to where the hasty ones come.
+    /// Only the last change of the sequence.
     OnlyTheLast,
-    /// Nothing changes but namespaces.
+    /// Only the namespaces change.
     NoChange,
 }
 
@@ -34,7 +34,7 @@ async fn delete(olm: &OlmCluster, resource: &Resource, namespace: Option<&str>, 
     olm.cluster.wait_gone(resource, namespace, name).await;
 }
 
-/// The group of the operator for what has a label.
+/// Applies the OperatorGroup with a label selector.
 async fn apply_group_with_selector(olm: &OlmCluster) {
     let group = json!({
         "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
@@ -49,7 +49,7 @@ async fn label_namespace(olm: &OlmCluster, name: &str, value: Value) {
     olm.cluster.cluster().patch(&known::NAMESPACE, None, name, &patch).await.unwrap();
 }
 
-/// Waits until the operator runs for these namespaces.
+/// Waits until the CSV succeeded with these target namespaces.
 async fn wait_until_serving(olm: &OlmCluster, targets: &[&str]) {
     let joined = targets.join(",");
     olm.cluster
@@ -66,7 +66,7 @@ async fn wait_until_serving(olm: &OlmCluster, targets: &[&str]) {
 }
 
 impl GroupChanges {
-    /// Sees what came of a change, if these people look.
+    /// Waits for the effect of a change, unless the sequence does not wait.
     async fn wait_unless_hasty(self, olm: &OlmCluster, targets: &[&str]) {
         if self != Self::WithoutWaiting {
             wait_until_serving(olm, targets).await;

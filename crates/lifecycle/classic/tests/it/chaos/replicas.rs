@@ -1,4 +1,4 @@
-//! Two processes of which one works: the one that holds a Lease.
+//! Leader election: two processes, of which the one that holds the Lease runs the controllers.
 
 use super::installs::Operation;
 use super::state::{State, wait_for_end_state};
@@ -16,27 +16,27 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Short ones, as each run waits for one to end.
+/// Short terms, as each run waits until one ends.
 const TERMS: Terms = Terms {
     lease: Duration::from_secs(2),
     renew: Duration::from_millis(1_200),
     retry: Duration::from_millis(50),
 };
 
-/// What happens to the process that works.
+/// A failure of the leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Failure {
-    /// It is gone from one moment to the next.
+    /// The process is killed.
     Killed,
-    /// The same; its last write is carried out long after another one has taken over.
+    /// The process is killed; its last write arrives long after another process took over.
     Adrift,
-    /// It cannot renew its Lease, and everything else it can.
+    /// The process cannot renew its Lease; all other requests succeed.
     CutOff,
-    /// All that it sends is under way for longer than its term.
+    /// All requests of the process take longer than its term.
     Stalled,
 }
 
-/// Whether a request is about the Lease rather than about the work.
+/// Whether a request is for the Lease.
 fn is_lease(request: &Asked) -> bool {
     request.target.contains("/leases")
 }
@@ -47,7 +47,7 @@ struct Replica<'a> {
     name: &'static str,
     cluster: Cluster,
     cache: &'a Path,
-    /// What works, while it does.
+    /// The controllers, while the process leads.
     classic: &'a Mutex<Option<Classic>>,
 }
 
@@ -75,13 +75,13 @@ impl Replica<'_> {
     }
 }
 
-/// The work is begun by one process, which is hit after so many writes, and ended by another one.
+/// One process starts the operation and fails after this many writes; another process finishes it.
 async fn run_takeover(work: Operation, blow: Failure, after: usize, ends: &[State]) {
     let how = || format!("{work:?}: {blow:?} after {after} writes");
     let olm = work.prepare().await;
     let hit = CancellationToken::new();
     let written = Arc::new(AtomicUsize::new(0));
-    // Whose writes were carried out, in their order.
+    // The sender of each executed write, in order.
     let log = Arc::new(Mutex::new(Vec::new()));
     let (hits, told) = (hit.clone(), Arc::clone(&log));
     let first = olm.cluster.troubled(move |request| {
@@ -148,7 +148,7 @@ async fn run_takeover(work: Operation, blow: Failure, after: usize, ends: &[Stat
         first.end().await;
     };
     let waiting = async {
-        // The first one comes first.
+        // The first process leads first.
         tokio::select! {
             () = hit.cancelled() => {}
             () = work.run(&olm) => hit.cancel(),

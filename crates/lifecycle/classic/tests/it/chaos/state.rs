@@ -1,4 +1,4 @@
-//! What a cluster is like in the end, without what must differ between two of them.
+//! Cluster states: all objects, without fields that differ between two clusters.
 
 use crate::olm_cluster::OlmCluster;
 use base64::Engine as _;
@@ -23,7 +23,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What an end state is made of.
+/// The kinds of a cluster state.
 const KINDS: [&Resource; 21] = [
     &CATALOG_SOURCE,
     &SUBSCRIPTION,
@@ -51,14 +51,14 @@ const KINDS: [&Resource; 21] = [
 /// Objects by kind and name.
 pub(crate) type State = BTreeMap<String, Value>;
 
-/// Everything that there is, without what must differ between two clusters.
+/// The state of a cluster: all objects with normalized fields.
 pub(crate) async fn cluster_state(olm: &OlmCluster) -> State {
     let mut all = Vec::new();
     let mut names = GeneratedNames::default();
     for resource in KINDS {
         let list = olm.cluster.cluster().list(resource, None, &ListParams::default()).await;
         let mut items = match list {
-            // A kind whose server is not there.
+            // The API server of this kind is missing.
             Err(error) if error.is_not_found() => continue,
             list => list.unwrap().items,
         };
@@ -77,7 +77,7 @@ pub(crate) async fn cluster_state(olm: &OlmCluster) -> State {
     for (mut key, mut value) in all {
         names.normalize(&mut value);
         names.replace_names(&mut key);
-        // A plan that was asked for twice, until it is swept away.
+        // A duplicate InstallPlan, until it is garbage-collected.
         while plain.contains_key(&key) {
             key.push_str(" again");
         }
@@ -86,14 +86,14 @@ pub(crate) async fn cluster_state(olm: &OlmCluster) -> State {
     plain
 }
 
-/// What stands for names that were made by chance.
+/// Placeholders for generated names, UIDs and certificates.
 #[derive(Default)]
 struct GeneratedNames {
     uids: HashMap<String, String>,
     others: Vec<(String, String)>,
 }
 
-/// How long a uid is.
+/// The length of a UID.
 const UID: usize = 36;
 
 impl GeneratedNames {
@@ -146,9 +146,8 @@ impl GeneratedNames {
         }
     }
 
-    /// Takes out times, revisions and names by chance, and what tells the way rather than the end: the
-    /// history of a version, how often something was changed, and whether a step made its object or
-    /// found it.
+    /// Removes times, revisions and generated names, and fields about the path to the state: the
+    /// history of a CSV, the number of changes, and whether a step created or found its object.
     fn normalize(&self, value: &mut Value) {
         match value {
             Value::Object(fields) => {
@@ -165,7 +164,8 @@ impl GeneratedNames {
                 ] {
                     fields.remove(key);
                 }
-                // What a role of a group has collected stays when it collects no more, if it was quicker.
+                // An OperatorGroup's ClusterRole keeps its aggregated rules if they were written
+                // before its aggregation rule was removed.
                 let is_role = fields.get("kind").is_some_and(|kind| kind == "ClusterRole");
                 if is_role && fields.get("aggregationRule").is_none() {
                     let owner = fields
@@ -185,7 +185,8 @@ impl GeneratedNames {
                 {
                     *status = "done".into();
                 }
-                // A plan may end without having written down its last steps, and says so.
+                // An InstallPlan may complete before the status of its last steps is written, and
+                // says so.
                 let is_plan = fields.get("kind").is_some_and(|kind| kind == "InstallPlan");
                 if is_plan && let Some(Value::Object(status)) = fields.get_mut("status") {
                     status.remove("message");
@@ -195,7 +196,7 @@ impl GeneratedNames {
                         step["status"] = "done".into();
                     }
                 }
-                // Names of ReplicaSets, and hashes of specs, depend on certificates.
+                // Hashes of Deployment specs depend on certificates.
                 if fields.get("kind").is_some_and(|kind| kind == "Deployment") {
                     let certified = "/spec/template/metadata/annotations/olmcahash";
                     let all = Value::Object(std::mem::take(fields));
@@ -210,7 +211,7 @@ impl GeneratedNames {
                     fields.remove("message");
                     fields.remove("reason");
                 }
-                // The number of the round in which it was made.
+                // The generation of an InstallPlan depends on the number of resolutions.
                 if let Some(spec) = fields.get_mut("spec").and_then(Value::as_object_mut) {
                     spec.remove("generation");
                 }
@@ -262,7 +263,8 @@ pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
     })
 }
 
-/// Whether the certificate of a Secret is of its authority, for its Service, and has its key.
+/// Whether the certificate of a Secret is signed by its CA, valid for its Service, and matches its
+/// key.
 fn is_valid_certificate(secret: &Object) -> bool {
     let field =
         |name: &str| BASE64.decode(secret.str(&["data", name]).unwrap_or_default()).unwrap();
@@ -285,8 +287,8 @@ fn is_valid_certificate(secret: &Object) -> bool {
     judge().is_some()
 }
 
-/// Waits until the cluster is in one of these states; says what differs from the nearest if it never
-/// is.
+/// Waits until the cluster has one of these states; otherwise panics with the differences from the
+/// nearest.
 pub(crate) async fn wait_for_end_state(olm: &OlmCluster, ends: &[State], how: impl Fn() -> String) {
     let store = olm.cluster.store();
     let compare = async {
@@ -310,7 +312,7 @@ pub(crate) async fn wait_for_end_state(olm: &OlmCluster, ends: &[State], how: im
     panic!("{}\nanother end\n{}", how(), nearest.unwrap_or_default().join("\n"));
 }
 
-/// What differs, object by object and field by field.
+/// The differences by object and field.
 pub(crate) fn differences(wanted: &State, found: &State) -> Vec<String> {
     let mut keys: Vec<&String> = wanted.keys().chain(found.keys()).collect();
     keys.sort_unstable();

@@ -1,4 +1,4 @@
-//! Operators that go.
+//! Uninstalls of operators.
 
 use super::full_operator::{
     ALL_OTHER_NAMESPACES, Features, NAME, olm_with_operator, olm_without_operator,
@@ -20,12 +20,13 @@ use serde_json::json;
 const ANVIL: Resource = Resource::namespaced("forge.example.com", "v1", "Anvil", "anvils");
 const CRD: Resource = known::CUSTOM_RESOURCE_DEFINITION;
 
-/// An operator with webhooks, an API of its own, copies and rights elsewhere, which goes.
+/// The uninstall of an operator with webhooks, an API, copied CSVs and permissions in other
+/// namespaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Uninstall {
-    /// Whether it is one for all namespaces, with conversions; otherwise for `a`.
+    /// Whether the operator serves all namespaces, with conversions; otherwise `a`.
     everywhere: bool,
-    /// Whether its objects go before it, and its definition behind it.
+    /// Whether its custom resources are deleted before it, and its CRD and Operator after it.
     complete: bool,
 }
 
@@ -93,7 +94,7 @@ const TARGET_NAMESPACE: Uninstall = Uninstall { everywhere: false, complete: fal
 const ALL_NAMESPACES: Uninstall = Uninstall { everywhere: true, complete: false };
 const COMPLETE: Uninstall = Uninstall { everywhere: true, complete: true };
 
-/// What is not as it was before there was an operator.
+/// The differences between the states before the install and after the uninstall.
 async fn leftovers(work: Uninstall) -> Vec<String> {
     let olm = olm_without_operator(work.parts()).await;
     olm.apply_group_for("og", work.targets()).await;

@@ -41,7 +41,7 @@ fn lifted_rules() -> Value {
     ])
 }
 
-/// The one object of a kind that labels give to the ClusterServiceVersion, once it is there.
+/// Waits for the only object of a kind with the owner labels of the ClusterServiceVersion.
 async fn wait_for_only(olm: &OlmCluster, resource: Resource, namespace: Option<&str>) -> Object {
     let mut selection = Selection::all(resource).labels(format!("olm.owner={NAME}"));
     selection.namespace = namespace.map(str::to_owned);
@@ -53,8 +53,8 @@ async fn delete(olm: &OlmCluster, resource: &Resource, namespace: Option<&str>, 
     olm.cluster.cluster().delete(resource, namespace, object.name(), &options).await.unwrap();
 }
 
-/// Returns when the controller has looked at the RBAC of the ClusterServiceVersion since: twice, what
-/// it placed is deleted and comes again.
+/// Waits until the controller has reconciled the RBAC of the ClusterServiceVersion: an object that
+/// it created is deleted and recreated twice.
 async fn wait_until_reconciled(
     olm: &OlmCluster,
     resource: &Resource,
@@ -75,7 +75,7 @@ async fn forged_role_binding_is_not_lifted_to_the_cluster() {
     let user = create_tenant(&olm, "team").await;
     let twin = wait_for_only(&olm, known::CLUSTER_ROLE_BINDING, None).await;
     let own = wait_for_only(&olm, known::ROLE, Some("team")).await;
-    // A Role that bears the name of a ClusterRole, and one of a name of its own.
+    // A Role with the name of a ClusterRole, and one with another name.
     for name in ["cluster-admin", "more"] {
         let forged = role("team", name, &config_map_rules());
         user.create(&known::ROLE, &forged).await.unwrap();
@@ -145,7 +145,7 @@ async fn edited_lifted_permissions_are_restored() {
 
 #[tokio::test]
 async fn cluster_role_of_another_owner_is_neither_changed_nor_bound() {
-    // The name follows from the ClusterServiceVersion, so anybody can know it beforehand.
+    // The name is derived from the ClusterServiceVersion, so users can predict it.
     let olm = install_operator(&["team"]).await;
     let name = wait_for_only(&olm, known::ROLE, Some("team")).await.name().to_owned();
     let all = json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]);
@@ -163,7 +163,7 @@ async fn cluster_role_of_another_owner_is_neither_changed_nor_bound() {
     let role = cluster.get(&known::CLUSTER_ROLE, None, &name).await.unwrap();
     assert_eq!(role.get(&["rules"]), Some(&all));
     assert!(cluster.find(&known::CLUSTER_ROLE_BINDING, None, &name).await.unwrap().is_none());
-    // Without it, the permission is lifted.
+    // After its deletion the permission is lifted.
     delete(&olm, &known::CLUSTER_ROLE, None, &role).await;
     olm.cluster.wait_for(&known::CLUSTER_ROLE_BINDING, None, &name, |_| true).await;
     let lifted = cluster.get(&known::CLUSTER_ROLE, None, &name).await.unwrap();
@@ -198,7 +198,7 @@ async fn forged_role_binding_is_not_copied_into_target_namespaces() {
 #[tokio::test]
 async fn copied_role_is_restored_and_deleted_with_its_permission() {
     let olm = install_operator(&["a"]).await;
-    // The admin of the target namespace changes what was copied there.
+    // The admin of the target namespace changes the copied Role and RoleBinding.
     let user = create_tenant(&olm, "a").await;
     let copied = wait_for_only(&olm, known::ROLE, Some("a")).await;
     let more = Patch::Json(json!([{"op": "add", "path": "/rules/-", "value": {
@@ -248,7 +248,8 @@ async fn existing_role_in_a_target_namespace_is_neither_changed_nor_bound() {
     assert!(cluster.find(&known::ROLE_BINDING, Some("a"), &name).await.unwrap().is_none());
 }
 
-/// An OperatorGroup whose ServiceAccount may do everything in the namespace `team` only.
+/// A cluster with an OperatorGroup whose ServiceAccount has all permissions in the namespace `team`
+/// only.
 async fn olm_with_scoped_group(targets: &[&str]) -> OlmCluster {
     let olm = OlmCluster::start(&["1.0.0"]).await;
     create_namespace(&olm.cluster, "a", "").await;
@@ -300,7 +301,7 @@ async fn operator_groups_service_account_bounds_lifted_and_copied_permissions() 
         assert!(objects_of_csv(&olm, &known::CLUSTER_ROLE, None).await.is_empty());
         assert!(objects_of_csv(&olm, &known::CLUSTER_ROLE_BINDING, None).await.is_empty());
         assert!(objects_of_csv(&olm, &known::ROLE_BINDING, Some("a")).await.is_empty());
-        // An administrator gives the account more, and the permission follows.
+        // An administrator grants the ServiceAccount more, and the permission is lifted or copied.
         olm.cluster
             .apply_yaml(
                 "

@@ -52,7 +52,7 @@ subjects: [{{kind: User, name: mallory, apiGroup: rbac.authorization.k8s.io}}]
     olm.cluster.cluster_as(Identity::new("mallory", []))
 }
 
-/// Whether a user may do something.
+/// Whether RBAC allows a user a verb on a resource.
 async fn is_allowed(
     user: &Cluster,
     verb: &str,
@@ -90,7 +90,7 @@ async fn install_operator(targets: &[&str]) -> OlmCluster {
     olm
 }
 
-/// The objects of a kind that labels give to the ClusterServiceVersion.
+/// The objects of a kind with the owner labels of the ClusterServiceVersion.
 async fn objects_of_csv(
     olm: &OlmCluster,
     resource: &Resource,
@@ -147,7 +147,7 @@ async fn namespace_roles_give_no_write_on_objects_that_controllers_act_on() {
     }
 }
 
-/// A refused write is one that RBAC refuses.
+/// Asserts that RBAC refused a write.
 #[track_caller]
 fn assert_forbidden<T>(outcome: Result<T, Error>) {
     let error = outcome.err().unwrap();
@@ -164,14 +164,14 @@ async fn tenant_writes_neither_a_cluster_service_version_nor_its_status() {
     ]}}}}));
     assert_forbidden(user.patch(&CSV, Some("team"), NAME, &body).await);
     assert_forbidden(user.patch_status(&CSV, Some("team"), NAME, &body).await);
-    // A copy in a namespace of the tenant is as little the tenant's to write.
+    // The tenant cannot write a copied CSV in its namespace, either.
     let other = create_tenant(&olm, "a").await;
     olm.cluster.wait_for(&CSV, Some("a"), NAME, |_| true).await;
     assert_forbidden(other.patch(&CSV, Some("a"), NAME, &body).await);
 }
 
-/// A bundle that is too large for the InstallPlan, in an InstallPlan that waits for approval; gives the
-/// InstallPlan and the name of the ConfigMap with the bundle.
+/// Creates an InstallPlan that waits for approval, with a bundle that is too large for it; returns
+/// the InstallPlan and the name of the ConfigMap with the bundle.
 async fn create_large_plan(olm: &OlmCluster) -> (Object, String) {
     olm.publish_edited(&["1.0.0"], |_, bundle| {
         for at in 0..4 {
@@ -201,7 +201,7 @@ async fn bundle_changed_in_its_config_map_is_not_installed() {
     let olm = OlmCluster::start(&[]).await;
     olm.apply_group("og").await;
     let (plan, name) = create_large_plan(&olm).await;
-    // The admin of the catalog's namespace has the version ask for all rights in the cluster.
+    // The admin of the catalog's namespace adds all cluster permissions to the CSV.
     let user = create_tenant(&olm, CATALOG_NAMESPACE).await;
     let mut forged = csv("1.0.0", None);
     let all = json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]);
