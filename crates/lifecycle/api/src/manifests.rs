@@ -15,7 +15,7 @@ static PACKED: &[u8] = include_bytes!("crds.bin");
 /// millisecond.
 pub fn crds() -> Vec<Object> {
     let mut all = packed();
-    all.retain(|it| it.str(&["spec", "group"]) == Some(resources::GROUP));
+    all.retain(|crd| crd.str(&["spec", "group"]) == Some(resources::GROUP));
     all
 }
 
@@ -23,7 +23,7 @@ pub fn crds() -> Vec<Object> {
 /// `config.openshift.io` looks like OpenShift to many operators.
 pub fn operator_hub_crd() -> Option<Object> {
     let name = resources::OPERATOR_HUB.group_resource();
-    packed().into_iter().find(|it| it.name() == name)
+    packed().into_iter().find(|crd| crd.name() == name)
 }
 
 fn packed() -> Vec<Object> {

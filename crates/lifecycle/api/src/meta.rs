@@ -25,7 +25,7 @@ impl Time {
     /// follows on something else within a second would otherwise seem to be as old.
     #[must_use]
     pub fn later_than(self, other: Option<Self>) -> Self {
-        let Some(other) = other.filter(|it| *it >= self) else { return self };
+        let Some(other) = other.filter(|time| *time >= self) else { return self };
         other.0.checked_add(SignedDuration::from_secs(1)).map_or(self, Self)
     }
 

@@ -32,7 +32,7 @@ pub(crate) fn causes(world: &World, source: &Object) -> Vec<Cause> {
         source.str(&["status", "message"]).unwrap_or_default(),
     );
     if !reason.is_empty() || (!message.is_empty() && connection != Some("READY")) {
-        let said = [reason, message].into_iter().filter(|it| !it.is_empty());
+        let said = [reason, message].into_iter().filter(|text| !text.is_empty());
         let cause = Cause::new(said.collect::<Vec<_>>().join(": "));
         causes.push(match reason {
             "SpecInvalidError" => cause.remedy(format!(
@@ -171,7 +171,7 @@ pub(crate) fn named(world: &World, subscription: &Object) -> Option<Cause> {
     }
     if world.hides("CatalogSource", namespace) {
         // What the Subscription itself says of it is known.
-        let known = health(subscription).find(|it| (it.0, it.1) == (namespace, name));
+        let known = health(subscription).find(|health| (health.0, health.1) == (namespace, name));
         return known.filter(|(.., healthy)| !healthy).map(|_| {
             Cause::new(format!("catalog {namespace}/{name} is unhealthy")).remedy(format!(
                 "ask somebody who may see it: kubectl -n {namespace} describe catalogsource {name}"
@@ -181,8 +181,8 @@ pub(crate) fn named(world: &World, subscription: &Object) -> Option<Cause> {
     let cause = Cause::new(format!("there is no CatalogSource {namespace}/{name}"));
     let mut others: Vec<String> = world
         .of_kind("CatalogSource")
-        .filter(|it| it.namespace() == own || GLOBAL.contains(&it.namespace()))
-        .map(|it| format!("{}/{}", it.namespace(), it.name()))
+        .filter(|source| source.namespace() == own || GLOBAL.contains(&source.namespace()))
+        .map(|source| format!("{}/{}", source.namespace(), source.name()))
         .collect();
     others.sort();
     Some(if others.is_empty() {
@@ -197,9 +197,9 @@ pub(crate) fn named(world: &World, subscription: &Object) -> Option<Cause> {
 
 /// What a Subscription says of the catalogs that it sees: namespace, name, and whether it is healthy.
 fn health(subscription: &Object) -> impl Iterator<Item = (&str, &str, bool)> {
-    subscription.array(&["status", "catalogHealth"]).iter().filter_map(|it| {
-        let catalog = it.get("catalogSourceRef")?;
-        let healthy = it.get("healthy").and_then(Value::as_bool) != Some(false);
+    subscription.array(&["status", "catalogHealth"]).iter().filter_map(|entry| {
+        let catalog = entry.get("catalogSourceRef")?;
+        let healthy = entry.get("healthy").and_then(Value::as_bool) != Some(false);
         Some((text(catalog, "namespace"), text(catalog, "name"), healthy))
     })
 }
@@ -214,9 +214,12 @@ fn others<'w>(world: &'w World, subscription: &'w Object) -> Vec<(&'w str, &'w s
     // A Subscription that was looked at says where the catalogs are that every namespace sees.
     let known: Vec<&str> = health(subscription).map(|(namespace, ..)| namespace).collect();
     let global = if known.is_empty() { &GLOBAL[..] } else { &known };
-    let there = world.of_kind("CatalogSource").map(|it| (it.namespace(), it.name(), true)).filter(
-        |(namespace, ..)| *namespace == subscription.namespace() || global.contains(namespace),
-    );
+    let there = world
+        .of_kind("CatalogSource")
+        .map(|source| (source.namespace(), source.name(), true))
+        .filter(|(namespace, ..)| {
+            *namespace == subscription.namespace() || global.contains(namespace)
+        });
     let mut seen: BTreeMap<(&str, &str), bool> = BTreeMap::new();
     for (namespace, name, healthy) in there.chain(health(subscription)) {
         *seen.entry((namespace, name)).or_insert(true) &= healthy;
@@ -251,7 +254,7 @@ pub(crate) fn notes_of_others(world: &World, subscription: &Object) -> Vec<Strin
     others(world, subscription)
         .into_iter()
         .map(|(namespace, name, causes)| {
-            let why = causes.first().map(|it| format!(": {}", it.what())).unwrap_or_default();
+            let why = causes.first().map(|cause| format!(": {}", cause.what())).unwrap_or_default();
             format!("catalog {namespace}/{name} is unhealthy{why}")
         })
         .collect()

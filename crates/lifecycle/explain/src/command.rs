@@ -42,7 +42,7 @@ impl<'m> Refusal<'m> {
         let (group, rest) = rest.split_once('"')?;
         let namespace = rest
             .strip_prefix(" in the namespace \"")
-            .and_then(|it| it.split_once('"'))
+            .and_then(|text| text.split_once('"'))
             .map(|(namespace, _)| namespace);
         Some(Self { user, verb, resource, group, namespace })
     }
@@ -56,7 +56,7 @@ impl<'m> Refusal<'m> {
         };
         let account = user
             .strip_prefix("system:serviceaccount:")
-            .and_then(|it| it.split_once(':'))
+            .and_then(|account| account.split_once(':'))
             .map(|(namespace, name)| (format!("--serviceaccount={namespace}:{name}"), name));
         let (whom, name) = account.unwrap_or_else(|| (format!("--user={user}"), "granted"));
         let (at, kind, bound) = match namespace {
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_refusal_is_granted_where_it_was_made() {
-        let refused = |message: &str| Refusal::of(message).map(|it| it.grant());
+        let refused = |message: &str| Refusal::of(message).map(|refusal| refusal.grant());
         insta::assert_snapshot!(refused("retrying execution due to error: error creating csv a.v1: clusterserviceversions.operators.coreos.com is forbidden: User \"system:serviceaccount:team:installer\" cannot create resource \"clusterserviceversions\" in API group \"operators.coreos.com\" in the namespace \"team\"").unwrap(), @"kubectl -n team create role installer-clusterserviceversions --verb=get,list,watch,create,update,patch,delete --resource=clusterserviceversions.operators.coreos.com && kubectl -n team create rolebinding installer-clusterserviceversions --role=installer-clusterserviceversions --serviceaccount=team:installer");
         insta::assert_snapshot!(refused("nodes is forbidden: User \"eve\" cannot escalate resource \"nodes\" in API group \"\" at the cluster scope").unwrap(), @"kubectl create clusterrole granted-nodes --verb=escalate --resource=nodes && kubectl create clusterrolebinding granted-nodes --clusterrole=granted-nodes --user=eve");
         assert_eq!(refused("deployments.apps \"a\" is invalid"), None);

@@ -11,7 +11,7 @@ pub(crate) fn causes(world: &World, namespace: &str) -> Vec<Cause> {
         return Vec::new();
     }
     let mut groups: Vec<&Object> = world.within("OperatorGroup", namespace).collect();
-    groups.sort_by_key(|it| it.name());
+    groups.sort_by_key(|group| group.name());
     match groups.as_slice() {
         [] => vec![none(world, namespace)],
         [one] => of_one(one),
@@ -30,30 +30,30 @@ fn none(world: &World, namespace: &str) -> Cause {
     ))
     .remedy(format!("let them watch {namespace} alone: {}", command::apply(&group)));
     // A group for all namespaces is what most people mean.
-    let everywhere = world.of_kind("OperatorGroup").find(|it| {
-        it.array(&["status", "namespaces"]) == [Value::from("")]
-            && world.within("OperatorGroup", it.namespace()).count() == 1
+    let everywhere = world.of_kind("OperatorGroup").find(|group| {
+        group.array(&["status", "namespaces"]) == [Value::from("")]
+            && world.within("OperatorGroup", group.namespace()).count() == 1
     });
     match everywhere {
-        Some(it) => cause.remedy(format!(
+        Some(group) => cause.remedy(format!(
             "subscribe in namespace {} instead: operators there watch all namespaces",
-            it.namespace()
+            group.namespace()
         )),
         None => cause,
     }
 }
 
 fn many(namespace: &str, groups: &[&Object]) -> Cause {
-    let names: Vec<&str> = groups.iter().map(|it| it.name()).collect();
+    let names: Vec<&str> = groups.iter().map(|group| group.name()).collect();
     let cause = Cause::new(format!(
         "namespace {namespace} has {} OperatorGroups ({}), and must have exactly one",
         names.len(),
         names.join(", ")
     ));
     // The oldest is the one that operators were installed under.
-    let oldest = groups.iter().min_by_key(|it| (it.creation_timestamp(), it.name()));
-    let keep = oldest.map_or("", |it| it.name());
-    let others: Vec<&str> = names.into_iter().filter(|it| *it != keep).collect();
+    let oldest = groups.iter().min_by_key(|group| (group.creation_timestamp(), group.name()));
+    let keep = oldest.map_or("", |group| group.name());
+    let others: Vec<&str> = names.into_iter().filter(|name| *name != keep).collect();
     cause.remedy(format!(
         "keep {keep}, the oldest: {}",
         command::delete("operatorgroup", namespace, &others.join(" "))

@@ -97,12 +97,12 @@ impl FromStr for Kind {
     fn from_str(text: &str) -> Result<Self, Cause> {
         let word = text.to_lowercase();
         let word = word.split_once('.').map_or(&*word, |(kind, _)| kind);
-        let fits = |it: &Self| {
-            let name = it.name().to_lowercase();
+        let fits = |kind: &Self| {
+            let name = kind.name().to_lowercase();
             word == name
                 || word == format!("{name}s")
-                || word == it.short()
-                || word == format!("{}s", it.short())
+                || word == kind.short()
+                || word == format!("{}s", kind.short())
         };
         Self::ALL.into_iter().find(fits).ok_or_else(|| {
             let known = "subscription, installplan, clusterserviceversion (csv), catalogsource";
@@ -168,17 +168,17 @@ impl fmt::Display for Hidden {
 
 impl World {
     fn of_kind<'w>(&'w self, kind: &'w str) -> impl Iterator<Item = &'w Object> {
-        self.objects.iter().filter(move |it| it.kind() == kind)
+        self.objects.iter().filter(move |object| object.kind() == kind)
     }
 
     fn within<'w>(&'w self, kind: &'w str, namespace: &'w str) -> impl Iterator<Item = &'w Object> {
-        self.of_kind(kind).filter(move |it| it.namespace() == namespace)
+        self.of_kind(kind).filter(move |object| object.namespace() == namespace)
     }
 
     fn find(&self, kind: &str, namespace: &str, name: &str) -> Option<&Object> {
-        self.objects
-            .iter()
-            .find(|it| it.kind() == kind && it.namespace() == namespace && it.name() == name)
+        self.objects.iter().find(|object| {
+            object.kind() == kind && object.namespace() == namespace && object.name() == name
+        })
     }
 
     /// A ClusterServiceVersion that is no copy of one in another namespace.
@@ -194,9 +194,9 @@ impl World {
 
     /// Whether objects of a kind in a namespace could not be listed: that none is known says nothing.
     fn hides(&self, kind: &str, namespace: &str) -> bool {
-        self.hidden
-            .iter()
-            .any(|it| it.kind == kind && !it.seen_in.iter().any(|seen| seen == namespace))
+        self.hidden.iter().any(|hidden| {
+            hidden.kind == kind && !hidden.seen_in.iter().any(|seen| seen == namespace)
+        })
     }
 }
 
@@ -284,7 +284,7 @@ fn missing(world: &World, target: &Target) -> Cause {
     let cause = Cause::new(format!("there is no {target}"));
     let elsewhere: Vec<&str> = world
         .of_kind(kind.name())
-        .filter(|it| it.name() == name && it.label(names::COPIED_FROM).is_none())
+        .filter(|object| object.name() == name && object.label(names::COPIED_FROM).is_none())
         .map(Object::namespace)
         .collect();
     if let Some(place) = elsewhere.first() {
@@ -332,6 +332,8 @@ fn text<'v>(value: &'v Value, field: &str) -> &'v str {
 /// The reason and message of a condition with that status.
 fn condition<'o>(object: &'o Object, kind: &str, status: &str) -> Option<(&'o str, &'o str)> {
     let all = object.array(&["status", "conditions"]);
-    let found = all.iter().find(|it| text(it, "type") == kind && text(it, "status") == status)?;
+    let found = all
+        .iter()
+        .find(|condition| text(condition, "type") == kind && text(condition, "status") == status)?;
     Some((text(found, "reason"), text(found, "message")))
 }

@@ -45,7 +45,7 @@ pub(crate) fn causes(world: &World, plan: &Object) -> Vec<Cause> {
         ),
         "Failed" => {
             let (reason, message) = installed.unwrap_or_default();
-            let message = plan.str(&["status", "message"]).filter(|it| !it.is_empty()).unwrap_or(message);
+            let message = plan.str(&["status", "message"]).filter(|message| !message.is_empty()).unwrap_or(message);
             let why = explained(message).remedy(format!(
                 "mend that, then have the plan made again: {}",
                 command::delete("installplan", namespace, name)
@@ -65,12 +65,12 @@ pub(crate) fn causes(world: &World, plan: &Object) -> Vec<Cause> {
         }
         _ => {
             causes.extend(group::causes(world, namespace));
-            if let Some((_, message)) = installed.filter(|(_, it)| !it.is_empty())
+            if let Some((_, message)) = installed.filter(|(_, message)| !message.is_empty())
                 && causes.is_empty()
             {
                 causes.push(Cause::new(message));
             }
-            if let Some(message) = plan.str(&["status", "message"]).filter(|it| !it.is_empty()) {
+            if let Some(message) = plan.str(&["status", "message"]).filter(|message| !message.is_empty()) {
                 let retried = message.strip_prefix("retrying execution due to error: ");
                 causes.push(match retried {
                     Some(why) => Cause::new("its steps are tried again and again").because(explained(why)),
@@ -115,8 +115,9 @@ fn unpacking(plan: &Object) -> Vec<Cause> {
         .iter()
         .filter_map(|lookup| {
             let conditions = lookup.get("conditions").and_then(Value::as_array)?;
-            let it = conditions.iter().find(|it| text(it, "status") == "True")?;
-            let (kind, message) = (text(it, "type"), text(it, "message"));
+            let condition =
+                conditions.iter().find(|condition| text(condition, "status") == "True")?;
+            let (kind, message) = (text(condition, "type"), text(condition, "message"));
             let path = text(lookup, "path");
             Some(match kind {
                 "BundleLookupFailed" => Cause::new(format!("bundle {path} could not be unpacked"))
@@ -133,10 +134,10 @@ fn steps(plan: &Object) -> Option<Cause> {
     let waiting: Vec<String> = plan
         .array(&["status", "plan"])
         .iter()
-        .filter(|it| !matches!(text(it, "status"), "Created" | "Present"))
-        .filter_map(|it| {
-            let resource = it.get("resource")?;
-            let status = match text(it, "status") {
+        .filter(|step| !matches!(text(step, "status"), "Created" | "Present"))
+        .filter_map(|step| {
+            let resource = step.get("resource")?;
+            let status = match text(step, "status") {
                 "" | "Unknown" => "has not been made".to_owned(),
                 "WaitingForApi" => "waits to be served".to_owned(),
                 "NotPresent" => "is not there".to_owned(),

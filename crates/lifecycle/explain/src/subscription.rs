@@ -144,7 +144,7 @@ fn planned(world: &World, subscription: &Object) -> Option<Cause> {
     let Some(found) = world.find("InstallPlan", namespace, name) else {
         // Plans that were carried out may be deleted.
         let current = world.version(namespace, status(subscription, "currentCSV"));
-        if current.is_some_and(|it| version::phase(it) == "Succeeded") {
+        if current.is_some_and(|csv| version::phase(csv) == "Succeeded") {
             return None;
         }
         let (_, message) = condition(subscription, "InstallPlanMissing", "True")?;

@@ -69,7 +69,7 @@ fn chain(world: &World, version: &Object, left: usize) -> Vec<Cause> {
         "Replacing" => {
             let next = world
                 .within("ClusterServiceVersion", namespace)
-                .find(|it| it.str(&["spec", "replaces"]) == Some(name) && it.name() != name);
+                .find(|csv| csv.str(&["spec", "replaces"]) == Some(name) && csv.name() != name);
             match next.filter(|_| left > 0) {
                 Some(next) => {
                     let causes = chain(world, next, left - 1);
@@ -97,7 +97,7 @@ fn chain(world: &World, version: &Object, left: usize) -> Vec<Cause> {
 }
 
 fn told(reason: &str, message: &str) -> String {
-    [reason, message].into_iter().filter(|it| !it.is_empty()).collect::<Vec<_>>().join(": ")
+    [reason, message].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(": ")
 }
 
 /// What a version needs and has not got.
@@ -105,13 +105,15 @@ fn requirements(world: &World, version: &Object) -> Vec<Cause> {
     version
         .array(&["status", "requirementStatus"])
         .iter()
-        .filter(|it| !matches!(text(it, "status"), "Present" | "DeploymentFound" | "Satisfied"))
-        .map(|it| requirement(world, version, it))
+        .filter(|requirement| {
+            !matches!(text(requirement, "status"), "Present" | "DeploymentFound" | "Satisfied")
+        })
+        .map(|entry| requirement(world, version, entry))
         .collect()
 }
 
-fn requirement(world: &World, version: &Object, it: &Value) -> Cause {
-    let (kind, name, status) = (text(it, "kind"), text(it, "name"), text(it, "status"));
+fn requirement(world: &World, version: &Object, entry: &Value) -> Cause {
+    let (kind, name, status) = (text(entry, "kind"), text(entry, "name"), text(entry, "status"));
     let words = match status {
         "NotPresent" => "is not there",
         "PresentNotSatisfied" => "is there, but not as it must be",
@@ -119,7 +121,7 @@ fn requirement(world: &World, version: &Object, it: &Value) -> Cause {
         "NotSatisfied" => "is not satisfied",
         other => other,
     };
-    let message = text(it, "message");
+    let message = text(entry, "message");
     // What only repeats the status adds nothing.
     let said = if message.is_empty()
         || ["CRD is not present", "Service account does not exist"].contains(&message)
@@ -129,15 +131,17 @@ fn requirement(world: &World, version: &Object, it: &Value) -> Cause {
         format!(": {message}")
     };
     let cause = Cause::new(format!("{kind} {name} {words}{said}"));
-    let denied = it
+    let denied = entry
         .get("dependents")
         .and_then(Value::as_array)
         .into_iter()
         .flatten()
-        .filter(|it| text(it, "status") == "NotSatisfied")
-        .map(|it| Cause::new(format!("it lacks a right that it needs: {}", text(it, "message"))));
+        .filter(|dependent| text(dependent, "status") == "NotSatisfied")
+        .map(|dependent| {
+            Cause::new(format!("it lacks a right that it needs: {}", text(dependent, "message")))
+        });
     let cause = cause.because_all(denied);
-    let lists = |path: &[&str]| version.array(path).iter().any(|it| text(it, "name") == name);
+    let lists = |path: &[&str]| version.array(path).iter().any(|crd| text(crd, "name") == name);
     let namespace = version.namespace();
     let again = plan_of(world, version).map(|plan| {
         format!(
@@ -172,12 +176,12 @@ fn requirement(world: &World, version: &Object, it: &Value) -> Cause {
 fn plan_of<'w>(world: &'w World, version: &'w Object) -> Option<&'w str> {
     world
         .within("Subscription", version.namespace())
-        .filter(|it| it.str(&["status", "currentCSV"]) == Some(version.name()))
-        .filter_map(|it| it.str(&["status", "installPlanRef", "name"]))
+        .filter(|subscription| subscription.str(&["status", "currentCSV"]) == Some(version.name()))
+        .filter_map(|subscription| subscription.str(&["status", "installPlanRef", "name"]))
         .find(|plan| {
             // One that is not done yet says itself what it waits for.
             let found = world.find("InstallPlan", version.namespace(), plan);
-            found.is_some_and(|it| it.str(&["status", "phase"]) == Some("Complete"))
+            found.is_some_and(|plan| plan.str(&["status", "phase"]) == Some("Complete"))
         })
 }
 
@@ -191,13 +195,15 @@ fn gate(world: &World, version: &Object, message: &str) -> Cause {
     let over = said.array(&["spec", "overrides"]);
     let own = said.array(&["spec", "conditions"]);
     let old = said.array(&["status", "conditions"]);
-    let upgradeable =
-        [over, own, old].into_iter().flatten().find(|it| text(it, "type") == "Upgradeable");
+    let upgradeable = [over, own, old]
+        .into_iter()
+        .flatten()
+        .find(|condition| text(condition, "type") == "Upgradeable");
     let why = upgradeable.map_or_else(
         || Cause::new(message),
-        |it| Cause::new(told(text(it, "reason"), text(it, "message"))),
+        |condition| Cause::new(told(text(condition, "reason"), text(condition, "message"))),
     );
-    let overridden = over.iter().any(|it| text(it, "type") == "Upgradeable");
+    let overridden = over.iter().any(|condition| text(condition, "type") == "Upgradeable");
     let by = if overridden { "an override says" } else { "the operator says" };
     let body = json!({"spec": {"overrides": [{
         "type": "Upgradeable", "status": "True",
@@ -225,8 +231,8 @@ fn failed(world: &World, version: &Object, reason: &str, message: &str) -> Vec<C
             let modes: Vec<&str> = version
                 .array(&["spec", "installModes"])
                 .iter()
-                .filter(|it| it.get("supported").and_then(Value::as_bool) == Some(true))
-                .map(|it| text(it, "type"))
+                .filter(|mode| mode.get("supported").and_then(Value::as_bool) == Some(true))
+                .map(|mode| text(mode, "type"))
                 .collect();
             let group = world.within("OperatorGroup", namespace).next();
             let group = group.map_or("NAME", Object::name);

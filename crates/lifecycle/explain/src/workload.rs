@@ -14,7 +14,7 @@ pub(crate) fn causes(world: &World, version: &Object) -> Vec<Cause> {
     version
         .array(&["spec", "install", "spec", "deployments"])
         .iter()
-        .filter_map(|it| of(world, version, text(it, "name")))
+        .filter_map(|deployment| of(world, version, text(deployment, "name")))
         .collect()
 }
 
@@ -52,11 +52,11 @@ fn of(world: &World, version: &Object, name: &str) -> Option<Cause> {
         cause = cause.because(Cause::new(message));
     }
     let mut pods: Vec<&Object> =
-        world.within("Pod", namespace).filter(|it| selects(deployment, it)).collect();
+        world.within("Pod", namespace).filter(|pod| selects(deployment, pod)).collect();
     // The newest first: they are of the template that is to run.
-    pods.sort_by_key(|it| (Reverse(it.creation_timestamp()), it.name()));
+    pods.sort_by_key(|pod| (Reverse(pod.creation_timestamp()), pod.name()));
     cause =
-        cause.because_all(pods.into_iter().filter_map(|it| pod(world, version, it)).take(SHOWN));
+        cause.because_all(pods.into_iter().filter_map(|one| pod(world, version, one)).take(SHOWN));
     Some(cause.remedy(format!("see more: kubectl -n {namespace} describe deployment {name}")))
 }
 
@@ -88,13 +88,13 @@ fn pod(world: &World, version: &Object, pod: &Object) -> Option<Cause> {
     }
     let statuses = ["initContainerStatuses", "containerStatuses"]
         .into_iter()
-        .flat_map(|it| pod.array(&["status", it]));
+        .flat_map(|field| pod.array(&["status", field]));
     for status in statuses {
         let container = text(status, "name");
-        let state = |path: &str| status.get("state").and_then(|it| it.get(path));
+        let state = |path: &str| status.get("state").and_then(|state| state.get(path));
         if let Some(waiting) = state("waiting") {
             let (reason, message) = (text(waiting, "reason"), text(waiting, "message"));
-            let said = [reason, message].into_iter().filter(|it| !it.is_empty());
+            let said = [reason, message].into_iter().filter(|text| !text.is_empty());
             let cause = Cause::new(format!(
                 "container {container} of Pod {name} waits: {}",
                 said.collect::<Vec<_>>().join(": ")
@@ -132,10 +132,10 @@ fn unscheduled(world: &World, version: &Object, pod: &str, reason: &str, message
     let reason = if reason.is_empty() { String::new() } else { format!(" ({reason})") };
     let cause = Cause::new(format!("Pod {pod} finds no node{reason}: {message}"))
         .remedy("see what the nodes have: kubectl describe nodes");
-    let asks = |it: &&Object| {
+    let asks = |subscription: &&Object| {
         ["currentCSV", "installedCSV"]
             .iter()
-            .any(|field| it.str(&["status", field]) == Some(version.name()))
+            .any(|field| subscription.str(&["status", field]) == Some(version.name()))
     };
     match world.within("Subscription", namespace).find(asks) {
         Some(subscription) => cause.remedy(format!(
@@ -150,9 +150,9 @@ fn unscheduled(world: &World, version: &Object, pod: &str, reason: &str, message
 fn unpulled(cause: Cause, pod: &Object, container: &str) -> Cause {
     let image = ["initContainers", "containers"]
         .into_iter()
-        .flat_map(|it| pod.array(&["spec", it]))
-        .find(|it| text(it, "name") == container)
-        .map(|it| text(it, "image"))
+        .flat_map(|field| pod.array(&["spec", field]))
+        .find(|spec| text(spec, "name") == container)
+        .map(|spec| text(spec, "image"))
         .unwrap_or_default();
     let cause = if image.is_empty() {
         cause
@@ -160,8 +160,10 @@ fn unpulled(cause: Cause, pod: &Object, container: &str) -> Cause {
         cause.remedy(format!("see whether the image is there: mainstay image inspect {image}"))
     };
     let namespace = pod.namespace();
-    let account =
-        pod.str(&["spec", "serviceAccountName"]).filter(|it| !it.is_empty()).unwrap_or("default");
+    let account = pod
+        .str(&["spec", "serviceAccountName"])
+        .filter(|account| !account.is_empty())
+        .unwrap_or("default");
     cause.remedy(format!(
         "if its registry asks who pulls, add a pull secret to imagePullSecrets: kubectl -n {namespace} edit serviceaccount {account}"
     ))

@@ -145,8 +145,9 @@ impl Puller {
         for account in [requester.name.as_str(), "default"] {
             let found = self.cluster.find(&known::SERVICE_ACCOUNT, Some(namespace), account).await;
             let found = found.map_err(|error| failed("service account", account, &error))?;
-            let secrets = found.as_ref().map(|it| it.array(&["imagePullSecrets"]));
-            let named = secrets.unwrap_or_default().iter().filter_map(|it| it["name"].as_str());
+            let secrets = found.as_ref().map(|account| account.array(&["imagePullSecrets"]));
+            let named =
+                secrets.unwrap_or_default().iter().filter_map(|secret| secret["name"].as_str());
             names.extend(named.map(str::to_owned));
         }
         let (mut keyring, mut missing, mut seen) = (Keyring::new(), Vec::new(), Vec::new());
@@ -213,7 +214,7 @@ fn security(reference: &Reference) -> Security {
         None => domain.split(':').next(),
     };
     let host = host.unwrap_or_default();
-    let loopback = host.parse::<IpAddr>().is_ok_and(|it| it.is_loopback());
+    let loopback = host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
     if loopback || host == "localhost" { Security::Insecure } else { Security::Tls }
 }
 

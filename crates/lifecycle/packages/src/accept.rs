@@ -15,7 +15,7 @@ pub(crate) enum Form {
 
 /// The first form of an `Accept` header that there is: by quality, then in the order written.
 pub(crate) fn choose(accept: Option<&str>) -> Result<Form, Status> {
-    let accept = accept.map(str::trim).filter(|it| !it.is_empty()).unwrap_or("*/*");
+    let accept = accept.map(str::trim).filter(|text| !text.is_empty()).unwrap_or("*/*");
     let mut clauses: Vec<(f32, Form)> = accept.split(',').filter_map(clause).collect();
     clauses.sort_by(|(a, _), (b, _)| b.total_cmp(a));
     clauses.first().map(|(_, form)| *form).ok_or_else(|| {

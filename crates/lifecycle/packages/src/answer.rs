@@ -105,7 +105,7 @@ impl Packages {
         }
         let form = || {
             let accept = request.headers().get_all(ACCEPT).iter();
-            let accept: Vec<&str> = accept.filter_map(|it| it.to_str().ok()).collect();
+            let accept: Vec<&str> = accept.filter_map(|header| header.to_str().ok()).collect();
             accept::choose(Some(&accept.join(",")))
         };
         match place {
@@ -125,14 +125,16 @@ impl Packages {
             Place::Package { namespace, name } => {
                 let shape = Shape::read(form()?, &query)?;
                 let selection = Selection::named(namespace, name);
-                let found = self.off(move |it| it.one(&selection, shape)).await.flatten();
+                let found =
+                    self.off(move |packages| packages.one(&selection, shape)).await.flatten();
                 let bytes = found.ok_or_else(|| Status::not_found(GROUP, PLURAL, name))?;
                 Ok(json(Content::Whole(bytes)))
             }
             Place::Icon { namespace, name } => {
                 let (namespace, of, headers) =
                     (namespace.to_owned(), name.to_owned(), request.headers().clone());
-                let answered = self.off(move |it| it.icon(&namespace, &of, &headers)).await;
+                let answered =
+                    self.off(move |packages| packages.icon(&namespace, &of, &headers)).await;
                 answered.ok_or_else(|| Status::internal("the picture could not be read"))
             }
         }
@@ -158,9 +160,9 @@ impl Packages {
     ) -> Result<Response<Content>, Status> {
         let wanted = revision(query)?;
         let exact = query.text("resourceVersionMatch") == "Exact";
-        let found = self.off(move |it| {
-            let state = it.state();
-            (state.revision, it.select(&state, &selection))
+        let found = self.off(move |packages| {
+            let state = packages.state();
+            (state.revision, packages.select(&state, &selection))
         });
         let (revision, items) =
             found.await.ok_or_else(|| Status::internal("the packages could not be listed"))?;

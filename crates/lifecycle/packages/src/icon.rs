@@ -44,10 +44,10 @@ impl Packages {
         };
         let Some(picture) = picture else { return image(USUAL.into(), USUAL_TYPE) };
         let etag = format!("\"{name}.{}.{head}\"", item.brief.default_channel);
-        let known = headers.get_all(IF_NONE_MATCH).iter().filter_map(|it| it.to_str().ok());
-        let is_known = known.flat_map(|it| it.split(',')).any(|it| {
-            let it = it.trim();
-            it == "*" || it.trim_start_matches("W/") == etag
+        let known = headers.get_all(IF_NONE_MATCH).iter().filter_map(|header| header.to_str().ok());
+        let is_known = known.flat_map(|header| header.split(',')).any(|tag| {
+            let tag = tag.trim();
+            tag == "*" || tag.trim_start_matches("W/") == etag
         });
         let mut response = if is_known {
             let mut response = Response::new(Content::Whole(Bytes::new()));
@@ -55,7 +55,7 @@ impl Packages {
             response
         } else {
             let text: String =
-                picture.base64.chars().filter(|it| !it.is_ascii_whitespace()).collect();
+                picture.base64.chars().filter(|letter| !letter.is_ascii_whitespace()).collect();
             match BASE64.decode(text) {
                 Ok(bytes) => image(bytes.into(), &picture.media_type),
                 Err(error) => {

@@ -140,10 +140,10 @@ fn described(package: &Package, channel: &Channel, csv: &Value) -> Value {
 fn entries(package: &Package, channel: &Channel) -> Vec<Value> {
     let bundle = |entry: &Entry| package.bundle(&entry.name);
     let mut bundles: Vec<_> = channel.entries().iter().filter_map(bundle).collect();
-    bundles.sort_by_cached_key(|it| Reverse((it.version.clone(), it.name.clone())));
-    let shown = |it: &&Arc<mainstay_catalog::Bundle>| {
-        let mut entry = json!({"name": &*it.name, "version": it.version.to_string()});
-        deprecate(&mut entry, it.deprecation.as_deref());
+    bundles.sort_by_cached_key(|bundle| Reverse((bundle.version.clone(), bundle.name.clone())));
+    let shown = |bundle: &&Arc<mainstay_catalog::Bundle>| {
+        let mut entry = json!({"name": &*bundle.name, "version": bundle.version.to_string()});
+        deprecate(&mut entry, bundle.deprecation.as_deref());
         entry
     };
     bundles.iter().map(shown).collect()
@@ -159,7 +159,7 @@ fn deprecate(value: &mut Value, message: Option<&str>) {
 fn description(csv: &Value) -> Value {
     let spec = csv.get("spec").unwrap_or(&Value::Null);
     let part = |field: &str| spec.get(field).unwrap_or(&Value::Null);
-    let version = Some(text(spec, "version")).filter(|it| !it.is_empty());
+    let version = Some(text(spec, "version")).filter(|text| !text.is_empty());
     let mut shown = json!({
         "version": version.unwrap_or("0.0.0"),
         "provider": link(part("provider")),
@@ -171,15 +171,19 @@ fn description(csv: &Value) -> Value {
         put(fields, field, text(spec, field).into());
     }
     put(fields, "annotations", texts(csv.pointer("/metadata/annotations")));
-    put(fields, "keywords", items(part("keywords"), |it| it.as_str().map(Value::from)));
-    put(fields, "links", items(part("links"), |it| Some(link(it))));
-    put(fields, "maintainers", items(part("maintainers"), |it| Some(pick(it, &["name", "email"]))));
-    let mode = |it: &Value| {
-        let supported = it["supported"].as_bool().unwrap_or_default();
-        Some(json!({"type": text(it, "type"), "supported": supported}))
+    put(fields, "keywords", items(part("keywords"), |keyword| keyword.as_str().map(Value::from)));
+    put(fields, "links", items(part("links"), |entry| Some(link(entry))));
+    put(
+        fields,
+        "maintainers",
+        items(part("maintainers"), |maintainer| Some(pick(maintainer, &["name", "email"]))),
+    );
+    let mode = |mode: &Value| {
+        let supported = mode["supported"].as_bool().unwrap_or_default();
+        Some(json!({"type": text(mode, "type"), "supported": supported}))
     };
     put(fields, "installModes", items(part("installModes"), mode));
-    let native = |it: &Value| Some(whole(it, &["group", "version", "kind"]));
+    let native = |native_api: &Value| Some(whole(native_api, &["group", "version", "kind"]));
     put(fields, "nativeApis", items(part("nativeAPIs"), native));
     put(fields, "relatedImages", images(spec).into());
     shown
@@ -194,10 +198,14 @@ fn images(spec: &Value) -> Vec<Value> {
     for deployment in array(spec.pointer("/install/spec/deployments")) {
         let pod = deployment.pointer("/spec/template/spec");
         for field in ["containers", "initContainers"] {
-            all.extend(array(pod.and_then(|it| it.get(field))).iter().map(|it| text(it, "image")));
+            all.extend(
+                array(pod.and_then(|spec| spec.get(field)))
+                    .iter()
+                    .map(|container| text(container, "image")),
+            );
         }
     }
-    all.extend(array(spec.get("relatedImages")).iter().map(|it| text(it, "image")));
+    all.extend(array(spec.get("relatedImages")).iter().map(|image| text(image, "image")));
     let mut seen = BTreeSet::new();
     all.into_iter().filter(|image| seen.insert(*image)).map(Value::from).collect()
 }
@@ -208,11 +216,11 @@ fn apis(given: &Value, services: bool) -> Value {
         if services { &["name", "group", "version", "kind"] } else { &["name", "version", "kind"] };
     let mut shown = Map::new();
     for field in ["owned", "required"] {
-        let api = |it: &Value| {
-            let mut api = whole(it, named);
+        let api = |description: &Value| {
+            let mut api = whole(description, named);
             if let Some(fields) = api.as_object_mut() {
                 for field in ["displayName", "description"] {
-                    put(fields, field, text(it, field).into());
+                    put(fields, field, text(description, field).into());
                 }
             }
             Some(api)
@@ -242,7 +250,9 @@ fn whole(given: &Value, fields: &[&str]) -> Value {
 
 fn texts(given: Option<&Value>) -> Value {
     let fields = given.and_then(Value::as_object).into_iter().flatten();
-    fields.map(|(key, it)| (key.clone(), Value::from(it.as_str().unwrap_or_default()))).collect()
+    fields
+        .map(|(key, value)| (key.clone(), Value::from(value.as_str().unwrap_or_default())))
+        .collect()
 }
 
 fn items(given: &Value, shown: impl Fn(&Value) -> Option<Value>) -> Value {

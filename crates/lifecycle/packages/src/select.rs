@@ -51,7 +51,8 @@ impl Selection {
         let labels = LabelSelector::parse(query.text("labelSelector")).map_err(unreadable)?;
         let fields = FieldSelector::parse(query.text("fieldSelector")).map_err(unreadable)?;
         let known = ["metadata.name", "metadata.namespace"];
-        if let Some(term) = fields.terms().iter().find(|it| !known.contains(&it.path.as_str())) {
+        if let Some(term) = fields.terms().iter().find(|term| !known.contains(&term.path.as_str()))
+        {
             return Err(Status::bad_request(format!(
                 "{:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",
                 term.path

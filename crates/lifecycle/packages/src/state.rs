@@ -152,7 +152,7 @@ impl Packages {
         let inner = &self.inner;
         let mut state = inner.state.lock();
         if inner.behind.swap(false, Ordering::AcqRel) || state.is_none() {
-            let now = inner.catalogs.get().map(|it| it.now()).unwrap_or_default();
+            let now = inner.catalogs.get().map(|catalogs| catalogs.now()).unwrap_or_default();
             let begin = || u64::try_from(inner.clock.now().as_microsecond()).unwrap_or(1);
             let before = state.take().unwrap_or_else(|| Arc::new(State::empty(begin())));
             let next = Arc::new(before.next(now));
@@ -242,7 +242,7 @@ impl State {
                 created: source.created,
             };
             let before = self.shelves.get(&facts.key);
-            let same_facts = before.filter(|it| *it.facts == facts);
+            let same_facts = before.filter(|shelf| *shelf.facts == facts);
             if let Some(before) = same_facts
                 && Arc::ptr_eq(&before.content, &content)
                 && before.priority == source.priority
@@ -251,25 +251,26 @@ impl State {
                 continue;
             }
             let key = facts.key.clone();
-            let facts = same_facts.map_or_else(|| Arc::new(facts), |it| Arc::clone(&it.facts));
+            let facts =
+                same_facts.map_or_else(|| Arc::new(facts), |shelf| Arc::clone(&shelf.facts));
             let mut packages = BTreeMap::new();
             for package in content.packages() {
-                let known = before.and_then(|it| it.packages.get(&package.name));
+                let known = before.and_then(|shelf| shelf.packages.get(&package.name));
                 let is_same = || {
-                    let was = same_facts.and_then(|it| it.content.package(&package.name));
+                    let was = same_facts.and_then(|shelf| shelf.content.package(&package.name));
                     was.is_some_and(|was| same(was, package))
                 };
                 let shown = match known {
                     Some(known) if is_same() => Arc::clone(known),
                     known => {
-                        let before = known.and_then(|it| it.known_brief());
+                        let before = known.and_then(|shown| shown.known_brief());
                         let revision = changes.note(&key, &package.name, before);
                         Arc::new(Shown::new(&package.name, revision))
                     }
                 };
                 packages.insert(Arc::clone(&package.name), shown);
             }
-            for (name, gone) in before.iter().flat_map(|it| &it.packages) {
+            for (name, gone) in before.iter().flat_map(|shelf| &shelf.packages) {
                 if !packages.contains_key(name) {
                     changes.note(&key, name, gone.known_brief());
                 }
@@ -287,7 +288,7 @@ impl State {
         let Changes { revision, mut past } = changes;
         let mut complete_since = self.complete_since;
         while past.len() > REMEMBERED {
-            complete_since = past.pop_front().map_or(complete_since, |it| it.revision);
+            complete_since = past.pop_front().map_or(complete_since, |change| change.revision);
         }
         Self { revision, shelves, past, complete_since }
     }
@@ -320,7 +321,8 @@ fn same(a: &Package, b: &Package) -> bool {
         a.version.to_string() == b.version.to_string() && a.deprecation == b.deprecation
     };
     let channels = |(x, y): (&mainstay_catalog::Channel, &mainstay_catalog::Channel)| {
-        let head = |package: &Package| package.bundle(&x.head().name).map(|it| it.blob().clone());
+        let head =
+            |package: &Package| package.bundle(&x.head().name).map(|bundle| bundle.blob().clone());
         x.name == y.name
             && x.deprecation == y.deprecation
             && x.head().name == y.head().name

@@ -59,10 +59,10 @@ impl Seen {
     }
 
     fn age(&self, now: Timestamp) -> String {
-        let created = self.brief.facts.created.as_deref().and_then(|it| it.parse().ok());
+        let created = self.brief.facts.created.as_deref().and_then(|text| text.parse().ok());
         created.map_or_else(
             || "<unknown>".to_owned(),
-            |it: Timestamp| mainstay_clock::human(now.duration_since(it)),
+            |time: Timestamp| mainstay_clock::human(now.duration_since(time)),
         )
     }
 }

@@ -65,18 +65,18 @@ impl Packages {
         let end_told = bookmarks && initial == "true";
         // What there is comes first if that is asked for, or if no revision is named.
         let first = initial == "true" || after == 0 && initial.is_empty();
-        let seconds = query.text("timeoutSeconds").parse().ok().filter(|it| *it > 0);
+        let seconds = query.text("timeoutSeconds").parse().ok().filter(|seconds| *seconds > 0);
         let lasts = seconds.map_or(USUAL, Duration::from_secs);
         let changes = self.inner.revision.subscribe();
         let asked = selection.clone();
-        let begun = self.off(move |it| {
-            let state = it.state();
-            let items = it.select(&state, &asked);
+        let begun = self.off(move |packages| {
+            let state = packages.state();
+            let items = packages.select(&state, &asked);
             let told = match (first, after) {
                 (_, after) if after > state.revision => None,
                 (true, _) => Some(BTreeMap::new()),
                 (false, 0) => Some(of(&items)),
-                (false, after) => it.told_at(&state, &items, after, &asked),
+                (false, after) => packages.told_at(&state, &items, after, &asked),
             };
             told.map(|told| (state.revision, difference(&state, &told, &items), of(&items)))
         });
@@ -153,10 +153,10 @@ fn difference(state: &State, told: &BTreeMap<Key, Seen>, items: &[Item]) -> VecD
         let of_it =
             |past: &&crate::state::Past| past.catalog == *catalog && past.package == *package;
         let revision =
-            state.since(seen.revision).find(of_it).map_or(state.revision, |it| it.revision);
+            state.since(seen.revision).find(of_it).map_or(state.revision, |change| change.revision);
         let seen = Seen { revision, ..seen.clone() };
         // Another catalog may have it too, which is what the name means now.
-        let same = |it: &&Item| it.brief.name == *package && it.namespace == seen.namespace;
+        let same = |item: &&Item| item.brief.name == *package && item.namespace == seen.namespace;
         let other = items.iter().find(same).cloned();
         lines.push((revision, Line::Deleted(Box::new(seen))));
         lines.extend(other.map(|item| (revision, Line::Added(Box::new(item)))));
@@ -218,9 +218,9 @@ impl Watching {
     async fn compare(&mut self) -> Option<()> {
         let told = std::mem::take(&mut self.told);
         let selection = self.selection.clone();
-        let compared = self.packages.off(move |it| {
-            let state = it.state();
-            let items = it.select(&state, &selection);
+        let compared = self.packages.off(move |packages| {
+            let state = packages.state();
+            let items = packages.select(&state, &selection);
             (state.revision, difference(&state, &told, &items), of(&items))
         });
         (self.at, self.lines, self.told) = compared.await?;
@@ -237,7 +237,9 @@ impl Watching {
         let shape = self.shape;
         let status = match item {
             None => seen.last_status(),
-            Some(item) => self.packages.off(move |it| it.status_for(&item, shape)).await??,
+            Some(item) => {
+                self.packages.off(move |packages| packages.status_for(&item, shape)).await??
+            }
         };
         let now = self.packages.inner.clock.now();
         let titled = !std::mem::replace(&mut self.titled, true);

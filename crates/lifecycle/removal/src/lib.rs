@@ -166,10 +166,15 @@ pub fn target(world: &World, wish: &Wish) -> Result<Target, Cause> {
 /// Names of the definitions that belong to an operator: those that its versions own, and those that its
 /// `Operator` lists, which earlier versions have brought.
 pub fn definitions(target: &Target, operator: Option<&Object>) -> BTreeSet<String> {
-    let listed = operator.and_then(|it| Operator::from_object(it).ok());
-    let refs = listed.and_then(|it| it.status.components).map(|it| it.refs).unwrap_or_default();
-    let named = refs.into_iter().filter(|it| it.kind == *known::CUSTOM_RESOURCE_DEFINITION.kind);
-    target.definitions.iter().cloned().chain(named.map(|it| it.name)).collect()
+    let listed = operator.and_then(|object| Operator::from_object(object).ok());
+    let refs = listed
+        .and_then(|operator| operator.status.components)
+        .map(|components| components.refs)
+        .unwrap_or_default();
+    let named = refs
+        .into_iter()
+        .filter(|component| component.kind == *known::CUSTOM_RESOURCE_DEFINITION.kind);
+    target.definitions.iter().cloned().chain(named.map(|component| component.name)).collect()
 }
 
 /// The `ConfigMaps` that have what the operator's plans have installed, where that was too much for a plan.
@@ -191,23 +196,25 @@ pub fn removal(
     parts::operands(parts, target, wish, &mut removal)?;
     // They are found by the plans, which go with the Subscriptions: who is interrupted finds them again.
     unpacked::unpacked(world, target, parts, &mut removal);
-    for it in world.subscriptions.iter().filter(|it| has(&target.subscriptions, it)) {
-        removal.steps.push(step(&SUBSCRIPTION, it));
-        removal.goes.push(item(it, "", None));
+    for subscription in
+        world.subscriptions.iter().filter(|subscription| has(&target.subscriptions, subscription))
+    {
+        removal.steps.push(step(&SUBSCRIPTION, subscription));
+        removal.goes.push(item(subscription, "", None));
     }
-    for it in world.versions.iter().filter(|it| has(&target.versions, it)) {
-        removal.steps.push(step(&CLUSTER_SERVICE_VERSION, it));
+    for csv in world.versions.iter().filter(|csv| has(&target.versions, csv)) {
+        removal.steps.push(step(&CLUSTER_SERVICE_VERSION, csv));
         let copies = match parts.copies {
             0 => String::new(),
             1 => "with a copy in another namespace".to_owned(),
             many => format!("with {many} copies in other namespaces"),
         };
-        removal.goes.push(item(it, copies, None));
+        removal.goes.push(item(csv, copies, None));
     }
     parts::plans(world, target, &mut removal);
     if wish.definitions {
-        for it in &parts.definitions {
-            removal.steps.push(step(&known::CUSTOM_RESOURCE_DEFINITION, &it.definition));
+        for crd in &parts.definitions {
+            removal.steps.push(step(&known::CUSTOM_RESOURCE_DEFINITION, &crd.definition));
         }
     }
     parts::owned(parts, &mut removal);
@@ -226,7 +233,7 @@ fn step(resource: &Resource, object: &Object) -> Step {
 }
 
 fn has(names: &[String], object: &Object) -> bool {
-    names.iter().any(|it| it == object.name())
+    names.iter().any(|name| name == object.name())
 }
 
 fn item(object: &Object, why: impl Into<String>, remedy: Option<String>) -> Item {

@@ -15,8 +15,9 @@ const DEFINITION: &Resource = &known::CUSTOM_RESOURCE_DEFINITION;
 pub(crate) fn resource(definition: &Object) -> Option<Resource> {
     let text = |path: &[&str]| definition.str(path).map(str::to_owned);
     let versions = definition.array(&["spec", "versions"]);
-    let stored = versions.iter().find(|it| it["storage"] == true && it["served"] == true);
-    let version = stored.or_else(|| versions.iter().find(|it| it["served"] == true))?;
+    let stored =
+        versions.iter().find(|version| version["storage"] == true && version["served"] == true);
+    let version = stored.or_else(|| versions.iter().find(|version| version["served"] == true))?;
     Some(Resource {
         group: text(&["spec", "group"])?.into(),
         version: version["name"].as_str()?.to_owned().into(),
@@ -128,12 +129,12 @@ fn operand(
 /// Other versions, which are there, that say that a definition is theirs.
 fn others(parts: &Parts, target: &Target, definition: &Object) -> Vec<String> {
     let own: BTreeSet<String> =
-        target.versions.iter().map(|it| format!("{}/{it}", target.namespace)).collect();
+        target.versions.iter().map(|csv| format!("{}/{csv}", target.namespace)).collect();
     let mut others: Vec<String> = definition
         .annotations()
         .filter(|(key, _)| key.starts_with(names::INSTALLED_ALONGSIDE_PREFIX))
         .map(|(_, value)| value.to_owned())
-        .filter(|it| !own.contains(it) && parts.versions.contains(it))
+        .filter(|csv| !own.contains(csv) && parts.versions.contains(csv))
         .collect();
     others.sort_unstable();
     others
@@ -142,11 +143,14 @@ fn others(parts: &Parts, target: &Target, definition: &Object) -> Vec<String> {
 /// What goes with the versions: their parts, as labels and owners tell. What the `Operator` lists besides
 /// stays.
 pub(crate) fn owned(parts: &Parts, removal: &mut Removal) {
-    let all: BTreeSet<Item> = parts.owned.iter().map(|it| item(&it.1, "", None)).collect();
-    let operator = parts.operator.as_ref().and_then(|it| Operator::from_object(it).ok());
-    let refs = operator.and_then(|it| it.status.components).map(|it| it.refs).unwrap_or_default();
+    let all: BTreeSet<Item> = parts.owned.iter().map(|part| item(&part.1, "", None)).collect();
+    let operator = parts.operator.as_ref().and_then(|object| Operator::from_object(object).ok());
+    let refs = operator
+        .and_then(|operator| operator.status.components)
+        .map(|components| components.refs)
+        .unwrap_or_default();
     let mut besides = false;
-    for it in refs {
+    for part in refs {
         // Of these it is told by themselves; namespaces have only a label of it.
         let told = [
             "Subscription",
@@ -156,14 +160,14 @@ pub(crate) fn owned(parts: &Parts, removal: &mut Removal) {
             "Namespace",
         ];
         let same = |one: &Item| {
-            one.kind == it.kind && one.namespace == it.namespace && one.name == it.name
+            one.kind == part.kind && one.namespace == part.namespace && one.name == part.name
         };
-        if !told.contains(&&*it.kind) && !all.iter().any(same) {
+        if !told.contains(&&*part.kind) && !all.iter().any(same) {
             besides = true;
             removal.stays.push(Item {
-                kind: it.kind,
-                namespace: it.namespace,
-                name: it.name,
+                kind: part.kind,
+                namespace: part.namespace,
+                name: part.name,
                 why: "it is listed as a part of the operator, and also of others, or of no version of it".to_owned(),
                 remedy: None,
             });
@@ -174,7 +178,7 @@ pub(crate) fn owned(parts: &Parts, removal: &mut Removal) {
         removal.steps.push(Step { follows: true, ..step(resource, object) });
     }
     if let Some(operator) = &parts.operator {
-        if besides || removal.stays.iter().any(|it| it.kind == *DEFINITION.kind) {
+        if besides || removal.stays.iter().any(|item| item.kind == *DEFINITION.kind) {
             let why = "it lists what is left of the operator";
             removal.stays.push(item(operator, why, None));
         } else {
@@ -245,15 +249,16 @@ pub(crate) fn dependencies(world: &World, target: &Target, removal: &mut Removal
     let own = uids(world, target);
     let plans = world.plans.iter().filter(|plan| is_of(plan, target, &own));
     let plans: BTreeSet<&str> = plans.map(Object::name).collect();
-    for it in &world.subscriptions {
-        let came = it.annotation(names::GENERATED_BY).is_some_and(|plan| plans.contains(plan));
-        if came && !target.subscriptions.iter().any(|own| own == it.name()) {
+    for subscription in &world.subscriptions {
+        let came =
+            subscription.annotation(names::GENERATED_BY).is_some_and(|plan| plans.contains(plan));
+        if came && !target.subscriptions.iter().any(|own| own == subscription.name()) {
             let remedy = format!(
                 "if nobody else needs it: mainstay uninstall -n {} {}",
                 target.namespace,
-                it.name()
+                subscription.name()
             );
-            removal.stays.push(item(it, "it came along as a dependency", Some(remedy)));
+            removal.stays.push(item(subscription, "it came along as a dependency", Some(remedy)));
         }
     }
 }

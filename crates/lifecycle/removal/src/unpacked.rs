@@ -26,11 +26,11 @@ const LONGEST: usize = 1 << 20;
 fn referred(plan: &Object) -> BTreeSet<NamespacedName> {
     let manifests = plan.array(&["status", "plan"]).iter();
     manifests
-        .filter_map(|it| it["resource"]["manifest"].as_str())
-        .filter(|it| it.len() < LONGEST && it.contains("\"catalogSourceName\""))
-        .filter_map(|it| serde_json::from_str::<Reference>(it).ok())
-        .filter(|it| it.kind == *known::CONFIG_MAP.kind)
-        .map(|it| NamespacedName::new(it.namespace, it.name))
+        .filter_map(|step| step["resource"]["manifest"].as_str())
+        .filter(|manifest| manifest.len() < LONGEST && manifest.contains("\"catalogSourceName\""))
+        .filter_map(|manifest| serde_json::from_str::<Reference>(manifest).ok())
+        .filter(|reference| reference.kind == *known::CONFIG_MAP.kind)
+        .map(|reference| NamespacedName::new(reference.namespace, reference.name))
         .collect()
 }
 
@@ -38,12 +38,12 @@ fn referred(plan: &Object) -> BTreeSet<NamespacedName> {
 pub(crate) fn going<'a>(world: &'a World, target: &Target) -> impl Iterator<Item = &'a Object> {
     let subscriptions = world.subscriptions.iter();
     let going: BTreeSet<&str> = subscriptions
-        .filter(|it| target.subscriptions.iter().any(|name| name == it.name()))
+        .filter(|subscription| target.subscriptions.iter().any(|name| name == subscription.name()))
         .map(Object::uid)
         .collect();
     world.plans.iter().filter(move |plan| {
         let owners = plan.owner_references();
-        !owners.is_empty() && owners.iter().all(|it| going.contains(&*it.uid))
+        !owners.is_empty() && owners.iter().all(|owner| going.contains(&*owner.uid))
     })
 }
 
@@ -55,13 +55,13 @@ pub(crate) fn maps(world: &World, target: &Target) -> BTreeSet<NamespacedName> {
 /// The `ConfigMaps`: each goes unless another plan that is not over refers to it.
 pub(crate) fn unpacked(world: &World, target: &Target, parts: &Parts, removal: &mut Removal) {
     let gone: BTreeSet<&str> = going(world, target).map(Object::uid).collect();
-    let over = |it: &Object| {
-        ["Complete", "Failed"].map(Some).contains(&it.str(&["status", "phase"]))
-            || gone.contains(it.uid())
+    let over = |plan: &Object| {
+        ["Complete", "Failed"].map(Some).contains(&plan.str(&["status", "phase"]))
+            || gone.contains(plan.uid())
     };
-    let others: Vec<&Object> = parts.plans.iter().filter(|it| !over(it)).collect();
+    let others: Vec<&Object> = parts.plans.iter().filter(|plan| !over(plan)).collect();
     for map in &parts.unpacked {
-        let needs = others.iter().find(|it| referred(it).contains(&map.key()));
+        let needs = others.iter().find(|plan| referred(plan).contains(&map.key()));
         if let Some(plan) = needs {
             let why = format!("InstallPlan {} has yet to install what is in it", plan.key());
             let remedy = "it goes with its catalog, or once that plan is over".to_owned();

@@ -18,7 +18,8 @@ fn there_is_one_definition_for_each_kind() {
     assert_eq!(names, expected);
     for (crd, resource) in crds().iter().zip(&resources::ALL) {
         assert_eq!(crd.str(&["spec", "names", "kind"]), Some(&*resource.kind));
-        let storage = crd.array(&["spec", "versions"]).iter().find(|it| it["storage"] == true);
+        let storage =
+            crd.array(&["spec", "versions"]).iter().find(|version| version["storage"] == true);
         assert_eq!(storage.unwrap()["name"], json!(resource.version));
     }
 }
@@ -67,9 +68,9 @@ fn definitions_keep_and_drop_what_the_originals_do() {
         definition(&ours, &theirs, &mut found);
     }
     let listed: BTreeSet<&str> = DIFFERENCES.iter().map(|(place, _)| *place).collect();
-    let unlisted: Vec<_> = found.iter().filter(|it| !listed.contains(&***it)).collect();
+    let unlisted: Vec<_> = found.iter().filter(|place| !listed.contains(&***place)).collect();
     assert!(unlisted.is_empty(), "not in the list:\n{unlisted:#?}");
-    let unused: Vec<_> = listed.iter().filter(|it| !found.contains(**it)).collect();
+    let unused: Vec<_> = listed.iter().filter(|place| !found.contains(**place)).collect();
     assert!(unused.is_empty(), "in the list, but the same: {unused:#?}");
     ran(&format!("{} definitions beside the original ones", crds().len()));
 }
@@ -119,16 +120,20 @@ fn compare(place: &str, ours: &Value, theirs: &Value, found: &mut BTreeSet<Strin
     for key in keys.into_iter().filter(|key| *key != "description") {
         match (&**key, a.get(key), b.get(key)) {
             ("properties", ours, theirs) => {
-                let names = |it: Option<&Value>| -> BTreeSet<String> {
-                    it.and_then(Value::as_object)
+                let names = |properties: Option<&Value>| -> BTreeSet<String> {
+                    properties
+                        .and_then(Value::as_object)
                         .into_iter()
                         .flatten()
-                        .map(|it| it.0.clone())
+                        .map(|entry| entry.0.clone())
                         .collect()
                 };
                 for name in names(ours).union(&names(theirs)) {
                     let place = format!("{place}.{name}");
-                    match (ours.and_then(|it| it.get(name)), theirs.and_then(|it| it.get(name))) {
+                    match (
+                        ours.and_then(|properties| properties.get(name)),
+                        theirs.and_then(|properties| properties.get(name)),
+                    ) {
                         (Some(ours), Some(theirs)) => compare(&place, ours, theirs, found),
                         (Some(_), None) => drop(found.insert(format!("{place} only ours"))),
                         _ => drop(found.insert(format!("{place} only theirs"))),
@@ -139,8 +144,8 @@ fn compare(place: &str, ours: &Value, theirs: &Value, found: &mut BTreeSet<Strin
                 compare(&format!("{place}[]"), ours, theirs, found);
             }
             ("required", Some(ours), Some(theirs)) => {
-                let set = |it: &Value| -> BTreeSet<String> {
-                    it.as_array().unwrap().iter().map(ToString::to_string).collect()
+                let set = |list: &Value| -> BTreeSet<String> {
+                    list.as_array().unwrap().iter().map(ToString::to_string).collect()
                 };
                 if set(ours) != set(theirs) {
                     found.insert(format!("{place} required"));

@@ -132,12 +132,12 @@ fn drop_empty(value: &mut Value) {
     match value {
         Value::Object(fields) => {
             fields.values_mut().for_each(drop_empty);
-            fields.retain(|_, it| {
-                !matches!(it, Value::Null | Value::Bool(false))
-                    && *it != json!("")
-                    && *it != json!(0)
-                    && *it != json!([])
-                    && *it != json!({})
+            fields.retain(|_, field| {
+                !matches!(field, Value::Null | Value::Bool(false))
+                    && *field != json!("")
+                    && *field != json!(0)
+                    && *field != json!([])
+                    && *field != json!({})
             });
         }
         Value::Array(items) => items.iter_mut().for_each(drop_empty),

@@ -67,9 +67,9 @@ fn objects(texts: &[&str]) -> Vec<Object> {
     texts
         .iter()
         .flat_map(|text| documents(text.as_bytes(), &Options::default()).collect::<Vec<_>>())
-        .map(|it| it.unwrap().value)
-        .filter(|it| !it.is_null())
-        .map(|it| Object::from_value(it).unwrap())
+        .map(|document| document.unwrap().value)
+        .filter(|value| !value.is_null())
+        .map(|value| Object::from_value(value).unwrap())
         .collect()
 }
 
@@ -107,7 +107,9 @@ fn nothing_is_said_where_everything_is_well() {
     let done = plan("{phase: Complete}");
     let all = [GROUP, CATALOG, &well, &runs, &done];
     insta::assert_snapshot!(
-        ["sub/anvil", "ip/install-abcde", "csv/anvil.v1"].map(|it| explanation(it, &all)).concat()
+        ["sub/anvil", "ip/install-abcde", "csv/anvil.v1"]
+            .map(|target| explanation(target, &all))
+            .concat()
     );
     let deprecated = well.replace("currentCSV", "conditions: [{type: ChannelDeprecated, status: 'True', message: take another}], catalogHealth: [{healthy: false, catalogSourceRef: {name: far, namespace: team}}], currentCSV");
     insta::assert_snapshot!(explanation("sub/anvil", &[GROUP, CATALOG, &deprecated, &runs, &done]));
@@ -115,13 +117,13 @@ fn nothing_is_said_where_everything_is_well() {
 
 #[test]
 fn what_is_not_there_is_looked_for_elsewhere() {
-    let it = subscription("{}");
-    let other = it.replace("namespace: team", "namespace: west");
+    let subscribed = subscription("{}");
+    let other = subscribed.replace("namespace: team", "namespace: west");
     insta::assert_snapshot!(
         [
             explanation("sub/anvil", &[&other]),
-            explanation("sub/hammer", &[&it]),
-            explanation("csv/anvil.v1", &[&it]),
+            explanation("sub/hammer", &[&subscribed]),
+            explanation("csv/anvil.v1", &[&subscribed]),
         ]
         .concat()
     );
@@ -140,7 +142,7 @@ fn what_is_not_there_is_looked_for_elsewhere() {
 
 #[test]
 fn a_namespace_must_have_one_group_that_selects_something() {
-    let it = subscription(
+    let subscribed = subscription(
         "{lastUpdated: '2026-01-01T00:00:00Z', conditions: [{type: ResolutionFailed, status: 'True', reason: ErrorPreventedResolution, message: 'found 0 operatorGroups, expected 1'}]}",
     );
     let everywhere = "
@@ -158,8 +160,8 @@ status: {namespaces: ['']}
         .replace("namespaces: [team], ", "");
     insta::assert_snapshot!(
         [
-            explanation("sub/anvil", &[CATALOG, everywhere, &it]),
-            explanation("sub/anvil", &[CATALOG, &second, &first, &it]),
+            explanation("sub/anvil", &[CATALOG, everywhere, &subscribed]),
+            explanation("sub/anvil", &[CATALOG, &second, &first, &subscribed]),
             explanation(
                 "sub/anvil",
                 &[CATALOG, &scoped, &subscription("{state: UpgradePending, lastUpdated: x}")]
@@ -175,7 +177,7 @@ status: {namespaces: ['']}
 
 #[test]
 fn a_catalog_that_cannot_be_asked_is_named_with_its_trouble() {
-    let it = subscription(
+    let subscribed = subscription(
         "{lastUpdated: x, conditions: [{type: ResolutionFailed, status: 'True', reason: ErrorPreventedResolution, message: 'error using catalogsource olm/cat: failed to list bundles'}]}",
     );
     let down = CATALOG.replace(
@@ -197,8 +199,8 @@ spec: {sourceType: grpc, address: 'x:1'}
 ";
     insta::assert_snapshot!(
         [
-            explanation("sub/anvil", &[GROUP, &down, &it]),
-            explanation("sub/anvil", &[GROUP, wrong, &it]),
+            explanation("sub/anvil", &[GROUP, &down, &subscribed]),
+            explanation("sub/anvil", &[GROUP, wrong, &subscribed]),
             explanation("catalogsource/far", &[wrong]),
             explanation("catalogsource/new", &[new]),
         ]
@@ -208,12 +210,12 @@ spec: {sourceType: grpc, address: 'x:1'}
 
 #[test]
 fn what_the_resolver_says_stands_below_the_subscription() {
-    let it = subscription(
+    let subscribed = subscription(
         "{lastUpdated: x, conditions: [{type: ResolutionFailed, status: 'True', reason: ConstraintsNotSatisfiable, message: 'constraints not satisfiable: long words'}]}",
     );
     let why = Cause::new("package `anvil` has no channel `stabel`")
         .remedy("set `spec.channel` of Subscription `anvil` to `stable`");
-    let mut world = World { objects: objects(&[GROUP, CATALOG, &it]), ..World::default() };
+    let mut world = World { objects: objects(&[GROUP, CATALOG, &subscribed]), ..World::default() };
     let alone = told_of("sub/anvil", &world);
     world.resolved = true;
     let over = told_of("sub/anvil", &world);
@@ -382,7 +384,7 @@ kind: ClusterServiceVersion
 metadata: {name: anvil.v0, namespace: team}
 status: {phase: Replacing, reason: BeingReplaced, message: 'being replaced by csv: anvil.v1'}
 ";
-    let it = subscription(
+    let subscribed = subscription(
         "{state: AtLatestKnown, installedCSV: anvil.v1, currentCSV: anvil.v1, lastUpdated: x, installPlanRef: {name: install-abcde}}",
     );
     let done = plan("{phase: Complete}");
@@ -416,7 +418,7 @@ status: {{phase: Pending, {status}}}
         "conditions: [{type: PodScheduled, status: 'False', reason: Unschedulable, message: '0/1 nodes are available: 1 Insufficient memory.'}]",
     ]
     .map(|status| {
-        let text = explanation("sub/anvil", &[GROUP, CATALOG, &it, &done, before, &waits, deployment, &new(status)]);
+        let text = explanation("sub/anvil", &[GROUP, CATALOG, &subscribed, &done, before, &waits, deployment, &new(status)]);
         assert!(!text.contains("outdated"), "{text}");
         assert!(!text.contains("→ wait"), "{text}");
         assert!(text.contains("anvil-1-b"), "{text}");
@@ -494,9 +496,9 @@ fn another_catalog_that_nobody_has_an_answer_of_is_named_while_nothing_is_chosen
 fn what_could_not_be_listed_is_said_and_is_not_taken_for_absent() {
     let hidden = |kind: &str, seen_in: &[&str]| Hidden {
         kind: kind.to_owned(),
-        seen_in: seen_in.iter().map(|it| (*it).to_owned()).collect(),
+        seen_in: seen_in.iter().map(|namespace| (*namespace).to_owned()).collect(),
     };
-    let it = "{state: UpgradePending, installedCSV: anvil.v0, currentCSV: anvil.v1, lastUpdated: x, installPlanRef: {name: install-abcde}, catalogHealth: [{healthy: false, catalogSourceRef: {name: cat, namespace: olm}}]}";
+    let pending = "{state: UpgradePending, installedCSV: anvil.v0, currentCSV: anvil.v1, lastUpdated: x, installPlanRef: {name: install-abcde}, catalogHealth: [{healthy: false, catalogSourceRef: {name: cat, namespace: olm}}]}";
     let waits = plan("{phase: RequiresApproval}");
     let world = |status: &str, hidden: Vec<Hidden>| World {
         objects: objects(&[GROUP, &subscription(status), &waits]),
@@ -507,10 +509,13 @@ fn what_could_not_be_listed_is_said_and_is_not_taken_for_absent() {
     let everything = ["OperatorGroup", "CatalogSource", "InstallPlan", "ClusterServiceVersion"]
         .map(|kind| hidden(kind, &[]));
     let text = [
-        told_of("sub/anvil", &world(it, elsewhere())),
-        told_of("sub/anvil", &world(&it.replace("healthy: false", "healthy: true"), elsewhere())),
-        told_of("sub/anvil", &world(it, everything.to_vec())),
-        told_of("csv/anvil.v1", &world(it, everything.to_vec())),
+        told_of("sub/anvil", &world(pending, elsewhere())),
+        told_of(
+            "sub/anvil",
+            &world(&pending.replace("healthy: false", "healthy: true"), elsewhere()),
+        ),
+        told_of("sub/anvil", &world(pending, everything.to_vec())),
+        told_of("csv/anvil.v1", &world(pending, everything.to_vec())),
     ]
     .join("\n");
     assert!(!text.contains("there is no"), "{text}");

@@ -10,7 +10,7 @@ fn states(folder: &Path) -> Vec<PathBuf> {
         .unwrap()
         .flat_map(|case| std::fs::read_dir(case.unwrap().path()).unwrap())
         .map(|step| step.unwrap().path().join("objects.json"))
-        .filter(|it| it.is_file())
+        .filter(|file| file.is_file())
         .collect();
     all.sort();
     all
@@ -24,7 +24,7 @@ fn every_recorded_trouble_has_a_reason_and_every_success_has_none() {
     let (mut well, mut explained, mut odd) = (0, 0, Vec::new());
     for file in states(&data.path().join("olm-classic")) {
         let all: Vec<Value> = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
-        let objects = all.into_iter().map(|it| Object::from_value(it).unwrap()).collect();
+        let objects = all.into_iter().map(|value| Object::from_value(value).unwrap()).collect();
         let world = World { objects, ..World::default() };
         for object in &world.objects {
             let Ok(kind) = object.kind().parse::<Kind>() else { continue };
@@ -34,39 +34,44 @@ fn every_recorded_trouble_has_a_reason_and_every_success_has_none() {
                 continue;
             }
             let runs = |name: &str| {
-                let it = world.objects.iter().find(|it| {
-                    it.kind() == "ClusterServiceVersion"
-                        && it.namespace() == namespace
-                        && it.name() == name
+                let csv = world.objects.iter().find(|object| {
+                    object.kind() == "ClusterServiceVersion"
+                        && object.namespace() == namespace
+                        && object.name() == name
                 });
-                it.is_some_and(|it| {
-                    it.str(&["status", "phase"]) == Some("Succeeded") && !it.is_terminating()
+                csv.is_some_and(|csv| {
+                    csv.str(&["status", "phase"]) == Some("Succeeded") && !csv.is_terminating()
                 })
             };
             let good = match kind {
                 Kind::Subscription => {
                     let said = object.array(&["status", "conditions"]);
-                    let bad = said.iter().any(|it| {
+                    let bad = said.iter().any(|condition| {
                         matches!(
-                            it["type"].as_str(),
+                            condition["type"].as_str(),
                             Some(
                                 "ResolutionFailed"
                                     | "InstallPlanFailed"
                                     | "BundleUnpackFailed"
                                     | "CatalogSourcesUnhealthy"
                             )
-                        ) && it["status"] == "True"
+                        ) && condition["status"] == "True"
                     });
                     let version = object.str(&["status", "currentCSV"]).unwrap_or_default();
                     let latest = object.str(&["status", "state"]) == Some("AtLatestKnown");
                     let count = |kind: &str, fits: &dyn Fn(&Object) -> bool| {
-                        world.objects.iter().filter(|it| it.kind() == kind && fits(it)).count()
+                        world
+                            .objects
+                            .iter()
+                            .filter(|object| object.kind() == kind && fits(object))
+                            .count()
                     };
-                    let grouped = count("OperatorGroup", &|it| it.namespace() == namespace) == 1;
+                    let grouped =
+                        count("OperatorGroup", &|group| group.namespace() == namespace) == 1;
                     let source = object.str(&["spec", "source"]);
-                    let asked = count("CatalogSource", &|it| {
-                        Some(it.name()) == source
-                            && it.str(&["status", "connectionState", "lastObservedState"])
+                    let asked = count("CatalogSource", &|catalog| {
+                        Some(catalog.name()) == source
+                            && catalog.str(&["status", "connectionState", "lastObservedState"])
                                 == Some("READY")
                     });
                     let well = latest && runs(version) && !bad && grouped && asked == 1;
@@ -83,12 +88,12 @@ fn every_recorded_trouble_has_a_reason_and_every_success_has_none() {
             } else {
                 explained += 1;
             }
-            if good.is_some_and(|it| it != answer.is_healthy()) {
+            if good.is_some_and(|healthy| healthy != answer.is_healthy()) {
                 odd.push(format!(
                     "{}: {target} {} {:?}",
                     file.display(),
                     answer.standing,
-                    answer.why.map(|it| it.render())
+                    answer.why.map(|cause| cause.render())
                 ));
             }
         }

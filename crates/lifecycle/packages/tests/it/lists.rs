@@ -51,8 +51,12 @@ async fn a_table_has_name_catalog_and_age() {
     let world = two();
     let table = world.get_as("/namespaces/team/packagemanifests?limit=500", TABLE).await;
     assert_eq!((&table["kind"], &table["apiVersion"]), (&json!("Table"), &json!("meta.k8s.io/v1")));
-    let names: Vec<&Value> =
-        table["columnDefinitions"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
+    let names: Vec<&Value> = table["columnDefinitions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|column| &column["name"])
+        .collect();
     // shows PM-01 AT-OUT-01
     assert_eq!(names, ["Name", "Catalog", "Age"]);
     let rows = table["rows"].as_array().unwrap();
@@ -104,13 +108,12 @@ async fn what_it_runs_on_is_what_the_head_of_the_default_channel_says_or_the_usu
         World::new(vec![source("olm", "cat", Some(catalog(&content)))])
     };
     let supported = |all: &[&str]| -> Value {
-        all.iter().map(|it| json!({format!("operatorframework.io/{it}"): "supported"})).fold(
-            json!({}),
-            |mut all, one| {
+        all.iter()
+            .map(|platform| json!({format!("operatorframework.io/{platform}"): "supported"}))
+            .fold(json!({}), |mut all, one| {
                 all.as_object_mut().unwrap().append(&mut one.as_object().unwrap().clone());
                 all
-            },
-        )
+            })
     };
     for (given, shown) in [
         (&[][..], &["arch.amd64", "os.linux"][..]),
@@ -154,7 +157,7 @@ async fn discovery_and_documents_tell_of_the_kind() {
         let text = document.to_string();
         let prefix = format!("\"$ref\":\"#{at}/");
         let used: Vec<&str> =
-            text.split(&prefix).skip(1).filter_map(|it| it.split('"').next()).collect();
+            text.split(&prefix).skip(1).filter_map(|text| text.split('"').next()).collect();
         assert!(used.len() > types.len(), "{used:?}");
         for name in used {
             assert!(types.contains_key(name), "{name}");

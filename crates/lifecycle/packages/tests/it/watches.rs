@@ -150,7 +150,7 @@ async fn a_watch_of_tables_tells_its_columns_once() {
     let Content::Stream(lines) = world.ask(request).await.into_body() else { panic!("a watch") };
     let lines: Vec<bytes::Bytes> =
         futures::StreamExt::collect(futures::StreamExt::take(lines, 2)).await;
-    let told: Vec<Value> = lines.iter().map(|it| serde_json::from_slice(it).unwrap()).collect();
+    let told: Vec<Value> = lines.iter().map(|line| serde_json::from_slice(line).unwrap()).collect();
     assert_eq!(told[0]["object"]["columnDefinitions"].as_array().unwrap().len(), 3);
     assert_eq!(told[1]["object"]["columnDefinitions"], json!([]));
     assert_eq!(told[1]["object"]["rows"][0]["cells"][0], "plum");

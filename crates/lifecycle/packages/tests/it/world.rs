@@ -56,7 +56,7 @@ pub(crate) fn csv(name: &str, version: &str) -> Value {
 
 /// A bundle that carries these manifests.
 pub(crate) fn bundle(package: &str, version: &str, manifests: &[Value]) -> Value {
-    let object = |it: &Value| json!({"type": "olm.bundle.object", "value": {"data": STANDARD.encode(it.to_string())}});
+    let object = |manifest: &Value| json!({"type": "olm.bundle.object", "value": {"data": STANDARD.encode(manifest.to_string())}});
     let mut properties =
         vec![json!({"type": "olm.package", "value": {"packageName": package, "version": version}})];
     properties.extend(manifests.iter().map(object));

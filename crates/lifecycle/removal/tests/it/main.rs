@@ -86,7 +86,7 @@ status:
 
 fn read(text: &str) -> Vec<Object> {
     documents(text.as_bytes(), &Options::default())
-        .map(|it| Object::from_value(it.unwrap().value).unwrap())
+        .map(|document| Object::from_value(document.unwrap().value).unwrap())
         .collect()
 }
 
@@ -136,7 +136,7 @@ fn names(items: &[mainstay_removal::Item]) -> Vec<String> {
 }
 
 fn steps(removal: &Removal) -> Vec<&str> {
-    removal.steps.iter().map(|it| &*it.uid).collect()
+    removal.steps.iter().map(|step| &*step.uid).collect()
 }
 
 #[test]
@@ -249,7 +249,7 @@ fn manifests_that_plans_refer_to_go_unless_another_plan_has_yet_to_install_them(
         let parts = Parts { unpacked: read(map), plans, ..Parts::default() };
         let removal = removal(&world, &parts, &tea, &wish("tea")).unwrap();
         let of = |items: &[mainstay_removal::Item]| {
-            names(items).iter().any(|it| it == "ConfigMap olm/large")
+            names(items).iter().any(|name| name == "ConfigMap olm/large")
         };
         assert_eq!((of(&removal.stays), of(&removal.goes)), (stays, !stays), "{phase}");
         // Before the Subscription, with which the plans go that lead to it.
@@ -336,8 +336,8 @@ spec: {clusterServiceVersionNames: [teapot.v1]}
 fn objects_of_namespaces_that_the_operator_does_not_watch_are_nobodys_to_take() {
     let mut world = world(TEAPOT);
     let annotate = |world: &mut World, targets: &str| {
-        for it in world.versions.iter_mut().filter(|it| it.name() != "water.v1") {
-            it.set(
+        for csv in world.versions.iter_mut().filter(|csv| csv.name() != "water.v1") {
+            csv.set(
                 &["metadata", "annotations"],
                 serde_json::json!({"olm.targetNamespaces": targets}),
             );
@@ -350,7 +350,7 @@ fn objects_of_namespaces_that_the_operator_does_not_watch_are_nobodys_to_take() 
     annotate(&mut world, "kitchen");
     let one = removed(&world, &operands);
     assert_eq!(steps(&one)[..2], ["t2", "s1"]);
-    let stays = one.stays.iter().find(|it| it.to_string() == "Teapot garden/green").unwrap();
+    let stays = one.stays.iter().find(|item| item.to_string() == "Teapot garden/green").unwrap();
     assert!(stays.why.contains("does not watch"), "{stays:?}");
     // With its definition it goes in any case.
     let all = Wish { definitions: true, ..operands.clone() };
@@ -396,8 +396,8 @@ fn objects_go_before_the_operator_and_definitions_after_it_and_what_follows_is_w
         ["InstallPlan kitchen/install-b", "Subscription kitchen/water-stable"]
     );
     assert!(names(&removal.goes).contains(&"Operator teapot.kitchen".to_owned()));
-    let follow = removal.steps.iter().filter(|it| it.follows);
-    assert_eq!(follow.map(|it| &*it.uid).collect::<Vec<_>>(), ["p1", "k1", "a1"]);
+    let follow = removal.steps.iter().filter(|step| step.follows);
+    assert_eq!(follow.map(|step| &*step.uid).collect::<Vec<_>>(), ["p1", "k1", "a1"]);
 }
 
 #[test]
