@@ -1,14 +1,15 @@
-//! Whether catalogs can be asked.
+//! CatalogSources: whether their registry responds, and whether its content is valid.
 
-use crate::{Finding, World, leaving, text};
+use crate::{Finding, World, deletion_cause, text};
 use mainstay_cause::Cause;
 use mainstay_object::Object;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
+/// Namespaces whose catalogs every namespace sees, in clusters as they are usually set up.
 const GLOBAL: [&str; 2] = ["olm", "openshift-marketplace"];
 
-/// Looks at a `CatalogSource`.
+/// Explains a CatalogSource.
 pub(crate) fn finding(world: &World, source: &Object) -> Finding {
     let causes = causes(world, source);
     let standing = if causes.is_empty() {
@@ -21,19 +22,20 @@ pub(crate) fn finding(world: &World, source: &Object) -> Finding {
     Finding { standing, causes, notes: notes(source) }
 }
 
-/// Why a catalog cannot be asked.
+/// Why a catalog does not serve its newest content.
 pub(crate) fn causes(world: &World, source: &Object) -> Vec<Cause> {
-    let mut causes: Vec<Cause> = leaving(source).into_iter().collect();
+    let mut causes: Vec<Cause> = deletion_cause(source).into_iter().collect();
     let (namespace, name) = (source.namespace(), source.name());
-    let see = format!("see its events: kubectl -n {namespace} describe catalogsource {name}");
+    let see_events =
+        format!("see its events: kubectl -n {namespace} describe catalogsource {name}");
     let connection = source.str(&["status", "connectionState", "lastObservedState"]);
     let (reason, message) = (
         source.str(&["status", "reason"]).unwrap_or_default(),
         source.str(&["status", "message"]).unwrap_or_default(),
     );
     if !reason.is_empty() || (!message.is_empty() && connection != Some("READY")) {
-        let said = [reason, message].into_iter().filter(|text| !text.is_empty());
-        let cause = Cause::new(said.collect::<Vec<_>>().join(": "));
+        let texts = [reason, message].into_iter().filter(|text| !text.is_empty());
+        let cause = Cause::new(texts.collect::<Vec<_>>().join(": "));
         causes.push(match reason {
             "SpecInvalidError" => cause.remedy(format!(
                 "correct its spec: kubectl -n {namespace} edit catalogsource {name}"
@@ -47,30 +49,30 @@ pub(crate) fn causes(world: &World, source: &Object) -> Vec<Cause> {
                     "see its content: kubectl -n {namespace} get configmap {map} -o yaml"
                 ))
             }
-            _ => cause.remedy(see.clone()),
+            _ => cause.remedy(see_events.clone()),
         });
     }
-    // Where the content is what is wrong, nobody need look at the connection.
+    // Invalid content explains a broken connection.
     match connection {
         Some("READY") => {}
         Some(_) if has_content_problem(source) => {}
         Some(state) => {
             let address = source.str(&["status", "connectionState", "address"]).unwrap_or_default();
-            // The time of the last change of the state, whatever its name says.
+            // Despite its name, `lastConnect` is the time when the state last changed.
             let since =
                 source.str(&["status", "connectionState", "lastConnect"]).unwrap_or_default();
-            let mut of = String::new();
+            let mut target = String::new();
             if !address.is_empty() {
-                of = format!(" to {address}");
+                target = format!(" to {address}");
             }
             let since = if since.is_empty() { String::new() } else { format!(" since {since}") };
             let image = source.str(&["spec", "image"]).unwrap_or_default();
-            let cause = Cause::new(format!("its connection{of} is {state}{since}"))
+            let cause = Cause::new(format!("its connection{target} is {state}{since}"))
                 .because_all(newest_warning(world, source).map(Cause::new));
             causes.push(if image.is_empty() {
-                cause.remedy("see whether its registry server runs and listens there").remedy(see)
+                cause.remedy("see whether its registry server runs and listens there").remedy(see_events)
             } else {
-                cause.remedy(format!("see whether image {image} can be pulled and holds a catalog: mainstay image inspect {image}")).remedy(see)
+                cause.remedy(format!("see whether image {image} can be pulled and holds a catalog: mainstay image inspect {image}")).remedy(see_events)
             });
         }
         None if causes.is_empty() => causes.push(
@@ -82,8 +84,8 @@ pub(crate) fn causes(world: &World, source: &Object) -> Vec<Cause> {
     causes
 }
 
-/// The message of the newest Event about a CatalogSource, if that is a warning. The status says only
-/// that a registry cannot be reached; an Event says why.
+/// The message of the newest Event about a CatalogSource, if that Event is a warning. The status says
+/// only that the registry does not respond; an Event says why.
 fn newest_warning<'w>(world: &'w World, source: &'w Object) -> Option<&'w str> {
     let is_about = |event: &&Object| {
         let field = |name| event.str(&["involvedObject", name]).unwrap_or_default();
@@ -101,18 +103,18 @@ fn newest_warning<'w>(world: &'w World, source: &'w Object) -> Option<&'w str> {
         ];
         times.iter().find_map(|path| event.str(path)).unwrap_or_default().to_owned()
     };
-    let events = world.within("Event", source.namespace()).filter(is_about);
+    let events = world.in_namespace("Event", source.namespace()).filter(is_about);
     let newest = events.max_by_key(time).filter(|event| event.str(&["type"]) == Some("Warning"))?;
     newest.str(&["message"]).filter(|message| !message.is_empty())
 }
 
-/// Whether the registry of a CatalogSource cannot be reached: then its Events say why.
+/// Whether the registry of a CatalogSource does not respond: then its Events say why.
 pub(crate) fn is_unreachable(source: &Object) -> bool {
     let state = source.str(&["status", "connectionState", "lastObservedState"]);
     state.is_some_and(|state| state != "READY") && !has_content_problem(source)
 }
 
-/// Whether the content is what is wrong with a catalog.
+/// Whether the status of a catalog reports invalid content.
 fn has_content_problem(source: &Object) -> bool {
     let reason = source.str(&["status", "reason"]).unwrap_or_default();
     let message = source.str(&["status", "message"]).unwrap_or_default();
@@ -125,23 +127,23 @@ fn is_ready(source: &Object) -> bool {
 
 fn notes(source: &Object) -> Vec<String> {
     let message = source.str(&["status", "message"]).unwrap_or_default();
-    // With a reason it is a cause.
+    // A message with a reason is a cause, not a note.
     let has_reason = !source.str(&["status", "reason"]).unwrap_or_default().is_empty();
     let is_note = is_ready(source) && !has_reason && !message.is_empty();
     if is_note { vec![message.to_owned()] } else { Vec::new() }
 }
 
-/// Whether the catalog that a Subscription names serves what it had before its content could not be
-/// read any more: the Subscription counts it as healthy then.
+/// Whether the catalog that a Subscription names still serves its last valid content: the Subscription
+/// then reports it as healthy.
 fn serves_last_content(source: &Object, subscription: &Object) -> bool {
     let (namespace, name) = (source.namespace(), source.name());
-    let healthy = health(subscription).any(|known| known == (namespace, name, true));
+    let healthy = catalog_health(subscription).any(|known| known == (namespace, name, true));
     healthy && has_content_problem(source)
 }
 
-/// That the newest content of the catalog that a Subscription names cannot be read, where what it served
-/// before still counts.
-pub(crate) fn stale_content(world: &World, subscription: &Object) -> Option<String> {
+/// A note that the catalog of a Subscription still serves its last valid content, because its newest
+/// content is invalid.
+pub(crate) fn stale_content_note(world: &World, subscription: &Object) -> Option<String> {
     let name = subscription.str(&["spec", "source"]).unwrap_or_default();
     let namespace = subscription.str(&["spec", "sourceNamespace"]).unwrap_or_default();
     let source = world.find("CatalogSource", namespace, name)?;
@@ -154,8 +156,8 @@ pub(crate) fn stale_content(world: &World, subscription: &Object) -> Option<Stri
     })
 }
 
-/// Why the catalog that a Subscription names cannot be asked.
-pub(crate) fn named(world: &World, subscription: &Object) -> Option<Cause> {
+/// Why the catalog that a Subscription names cannot be used.
+pub(crate) fn subscribed_catalog_cause(world: &World, subscription: &Object) -> Option<Cause> {
     let name = subscription.str(&["spec", "source"]).unwrap_or_default();
     let namespace = subscription.str(&["spec", "sourceNamespace"]).unwrap_or_default();
     let own = subscription.namespace();
@@ -170,8 +172,10 @@ pub(crate) fn named(world: &World, subscription: &Object) -> Option<Cause> {
         });
     }
     if world.hides("CatalogSource", namespace) {
-        // What the Subscription itself says of it is known.
-        let known = health(subscription).find(|health| (health.0, health.1) == (namespace, name));
+        // `status.catalogHealth` of the Subscription still says whether the catalog is healthy.
+        let known = catalog_health(subscription).find(|(known_namespace, known_name, _)| {
+            (*known_namespace, *known_name) == (namespace, name)
+        });
         return known.filter(|(.., healthy)| !healthy).map(|_| {
             Cause::new(format!("catalog {namespace}/{name} is unhealthy")).remedy(format!(
                 "ask somebody who may see it: kubectl -n {namespace} describe catalogsource {name}"
@@ -179,24 +183,25 @@ pub(crate) fn named(world: &World, subscription: &Object) -> Option<Cause> {
         });
     }
     let cause = Cause::new(format!("there is no CatalogSource {namespace}/{name}"));
-    let mut others: Vec<String> = world
+    let mut sources: Vec<String> = world
         .of_kind("CatalogSource")
         .filter(|source| source.namespace() == own || GLOBAL.contains(&source.namespace()))
         .map(|source| format!("{}/{}", source.namespace(), source.name()))
         .collect();
-    others.sort();
-    Some(if others.is_empty() {
+    sources.sort();
+    Some(if sources.is_empty() {
         cause.remedy(format!("create it: kubectl -n {namespace} create -f CATALOGSOURCE.yaml"))
     } else {
         cause.remedy(format!(
             "name one that there is in spec.source and spec.sourceNamespace ({}): {edit}",
-            others.join(", ")
+            sources.join(", ")
         ))
     })
 }
 
-/// What a Subscription says of the catalogs that it sees: namespace, name, and whether it is healthy.
-fn health(subscription: &Object) -> impl Iterator<Item = (&str, &str, bool)> {
+/// `status.catalogHealth` of a Subscription: namespace and name of each visible catalog, and whether it
+/// is healthy.
+fn catalog_health(subscription: &Object) -> impl Iterator<Item = (&str, &str, bool)> {
     subscription.array(&["status", "catalogHealth"]).iter().filter_map(|entry| {
         let catalog = entry.get("catalogSourceRef")?;
         let healthy = entry.get("healthy").and_then(Value::as_bool) != Some(false);
@@ -204,44 +209,49 @@ fn health(subscription: &Object) -> impl Iterator<Item = (&str, &str, bool)> {
     })
 }
 
-/// Other catalogs that a Subscription sees and that cannot be asked, by namespace and name, with what
-/// is known of why.
-fn others<'w>(world: &'w World, subscription: &'w Object) -> Vec<(&'w str, &'w str, Vec<Cause>)> {
+/// The unhealthy catalogs that a Subscription sees besides the one it names: namespace, name and the
+/// causes, as far as known.
+fn other_unhealthy_catalogs<'w>(
+    world: &'w World,
+    subscription: &'w Object,
+) -> Vec<(&'w str, &'w str, Vec<Cause>)> {
     let own = (
         subscription.str(&["spec", "sourceNamespace"]).unwrap_or_default(),
         subscription.str(&["spec", "source"]).unwrap_or_default(),
     );
-    // A Subscription that was looked at says where the catalogs are that every namespace sees.
-    let known: Vec<&str> = health(subscription).map(|(namespace, ..)| namespace).collect();
-    let global = if known.is_empty() { &GLOBAL[..] } else { &known };
-    let there = world
+    // The status of a Subscription names the global namespace.
+    let namespaces: Vec<&str> =
+        catalog_health(subscription).map(|(namespace, ..)| namespace).collect();
+    let global = if namespaces.is_empty() { &GLOBAL[..] } else { &namespaces };
+    let sources = world
         .of_kind("CatalogSource")
         .map(|source| (source.namespace(), source.name(), true))
         .filter(|(namespace, ..)| {
             *namespace == subscription.namespace() || global.contains(namespace)
         });
-    let mut seen: BTreeMap<(&str, &str), bool> = BTreeMap::new();
-    for (namespace, name, healthy) in there.chain(health(subscription)) {
-        *seen.entry((namespace, name)).or_insert(true) &= healthy;
+    let mut healthy_by_catalog: BTreeMap<(&str, &str), bool> = BTreeMap::new();
+    for (namespace, name, healthy) in sources.chain(catalog_health(subscription)) {
+        *healthy_by_catalog.entry((namespace, name)).or_insert(true) &= healthy;
     }
-    seen.remove(&own);
-    seen.into_iter()
+    healthy_by_catalog.remove(&own);
+    healthy_by_catalog
+        .into_iter()
         .filter_map(|((namespace, name), healthy)| {
             let source = world.find("CatalogSource", namespace, name);
-            let away = source.is_some_and(|source| {
+            let is_unhealthy = source.is_some_and(|source| {
                 !is_ready(source) && !serves_last_content(source, subscription)
             });
-            (away || !healthy).then(|| {
+            (is_unhealthy || !healthy).then(|| {
                 (namespace, name, source.map(|source| causes(world, source)).unwrap_or_default())
             })
         })
         .collect()
 }
 
-/// Why other catalogs that a Subscription sees cannot be asked: what they offer counts for every
-/// choice, so a choice may wait for them.
-pub(crate) fn unanswered(world: &World, subscription: &Object) -> Vec<Cause> {
-    others(world, subscription)
+/// Why other catalogs that a Subscription sees are unhealthy. Resolution reads all of them, so it may
+/// wait for them.
+pub(crate) fn other_catalog_causes(world: &World, subscription: &Object) -> Vec<Cause> {
+    other_unhealthy_catalogs(world, subscription)
         .into_iter()
         .map(|(namespace, name, causes)| {
             Cause::new(format!("catalog {namespace}/{name} cannot be asked")).because_all(causes)
@@ -249,9 +259,9 @@ pub(crate) fn unanswered(world: &World, subscription: &Object) -> Vec<Cause> {
         .collect()
 }
 
-/// The same where nothing waits for them.
-pub(crate) fn notes_of_others(world: &World, subscription: &Object) -> Vec<String> {
-    others(world, subscription)
+/// The same as notes, where resolution does not wait for the catalogs.
+pub(crate) fn other_catalog_notes(world: &World, subscription: &Object) -> Vec<String> {
+    other_unhealthy_catalogs(world, subscription)
         .into_iter()
         .map(|(namespace, name, causes)| {
             let why = causes.first().map(|cause| format!(": {}", cause.what())).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Commands that people can type.
+//! kubectl commands for remedies.
 
 use serde_json::{Value, json};
 
@@ -12,17 +12,17 @@ pub(crate) fn delete(kind: &str, namespace: &str, name: &str) -> String {
     format!("kubectl -n {namespace} delete {kind} {name}")
 }
 
-/// Approving a plan.
+/// `kubectl patch` that approves an InstallPlan.
 pub(crate) fn approve(namespace: &str, plan: &str) -> String {
     patch("installplan", namespace, plan, &json!({"spec": {"approved": true}}))
 }
 
-/// Making an object from a line of JSON.
+/// `kubectl apply` of an object as one line of JSON.
 pub(crate) fn apply(object: &Value) -> String {
     format!("echo '{object}' | kubectl apply -f -")
 }
 
-/// What a refusal of the API says: who may not do what with which resource, and where.
+/// The parts of a `Forbidden` message of the API server: user, verb, resource and namespace.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Refusal<'m> {
     user: &'m str,
@@ -33,7 +33,7 @@ pub(crate) struct Refusal<'m> {
 }
 
 impl<'m> Refusal<'m> {
-    /// Finds one in a message.
+    /// Parses the refusal in a message.
     pub(crate) fn of(message: &'m str) -> Option<Self> {
         let (_, rest) = message.split_once("is forbidden: User \"")?;
         let (user, rest) = rest.split_once("\" cannot ")?;
@@ -47,8 +47,8 @@ impl<'m> Refusal<'m> {
         Some(Self { user, verb, resource, group, namespace })
     }
 
-    /// Commands that grant it.
-    pub(crate) fn grant(&self) -> String {
+    /// Commands that grant the refused permission.
+    pub(crate) fn grant_commands(&self) -> String {
         let Self { user, verb, resource, group, namespace } = self;
         let resource = match *group {
             "" => (*resource).to_owned(),
@@ -58,13 +58,13 @@ impl<'m> Refusal<'m> {
             .strip_prefix("system:serviceaccount:")
             .and_then(|account| account.split_once(':'))
             .map(|(namespace, name)| (format!("--serviceaccount={namespace}:{name}"), name));
-        let (whom, name) = account.unwrap_or_else(|| (format!("--user={user}"), "granted"));
-        let (at, kind, bound) = match namespace {
+        let (subject_flag, name) = account.unwrap_or_else(|| (format!("--user={user}"), "granted"));
+        let (namespace_flag, kind, binding_kind) = match namespace {
             Some(namespace) => (format!("-n {namespace} "), "role", "rolebinding"),
             None => (String::new(), "clusterrole", "clusterrolebinding"),
         };
-        let made = format!("{name}-{}", resource.split('.').next().unwrap_or_default());
-        // One verb is what was refused first; the others would be refused next.
+        let role_name = format!("{name}-{}", resource.split('.').next().unwrap_or_default());
+        // The API refuses one verb at a time: grant the usual ones together.
         let verbs =
             if matches!(*verb, "get" | "list" | "watch" | "create" | "update" | "patch" | "delete")
             {
@@ -73,7 +73,7 @@ impl<'m> Refusal<'m> {
                 verb
             };
         format!(
-            "kubectl {at}create {kind} {made} --verb={verbs} --resource={resource} && kubectl {at}create {bound} {made} --{kind}={made} {whom}"
+            "kubectl {namespace_flag}create {kind} {role_name} --verb={verbs} --resource={resource} && kubectl {namespace_flag}create {binding_kind} {role_name} --{kind}={role_name} {subject_flag}"
         )
     }
 }
@@ -83,8 +83,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_is_granted_where_it_was_made() {
-        let refused = |message: &str| Refusal::of(message).map(|refusal| refusal.grant());
+    fn forbidden_message_yields_commands_that_grant_the_permission() {
+        let refused = |message: &str| Refusal::of(message).map(|refusal| refusal.grant_commands());
         insta::assert_snapshot!(refused("retrying execution due to error: error creating csv a.v1: clusterserviceversions.operators.coreos.com is forbidden: User \"system:serviceaccount:team:installer\" cannot create resource \"clusterserviceversions\" in API group \"operators.coreos.com\" in the namespace \"team\"").unwrap(), @"kubectl -n team create role installer-clusterserviceversions --verb=get,list,watch,create,update,patch,delete --resource=clusterserviceversions.operators.coreos.com && kubectl -n team create rolebinding installer-clusterserviceversions --role=installer-clusterserviceversions --serviceaccount=team:installer");
         insta::assert_snapshot!(refused("nodes is forbidden: User \"eve\" cannot escalate resource \"nodes\" in API group \"\" at the cluster scope").unwrap(), @"kubectl create clusterrole granted-nodes --verb=escalate --resource=nodes && kubectl create clusterrolebinding granted-nodes --clusterrole=granted-nodes --user=eve");
         assert_eq!(refused("deployments.apps \"a\" is invalid"), None);

@@ -1,24 +1,25 @@
-//! Why something of OLM classic is not where its user wants it.
+//! Explanations: why a Subscription, InstallPlan, ClusterServiceVersion or CatalogSource of OLM classic
+//! is not healthy, and which command changes that.
 //!
 //! ```text
 //! objects of a cluster ─► World ── explain(&World, &Target) ─► Answer ─► a tree for people, JSON
 //!      reasons of the resolver ─┘
 //! ```
 //!
-//! A plain function of plain data: it reads what is written on objects and follows the way of an
-//! installation (group, catalog, resolution, plan, version, Deployments, pods) until it finds what
-//! stands in the way. It works on every cluster with these kinds, whoever runs it, because it relies
-//! on what is API only.
+//! [`explain`] is a pure function of the objects of a cluster. It follows the stages of an installation
+//! (OperatorGroup, catalog, resolution, InstallPlan, ClusterServiceVersion, Deployments, Pods) and
+//! reports the stage that blocks. It reads fields of the API only, so it works on clusters of upstream
+//! OLM as well.
 //!
-//! What this does not do: resolve. Whoever can asks the resolver, and hands in its reasons
-//! ([`World::unresolved`]).
+//! What this crate does not do: resolve. The caller runs the resolver and passes its failures in
+//! [`World::unresolved`].
 
 mod catalog;
 mod command;
-mod group;
-mod plan;
+mod csv;
+mod install_plan;
+mod operator_group;
 mod subscription;
-mod version;
 mod workload;
 
 use mainstay_api::names;
@@ -33,9 +34,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
-/// Kinds that are looked at, wherever they are: few and small.
+/// Kinds that are read in all namespaces: their objects are few and small.
 pub const EVERYWHERE: [Resource; 2] = [OPERATOR_GROUP, CATALOG_SOURCE];
-/// Kinds that are looked at in the namespace of the target.
+/// Kinds that are read in the namespace of the target.
 pub const NEARBY: [Resource; 6] = [
     SUBSCRIPTION,
     INSTALL_PLAN,
@@ -45,23 +46,23 @@ pub const NEARBY: [Resource; 6] = [
     known::POD,
 ];
 
-/// The namespaces whose Events say why registries cannot be reached. Elsewhere nobody needs Events, of
-/// which there may be many.
+/// The namespaces of unreachable CatalogSources, whose Events say why their registry does not respond.
+/// The caller reads no other Events, as a cluster may have many.
 pub fn namespaces_of_events(objects: &[Object]) -> BTreeSet<&str> {
     let sources = objects.iter().filter(|object| object.kind() == &*CATALOG_SOURCE.kind);
     sources.filter(|source| catalog::is_unreachable(source)).map(Object::namespace).collect()
 }
 
-/// A kind that can be asked about.
+/// A kind that can be explained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A wish to have a package.
+    /// A requested package.
     Subscription,
-    /// What is created for an installation or upgrade.
+    /// The steps of an installation or upgrade.
     InstallPlan,
-    /// A version of an operator.
+    /// An installed version of an operator.
     ClusterServiceVersion,
-    /// Where packages come from.
+    /// A catalog of packages.
     CatalogSource,
 }
 
@@ -69,7 +70,7 @@ impl Kind {
     const ALL: [Self; 4] =
         [Self::Subscription, Self::InstallPlan, Self::ClusterServiceVersion, Self::CatalogSource];
 
-    /// Its name.
+    /// The kind as manifests write it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Subscription => "Subscription",
@@ -79,7 +80,7 @@ impl Kind {
         }
     }
 
-    const fn short(self) -> &'static str {
+    const fn short_name(self) -> &'static str {
         match self {
             Self::Subscription => "sub",
             Self::InstallPlan => "ip",
@@ -92,19 +93,19 @@ impl Kind {
 impl FromStr for Kind {
     type Err = Cause;
 
-    /// Reads a kind as kubectl does: singular, plural or short, in any case, with its group or
-    /// without.
+    /// Parses a kind as kubectl does: singular, plural or short name, in any case, with or without its
+    /// API group.
     fn from_str(text: &str) -> Result<Self, Cause> {
         let word = text.to_lowercase();
         let word = word.split_once('.').map_or(&*word, |(kind, _)| kind);
-        let fits = |kind: &Self| {
+        let matches = |kind: &Self| {
             let name = kind.name().to_lowercase();
             word == name
                 || word == format!("{name}s")
-                || word == kind.short()
-                || word == format!("{}s", kind.short())
+                || word == kind.short_name()
+                || word == format!("{}s", kind.short_name())
         };
-        Self::ALL.into_iter().find(fits).ok_or_else(|| {
+        Self::ALL.into_iter().find(matches).ok_or_else(|| {
             let known = "subscription, installplan, clusterserviceversion (csv), catalogsource";
             Cause::new(format!("`{text}` is no kind that can be explained"))
                 .remedy(format!("name one of {known}"))
@@ -112,7 +113,7 @@ impl FromStr for Kind {
     }
 }
 
-/// What is asked about.
+/// The object to explain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// Its kind.
@@ -129,21 +130,21 @@ impl fmt::Display for Target {
     }
 }
 
-/// What is known of a cluster.
+/// The objects of a cluster, as far as the caller has read them.
 #[derive(Clone, Debug, Default)]
 pub struct World {
-    /// Objects of the kinds [`EVERYWHERE`] and [`NEARBY`], and Events of [`namespaces_of_events`]; others
-    /// do no harm.
+    /// Objects of the kinds [`EVERYWHERE`] and [`NEARBY`], and Events of [`namespaces_of_events`]. Other
+    /// objects have no effect.
     pub objects: Vec<Object>,
-    /// Why Subscriptions of the target's namespace cannot be resolved, by name.
+    /// Resolution failures of Subscriptions in the namespace of the target, by name.
     pub unresolved: BTreeMap<String, Cause>,
-    /// Whether the resolver was asked: then a Subscription without a reason can be resolved.
+    /// Whether the resolver ran: then a Subscription without an entry in `unresolved` can be resolved.
     pub resolved: bool,
-    /// Kinds that were listed in some namespaces only, or in none.
+    /// Kinds that the account may list in some namespaces only, or in none.
     pub hidden: Vec<Hidden>,
 }
 
-/// A kind whose objects whoever asks may not list everywhere.
+/// A kind that the account may not list in all namespaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hidden {
     /// The kind, such as `CatalogSource`.
@@ -171,7 +172,11 @@ impl World {
         self.objects.iter().filter(move |object| object.kind() == kind)
     }
 
-    fn within<'w>(&'w self, kind: &'w str, namespace: &'w str) -> impl Iterator<Item = &'w Object> {
+    fn in_namespace<'w>(
+        &'w self,
+        kind: &'w str,
+        namespace: &'w str,
+    ) -> impl Iterator<Item = &'w Object> {
         self.of_kind(kind).filter(move |object| object.namespace() == namespace)
     }
 
@@ -181,18 +186,18 @@ impl World {
         })
     }
 
-    /// A ClusterServiceVersion that is no copy of one in another namespace.
-    fn version(&self, namespace: &str, name: &str) -> Option<&Object> {
+    /// The ClusterServiceVersion of a name, unless it is a copied CSV.
+    fn csv(&self, namespace: &str, name: &str) -> Option<&Object> {
         self.find("ClusterServiceVersion", namespace, name)
             .filter(|csv| csv.label(names::COPIED_FROM).is_none())
     }
 
-    /// The namespace of the original whose copy has a name.
+    /// The namespace of the original of a copied CSV.
     fn copied_from(&self, namespace: &str, name: &str) -> Option<&str> {
         self.find("ClusterServiceVersion", namespace, name)?.label(names::COPIED_FROM)
     }
 
-    /// Whether objects of a kind in a namespace could not be listed: that none is known says nothing.
+    /// Whether the account may not list a kind in a namespace: an object that was not read may exist.
     fn hides(&self, kind: &str, namespace: &str) -> bool {
         self.hidden.iter().any(|hidden| {
             hidden.kind == kind && !hidden.seen_in.iter().any(|seen| seen == namespace)
@@ -200,32 +205,32 @@ impl World {
     }
 }
 
-/// What there is to say.
+/// The explanation of an object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
-    /// What was asked about.
+    /// The object.
     pub target: Target,
-    /// How it stands, in a sentence.
+    /// Its state, as the rest of a sentence after its name.
     pub standing: String,
-    /// Why it is not where it should be; none if it is.
+    /// Why it is not healthy; none if it is.
     pub why: Option<Cause>,
-    /// What is not in the way, but good to know, what could not be seen among it.
+    /// Remarks that do not block the object, including one for each entry of `hidden`.
     pub notes: Vec<String>,
-    /// What could not be seen.
+    /// The kinds that the account may not list everywhere.
     pub hidden: Vec<Hidden>,
 }
 
 impl Answer {
-    /// Whether there is nothing to explain.
+    /// Whether nothing blocks the object.
     pub const fn is_healthy(&self) -> bool {
         self.why.is_none()
     }
 }
 
-/// What was found about one object: what stands in its way, and how it stands if nothing does.
+/// The findings about one object.
 struct Finding {
     standing: String,
-    /// Empty if everything is well.
+    /// What blocks the object; empty if it is healthy.
     causes: Vec<Cause>,
     notes: Vec<String>,
 }
@@ -233,17 +238,17 @@ struct Finding {
 /// Explains an object.
 ///
 /// # Errors
-/// If it is not there.
+/// If the object does not exist, or the account may not see it.
 pub fn explain(world: &World, target: &Target) -> Result<Answer, Cause> {
     let object = world
         .find(target.kind.name(), &target.namespace, &target.name)
-        .ok_or_else(|| missing(world, target))?;
+        .ok_or_else(|| not_found(world, target))?;
     let Finding { standing, causes, notes } = match target.kind {
         Kind::Subscription => subscription::finding(world, object),
-        Kind::InstallPlan => plan::finding(world, object),
+        Kind::InstallPlan => install_plan::finding(world, object),
         Kind::ClusterServiceVersion => match object.label(names::COPIED_FROM) {
-            Some(from) => explain_copy(target, from),
-            None => version::finding(world, object),
+            Some(from) => explain_copied_csv(target, from),
+            None => csv::finding(world, object),
         },
         Kind::CatalogSource => catalog::finding(world, object),
     };
@@ -255,8 +260,8 @@ pub fn explain(world: &World, target: &Target) -> Result<Answer, Cause> {
     Ok(Answer { target: target.clone(), standing, why, notes, hidden })
 }
 
-/// Explains a copied ClusterServiceVersion: `from` is the namespace of its original.
-fn explain_copy(target: &Target, from: &str) -> Finding {
+/// Explains a copied CSV; `from` is the namespace of its original.
+fn explain_copied_csv(target: &Target, from: &str) -> Finding {
     let Target { namespace, name, .. } = target;
     Finding {
         standing: format!(
@@ -268,8 +273,9 @@ fn explain_copy(target: &Target, from: &str) -> Finding {
     }
 }
 
-/// Says that there is no such object, and where there is one or what there is instead.
-fn missing(world: &World, target: &Target) -> Cause {
+/// The error for an object that does not exist. Its remedy names another namespace that has the object,
+/// or the objects of the same kind in the namespace.
+fn not_found(world: &World, target: &Target) -> Cause {
     let Target { kind, namespace, name } = target;
     if world.hides(kind.name(), namespace) {
         return Cause::new(format!("{target} cannot be seen"))
@@ -282,57 +288,58 @@ fn missing(world: &World, target: &Target) -> Cause {
             ));
     }
     let cause = Cause::new(format!("there is no {target}"));
-    let elsewhere: Vec<&str> = world
+    let namespaces: Vec<&str> = world
         .of_kind(kind.name())
         .filter(|object| object.name() == name && object.label(names::COPIED_FROM).is_none())
         .map(Object::namespace)
         .collect();
-    if let Some(place) = elsewhere.first() {
-        return cause.remedy(format!("there is one in namespace {place}: say -n {place}"));
+    if let Some(other) = namespaces.first() {
+        return cause.remedy(format!("there is one in namespace {other}: say -n {other}"));
     }
-    let mut here: Vec<&str> = world.within(kind.name(), namespace).map(Object::name).collect();
-    here.sort_unstable();
+    let mut names: Vec<&str> =
+        world.in_namespace(kind.name(), namespace).map(Object::name).collect();
+    names.sort_unstable();
     let kind = kind.name();
-    match here.as_slice() {
+    match names.as_slice() {
         [] => cause.remedy(format!(
             "namespace {namespace} has none; see where there are any: kubectl get {} -A",
             kind.to_lowercase()
         )),
-        some => {
-            let more = if some.len() > 5 { ", …" } else { "" };
+        names => {
+            let more = if names.len() > 5 { ", …" } else { "" };
             cause.remedy(format!(
                 "namespace {namespace} has {}{more}",
-                some.iter().take(5).copied().collect::<Vec<_>>().join(", ")
+                names.iter().take(5).copied().collect::<Vec<_>>().join(", ")
             ))
         }
     }
 }
 
-/// Why something that is being deleted is still there.
-fn leaving(object: &Object) -> Option<Cause> {
+/// The finalizers of an object that is being deleted.
+fn deletion_cause(object: &Object) -> Option<Cause> {
     object.is_terminating().then(|| {
-        let held: Vec<&str> = object.finalizers().collect();
+        let finalizers: Vec<&str> = object.finalizers().collect();
         let cause = Cause::new("it is being deleted");
-        if held.is_empty() {
+        if finalizers.is_empty() {
             cause
         } else {
             cause.because(
-                Cause::new(format!("finalizers hold it: {}", held.join(", ")))
+                Cause::new(format!("finalizers hold it: {}", finalizers.join(", ")))
                     .remedy("wait for whoever they belong to; they go when its work is done"),
             )
         }
     })
 }
 
-/// A text of a value.
+/// A text field of a JSON object; empty if it is missing.
 fn text<'v>(value: &'v Value, field: &str) -> &'v str {
     value.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The reason and message of a condition with that status.
+/// Reason and message of a condition, if it has the status.
 fn condition<'o>(object: &'o Object, kind: &str, status: &str) -> Option<(&'o str, &'o str)> {
-    let all = object.array(&["status", "conditions"]);
-    let found = all
+    let conditions = object.array(&["status", "conditions"]);
+    let found = conditions
         .iter()
         .find(|condition| text(condition, "type") == kind && text(condition, "status") == status)?;
     Some((text(found, "reason"), text(found, "message")))

@@ -1,24 +1,29 @@
-//! Where a Subscription stands.
+//! Subscriptions: why one does not run the newest version of its channel.
 
-use crate::{Finding, World, catalog, command, condition, group, leaving, plan, version};
+use crate::{
+    Finding, World, catalog, command, condition, csv, deletion_cause, install_plan, operator_group,
+};
 use mainstay_cause::Cause;
 use mainstay_object::Object;
 
-/// Conditions that warn and hinder nothing.
+/// Conditions that warn, and block nothing.
 const DEPRECATIONS: [&str; 3] = ["PackageDeprecated", "ChannelDeprecated", "BundleDeprecated"];
 
-/// Looks at a Subscription.
+/// Explains a Subscription.
 pub(crate) fn finding(world: &World, subscription: &Object) -> Finding {
     let causes = causes(world, subscription);
-    let standing =
-        if causes.is_empty() { well(subscription) } else { "is not where it should be".to_owned() };
-    // A catalog that is in the way was named already.
-    let mut notes = if causes.iter().any(waits_for_catalogs) {
+    let standing = if causes.is_empty() {
+        healthy_summary(subscription)
+    } else {
+        "is not where it should be".to_owned()
+    };
+    // Catalogs that block the Subscription are causes already.
+    let mut notes = if causes.iter().any(names_other_catalogs) {
         Vec::new()
     } else {
-        catalog::notes_of_others(world, subscription)
+        catalog::other_catalog_notes(world, subscription)
     };
-    notes.extend(catalog::stale_content(world, subscription));
+    notes.extend(catalog::stale_content_note(world, subscription));
     notes.extend(
         DEPRECATIONS
             .iter()
@@ -32,72 +37,76 @@ fn status<'o>(subscription: &'o Object, field: &str) -> &'o str {
     subscription.str(&["status", field]).unwrap_or_default()
 }
 
-fn well(subscription: &Object) -> String {
+fn healthy_summary(subscription: &Object) -> String {
     let spec = |field: &str| subscription.str(&["spec", field]).unwrap_or_default();
-    let of = match spec("channel") {
+    let source = match spec("channel") {
         "" => format!("package {}", spec("name")),
         channel => format!("channel {channel} of package {}", spec("name")),
     };
     format!(
-        "is where it should be: {} runs, and catalog {}/{} has nothing newer in {of}",
+        "is where it should be: {} runs, and catalog {}/{} has nothing newer in {source}",
         status(subscription, "installedCSV"),
         spec("sourceNamespace"),
         spec("source"),
     )
 }
 
-/// What stands above catalogs that a choice waits for.
-const UNANSWERED: &str = "nothing is chosen for it while a catalog that it sees has not answered";
-/// What stands above the bundles of other Subscriptions that a choice waits for.
-const UNPACKING: &str =
+/// The parent of the unhealthy catalogs that resolution waits for.
+const WAITS_FOR_CATALOG: &str =
+    "nothing is chosen for it while a catalog that it sees has not answered";
+/// The parent of the bundles of other Subscriptions that resolution waits for.
+const WAITS_FOR_UNPACKING: &str =
     "nothing is chosen for it while a bundle for another Subscription of the namespace is unpacked";
-/// What stands above the message of a resolution that failed.
-const FAILED: &str = "nothing could be chosen for it";
+/// The parent of the message of a failed resolution.
+const RESOLUTION_FAILED: &str = "nothing could be chosen for it";
 
-/// Whether a cause names the other catalogs.
-fn waits_for_catalogs(cause: &Cause) -> bool {
-    cause.what() == UNANSWERED || cause.what() == FAILED && cause.children().len() > 1
+/// Whether a cause names unhealthy catalogs besides that of the Subscription.
+fn names_other_catalogs(cause: &Cause) -> bool {
+    cause.what() == WAITS_FOR_CATALOG
+        || cause.what() == RESOLUTION_FAILED && cause.children().len() > 1
 }
 
 fn causes(world: &World, subscription: &Object) -> Vec<Cause> {
     let namespace = subscription.namespace();
-    let mut causes: Vec<Cause> = leaving(subscription).into_iter().collect();
-    let groups = group::causes(world, namespace);
-    let grouped = !groups.is_empty();
+    let mut causes: Vec<Cause> = deletion_cause(subscription).into_iter().collect();
+    let groups = operator_group::causes(world, namespace);
+    let has_group_problem = !groups.is_empty();
     causes.extend(groups);
-    let source = catalog::named(world, subscription);
-    let asked = source.is_none();
-    causes.extend(source);
-    if !grouped {
-        causes.extend(unresolved(world, subscription, !asked));
+    let catalog_cause = catalog::subscribed_catalog_cause(world, subscription);
+    let has_catalog = catalog_cause.is_none();
+    causes.extend(catalog_cause);
+    if !has_group_problem {
+        causes.extend(resolution_cause(world, subscription, !has_catalog));
     }
-    causes.extend(unpacking(subscription));
-    causes.extend(planned(world, subscription));
-    causes.extend(versions(world, subscription, grouped));
+    causes.extend(unpacking_cause(subscription));
+    causes.extend(install_plan_cause(world, subscription));
+    causes.extend(csv_causes(world, subscription, has_group_problem));
     if causes.is_empty() {
-        causes.extend(silent(world, subscription));
+        causes.extend(idle_cause(world, subscription));
     }
     causes
 }
 
-/// Why nothing can be chosen. What its catalog explains already is not said twice.
-fn unresolved(world: &World, subscription: &Object, explained: bool) -> Option<Cause> {
-    let told = condition(subscription, "ResolutionFailed", "True");
-    let found = world.unresolved.get(subscription.name());
-    let installed = !status(subscription, "installedCSV").is_empty();
-    let planned = subscription.get(&["status", "installPlanRef"]).is_some();
-    match (told, found) {
-        (_, Some(why)) if told.is_some() || !(installed || planned) => {
+/// Why resolution fails, unless the cause of its catalog (`catalog_explains`) says the same.
+fn resolution_cause(world: &World, subscription: &Object, catalog_explains: bool) -> Option<Cause> {
+    let failed = condition(subscription, "ResolutionFailed", "True");
+    let resolver_reason = world.unresolved.get(subscription.name());
+    let has_csv = !status(subscription, "installedCSV").is_empty();
+    let has_plan = subscription.get(&["status", "installPlanRef"]).is_some();
+    match (failed, resolver_reason) {
+        (_, Some(why)) if failed.is_some() || !(has_csv || has_plan) => {
             Some(Cause::new("nothing can be chosen for it").because(why.clone()))
         }
-        // Its message says no more than the catalog.
-        (Some((reason, _)), None) if explained && reason != "ConstraintsNotSatisfiable" => None,
+        // The message only repeats the cause of the catalog.
+        (Some((reason, _)), None) if catalog_explains && reason != "ConstraintsNotSatisfiable" => {
+            None
+        }
         (Some((_, message)), None) => {
-            let cause = Cause::new(FAILED).because(Cause::new(message));
-            let away = catalog::unanswered(world, subscription);
-            Some(if !away.is_empty() {
-                cause.because_all(away)
-            } else if world.resolved && !explained {
+            let cause = Cause::new(RESOLUTION_FAILED).because(Cause::new(message));
+            let catalogs = catalog::other_catalog_causes(world, subscription);
+            Some(if !catalogs.is_empty() {
+                cause.because_all(catalogs)
+            } else if world.resolved && !catalog_explains {
                 cause.remedy(
                     "as the cluster is now, something can be: wait until it is looked at again",
                 )
@@ -112,11 +121,11 @@ fn unresolved(world: &World, subscription: &Object, explained: bool) -> Option<C
     }
 }
 
-fn unpacking(subscription: &Object) -> Option<Cause> {
+fn unpacking_cause(subscription: &Object) -> Option<Cause> {
     let namespace = subscription.namespace();
     if let Some((reason, message)) = condition(subscription, "BundleUnpackFailed", "True") {
-        let said = if message.is_empty() { reason } else { message };
-        return Some(Cause::new("its bundle cannot be unpacked").because(Cause::new(said)).remedy(
+        let text = if message.is_empty() { reason } else { message };
+        return Some(Cause::new("its bundle cannot be unpacked").because(Cause::new(text)).remedy(
             format!("see that the image can be pulled; pull secrets are those of the CatalogSource and of namespace {namespace}"),
         ));
     }
@@ -125,26 +134,26 @@ fn unpacking(subscription: &Object) -> Option<Cause> {
     Some(if message.is_empty() { cause } else { cause.because(Cause::new(message)) })
 }
 
-/// The other Subscriptions of the namespace whose bundles are not unpacked: a namespace is resolved as
-/// one, and not again before they are.
-fn unpacking_of_others(world: &World, subscription: &Object) -> Vec<Cause> {
-    let others = world.within("Subscription", subscription.namespace());
+/// The other Subscriptions of the namespace whose bundles are not unpacked. A namespace is resolved as
+/// a whole, and not again before all its bundles are unpacked.
+fn other_unpacking_causes(world: &World, subscription: &Object) -> Vec<Cause> {
+    let others = world.in_namespace("Subscription", subscription.namespace());
     let others = others.filter(|other| other.name() != subscription.name());
-    let named = |other: &Object| {
-        let why = unpacking(other)?;
+    let cause_of = |other: &Object| {
+        let why = unpacking_cause(other)?;
         Some(Cause::new(format!("Subscription {}", other.key())).because(why))
     };
-    others.filter_map(named).collect()
+    others.filter_map(cause_of).collect()
 }
 
-/// What stands in the way of its plan.
-fn planned(world: &World, subscription: &Object) -> Option<Cause> {
+/// What blocks the InstallPlan of a Subscription.
+fn install_plan_cause(world: &World, subscription: &Object) -> Option<Cause> {
     let namespace = subscription.namespace();
     let name = subscription.str(&["status", "installPlanRef", "name"])?;
-    let Some(found) = world.find("InstallPlan", namespace, name) else {
-        // Plans that were carried out may be deleted.
-        let current = world.version(namespace, status(subscription, "currentCSV"));
-        if current.is_some_and(|csv| version::phase(csv) == "Succeeded") {
+    let Some(plan) = world.find("InstallPlan", namespace, name) else {
+        // A complete plan may be deleted.
+        let current = world.csv(namespace, status(subscription, "currentCSV"));
+        if current.is_some_and(|csv| csv::phase(csv) == "Succeeded") {
             return None;
         }
         let (_, message) = condition(subscription, "InstallPlanMissing", "True")?;
@@ -155,12 +164,12 @@ fn planned(world: &World, subscription: &Object) -> Option<Cause> {
             cause.because(Cause::new(message))
         });
     };
-    let causes = plan::causes(world, found);
+    let causes = install_plan::causes(world, plan);
     // A version that runs although its plan failed was brought by another one.
     if causes.is_empty() {
         return None;
     }
-    let phase = found.str(&["status", "phase"]).unwrap_or_default();
+    let phase = plan.str(&["status", "phase"]).unwrap_or_default();
     let words = match phase {
         "RequiresApproval" => "waits for approval".to_owned(),
         "Failed" => "has failed".to_owned(),
@@ -171,20 +180,21 @@ fn planned(world: &World, subscription: &Object) -> Option<Cause> {
     Some(Cause::new(format!("its InstallPlan {name} {words}")).because_all(causes))
 }
 
-/// What stands in the way of the versions that it brought.
-fn versions(world: &World, subscription: &Object, grouped: bool) -> Vec<Cause> {
+/// What blocks the current ClusterServiceVersion of a Subscription.
+fn csv_causes(world: &World, subscription: &Object, has_group_problem: bool) -> Vec<Cause> {
     let namespace = subscription.namespace();
     let (current, installed) =
         (status(subscription, "currentCSV"), status(subscription, "installedCSV"));
     let mut causes = Vec::new();
-    let Some(found) = world.version(namespace, current).filter(|_| !current.is_empty()) else {
-        let taken = |name: &&str| !name.is_empty() && world.copied_from(namespace, name).is_some();
-        if let Some(name) = [current, installed].into_iter().find(taken) {
-            causes.extend(taken_by_copy(world, subscription, name));
+    let Some(csv) = world.csv(namespace, current).filter(|_| !current.is_empty()) else {
+        let is_copied =
+            |name: &&str| !name.is_empty() && world.copied_from(namespace, name).is_some();
+        if let Some(name) = [current, installed].into_iter().find(is_copied) {
+            causes.extend(copied_csv_cause(world, subscription, name));
             return causes;
         }
         let hidden = world.hides("ClusterServiceVersion", namespace);
-        if !installed.is_empty() && !hidden && world.version(namespace, installed).is_none() {
+        if !installed.is_empty() && !hidden && world.csv(namespace, installed).is_none() {
             causes.push(
                 Cause::new(format!("{installed} was installed and is not there any more")).remedy(
                     format!(
@@ -196,30 +206,33 @@ fn versions(world: &World, subscription: &Object, grouped: bool) -> Vec<Cause> {
         }
         return causes;
     };
-    let of_group = matches!(
-        found.str(&["status", "reason"]),
+    let waits_for_group = matches!(
+        csv.str(&["status", "reason"]),
         Some("NoOperatorGroup" | "TooManyOperatorGroups" | "NoTargetNamespaces")
     );
-    let stands = version::causes(world, found);
-    if !(stands.is_empty() || grouped && of_group) {
-        let name = found.name();
-        let reason = found.str(&["status", "reason"]).unwrap_or_default();
-        let what = match version::phase(found) {
-            _ if found.is_terminating() => format!("{name} is being deleted"),
+    let open_causes = csv::causes(world, csv);
+    if !(open_causes.is_empty() || has_group_problem && waits_for_group) {
+        let name = csv.name();
+        let reason = csv.str(&["status", "reason"]).unwrap_or_default();
+        let what = match csv::phase(csv) {
+            _ if csv.is_terminating() => format!("{name} is being deleted"),
             "" => format!("{name} has not begun"),
-            "Pending" if reason == version::GATED => format!("the upgrade to {name} is held back"),
+            "Pending" if reason == csv::NOT_UPGRADEABLE => {
+                format!("the upgrade to {name} is held back")
+            }
             "Pending" => format!("{name} waits for what it needs"),
             "Failed" => format!("{name} has failed ({reason})"),
             "Replacing" => format!("{name} is being replaced"),
             _ => format!("{name} is being installed"),
         };
-        causes.push(Cause::new(what).because_all(stands));
+        causes.push(Cause::new(what).because_all(open_causes));
     }
     causes
 }
 
-/// That the name of a version is taken by the copy of one that watches the namespace already.
-fn taken_by_copy(world: &World, subscription: &Object, name: &str) -> Option<Cause> {
+/// The cause that a copied CSV has the name of the wanted ClusterServiceVersion: its operator already
+/// watches the namespace.
+fn copied_csv_cause(world: &World, subscription: &Object, name: &str) -> Option<Cause> {
     let namespace = subscription.namespace();
     let from = world.copied_from(namespace, name)?;
     let package = subscription.str(&["spec", "name"]).unwrap_or_default();
@@ -238,25 +251,25 @@ fn taken_by_copy(world: &World, subscription: &Object, name: &str) -> Option<Cau
     )
 }
 
-/// What there is to say if nothing is in the way, and nothing is there.
-fn silent(world: &World, subscription: &Object) -> Option<Cause> {
+/// Why a Subscription that nothing blocks has no ClusterServiceVersion yet.
+fn idle_cause(world: &World, subscription: &Object) -> Option<Cause> {
     let state = status(subscription, "state");
     if state == "AtLatestKnown" && !status(subscription, "installedCSV").is_empty() {
         return None;
     }
-    let logs = "see whether the lifecycle manager runs";
+    let check_manager = "see whether the lifecycle manager runs";
     Some(if subscription.get(&["status", "lastUpdated"]).is_none() {
-        Cause::new("nothing has looked at it yet").remedy(logs)
+        Cause::new("nothing has looked at it yet").remedy(check_manager)
     } else if state.is_empty()
-        && let away = catalog::unanswered(world, subscription)
-        && !away.is_empty()
+        && let catalogs = catalog::other_catalog_causes(world, subscription)
+        && !catalogs.is_empty()
     {
-        Cause::new(UNANSWERED).because_all(away)
+        Cause::new(WAITS_FOR_CATALOG).because_all(catalogs)
     } else if state.is_empty()
-        && let unpacking = unpacking_of_others(world, subscription)
+        && let unpacking = other_unpacking_causes(world, subscription)
         && !unpacking.is_empty()
     {
-        Cause::new(UNPACKING).because_all(unpacking)
+        Cause::new(WAITS_FOR_UNPACKING).because_all(unpacking)
     } else if state.is_empty() {
         Cause::new("nothing has been chosen for it yet").remedy(format!(
             "wait; if that lasts, see its events: kubectl -n {} describe subscription {}",
@@ -268,6 +281,6 @@ fn silent(world: &World, subscription: &Object) -> Option<Cause> {
         Cause::new(format!(
             "its state is {state} since {since}, and nothing on the cluster says why"
         ))
-        .remedy(logs)
+        .remedy(check_manager)
     })
 }

@@ -1,4 +1,4 @@
-//! Whether Deployments of a version run.
+//! Workloads: why the Deployments of a ClusterServiceVersion are not available.
 
 use crate::{World, condition, text};
 use mainstay_cause::Cause;
@@ -6,40 +6,39 @@ use mainstay_object::Object;
 use serde_json::Value;
 use std::cmp::Reverse;
 
-/// How many pods are told of: what stops one stops most of them.
-const SHOWN: usize = 3;
+/// Most Pods that are explained: the Pods of a Deployment mostly fail for the same reason.
+const MAX_PODS: usize = 3;
 
-/// What keeps the Deployments of a version from running.
-pub(crate) fn causes(world: &World, version: &Object) -> Vec<Cause> {
-    version
-        .array(&["spec", "install", "spec", "deployments"])
+/// Why Deployments of a ClusterServiceVersion are not available.
+pub(crate) fn causes(world: &World, csv: &Object) -> Vec<Cause> {
+    csv.array(&["spec", "install", "spec", "deployments"])
         .iter()
-        .filter_map(|deployment| of(world, version, text(deployment, "name")))
+        .filter_map(|deployment| deployment_cause(world, csv, text(deployment, "name")))
         .collect()
 }
 
-fn of(world: &World, version: &Object, name: &str) -> Option<Cause> {
-    let namespace = version.namespace();
+fn deployment_cause(world: &World, csv: &Object, name: &str) -> Option<Cause> {
+    let namespace = csv.namespace();
     if world.hides("Deployment", namespace) {
         return None;
     }
     let Some(deployment) = world.find("Deployment", namespace, name) else {
         return Some(Cause::new(format!("Deployment {namespace}/{name} is not there")));
     };
-    let wanted = deployment.i64(&["spec", "replicas"]).unwrap_or(1);
+    let replicas = deployment.i64(&["spec", "replicas"]).unwrap_or(1);
     let is_available = condition(deployment, "Available", "True").is_some();
     let is_late = condition(deployment, "Progressing", "False").is_some();
-    if is_available && !is_late && is_rolled_out(deployment, wanted) {
+    if is_available && !is_late && is_rolled_out(deployment, replicas) {
         return None;
     }
     let number = |field: &str| deployment.i64(&["status", field]).unwrap_or_default();
-    let mut cause = Cause::new(if is_available && !is_rolled_out(deployment, wanted) {
+    let mut cause = Cause::new(if is_available && !is_rolled_out(deployment, replicas) {
         format!(
             "Deployment {namespace}/{name} is being updated, and its new pods are not ready; those of before still run"
         )
     } else {
         format!(
-            "Deployment {namespace}/{name} has {} of {wanted} pods available",
+            "Deployment {namespace}/{name} has {} of {replicas} pods available",
             number("availableReplicas")
         )
     });
@@ -52,39 +51,39 @@ fn of(world: &World, version: &Object, name: &str) -> Option<Cause> {
         cause = cause.because(Cause::new(message));
     }
     let mut pods: Vec<&Object> =
-        world.within("Pod", namespace).filter(|pod| selects(deployment, pod)).collect();
-    // The newest first: they are of the template that is to run.
+        world.in_namespace("Pod", namespace).filter(|pod| selects(deployment, pod)).collect();
+    // The newest Pods first: they have the current template.
     pods.sort_by_key(|pod| (Reverse(pod.creation_timestamp()), pod.name()));
-    cause =
-        cause.because_all(pods.into_iter().filter_map(|one| pod(world, version, one)).take(SHOWN));
+    cause = cause
+        .because_all(pods.into_iter().filter_map(|pod| pod_cause(world, csv, pod)).take(MAX_PODS));
     Some(cause.remedy(format!("see more: kubectl -n {namespace} describe deployment {name}")))
 }
 
-/// Whether every pod is of the template that the Deployment has now. While new pods do not get ready,
-/// those of before stay, and the Deployment counts as available.
-fn is_rolled_out(deployment: &Object, wanted: i64) -> bool {
+/// Whether every Pod has the current template of the Deployment. While new Pods are not ready, the old
+/// ones remain, and the Deployment stays available.
+fn is_rolled_out(deployment: &Object, replicas: i64) -> bool {
     let number = |path: &[&str]| deployment.i64(path).unwrap_or_default();
     let updated = number(&["status", "updatedReplicas"]);
     number(&["status", "observedGeneration"]) >= number(&["metadata", "generation"])
-        && updated >= wanted
+        && updated >= replicas
         && number(&["status", "replicas"]) <= updated
 }
 
 fn selects(deployment: &Object, pod: &Object) -> bool {
     let labels = deployment.get(&["spec", "selector", "matchLabels"]).and_then(Value::as_object);
-    labels.is_some_and(|all| {
-        !all.is_empty() && all.iter().all(|(key, value)| pod.label(key) == value.as_str())
+    labels.is_some_and(|labels| {
+        !labels.is_empty() && labels.iter().all(|(key, value)| pod.label(key) == value.as_str())
     })
 }
 
-/// What keeps a pod from being ready.
-fn pod(world: &World, version: &Object, pod: &Object) -> Option<Cause> {
+/// Why a Pod is not ready.
+fn pod_cause(world: &World, csv: &Object, pod: &Object) -> Option<Cause> {
     if condition(pod, "Ready", "True").is_some() || pod.is_terminating() {
         return None;
     }
     let (namespace, name) = (pod.namespace(), pod.name());
     if let Some((reason, message)) = condition(pod, "PodScheduled", "False") {
-        return Some(unscheduled(world, version, name, reason, message));
+        return Some(scheduling_cause(world, csv, name, reason, message));
     }
     let statuses = ["initContainerStatuses", "containerStatuses"]
         .into_iter()
@@ -94,19 +93,19 @@ fn pod(world: &World, version: &Object, pod: &Object) -> Option<Cause> {
         let state = |path: &str| status.get("state").and_then(|state| state.get(path));
         if let Some(waiting) = state("waiting") {
             let (reason, message) = (text(waiting, "reason"), text(waiting, "message"));
-            let said = [reason, message].into_iter().filter(|text| !text.is_empty());
+            let texts = [reason, message].into_iter().filter(|text| !text.is_empty());
             let cause = Cause::new(format!(
                 "container {container} of Pod {name} waits: {}",
-                said.collect::<Vec<_>>().join(": ")
+                texts.collect::<Vec<_>>().join(": ")
             ));
             return Some(match reason {
                 "CrashLoopBackOff" => cause.remedy(format!(
                     "see what it said: kubectl -n {namespace} logs {name} -c {container} --previous"
                 )),
                 "ErrImagePull" | "ImagePullBackOff" | "InvalidImageName" | "ErrImageNeverPull" => {
-                    unpulled(cause, pod, container)
+                    image_pull_cause(cause, pod, container)
                 }
-                // It is only begun.
+                // The container is about to start.
                 "ContainerCreating" | "PodInitializing" => cause,
                 _ => cause
                     .remedy(format!("see its events: kubectl -n {namespace} describe pod {name}")),
@@ -126,18 +125,18 @@ fn pod(world: &World, version: &Object, pod: &Object) -> Option<Cause> {
     Some(Cause::new(format!("Pod {name} is {phase}")))
 }
 
-/// No node takes a pod.
-fn unscheduled(world: &World, version: &Object, pod: &str, reason: &str, message: &str) -> Cause {
-    let namespace = version.namespace();
+/// Why no node takes a Pod.
+fn scheduling_cause(world: &World, csv: &Object, pod: &str, reason: &str, message: &str) -> Cause {
+    let namespace = csv.namespace();
     let reason = if reason.is_empty() { String::new() } else { format!(" ({reason})") };
     let cause = Cause::new(format!("Pod {pod} finds no node{reason}: {message}"))
         .remedy("see what the nodes have: kubectl describe nodes");
-    let asks = |subscription: &&Object| {
+    let is_of_csv = |subscription: &&Object| {
         ["currentCSV", "installedCSV"]
             .iter()
-            .any(|field| subscription.str(&["status", field]) == Some(version.name()))
+            .any(|field| subscription.str(&["status", field]) == Some(csv.name()))
     };
-    match world.within("Subscription", namespace).find(asks) {
+    match world.in_namespace("Subscription", namespace).find(is_of_csv) {
         Some(subscription) => cause.remedy(format!(
             "say what fits them in spec.config (nodeSelector, tolerations, affinity, resources): kubectl -n {namespace} edit subscription {}",
             subscription.name()
@@ -146,8 +145,8 @@ fn unscheduled(world: &World, version: &Object, pod: &str, reason: &str, message
     }
 }
 
-/// The image of a container cannot be had.
-fn unpulled(cause: Cause, pod: &Object, container: &str) -> Cause {
+/// Adds remedies for an image that cannot be pulled.
+fn image_pull_cause(cause: Cause, pod: &Object, container: &str) -> Cause {
     let image = ["initContainers", "containers"]
         .into_iter()
         .flat_map(|field| pod.array(&["spec", field]))

@@ -1,9 +1,9 @@
-//! What Events say where a status does not.
+//! Events that explain what a status does not.
 
 use crate::explanations::explanation;
 
 #[test]
-fn the_newest_event_of_a_catalog_source_says_why_its_registry_cannot_be_reached() {
+fn newest_event_of_a_catalog_source_explains_an_unreachable_registry() {
     let far = "
 apiVersion: operators.coreos.com/v1alpha1
 kind: CatalogSource
@@ -25,18 +25,18 @@ message: '{message}'
         )
     };
     let refused = event("u2", "20", "Warning", "failed to list bundles: connection refused");
-    let late = event("u2", "10", "Warning", "failed to list bundles: no answer within 10 s");
-    let of_another = event("u1", "30", "Warning", "failed to list bundles: no such host");
-    let read = event("u2", "40", "Normal", "the catalog can be read again");
+    let timed_out = event("u2", "10", "Warning", "failed to list bundles: no answer within 10 s");
+    let of_other_uid = event("u1", "30", "Warning", "failed to list bundles: no such host");
+    let recovered = event("u2", "40", "Normal", "the catalog can be read again");
     let because = |events: &[&str]| {
         let text = explanation("catalogsource/far", &[&[far], events].concat());
         let line = text.lines().find(|line| line.contains("failed to list bundles"));
         line.map(|line| line.trim().to_owned())
     };
-    let wanted = Some("because failed to list bundles: connection refused".to_owned());
-    assert_eq!(because(&[&late, &refused, &of_another]), wanted);
-    assert_eq!(because(&[&refused, &late]), wanted);
-    // What an Event says is over, and without Events nothing is made up.
-    assert_eq!(because(&[&refused, &read]), None);
+    let expected = Some("because failed to list bundles: connection refused".to_owned());
+    assert_eq!(because(&[&timed_out, &refused, &of_other_uid]), expected);
+    assert_eq!(because(&[&refused, &timed_out]), expected);
+    // After a normal Event, and without Events, the cause has no message.
+    assert_eq!(because(&[&refused, &recovered]), None);
     assert_eq!(because(&[]), None);
 }

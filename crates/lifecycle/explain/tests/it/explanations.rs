@@ -1,18 +1,18 @@
-//! What is in the way is named, with the command that removes it.
+//! Explanations of objects: the causes, each with the command that resolves it.
 
 use mainstay_cause::Cause;
 use mainstay_explain::{Hidden, Kind, Target, World, explain};
 use mainstay_object::Object;
 use mainstay_yaml::{Options, documents};
 
-const GROUP: &str = "
+pub(crate) const GROUP: &str = "
 apiVersion: operators.coreos.com/v1
 kind: OperatorGroup
 metadata: {name: og, namespace: team}
 spec: {targetNamespaces: [team]}
 status: {namespaces: [team], lastUpdated: '2026-01-01T00:00:00Z'}
 ";
-const CATALOG: &str = "
+pub(crate) const CATALOG: &str = "
 apiVersion: operators.coreos.com/v1alpha1
 kind: CatalogSource
 metadata: {name: cat, namespace: olm}
@@ -20,8 +20,8 @@ spec: {sourceType: grpc, image: 'x.io/cat:1'}
 status: {connectionState: {lastObservedState: READY, address: 'cat.olm.svc:50051'}}
 ";
 
-/// A Subscription with that status.
-fn subscription(status: &str) -> String {
+/// A Subscription with a status.
+pub(crate) fn subscription(status: &str) -> String {
     format!(
         "
 apiVersion: operators.coreos.com/v1alpha1
@@ -33,7 +33,7 @@ status: {status}
     )
 }
 
-fn plan(status: &str) -> String {
+fn install_plan(status: &str) -> String {
     format!(
         "
 apiVersion: operators.coreos.com/v1alpha1
@@ -45,7 +45,7 @@ status: {status}
     )
 }
 
-fn version(status: &str) -> String {
+pub(crate) fn csv(status: &str) -> String {
     format!(
         "
 apiVersion: operators.coreos.com/v1alpha1
@@ -63,7 +63,7 @@ status: {status}
     )
 }
 
-fn objects(texts: &[&str]) -> Vec<Object> {
+pub(crate) fn objects(texts: &[&str]) -> Vec<Object> {
     texts
         .iter()
         .flat_map(|text| documents(text.as_bytes(), &Options::default()).collect::<Vec<_>>())
@@ -73,7 +73,7 @@ fn objects(texts: &[&str]) -> Vec<Object> {
         .collect()
 }
 
-fn told_of(target: &str, world: &World) -> String {
+fn explanation_in(target: &str, world: &World) -> String {
     let (kind, name) = target.split_once('/').unwrap();
     let kind: Kind = kind.parse().unwrap();
     let target = Target { kind, namespace: "team".to_owned(), name: name.to_owned() };
@@ -95,28 +95,31 @@ fn told_of(target: &str, world: &World) -> String {
 }
 
 pub(crate) fn explanation(target: &str, texts: &[&str]) -> String {
-    told_of(target, &World { objects: objects(texts), ..World::default() })
+    explanation_in(target, &World { objects: objects(texts), ..World::default() })
 }
 
 #[test]
-fn nothing_is_said_where_everything_is_well() {
-    let well = subscription(
+fn healthy_objects_have_no_causes() {
+    let healthy = subscription(
         "{state: AtLatestKnown, installedCSV: anvil.v1, currentCSV: anvil.v1, lastUpdated: '2026-01-01T00:00:00Z', installPlanRef: {name: install-abcde}}",
     );
-    let runs = version("{phase: Succeeded, reason: InstallSucceeded}");
-    let done = plan("{phase: Complete}");
-    let all = [GROUP, CATALOG, &well, &runs, &done];
+    let succeeded = csv("{phase: Succeeded, reason: InstallSucceeded}");
+    let complete = install_plan("{phase: Complete}");
+    let texts = [GROUP, CATALOG, &healthy, &succeeded, &complete];
     insta::assert_snapshot!(
         ["sub/anvil", "ip/install-abcde", "csv/anvil.v1"]
-            .map(|target| explanation(target, &all))
+            .map(|target| explanation(target, &texts))
             .concat()
     );
-    let deprecated = well.replace("currentCSV", "conditions: [{type: ChannelDeprecated, status: 'True', message: take another}], catalogHealth: [{healthy: false, catalogSourceRef: {name: far, namespace: team}}], currentCSV");
-    insta::assert_snapshot!(explanation("sub/anvil", &[GROUP, CATALOG, &deprecated, &runs, &done]));
+    let deprecated = healthy.replace("currentCSV", "conditions: [{type: ChannelDeprecated, status: 'True', message: take another}], catalogHealth: [{healthy: false, catalogSourceRef: {name: far, namespace: team}}], currentCSV");
+    insta::assert_snapshot!(explanation(
+        "sub/anvil",
+        &[GROUP, CATALOG, &deprecated, &succeeded, &complete]
+    ));
 }
 
 #[test]
-fn what_is_not_there_is_looked_for_elsewhere() {
+fn missing_object_is_looked_up_in_other_namespaces() {
     let subscribed = subscription("{}");
     let other = subscribed.replace("namespace: team", "namespace: west");
     insta::assert_snapshot!(
@@ -141,11 +144,11 @@ fn what_is_not_there_is_looked_for_elsewhere() {
 }
 
 #[test]
-fn a_namespace_must_have_one_group_that_selects_something() {
+fn namespace_needs_exactly_one_operator_group_with_target_namespaces() {
     let subscribed = subscription(
         "{lastUpdated: '2026-01-01T00:00:00Z', conditions: [{type: ResolutionFailed, status: 'True', reason: ErrorPreventedResolution, message: 'found 0 operatorGroups, expected 1'}]}",
     );
-    let everywhere = "
+    let global = "
 apiVersion: operators.coreos.com/v1
 kind: OperatorGroup
 metadata: {name: global, namespace: operators}
@@ -155,12 +158,12 @@ status: {namespaces: ['']}
         GROUP.replace("name: og", "name: second, creationTimestamp: '2026-02-01T00:00:00Z'");
     let first = GROUP.replace("name: og", "name: og, creationTimestamp: '2026-01-01T00:00:00Z'");
     let scoped = GROUP.replace("targetNamespaces: [team]", "serviceAccountName: installer");
-    let nobody = GROUP
+    let selects_nothing = GROUP
         .replace("targetNamespaces: [team]", "selector: {matchLabels: {team: red}}")
         .replace("namespaces: [team], ", "");
     insta::assert_snapshot!(
         [
-            explanation("sub/anvil", &[CATALOG, everywhere, &subscribed]),
+            explanation("sub/anvil", &[CATALOG, global, &subscribed]),
             explanation("sub/anvil", &[CATALOG, &second, &first, &subscribed]),
             explanation(
                 "sub/anvil",
@@ -168,7 +171,11 @@ status: {namespaces: ['']}
             ),
             explanation(
                 "sub/anvil",
-                &[CATALOG, &nobody, &subscription("{state: UpgradePending, lastUpdated: x}")]
+                &[
+                    CATALOG,
+                    &selects_nothing,
+                    &subscription("{state: UpgradePending, lastUpdated: x}")
+                ]
             ),
         ]
         .join("\n")
@@ -176,22 +183,22 @@ status: {namespaces: ['']}
 }
 
 #[test]
-fn a_catalog_that_cannot_be_asked_is_named_with_its_trouble() {
+fn unavailable_catalog_source_is_a_cause_with_its_reason() {
     let subscribed = subscription(
         "{lastUpdated: x, conditions: [{type: ResolutionFailed, status: 'True', reason: ErrorPreventedResolution, message: 'error using catalogsource olm/cat: failed to list bundles'}]}",
     );
-    let down = CATALOG.replace(
+    let unreachable = CATALOG.replace(
         "lastObservedState: READY",
         "lastObservedState: TRANSIENT_FAILURE, lastConnect: '2026-01-01T00:00:00Z'",
     );
-    let wrong = "
+    let no_config_map = "
 apiVersion: operators.coreos.com/v1alpha1
 kind: CatalogSource
 metadata: {name: far, namespace: team}
 spec: {sourceType: configmap, configMap: packages}
 status: {reason: ConfigMapError, message: 'failed to get catalog config map packages: not found'}
 ";
-    let new = "
+    let no_status = "
 apiVersion: operators.coreos.com/v1alpha1
 kind: CatalogSource
 metadata: {name: new, namespace: team}
@@ -199,113 +206,125 @@ spec: {sourceType: grpc, address: 'x:1'}
 ";
     insta::assert_snapshot!(
         [
-            explanation("sub/anvil", &[GROUP, &down, &subscribed]),
-            explanation("sub/anvil", &[GROUP, wrong, &subscribed]),
-            explanation("catalogsource/far", &[wrong]),
-            explanation("catalogsource/new", &[new]),
+            explanation("sub/anvil", &[GROUP, &unreachable, &subscribed]),
+            explanation("sub/anvil", &[GROUP, no_config_map, &subscribed]),
+            explanation("catalogsource/far", &[no_config_map]),
+            explanation("catalogsource/new", &[no_status]),
         ]
         .join("\n")
     );
 }
 
 #[test]
-fn what_the_resolver_says_stands_below_the_subscription() {
+fn resolver_failure_is_a_cause_of_the_subscription() {
     let subscribed = subscription(
         "{lastUpdated: x, conditions: [{type: ResolutionFailed, status: 'True', reason: ConstraintsNotSatisfiable, message: 'constraints not satisfiable: long words'}]}",
     );
-    let why = Cause::new("package `anvil` has no channel `stabel`")
+    let failure = Cause::new("package `anvil` has no channel `stabel`")
         .remedy("set `spec.channel` of Subscription `anvil` to `stable`");
     let mut world = World { objects: objects(&[GROUP, CATALOG, &subscribed]), ..World::default() };
-    let alone = told_of("sub/anvil", &world);
+    let without_resolver = explanation_in("sub/anvil", &world);
     world.resolved = true;
-    let over = told_of("sub/anvil", &world);
-    world.unresolved.insert("anvil".to_owned(), why);
-    insta::assert_snapshot!([alone, over, told_of("sub/anvil", &world)].join("\n"));
+    let resolved = explanation_in("sub/anvil", &world);
+    world.unresolved.insert("anvil".to_owned(), failure);
+    insta::assert_snapshot!(
+        [without_resolver, resolved, explanation_in("sub/anvil", &world)].join("\n")
+    );
 }
 
 #[test]
-fn a_plan_says_what_it_waits_for() {
-    let refers = subscription(
+fn install_plan_explains_each_phase_before_complete() {
+    let subscribed = subscription(
         "{state: UpgradePending, lastUpdated: x, currentCSV: anvil.v1, installPlanRef: {name: install-abcde}}",
     );
     let steps = "plan: [{status: Created, resource: {kind: Role, name: r}}, {status: Unknown, resource: {kind: ClusterServiceVersion, name: anvil.v1}}, {status: WaitingForApi, resource: {kind: CustomResourceDefinition, name: anvils.x.io}}]";
     let denied = "retrying execution due to error: error creating csv anvil.v1: clusterserviceversions.operators.coreos.com is forbidden: User \"system:serviceaccount:team:installer\" cannot create resource \"clusterserviceversions\" in API group \"operators.coreos.com\" in the namespace \"team\"";
     let strict = "error validating existing CRs against new CRD's schema for \"anvils.x.io\": error validating x.io/v1, Kind=Anvil \"team/big\"";
-    let all = [
+    let statuses = [
         "{phase: RequiresApproval}".to_owned(),
         format!("{{phase: Installing, message: '{}', {steps}}}", denied.replace('\'', "''")),
         format!("{{phase: Failed, message: '{}', conditions: [{{type: Installed, status: 'False', reason: InstallComponentFailed, message: x}}]}}", strict.replace('\'', "''")),
         "{phase: Planning, conditions: [{type: Resolved, status: 'False', message: no catalog has a bundle anvil.v1}]}".to_owned(),
         "{phase: Installing, bundleLookups: [{path: 'x.io/anvil:1', conditions: [{type: BundleLookupPending, status: 'True', reason: JobIncomplete, message: unpack job not completed}]}]}".to_owned(),
     ];
-    let texts: Vec<String> = all
+    let texts: Vec<String> = statuses
         .iter()
-        .map(|status| explanation("sub/anvil", &[GROUP, CATALOG, &refers, &plan(status)]))
+        .map(|status| {
+            explanation("sub/anvil", &[GROUP, CATALOG, &subscribed, &install_plan(status)])
+        })
         .collect();
     insta::assert_snapshot!(texts.join("\n"));
-    insta::assert_snapshot!(explanation("ip/install-abcde", &[GROUP, &plan(&all[0])]));
-    let gone = refers.replace("lastUpdated: x", "lastUpdated: x, conditions: [{type: InstallPlanMissing, status: 'True', reason: ReferencedInstallPlanNotFound}]");
-    insta::assert_snapshot!(explanation("sub/anvil", &[GROUP, CATALOG, &gone]));
+    insta::assert_snapshot!(explanation("ip/install-abcde", &[GROUP, &install_plan(&statuses[0])]));
+    let without_plan = subscribed.replace("lastUpdated: x", "lastUpdated: x, conditions: [{type: InstallPlanMissing, status: 'True', reason: ReferencedInstallPlanNotFound}]");
+    insta::assert_snapshot!(explanation("sub/anvil", &[GROUP, CATALOG, &without_plan]));
 }
 
 #[test]
-fn a_version_says_what_it_lacks() {
-    let lacks = "{phase: Pending, reason: RequirementsNotMet, message: x, requirementStatus: [{kind: CustomResourceDefinition, name: anvils.x.io, status: Present}, {kind: CustomResourceDefinition, name: chisels.x.io, status: NotPresent, message: CRD is not present}, {kind: ServiceAccount, name: anvil, status: PresentNotSatisfied, message: 'Policy rule not satisfied for service account', dependents: [{kind: PolicyRule, status: NotSatisfied, message: 'namespaced rule:{}'}]}]}";
-    let refers = subscription(
+fn pending_csv_names_requirements_that_are_not_met() {
+    let pending = "{phase: Pending, reason: RequirementsNotMet, message: x, requirementStatus: [{kind: CustomResourceDefinition, name: anvils.x.io, status: Present}, {kind: CustomResourceDefinition, name: chisels.x.io, status: NotPresent, message: CRD is not present}, {kind: ServiceAccount, name: anvil, status: PresentNotSatisfied, message: 'Policy rule not satisfied for service account', dependents: [{kind: PolicyRule, status: NotSatisfied, message: 'namespaced rule:{}'}]}]}";
+    let subscribed = subscription(
         "{state: AtLatestKnown, lastUpdated: x, currentCSV: anvil.v1, installedCSV: anvil.v1, installPlanRef: {name: install-abcde}}",
     );
     insta::assert_snapshot!(
         [
             explanation(
                 "sub/anvil",
-                &[GROUP, CATALOG, &refers, &plan("{phase: Complete}"), &version(lacks)]
+                &[GROUP, CATALOG, &subscribed, &install_plan("{phase: Complete}"), &csv(pending)]
             ),
-            explanation("csv/anvil.v1", &[GROUP, &version(lacks)]),
+            explanation("csv/anvil.v1", &[GROUP, &csv(pending)]),
         ]
         .join("\n")
     );
 }
 
 #[test]
-fn an_upgrade_that_is_held_back_says_by_whom_and_how_to_overrule() {
-    let held = version(
+fn operator_condition_that_blocks_an_upgrade_is_named_with_its_override() {
+    let not_upgradeable = csv(
         "{phase: Pending, reason: OperatorConditionNotUpgradeable, message: 'operator is not upgradeable: the operator is not upgradeable: a migration is running'}",
     );
-    let before = version("{phase: Replacing, reason: BeingReplaced}")
+    let replaced = csv("{phase: Replacing, reason: BeingReplaced}")
         .replace("name: anvil.v1,", "name: anvil.v0,")
         .replace("replaces: anvil.v0", "replaces: ''");
-    let said = "
+    let operator_condition = "
 apiVersion: operators.coreos.com/v2
 kind: OperatorCondition
 metadata: {name: anvil.v0, namespace: team}
 spec: {conditions: [{type: Upgradeable, status: 'False', reason: Migrating, message: a migration is running}]}
 ";
-    let refers = subscription(
+    let subscribed = subscription(
         "{state: UpgradePending, lastUpdated: x, currentCSV: anvil.v1, installedCSV: anvil.v0, installPlanRef: {name: install-abcde}}",
     );
     insta::assert_snapshot!(
         [
             explanation(
                 "sub/anvil",
-                &[GROUP, CATALOG, &refers, &plan("{phase: Complete}"), &held, &before, said]
+                &[
+                    GROUP,
+                    CATALOG,
+                    &subscribed,
+                    &install_plan("{phase: Complete}"),
+                    &not_upgradeable,
+                    &replaced,
+                    operator_condition
+                ]
             ),
-            explanation("csv/anvil.v0", &[GROUP, &held, &before, said]),
+            explanation("csv/anvil.v0", &[GROUP, &not_upgradeable, &replaced, operator_condition]),
         ]
         .join("\n")
     );
 }
 
 #[test]
-fn a_failed_version_says_what_to_do_about_its_reason() {
-    let rival = version("{phase: Succeeded}").replace("name: anvil.v1,", "name: rival.v1,");
-    let elsewhere = "
+fn failed_csv_has_a_remedy_for_each_reason() {
+    let rival = csv("{phase: Succeeded}").replace("name: anvil.v1,", "name: rival.v1,");
+    let other_group = "
 apiVersion: operators.coreos.com/v1
 kind: OperatorGroup
 metadata: {name: all, namespace: forge, annotations: {olm.providedAPIs: 'Anvil.v1.x.io,Tong.v1.x.io'}}
 status: {namespaces: [''], lastUpdated: '2026-01-01T00:00:00Z'}
 ";
     let failed = |reason: &str, message: &str| {
-        version(&format!("{{phase: Failed, reason: {reason}, message: '{message}'}}"))
+        csv(&format!("{{phase: Failed, reason: {reason}, message: '{message}'}}"))
     };
     let texts: Vec<String> = [
         ("UnsupportedOperatorGroup", "AllNamespaces InstallModeType not supported, cannot configure to watch all namespaces"),
@@ -318,14 +337,14 @@ status: {namespaces: [''], lastUpdated: '2026-01-01T00:00:00Z'}
     ]
     .iter()
     .map(|(reason, message)| {
-        explanation("csv/anvil.v1", &[GROUP, &failed(reason, message), &rival, elsewhere])
+        explanation("csv/anvil.v1", &[GROUP, &failed(reason, message), &rival, other_group])
     })
     .collect();
     insta::assert_snapshot!(texts.join("\n"));
 }
 
 #[test]
-fn a_subscription_that_waits_for_the_bundle_of_another_one_names_it() {
+fn subscription_waits_for_bundle_unpacking_of_another_subscription() {
     let other = subscription(
         "{conditions: [{type: BundleUnpacking, status: 'True', reason: JobIncomplete, message: 'unpacking anvil.v1'}]}",
     );
@@ -336,8 +355,8 @@ fn a_subscription_that_waits_for_the_bundle_of_another_one_names_it() {
 }
 
 #[test]
-fn pods_that_do_not_start_are_named_with_their_reason() {
-    let waits = version(
+fn pods_that_do_not_start_are_causes_of_the_csv() {
+    let installing = csv(
         "{phase: Installing, reason: InstallWaiting, message: 'installing: waiting for deployment anvil to become ready'}",
     );
     let deployment = "
@@ -362,23 +381,23 @@ kind: Pod
 metadata: {name: other, namespace: team, labels: {app: other}}
 status: {phase: Pending}
 ";
-    let crashes = deployment.replace("reason: ImagePullBackOff", "reason: CrashLoopBackOff");
+    let crash_loop = deployment.replace("reason: ImagePullBackOff", "reason: CrashLoopBackOff");
     insta::assert_snapshot!(
         [
-            explanation("csv/anvil.v1", &[GROUP, &waits, deployment]),
-            explanation("csv/anvil.v1", &[GROUP, &waits, &crashes]),
-            explanation("csv/anvil.v1", &[GROUP, &waits]),
+            explanation("csv/anvil.v1", &[GROUP, &installing, deployment]),
+            explanation("csv/anvil.v1", &[GROUP, &installing, &crash_loop]),
+            explanation("csv/anvil.v1", &[GROUP, &installing]),
         ]
         .join("\n")
     );
 }
 
 #[test]
-fn an_upgrade_whose_new_pod_does_not_start_names_that_pod_and_not_the_old_one() {
-    let waits = version(
+fn upgrade_names_the_new_pod_that_does_not_start_and_not_the_old_one() {
+    let installing = csv(
         "{phase: Installing, reason: InstallWaiting, message: 'installing: waiting for deployment anvil to become ready: deployment \"anvil\" waiting for 1 outdated replica(s) to be terminated'}",
     );
-    let before = "
+    let replaced = "
 apiVersion: operators.coreos.com/v1alpha1
 kind: ClusterServiceVersion
 metadata: {name: anvil.v0, namespace: team}
@@ -387,7 +406,7 @@ status: {phase: Replacing, reason: BeingReplaced, message: 'being replaced by cs
     let subscribed = subscription(
         "{state: AtLatestKnown, installedCSV: anvil.v1, currentCSV: anvil.v1, lastUpdated: x, installPlanRef: {name: install-abcde}}",
     );
-    let done = plan("{phase: Complete}");
+    let complete = install_plan("{phase: Complete}");
     let deployment = "
 apiVersion: apps/v1
 kind: Deployment
@@ -400,7 +419,7 @@ kind: Pod
 metadata: {name: anvil-0-a, namespace: team, labels: {app: anvil}, creationTimestamp: '2026-01-01T00:00:00Z'}
 status: {phase: Running, conditions: [{type: Ready, status: 'True'}]}
 ";
-    let new = |status: &str| {
+    let new_pod = |status: &str| {
         format!(
             "
 apiVersion: v1
@@ -418,7 +437,7 @@ status: {{phase: Pending, {status}}}
         "conditions: [{type: PodScheduled, status: 'False', reason: Unschedulable, message: '0/1 nodes are available: 1 Insufficient memory.'}]",
     ]
     .map(|status| {
-        let text = explanation("sub/anvil", &[GROUP, CATALOG, &subscribed, &done, before, &waits, deployment, &new(status)]);
+        let text = explanation("sub/anvil", &[GROUP, CATALOG, &subscribed, &complete, replaced, &installing, deployment, &new_pod(status)]);
         assert!(!text.contains("outdated"), "{text}");
         assert!(!text.contains("→ wait"), "{text}");
         assert!(text.contains("anvil-1-b"), "{text}");
@@ -426,31 +445,32 @@ status: {{phase: Pending, {status}}}
         text
     });
     insta::assert_snapshot!(texts.join("\n"));
-    // The version that is being replaced leads to the same Pod.
-    let old = explanation(
+    // The replaced ClusterServiceVersion leads to the same Pod.
+    let explanation_of_replaced = explanation(
         "csv/anvil.v0",
         &[
             GROUP,
-            before,
-            &waits,
+            replaced,
+            &installing,
             deployment,
-            &new(
+            &new_pod(
                 "containerStatuses: [{name: main, state: {waiting: {reason: ErrImagePull, message: 'not found'}}}]",
             ),
         ],
     );
     assert!(
-        old.contains("container main of Pod anvil-1-b waits: ErrImagePull: not found"),
-        "{old}"
+        explanation_of_replaced
+            .contains("container main of Pod anvil-1-b waits: ErrImagePull: not found"),
+        "{explanation_of_replaced}"
     );
-    // A Deployment whose update has come to its end is nobody's trouble.
-    let settled =
+    // A Deployment whose rollout is complete is no cause.
+    let rolled_out =
         deployment.replace("replicas: 2, updatedReplicas: 1", "replicas: 1, updatedReplicas: 1");
-    let text = explanation("csv/anvil.v1", &[GROUP, before, &waits, &settled]);
+    let text = explanation("csv/anvil.v1", &[GROUP, replaced, &installing, &rolled_out]);
     assert!(!text.contains("is being updated"), "{text}");
 }
 
-/// A catalog in the catalog namespace that no connection leads to.
+/// A catalog in the global namespace whose registry does not respond.
 const FAR: &str = "
 apiVersion: operators.coreos.com/v1alpha1
 kind: CatalogSource
@@ -460,62 +480,63 @@ status: {connectionState: {lastObservedState: CONNECTING, address: '192.0.2.1:50
 ";
 
 #[test]
-fn another_catalog_that_nobody_has_an_answer_of_is_named_while_nothing_is_chosen() {
-    let waits = subscription(
+fn other_unhealthy_catalogs_are_causes_while_nothing_is_resolved() {
+    let unresolved = subscription(
         "{lastUpdated: x, conditions: [{type: CatalogSourcesUnhealthy, status: 'False', reason: AllCatalogSourcesHealthy}], catalogHealth: [{healthy: true, catalogSourceRef: {name: cat, namespace: olm}}, {healthy: true, catalogSourceRef: {name: far, namespace: olm}}]}",
     );
     let failed = subscription(
         "{lastUpdated: x, conditions: [{type: ResolutionFailed, status: 'True', reason: ErrorPreventedResolution, message: 'failed to populate resolver cache from source far/olm: failed to list bundles: rpc error'}]}",
     );
-    let lost = FAR.replace("CONNECTING", "TRANSIENT_FAILURE");
-    let elsewhere = FAR.replace("namespace: olm", "namespace: west");
-    let runs = version("{phase: Succeeded}");
-    let well = subscription(
+    let unreachable = FAR.replace("CONNECTING", "TRANSIENT_FAILURE");
+    let in_other_namespace = FAR.replace("namespace: olm", "namespace: west");
+    let succeeded = csv("{phase: Succeeded}");
+    let healthy = subscription(
         "{state: AtLatestKnown, installedCSV: anvil.v1, currentCSV: anvil.v1, lastUpdated: x}",
     );
-    let waiting = explanation("sub/anvil", &[GROUP, CATALOG, FAR, &waits]);
-    let prevented = explanation("sub/anvil", &[GROUP, CATALOG, &lost, &failed]);
-    for text in [&waiting, &prevented] {
+    let text_unresolved = explanation("sub/anvil", &[GROUP, CATALOG, FAR, &unresolved]);
+    let text_failed = explanation("sub/anvil", &[GROUP, CATALOG, &unreachable, &failed]);
+    for text in [&text_unresolved, &text_failed] {
         assert!(text.contains("catalog olm/far cannot be asked"), "{text}");
         assert!(!text.contains("→ wait") && !text.contains("connected at"), "{text}");
     }
     insta::assert_snapshot!(
         [
-            waiting,
-            prevented,
-            // Nobody there sees that one.
-            explanation("sub/anvil", &[GROUP, CATALOG, &elsewhere, &waits]),
-            // What runs waits for nobody.
-            explanation("sub/anvil", &[GROUP, CATALOG, &lost, &well, &runs]),
+            text_unresolved,
+            text_failed,
+            // The namespace does not see that catalog.
+            explanation("sub/anvil", &[GROUP, CATALOG, &in_other_namespace, &unresolved]),
+            // A Subscription whose ClusterServiceVersion runs does not wait for it.
+            explanation("sub/anvil", &[GROUP, CATALOG, &unreachable, &healthy, &succeeded]),
         ]
         .join("\n")
     );
 }
 
 #[test]
-fn what_could_not_be_listed_is_said_and_is_not_taken_for_absent() {
+fn kinds_that_may_not_be_listed_are_noted_and_not_reported_missing() {
     let hidden = |kind: &str, seen_in: &[&str]| Hidden {
         kind: kind.to_owned(),
         seen_in: seen_in.iter().map(|namespace| (*namespace).to_owned()).collect(),
     };
     let pending = "{state: UpgradePending, installedCSV: anvil.v0, currentCSV: anvil.v1, lastUpdated: x, installPlanRef: {name: install-abcde}, catalogHealth: [{healthy: false, catalogSourceRef: {name: cat, namespace: olm}}]}";
-    let waits = plan("{phase: RequiresApproval}");
+    let requires_approval = install_plan("{phase: RequiresApproval}");
     let world = |status: &str, hidden: Vec<Hidden>| World {
-        objects: objects(&[GROUP, &subscription(status), &waits]),
+        objects: objects(&[GROUP, &subscription(status), &requires_approval]),
         hidden,
         ..World::default()
     };
-    let elsewhere = || vec![hidden("OperatorGroup", &["team"]), hidden("CatalogSource", &["team"])];
-    let everything = ["OperatorGroup", "CatalogSource", "InstallPlan", "ClusterServiceVersion"]
+    let cluster_wide_kinds =
+        || vec![hidden("OperatorGroup", &["team"]), hidden("CatalogSource", &["team"])];
+    let all_kinds = ["OperatorGroup", "CatalogSource", "InstallPlan", "ClusterServiceVersion"]
         .map(|kind| hidden(kind, &[]));
     let text = [
-        told_of("sub/anvil", &world(pending, elsewhere())),
-        told_of(
+        explanation_in("sub/anvil", &world(pending, cluster_wide_kinds())),
+        explanation_in(
             "sub/anvil",
-            &world(&pending.replace("healthy: false", "healthy: true"), elsewhere()),
+            &world(&pending.replace("healthy: false", "healthy: true"), cluster_wide_kinds()),
         ),
-        told_of("sub/anvil", &world(pending, everything.to_vec())),
-        told_of("csv/anvil.v1", &world(pending, everything.to_vec())),
+        explanation_in("sub/anvil", &world(pending, all_kinds.to_vec())),
+        explanation_in("csv/anvil.v1", &world(pending, all_kinds.to_vec())),
     ]
     .join("\n");
     assert!(!text.contains("there is no"), "{text}");
@@ -523,67 +544,32 @@ fn what_could_not_be_listed_is_said_and_is_not_taken_for_absent() {
 }
 
 #[test]
-fn a_copy_that_has_the_name_of_the_wanted_version_is_named() {
+fn copied_csv_with_the_name_of_the_wanted_csv_is_a_cause() {
     let copy = "
 apiVersion: operators.coreos.com/v1alpha1
 kind: ClusterServiceVersion
 metadata: {name: anvil.v1, namespace: team, labels: {olm.copiedFrom: operators}}
 status: {phase: Succeeded, reason: Copied}
 ";
-    let wants = subscription(
+    let subscribed = subscription(
         "{state: AtLatestKnown, currentCSV: anvil.v1, installedCSV: anvil.v1, lastUpdated: '2026-01-01T00:00:00Z'}",
     );
-    let world = World { objects: objects(&[GROUP, CATALOG, &wants, copy]), ..World::default() };
-    let ask = |kind, name: &str| {
+    let world =
+        World { objects: objects(&[GROUP, CATALOG, &subscribed, copy]), ..World::default() };
+    let explain_object = |kind, name: &str| {
         let target = Target { kind, namespace: "team".to_owned(), name: name.to_owned() };
         explain(&world, &target).unwrap()
     };
-    let why = ask(Kind::Subscription, "anvil").why.unwrap().render();
+    let cause = explain_object(Kind::Subscription, "anvil").why.unwrap().render();
     for words in [
         "the name anvil.v1 is taken by the copy of ClusterServiceVersion operators/anvil.v1",
         "watches namespace team already",
         "kubectl -n team delete subscription anvil",
         "mainstay uninstall anvil -n operators --dry-run",
     ] {
-        assert!(why.contains(words), "{words}: {why}");
+        assert!(cause.contains(words), "{words}: {cause}");
     }
-    let copied = ask(Kind::ClusterServiceVersion, "anvil.v1");
+    let copied = explain_object(Kind::ClusterServiceVersion, "anvil.v1");
     assert!(copied.is_healthy() && copied.standing.starts_with("is a copy"), "{copied:?}");
     assert_eq!(copied.notes, ["ask about the original: mainstay why csv/anvil.v1 -n operators"]);
-}
-
-#[test]
-fn a_catalog_that_serves_its_last_content_is_in_nobodys_way() {
-    let broken = |state: &str| {
-        CATALOG.replace(
-            "lastObservedState: READY, address: 'cat.olm.svc:50051'}",
-            &format!("lastObservedState: {state}}}, reason: RegistryServerError, message: 'a.yaml:3:1: no'"),
-        )
-    };
-    let runs = |healthy: bool| {
-        subscription(&format!(
-            "{{state: AtLatestKnown, currentCSV: anvil.v1, installedCSV: anvil.v1, lastUpdated: '2026-01-01T00:00:00Z', \
-             catalogHealth: [{{healthy: {healthy}, catalogSourceRef: {{name: cat, namespace: olm}}}}]}}"
-        ))
-    };
-    let well = version("{phase: Succeeded, reason: InstallSucceeded}");
-    for state in ["READY", "TRANSIENT_FAILURE"] {
-        let look = |healthy| {
-            let texts = [GROUP, &broken(state), &runs(healthy), &well];
-            let world = World { objects: objects(&texts), ..World::default() };
-            let target = Target {
-                kind: Kind::Subscription,
-                namespace: "team".to_owned(),
-                name: "anvil".to_owned(),
-            };
-            explain(&world, &target).unwrap()
-        };
-        let answer = look(true);
-        assert!(answer.is_healthy(), "{answer:?}");
-        let note = "the newest content of catalog olm/cat cannot be read, and what it served before counts: a.yaml:3:1: no";
-        assert_eq!(answer.notes, [note]);
-        // Without any content it is in the way.
-        let why = look(false).why.unwrap().render();
-        assert!(why.contains("catalog olm/cat cannot be asked"), "{why}");
-    }
 }

@@ -1,7 +1,8 @@
-//! What is said about states of clusters.
+//! Explanations of cluster states.
 
 #![expect(clippy::unwrap_used, reason = "the lint knows test functions only, not their helpers")]
 
+mod catalogs;
 mod events;
 mod explanations;
 mod recorded;

@@ -1,4 +1,4 @@
-//! Recorded states of real clusters: what does not run is explained, and what runs is not.
+//! Recorded states of real clusters: unhealthy objects have causes, and healthy ones have none.
 
 use mainstay_explain::{Kind, Target, World, explain};
 use mainstay_object::Object;
@@ -6,34 +6,34 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 fn states(folder: &Path) -> Vec<PathBuf> {
-    let mut all: Vec<PathBuf> = std::fs::read_dir(folder)
+    let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
         .unwrap()
         .flat_map(|case| std::fs::read_dir(case.unwrap().path()).unwrap())
         .map(|step| step.unwrap().path().join("objects.json"))
         .filter(|file| file.is_file())
         .collect();
-    all.sort();
-    all
+    files.sort();
+    files
 }
 
 #[test]
-fn every_recorded_trouble_has_a_reason_and_every_success_has_none() {
+fn unhealthy_recorded_objects_have_causes_and_healthy_ones_have_none() {
     let Some(data) = mainstay_testdata::unpack("answers/olm-classic", "recorded states") else {
         return;
     };
-    let (mut well, mut explained, mut odd) = (0, 0, Vec::new());
+    let (mut healthy_count, mut unhealthy_count, mut mismatches) = (0, 0, Vec::new());
     for file in states(&data.path().join("olm-classic")) {
-        let all: Vec<Value> = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
-        let objects = all.into_iter().map(|value| Object::from_value(value).unwrap()).collect();
+        let values: Vec<Value> = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+        let objects = values.into_iter().map(|value| Object::from_value(value).unwrap()).collect();
         let world = World { objects, ..World::default() };
         for object in &world.objects {
             let Ok(kind) = object.kind().parse::<Kind>() else { continue };
             let (namespace, name) = (object.namespace().to_owned(), object.name().to_owned());
-            let copied = object.str(&["status", "reason"]) == Some("Copied");
-            if copied || object.label("olm.copiedFrom").is_some() || object.is_terminating() {
+            let is_copied = object.str(&["status", "reason"]) == Some("Copied");
+            if is_copied || object.label("olm.copiedFrom").is_some() || object.is_terminating() {
                 continue;
             }
-            let runs = |name: &str| {
+            let succeeds = |name: &str| {
                 let csv = world.objects.iter().find(|object| {
                     object.kind() == "ClusterServiceVersion"
                         && object.namespace() == namespace
@@ -43,10 +43,10 @@ fn every_recorded_trouble_has_a_reason_and_every_success_has_none() {
                     csv.str(&["status", "phase"]) == Some("Succeeded") && !csv.is_terminating()
                 })
             };
-            let good = match kind {
+            let expected = match kind {
                 Kind::Subscription => {
-                    let said = object.array(&["status", "conditions"]);
-                    let bad = said.iter().any(|condition| {
+                    let conditions = object.array(&["status", "conditions"]);
+                    let has_failure = conditions.iter().any(|condition| {
                         matches!(
                             condition["type"].as_str(),
                             Some(
@@ -58,7 +58,7 @@ fn every_recorded_trouble_has_a_reason_and_every_success_has_none() {
                         ) && condition["status"] == "True"
                     });
                     let version = object.str(&["status", "currentCSV"]).unwrap_or_default();
-                    let latest = object.str(&["status", "state"]) == Some("AtLatestKnown");
+                    let is_at_latest = object.str(&["status", "state"]) == Some("AtLatestKnown");
                     let count = |kind: &str, fits: &dyn Fn(&Object) -> bool| {
                         world
                             .objects
@@ -66,30 +66,34 @@ fn every_recorded_trouble_has_a_reason_and_every_success_has_none() {
                             .filter(|object| object.kind() == kind && fits(object))
                             .count()
                     };
-                    let grouped =
+                    let has_group =
                         count("OperatorGroup", &|group| group.namespace() == namespace) == 1;
                     let source = object.str(&["spec", "source"]);
-                    let asked = count("CatalogSource", &|catalog| {
+                    let ready_catalogs = count("CatalogSource", &|catalog| {
                         Some(catalog.name()) == source
                             && catalog.str(&["status", "connectionState", "lastObservedState"])
                                 == Some("READY")
                     });
-                    let well = latest && runs(version) && !bad && grouped && asked == 1;
-                    (well || !latest && !runs(version)).then_some(well)
+                    let is_healthy = is_at_latest
+                        && succeeds(version)
+                        && !has_failure
+                        && has_group
+                        && ready_catalogs == 1;
+                    (is_healthy || !is_at_latest && !succeeds(version)).then_some(is_healthy)
                 }
                 Kind::InstallPlan => Some(object.str(&["status", "phase"]) == Some("Complete")),
-                Kind::ClusterServiceVersion => Some(runs(&name)),
+                Kind::ClusterServiceVersion => Some(succeeds(&name)),
                 Kind::CatalogSource => continue,
             };
             let target = Target { kind, namespace: namespace.clone(), name };
             let answer = explain(&world, &target).unwrap();
             if answer.is_healthy() {
-                well += 1;
+                healthy_count += 1;
             } else {
-                explained += 1;
+                unhealthy_count += 1;
             }
-            if good.is_some_and(|healthy| healthy != answer.is_healthy()) {
-                odd.push(format!(
+            if expected.is_some_and(|healthy| healthy != answer.is_healthy()) {
+                mismatches.push(format!(
                     "{}: {target} {} {:?}",
                     file.display(),
                     answer.standing,
@@ -98,8 +102,14 @@ fn every_recorded_trouble_has_a_reason_and_every_success_has_none() {
             }
         }
     }
-    assert!(odd.is_empty(), "{} of {}:\n{}", odd.len(), well + explained, odd.join("\n"));
+    assert!(
+        mismatches.is_empty(),
+        "{} of {}:\n{}",
+        mismatches.len(),
+        healthy_count + unhealthy_count,
+        mismatches.join("\n")
+    );
     mainstay_testdata::ran(&format!(
-        "{well} recorded objects that are well, {explained} explained"
+        "{healthy_count} recorded objects that are well, {unhealthy_count} explained"
     ));
 }

@@ -1,20 +1,20 @@
-//! How far a plan is.
+//! InstallPlans: approval, bundles to unpack, and steps that fail or wait.
 
-use crate::{Finding, World, command, condition, group, leaving, text};
+use crate::{Finding, World, command, condition, deletion_cause, operator_group, text};
 use mainstay_cause::Cause;
 use mainstay_object::Object;
 use serde_json::Value;
 
-/// How many steps are named one by one.
-const SHOWN: usize = 5;
+/// Most pending steps that are listed one by one.
+const STEPS_LISTED: usize = 5;
 
-/// Looks at an `InstallPlan`.
+/// Explains an InstallPlan.
 pub(crate) fn finding(world: &World, plan: &Object) -> Finding {
     let causes = causes(world, plan);
     let phase = plan.str(&["status", "phase"]).unwrap_or_default();
     let standing = match phase {
         "Complete" if causes.is_empty() => {
-            format!("is complete: it brought {}", brings(plan))
+            format!("is complete: it brought {}", csv_names(plan))
         }
         "RequiresApproval" => "waits for somebody's approval".to_owned(),
         "Failed" => "has failed".to_owned(),
@@ -26,27 +26,27 @@ pub(crate) fn finding(world: &World, plan: &Object) -> Finding {
     Finding { standing, causes, notes: Vec::new() }
 }
 
-/// The versions of a plan.
-pub(crate) fn brings(plan: &Object) -> String {
+/// The names of the ClusterServiceVersions that a plan installs.
+pub(crate) fn csv_names(plan: &Object) -> String {
     let names = plan.array(&["spec", "clusterServiceVersionNames"]).iter();
     names.filter_map(Value::as_str).collect::<Vec<_>>().join(", ")
 }
 
-/// What stands in the way of a plan; nothing if it is complete.
+/// What blocks a plan; empty if it is complete.
 pub(crate) fn causes(world: &World, plan: &Object) -> Vec<Cause> {
-    let mut causes: Vec<Cause> = leaving(plan).into_iter().collect();
+    let mut causes: Vec<Cause> = deletion_cause(plan).into_iter().collect();
     let (namespace, name) = (plan.namespace(), plan.name());
     let installed = condition(plan, "Installed", "False");
     match plan.str(&["status", "phase"]).unwrap_or_default() {
         "Complete" => return causes,
         "RequiresApproval" => causes.push(
-            Cause::new(format!("InstallPlan {name} would bring {}, and nobody has approved it", brings(plan)))
+            Cause::new(format!("InstallPlan {name} would bring {}, and nobody has approved it", csv_names(plan)))
                 .remedy(format!("see what it does: kubectl -n {namespace} get installplan {name} -o yaml; then approve it: {}", command::approve(namespace, name))),
         ),
         "Failed" => {
             let (reason, message) = installed.unwrap_or_default();
             let message = plan.str(&["status", "message"]).filter(|message| !message.is_empty()).unwrap_or(message);
-            let why = explained(message).remedy(format!(
+            let why = step_failure(message).remedy(format!(
                 "mend that, then have the plan made again: {}",
                 command::delete("installplan", namespace, name)
             ));
@@ -64,21 +64,21 @@ pub(crate) fn causes(world: &World, plan: &Object) -> Vec<Cause> {
             });
         }
         _ => {
-            causes.extend(group::causes(world, namespace));
+            causes.extend(operator_group::causes(world, namespace));
             if let Some((_, message)) = installed.filter(|(_, message)| !message.is_empty())
                 && causes.is_empty()
             {
                 causes.push(Cause::new(message));
             }
             if let Some(message) = plan.str(&["status", "message"]).filter(|message| !message.is_empty()) {
-                let retried = message.strip_prefix("retrying execution due to error: ");
-                causes.push(match retried {
-                    Some(why) => Cause::new("its steps are tried again and again").because(explained(why)),
+                let error = message.strip_prefix("retrying execution due to error: ");
+                causes.push(match error {
+                    Some(why) => Cause::new("its steps are tried again and again").because(step_failure(why)),
                     None => Cause::new(message),
                 });
             }
-            causes.extend(unpacking(plan));
-            causes.extend(steps(plan));
+            causes.extend(unpacking_causes(plan));
+            causes.extend(pending_steps(plan));
             if causes.is_empty() {
                 causes.push(Cause::new("it is being carried out").remedy(format!("wait, and watch it: kubectl -n {namespace} get installplan {name} -w")));
             }
@@ -87,11 +87,11 @@ pub(crate) fn causes(world: &World, plan: &Object) -> Vec<Cause> {
     causes
 }
 
-/// A message of a failed step, with what can be done about it.
-fn explained(message: &str) -> Cause {
+/// The message of a failed step, with its remedy.
+fn step_failure(message: &str) -> Cause {
     let cause = Cause::new(message);
     if let Some(refusal) = command::Refusal::of(message) {
-        return cause.remedy(format!("grant it: {}", refusal.grant()));
+        return cause.remedy(format!("grant it: {}", refusal.grant_commands()));
     }
     if message.contains("validating existing CRs against new CRD's schema") {
         return cause.remedy(
@@ -109,8 +109,8 @@ fn explained(message: &str) -> Cause {
     cause
 }
 
-/// Bundles that have yet to be unpacked.
-fn unpacking(plan: &Object) -> Vec<Cause> {
+/// The bundles of a plan that are not unpacked yet.
+fn unpacking_causes(plan: &Object) -> Vec<Cause> {
     plan.array(&["status", "bundleLookups"])
         .iter()
         .filter_map(|lookup| {
@@ -129,8 +129,8 @@ fn unpacking(plan: &Object) -> Vec<Cause> {
         .collect()
 }
 
-/// Steps that wait.
-fn steps(plan: &Object) -> Option<Cause> {
+/// The steps of a plan that are not done yet.
+fn pending_steps(plan: &Object) -> Option<Cause> {
     let waiting: Vec<String> = plan
         .array(&["status", "plan"])
         .iter()
@@ -151,8 +151,8 @@ fn steps(plan: &Object) -> Option<Cause> {
     if waiting.is_empty() {
         return None;
     }
-    let more = waiting.len().saturating_sub(SHOWN);
+    let more = waiting.len().saturating_sub(STEPS_LISTED);
     let cause = Cause::new(format!("{} of its {all} steps are yet to be done", waiting.len()));
-    let cause = cause.because_all(waiting.into_iter().take(SHOWN).map(Cause::new));
+    let cause = cause.because_all(waiting.into_iter().take(STEPS_LISTED).map(Cause::new));
     Some(if more > 0 { cause.because(Cause::new(format!("{more} more"))) } else { cause })
 }

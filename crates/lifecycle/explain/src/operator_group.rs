@@ -1,25 +1,26 @@
-//! Which namespaces operators of a namespace may watch: exactly one OperatorGroup says it.
+//! OperatorGroups: a namespace must have exactly one, which selects the namespaces that its operators
+//! watch.
 
 use crate::{World, command};
 use mainstay_cause::Cause;
 use mainstay_object::Object;
 use serde_json::{Value, json};
 
-/// What is wrong with the groups of a namespace.
+/// Why the OperatorGroups of a namespace block its operators.
 pub(crate) fn causes(world: &World, namespace: &str) -> Vec<Cause> {
     if world.hides("OperatorGroup", namespace) {
         return Vec::new();
     }
-    let mut groups: Vec<&Object> = world.within("OperatorGroup", namespace).collect();
+    let mut groups: Vec<&Object> = world.in_namespace("OperatorGroup", namespace).collect();
     groups.sort_by_key(|group| group.name());
     match groups.as_slice() {
-        [] => vec![none(world, namespace)],
-        [one] => of_one(one),
-        several => vec![many(namespace, several)],
+        [] => vec![no_group(world, namespace)],
+        [one] => group_causes(one),
+        groups => vec![several_groups(namespace, groups)],
     }
 }
 
-fn none(world: &World, namespace: &str) -> Cause {
+fn no_group(world: &World, namespace: &str) -> Cause {
     let group = json!({
         "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
         "metadata": {"name": namespace, "namespace": namespace},
@@ -29,12 +30,12 @@ fn none(world: &World, namespace: &str) -> Cause {
         "namespace {namespace} has no OperatorGroup, which says what its operators may watch"
     ))
     .remedy(format!("let them watch {namespace} alone: {}", command::apply(&group)));
-    // A group for all namespaces is what most people mean.
-    let everywhere = world.of_kind("OperatorGroup").find(|group| {
+    // Most users want an OperatorGroup for all namespaces.
+    let global = world.of_kind("OperatorGroup").find(|group| {
         group.array(&["status", "namespaces"]) == [Value::from("")]
-            && world.within("OperatorGroup", group.namespace()).count() == 1
+            && world.in_namespace("OperatorGroup", group.namespace()).count() == 1
     });
-    match everywhere {
+    match global {
         Some(group) => cause.remedy(format!(
             "subscribe in namespace {} instead: operators there watch all namespaces",
             group.namespace()
@@ -43,14 +44,14 @@ fn none(world: &World, namespace: &str) -> Cause {
     }
 }
 
-fn many(namespace: &str, groups: &[&Object]) -> Cause {
+fn several_groups(namespace: &str, groups: &[&Object]) -> Cause {
     let names: Vec<&str> = groups.iter().map(|group| group.name()).collect();
     let cause = Cause::new(format!(
         "namespace {namespace} has {} OperatorGroups ({}), and must have exactly one",
         names.len(),
         names.join(", ")
     ));
-    // The oldest is the one that operators were installed under.
+    // Operators were installed under the oldest OperatorGroup.
     let oldest = groups.iter().min_by_key(|group| (group.creation_timestamp(), group.name()));
     let keep = oldest.map_or("", |group| group.name());
     let others: Vec<&str> = names.into_iter().filter(|name| *name != keep).collect();
@@ -60,12 +61,12 @@ fn many(namespace: &str, groups: &[&Object]) -> Cause {
     ))
 }
 
-fn of_one(group: &Object) -> Vec<Cause> {
+fn group_causes(group: &Object) -> Vec<Cause> {
     let (namespace, name) = (group.namespace(), group.name());
     let mut causes = Vec::new();
     let account = group.str(&["spec", "serviceAccountName"]).unwrap_or_default();
     if !account.is_empty() && group.str(&["status", "serviceAccountRef", "name"]) != Some(account) {
-        let forget = json!({"spec": {"serviceAccountName": null}});
+        let patch = json!({"spec": {"serviceAccountName": null}});
         causes.push(
             Cause::new(format!(
                 "OperatorGroup {namespace}/{name} has everything installed as ServiceAccount {account}, which does not exist"
@@ -73,16 +74,16 @@ fn of_one(group: &Object) -> Vec<Cause> {
             .remedy(format!("make it: kubectl -n {namespace} create serviceaccount {account}, and grant it what is to be installed"))
             .remedy(format!(
                 "install with the rights of the lifecycle manager: {}",
-                command::patch("operatorgroup", namespace, name, &forget)
+                command::patch("operatorgroup", namespace, name, &patch)
             )),
         );
     } else if group.array(&["status", "namespaces"]).is_empty()
         && group.get(&["status", "lastUpdated"]).is_some()
     {
         let cause = Cause::new(format!("OperatorGroup {namespace}/{name} selects no namespace"));
-        causes.push(match label(group) {
-            Some(label) => cause.remedy(format!(
-                "label those it shall select: kubectl label namespace NAME {label}"
+        causes.push(match selector_labels(group) {
+            Some(selector_labels) => cause.remedy(format!(
+                "label those it shall select: kubectl label namespace NAME {selector_labels}"
             )),
             None => cause.remedy(format!(
                 "name namespaces that are there: {}",
@@ -98,8 +99,8 @@ fn of_one(group: &Object) -> Vec<Cause> {
     causes
 }
 
-/// Labels that the selector of a group asks for.
-fn label(group: &Object) -> Option<String> {
+/// The labels in the selector of an OperatorGroup, as arguments of `kubectl label`.
+fn selector_labels(group: &Object) -> Option<String> {
     let labels = group.get(&["spec", "selector", "matchLabels"])?.as_object()?;
     let words: Vec<String> = labels
         .iter()
