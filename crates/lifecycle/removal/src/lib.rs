@@ -1,21 +1,23 @@
-//! The way out: what goes with an operator, what stays, and what would hang.
+//! Uninstall plans: which objects go with an operator, which stay, and which deletions would hang.
 //!
 //! ```text
 //! objects of a cluster ─► World ── removal(&World, &Wish) ─► Removal ─┬─► a preview for people, JSON
 //!                                                                     └─► steps, one after the other
 //! ```
 //!
-//! A plain function of plain data. It relies on what is API only, so it is right about every cluster
-//! that runs operators in this way, whoever does it.
+//! [`removal`] is a pure function of the objects of a cluster. It reads fields of the API only, so it is
+//! right for clusters of upstream OLM as well.
 //!
-//! Nothing that people have made goes unless they say so: objects of the operator's kinds
-//! ([`Wish::operands`]), and the kinds themselves ([`Wish::definitions`]). Objects go first, while the
-//! operator is still there to take away what belongs to them; without it, those with finalizers would
-//! hang.
+//! Data of users stays unless they ask for its deletion: operands ([`Wish::operands`]), and the
+//! CustomResourceDefinitions of the operator ([`Wish::definitions`]). Operands go first, while the
+//! operator still runs and removes their finalizers. Without the operator, the deletion of an operand
+//! with a finalizer would hang.
+//!
+//! What this crate does not do: read or delete objects. The caller does both.
 
+mod config_maps;
 mod parts;
 mod target;
-mod unpacked;
 
 use mainstay_api::Operator;
 use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, SUBSCRIPTION};
@@ -24,97 +26,98 @@ use mainstay_object::{NamespacedName, Object, Resource, known};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// Which operator, and what of it.
+/// A request to uninstall an operator.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wish {
-    /// Where it is.
+    /// The namespace of the operator.
     pub namespace: String,
-    /// Its Subscription, its package or its version.
+    /// The name of its Subscription, package or ClusterServiceVersion.
     pub name: String,
-    /// Whether objects of the kinds that it provides go, too.
+    /// Whether its operands go, too.
     pub operands: bool,
-    /// Whether the definitions of these kinds go, and with them all objects.
+    /// Whether its CustomResourceDefinitions go, and with them all operands.
     pub definitions: bool,
 }
 
-/// What is known of a cluster.
+/// The objects by which an operator is found.
 #[derive(Clone, Debug, Default)]
 pub struct World {
     /// The Subscriptions of the namespace.
     pub subscriptions: Vec<Object>,
-    /// The versions of the namespace, without copies.
+    /// The ClusterServiceVersions of the namespace, without copied CSVs.
     pub versions: Vec<Object>,
-    /// The install plans of the namespace.
+    /// The InstallPlans of the namespace.
     pub plans: Vec<Object>,
-    /// Definitions, by which an operator is found of which nothing else is left. Who has not read them
-    /// finds only operators that have a Subscription or a version.
+    /// CustomResourceDefinitions, by which an operator is found that has left nothing else. Without them,
+    /// only operators with a Subscription or a ClusterServiceVersion are found.
     pub definitions: Vec<Object>,
 }
 
-/// What is known of the parts of an operator.
+/// The objects that belong to an operator.
 #[derive(Clone, Debug, Default)]
 pub struct Parts {
-    /// What belongs to the operator's versions, by labels or as its owner, of any kind.
+    /// Objects of any kind that labels or owner references join to its ClusterServiceVersions.
     pub owned: Vec<(Resource, Object)>,
-    /// Its `Operator`, which lists further parts.
+    /// Its `Operator`, which lists further components.
     pub operator: Option<Object>,
-    /// Copies of its versions in other namespaces.
+    /// The number of its copied CSVs in other namespaces.
     pub copies: usize,
-    /// The definitions that it owns, and the objects of each.
+    /// Its CustomResourceDefinitions, each with its operands.
     pub definitions: Vec<Definition>,
-    /// Names of all versions of the cluster, as `NAMESPACE/NAME`.
+    /// All ClusterServiceVersions of the cluster, as `NAMESPACE/NAME`.
     pub versions: Vec<String>,
-    /// The `ConfigMaps` that the operator's plans refer to, as [`maps`] names them.
+    /// The bundle ConfigMaps that its InstallPlans reference ([`maps`]).
     pub unpacked: Vec<Object>,
-    /// All plans of the cluster; who has no such `ConfigMaps` need not read them.
+    /// All InstallPlans of the cluster; may be empty if `unpacked` is.
     pub plans: Vec<Object>,
 }
 
-/// A kind that an operator provides.
+/// A CustomResourceDefinition of an operator, with its operands.
 #[derive(Clone, Debug)]
 pub struct Definition {
-    /// The definition.
+    /// The CustomResourceDefinition.
     pub definition: Object,
-    /// The objects of it.
+    /// Its objects in all namespaces.
     pub objects: Vec<Object>,
 }
 
 impl Definition {
-    /// The kind that it defines, in the version that is stored.
+    /// The resource that it defines, in its storage version.
     pub fn resource(&self) -> Option<Resource> {
-        parts::resource(&self.definition)
+        parts::crd_resource(&self.definition)
     }
 }
 
-/// The operator that is meant.
+/// The operator to uninstall.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// Where it is.
+    /// The namespace of the operator.
     pub namespace: String,
-    /// The namespaces that it watches; none stands for all.
+    /// The namespaces that it watches; none means all.
     pub watched: Option<BTreeSet<String>>,
-    /// Its package, if that is known.
+    /// Its package, if known.
     pub package: Option<String>,
     /// Its Subscriptions.
     pub subscriptions: Vec<String>,
-    /// Its versions: several in the middle of an upgrade, none if only definitions are left of it.
+    /// Its ClusterServiceVersions: several during an upgrade, none if only its
+    /// CustomResourceDefinitions are left.
     pub versions: Vec<String>,
-    /// Names of the definitions that the versions own, or that are left of them.
+    /// The names of the CustomResourceDefinitions that it owns or has left.
     pub definitions: Vec<String>,
 }
 
-/// Something that goes, stays or would hang.
+/// An object that goes, stays, or whose deletion would hang.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Item {
     /// Its kind.
     pub kind: String,
-    /// Its namespace; empty if it has none.
+    /// Its namespace; empty if it is cluster-scoped.
     pub namespace: String,
     /// Its name.
     pub name: String,
-    /// Why it does; empty where there is nothing to say.
+    /// The reason; may be empty.
     pub why: String,
-    /// What people can do about it.
+    /// What the user can do about it.
     pub remedy: Option<String>,
 }
 
@@ -127,65 +130,66 @@ impl fmt::Display for Item {
     }
 }
 
-/// One request. Each waits until what it deletes is gone.
+/// The deletion of one object. A step ends when the object is gone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// Whether it goes with what was deleted before, and is only waited for.
+    /// Whether earlier steps make the garbage collector delete it, so that this step only waits.
     pub follows: bool,
     /// The kind.
     pub resource: Resource,
-    /// The namespace; none for what has none.
+    /// The namespace; none for a cluster-scoped object.
     pub namespace: Option<String>,
     /// The name.
     pub name: String,
-    /// The object that is meant: another one of its name stays.
+    /// The uid, as a precondition: another object of the same name stays.
     pub uid: String,
 }
 
-/// What is to be done, and what comes of it.
+/// An uninstall plan, and its preview.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Removal {
-    /// What goes.
+    /// The objects that go.
     pub goes: Vec<Item>,
-    /// What stays.
+    /// The objects that stay.
     pub stays: Vec<Item>,
-    /// What would hang: its finalizers need the operator.
+    /// The objects whose deletion would hang, because their finalizers need the operator.
     pub hangs: Vec<Item>,
-    /// What is deleted, in this order; the rest goes with it.
+    /// The deletions in order; the garbage collector deletes the rest.
     pub steps: Vec<Step>,
 }
 
-/// Finds the operator that is meant.
+/// Finds the operator that a request names.
 ///
 /// # Errors
-/// If there is none, or if the name means several.
+/// If no operator has the name, or several have.
 pub fn target(world: &World, wish: &Wish) -> Result<Target, Cause> {
-    target::find(world, wish)
+    target::find_target(world, wish)
 }
 
-/// Names of the definitions that belong to an operator: those that its versions own, and those that its
-/// `Operator` lists, which earlier versions have brought.
+/// The names of the CustomResourceDefinitions of an operator: those that its ClusterServiceVersions own,
+/// and those that its `Operator` lists, which include those of earlier versions.
 pub fn definitions(target: &Target, operator: Option<&Object>) -> BTreeSet<String> {
-    let listed = operator.and_then(|object| Operator::from_object(object).ok());
-    let refs = listed
+    let operator = operator.and_then(|object| Operator::from_object(object).ok());
+    let refs = operator
         .and_then(|operator| operator.status.components)
         .map(|components| components.refs)
         .unwrap_or_default();
-    let named = refs
+    let crds = refs
         .into_iter()
         .filter(|component| component.kind == *known::CUSTOM_RESOURCE_DEFINITION.kind);
-    target.definitions.iter().cloned().chain(named.map(|component| component.name)).collect()
+    target.definitions.iter().cloned().chain(crds.map(|component| component.name)).collect()
 }
 
-/// The `ConfigMaps` that have what the operator's plans have installed, where that was too much for a plan.
+/// The bundle ConfigMaps that the InstallPlans of an operator reference: they hold manifests too large
+/// for a plan.
 pub fn maps(world: &World, target: &Target) -> BTreeSet<NamespacedName> {
-    unpacked::maps(world, target)
+    config_maps::find(world, target)
 }
 
-/// Says what goes, what stays, and in which order to do it.
+/// Plans the uninstallation of an operator.
 ///
 /// # Errors
-/// If definitions should go that another operator needs.
+/// If a CustomResourceDefinition is to go that another operator needs.
 pub fn removal(
     world: &World,
     parts: &Parts,
@@ -193,16 +197,19 @@ pub fn removal(
     wish: &Wish,
 ) -> Result<Removal, Cause> {
     let mut removal = Removal::default();
-    parts::operands(parts, target, wish, &mut removal)?;
-    // They are found by the plans, which go with the Subscriptions: who is interrupted finds them again.
-    unpacked::unpacked(world, target, parts, &mut removal);
-    for subscription in
-        world.subscriptions.iter().filter(|subscription| has(&target.subscriptions, subscription))
+    parts::add_operands_and_crds(parts, target, wish, &mut removal)?;
+    // Before the Subscriptions: an interrupted uninstallation finds the ConfigMaps again through the
+    // InstallPlans, which go with the Subscriptions.
+    config_maps::add(world, target, parts, &mut removal);
+    for subscription in world
+        .subscriptions
+        .iter()
+        .filter(|subscription| contains_name(&target.subscriptions, subscription))
     {
         removal.steps.push(step(&SUBSCRIPTION, subscription));
         removal.goes.push(item(subscription, "", None));
     }
-    for csv in world.versions.iter().filter(|csv| has(&target.versions, csv)) {
+    for csv in world.versions.iter().filter(|csv| contains_name(&target.versions, csv)) {
         removal.steps.push(step(&CLUSTER_SERVICE_VERSION, csv));
         let copies = match parts.copies {
             0 => String::new(),
@@ -211,14 +218,14 @@ pub fn removal(
         };
         removal.goes.push(item(csv, copies, None));
     }
-    parts::plans(world, target, &mut removal);
+    parts::add_install_plans(world, target, &mut removal);
     if wish.definitions {
         for crd in &parts.definitions {
             removal.steps.push(step(&known::CUSTOM_RESOURCE_DEFINITION, &crd.definition));
         }
     }
-    parts::owned(parts, &mut removal);
-    parts::dependencies(world, target, &mut removal);
+    parts::add_owned(parts, &mut removal);
+    parts::add_dependencies(world, target, &mut removal);
     Ok(removal)
 }
 
@@ -232,7 +239,7 @@ fn step(resource: &Resource, object: &Object) -> Step {
     }
 }
 
-fn has(names: &[String], object: &Object) -> bool {
+fn contains_name(names: &[String], object: &Object) -> bool {
     names.iter().any(|name| name == object.name())
 }
 

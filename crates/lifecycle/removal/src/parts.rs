@@ -1,7 +1,8 @@
-//! What belongs to an operator, and what becomes of it.
+//! The objects of an operator: which of them go, and which stay.
 
 use crate::{
-    Definition, Item, Parts, Removal, Step, Target, Wish, World, has, item, step, unpacked,
+    Definition, Item, Parts, Removal, Step, Target, Wish, World, config_maps, contains_name, item,
+    step,
 };
 use mainstay_api::resources::{INSTALL_PLAN, OPERATOR};
 use mainstay_api::{Operator, names};
@@ -9,40 +10,41 @@ use mainstay_cause::Cause;
 use mainstay_object::{Object, Resource, Scope, known};
 use std::collections::BTreeSet;
 
-const DEFINITION: &Resource = &known::CUSTOM_RESOURCE_DEFINITION;
+const CRD: &Resource = &known::CUSTOM_RESOURCE_DEFINITION;
 
-/// The kind of a definition, in the version that is stored.
-pub(crate) fn resource(definition: &Object) -> Option<Resource> {
-    let text = |path: &[&str]| definition.str(path).map(str::to_owned);
-    let versions = definition.array(&["spec", "versions"]);
-    let stored =
+/// The resource that a CustomResourceDefinition defines, in its storage version if that is served.
+pub(crate) fn crd_resource(crd: &Object) -> Option<Resource> {
+    let text = |path: &[&str]| crd.str(path).map(str::to_owned);
+    let versions = crd.array(&["spec", "versions"]);
+    let storage_version =
         versions.iter().find(|version| version["storage"] == true && version["served"] == true);
-    let version = stored.or_else(|| versions.iter().find(|version| version["served"] == true))?;
+    let version =
+        storage_version.or_else(|| versions.iter().find(|version| version["served"] == true))?;
     Some(Resource {
         group: text(&["spec", "group"])?.into(),
         version: version["name"].as_str()?.to_owned().into(),
         kind: text(&["spec", "names", "kind"])?.into(),
         plural: text(&["spec", "names", "plural"])?.into(),
-        scope: match definition.str(&["spec", "scope"])? {
+        scope: match crd.str(&["spec", "scope"])? {
             "Namespaced" => Scope::Namespaced,
             _ => Scope::Cluster,
         },
     })
 }
 
-/// Objects of the kinds that an operator provides, and the definitions.
-pub(crate) fn operands(
+/// Adds the operands of an operator, and its CustomResourceDefinitions.
+pub(crate) fn add_operands_and_crds(
     parts: &Parts,
     target: &Target,
     wish: &Wish,
     removal: &mut Removal,
 ) -> Result<(), Cause> {
-    let mut needed = Vec::new();
+    let mut conflicts = Vec::new();
     for Definition { definition, objects } in &parts.definitions {
-        let others = others(parts, target, definition);
+        let others = other_owners(parts, target, definition);
         if wish.definitions && !others.is_empty() {
             let name = definition.name();
-            needed.push(Cause::new(format!(
+            conflicts.push(Cause::new(format!(
                 "CustomResourceDefinition {name} is also of {}",
                 others.join(", ")
             )));
@@ -71,38 +73,33 @@ pub(crate) fn operands(
                 let why = "the operator does not watch its namespace";
                 removal.stays.push(item(object, why, None));
             } else {
-                operand(definition, object, target, wish, removal);
+                add_operand(definition, object, target, wish, removal);
             }
         }
     }
-    if needed.is_empty() {
+    if conflicts.is_empty() {
         return Ok(());
     }
     Err(Cause::new("definitions that other operators need cannot go")
-        .because_all(needed)
+        .because_all(conflicts)
         .remedy("leave --definitions away, or uninstall the others first"))
 }
 
-fn operand(
-    definition: &Object,
-    object: &Object,
-    target: &Target,
-    wish: &Wish,
-    removal: &mut Removal,
-) {
+fn add_operand(crd: &Object, object: &Object, target: &Target, wish: &Wish, removal: &mut Removal) {
     let finalizers: Vec<&str> = object.finalizers().collect();
     if wish.operands || wish.definitions {
-        let is_there = !target.versions.is_empty();
-        let why = if is_there { "before the operator, which may have to do with it" } else { "" };
+        let has_operator = !target.versions.is_empty();
+        let why =
+            if has_operator { "before the operator, which may have to do with it" } else { "" };
         removal.goes.push(item(object, why, None));
-        if !is_there && !finalizers.is_empty() {
+        if !has_operator && !finalizers.is_empty() {
             let why = format!(
                 "it has the finalizer {}, and the operator that would remove it is gone",
                 finalizers.join(", ")
             );
             let remedy = format!(
                 "install the operator again first, or take the finalizer off: kubectl patch {} {}{} --type merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'",
-                definition.name(),
+                crd.name(),
                 object.name(),
                 match object.namespace() {
                     "" => String::new(),
@@ -111,7 +108,7 @@ fn operand(
             );
             removal.hangs.push(item(object, why, Some(remedy)));
         }
-        if let Some(resource) = resource(definition) {
+        if let Some(resource) = crd_resource(crd) {
             removal.steps.push(step(&resource, object));
         }
         return;
@@ -126,73 +123,77 @@ fn operand(
     }
 }
 
-/// Other versions, which are there, that say that a definition is theirs.
-fn others(parts: &Parts, target: &Target, definition: &Object) -> Vec<String> {
-    let own: BTreeSet<String> =
+/// The existing ClusterServiceVersions of other operators that a CustomResourceDefinition names as
+/// installed with it.
+fn other_owners(parts: &Parts, target: &Target, crd: &Object) -> Vec<String> {
+    let own_csvs: BTreeSet<String> =
         target.versions.iter().map(|csv| format!("{}/{csv}", target.namespace)).collect();
-    let mut others: Vec<String> = definition
+    let mut others: Vec<String> = crd
         .annotations()
         .filter(|(key, _)| key.starts_with(names::INSTALLED_ALONGSIDE_PREFIX))
         .map(|(_, value)| value.to_owned())
-        .filter(|csv| !own.contains(csv) && parts.versions.contains(csv))
+        .filter(|csv| !own_csvs.contains(csv) && parts.versions.contains(csv))
         .collect();
     others.sort_unstable();
     others
 }
 
-/// What goes with the versions: their parts, as labels and owners tell. What the `Operator` lists besides
-/// stays.
-pub(crate) fn owned(parts: &Parts, removal: &mut Removal) {
-    let all: BTreeSet<Item> = parts.owned.iter().map(|part| item(&part.1, "", None)).collect();
+/// Adds the objects that labels or owner references join to the ClusterServiceVersions. Other components
+/// that the `Operator` lists stay.
+pub(crate) fn add_owned(parts: &Parts, removal: &mut Removal) {
+    let items: BTreeSet<Item> =
+        parts.owned.iter().map(|component| item(&component.1, "", None)).collect();
     let operator = parts.operator.as_ref().and_then(|object| Operator::from_object(object).ok());
-    let refs = operator
+    let components = operator
         .and_then(|operator| operator.status.components)
         .map(|components| components.refs)
         .unwrap_or_default();
-    let mut besides = false;
-    for part in refs {
-        // Of these it is told by themselves; namespaces have only a label of it.
-        let told = [
+    let mut has_other_components = false;
+    for component in components {
+        // These kinds have entries of their own; a Namespace only has the label of the operator.
+        let separate_kinds = [
             "Subscription",
             "ClusterServiceVersion",
             "InstallPlan",
             "CustomResourceDefinition",
             "Namespace",
         ];
-        let same = |one: &Item| {
-            one.kind == part.kind && one.namespace == part.namespace && one.name == part.name
+        let is_same = |item: &Item| {
+            item.kind == component.kind
+                && item.namespace == component.namespace
+                && item.name == component.name
         };
-        if !told.contains(&&*part.kind) && !all.iter().any(same) {
-            besides = true;
+        if !separate_kinds.contains(&&*component.kind) && !items.iter().any(is_same) {
+            has_other_components = true;
             removal.stays.push(Item {
-                kind: part.kind,
-                namespace: part.namespace,
-                name: part.name,
+                kind: component.kind,
+                namespace: component.namespace,
+                name: component.name,
                 why: "it is listed as a part of the operator, and also of others, or of no version of it".to_owned(),
                 remedy: None,
             });
         }
     }
-    removal.goes.extend(all);
+    removal.goes.extend(items);
     for (resource, object) in &parts.owned {
         removal.steps.push(Step { follows: true, ..step(resource, object) });
     }
     if let Some(operator) = &parts.operator {
-        if besides || removal.stays.iter().any(|item| item.kind == *DEFINITION.kind) {
+        if has_other_components || removal.stays.iter().any(|item| item.kind == *CRD.kind) {
             let why = "it lists what is left of the operator";
             removal.stays.push(item(operator, why, None));
         } else {
-            // While there are parts that it can list it would come again.
+            // Last: the Operator is created again while it has components.
             removal.steps.push(step(&OPERATOR, operator));
             removal.goes.push(item(operator, "", None));
         }
     }
 }
 
-/// InstallPlans: each goes with the last of the Subscriptions that own it. Those of the operator that
-/// another Subscription owns, or none, stay.
-pub(crate) fn plans(world: &World, target: &Target, removal: &mut Removal) {
-    for plan in unpacked::going(world, target) {
+/// Adds the InstallPlans. Each goes with the last Subscription that owns it; a plan of the operator
+/// that another Subscription owns, or none, stays.
+pub(crate) fn add_install_plans(world: &World, target: &Target, removal: &mut Removal) {
+    for plan in config_maps::deleted_install_plans(world, target) {
         removal.steps.push(Step { follows: true, ..step(&INSTALL_PLAN, plan) });
         removal.goes.push(item(plan, "", None));
     }
@@ -200,8 +201,10 @@ pub(crate) fn plans(world: &World, target: &Target, removal: &mut Removal) {
         target.package.as_ref().map(|package| names::component_label(package, &target.namespace));
     let is_labelled =
         |plan: &Object| label.as_ref().is_some_and(|label| plan.label(label).is_some());
-    let own = uids(world, target);
-    for plan in world.plans.iter().filter(|plan| is_of(plan, target, &own) || is_labelled(plan)) {
+    let own = subscription_uids(world, target);
+    for plan in
+        world.plans.iter().filter(|plan| is_of_operator(plan, target, &own) || is_labelled(plan))
+    {
         let owners = plan.owner_references();
         let others =
             world.subscriptions.iter().filter(|subscription| !own.contains(subscription.uid()));
@@ -214,7 +217,7 @@ pub(crate) fn plans(world: &World, target: &Target, removal: &mut Removal) {
             [] if owners.is_empty() => {
                 ("no Subscription owns it".to_owned(), format!("if nobody needs it: {delete}"))
             }
-            // Its owners go, or are gone: so does it.
+            // All its owners go or are gone, so the plan goes with them.
             [] => continue,
             [one] => (
                 format!("Subscription {one} owns it, too"),
@@ -229,30 +232,33 @@ pub(crate) fn plans(world: &World, target: &Target, removal: &mut Removal) {
     }
 }
 
-/// The uids of an operator's Subscriptions.
-fn uids<'w>(world: &'w World, target: &Target) -> BTreeSet<&'w str> {
-    let own =
-        world.subscriptions.iter().filter(|subscription| has(&target.subscriptions, subscription));
+/// The uids of the Subscriptions of an operator.
+fn subscription_uids<'w>(world: &'w World, target: &Target) -> BTreeSet<&'w str> {
+    let own = world
+        .subscriptions
+        .iter()
+        .filter(|subscription| contains_name(&target.subscriptions, subscription));
     own.map(Object::uid).collect()
 }
 
-/// Whether an InstallPlan is one of an operator: it names a version, or a Subscription with one of these
-/// uids owns it. One of an earlier version brought what is needed since.
-fn is_of(plan: &Object, target: &Target, own: &BTreeSet<&str>) -> bool {
+/// Whether an InstallPlan belongs to an operator: it names one of its ClusterServiceVersions, or a
+/// Subscription with one of the uids owns it, as with plans of earlier versions, whose dependencies
+/// the operator still needs.
+fn is_of_operator(plan: &Object, target: &Target, own: &BTreeSet<&str>) -> bool {
     let names = plan.array(&["spec", "clusterServiceVersionNames"]);
     names.iter().any(|name| target.versions.iter().any(|version| version == name))
         || plan.owner_references().iter().any(|owner| own.contains(&*owner.uid))
 }
 
-/// Subscriptions that came along, because the operator needs what they bring.
-pub(crate) fn dependencies(world: &World, target: &Target, removal: &mut Removal) {
-    let own = uids(world, target);
-    let plans = world.plans.iter().filter(|plan| is_of(plan, target, &own));
+/// Adds the Subscriptions of dependencies, which stay.
+pub(crate) fn add_dependencies(world: &World, target: &Target, removal: &mut Removal) {
+    let own = subscription_uids(world, target);
+    let plans = world.plans.iter().filter(|plan| is_of_operator(plan, target, &own));
     let plans: BTreeSet<&str> = plans.map(Object::name).collect();
     for subscription in &world.subscriptions {
-        let came =
+        let is_dependency =
             subscription.annotation(names::GENERATED_BY).is_some_and(|plan| plans.contains(plan));
-        if came && !target.subscriptions.iter().any(|own| own == subscription.name()) {
+        if is_dependency && !target.subscriptions.iter().any(|own| own == subscription.name()) {
             let remedy = format!(
                 "if nobody else needs it: mainstay uninstall -n {} {}",
                 target.namespace,

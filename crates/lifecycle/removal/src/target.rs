@@ -1,4 +1,4 @@
-//! Which operator a name means.
+//! Targets: the operator that has a name.
 
 use crate::{Target, Wish, World};
 use mainstay_api::names;
@@ -11,23 +11,23 @@ fn package(subscription: &Object) -> &str {
     subscription.str(&["spec", "name"]).unwrap_or_default()
 }
 
-/// The version of a Subscription: what it has installed, and what it is about to.
-fn versions(subscription: &Object) -> impl Iterator<Item = &str> {
+/// The installed and the current ClusterServiceVersion of a Subscription.
+fn csv_names(subscription: &Object) -> impl Iterator<Item = &str> {
     let status = |field: &'static str| subscription.str(&["status", field]);
     [status("installedCSV"), status("currentCSV")].into_iter().flatten()
 }
 
-/// The package that a version says it is of.
-fn stated(version: &Object) -> Option<String> {
-    let text = version.annotation(names::PROPERTIES)?;
+/// The package in the `olm.package` property of a ClusterServiceVersion.
+fn package_property(csv: &Object) -> Option<String> {
+    let text = csv.annotation(names::PROPERTIES)?;
     let value: Value = serde_json::from_str(text).ok()?;
     let properties = value.get("properties")?.as_array()?;
-    let own = properties.iter().find(|property| property["type"] == "olm.package")?;
-    Some(own["value"]["packageName"].as_str()?.to_owned())
+    let package = properties.iter().find(|property| property["type"] == "olm.package")?;
+    Some(package["value"]["packageName"].as_str()?.to_owned())
 }
 
 impl Target {
-    /// Whether the operator watches an object of a kind that it provides.
+    /// Whether the operator watches the namespace of an operand.
     pub(crate) fn watches(&self, object: &Object) -> bool {
         let namespace = object.namespace();
         namespace.is_empty()
@@ -35,9 +35,9 @@ impl Target {
     }
 }
 
-pub(crate) fn find(world: &World, wish: &Wish) -> Result<Target, Cause> {
+pub(crate) fn find_target(world: &World, wish: &Wish) -> Result<Target, Cause> {
     let Wish { namespace, name, .. } = wish;
-    let named: Vec<&Object> =
+    let matching: Vec<&Object> =
         match world.subscriptions.iter().find(|subscription| subscription.name() == name) {
             Some(one) => vec![one],
             None => world
@@ -45,13 +45,14 @@ pub(crate) fn find(world: &World, wish: &Wish) -> Result<Target, Cause> {
                 .iter()
                 .filter(|subscription| {
                     package(subscription) == name
-                        || versions(subscription).any(|version| version == name)
+                        || csv_names(subscription).any(|version| version == name)
                 })
                 .collect(),
         };
-    let packages: BTreeSet<&str> = named.iter().map(|subscription| package(subscription)).collect();
+    let packages: BTreeSet<&str> =
+        matching.iter().map(|subscription| package(subscription)).collect();
     if packages.len() > 1 {
-        let causes = named.iter().map(|subscription| {
+        let causes = matching.iter().map(|subscription| {
             Cause::new(format!(
                 "Subscription {namespace}/{} is of the package {}",
                 subscription.name(),
@@ -62,107 +63,109 @@ pub(crate) fn find(world: &World, wish: &Wish) -> Result<Target, Cause> {
             .because_all(causes)
             .remedy("name one of these Subscriptions"));
     }
-    let mut found: BTreeSet<&str> =
-        named.iter().flat_map(|subscription| versions(subscription)).collect();
-    found.extend(world.versions.iter().map(Object::name).filter(|csv_name| csv_name == name));
-    if named.is_empty() {
-        // Its Subscription went before, as in a removal that was not ended.
-        let of_package = |csv: &&Object| stated(csv).is_some_and(|package| package == *name);
-        found.extend(world.versions.iter().filter(of_package).map(Object::name));
+    let mut found_csvs: BTreeSet<&str> =
+        matching.iter().flat_map(|subscription| csv_names(subscription)).collect();
+    found_csvs.extend(world.versions.iter().map(Object::name).filter(|csv_name| csv_name == name));
+    if matching.is_empty() {
+        // An interrupted uninstallation has deleted the Subscription.
+        let of_package =
+            |csv: &&Object| package_property(csv).is_some_and(|package| package == *name);
+        found_csvs.extend(world.versions.iter().filter(of_package).map(Object::name));
     }
-    // In the middle of an upgrade, the one that is being replaced belongs to it as well.
+    // During an upgrade, the replaced ClusterServiceVersion belongs to the operator as well.
     loop {
-        let before = found.len();
+        let count = found_csvs.len();
         let replaced: Vec<&str> = world
             .versions
             .iter()
-            .filter(|csv| found.contains(csv.name()))
+            .filter(|csv| found_csvs.contains(csv.name()))
             .filter_map(|csv| csv.str(&["spec", "replaces"]))
             .filter(|old| world.versions.iter().any(|csv| csv.name() == *old))
             .collect();
-        found.extend(replaced);
-        if found.len() == before {
+        found_csvs.extend(replaced);
+        if found_csvs.len() == count {
             break;
         }
     }
-    let present: Vec<&Object> =
-        world.versions.iter().filter(|csv| found.contains(csv.name())).collect();
-    if named.is_empty() && present.is_empty() {
-        return left(world, wish).ok_or_else(|| none(world, wish));
+    let csvs: Vec<&Object> =
+        world.versions.iter().filter(|csv| found_csvs.contains(csv.name())).collect();
+    if matching.is_empty() && csvs.is_empty() {
+        return find_leftover_crds(world, wish).ok_or_else(|| not_found(world, wish));
     }
-    let stated = present.iter().find_map(|csv| stated(csv));
-    let package = packages.first().map(|package| (*package).to_owned()).or(stated);
+    let stated_package = csvs.iter().find_map(|csv| package_property(csv));
+    let package = packages.first().map(|package| (*package).to_owned()).or(stated_package);
     let mut definitions: BTreeSet<String> = BTreeSet::new();
-    for version in &present {
+    for version in &csvs {
         let owned = version.array(&["spec", "customresourcedefinitions", "owned"]);
         definitions.extend(owned.iter().filter_map(|crd| Some(crd["name"].as_str()?.to_owned())));
     }
     Ok(Target {
         namespace: namespace.clone(),
-        watched: watched(&present),
+        watched: watched_namespaces(&csvs),
         package,
-        subscriptions: named.iter().map(|subscription| subscription.name().to_owned()).collect(),
-        versions: present.iter().map(|csv| csv.name().to_owned()).collect(),
+        subscriptions: matching.iter().map(|subscription| subscription.name().to_owned()).collect(),
+        versions: csvs.iter().map(|csv| csv.name().to_owned()).collect(),
         definitions: definitions.into_iter().collect(),
     })
 }
 
-/// The namespaces that versions watch, as they say it; none stands for all.
-fn watched(versions: &[&Object]) -> Option<BTreeSet<String>> {
+/// The target namespaces in the annotations of ClusterServiceVersions; none means all.
+fn watched_namespaces(csvs: &[&Object]) -> Option<BTreeSet<String>> {
     let mut all = BTreeSet::new();
-    for version in versions {
-        let text = version.annotation(names::TARGET_NAMESPACES)?;
+    for csv in csvs {
+        let text = csv.annotation(names::TARGET_NAMESPACES)?;
         all.extend(text.split(',').map(str::to_owned));
     }
     (!all.is_empty() && !all.contains("")).then_some(all)
 }
 
-/// The package of the namespace that a definition says it is of.
-fn labelled<'a>(definition: &'a Object, namespace: &str) -> Option<&'a str> {
-    let mut keys = definition.labels().map(|(key, _)| key);
+/// The package of a namespace in the component label of a CustomResourceDefinition.
+fn package_label<'a>(crd: &'a Object, namespace: &str) -> Option<&'a str> {
+    let mut keys = crd.labels().map(|(key, _)| key);
     keys.find_map(|key| {
         let operator = key.strip_prefix(names::COMPONENT_LABEL_PREFIX)?;
         operator.strip_suffix(namespace)?.strip_suffix('.')
     })
 }
 
-/// An operator of which only definitions are left.
-fn left(world: &World, wish: &Wish) -> Option<Target> {
+/// An operator that has left only CustomResourceDefinitions.
+fn find_leftover_crds(world: &World, wish: &Wish) -> Option<Target> {
     let Wish { namespace, name, .. } = wish;
     let label = names::component_label(name, namespace);
-    let version = format!("{namespace}/{name}");
+    let csv = format!("{namespace}/{name}");
     let is_left = |crd: &&Object| {
-        let alongside = |(key, value): (&str, &str)| {
-            key.starts_with(names::INSTALLED_ALONGSIDE_PREFIX) && value == version
+        let is_alongside = |(key, value): (&str, &str)| {
+            key.starts_with(names::INSTALLED_ALONGSIDE_PREFIX) && value == csv
         };
-        crd.label(&label).is_some() || crd.annotations().any(alongside)
+        crd.label(&label).is_some() || crd.annotations().any(is_alongside)
     };
-    let left: Vec<&Object> = world.definitions.iter().filter(is_left).collect();
-    let package = left.iter().find_map(|crd| labelled(crd, namespace)).map(str::to_owned);
-    (!left.is_empty()).then(|| Target {
+    let crds: Vec<&Object> = world.definitions.iter().filter(is_left).collect();
+    let package = crds.iter().find_map(|crd| package_label(crd, namespace)).map(str::to_owned);
+    (!crds.is_empty()).then(|| Target {
         namespace: namespace.clone(),
         watched: None,
         package,
         subscriptions: Vec::new(),
         versions: Vec::new(),
-        definitions: left.iter().map(|crd| crd.name().to_owned()).collect(),
+        definitions: crds.iter().map(|crd| crd.name().to_owned()).collect(),
     })
 }
 
-fn none(world: &World, wish: &Wish) -> Cause {
+fn not_found(world: &World, wish: &Wish) -> Cause {
     let Wish { namespace, name, .. } = wish;
     let cause = Cause::new(format!("there is no operator `{name}` in the namespace {namespace}"));
-    let mut known: BTreeSet<&str> = world.subscriptions.iter().map(package).collect();
-    known.extend(world.versions.iter().map(Object::name));
-    known.extend(world.definitions.iter().filter_map(|crd| labelled(crd, namespace)));
-    let known: Vec<&str> = known.into_iter().filter(|name| !name.is_empty()).collect();
-    if known.is_empty() {
+    let mut operator_names: BTreeSet<&str> = world.subscriptions.iter().map(package).collect();
+    operator_names.extend(world.versions.iter().map(Object::name));
+    operator_names.extend(world.definitions.iter().filter_map(|crd| package_label(crd, namespace)));
+    let operator_names: Vec<&str> =
+        operator_names.into_iter().filter(|name| !name.is_empty()).collect();
+    if operator_names.is_empty() {
         let nothing = "there are neither Subscriptions nor ClusterServiceVersions in it";
         return cause
             .because(Cause::new(nothing))
             .remedy("name another namespace with --namespace NAME");
     }
     cause
-        .because(Cause::new(format!("there are: {}", known.join(", "))))
+        .because(Cause::new(format!("there are: {}", operator_names.join(", "))))
         .remedy("name a Subscription, a package or a version of these")
 }

@@ -1,4 +1,4 @@
-//! What goes with an operator, what stays, and what would hang.
+//! Uninstall plans: which objects go with an operator, which stay, and which deletions would hang.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -122,11 +122,11 @@ fn wish(name: &str) -> Wish {
     Wish { namespace: "kitchen".to_owned(), name: name.to_owned(), ..Wish::default() }
 }
 
-fn found(name: &str) -> Target {
+fn find_target(name: &str) -> Target {
     target(&world(TEAPOT), &wish(name)).unwrap()
 }
 
-fn removed(parts: &Parts, wish: &Wish) -> Removal {
+fn plan_removal(parts: &Parts, wish: &Wish) -> Removal {
     let world = world(TEAPOT);
     removal(&world, parts, &target(&world, wish).unwrap(), wish).unwrap()
 }
@@ -140,19 +140,19 @@ fn steps(removal: &Removal) -> Vec<&str> {
 }
 
 #[test]
-fn an_operator_is_named_by_its_subscription_its_package_or_a_version() {
-    let target = found("tea");
+fn operator_is_found_by_subscription_package_or_csv() {
+    let target = find_target("tea");
     assert_eq!(target.package.as_deref(), Some("teapot"));
     assert_eq!(target.versions, ["teapot.v1", "teapot.v2"]);
     assert_eq!(target.definitions, ["teapots.brew.example.com"]);
     for name in ["teapot", "teapot.v2", "teapot.v1"] {
-        assert_eq!(found(name), target, "{name}");
+        assert_eq!(find_target(name), target, "{name}");
     }
 }
 
-/// What is left when a removal ends in its middle: first without the Subscription, then without the
-/// version.
-const HALF: [&str; 2] = [
+/// The objects that an interrupted uninstallation leaves: first without the Subscription, then without
+/// the ClusterServiceVersion.
+const INTERRUPTED: [&str; 2] = [
     r#"
 apiVersion: operators.coreos.com/v1alpha1
 kind: ClusterServiceVersion
@@ -174,8 +174,8 @@ metadata:
 ];
 
 #[test]
-fn what_a_removal_has_left_behind_is_found_by_the_names_of_its_package_and_its_version() {
-    for (text, versions) in HALF.into_iter().zip([&["teapot.v2"] as &[&str], &[]]) {
+fn leftovers_of_an_interrupted_removal_are_found_by_package_and_csv() {
+    for (text, versions) in INTERRUPTED.into_iter().zip([&["teapot.v2"] as &[&str], &[]]) {
         for name in ["teapot", "teapot.v2"] {
             let target = target(&world(text), &wish(name)).unwrap();
             assert_eq!(target.package.as_deref(), Some("teapot"));
@@ -183,22 +183,23 @@ fn what_a_removal_has_left_behind_is_found_by_the_names_of_its_package_and_its_v
             assert_eq!(target.definitions, ["teapots.brew.example.com"]);
         }
     }
-    let left = world(HALF[1]);
-    let error = target(&left, &wish("coffee")).unwrap_err().render();
+    let leftovers = world(INTERRUPTED[1]);
+    let error = target(&leftovers, &wish("coffee")).unwrap_err().render();
     assert!(error.contains("there are: teapot"), "{error}");
-    let elsewhere = Wish { namespace: "lab".to_owned(), ..wish("teapot") };
-    assert!(target(&left, &elsewhere).is_err());
-    let all = Wish { definitions: true, ..wish("teapot") };
+    let other_namespace = Wish { namespace: "lab".to_owned(), ..wish("teapot") };
+    assert!(target(&leftovers, &other_namespace).is_err());
+    let with_crds = Wish { definitions: true, ..wish("teapot") };
     let mut parts = Parts { versions: Vec::new(), owned: Vec::new(), ..parts() };
-    // It lists nothing else.
+    // The Operator lists no other components.
     parts.operator.as_mut().unwrap().remove(&["status"]);
-    let removal = removal(&left, &parts, &target(&left, &all).unwrap(), &all).unwrap();
+    let removal =
+        removal(&leftovers, &parts, &target(&leftovers, &with_crds).unwrap(), &with_crds).unwrap();
     assert_eq!(steps(&removal), ["t1", "t2", "d1", "o1"]);
     assert!(removal.stays.is_empty());
 }
 
 #[test]
-fn a_name_that_means_nothing_is_told_what_there_is() {
+fn unknown_name_is_an_error_that_lists_the_operators_of_the_namespace() {
     let error = target(&world(TEAPOT), &wish("coffee")).unwrap_err().render();
     assert!(error.contains("there is no operator `coffee` in the namespace kitchen"), "{error}");
     assert!(error.contains("teapot, teapot.v1, teapot.v2, water, water.v1"), "{error}");
@@ -207,7 +208,7 @@ fn a_name_that_means_nothing_is_told_what_there_is() {
 }
 
 #[test]
-fn a_version_that_several_subscriptions_of_other_packages_name_is_not_guessed() {
+fn csv_of_subscriptions_to_several_packages_is_ambiguous() {
     let other = "
 apiVersion: operators.coreos.com/v1alpha1
 kind: Subscription
@@ -221,8 +222,8 @@ status: {installedCSV: teapot.v1}
     assert!(error.contains("kitchen/spare is of the package other"), "{error}");
 }
 
-/// What a plan has in the place of a manifest that is too large for it.
-fn referring(plan: &mut Object, map: &str) {
+/// Gives a plan a reference in place of a manifest that is too large for it.
+fn set_reference(plan: &mut Object, map: &str) {
     let reference = format!(
         r#"{{"kind": "ConfigMap", "name": "{map}", "namespace": "olm", "catalogSourceName": "all", "catalogSourceNamespace": "olm"}}"#
     );
@@ -233,40 +234,45 @@ fn referring(plan: &mut Object, map: &str) {
 }
 
 #[test]
-fn manifests_that_plans_refer_to_go_unless_another_plan_has_yet_to_install_them() {
+fn bundle_config_maps_go_unless_an_unfinished_install_plan_references_them() {
     let mut world = world(TEAPOT);
     let tea = target(&world, &wish("tea")).unwrap();
     assert!(maps(&world, &tea).is_empty());
-    referring(&mut world.plans[0], "large");
-    let named: Vec<String> = maps(&world, &tea).iter().map(ToString::to_string).collect();
-    assert_eq!(named, ["olm/large"]);
-    let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: large, namespace: olm, uid: m1}";
+    set_reference(&mut world.plans[0], "large");
+    let config_maps: Vec<String> = maps(&world, &tea).iter().map(ToString::to_string).collect();
+    assert_eq!(config_maps, ["olm/large"]);
+    let config_map =
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: large, namespace: olm, uid: m1}";
     let mut other = world.plans[1].clone();
-    referring(&mut other, "large");
+    set_reference(&mut other, "large");
     for (phase, stays) in [("Installing", true), ("Complete", false), ("Failed", false)] {
         other.set(&["status", "phase"], phase.into());
         let plans = vec![world.plans[0].clone(), other.clone()];
-        let parts = Parts { unpacked: read(map), plans, ..Parts::default() };
+        let parts = Parts { unpacked: read(config_map), plans, ..Parts::default() };
         let removal = removal(&world, &parts, &tea, &wish("tea")).unwrap();
-        let of = |items: &[mainstay_removal::Item]| {
+        let lists_config_map = |items: &[mainstay_removal::Item]| {
             names(items).iter().any(|name| name == "ConfigMap olm/large")
         };
-        assert_eq!((of(&removal.stays), of(&removal.goes)), (stays, !stays), "{phase}");
-        // Before the Subscription, with which the plans go that lead to it.
+        assert_eq!(
+            (lists_config_map(&removal.stays), lists_config_map(&removal.goes)),
+            (stays, !stays),
+            "{phase}"
+        );
+        // Before the Subscription, because the plans that reference it go with the Subscription.
         assert_eq!(steps(&removal)[0], if stays { "s1" } else { "m1" }, "{phase}");
     }
 }
 
 #[test]
-fn what_people_made_stays_and_what_needs_the_operator_would_hang() {
-    let removal = removed(&parts(), &wish("tea"));
+fn operands_and_crds_stay_and_operands_with_finalizers_would_hang() {
+    let removal = plan_removal(&parts(), &wish("tea"));
     assert_eq!(
         names(&removal.goes),
         [
             "Subscription kitchen/tea",
             "ClusterServiceVersion kitchen/teapot.v1",
             "ClusterServiceVersion kitchen/teapot.v2",
-            // The other one is for what stays as well.
+            // The other plan also belongs to a Subscription that stays.
             "InstallPlan kitchen/install-a",
             "Deployment kitchen/kettle",
         ]
@@ -291,7 +297,7 @@ fn what_people_made_stays_and_what_needs_the_operator_would_hang() {
 }
 
 #[test]
-fn install_plans_that_stay_are_listed_with_the_subscriptions_that_keep_them() {
+fn install_plans_stay_while_another_subscription_or_none_owns_them() {
     let plans = "
 ---
 apiVersion: operators.coreos.com/v1alpha1
@@ -333,7 +339,7 @@ spec: {clusterServiceVersionNames: [teapot.v1]}
 }
 
 #[test]
-fn objects_of_namespaces_that_the_operator_does_not_watch_are_nobodys_to_take() {
+fn operands_outside_the_watched_namespaces_stay() {
     let mut world = world(TEAPOT);
     let annotate = |world: &mut World, targets: &str| {
         for csv in world.versions.iter_mut().filter(|csv| csv.name() != "water.v1") {
@@ -344,15 +350,15 @@ fn objects_of_namespaces_that_the_operator_does_not_watch_are_nobodys_to_take() 
         }
     };
     let operands = Wish { operands: true, ..wish("tea") };
-    let removed = |world: &World, wish: &Wish| {
+    let plan_removal = |world: &World, wish: &Wish| {
         removal(world, &parts(), &target(world, wish).unwrap(), wish).unwrap()
     };
     annotate(&mut world, "kitchen");
-    let one = removed(&world, &operands);
+    let one = plan_removal(&world, &operands);
     assert_eq!(steps(&one)[..2], ["t2", "s1"]);
     let stays = one.stays.iter().find(|item| item.to_string() == "Teapot garden/green").unwrap();
     assert!(stays.why.contains("does not watch"), "{stays:?}");
-    // With its definition it goes in any case.
+    // It goes with its CustomResourceDefinition in any case.
     let all = Wish { definitions: true, ..operands.clone() };
     let mut parts = parts();
     parts.versions.clear();
@@ -360,22 +366,23 @@ fn objects_of_namespaces_that_the_operator_does_not_watch_are_nobodys_to_take() 
     assert_eq!(steps(&all)[..2], ["t1", "t2"]);
     for targets in ["kitchen,garden", ""] {
         annotate(&mut world, targets);
-        assert_eq!(steps(&removed(&world, &operands))[..2], ["t1", "t2"], "{targets}");
+        assert_eq!(steps(&plan_removal(&world, &operands))[..2], ["t1", "t2"], "{targets}");
     }
 }
 
 #[test]
-fn objects_go_before_the_operator_and_definitions_after_it_and_what_follows_is_waited_for() {
+fn operands_go_before_the_operator_and_crds_after_it() {
     let operands = Wish { operands: true, ..wish("tea") };
-    let removal = removed(&parts(), &operands);
+    let removal = plan_removal(&parts(), &operands);
     assert_eq!(steps(&removal), ["t1", "t2", "s1", "v1", "v2", "p1", "k1"]);
     assert_eq!(&*removal.steps[0].resource.version, "v1");
     assert_eq!(removal.steps[0].namespace.as_deref(), Some("garden"));
     assert!(removal.hangs.is_empty());
 
-    // Without the operator nobody takes the finalizer off.
-    let left = Target { versions: Vec::new(), ..found("tea") };
-    let orphaned = mainstay_removal::removal(&world(TEAPOT), &parts(), &left, &operands).unwrap();
+    // Without the operator, the finalizer is never removed.
+    let leftovers = Target { versions: Vec::new(), ..find_target("tea") };
+    let orphaned =
+        mainstay_removal::removal(&world(TEAPOT), &parts(), &leftovers, &operands).unwrap();
     assert_eq!(names(&orphaned.hangs), ["Teapot garden/green"]);
     let remedy = orphaned.hangs[0].remedy.as_deref().unwrap();
     assert!(
@@ -383,51 +390,51 @@ fn objects_go_before_the_operator_and_definitions_after_it_and_what_follows_is_w
         "{remedy}"
     );
 
-    let all = Wish { definitions: true, ..wish("tea") };
+    let with_crds = Wish { definitions: true, ..wish("tea") };
     let mut parts = parts();
     let mut account = Object::new(&known::SERVICE_ACCOUNT.gvk(), "kettle");
     account.set(&["metadata", "namespace"], "kitchen".into());
     account.set(&["metadata", "uid"], "a1".into());
     parts.owned.push((known::SERVICE_ACCOUNT, account));
-    let removal = removed(&parts, &all);
+    let removal = plan_removal(&parts, &with_crds);
     assert_eq!(steps(&removal), ["t1", "t2", "s1", "v1", "v2", "p1", "d1", "k1", "a1", "o1"]);
     assert_eq!(
         names(&removal.stays),
         ["InstallPlan kitchen/install-b", "Subscription kitchen/water-stable"]
     );
     assert!(names(&removal.goes).contains(&"Operator teapot.kitchen".to_owned()));
-    let follow = removal.steps.iter().filter(|step| step.follows);
-    assert_eq!(follow.map(|step| &*step.uid).collect::<Vec<_>>(), ["p1", "k1", "a1"]);
+    let follow_steps = removal.steps.iter().filter(|step| step.follows);
+    assert_eq!(follow_steps.map(|step| &*step.uid).collect::<Vec<_>>(), ["p1", "k1", "a1"]);
 }
 
 #[test]
-fn a_definition_that_another_operator_needs_does_not_go() {
+fn crd_of_another_operator_cannot_go() {
     let mut parts = parts();
     let key = ["metadata", "annotations", "operatorframework.io/installed-alongside-2"];
     parts.definitions[0].definition.set(&key, "lab/teapot.v2".into());
     let world = world(TEAPOT);
-    let all = Wish { definitions: true, ..wish("tea") };
-    let error = removal(&world, &parts, &found("tea"), &all).unwrap_err().render();
+    let with_crds = Wish { definitions: true, ..wish("tea") };
+    let error = removal(&world, &parts, &find_target("tea"), &with_crds).unwrap_err().render();
     assert!(error.contains("is also of lab/teapot.v2"), "{error}");
-    let stays = removed(&parts, &wish("tea")).stays;
+    let stays = plan_removal(&parts, &wish("tea")).stays;
     assert_eq!(stays[0].why, "2 objects of it; also of lab/teapot.v2");
     assert_eq!(stays[0].remedy, None);
-    // One that is not there any more needs nothing.
+    // A ClusterServiceVersion that is gone needs no definition.
     parts.versions.pop();
-    assert!(removal(&world, &parts, &found("tea"), &all).is_ok());
+    assert!(removal(&world, &parts, &find_target("tea"), &with_crds).is_ok());
 }
 
 #[test]
-fn a_definition_that_an_earlier_version_brought_belongs_to_the_operator_as_well() {
+fn crd_of_an_earlier_csv_belongs_to_the_operator() {
     let mut operator = parts().operator.unwrap();
-    let owned = definitions(&found("tea"), Some(&operator));
-    assert_eq!(owned.into_iter().collect::<Vec<_>>(), ["teapots.brew.example.com"]);
+    let crds = definitions(&find_target("tea"), Some(&operator));
+    assert_eq!(crds.into_iter().collect::<Vec<_>>(), ["teapots.brew.example.com"]);
     let mut refs = operator.array(&["status", "components", "refs"]).to_vec();
-    let mut more = refs[2].clone();
-    more["name"] = "cups.brew.example.com".into();
-    refs.push(more);
+    let mut cups = refs[2].clone();
+    cups["name"] = "cups.brew.example.com".into();
+    refs.push(cups);
     operator.set(&["status", "components", "refs"], refs.into());
-    let all = definitions(&found("tea"), Some(&operator));
-    let all: Vec<String> = all.into_iter().collect();
-    assert_eq!(all, ["cups.brew.example.com", "teapots.brew.example.com"]);
+    let with_cups = definitions(&find_target("tea"), Some(&operator));
+    let with_cups: Vec<String> = with_cups.into_iter().collect();
+    assert_eq!(with_cups, ["cups.brew.example.com", "teapots.brew.example.com"]);
 }

@@ -1,0 +1,80 @@
+//! Bundle ConfigMaps: manifests that InstallPlans reference because they are too large for a plan.
+//!
+//! The CatalogSource owns these ConfigMaps, so the garbage collector keeps them as long as it exists.
+//! A finished plan needs them no more; a plan in progress would fail without them.
+
+use crate::{Parts, Removal, Target, World, item, step};
+use mainstay_object::{NamespacedName, Object, known};
+use serde::Deserialize;
+use std::collections::BTreeSet;
+
+/// The reference that OLM writes in place of a manifest.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Reference {
+    kind: String,
+    name: String,
+    namespace: String,
+    #[serde(rename = "catalogSourceName")]
+    _catalog: String,
+}
+
+/// Most bytes of a manifest that is parsed as a reference: references are short.
+const MAX_REFERENCE_BYTES: usize = 1 << 20;
+
+/// The ConfigMaps that a plan references.
+fn referenced_config_maps(plan: &Object) -> BTreeSet<NamespacedName> {
+    let manifests = plan.array(&["status", "plan"]).iter();
+    manifests
+        .filter_map(|step| step["resource"]["manifest"].as_str())
+        .filter(|manifest| {
+            manifest.len() < MAX_REFERENCE_BYTES && manifest.contains("\"catalogSourceName\"")
+        })
+        .filter_map(|manifest| serde_json::from_str::<Reference>(manifest).ok())
+        .filter(|reference| reference.kind == *known::CONFIG_MAP.kind)
+        .map(|reference| NamespacedName::new(reference.namespace, reference.name))
+        .collect()
+}
+
+/// The plans that go with their Subscriptions: all their owners are deleted.
+pub(crate) fn deleted_install_plans<'a>(
+    world: &'a World,
+    target: &Target,
+) -> impl Iterator<Item = &'a Object> {
+    let subscriptions = world.subscriptions.iter();
+    let deleted_uids: BTreeSet<&str> = subscriptions
+        .filter(|subscription| target.subscriptions.iter().any(|name| name == subscription.name()))
+        .map(Object::uid)
+        .collect();
+    world.plans.iter().filter(move |plan| {
+        let owners = plan.owner_references();
+        !owners.is_empty() && owners.iter().all(|owner| deleted_uids.contains(&*owner.uid))
+    })
+}
+
+/// The bundle ConfigMaps that the plans of an operator reference.
+pub(crate) fn find(world: &World, target: &Target) -> BTreeSet<NamespacedName> {
+    deleted_install_plans(world, target).flat_map(referenced_config_maps).collect()
+}
+
+/// Adds the bundle ConfigMaps. Each goes unless another unfinished plan references it.
+pub(crate) fn add(world: &World, target: &Target, parts: &Parts, removal: &mut Removal) {
+    let deleted: BTreeSet<&str> = deleted_install_plans(world, target).map(Object::uid).collect();
+    let is_finished = |plan: &Object| {
+        ["Complete", "Failed"].map(Some).contains(&plan.str(&["status", "phase"]))
+            || deleted.contains(plan.uid())
+    };
+    let open_plans: Vec<&Object> = parts.plans.iter().filter(|plan| !is_finished(plan)).collect();
+    for config_map in &parts.unpacked {
+        let needed_by =
+            open_plans.iter().find(|plan| referenced_config_maps(plan).contains(&config_map.key()));
+        if let Some(plan) = needed_by {
+            let why = format!("InstallPlan {} has yet to install what is in it", plan.key());
+            let remedy = "it goes with its catalog, or once that plan is over".to_owned();
+            removal.stays.push(item(config_map, why, Some(remedy)));
+            continue;
+        }
+        removal.steps.push(step(&known::CONFIG_MAP, config_map));
+        removal.goes.push(item(config_map, "manifests that its plans refer to", None));
+    }
+}
