@@ -1,30 +1,30 @@
-//! In which form a client wants its answer.
+//! Content negotiation: the format that a client accepts.
 
 use mainstay_object::{Reason, Status};
 
-/// The form of an answer.
+/// The format of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
-    /// Objects.
-    Whole,
-    /// A table, of a version of `meta.k8s.io`.
+pub(crate) enum Format {
+    /// Complete objects.
+    Object,
+    /// A `Table` in a version of `meta.k8s.io`.
     Table(&'static str),
-    /// Metadata alone, of a version of `meta.k8s.io`.
+    /// `PartialObjectMetadata` in a version of `meta.k8s.io`.
     Metadata(&'static str),
 }
 
-/// The first form of an `Accept` header that there is: by quality, then in the order written.
-pub(crate) fn choose(accept: Option<&str>) -> Result<Form, Status> {
+/// The first supported format of an `Accept` header: by quality, then in the order of the header.
+pub(crate) fn choose(accept: Option<&str>) -> Result<Format, Status> {
     let accept = accept.map(str::trim).filter(|text| !text.is_empty()).unwrap_or("*/*");
-    let mut clauses: Vec<(f32, Form)> = accept.split(',').filter_map(clause).collect();
+    let mut clauses: Vec<(f32, Format)> = accept.split(',').filter_map(clause).collect();
     clauses.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-    clauses.first().map(|(_, form)| *form).ok_or_else(|| {
+    clauses.first().map(|(_, format)| *format).ok_or_else(|| {
         let only = "only the following media types are accepted: application/json";
         Status::new(Reason::NotAcceptable, only)
     })
 }
 
-fn clause(text: &str) -> Option<(f32, Form)> {
+fn clause(text: &str) -> Option<(f32, Format)> {
     let mut parts = text.split(';').map(str::trim);
     if !matches!(parts.next()?, "application/json" | "application/*" | "*/*") {
         return None;
@@ -44,15 +44,15 @@ fn clause(text: &str) -> Option<(f32, Form)> {
         "v1beta1" => Some("v1beta1"),
         _ => None,
     };
-    let form = match (kind, group) {
-        ("", _) => Form::Whole,
-        ("Table", "meta.k8s.io") => Form::Table(version?),
+    let format = match (kind, group) {
+        ("", _) => Format::Object,
+        ("Table", "meta.k8s.io") => Format::Table(version?),
         ("PartialObjectMetadata" | "PartialObjectMetadataList", "meta.k8s.io") => {
-            Form::Metadata(version?)
+            Format::Metadata(version?)
         }
         _ => return None,
     };
-    (quality > 0.0).then_some((quality, form))
+    (quality > 0.0).then_some((quality, format))
 }
 
 #[cfg(test)]
@@ -60,23 +60,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_form_that_there_is_wins() {
+    fn first_supported_format_of_an_accept_header_wins() {
         let kubectl = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
-        for (accept, form) in [
-            (None, Form::Whole),
-            (Some(""), Form::Whole),
-            (Some("*/*"), Form::Whole),
-            (Some(kubectl), Form::Table("v1")),
+        for (accept, format) in [
+            (None, Format::Object),
+            (Some(""), Format::Object),
+            (Some("*/*"), Format::Object),
+            (Some(kubectl), Format::Table("v1")),
             (
                 Some(
                     "application/json;q=0.5, application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
                 ),
-                Form::Metadata("v1"),
+                Format::Metadata("v1"),
             ),
-            (Some("application/vnd.kubernetes.protobuf, application/json"), Form::Whole),
-            (Some("application/json;as=Table;v=v2;g=meta.k8s.io, */*"), Form::Whole),
+            (Some("application/vnd.kubernetes.protobuf, application/json"), Format::Object),
+            (Some("application/json;as=Table;v=v2;g=meta.k8s.io, */*"), Format::Object),
         ] {
-            assert_eq!(choose(accept).unwrap(), form, "{accept:?}");
+            assert_eq!(choose(accept).unwrap(), format, "{accept:?}");
         }
         for accept in ["application/vnd.kubernetes.protobuf", "text/html", "application/json;q=0"] {
             assert_eq!(choose(Some(accept)).unwrap_err().code, 406, "{accept}");

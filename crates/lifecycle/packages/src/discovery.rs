@@ -1,9 +1,9 @@
-//! What this API says that it has.
+//! API discovery: the group and its resources.
 
 use crate::{API_VERSION, GROUP, KIND, PLURAL, VERSION};
 use serde_json::{Value, json};
 
-/// The group.
+/// The `APIGroup`.
 pub(crate) fn group() -> Value {
     let version = json!({"groupVersion": API_VERSION, "version": VERSION});
     json!({
@@ -12,7 +12,7 @@ pub(crate) fn group() -> Value {
     })
 }
 
-/// The resources of its version.
+/// The `APIResourceList` of its version.
 pub(crate) fn resources() -> Value {
     json!({
         "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": API_VERSION,

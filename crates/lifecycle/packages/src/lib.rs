@@ -1,30 +1,33 @@
-//! `packages.operators.coreos.com/v1`: what can be installed, as people and consoles list it.
+//! PackageManifests: the read-only API `packages.operators.coreos.com/v1`, in which kubectl and consoles
+//! list the packages that can be installed.
 //!
-//! A `PackageManifest` is a package of a catalog, described by the heads of its channels. Nobody
-//! writes one: they are made of the catalogs as they are now, when somebody asks.
+//! A `PackageManifest` is a package of a catalog, described by the heads of its channels. Clients cannot
+//! write it: each request renders it from the current catalogs.
 //!
 //! ```text
-//! Catalogs (CatalogSources, shared content) ─► State (which packages, since which revision) ─┬─► list, get, icon
-//!                   └── notice of a change ──► what differs from before ─────────────────────┴─► watch
+//! Catalogs (CatalogSources, shared content) ─► State (packages, each with its revision) ─┬─► list, get, icon
+//!                   └── change ──► difference from what a client has seen ──────────────┴─► watch
 //! ```
 //!
-//! The API has no transport: [`Packages::answer`] takes a request of somebody who may send it, and
-//! gives a response. Whoever serves an API puts it behind the `APIService` of [`registration`].
+//! The API has no transport: [`Packages::answer`] takes an authorized request and returns a response. The
+//! caller serves it behind the `APIService` of [`registration`].
 //!
-//! Nothing is held twice: the content is that of the catalogs, shared. Kept besides is what is small:
-//! labels, and descriptions without pictures, compressed and bounded in their sum; they are kept for
-//! as long as their package stays the same, also over a change of its catalog.
+//! The content of catalogs is shared, not copied. The API itself keeps only labels, and compressed
+//! statuses without icons, whose total size is bounded. Both stay until their package changes, even if
+//! its catalog changes.
 //!
-//! A revision is given to each package when it becomes what it is. Revisions begin at the time of the
-//! process, so one from before a restart is older than all, and who goes on from it is told to list
-//! again. Catalogs that cannot be read are shown as they were last.
+//! Each package gets a new revision when it changes. The first revision is the start time of the process
+//! in microseconds, so a revision from before a restart is too old, and the client has to list again.
+//! A catalog that cannot be read is served with its last valid content.
+//!
+//! What this crate does not do: authorize requests, listen, or read CatalogSources.
 
 mod accept;
-mod answer;
 mod discovery;
-mod documents;
+mod handler;
 mod icon;
 mod manifest;
+mod openapi;
 mod query;
 mod registration;
 mod select;
@@ -32,7 +35,7 @@ mod state;
 mod table;
 mod watch;
 
-pub use answer::Content;
+pub use handler::Content;
 pub use registration::{SERVICE, registration};
 pub use state::{Catalogs, Packages, Source};
 
@@ -40,9 +43,9 @@ pub use state::{Catalogs, Packages, Source};
 pub const GROUP: &str = "packages.operators.coreos.com";
 /// Its version.
 pub const VERSION: &str = "v1";
-/// Both, as objects name them.
+/// Group and version, as in `apiVersion`.
 pub(crate) const API_VERSION: &str = "packages.operators.coreos.com/v1";
-/// The kind.
+/// The kind of its objects.
 pub(crate) const KIND: &str = "PackageManifest";
-/// The resource.
+/// The plural name of the resource.
 pub(crate) const PLURAL: &str = "packagemanifests";

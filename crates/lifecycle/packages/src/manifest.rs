@@ -1,46 +1,50 @@
-//! What is said of a package: its labels, and what the heads of its channels say of themselves.
+//! Status and labels of PackageManifests, from the ClusterServiceVersions at the channel heads.
 
-use crate::state::Facts;
+use crate::state::CatalogInfo;
 use mainstay_catalog::{Channel, Entry, Package};
 use serde_json::{Map, Value, json};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-const ARCHITECTURE: &str = "operatorframework.io/arch.";
-const SYSTEM: &str = "operatorframework.io/os.";
-/// What an operator runs on that does not say it.
-const USUAL: [(&str, &str); 2] = [(ARCHITECTURE, "amd64"), (SYSTEM, "linux")];
+const ARCHITECTURE_LABEL_PREFIX: &str = "operatorframework.io/arch.";
+const OS_LABEL_PREFIX: &str = "operatorframework.io/os.";
+/// The platform of an operator whose labels name none.
+const DEFAULT_PLATFORM: [(&str, &str); 2] =
+    [(ARCHITECTURE_LABEL_PREFIX, "amd64"), (OS_LABEL_PREFIX, "linux")];
 
-/// What selection and lists need of a package. Small, and kept.
+/// The fields of a package that selectors and lists need. Small, so it is kept.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Brief {
+pub(crate) struct PackageSummary {
     /// Its catalog.
-    pub(crate) facts: Arc<Facts>,
+    pub(crate) catalog_info: Arc<CatalogInfo>,
     /// Its name.
     pub(crate) name: Arc<str>,
     /// Labels of the catalog, of the provider, and of the head of the default channel.
     pub(crate) labels: BTreeMap<String, String>,
-    /// The channel that is meant if none is named.
+    /// The default channel.
     pub(crate) default_channel: Arc<str>,
-    /// The provider: that of the head of the default channel.
+    /// The provider, from the head of the default channel.
     pub(crate) provider: Value,
-    /// Why nobody should use it any more, if the catalog says so.
+    /// The deprecation message of the catalog, if there is one.
     pub(crate) deprecation: Option<Arc<str>>,
 }
 
-/// The brief of a package; none if no channel has a head that the catalog describes.
-pub(crate) fn brief(facts: &Arc<Facts>, package: &Package) -> Option<Brief> {
+/// The summary of a package; none if the catalog describes no channel head.
+pub(crate) fn summary(
+    catalog_info: &Arc<CatalogInfo>,
+    package: &Package,
+) -> Option<PackageSummary> {
     let default = package.channel(&package.default_channel);
     let described = |channel| Some((channel, csv(package, channel)?));
     let (channel, csv) =
         default.and_then(described).or_else(|| package.channels().find_map(described))?;
     let provider = link(csv.pointer("/spec/provider").unwrap_or(&Value::Null));
     let of_provider = |field: &str| text(&provider, field).to_owned();
-    let mut labels = facts.labels.clone();
+    let mut labels = catalog_info.labels.clone();
     for (key, value) in [
-        ("catalog", facts.key.name.as_ref().to_owned()),
-        ("catalog-namespace", facts.key.namespace.as_ref().to_owned()),
+        ("catalog", catalog_info.key.name.as_ref().to_owned()),
+        ("catalog-namespace", catalog_info.key.namespace.as_ref().to_owned()),
         ("provider", of_provider("name")),
         ("provider-url", of_provider("url")),
     ] {
@@ -50,13 +54,13 @@ pub(crate) fn brief(facts: &Arc<Facts>, package: &Package) -> Option<Brief> {
     for (key, value) in own.into_iter().flatten() {
         labels.insert(key.clone(), value.as_str().unwrap_or_default().to_owned());
     }
-    for (prefix, usual) in USUAL {
+    for (prefix, platform) in DEFAULT_PLATFORM {
         if !labels.keys().any(|key| key.starts_with(prefix)) {
-            labels.insert(format!("{prefix}{usual}"), "supported".to_owned());
+            labels.insert(format!("{prefix}{platform}"), "supported".to_owned());
         }
     }
-    Some(Brief {
-        facts: Arc::clone(facts),
+    Some(PackageSummary {
+        catalog_info: Arc::clone(catalog_info),
         name: Arc::clone(&package.name),
         labels,
         default_channel: Arc::clone(&channel.name),
@@ -65,50 +69,50 @@ pub(crate) fn brief(facts: &Arc<Facts>, package: &Package) -> Option<Brief> {
     })
 }
 
-/// The status of a package: what its catalog and its provider are, and every channel.
-pub(crate) fn status(brief: &Brief, package: &Package) -> Value {
-    let described = |channel| Some(described(package, channel, &csv(package, channel)?));
-    with_channels(brief, &package.channels().filter_map(described).collect())
+/// The status of a package: catalog, provider and channels.
+pub(crate) fn status(summary: &PackageSummary, package: &Package) -> Value {
+    let status = |channel| Some(channel_status(package, channel, &csv(package, channel)?));
+    with_channels(summary, &package.channels().filter_map(status).collect())
 }
 
 /// The status with these channels.
-pub(crate) fn with_channels(brief: &Brief, channels: &Value) -> Value {
-    let facts = &brief.facts;
+pub(crate) fn with_channels(summary: &PackageSummary, channels: &Value) -> Value {
+    let catalog_info = &summary.catalog_info;
     let mut status = json!({
-        "catalogSource": &*facts.key.name,
-        "catalogSourceDisplayName": facts.display_name,
-        "catalogSourceNamespace": &*facts.key.namespace,
-        "catalogSourcePublisher": facts.publisher,
+        "catalogSource": &*catalog_info.key.name,
+        "catalogSourceDisplayName": catalog_info.display_name,
+        "catalogSourceNamespace": &*catalog_info.key.namespace,
+        "catalogSourcePublisher": catalog_info.publisher,
         "channels": channels,
-        "defaultChannel": &*brief.default_channel,
-        "packageName": &*brief.name,
-        "provider": brief.provider,
+        "defaultChannel": &*summary.default_channel,
+        "packageName": &*summary.name,
+        "provider": summary.provider,
     });
-    deprecate(&mut status, brief.deprecation.as_deref());
+    deprecate(&mut status, summary.deprecation.as_deref());
     status
 }
 
-/// The first picture of the head of the default channel, with the name of that head; no picture if it
-/// has none. `None`: there is no such head.
-pub(crate) fn picture(package: &Package, channel: &str) -> Option<(String, Option<Picture>)> {
+/// The name of a channel head and its first icon, if it has one; none if the catalog does not describe
+/// the head.
+pub(crate) fn icon(package: &Package, channel: &str) -> Option<(String, Option<Icon>)> {
     let csv = csv(package, package.channel(channel)?)?;
-    let first = csv.pointer("/spec/icon/0").map(|icon| Picture {
+    let first = csv.pointer("/spec/icon/0").map(|icon| Icon {
         base64: text(icon, "base64data").to_owned(),
         media_type: text(icon, "mediatype").to_owned(),
     });
     Some((name(&csv).to_owned(), first))
 }
 
-/// A picture as a ClusterServiceVersion carries it.
+/// An icon in a ClusterServiceVersion.
 #[derive(Debug)]
-pub(crate) struct Picture {
+pub(crate) struct Icon {
     /// Its bytes in base64.
     pub(crate) base64: String,
-    /// What they are.
+    /// Their media type.
     pub(crate) media_type: String,
 }
 
-/// The ClusterServiceVersion of a channel's head; none if the catalog does not describe it.
+/// The ClusterServiceVersion at a channel head; none if the catalog does not describe it.
 fn csv(package: &Package, channel: &Channel) -> Option<Value> {
     let bundle = package.bundle(&channel.head().name)?;
     match mainstay_registry::csv(package, bundle) {
@@ -125,28 +129,28 @@ fn name(csv: &Value) -> &str {
     csv.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default()
 }
 
-fn described(package: &Package, channel: &Channel, csv: &Value) -> Value {
-    let mut shown = json!({
+fn channel_status(package: &Package, channel: &Channel, csv: &Value) -> Value {
+    let mut status = json!({
         "name": &*channel.name,
         "currentCSV": name(csv),
-        "currentCSVDesc": description(csv),
+        "currentCSVDesc": csv_description(csv),
         "entries": entries(package, channel),
     });
-    deprecate(&mut shown, channel.deprecation.as_deref());
-    shown
+    deprecate(&mut status, channel.deprecation.as_deref());
+    status
 }
 
-/// The versions of a channel, the newest first.
+/// The bundles of a channel, newest version first.
 fn entries(package: &Package, channel: &Channel) -> Vec<Value> {
     let bundle = |entry: &Entry| package.bundle(&entry.name);
     let mut bundles: Vec<_> = channel.entries().iter().filter_map(bundle).collect();
     bundles.sort_by_cached_key(|bundle| Reverse((bundle.version.clone(), bundle.name.clone())));
-    let shown = |bundle: &&Arc<mainstay_catalog::Bundle>| {
+    let entry_value = |bundle: &&Arc<mainstay_catalog::Bundle>| {
         let mut entry = json!({"name": &*bundle.name, "version": bundle.version.to_string()});
         deprecate(&mut entry, bundle.deprecation.as_deref());
         entry
     };
-    bundles.iter().map(shown).collect()
+    bundles.iter().map(entry_value).collect()
 }
 
 fn deprecate(value: &mut Value, message: Option<&str>) {
@@ -155,116 +159,122 @@ fn deprecate(value: &mut Value, message: Option<&str>) {
     }
 }
 
-/// What is shown of a ClusterServiceVersion, without its pictures.
-fn description(csv: &Value) -> Value {
+/// The `currentCSVDesc` of a ClusterServiceVersion, without icons.
+fn csv_description(csv: &Value) -> Value {
     let spec = csv.get("spec").unwrap_or(&Value::Null);
     let part = |field: &str| spec.get(field).unwrap_or(&Value::Null);
     let version = Some(text(spec, "version")).filter(|text| !text.is_empty());
-    let mut shown = json!({
+    let mut description = json!({
         "version": version.unwrap_or("0.0.0"),
         "provider": link(part("provider")),
         "customresourcedefinitions": apis(part("customresourcedefinitions"), false),
         "apiservicedefinitions": apis(part("apiservicedefinitions"), true),
     });
-    let Some(fields) = shown.as_object_mut() else { return shown };
+    let Some(fields) = description.as_object_mut() else { return description };
     for field in ["displayName", "maturity", "description", "minKubeVersion"] {
-        put(fields, field, text(spec, field).into());
+        insert_non_empty(fields, field, text(spec, field).into());
     }
-    put(fields, "annotations", texts(csv.pointer("/metadata/annotations")));
-    put(fields, "keywords", items(part("keywords"), |keyword| keyword.as_str().map(Value::from)));
-    put(fields, "links", items(part("links"), |entry| Some(link(entry))));
-    put(
+    insert_non_empty(fields, "annotations", text_map(csv.pointer("/metadata/annotations")));
+    insert_non_empty(
+        fields,
+        "keywords",
+        list(part("keywords"), |keyword| keyword.as_str().map(Value::from)),
+    );
+    insert_non_empty(fields, "links", list(part("links"), |entry| Some(link(entry))));
+    insert_non_empty(
         fields,
         "maintainers",
-        items(part("maintainers"), |maintainer| Some(pick(maintainer, &["name", "email"]))),
+        list(part("maintainers"), |maintainer| {
+            Some(non_empty_fields(maintainer, &["name", "email"]))
+        }),
     );
     let mode = |mode: &Value| {
         let supported = mode["supported"].as_bool().unwrap_or_default();
         Some(json!({"type": text(mode, "type"), "supported": supported}))
     };
-    put(fields, "installModes", items(part("installModes"), mode));
-    let native = |native_api: &Value| Some(whole(native_api, &["group", "version", "kind"]));
-    put(fields, "nativeApis", items(part("nativeAPIs"), native));
-    put(fields, "relatedImages", images(spec).into());
-    shown
+    insert_non_empty(fields, "installModes", list(part("installModes"), mode));
+    let native_api = |api: &Value| Some(all_fields(api, &["group", "version", "kind"]));
+    insert_non_empty(fields, "nativeApis", list(part("nativeAPIs"), native_api));
+    insert_non_empty(fields, "relatedImages", images(spec).into());
+    description
 }
 
-/// The images of the operator's own containers, then those it says it uses; each once.
+/// The images of the containers of the operator, then its related images, without duplicates.
 fn images(spec: &Value) -> Vec<Value> {
     fn array(value: Option<&Value>) -> &[Value] {
         value.and_then(Value::as_array).map_or(&[], Vec::as_slice)
     }
-    let mut all: Vec<&str> = Vec::new();
+    let mut images: Vec<&str> = Vec::new();
     for deployment in array(spec.pointer("/install/spec/deployments")) {
         let pod = deployment.pointer("/spec/template/spec");
         for field in ["containers", "initContainers"] {
-            all.extend(
+            images.extend(
                 array(pod.and_then(|spec| spec.get(field)))
                     .iter()
                     .map(|container| text(container, "image")),
             );
         }
     }
-    all.extend(array(spec.get("relatedImages")).iter().map(|image| text(image, "image")));
-    let mut seen = BTreeSet::new();
-    all.into_iter().filter(|image| seen.insert(*image)).map(Value::from).collect()
+    images.extend(array(spec.get("relatedImages")).iter().map(|image| text(image, "image")));
+    let mut unique = BTreeSet::new();
+    images.into_iter().filter(|image| unique.insert(*image)).map(Value::from).collect()
 }
 
-/// The APIs that are brought and those that are needed.
+/// The owned and required APIs.
 fn apis(given: &Value, services: bool) -> Value {
-    let named: &[&str] =
+    let identity_fields: &[&str] =
         if services { &["name", "group", "version", "kind"] } else { &["name", "version", "kind"] };
-    let mut shown = Map::new();
+    let mut lists = Map::new();
     for field in ["owned", "required"] {
-        let api = |description: &Value| {
-            let mut api = whole(description, named);
+        let api = |given: &Value| {
+            let mut api = all_fields(given, identity_fields);
             if let Some(fields) = api.as_object_mut() {
                 for field in ["displayName", "description"] {
-                    put(fields, field, text(description, field).into());
+                    insert_non_empty(fields, field, text(given, field).into());
                 }
             }
             Some(api)
         };
-        put(&mut shown, field, items(given.get(field).unwrap_or(&Value::Null), api));
+        insert_non_empty(&mut lists, field, list(given.get(field).unwrap_or(&Value::Null), api));
     }
-    Value::Object(shown)
+    Value::Object(lists)
 }
 
 fn link(given: &Value) -> Value {
-    pick(given, &["name", "url"])
+    non_empty_fields(given, &["name", "url"])
 }
 
-/// Those of the fields that have a text.
-fn pick(given: &Value, fields: &[&str]) -> Value {
-    let mut shown = Map::new();
+/// The fields that are non-empty texts.
+fn non_empty_fields(given: &Value, fields: &[&str]) -> Value {
+    let mut object = Map::new();
     for field in fields {
-        put(&mut shown, field, text(given, field).into());
+        insert_non_empty(&mut object, field, text(given, field).into());
     }
-    Value::Object(shown)
+    Value::Object(object)
 }
 
-/// All of the fields, as texts.
-fn whole(given: &Value, fields: &[&str]) -> Value {
+/// All of the fields; missing ones become empty texts.
+fn all_fields(given: &Value, fields: &[&str]) -> Value {
     fields.iter().map(|field| ((*field).to_owned(), Value::from(text(given, field)))).collect()
 }
 
-fn texts(given: Option<&Value>) -> Value {
+fn text_map(given: Option<&Value>) -> Value {
     let fields = given.and_then(Value::as_object).into_iter().flatten();
     fields
         .map(|(key, value)| (key.clone(), Value::from(value.as_str().unwrap_or_default())))
         .collect()
 }
 
-fn items(given: &Value, shown: impl Fn(&Value) -> Option<Value>) -> Value {
-    given.as_array().into_iter().flatten().filter_map(shown).collect()
+fn list(given: &Value, read_item: impl Fn(&Value) -> Option<Value>) -> Value {
+    given.as_array().into_iter().flatten().filter_map(read_item).collect()
 }
 
-/// Adds a field that has something in it.
-fn put(fields: &mut Map<String, Value>, field: &str, value: Value) {
+/// Adds a field unless its value is null or empty.
+fn insert_non_empty(fields: &mut Map<String, Value>, field: &str, value: Value) {
     let is_empty = match &value {
         Value::Null => true,
         Value::String(text) => text.is_empty(),
-        Value::Array(items) => items.is_empty(),
+        Value::Array(list) => list.is_empty(),
         Value::Object(fields) => fields.is_empty(),
         Value::Bool(_) | Value::Number(_) => false,
     };

@@ -1,13 +1,13 @@
-//! How an API server learns of this API.
+//! Registration: the `APIService` by which an API server finds this API.
 
 use crate::{GROUP, VERSION};
 use mainstay_object::Object;
 use serde_json::json;
 
-/// The Service that stands for this API.
+/// The name of the Service that serves this API.
 pub const SERVICE: &str = "packageserver-service";
 
-/// The `APIService` that names the Service of this API in a namespace.
+/// The `APIService` of this API, for its Service in a namespace.
 pub fn registration(namespace: &str) -> Object {
     let mut object = Object::default();
     let mut set = |path: &[&str], value| object.set(path, value);

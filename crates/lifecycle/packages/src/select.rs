@@ -1,55 +1,55 @@
-//! Which packages a request is about, and in which order.
+//! Selection: the packages that a request selects, and their order.
 
-use crate::manifest::Brief;
+use crate::manifest::PackageSummary;
 use crate::query::Query;
-use crate::state::{Packages, Shelf, Shown, State};
+use crate::state::{CatalogPackages, PackageEntry, Packages, State};
 use mainstay_object::selector::{FieldSelector, LabelSelector};
 use mainstay_object::{NamespacedName, Status};
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-/// What is asked for.
+/// The namespace and the selectors of a request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Selection {
-    /// The namespace that is looked at; none looks at all.
+    /// The namespace; none means all.
     pub(crate) namespace: Option<Arc<str>>,
     pub(crate) name: Option<String>,
     labels: LabelSelector,
     fields: FieldSelector,
 }
 
-/// A package as somebody sees it.
+/// A package of a catalog, as a namespace sees it.
 #[derive(Clone)]
-pub(crate) struct Item {
-    pub(crate) shelf: Arc<Shelf>,
-    pub(crate) shown: Arc<Shown>,
-    pub(crate) brief: Arc<Brief>,
-    /// The namespace that it is seen in.
+pub(crate) struct SelectedPackage {
+    pub(crate) catalog: Arc<CatalogPackages>,
+    pub(crate) entry: Arc<PackageEntry>,
+    pub(crate) summary: Arc<PackageSummary>,
+    /// The namespace of its PackageManifest.
     pub(crate) namespace: Arc<str>,
 }
 
-/// The catalog, and the package.
-pub(crate) type Key = (NamespacedName, Arc<str>);
+/// The catalog and the name of a package.
+pub(crate) type PackageKey = (NamespacedName, Arc<str>);
 
-impl Item {
-    pub(crate) fn key(&self) -> Key {
-        (self.brief.facts.key.clone(), Arc::clone(&self.brief.name))
+impl SelectedPackage {
+    pub(crate) fn key(&self) -> PackageKey {
+        (self.summary.catalog_info.key.clone(), Arc::clone(&self.summary.name))
     }
 }
 
 impl Selection {
-    /// All of one name in a namespace.
-    pub(crate) fn named(namespace: &str, name: &str) -> Self {
+    /// Selects the packages of a name in a namespace.
+    pub(crate) fn by_name(namespace: &str, name: &str) -> Self {
         let (namespace, name) = (Some(namespace.into()), Some(name.to_owned()));
         Self { namespace, name, ..Self::default() }
     }
 
-    /// What a list or watch selects.
-    pub(crate) fn read(namespace: Option<&str>, query: &Query) -> Result<Self, Status> {
-        let unreadable =
+    /// Parses the selectors of a list or watch.
+    pub(crate) fn parse(namespace: Option<&str>, query: &Query) -> Result<Self, Status> {
+        let bad_request =
             |error: mainstay_object::selector::SelectorError| Status::bad_request(error.0);
-        let labels = LabelSelector::parse(query.text("labelSelector")).map_err(unreadable)?;
-        let fields = FieldSelector::parse(query.text("fieldSelector")).map_err(unreadable)?;
+        let labels = LabelSelector::parse(query.text("labelSelector")).map_err(bad_request)?;
+        let fields = FieldSelector::parse(query.text("fieldSelector")).map_err(bad_request)?;
         let known = ["metadata.name", "metadata.namespace"];
         if let Some(term) = fields.terms().iter().find(|term| !known.contains(&term.path.as_str()))
         {
@@ -62,58 +62,73 @@ impl Selection {
         Ok(Self { namespace: namespace.map(Arc::from), name, labels, fields })
     }
 
-    /// The namespace in which a package of a catalog is seen; none if it is not.
-    pub(crate) fn seen_in(&self, catalog: &NamespacedName, global: &str) -> Option<Arc<str>> {
+    /// The namespace of the PackageManifests of a catalog; none if the selected namespace does not see
+    /// the catalog.
+    pub(crate) fn visible_namespace(
+        &self,
+        catalog: &NamespacedName,
+        global_namespace: &str,
+    ) -> Option<Arc<str>> {
         match &self.namespace {
             None => Some(Arc::clone(&catalog.namespace)),
-            Some(here) => {
-                let seen = catalog.namespace == *here || *catalog.namespace == *global;
-                seen.then(|| Arc::clone(here))
+            Some(own) => {
+                let is_visible =
+                    catalog.namespace == *own || *catalog.namespace == *global_namespace;
+                is_visible.then(|| Arc::clone(own))
             }
         }
     }
 
-    /// Whether it is about a package that is seen in a namespace.
-    pub(crate) fn matches(&self, brief: &Brief, namespace: &str) -> bool {
+    /// Whether the selectors match a package in a namespace.
+    pub(crate) fn matches(&self, summary: &PackageSummary, namespace: &str) -> bool {
         let field = |path: &str| match path {
-            "metadata.name" => brief.name.as_ref().to_owned(),
+            "metadata.name" => summary.name.as_ref().to_owned(),
             _ => namespace.to_owned(),
         };
-        self.name.as_deref().is_none_or(|name| name == &*brief.name)
-            && self.labels.matches_with(|key| brief.labels.get(key).map(String::as_str))
+        self.name.as_deref().is_none_or(|name| name == &*summary.name)
+            && self.labels.matches_with(|key| summary.labels.get(key).map(String::as_str))
             && self.fields.matches_with(field)
     }
 }
 
 impl Packages {
-    /// What is selected: by namespace and name; of one name what the namespace has itself before what
-    /// all see, then by the priority of catalogs and their names. The first of a name is the one that
-    /// it means.
+    /// The selected packages, ordered by namespace and name. Packages of one name are ordered by catalog:
+    /// those of the namespace before global ones, then by priority and name. A `get` returns the first.
     ///
-    /// The first time after a change it unpacks the head of each default channel.
-    pub(crate) fn select(&self, state: &State, selection: &Selection) -> Vec<Item> {
+    /// The first call after a change decompresses the head of each default channel.
+    pub(crate) fn select(&self, state: &State, selection: &Selection) -> Vec<SelectedPackage> {
         let mut found = Vec::new();
-        for (key, shelf) in &state.shelves {
-            let Some(namespace) = selection.seen_in(key, &self.inner.global) else { continue };
-            let mut take = |shown: &Arc<Shown>| {
-                let Some(brief) = shown.brief(shelf) else { return };
-                if selection.matches(&brief, &namespace) {
-                    let (shelf, shown) = (Arc::clone(shelf), Arc::clone(shown));
-                    found.push(Item { shelf, shown, brief, namespace: Arc::clone(&namespace) });
+        for (key, catalog) in &state.catalogs {
+            let Some(namespace) = selection.visible_namespace(key, &self.inner.global_namespace)
+            else {
+                continue;
+            };
+            let mut select_entry = |entry: &Arc<PackageEntry>| {
+                let Some(summary) = entry.summary(catalog) else { return };
+                if selection.matches(&summary, &namespace) {
+                    let (catalog, entry) = (Arc::clone(catalog), Arc::clone(entry));
+                    found.push(SelectedPackage {
+                        catalog,
+                        entry,
+                        summary,
+                        namespace: Arc::clone(&namespace),
+                    });
                 }
             };
             match &selection.name {
-                Some(name) => shelf.packages.get(name.as_str()).into_iter().for_each(&mut take),
-                None => shelf.packages.values().for_each(&mut take),
+                Some(name) => {
+                    catalog.packages.get(name.as_str()).into_iter().for_each(&mut select_entry)
+                }
+                None => catalog.packages.values().for_each(&mut select_entry),
             }
         }
         found.sort_by_cached_key(|item| {
-            let catalog = &item.brief.facts.key;
+            let catalog = &item.summary.catalog_info.key;
             (
                 Arc::clone(&item.namespace),
-                Arc::clone(&item.brief.name),
+                Arc::clone(&item.summary.name),
                 catalog.namespace != item.namespace,
-                Reverse(item.shelf.priority),
+                Reverse(item.catalog.priority),
                 catalog.clone(),
             )
         });

@@ -1,6 +1,6 @@
-//! Which packages there are now, since which revision each is what it is, and what was before.
+//! The state of the API: the packages of all catalogs, the revision of each, and the last changes.
 
-use crate::manifest::{self, Brief};
+use crate::manifest::{self, PackageSummary};
 use mainstay_catalog::{Catalog, Package};
 use mainstay_clock::Clock;
 use mainstay_object::NamespacedName;
@@ -12,42 +12,43 @@ use std::sync::{Arc, OnceLock};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
-/// So many changes are remembered for who comes back to a watch.
-const REMEMBERED: usize = 16 * 1024;
-/// Bytes of compressed descriptions that are kept, at most.
-const KEPT: usize = 32 * 1024 * 1024;
+/// Most changes that are kept for clients that resume a watch.
+const MAX_CHANGES: usize = 16 * 1024;
+/// Most bytes of all compressed statuses.
+const MAX_COMPRESSED_BYTES: usize = 32 * 1024 * 1024;
 
 /// The catalogs of a cluster.
 pub trait Catalogs: Send + Sync + 'static {
-    /// Every `CatalogSource` there is now.
+    /// All current CatalogSources.
     fn now(&self) -> Vec<Source>;
 
-    /// Calls `hear` whenever what [`Catalogs::now`] gives may have changed. It returns at once.
-    fn subscribe(&self, hear: Box<dyn Fn() + Send + Sync>);
+    /// Calls `on_change` whenever the result of [`Catalogs::now`] may have changed. `on_change` does not
+    /// block.
+    fn subscribe(&self, on_change: Box<dyn Fn() + Send + Sync>);
 }
 
-/// A `CatalogSource` and what it offers.
+/// A CatalogSource with its content.
 #[derive(Clone, Debug)]
 pub struct Source {
     /// Namespace and name.
     pub key: NamespacedName,
-    /// Its name for people.
+    /// Its display name.
     pub display_name: String,
-    /// Who publishes it.
+    /// Its publisher.
     pub publisher: String,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
-    /// When it was made, as objects write it.
+    /// Its `creationTimestamp`, in RFC 3339.
     pub created: Option<String>,
-    /// Its weight among catalogs that have the same package.
+    /// Its priority among catalogs that have the same package.
     pub priority: i64,
-    /// The last good content; none if there was none yet.
+    /// The last valid content; none if there was none yet.
     pub content: Option<Arc<Catalog>>,
 }
 
-/// What packages say of their catalog.
+/// The fields of a CatalogSource that its PackageManifests repeat.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Facts {
+pub(crate) struct CatalogInfo {
     pub(crate) key: NamespacedName,
     pub(crate) display_name: String,
     pub(crate) publisher: String,
@@ -55,7 +56,7 @@ pub(crate) struct Facts {
     pub(crate) created: Option<String>,
 }
 
-/// The packages of all catalogs, as an API serves them. Cheap to clone; clones are the same.
+/// The API of PackageManifests over all catalogs. Cheap to clone; clones share their state.
 #[derive(Clone)]
 pub struct Packages {
     pub(crate) inner: Arc<Inner>,
@@ -70,75 +71,79 @@ impl fmt::Debug for Packages {
 pub(crate) struct Inner {
     catalogs: OnceLock<Box<dyn Catalogs>>,
     /// The namespace whose catalogs every namespace sees.
-    pub(crate) global: Arc<str>,
+    pub(crate) global_namespace: Arc<str>,
     pub(crate) clock: Clock,
-    /// Whether the state may be behind.
-    behind: AtomicBool,
+    /// Whether the catalogs may have changed since `state` was computed.
+    is_stale: AtomicBool,
     state: Mutex<Option<Arc<State>>>,
-    /// The revision of the state, for who watches.
+    /// The revision of the state, for watches.
     pub(crate) revision: watch::Sender<u64>,
-    bell: Notify,
-    kept: Arc<AtomicUsize>,
+    changed: Notify,
+    compressed_bytes: Arc<AtomicUsize>,
     pub(crate) stop: CancellationToken,
 }
 
 impl Packages {
-    /// No packages yet: until [`Packages::attach`] lists are refused, as something to be tried again.
-    /// Catalogs in the namespace `global` will be seen everywhere. Watches end when `stop` is cancelled.
-    pub fn new(global: impl Into<Arc<str>>, clock: Clock, stop: CancellationToken) -> Self {
+    /// An API without catalogs: until [`Packages::attach`], lists fail with 503 and `Retry-After`.
+    /// Every namespace sees the catalogs in `global_namespace`. Watches end when `stop` is cancelled.
+    pub fn new(
+        global_namespace: impl Into<Arc<str>>,
+        clock: Clock,
+        stop: CancellationToken,
+    ) -> Self {
         let inner = Inner {
             catalogs: OnceLock::new(),
-            global: global.into(),
+            global_namespace: global_namespace.into(),
             clock,
-            behind: AtomicBool::new(true),
+            is_stale: AtomicBool::new(true),
             state: Mutex::default(),
             revision: watch::Sender::new(0),
-            bell: Notify::new(),
-            kept: Arc::default(),
+            changed: Notify::new(),
+            compressed_bytes: Arc::default(),
             stop,
         };
         Self { inner: Arc::new(inner) }
     }
 
-    /// Shows the packages of these catalogs from now on. Only the first ones count. Must be called
+    /// Serves the packages of these catalogs from now on. A second call has no effect. Must be called
     /// inside a tokio runtime.
     pub fn attach(&self, catalogs: impl Catalogs) {
         let Ok(()) = self.inner.catalogs.set(Box::new(catalogs)) else { return };
-        let heard = Arc::downgrade(&self.inner);
-        let hear = move || {
-            if let Some(inner) = heard.upgrade() {
-                inner.behind.store(true, Ordering::Release);
-                inner.bell.notify_one();
+        let weak = Arc::downgrade(&self.inner);
+        let on_change = move || {
+            if let Some(inner) = weak.upgrade() {
+                inner.is_stale.store(true, Ordering::Release);
+                inner.changed.notify_one();
             }
         };
         if let Some(catalogs) = self.inner.catalogs.get() {
-            catalogs.subscribe(Box::new(hear));
+            catalogs.subscribe(Box::new(on_change));
         }
-        tokio::spawn(self.clone().follow());
+        tokio::spawn(self.clone().refresh_on_changes());
     }
 
-    /// Whether there are catalogs to show.
+    /// Whether [`Packages::attach`] was called.
     pub(crate) fn is_attached(&self) -> bool {
         self.inner.catalogs.get().is_some()
     }
 
-    /// Takes changes up when they happen, if anybody has asked yet: watches are told, and content that
-    /// is replaced is not held.
-    async fn follow(self) {
+    /// Computes the state after each change once a client has requested it: watches get their events,
+    /// and replaced content is released.
+    async fn refresh_on_changes(self) {
         loop {
             tokio::select! {
-                () = self.inner.bell.notified() => {}
+                () = self.inner.changed.notified() => {}
                 () = self.inner.stop.cancelled() => return,
             }
-            let asked = self.inner.state.lock().is_some();
-            if asked {
-                self.off(Self::state).await;
+            let was_requested = self.inner.state.lock().is_some();
+            if was_requested {
+                self.run_blocking(Self::state).await;
             }
         }
     }
 
-    /// Does what takes a while beside the async threads; none if it panicked.
-    pub(crate) async fn off<T: Send + 'static>(
+    /// Runs work that blocks on a thread for blocking work; none if the work panicked.
+    pub(crate) async fn run_blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Self) -> T + Send + 'static,
     ) -> Option<T> {
@@ -147,33 +152,37 @@ impl Packages {
         done.inspect_err(|error| tracing::error!(%error, "packages could not be shown")).ok()
     }
 
-    /// What there is now. May take milliseconds after a change.
+    /// The current state. Takes milliseconds after a change, and blocks.
     pub(crate) fn state(&self) -> Arc<State> {
         let inner = &self.inner;
         let mut state = inner.state.lock();
-        if inner.behind.swap(false, Ordering::AcqRel) || state.is_none() {
-            let now = inner.catalogs.get().map(|catalogs| catalogs.now()).unwrap_or_default();
-            let begin = || u64::try_from(inner.clock.now().as_microsecond()).unwrap_or(1);
-            let before = state.take().unwrap_or_else(|| Arc::new(State::empty(begin())));
-            let next = Arc::new(before.next(now));
+        if inner.is_stale.swap(false, Ordering::AcqRel) || state.is_none() {
+            let sources = inner.catalogs.get().map(|catalogs| catalogs.now()).unwrap_or_default();
+            let first_revision = || u64::try_from(inner.clock.now().as_microsecond()).unwrap_or(1);
+            let before = state.take().unwrap_or_else(|| Arc::new(State::empty(first_revision())));
+            let next = Arc::new(before.next(sources));
             inner.revision.send_replace(next.revision);
             *state = Some(next);
         }
-        // It was just put there, if it was not there before.
+        // Never empty here: the branch above has set it.
         state.clone().unwrap_or_else(|| Arc::new(State::empty(1)))
     }
 
-    /// The status of a package as JSON, from what is kept or made now.
-    pub(crate) fn status(&self, shelf: &Shelf, shown: &Shown) -> Option<Vec<u8>> {
-        if let Some(kept) = shown.kept.get() {
-            return kept.unpacked();
+    /// The status of a package as JSON: kept from an earlier request, or rendered now.
+    pub(crate) fn status(
+        &self,
+        catalog: &CatalogPackages,
+        entry: &PackageEntry,
+    ) -> Option<Vec<u8>> {
+        if let Some(compressed) = entry.status.get() {
+            return compressed.decompress();
         }
-        let brief = shown.brief(shelf)?;
-        let package = shelf.content.package(&brief.name)?;
-        let status = manifest::status(&brief, package).to_string().into_bytes();
-        if let Some(kept) = Kept::of(&status, &self.inner.kept) {
-            // Who was quicker has kept the same.
-            let _ = shown.kept.set(kept);
+        let summary = entry.summary(catalog)?;
+        let package = catalog.content.package(&summary.name)?;
+        let status = manifest::status(&summary, package).to_string().into_bytes();
+        if let Some(compressed) = CompressedStatus::of(&status, &self.inner.compressed_bytes) {
+            // A concurrent request may have set the same status.
+            let _ = entry.status.set(compressed);
         }
         Some(status)
     }
@@ -182,140 +191,147 @@ impl Packages {
 /// All packages at one revision. Immutable.
 pub(crate) struct State {
     pub(crate) revision: u64,
-    pub(crate) shelves: BTreeMap<NamespacedName, Arc<Shelf>>,
-    /// What changed, the latest last.
-    past: VecDeque<Past>,
-    /// Since when all changes are in `past`.
-    pub(crate) complete_since: u64,
+    pub(crate) catalogs: BTreeMap<NamespacedName, Arc<CatalogPackages>>,
+    /// The last changes, latest last.
+    changes: VecDeque<PackageChange>,
+    /// The revision after which `changes` has every change.
+    pub(crate) changes_complete_since: u64,
 }
 
 /// The packages of one catalog.
-pub(crate) struct Shelf {
-    pub(crate) facts: Arc<Facts>,
+pub(crate) struct CatalogPackages {
+    pub(crate) catalog_info: Arc<CatalogInfo>,
     pub(crate) priority: i64,
     pub(crate) content: Arc<Catalog>,
-    pub(crate) packages: BTreeMap<Arc<str>, Arc<Shown>>,
+    pub(crate) packages: BTreeMap<Arc<str>, Arc<PackageEntry>>,
 }
 
-/// A package, and what is known of it since it became what it is.
-pub(crate) struct Shown {
+/// A package, with its summary and status since the revision at which it last changed.
+pub(crate) struct PackageEntry {
     name: Arc<str>,
     pub(crate) revision: u64,
-    brief: OnceLock<Option<Arc<Brief>>>,
-    kept: OnceLock<Kept>,
+    summary: OnceLock<Option<Arc<PackageSummary>>>,
+    status: OnceLock<CompressedStatus>,
 }
 
-/// That a package changed, appeared or went.
+/// The addition, change or removal of a package.
 #[derive(Clone)]
-pub(crate) struct Past {
+pub(crate) struct PackageChange {
     pub(crate) revision: u64,
     /// The catalog.
     pub(crate) catalog: NamespacedName,
     /// The package.
     pub(crate) package: Arc<str>,
-    /// What it was before, as far as anybody had asked.
-    pub(crate) before: Option<Arc<Brief>>,
+    /// Its summary before the change, if any request had computed one.
+    pub(crate) before: Option<Arc<PackageSummary>>,
 }
 
 impl State {
     fn empty(revision: u64) -> Self {
-        let (shelves, past) = (BTreeMap::new(), VecDeque::new());
-        Self { revision, shelves, past, complete_since: revision }
+        let (catalogs, changes) = (BTreeMap::new(), VecDeque::new());
+        Self { revision, catalogs, changes, changes_complete_since: revision }
     }
 
-    /// What changed after a revision, the latest first.
-    pub(crate) fn since(&self, revision: u64) -> impl Iterator<Item = &Past> {
-        self.past.iter().rev().take_while(move |past| past.revision > revision)
+    /// The changes after a revision, latest first.
+    pub(crate) fn changes_since(&self, revision: u64) -> impl Iterator<Item = &PackageChange> {
+        self.changes.iter().rev().take_while(move |change| change.revision > revision)
     }
 
-    /// What there is when the catalogs are these. Packages that are the same stay what they are.
+    /// The next state, for these catalogs. Unchanged packages keep their entry and revision.
     fn next(&self, sources: Vec<Source>) -> Self {
-        let mut changes = Changes { revision: self.revision, past: self.past.clone() };
-        let mut shelves = BTreeMap::new();
+        let mut changes = ChangeLog { revision: self.revision, changes: self.changes.clone() };
+        let mut catalogs = BTreeMap::new();
         for source in sources {
             let Some(content) = source.content else { continue };
-            let facts = Facts {
+            let catalog_info = CatalogInfo {
                 key: source.key,
                 display_name: source.display_name,
                 publisher: source.publisher,
                 labels: source.labels,
                 created: source.created,
             };
-            let before = self.shelves.get(&facts.key);
-            let same_facts = before.filter(|shelf| *shelf.facts == facts);
-            if let Some(before) = same_facts
+            let before = self.catalogs.get(&catalog_info.key);
+            let unchanged = before.filter(|catalog| *catalog.catalog_info == catalog_info);
+            if let Some(before) = unchanged
                 && Arc::ptr_eq(&before.content, &content)
                 && before.priority == source.priority
             {
-                shelves.insert(facts.key, Arc::clone(before));
+                catalogs.insert(catalog_info.key, Arc::clone(before));
                 continue;
             }
-            let key = facts.key.clone();
-            let facts =
-                same_facts.map_or_else(|| Arc::new(facts), |shelf| Arc::clone(&shelf.facts));
+            let key = catalog_info.key.clone();
+            let catalog_info = unchanged.map_or_else(
+                || Arc::new(catalog_info),
+                |catalog| Arc::clone(&catalog.catalog_info),
+            );
             let mut packages = BTreeMap::new();
             for package in content.packages() {
-                let known = before.and_then(|shelf| shelf.packages.get(&package.name));
+                let known = before.and_then(|catalog| catalog.packages.get(&package.name));
                 let is_same = || {
-                    let was = same_facts.and_then(|shelf| shelf.content.package(&package.name));
-                    was.is_some_and(|was| same(was, package))
+                    let old = unchanged.and_then(|catalog| catalog.content.package(&package.name));
+                    old.is_some_and(|old| are_equal(old, package))
                 };
-                let shown = match known {
+                let entry = match known {
                     Some(known) if is_same() => Arc::clone(known),
                     known => {
-                        let before = known.and_then(|shown| shown.known_brief());
-                        let revision = changes.note(&key, &package.name, before);
-                        Arc::new(Shown::new(&package.name, revision))
+                        let before = known.and_then(|entry| entry.computed_summary());
+                        let revision = changes.record(&key, &package.name, before);
+                        Arc::new(PackageEntry::new(&package.name, revision))
                     }
                 };
-                packages.insert(Arc::clone(&package.name), shown);
+                packages.insert(Arc::clone(&package.name), entry);
             }
-            for (name, gone) in before.iter().flat_map(|shelf| &shelf.packages) {
+            for (name, gone) in before.iter().flat_map(|catalog| &catalog.packages) {
                 if !packages.contains_key(name) {
-                    changes.note(&key, name, gone.known_brief());
+                    changes.record(&key, name, gone.computed_summary());
                 }
             }
             let priority = source.priority;
-            shelves.insert(key, Arc::new(Shelf { facts, priority, content, packages }));
+            catalogs.insert(
+                key,
+                Arc::new(CatalogPackages { catalog_info, priority, content, packages }),
+            );
         }
-        for (key, gone) in &self.shelves {
-            if !shelves.contains_key(key) {
-                for (name, shown) in &gone.packages {
-                    changes.note(key, name, shown.known_brief());
+        for (key, gone) in &self.catalogs {
+            if !catalogs.contains_key(key) {
+                for (name, entry) in &gone.packages {
+                    changes.record(key, name, entry.computed_summary());
                 }
             }
         }
-        let Changes { revision, mut past } = changes;
-        let mut complete_since = self.complete_since;
-        while past.len() > REMEMBERED {
-            complete_since = past.pop_front().map_or(complete_since, |change| change.revision);
+        let ChangeLog { revision, mut changes } = changes;
+        let mut changes_complete_since = self.changes_complete_since;
+        while changes.len() > MAX_CHANGES {
+            changes_complete_since =
+                changes.pop_front().map_or(changes_complete_since, |change| change.revision);
         }
-        Self { revision, shelves, past, complete_since }
+        Self { revision, catalogs, changes, changes_complete_since }
     }
 }
 
-struct Changes {
+/// The changes of a state that is being computed.
+struct ChangeLog {
     revision: u64,
-    past: VecDeque<Past>,
+    changes: VecDeque<PackageChange>,
 }
 
-impl Changes {
-    /// Notes a change; its revision comes back.
-    fn note(
+impl ChangeLog {
+    /// Records a change and returns its revision.
+    fn record(
         &mut self,
         catalog: &NamespacedName,
         package: &Arc<str>,
-        before: Option<Arc<Brief>>,
+        before: Option<Arc<PackageSummary>>,
     ) -> u64 {
         self.revision += 1;
         let (catalog, package) = (catalog.clone(), Arc::clone(package));
-        self.past.push_back(Past { revision: self.revision, catalog, package, before });
+        self.changes.push_back(PackageChange { revision: self.revision, catalog, package, before });
         self.revision
     }
 }
 
-/// Whether two packages are shown alike, without unpacking either.
-fn same(a: &Package, b: &Package) -> bool {
+/// Whether two packages have the same PackageManifest, compared without decompressing their bundles.
+fn are_equal(a: &Package, b: &Package) -> bool {
     let bundles = |package: &Package, other: &Package, name: &str| {
         let (Some(a), Some(b)) = (package.bundle(name), other.bundle(name)) else { return false };
         a.version.to_string() == b.version.to_string() && a.deprecation == b.deprecation
@@ -338,51 +354,53 @@ fn same(a: &Package, b: &Package) -> bool {
         && a.channels().zip(b.channels()).all(channels)
 }
 
-impl Shown {
+impl PackageEntry {
     fn new(name: &Arc<str>, revision: u64) -> Self {
         let name = Arc::clone(name);
-        Self { name, revision, brief: OnceLock::new(), kept: OnceLock::new() }
+        Self { name, revision, summary: OnceLock::new(), status: OnceLock::new() }
     }
 
-    /// What selection and lists need; none if the catalog describes no head of a channel.
-    pub(crate) fn brief(&self, shelf: &Shelf) -> Option<Arc<Brief>> {
+    /// The fields that selectors and lists need; none if the catalog describes no channel head.
+    pub(crate) fn summary(&self, catalog: &CatalogPackages) -> Option<Arc<PackageSummary>> {
         let make = || {
-            let package = shelf.content.package(&self.name)?;
-            manifest::brief(&shelf.facts, package).map(Arc::new)
+            let package = catalog.content.package(&self.name)?;
+            manifest::summary(&catalog.catalog_info, package).map(Arc::new)
         };
-        self.brief.get_or_init(make).clone()
+        self.summary.get_or_init(make).clone()
     }
 
-    fn known_brief(&self) -> Option<Arc<Brief>> {
-        self.brief.get().cloned().flatten()
+    fn computed_summary(&self) -> Option<Arc<PackageSummary>> {
+        self.summary.get().cloned().flatten()
     }
 }
 
-/// A description, compressed. What all of them weigh is counted.
-struct Kept {
-    packed: Box<[u8]>,
-    plain: usize,
-    all: Arc<AtomicUsize>,
+/// A compressed status. All of them share a count of their bytes.
+struct CompressedStatus {
+    compressed: Box<[u8]>,
+    length: usize,
+    total_bytes: Arc<AtomicUsize>,
 }
 
-impl Kept {
-    /// None if too much is kept already.
-    fn of(plain: &[u8], all: &Arc<AtomicUsize>) -> Option<Self> {
-        let packed = lz4_flex::block::compress(plain).into_boxed_slice();
-        if all.fetch_add(packed.len(), Ordering::Relaxed) + packed.len() > KEPT {
-            all.fetch_sub(packed.len(), Ordering::Relaxed);
+impl CompressedStatus {
+    /// Compresses a status; none if that would exceed [`MAX_COMPRESSED_BYTES`].
+    fn of(uncompressed: &[u8], total_bytes: &Arc<AtomicUsize>) -> Option<Self> {
+        let compressed = lz4_flex::block::compress(uncompressed).into_boxed_slice();
+        if total_bytes.fetch_add(compressed.len(), Ordering::Relaxed) + compressed.len()
+            > MAX_COMPRESSED_BYTES
+        {
+            total_bytes.fetch_sub(compressed.len(), Ordering::Relaxed);
             return None;
         }
-        Some(Self { packed, plain: plain.len(), all: Arc::clone(all) })
+        Some(Self { compressed, length: uncompressed.len(), total_bytes: Arc::clone(total_bytes) })
     }
 
-    fn unpacked(&self) -> Option<Vec<u8>> {
-        lz4_flex::block::decompress(&self.packed, self.plain).ok()
+    fn decompress(&self) -> Option<Vec<u8>> {
+        lz4_flex::block::decompress(&self.compressed, self.length).ok()
     }
 }
 
-impl Drop for Kept {
+impl Drop for CompressedStatus {
     fn drop(&mut self) {
-        self.all.fetch_sub(self.packed.len(), Ordering::Relaxed);
+        self.total_bytes.fetch_sub(self.compressed.len(), Ordering::Relaxed);
     }
 }

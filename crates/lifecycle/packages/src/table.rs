@@ -1,42 +1,42 @@
-//! Packages as they are written: as objects, as rows of a table, as metadata alone.
+//! Representations of PackageManifests: complete objects, rows of a Table, or metadata only.
 
-use crate::accept::Form;
-use crate::manifest::{self, Brief};
+use crate::accept::Format;
+use crate::manifest::{self, PackageSummary};
 use crate::query::Query;
-use crate::select::Item;
+use crate::select::SelectedPackage;
 use crate::{API_VERSION, KIND};
 use jiff::Timestamp;
 use mainstay_object::Status;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// What a package is seen as, without its channels.
+/// A PackageManifest without the channels of its status.
 #[derive(Clone)]
-pub(crate) struct Seen {
-    pub(crate) brief: Arc<Brief>,
+pub(crate) struct PackageManifest {
+    pub(crate) summary: Arc<PackageSummary>,
     pub(crate) namespace: Arc<str>,
     pub(crate) revision: u64,
 }
 
-impl Item {
-    pub(crate) fn seen(&self) -> Seen {
-        let (brief, namespace) = (Arc::clone(&self.brief), Arc::clone(&self.namespace));
-        Seen { brief, namespace, revision: self.shown.revision }
+impl SelectedPackage {
+    pub(crate) fn manifest(&self) -> PackageManifest {
+        let (summary, namespace) = (Arc::clone(&self.summary), Arc::clone(&self.namespace));
+        PackageManifest { summary, namespace, revision: self.entry.revision }
     }
 }
 
-impl Seen {
+impl PackageManifest {
     fn metadata(&self) -> Value {
         json!({
-            "creationTimestamp": self.brief.facts.created,
-            "labels": self.brief.labels,
-            "name": &*self.brief.name,
+            "creationTimestamp": self.summary.catalog_info.created,
+            "labels": self.summary.labels,
+            "name": &*self.summary.name,
             "namespace": &*self.namespace,
             "resourceVersion": self.revision.to_string(),
         })
     }
 
-    /// The whole object, with a status that is JSON already.
+    /// The complete object, with a status in JSON.
     pub(crate) fn object(&self, status: &[u8]) -> Vec<u8> {
         let metadata = self.metadata();
         let head = format!(
@@ -45,9 +45,9 @@ impl Seen {
         [head.as_bytes(), status, b"}"].concat()
     }
 
-    /// What is left to say of one that is gone: everything but its channels.
-    pub(crate) fn last_status(&self) -> Vec<u8> {
-        manifest::with_channels(&self.brief, &json!([])).to_string().into_bytes()
+    /// The status for a DELETED event: the channels of a removed package are not known any more.
+    pub(crate) fn status_without_channels(&self) -> Vec<u8> {
+        manifest::with_channels(&self.summary, &json!([])).to_string().into_bytes()
     }
 
     fn partial(&self, version: &str) -> Value {
@@ -59,7 +59,8 @@ impl Seen {
     }
 
     fn age(&self, now: Timestamp) -> String {
-        let created = self.brief.facts.created.as_deref().and_then(|text| text.parse().ok());
+        let created =
+            self.summary.catalog_info.created.as_deref().and_then(|text| text.parse().ok());
         created.map_or_else(
             || "<unknown>".to_owned(),
             |time: Timestamp| mainstay_clock::human(now.duration_since(time)),
@@ -67,7 +68,7 @@ impl Seen {
     }
 }
 
-/// What rows of a table carry of their objects.
+/// The parameter `includeObject`: which part of the object a row of a Table has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Include {
     Nothing,
@@ -75,15 +76,15 @@ enum Include {
     Object,
 }
 
-/// How an answer shows packages.
+/// The requested representation of packages.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shape {
-    pub(crate) form: Form,
+pub(crate) struct Representation {
+    pub(crate) format: Format,
     include: Include,
 }
 
-impl Shape {
-    pub(crate) fn read(form: Form, query: &Query) -> Result<Self, Status> {
+impl Representation {
+    pub(crate) fn parse(format: Format, query: &Query) -> Result<Self, Status> {
         let include = match query.text("includeObject") {
             "" | "Metadata" => Include::Metadata,
             "None" => Include::Nothing,
@@ -94,69 +95,87 @@ impl Shape {
                 )));
             }
         };
-        Ok(Self { form, include })
+        Ok(Self { format, include })
     }
 
-    /// Whether it shows all of an object.
+    /// Whether it includes the status of packages.
     pub(crate) fn needs_status(self) -> bool {
-        match self.form {
-            Form::Whole => true,
-            Form::Table(_) => self.include == Include::Object,
-            Form::Metadata(_) => false,
+        match self.format {
+            Format::Object => true,
+            Format::Table(_) => self.include == Include::Object,
+            Format::Metadata(_) => false,
         }
     }
 
-    /// One package as JSON; `titled` asks for a table with titles. The status is only looked at if it
-    /// is needed.
-    pub(crate) fn one(self, seen: &Seen, status: &[u8], titled: bool, now: Timestamp) -> Vec<u8> {
-        match self.form {
-            Form::Whole => seen.object(status),
-            Form::Metadata(version) => seen.partial(version).to_string().into_bytes(),
-            Form::Table(version) => {
-                let row = self.row(seen, status, version, now);
-                table(version, seen.revision, &[row], titled).into_bytes()
+    /// One package as JSON; `with_columns` adds the column definitions to a Table. The status is used only
+    /// if [`Self::needs_status`] says so.
+    pub(crate) fn render(
+        self,
+        manifest: &PackageManifest,
+        status: &[u8],
+        with_columns: bool,
+        now: Timestamp,
+    ) -> Vec<u8> {
+        match self.format {
+            Format::Object => manifest.object(status),
+            Format::Metadata(version) => manifest.partial(version).to_string().into_bytes(),
+            Format::Table(version) => {
+                let row = self.row(manifest, status, version, now);
+                table(version, manifest.revision, &[row], with_columns).into_bytes()
             }
         }
     }
 
-    /// A bookmark as JSON: an object with nothing but a revision.
-    pub(crate) fn mark(self, revision: u64, initial_end: bool, titled: bool) -> String {
+    /// The object of a bookmark as JSON: it has a resourceVersion only.
+    pub(crate) fn bookmark(self, revision: u64, initial_end: bool, with_columns: bool) -> String {
         let mut metadata =
             json!({"creationTimestamp": null, "resourceVersion": revision.to_string()});
         if initial_end {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
-        let named = |version: &str, kind: &str| json!({"apiVersion": version, "kind": kind, "metadata": metadata});
-        match self.form {
-            Form::Whole => named(API_VERSION, KIND).to_string(),
-            Form::Metadata(version) => {
-                named(&format!("meta.k8s.io/{version}"), "PartialObjectMetadata").to_string()
+        let bookmark_object = |version: &str, kind: &str| json!({"apiVersion": version, "kind": kind, "metadata": metadata});
+        match self.format {
+            Format::Object => bookmark_object(API_VERSION, KIND).to_string(),
+            Format::Metadata(version) => {
+                bookmark_object(&format!("meta.k8s.io/{version}"), "PartialObjectMetadata")
+                    .to_string()
             }
-            Form::Table(version) => {
-                let object = named(&format!("meta.k8s.io/{version}"), "PartialObjectMetadata");
+            Format::Table(version) => {
+                let object =
+                    bookmark_object(&format!("meta.k8s.io/{version}"), "PartialObjectMetadata");
                 let row = json!({"cells": ["", "", "<unknown>"], "object": object}).to_string();
-                table(version, revision, &[row], titled)
+                table(version, revision, &[row], with_columns)
             }
         }
     }
 
-    /// A row of a table as JSON.
-    pub(crate) fn row(self, seen: &Seen, status: &[u8], version: &str, now: Timestamp) -> String {
-        let cells = json!([&*seen.brief.name, seen.brief.facts.display_name, seen.age(now)]);
+    /// A row of a Table as JSON.
+    pub(crate) fn row(
+        self,
+        manifest: &PackageManifest,
+        status: &[u8],
+        version: &str,
+        now: Timestamp,
+    ) -> String {
+        let cells = json!([
+            &*manifest.summary.name,
+            manifest.summary.catalog_info.display_name,
+            manifest.age(now)
+        ]);
         let object = match self.include {
             Include::Nothing => "null".to_owned(),
-            Include::Metadata => seen.partial(version).to_string(),
-            // It is made of texts.
-            Include::Object => String::from_utf8_lossy(&seen.object(status)).into_owned(),
+            Include::Metadata => manifest.partial(version).to_string(),
+            // The bytes come from strings.
+            Include::Object => String::from_utf8_lossy(&manifest.object(status)).into_owned(),
         };
         format!("{{\"cells\":{cells},\"object\":{object}}}")
     }
 }
 
-/// A table of rows that are JSON already.
-pub(crate) fn table(version: &str, revision: u64, rows: &[String], titled: bool) -> String {
+/// A Table as JSON, of rows in JSON.
+pub(crate) fn table(version: &str, revision: u64, rows: &[String], with_columns: bool) -> String {
     let column = |name: &str, format: &str, description: &str| json!({"name": name, "type": "string", "format": format, "description": description, "priority": 0});
-    let columns = if titled {
+    let columns = if with_columns {
         json!([
             column("Name", "name", "The name of the package, by which Subscriptions ask for it."),
             column("Catalog", "", "The name for people of the catalog that has the package."),

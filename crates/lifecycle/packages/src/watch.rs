@@ -1,13 +1,14 @@
-//! Watches: what differs from what a client was told.
+//! Watches: the events of a client, computed as a difference of states.
 //!
-//! A watch remembers what it told of, and compares that with what there is whenever anything changed.
-//! Somebody who reads slowly is told of the last state alone, and nothing waits for him.
+//! A watch keeps which PackageManifests its client knows, and compares them with the state after each
+//! change. A slow client gets the difference to the latest state only, so no queue grows and no other
+//! request waits for it.
 
-use crate::answer::{Content, json, revision, too_old};
+use crate::handler::{Content, expired, json, revision};
 use crate::query::Query;
-use crate::select::{Item, Key, Selection};
+use crate::select::{PackageKey, SelectedPackage, Selection};
 use crate::state::{Packages, State};
-use crate::table::{Seen, Shape};
+use crate::table::{PackageManifest, Representation};
 use bytes::Bytes;
 use futures::StreamExt as _;
 use futures::stream;
@@ -19,39 +20,40 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Interval, Sleep};
 
-/// How often who wants bookmarks learns how far the watch has come.
-const BOOKMARK_EVERY: Duration = Duration::from_mins(1);
-/// How long a watch lasts that names no end.
-const USUAL: Duration = Duration::from_mins(45);
+/// The time between two bookmarks.
+const BOOKMARK_INTERVAL: Duration = Duration::from_mins(1);
+/// The time after which a watch without `timeoutSeconds` ends.
+const DEFAULT_TIMEOUT: Duration = Duration::from_mins(45);
 
-/// A line to be sent.
-enum Line {
-    Added(Box<Item>),
-    Modified(Box<Item>),
-    Deleted(Box<Seen>),
-    /// That everything there is has been told.
-    InitialEnd(u64),
+/// An event that is not sent yet.
+enum WatchEvent {
+    Added(Box<SelectedPackage>),
+    Modified(Box<SelectedPackage>),
+    Deleted(Box<PackageManifest>),
+    /// The bookmark after the initial events.
+    InitialEventsEnd(u64),
 }
 
-struct Watching {
+/// A watch: what its client knows, and the events that are not sent yet.
+struct WatchStream {
     packages: Packages,
     selection: Selection,
-    shape: Shape,
-    told: BTreeMap<Key, Seen>,
-    lines: VecDeque<Line>,
-    /// The revision up to which the lines tell.
-    at: u64,
+    representation: Representation,
+    known_manifests: BTreeMap<PackageKey, PackageManifest>,
+    events: VecDeque<WatchEvent>,
+    /// The revision of the state that `known_manifests` and `events` come from.
+    revision: u64,
     changes: watch::Receiver<u64>,
     bookmarks: Option<Interval>,
     end: Pin<Box<Sleep>>,
-    titled: bool,
+    columns_sent: bool,
 }
 
 impl Packages {
     pub(crate) async fn watch(
         &self,
         selection: Selection,
-        shape: Shape,
+        representation: Representation,
         query: &Query,
     ) -> Result<Response<Content>, Status> {
         let after = revision(query)?;
@@ -62,144 +64,160 @@ impl Packages {
             ));
         }
         let bookmarks = query.flag("allowWatchBookmarks");
-        let end_told = bookmarks && initial == "true";
-        // What there is comes first if that is asked for, or if no revision is named.
-        let first = initial == "true" || after == 0 && initial.is_empty();
+        let sends_initial_end = bookmarks && initial == "true";
+        // The watch begins with all PackageManifests on request, or without a resourceVersion.
+        let sends_initial = initial == "true" || after == 0 && initial.is_empty();
         let seconds = query.text("timeoutSeconds").parse().ok().filter(|seconds| *seconds > 0);
-        let lasts = seconds.map_or(USUAL, Duration::from_secs);
+        let timeout = seconds.map_or(DEFAULT_TIMEOUT, Duration::from_secs);
         let changes = self.inner.revision.subscribe();
-        let asked = selection.clone();
-        let begun = self.off(move |packages| {
+        let selected = selection.clone();
+        let started = self.run_blocking(move |packages| {
             let state = packages.state();
-            let items = packages.select(&state, &asked);
-            let told = match (first, after) {
+            let items = packages.select(&state, &selected);
+            let known_manifests = match (sends_initial, after) {
                 (_, after) if after > state.revision => None,
                 (true, _) => Some(BTreeMap::new()),
-                (false, 0) => Some(of(&items)),
-                (false, after) => packages.told_at(&state, &items, after, &asked),
+                (false, 0) => Some(manifests_by_key(&items)),
+                (false, after) => packages.manifests_at(&state, &items, after, &selected),
             };
-            told.map(|told| (state.revision, difference(&state, &told, &items), of(&items)))
+            known_manifests.map(|known_manifests| {
+                (
+                    state.revision,
+                    difference(&state, &known_manifests, &items),
+                    manifests_by_key(&items),
+                )
+            })
         });
-        let begun = begun.await.ok_or_else(|| Status::internal("the watch could not begin"))?;
-        let Some((at, mut lines, told)) = begun else {
-            // As an event: clients list again, as they do when a watch ends so.
-            let event = line("ERROR", too_old(after).to_value().to_string().as_bytes());
+        let started = started.await.ok_or_else(|| Status::internal("the watch could not begin"))?;
+        let Some((revision, mut events, known_manifests)) = started else {
+            // An ERROR event with 410 makes the client list again.
+            let event = event_line("ERROR", expired(after).to_value().to_string().as_bytes());
             return Ok(json(Content::Whole(event)));
         };
-        if end_told {
-            lines.push_back(Line::InitialEnd(at));
+        if sends_initial_end {
+            events.push_back(WatchEvent::InitialEventsEnd(revision));
         }
-        let watching = Watching {
+        let watch_stream = WatchStream {
             packages: self.clone(),
             selection,
-            shape,
-            told,
-            lines,
-            at,
+            representation,
+            known_manifests,
+            events,
+            revision,
             changes,
             bookmarks: bookmarks.then(|| {
-                let mut interval = tokio::time::interval(BOOKMARK_EVERY);
+                let mut interval = tokio::time::interval(BOOKMARK_INTERVAL);
                 interval.reset();
                 interval
             }),
-            end: Box::pin(tokio::time::sleep(lasts)),
-            titled: false,
+            end: Box::pin(tokio::time::sleep(timeout)),
+            columns_sent: false,
         };
-        let lines = stream::unfold(watching, |mut watching| async move {
-            watching.next().await.map(|line| (line, watching))
+        let events = stream::unfold(watch_stream, |mut watch_stream| async move {
+            watch_stream.next().await.map(|line| (line, watch_stream))
         });
-        Ok(json(Content::Stream(lines.boxed())))
+        Ok(json(Content::Stream(events.boxed())))
     }
 
-    /// What a client knew that saw a revision: what there is, with all that came after undone. None if
-    /// that is not remembered.
-    fn told_at(
+    /// The PackageManifests at an earlier revision: the current ones with all later changes undone. None
+    /// if the changes since then are not kept.
+    fn manifests_at(
         &self,
         state: &State,
-        items: &[Item],
+        items: &[SelectedPackage],
         revision: u64,
         selection: &Selection,
-    ) -> Option<BTreeMap<Key, Seen>> {
-        if revision < state.complete_since || revision > state.revision {
+    ) -> Option<BTreeMap<PackageKey, PackageManifest>> {
+        if revision < state.changes_complete_since || revision > state.revision {
             return None;
         }
-        let mut told = of(items);
-        for past in state.since(revision) {
-            let key = (past.catalog.clone(), past.package.clone());
-            let namespace = selection.seen_in(&past.catalog, &self.inner.global);
-            let before = past.before.clone().zip(namespace);
-            match before.filter(|(brief, namespace)| selection.matches(brief, namespace)) {
-                // Older than whatever there is now, so it counts as changed.
-                Some((brief, namespace)) => {
-                    told.insert(key, Seen { brief, namespace, revision });
+        let mut known_manifests = manifests_by_key(items);
+        for change in state.changes_since(revision) {
+            let key = (change.catalog.clone(), change.package.clone());
+            let namespace =
+                selection.visible_namespace(&change.catalog, &self.inner.global_namespace);
+            let before = change.before.clone().zip(namespace);
+            match before.filter(|(summary, namespace)| selection.matches(summary, namespace)) {
+                // The old revision differs from the current one, so the package counts as changed.
+                Some((summary, namespace)) => {
+                    known_manifests.insert(key, PackageManifest { summary, namespace, revision });
                 }
-                None => drop(told.remove(&key)),
+                None => drop(known_manifests.remove(&key)),
             }
         }
-        Some(told)
+        Some(known_manifests)
     }
 }
 
-fn of(items: &[Item]) -> BTreeMap<Key, Seen> {
-    items.iter().map(|item| (item.key(), item.seen())).collect()
+fn manifests_by_key(items: &[SelectedPackage]) -> BTreeMap<PackageKey, PackageManifest> {
+    items.iter().map(|item| (item.key(), item.manifest())).collect()
 }
 
-/// What tells of the difference between what was told and what there is, in the order of revisions.
-fn difference(state: &State, told: &BTreeMap<Key, Seen>, items: &[Item]) -> VecDeque<Line> {
-    let mut lines: Vec<(u64, Line)> = Vec::new();
-    let now = of(items);
-    let gone = told.iter().filter(|(key, _)| !now.contains_key(*key));
-    for ((catalog, package), seen) in gone {
-        let of_it =
-            |past: &&crate::state::Past| past.catalog == *catalog && past.package == *package;
-        let revision =
-            state.since(seen.revision).find(of_it).map_or(state.revision, |change| change.revision);
-        let seen = Seen { revision, ..seen.clone() };
-        // Another catalog may have it too, which is what the name means now.
-        let same = |item: &&Item| item.brief.name == *package && item.namespace == seen.namespace;
-        let other = items.iter().find(same).cloned();
-        lines.push((revision, Line::Deleted(Box::new(seen))));
-        lines.extend(other.map(|item| (revision, Line::Added(Box::new(item)))));
+/// The events that lead from the known PackageManifests to the current ones, ordered by revision.
+fn difference(
+    state: &State,
+    known_manifests: &BTreeMap<PackageKey, PackageManifest>,
+    items: &[SelectedPackage],
+) -> VecDeque<WatchEvent> {
+    let mut events: Vec<(u64, WatchEvent)> = Vec::new();
+    let current = manifests_by_key(items);
+    let gone = known_manifests.iter().filter(|(key, _)| !current.contains_key(*key));
+    for ((catalog, package), manifest) in gone {
+        let is_of_package = |change: &&crate::state::PackageChange| {
+            change.catalog == *catalog && change.package == *package
+        };
+        let revision = state
+            .changes_since(manifest.revision)
+            .find(is_of_package)
+            .map_or(state.revision, |change| change.revision);
+        let manifest = PackageManifest { revision, ..manifest.clone() };
+        // Another catalog may have the package: the name now means its PackageManifest.
+        let is_same_name = |item: &&SelectedPackage| {
+            item.summary.name == *package && item.namespace == manifest.namespace
+        };
+        let other = items.iter().find(is_same_name).cloned();
+        events.push((revision, WatchEvent::Deleted(Box::new(manifest))));
+        events.extend(other.map(|item| (revision, WatchEvent::Added(Box::new(item)))));
     }
     for item in items {
-        let revision = item.shown.revision;
-        match told.get(&item.key()) {
-            None => lines.push((revision, Line::Added(Box::new(item.clone())))),
-            Some(seen) if seen.revision != revision => {
-                lines.push((revision, Line::Modified(Box::new(item.clone()))));
+        let revision = item.entry.revision;
+        match known_manifests.get(&item.key()) {
+            None => events.push((revision, WatchEvent::Added(Box::new(item.clone())))),
+            Some(manifest) if manifest.revision != revision => {
+                events.push((revision, WatchEvent::Modified(Box::new(item.clone()))));
             }
             Some(_) => {}
         }
     }
-    lines.sort_by_key(|(revision, _)| *revision);
-    lines.into_iter().map(|(_, line)| line).collect()
+    events.sort_by_key(|(revision, _)| *revision);
+    events.into_iter().map(|(_, event)| event).collect()
 }
 
-/// What woke a watch up.
-enum Woken {
+/// Why a watch continues or ends.
+enum WakeReason {
     Changed,
     Bookmark,
     End,
 }
 
-impl Watching {
-    /// The next line; none at the end.
+impl WatchStream {
+    /// The line of the next event; none at the end.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
-            while let Some(line) = self.lines.pop_front() {
-                if let Some(line) = self.written(line).await {
+            while let Some(event) = self.events.pop_front() {
+                if let Some(line) = self.render_event(event).await {
                     return Some(line);
                 }
             }
-            match self.wake().await {
-                Woken::Changed => self.compare().await?,
-                Woken::Bookmark => return Some(self.mark(self.at, false)),
-                Woken::End => return None,
+            match self.wait().await {
+                WakeReason::Changed => self.refresh().await?,
+                WakeReason::Bookmark => return Some(self.render_bookmark(self.revision, false)),
+                WakeReason::End => return None,
             }
         }
     }
 
-    async fn wake(&mut self) -> Woken {
+    async fn wait(&mut self) -> WakeReason {
         let bookmark = async {
             match &mut self.bookmarks {
                 Some(interval) => drop(interval.tick().await),
@@ -207,52 +225,59 @@ impl Watching {
             }
         };
         tokio::select! {
-            changed = self.changes.changed() => if changed.is_ok() { Woken::Changed } else { Woken::End },
-            () = bookmark => Woken::Bookmark,
-            () = &mut self.end => Woken::End,
-            () = self.packages.inner.stop.cancelled() => Woken::End,
+            changed = self.changes.changed() => if changed.is_ok() { WakeReason::Changed } else { WakeReason::End },
+            () = bookmark => WakeReason::Bookmark,
+            () = &mut self.end => WakeReason::End,
+            () = self.packages.inner.stop.cancelled() => WakeReason::End,
         }
     }
 
-    /// Looks at what there is. Nothing of it is held but what is told.
-    async fn compare(&mut self) -> Option<()> {
-        let told = std::mem::take(&mut self.told);
+    /// Computes the events since the last state. The state itself is not kept.
+    async fn refresh(&mut self) -> Option<()> {
+        let known_manifests = std::mem::take(&mut self.known_manifests);
         let selection = self.selection.clone();
-        let compared = self.packages.off(move |packages| {
+        let refreshed = self.packages.run_blocking(move |packages| {
             let state = packages.state();
             let items = packages.select(&state, &selection);
-            (state.revision, difference(&state, &told, &items), of(&items))
+            (state.revision, difference(&state, &known_manifests, &items), manifests_by_key(&items))
         });
-        (self.at, self.lines, self.told) = compared.await?;
+        (self.revision, self.events, self.known_manifests) = refreshed.await?;
         Some(())
     }
 
-    async fn written(&mut self, told: Line) -> Option<Bytes> {
-        let (kind, seen, item) = match told {
-            Line::InitialEnd(revision) => return Some(self.mark(revision, true)),
-            Line::Deleted(seen) => ("DELETED", *seen, None),
-            Line::Added(item) => ("ADDED", item.seen(), Some(item)),
-            Line::Modified(item) => ("MODIFIED", item.seen(), Some(item)),
+    async fn render_event(&mut self, event: WatchEvent) -> Option<Bytes> {
+        let (kind, manifest, item) = match event {
+            WatchEvent::InitialEventsEnd(revision) => {
+                return Some(self.render_bookmark(revision, true));
+            }
+            WatchEvent::Deleted(manifest) => ("DELETED", *manifest, None),
+            WatchEvent::Added(item) => ("ADDED", item.manifest(), Some(item)),
+            WatchEvent::Modified(item) => ("MODIFIED", item.manifest(), Some(item)),
         };
-        let shape = self.shape;
+        let representation = self.representation;
         let status = match item {
-            None => seen.last_status(),
+            None => manifest.status_without_channels(),
             Some(item) => {
-                self.packages.off(move |packages| packages.status_for(&item, shape)).await??
+                self.packages
+                    .run_blocking(move |packages| packages.status_for(&item, representation))
+                    .await??
             }
         };
         let now = self.packages.inner.clock.now();
-        let titled = !std::mem::replace(&mut self.titled, true);
-        Some(line(kind, &shape.one(&seen, &status, titled, now)))
+        let with_columns = !std::mem::replace(&mut self.columns_sent, true);
+        Some(event_line(kind, &representation.render(&manifest, &status, with_columns, now)))
     }
 
-    fn mark(&mut self, revision: u64, initial_end: bool) -> Bytes {
-        let titled = !std::mem::replace(&mut self.titled, true);
-        line("BOOKMARK", self.shape.mark(revision, initial_end, titled).as_bytes())
+    fn render_bookmark(&mut self, revision: u64, initial_end: bool) -> Bytes {
+        let with_columns = !std::mem::replace(&mut self.columns_sent, true);
+        event_line(
+            "BOOKMARK",
+            self.representation.bookmark(revision, initial_end, with_columns).as_bytes(),
+        )
     }
 }
 
-fn line(kind: &str, object: &[u8]) -> Bytes {
+fn event_line(kind: &str, object: &[u8]) -> Bytes {
     let head = format!("{{\"type\":\"{kind}\",\"object\":");
     [head.as_bytes(), object, b"}\n"].concat().into()
 }

@@ -1,10 +1,10 @@
-//! Packages of catalogs, asked for as clients of an API ask.
+//! The PackageManifest API, as its clients use it.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 mod catalogs;
+mod icons;
 mod lists;
 mod objects;
-mod pictures;
+mod test_api;
 mod watches;
-mod world;

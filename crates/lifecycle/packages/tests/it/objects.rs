@@ -1,15 +1,15 @@
-//! What an object says.
+//! Fields of a PackageManifest.
 
-use crate::world::{World, bundle, catalog, channel, csv, package, source};
+use crate::test_api::{TestApi, bundle, catalog, channel, csv, package, source};
 use serde_json::{Value, json};
 
 async fn kiwi(content: &[Value]) -> Value {
-    let world = World::new(vec![source("team", "cat", Some(catalog(content)))]);
-    world.get("/namespaces/team/packagemanifests/kiwi").await
+    let api = TestApi::new(vec![source("team", "cat", Some(catalog(content)))]);
+    api.get("/namespaces/team/packagemanifests/kiwi").await
 }
 
 #[tokio::test]
-async fn a_package_is_described_by_the_heads_of_its_channels() {
+async fn package_manifest_describes_the_channel_heads() {
     let mut head = csv("kiwi", "2.0.0");
     head["metadata"]["annotations"] = json!({"capabilities": "Basic Install"});
     head["metadata"]["labels"] = json!({"other": "label"});
@@ -116,7 +116,7 @@ async fn a_package_is_described_by_the_heads_of_its_channels() {
 }
 
 #[tokio::test]
-async fn a_channel_whose_head_is_not_described_is_left_out() {
+async fn channel_without_a_csv_at_its_head_is_left_out() {
     let content = [
         package("kiwi", "stable"),
         channel("kiwi", "alpha", &["1.0.0"]),
@@ -127,19 +127,19 @@ async fn a_channel_whose_head_is_not_described_is_left_out() {
     let found = kiwi(&content).await;
     assert_eq!(found["status"]["defaultChannel"], "alpha");
     assert_eq!(found["status"]["channels"].as_array().unwrap().len(), 1);
-    // A package of which nothing is described is not there.
+    // A package without any described channel head does not exist.
     let content = [
         package("kiwi", "stable"),
         channel("kiwi", "stable", &["2.0.0"]),
         bundle("kiwi", "2.0.0", &[]),
     ];
-    let world = World::new(vec![source("team", "cat", Some(catalog(&content)))]);
-    assert_eq!(world.refused("/namespaces/team/packagemanifests/kiwi").await.0, 404);
-    assert!(world.listed("/packagemanifests").await.is_empty());
+    let api = TestApi::new(vec![source("team", "cat", Some(catalog(&content)))]);
+    assert_eq!(api.get_error("/namespaces/team/packagemanifests/kiwi").await.0, 404);
+    assert!(api.list_packages("/packagemanifests").await.is_empty());
 }
 
 #[tokio::test]
-async fn a_bundle_with_metadata_alone_is_described_by_it() {
+async fn bundle_with_csv_metadata_only_is_described_by_it() {
     let mut head = bundle("kiwi", "1.0.0", &[]);
     head["properties"].as_array_mut().unwrap().push(json!({
         "type": "olm.csv.metadata",

@@ -1,11 +1,11 @@
-//! Requests and responses, without a transport.
+//! Request handling: endpoints and responses, without a transport.
 
-use crate::accept::{self, Form};
+use crate::accept::{self, Format};
 use crate::query::Query;
-use crate::select::{Item, Selection};
+use crate::select::{SelectedPackage, Selection};
 use crate::state::Packages;
-use crate::table::{self, Shape};
-use crate::{API_VERSION, GROUP, KIND, PLURAL, VERSION, discovery, documents};
+use crate::table::{self, Representation};
+use crate::{API_VERSION, GROUP, KIND, PLURAL, VERSION, discovery, openapi};
 use bytes::Bytes;
 use futures::stream::BoxStream;
 use http::header::{ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
@@ -14,13 +14,13 @@ use mainstay_object::{Reason, Status};
 use serde_json::Value;
 use std::fmt;
 
-/// What a response carries.
+/// The body of a response.
 pub enum Content {
-    /// All of it.
+    /// A complete body.
     Whole(Bytes),
-    /// Pieces that are made while they are sent.
+    /// A body whose parts are rendered while they are sent.
     Pieces(Box<dyn Iterator<Item = Bytes> + Send>),
-    /// Lines that come when something happens.
+    /// The events of a watch, one line each.
     Stream(BoxStream<'static, Bytes>),
 }
 
@@ -34,28 +34,28 @@ impl fmt::Debug for Content {
     }
 }
 
-/// What a path names.
-enum Place<'p> {
-    Group,
-    Resources,
-    Index,
-    Document,
-    Swagger,
+/// The endpoint that a path names.
+enum Endpoint<'p> {
+    ApiGroup,
+    ApiResources,
+    OpenApiIndex,
+    OpenApiV3,
+    OpenApiV2,
     Packages { namespace: Option<&'p str> },
     Package { namespace: &'p str, name: &'p str },
     Icon { namespace: &'p str, name: &'p str },
 }
 
-impl<'p> Place<'p> {
-    fn read(path: &'p str) -> Option<Self> {
+impl<'p> Endpoint<'p> {
+    fn parse(path: &'p str) -> Option<Self> {
         let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
         Some(match parts.as_slice() {
-            ["openapi", "v2"] => Self::Swagger,
-            ["openapi", "v3"] => Self::Index,
-            ["openapi", "v3", "apis", group, version] if is_ours(group, version) => Self::Document,
-            ["apis", group] if *group == GROUP => Self::Group,
+            ["openapi", "v2"] => Self::OpenApiV2,
+            ["openapi", "v3"] => Self::OpenApiIndex,
+            ["openapi", "v3", "apis", group, version] if is_ours(group, version) => Self::OpenApiV3,
+            ["apis", group] if *group == GROUP => Self::ApiGroup,
             ["apis", group, version, rest @ ..] if is_ours(group, version) => match rest {
-                [] => Self::Resources,
+                [] => Self::ApiResources,
                 [plural] if *plural == PLURAL => Self::Packages { namespace: None },
                 ["namespaces", namespace, plural, rest @ ..] if *plural == PLURAL => match rest {
                     [] => Self::Packages { namespace: Some(namespace) },
@@ -75,108 +75,121 @@ fn is_ours(group: &str, version: &str) -> bool {
 }
 
 impl Packages {
-    /// Answers a request of somebody who may send it.
+    /// Handles a request that the caller has authorized.
     pub async fn answer<B>(&self, request: &Request<B>) -> Response<Content> {
-        let Some(place) = Place::read(request.uri().path()) else {
-            return refusal(&Status::no_such_path());
+        let Some(endpoint) = Endpoint::parse(request.uri().path()) else {
+            return error_response(&Status::no_such_path());
         };
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
-            let mut response = refusal(&Status::no_such_method());
+            let mut response = error_response(&Status::no_such_method());
             response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET"));
             return response;
         }
-        match self.at(place, request).await {
+        match self.respond(endpoint, request).await {
             Ok(response) => response,
-            Err(status) => refusal(&status),
+            Err(status) => error_response(&status),
         }
     }
 
-    async fn at<B>(
+    async fn respond<B>(
         &self,
-        place: Place<'_>,
+        endpoint: Endpoint<'_>,
         request: &Request<B>,
     ) -> Result<Response<Content>, Status> {
         let query = Query::parse(request.uri().query())?;
-        let of_catalogs =
-            matches!(place, Place::Packages { .. } | Place::Package { .. } | Place::Icon { .. });
-        if of_catalogs && !self.is_attached() {
+        let needs_catalogs = matches!(
+            endpoint,
+            Endpoint::Packages { .. } | Endpoint::Package { .. } | Endpoint::Icon { .. }
+        );
+        if needs_catalogs && !self.is_attached() {
             let why = "the catalogs are not known yet, try again in a moment";
             return Err(Status::new(Reason::ServiceUnavailable, why).retry_after(1));
         }
-        let form = || {
+        let format = || {
             let accept = request.headers().get_all(ACCEPT).iter();
             let accept: Vec<&str> = accept.filter_map(|header| header.to_str().ok()).collect();
             accept::choose(Some(&accept.join(",")))
         };
-        match place {
-            Place::Group => Ok(value(&discovery::group())),
-            Place::Resources => Ok(value(&discovery::resources())),
-            Place::Index => Ok(value(&documents::index())),
-            Place::Document => Ok(value(&documents::document())),
-            Place::Swagger => Ok(value(&documents::swagger())),
-            Place::Packages { namespace } => {
-                let shape = Shape::read(form()?, &query)?;
-                let selection = Selection::read(namespace, &query)?;
+        match endpoint {
+            Endpoint::ApiGroup => Ok(json_value(&discovery::group())),
+            Endpoint::ApiResources => Ok(json_value(&discovery::resources())),
+            Endpoint::OpenApiIndex => Ok(json_value(&openapi::index())),
+            Endpoint::OpenApiV3 => Ok(json_value(&openapi::v3())),
+            Endpoint::OpenApiV2 => Ok(json_value(&openapi::v2())),
+            Endpoint::Packages { namespace } => {
+                let representation = Representation::parse(format()?, &query)?;
+                let selection = Selection::parse(namespace, &query)?;
                 if query.flag("watch") {
-                    return self.watch(selection, shape, &query).await;
+                    return self.watch(selection, representation, &query).await;
                 }
-                self.list(selection, shape, &query).await
+                self.list(selection, representation, &query).await
             }
-            Place::Package { namespace, name } => {
-                let shape = Shape::read(form()?, &query)?;
-                let selection = Selection::named(namespace, name);
-                let found =
-                    self.off(move |packages| packages.one(&selection, shape)).await.flatten();
-                let bytes = found.ok_or_else(|| Status::not_found(GROUP, PLURAL, name))?;
+            Endpoint::Package { namespace, name } => {
+                let representation = Representation::parse(format()?, &query)?;
+                let selection = Selection::by_name(namespace, name);
+                let bytes = self
+                    .run_blocking(move |packages| packages.get_one(&selection, representation))
+                    .await
+                    .flatten();
+                let bytes = bytes.ok_or_else(|| Status::not_found(GROUP, PLURAL, name))?;
                 Ok(json(Content::Whole(bytes)))
             }
-            Place::Icon { namespace, name } => {
-                let (namespace, of, headers) =
+            Endpoint::Icon { namespace, name } => {
+                let (namespace, package, headers) =
                     (namespace.to_owned(), name.to_owned(), request.headers().clone());
-                let answered =
-                    self.off(move |packages| packages.icon(&namespace, &of, &headers)).await;
-                answered.ok_or_else(|| Status::internal("the picture could not be read"))
+                let response = self
+                    .run_blocking(move |packages| packages.icon(&namespace, &package, &headers))
+                    .await;
+                response.ok_or_else(|| Status::internal("the picture could not be read"))
             }
         }
     }
 
-    fn one(&self, selection: &Selection, shape: Shape) -> Option<Bytes> {
+    fn get_one(&self, selection: &Selection, representation: Representation) -> Option<Bytes> {
         let state = self.state();
         let item = self.select(&state, selection).into_iter().next()?;
-        let status = self.status_for(&item, shape)?;
-        Some(shape.one(&item.seen(), &status, true, self.inner.clock.now()).into())
+        let status = self.status_for(&item, representation)?;
+        Some(representation.render(&item.manifest(), &status, true, self.inner.clock.now()).into())
     }
 
-    /// The status of a package, if the shape needs it.
-    pub(crate) fn status_for(&self, item: &Item, shape: Shape) -> Option<Vec<u8>> {
-        if shape.needs_status() { self.status(&item.shelf, &item.shown) } else { Some(Vec::new()) }
+    /// The status of a package, empty if the representation does not need it.
+    pub(crate) fn status_for(
+        &self,
+        item: &SelectedPackage,
+        representation: Representation,
+    ) -> Option<Vec<u8>> {
+        if representation.needs_status() {
+            self.status(&item.catalog, &item.entry)
+        } else {
+            Some(Vec::new())
+        }
     }
 
     async fn list(
         &self,
         selection: Selection,
-        shape: Shape,
+        representation: Representation,
         query: &Query,
     ) -> Result<Response<Content>, Status> {
         let wanted = revision(query)?;
         let exact = query.text("resourceVersionMatch") == "Exact";
-        let found = self.off(move |packages| {
+        let found = self.run_blocking(move |packages| {
             let state = packages.state();
             (state.revision, packages.select(&state, &selection))
         });
         let (revision, items) =
             found.await.ok_or_else(|| Status::internal("the packages could not be listed"))?;
         if wanted > revision || exact && wanted != revision {
-            return Err(too_old(wanted));
+            return Err(expired(wanted));
         }
         let now = self.inner.clock.now();
-        match shape.form {
-            Form::Table(version) => {
+        match representation.format {
+            Format::Table(version) => {
                 let packages = self.clone();
-                let made = self.off(move |_| {
-                    let row = |item: &Item| {
-                        let status = packages.status_for(item, shape)?;
-                        Some(shape.row(&item.seen(), &status, version, now))
+                let made = self.run_blocking(move |_| {
+                    let row = |item: &SelectedPackage| {
+                        let status = packages.status_for(item, representation)?;
+                        Some(representation.row(&item.manifest(), &status, version, now))
                     };
                     let rows: Vec<String> = items.iter().filter_map(row).collect();
                     table::table(version, revision, &rows, true)
@@ -185,9 +198,9 @@ impl Packages {
                     made.await.ok_or_else(|| Status::internal("the table could not be made"))?;
                 Ok(json(Content::Whole(table.into())))
             }
-            Form::Whole | Form::Metadata(_) => {
-                let (version, kind) = match shape.form {
-                    Form::Metadata(version) => {
+            Format::Object | Format::Metadata(_) => {
+                let (version, kind) = match representation.format {
+                    Format::Metadata(version) => {
                         (format!("meta.k8s.io/{version}"), "PartialObjectMetadataList".to_owned())
                     }
                     _ => (API_VERSION.to_owned(), format!("{KIND}List")),
@@ -198,8 +211,8 @@ impl Packages {
                 let packages = self.clone();
                 let mut before = "";
                 let objects = items.into_iter().filter_map(move |item| {
-                    let status = packages.status_for(&item, shape)?;
-                    let object = shape.one(&item.seen(), &status, true, now);
+                    let status = packages.status_for(&item, representation)?;
+                    let object = representation.render(&item.manifest(), &status, true, now);
                     let piece = [before.as_bytes(), &object].concat();
                     before = ",";
                     Some(Bytes::from(piece))
@@ -212,7 +225,7 @@ impl Packages {
     }
 }
 
-/// The revision that a client names; 0 if it names none.
+/// The parameter `resourceVersion`; 0 if it is missing.
 pub(crate) fn revision(query: &Query) -> Result<u64, Status> {
     let text = query.text("resourceVersion");
     if text.is_empty() {
@@ -223,24 +236,24 @@ pub(crate) fn revision(query: &Query) -> Result<u64, Status> {
     })
 }
 
-/// The refusal of a revision that nobody knows any more.
-pub(crate) fn too_old(revision: u64) -> Status {
+/// The error for a revision that is too old or unknown.
+pub(crate) fn expired(revision: u64) -> Status {
     Status::expired(format!("too old resource version: {revision}"))
 }
 
-/// A refusal.
-pub(crate) fn refusal(status: &Status) -> Response<Content> {
-    let mut response = value(&status.to_value());
+/// A response with an error.
+pub(crate) fn error_response(status: &Status) -> Response<Content> {
+    let mut response = json_value(&status.to_value());
     *response.status_mut() =
         StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     response
 }
 
-fn value(value: &Value) -> Response<Content> {
+fn json_value(value: &Value) -> Response<Content> {
     json(Content::Whole(value.to_string().into()))
 }
 
-/// A response in JSON.
+/// A response with a JSON body.
 pub(crate) fn json(content: Content) -> Response<Content> {
     let mut response = Response::new(content);
     let headers = response.headers_mut();

@@ -1,64 +1,64 @@
-//! The documents (`OpenAPI`) of this API: what `kubectl explain` and generators of clients read.
+//! OpenAPI documents of versions 2 and 3, for `kubectl explain` and client generators.
 
 use crate::{GROUP, KIND, VERSION};
 use serde_json::{Map, Value, json};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-/// What names of types begin with.
-const PREFIX: &str = "com.coreos.operators.packages.v1.";
-/// Where types of version 3 stand.
-const V3: &str = "#/components/schemas/";
-/// Where those of version 2 stand.
-const V2: &str = "#/definitions/";
+/// The prefix of type names.
+const TYPE_PREFIX: &str = "com.coreos.operators.packages.v1.";
+/// The path of types in the document of version 3.
+const V3_TYPES: &str = "#/components/schemas/";
+/// The path of types in the document of version 2.
+const V2_TYPES: &str = "#/definitions/";
 
-/// Where the document of version 3 is.
+/// The index of `/openapi/v3`, with the URL of the document.
 pub(crate) fn index() -> Value {
     let path = format!("apis/{GROUP}/{VERSION}");
     let mut hash = DefaultHasher::new();
-    document().to_string().hash(&mut hash);
+    v3().to_string().hash(&mut hash);
     let url = format!("/openapi/v3/{path}?hash={:016X}", hash.finish());
     json!({"paths": {path: {"serverRelativeURL": url}}})
 }
 
-/// The document of version 3.
-pub(crate) fn document() -> Value {
-    let answered = |kind: &str| {
-        let schema = json!({"$ref": format!("{V3}{PREFIX}{kind}")});
+/// The OpenAPI document of version 3.
+pub(crate) fn v3() -> Value {
+    let response = |kind: &str| {
+        let schema = json!({"$ref": format!("{V3_TYPES}{TYPE_PREFIX}{kind}")});
         json!({"200": {"description": "OK", "content": {"application/json": {"schema": schema}}}})
     };
     let parameter = |name: &str, place: &str, kind: &str| json!({"name": name, "in": place, "required": place == "path", "schema": {"type": kind}});
     json!({
         "openapi": "3.0.0",
         "info": {"title": "PackageManifests", "version": VERSION},
-        "paths": paths(&answered, &parameter),
-        "components": {"schemas": schemas(V3)},
+        "paths": paths(&response, &parameter),
+        "components": {"schemas": schemas(V3_TYPES)},
     })
 }
 
-/// The document of version 2.
-pub(crate) fn swagger() -> Value {
-    let answered = |kind: &str| json!({"200": {"description": "OK", "schema": {"$ref": format!("{V2}{PREFIX}{kind}")}}});
+/// The OpenAPI document of version 2.
+pub(crate) fn v2() -> Value {
+    let response = |kind: &str| json!({"200": {"description": "OK", "schema": {"$ref": format!("{V2_TYPES}{TYPE_PREFIX}{kind}")}}});
     let parameter = |name: &str, place: &str, kind: &str| json!({"name": name, "in": place, "required": place == "path", "type": kind});
     json!({
         "swagger": "2.0",
         "info": {"title": "PackageManifests", "version": VERSION},
-        "paths": paths(&answered, &parameter),
-        "definitions": schemas(V2),
+        "paths": paths(&response, &parameter),
+        "definitions": schemas(V2_TYPES),
     })
 }
 
-fn paths(answered: &dyn Fn(&str) -> Value, parameter: &dyn Fn(&str, &str, &str) -> Value) -> Value {
+fn paths(response: &dyn Fn(&str) -> Value, parameter: &dyn Fn(&str, &str, &str) -> Value) -> Value {
     let kind = json!({"group": GROUP, "version": VERSION, "kind": KIND});
-    let get = |id: &str, action: &str, answer: &str, parameters: Vec<Value>| {
+    let operation = |id: &str, action: &str, response_kind: &str, parameters: Vec<Value>| {
         json!({
             "operationId": id, "tags": ["packages_v1"],
             "x-kubernetes-action": action, "x-kubernetes-group-version-kind": kind,
-            "parameters": parameters, "responses": answered(answer),
+            "parameters": parameters, "responses": response(response_kind),
         })
     };
     let namespace = || parameter("namespace", "path", "string");
     let name = || parameter("name", "path", "string");
-    let listed = |mut parameters: Vec<Value>| {
+    let with_list_parameters = |mut parameters: Vec<Value>| {
         for (name, kind) in [
             ("labelSelector", "string"),
             ("fieldSelector", "string"),
@@ -75,34 +75,34 @@ fn paths(answered: &dyn Fn(&str) -> Value, parameter: &dyn Fn(&str, &str, &str) 
     };
     let root = format!("/apis/{GROUP}/{VERSION}");
     let list = format!("{KIND}List");
-    let mut icon = get("readPackageManifestIcon", "connect", KIND, vec![namespace(), name()]);
+    let mut icon = operation("readPackageManifestIcon", "connect", KIND, vec![namespace(), name()]);
     icon["responses"] = json!({"200": {"description": "The picture of the package."}});
     json!({
         format!("{root}/packagemanifests"): {
-            "get": get("listPackageManifestForAllNamespaces", "list", &list, listed(Vec::new())),
+            "get": operation("listPackageManifestForAllNamespaces", "list", &list, with_list_parameters(Vec::new())),
         },
         format!("{root}/namespaces/{{namespace}}/packagemanifests"): {
-            "get": get("listNamespacedPackageManifest", "list", &list, listed(vec![namespace()])),
+            "get": operation("listNamespacedPackageManifest", "list", &list, with_list_parameters(vec![namespace()])),
         },
         format!("{root}/namespaces/{{namespace}}/packagemanifests/{{name}}"): {
-            "get": get("readNamespacedPackageManifest", "get", KIND, vec![namespace(), name()]),
+            "get": operation("readNamespacedPackageManifest", "get", KIND, vec![namespace(), name()]),
         },
         format!("{root}/namespaces/{{namespace}}/packagemanifests/{{name}}/icon"): {"get": icon},
     })
 }
 
-/// The types, by their names; `at` is where they stand.
-fn schemas(at: &str) -> Value {
+/// The schemas by type name; `base` is the path of types in the document.
+fn schemas(base: &str) -> Value {
     let object = |description: &str, fields: Value| json!({"type": "object", "description": description, "properties": fields});
     let text = |description: &str| json!({"type": "string", "description": description});
     let typed = |kind: &str, description: &str| json!({"type": kind, "description": description});
-    let own = |kind: &str, description: &str| json!({"description": description, "allOf": [{"$ref": format!("{at}{PREFIX}{kind}")}]});
+    let field_of_type = |kind: &str, description: &str| json!({"description": description, "allOf": [{"$ref": format!("{base}{TYPE_PREFIX}{kind}")}]});
     let list = |items: Value, description: &str| json!({"type": "array", "description": description, "items": items});
     let texts = |description: &str| list(json!({"type": "string"}), description);
-    let each = |kind: &str| json!({"$ref": format!("{at}{PREFIX}{kind}")});
+    let reference = |kind: &str| json!({"$ref": format!("{base}{TYPE_PREFIX}{kind}")});
     let version = || text("The version of the API that this object is written in.");
     let kind = || text("The kind of this object.");
-    let known = json!([{"group": GROUP, "version": VERSION, "kind": KIND}]);
+    let kinds = json!([{"group": GROUP, "version": VERSION, "kind": KIND}]);
     let mut manifest = object(
         "A package that a catalog offers, described by the heads of its channels. It is made of the catalog, and cannot be written.",
         json!({
@@ -110,34 +110,34 @@ fn schemas(at: &str) -> Value {
             "kind": kind(),
             "metadata": typed("object", "The package's name, the namespace it is seen in, and its labels."),
             "spec": typed("object", "Nothing: packages are not asked for here."),
-            "status": own("PackageManifestStatus", "What the catalog says of the package."),
+            "status": field_of_type("PackageManifestStatus", "What the catalog says of the package."),
         }),
     );
-    manifest["x-kubernetes-group-version-kind"] = known;
-    let mut listed = object(
+    manifest["x-kubernetes-group-version-kind"] = kinds;
+    let mut manifest_list = object(
         "A list of packages.",
         json!({
             "apiVersion": version(),
             "kind": kind(),
             "metadata": typed("object", "The revision of the list."),
-            "items": list(each("PackageManifest"), "The packages."),
+            "items": list(reference("PackageManifest"), "The packages."),
         }),
     );
-    listed["required"] = json!(["items"]);
-    listed["x-kubernetes-group-version-kind"] =
+    manifest_list["required"] = json!(["items"]);
+    manifest_list["x-kubernetes-group-version-kind"] =
         json!([{"group": GROUP, "version": VERSION, "kind": format!("{KIND}List")}]);
-    let owned = |description: &str| {
+    let owned_and_required = |description: &str| {
         object(
             description,
             json!({
-                "owned": list(each("APIDescription"), "Those that the operator brings."),
-                "required": list(each("APIDescription"), "Those that it needs."),
+                "owned": list(reference("APIDescription"), "Those that the operator brings."),
+                "required": list(reference("APIDescription"), "Those that it needs."),
             }),
         )
     };
-    let named = [
+    let types = [
         ("PackageManifest", manifest),
-        ("PackageManifestList", listed),
+        ("PackageManifestList", manifest_list),
         (
             "PackageManifestStatus",
             object(
@@ -149,9 +149,9 @@ fn schemas(at: &str) -> Value {
                     "catalogSourceNamespace": text("The namespace of the CatalogSource."),
                     "packageName": text("The name by which Subscriptions ask for the package."),
                     "defaultChannel": text("The channel that is meant if none is named."),
-                    "provider": own("Link", "Who provides the operator."),
-                    "channels": list(each("PackageChannel"), "The channels, by name."),
-                    "deprecation": own("Deprecation", "Why the package should not be used any more."),
+                    "provider": field_of_type("Link", "Who provides the operator."),
+                    "channels": list(reference("PackageChannel"), "The channels, by name."),
+                    "deprecation": field_of_type("Deprecation", "Why the package should not be used any more."),
                 }),
             ),
         ),
@@ -162,9 +162,9 @@ fn schemas(at: &str) -> Value {
                 json!({
                     "name": text("The name of the channel."),
                     "currentCSV": text("The name of the version at its head."),
-                    "currentCSVDesc": own("CSVDescription", "What that version says of itself."),
-                    "entries": list(each("ChannelEntry"), "The versions of the channel, the newest first."),
-                    "deprecation": own("Deprecation", "Why the channel should not be used any more."),
+                    "currentCSVDesc": field_of_type("CSVDescription", "What that version says of itself."),
+                    "entries": list(reference("ChannelEntry"), "The versions of the channel, the newest first."),
+                    "deprecation": field_of_type("Deprecation", "Why the channel should not be used any more."),
                 }),
             ),
         ),
@@ -175,7 +175,7 @@ fn schemas(at: &str) -> Value {
                 json!({
                     "name": text("Its name."),
                     "version": text("Its version."),
-                    "deprecation": own("Deprecation", "Why it should not be used any more."),
+                    "deprecation": field_of_type("Deprecation", "Why it should not be used any more."),
                 }),
             ),
         ),
@@ -189,23 +189,23 @@ fn schemas(at: &str) -> Value {
                     "version": text("Its version."),
                     "maturity": text("How mature it is."),
                     "minKubeVersion": text("The least version of Kubernetes that it needs."),
-                    "provider": own("Link", "Who provides it."),
+                    "provider": field_of_type("Link", "Who provides it."),
                     "annotations": {
                         "type": "object", "description": "Its annotations.",
                         "additionalProperties": {"type": "string"},
                     },
                     "keywords": texts("Words to find it by."),
-                    "links": list(each("Link"), "Where more is said."),
-                    "maintainers": list(each("Maintainer"), "Who looks after it."),
-                    "installModes": list(each("InstallMode"), "Which namespaces it can look after."),
-                    "customresourcedefinitions": own("APIs", "Kinds by definitions."),
-                    "apiservicedefinitions": own("APIs", "Kinds by servers of their own."),
+                    "links": list(reference("Link"), "Where more is said."),
+                    "maintainers": list(reference("Maintainer"), "Who looks after it."),
+                    "installModes": list(reference("InstallMode"), "Which namespaces it can look after."),
+                    "customresourcedefinitions": field_of_type("APIs", "Kinds by definitions."),
+                    "apiservicedefinitions": field_of_type("APIs", "Kinds by servers of their own."),
                     "nativeApis": list(typed("object", "A kind."), "Kinds that the cluster has to have."),
                     "relatedImages": texts("The images that it runs and uses."),
                 }),
             ),
         ),
-        ("APIs", owned("Kinds that an operator brings or needs.")),
+        ("APIs", owned_and_required("Kinds that an operator brings or needs.")),
         (
             "APIDescription",
             object(
@@ -253,6 +253,6 @@ fn schemas(at: &str) -> Value {
         ),
     ];
     let schemas: Map<String, Value> =
-        named.into_iter().map(|(name, schema)| (format!("{PREFIX}{name}"), schema)).collect();
+        types.into_iter().map(|(name, schema)| (format!("{TYPE_PREFIX}{name}"), schema)).collect();
     schemas.into()
 }

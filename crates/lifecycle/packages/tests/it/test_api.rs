@@ -1,4 +1,4 @@
-//! Catalogs that change, and requests.
+//! A PackageManifest API over catalogs that tests replace.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -16,23 +16,23 @@ use tokio_util::sync::CancellationToken;
 pub(crate) const ROOT: &str = "/apis/packages.operators.coreos.com/v1";
 pub(crate) const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
 
-type Hear = Box<dyn Fn() + Send + Sync>;
+type OnChange = Box<dyn Fn() + Send + Sync>;
 
 #[derive(Clone, Default)]
-pub(crate) struct Shelves(Arc<Mutex<(Vec<Source>, Vec<Hear>)>>);
+pub(crate) struct TestCatalogs(Arc<Mutex<(Vec<Source>, Vec<OnChange>)>>);
 
-impl Catalogs for Shelves {
+impl Catalogs for TestCatalogs {
     fn now(&self) -> Vec<Source> {
         self.0.lock().unwrap().0.clone()
     }
 
-    fn subscribe(&self, hear: Hear) {
-        self.0.lock().unwrap().1.push(hear);
+    fn subscribe(&self, on_change: OnChange) {
+        self.0.lock().unwrap().1.push(on_change);
     }
 }
 
-pub(crate) struct World {
-    shelves: Shelves,
+pub(crate) struct TestApi {
+    catalogs: TestCatalogs,
     packages: Packages,
     pub(crate) stop: CancellationToken,
 }
@@ -45,7 +45,7 @@ pub(crate) fn catalog(documents: &[Value]) -> Arc<Catalog> {
     Catalog::load(folder.path(), &LoadOptions::default()).unwrap()
 }
 
-/// A ClusterServiceVersion with a little in it.
+/// A minimal ClusterServiceVersion.
 pub(crate) fn csv(name: &str, version: &str) -> Value {
     json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
@@ -104,31 +104,31 @@ pub(crate) fn source(namespace: &str, name: &str, content: Option<Arc<Catalog>>)
     }
 }
 
-impl World {
+impl TestApi {
     pub(crate) fn new(sources: Vec<Source>) -> Self {
-        let (shelves, stop) = (Shelves::default(), CancellationToken::new());
-        shelves.0.lock().unwrap().0 = sources;
+        let (catalogs, stop) = (TestCatalogs::default(), CancellationToken::new());
+        catalogs.0.lock().unwrap().0 = sources;
         let clock = Clock::starting_at("2026-01-01T00:00:00Z".parse().unwrap());
         let packages = Packages::new("olm", clock, stop.clone());
-        packages.attach(shelves.clone());
-        Self { shelves, packages, stop }
+        packages.attach(catalogs.clone());
+        Self { catalogs, packages, stop }
     }
 
-    /// Has other catalogs from now on.
-    pub(crate) fn put(&self, sources: Vec<Source>) {
-        let mut inner = self.shelves.0.lock().unwrap();
+    /// Replaces the catalogs.
+    pub(crate) fn set_catalogs(&self, sources: Vec<Source>) {
+        let mut inner = self.catalogs.0.lock().unwrap();
         inner.0 = sources;
-        inner.1.iter().for_each(|hear| hear());
+        inner.1.iter().for_each(|on_change| on_change());
     }
 
-    pub(crate) async fn ask(&self, request: Request<()>) -> Response<Content> {
+    pub(crate) async fn send(&self, request: Request<()>) -> Response<Content> {
         self.packages.answer(&request).await
     }
 
-    /// The code and the body of an answer.
-    pub(crate) async fn bytes(&self, path: &str, accept: &str) -> (u16, Vec<u8>) {
+    /// The status code and the body of a response.
+    pub(crate) async fn get_bytes(&self, path: &str, accept: &str) -> (u16, Vec<u8>) {
         let request = Request::get(path).header("accept", accept).body(()).unwrap();
-        let response = self.ask(request).await;
+        let response = self.send(request).await;
         (response.status().as_u16(), whole(response).await)
     }
 
@@ -137,29 +137,29 @@ impl World {
     }
 
     pub(crate) async fn get_as(&self, path: &str, accept: &str) -> Value {
-        let (code, bytes) = self.bytes(&format!("{ROOT}{path}"), accept).await;
+        let (code, bytes) = self.get_bytes(&format!("{ROOT}{path}"), accept).await;
         assert_eq!(code, 200, "{}", String::from_utf8_lossy(&bytes));
         serde_json::from_slice(&bytes).unwrap()
     }
 
-    /// The status with which something is refused.
-    pub(crate) async fn refused(&self, path: &str) -> (u16, String) {
-        let (code, bytes) = self.bytes(&format!("{ROOT}{path}"), "application/json").await;
+    /// The code and the message of an error response.
+    pub(crate) async fn get_error(&self, path: &str) -> (u16, String) {
+        let (code, bytes) = self.get_bytes(&format!("{ROOT}{path}"), "application/json").await;
         let status: Value = serde_json::from_slice(&bytes).unwrap();
         assert_eq!((&status["kind"], &status["code"]), (&json!("Status"), &json!(code)));
         (code, status["message"].as_str().unwrap().to_owned())
     }
 
-    /// Namespaces, names and catalogs of what is listed.
-    pub(crate) async fn listed(&self, path: &str) -> Vec<String> {
+    /// Namespace, name and catalog of each listed package.
+    pub(crate) async fn list_packages(&self, path: &str) -> Vec<String> {
         let list = self.get(path).await;
         assert_eq!(list["kind"], "PackageManifestList");
-        list["items"].as_array().unwrap().iter().map(shown).collect()
+        list["items"].as_array().unwrap().iter().map(package_text).collect()
     }
 
     pub(crate) async fn watch(&self, path: &str) -> Events {
         let request = Request::get(format!("{ROOT}{path}")).body(()).unwrap();
-        match self.ask(request).await.into_body() {
+        match self.send(request).await.into_body() {
             Content::Stream(lines) => Events(lines),
             Content::Whole(line) => Events(futures::stream::iter([line]).boxed()),
             Content::Pieces(_) => panic!("a list"),
@@ -167,7 +167,7 @@ impl World {
     }
 }
 
-fn shown(object: &Value) -> String {
+fn package_text(object: &Value) -> String {
     let text = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default();
     let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
     format!("{namespace}/{name} of {}", text("/status/catalogSource"))
@@ -181,7 +181,7 @@ pub(crate) async fn whole(response: Response<Content>) -> Vec<u8> {
     }
 }
 
-/// What a watch tells.
+/// The events of a watch.
 pub(crate) struct Events(BoxStream<'static, bytes::Bytes>);
 
 impl Events {
@@ -192,9 +192,9 @@ impl Events {
         Some(serde_json::from_slice(&line).unwrap())
     }
 
-    /// The next event in short.
-    pub(crate) async fn told(&mut self) -> String {
+    /// The next event: its type, and namespace, name and catalog of the package.
+    pub(crate) async fn next_summary(&mut self) -> String {
         let event = self.next().await.unwrap();
-        format!("{} {}", event["type"].as_str().unwrap(), shown(&event["object"]))
+        format!("{} {}", event["type"].as_str().unwrap(), package_text(&event["object"]))
     }
 }
