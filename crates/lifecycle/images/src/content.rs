@@ -1,6 +1,6 @@
-//! What is in an image: a catalog, or the objects of a bundle.
+//! Contents of images: the catalog, or the objects of a bundle.
 
-use super::error::line;
+use super::error::error_line;
 use super::{CatalogPlace, ContentError, MissingIdentity, PulledImage, Puller};
 use mainstay_bundle::Bundle;
 use mainstay_catalog::{Catalog, LoadOptions};
@@ -10,26 +10,28 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Where a bundle says that its parts are.
-const MANIFESTS: (&str, &str) = ("operators.operatorframework.io.bundle.manifests.v1", "manifests");
-const METADATA: (&str, &str) = ("operators.operatorframework.io.bundle.metadata.v1", "metadata");
+/// The labels of a bundle image for its two folders, each with the default folder.
+const MANIFESTS_LABEL: (&str, &str) =
+    ("operators.operatorframework.io.bundle.manifests.v1", "manifests");
+const METADATA_LABEL: (&str, &str) =
+    ("operators.operatorframework.io.bundle.metadata.v1", "metadata");
 
-/// An unpacked image. The folder goes with this.
-struct Unpacked(PathBuf);
+/// The folder of an unpacked image. Dropping this removes it.
+struct UnpackedImage(PathBuf);
 
-impl Drop for Unpacked {
+impl Drop for UnpackedImage {
     fn drop(&mut self) {
-        // What stays goes with the work folder at the next start.
+        // Leftovers go with the work folder at the next start.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
 impl Puller {
-    /// The catalog in an image. Blocks on files and burns CPU. `folder` is where it is, if somebody
-    /// knows better than the image.
+    /// Loads the catalog of an image. Blocks, and uses much CPU. `folder` overrides the place that the
+    /// image names.
     ///
     /// # Errors
-    /// What is wrong with it, in one line.
+    /// Why it is invalid, in one line.
     pub fn catalog(
         &self,
         image: &PulledImage,
@@ -38,22 +40,22 @@ impl Puller {
         self.catalog_at(image, &CatalogPlace::of(&image.config.config, folder)?)
     }
 
-    /// The catalog in a place of an image. Blocks on files and burns CPU.
+    /// Loads the catalog at a place in an image. Blocks, and uses much CPU.
     ///
     /// # Errors
-    /// What is wrong with it, in one line.
+    /// Why it is invalid, in one line.
     pub fn catalog_at(
         &self,
         image: &PulledImage,
         place: &CatalogPlace,
     ) -> Result<Arc<Catalog>, ContentError> {
         match place {
-            CatalogPlace::Folder(folder) => self.files(image, folder),
-            CatalogPlace::Database(file) => self.database(image, file),
+            CatalogPlace::Folder(folder) => self.load_folder(image, folder),
+            CatalogPlace::Database(file) => self.load_database(image, file),
         }
     }
 
-    fn files(&self, image: &PulledImage, folder: &str) -> Result<Arc<Catalog>, ContentError> {
+    fn load_folder(&self, image: &PulledImage, folder: &str) -> Result<Arc<Catalog>, ContentError> {
         let unpacked = self.unpack(image, vec![folder.to_owned()])?;
         let place = unpacked.0.join(folder);
         if !place.is_dir() {
@@ -68,8 +70,8 @@ impl Puller {
         })
     }
 
-    fn database(&self, image: &PulledImage, file: &str) -> Result<Arc<Catalog>, ContentError> {
-        // A log beside it that was not worked in says that the database is not all.
+    fn load_database(&self, image: &PulledImage, file: &str) -> Result<Arc<Catalog>, ContentError> {
+        // A log beside the database that was not merged shows that the database is incomplete.
         let only = ["", "-wal", "-journal"].map(|end| format!("{file}{end}"));
         let unpacked = self.unpack(image, only.into())?;
         let place = unpacked.0.join(file);
@@ -79,30 +81,32 @@ impl Puller {
         }
         mainstay_database::load(&place).map_err(|error| {
             let folder = format!("{}/", unpacked.0.display());
-            ContentError::ReadCatalog(flat(&line(&error).replace(&folder, "/")))
+            ContentError::ReadCatalog(join_lines(&error_line(&error).replace(&folder, "/")))
         })
     }
 
-    /// The objects of the bundle in an image. Blocks.
+    /// Reads the objects of the bundle in an image. Blocks.
     ///
     /// # Errors
-    /// What is wrong with it, in one line.
+    /// Why it is invalid, in one line.
     pub fn bundle(&self, image: &PulledImage) -> Result<Vec<Object>, ContentError> {
         let labels = &image.config.config.labels;
-        let place = |(label, usual): (&str, &str)| {
-            labels.get(label).map_or_else(|| usual.to_owned(), |folder| within(folder))
+        let place = |(label, default_folder): (&str, &str)| {
+            labels.get(label).map_or_else(|| default_folder.to_owned(), |folder| within(folder))
         };
-        let (manifests, metadata) = (place(MANIFESTS), place(METADATA));
+        let (manifests, metadata) = (place(MANIFESTS_LABEL), place(METADATA_LABEL));
         let unpacked = self.unpack(image, vec![manifests.clone(), metadata.clone()])?;
-        for (folder, usual) in [(&manifests, MANIFESTS.1), (&metadata, METADATA.1)] {
-            let (from, to) = (unpacked.0.join(folder), unpacked.0.join(usual));
+        for (folder, default_folder) in
+            [(&manifests, MANIFESTS_LABEL.1), (&metadata, METADATA_LABEL.1)]
+        {
+            let (from, to) = (unpacked.0.join(folder), unpacked.0.join(default_folder));
             if !from.is_dir() {
                 let path = folder.clone();
                 return Err(ContentError::Missing { what: "bundle", kind: "folder", path });
             }
             if from != to {
                 let moved = std::fs::rename(&from, &to);
-                moved.map_err(|error| ContentError::Unpack(line(&error)))?;
+                moved.map_err(|error| ContentError::Unpack(error_line(&error)))?;
             }
         }
         let bundle = Bundle::read(&unpacked.0).map_err(|error| {
@@ -119,21 +123,25 @@ impl Puller {
                 reason,
             };
             let object = Object::from_value(manifest.value().clone());
-            let object = object.map_err(|error| unreadable(line(&error)))?;
+            let object = object.map_err(|error| unreadable(error_line(&error)))?;
             check_identity(&object).map_err(|missing| unreadable(missing.to_string()))?;
             Ok(object)
         };
         bundle.manifests().iter().map(object).collect()
     }
 
-    fn unpack(&self, image: &PulledImage, only: Vec<String>) -> Result<Unpacked, ContentError> {
+    fn unpack(
+        &self,
+        image: &PulledImage,
+        only: Vec<String>,
+    ) -> Result<UnpackedImage, ContentError> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let target = self.images.work.join(format!("unpacked-{number}"));
         let options = unpack::Options { only, ..unpack::Options::default() };
-        let unpacked = Unpacked(target);
+        let unpacked = UnpackedImage(target);
         unpack::image(&image.store, &image.manifest, &image.config, &unpacked.0, options)
-            .map_err(|error| ContentError::Unpack(line(&error)))?;
+            .map_err(|error| ContentError::Unpack(error_line(&error)))?;
         Ok(unpacked)
     }
 }
@@ -161,22 +169,22 @@ pub fn check_identity(object: &Object) -> Result<(), MissingIdentity> {
     }
 }
 
-/// A tree of what is wrong in one line.
-fn flat(text: &str) -> String {
-    let mut flat = String::with_capacity(text.len());
+/// Joins the lines of an error tree to one line.
+fn join_lines(text: &str) -> String {
+    let mut joined = String::with_capacity(text.len());
     for line in text.lines() {
         let line = line.trim_start_matches([' ', '│', '├', '└', '─']).trim_end();
-        flat.push_str(match flat.as_bytes().last() {
+        joined.push_str(match joined.as_bytes().last() {
             None => "",
             Some(b':') => " ",
             Some(_) => "; ",
         });
-        flat.push_str(line);
+        joined.push_str(line);
     }
-    flat
+    joined
 }
 
-/// A folder of an image by its path in it, which cannot lead out.
+/// Normalizes a path in an image, so that it cannot leave the image.
 pub fn within(folder: &str) -> String {
     let parts = Path::new(folder).components().filter_map(|part| match part {
         std::path::Component::Normal(part) => part.to_str(),
@@ -187,25 +195,25 @@ pub fn within(folder: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{flat, within};
+    use super::{join_lines, within};
 
     #[test]
-    fn a_tree_becomes_one_line() {
+    fn error_tree_is_joined_to_one_line() {
         let tree = "x: invalid index:\n├── invalid package \"a\":\n│   └── no channel\n└── invalid package \"b\":\n    └── no name";
-        let wanted =
+        let expected =
             "x: invalid index: invalid package \"a\": no channel; invalid package \"b\": no name";
-        assert_eq!(flat(tree), wanted);
+        assert_eq!(join_lines(tree), expected);
     }
 
     #[test]
-    fn folders_of_an_image_stay_in_it() {
-        for (folder, wanted) in [
+    fn paths_cannot_leave_the_image() {
+        for (folder, expected) in [
             ("/configs", "configs"),
             ("manifests/", "manifests"),
             ("../../etc/", "etc"),
             ("/a/./b", "a/b"),
         ] {
-            assert_eq!(within(folder), wanted);
+            assert_eq!(within(folder), expected);
         }
     }
 }

@@ -1,6 +1,6 @@
-//! Why an image cannot be had, or is not what it should be.
+//! Errors: why an image cannot be pulled, or has no valid catalog or bundle.
 //!
-//! Each text is one line that is shown in conditions and events as it stands.
+//! Each message is one line, as conditions and Events contain it unchanged.
 
 use super::UnreadablePolicy;
 
@@ -18,7 +18,7 @@ pub enum OpenError {
         /// The platform of this machine, as `OS/ARCHITECTURE`.
         platform: String,
     },
-    /// An index lists another index, deeper than is followed.
+    /// Indexes are nested deeper than the limit.
     #[error("{digest}: indexes lie too deep in each other")]
     TooDeep {
         /// The digest of the outermost index.
@@ -26,18 +26,18 @@ pub enum OpenError {
     },
 }
 
-/// Why an image cannot be had.
+/// Why an image cannot be pulled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PullError {
-    /// The reference cannot be read.
+    /// The reference is invalid.
     #[error("the image {image:?} cannot be had: {reason}")]
     ParseReference {
-        /// The reference as it was written.
+        /// The reference as the user wrote it.
         image: String,
-        /// What is wrong with it.
+        /// Why it is invalid.
         reason: String,
     },
-    /// The reference is a name in the cluster's own registry, which has no such image.
+    /// The reference is a name in the registry of the cluster, which does not have the image.
     #[error(
         "the cluster has no image {image}: push it to the registry of the cluster, or start with --image {image}=DIR"
     )]
@@ -45,13 +45,13 @@ pub enum PullError {
         /// The reference.
         image: String,
     },
-    /// What the cluster has of the image cannot be used.
+    /// The image in the store of the cluster cannot be used.
     #[error(transparent)]
     OpenLocal(#[from] OpenError),
-    /// What was pulled of the image cannot be used.
+    /// The pulled image cannot be used.
     #[error("cannot pull {0}")]
     OpenPulled(OpenError),
-    /// The policy of the machine cannot be read, so nothing is taken from registries.
+    /// The image policy of the machine cannot be read, so no image is pulled from registries.
     #[error("cannot pull {image}: {reason}")]
     ReadPolicy {
         /// The reference.
@@ -59,21 +59,21 @@ pub enum PullError {
         /// Why the policy cannot be read.
         reason: UnreadablePolicy,
     },
-    /// A pull secret, or a ServiceAccount that names some, cannot be read.
+    /// A pull secret, or a ServiceAccount with `imagePullSecrets`, cannot be read.
     #[error("cannot pull {0}")]
     ReadCredentials(String),
     /// Objects that name mirrors cannot be read.
     #[error("cannot pull {0}")]
     ReadMirrors(String),
-    /// No registry gives the image.
+    /// No registry returns the image.
     #[error("cannot pull {reason}{}", missing_secrets(secrets))]
     AskRegistry {
-        /// What the registry said; begins with the reference that was asked for.
+        /// The error of the registry; begins with the requested reference.
         reason: String,
-        /// Pull secrets that are named and not there, as `NAMESPACE/NAME`.
+        /// Referenced pull secrets that do not exist, as `NAMESPACE/NAME`.
         secrets: Vec<String>,
     },
-    /// The task that read ended unexpectedly.
+    /// The blocking task ended unexpectedly.
     #[error("reading ended unexpectedly: {0}")]
     Join(String),
 }
@@ -83,10 +83,10 @@ fn missing_secrets(secrets: &[String]) -> String {
     missing.collect()
 }
 
-/// Why the content of an image is not what it should be.
+/// Why an image has no valid catalog or bundle.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ContentError {
-    /// Nothing of the image says where its catalog is.
+    /// Neither labels nor the command of the image say where its catalog is.
     #[error(
         "the image is no catalog: it has neither a label {configs} nor {database}, and does not start a program that serves one"
     )]
@@ -96,7 +96,7 @@ pub enum ContentError {
         /// The label for a database.
         database: &'static str,
     },
-    /// The image has not what its labels name.
+    /// The image lacks the folder or file that its labels name.
     #[error("the image is no {what}: it has no {kind} /{path}")]
     Missing {
         /// `catalog` or `bundle`.
@@ -117,7 +117,7 @@ pub enum ContentError {
     ReadBundle {
         /// The file, and its line if it is known.
         place: String,
-        /// What is wrong with it.
+        /// Why it is invalid.
         reason: String,
     },
 }
@@ -132,22 +132,22 @@ pub enum ContentError {
 pub struct MissingIdentity {
     /// The field.
     pub field: &'static str,
-    /// The kind of the object, as far as it says.
+    /// The kind of the object; may be empty.
     pub kind: String,
-    /// Its name, or the prefix of generated ones.
+    /// Its name, or its `generateName`.
     pub name: String,
 }
 
-/// An error and what is below it, in one line.
-pub(crate) fn line(error: &dyn std::error::Error) -> String {
+/// An error and its sources in one line.
+pub(crate) fn error_line(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
-    let mut below = error.source();
-    while let Some(source) = below {
-        let more = source.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let more = cause.to_string();
         if !text.contains(&more) {
             text = format!("{text}: {more}");
         }
-        below = source.source();
+        source = cause.source();
     }
     text
 }

@@ -1,17 +1,17 @@
-//! Images for controllers: pulled on behalf of a namespace, and the catalogs and bundles in them.
+//! Catalog and bundle images for controllers: pulling on behalf of a namespace, and reading the content.
 //!
 //! ```text
-//! reference ─► the cluster's own images ─► registries, by the mirrors of the cluster   (pull)
+//! reference ─► store of the cluster ─► registries, through the mirrors of the cluster   (pull)
 //!                └────────── image ─► unpacked folder ─► catalog, or objects of a bundle (content)
 //! ```
 //!
-//! Nothing of an image runs: its content is read by this process. The images that were put into the
-//! cluster come first, so that a cluster without a network has what it was given. Registries get the
-//! pull secrets of the requester's namespace, as kubelets do, and no credentials of the machine's owner:
-//! whoever may create a CatalogSource must not get at images that only the owner may see. The policy of
-//! the machine (`policy.json`) holds for all of them.
+//! No program of an image runs: this process reads the content. Images in the store of the cluster come
+//! first, so that a cluster without a network can use them. Registries get the pull secrets of the
+//! namespace of the requester, as from kubelets. They never get the credentials of the user of the
+//! machine: who may create a CatalogSource must not read images that only this user may see. The image
+//! policy of the machine (`policy.json`) applies to all pulls.
 //!
-//! What this crate does not do: decide when an image is pulled again, or keep what was read.
+//! What this crate does not do: decide when an image is pulled again, or cache catalogs.
 
 mod content;
 mod error;
@@ -32,42 +32,41 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The name under which the cluster has an image, if it has it; none where only the cluster itself
-/// could have it.
+/// Maps an image reference to its name in the store of the cluster.
 pub type Named = Arc<dyn Fn(&Reference) -> LocalName + Send + Sync>;
 
-/// The policy of the machine cannot be read; the text is that of its reader.
+/// The error of an image policy that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct UnreadablePolicy(pub String);
 
-/// Reads the policy of the machine: which images may be taken from registries. A policy that cannot be
-/// read is the reason why none is taken. May block.
+/// Reads the image policy of the machine: which images may be pulled from registries. No image is pulled
+/// if the policy cannot be read. May block.
 pub type ReadPolicy = Arc<dyn Fn() -> Result<Policy, UnreadablePolicy> + Send + Sync>;
 
-/// What a reference means to the cluster's own registry.
+/// The name of an image in the store of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocalName {
-    /// The name in the store.
+    /// The reference in the store.
     pub reference: Reference,
-    /// Whether nobody else can have it: it is a name in the registry of the cluster.
+    /// Whether the reference names the registry of the cluster, so that no other registry has the image.
     pub only_here: bool,
 }
 
-/// Where images come from.
+/// The sources of images, and the settings of pulls.
 #[derive(Clone)]
 pub struct Images {
-    /// What was put into the cluster.
+    /// The store of the cluster, into which users put images.
     pub local: Store,
-    /// How that is named.
+    /// Maps references to names in `local`.
     pub named: Named,
-    /// What is pulled from registries, which nobody else is shown.
+    /// The store of pulled images, which is not shared with users.
     pub pulled: Store,
-    /// How registries are asked. Its keyring is not used.
+    /// Settings of registry clients. Their keyring is not used.
     pub registries: registry::Settings,
-    /// Reads which images may be taken from registries.
+    /// Reads the image policy.
     pub policy: ReadPolicy,
-    /// A folder of this process alone, for what is unpacked for a moment.
+    /// A folder for unpacked images, used by this process only.
     pub work: PathBuf,
 }
 
@@ -89,16 +88,16 @@ pub struct Puller {
     cluster: Cluster,
 }
 
-/// On whose behalf an image is pulled.
+/// The CatalogSource on whose behalf an image is pulled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Requester {
-    /// The namespace of the CatalogSource.
+    /// Its namespace.
     pub namespace: String,
-    /// Its name, which its service account would have.
+    /// Its name, which is also the name of its ServiceAccount.
     pub name: String,
-    /// Its uid, if it is known.
+    /// Its uid; may be empty.
     pub uid: String,
-    /// The pull secrets that it names.
+    /// The names of its pull secrets.
     pub secrets: Vec<String>,
 }
 
@@ -109,10 +108,10 @@ impl Puller {
     }
 }
 
-/// Runs work that blocks or burns CPU off the async threads.
+/// Runs blocking or CPU-bound work on a thread for blocking work.
 ///
 /// # Errors
-/// Those of the work, and that it ended unexpectedly.
+/// The error of the work, or `ended` if the work panicked.
 pub async fn blocking<T: Send + 'static, E: Send + 'static>(
     work: impl FnOnce() -> Result<T, E> + Send + 'static,
     ended: impl FnOnce(String) -> E,

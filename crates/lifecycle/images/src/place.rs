@@ -1,85 +1,88 @@
-//! Where an image has its catalog, and in which form.
+//! Catalog places: the folder or database file in an image that has its catalog.
 //!
-//! Labels say it. Images from before there were labels have a program that serves the catalog: what
-//! it would be started with says the same.
+//! Labels name it. Older images without labels have a program that serves the catalog: its command line
+//! names it.
 
 use super::ContentError;
 use super::content::within;
 use mainstay_image::manifest::Run;
 use std::path::Path;
 
-/// Where an image says that its catalog is.
-const CONFIGS: &str = "operators.operatorframework.io.index.configs.v1";
-/// Where an older one says that its database is.
-const DATABASE: &str = "operators.operatorframework.io.index.database.v1";
-/// What the programs serve that are not told what.
-const USUAL: &str = "bundles.db";
+/// The label for the folder of a file-based catalog.
+const CONFIGS_LABEL: &str = "operators.operatorframework.io.index.configs.v1";
+/// The label of older images for the file of an SQLite catalog.
+const DATABASE_LABEL: &str = "operators.operatorframework.io.index.database.v1";
+/// The database that the programs serve without an argument.
+const DEFAULT_DATABASE: &str = "bundles.db";
 
-/// The content of a catalog image, by its path in it.
+/// The place of the catalog in an image: a path, and whether it is a folder or a database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CatalogPlace {
-    /// A folder of files.
+    /// The folder of a file-based catalog.
     Folder(String),
-    /// A database.
+    /// The file of an SQLite catalog.
     Database(String),
 }
 
 impl CatalogPlace {
-    /// Where the catalog is; `folder` is where, if somebody knows better than the image.
+    /// The place of the catalog in an image; `folder` overrides what the image names.
     ///
     /// # Errors
-    /// Why it is no catalog.
+    /// Why the image is no catalog.
     pub(crate) fn of(run: &Run, folder: Option<&str>) -> Result<Self, ContentError> {
         if let Some(folder) = folder {
             return Ok(Self::Folder(within(folder)));
         }
-        // An image that was made on top of an older one has both: what it was made for counts.
-        if let Some(folder) = run.labels.get(CONFIGS) {
+        // An image based on an older catalog image has both labels: the newer one counts.
+        if let Some(folder) = run.labels.get(CONFIGS_LABEL) {
             return Ok(Self::Folder(within(folder)));
         }
-        if let Some(file) = run.labels.get(DATABASE) {
+        if let Some(file) = run.labels.get(DATABASE_LABEL) {
             return Ok(Self::Database(within(file)));
         }
         let words: Vec<&str> = run.entrypoint.iter().chain(&run.cmd).map(String::as_str).collect();
-        Self::served(&words, &run.working_dir)
-            .ok_or(ContentError::NoCatalogPlace { configs: CONFIGS, database: DATABASE })
+        Self::served(&words, &run.working_dir).ok_or(ContentError::NoCatalogPlace {
+            configs: CONFIGS_LABEL,
+            database: DATABASE_LABEL,
+        })
     }
 
-    /// What a program serves that is started with these words in a folder, if it is one that serves
+    /// The catalog that a command line serves in a working directory; none if the program does not serve
     /// catalogs.
     pub fn served(words: &[&str], working_dir: &str) -> Option<Self> {
         let (program, words) = words.split_first()?;
         let program = Path::new(program).file_name()?.to_str()?;
-        let inside = |path: &str| {
+        let path_in_image = |path: &str| {
             let from = if path.starts_with('/') { "" } else { working_dir };
             within(&format!("{from}/{path}"))
         };
         match (program, words) {
             ("opm", ["registry", "serve", rest @ ..]) | ("registry-server", rest) => {
-                Some(Self::Database(inside(database(rest))))
+                Some(Self::Database(path_in_image(database_argument(rest))))
             }
             ("opm", ["serve", rest @ ..]) => {
-                // Flags of `serve` that take a word have it behind `=`, or a folder could be meant.
+                // The first absolute path is the folder. Values of flags have to follow `=`: a separate
+                // one could be mistaken for the folder.
                 let folder = rest.iter().find(|word| word.starts_with('/'))?;
-                Some(Self::Folder(inside(folder)))
+                Some(Self::Folder(path_in_image(folder)))
             }
             _ => None,
         }
     }
 }
 
-/// The database that the arguments of a program name.
-fn database<'a>(arguments: &[&'a str]) -> &'a str {
+/// The database in the arguments of a program.
+fn database_argument<'a>(arguments: &[&'a str]) -> &'a str {
     let mut words = arguments.iter();
     while let Some(word) = words.next() {
         if matches!(*word, "--database" | "-d") {
-            return words.next().copied().unwrap_or(USUAL);
+            return words.next().copied().unwrap_or(DEFAULT_DATABASE);
         }
         if let Some(file) = word.strip_prefix("--database=").or_else(|| word.strip_prefix("-d")) {
             return file.trim_start_matches('=');
         }
     }
-    USUAL
+    DEFAULT_DATABASE
 }
 
 #[cfg(test)]
@@ -99,11 +102,12 @@ mod tests {
     }
 
     #[test]
-    fn labels_say_where_the_catalog_is_and_before_them_the_program() {
+    fn catalog_place_comes_from_labels_or_the_command_of_older_images() {
         let folder = |path: &str| Ok(CatalogPlace::Folder(path.to_owned()));
         let database = |path: &str| Ok(CatalogPlace::Database(path.to_owned()));
-        let (configs, index) = ((CONFIGS, "/configs"), (DATABASE, "/database/index.db"));
-        for (labels, command, from, wanted) in [
+        let (configs, index) =
+            ((CONFIGS_LABEL, "/configs"), (DATABASE_LABEL, "/database/index.db"));
+        for (labels, command, from, expected) in [
             (&[configs][..], "", "", folder("configs")),
             (&[index], "", "", database("database/index.db")),
             (&[configs, index], "opm registry serve -d x.db", "", folder("configs")),
@@ -113,12 +117,15 @@ mod tests {
             (&[], "/bin/registry-server", "/registry", database("registry/bundles.db")),
             (&[], "/bin/opm serve /configs --cache-dir=/tmp/cache", "", folder("configs")),
         ] {
-            assert_eq!(CatalogPlace::of(&run(labels, command, from), None), wanted, "{command}");
+            assert_eq!(CatalogPlace::of(&run(labels, command, from), None), expected, "{command}");
         }
         assert_eq!(CatalogPlace::of(&run(&[index], "", ""), Some("/catalog")), folder("catalog"));
         for command in ["", "/bin/sh -c opm", "opm", "opm render /configs", "opm serve --help"] {
             let refused = CatalogPlace::of(&run(&[], command, ""), None).unwrap_err().to_string();
-            assert!(refused.contains(CONFIGS) && refused.contains(DATABASE), "{refused}");
+            assert!(
+                refused.contains(CONFIGS_LABEL) && refused.contains(DATABASE_LABEL),
+                "{refused}"
+            );
         }
     }
 }

@@ -1,6 +1,6 @@
-//! Pulling: from a reference to an image in a store of this machine.
+//! Pulling: from an image reference to an image in a store of this machine.
 
-use super::error::line;
+use super::error::error_line;
 use super::{OpenError, PullError, Puller, Requester, UnreadablePolicy, blocking};
 use base64::Engine as _;
 use mainstay_client::ListParams;
@@ -18,40 +18,40 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// Kinds that say which mirrors a registry has.
+/// Kinds of OpenShift that configure mirrors of registries.
 const MIRRORS: [(&str, &str, &str); 3] = [
     ("config.openshift.io", "v1", "ImageDigestMirrorSet"),
     ("config.openshift.io", "v1", "ImageTagMirrorSet"),
     ("operator.openshift.io", "v1alpha1", "ImageContentSourcePolicy"),
 ];
 
-/// An image for this machine, all of it in a store.
+/// An image for the platform of this machine, complete in a store.
 #[derive(Clone, Debug)]
 pub struct PulledImage {
     pub(crate) store: Store,
     pub(crate) manifest: Manifest,
     pub(crate) config: Config,
-    /// What the image is known by: as long as this stays, so does the content.
+    /// The digest that identifies the content: images with the same digest have the same content.
     pub digest: String,
-    /// All digests that a node may report for it: those of its indexes and what they list, of its
-    /// manifest, and of its configuration.
+    /// All digests that a node may report for the image: of its indexes and their entries, its manifest
+    /// and its configuration.
     pub digests: BTreeSet<String>,
 }
 
 impl Puller {
-    /// Gets an image: from what the cluster has, or from a registry.
+    /// Pulls an image: from the store of the cluster, else from a registry.
     ///
     /// # Errors
-    /// Why it cannot be had, in one line that names the image.
+    /// Why it cannot be pulled, in one line that names the image.
     pub async fn pull(&self, image: &str, requester: &Requester) -> Result<PulledImage, PullError> {
         self.pull_with_retries(image, requester, |_| ()).await
     }
 
-    /// As [`Puller::pull`]. `on_retry` gets the error of each attempt that is made again: a registry is
-    /// asked for a while before [`Puller::pull`] gives up.
+    /// As [`Puller::pull`]; calls `on_retry` with the error of each attempt that is repeated. Requests to
+    /// a registry are repeated for a while before the pull fails.
     ///
     /// # Errors
-    /// Why it cannot be had, in one line that names the image.
+    /// Why it cannot be pulled, in one line that names the image.
     pub async fn pull_with_retries(
         &self,
         image: &str,
@@ -65,7 +65,9 @@ impl Puller {
         let local = (self.images.named)(&reference);
         let store = self.images.local.clone();
         let name = local.reference.clone();
-        if let Some(found) = blocking(move || known(&store, &name), OpenError::ReadStore).await? {
+        if let Some(found) =
+            blocking(move || find_in_store(&store, &name), OpenError::ReadStore).await?
+        {
             return Ok(found);
         }
         if local.only_here {
@@ -80,19 +82,19 @@ impl Puller {
         requester: &Requester,
         on_retry: impl Fn(PullError) + Send + Sync + 'static,
     ) -> Result<PulledImage, PullError> {
-        let read = Arc::clone(&self.images.policy);
-        // First: what is not to be taken is nobody's to be asked for.
-        let policy = blocking(move || read(), UnreadablePolicy).await;
+        let read_policy = Arc::clone(&self.images.policy);
+        // First: without a policy, no registry is contacted and no secret is read.
+        let policy = blocking(move || read_policy(), UnreadablePolicy).await;
         let image = || reference.to_string();
         let policy = policy.map_err(|reason| PullError::ReadPolicy { image: image(), reason })?;
         let (keyring, missing) = self.keyring(requester).await?;
         let secret = |name: &String| format!("{}/{name}", requester.namespace);
         let secrets: Vec<String> = missing.iter().map(secret).collect();
-        let refused = {
+        let registry_error = {
             let name = reference.to_string();
             move |error: &dyn std::error::Error| {
-                let text = line(error);
-                // Mirrors name it themselves.
+                let text = error_line(error);
+                // Errors of mirrors begin with the reference already.
                 let reason = if text.starts_with(&name) { text } else { format!("{name}: {text}") };
                 PullError::AskRegistry { reason, secrets: secrets.clone() }
             }
@@ -100,16 +102,16 @@ impl Puller {
         let rules = self.mirrors().await?;
         let mut settings = self.images.registries.clone();
         settings.keyring = Arc::new(keyring);
-        let retried = refused.clone();
+        let retry_error = registry_error.clone();
         settings.on_retry =
-            RetryListener::new(move |error: &RegistryError| on_retry(retried(error)));
-        let no_client = |reason: String| PullError::AskRegistry {
+            RetryListener::new(move |error: &RegistryError| on_retry(retry_error(error)));
+        let client_error = |reason: String| PullError::AskRegistry {
             reason: format!("{reference}: {reason}"),
             secrets: Vec::new(),
         };
-        // Reads the machine's certificates.
-        let client = move || Client::new(settings).map_err(|error| line(&error));
-        let client = blocking(client, |ended| ended).await.map_err(no_client)?;
+        // Blocks: it reads the certificates of the machine.
+        let client = move || Client::new(settings).map_err(|error| error_line(&error));
+        let client = blocking(client, |ended| ended).await.map_err(client_error)?;
         let fetcher = Fetcher {
             client,
             rules,
@@ -118,9 +120,10 @@ impl Puller {
             security: security(reference),
         };
         let want = Want::Platform(Platform::host());
-        let pulled = fetcher.fetch(reference, &want).await.map_err(|error| refused(&error))?;
+        let pulled =
+            fetcher.fetch(reference, &want).await.map_err(|error| registry_error(&error))?;
         let store = self.images.pulled.clone();
-        let read = move || {
+        let open_pulled = move || {
             let image = pulled.image.as_ref().unwrap_or(&pulled.top);
             let mut found = open(&store, image)?;
             found.digests.insert(pulled.top.digest.to_string());
@@ -129,64 +132,68 @@ impl Puller {
             }
             Ok(found)
         };
-        blocking(read, OpenError::ReadStore).await.map_err(PullError::OpenPulled)
+        blocking(open_pulled, OpenError::ReadStore).await.map_err(PullError::OpenPulled)
     }
 
-    /// What the pull secrets of a catalog say, and those that are not there, which is no reason not
-    /// to try: secrets of the catalog first, then those of its service account, then those of the
-    /// namespace's.
+    /// The credentials in the pull secrets of a requester, and the names of missing secrets, which do not
+    /// prevent a pull. The order is: secrets of the CatalogSource, of its ServiceAccount, and of the
+    /// ServiceAccount `default`.
     async fn keyring(&self, requester: &Requester) -> Result<(Keyring, Vec<String>), PullError> {
         let namespace = &*requester.namespace;
-        let failed = |what: &str, name: &str, error: &dyn std::error::Error| {
-            let why = format!("the {what} {namespace}/{name} cannot be read: {}", line(error));
+        let read_error = |what: &str, name: &str, error: &dyn std::error::Error| {
+            let why =
+                format!("the {what} {namespace}/{name} cannot be read: {}", error_line(error));
             PullError::ReadCredentials(why)
         };
         let mut names = requester.secrets.clone();
         for account in [requester.name.as_str(), "default"] {
             let found = self.cluster.find(&known::SERVICE_ACCOUNT, Some(namespace), account).await;
-            let found = found.map_err(|error| failed("service account", account, &error))?;
+            let found = found.map_err(|error| read_error("service account", account, &error))?;
             let secrets = found.as_ref().map(|account| account.array(&["imagePullSecrets"]));
             let named =
                 secrets.unwrap_or_default().iter().filter_map(|secret| secret["name"].as_str());
             names.extend(named.map(str::to_owned));
         }
-        let (mut keyring, mut missing, mut seen) = (Keyring::new(), Vec::new(), Vec::new());
+        let (mut keyring, mut missing, mut read_names) = (Keyring::new(), Vec::new(), Vec::new());
         for name in names {
-            if seen.contains(&name) {
+            if read_names.contains(&name) {
                 continue;
             }
             let found = self.cluster.find(&known::SECRET, Some(namespace), &name).await;
-            match found.map_err(|error| failed("pull secret", &name, &error))? {
+            match found.map_err(|error| read_error("pull secret", &name, &error))? {
                 None => missing.push(name.clone()),
                 Some(secret) => {
                     for bytes in credentials(&secret) {
-                        let place = format!("the pull secret {namespace}/{name}");
-                        let added = keyring.add_file(&place, &bytes);
+                        let source = format!("the pull secret {namespace}/{name}");
+                        let added = keyring.add_file(&source, &bytes);
                         added.map_err(|error| PullError::ReadCredentials(error.to_string()))?;
                     }
                 }
             }
-            seen.push(name);
+            read_names.push(name);
         }
         Ok((keyring, missing))
     }
 
-    /// The mirrors that objects of the cluster name.
+    /// The mirrors that objects of the cluster configure.
     async fn mirrors(&self) -> Result<Rules, PullError> {
-        let failed = |kind: &str, error: &dyn std::error::Error| {
-            let why = format!("the mirrors in {kind} objects cannot be read: {}", line(error));
+        let read_error = |kind: &str, error: &dyn std::error::Error| {
+            let why =
+                format!("the mirrors in {kind} objects cannot be read: {}", error_line(error));
             PullError::ReadMirrors(why)
         };
         let mut objects: Vec<Value> = Vec::new();
         for (group, version, kind) in MIRRORS {
             let gvk = Gvk { group: group.into(), version: version.into(), kind: kind.into() };
             let resource = self.cluster.resource_of(&gvk).await;
-            let Some(resource) = resource.map_err(|error| failed(kind, &error))? else { continue };
+            let Some(resource) = resource.map_err(|error| read_error(kind, &error))? else {
+                continue;
+            };
             let list = self.cluster.list(&resource, None, &ListParams::default()).await;
-            let list = list.map_err(|error| failed(kind, &error))?;
+            let list = list.map_err(|error| read_error(kind, &error))?;
             for object in list.items {
                 let mut value = object.to_value();
-                // Items of a list need not say what they are.
+                // Items of a list may lack their kind.
                 value["kind"] = kind.into();
                 objects.push(value);
             }
@@ -196,7 +203,7 @@ impl Puller {
     }
 }
 
-/// The files of credentials in a secret, of either type.
+/// The credential files in a pull secret, of both types.
 fn credentials(secret: &Object) -> Vec<Vec<u8>> {
     [".dockerconfigjson", ".dockercfg"]
         .iter()
@@ -205,8 +212,8 @@ fn credentials(secret: &Object) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// How a registry is reached of which no mirror says it: on this machine's loopback nobody can
-/// listen in, so certificates are not asked for there, as docker has it.
+/// The security of a registry without a mirror configuration. On the loopback of this machine, traffic
+/// cannot be intercepted, so certificates are not verified there, as in docker.
 fn security(reference: &Reference) -> Security {
     let domain = reference.domain();
     let host = match domain.strip_prefix('[') {
@@ -218,16 +225,16 @@ fn security(reference: &Reference) -> Security {
     if loopback || host == "localhost" { Security::Insecure } else { Security::Tls }
 }
 
-/// An image that a store has under a name, if it has it.
-fn known(store: &Store, reference: &Reference) -> Result<Option<PulledImage>, OpenError> {
+/// Finds the image of a reference in a store.
+fn find_in_store(store: &Store, reference: &Reference) -> Result<Option<PulledImage>, OpenError> {
     let unreadable = |error: &dyn std::error::Error| {
-        OpenError::ReadStore(format!("{reference}: {}", line(error)))
+        OpenError::ReadStore(format!("{reference}: {}", error_line(error)))
     };
     let mut found = store.resolve(reference).map_err(|error| unreadable(&error))?;
     if found.is_none()
         && let Some(digest) = reference.digest()
     {
-        // Put there by tag: the repository has it all the same.
+        // An image that was stored by tag is found by its digest as well.
         let tags = store.tags(&reference.repository()).map_err(|error| unreadable(&error))?;
         for tag in tags {
             let Ok(tagged) = reference.with_tag(&tag) else { continue };
@@ -238,9 +245,9 @@ fn known(store: &Store, reference: &Reference) -> Result<Option<PulledImage>, Op
     found.map(|descriptor| open(store, &descriptor)).transpose()
 }
 
-/// Opens an image, or of an index the one for this machine.
+/// Opens an image; from an index, the image for this machine.
 fn open(store: &Store, descriptor: &Descriptor) -> Result<PulledImage, OpenError> {
-    let unreadable = |error: &dyn std::error::Error| OpenError::ReadStore(line(error));
+    let unreadable = |error: &dyn std::error::Error| OpenError::ReadStore(error_line(error));
     let digest = descriptor.digest.to_string();
     let mut descriptor = descriptor.clone();
     let mut digests = BTreeSet::from([digest.clone()]);
@@ -272,7 +279,7 @@ mod tests {
 
     #[test]
     fn registries_on_loopback_need_no_certificate() {
-        for (image, wanted) in [
+        for (image, expected) in [
             ("localhost/a", Security::Insecure),
             ("localhost:5000/a", Security::Insecure),
             ("127.0.0.1:5000/a", Security::Insecure),
@@ -281,12 +288,12 @@ mod tests {
             ("localhost.example:5000/a", Security::Tls),
             ("10.0.0.1/a", Security::Tls),
         ] {
-            assert_eq!(security(&Reference::parse(image).unwrap()), wanted, "{image}");
+            assert_eq!(security(&Reference::parse(image).unwrap()), expected, "{image}");
         }
     }
 
     #[test]
-    fn both_types_of_pull_secrets_are_read() {
+    fn credentials_are_read_from_both_types_of_pull_secrets() {
         let text = base64::engine::general_purpose::STANDARD.encode("{}");
         for key in [".dockerconfigjson", ".dockercfg"] {
             let secret = json!({"apiVersion": "v1", "kind": "Secret", "data": {key: text}});
