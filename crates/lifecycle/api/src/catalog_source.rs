@@ -1,11 +1,11 @@
-//! `CatalogSource`: where packages come from.
+//! `CatalogSource`: a catalog of packages.
 
 use crate::{Condition, Kind, Time, View, resources};
 use mainstay_object::Resource;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Where packages come from.
+/// A catalog of packages.
 pub type CatalogSource = View<CatalogSourceSpec, CatalogSourceStatus>;
 
 impl Kind for CatalogSource {
@@ -13,7 +13,7 @@ impl Kind for CatalogSource {
 }
 
 text_enum! {
-    /// How a catalog is served.
+    /// How the content of a catalog is served.
     pub enum SourceType {
         /// By a server that speaks the registry protocol, at an address or in an image.
         Grpc = "grpc",
@@ -23,29 +23,29 @@ text_enum! {
         Internal = "internal",
     }
 
-    /// Why `status.message` was written.
+    /// The reason for `status.message`.
     pub enum CatalogSourceReason {
-        /// The spec contradicts itself or lacks something.
+        /// The spec is contradictory or incomplete.
         SpecInvalid = "SpecInvalidError",
-        /// The ConfigMap is missing or unreadable.
+        /// The ConfigMap is missing or invalid.
         ConfigMap = "ConfigMapError",
-        /// The server of the catalog could not be set up.
+        /// The registry server could not be set up.
         RegistryServer = "RegistryServerError",
-        /// The poll interval is not a duration.
+        /// The poll interval is no duration.
         InvalidInterval = "InvalidIntervalError",
     }
 
-    /// State of the connection to a catalog's content.
+    /// The state of the connection to the content of a catalog.
     pub enum LastObservedState {
-        /// Nothing asked for yet.
+        /// The client has sent no request yet.
         Idle = "IDLE",
-        /// On the way.
+        /// The client is connecting.
         Connecting = "CONNECTING",
-        /// Content is available.
+        /// The content is available.
         Ready = "READY",
-        /// Failed, will be tried again.
+        /// The connection failed, and is retried.
         TransientFailure = "TRANSIENT_FAILURE",
-        /// Given up.
+        /// The connection is closed.
         Shutdown = "SHUTDOWN",
     }
 }

@@ -1,9 +1,9 @@
-//! `InstallPlan`: what is created for an installation or upgrade.
+//! `InstallPlan`: the steps of an installation or upgrade.
 
 use crate::{Approval, ConditionStatus, Kind, ObjectReference, Time, View, resources};
 use mainstay_object::Resource;
 
-/// What is created for an installation or upgrade.
+/// The steps of an installation or upgrade.
 pub type InstallPlan = View<InstallPlanSpec, InstallPlanStatus>;
 
 impl Kind for InstallPlan {
@@ -11,65 +11,65 @@ impl Kind for InstallPlan {
 }
 
 text_enum! {
-    /// Where a plan stands.
+    /// The phase of an InstallPlan.
     pub enum InstallPlanPhase {
-        /// Nothing happened yet.
+        /// The controller has not reconciled it yet.
         None = "",
-        /// The steps are being found.
+        /// Its steps are not resolved yet.
         Planning = "Planning",
-        /// A person must approve it.
+        /// A user has to approve it.
         RequiresApproval = "RequiresApproval",
-        /// The steps run.
+        /// Its steps are being executed.
         Installing = "Installing",
         /// Every step is done.
         Complete = "Complete",
-        /// A step failed for good.
+        /// A step failed, and is not retried.
         Failed = "Failed",
     }
 
-    /// What a condition of a plan is about.
+    /// The type of a condition of an InstallPlan.
     pub enum InstallPlanConditionType {
-        /// The steps were found.
+        /// Whether the steps are resolved.
         Resolved = "Resolved",
-        /// The steps are done.
+        /// Whether the steps are done.
         Installed = "Installed",
     }
 
-    /// Reason of a condition of a plan.
+    /// The reason of a condition of an InstallPlan.
     pub enum InstallPlanReason {
-        /// Nobody knows.
+        /// The state is unknown.
         PlanUnknown = "PlanUnknown",
-        /// What the plan needs could not be looked up.
+        /// A prerequisite could not be checked.
         InstallCheckFailed = "InstallCheckFailed",
-        /// Dependencies contradict each other.
+        /// Dependencies conflict.
         DependenciesConflict = "DependenciesConflict",
         /// A step failed.
         InstallComponentFailed = "InstallComponentFailed",
     }
 
-    /// Where a step stands.
+    /// The status of a step.
     pub enum StepStatus {
-        /// Not run yet.
+        /// The step is not executed yet.
         Unknown = "Unknown",
         /// The object does not exist.
         NotPresent = "NotPresent",
         /// The object existed already.
         Present = "Present",
-        /// The object was made.
+        /// The object was created.
         Created = "Created",
-        /// The object could not be made.
+        /// The object could not be created.
         NotCreated = "NotCreated",
         /// The API of the object is not served yet.
         WaitingForApi = "WaitingForApi",
-        /// Objects of this kind are never made.
+        /// Objects of this kind are never created.
         UnsupportedResource = "UnsupportedResource",
     }
 
-    /// Reason of a condition of a bundle that is being fetched.
+    /// The reason of a condition of a bundle that is being unpacked.
     pub enum BundleLookupReason {
-        /// The steps of the plan do not have the contents yet.
+        /// The steps of the plan do not include the bundle yet.
         BundleNotUnpacked = "BundleNotUnpacked",
-        /// The catalog is missing.
+        /// The CatalogSource does not exist.
         CatalogSourceMissing = "CatalogSourceMissing",
         /// The Job has not finished.
         JobIncomplete = "JobIncomplete",

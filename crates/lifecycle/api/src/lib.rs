@@ -1,20 +1,21 @@
-//! The API of the Operator Lifecycle Manager: group `operators.coreos.com`.
+//! Typed API of the Operator Lifecycle Manager: the eight kinds of `operators.coreos.com`, and OperatorHub of
+//! `config.openshift.io`.
 //!
-//! Typed views of the eight kinds (and of `OperatorHub`, which is of `config.openshift.io`), the names that clients and operators rely on, and the custom
-//! resource definitions themselves. JSON names, texts of phases and reasons, labels and annotations
-//! are those of the original, because manifests, scripts and dashboards depend on them.
+//! The crate has typed views of the kinds, the names that clients and operators rely on, and the
+//! CustomResourceDefinitions. JSON names, phases, reasons, labels and annotations are those of upstream,
+//! because manifests, scripts and dashboards depend on them.
 //!
-//! A view types what controllers decide on. Parts that are only passed through (pod and deployment
-//! specs, policy rules, affinities) stay [`serde_json::Value`], so that reading and writing loses
-//! nothing. Reading is tolerant: absent and null fields take their default, because manifests also
-//! come from bundles that no server has validated. Writing leaves out what is empty, except where
-//! the schema requires the field.
+//! A view types the fields that controllers decide on. Fields that are only passed through (pod and
+//! deployment specs, policy rules, affinities) stay [`serde_json::Value`], so that a round trip loses
+//! nothing. Decoding is tolerant: absent and null fields take their default, because manifests also come
+//! from bundles that no server has validated. Encoding omits empty fields, except where the schema
+//! requires them.
 //!
 //! Data flow: [`Object`](mainstay_object::Object) ─► [`View`] ─► decisions ─► status as JSON.
-//! The same declarations yield the schemas of the custom resource definitions (feature `schema`,
-//! used by `cargo xtask crds`); the finished manifests are embedded, see [`crds`].
+//! The same declarations yield the schemas of the CustomResourceDefinitions (feature `schema`, used by
+//! `cargo xtask crds`). The finished manifests are embedded, see [`crds`].
 //!
-//! Nothing here talks to a cluster or decides anything.
+//! What this crate does not do: talk to a cluster, or decide anything.
 
 #[macro_use]
 mod text;

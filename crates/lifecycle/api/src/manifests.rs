@@ -1,4 +1,4 @@
-//! The custom resource definitions, embedded, and the roles of people who work with them.
+//! Embedded CustomResourceDefinitions, and the aggregated ClusterRoles for users of their kinds.
 
 use crate::resources;
 use flate2::read::DeflateDecoder;
@@ -7,42 +7,42 @@ use serde_json::json;
 use std::io::Read;
 
 /// Deflated JSON: a list of manifests. Written by `cargo xtask crds`.
-static PACKED: &[u8] = include_bytes!("crds.bin");
+static COMPRESSED_CRDS: &[u8] = include_bytes!("crds.bin");
 
-/// The eight custom resource definitions of our group, in alphabetical order of their plurals.
+/// The eight CustomResourceDefinitions of `operators.coreos.com`, sorted by plural name.
 ///
-/// Inflated and parsed by every call (they are needed once, when a server starts): about a
-/// millisecond.
+/// Each call decompresses and parses them, in about a millisecond: a server needs them once, when it
+/// starts.
 pub fn crds() -> Vec<Object> {
-    let mut all = packed();
-    all.retain(|crd| crd.str(&["spec", "group"]) == Some(resources::GROUP));
-    all
+    let mut crds = embedded();
+    crds.retain(|crd| crd.str(&["spec", "group"]) == Some(resources::GROUP));
+    crds
 }
 
-/// The definition of `OperatorHub`. It is not among [`crds`]: a cluster that knows the group
-/// `config.openshift.io` looks like OpenShift to many operators.
+/// The CustomResourceDefinition of OperatorHub. It is not part of [`crds`]: many operators take a
+/// cluster with the group `config.openshift.io` for OpenShift.
 pub fn operator_hub_crd() -> Option<Object> {
     let name = resources::OPERATOR_HUB.group_resource();
-    packed().into_iter().find(|crd| crd.name() == name)
+    embedded().into_iter().find(|crd| crd.name() == name)
 }
 
-fn packed() -> Vec<Object> {
+fn embedded() -> Vec<Object> {
     let mut json = Vec::new();
-    // A test holds that the embedded bytes are sound.
-    if DeflateDecoder::new(PACKED).read_to_end(&mut json).is_err() {
+    // A test checks that the embedded bytes are valid.
+    if DeflateDecoder::new(COMPRESSED_CRDS).read_to_end(&mut json).is_err() {
         return Vec::new();
     }
     serde_json::from_slice(&json).unwrap_or_default()
 }
 
-/// The cluster roles that let people with the default roles of a namespace order operators there:
-/// `aggregate-olm-edit` for `admin` and `edit`, `aggregate-olm-view` for `view`, too. Nothing like
-/// it is there for `OperatorGroups`: who may make them decides where operators reach.
+/// The ClusterRoles that let users with the default roles of a namespace install operators there:
+/// `aggregate-olm-edit` is aggregated into `admin` and `edit`, `aggregate-olm-view` also into `view`.
+/// Neither allows writing OperatorGroups, because these decide which namespaces an operator may watch.
 pub fn cluster_roles() -> Vec<Object> {
     let rule = |group: &str, resources: &[&str], verbs: &[&str]| json!({"apiGroups": [group], "resources": resources, "verbs": verbs});
-    let ours = "operators.coreos.com";
+    let own_group = "operators.coreos.com";
     let kinds = ["clusterserviceversions", "catalogsources", "installplans", "subscriptions"];
-    let seen = [&kinds[..], &["operatorgroups"]].concat();
+    let readable = [&kinds[..], &["operatorgroups"]].concat();
     let view = ["get", "list", "watch"];
     let packages = ["packagemanifests", "packagemanifests/icon"];
     [
@@ -50,15 +50,15 @@ pub fn cluster_roles() -> Vec<Object> {
             "aggregate-olm-edit",
             &["admin", "edit"][..],
             json!([
-                rule(ours, &["subscriptions"], &["create", "update", "patch", "delete"]),
-                rule(ours, &kinds, &["delete"]),
+                rule(own_group, &["subscriptions"], &["create", "update", "patch", "delete"]),
+                rule(own_group, &kinds, &["delete"]),
             ]),
         ),
         (
             "aggregate-olm-view",
             &["admin", "edit", "view"],
             json!([
-                rule(ours, &seen, &view),
+                rule(own_group, &readable, &view),
                 rule("packages.operators.coreos.com", &packages, &view),
             ]),
         ),

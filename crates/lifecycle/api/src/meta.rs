@@ -1,4 +1,4 @@
-//! What every kind has: metadata, times, conditions, references.
+//! Types that all kinds share: metadata, times, conditions and references.
 
 use jiff::fmt::temporal::DateTimePrinter;
 use jiff::{SignedDuration, Timestamp};
@@ -14,15 +14,15 @@ use std::fmt;
 pub struct Time(Timestamp);
 
 impl Time {
-    /// The time, cut to the second below.
+    /// The time, rounded down to whole seconds.
     pub fn new(timestamp: Timestamp) -> Self {
         let seconds = timestamp.as_nanosecond().div_euclid(1_000_000_000);
         let cut = i64::try_from(seconds).ok().and_then(|s| Timestamp::from_second(s).ok());
         Self(cut.unwrap_or(timestamp))
     }
 
-    /// This time, or the first one after `other` if it is not later. Times have whole seconds, so what
-    /// follows on something else within a second would otherwise seem to be as old.
+    /// This time, or one second after `other` if it is not later. Times have whole seconds, so two events
+    /// within a second would otherwise have the same time.
     #[must_use]
     pub fn later_than(self, other: Option<Self>) -> Self {
         let Some(other) = other.filter(|time| *time >= self) else { return self };
@@ -59,32 +59,32 @@ impl<'de> Deserialize<'de> for Time {
     }
 }
 
-/// `metadata` of an object. Fields without a name here are kept in [`Metadata::rest`].
+/// `metadata` of an object. Other fields are kept in [`Metadata::rest`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Metadata {
     /// Name.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// Prefix from which the server makes a name.
+    /// Prefix from which the server generates a name.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub generate_name: String,
     /// Namespace; empty for cluster-scoped objects.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub namespace: String,
-    /// Uid, given by the server.
+    /// Uid, set by the server.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub uid: String,
-    /// Version of the object: opaque, compared for equality only.
+    /// Version of the object: opaque, only compared for equality.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub resource_version: String,
     /// Counts changes of the spec.
     #[serde(skip_serializing_if = "crate::view::is_default")]
     pub generation: i64,
-    /// When the object was made.
+    /// When the object was created.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub creation_timestamp: Option<Time>,
-    /// Set once deletion was asked for.
+    /// Set once deletion was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deletion_timestamp: Option<Time>,
     /// Labels.
@@ -99,14 +99,14 @@ pub struct Metadata {
     /// Finalizers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub finalizers: Vec<String>,
-    /// Everything else.
+    /// All other fields.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }
 
-/// An object of one of our kinds, with typed spec and status.
+/// An object with typed spec and status.
 ///
-/// Made from an [`Object`] and turned into one; see [`Kind`] for the resource.
+/// Decoded from an [`Object`], and encoded to one; see [`Kind`] for its resource.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(
     rename_all = "camelCase",
@@ -123,20 +123,20 @@ pub struct View<S, T> {
     pub kind: String,
     /// Metadata.
     pub metadata: Metadata,
-    /// What is wanted.
+    /// The desired state.
     pub spec: S,
-    /// What was seen; left out while it has its default value.
+    /// The observed state; omitted while it has its default value.
     #[serde(skip_serializing_if = "crate::view::is_default")]
     pub status: T,
 }
 
 /// A kind of this API.
 pub trait Kind: DeserializeOwned + Serialize {
-    /// How clients address it: the storage version.
+    /// The resource, in its storage version.
     const RESOURCE: Resource;
 }
 
-/// The object is not of the shape of its kind.
+/// An object that cannot be decoded as its kind.
 #[derive(Debug, thiserror::Error)]
 #[error("reading {kind} {key}: {source}")]
 pub struct DecodeError {
@@ -169,9 +169,9 @@ where
         }
     }
 
-    /// Reads an object. Nulls read as absent.
+    /// Decodes an object. Null fields count as absent.
     pub fn from_object(object: &Object) -> Result<Self, DecodeError> {
-        // Nulls are rare (only manifests that no server has seen), so the copy is made on demand.
+        // Only manifests that no server has validated contain nulls, so the copy is made on demand.
         object.decode::<Self>().or_else(|_| {
             let mut value = object.to_value();
             drop_nulls(&mut value);
@@ -186,7 +186,7 @@ where
         })
     }
 
-    /// The object as JSON.
+    /// Encodes the object.
     pub fn to_object(&self) -> Result<Object, serde_json::Error> {
         Object::encode(self)
     }
@@ -215,7 +215,7 @@ text_enum! {
         True = "True",
         /// It does not hold.
         False = "False",
-        /// Nobody knows.
+        /// It is unknown.
         Unknown = "Unknown",
     }
 }

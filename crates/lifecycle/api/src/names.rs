@@ -1,11 +1,11 @@
-//! Labels, annotations, finalizers, field managers and other names that others rely on.
+//! Labels, annotations, finalizers, field managers and other names that clients rely on.
 
-/// Label of everything the lifecycle manager owns; its value is [`MANAGED_VALUE`].
+/// Label on all objects that the lifecycle manager owns; its value is [`MANAGED_VALUE`].
 pub const MANAGED: &str = "olm.managed";
 /// Value of [`MANAGED`].
 pub const MANAGED_VALUE: &str = "true";
 
-/// Label on generated objects: name of the owner. Owner references cannot cross namespaces.
+/// Label on generated objects: name of the owner. Unlike an owner reference it can cross namespaces.
 pub const OWNER: &str = "olm.owner";
 /// Label on generated objects: namespace of the owner.
 pub const OWNER_NAMESPACE: &str = "olm.owner.namespace";
@@ -32,10 +32,10 @@ pub const OPERATOR_NAMESPACE: &str = "olm.operatorNamespace";
 /// Annotation on a ClusterServiceVersion and its pods: sorted, comma-joined target namespaces; the
 /// empty text means all namespaces.
 pub const TARGET_NAMESPACES: &str = "olm.targetNamespaces";
-/// Annotation on an OperatorGroup: sorted, comma-joined `Kind.version.group` of what its operators
-/// provide.
+/// Annotation on an OperatorGroup: sorted, comma-joined `Kind.version.group` of the APIs that its
+/// operators provide.
 pub const PROVIDED_APIS: &str = "olm.providedAPIs";
-/// Prefix of the label that marks a namespace as target of the OperatorGroup with the uid behind it.
+/// Prefix of the label on target namespaces of an OperatorGroup; its uid follows.
 pub const OPERATOR_GROUP_UID_PREFIX: &str = "olm.operatorgroup.uid/";
 /// Prefix of the aggregation label of `ClusterRole`s: `…/aggregate-to-<hash>-<suffix>`.
 pub const GROUP_PERMISSIONS_PREFIX: &str = "olm.opgroup.permissions/";
@@ -49,12 +49,12 @@ pub const CATALOG_IMAGE_TEMPLATE: &str = "olm.catalogImageTemplate";
 /// Annotation on a CatalogSource: priority class of its Pod.
 pub const PRIORITY_CLASS: &str = "operatorframework.io/priorityclass";
 
-/// Annotation on a CatalogSource: who keeps it as it is; on default ones [`MARKETPLACE`].
+/// Annotation on a CatalogSource: the controller that manages it; on default ones [`MARKETPLACE`].
 pub const MANAGED_BY: &str = "operatorframework.io/managed-by";
 /// Value of [`MANAGED_BY`] on default `CatalogSources`.
 pub const MARKETPLACE: &str = "marketplace-operator";
 
-/// Annotation on a Subscription: name of the InstallPlan that made it for a dependency.
+/// Annotation on a Subscription: name of the InstallPlan that created it for a dependency.
 pub const GENERATED_BY: &str = "olm.generated-by";
 /// Annotation on a ClusterServiceVersion: range of versions that it can replace.
 pub const SKIP_RANGE: &str = "olm.skipRange";
@@ -65,7 +65,7 @@ pub const PROPERTIES: &str = "operatorframework.io/properties";
 pub const INSTALLED_ALONGSIDE_PREFIX: &str = "operatorframework.io/installed-alongside-";
 /// Annotation on an OperatorGroup: how long unpacking may take, as a Go duration.
 pub const BUNDLE_UNPACK_TIMEOUT: &str = "operatorframework.io/bundle-unpack-timeout";
-/// Annotation on an OperatorGroup: least time between two tries to unpack, as a Go duration.
+/// Annotation on an OperatorGroup: least time between two attempts to unpack, as a Go duration.
 pub const BUNDLE_UNPACK_MIN_RETRY_INTERVAL: &str =
     "operatorframework.io/bundle-unpack-min-retry-interval";
 /// Label on unpack Jobs: which bundle they unpack.
@@ -85,7 +85,7 @@ pub const WEBHOOK_GENERATE_NAME: &str = "olm.webhook-description-generate-name";
 /// Label on webhook configurations: hash of their description.
 pub const WEBHOOK_HASH: &str = "olm.webhook-description-hash";
 
-/// Annotation that `kubectl apply` leaves; never copied.
+/// Annotation of `kubectl apply`; never copied.
 pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// Environment variable in every container of an operator: name of its `OperatorCondition`.
@@ -93,7 +93,7 @@ pub const OPERATOR_CONDITION_ENV: &str = "OPERATOR_CONDITION_NAME";
 
 /// Name of the only `OLMConfig` object.
 pub const OLM_CONFIG: &str = "cluster";
-/// Name of the only `OperatorHub` that counts.
+/// Name of the only OperatorHub that has an effect.
 pub const OPERATOR_HUB: &str = "cluster";
 
 /// Field managers of server-side apply.
@@ -104,21 +104,21 @@ pub mod managers {
     pub const HASH_LABELLER: &str = "olm-hash-labeller";
     /// Moves labels between the Pods of a catalog.
     pub const REGISTRY: &str = "olm.registry";
-    /// Makes Services of operators.
+    /// Creates Services of operators.
     pub const INSTALL: &str = "olm.install";
 }
 
 /// The label key that joins objects to the Operator `<package>.<namespace>`.
 ///
-/// The part behind the prefix is cut to 63 bytes and loses what may not stand at its end.
+/// The part after the prefix is cut to 63 bytes, and then loses characters that may not end a label key.
 pub fn component_label(package: &str, namespace: &str) -> String {
     let name = operator_name(package, namespace);
-    // Names are ASCII; anything else could not become a label key at all.
-    let cut = name.char_indices().take_while(|(at, c)| at + c.len_utf8() <= 63).count();
-    let kept: String = name.chars().take(cut).collect();
+    // Names are ASCII; others could not become a label key at all.
+    let length = name.char_indices().take_while(|(at, c)| at + c.len_utf8() <= 63).count();
+    let truncated: String = name.chars().take(length).collect();
     format!(
         "{COMPONENT_LABEL_PREFIX}{}",
-        kept.trim_end_matches(|c: char| !c.is_ascii_alphanumeric())
+        truncated.trim_end_matches(|c: char| !c.is_ascii_alphanumeric())
     )
 }
 

@@ -1,10 +1,10 @@
-//! `Operator`: everything that belongs to an operator, over namespaces.
+//! `Operator`: all objects that belong to an operator, in all namespaces.
 
 use crate::{ConditionStatus, Kind, Time, View, resources};
 use mainstay_object::Resource;
 use serde_json::Value;
 
-/// Everything that belongs to an operator, over namespaces.
+/// All objects that belong to an operator, in all namespaces.
 pub type Operator = View<OperatorSpec, OperatorStatus>;
 
 impl Kind for Operator {

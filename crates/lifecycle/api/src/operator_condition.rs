@@ -1,9 +1,9 @@
-//! `OperatorCondition`: what an operator says about itself.
+//! `OperatorCondition`: conditions that an operator reports about itself.
 
 use crate::{Condition, ConditionStatus, Kind, Time, View, resources};
 use mainstay_object::Resource;
 
-/// What an operator says about itself.
+/// Conditions that an operator reports about itself.
 ///
 /// Reads both served versions: `v1` has the operator's conditions in the status only.
 pub type OperatorCondition = View<OperatorConditionSpec, OperatorConditionStatus>;

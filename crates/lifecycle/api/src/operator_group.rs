@@ -1,10 +1,10 @@
-//! `OperatorGroup`: which namespaces the operators of a namespace serve.
+//! `OperatorGroup`: the namespaces that the operators of a namespace watch.
 
 use crate::{Condition, Kind, ObjectReference, Time, View, resources};
 use mainstay_object::Resource;
 use serde_json::Value;
 
-/// Which namespaces the operators of a namespace serve.
+/// The namespaces that the operators of a namespace watch.
 pub type OperatorGroup = View<OperatorGroupSpec, OperatorGroupStatus>;
 
 impl Kind for OperatorGroup {
@@ -12,11 +12,11 @@ impl Kind for OperatorGroup {
 }
 
 text_enum! {
-    /// What happens to a version that failed when a newer one is there.
+    /// What happens to a failed ClusterServiceVersion when a newer version exists.
     pub enum UpgradeStrategy {
-        /// It stays until somebody helps.
+        /// It stays until a user intervenes.
         Default = "Default",
-        /// The newer one replaces it.
+        /// The newer version replaces it.
         FailForward = "TechPreviewUnsafeFailForward",
     }
 }

@@ -1,9 +1,9 @@
-//! The custom resource definitions as `cargo xtask crds` writes them (feature `schema`).
+//! CustomResourceDefinitions as `cargo xtask crds` writes them (feature `schema`).
 //!
-//! Properties, types and what is required come from the declarations of the views; the rest of a
-//! definition (names, versions, columns, what older versions lack) is the table in [`manifests`].
-//! Parts that the views leave untyped appear as `{"$ref": "<definition of Kubernetes' API>"}`; the
-//! chore puts their schemas in place.
+//! Properties, types and required fields come from the declarations of the views. Names, versions,
+//! printer columns and the differences of older versions are in the table of [`manifests`]. Untyped
+//! fields of the views appear as `{"$ref": "<definition of the Kubernetes API>"}`; the xtask replaces
+//! these with the schemas.
 
 use crate::{
     CatalogSource, ClusterServiceVersion, InstallPlan, Kind, OlmConfig, Operator,
@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 
 /// A type with a schema.
 pub(crate) trait Shape {
-    /// The schema; `deep` names the definition of untyped values inside, or is empty.
-    fn shape(deep: &str) -> Value;
+    /// The schema; `value_definition` names the definition of untyped values in it, or is empty.
+    fn shape(value_definition: &str) -> Value;
 }
 
 macro_rules! plain {
@@ -36,26 +36,26 @@ plain! {
 }
 
 impl Shape for Value {
-    fn shape(deep: &str) -> Value {
-        json!({"$ref": deep})
+    fn shape(value_definition: &str) -> Value {
+        json!({"$ref": value_definition})
     }
 }
 
 impl<T: Shape> Shape for Option<T> {
-    fn shape(deep: &str) -> Value {
-        T::shape(deep)
+    fn shape(value_definition: &str) -> Value {
+        T::shape(value_definition)
     }
 }
 
 impl<T: Shape> Shape for Vec<T> {
-    fn shape(deep: &str) -> Value {
-        json!({"type": "array", "items": T::shape(deep)})
+    fn shape(value_definition: &str) -> Value {
+        json!({"type": "array", "items": T::shape(value_definition)})
     }
 }
 
 impl<T: Shape> Shape for BTreeMap<String, T> {
-    fn shape(deep: &str) -> Value {
-        json!({"type": "object", "additionalProperties": T::shape(deep)})
+    fn shape(value_definition: &str) -> Value {
+        json!({"type": "object", "additionalProperties": T::shape(value_definition)})
     }
 }
 
@@ -72,10 +72,10 @@ impl Builder {
         name: &str,
         description: &str,
         required: bool,
-        deep: &str,
+        value_definition: &str,
         extra: Value,
     ) {
-        let mut schema = T::shape(deep);
+        let mut schema = T::shape(value_definition);
         describe(&mut schema, description);
         extend(&mut schema, extra);
         self.properties.insert(name.to_owned(), schema);
@@ -121,16 +121,16 @@ struct Version {
     name: &'static str,
     storage: bool,
     columns: &'static [Column],
-    /// Changes what the views say to what this version has.
+    /// Changes the schema of the views to that of this version.
     adapt: fn(&mut Value),
 }
 
-const fn only(name: &'static str, columns: &'static [Column]) -> Version {
+const fn single_version(name: &'static str, columns: &'static [Column]) -> Version {
     Version { name, storage: true, columns, adapt: |_| {} }
 }
 
-/// The eight definitions of our group, in alphabetical order of their plurals, and that of
-/// `OperatorHub`, with `$ref`s inside.
+/// The eight definitions of `operators.coreos.com`, sorted by plural name, and that of OperatorHub, with
+/// unresolved `$ref`s.
 pub fn manifests() -> Vec<Value> {
     let spec = &json!(["metadata", "spec"]);
     let metadata = &json!(["metadata"]);
@@ -139,7 +139,7 @@ pub fn manifests() -> Vec<Value> {
             CatalogSource::default(),
             &["catsrc"],
             spec,
-            &[only(
+            &[single_version(
                 "v1alpha1",
                 &[
                     ("Display", "string", ".spec.displayName", "The pretty name of the catalog"),
@@ -153,7 +153,7 @@ pub fn manifests() -> Vec<Value> {
             ClusterServiceVersion::default(),
             &["csv", "csvs"],
             spec,
-            &[only(
+            &[single_version(
                 "v1alpha1",
                 &[
                     ("Display", "string", ".spec.displayName", "The name of the CSV"),
@@ -168,7 +168,7 @@ pub fn manifests() -> Vec<Value> {
             InstallPlan::default(),
             &["ip"],
             spec,
-            &[only(
+            &[single_version(
                 "v1alpha1",
                 &[
                     (
@@ -182,7 +182,7 @@ pub fn manifests() -> Vec<Value> {
                 ],
             )],
         ),
-        definition(OlmConfig::default(), &[], metadata, &[only("v1", &[])]),
+        definition(OlmConfig::default(), &[], metadata, &[single_version("v1", &[])]),
         definition(
             OperatorCondition::default(),
             &["condition"],
@@ -192,10 +192,10 @@ pub fn manifests() -> Vec<Value> {
                     name: "v1",
                     storage: false,
                     columns: &[],
-                    // Operators wrote into the status before version 2.
+                    // In v1, operators write their conditions to the status.
                     adapt: |schema| remove(schema, &["spec", "conditions"]),
                 },
-                only("v2", &[]),
+                single_version("v2", &[]),
             ],
         ),
         definition(
@@ -228,12 +228,12 @@ pub fn manifests() -> Vec<Value> {
                 },
             ],
         ),
-        definition(Operator::default(), &[], &Value::Null, &[only("v1", &[])]),
+        definition(Operator::default(), &[], &Value::Null, &[single_version("v1", &[])]),
         definition(
             Subscription::default(),
             &["sub", "subs"],
             spec,
-            &[only(
+            &[single_version(
                 "v1alpha1",
                 &[
                     ("Package", "string", ".spec.name", "The package subscribed to"),
@@ -242,7 +242,7 @@ pub fn manifests() -> Vec<Value> {
                 ],
             )],
         ),
-        definition(OperatorHub::default(), &[], spec, &[only("v1", &[])]),
+        definition(OperatorHub::default(), &[], spec, &[single_version("v1", &[])]),
     ]
 }
 

@@ -1,11 +1,11 @@
-//! `Subscription`: the wish to have a package and keep it current.
+//! `Subscription`: a package to install and keep up to date.
 
 use crate::{ConditionStatus, Kind, ObjectReference, Time, View, resources};
 use mainstay_object::Resource;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The wish to have a package and keep it current.
+/// A package to install and keep up to date.
 pub type Subscription = View<SubscriptionSpec, SubscriptionStatus>;
 
 impl Kind for Subscription {
@@ -13,43 +13,43 @@ impl Kind for Subscription {
 }
 
 text_enum! {
-    /// Who lets an InstallPlan run.
+    /// Who approves InstallPlans.
     pub enum Approval {
-        /// It runs at once.
+        /// InstallPlans are approved at once.
         Automatic = "Automatic",
-        /// A person sets `spec.approved`.
+        /// A user sets `spec.approved`.
         Manual = "Manual",
     }
 
-    /// Where a Subscription stands.
+    /// The state of a Subscription.
     pub enum SubscriptionState {
-        /// Nothing known yet.
+        /// Nothing is known yet.
         None = "",
-        /// An upgrade failed and fail-forward is on.
+        /// An upgrade failed, and fail-forward is enabled.
         UpgradeFailed = "UpgradeFailed",
-        /// A newer version is known.
+        /// A newer version exists.
         UpgradeAvailable = "UpgradeAvailable",
-        /// An installation or upgrade is under way.
+        /// An installation or upgrade is in progress.
         UpgradePending = "UpgradePending",
-        /// The newest version that is known is installed.
+        /// The newest known version is installed.
         AtLatestKnown = "AtLatestKnown",
     }
 
-    /// What a condition of a Subscription is about.
+    /// The type of a condition of a Subscription.
     pub enum SubscriptionConditionType {
-        /// Health of the catalogs that take part in resolution.
+        /// A catalog that takes part in resolution is not healthy.
         CatalogSourcesUnhealthy = "CatalogSourcesUnhealthy",
-        /// The plan it refers to is gone.
+        /// The referenced InstallPlan does not exist.
         InstallPlanMissing = "InstallPlanMissing",
-        /// Its plan has not run to the end.
+        /// The InstallPlan is not complete.
         InstallPlanPending = "InstallPlanPending",
-        /// Its plan failed.
+        /// The InstallPlan failed.
         InstallPlanFailed = "InstallPlanFailed",
-        /// No set of operators was found.
+        /// Resolution failed.
         ResolutionFailed = "ResolutionFailed",
-        /// Bundle contents are being fetched.
+        /// A bundle is being unpacked.
         BundleUnpacking = "BundleUnpacking",
-        /// Bundle contents could not be fetched.
+        /// A bundle could not be unpacked.
         BundleUnpackFailed = "BundleUnpackFailed",
         /// The package is deprecated.
         PackageDeprecated = "PackageDeprecated",
@@ -61,7 +61,7 @@ text_enum! {
         Deprecated = "Deprecated",
     }
 
-    /// Reason of a condition of a Subscription.
+    /// The reason of a condition of a Subscription.
     pub enum SubscriptionReason {
         /// No catalog is visible.
         NoCatalogSourcesFound = "NoCatalogSourcesFound",
@@ -71,33 +71,33 @@ text_enum! {
         CatalogSourcesAdded = "CatalogSourcesAdded",
         /// Catalogs changed.
         CatalogSourcesUpdated = "CatalogSourcesUpdated",
-        /// Catalogs went away.
+        /// Catalogs were deleted.
         CatalogSourcesDeleted = "CatalogSourcesDeleted",
         /// A catalog is not healthy.
         UnhealthyCatalogSourceFound = "UnhealthyCatalogSourceFound",
-        /// The plan it refers to is gone.
+        /// The referenced InstallPlan does not exist.
         ReferencedInstallPlanNotFound = "ReferencedInstallPlanNotFound",
-        /// The plan was made, nothing happened yet.
+        /// The InstallPlan was created, and is not reconciled yet.
         InstallPlanNotYetReconciled = "InstallPlanNotYetReconciled",
-        /// The plan waits for approval.
+        /// The InstallPlan requires approval.
         RequiresApproval = "RequiresApproval",
-        /// The plan runs.
+        /// The steps of the InstallPlan are being executed.
         Installing = "Installing",
-        /// The plan is being made.
+        /// The steps of the InstallPlan are not resolved yet.
         Planning = "Planning",
-        /// The plan failed and gave no reason.
+        /// The InstallPlan failed without a reason.
         InstallPlanFailed = "InstallPlanFailed",
-        /// The wishes contradict each other.
+        /// The constraints cannot be satisfied.
         ConstraintsNotSatisfiable = "ConstraintsNotSatisfiable",
-        /// Resolution could not run to the end.
+        /// An error prevented resolution.
         ErrorPreventedResolution = "ErrorPreventedResolution",
-        /// Bundles are being fetched.
+        /// Bundles are being unpacked.
         UnpackingInProgress = "UnpackingInProgress",
-        /// Fetching a bundle could not run to the end.
+        /// An error prevented unpacking.
         ErrorPreventedUnpacking = "ErrorPreventedUnpacking",
-        /// Fetching a bundle failed.
+        /// A bundle could not be unpacked.
         BundleUnpackFailed = "BundleUnpackFailed",
-        /// The plan could not be made.
+        /// The InstallPlan could not be created.
         EnsureInstallPlanFailed = "EnsureInstallPlanFailed",
     }
 }

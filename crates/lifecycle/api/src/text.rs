@@ -1,9 +1,9 @@
-//! Enumerations that are plain strings on the wire.
+//! String enumerations: values that are plain strings in JSON.
 
 /// Declares enumerations whose values are strings in JSON.
 ///
-/// The schemas of most of these fields allow any string, so each enumeration keeps a text that it
-/// does not know: reading never fails, and writing gives back what was read.
+/// The schemas of most of these fields allow any string, so each enumeration keeps an unknown text:
+/// decoding never fails, and encoding returns the same text.
 macro_rules! text_enum {
     ($($(#[doc = $doc:literal])* pub enum $name:ident {
         $($(#[doc = $vdoc:literal])* $variant:ident = $text:literal,)*
@@ -14,7 +14,7 @@ macro_rules! text_enum {
         #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum $name {
             $($(#[doc = $vdoc])* $variant,)*
-            /// A text that is not one of ours (the empty one if there is no variant for it).
+            /// An unknown text, or the empty text if no variant has it.
             Other(Box<str>),
         }
 

@@ -1,16 +1,19 @@
-//! How the typed parts of our kinds are declared.
+//! Declaration of typed specs and statuses.
 
-/// Whether a field has its default value and need not be written.
+/// Whether a field has its default value and is omitted.
 pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// Declares structs that mirror a part of the API.
+/// Declares structs for parts of API objects.
 ///
-/// `required` fields are always written and the schema demands them; `optional` ones are left out
-/// when they have their default value. Each field names its JSON key. `as "…"` gives the definition
-/// of the Kubernetes API that the untyped values of a field have; `with {…}` adds keywords to the
-/// schema of the field, `with` after the name of the struct to the schema of the struct.
+/// `required` fields are always encoded, and the schema requires them; `optional` fields are omitted
+/// when they have their default value. Each field names its JSON key. `as "…"` names the definition of
+/// the Kubernetes API for the untyped values of a field. `with {…}` adds keywords to the schema of the
+/// field; after the name of the struct, to the schema of the struct.
+///
+/// The doc comments of structs and fields are the descriptions in the CustomResourceDefinitions: run
+/// `cargo xtask crds` after a change.
 macro_rules! view {
     ($($(#[doc = $sdoc:literal])* pub struct $name:ident $(with $sextra:tt)? {
         $(required {

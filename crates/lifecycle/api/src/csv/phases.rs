@@ -1,67 +1,67 @@
 //! Phases, reasons and other texts of a ClusterServiceVersion.
 
 text_enum! {
-    /// Where a version stands.
+    /// The phase of a ClusterServiceVersion.
     pub enum CsvPhase {
-        /// Nothing happened yet.
+        /// The controller has not reconciled it yet.
         None = "",
-        /// Requirements are waited for.
+        /// Its requirements are not met yet.
         Pending = "Pending",
-        /// Requirements are there.
+        /// Its requirements are met.
         InstallReady = "InstallReady",
-        /// Deployments are waited for.
+        /// Its Deployments are not available yet.
         Installing = "Installing",
-        /// It runs.
+        /// Its Deployments are available.
         Succeeded = "Succeeded",
-        /// It does not run.
+        /// Its installation failed.
         Failed = "Failed",
-        /// Nobody knows.
+        /// Its state is unknown.
         Unknown = "Unknown",
-        /// A newer version takes over.
+        /// A newer ClusterServiceVersion replaces it.
         Replacing = "Replacing",
-        /// It is being removed.
+        /// It is being deleted.
         Deleting = "Deleting",
     }
 
-    /// Why a version stands where it stands.
+    /// The reason for a phase.
     pub enum CsvReason {
-        /// Not looked at yet.
+        /// Requirements are not checked yet.
         RequirementsUnknown = "RequirementsUnknown",
-        /// Something is missing.
+        /// A requirement is not met.
         RequirementsNotMet = "RequirementsNotMet",
-        /// Everything is there.
+        /// All requirements are met.
         AllRequirementsMet = "AllRequirementsMet",
-        /// Another version owns the same definition.
+        /// Another ClusterServiceVersion owns the same CustomResourceDefinition.
         OwnerConflict = "OwnerConflict",
-        /// Something could not be made.
+        /// A component could not be created.
         ComponentFailed = "InstallComponentFailed",
-        /// Something could not be made, and trying again does not help.
+        /// A component could not be created, and a retry would not help.
         ComponentFailedNoRetry = "InstallComponentFailedNoRetry",
-        /// The strategy is not understood.
+        /// The install strategy is unknown.
         InvalidStrategy = "InvalidInstallStrategy",
-        /// Deployments are not ready yet.
+        /// Deployments are not available yet.
         Waiting = "InstallWaiting",
-        /// Everything is made, or ready.
+        /// All components are created, or available.
         InstallSuccessful = "InstallSucceeded",
-        /// Deployments did not get ready in time.
+        /// Deployments were not available before the timeout.
         InstallCheckFailed = "InstallCheckFailed",
-        /// Something is not ready any more.
+        /// A component is not healthy any more.
         ComponentUnhealthy = "ComponentUnhealthy",
-        /// A newer version takes over.
+        /// A newer ClusterServiceVersion is replacing it.
         BeingReplaced = "BeingReplaced",
-        /// A newer version has taken over.
+        /// A newer ClusterServiceVersion has replaced it.
         Replaced = "Replaced",
-        /// Something must be made again.
+        /// A component has to be created again.
         NeedsReinstall = "NeedsReinstall",
-        /// Certificates must be made again.
+        /// Certificates have to be renewed.
         NeedsCertRotation = "NeedsCertRotation",
-        /// Certificates or Services of an API are wrong.
+        /// Certificates or Services of an API are invalid.
         ApiServiceResourceIssue = "APIServiceResourceIssue",
-        /// Certificates or Services of an API must be made again.
+        /// Certificates or Services of an API have to be created again.
         ApiServiceResourcesNeedReinstall = "APIServiceResourcesNeedReinstall",
         /// An API is not available.
         ApiServiceInstallFailed = "APIServiceInstallFailed",
-        /// A copy of a version in another namespace.
+        /// The ClusterServiceVersion is a copied CSV.
         Copied = "Copied",
         /// The install modes contradict each other.
         InvalidInstallModes = "InvalidInstallModes",
@@ -75,55 +75,55 @@ text_enum! {
         TooManyOperatorGroups = "TooManyOperatorGroups",
         /// Another OperatorGroup provides the same APIs in the same namespaces.
         InterOperatorGroupOwnerConflict = "InterOperatorGroupOwnerConflict",
-        /// The OperatorGroup does not let its APIs be changed.
+        /// The OperatorGroup has static provided APIs.
         CannotModifyStaticOperatorGroupProvidedApis = "CannotModifyStaticOperatorGroupProvidedAPIs",
-        /// Rights have changed, so it is tried again.
+        /// Permissions have changed, so the installation is tried again.
         DetectedClusterChange = "DetectedClusterChange",
         /// A webhook description is not allowed.
         InvalidWebhookDescription = "InvalidWebhookDescription",
-        /// The old version does not want to be replaced now.
+        /// The ClusterServiceVersion to be replaced is not upgradeable.
         OperatorConditionNotUpgradeable = "OperatorConditionNotUpgradeable",
-        /// Objects of its kinds are being removed.
+        /// Its operands are being deleted.
         WaitingOnCleanup = "WaitingOnCleanup",
     }
 
-    /// Which namespaces an operator may watch.
+    /// Which namespaces an operator can watch.
     pub enum InstallModeType {
-        /// Its own.
+        /// Its own namespace.
         OwnNamespace = "OwnNamespace",
-        /// One other.
+        /// One other namespace.
         SingleNamespace = "SingleNamespace",
-        /// Several.
+        /// Several namespaces.
         MultiNamespace = "MultiNamespace",
-        /// All.
+        /// All namespaces.
         AllNamespaces = "AllNamespaces",
     }
 
-    /// Whether something that is needed is there.
+    /// Whether a requirement is met.
     pub enum RequirementState {
-        /// It is there.
+        /// The object exists.
         Present = "Present",
-        /// It is not there.
+        /// The object does not exist.
         NotPresent = "NotPresent",
-        /// It is there but not in the way that is needed.
+        /// The object exists, but does not meet the requirement.
         PresentNotSatisfied = "PresentNotSatisfied",
-        /// It is there but does not answer.
+        /// The object exists, but its server is not available.
         PresentNotAvailable = "PresentNotAvailable",
-        /// A dependent that holds.
+        /// A dependent that is met.
         Satisfied = "Satisfied",
-        /// A dependent that does not hold.
+        /// A dependent that is not met.
         NotSatisfied = "NotSatisfied",
-        /// A deployment of an owned API that was found.
+        /// The Deployment of an owned API exists.
         DeploymentFound = "DeploymentFound",
     }
 
-    /// What kind of webhook it is.
+    /// The kind of a webhook.
     pub enum WebhookKind {
-        /// Refuses or admits.
+        /// Admits or denies requests.
         Validating = "ValidatingAdmissionWebhook",
-        /// Changes what is written.
+        /// Changes objects in requests.
         Mutating = "MutatingAdmissionWebhook",
-        /// Converts between versions.
+        /// Converts objects between versions.
         Conversion = "ConversionWebhook",
     }
 }

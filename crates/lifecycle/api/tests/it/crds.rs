@@ -1,4 +1,4 @@
-//! Our custom resource definitions beside the original's.
+//! The CustomResourceDefinitions, compared with those of upstream.
 
 use mainstay_api::{crds, resources};
 use mainstay_object::{Object, value_at};
@@ -7,11 +7,11 @@ use mainstay_testdata::{ran, unpack};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// Places (as [`compare`] prints them) where ours differ on purpose, with the reason.
+/// Intended differences, as [`compare`] records them, each with its reason.
 const DIFFERENCES: &[(&str, &str)] = &[];
 
 #[test]
-fn there_is_one_definition_for_each_kind() {
+fn each_kind_has_one_crd() {
     let names: Vec<String> = crds().iter().map(|crd| crd.name().to_owned()).collect();
     let expected: Vec<String> =
         resources::ALL.iter().map(mainstay_object::Resource::group_resource).collect();
@@ -25,7 +25,7 @@ fn there_is_one_definition_for_each_kind() {
 }
 
 #[test]
-fn an_api_server_accepts_every_definition_with_its_rules() {
+fn crds_are_valid_with_their_validation_rules() {
     for mut crd in crds() {
         crd::default(&mut crd);
         assert_eq!(crd::validate(&crd), [], "{}", crd.name());
@@ -33,11 +33,11 @@ fn an_api_server_accepts_every_definition_with_its_rules() {
 }
 
 #[test]
-fn releases_are_identifiers_with_dots_between() {
+fn csv_release_is_dot_separated_identifiers() {
     let name = "clusterserviceversions.operators.coreos.com";
-    let definition = crds().into_iter().find(|crd| crd.name() == name).unwrap();
-    let definition = Definition::read(&definition);
-    let version = definition.storage_version().unwrap();
+    let compare_crds = crds().into_iter().find(|crd| crd.name() == name).unwrap();
+    let compare_crds = Definition::read(&compare_crds);
+    let version = compare_crds.storage_version().unwrap();
     for (release, errors) in
         [("1.0.a-b", 0), ("0", 0), ("1..0", 1), ("1.01", 1), ("ä.007", 2), ("0a.07a", 0)]
     {
@@ -53,7 +53,7 @@ fn releases_are_identifiers_with_dots_between() {
 }
 
 #[test]
-fn definitions_keep_and_drop_what_the_originals_do() {
+fn crds_have_the_schemas_of_upstream() {
     let Some(folder) = unpack("crds", "the original definitions") else { return };
     let mut found = BTreeSet::new();
     for ours in crds() {
@@ -65,7 +65,7 @@ fn definitions_keep_and_drop_what_the_originals_do() {
         let mut documents = mainstay_yaml::documents(&bytes, &mainstay_yaml::Options::default());
         let theirs = documents.next().unwrap().unwrap().value;
         let theirs = Object::from_value(theirs).unwrap();
-        definition(&ours, &theirs, &mut found);
+        compare_crds(&ours, &theirs, &mut found);
     }
     let listed: BTreeSet<&str> = DIFFERENCES.iter().map(|(place, _)| *place).collect();
     let unlisted: Vec<_> = found.iter().filter(|place| !listed.contains(&***place)).collect();
@@ -75,7 +75,7 @@ fn definitions_keep_and_drop_what_the_originals_do() {
     ran(&format!("{} definitions beside the original ones", crds().len()));
 }
 
-fn definition(ours: &Object, theirs: &Object, found: &mut BTreeSet<String>) {
+fn compare_crds(ours: &Object, theirs: &Object, found: &mut BTreeSet<String>) {
     let kind = theirs.str(&["spec", "names", "kind"]).unwrap();
     for path in
         [&["metadata", "name"][..], &["spec", "group"], &["spec", "names"], &["spec", "scope"]]
@@ -99,7 +99,7 @@ fn definition(ours: &Object, theirs: &Object, found: &mut BTreeSet<String>) {
     }
 }
 
-/// Columns without their texts.
+/// Printer columns without descriptions.
 fn without_descriptions(value: &Value) -> Value {
     let mut value = value.clone();
     for item in value.as_array_mut().into_iter().flatten() {
@@ -108,7 +108,7 @@ fn without_descriptions(value: &Value) -> Value {
     value
 }
 
-/// Notes where two schemas differ in anything but descriptions.
+/// Records where two schemas differ in anything but descriptions.
 fn compare(place: &str, ours: &Value, theirs: &Value, found: &mut BTreeSet<String>) {
     let (Some(a), Some(b)) = (ours.as_object(), theirs.as_object()) else {
         if ours != theirs {
@@ -144,10 +144,10 @@ fn compare(place: &str, ours: &Value, theirs: &Value, found: &mut BTreeSet<Strin
                 compare(&format!("{place}[]"), ours, theirs, found);
             }
             ("required", Some(ours), Some(theirs)) => {
-                let set = |list: &Value| -> BTreeSet<String> {
+                let values = |list: &Value| -> BTreeSet<String> {
                     list.as_array().unwrap().iter().map(ToString::to_string).collect()
                 };
-                if set(ours) != set(theirs) {
+                if values(ours) != values(theirs) {
                     found.insert(format!("{place} required"));
                 }
             }

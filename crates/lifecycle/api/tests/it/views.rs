@@ -1,4 +1,4 @@
-//! Views read what is there and write back what they read.
+//! Views: decoding, encoding and round trips.
 
 use mainstay_api::{
     CatalogSource, ClusterServiceVersion, CsvPhase, CsvReason, InstallPlan, InstallPlanPhase, Kind,
@@ -15,7 +15,7 @@ fn object(value: Value) -> Object {
 }
 
 #[test]
-fn a_view_types_what_matters_and_keeps_the_rest() {
+fn view_round_trip_keeps_untyped_fields() {
     let subscription = object(json!({
         "apiVersion": "operators.coreos.com/v1alpha1",
         "kind": "Subscription",
@@ -36,7 +36,7 @@ fn a_view_types_what_matters_and_keeps_the_rest() {
 }
 
 #[test]
-fn nulls_and_unknown_texts_do_not_disturb() {
+fn nulls_and_unknown_enumeration_texts_are_decoded() {
     let csv = ClusterServiceVersion::from_object(&object(json!({
         "spec": {
             "displayName": null, "skips": null, "install": {"strategy": "deployment", "spec": null},
@@ -53,9 +53,10 @@ fn nulls_and_unknown_texts_do_not_disturb() {
 }
 
 #[test]
-fn what_cannot_be_read_names_the_object() {
-    let odd = object(json!({"metadata": {"name": "a", "namespace": "b"}, "spec": {"approved": 7}}));
-    let error = InstallPlan::from_object(&odd).unwrap_err().to_string();
+fn decode_error_names_the_object() {
+    let plan =
+        object(json!({"metadata": {"name": "a", "namespace": "b"}, "spec": {"approved": 7}}));
+    let error = InstallPlan::from_object(&plan).unwrap_err().to_string();
     assert!(error.starts_with("reading InstallPlan b/a: "), "{error}");
 }
 
@@ -82,7 +83,7 @@ fn times_are_whole_seconds() {
 }
 
 #[test]
-fn texts_of_phases_and_reasons_are_the_originals() {
+fn phases_and_reasons_have_the_texts_of_upstream() {
     assert_eq!(CsvReason::InstallSuccessful.as_str(), "InstallSucceeded");
     assert_eq!(CsvReason::from("Copied"), CsvReason::Copied);
     assert_eq!(CsvPhase::default(), CsvPhase::None);
@@ -92,7 +93,7 @@ fn texts_of_phases_and_reasons_are_the_originals() {
     }
 }
 
-/// Recorded objects with their placeholders replaced by values of the right form.
+/// Recorded objects, with valid values in place of their placeholders.
 fn recorded(folder: &Path) -> Vec<Object> {
     let mut objects = Vec::new();
     let mut folders: Vec<_> = sorted(folder).into_iter().flat_map(|case| sorted(&case)).collect();
@@ -117,12 +118,12 @@ fn sorted(folder: &Path) -> Vec<std::path::PathBuf> {
     paths
 }
 
-/// Reads an object as a view and writes it back.
-fn check<K: Kind>(object: &Object) {
+/// Checks the round trip of an object through its view.
+fn check_round_trip<K: Kind>(object: &Object) {
     let view: K = object.decode().unwrap_or_else(|error| panic!("{}: {error}", object.key()));
     let mut expected = object.to_value();
     let mut got = Object::encode(&view).unwrap().into_value();
-    // Empty lists, objects, texts and zeros are the same as nothing.
+    // Empty lists, objects, texts and zeros count as absent.
     drop_empty(&mut expected);
     drop_empty(&mut got);
     assert_eq!(got, expected, "{}", object.key());
@@ -148,24 +149,24 @@ fn drop_empty(value: &mut Value) {
 #[test]
 fn recorded_objects_survive_a_round_trip() {
     let Some(folder) = unpack("answers/olm-classic", "recorded objects") else { return };
-    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for object in recorded(&folder.path().join("olm-classic")) {
         if object.gvk().group != "operators.coreos.com" {
             continue;
         }
-        *seen.entry(object.kind().to_owned()).or_default() += 1;
+        *counts.entry(object.kind().to_owned()).or_default() += 1;
         match object.kind() {
-            "CatalogSource" => check::<CatalogSource>(&object),
-            "ClusterServiceVersion" => check::<ClusterServiceVersion>(&object),
-            "InstallPlan" => check::<InstallPlan>(&object),
-            "OLMConfig" => check::<OlmConfig>(&object),
-            "Operator" => check::<Operator>(&object),
-            "OperatorCondition" => check::<OperatorCondition>(&object),
-            "OperatorGroup" => check::<OperatorGroup>(&object),
-            "Subscription" => check::<Subscription>(&object),
+            "CatalogSource" => check_round_trip::<CatalogSource>(&object),
+            "ClusterServiceVersion" => check_round_trip::<ClusterServiceVersion>(&object),
+            "InstallPlan" => check_round_trip::<InstallPlan>(&object),
+            "OLMConfig" => check_round_trip::<OlmConfig>(&object),
+            "Operator" => check_round_trip::<Operator>(&object),
+            "OperatorCondition" => check_round_trip::<OperatorCondition>(&object),
+            "OperatorGroup" => check_round_trip::<OperatorGroup>(&object),
+            "Subscription" => check_round_trip::<Subscription>(&object),
             other => panic!("no view for {other}"),
         }
     }
-    assert!(seen.len() >= 7, "{seen:?}");
-    ran(&format!("round trips of recorded objects: {seen:?}"));
+    assert!(counts.len() >= 7, "{counts:?}");
+    ran(&format!("round trips of recorded objects: {counts:?}"));
 }
