@@ -1,7 +1,7 @@
 //! The decision log: one line for each decision, when its result has been written.
 //!
 //! A line names the kind of the object, the object, the decision and its reason. A reconciliation that
-//! finds everything in order logs nothing, so a settled cluster is silent.
+//! changes nothing logs nothing.
 
 use std::fmt::Display;
 

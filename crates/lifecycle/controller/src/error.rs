@@ -14,7 +14,7 @@ const WHILE_TERMINATING: Duration = Duration::from_secs(30);
 #[derive(Debug, thiserror::Error)]
 #[error("{operation}")]
 pub struct RequestError {
-    /// What was being done; completes "error while …".
+    /// The operation; completes "error while …".
     pub operation: &'static str,
     /// The response of the API, or why there was none.
     pub source: mainstay_client::Error,
@@ -52,7 +52,7 @@ pub trait ReconcileError: std::error::Error + Send + Sync + 'static {
     /// The failed request, if a request is the reason.
     fn request(&self) -> Option<&mainstay_client::Error>;
 
-    /// Whether another client wrote the object meanwhile, so that the decision has to be made anew.
+    /// Whether another client wrote the object meanwhile, so that the key has to be reconciled again.
     fn is_conflict(&self) -> bool {
         self.request().is_some_and(mainstay_client::Error::is_conflict)
     }

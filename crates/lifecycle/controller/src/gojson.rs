@@ -1,10 +1,10 @@
-//! JSON as the original's Go types write it: what names of generated roles, hash labels and the
-//! manifests inside InstallPlans are made from. The types are those of [`mainstay_schema::builtin`].
+//! Go JSON: values as the Go types of upstream encode them. Names of generated roles, hash labels and the
+//! manifests inside InstallPlans derive from it. The types are those of [`mainstay_schema::builtin`].
 
 use mainstay_schema::builtin::{self, Definition};
 use serde_json::Value;
 
-/// A Go type whose JSON form names and hashes are made from.
+/// A Go type whose JSON form is part of names and hashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GoType {
     /// `operators.v1alpha1.ClusterServiceVersion`.
@@ -36,7 +36,7 @@ pub enum GoType {
 }
 
 impl GoType {
-    /// The name of the type, or of what the list holds, in the table.
+    /// The name of the type, or of the items of the list, in [`builtin`].
     const fn name(self) -> &'static str {
         match self {
             Self::ClusterServiceVersion => {
@@ -64,13 +64,13 @@ impl GoType {
         matches!(self, Self::PolicyRules | Self::Subjects)
     }
 
-    /// The definition in the table. A test holds that each is there.
+    /// The definition of the type in [`builtin`]. A test checks that each type has one.
     fn definition(self) -> Option<&'static Definition> {
         builtin::definition(self.name())
     }
 }
 
-/// The value as Go's `json.Marshal` writes it for a type.
+/// The value as `json.Marshal` of Go encodes it for a type.
 pub fn encode(ty: GoType, value: &Value) -> String {
     match ty.definition() {
         Some(definition) if ty.is_list() => mainstay_schema::gojson::encode_list(definition, value),
@@ -79,8 +79,8 @@ pub fn encode(ty: GoType, value: &Value) -> String {
     }
 }
 
-/// The value after a round trip through the Go type: unknown fields gone, empty ones as Go writes
-/// them, quantities canonical.
+/// The value after a round trip through the Go type: without unknown fields, with empty fields as Go
+/// encodes them, and with canonical quantities.
 pub fn normalize(ty: GoType, value: &Value) -> Value {
     serde_json::from_str(&encode(ty, value)).unwrap_or_else(|_| value.clone())
 }
@@ -91,7 +91,7 @@ mod tests {
     use GoType::*;
 
     #[test]
-    fn every_type_is_in_the_table() {
+    fn every_go_type_has_a_definition() {
         let all = [
             ClusterServiceVersion,
             DeploymentSpec,

@@ -1,4 +1,4 @@
-//! Hashes that are part of names and labels: SHA-224 of Go's JSON, written in base 62.
+//! Hashes in names and labels: SHA-224 of Go JSON, in base 62.
 
 use crate::gojson::{self, GoType};
 use mainstay_gocompat::values;
@@ -15,13 +15,13 @@ pub fn base62_sha224(data: &[u8]) -> String {
     let mut number: Vec<u8> = Sha224::digest(data).to_vec();
     let mut digits = Vec::with_capacity(38);
     while number.iter().any(|byte| *byte != 0) {
-        let mut rest = 0_u16;
+        let mut remainder = 0_u16;
         for byte in &mut number {
-            let value = rest * 256 + u16::from(*byte);
+            let value = remainder * 256 + u16::from(*byte);
             *byte = (value / 62).to_le_bytes()[0];
-            rest = value % 62;
+            remainder = value % 62;
         }
-        digits.push(char::from(DIGITS[usize::from(rest)]));
+        digits.push(char::from(DIGITS[usize::from(remainder)]));
     }
     if digits.is_empty() {
         return "0".to_owned();
@@ -29,25 +29,25 @@ pub fn base62_sha224(data: &[u8]) -> String {
     digits.iter().rev().collect()
 }
 
-/// The letters of names that servers make up: none that looks like another, no vowels.
-const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+/// The characters of names that API servers generate: no vowels, and none that look alike.
+const SUFFIX_CHARACTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
-/// The end of a name as servers make it up, but the same for the same text.
+/// A name suffix as API servers generate it, but the same for the same text.
 pub fn suffix(text: &str) -> String {
     let digest = Sha224::digest(text.as_bytes());
     digest
         .iter()
         .take(5)
-        .map(|byte| char::from(LETTERS[usize::from(*byte) % LETTERS.len()]))
+        .map(|byte| char::from(SUFFIX_CHARACTERS[usize::from(*byte) % SUFFIX_CHARACTERS.len()]))
         .collect()
 }
 
-/// Label `olm.permissions.hash` of a role: its rules.
+/// The label `olm.permissions.hash` of a role, from its rules.
 pub fn rules(rules: &Value) -> String {
     base62_sha224(gojson::encode(GoType::PolicyRules, rules).as_bytes())
 }
 
-/// Label `olm.permissions.hash` of a binding: what it binds to whom.
+/// The label `olm.permissions.hash` of a binding, from its role and its subjects.
 pub fn binding(role_ref: &Value, subjects: &Value) -> String {
     let text = format!(
         "{{\"RoleRef\":{},\"Subjects\":{}}}",
@@ -61,21 +61,21 @@ pub fn binding(role_ref: &Value, subjects: &Value) -> String {
 pub fn role_name(csv: &str, account: &str, permission: &Value) -> String {
     let content = format!(
         "{{{}\"permission\":{}}}\n",
-        member("name", csv),
+        json_member("name", csv),
         gojson::encode(GoType::Permission, permission)
     );
-    generated(&format!("{csv}-{account}"), &content)
+    generated_name(&format!("{csv}-{account}"), &content)
 }
 
 /// The name of the cluster role for one cluster permission of a CSV.
 pub fn cluster_role_name(csv: &str, namespace: &str, permission: &Value) -> String {
     let content = format!(
         "{{{}{}\"permission\":{}}}\n",
-        member("name", csv),
-        member("namespace", namespace),
+        json_member("name", csv),
+        json_member("namespace", namespace),
         gojson::encode(GoType::Permission, permission)
     );
-    generated(csv, &content)
+    generated_name(csv, &content)
 }
 
 /// Label `olm.deployment-spec-hash`.
@@ -101,20 +101,23 @@ pub fn webhook(description: &Value) -> String {
 }
 
 /// `"name":"value",`, or nothing for an empty value.
-fn member(name: &str, value: &str) -> String {
+fn json_member(name: &str, value: &str) -> String {
     if value.is_empty() {
         return String::new();
     }
     format!("\"{name}\":{},", values::json(&Value::from(value)))
 }
 
-fn generated(base: &str, content: &str) -> String {
+fn generated_name(base: &str, content: &str) -> String {
     let hash = base62_sha224(content.as_bytes());
-    let room = NAME_MAX - hash.len() - 1;
-    // The original keeps one character more when base and hash fill the limit exactly, because it
-    // counts the dash only when it cuts. Names are API, so this does the same.
-    let base =
-        if base.len() + hash.len() > NAME_MAX { base.get(..room).unwrap_or(base) } else { base };
+    let max_base = NAME_MAX - hash.len() - 1;
+    // Upstream allows one character more when base and hash fill the limit exactly, because it counts
+    // the dash only when it truncates. Names are API, so this code does the same.
+    let base = if base.len() + hash.len() > NAME_MAX {
+        base.get(..max_base).unwrap_or(base)
+    } else {
+        base
+    };
     format!("{base}-{hash}")
 }
 
@@ -128,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_labels_of_recorded_roles_come_out_the_same() {
+    fn role_names_and_hash_labels_match_recorded_ones() {
         let own = json!([{
             "apiGroups": [""], "resources": ["configmaps"],
             "verbs": ["get", "list", "watch", "create", "update"],
@@ -152,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hash_of_a_recorded_deployment_comes_out_the_same() {
+    fn deployment_spec_hash_matches_a_recorded_one() {
         let spec = json!({
             "replicas": 1,
             "revisionHistoryLimit": 1,
@@ -184,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hash_of_a_recorded_webhook_comes_out_the_same() {
+    fn webhook_hash_matches_a_recorded_one() {
         let description = json!({
             "admissionReviewVersions": ["v1"], "containerPort": 443,
             "deploymentName": "nodeployment-c237-controller", "failurePolicy": "Ignore",
@@ -202,10 +205,10 @@ mod tests {
     }
 
     #[test]
-    fn a_base_that_fills_the_limit_exactly_makes_a_name_of_sixty_four() {
+    fn base_that_fills_the_limit_exactly_yields_a_name_of_64_characters() {
         let hash = base62_sha224(b"x");
         let base = "b".repeat(NAME_MAX - hash.len());
-        assert_eq!(generated(&base, "x").len(), 64);
-        assert_eq!(generated(&format!("{base}b"), "x").len(), 63);
+        assert_eq!(generated_name(&base, "x").len(), 64);
+        assert_eq!(generated_name(&format!("{base}b"), "x").len(), 63);
     }
 }

@@ -1,4 +1,4 @@
-//! Controllers: what every subsystem needs to watch, decide and write.
+//! Controllers: the framework of every subsystem to watch, reconcile and write.
 //!
 //! A subsystem (OLM classic, and those to come) is a set of controllers over one set of caches. Each
 //! controller declares beside its own code which caches it watches and which change enqueues which
@@ -17,8 +17,8 @@
 //! ([`requeue_on_conflict`]), merge patches of a status ([`patch`]) and the log of decisions
 //! ([`decision`]).
 //!
-//! Objects that controllers create have the names and hash labels that the original gives them: [`gojson`]
-//! writes JSON as its Go types do, and [`hash`] makes names and labels of that.
+//! Objects that controllers create have the names and hash labels of upstream: [`gojson`] encodes JSON as
+//! its Go types do, and [`hash`] derives names and labels from that.
 //!
 //! What this crate does not do: talk to a cluster (`mainstay-client`), or know a rule of any API group.
 

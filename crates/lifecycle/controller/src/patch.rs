@@ -1,4 +1,4 @@
-//! Merge patches that make one JSON value out of another.
+//! Merge patches (RFC 7396) between two JSON values.
 
 use mainstay_api::View;
 use mainstay_client::Patch;
@@ -32,8 +32,8 @@ pub fn between(old: &Value, new: &Value) -> Option<Value> {
     }
 }
 
-/// The patch of the status of an object as it was read, which must still be so; none if the status
-/// is that already.
+/// The patch that sets the status of an object, with its resourceVersion as a precondition; none if the
+/// status is already equal.
 pub fn status<T: Serialize>(live: &Object, new: &T) -> serde_json::Result<Option<Patch>> {
     let new = serde_json::to_value(new)?;
     let empty = Value::Object(Map::new());
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_that_are_gone_become_null_at_every_depth() {
+    fn removed_fields_become_null_at_every_depth() {
         let old = json!({"a": 1, "b": {"c": 1, "d": 2}, "list": [1], "same": {"x": 1}});
         let new = json!({"b": {"c": 1, "e": 3}, "list": [2], "same": {"x": 1}});
         assert_eq!(

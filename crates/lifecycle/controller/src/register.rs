@@ -43,7 +43,7 @@ impl<C: Send + Sync + 'static> Controllers<C> {
         Self { context, caches, starts: Vec::new(), stop }
     }
 
-    /// What the controllers share.
+    /// The context that the controllers share.
     pub fn context(&self) -> Arc<C> {
         Arc::clone(&self.context)
     }
@@ -118,8 +118,8 @@ impl<C: Send + Sync + 'static> ControllerBuilder<'_, C> {
     /// Calls `enqueue` for each change of a cache, to add the keys that it concerns. The controller
     /// waits for the cache, whoever started it.
     ///
-    /// A key too many costs a reconciliation that finds nothing to do; a key too few costs an
-    /// operator that is stuck until somebody touches it. In doubt `enqueue` adds the key.
+    /// A superfluous key costs a reconciliation that changes nothing; a missing key leaves an operator
+    /// stuck until its next change. In doubt, `enqueue` adds the key.
     #[must_use]
     pub fn watch<T: PartialEq + Send + Sync + 'static>(
         self,
@@ -133,7 +133,7 @@ impl<C: Send + Sync + 'static> ControllerBuilder<'_, C> {
         Self { controller: self.controller.reads(cache), ..self }
     }
 
-    /// As [`Self::watch`], for a cache that is there only in some configurations.
+    /// As [`Self::watch`], for a cache that exists only in some configurations.
     #[must_use]
     pub fn watch_if_there<T: PartialEq + Send + Sync + 'static>(
         self,
@@ -146,7 +146,7 @@ impl<C: Send + Sync + 'static> ControllerBuilder<'_, C> {
         }
     }
 
-    /// What adds keys to the queue of the controller, for sources that are no caches.
+    /// The enqueuer of the controller, for sources other than caches.
     pub fn enqueuer(&self) -> Enqueuer<C> {
         Enqueuer {
             context: Arc::downgrade(&self.controllers.context),
@@ -154,7 +154,7 @@ impl<C: Send + Sync + 'static> ControllerBuilder<'_, C> {
         }
     }
 
-    /// Hands [`Self::enqueuer`] to a source that is no cache.
+    /// Passes [`Self::enqueuer`] to a source other than a cache.
     #[must_use]
     pub fn watch_source(self, subscribe: impl FnOnce(Enqueuer<C>)) -> Self {
         subscribe(self.enqueuer());
@@ -179,8 +179,8 @@ impl<C: Send + Sync + 'static> ControllerBuilder<'_, C> {
     }
 }
 
-/// Adds keys to the queue of one controller. Caches hold their subscribers and the context holds the
-/// caches, so the way back to the context is weak.
+/// Adds keys to the queue of one controller. The reference to the context is weak, because the context
+/// owns the caches, and the caches own their subscribers.
 pub struct Enqueuer<C> {
     context: Weak<C>,
     queue: KeyQueue,
@@ -193,7 +193,7 @@ impl<C> Clone for Enqueuer<C> {
 }
 
 impl<C> Enqueuer<C> {
-    /// Calls `enqueue` unless the subsystem is being taken down.
+    /// Calls `enqueue` unless the subsystem has shut down.
     pub fn with(&self, enqueue: impl FnOnce(&C, &KeyQueue)) {
         if let Some(context) = self.context.upgrade() {
             enqueue(&context, &self.queue);
@@ -203,21 +203,21 @@ impl<C> Enqueuer<C> {
 
 type Subscriber = Box<dyn Fn() + Send + Sync>;
 
-/// Tells controllers of something that no object shows. Clones are the same signal.
+/// Notifies controllers of a change that is not in any object. Clones are the same signal.
 #[derive(Clone, Default)]
 pub struct Signal {
     subscribers: Arc<RwLock<Vec<Subscriber>>>,
 }
 
 impl Signal {
-    /// Calls `hear` each time the signal is sent.
-    pub fn subscribe(&self, hear: impl Fn() + Send + Sync + 'static) {
-        self.subscribers.write().push(Box::new(hear));
+    /// Calls `on_signal` each time the signal is sent.
+    pub fn subscribe(&self, on_signal: impl Fn() + Send + Sync + 'static) {
+        self.subscribers.write().push(Box::new(on_signal));
     }
 
     /// Calls every subscriber.
     pub fn send(&self) {
-        self.subscribers.read().iter().for_each(|hear| hear());
+        self.subscribers.read().iter().for_each(|on_signal| on_signal());
     }
 }
 
@@ -227,7 +227,7 @@ impl fmt::Debug for Signal {
     }
 }
 
-/// The states of an object before and after a change, as far as there are any.
+/// The object before and after a change, as far as it exists.
 pub fn either_side<'a, T>(change: &Changed<'a, T>) -> impl Iterator<Item = &'a Arc<T>> {
     change.before.into_iter().chain(change.after)
 }

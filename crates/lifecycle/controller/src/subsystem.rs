@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_controllers_adds_and_excludes_in_any_order() {
+    fn controllers_list_adds_and_excludes_subsystems_in_any_order() {
         assert_eq!(names(&["*"]), Ok(vec!["classic", "extensions"]));
         assert_eq!(names(&["extensions", "classic"]), Ok(vec!["classic", "extensions"]));
         assert_eq!(names(&["-classic", "*"]), Ok(vec!["extensions"]));

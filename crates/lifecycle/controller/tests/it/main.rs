@@ -1,4 +1,4 @@
-//! Controllers against a cluster in the test's process.
+//! Controllers on a cluster in the process of the test.
 
 #![expect(clippy::unwrap_used, reason = "the lint knows test functions only, not their helpers")]
 
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// What the controllers of these tests share.
+/// The context of the controllers of these tests.
 struct Context {
     config_maps: Cache<String>,
     signal: Signal,
@@ -140,7 +140,7 @@ impl Monitor for ReportsMonitor {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_process_is_unhealthy_when_a_controller_ends_that_nothing_stopped() {
+async fn process_is_unhealthy_when_a_controller_ends_unexpectedly() {
     let test = TestCluster::bare().await;
     let stop = CancellationToken::new();
     let mut set = CacheSet::new(test.cluster().clone(), stop.clone());
@@ -171,7 +171,7 @@ async fn a_process_is_unhealthy_when_a_controller_ends_that_nothing_stopped() {
     }
     let cause = monitors.check_health().unwrap_err().to_string();
     assert!(cause.contains("reports: the controller reporter has ended"), "{cause}");
-    // Of a controller that was stopped, this is no failure.
+    // The end of a stopped controller is no failure.
     stop.cancel();
     assert_eq!(monitors.check_health(), Ok(()));
     subsystems.shutdown().await;
@@ -183,7 +183,7 @@ async fn no_controller_reconciles_before_every_shared_cache_has_synced() {
     let stop = CancellationToken::new();
     let mut set = CacheSet::new(test.cluster().clone(), stop.clone());
     let context = context(&mut set);
-    // Nobody serves this kind yet, so this cache cannot sync.
+    // No CustomResourceDefinition defines this kind yet, so this cache cannot sync.
     let anvil = Resource::namespaced("forge.example.com", "v1", "Anvil", "anvils");
     set.start(Cache::builder(Selection::all(anvil), |_| Some(())));
     let (sender, mut keys) = mpsc::unbounded_channel();
