@@ -16,7 +16,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// Most updates of a path: more than any package has versions.
-const MOST_STEPS: usize = 1000;
+const MAX_HOPS: usize = 1000;
 
 /// Why ClusterExtensions cannot be resolved.
 #[derive(Debug, thiserror::Error)]
@@ -125,7 +125,7 @@ impl ExtensionsAnswer {
         }
         let mut catalogs = cluster_catalogs(folders, state, overrides)?;
         let before = paths(state, &catalogs);
-        let mut made = Vec::new();
+        let mut catalog_changes = Vec::new();
         for (at, change) in changes.iter().enumerate() {
             match change {
                 Change::ReplaceContent(folder) if state.is_for_extensions(&folder.name) => {
@@ -146,9 +146,9 @@ impl ExtensionsAnswer {
                 }
                 _ => continue,
             }
-            made.push(at);
+            catalog_changes.push(at);
         }
-        let after = (!made.is_empty()).then(|| paths(state, &catalogs));
+        let after = (!catalog_changes.is_empty()).then(|| paths(state, &catalogs));
         let unusable =
             catalogs.into_values().filter_map(|catalog| match catalog.content.as_deref() {
                 Some(CatalogContent::Unusable { folder, reason }) => {
@@ -156,7 +156,7 @@ impl ExtensionsAnswer {
                 }
                 _ => None,
             });
-        Ok(Self { before, after, unusable: unusable.collect(), changes: made })
+        Ok(Self { before, after, unusable: unusable.collect(), changes: catalog_changes })
     }
 
     /// Whether the state has no ClusterExtensions.
@@ -311,7 +311,7 @@ impl ExtensionPath {
                     let is_there =
                         current.as_ref().is_some_and(|bundle| bundle.name == *choice.bundle);
                     let is_again = !seen.insert(choice.bundle.to_string());
-                    if is_there || is_again || hops.len() == MOST_STEPS {
+                    if is_there || is_again || hops.len() == MAX_HOPS {
                         break best_or_stranded(&request, &choice, &catalogs);
                     }
                     current = Some(Installed {

@@ -24,7 +24,8 @@ pub(crate) struct Form {
 const CRD: &[&str] = &["name", "version", "kind"];
 const API: &[&str] = &["group", "version", "kind"];
 
-const BARE: Form = Form { namespaced: true, required: &[], texts: &[], lists: &[], numbers: &[] };
+const NAMESPACED: Form =
+    Form { namespaced: true, required: &[], texts: &[], lists: &[], numbers: &[] };
 const SUBSCRIPTION: Form = Form {
     required: &[&["spec", "name"]],
     texts: &[
@@ -36,9 +37,9 @@ const SUBSCRIPTION: Form = Form {
         &["status", "installedCSV"],
         &["status", "currentCSV"],
     ],
-    ..BARE
+    ..NAMESPACED
 };
-const VERSION: Form = Form {
+const CSV: Form = Form {
     required: &[],
     texts: &[
         &["spec", "version"],
@@ -52,19 +53,19 @@ const VERSION: Form = Form {
         (&["spec", "apiservicedefinitions", "owned"], API),
         (&["spec", "apiservicedefinitions", "required"], API),
     ],
-    ..BARE
+    ..NAMESPACED
 };
-const GROUP: Form = Form { texts: &[&["spec", "upgradeStrategy"]], ..BARE };
-const SOURCE: Form = Form {
+const OPERATOR_GROUP: Form = Form { texts: &[&["spec", "upgradeStrategy"]], ..NAMESPACED };
+const CATALOG_SOURCE: Form = Form {
     texts: &[
         &["spec", "address"],
         &["status", "connectionState", "address"],
         &["status", "connectionState", "lastObservedState"],
     ],
     numbers: &[&["spec", "priority"]],
-    ..BARE
+    ..NAMESPACED
 };
-const EXTENSION: Form = Form {
+const CLUSTER_EXTENSION: Form = Form {
     namespaced: false,
     required: &[&["spec", "source", "catalog", "packageName"]],
     texts: &[
@@ -73,13 +74,13 @@ const EXTENSION: Form = Form {
         &["status", "install", "bundle", "name"],
         &["status", "install", "bundle", "version"],
     ],
-    ..BARE
+    ..NAMESPACED
 };
 const CLUSTER_CATALOG: Form = Form {
     namespaced: false,
     texts: &[&["spec", "availabilityMode"]],
     numbers: &[&["spec", "priority"]],
-    ..BARE
+    ..NAMESPACED
 };
 
 /// An object does not have the form of its kind.
@@ -122,11 +123,11 @@ impl Form {
     pub(crate) fn of(object: &Object) -> Option<&'static Self> {
         let group = object.api_version().split_once('/').map_or("", |(group, _)| group);
         match (group, object.kind()) {
-            ("operators.coreos.com", "CatalogSource") => Some(&SOURCE),
-            ("operators.coreos.com", "OperatorGroup") => Some(&GROUP),
+            ("operators.coreos.com", "CatalogSource") => Some(&CATALOG_SOURCE),
+            ("operators.coreos.com", "OperatorGroup") => Some(&OPERATOR_GROUP),
             ("operators.coreos.com", "Subscription") => Some(&SUBSCRIPTION),
-            ("operators.coreos.com", "ClusterServiceVersion") => Some(&VERSION),
-            ("olm.operatorframework.io", "ClusterExtension") => Some(&EXTENSION),
+            ("operators.coreos.com", "ClusterServiceVersion") => Some(&CSV),
+            ("olm.operatorframework.io", "ClusterExtension") => Some(&CLUSTER_EXTENSION),
             ("olm.operatorframework.io", "ClusterCatalog") => Some(&CLUSTER_CATALOG),
             _ => None,
         }
@@ -154,18 +155,18 @@ impl Form {
             match object.get(path) {
                 None | Some(Value::Null) => {}
                 Some(value) if value.is_i64() || value.is_u64() => {}
-                Some(other) => return Err(wrong(path, other, "a whole number")),
+                Some(other) => return Err(type_error(path, other, "a whole number")),
             }
         }
         for (path, parts) in self.lists {
             let Some(value) = object.get(path).filter(|value| !value.is_null()) else { continue };
-            let items = value.as_array().ok_or_else(|| wrong(path, value, "a list"))?;
+            let items = value.as_array().ok_or_else(|| type_error(path, value, "a list"))?;
             for (at, item) in items.iter().enumerate() {
                 for part in *parts {
                     let value = item.get(part).unwrap_or(&Value::Null);
                     if !(value.is_string() || item.is_object() && value.is_null()) {
                         let place = format!("{}[{at}].{part}", path.join("."));
-                        return Err(wrong(&[&*place], value, "a text"));
+                        return Err(type_error(&[&*place], value, "a text"));
                     }
                 }
             }
@@ -185,7 +186,7 @@ impl Form {
 fn fields(object: &Object, path: &[&str]) -> Result<(), FormError> {
     match object.get(path) {
         None | Some(Value::Null | Value::Object(_)) => Ok(()),
-        Some(other) => Err(wrong(path, other, "an object")),
+        Some(other) => Err(type_error(path, other, "an object")),
     }
 }
 
@@ -197,11 +198,11 @@ fn text(object: &Object, path: &[&str], required: bool) -> Result<(), FormError>
             Err(FormError::EmptyField { field: field() })
         }
         None | Some(Value::Null | Value::String(_)) => Ok(()),
-        Some(other) => Err(wrong(path, other, "a text")),
+        Some(other) => Err(type_error(path, other, "a text")),
     }
 }
 
-fn wrong(path: &[&str], value: &Value, expected: &'static str) -> FormError {
+fn type_error(path: &[&str], value: &Value, expected: &'static str) -> FormError {
     FormError::FieldType { field: path.join("."), found: type_name(value), expected }
 }
 

@@ -11,7 +11,7 @@ use mainstay_version::{Range, Version};
 use std::collections::{BTreeSet, HashMap};
 
 /// Most operators of a namespace whose held updates are explained.
-const MOST_EXPLAINED: usize = 40;
+const MAX_EXPLANATIONS: usize = 40;
 
 /// Most search steps for all explanations of a namespace.
 const BUDGET: u64 = 300_000_000;
@@ -27,7 +27,7 @@ pub(crate) struct HeadSearch<'e, 'a> {
     memory: Memory,
     graphs: HashMap<(CatalogKey, String), Option<Graph>>,
     /// The messages of failures without any demand; computed on first use.
-    before: Option<BTreeSet<String>>,
+    baseline_failures: Option<BTreeSet<String>>,
     explained: usize,
     unexplained: usize,
     /// Search steps before the first explanation.
@@ -52,7 +52,7 @@ impl<'e, 'a> HeadSearch<'e, 'a> {
             is_cut,
             memory,
             graphs: HashMap::new(),
-            before: None,
+            baseline_failures: None,
             explained: 0,
             unexplained: 0,
             spent,
@@ -105,22 +105,22 @@ impl<'e, 'a> HeadSearch<'e, 'a> {
     /// Why an update cannot be chosen: the failure of a resolution that demands it.
     fn explain(&mut self, package: &str, next: &str, version: &Version) -> Option<Cause> {
         let range = Range::parse(&format!("={version}")).ok()?;
-        if self.explained == MOST_EXPLAINED || self.memory.spent() - self.spent > BUDGET {
+        if self.explained == MAX_EXPLANATIONS || self.memory.spent() - self.spent > BUDGET {
             self.unexplained += 1;
             return None;
         }
         self.explained += 1;
         let (world, memory) = (&mut self.world, &mut self.memory);
-        let before = self.before.get_or_insert_with(|| {
+        let baseline_failures = self.baseline_failures.get_or_insert_with(|| {
             let failures = resolve_again(world, memory).failures.into_iter();
             failures.map(|failure| failure.message).collect()
         });
         world.demands.push(Demand { package: package.to_owned(), range: Some(range) });
         let failures = resolve_again(world, memory).failures;
         world.demands.pop();
-        let is_new = |failure: &Failure| !before.contains(&failure.message);
+        let is_new = |failure: &Failure| !baseline_failures.contains(&failure.message);
         let cause = failures.into_iter().find(is_new)?.cause;
-        Some(about(&cause, &format!("`{next}`")).unwrap_or(&cause).clone())
+        Some(part_about(&cause, &format!("`{next}`")).unwrap_or(&cause).clone())
     }
 }
 
@@ -177,9 +177,9 @@ fn next_update(
 
 /// The first part of a cause that begins with a name: the rest is about the demand, which exists
 /// only for the explanation.
-fn about<'c>(cause: &'c Cause, name: &str) -> Option<&'c Cause> {
+fn part_about<'c>(cause: &'c Cause, name: &str) -> Option<&'c Cause> {
     if cause.what().starts_with(name) {
         return Some(cause);
     }
-    cause.children().iter().find_map(|child| about(child, name))
+    cause.children().iter().find_map(|child| part_about(child, name))
 }

@@ -9,9 +9,9 @@ use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 /// Most bytes that an archive may unpack to.
-const MOST_BYTES: u64 = 1 << 30;
+const MAX_BYTES: u64 = 1 << 30;
 /// Most memory that unpacking may take, in KiB: `xz -9` needs 64 MiB.
-const MOST_MEMORY: u32 = 128 << 10;
+const MAX_MEMORY_KIB: u32 = 128 << 10;
 
 /// Why a published catalog cannot be loaded.
 #[derive(Debug, thiserror::Error)]
@@ -75,17 +75,17 @@ pub fn load_published(root: &Path, name: &str) -> Result<RealCatalog, PublishedE
 /// The regular files of an archive.
 fn unpack(path: &Path) -> io::Result<Files> {
     let packed = BufReader::new(File::open(path)?);
-    let bytes = XzReader::new_mem_limit(packed, true, MOST_MEMORY).take(MOST_BYTES + 1);
+    let bytes = XzReader::new_mem_limit(packed, true, MAX_MEMORY_KIB).take(MAX_BYTES + 1);
     let mut archive = tar::Archive::new(bytes);
     let mut files = Vec::new();
     let mut total = 0;
     for entry in archive.entries()? {
         let mut entry = entry?;
         total += entry.size();
-        if total > MOST_BYTES {
+        if total > MAX_BYTES {
             return Err(io::Error::other(format!(
                 "it unpacks to more than {} MiB",
-                MOST_BYTES >> 20
+                MAX_BYTES >> 20
             )));
         }
         if !entry.header().entry_type().is_file() {

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Most kinds that an error lists.
-const LISTED: usize = 5;
+const MAX_LISTED_KINDS: usize = 5;
 
 /// The position of an object in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,7 +92,7 @@ fn others(kinds: &[(String, usize)]) -> String {
         return "the file holds no objects".to_owned();
     }
     let plural = |number: usize| if number == 1 { "" } else { "s" };
-    let kinds = kinds.iter().take(LISTED);
+    let kinds = kinds.iter().take(MAX_LISTED_KINDS);
     let kinds: Vec<String> =
         kinds.map(|(kind, number)| format!("{number} {kind}{}", plural(*number))).collect();
     format!("the file holds nothing that resolution looks at, only {}", kinds.join(", "))

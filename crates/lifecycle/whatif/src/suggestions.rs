@@ -3,40 +3,41 @@
 use std::fmt;
 
 /// Most names that are suggested.
-const OFFERED: usize = 5;
+const MAX_SUGGESTIONS: usize = 5;
 
 /// Longest part of a name that counts, in characters: no name in a cluster is longer.
-const LONGEST: usize = 253;
+const MAX_NAME_CHARS: usize = 253;
 
 /// The known names that are nearest to a wanted one, nearest first: names within few edits, then
 /// names that contain the wanted one or are contained in it.
 pub fn nearest<'n>(wanted: &str, known: impl IntoIterator<Item = &'n str>) -> Vec<&'n str> {
-    let wanted: String = wanted.to_lowercase().chars().take(LONGEST).collect();
-    let most = (wanted.chars().count() / 3).clamp(1, 3);
+    let wanted: String = wanted.to_lowercase().chars().take(MAX_NAME_CHARS).collect();
+    let max_edits = (wanted.chars().count() / 3).clamp(1, 3);
     let mut found: Vec<(usize, &str)> = known
         .into_iter()
         .filter_map(|name| {
             let edits = edit_distance(&wanted, name);
-            let part = !wanted.is_empty() && (name.contains(&wanted) || wanted.contains(name));
-            match (edits <= most, part) {
+            let is_contained =
+                !wanted.is_empty() && (name.contains(&wanted) || wanted.contains(name));
+            match (edits <= max_edits, is_contained) {
                 (true, _) => Some((edits, name)),
-                (false, true) => Some((most + 1, name)),
+                (false, true) => Some((max_edits + 1, name)),
                 (false, false) => None,
             }
         })
         .collect();
     found.sort_unstable();
     found.dedup();
-    found.into_iter().take(OFFERED).map(|(_, name)| name).collect()
+    found.into_iter().take(MAX_SUGGESTIONS).map(|(_, name)| name).collect()
 }
 
 /// The Levenshtein distance: characters to add, to leave out or to change.
 fn edit_distance(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().take(LONGEST).collect();
+    let other: Vec<char> = other.chars().take(MAX_NAME_CHARS).collect();
     let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (at, sign) in one.chars().enumerate() {
+    for (at, character) in one.chars().enumerate() {
         let mut corner = std::mem::replace(&mut row[0], at + 1);
-        for (column, same) in other.iter().map(|other| *other == sign).enumerate() {
+        for (column, same) in other.iter().map(|other| *other == character).enumerate() {
             let change = corner + usize::from(!same);
             corner = row[column + 1];
             row[column + 1] = change.min(corner + 1).min(row[column] + 1);
@@ -75,7 +76,7 @@ impl Suggestion {
         all.sort_unstable();
         all.dedup();
         let (first, last) = (all.first()?, all.last()?);
-        Some(if all.len() <= 2 * OFFERED {
+        Some(if all.len() <= 2 * MAX_SUGGESTIONS {
             Self::All(owned(all))
         } else {
             Self::Range { count: all.len(), first: (*first).to_owned(), last: (*last).to_owned() }
@@ -100,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn near_names_come_first() {
+    fn nearest_names_are_suggested_first() {
         let known = ["tea", "teapot-operator", "kettle", "cup"];
         for (wanted, expected) in [
             ("teas", vec!["tea"]),

@@ -17,7 +17,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 const BUDGET: u64 = 500_000_000;
 
 /// The cost of a step for each Subscription and ClusterServiceVersion, in search steps.
-const OBJECT: u64 = 200;
+const STEP_COST_PER_OBJECT: u64 = 200;
 
 /// The walk of a namespace to the heads of its channels.
 #[derive(Debug)]
@@ -251,7 +251,7 @@ impl NamespaceWalk {
             if let Some(back_to) = seen.insert(fingerprint(&now), step) {
                 break Some(CutShort::Cycle { after: step, back_to });
             }
-            taken += OBJECT * (1 + now.subscriptions.len() + now.csvs.len()) as u64;
+            taken += STEP_COST_PER_OBJECT * (1 + now.subscriptions.len() + now.csvs.len()) as u64;
             if memory.spent() - spent + taken > BUDGET {
                 break Some(CutShort::Budget { after: step });
             }

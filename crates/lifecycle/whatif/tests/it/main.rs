@@ -116,7 +116,7 @@ fn a_walk_takes_every_hop_to_the_head_of_the_channel() {
 }
 
 #[test]
-fn a_supposed_change_leaves_the_walk_of_the_world_as_it_is() {
+fn supposed_change_does_not_alter_the_walk_before_it() {
     let answers = answers(&[Change::Prohibit("tea.v1.2.0".to_owned())]).unwrap();
     let comparison = compare(&answers[0].before, answers[0].after.as_ref().unwrap());
     assert_eq!(comparison.same, 0);
@@ -126,7 +126,7 @@ fn a_supposed_change_leaves_the_walk_of_the_world_as_it_is() {
 }
 
 #[test]
-fn a_change_of_an_unknown_package_names_the_nearest_one() {
+fn unknown_package_is_an_error_with_the_nearest_name() {
     let Err(error) = answers(&[Change::Subscribe("teas".parse().unwrap())]) else {
         panic!("the package does not exist");
     };
@@ -138,7 +138,7 @@ fn a_change_of_an_unknown_package_names_the_nearest_one() {
 }
 
 #[test]
-fn a_change_of_an_unknown_subscription_has_no_target() {
+fn unknown_namespace_of_a_subscription_is_an_error() {
     let state = state(STATE).unwrap();
     let change = Change::Unsubscribe { namespace: Some("other".to_owned()), name: "x".to_owned() };
     let namespaces = ["operators".to_owned()];
@@ -147,7 +147,7 @@ fn a_change_of_an_unknown_subscription_has_no_target() {
 }
 
 #[test]
-fn an_object_of_another_form_is_refused_with_its_place() {
+fn field_of_another_type_is_refused_with_its_place() {
     let wrong = "apiVersion: v1\nkind: List\nitems:\n- apiVersion: operators.coreos.com/v1alpha1\n  kind: Subscription\n  metadata: {name: mine, namespace: operators}\n  spec: {name: [7]}\n";
     let error = state(wrong).unwrap_err();
     assert_eq!(
