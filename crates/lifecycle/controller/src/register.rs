@@ -98,7 +98,7 @@ impl RunningControllers {
     }
 }
 
-/// A controller that declares what it watches.
+/// Builds a controller: its watches, its own caches and its reconciler.
 pub struct ControllerBuilder<'c, C> {
     controllers: &'c mut Controllers<C>,
     controller: Controller<NamespacedName>,
@@ -116,7 +116,7 @@ impl<C: Send + Sync + 'static> ControllerBuilder<'_, C> {
     }
 
     /// Calls `enqueue` for each change of a cache, to add the keys that it concerns. The controller
-    /// waits for the cache, whoever started it.
+    /// waits for the cache, even if another one started it.
     ///
     /// A superfluous key costs a reconciliation that changes nothing; a missing key leaves an operator
     /// stuck until its next change. In doubt, `enqueue` adds the key.

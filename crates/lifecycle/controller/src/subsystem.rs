@@ -1,6 +1,6 @@
 //! Subsystems: the parts of Mainstay that a process runs side by side.
 //!
-//! A [`SubsystemInfo`] says what a subsystem is and what a cluster must have before it starts. It is
+//! A [`SubsystemInfo`] has the name of a subsystem, and the objects that a cluster must have first. It is
 //! plain data, so the value of `--controllers`, the CustomResourceDefinitions that are applied and the
 //! printed manifests all derive from one list of them. A [`Subsystem`] is one that runs, and
 //! [`RunningSubsystems`] are all that a process runs: they sync together, publish one page of metrics
@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::KeyQueue;
 
-/// What a subsystem is, and what a cluster must have before the subsystem starts.
+/// The name of a subsystem, and the objects that a cluster must have before the subsystem starts.
 #[derive(Debug)]
 pub struct SubsystemInfo {
     /// The name in `--controllers` and in metrics.
@@ -82,10 +82,10 @@ pub fn select(
         entries.push((included, name));
     }
     let selected = |info: &&&'static SubsystemInfo| {
-        let named = |included: bool, name: &str| entries.contains(&(included, name));
-        (named(true, "*") || named(true, info.name))
-            && !named(false, "*")
-            && !named(false, info.name)
+        let lists = |included: bool, name: &str| entries.contains(&(included, name));
+        (lists(true, "*") || lists(true, info.name))
+            && !lists(false, "*")
+            && !lists(false, info.name)
     };
     let found: Vec<_> = all.iter().filter(selected).copied().collect();
     if found.is_empty() { Err(SelectError::Nothing { known: known() }) } else { Ok(found) }
@@ -93,21 +93,20 @@ pub fn select(
 
 /// A subsystem that runs.
 pub trait Subsystem: Send + Sync {
-    /// What it is.
+    /// Its name, APIs and permissions.
     fn info(&self) -> &'static SubsystemInfo;
 
     /// Returns once every object that it reads has been seen and every controller reconciles.
     fn synced(&self) -> BoxFuture<'_, ()>;
 
-    /// What it publishes while it runs; this outlives the borrow, not the subsystem's work.
+    /// Its metrics and health. The monitor may outlive the subsystem.
     fn monitor(&self) -> Arc<dyn Monitor>;
 
-    /// Ends every controller and returns when they have ended. What was begun is finished by the next
-    /// start.
+    /// Ends every controller and returns when they have ended. The next start finishes interrupted work.
     fn shutdown(self: Box<Self>) -> BoxFuture<'static, ()>;
 }
 
-/// What a running subsystem publishes.
+/// Metrics and health of a running subsystem.
 pub trait Monitor: Send + Sync {
     /// Writes the metrics that are its own; those of its queues are written for all subsystems at once.
     fn write_metrics(&self, page: &mut Page);
@@ -165,7 +164,7 @@ impl RunningSubsystems {
         join_all(self.0.iter().map(|subsystem| subsystem.synced())).await;
     }
 
-    /// What they publish together.
+    /// The monitors of all of them.
     pub fn monitors(&self) -> Monitors {
         Monitors::of(self.0.iter().map(Box::as_ref))
     }
@@ -178,12 +177,12 @@ impl RunningSubsystems {
     }
 }
 
-/// What the subsystems of a process publish. Clones are the same.
+/// Metrics and health of the subsystems of a process. Clones share them.
 #[derive(Clone, Default)]
 pub struct Monitors(Arc<[(&'static str, Arc<dyn Monitor>)]>);
 
 impl Monitors {
-    /// What these subsystems publish.
+    /// The monitors of some subsystems.
     pub fn of<'s>(subsystems: impl IntoIterator<Item = &'s dyn Subsystem>) -> Self {
         let named = |subsystem: &'s dyn Subsystem| (subsystem.info().name, subsystem.monitor());
         Self(subsystems.into_iter().map(named).collect())

@@ -160,8 +160,8 @@ pub(crate) fn stale_content_note(world: &World, subscription: &Object) -> Option
 pub(crate) fn subscribed_catalog_cause(world: &World, subscription: &Object) -> Option<Cause> {
     let name = subscription.str(&["spec", "source"]).unwrap_or_default();
     let namespace = subscription.str(&["spec", "sourceNamespace"]).unwrap_or_default();
-    let own = subscription.namespace();
-    let edit = format!("kubectl -n {own} edit subscription {}", subscription.name());
+    let own_namespace = subscription.namespace();
+    let edit = format!("kubectl -n {own_namespace} edit subscription {}", subscription.name());
     if let Some(source) = world.find("CatalogSource", namespace, name) {
         if serves_last_content(source, subscription) {
             return None;
@@ -173,10 +173,10 @@ pub(crate) fn subscribed_catalog_cause(world: &World, subscription: &Object) -> 
     }
     if world.hides("CatalogSource", namespace) {
         // `status.catalogHealth` of the Subscription still says whether the catalog is healthy.
-        let known = catalog_health(subscription).find(|(known_namespace, known_name, _)| {
+        let health = catalog_health(subscription).find(|(known_namespace, known_name, _)| {
             (*known_namespace, *known_name) == (namespace, name)
         });
-        return known.filter(|(.., healthy)| !healthy).map(|_| {
+        return health.filter(|(.., healthy)| !healthy).map(|_| {
             Cause::new(format!("catalog {namespace}/{name} is unhealthy")).remedy(format!(
                 "ask somebody who may see it: kubectl -n {namespace} describe catalogsource {name}"
             ))
@@ -185,7 +185,9 @@ pub(crate) fn subscribed_catalog_cause(world: &World, subscription: &Object) -> 
     let cause = Cause::new(format!("there is no CatalogSource {namespace}/{name}"));
     let mut sources: Vec<String> = world
         .of_kind("CatalogSource")
-        .filter(|source| source.namespace() == own || GLOBAL.contains(&source.namespace()))
+        .filter(|source| {
+            source.namespace() == own_namespace || GLOBAL.contains(&source.namespace())
+        })
         .map(|source| format!("{}/{}", source.namespace(), source.name()))
         .collect();
     sources.sort();
@@ -215,7 +217,7 @@ fn other_unhealthy_catalogs<'w>(
     world: &'w World,
     subscription: &'w Object,
 ) -> Vec<(&'w str, &'w str, Vec<Cause>)> {
-    let own = (
+    let subscribed = (
         subscription.str(&["spec", "sourceNamespace"]).unwrap_or_default(),
         subscription.str(&["spec", "source"]).unwrap_or_default(),
     );
@@ -233,7 +235,7 @@ fn other_unhealthy_catalogs<'w>(
     for (namespace, name, healthy) in sources.chain(catalog_health(subscription)) {
         *healthy_by_catalog.entry((namespace, name)).or_insert(true) &= healthy;
     }
-    healthy_by_catalog.remove(&own);
+    healthy_by_catalog.remove(&subscribed);
     healthy_by_catalog
         .into_iter()
         .filter_map(|((namespace, name), healthy)| {

@@ -147,12 +147,12 @@ fn pending_steps(plan: &Object) -> Option<Cause> {
             Some(format!("{} {} {status}", text(resource, "kind"), text(resource, "name")))
         })
         .collect();
-    let all = plan.array(&["status", "plan"]).len();
+    let total = plan.array(&["status", "plan"]).len();
     if waiting.is_empty() {
         return None;
     }
     let more = waiting.len().saturating_sub(STEPS_LISTED);
-    let cause = Cause::new(format!("{} of its {all} steps are yet to be done", waiting.len()));
+    let cause = Cause::new(format!("{} of its {total} steps are yet to be done", waiting.len()));
     let cause = cause.because_all(waiting.into_iter().take(STEPS_LISTED).map(Cause::new));
     Some(if more > 0 { cause.because(Cause::new(format!("{more} more"))) } else { cause })
 }

@@ -8,7 +8,7 @@
 //! No program of an image runs: this process reads the content. Images in the store of the cluster come
 //! first, so that a cluster without a network can use them. Registries get the pull secrets of the
 //! namespace of the requester, as from kubelets. They never get the credentials of the user of the
-//! machine: who may create a CatalogSource must not read images that only this user may see. The image
+//! machine, so that creators of CatalogSources cannot read images that only this user may see. The image
 //! policy of the machine (`policy.json`) applies to all pulls.
 //!
 //! What this crate does not do: decide when an image is pulled again, or cache catalogs.

@@ -150,9 +150,9 @@ impl Puller {
             let found = self.cluster.find(&known::SERVICE_ACCOUNT, Some(namespace), account).await;
             let found = found.map_err(|error| read_error("service account", account, &error))?;
             let secrets = found.as_ref().map(|account| account.array(&["imagePullSecrets"]));
-            let named =
+            let secret_names =
                 secrets.unwrap_or_default().iter().filter_map(|secret| secret["name"].as_str());
-            names.extend(named.map(str::to_owned));
+            names.extend(secret_names.map(str::to_owned));
         }
         let (mut keyring, mut missing, mut read_names) = (Keyring::new(), Vec::new(), Vec::new());
         for name in names {
@@ -238,8 +238,8 @@ fn find_in_store(store: &Store, reference: &Reference) -> Result<Option<PulledIm
         let tags = store.tags(&reference.repository()).map_err(|error| unreadable(&error))?;
         for tag in tags {
             let Ok(tagged) = reference.with_tag(&tag) else { continue };
-            let one = store.resolve(&tagged).map_err(|error| unreadable(&error))?;
-            found = found.or(one.filter(|one| one.digest == *digest));
+            let descriptor = store.resolve(&tagged).map_err(|error| unreadable(&error))?;
+            found = found.or(descriptor.filter(|descriptor| descriptor.digest == *digest));
         }
     }
     found.map(|descriptor| open(store, &descriptor)).transpose()

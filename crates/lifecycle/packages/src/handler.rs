@@ -171,22 +171,22 @@ impl Packages {
         representation: Representation,
         query: &Query,
     ) -> Result<Response<Content>, Status> {
-        let wanted = revision(query)?;
+        let requested_revision = revision(query)?;
         let exact = query.text("resourceVersionMatch") == "Exact";
-        let found = self.run_blocking(move |packages| {
+        let listing = self.run_blocking(move |packages| {
             let state = packages.state();
             (state.revision, packages.select(&state, &selection))
         });
         let (revision, items) =
-            found.await.ok_or_else(|| Status::internal("the packages could not be listed"))?;
-        if wanted > revision || exact && wanted != revision {
-            return Err(expired(wanted));
+            listing.await.ok_or_else(|| Status::internal("the packages could not be listed"))?;
+        if requested_revision > revision || exact && requested_revision != revision {
+            return Err(expired(requested_revision));
         }
         let now = self.inner.clock.now();
         match representation.format {
             Format::Table(version) => {
                 let packages = self.clone();
-                let made = self.run_blocking(move |_| {
+                let table = self.run_blocking(move |_| {
                     let row = |item: &SelectedPackage| {
                         let status = packages.status_for(item, representation)?;
                         Some(representation.row(&item.manifest(), &status, version, now))
@@ -195,7 +195,7 @@ impl Packages {
                     table::table(version, revision, &rows, true)
                 });
                 let table =
-                    made.await.ok_or_else(|| Status::internal("the table could not be made"))?;
+                    table.await.ok_or_else(|| Status::internal("the table could not be made"))?;
                 Ok(json(Content::Whole(table.into())))
             }
             Format::Object | Format::Metadata(_) => {

@@ -50,8 +50,8 @@ pub(crate) fn summary(
     ] {
         labels.insert(key.to_owned(), value);
     }
-    let own = csv.pointer("/metadata/labels").and_then(Value::as_object);
-    for (key, value) in own.into_iter().flatten() {
+    let csv_labels = csv.pointer("/metadata/labels").and_then(Value::as_object);
+    for (key, value) in csv_labels.into_iter().flatten() {
         labels.insert(key.clone(), value.as_str().unwrap_or_default().to_owned());
     }
     for (prefix, platform) in DEFAULT_PLATFORM {

@@ -50,8 +50,9 @@ impl Selection {
             |error: mainstay_object::selector::SelectorError| Status::bad_request(error.0);
         let labels = LabelSelector::parse(query.text("labelSelector")).map_err(bad_request)?;
         let fields = FieldSelector::parse(query.text("fieldSelector")).map_err(bad_request)?;
-        let known = ["metadata.name", "metadata.namespace"];
-        if let Some(term) = fields.terms().iter().find(|term| !known.contains(&term.path.as_str()))
+        let supported = ["metadata.name", "metadata.namespace"];
+        if let Some(term) =
+            fields.terms().iter().find(|term| !supported.contains(&term.path.as_str()))
         {
             return Err(Status::bad_request(format!(
                 "{:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",
@@ -103,7 +104,7 @@ impl Packages {
             else {
                 continue;
             };
-            let mut select_entry = |entry: &Arc<PackageEntry>| {
+            let mut add = |entry: &Arc<PackageEntry>| {
                 let Some(summary) = entry.summary(catalog) else { return };
                 if selection.matches(&summary, &namespace) {
                     let (catalog, entry) = (Arc::clone(catalog), Arc::clone(entry));
@@ -116,10 +117,8 @@ impl Packages {
                 }
             };
             match &selection.name {
-                Some(name) => {
-                    catalog.packages.get(name.as_str()).into_iter().for_each(&mut select_entry)
-                }
-                None => catalog.packages.values().for_each(&mut select_entry),
+                Some(name) => catalog.packages.get(name.as_str()).into_iter().for_each(&mut add),
+                None => catalog.packages.values().for_each(&mut add),
             }
         }
         found.sort_by_cached_key(|item| {

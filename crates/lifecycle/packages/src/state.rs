@@ -148,8 +148,8 @@ impl Packages {
         work: impl FnOnce(&Self) -> T + Send + 'static,
     ) -> Option<T> {
         let packages = self.clone();
-        let done = tokio::task::spawn_blocking(move || work(&packages)).await;
-        done.inspect_err(|error| tracing::error!(%error, "packages could not be shown")).ok()
+        let result = tokio::task::spawn_blocking(move || work(&packages)).await;
+        result.inspect_err(|error| tracing::error!(%error, "packages could not be shown")).ok()
     }
 
     /// The current state. Takes milliseconds after a change, and blocks.
@@ -266,15 +266,15 @@ impl State {
             );
             let mut packages = BTreeMap::new();
             for package in content.packages() {
-                let known = before.and_then(|catalog| catalog.packages.get(&package.name));
+                let old_entry = before.and_then(|catalog| catalog.packages.get(&package.name));
                 let is_same = || {
                     let old = unchanged.and_then(|catalog| catalog.content.package(&package.name));
                     old.is_some_and(|old| are_equal(old, package))
                 };
-                let entry = match known {
-                    Some(known) if is_same() => Arc::clone(known),
-                    known => {
-                        let before = known.and_then(|entry| entry.computed_summary());
+                let entry = match old_entry {
+                    Some(old_entry) if is_same() => Arc::clone(old_entry),
+                    old_entry => {
+                        let before = old_entry.and_then(|entry| entry.computed_summary());
                         let revision = changes.record(&key, &package.name, before);
                         Arc::new(PackageEntry::new(&package.name, revision))
                     }

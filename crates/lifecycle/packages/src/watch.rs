@@ -161,8 +161,8 @@ fn difference(
 ) -> VecDeque<WatchEvent> {
     let mut events: Vec<(u64, WatchEvent)> = Vec::new();
     let current = manifests_by_key(items);
-    let gone = known_manifests.iter().filter(|(key, _)| !current.contains_key(*key));
-    for ((catalog, package), manifest) in gone {
+    let removed = known_manifests.iter().filter(|(key, _)| !current.contains_key(*key));
+    for ((catalog, package), manifest) in removed {
         let is_of_package = |change: &&crate::state::PackageChange| {
             change.catalog == *catalog && change.package == *package
         };

@@ -201,13 +201,17 @@ pub(crate) fn add_install_plans(world: &World, target: &Target, removal: &mut Re
         target.package.as_ref().map(|package| names::component_label(package, &target.namespace));
     let is_labelled =
         |plan: &Object| label.as_ref().is_some_and(|label| plan.label(label).is_some());
-    let own = subscription_uids(world, target);
-    for plan in
-        world.plans.iter().filter(|plan| is_of_operator(plan, target, &own) || is_labelled(plan))
+    let own_uids = subscription_uids(world, target);
+    for plan in world
+        .plans
+        .iter()
+        .filter(|plan| is_of_operator(plan, target, &own_uids) || is_labelled(plan))
     {
         let owners = plan.owner_references();
-        let others =
-            world.subscriptions.iter().filter(|subscription| !own.contains(subscription.uid()));
+        let others = world
+            .subscriptions
+            .iter()
+            .filter(|subscription| !own_uids.contains(subscription.uid()));
         let others: Vec<&str> = others
             .filter(|subscription| owners.iter().any(|owner| owner.uid == subscription.uid()))
             .map(Object::name)
@@ -234,31 +238,31 @@ pub(crate) fn add_install_plans(world: &World, target: &Target, removal: &mut Re
 
 /// The uids of the Subscriptions of an operator.
 fn subscription_uids<'w>(world: &'w World, target: &Target) -> BTreeSet<&'w str> {
-    let own = world
+    let own_subscriptions = world
         .subscriptions
         .iter()
         .filter(|subscription| contains_name(&target.subscriptions, subscription));
-    own.map(Object::uid).collect()
+    own_subscriptions.map(Object::uid).collect()
 }
 
 /// Whether an InstallPlan belongs to an operator: it names one of its ClusterServiceVersions, or a
 /// Subscription with one of the uids owns it, as with plans of earlier versions, whose dependencies
 /// the operator still needs.
-fn is_of_operator(plan: &Object, target: &Target, own: &BTreeSet<&str>) -> bool {
+fn is_of_operator(plan: &Object, target: &Target, own_uids: &BTreeSet<&str>) -> bool {
     let names = plan.array(&["spec", "clusterServiceVersionNames"]);
     names.iter().any(|name| target.versions.iter().any(|version| version == name))
-        || plan.owner_references().iter().any(|owner| own.contains(&*owner.uid))
+        || plan.owner_references().iter().any(|owner| own_uids.contains(&*owner.uid))
 }
 
 /// Adds the Subscriptions of dependencies, which stay.
 pub(crate) fn add_dependencies(world: &World, target: &Target, removal: &mut Removal) {
-    let own = subscription_uids(world, target);
-    let plans = world.plans.iter().filter(|plan| is_of_operator(plan, target, &own));
+    let own_uids = subscription_uids(world, target);
+    let plans = world.plans.iter().filter(|plan| is_of_operator(plan, target, &own_uids));
     let plans: BTreeSet<&str> = plans.map(Object::name).collect();
     for subscription in &world.subscriptions {
         let is_dependency =
             subscription.annotation(names::GENERATED_BY).is_some_and(|plan| plans.contains(plan));
-        if is_dependency && !target.subscriptions.iter().any(|own| own == subscription.name()) {
+        if is_dependency && !target.subscriptions.iter().any(|name| name == subscription.name()) {
             let remedy = format!(
                 "if nobody else needs it: mainstay uninstall -n {} {}",
                 target.namespace,

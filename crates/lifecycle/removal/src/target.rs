@@ -111,12 +111,12 @@ pub(crate) fn find_target(world: &World, wish: &Wish) -> Result<Target, Cause> {
 
 /// The target namespaces in the annotations of ClusterServiceVersions; none means all.
 fn watched_namespaces(csvs: &[&Object]) -> Option<BTreeSet<String>> {
-    let mut all = BTreeSet::new();
+    let mut namespaces = BTreeSet::new();
     for csv in csvs {
         let text = csv.annotation(names::TARGET_NAMESPACES)?;
-        all.extend(text.split(',').map(str::to_owned));
+        namespaces.extend(text.split(',').map(str::to_owned));
     }
-    (!all.is_empty() && !all.contains("")).then_some(all)
+    (!namespaces.is_empty() && !namespaces.contains("")).then_some(namespaces)
 }
 
 /// The package of a namespace in the component label of a CustomResourceDefinition.

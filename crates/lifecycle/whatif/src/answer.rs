@@ -113,7 +113,7 @@ impl Question<'_> {
         });
         let after = (!changes.is_empty()).then(|| {
             let mut hidden = supposed.hidden();
-            // An outage that is supposed is a failure, whoever may see the catalog.
+            // A supposed outage is a failure even if the account may not see the catalog.
             hidden.retain(|key| {
                 let view = world.catalogs.iter().find(|view| view.key == *key);
                 view.is_some_and(|view| is_not_at_hand(&view.content))

@@ -84,7 +84,7 @@ pub enum AssembleError {
     SetPriority {
         /// The priority.
         priority: CatalogPriority,
-        /// What its name means instead.
+        /// Why its name does not mean one catalog.
         reason: Box<FindCatalogError>,
     },
 }
@@ -286,9 +286,9 @@ impl FolderCache {
             Ok(_) => return Err(FolderError::Open { folder }),
             Err(source) => return Err(FolderError::Inspect { folder, source }),
         }
-        let made = Arc::new(content_of(&path, &folder));
-        self.loaded.borrow_mut().insert(folder, made.clone());
-        Ok(made)
+        let content = Arc::new(content_of(&path, &folder));
+        self.loaded.borrow_mut().insert(folder, content.clone());
+        Ok(content)
     }
 }
 
@@ -330,10 +330,10 @@ impl CatalogSnapshots {
             if key.namespace != global_namespace && !namespaces.contains(&key.namespace) {
                 continue;
             }
-            let given = overrides.folders.iter().find(|given| given.name.matches(key));
-            let (origin, content) = match given {
-                Some(given) => {
-                    (Some(Origin::Folder(given.folder.clone())), folders.load(&given.folder)?)
+            let folder = overrides.folders.iter().find(|folder| folder.name.matches(key));
+            let (origin, content) = match folder {
+                Some(folder) => {
+                    (Some(Origin::Folder(folder.folder.clone())), folders.load(&folder.folder)?)
                 }
                 None => (None, Arc::new(CatalogContent::Missing(not_given(source)))),
             };
@@ -342,22 +342,21 @@ impl CatalogSnapshots {
         }
         let is_ours =
             |name: &CatalogName| state.is_for_subscriptions(name, overrides.requests_packages);
-        let mut given: BTreeMap<CatalogKey, &str> = BTreeMap::new();
+        let mut folder_of: BTreeMap<CatalogKey, &str> = BTreeMap::new();
         for folder in overrides.folders.iter().filter(|folder| is_ours(&folder.name)) {
             let key = snapshots.put(folders, folder, global_namespace)?;
-            let other = given.insert(key, &folder.folder);
+            let other = folder_of.insert(key, &folder.folder);
             if let Some(other) = other.filter(|other| *other != folder.folder) {
                 let (folder, other) = (folder.clone(), other.to_owned());
                 return Err(AssembleError::ChooseFolder { folder, other });
             }
         }
-        for given in overrides.priorities.iter().filter(|given| is_ours(&given.name)) {
-            let key = snapshots.find(&given.name).map_err(|reason| AssembleError::SetPriority {
-                priority: given.clone(),
-                reason: Box::new(reason),
+        for priority in overrides.priorities.iter().filter(|priority| is_ours(&priority.name)) {
+            let key = snapshots.find(&priority.name).map_err(|reason| {
+                AssembleError::SetPriority { priority: priority.clone(), reason: Box::new(reason) }
             })?;
             if let Some(snapshot) = snapshots.catalogs.get_mut(&key) {
-                snapshot.priority = given.priority;
+                snapshot.priority = priority.priority;
             }
         }
         Ok(snapshots)
@@ -370,8 +369,8 @@ impl CatalogSnapshots {
         addresses.map(str::to_owned).collect()
     }
 
-    /// Gives the CatalogSources without content that name the registry at `address` what was read of
-    /// it, or the reason why it cannot be read.
+    /// Sets the content of the CatalogSources without content whose registry is at `address`, or the
+    /// reason why the registry cannot be read.
     pub fn set_registry_content(&mut self, address: &str, read: Result<CatalogData, Cause>) {
         let (origin, content) = registry_content(address.to_owned(), read);
         let content = Arc::new(content);

@@ -45,7 +45,7 @@ pub enum ChangeError {
     FindCatalog {
         /// Catalog and package, as requested.
         request: String,
-        /// What the name means instead.
+        /// Why the name does not mean one catalog.
         reason: FindCatalogError,
     },
     /// The catalog that the request names exists in two namespaces.

@@ -70,8 +70,8 @@ pub fn compare(before: &NamespaceWalk, after: &NamespaceWalk) -> Comparison {
             comparison.differences.push(Difference { subject, before, after });
         }
     }
-    let gone = old.into_iter();
-    comparison.differences.extend(gone.map(|(subject, before)| Difference {
+    let removed = old.into_iter();
+    comparison.differences.extend(removed.map(|(subject, before)| Difference {
         subject,
         before: Some(before),
         after: None,

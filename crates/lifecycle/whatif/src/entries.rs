@@ -21,10 +21,10 @@ impl<'a> Entries<'a> {
     pub(crate) fn of(world: &World<'a>) -> Self {
         let mut entries = Self::default();
         for view in &world.catalogs {
-            let seen = view.key.namespace == world.namespace
+            let is_visible = view.key.namespace == world.namespace
                 || view.key.namespace == world.global_namespace;
             let Content::Ready(snapshot) = view.content else { continue };
-            if !seen {
+            if !is_visible {
                 continue;
             }
             let at = entries.catalogs.len();
@@ -134,14 +134,14 @@ fn package(value: &Value, given: EntryView<'_>) -> Option<String> {
 }
 
 fn api(value: &Value, given: EntryView<'_>) -> Option<String> {
-    let same = |other: &Value| {
+    let is_same_api = |other: &Value| {
         ["group", "version", "kind"].iter().all(|field| other[field] == value[field])
     };
     let provided = given.properties().filter(|property| property.kind == "olm.gvk");
     let text = |field: &str| value[field].as_str().unwrap_or_default();
     provided
         .filter_map(|property| serde_json::from_str::<Value>(property.json).ok())
-        .any(|provided| same(&provided))
+        .any(|provided| is_same_api(&provided))
         .then(|| format!("{} ({}/{})", text("kind"), text("group"), text("version")))
 }
 

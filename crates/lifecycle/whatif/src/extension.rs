@@ -94,13 +94,13 @@ pub enum ExtensionEnd {
 pub struct ExtensionFailure {
     /// The failure.
     pub failure: extension::Failure,
-    /// If catalogs could not be read: what gives each of them content.
+    /// If catalogs could not be read: the repair of each.
     pub repairs: Vec<ContentRepair>,
     /// If catalogs could not be read: whether the outage of one is supposed.
     pub has_outage: bool,
 }
 
-/// What gives a catalog content.
+/// How a catalog without content can get some.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ContentRepair {
     /// To correct the folder.
@@ -243,7 +243,7 @@ impl ClusterCatalog {
         Self { object, priority: None, content: None, folder: String::new(), is_out: false }
     }
 
-    /// What gives the catalog content, if it has none.
+    /// The repair of the catalog, if it has no content.
     fn repair(&self) -> Option<ContentRepair> {
         match self.content.as_deref() {
             _ if self.is_out => None,

@@ -103,17 +103,17 @@ pub(crate) enum FormError {
     FieldType {
         /// The path of the field.
         field: String,
-        /// What it is.
+        /// Its type.
         found: &'static str,
-        /// What it has to be.
+        /// The type of the field in the kind.
         expected: &'static str,
     },
-    /// The version of a ClusterServiceVersion is none.
+    /// The version of a ClusterServiceVersion is invalid.
     #[error("`spec.version` is {}, which is no version: {source}", quote(version))]
     ParseVersion {
         /// The version.
         version: String,
-        /// Why not.
+        /// Why it is invalid.
         source: ParseError,
     },
 }

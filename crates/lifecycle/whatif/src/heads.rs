@@ -1,4 +1,4 @@
-//! Channel heads: whether the upgrade path of an operator reaches one, and what holds it before.
+//! Channel heads: whether the upgrade path of an operator reaches one, and why it ends before.
 
 use crate::entries::Entries;
 use crate::walk::{OperatorPath, PathEnd};
@@ -124,7 +124,7 @@ impl<'e, 'a> HeadSearch<'e, 'a> {
     }
 }
 
-/// What follows a version in the update graph.
+/// The successor of a version in the update graph.
 enum Next {
     End(PathEnd),
     Update { next: String, version: Option<Version> },

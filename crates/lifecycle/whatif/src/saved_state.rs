@@ -103,7 +103,7 @@ fn others(kinds: &[(String, usize)]) -> String {
 pub struct SavedStateReader {
     state: ClusterState,
     /// The position of each object, and the hash of its content.
-    known: HashMap<(String, String, String), (String, u64)>,
+    objects: HashMap<(String, String, String), (String, u64)>,
 }
 
 impl Position {
@@ -229,23 +229,23 @@ impl SavedStateReader {
             return Ok(());
         };
         contents.used += 1;
-        let shown = match (object.namespace(), object.name()) {
+        let object_text = match (object.namespace(), object.name()) {
             ("", name) => format!("{kind} {name}"),
             (namespace, name) => format!("{kind} {namespace}/{name}"),
         };
         form.check(&object).map_err(|error| {
-            position.invalid(shown.trim_end_matches([' ', '/']), &error.to_string())
+            position.invalid(object_text.trim_end_matches([' ', '/']), &error.to_string())
         })?;
         let key = (kind, object.namespace().to_owned(), object.name().to_owned());
         let hash = content_hash(&object);
-        if let Some((first, known)) = self.known.get(&key) {
-            if *known == hash {
+        if let Some((first, first_hash)) = self.objects.get(&key) {
+            if *first_hash == hash {
                 return Ok(());
             }
             let problem = format!("it is there twice, and not the same: first at {first}");
-            return Err(position.invalid(&shown, &problem));
+            return Err(position.invalid(&object_text, &problem));
         }
-        self.known.insert(key, (position.text(), hash));
+        self.objects.insert(key, (position.text(), hash));
         self.state.add(object);
         Ok(())
     }

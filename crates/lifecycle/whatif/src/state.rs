@@ -320,15 +320,15 @@ fn field(value: &Value, name: &str) -> String {
 
 /// The catalogs that a Subscription names or sees, by namespace and name.
 pub fn catalogs_of(subscription: &Object) -> Vec<(String, String)> {
-    let named =
+    let subscribed =
         (subscription.str(&["spec", "sourceNamespace"]), subscription.str(&["spec", "source"]));
-    let seen = subscription.array(&["status", "catalogHealth"]).iter().map(|health| {
+    let visible = subscription.array(&["status", "catalogHealth"]).iter().map(|health| {
         let field = |name: &str| health["catalogSourceRef"][name].as_str();
         (field("namespace"), field("name"))
     });
-    let all = std::iter::once(named).chain(seen).filter_map(|(namespace, name)| {
+    let catalogs = std::iter::once(subscribed).chain(visible).filter_map(|(namespace, name)| {
         let is_given = |text: &&str| !text.is_empty();
         Some((namespace.filter(is_given)?.to_owned(), name.filter(is_given)?.to_owned()))
     });
-    all.collect()
+    catalogs.collect()
 }

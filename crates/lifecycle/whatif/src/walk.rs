@@ -158,7 +158,7 @@ impl NamespaceWalk {
     }
 
     /// Whether the first resolution fails. A broken catalog that no Subscription depends on is reported,
-    /// and is no failure; neither is what only a hidden catalog can answer.
+    /// and is no failure; neither is one that the content of a hidden catalog could resolve.
     pub fn fails(&self) -> bool {
         self.outcome.failures.iter().any(|failure| self.blocks(failure))
     }
@@ -216,15 +216,15 @@ impl NamespaceWalk {
         let mut operators = installed_operators(world, &entries);
         let mut now = world.clone();
         let mut first: Option<Outcome> = None;
-        let mut known: BTreeSet<String> = BTreeSet::new();
+        let mut messages: BTreeSet<String> = BTreeSet::new();
         let mut later = Vec::new();
         let mut memory = Memory::default();
-        let mut seen = HashMap::from([(fingerprint(&now), 0)]);
-        let (mut step, mut taken, mut spent) = (1, 0, 0);
+        let mut steps_by_world = HashMap::from([(fingerprint(&now), 0)]);
+        let (mut step, mut walk_cost, mut spent_first) = (1, 0, 0);
         let cut = loop {
             let outcome = resolve_again(&now, &mut memory);
             for failure in &outcome.failures {
-                if known.insert(failure.message.clone()) && first.is_some() {
+                if messages.insert(failure.message.clone()) && first.is_some() {
                     later.push((step - 1, failure.clone()));
                 }
             }
@@ -243,16 +243,17 @@ impl NamespaceWalk {
             install_outcome(&mut now, &outcome, &entries);
             if first.is_none() {
                 first = Some(outcome);
-                spent = memory.spent();
+                spent_first = memory.spent();
             }
             if !moves {
                 break None;
             }
-            if let Some(back_to) = seen.insert(fingerprint(&now), step) {
+            if let Some(back_to) = steps_by_world.insert(fingerprint(&now), step) {
                 break Some(CutShort::Cycle { after: step, back_to });
             }
-            taken += STEP_COST_PER_OBJECT * (1 + now.subscriptions.len() + now.csvs.len()) as u64;
-            if memory.spent() - spent + taken > BUDGET {
+            walk_cost +=
+                STEP_COST_PER_OBJECT * (1 + now.subscriptions.len() + now.csvs.len()) as u64;
+            if memory.spent() - spent_first + walk_cost > BUDGET {
                 break Some(CutShort::Budget { after: step });
             }
             step += 1;
@@ -332,11 +333,11 @@ fn add_hop(
         channel: chosen.channel.clone(),
     };
     let before = chosen.replaces.as_deref();
-    let known = operators.iter_mut().find(|path| {
+    let existing = operators.iter_mut().find(|path| {
         path.package == chosen.package && before.is_some() && path.last() == before
             || path.last() == Some(&*chosen.name)
     });
-    if let Some(path) = known {
+    if let Some(path) = existing {
         path.channel.clone_from(&chosen.channel);
         path.catalog = chosen.catalog.clone();
         if path.subscriptions.is_empty() {
