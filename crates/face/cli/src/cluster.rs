@@ -222,9 +222,9 @@ impl Listing {
 
     /// Whether objects of a kind in a namespace may be there that were not listed.
     pub(crate) fn hides(&self, kind: &Resource, namespace: &str) -> bool {
-        self.hidden
-            .iter()
-            .any(|it| it.kind == kind.kind && !it.seen_in.iter().any(|seen| seen == namespace))
+        self.hidden.iter().any(|hidden| {
+            hidden.kind == kind.kind && !hidden.seen_in.iter().any(|seen| seen == namespace)
+        })
     }
 }
 
@@ -232,8 +232,9 @@ impl Listing {
 /// itself.
 pub(crate) fn namespaces_of_catalogs(objects: &[Object], namespace: &str) -> BTreeSet<String> {
     let mut all = BTreeSet::from([namespace.to_owned()]);
-    let subscriptions =
-        objects.iter().filter(|it| it.kind() == "Subscription" && it.namespace() == namespace);
+    let subscriptions = objects
+        .iter()
+        .filter(|object| object.kind() == "Subscription" && object.namespace() == namespace);
     for subscription in subscriptions {
         all.extend(catalogs_of(subscription).into_iter().map(|(namespace, _)| namespace));
     }

@@ -158,7 +158,7 @@ impl Up {
         let catalogs = parse_catalogs(&arguments.catalogs)?;
         let images = arguments.images.iter().map(|text| parse_image(text));
         let images = images.collect::<Result<_, _>>()?;
-        if let Some(address) = arguments.registry.filter(|it| !it.ip().is_loopback()) {
+        if let Some(address) = arguments.registry.filter(|address| !address.ip().is_loopback()) {
             return Err(Cause::new(format!("--registry {address}"))
                 .because(Cause::new(
                     "images are served to this machine only: there is no TLS, and whoever reads is not asked who they are",

@@ -41,7 +41,7 @@ fn read(folder: &Path) -> Result<Vec<Object>, Cause> {
     let entries =
         std::fs::read_dir(folder).map_err(|error| refuse(folder, reason(&error)))?.flatten();
     let mut files: Vec<PathBuf> =
-        entries.map(|it| it.path()).filter(|it| is_manifest(it)).collect();
+        entries.map(|entry| entry.path()).filter(|path| is_manifest(path)).collect();
     files.sort_unstable();
     let mut found: BTreeMap<String, Object> = BTreeMap::new();
     for file in &files {
@@ -67,7 +67,7 @@ fn read(folder: &Path) -> Result<Vec<Object>, Cause> {
 }
 
 fn is_manifest(file: &Path) -> bool {
-    let end = file.extension().and_then(|it| it.to_str()).unwrap_or_default();
+    let end = file.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
     matches!(end, "yaml" | "yml" | "json") && file.is_file()
 }
 

@@ -27,12 +27,14 @@ impl PackagesAt {
             let why = Cause::new(format!("`{value}` is none"));
             Cause::new(format!("--{flag} {value}")).because(why).remedy(remedy)
         };
-        let port = upstream.value("secure-port").map(|it| {
-            it.parse::<u16>().map_err(|_| refused("secure-port", it, "write a port, such as 5443"))
+        let port = upstream.value("secure-port").map(|port| {
+            port.parse::<u16>()
+                .map_err(|_| refused("secure-port", port, "write a port, such as 5443"))
         });
-        let bind = upstream.value("bind-address").map(|it| {
-            it.parse::<IpAddr>()
-                .map_err(|_| refused("bind-address", it, "write an address, such as 0.0.0.0"))
+        let bind = upstream.value("bind-address").map(|address| {
+            address
+                .parse::<IpAddr>()
+                .map_err(|_| refused("bind-address", address, "write an address, such as 0.0.0.0"))
         });
         let (port, bind) = (port.transpose()?, bind.transpose()?);
         let theirs = (port.is_some() || bind.is_some()).then(|| {
@@ -40,9 +42,13 @@ impl PackagesAt {
         });
         let listen = listen.or(theirs);
         // An address that is one of this machine's is where it is reached, unless somebody knows better.
-        let own = listen.map(|it| it.ip()).filter(|it| !it.is_unspecified() && !it.is_loopback());
+        let own = listen
+            .map(|address| address.ip())
+            .filter(|address| !address.is_unspecified() && !address.is_loopback());
         let address = address.or(own);
-        if let Some(address) = address.filter(|it| it.is_loopback() || it.is_unspecified()) {
+        if let Some(address) =
+            address.filter(|address| address.is_loopback() || address.is_unspecified())
+        {
             return Err(Cause::new(format!("--packages-address {address}"))
                 .because(Cause::new("a cluster reaches no process there"))
                 .remedy("name the address of this machine that the cluster's API server reaches"));
@@ -62,7 +68,8 @@ pub struct Secured {
 
 impl Secured {
     pub(crate) fn check(upstream: &UpstreamArguments) -> Result<Option<Self>, Cause> {
-        let file = |flag: &str| upstream.value(flag).filter(|it| !it.is_empty()).map(PathBuf::from);
+        let file =
+            |flag: &str| upstream.value(flag).filter(|value| !value.is_empty()).map(PathBuf::from);
         match (file("tls-cert"), file("tls-key")) {
             (Some(certificate), Some(key)) => Ok(Some(Self { certificate, key })),
             (None, None) => Ok(None),
@@ -106,7 +113,7 @@ mod tests {
     fn given(words: &[&str]) -> (Option<IpAddr>, Option<SocketAddr>, UpstreamArguments) {
         let words = ["mainstay", "run"].iter().chain(words);
         match Arguments::try_parse_from(words).unwrap().command {
-            Command::Run(it) => (it.packages_address, it.packages_listen, it.upstream),
+            Command::Run(run) => (run.packages_address, run.packages_listen, run.upstream),
             _ => unreachable!("`run` was typed"),
         }
     }
@@ -123,8 +130,8 @@ mod tests {
         ] {
             let (said, listens, upstream) = given(words);
             let at = PackagesAt::check(said, listens, &upstream).unwrap();
-            assert_eq!(at.address, address.map(|it| it.parse().unwrap()), "{words:?}");
-            assert_eq!(at.listen, listen.map(|it| it.parse().unwrap()), "{words:?}");
+            assert_eq!(at.address, address.map(|address| address.parse().unwrap()), "{words:?}");
+            assert_eq!(at.listen, listen.map(|address| address.parse().unwrap()), "{words:?}");
         }
         for (words, text) in [
             (&["--packages-address", "127.0.0.1"][..], "a cluster reaches no process there"),
@@ -142,7 +149,7 @@ mod tests {
         assert_eq!(Secured::check(&upstream(&[])).unwrap(), None);
         assert!(Secured::check(&upstream(&["--tls-cert", "a"])).is_err());
         let both = Secured::check(&upstream(&["--tls-cert", "a", "--tls-key", "b"])).unwrap();
-        assert_eq!(both.map(|it| it.key), Some(PathBuf::from("b")));
+        assert_eq!(both.map(|certificate| certificate.key), Some(PathBuf::from("b")));
         let images =
             PodImages::of(&upstream(&["--opmImage", "opm:1", "--set-workload-user-id=false"]));
         let wanted =

@@ -174,11 +174,11 @@ async fn plan(cluster: &impl ClusterHandle, wish: &Wish) -> Result<(Target, Remo
         Err(ClusterReadError::UnknownKind(cause)) => (Vec::new(), Some(cause)),
         listed => (listed?, None),
     };
-    let everywhere = versions.iter().map(|it| it.key().to_string()).collect();
+    let everywhere = versions.iter().map(|csv| csv.key().to_string()).collect();
     let mut world = World {
         definitions: Vec::new(),
         subscriptions: list_known(cluster, &SUBSCRIPTION, own, None).await?,
-        versions: versions.into_iter().filter(|it| it.namespace() == wish.namespace).collect(),
+        versions: versions.into_iter().filter(|csv| csv.namespace() == wish.namespace).collect(),
         plans: list_known(cluster, &INSTALL_PLAN, own, None).await?,
     };
     if target(&world, wish).is_err() {
@@ -197,17 +197,17 @@ async fn plan(cluster: &impl ClusterHandle, wish: &Wish) -> Result<(Target, Remo
         if version.len() <= 63 {
             for kind in &LABELLED {
                 let found = list_known(cluster, kind, None, Some(&labels)).await?;
-                parts.owned.extend(found.into_iter().map(|it| (kind.clone(), it)));
+                parts.owned.extend(found.into_iter().map(|object| (kind.clone(), object)));
             }
             let bound =
                 list_known(cluster, &known::ROLE_BINDING, Some(SYSTEM), Some(&labels)).await?;
-            parts.owned.extend(bound.into_iter().map(|it| (known::ROLE_BINDING, it)));
+            parts.owned.extend(bound.into_iter().map(|binding| (known::ROLE_BINDING, binding)));
         }
     }
     refer(cluster, &world, &target, &mut parts).await?;
     let copied = format!("{}={}", names::COPIED_FROM, wish.namespace);
     let copies = list_known(cluster, &CLUSTER_SERVICE_VERSION, None, Some(&copied)).await?;
-    let of_target = |it: &&Object| target.versions.iter().any(|version| version == it.name());
+    let of_target = |csv: &&Object| target.versions.iter().any(|version| version == csv.name());
     parts.copies = copies.iter().filter(of_target).count();
     if let Some(package) = &target.package {
         let name = names::operator_name(package, &wish.namespace);
@@ -216,11 +216,11 @@ async fn plan(cluster: &impl ClusterHandle, wish: &Wish) -> Result<(Target, Remo
     for name in definitions(&target, parts.operator.as_ref()) {
         let found = cluster.get(&known::CUSTOM_RESOURCE_DEFINITION, None, &name).await?;
         let Some(definition) = found else { continue };
-        let mut it = Definition { definition, objects: Vec::new() };
-        if let Some(kind) = it.resource() {
-            it.objects = list_known(cluster, &kind, None, None).await?;
+        let mut definition = Definition { definition, objects: Vec::new() };
+        if let Some(kind) = definition.resource() {
+            definition.objects = list_known(cluster, &kind, None, None).await?;
         }
-        parts.definitions.push(it);
+        parts.definitions.push(definition);
     }
     for map in maps(&world, &target) {
         parts.unpacked.extend(
@@ -255,9 +255,9 @@ async fn refer(
     target: &Target,
     parts: &mut Parts,
 ) -> Result<(), Cause> {
-    let of_target = |it: &&Object| target.versions.iter().any(|name| name == it.name());
+    let of_target = |csv: &&Object| target.versions.iter().any(|name| name == csv.name());
     let versions = world.versions.iter().filter(of_target);
-    let mut owners: BTreeSet<String> = versions.map(|it| it.uid().to_owned()).collect();
+    let mut owners: BTreeSet<String> = versions.map(|csv| csv.uid().to_owned()).collect();
     if owners.is_empty() {
         return Ok(());
     }
@@ -266,8 +266,8 @@ async fn refer(
         let labels = labelled.then_some(&*managed);
         for object in list_known(cluster, kind, Some(&target.namespace), labels).await? {
             let of = object.owner_references();
-            let owned = !of.is_empty() && of.iter().all(|it| owners.contains(&it.uid));
-            let known = parts.owned.iter().any(|(_, it)| it.uid() == object.uid());
+            let owned = !of.is_empty() && of.iter().all(|owner| owners.contains(&owner.uid));
+            let known = parts.owned.iter().any(|(_, owned)| owned.uid() == object.uid());
             if owned && !known {
                 if *kind == OPERATOR_CONDITION {
                     owners.insert(object.uid().to_owned());
@@ -286,7 +286,7 @@ async fn carry_out(
     patience: Duration,
     mut out: Option<&mut dyn Write>,
 ) -> Result<(), Cause> {
-    for step in steps.iter().filter(|it| !it.follows) {
+    for step in steps.iter().filter(|step| !step.follows) {
         cluster.delete(step).await?;
     }
     let mut left = Vec::new();
@@ -320,7 +320,7 @@ fn shown(step: &Step) -> String {
 
 fn text(target: &Target, removal: &Removal, dry: bool) -> String {
     let mut text = String::new();
-    let of = target.package.as_deref().map(|it| format!(" of the package {it}"));
+    let of = target.package.as_deref().map(|package| format!(" of the package {package}"));
     let what = match target.versions.as_slice() {
         [] => "definitions that are left".to_owned(),
         some => some.join(", "),
@@ -350,10 +350,10 @@ fn text(target: &Target, removal: &Removal, dry: bool) -> String {
 
 fn value(target: &Target, removal: &Removal) -> Value {
     let items = |items: &[Item]| -> Vec<Value> {
-        let one = |it: &Item| {
+        let one = |leftover: &Item| {
             json!({
-                "kind": it.kind, "namespace": it.namespace, "name": it.name,
-                "why": it.why, "remedy": it.remedy,
+                "kind": leftover.kind, "namespace": leftover.namespace, "name": leftover.name,
+                "why": leftover.why, "remedy": leftover.remedy,
             })
         };
         items.iter().map(one).collect()

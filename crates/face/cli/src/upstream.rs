@@ -180,7 +180,7 @@ impl UpstreamArguments {
 
     /// Whether a switch was set, or else what it is without a word.
     pub(crate) fn is_on(&self, flag: &str, default: bool) -> bool {
-        self.value(flag).map_or(default, |it| it == "true")
+        self.value(flag).map_or(default, |value| value == "true")
     }
 
     /// Whether details are to be logged.
@@ -268,12 +268,12 @@ mod tests {
         command.build();
         let run = command.find_subcommand("run").expect("there is `run`");
         let known = |flag: &str| {
-            run.get_arguments().any(|it| {
-                let also = it.get_all_aliases().unwrap_or_default();
-                it.get_long() == Some(flag) || also.contains(&flag)
+            run.get_arguments().any(|argument| {
+                let also = argument.get_all_aliases().unwrap_or_default();
+                argument.get_long() == Some(flag) || also.contains(&flag)
             })
         };
-        let unknown: Vec<&str> = THEIRS.split_whitespace().filter(|it| !known(it)).collect();
+        let unknown: Vec<&str> = THEIRS.split_whitespace().filter(|flag| !known(flag)).collect();
         assert!(unknown.is_empty(), "{unknown:?}");
     }
 

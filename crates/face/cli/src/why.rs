@@ -131,7 +131,7 @@ async fn answer<C: ClusterHandle>(
         let listing = listed(&cluster, &namespace).await?;
         let target = Target { kind, namespace: namespace.clone(), name: name.clone() };
         let copies = copies(&cluster, &target, &listing.objects).await;
-        let sees_catalogs = !listing.hidden.iter().any(|it| it.kind == CATALOG_SOURCE.kind);
+        let sees_catalogs = !listing.hidden.iter().any(|kind| kind.kind == CATALOG_SOURCE.kind);
         world.objects = listing.objects;
         world.hidden = listing.hidden;
         // Without all catalogs nobody can say what could be chosen.
@@ -273,6 +273,6 @@ fn value(answer: &Answer) -> Value {
 }
 
 /// A kind that the account may not list everywhere.
-fn hidden(it: &Hidden) -> Value {
-    json!({"kind": it.kind, "seenIn": it.seen_in})
+fn hidden(kind: &Hidden) -> Value {
+    json!({"kind": kind.kind, "seenIn": kind.seen_in})
 }

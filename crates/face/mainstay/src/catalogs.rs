@@ -31,7 +31,8 @@ pub(crate) struct Remembered {
 impl Remembered {
     /// Reads what the data folder remembers.
     pub(crate) fn read(settings: &Settings) -> Result<Self, Cause> {
-        let given = settings.catalogs.iter().map(|it| (it.name.clone(), it.folder.clone()));
+        let given =
+            settings.catalogs.iter().map(|catalog| (catalog.name.clone(), catalog.folder.clone()));
         let file = match &settings.data {
             Data::Folder(folder) => Some(folder.join("catalogs.json")),
             Data::Memory => None,

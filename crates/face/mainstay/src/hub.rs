@@ -50,7 +50,7 @@ pub(crate) async fn prepare(
     let (namespace, name) = (Profile::Openshift.catalog_namespace(), names::MARKETPLACE);
     let rival = cluster.find(&DEPLOYMENT, Some(namespace), name).await;
     let rival = rival.map_err(|error| unread(&error))?;
-    if rival.is_some_and(|it| it.i64(&["spec", "replicas"]) != Some(0)) {
+    if rival.is_some_and(|deployment| deployment.i64(&["spec", "replicas"]) != Some(0)) {
         say(&format!("defaults    the Deployment {namespace}/{name} keeps the default catalogs"));
         return Ok(None);
     }
@@ -78,7 +78,7 @@ fn unread(error: &Error) -> Cause {
 async fn minor(cluster: &Cluster) -> Result<u32, Cause> {
     let version = cluster.get_raw("/version").await.map_err(|error| unread(&error))?;
     let text = version.get("minor").and_then(Value::as_str).unwrap_or_default();
-    let digits = text.trim_end_matches(|it: char| !it.is_ascii_digit());
+    let digits = text.trim_end_matches(|character: char| !character.is_ascii_digit());
     digits.parse().map_err(|_| {
         let why = format!("its minor version is `{text}`, which is no number");
         Cause::new("the version of the cluster's Kubernetes cannot be told")
@@ -124,7 +124,7 @@ fn of_profile(profile: Profile, minor: u32) -> Vec<Object> {
             OPENSHIFT.map(source).to_vec()
         }
     };
-    sources.into_iter().filter_map(|it| Object::from_value(it).ok()).collect()
+    sources.into_iter().filter_map(|source| Object::from_value(source).ok()).collect()
 }
 
 /// The version of OpenShift that has a Kubernetes of this minor version.
@@ -145,7 +145,13 @@ mod tests {
         let all = of_profile(Profile::Openshift, 32);
         let told: Vec<_> = all
             .iter()
-            .map(|it| (it.name(), it.str(&["spec", "image"]), it.str(&["spec", "displayName"])))
+            .map(|source| {
+                (
+                    source.name(),
+                    source.str(&["spec", "image"]),
+                    source.str(&["spec", "displayName"]),
+                )
+            })
             .collect();
         let image = |name: &str| format!("registry.redhat.io/redhat/{name}-index:v4.19");
         let images =
@@ -159,7 +165,7 @@ mod tests {
         ];
         // shows CAT-50
         assert_eq!(told, expected);
-        assert!(all.iter().all(|it| it.str(&["spec", "publisher"]) == Some("Red Hat")));
+        assert!(all.iter().all(|source| source.str(&["spec", "publisher"]) == Some("Red Hat")));
         let all = of_profile(Profile::Standard, 32);
         assert_eq!(all.iter().map(Object::name).collect::<Vec<_>>(), ["operatorhubio-catalog"]);
     }

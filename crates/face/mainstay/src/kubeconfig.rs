@@ -72,7 +72,7 @@ fn merge(theirs: &[u8], ours: &str) -> Result<String, MergeError> {
             Value::Array(entries) => entries.clone(),
             _ => return Err(MergeError::NoList { field: part }),
         };
-        entries.retain(|entry| !mine.iter().any(|it| it["name"] == entry["name"]));
+        entries.retain(|entry| !mine.iter().any(|our_entry| our_entry["name"] == entry["name"]));
         entries.extend(mine);
         all[part] = json!(entries);
     }
@@ -104,7 +104,7 @@ mod tests {
             .as_array()
             .unwrap()
             .iter()
-            .map(|it| &it["cluster"]["server"])
+            .map(|entry| &entry["cluster"]["server"])
             .collect();
         assert_eq!(servers, ["p", "new"]);
         assert_eq!(merged["current-context"], "mainstay");

@@ -39,7 +39,7 @@ pub(crate) async fn hold_lease(cluster: &Cluster, profile: Profile) -> Result<()
 pub(crate) async fn embedded_leases(cluster: &Cluster) -> mainstay_client::Result<Vec<Object>> {
     let params = ListParams::fields(format!("metadata.name={LEASE}"));
     let mut leases = cluster.list(&known::LEASE, None, &params).await?.items;
-    leases.retain(|it| it.str(&["spec", "holderIdentity"]) == Some(EMBEDDED));
+    leases.retain(|lease| lease.str(&["spec", "holderIdentity"]) == Some(EMBEDDED));
     Ok(leases)
 }
 
@@ -49,11 +49,11 @@ pub(crate) async fn give_lease_back(cluster: &Cluster) -> Result<(), Cause> {
         Cause::new(format!("the Lease `{LEASE}` cannot be given back"))
             .because(Cause::new(error.to_string()))
     };
-    for lease in embedded_leases(cluster).await.map_err(|it| refused(&it))? {
+    for lease in embedded_leases(cluster).await.map_err(|error| refused(&error))? {
         let options = DeleteOptions::uid(lease.uid());
         let place = Some(lease.namespace());
         let gone = cluster.ensure_deleted(&known::LEASE, place, lease.name(), &options).await;
-        gone.map_err(|it| refused(&it))?;
+        gone.map_err(|error| refused(&error))?;
     }
     Ok(())
 }
@@ -61,7 +61,7 @@ pub(crate) async fn give_lease_back(cluster: &Cluster) -> Result<(), Cause> {
 /// Whether an object was applied by a process like this.
 pub(crate) fn is_ours(object: &Object) -> bool {
     let managers = object.array(&["metadata", "managedFields"]).iter();
-    managers.filter_map(|it| it["manager"].as_str()).any(|it| it == MANAGER)
+    managers.filter_map(|entry| entry["manager"].as_str()).any(|manager| manager == MANAGER)
 }
 
 /// Makes sure that these CRDs are there and Established.
@@ -126,7 +126,7 @@ pub(crate) async fn packages(cluster: &Cluster, profile: Profile) -> Result<(), 
     let registration = mainstay_packages::registration(profile.manager_namespace());
     let applied = apply(cluster, &API_SERVICE, &registration).await?;
     // It answers in this process: nothing can keep that from coming but the end of it.
-    let is_there = |it: &Object| it.condition("Available") == Some("True");
+    let is_there = |registration: &Object| registration.condition("Available") == Some("True");
     until(cluster, &API_SERVICE, applied, is_there).await?;
     Ok(())
 }
@@ -140,17 +140,19 @@ pub(crate) async fn no_packages(cluster: &Cluster, profile: Profile) -> Result<(
             .because(Cause::new(error.to_string()))
     };
     let found = cluster.find(&API_SERVICE, None, registration.name()).await;
-    let Some(found) = found.map_err(|it| refused(&it))?.filter(is_ours) else { return Ok(()) };
+    let Some(found) = found.map_err(|error| refused(&error))?.filter(is_ours) else {
+        return Ok(());
+    };
     let text = |path: &[&str]| found.str(path).unwrap_or_default();
     let (namespace, name) =
         (text(&["spec", "service", "namespace"]), text(&["spec", "service", "name"]));
     let service = cluster.find(&SERVICE, Some(namespace), name).await;
-    if service.map_err(|it| refused(&it))?.is_some() {
+    if service.map_err(|error| refused(&error))?.is_some() {
         return Ok(());
     }
     let options = DeleteOptions::uid(found.uid());
     let gone = cluster.ensure_deleted(&API_SERVICE, None, found.name(), &options).await;
-    gone.map_err(|it| refused(&it))
+    gone.map_err(|error| refused(&error))
 }
 
 fn refusals(crd: &Object) -> Vec<Cause> {

@@ -192,7 +192,9 @@ async fn configured(selector: &ClusterSelector<'_>) -> Result<Config, Failure> {
     let named = selector.cluster.kubeconfig.as_ref();
     if let Some(file) = named {
         let file = Kubeconfig::read_from(file).map_err(|error| refuse(&error))?;
-        return Config::from_custom_kubeconfig(file, &options).await.map_err(|it| refuse(&it));
+        return Config::from_custom_kubeconfig(file, &options)
+            .await
+            .map_err(|error| refuse(&error));
     }
     if options.context.is_some() || kubeconfig_variable().is_some() {
         return Config::from_kubeconfig(&options).await.map_err(|error| refuse(&error));
@@ -205,7 +207,9 @@ async fn configured(selector: &ClusterSelector<'_>) -> Result<Config, Failure> {
     if let Some(file) = own_kubeconfig() {
         tracing::info!(kubeconfig = %file.display(), "the cluster of `mainstay up`");
         let file = Kubeconfig::read_from(file).map_err(|error| refuse(&error))?;
-        return Config::from_custom_kubeconfig(file, &options).await.map_err(|it| refuse(&it));
+        return Config::from_custom_kubeconfig(file, &options)
+            .await
+            .map_err(|error| refuse(&error));
     }
     let why = "no usable kubeconfig was found, and this is not inside of a cluster";
     tracing::info!(%error, "no cluster");
@@ -215,7 +219,7 @@ async fn configured(selector: &ClusterSelector<'_>) -> Result<Config, Failure> {
 /// Says that the kubeconfig cannot be used, and which one that is.
 fn unusable(selector: &ClusterSelector<'_>, why: Cause) -> Cause {
     let named = selector.cluster.kubeconfig.clone().or_else(kubeconfig_variable);
-    let file = named.map_or_else(|| "~/.kube/config".to_owned(), |it| it.display().to_string());
+    let file = named.map_or_else(|| "~/.kube/config".to_owned(), |file| file.display().to_string());
     Cause::new(format!("the kubeconfig {file} cannot be used"))
         .because(why)
         .remedy("correct it, or name another one with --kubeconfig FILE or --context NAME")

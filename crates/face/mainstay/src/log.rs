@@ -87,7 +87,9 @@ impl Fields {
 
 /// Whether a text needs no quotes.
 fn is_word(text: &str) -> bool {
-    let odd = |it: char| it.is_whitespace() || it.is_control() || matches!(it, '"' | '=' | '\\');
+    let odd = |character: char| {
+        character.is_whitespace() || character.is_control() || matches!(character, '"' | '=' | '\\')
+    };
     !text.is_empty() && !text.contains(odd)
 }
 

@@ -86,9 +86,9 @@ pub(crate) async fn run(run: Run, report: Report, started: Started) -> Result<()
 
     let stop = CancellationToken::new();
     let health = Health::new();
-    let guarded = secured.map(|it| (it, Arc::new(Access::new(cluster.clone(), clock))));
+    let guarded = secured.map(|settings| (settings, Arc::new(Access::new(cluster.clone(), clock))));
     let port = tokio::spawn(probes::serve(listener, health.clone(), guarded, stop.clone()));
-    let (packages, serving) = packages.map(|it| it.serve(stop.clone())).transpose()?.unzip();
+    let (packages, serving) = packages.map(|port| port.serve(stop.clone())).transpose()?.unzip();
     if packages.is_none() {
         report.say("packages    are not served: say where the cluster reaches this process with --packages-address IP");
     }
@@ -259,10 +259,10 @@ fn options(
     surroundings: Surroundings,
     clock: Clock,
 ) -> mainstay_classic::Options {
-    let catalogs = run.catalogs.iter().map(|it| FolderCatalog {
+    let catalogs = run.catalogs.iter().map(|catalog| FolderCatalog {
         namespace: run.namespace.clone(),
-        name: it.name.clone(),
-        folder: it.folder.clone(),
+        name: catalog.name.clone(),
+        folder: catalog.folder.clone(),
         served: None,
     });
     mainstay_classic::Options {
@@ -301,8 +301,8 @@ async fn simulated(cluster: &Cluster) -> bool {
     let first = ListParams { limit: 1, ..ListParams::default() };
     let listed = async { cluster.list(&known::NODE, None, &first).await };
     let Ok(Ok(nodes)) = tokio::time::timeout(PATIENCE, listed).await else { return false };
-    let runtime = nodes.items.first().and_then(|it| it.str(&RUNTIME));
-    runtime.is_some_and(|it| it.starts_with("simulated://"))
+    let runtime = nodes.items.first().and_then(|node| node.str(&RUNTIME));
+    runtime.is_some_and(|runtime| runtime.starts_with("simulated://"))
 }
 
 /// Refuses to work beside Operator Lifecycle Manager: each would undo what the other does.
@@ -318,7 +318,7 @@ async fn unrivalled(cluster: &Cluster) -> Result<(), Cause> {
     let found = match tokio::time::timeout(PATIENCE, listed).await {
         Ok(Ok(found)) => found,
         Ok(Err(error)) => {
-            let remedy = match error.status().map(|it| it.code) {
+            let remedy = match error.status().map(|status| status.code) {
                 Some(401) => {
                     "check the credentials of the kubeconfig, or name another one with --kubeconfig FILE or --context NAME"
                 }
@@ -332,10 +332,11 @@ async fn unrivalled(cluster: &Cluster) -> Result<(), Cause> {
             return Err(unseen(Cause::new(why), elsewhere));
         }
     };
-    let rivals = found.items.iter().filter(|it| it.i64(&["spec", "replicas"]) != Some(0));
+    let rivals =
+        found.items.iter().filter(|deployment| deployment.i64(&["spec", "replicas"]) != Some(0));
     let causes: Vec<Cause> = rivals
-        .map(|it| {
-            let (namespace, name) = (it.namespace(), it.name());
+        .map(|deployment| {
+            let (namespace, name) = (deployment.namespace(), deployment.name());
             Cause::new(format!("the Deployment {namespace}/{name} is of it")).remedy(format!(
                 "end it: kubectl --namespace {namespace} scale deployment {name} --replicas=0"
             ))

@@ -125,7 +125,9 @@ fn of_objects(
 fn metadata(path: &Path) -> Vec<(String, String)> {
     let entries = fs::read_dir(path.join(METADATA)).into_iter().flatten().flatten();
     let mut files: Vec<(String, String)> = entries
-        .filter(|entry| entry.metadata().is_ok_and(|it| it.is_file() && it.len() <= LONGEST))
+        .filter(|entry| {
+            entry.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() <= LONGEST)
+        })
         .filter_map(|entry| {
             let name = format!("{METADATA}/{}", entry.file_name().to_string_lossy());
             Some((name, fs::read_to_string(entry.path()).ok()?))

@@ -102,7 +102,8 @@ pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<Exit, Failur
         }
     }
     // A rule of a validator that nobody asked has no findings.
-    let is_asked = |rule: &str| match OPTIONAL.into_iter().find(|it| it.name() == rule) {
+    let is_asked = |rule: &str| match OPTIONAL.into_iter().find(|optional| optional.name() == rule)
+    {
         Some(optional) => arguments.also.contains(&optional),
         None => true,
     };

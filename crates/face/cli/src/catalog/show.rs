@@ -97,7 +97,7 @@ fn package_value(package: &Package, opened: &Opened) -> Result<Value, ContentErr
         })
     });
     let bundles = by_version(package).into_iter().map(|bundle| {
-        let channels = ordered.iter().filter(|it| it.entry(&bundle.name).is_some());
+        let channels = ordered.iter().filter(|channel| channel.entry(&bundle.name).is_some());
         json!({
             "name": &*bundle.name,
             "version": version(bundle),
@@ -192,7 +192,7 @@ fn bundle_value(
         "requires": {
             "apis": bundle.required_apis().map(shown).collect::<Vec<_>>(),
             "packages": packages
-                .map(|it| json!({ "name": it.package_name, "versionRange": it.version_range }))
+                .map(|package| json!({ "name": package.package_name, "versionRange": package.version_range }))
                 .collect::<Vec<_>>(),
             "constraints": bundle
                 .properties_of("olm.constraint")
@@ -295,8 +295,13 @@ fn bundle_text(value: &Value) -> String {
         format!("package {} {}", text(package, "name"), text(package, "versionRange"))
     });
     let apis = items(requires, "apis").filter_map(Value::as_str).map(str::to_owned);
-    let constraints = items(requires, "constraints").map(|it| format!("constraint {it}"));
-    block(&mut out, "Requires", apis.chain(packages).chain(constraints).map(|it| plain(&it)));
+    let constraints =
+        items(requires, "constraints").map(|constraint| format!("constraint {constraint}"));
+    block(
+        &mut out,
+        "Requires",
+        apis.chain(packages).chain(constraints).map(|requirement| plain(&requirement)),
+    );
     let images = items(value, "relatedImages").filter_map(Value::as_str);
     block(&mut out, "Related images", images.filter(|image| !image.is_empty()).map(plain));
     out

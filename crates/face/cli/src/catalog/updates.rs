@@ -17,7 +17,7 @@ pub(super) fn of_channel(graph: &Graph, name: &str) -> Value {
     };
     let stranded = view.stranded();
     let stranded = stranded.iter().map(
-        |it| json!({ "bundle": &*it.bundle.name, "at": &*it.at.name, "why": it.end.to_string() }),
+        |bundle| json!({ "bundle": &*bundle.bundle.name, "at": &*bundle.at.name, "why": bundle.end.to_string() }),
     );
     json!({
         "stranded": stranded.collect::<Vec<_>>(),
@@ -39,8 +39,8 @@ pub(super) fn odd_channels<'v>(channels: impl Iterator<Item = &'v Value>) -> Str
         }
         // Those that end at one bundle share a line.
         let mut ends: Vec<(&str, &str, Vec<&str>)> = Vec::new();
-        for it in updates["stranded"].as_array().into_iter().flatten() {
-            let text = |field: &str| it[field].as_str().unwrap_or_default();
+        for bundle in updates["stranded"].as_array().into_iter().flatten() {
+            let text = |field: &str| bundle[field].as_str().unwrap_or_default();
             match ends.iter_mut().find(|(at, why, _)| (*at, *why) == (text("at"), text("why"))) {
                 Some((_, _, names)) => names.push(text("bundle")),
                 None => ends.push((text("at"), text("why"), vec![text("bundle")])),
@@ -62,8 +62,8 @@ pub(super) fn in_channel(graph: &Graph, channel: &str, installed: &Installed<'_>
     let view = graph.view(Semantics::Classic, &[channel]);
     let mut value = way(view.as_ref(), installed);
     let never = view.iter().flat_map(View::never_chosen);
-    let here = never.into_iter().find(|it| *it.entry.name == *installed.name);
-    value["notChosen"] = here.map(|it| it.why.to_string()).into();
+    let here = never.into_iter().find(|bundle| *bundle.entry.name == *installed.name);
+    value["notChosen"] = here.map(|bundle| bundle.why.to_string()).into();
     value
 }
 
@@ -75,13 +75,15 @@ pub(super) fn of_extension(graph: &Graph, installed: &Installed<'_>) -> Value {
 /// Channels that a bundle is not in and that have an update for it.
 pub(super) fn elsewhere(graph: &Graph, installed: &Installed<'_>) -> Vec<Value> {
     let switches = graph.switches(Semantics::Classic, installed);
-    let others = switches.iter().filter(|it| !it.is_member && it.first().is_some());
+    let others = switches.iter().filter(|switch| !switch.is_member && switch.first().is_some());
     let mut others: Vec<_> = others.collect();
-    others.sort_by_cached_key(|it| ChannelOrder::of(&it.channel.name, &graph.default_channel));
-    let one = others.into_iter().map(|it| {
-        let mut value = in_channel(graph, &it.channel.name, installed);
-        value["name"] = (*it.channel.name).into();
-        value["deprecation"] = it.channel.deprecation.as_deref().into();
+    others.sort_by_cached_key(|switch| {
+        ChannelOrder::of(&switch.channel.name, &graph.default_channel)
+    });
+    let one = others.into_iter().map(|switch| {
+        let mut value = in_channel(graph, &switch.channel.name, installed);
+        value["name"] = (*switch.channel.name).into();
+        value["deprecation"] = switch.channel.deprecation.as_deref().into();
         value
     });
     one.collect()
@@ -134,7 +136,10 @@ pub(super) fn in_words(way: &Value) -> String {
 /// What is installed somewhere, by a name or a version that the package does not ship.
 pub(super) fn is_known_elsewhere(graph: &Graph, installed: &Installed<'_>) -> bool {
     let is_covered = |channel: &Channel| {
-        channel.entries().iter().any(|it| it.covers(installed.name, installed.version).is_some())
+        channel
+            .entries()
+            .iter()
+            .any(|entry| entry.covers(installed.name, installed.version).is_some())
     };
     graph.channels().iter().any(is_covered)
 }

@@ -72,9 +72,9 @@ impl Inspected {
             self.contents.iter().map(|(_, contents)| of(contents)).sum::<usize>()
         };
         let parts: Vec<String> = [
-            (all(|it| it.packages), "package"),
-            (all(|it| it.channels), "channel"),
-            (all(|it| it.bundles), "bundle"),
+            (all(|contents| contents.packages), "package"),
+            (all(|contents| contents.channels), "channel"),
+            (all(|contents| contents.bundles), "bundle"),
         ]
         .into_iter()
         .filter(|(number, _)| *number > 0)

@@ -73,7 +73,7 @@ fn present(store: &Store, image: &Descriptor) -> (Vec<String>, u64) {
                 size += parts.map(|part| part.size).fold(0, u64::saturating_add);
                 let platform = image.platform.clone();
                 let platform =
-                    platform.or_else(|| store.config(manifest).ok().map(|it| it.platform));
+                    platform.or_else(|| store.config(manifest).ok().map(|config| config.platform));
                 let known = platform.filter(|platform| !platform.architecture.is_empty());
                 platforms.extend(known.map(|platform| plain(&platform.to_string())));
             }

@@ -81,7 +81,7 @@ fn the_way_may_begin_with_what_is_no_longer_shipped() {
         ("v2.0.0", "  from kiwi.v2.0.0: it is the head"),
     ] {
         let out = place.catalog(&format!("graph c kiwi -c stable --from {from}")).out;
-        assert!(out.lines().any(|it| it == line), "{from}: {out}");
+        assert!(out.lines().any(|output_line| output_line == line), "{from}: {out}");
     }
     let out = place.catalog("graph c kiwi -c fast --from 1.0.0").out;
     assert!(out.contains("  from kiwi.v1.0.0: no update: nothing replaces or skips it\n"), "{out}");
@@ -144,7 +144,7 @@ fn languages_have_nodes_by_number_and_names_as_labels() {
         "    c0n1 -> c0n2 [style=dashed, label=\"skips\"];",
         "    c0n0 -> c0n3 [style=dotted, label=\">=1.0.0 <1.2.0, 2 bundles\"];",
     ] {
-        assert!(dot.lines().any(|it| it == line), "{line}\n{dot}");
+        assert!(dot.lines().any(|output_line| output_line == line), "{line}\n{dot}");
     }
 }
 
@@ -263,7 +263,7 @@ fn skipping() -> Vec<Value> {
             all.push(name(minor, patch));
         }
         let last = name(minor - 1, 30);
-        let skips: Vec<&String> = all.iter().filter(|it| **it != last).collect();
+        let skips: Vec<&String> = all.iter().filter(|name| **name != last).collect();
         let mut head = json!({ "name": name(minor, 30), "skips": skips });
         if minor > 8 {
             head["replaces"] = last.into();
@@ -271,7 +271,7 @@ fn skipping() -> Vec<Value> {
         entries.push(head);
         all.push(name(minor, 30));
     }
-    let versions = all.iter().map(|it| bundle(it.trim_start_matches("kiwi.v")));
+    let versions = all.iter().map(|name| bundle(name.trim_start_matches("kiwi.v")));
     let mut documents: Vec<Value> = versions.collect();
     documents.insert(0, json!({ "schema": "olm.package", "name": "kiwi", "defaultChannel": "v1" }));
     documents.push(
@@ -322,7 +322,9 @@ fn a_picture_has_its_colours_without_a_style_sheet() {
             assert!(!svg.contains(unknown), "{unknown}: {svg}");
         }
         let shapes = bare.split('<').filter(|tag| {
-            ["rect ", "text ", "circle ", "path ", "polygon "].iter().any(|it| tag.starts_with(it))
+            ["rect ", "text ", "circle ", "path ", "polygon "]
+                .iter()
+                .any(|shape| tag.starts_with(shape))
         });
         for shape in shapes {
             let tag = shape.split('>').next().unwrap();
@@ -349,7 +351,7 @@ fn channels_have_one_order_everywhere() {
         serde_json::from_str(&place.catalog(&format!("{arguments} -o json")).out).unwrap()
     };
     let names = |list: &Value, field: &str| -> Vec<String> {
-        let name = |it: &Value| it[field].as_str().unwrap_or_default().to_owned();
+        let name = |object: &Value| object[field].as_str().unwrap_or_default().to_owned();
         list.as_array().unwrap().iter().map(name).collect()
     };
     assert_eq!(names(&json("list channels c kiwi"), "channel"), wanted);
@@ -382,7 +384,8 @@ fn programs_get_what_is_drawn_as_a_value() {
         channel["way"],
         json!({"bundles": ["kiwi.v1.0.0", "kiwi.v2.0.0"], "reachesHead": true})
     );
-    let skipped = channel["bundles"].as_array().unwrap().iter().find(|it| it["role"] == "skipped");
+    let skipped =
+        channel["bundles"].as_array().unwrap().iter().find(|bundle| bundle["role"] == "skipped");
     assert_eq!(skipped.unwrap()["skippedBy"], "kiwi.v1.2.0");
     let update =
         json!({"from": "kiwi.v1.0.0", "to": "kiwi.v2.0.0", "by": "skipRange", "bundles": 2});

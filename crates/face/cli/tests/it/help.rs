@@ -9,7 +9,8 @@ fn commands() -> Vec<(String, Command)> {
     fn walk(command: &Command, above: &str, all: &mut Vec<(String, Command)>) {
         let name = format!("{above} {}", command.get_name()).trim_start().to_owned();
         all.push((name.clone(), command.clone()));
-        for child in command.get_subcommands().filter(|it| it.get_name() != "help") {
+        for child in command.get_subcommands().filter(|subcommand| subcommand.get_name() != "help")
+        {
             walk(child, &name, all);
         }
     }
@@ -82,23 +83,23 @@ const NO_DATA: [(&str, &str); 5] = [
 fn every_command_that_prints_data_prints_it_as_json_and_as_yaml() {
     let all = commands();
     for (name, command) in &all {
-        if command.has_subcommands() || NO_DATA.iter().any(|(it, _)| it == name) {
+        if command.has_subcommands() || NO_DATA.iter().any(|(path, _)| path == name) {
             continue;
         }
-        let output = command.get_arguments().find(|it| it.get_long() == Some("output"));
+        let output = command.get_arguments().find(|argument| argument.get_long() == Some("output"));
         let output = output.unwrap_or_else(|| panic!("{name} has no --output"));
         assert_eq!(output.get_short(), Some('o'), "{name}");
         let formats: Vec<String> =
-            output.get_possible_values().iter().map(|it| it.get_name().to_owned()).collect();
+            output.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect();
         for format in ["json", "yaml"] {
             assert!(
-                formats.iter().any(|it| it == format),
+                formats.iter().any(|value| value == format),
                 "{name} has no -o {format}: {formats:?}"
             );
         }
     }
     for (name, why) in NO_DATA {
-        assert!(all.iter().any(|(it, _)| it == name), "{name} is gone ({why})");
+        assert!(all.iter().any(|(path, _)| path == name), "{name} is gone ({why})");
     }
 }
 
@@ -113,10 +114,11 @@ fn flags_that_do_nothing_are_accepted_hidden_and_on_one_page() {
     let page = std::fs::read_to_string(page).unwrap();
     let mut rows = Vec::new();
     for (flag, why) in upstream::without_effect() {
-        let argument = run.get_arguments().find(|it| it.get_long() == Some(flag)).unwrap();
+        let argument =
+            run.get_arguments().find(|argument| argument.get_long() == Some(flag)).unwrap();
         assert!(argument.is_hide_set(), "--{flag}");
         assert!(!help.contains(&format!("--{flag} ")), "--{flag} is in the help");
-        let takes = argument.get_num_args().is_some_and(|it| it.min_values() > 0);
+        let takes = argument.get_num_args().is_some_and(|range| range.min_values() > 0);
         let words = if takes {
             vec!["mainstay".to_owned(), "run".to_owned(), format!("--{flag}"), "x".to_owned()]
         } else {

@@ -19,7 +19,10 @@ fn universe(
         .map(|(name, entries)| json!({"name": name, "defaultChannel": "s", "channels": channel(entries)}))
         .collect();
     let version = |name: &str| {
-        bundles.iter().find(|it| it["name"] == name).map_or(json!(""), |it| it["version"].clone())
+        bundles
+            .iter()
+            .find(|bundle| bundle["name"] == name)
+            .map_or(json!(""), |bundle| bundle["version"].clone())
     };
     let subscriptions: Vec<Value> = installed
         .iter()

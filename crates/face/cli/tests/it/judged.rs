@@ -60,7 +60,7 @@ fn what_cannot_be_read_is_told_with_everything_else() {
         .as_array()
         .unwrap()
         .iter()
-        .map(|it| (it["rule"].as_str().unwrap(), it["file"].as_str().unwrap()))
+        .map(|finding| (finding["rule"].as_str().unwrap(), finding["file"].as_str().unwrap()))
         .collect();
     let wanted = [("unreadable", "b/manifests/notes.yaml"), ("dropped", "b/manifests/two.yaml")];
     assert_eq!(problems, wanted);
@@ -80,11 +80,11 @@ fn folders_and_metadata_are_judged_with_their_place() {
         .as_array()
         .unwrap()
         .iter()
-        .filter(|it| it["rule"] == "format")
-        .map(|it| {
-            let text = |name: &str| it[name].as_str().unwrap_or_default().to_owned();
+        .filter(|finding| finding["rule"] == "format")
+        .map(|finding| {
+            let text = |name: &str| finding[name].as_str().unwrap_or_default().to_owned();
             let first = text("message").chars().take(20).collect::<String>();
-            format!("{}:{} {first}", text("file"), it["line"])
+            format!("{}:{} {first}", text("file"), finding["line"])
         })
         .collect();
     assert_eq!(
@@ -108,11 +108,16 @@ fn folders_and_metadata_are_judged_with_their_place() {
 fn found(place: &TestFolder) -> Vec<String> {
     let json: Value = serde_json::from_str(&place.bundle("validate b -o json").out).unwrap();
     let problems = json["problems"].as_array().unwrap().iter();
-    let line = |it: &Value| {
-        let text = |name: &str| it[name].as_str().unwrap_or_default();
+    let line = |finding: &Value| {
+        let text = |name: &str| finding[name].as_str().unwrap_or_default();
         let (rule, severity, file) = (text("rule"), text("severity"), text("file"));
         let file = file.strip_prefix("b/").unwrap_or(file);
-        format!("{rule} {severity} {file}:{} {}: {}", it["line"], text("message"), text("remedy"))
+        format!(
+            "{rule} {severity} {file}:{} {}: {}",
+            finding["line"],
+            text("message"),
+            text("remedy")
+        )
     };
     problems.map(line).collect()
 }
@@ -279,7 +284,7 @@ fn fields_that_no_type_has_are_found_wherever_they_stand() {
         let answer = bundle(&csv).bundle("validate b -o json");
         let json: Value = serde_json::from_str(&answer.out).unwrap();
         let found = json["problems"].as_array().unwrap();
-        let found = found.iter().find(|it| it["rule"] == "unknown-field");
+        let found = found.iter().find(|finding| finding["rule"] == "unknown-field");
         let found = found.unwrap_or_else(|| panic!("{json:#}"));
         assert_eq!((answer.code, &found["severity"]), (1, &"error".into()));
         assert_eq!((&found["message"], &found["remedy"]), (&message.into(), &remedy.into()));

@@ -187,7 +187,7 @@ fn at_37_versions_of_a_channel() {
     let entries = names(channel["entries"].as_array().unwrap()).join(" ");
     assert_eq!(
         entries,
-        ["1.15.0", "1.16.0", "1.17.0"].map(|it| format!("{PIPELINES}.v{it}")).join(" ")
+        ["1.15.0", "1.16.0", "1.17.0"].map(|version| format!("{PIPELINES}.v{version}")).join(" ")
     );
 }
 

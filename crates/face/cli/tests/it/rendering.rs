@@ -72,7 +72,7 @@ fn of_several_bundles_the_manifests_come_one_after_the_other() {
         .file("bad/manifests/csv.yaml", CSV.replace("version: 1.0.0", "version: []"))
         .file("bad/metadata/annotations.yaml", annotations);
     let alone: Vec<String> =
-        ["b", "c"].iter().map(|it| place.bundle(&format!("render {it}")).out).collect();
+        ["b", "c"].iter().map(|package| place.bundle(&format!("render {package}")).out).collect();
     let both = place.bundle("render b c");
     assert_eq!((both.code, both.err.as_str()), (0, ""));
     assert_eq!(both.out, alone.concat());
@@ -82,7 +82,7 @@ fn of_several_bundles_the_manifests_come_one_after_the_other() {
     };
     let together = list("b c");
     let items = together["items"].as_array().unwrap();
-    let each = [list("b"), list("c")].map(|it| it["items"].as_array().unwrap().clone());
+    let each = [list("b"), list("c")].map(|list| list["items"].as_array().unwrap().clone());
     assert_eq!(*items, each.concat());
     assert_eq!(
         place.bundle("render b c -o json").out,

@@ -546,6 +546,6 @@ fn a_viewer_of_one_namespace_is_answered_about_it_and_told_what_could_not_be_see
     let everything = place.resolve_on(true, "", "");
     assert_eq!(everything.code, 1, "{everything:?}");
     let text =
-        [&given, &without, &everything].map(|it| format!("{}\n{}{}", it.code, it.out, it.err));
+        [&given, &without, &everything].map(|run| format!("{}\n{}{}", run.code, run.out, run.err));
     insta::assert_snapshot!(text.join("\n"));
 }

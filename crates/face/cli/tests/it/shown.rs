@@ -166,8 +166,12 @@ fn a_bundle_is_shown_with_where_one_gets_from_it() {
     assert_eq!(place.catalog("show c kiwi kiwi.v1.10.0").out, by_version);
     let json = place.catalog("show c kiwi v1.9.0 -o json").out;
     let bundle: Value = serde_json::from_str(&json).unwrap();
-    let updates: Vec<&Value> =
-        bundle["channels"].as_array().unwrap().iter().map(|it| &it["updatesTo"]).collect();
+    let updates: Vec<&Value> = bundle["channels"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|channel| &channel["updatesTo"])
+        .collect();
     assert_eq!(updates, [&serde_json::json!(["kiwi.v1.10.0"])]);
     assert_eq!(bundle["channels"][0]["path"], serde_json::json!(["kiwi.v1.10.0"]));
     assert_eq!(bundle["channels"][0]["reachesHead"], true);

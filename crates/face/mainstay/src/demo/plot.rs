@@ -248,7 +248,11 @@ fn hop(
         }],
         ..World::default()
     };
-    resolve(&world).updated_subscriptions.into_iter().next().map(|it| it.current_csv)
+    resolve(&world)
+        .updated_subscriptions
+        .into_iter()
+        .next()
+        .map(|subscription| subscription.current_csv)
 }
 
 /// Where the operator of a bundle can live, or what about it is not supported yet.
@@ -290,7 +294,7 @@ fn supports(csv: &Object, mode: &str) -> bool {
 fn refusal(catalog: &Catalog, package: &Package) -> Refusal {
     let has = |api: &Api| {
         let mut bundles = catalog.packages().flat_map(Package::bundles);
-        bundles.any(|bundle| bundle.provided_apis().any(|it| it == *api))
+        bundles.any(|bundle| bundle.provided_apis().any(|provided| provided == *api))
     };
     let needy = catalog.packages().find(|package| {
         let head = package.channel(&package.default_channel).map(|channel| &*channel.head().name);

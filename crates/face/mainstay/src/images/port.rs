@@ -59,7 +59,7 @@ fn is_here(host: &str) -> bool {
     let Ok(uri) = host.parse::<Uri>() else { return false };
     let Some(name) = uri.authority().map(http::uri::Authority::host) else { return false };
     let address: Option<IpAddr> = name.trim_matches(['[', ']']).parse().ok();
-    name.eq_ignore_ascii_case("localhost") || address.is_some_and(|it| it.is_loopback())
+    name.eq_ignore_ascii_case("localhost") || address.is_some_and(|address| address.is_loopback())
 }
 
 #[cfg(test)]

@@ -61,7 +61,7 @@ impl Content {
         let package = self.packages.entry(bundle.package_name.clone()).or_insert_with(|| {
             PackageData { name: bundle.package_name.clone(), ..PackageData::default() }
         });
-        let at = package.channels.iter().position(|it| it.name == bundle.channel_name);
+        let at = package.channels.iter().position(|channel| channel.name == bundle.channel_name);
         let at = at.unwrap_or_else(|| {
             let name = bundle.channel_name.clone();
             package.channels.push(ChannelData { name, ..ChannelData::default() });
@@ -69,9 +69,9 @@ impl Content {
         });
         package.channels[at].entries.push(EntryData {
             name: bundle.csv_name.clone(),
-            replaces: Some(bundle.replaces).filter(|it| !it.is_empty()),
+            replaces: Some(bundle.replaces).filter(|name| !name.is_empty()),
             skips: bundle.skips,
-            skip_range: Some(bundle.skip_range).filter(|it| !it.is_empty()),
+            skip_range: Some(bundle.skip_range).filter(|range| !range.is_empty()),
         });
         if !self.known.insert((bundle.package_name.clone(), bundle.csv_name.clone())) {
             return;
@@ -82,9 +82,11 @@ impl Content {
             name: bundle.csv_name,
             package: bundle.package_name,
             version: bundle.version,
-            properties: properties.map(|it| PropertyData::new(&*it.r#type, &it.value)).collect(),
+            properties: properties
+                .map(|property| PropertyData::new(&*property.r#type, &property.value))
+                .collect(),
             dependencies: dependencies
-                .map(|it| PropertyData::new(&*it.r#type, &it.value))
+                .map(|dependency| PropertyData::new(&*dependency.r#type, &dependency.value))
                 .collect(),
             provided_apis: bundle.provided_apis.into_iter().map(api).collect(),
             required_apis: bundle.required_apis.into_iter().map(api).collect(),
@@ -109,7 +111,7 @@ fn min_kube_version(csv: &str) -> String {
     csv["spec"]["minKubeVersion"].as_str().unwrap_or_default().to_owned()
 }
 
-fn api(it: GroupVersionKind) -> ApiData {
-    let plural = Some(it.plural).filter(|plural| !plural.is_empty());
-    ApiData { group: it.group, version: it.version, kind: it.kind, plural }
+fn api(gvk: GroupVersionKind) -> ApiData {
+    let plural = Some(gvk.plural).filter(|plural| !plural.is_empty());
+    ApiData { group: gvk.group, version: gvk.version, kind: gvk.kind, plural }
 }

@@ -55,8 +55,8 @@ impl Access {
         &self,
         headers: &HeaderMap,
     ) -> std::result::Result<Identity, Status> {
-        let token = headers.get(AUTHORIZATION).and_then(|it| it.to_str().ok());
-        match token.and_then(|it| it.strip_prefix("Bearer ")) {
+        let token = headers.get(AUTHORIZATION).and_then(|header| header.to_str().ok());
+        match token.and_then(|header| header.strip_prefix("Bearer ")) {
             Some(token) => self.token(token).await?.ok_or_else(Status::unauthorized),
             None => Ok(Identity::anonymous()),
         }
@@ -137,7 +137,7 @@ fn spec(wanted: &Attributes<'_>) -> Value {
         ];
         let given = fields.into_iter().filter(|(_, value)| !value.is_empty());
         let given: Map<String, Value> =
-            given.map(|(key, it)| (key.to_owned(), it.into())).collect();
+            given.map(|(key, value)| (key.to_owned(), value.into())).collect();
         spec["resourceAttributes"] = given.into();
     } else {
         spec["nonResourceAttributes"] = json!({"verb": wanted.verb, "path": wanted.path});

@@ -45,7 +45,8 @@ struct Shown {
 type State = [Option<SystemTime>; 2];
 
 fn state(files: &Secured) -> State {
-    let written = |file: &Path| file.metadata().and_then(|it: Metadata| it.modified()).ok();
+    let written =
+        |file: &Path| file.metadata().and_then(|metadata: Metadata| metadata.modified()).ok();
     [written(&files.certificate), written(&files.key)]
 }
 

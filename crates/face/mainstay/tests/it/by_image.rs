@@ -62,7 +62,8 @@ fn bundles(folders: &[(String, PathBuf)]) -> (Packages, Vec<String>) {
             .expect("opm runs");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let mut blob: Value = serde_json::from_slice(&output.stdout).expect("one blob");
-        let version = bundle.csv().spec().and_then(|it| it["version"].as_str()).unwrap_or("0.0.0");
+        let version =
+            bundle.csv().spec().and_then(|spec| spec["version"].as_str()).unwrap_or("0.0.0");
         let tag = version.replace('+', "-");
         let image = format!("localhost/{catalog}/{}:v{tag}", bundle.package());
         blob["image"] = image.as_str().into();
@@ -98,14 +99,14 @@ fn write_catalogs(packages: &Packages, folder: &Path) {
             vec![json!({"schema": "olm.package", "name": package, "defaultChannel": channel})];
         let mut before = Value::Null;
         let mut entries = Vec::new();
-        for it in made {
-            entries.push(json!({"name": it.name, "replaces": before}));
-            before = it.name.as_str().into();
+        for bundle in made {
+            entries.push(json!({"name": bundle.name, "replaces": before}));
+            before = bundle.name.as_str().into();
         }
         lines.push(json!({
             "schema": "olm.channel", "package": package, "name": channel, "entries": entries,
         }));
-        lines.extend(made.iter().map(|it| it.blob.clone()));
+        lines.extend(made.iter().map(|bundle| bundle.blob.clone()));
         let text: Vec<String> = lines.iter().map(Value::to_string).collect();
         std::fs::create_dir_all(folder.join(package)).expect("a folder");
         std::fs::write(folder.join(package).join("catalog.json"), text.join("\n"))
@@ -123,7 +124,11 @@ async fn subscribe(cluster: &Cluster, catalog: &str, package: &str, head: &Made)
     let namespace = format!("{catalog}-{package}");
     let supports = |mode: &str| {
         let modes = head.csv["spec"]["installModes"].as_array();
-        modes.is_some_and(|it| it.iter().any(|it| it["type"] == mode && it["supported"] == true))
+        modes.is_some_and(|modes| {
+            modes.iter().any(|install_mode| {
+                install_mode["type"] == mode && install_mode["supported"] == true
+            })
+        })
     };
     let spec = if supports("OwnNamespace") {
         json!({"targetNamespaces": [namespace]})
@@ -178,17 +183,16 @@ fn standing(subscription: &Object, csv: Option<&Object>) -> Option<Result<(), St
         "Succeeded" => Some(Ok(())),
         "Failed" => Some(Err(format!("{}: {}", text("reason"), text("message")))),
         "Pending" if text("reason") == "RequirementsNotMet" => {
-            let unmet = csv
-                .array(&["status", "requirementStatus"])
-                .iter()
-                .filter(|it| !["Present", "Satisfied"].iter().any(|good| it["status"] == *good));
+            let unmet = csv.array(&["status", "requirementStatus"]).iter().filter(|requirement| {
+                !["Present", "Satisfied"].iter().any(|good| requirement["status"] == *good)
+            });
             let unmet: Vec<String> = unmet
-                .map(|it| {
+                .map(|requirement| {
                     format!(
                         "{} {} {}",
-                        text_of(it, "kind"),
-                        text_of(it, "name"),
-                        text_of(it, "message")
+                        text_of(requirement, "kind"),
+                        text_of(requirement, "name"),
+                        text_of(requirement, "message")
                     )
                 })
                 .collect();
@@ -217,7 +221,9 @@ async fn outcomes(
             for ((catalog, package), head) in heads {
                 let namespace = format!("{catalog}-{package}");
                 let of = |list: &[Object], name: &str| {
-                    list.iter().find(|it| it.namespace() == namespace && it.name() == name).cloned()
+                    list.iter()
+                        .find(|object| object.namespace() == namespace && object.name() == name)
+                        .cloned()
                 };
                 let Some(subscription) = of(&subscriptions.items, package) else { continue };
                 // What nothing replaces is the head, whatever its number.
@@ -369,12 +375,13 @@ async fn heads_of_published_packages_succeed_from_images_or_say_why_not() {
     let mut folders = Vec::new();
     let below = |folder: &Path| -> Vec<PathBuf> {
         let entries = std::fs::read_dir(folder).expect("a folder");
-        entries.map(|it| it.expect("an entry").path()).filter(|it| it.is_dir()).collect()
+        entries.map(|entry| entry.expect("an entry").path()).filter(|path| path.is_dir()).collect()
     };
     for repository in below(data.path()) {
-        let name = repository.file_name().and_then(|it| it.to_str()).expect("a name").to_owned();
+        let name =
+            repository.file_name().and_then(|name| name.to_str()).expect("a name").to_owned();
         for package in below(&repository) {
-            folders.extend(below(&package).into_iter().map(|it| (name.clone(), it)));
+            folders.extend(below(&package).into_iter().map(|package| (name.clone(), package)));
         }
     }
     folders.sort();

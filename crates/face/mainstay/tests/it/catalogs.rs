@@ -51,9 +51,12 @@ async fn resolves(cluster: &Cluster, name: &str, channel: &str) -> Result<String
             return Some(Ok(csv.to_owned()));
         }
         let conditions = object.array(&["status", "conditions"]).iter();
-        let failed =
-            conditions.filter(|it| it["type"] == "ResolutionFailed" && it["status"] == "True");
-        failed.map(|it| Err(it["message"].as_str().unwrap_or_default().to_owned())).next()
+        let failed = conditions.filter(|condition| {
+            condition["type"] == "ResolutionFailed" && condition["status"] == "True"
+        });
+        failed
+            .map(|condition| Err(condition["message"].as_str().unwrap_or_default().to_owned()))
+            .next()
     })
     .await
 }
@@ -81,7 +84,7 @@ async fn others_get_a_catalog_at_the_address_that_its_source_names() {
     let asked = http::Request::get("/metrics").body(Vec::new()).expect("a request");
     let page = client.request_text(asked).await.expect("the page");
     for series in ["catalogsource_ready{name=\"mine\",namespace=\"olm\"} 1", "csv_count 0"] {
-        assert!(page.lines().any(|it| it == series), "{series} is missing:\n{page}");
+        assert!(page.lines().any(|line| line == series), "{series} is missing:\n{page}");
     }
 
     // What is broken is not served; what was before still is.
@@ -155,9 +158,9 @@ async fn a_folder_takes_the_place_of_the_default_of_its_name() {
     let up = Up::start(folder.path(), &arguments);
     let cluster = tls_cluster(&up.kubeconfig).await;
     let image = |name: &'static str| {
-        move |it: &Object| {
-            let image = it.str(&["spec", "image"]).unwrap_or_default().to_owned();
-            (it.name() == name).then_some(image)
+        move |pod: &Object| {
+            let image = pod.str(&["spec", "image"]).unwrap_or_default().to_owned();
+            (pod.name() == name).then_some(image)
         }
     };
     for (name, wanted) in [("mine", "localhost/mine:v1"), ("other", "localhost/other:v1")] {
@@ -170,9 +173,9 @@ async fn a_folder_takes_the_place_of_the_default_of_its_name() {
     let catalog = format!("mine={}", source.display());
     let up = Up::start(folder.path(), &[&arguments[..], &["--catalog", &catalog]].concat());
     let cluster = tls_cluster(&up.kubeconfig).await;
-    let ready = |it: &Object| {
-        let state = it.str(&["status", "connectionState", "lastObservedState"]);
-        (it.name() == "mine" && state == Some("READY")).then(|| it.clone())
+    let ready = |source: &Object| {
+        let state = source.str(&["status", "connectionState", "lastObservedState"]);
+        (source.name() == "mine" && state == Some("READY")).then(|| source.clone())
     };
     let mine = until(&cluster, &CATALOG_SOURCE, Some("olm"), ready).await;
     assert_eq!(mine.str(&["spec", "image"]), None);

@@ -93,7 +93,7 @@ impl Hands {
 fn supports(csv: &Object, mode: &str) -> bool {
     csv.array(&["spec", "installModes"])
         .iter()
-        .any(|it| it["type"] == mode && it["supported"] == true)
+        .any(|install_mode| install_mode["type"] == mode && install_mode["supported"] == true)
 }
 
 /// What must be said if the bundle cannot be installed; empty if it can.
@@ -125,8 +125,10 @@ async fn outcome(
         let conditions = object.array(&["status", "conditions"]).iter();
         let failed = ["ResolutionFailed", "InstallPlanFailed"];
         conditions
-            .filter(|it| it["status"] == "True" && failed.contains(&text(it, "type").as_str()))
-            .map(|it| Some(text(it, "message")))
+            .filter(|condition| {
+                condition["status"] == "True" && failed.contains(&text(condition, "type").as_str())
+            })
+            .map(|condition| Some(text(condition, "message")))
             .next()
     })
     .await;
@@ -274,14 +276,15 @@ fn longest(package: &Package, channel: &str) -> Vec<String> {
                 let range = entry
                     .skip_range
                     .as_deref()
-                    .and_then(|it| mainstay_version::Range::parse(it).ok());
+                    .and_then(|range| mainstay_version::Range::parse(range).ok());
                 *entry.name != *current
                     && (entry.replaces.as_deref() == Some(&*current)
                         || entry.skips.iter().any(|skipped| **skipped == *current)
                         || range.is_some_and(|range| range.contains(version)))
             });
-            let next =
-                edges.max_by_key(|entry| package.bundle(&entry.name).map(|it| it.version.clone()));
+            let next = edges.max_by_key(|entry| {
+                package.bundle(&entry.name).map(|bundle| bundle.version.clone())
+            });
             match next {
                 Some(next) if !path.contains(&next.name.to_string()) => {
                     path.push(next.name.to_string());
@@ -345,9 +348,9 @@ fn without_ours(spec: &Value, csv: &Object) -> Value {
     }
     if let Some(pod) = spec.pointer_mut("/template/spec").filter(|_| serves) {
         for container in pod["containers"].as_array_mut().into_iter().flatten() {
-            container.as_object_mut().map(|it| it.remove("volumeMounts"));
+            container.as_object_mut().map(|container| container.remove("volumeMounts"));
         }
-        pod.as_object_mut().map(|it| it.remove("volumes"));
+        pod.as_object_mut().map(|pod| pod.remove("volumes"));
     }
     spec
 }

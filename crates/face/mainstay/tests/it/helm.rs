@@ -71,10 +71,11 @@ impl Helm {
     /// Revision and status of every release, as `web 2 deployed`.
     fn list(&self) -> Vec<String> {
         let list: Value = serde_json::from_str(&self.run("list --all -o json")).expect("JSON");
-        let word = |it: &Value, key: &str| it[key].as_str().unwrap_or_default().to_owned();
+        let word =
+            |release: &Value, key: &str| release[key].as_str().unwrap_or_default().to_owned();
         let releases = list.as_array().expect("a list").iter();
         releases
-            .map(|it| ["name", "revision", "status"].map(|key| word(it, key)).join(" "))
+            .map(|release| ["name", "revision", "status"].map(|key| word(release, key)).join(" "))
             .collect()
     }
 
@@ -83,7 +84,9 @@ impl Helm {
         let line = format!("history {release} -o json");
         let history: Value = serde_json::from_str(&self.run(&line)).expect("JSON");
         let revisions = history.as_array().expect("a list").iter();
-        revisions.map(|it| it["status"].as_str().unwrap_or_default().to_owned()).collect()
+        revisions
+            .map(|revision| revision["status"].as_str().unwrap_or_default().to_owned())
+            .collect()
     }
 }
 

@@ -173,7 +173,7 @@ async fn lives(client: Client) {
     let map = maps.get("desk").await.expect("the map");
     assert_eq!(map.owner_references()[0].name, "desk");
     assert_eq!(
-        map.managed_fields().iter().map(|it| it.manager.as_deref()).collect::<Vec<_>>(),
+        map.managed_fields().iter().map(|entry| entry.manager.as_deref()).collect::<Vec<_>>(),
         [Some(MANAGER)]
     );
 

@@ -56,7 +56,9 @@ impl Drop for Manager {
 
 #[tokio::test]
 async fn a_controller_runtime_manager_runs_unchanged() {
-    let Some(program) = std::env::var("MAINSTAY_MANAGER").ok().filter(|it| !it.is_empty()) else {
+    let Some(program) =
+        std::env::var("MAINSTAY_MANAGER").ok().filter(|program| !program.is_empty())
+    else {
         skipped("a controller-runtime manager: MAINSTAY_MANAGER names no built one");
         return;
     };
@@ -148,7 +150,9 @@ fn configuration(kind: &str, path: &str, operations: &[&str], client: &Value) ->
 
 #[tokio::test]
 async fn webhooks_of_a_manager_are_reached_on_the_host() {
-    let Some(program) = std::env::var("MAINSTAY_MANAGER").ok().filter(|it| !it.is_empty()) else {
+    let Some(program) =
+        std::env::var("MAINSTAY_MANAGER").ok().filter(|program| !program.is_empty())
+    else {
         skipped("webhooks of a controller-runtime manager: MAINSTAY_MANAGER names no built one");
         return;
     };
@@ -319,7 +323,7 @@ async fn lives(cluster: &Cluster) {
     assert!(
         web.array(&["metadata", "managedFields"])
             .iter()
-            .any(|it| it["manager"] == "site-manager" && it["operation"] == "Apply"),
+            .any(|entry| entry["manager"] == "site-manager" && entry["operation"] == "Apply"),
         "{:?}",
         web.get(&["metadata", "managedFields"])
     );

@@ -17,7 +17,7 @@ const PACKAGES: Resource = Resource::namespaced(
 pub(crate) fn catalog(folder: &Path, names: &[&str]) {
     let text = std::fs::read_to_string(SAMPLE).expect("the sample");
     std::fs::create_dir_all(folder).expect("a folder");
-    let all: Vec<String> = names.iter().map(|it| text.replace("teapot-operator", it)).collect();
+    let all: Vec<String> = names.iter().map(|name| text.replace("teapot-operator", name)).collect();
     std::fs::write(folder.join("catalog.yaml"), all.join("\n---\n")).expect("written");
 }
 
@@ -30,7 +30,8 @@ async fn packages_come_and_go_with_their_catalog_and_stay_when_it_breaks() {
     let data = folder.path().join("data").display().to_string();
     let up = Up::start(folder.path(), &["--data-dir", &data, "--catalog", &argument]);
     let cluster = tls_cluster(&up.kubeconfig).await;
-    let kettle = |it: &Object| (it.name() == "kettle-operator").then(|| it.clone());
+    let kettle =
+        |manifest: &Object| (manifest.name() == "kettle-operator").then(|| manifest.clone());
     let found = until(&cluster, &PACKAGES, Some("default"), kettle).await;
     assert_eq!(found.label("catalog"), Some("mine"));
     let listed =
@@ -57,12 +58,13 @@ async fn packages_come_and_go_with_their_catalog_and_stay_when_it_breaks() {
     std::fs::write(source.join("catalog.yaml"), "x: [").expect("written");
     let up = Up::start(folder.path(), &["--data-dir", &data]);
     let cluster = tls_cluster(&up.kubeconfig).await;
-    let urn = |it: &Object| (it.name() == "urn-operator").then(|| it.clone());
+    let urn = |manifest: &Object| (manifest.name() == "urn-operator").then(|| manifest.clone());
     until(&cluster, &PACKAGES, Some("default"), urn).await;
 
     let Some(kubectl) = Kubectl::find(&up.kubeconfig, "packages") else { return };
     let table = kubectl.run(&["get", "packagemanifests"], "");
-    let rows: Vec<Vec<&str>> = table.lines().map(|it| it.split_whitespace().collect()).collect();
+    let rows: Vec<Vec<&str>> =
+        table.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(rows[0], ["NAME", "CATALOG", "AGE"]);
     assert_eq!(rows[1][..2], ["teapot-operator", "mine"]);
     assert!(

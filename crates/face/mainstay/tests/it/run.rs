@@ -80,9 +80,9 @@ pub(crate) fn catalog(folder: &Path) -> String {
 }
 
 async fn ready(cluster: &Cluster) {
-    let state = |it: &Object| {
-        let state = it.str(&["status", "connectionState", "lastObservedState"]);
-        (it.name() == "fruit" && state == Some("READY")).then_some(())
+    let state = |source: &Object| {
+        let state = source.str(&["status", "connectionState", "lastObservedState"]);
+        (source.name() == "fruit" && state == Some("READY")).then_some(())
     };
     until(cluster, &CATALOG_SOURCE, Some("olm"), state).await;
 }
@@ -102,7 +102,7 @@ async fn one_works_another_waits_and_takes_over_and_who_was_killed_goes_on() {
     // shows OG-04
     assert_eq!(group.get(&["spec", "targetNamespaces"]), None);
     let line = said.lines().find(|line| line.starts_with("health")).expect("where it is well");
-    let address = line.split("http://").nth(1).and_then(|it| it.split('/').next());
+    let address = line.split("http://").nth(1).and_then(|rest| rest.split('/').next());
     let address = address.expect("an address");
     assert_eq!(http_get(address, "/readyz"), (200, "ok".to_owned()));
     let metrics = http_get(address, "/metrics").1;
@@ -244,7 +244,8 @@ fn a_cluster_that_is_not_there_is_told_with_a_remedy() {
 fn a_cluster_where_nobody_listens_is_not_told_to_lack_rights() {
     let folder = tempfile::tempdir().expect("a folder");
     // A port of somebody who has just left.
-    let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr());
+    let port =
+        std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
     let kubeconfig = json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "a",
         "clusters": [{"name": "a", "cluster": {"server": format!("http://{}", port.expect("a port"))}}],
@@ -275,9 +276,11 @@ async fn decisions_are_lines_of_the_log_and_flags_without_effect_say_so() {
     run.stop();
     let log = std::fs::read_to_string(&log).expect("a text");
     let lines: Vec<serde_json::Value> =
-        log.lines().map(|it| serde_json::from_str(it).expect("JSON")).collect();
-    let told = |it: &&serde_json::Value| {
-        it["kind"] == "CatalogSource" && it["object"] == "olm/fruit" && it["decision"] == "READY"
+        log.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let told = |line: &&serde_json::Value| {
+        line["kind"] == "CatalogSource"
+            && line["object"] == "olm/fruit"
+            && line["decision"] == "READY"
     };
     let told = lines.iter().find(told).unwrap_or_else(|| panic!("{log}"));
     assert_eq!((&told["level"], &told["target"]), (&json!("info"), &json!("mainstay::decision")));
@@ -296,7 +299,7 @@ async fn counts_behind_tls_are_for_those_who_may_see_them() {
     let mut run = Run::spawn(command);
     let said = run.until("ready");
     let line = said.lines().find(|line| line.starts_with("health")).expect("where it is well");
-    let address = line.split("https://").nth(1).and_then(|it| it.split('/').next());
+    let address = line.split("https://").nth(1).and_then(|rest| rest.split('/').next());
     let address = address.expect("an address");
     let cluster = tls_cluster(&up.kubeconfig).await;
     let role = json!({

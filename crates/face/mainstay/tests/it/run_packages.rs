@@ -72,15 +72,15 @@ async fn packages_are_passed_on_to_who_may_see_them_while_it_works() {
     let mut run = Run::start(&up.kubeconfig, &folder.path().join("data"), &arguments);
     let said = run.until("packages");
     let line = said.lines().last().expect("a line");
-    let address = line.split("https://").nth(1).and_then(|it| it.split(' ').next());
+    let address = line.split("https://").nth(1).and_then(|rest| rest.split(' ').next());
     let address = address.expect("where packages are").to_owned();
 
     let cluster = tls_cluster(&up.kubeconfig).await;
-    let available = |it: &Object| {
-        (it.name() == REGISTRATION && it.condition("Available") == Some("True")).then_some(())
+    let available = |api: &Object| {
+        (api.name() == REGISTRATION && api.condition("Available") == Some("True")).then_some(())
     };
     until(&cluster, &API_SERVICE, None, available).await;
-    let kiwi = |it: &Object| (it.name() == "kiwi").then(|| it.clone());
+    let kiwi = |manifest: &Object| (manifest.name() == "kiwi").then(|| manifest.clone());
     let found = until(&cluster, &PACKAGES, Some("default"), kiwi).await;
     assert_eq!(found.label("catalog"), Some("fruit"));
 
@@ -106,14 +106,15 @@ async fn packages_are_passed_on_to_who_may_see_them_while_it_works() {
     let error = list(directly(&address, None), "default").await.expect_err("nobody");
     assert!(error.is_forbidden() && error.to_string().contains("system:anonymous"), "{error}");
     let error = list(directly(&address, Some("nonsense")), "default").await.expect_err("nobody");
-    assert_eq!(error.status().map(|it| it.code), Some(401), "{error}");
+    assert_eq!(error.status().map(|status| status.code), Some(401), "{error}");
 
     // What somebody deletes is made again.
     let uid = cluster.get(&SERVICE, Some("olm"), "packageserver-service").await.expect("there");
     let options = mainstay_client::DeleteOptions::default();
     cluster.delete(&SERVICE, Some("olm"), "packageserver-service", &options).await.expect("gone");
-    let anew =
-        |it: &Object| (it.name() == "packageserver-service" && it.uid() != uid.uid()).then_some(());
+    let anew = |service: &Object| {
+        (service.name() == "packageserver-service" && service.uid() != uid.uid()).then_some(())
+    };
     until(&cluster, &SERVICE, Some("olm"), anew).await;
 
     // Nothing that leads nowhere is left.
@@ -128,7 +129,7 @@ async fn without_an_address_packages_are_not_served_and_it_says_so_once() {
     let up = Up::start(folder.path(), &["--bare", "--in-memory"]);
     let mut run = Run::start(&up.kubeconfig, &folder.path().join("data"), &[]);
     let said = run.until("ready");
-    let lines: Vec<&str> = said.lines().filter(|it| it.starts_with("packages")).collect();
+    let lines: Vec<&str> = said.lines().filter(|line| line.starts_with("packages")).collect();
     assert_eq!(lines.len(), 1, "{said}");
     assert!(lines[0].contains("--packages-address IP"), "{said}");
     let cluster = tls_cluster(&up.kubeconfig).await;
@@ -148,7 +149,7 @@ async fn who_works_and_serves_none_takes_away_what_a_killed_one_registered_and_n
     let arguments = ["--packages-address", &host, "--packages-listen", "0.0.0.0:0"];
     let mut run = Run::start(&up.kubeconfig, &data, &arguments);
     run.until("packages");
-    let registered = |it: &Object| (it.name() == REGISTRATION).then_some(());
+    let registered = |api: &Object| (api.name() == REGISTRATION).then_some(());
     until(&cluster, &API_SERVICE, None, registered).await;
     // Killed, it can take nothing away.
     drop(run);

@@ -12,10 +12,10 @@ const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/scripts");
 fn scripts() -> Vec<String> {
     let all = std::fs::read_dir(SCRIPTS).expect("the folder of scripts");
     let mut names: Vec<String> = all
-        .map(|it| it.expect("an entry").path())
-        .filter(|it| it.extension().is_some_and(|it| it == "sh"))
-        .filter_map(|it| Some(it.file_name()?.to_str()?.to_owned()))
-        .filter(|it| it != "common.sh" && it != "fresh.sh")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "sh"))
+        .filter_map(|path| Some(path.file_name()?.to_str()?.to_owned()))
+        .filter(|name| name != "common.sh" && name != "fresh.sh")
         .collect();
     names.sort();
     names
@@ -79,7 +79,7 @@ fn what_administrators_do_works_as_the_scripts_say() {
                     pair.iter().map(|name| scope.spawn(move || run(name))).collect();
                 running
                     .into_iter()
-                    .filter_map(|it| it.join().expect("it ends").err())
+                    .filter_map(|thread| thread.join().expect("it ends").err())
                     .collect::<Vec<_>>()
             })
         })

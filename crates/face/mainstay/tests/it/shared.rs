@@ -23,7 +23,9 @@ fn fifo(path: &Path) {
 
 fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).expect("a folder");
-    entries.map(|it| it.expect("an entry").file_name().to_string_lossy().into_owned()).collect()
+    entries
+        .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+        .collect()
 }
 
 /// What `up` says when it refuses with the code of arguments that cannot be used.
@@ -113,7 +115,8 @@ fn what_lives_as_long_as_the_process_is_in_private_folders_of_random_names() {
     let kubeconfig = PathBuf::from(kubeconfig.expect("the kubeconfig is told"));
     assert!(kubeconfig.starts_with(shared.path()) && kubeconfig.exists());
     assert_eq!(names(&runtime), Vec::<String>::new());
-    let made: Vec<String> = names(shared.path()).into_iter().filter(|it| it != "runtime").collect();
+    let made: Vec<String> =
+        names(shared.path()).into_iter().filter(|name| name != "runtime").collect();
     assert_eq!(made.len(), 2, "{made:?}");
     for name in &made {
         let about = shared.path().join(name).symlink_metadata().expect("there");
@@ -277,9 +280,9 @@ async fn catalog_is_not_pulled_against_the_policy_of_the_machine() {
         });
         let source = Object::from_value(source).expect("an object");
         cluster.create(&sources, &source).await.expect("created");
-        crate::harness::until(&cluster, &sources, Some("olm"), |it| {
-            let message = it.str(&["status", "message"]).unwrap_or_default();
-            (it.name() == name && message.contains(wanted)).then_some(())
+        crate::harness::until(&cluster, &sources, Some("olm"), |source| {
+            let message = source.str(&["status", "message"]).unwrap_or_default();
+            (source.name() == name && message.contains(wanted)).then_some(())
         })
         .await;
         write(

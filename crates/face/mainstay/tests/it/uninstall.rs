@@ -33,9 +33,12 @@ async fn install(cluster: &Cluster) {
         },
     });
     make(cluster, &SUBSCRIPTION, subscription).await;
-    let runs = |it: &Object| (it.str(&["status", "state"]) == Some("AtLatestKnown")).then_some(());
+    let runs = |subscription: &Object| {
+        (subscription.str(&["status", "state"]) == Some("AtLatestKnown")).then_some(())
+    };
     until(cluster, &SUBSCRIPTION, Some("operators"), runs).await;
-    let succeeded = |it: &Object| (it.str(&["status", "phase"]) == Some("Succeeded")).then_some(());
+    let succeeded =
+        |csv: &Object| (csv.str(&["status", "phase"]) == Some("Succeeded")).then_some(());
     until(cluster, &CLUSTER_SERVICE_VERSION, Some("operators"), succeeded).await;
 }
 
@@ -70,7 +73,7 @@ async fn an_operator_goes_and_what_people_made_goes_only_if_they_say_so() {
         "  CustomResourceDefinition teapots.brew.example.com: one object of it: default/green",
         "would hang:",
     ] {
-        assert!(said.lines().any(|it| it == line), "{line}\n{said}");
+        assert!(said.lines().any(|output_line| output_line == line), "{line}\n{said}");
     }
     assert!(said.contains("\n  Deployment operators/"), "{said}");
     let there = cluster.find(&SUBSCRIPTION, Some("operators"), "teapot").await;
@@ -98,5 +101,5 @@ async fn an_operator_goes_and_what_people_made_goes_only_if_they_say_so() {
     assert!(listed(&cluster, &SUBSCRIPTION).await.is_empty());
     assert!(listed(&cluster, &CLUSTER_SERVICE_VERSION).await.is_empty());
     let left = listed(&cluster, &known::CUSTOM_RESOURCE_DEFINITION).await;
-    assert!(left.iter().all(|it| !it.name().ends_with(".brew.example.com")));
+    assert!(left.iter().all(|crd| !crd.name().ends_with(".brew.example.com")));
 }

@@ -47,7 +47,7 @@ async fn an_update_whose_new_pod_does_not_start_names_the_pod_its_reason_and_a_r
     let cluster = tls_cluster(&up.kubeconfig).await;
     subscribe(&cluster, "operators", "Automatic").await;
     let phase = |wanted: &'static str| {
-        move |it: &Object| (it.str(&["status", "phase"]) == Some(wanted)).then_some(())
+        move |object: &Object| (object.str(&["status", "phase"]) == Some(wanted)).then_some(())
     };
     let csv = &CLUSTER_SERVICE_VERSION;
     until(&cluster, csv, Some("operators"), phase("Succeeded")).await;
@@ -70,21 +70,20 @@ async fn an_update_whose_new_pod_does_not_start_names_the_pod_its_reason_and_a_r
     ] {
         let patch = Patch::Merge(json!({"spec": {"config": config}}));
         cluster.patch(&SUBSCRIPTION, Some("operators"), "teapot", &patch).await.expect("patched");
-        let is_new = |it: &Object| {
-            let unscheduled = it
-                .array(&["status", "conditions"])
-                .iter()
-                .any(|it| it["type"] == "PodScheduled" && it["reason"] == "Unschedulable");
-            let unpulled = it.array(&["status", "containerStatuses"]).iter().any(|it| {
-                let reason = it["state"]["waiting"]["reason"].as_str();
-                reason.is_some_and(|it| it.contains("ImagePull"))
+        let is_new = |pod: &Object| {
+            let unscheduled = pod.array(&["status", "conditions"]).iter().any(|condition| {
+                condition["type"] == "PodScheduled" && condition["reason"] == "Unschedulable"
+            });
+            let unpulled = pod.array(&["status", "containerStatuses"]).iter().any(|container| {
+                let reason = container["state"]["waiting"]["reason"].as_str();
+                reason.is_some_and(|reason| reason.contains("ImagePull"))
             });
             let waits = if reason == "ImagePull" { unpulled } else { unscheduled };
-            (waits && it.name() != old && !it.is_terminating()).then(|| it.name().to_owned())
+            (waits && pod.name() != old && !pod.is_terminating()).then(|| pod.name().to_owned())
         };
         let new = until(&cluster, &known::POD, Some("operators"), is_new).await;
-        let installing = |it: &Object| {
-            let phase = it.str(&["status", "phase"]);
+        let installing = |csv: &Object| {
+            let phase = csv.str(&["status", "phase"]);
             (phase == Some("Installing") || phase == Some("Failed")).then_some(())
         };
         until(&cluster, csv, Some("operators"), installing).await;
@@ -113,13 +112,13 @@ async fn while_a_catalog_does_not_answer_it_is_named_beside_the_subscription_of_
     });
     make(&cluster, &CATALOG_SOURCE, source).await;
     let state = ["status", "connectionState", "lastObservedState"];
-    until(&cluster, &CATALOG_SOURCE, Some("olm"), |it| {
-        (it.name() == "silent" && it.str(&state).is_some()).then_some(())
+    until(&cluster, &CATALOG_SOURCE, Some("olm"), |source| {
+        (source.name() == "silent" && source.str(&state).is_some()).then_some(())
     })
     .await;
     subscribe(&cluster, "operators", "Automatic").await;
-    until(&cluster, &SUBSCRIPTION, Some("operators"), |it| {
-        it.get(&["status", "lastUpdated"]).map(|_| ())
+    until(&cluster, &SUBSCRIPTION, Some("operators"), |subscription| {
+        subscription.get(&["status", "lastUpdated"]).map(|_| ())
     })
     .await;
     let (_, text) = said(&up.kubeconfig, &["why", "subscription/teapot", "-n", "operators"]);
@@ -176,8 +175,8 @@ async fn viewer(cluster: &Cluster, up: &Up, namespace: &str) -> std::path::PathB
         },
     });
     make(cluster, &known::SECRET, secret).await;
-    let token = until(cluster, &known::SECRET, Some(namespace), |it| {
-        let token = it.str(&["data", "token"])?;
+    let token = until(cluster, &known::SECRET, Some(namespace), |secret| {
+        let token = secret.str(&["data", "token"])?;
         base64::engine::general_purpose::STANDARD.decode(token).ok()
     })
     .await;
@@ -205,8 +204,8 @@ async fn a_viewer_of_one_namespace_is_told_what_waits_there_and_what_cannot_be_s
     });
     make(&cluster, &OPERATOR_GROUP, group).await;
     subscribe(&cluster, "kitchen", "Manual").await;
-    until(&cluster, &SUBSCRIPTION, Some("kitchen"), |it| {
-        (it.str(&["status", "state"]) == Some("UpgradePending")).then_some(())
+    until(&cluster, &SUBSCRIPTION, Some("kitchen"), |subscription| {
+        (subscription.str(&["status", "state"]) == Some("UpgradePending")).then_some(())
     })
     .await;
     let kubeconfig = viewer(&cluster, &up, "kitchen").await;

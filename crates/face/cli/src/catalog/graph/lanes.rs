@@ -119,7 +119,7 @@ impl<'g> Lanes<'g> {
     /// A package with some of its channels, or with all where none is named.
     pub(super) fn of(graph: &'g Graph, only: &[String], from: Option<&Installed>) -> Self {
         let wanted =
-            |channel: &&Channel| only.is_empty() || only.iter().any(|it| **it == *channel.name);
+            |channel: &&Channel| only.is_empty() || only.iter().any(|name| **name == *channel.name);
         let mut channels: Vec<&Channel> = graph.channels().iter().filter(wanted).collect();
         let order = |channel: &&Channel| ChannelOrder::of(&channel.name, &graph.default_channel);
         channels.sort_by_cached_key(order);
@@ -200,7 +200,10 @@ impl<'g> Lane<'g> {
             let at = match &version {
                 Some(version) => {
                     let older = |bundle: &Bundle| bundle.version.as_ref() < Some(version);
-                    self.bundles.iter().position(|it| !older(it)).unwrap_or(self.bundles.len())
+                    self.bundles
+                        .iter()
+                        .position(|bundle| !older(bundle))
+                        .unwrap_or(self.bundles.len())
                 }
                 None => first,
             };
@@ -209,7 +212,9 @@ impl<'g> Lane<'g> {
                 at,
                 Bundle {
                     label: String::new(),
-                    deprecation: known.and_then(|it| it.deprecation.as_deref()).map(str::to_owned),
+                    deprecation: known
+                        .and_then(|bundle| bundle.deprecation.as_deref())
+                        .map(str::to_owned),
                     name,
                     version,
                     role: Role::Gone,
@@ -287,8 +292,10 @@ impl<'g> Lane<'g> {
         let mut last = start;
         for step in &route.steps {
             let Some(to) = self.place(&step.bundle.name) else { break };
-            let is_it = |it: &&mut Update| {
-                (it.from, it.to) == (last, to) && it.count == 1 && it.edge == step.edge
+            let is_it = |update: &&mut Update| {
+                (update.from, update.to) == (last, to)
+                    && update.count == 1
+                    && update.edge == step.edge
             };
             if let Some(update) = self.updates.iter_mut().find(is_it) {
                 update.on_way = true;

@@ -23,19 +23,21 @@ pub(super) fn draw(lanes: &Lanes<'_>) -> String {
         out.push('\n');
         draw_lane(&mut out, lane, lanes.from.as_deref());
     }
-    let gone =
-        lanes.channels.iter().any(|lane| lane.bundles.iter().any(|it| it.role == Role::Gone));
+    let gone = lanes
+        .channels
+        .iter()
+        .any(|lane| lane.bundles.iter().any(|bundle| bundle.role == Role::Gone));
     let skipped = lanes
         .channels
         .iter()
-        .any(|lane| lane.bundles.iter().any(|it| matches!(it.role, Role::Skipped { .. })));
+        .any(|lane| lane.bundles.iter().any(|bundle| matches!(bundle.role, Role::Skipped { .. })));
     let signs = [
         (true, "◉ head   ● may be installed"),
         (skipped, "○ skipped: never installed anew"),
         (gone, "· not in the channel"),
         (lanes.from.is_some(), "▶ on the way"),
     ];
-    let signs: Vec<&str> = signs.into_iter().filter(|(is, _)| *is).map(|(_, it)| it).collect();
+    let signs: Vec<&str> = signs.into_iter().filter(|(is, _)| *is).map(|(_, sign)| sign).collect();
     let _ = writeln!(out, "\n{}", signs.join("   "));
     out
 }
@@ -58,7 +60,8 @@ fn draw_lane(out: &mut String, lane: &Lane<'_>, from: Option<&str>) {
     if let (Some(way), Some(from)) = (&lane.way, from) {
         let _ = writeln!(out, "  from {}: {}", shown(from), way_in_words(lane, way));
     }
-    let width = lane.bundles.iter().map(|it| shown(&it.label).chars().count()).max().unwrap_or(0);
+    let width =
+        lane.bundles.iter().map(|bundle| shown(&bundle.label).chars().count()).max().unwrap_or(0);
     let width = width.min(WIDTH / 2);
     for (at, bundle) in lane.bundles.iter().enumerate().rev() {
         let way = if bundle.on_way { '▶' } else { ' ' };
@@ -86,8 +89,9 @@ fn said(lane: &Lane<'_>, at: usize) -> String {
     let bundle = &lane.bundles[at];
     let mut parts = Vec::new();
     let from = |edge: Edge| {
-        let updates = lane.updates.iter().filter(move |it| it.to == at && it.edge == edge);
-        updates.map(|it| lane.bundles[it.from].label.as_str())
+        let updates =
+            lane.updates.iter().filter(move |update| update.to == at && update.edge == edge);
+        updates.map(|update| lane.bundles[update.from].label.as_str())
     };
     let mut replaced: Vec<&str> = from(Edge::Replaces).collect();
     replaced.dedup();
@@ -107,7 +111,11 @@ fn said(lane: &Lane<'_>, at: usize) -> String {
         parts.push("installed".to_owned());
     }
     if let Role::Skipped { by } = &bundle.role {
-        let by = lane.bundles.iter().find(|it| it.name == *by).map_or(by.as_str(), |it| &it.label);
+        let by = lane
+            .bundles
+            .iter()
+            .find(|bundle| bundle.name == *by)
+            .map_or(by.as_str(), |bundle| &bundle.label);
         parts.push(format!("skipped by {}", shown(by)));
     }
     if let Some(why) = &bundle.deprecation {

@@ -63,7 +63,8 @@ impl Front {
         }
         let values = |names: &[String]| -> Vec<String> {
             let found = names.iter().flat_map(|name| headers.get_all(name.as_str()));
-            let texts = found.filter_map(|it| it.to_str().ok()).filter(|it| !it.is_empty());
+            let texts =
+                found.filter_map(|header| header.to_str().ok()).filter(|text| !text.is_empty());
             texts.map(str::to_owned).collect()
         };
         let user = values(&self.users).into_iter().next()?;
@@ -83,13 +84,16 @@ impl Front {
         // Without any there is no verifier.
         let verifier =
             WebPkiClientVerifier::builder_with_provider(Arc::new(roots), mainstay_tls::provider());
-        verifier.build().is_ok_and(|it| it.verify_client_cert(own, between, now).is_ok())
+        verifier
+            .build()
+            .is_ok_and(|verifier| verifier.verify_client_cert(own, between, now).is_ok())
     }
 
     fn is_named(&self, own: &CertificateDer<'_>) -> bool {
         let Ok((_, certificate)) = X509Certificate::from_der(own) else { return false };
-        let mut names = certificate.subject().iter_common_name().filter_map(|it| it.as_str().ok());
-        self.names.is_empty() || names.any(|it| self.names.iter().any(|name| name == it))
+        let mut names =
+            certificate.subject().iter_common_name().filter_map(|name| name.as_str().ok());
+        self.names.is_empty() || names.any(|name| self.names.iter().any(|allowed| allowed == name))
     }
 
     fn extra(&self, headers: &HeaderMap) -> BTreeMap<String, Vec<String>> {
@@ -111,8 +115,8 @@ fn after(name: &HeaderName, prefix: &str) -> Option<String> {
     let mut left = rest.as_bytes();
     while let Some((first, behind)) = left.split_first() {
         let digits = behind.get(..2).filter(|_| *first == b'%');
-        let digits = digits.and_then(|it| std::str::from_utf8(it).ok());
-        let meant = digits.and_then(|it| u8::from_str_radix(it, 16).ok());
+        let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
+        let meant = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
         bytes.push(meant.unwrap_or(*first));
         left = if meant.is_some() { &behind[2..] } else { behind };
     }

@@ -93,7 +93,9 @@ impl Port {
         let any: IpAddr =
             if ip.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
         let listen = said.listen.unwrap_or_else(|| SocketAddr::new(any, PORT));
-        let opened = TcpListener::bind(listen).await.and_then(|it| Ok((it.local_addr()?, it)));
+        let opened = TcpListener::bind(listen)
+            .await
+            .and_then(|listener| Ok((listener.local_addr()?, listener)));
         let (bound, listener) = opened.map_err(|error| {
             Failure::usage(
                 Cause::new(format!("packages cannot be served at {listen}"))
@@ -143,7 +145,12 @@ impl Server {
         packages.attach(offered);
         let mut selection = Selection::all(known::CONFIG_MAP).namespace(front::NAMESPACE);
         selection.fields = format!("metadata.name={}", front::NAME);
-        let fronts = Cache::start(cluster, selection, |it| Some(Front::of(it)), stop.clone());
+        let fronts = Cache::start(
+            cluster,
+            selection,
+            |config_map| Some(Front::of(config_map)),
+            stop.clone(),
+        );
         let work = Work { packages, fronts, access: Access::new(cluster.clone(), self.clock) };
         *self.work.lock() = Some(Arc::new(work));
         let registration = Registration {
@@ -220,7 +227,7 @@ impl Work {
     ) -> Result<Identity, Status> {
         self.fronts.synced().await;
         let front = self.fronts.get(&NamespacedName::new(front::NAMESPACE, front::NAME));
-        let shown = peer.and_then(|it| it.certificate.as_deref());
+        let shown = peer.and_then(|peer| peer.certificate.as_deref());
         let seconds = u64::try_from(clock.now().as_second()).unwrap_or_default();
         let now = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
         if let (Some(front), Some(shown)) = (front, shown) {

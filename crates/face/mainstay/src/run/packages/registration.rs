@@ -42,7 +42,8 @@ impl Registration {
         let [service, _, api] = self.objects();
         let api = self.cluster.find(&API_SERVICE, None, api.name()).await?;
         let service = self.cluster.find(&SERVICE, Some(self.namespace), service.name()).await?;
-        Ok(api.is_some_and(|it| !is_ours(&it)) || service.is_some_and(|it| !is_ours(&it)))
+        Ok(api.is_some_and(|api| !is_ours(&api))
+            || service.is_some_and(|service| !is_ours(&service)))
     }
 
     /// Keeps the registration until `term` ends, and takes it away then.
@@ -95,12 +96,12 @@ impl Registration {
     async fn withdraw(&self) -> Result<()> {
         let [service, slice, api] = self.objects();
         let authority = relevant(&api)["caBundle"].clone();
-        let leads_here = |it: &Object| is_ours(it) && relevant(it)["caBundle"] == authority;
+        let leads_here = |api: &Object| is_ours(api) && relevant(api)["caBundle"] == authority;
         if !remove(&self.cluster, &API_SERVICE, &api, leads_here).await? {
             return Ok(());
         }
         let endpoints = relevant(&slice);
-        let leads_here = |it: &Object| is_ours(it) && says(&relevant(it), &endpoints);
+        let leads_here = |slice: &Object| is_ours(slice) && contains(&relevant(slice), &endpoints);
         if remove(&self.cluster, &ENDPOINT_SLICE, &slice, leads_here).await? {
             remove(&self.cluster, &SERVICE, &service, is_ours).await?;
         }
@@ -150,8 +151,8 @@ pub(in crate::run) async fn forget(cluster: &Cluster, namespace: &str) -> Result
         // Without it, the other two break nothing.
         return Ok(false);
     };
-    let is_left = |it: &Object| {
-        is_registered(it) && it.str(&["spec", "service", "namespace"]) == Some(namespace)
+    let is_left = |api: &Object| {
+        is_registered(api) && api.str(&["spec", "service", "namespace"]) == Some(namespace)
     };
     if !is_left(&there) || !remove(cluster, &API_SERVICE, &api, is_left).await? {
         return Ok(false);
@@ -173,8 +174,8 @@ pub(in crate::run) async fn forget(cluster: &Cluster, namespace: &str) -> Result
 fn is_registered(api: &Object) -> bool {
     let managers = api.array(&["metadata", "managedFields"]).iter();
     managers
-        .filter(|it| it["manager"].as_str() == Some(MANAGER))
-        .any(|it| it.pointer("/fieldsV1/f:spec/f:caBundle").is_some())
+        .filter(|entry| entry["manager"].as_str() == Some(MANAGER))
+        .any(|entry| entry.pointer("/fieldsV1/f:spec/f:caBundle").is_some())
 }
 
 /// Removes an object in the state in which it was judged; tells whether it is gone.
@@ -184,7 +185,7 @@ async fn remove(
     object: &Object,
     leads_here: impl Fn(&Object) -> bool,
 ) -> Result<bool> {
-    let at = Some(object.namespace()).filter(|it| !it.is_empty());
+    let at = Some(object.namespace()).filter(|namespace| !namespace.is_empty());
     loop {
         let Some(there) = cluster.find(resource, at, object.name()).await? else {
             return Ok(true);
@@ -210,16 +211,17 @@ fn relevant(object: &Object) -> Value {
     }
 }
 
-/// Whether `there` says all that `wanted` says; servers add defaults.
-fn says(there: &Value, wanted: &Value) -> bool {
-    match (there, wanted) {
-        (Value::Object(there), Value::Object(wanted)) => {
-            wanted.iter().all(|(key, value)| there.get(key).is_some_and(|it| says(it, value)))
+/// Whether `live` contains every field of `desired`; servers add defaults.
+fn contains(live: &Value, desired: &Value) -> bool {
+    match (live, desired) {
+        (Value::Object(live), Value::Object(desired)) => desired
+            .iter()
+            .all(|(key, desired)| live.get(key).is_some_and(|live| contains(live, desired))),
+        (Value::Array(live), Value::Array(desired)) => {
+            live.len() == desired.len()
+                && live.iter().zip(desired).all(|(live, desired)| contains(live, desired))
         }
-        (Value::Array(there), Value::Array(wanted)) => {
-            there.len() == wanted.len() && there.iter().zip(wanted).all(|(a, b)| says(a, b))
-        }
-        _ => there == wanted,
+        _ => live == desired,
     }
 }
 
@@ -231,10 +233,10 @@ impl Seen {
         let follow = |resource: Resource, object: &Object| {
             let mut selection = Selection::all(resource.clone());
             selection.fields = format!("metadata.name={}", object.name());
-            let at = Some(object.namespace()).filter(|it| !it.is_empty());
+            let at = Some(object.namespace()).filter(|namespace| !namespace.is_empty());
             selection.namespace = at.map(str::to_owned);
             let bell = Arc::clone(bell);
-            let cache = Cache::builder(selection, |it| Some(relevant(it)))
+            let cache = Cache::builder(selection, |object| Some(relevant(object)))
                 .subscribe(move |_| bell.notify_one())
                 .start(&to.cluster, stop.clone());
             (resource, object.key(), cache)
@@ -247,7 +249,7 @@ impl Seen {
     async fn settle(&self, cluster: &Cluster, wanted: &[Object; 3]) -> Result<()> {
         for ((resource, key, cache), wanted) in self.0.iter().zip(wanted) {
             cache.synced().await;
-            if !cache.get(key).is_some_and(|it| says(&it, &relevant(wanted))) {
+            if !cache.get(key).is_some_and(|spec| contains(&spec, &relevant(wanted))) {
                 cluster.apply(resource, wanted, MANAGER).await?;
             }
         }
@@ -262,7 +264,7 @@ pub(super) fn towards(host: &str) -> Option<IpAddr> {
     let socket = std::net::UdpSocket::bind((any, 0)).ok()?;
     // Connecting a datagram socket only chooses a route.
     socket.connect((address, 9)).ok()?;
-    socket.local_addr().ok().map(|it| it.ip())
+    socket.local_addr().ok().map(|address| address.ip())
 }
 
 #[cfg(test)]
@@ -289,9 +291,9 @@ mod tests {
     #[test]
     fn what_servers_add_is_no_difference() {
         let wanted = json!([{"name": "https", "port": 5443}]);
-        assert!(says(&json!([{"name": "https", "port": 5443, "nodePort": 1}]), &wanted));
-        assert!(!says(&json!([{"name": "https", "port": 443}]), &wanted));
-        assert!(!says(&json!([]), &wanted));
-        assert!(!says(&json!(null), &wanted));
+        assert!(contains(&json!([{"name": "https", "port": 5443, "nodePort": 1}]), &wanted));
+        assert!(!contains(&json!([{"name": "https", "port": 443}]), &wanted));
+        assert!(!contains(&json!([]), &wanted));
+        assert!(!contains(&json!(null), &wanted));
     }
 }

@@ -25,17 +25,18 @@ use std::sync::Mutex;
 /// Reads a command as its program does.
 fn parsed(words: &[String], is_mention: bool) -> Result<(), String> {
     // What is left out of a mention is left to the reader.
-    let words: Vec<&String> = words.iter().filter(|it| !it.contains('…')).collect();
-    let rest = |from: usize| words[from..].iter().map(|it| (*it).clone()).collect::<Vec<String>>();
+    let words: Vec<&String> = words.iter().filter(|word| !word.contains('…')).collect();
+    let rest =
+        |from: usize| words[from..].iter().map(|word| (*word).clone()).collect::<Vec<String>>();
     let other = match words[0].as_str() {
         "opm" => Some(opm::check(&rest(1))),
         "operator-sdk" => Some(opm::sdk::check(&rest(1))),
-        _ if words.get(1).is_some_and(|it| *it == "opm") => Some(opm::check(&rest(2))),
+        _ if words.get(1).is_some_and(|word| *word == "opm") => Some(opm::check(&rest(2))),
         _ => None,
     };
     if let Some(checked) = other {
         // Nothing is wrong with a command of which only the name is given.
-        let lacks = |it: &String| is_mention && it.contains("received 0");
+        let lacks = |message: &String| is_mention && message.contains("received 0");
         let checked = checked.map_err(|error| error.to_string());
         return checked.or_else(|error| if lacks(&error) { Ok(()) } else { Err(error) });
     }
@@ -60,13 +61,14 @@ fn parsed(words: &[String], is_mention: bool) -> Result<(), String> {
 fn packages() -> BTreeSet<String> {
     let folders = |path: &Path| -> Vec<PathBuf> {
         let all = std::fs::read_dir(path).expect("a folder");
-        all.map(|it| it.expect("an entry").path()).filter(|it| it.is_dir()).collect()
+        all.map(|entry| entry.expect("an entry").path()).filter(|path| path.is_dir()).collect()
     };
     let layers = folders(&Path::new(page::ROOT).join("crates"));
-    let manifests = layers.iter().flat_map(|it| folders(it)).map(|it| it.join("Cargo.toml"));
-    let text = manifests.filter_map(|it| std::fs::read_to_string(it).ok());
-    text.filter_map(|it| {
-        let name = it.lines().find_map(|line| line.strip_prefix("name = "))?;
+    let manifests =
+        layers.iter().flat_map(|layer| folders(layer)).map(|folder| folder.join("Cargo.toml"));
+    let text = manifests.filter_map(|manifest| std::fs::read_to_string(manifest).ok());
+    text.filter_map(|text| {
+        let name = text.lines().find_map(|line| line.strip_prefix("name = "))?;
         Some(name.trim_matches('"').to_owned())
     })
     .collect()
@@ -91,7 +93,7 @@ fn unbuildable(words: &[String]) -> Result<(), String> {
             return Err(format!("there is no {value}"));
         }
     }
-    match words.iter().position(|it| it == "--") {
+    match words.iter().position(|word| word == "--") {
         Some(at) if words[1] == "run" => {
             let typed =
                 std::iter::once("mainstay".to_owned()).chain(words[at + 1..].iter().cloned());
@@ -144,7 +146,7 @@ fn a_command_that_does_not_exist_is_found_wherever_a_page_names_it() {
         mainstay nosuch\n\
         ```\n";
     let found: Vec<String> = page::read("a page", text).iter().flat_map(unreadable).collect();
-    let heads: Vec<&str> = found.iter().filter_map(|it| it.lines().next()).collect();
+    let heads: Vec<&str> = found.iter().filter_map(|failure| failure.lines().next()).collect();
     assert_eq!(
         heads,
         [
@@ -163,7 +165,7 @@ fn a_command_that_does_not_exist_is_found_wherever_a_page_names_it() {
 fn run(page: &str) -> (Vec<String>, [usize; 2]) {
     let world = world::World::new(page);
     let (mut wrong, mut counts) = (Vec::new(), [0, 0]);
-    for statement in page::statements(page).iter().filter(|it| !it.is_mention) {
+    for statement in page::statements(page).iter().filter(|statement| !statement.is_mention) {
         let how = plan::how(statement, &world);
         if let How::Not(why) = how {
             let typed = statement.text.lines().next().unwrap_or_default();
@@ -202,7 +204,7 @@ fn every_documented_command_runs_or_says_why_it_is_not_run_here() {
     let results = results.into_inner().expect("nobody panics with it");
     let sum = |at: usize| results.iter().map(|(_, counts)| counts[at]).sum::<usize>();
     let wrong: Vec<&String> = results.iter().flat_map(|(wrong, _)| wrong).collect();
-    let all = wrong.iter().map(|it| it.as_str()).collect::<Vec<_>>().join("\n\n");
+    let all = wrong.iter().map(|failure| failure.as_str()).collect::<Vec<_>>().join("\n\n");
     assert!(wrong.is_empty(), "{} documented commands fail:\n{all}", wrong.len());
     mainstay_testdata::ran(&format!(
         "{} documented commands, {} others only read, each with its reason",

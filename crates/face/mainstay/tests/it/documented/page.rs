@@ -52,7 +52,7 @@ pub(super) fn pages() -> Vec<String> {
             let path = folder.join(entry.expect("an entry").file_name());
             if Path::new(ROOT).join(&path).is_dir() {
                 folders.push(path);
-            } else if path.extension().is_some_and(|it| it == "md") {
+            } else if path.extension().is_some_and(|extension| extension == "md") {
                 all.push(path.to_str().expect("a name").to_owned());
             }
         }
@@ -137,7 +137,8 @@ fn of_block(page: &str, begins: usize, lines: &[&str]) -> Vec<Statement> {
 /// Whether a statement is not over at the end of a line.
 fn goes_on(text: &str) -> bool {
     if let Some((_, word)) = text.lines().next().unwrap_or_default().split_once("<<") {
-        let word = word.trim_matches(|it: char| it == '\'' || it == '"').trim();
+        let word =
+            word.trim_matches(|character: char| character == '\'' || character == '"').trim();
         return text.lines().skip(1).all(|line| line != word);
     }
     super::shell::is_open(text) || text.ends_with("&&") || text.ends_with('\\')

@@ -178,7 +178,7 @@ fn about<'t, T>(table: &'t [(&str, &str, T)], statement: &Statement) -> Option<&
             *page == statement.page && statement.text.trim_start().starts_with(begins)
         })
         .max_by_key(|(_, begins, _)| begins.len())
-        .map(|(.., it)| it)
+        .map(|(.., value)| value)
 }
 
 /// What becomes of a statement.
@@ -200,9 +200,9 @@ pub(super) fn how(statement: &Statement, world: &World) -> How {
         return how;
     }
     let begins = |words: [&str; 2]| {
-        commands
-            .first()
-            .is_some_and(|it| it.iter().zip(words).filter(|(it, word)| *it == word).count() == 2)
+        commands.first().is_some_and(|command| {
+            command.iter().zip(words).filter(|(argument, word)| *argument == word).count() == 2
+        })
     };
     if begins(["mainstay", "up"]) || begins(["mainstay", "run"]) {
         return Serves("ready");
@@ -236,12 +236,16 @@ pub(super) fn typed(
 /// Beginnings and words that no statement has.
 pub(super) fn stale(statements: &[Statement]) -> Vec<String> {
     let begun = |page: &str, begins: &str| {
-        statements
-            .iter()
-            .any(|it| !it.is_mention && it.page == page && it.text.trim_start().starts_with(begins))
+        statements.iter().any(|statement| {
+            !statement.is_mention
+                && statement.page == page
+                && statement.text.trim_start().starts_with(begins)
+        })
     };
     let said = |page: &str, word: &str| {
-        statements.iter().any(|it| !it.is_mention && it.page == page && it.text.contains(word))
+        statements.iter().any(|statement| {
+            !statement.is_mention && statement.page == page && statement.text.contains(word)
+        })
     };
     let beginnings = PLAN.iter().map(|(page, begins, _)| (page, begins)).chain(
         [BEFORE, AFTER, NEEDS].into_iter().flatten().map(|(page, begins, _)| (page, begins)),

@@ -20,7 +20,7 @@ pub(super) fn commands(statement: &str) -> Vec<Vec<String>> {
                 let command = all.last_mut().expect("there is one");
                 let is_set = command.is_empty()
                     && text.split_once('=').is_some_and(|(name, _)| {
-                        name.chars().all(|it| it.is_ascii_uppercase() || it == '_')
+                        name.chars().all(|letter| letter.is_ascii_uppercase() || letter == '_')
                     });
                 if !is_set {
                     command.push(text);
@@ -40,7 +40,7 @@ pub(super) fn is_open(text: &str) -> bool {
             _ if comment => comment = sign != '\n',
             (None, '#') => comment = before.is_whitespace(),
             (None, '\'' | '"') => quote = Some(sign),
-            (Some(it), _) if it == sign => quote = None,
+            (Some(opening), _) if opening == sign => quote = None,
             _ => {}
         }
         before = sign;
@@ -76,15 +76,15 @@ fn words(statement: &str) -> Vec<Word> {
                 heredoc |= sign == '<' && count == 2;
                 all.push(Word::Redirection);
             }
-            '#' if word.is_none() => while signs.next_if(|it| *it != '\n').is_some() {},
+            '#' if word.is_none() => while signs.next_if(|sign| *sign != '\n').is_some() {},
             '\'' => {
                 let text = word.get_or_insert_default();
-                text.extend(std::iter::from_fn(|| signs.next_if(|it| *it != '\'')));
+                text.extend(std::iter::from_fn(|| signs.next_if(|sign| *sign != '\'')));
                 signs.next();
             }
             '"' => {
                 let text = word.get_or_insert_default();
-                while let Some(sign) = signs.next_if(|it| *it != '"') {
+                while let Some(sign) = signs.next_if(|sign| *sign != '"') {
                     text.push(sign);
                     if sign == '$' && signs.peek() == Some(&'(') {
                         text.push_str(&within_brackets(&mut signs));
@@ -98,7 +98,7 @@ fn words(statement: &str) -> Vec<Word> {
                 text.push_str(&within_brackets(&mut signs));
             }
             '\\' => {
-                if let Some(next) = signs.next().filter(|it| *it != '\n') {
+                if let Some(next) = signs.next().filter(|sign| *sign != '\n') {
                     word.get_or_insert_default().push(next);
                 }
             }
@@ -148,7 +148,7 @@ mod tests {
     fn a_statement_is_simple_commands() {
         let said = |text: &str| {
             let all = commands(text);
-            all.iter().map(|it| it.join(" ")).collect::<Vec<_>>().join(" / ")
+            all.iter().map(|words| words.join(" ")).collect::<Vec<_>>().join(" / ")
         };
         for (text, wanted) in [
             ("mainstay up   # keeps", "mainstay up"),

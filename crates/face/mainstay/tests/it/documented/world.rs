@@ -81,9 +81,10 @@ impl World {
 
     /// Where the cluster serves images.
     fn registry(&self) -> String {
-        let said = self.up.as_ref().map(|it| it.said.as_str()).unwrap_or_default();
+        let said = self.up.as_ref().map(|up| up.said.as_str()).unwrap_or_default();
         let line = said.lines().find_map(|line| line.strip_prefix("registry"));
-        line.map(|it| it.trim().trim_start_matches("http://").to_owned()).unwrap_or_default()
+        line.map(|address| address.trim().trim_start_matches("http://").to_owned())
+            .unwrap_or_default()
     }
 
     /// Whether the page's folder has something.
@@ -96,7 +97,7 @@ impl World {
         let known = self.programs.borrow().get(name).copied();
         known.unwrap_or_else(|| {
             let found = self.bash("command -v -- \"$0\"").arg(name).output();
-            let found = found.is_ok_and(|it| it.status.success());
+            let found = found.is_ok_and(|output| output.status.success());
             self.programs.borrow_mut().insert(name.to_owned(), found);
             found
         })
@@ -143,7 +144,7 @@ impl World {
                 let begins = text.find("```json\n{\"namespace\"").expect("a universe");
                 let universe = text[begins..].lines().skip(1);
                 let universe: Vec<&str> =
-                    universe.take_while(|it| !it.starts_with("```")).collect();
+                    universe.take_while(|line| !line.starts_with("```")).collect();
                 file("universe.json", &universe.join("\n"));
                 copy(Path::new(SAMPLE), &work.join("catalog"));
                 self.community();
@@ -275,7 +276,9 @@ fn free_ports() -> u16 {
     let open = |port: u16| TcpListener::bind(("127.0.0.1", port));
     let first = |_: u32| {
         let port = open(0).ok()?.local_addr().ok()?.port();
-        (0..4).all(|it| port.checked_add(it).is_some_and(|it| open(it).is_ok())).then_some(port)
+        (0..4)
+            .all(|offset| port.checked_add(offset).is_some_and(|port| open(port).is_ok()))
+            .then_some(port)
     };
     (0..100).find_map(first).expect("free ports")
 }
@@ -355,7 +358,7 @@ fn kiwi_of(channel: &str) -> String {
     let mut text =
         format!("schema: olm.package\nname: kiwi\ndefaultChannel: stable\n---\n{channel}");
     let entries = channel.lines().filter_map(|line| line.strip_prefix("- {name: "));
-    for name in entries.map(|it| it.split([',', '}']).next().unwrap_or_default()) {
+    for name in entries.map(|line| line.split([',', '}']).next().unwrap_or_default()) {
         let version = name.trim_start_matches("kiwi.v");
         let bundle = format!(
             "---\nschema: olm.bundle\npackage: kiwi\nname: {name}\nimage: example.com/kiwi:v{version}\n\
