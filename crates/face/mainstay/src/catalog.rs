@@ -9,17 +9,17 @@ use std::io::{self, BufWriter, IsTerminal as _, Write as _};
 
 /// Runs one of the commands about catalogs.
 pub(crate) async fn run(arguments: CatalogArguments) -> Exit {
-    outside(async |io| catalog::run(arguments, io).await).await
+    with_process_io(async |io| catalog::run(arguments, io).await).await
 }
 
 /// Runs one of the commands about bundles.
 pub(crate) async fn run_bundle(arguments: BundleArguments) -> Exit {
-    outside(async |io| bundle::run(arguments, io).await).await
+    with_process_io(async |io| bundle::run(arguments, io).await).await
 }
 
 /// Runs one of the commands about images.
 pub(crate) async fn run_image(arguments: ImageArguments) -> Exit {
-    outside(async |io| image::run(arguments, io).await).await
+    with_process_io(async |io| image::run(arguments, io).await).await
 }
 
 /// Prints something as it is.
@@ -32,7 +32,7 @@ pub(crate) fn print(bytes: &[u8]) -> Exit {
     }
 }
 
-async fn outside(command: impl AsyncFnOnce(&mut Io<'_>) -> Exit) -> Exit {
+async fn with_process_io(command: impl AsyncFnOnce(&mut Io<'_>) -> Exit) -> Exit {
     let colour = report::colours_on_stdout();
     let mut stdout = BufWriter::new(io::stdout().lock());
     let folder = std::env::current_dir().unwrap_or_default();

@@ -15,37 +15,41 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// How long the list may be, in bytes.
-const LONGEST: u64 = 16 << 20;
+const MAX_BYTES: u64 = 16 << 20;
 
 /// Name and folder of each catalog.
-pub(crate) type Folders = BTreeMap<String, PathBuf>;
+pub(crate) type CatalogFolders = BTreeMap<String, PathBuf>;
 
 /// What was given and what was served before.
-pub(crate) struct Remembered {
-    given: Folders,
-    before: Folders,
+pub(crate) struct CatalogMemory {
+    configured: CatalogFolders,
+    previous: CatalogFolders,
     /// Where it is written; none for a cluster that keeps nothing.
     file: Option<PathBuf>,
 }
 
-impl Remembered {
+impl CatalogMemory {
     /// Reads what the data folder remembers.
     pub(crate) fn read(settings: &Settings) -> Result<Self, Cause> {
-        let given =
+        let configured =
             settings.catalogs.iter().map(|catalog| (catalog.name.clone(), catalog.folder.clone()));
         let file = match &settings.data {
             Data::Folder(folder) => Some(folder.join("catalogs.json")),
             Data::Memory => None,
         };
-        let before = file.as_deref().map_or_else(|| Ok(Folders::new()), read)?;
-        Ok(Self { given: given.collect(), before, file })
+        let previous = file.as_deref().map_or_else(|| Ok(CatalogFolders::new()), read)?;
+        Ok(Self { configured: configured.collect(), previous, file })
     }
 
     /// The catalogs to serve: those given now, and those of before whose CatalogSource is still
     /// there.
-    pub(crate) async fn settle(self, cluster: &Cluster, namespace: &str) -> Result<Folders, Cause> {
-        let mut catalogs = self.given;
-        for (name, folder) in &self.before {
+    pub(crate) async fn catalogs_to_serve(
+        self,
+        cluster: &Cluster,
+        namespace: &str,
+    ) -> Result<CatalogFolders, Cause> {
+        let mut catalogs = self.configured;
+        for (name, folder) in &self.previous {
             if catalogs.contains_key(name) {
                 continue;
             }
@@ -59,33 +63,33 @@ impl Remembered {
             }
         }
         match &self.file {
-            Some(file) if catalogs != self.before => write(file, &catalogs)?,
+            Some(file) if catalogs != self.previous => write(file, &catalogs)?,
             _ => {}
         }
         Ok(catalogs)
     }
 }
 
-fn read(file: &Path) -> Result<Folders, Cause> {
+fn read(file: &Path) -> Result<CatalogFolders, Cause> {
     let fail = |why| Err(Cause::new("the list of catalogs cannot be read").at(file).because(why));
-    match mainstay_files::read(file, LONGEST) {
+    match mainstay_files::read(file, MAX_BYTES) {
         Ok(bytes) => serde_json::from_slice(&bytes).or_else(|error| {
             fail(
                 Cause::new(error.to_string())
                     .remedy("delete the file and name the catalogs again with --catalog NAME=DIR"),
             )
         }),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Folders::new()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(CatalogFolders::new()),
         Err(error) => fail(io(&error)),
     }
 }
 
 /// Writes the list whole or not at all.
-fn write(file: &Path, catalogs: &Folders) -> Result<(), Cause> {
-    let written = serde_json::to_vec_pretty(catalogs)
+fn write(file: &Path, catalogs: &CatalogFolders) -> Result<(), Cause> {
+    let result = serde_json::to_vec_pretty(catalogs)
         .map_err(std::io::Error::other)
         .and_then(|text| mainstay_files::replace(file, &text, Durability::Process));
-    written.map_err(|error| {
+    result.map_err(|error| {
         Cause::new("the list of catalogs cannot be written")
             .at(Place::file(file))
             .because(io(&error))
@@ -97,11 +101,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_reads_back_and_damage_has_a_remedy() {
+    fn catalog_list_reads_back_and_a_damaged_one_has_a_remedy() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("catalogs.json");
-        assert_eq!(read(&file).unwrap(), Folders::new());
-        let catalogs = Folders::from([("a".to_owned(), PathBuf::from("/x"))]);
+        assert_eq!(read(&file).unwrap(), CatalogFolders::new());
+        let catalogs = CatalogFolders::from([("a".to_owned(), PathBuf::from("/x"))]);
         write(&file, &catalogs).unwrap();
         assert_eq!(read(&file).unwrap(), catalogs);
         std::fs::write(&file, "{").unwrap();

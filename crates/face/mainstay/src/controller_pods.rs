@@ -37,7 +37,7 @@ const BUFFER: usize = 64 << 10;
 ///
 /// # Errors
 /// Why a Deployment cannot be applied.
-pub(crate) async fn show(
+pub(crate) async fn apply(
     server: &ApiServer,
     cluster: &Cluster,
     namespace: &'static str,
@@ -48,11 +48,11 @@ pub(crate) async fn show(
         Arc::new(ControllerPod { health: health.clone(), started: clock.now() });
     server.put_native_pods(move |candidate| {
         let app = candidate.label("app").unwrap_or_default();
-        let is_one = candidate.namespace() == namespace && NAMES.contains(&app);
-        is_one.then(|| Arc::clone(&pod))
+        let is_controller_pod = candidate.namespace() == namespace && NAMES.contains(&app);
+        is_controller_pod.then(|| Arc::clone(&pod))
     });
     let applied = NAMES.map(|name| async move {
-        layout::apply(cluster, &DEPLOYMENT, &deployment(namespace, name)).await.map(drop)
+        layout::apply(cluster, &DEPLOYMENT, &manifest(namespace, name)).await.map(drop)
     });
     futures::future::try_join_all(applied).await.map(drop)
 }
@@ -61,23 +61,26 @@ pub(crate) async fn show(
 ///
 /// # Errors
 /// Why one cannot be read or deleted.
-pub(crate) async fn hide(cluster: &Cluster, namespace: &str) -> Result<(), Cause> {
+pub(crate) async fn delete(cluster: &Cluster, namespace: &str) -> Result<(), Cause> {
     for name in NAMES {
         let refused = |error: &mainstay_client::Error| {
             Cause::new(format!("Deployment `{namespace}/{name}` cannot be taken away"))
                 .because(Cause::new(error.to_string()))
         };
-        let found = cluster.find(&DEPLOYMENT, Some(namespace), name).await;
-        if let Some(found) = found.map_err(|error| refused(&error))?.filter(layout::is_ours) {
-            let options = DeleteOptions::uid(found.uid());
-            let gone = cluster.ensure_deleted(&DEPLOYMENT, Some(namespace), name, &options).await;
-            gone.map_err(|error| refused(&error))?;
+        let deployment = cluster.find(&DEPLOYMENT, Some(namespace), name).await;
+        if let Some(deployment) =
+            deployment.map_err(|error| refused(&error))?.filter(layout::is_ours)
+        {
+            let options = DeleteOptions::uid(deployment.uid());
+            let deleted =
+                cluster.ensure_deleted(&DEPLOYMENT, Some(namespace), name, &options).await;
+            deleted.map_err(|error| refused(&error))?;
         }
     }
     Ok(())
 }
 
-fn deployment(namespace: &str, name: &str) -> Object {
+fn manifest(namespace: &str, name: &str) -> Object {
     let labels = json!({"app": name});
     let value = json!({
         "apiVersion": "apps/v1",

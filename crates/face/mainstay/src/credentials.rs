@@ -9,12 +9,12 @@ use std::sync::Arc;
 
 /// Signs requests with the cluster's authority, and tokens with its token key.
 #[derive(Debug)]
-pub(crate) struct Keys {
+pub(crate) struct ClusterCredentials {
     signer: Signer,
     authenticator: Arc<Authenticator>,
 }
 
-impl Keys {
+impl ClusterCredentials {
     /// The keys of a cluster.
     pub(crate) fn new(
         pki: &Pki,
@@ -25,7 +25,7 @@ impl Keys {
     }
 }
 
-impl Credentials for Keys {
+impl Credentials for ClusterCredentials {
     fn certificate(&self, request: &Object) -> Result<String, Unsigned> {
         self.signer.answer(request).map_err(|error| match error {
             pki::Unsigned::NotOurs => Unsigned::NotOurs,

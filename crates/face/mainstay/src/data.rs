@@ -25,9 +25,9 @@ pub(crate) async fn open(
         let folder = folder.clone();
         let data = data.clone();
         move || -> Result<_, OpenError> {
-            let claimed = mainstay_files::claim_data(&data);
+            let claim = mainstay_files::claim_data(&data);
             let warning =
-                claimed.map_err(|source| OpenError::Io { attempt: "use", path: data, source })?;
+                claim.map_err(|source| OpenError::Io { attempt: "use", path: data, source })?;
             let lost = if repair { Some(Store::repair(&folder)?) } else { None };
             Ok((Store::open(&folder, options)?, lost, warning))
         }
@@ -60,7 +60,7 @@ pub(crate) async fn open(
         ));
     }
     if let Some(lost) = lost {
-        for line in repaired(&lost) {
+        for line in repair_report(&lost) {
             say(&line);
         }
     }
@@ -93,7 +93,7 @@ pub(crate) fn unwritable(folder: &Path, error: &EngineError) -> Cause {
 }
 
 /// What a repair did, a line each.
-fn repaired(repair: &Repair) -> Vec<String> {
+fn repair_report(repair: &Repair) -> Vec<String> {
     let Some(originals) = &repair.originals else {
         return vec!["repair      the store is sound: nothing was changed".to_owned()];
     };

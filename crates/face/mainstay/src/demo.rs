@@ -4,14 +4,14 @@
 //! that waits, the operator running, two upgrades, and a refusal that explains itself. Everything
 //! printed is read back from the API; what the catalog promises is only used to choose a package.
 
-mod plot;
+mod scenario;
 mod story;
 
 use crate::embedded::{Embedded, Settings};
 use crate::sample;
-use crate::stop::Stop;
+use crate::stop::StopSignals;
 use crate::subsystems::Selected;
-use crate::supervise::Started;
+use crate::supervise::Startup;
 use mainstay_cause::{Cause, Place};
 use mainstay_cli::args::{CatalogMode, Profile};
 use mainstay_cli::config::{CatalogFolder, Data, Demo, Network, runtime_folder};
@@ -25,8 +25,8 @@ use std::collections::BTreeSet;
 const SOURCE: &str = "demo";
 
 /// Runs the demo to its end.
-pub(crate) async fn run(demo: Demo, report: Report, started: Started) -> Result<(), Failure> {
-    let mut stop = Stop::listen()?;
+pub(crate) async fn run(demo: Demo, report: Report, startup: Startup) -> Result<(), Failure> {
+    let mut signals = StopSignals::listen()?;
     let work = work_folder()?;
     let catalog = if let Some(folder) = demo.catalog {
         folder
@@ -35,10 +35,10 @@ pub(crate) async fn run(demo: Demo, report: Report, started: Started) -> Result<
         sample::write(&folder)?;
         folder
     };
-    let plot = {
+    let scenario = {
         let (catalog, package) = (catalog.clone(), demo.package.clone());
         let chosen =
-            tokio::task::spawn_blocking(move || plot::choose(&catalog, package.as_deref()));
+            tokio::task::spawn_blocking(move || scenario::choose(&catalog, package.as_deref()));
         let chosen = chosen.await;
         chosen
             .map_err(|error| Cause::new(format!("reading the catalog ended early: {error}")))?
@@ -64,19 +64,19 @@ pub(crate) async fn run(demo: Demo, report: Report, started: Started) -> Result<
     };
     let embedded = tokio::select! {
         embedded = Embedded::start(settings, &|_| {}) => embedded?,
-        () = stop.asked() => return Err(interrupted().into()),
+        () = signals.wait() => return Err(interrupted().into()),
     };
-    started.done();
-    let told = tokio::select! {
-        told = story::tell(&embedded, &plot, &report, !demo.exit) => told,
-        () = stop.asked() => Err(interrupted()),
+    startup.done();
+    let result = tokio::select! {
+        result = story::run(&embedded, &scenario, &report, !demo.exit) => result,
+        () = signals.wait() => Err(interrupted()),
     };
-    if told.is_ok() && !demo.exit {
+    if result.is_ok() && !demo.exit {
         report.say("\nThe cluster keeps running; Ctrl-C ends it.");
-        stop.asked().await;
+        signals.wait().await;
     }
     let stopped = embedded.stop().await;
-    Ok(told.and(stopped)?)
+    Ok(result.and(stopped)?)
 }
 
 fn interrupted() -> Cause {

@@ -4,11 +4,13 @@
 //! nothing (the port, then the lock of the data folder); then keys, server, our own kinds,
 //! controllers; `/readyz` turns green last. Stopping goes the other way round.
 
-use crate::credentials::Keys;
+use crate::catalog_listeners::CatalogListeners;
+use crate::credentials::ClusterCredentials;
 use crate::health::{Health, HealthState};
-use crate::ports::Ports;
 use crate::subsystems::Selected;
-use crate::{catalogs, controller_pods, data, hub, images, kubeconfig, layout, network, packages};
+use crate::{
+    catalogs, controller_pods, data, images, kubeconfig, layout, network, operator_hub, packages,
+};
 use mainstay_apiserver::{ApiServer, audit};
 use mainstay_auth::Identity;
 use mainstay_auth::pki::{Pki, PkiError};
@@ -77,21 +79,21 @@ pub(crate) struct Embedded {
     address: SocketAddr,
     kubeconfig: PathBuf,
     profile: Profile,
-    started_in: Duration,
-    catalogs: catalogs::Folders,
-    ports: Ports,
+    startup_time: Duration,
+    catalogs: catalogs::CatalogFolders,
+    catalog_listeners: CatalogListeners,
     images: images::Images,
     store: Store,
     subsystems: RunningSubsystems,
     workloads: Workloads,
     stop: CancellationToken,
-    port: JoinHandle<()>,
+    api_task: JoinHandle<()>,
     /// The folder of a kubeconfig that nobody wants to keep; it is removed with this.
     _temporary: Option<PrivateFolder>,
 }
 
 /// Where the API is about to be served.
-struct Port {
+struct ApiListener {
     listener: TcpListener,
     address: SocketAddr,
 }
@@ -100,21 +102,21 @@ impl Embedded {
     /// Brings a cluster up and returns when it is ready. `say` hears one line per thing that is.
     pub(crate) async fn start(settings: Settings, say: &dyn Fn(&str)) -> Result<Self, Failure> {
         let clock = Clock::system();
-        let listener = bind(settings.listen).await.map_err(Failure::usage)?;
+        let listener = bind_api(settings.listen).await.map_err(Failure::usage)?;
         let address = listener
             .local_addr()
             .map_err(|error| Cause::new("the port has no address").because(io(&error)))?;
         let store = data::open(&settings, clock, say).await.map_err(Failure::usage)?;
         let data = settings.data.clone();
-        let port = Port { listener, address };
+        let listener = ApiListener { listener, address };
         let unwritable = |error: &EngineError| match &data {
             Data::Folder(folder) => Failure::usage(data::unwritable(folder, error)),
             Data::Memory => chain(error).into(),
         };
         tokio::select! {
-            started = Self::start_on(settings, store.clone(), port, clock, say) => {
+            embedded = Self::start_with_store(settings, store.clone(), listener, clock, say) => {
                 // Whatever failed then failed for it.
-                started.map_err(|failure| match store.refusal() {
+                embedded.map_err(|failure| match store.refusal() {
                     Some(error) => unwritable(&error),
                     None => failure,
                 })
@@ -125,23 +127,23 @@ impl Embedded {
     }
 
     /// Brings a cluster up on a store that is open.
-    async fn start_on(
+    async fn start_with_store(
         settings: Settings,
         store: Store,
-        port: Port,
+        listener: ApiListener,
         clock: Clock,
         say: &dyn Fn(&str),
     ) -> Result<Self, Failure> {
-        let Port { listener, address } = port;
+        let ApiListener { listener, address } = listener;
         let surroundings = network::surroundings(&settings.network).map_err(Failure::usage)?;
         let audit = settings.audit_log.as_deref().map(audit_log).transpose();
         let audit = audit.map_err(Failure::usage)?;
-        let remembered = catalogs::Remembered::read(&settings).map_err(Failure::usage)?;
-        let pki = keys(&settings.data, clock, settings.listen).map_err(Failure::usage)?;
+        let catalog_memory = catalogs::CatalogMemory::read(&settings).map_err(Failure::usage)?;
+        let pki = load_pki(&settings.data, clock, settings.listen).map_err(Failure::usage)?;
         let stop = CancellationToken::new();
         let images = images::open(&settings.data, settings.registry).await;
         let images = images.map_err(Failure::usage)?;
-        let (kubeconfig, temporary) = kubeconfig_place(&settings).map_err(Failure::usage)?;
+        let (kubeconfig, temporary) = kubeconfig_location(&settings).map_err(Failure::usage)?;
         let images = images.serve(settings.images.clone(), &kubeconfig, clock, &stop, say).await;
         let images = images.map_err(Failure::usage)?;
         let authenticator = pki.authenticator(clock).map_err(|error| {
@@ -161,23 +163,24 @@ impl Embedded {
             server.write_down(audit);
         }
         // Another program may serve them on a bare one.
-        let has_classic = settings.subsystems.contains(&mainstay_classic::SUBSYSTEM);
-        let shown = has_classic.then(|| packages::behind(&server, settings.profile, clock));
-        let front = pki.front_proxy(&clock).map_err(|error| {
+        let runs_classic = settings.subsystems.contains(&mainstay_classic::SUBSYSTEM);
+        let packages_api =
+            runs_classic.then(|| packages::serve_in_process(&server, settings.profile, clock));
+        let front_proxy = pki.front_proxy(&clock).map_err(|error| {
             Cause::new("the certificate for aggregated servers cannot be made")
                 .because(chain(&error))
         })?;
-        server.show_to_backends(front);
+        server.show_to_backends(front_proxy);
         server.publish_authority(pki.authority_pem()).await.map_err(|status| {
             Cause::new("the authority of clients cannot be published")
                 .because(Cause::new(status.to_string()))
         })?;
-        let definitions = server.readiness().gate("definitions");
-        let controllers = server.readiness().gate("controllers");
+        let crd_gate = server.readiness().gate("definitions");
+        let controllers_gate = server.readiness().gate("controllers");
         let tls = pki
             .server_config()
             .map_err(|error| Cause::new("TLS cannot be set up").because(chain(&error)))?;
-        let port = {
+        let api_task = {
             let (server, stop) = (Arc::clone(&server), stop.clone());
             tokio::spawn(async move { server.serve(listener, tls, stop).await })
         };
@@ -188,15 +191,15 @@ impl Embedded {
         let service = server.service(Identity::admin());
         let cluster = Cluster::new(kube::Client::new(service, "default"))
             .named(concat!("mainstay/", env!("CARGO_PKG_VERSION")));
-        let credentials = Keys::new(&pki, authenticator, clock).map_err(|error| {
+        let credentials = ClusterCredentials::new(&pki, authenticator, clock).map_err(|error| {
             Cause::new("the cluster's authority cannot sign").because(chain(&error))
         })?;
         // Before anybody follows all kinds: each step of each definition is news to whoever does.
         settings.subsystems.install(&cluster).await?;
-        if has_classic {
-            hub::definition(&cluster, &settings.defaults).await?;
+        if runs_classic {
+            operator_hub::ensure_crd(&cluster, &settings.defaults).await?;
         }
-        definitions.open();
+        crd_gate.open();
         let workloads = Workloads::start(
             cluster.clone(),
             mainstay_workloads::Options {
@@ -207,21 +210,22 @@ impl Embedded {
             },
         );
         let namespace = settings.profile.catalog_namespace();
-        let catalogs = if has_classic {
-            layout::standard(&cluster, settings.profile).await?;
-            layout::hold_lease(&cluster, settings.profile).await?;
-            layout::packages(&cluster, settings.profile).await?;
+        let catalogs = if runs_classic {
+            layout::apply_standard_objects(&cluster, settings.profile).await?;
+            layout::apply_embedded_lease(&cluster, settings.profile).await?;
+            layout::register_packages(&cluster, settings.profile).await?;
             say("kinds       Established");
-            remembered.settle(&cluster, namespace).await?
+            catalog_memory.catalogs_to_serve(&cluster, namespace).await?
         } else {
-            layout::no_packages(&cluster, settings.profile).await?;
-            layout::give_lease_back(&cluster).await?;
-            catalogs::Folders::new()
+            layout::unregister_packages(&cluster, settings.profile).await?;
+            layout::delete_embedded_leases(&cluster).await?;
+            catalogs::CatalogFolders::new()
         };
-        let ports = Ports::open(&cluster, namespace, &catalogs, &stop).await?;
+        let catalog_listeners =
+            CatalogListeners::open(&cluster, namespace, &catalogs, &stop).await?;
         let mut subsystems = RunningSubsystems::default();
-        let mut offered = None;
-        if has_classic {
+        let mut catalog_contents = None;
+        if runs_classic {
             let options = mainstay_classic::Options {
                 clock,
                 global_namespace: namespace.to_owned(),
@@ -231,44 +235,52 @@ impl Embedded {
                         namespace: namespace.to_owned(),
                         name: name.clone(),
                         folder: folder.clone(),
-                        served: ports.served(&NamespacedName::new(namespace, name.as_str())),
+                        served: catalog_listeners
+                            .served_at(&NamespacedName::new(namespace, name.as_str())),
                     })
                     .collect(),
                 images: Some(images.sources(clock).map_err(Failure::usage)?),
-                serve: Some(Arc::new(ports.clone())),
+                serve: Some(Arc::new(catalog_listeners.clone())),
                 surroundings,
                 timeouts: Timeouts::default(),
                 protected: settings.protected,
-                defaults: hub::prepare(&cluster, &settings.defaults, settings.profile, say).await?,
+                defaults: operator_hub::default_sources(
+                    &cluster,
+                    &settings.defaults,
+                    settings.profile,
+                    say,
+                )
+                .await?,
                 cache: match &settings.data {
                     Data::Folder(folder) => Some(folder.join("catalogs")),
                     Data::Memory => None,
                 },
             };
-            let pods = CatalogPods { simulated: true, ..pods(settings.catalog_mode) };
-            let classic = Classic::start_with(&cluster, options, pods);
-            offered = Some(classic.catalogs());
+            let catalog_pods =
+                CatalogPods { simulated: true, ..catalog_pods(settings.catalog_mode) };
+            let classic = Classic::start_with(&cluster, options, catalog_pods);
+            catalog_contents = Some(classic.catalogs());
             subsystems.add(classic);
             for name in catalogs.keys() {
-                layout::catalog_source(&cluster, namespace, name).await?;
+                layout::apply_catalog_source(&cluster, namespace, name).await?;
             }
         }
         tokio::join!(workloads.synced(), subsystems.synced());
-        if let (Some(shown), Some(offered)) = (shown, offered) {
-            shown.attach(offered);
+        if let (Some(packages_api), Some(catalog_contents)) = (packages_api, catalog_contents) {
+            packages_api.attach(catalog_contents);
         }
         let monitors = subsystems.monitors();
         let health = Health::new();
         health.set(HealthState::Working(monitors.clone()));
         server.also_measures(move |page| monitors.write_metrics(page));
-        controllers.open();
-        let started_in = clock.elapsed();
+        controllers_gate.open();
+        let startup_time = clock.elapsed();
         // Nothing waits for these: they only show what runs already.
         let manager = settings.profile.manager_namespace();
-        if has_classic {
-            controller_pods::show(&server, &cluster, manager, clock, &health).await?;
+        if runs_classic {
+            controller_pods::apply(&server, &cluster, manager, clock, &health).await?;
         } else {
-            controller_pods::hide(&cluster, manager).await?;
+            controller_pods::delete(&cluster, manager).await?;
         }
         // A data folder may have more of them, from when more were asked for.
         let nodes = store.list("nodes", None).iter().count().max(settings.nodes as usize);
@@ -286,15 +298,15 @@ impl Embedded {
             address,
             kubeconfig,
             profile: settings.profile,
-            started_in,
+            startup_time,
             catalogs,
-            ports,
+            catalog_listeners,
             images,
             store,
             subsystems,
             workloads,
             stop,
-            port,
+            api_task,
             _temporary: temporary,
         })
     }
@@ -305,9 +317,9 @@ impl Embedded {
         self.workloads.shutdown().await;
         self.stop.cancel();
         // A port that panicked has ended as well; the panic is in the log.
-        let _ = self.port.await;
-        self.ports.ended().await;
-        self.images.ended().await;
+        let _ = self.api_task.await;
+        self.catalog_listeners.wait_until_closed().await;
+        self.images.wait_until_closed().await;
         self.store
             .close()
             .await
@@ -335,19 +347,19 @@ impl Embedded {
     }
 
     /// How long it took until `/readyz` was green.
-    pub(crate) const fn started_in(&self) -> Duration {
-        self.started_in
+    pub(crate) const fn startup_time(&self) -> Duration {
+        self.startup_time
     }
 
     /// The catalogs that are served: names and folders.
-    pub(crate) const fn catalogs(&self) -> &catalogs::Folders {
+    pub(crate) const fn catalogs(&self) -> &catalogs::CatalogFolders {
         &self.catalogs
     }
 
     /// Where a catalog of [`Embedded::catalog_namespace`] is served to other programs.
     pub(crate) fn catalog_address(&self, name: &str) -> Option<SocketAddr> {
         let key = NamespacedName::new(self.catalog_namespace(), name);
-        self.ports.address(&key).map(|(address, _)| address)
+        self.catalog_listeners.address(&key).map(|(address, _)| address)
     }
 
     /// Where catalogs are that every namespace sees.
@@ -362,7 +374,7 @@ impl Embedded {
 }
 
 /// How catalogs run as pods in a mode.
-pub(crate) fn pods(mode: CatalogMode) -> CatalogPods {
+pub(crate) fn catalog_pods(mode: CatalogMode) -> CatalogPods {
     let mode = match mode {
         CatalogMode::InProcess => mainstay_classic::CatalogMode::InProcess,
         CatalogMode::Pods => mainstay_classic::CatalogMode::Pods,
@@ -371,7 +383,7 @@ pub(crate) fn pods(mode: CatalogMode) -> CatalogPods {
     CatalogPods { mode, ..CatalogPods::default() }
 }
 
-async fn bind(address: SocketAddr) -> Result<TcpListener, Cause> {
+async fn bind_api(address: SocketAddr) -> Result<TcpListener, Cause> {
     TcpListener::bind(address).await.map_err(|error| {
         Cause::new(format!("the API cannot be served at {address}"))
             .because(io(&error))
@@ -381,7 +393,7 @@ async fn bind(address: SocketAddr) -> Result<TcpListener, Cause> {
 
 /// Names under which others reach this machine: its host name, and the address that it would use
 /// to reach them (found without sending anything).
-fn own_names() -> Vec<String> {
+fn host_names() -> Vec<String> {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let address = std::net::UdpSocket::bind("0.0.0.0:0")
         // An address for documentation: connecting a datagram socket only chooses a route.
@@ -390,9 +402,9 @@ fn own_names() -> Vec<String> {
     host.into_iter().chain(address.ok().map(|address| address.ip().to_string())).collect()
 }
 
-fn keys(data: &Data, clock: Clock, listen: SocketAddr) -> Result<Pki, Cause> {
+fn load_pki(data: &Data, clock: Clock, listen: SocketAddr) -> Result<Pki, Cause> {
     let names =
-        if listen.ip().is_unspecified() { own_names() } else { vec![listen.ip().to_string()] };
+        if listen.ip().is_unspecified() { host_names() } else { vec![listen.ip().to_string()] };
     match data {
         Data::Memory => Pki::ephemeral(&clock, &names),
         Data::Folder(folder) => Pki::load_or_create(&folder.join("pki"), &clock, &names),
@@ -403,7 +415,7 @@ fn keys(data: &Data, clock: Clock, listen: SocketAddr) -> Result<Pki, Cause> {
 }
 
 /// Where the kubeconfig goes, and the folder that goes with it if nobody wants to keep it.
-fn kubeconfig_place(settings: &Settings) -> Result<(PathBuf, Option<PrivateFolder>), Cause> {
+fn kubeconfig_location(settings: &Settings) -> Result<(PathBuf, Option<PrivateFolder>), Cause> {
     Ok(match (&settings.kubeconfig, &settings.data) {
         (Some(file), _) => (file.clone(), None),
         (None, Data::Folder(folder)) => (folder.join("kubeconfig"), None),

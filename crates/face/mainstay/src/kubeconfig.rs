@@ -16,7 +16,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 /// How long a kubeconfig may be, in bytes.
-const LONGEST: u64 = 16 << 20;
+const MAX_BYTES: u64 = 16 << 20;
 
 /// Adds the clusters, users and contexts of `ours` to a file, and makes our context the current
 /// one. The file is replaced whole or not at all, readable by its owner only.
@@ -24,21 +24,21 @@ pub(crate) fn write(file: &Path, ours: &str) -> Result<(), Cause> {
     let refuse = |why: Cause| {
         Cause::new("the kubeconfig cannot be written").at(Place::file(file)).because(why)
     };
-    let elsewhere = "name another file with --kubeconfig PATH";
+    let remedy = "name another file with --kubeconfig PATH";
     let file = mainstay_files::named_target(file);
-    let file = &file.map_err(|error| refuse(io(&error)).remedy(elsewhere))?;
-    let text = match mainstay_files::read(file, LONGEST) {
+    let file = &file.map_err(|error| refuse(io(&error)).remedy(remedy))?;
+    let text = match mainstay_files::read(file, MAX_BYTES) {
         Ok(bytes) if bytes.trim_ascii().is_empty() => ours.to_owned(),
         Ok(bytes) => merge(&bytes, ours).map_err(|error| {
             let why = Cause::new("there is a file that is not a kubeconfig")
                 .because(Cause::new(error.to_string()));
-            refuse(why).remedy(elsewhere)
+            refuse(why).remedy(remedy)
         })?,
         Err(error) if error.kind() == ErrorKind::NotFound => ours.to_owned(),
         Err(error) => return Err(refuse(io(&error))),
     };
     mainstay_files::replace(file, text.as_bytes(), Durability::Process)
-        .map_err(|error| refuse(io(&error)).remedy(elsewhere))
+        .map_err(|error| refuse(io(&error)).remedy(remedy))
 }
 
 /// A file is not a kubeconfig.
@@ -49,35 +49,37 @@ enum MergeError {
     ParseYaml(#[from] mainstay_yaml::YamlError),
     /// It is of another kind.
     #[error("it has no `kind: Config`")]
-    OtherKind,
+    NotAConfig,
     /// A field is no list.
     #[error("`{field}` is not a list")]
-    NoList {
+    NotAList {
         /// The field.
         field: &'static str,
     },
 }
 
 /// The kubeconfig `theirs` with the entries of `ours`.
-fn merge(theirs: &[u8], ours: &str) -> Result<String, MergeError> {
+fn merge(existing: &[u8], ours: &str) -> Result<String, MergeError> {
     let read = |bytes: &[u8]| mainstay_yaml::one(bytes, &mainstay_yaml::Options::default());
-    let (mut all, ours) = (read(theirs)?, read(ours.as_bytes())?);
-    if all["kind"] != "Config" || !all.is_object() {
-        return Err(MergeError::OtherKind);
+    let (mut merged, ours) = (read(existing)?, read(ours.as_bytes())?);
+    if merged["kind"] != "Config" || !merged.is_object() {
+        return Err(MergeError::NotAConfig);
     }
-    for part in ["clusters", "users", "contexts"] {
-        let mine = ours[part].as_array().cloned().unwrap_or_default();
-        let mut entries = match &all[part] {
+    for field in ["clusters", "users", "contexts"] {
+        let our_entries = ours[field].as_array().cloned().unwrap_or_default();
+        let mut entries = match &merged[field] {
             Value::Null => Vec::new(),
             Value::Array(entries) => entries.clone(),
-            _ => return Err(MergeError::NoList { field: part }),
+            _ => return Err(MergeError::NotAList { field }),
         };
-        entries.retain(|entry| !mine.iter().any(|our_entry| our_entry["name"] == entry["name"]));
-        entries.extend(mine);
-        all[part] = json!(entries);
+        entries.retain(|entry| {
+            !our_entries.iter().any(|our_entry| our_entry["name"] == entry["name"])
+        });
+        entries.extend(our_entries);
+        merged[field] = json!(entries);
     }
-    all["current-context"] = ours["current-context"].clone();
-    Ok(mainstay_yaml::to_string(&all))
+    merged["current-context"] = ours["current-context"].clone();
+    Ok(mainstay_yaml::to_string(&merged))
 }
 
 #[cfg(test)]
@@ -89,12 +91,12 @@ mod tests {
         users: [{name: mainstay}]\ncontexts: [{name: mainstay}]\n";
 
     #[test]
-    fn other_clusters_stay_and_ours_is_replaced() {
+    fn merge_keeps_other_clusters_and_replaces_ours() {
         let folder = tempfile::tempdir().unwrap();
         let (target, link) = (folder.path().join("config"), folder.path().join("link"));
-        let theirs = "apiVersion: v1\nkind: Config\ncurrent-context: prod\npreferences: {}\n\
+        let existing = "apiVersion: v1\nkind: Config\ncurrent-context: prod\npreferences: {}\n\
             clusters: [{name: prod, cluster: {server: p}}, {name: mainstay, cluster: {server: old}}]\n";
-        std::fs::write(&target, theirs).unwrap();
+        std::fs::write(&target, existing).unwrap();
         std::os::unix::fs::symlink(&target, &link).unwrap();
         write(&link, OURS).unwrap();
         assert!(link.is_symlink());
@@ -111,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_kubeconfig_is_left_alone() {
+    fn file_that_is_no_kubeconfig_stays_unchanged() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("notes");
         for text in ["just words", "a: [", "kind: Config\nclusters: 3"] {
@@ -146,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn kubeconfig_is_readable_by_its_owner_only_and_leaves_nothing_beside() {
+    fn kubeconfig_is_readable_by_its_owner_only_and_no_temporary_file_stays() {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("config");

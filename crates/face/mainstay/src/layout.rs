@@ -1,7 +1,8 @@
-//! What a new cluster has before anybody uses it: our CRDs and the standard namespaces.
+//! Initial objects of a cluster: CustomResourceDefinitions, standard namespaces, OperatorGroups, and the
+//! Lease of the controllers.
 //!
-//! Everything is applied, not created: a cluster that is started again is brought to the same
-//! shape, and what an administrator added stays.
+//! Every object is applied server-side, not created: a restart brings the cluster to the same state, and
+//! fields that an administrator added stay.
 
 use mainstay_api::names;
 use mainstay_api::resources::{CATALOG_SOURCE, OLM_CONFIG, OPERATOR_GROUP};
@@ -12,17 +13,17 @@ use mainstay_object::known::{self, API_SERVICE, CUSTOM_RESOURCE_DEFINITION, NAME
 use mainstay_object::{Object, Resource};
 use serde_json::{Value, json};
 
-/// Who writes what this program sees to, beside its controllers.
+/// The field manager of the objects that this program applies outside its controllers.
 pub(crate) const MANAGER: &str = "mainstay";
 
-/// The Lease that says whose controllers work on a cluster.
+/// The Lease of the process whose controllers work on a cluster.
 pub(crate) const LEASE: &str = "mainstay";
-/// Who holds it where the controllers run in the process of the API itself.
+/// The holder of the Lease where the controllers run in the API server's process.
 const EMBEDDED: &str = "mainstay-up";
 
-/// Says that the controllers of this cluster run in the process of its API, so that `mainstay run` does
-/// not work beside them. The Lease needs no renewal: where the API is, they are.
-pub(crate) async fn hold_lease(cluster: &Cluster, profile: Profile) -> Result<(), Cause> {
+/// Applies the Lease of controllers that run in the API server's process, so that `mainstay run` does not
+/// work beside them. The Lease needs no renewal: the controllers run as long as the API server does.
+pub(crate) async fn apply_embedded_lease(cluster: &Cluster, profile: Profile) -> Result<(), Cause> {
     let lease = manifest(json!({
         "apiVersion": known::LEASE.api_version(),
         "kind": known::LEASE.kind,
@@ -32,10 +33,10 @@ pub(crate) async fn hold_lease(cluster: &Cluster, profile: Profile) -> Result<()
     apply(cluster, &known::LEASE, &lease).await.map(drop)
 }
 
-/// The Leases, in any namespace, by which the API's own process holds the work on a cluster.
+/// The Leases, in any namespace, of controllers that run in the API server's process.
 ///
 /// # Errors
-/// Why they cannot be listed.
+/// The Leases cannot be listed.
 pub(crate) async fn embedded_leases(cluster: &Cluster) -> mainstay_client::Result<Vec<Object>> {
     let params = ListParams::fields(format!("metadata.name={LEASE}"));
     let mut leases = cluster.list(&known::LEASE, None, &params).await?.items;
@@ -43,97 +44,98 @@ pub(crate) async fn embedded_leases(cluster: &Cluster) -> mainstay_client::Resul
     Ok(leases)
 }
 
-/// Gives the work to others: on a bare API no controllers run any more.
-pub(crate) async fn give_lease_back(cluster: &Cluster) -> Result<(), Cause> {
+/// Deletes the Leases of embedded controllers: beside a bare API server none run, and `mainstay run` may.
+pub(crate) async fn delete_embedded_leases(cluster: &Cluster) -> Result<(), Cause> {
     let refused = |error: &mainstay_client::Error| {
         Cause::new(format!("the Lease `{LEASE}` cannot be given back"))
             .because(Cause::new(error.to_string()))
     };
     for lease in embedded_leases(cluster).await.map_err(|error| refused(&error))? {
         let options = DeleteOptions::uid(lease.uid());
-        let place = Some(lease.namespace());
-        let gone = cluster.ensure_deleted(&known::LEASE, place, lease.name(), &options).await;
-        gone.map_err(|error| refused(&error))?;
+        let namespace = Some(lease.namespace());
+        let deleted =
+            cluster.ensure_deleted(&known::LEASE, namespace, lease.name(), &options).await;
+        deleted.map_err(|error| refused(&error))?;
     }
     Ok(())
 }
 
-/// Whether an object was applied by a process like this.
+/// Whether this program is a field manager of an object.
 pub(crate) fn is_ours(object: &Object) -> bool {
     let managers = object.array(&["metadata", "managedFields"]).iter();
     managers.filter_map(|entry| entry["manager"].as_str()).any(|manager| manager == MANAGER)
 }
 
-/// Makes sure that these CRDs are there and Established.
-pub(crate) async fn establish(cluster: &Cluster, crds: &[Object]) -> Result<(), Cause> {
+/// Applies CustomResourceDefinitions and waits until they are Established.
+pub(crate) async fn establish_crds(cluster: &Cluster, crds: &[Object]) -> Result<(), Cause> {
     let applied = crds
         .iter()
         .map(|crd| async move { apply(cluster, &CUSTOM_RESOURCE_DEFINITION, crd).await });
     let applied = futures::future::try_join_all(applied).await?;
-    let judged = applied.into_iter().map(|crd| judged(cluster, crd));
-    for crd in futures::future::try_join_all(judged).await? {
+    let judgements = applied.into_iter().map(|crd| wait_until_judged(cluster, crd));
+    for crd in futures::future::try_join_all(judgements).await? {
         if crd.condition("Established") != Some("True") {
             return Err(Cause::new(format!("the CRD `{}` is not established", crd.name()))
-                .because_all(refusals(&crd)));
+                .because_all(failed_conditions(&crd)));
         }
     }
     Ok(())
 }
 
-/// The CRD once the server has judged its names, which it does after it has answered.
-async fn judged(cluster: &Cluster, crd: Object) -> Result<Object, Cause> {
+/// Waits until the API server has accepted or refused a CRD's names, which it does after its response.
+async fn wait_until_judged(cluster: &Cluster, crd: Object) -> Result<Object, Cause> {
     let is_judged = |crd: &Object| {
         crd.condition("Established") == Some("True")
             || crd.condition("NamesAccepted") == Some("False")
     };
-    until(cluster, &CUSTOM_RESOURCE_DEFINITION, crd, is_judged).await
+    wait_until(cluster, &CUSTOM_RESOURCE_DEFINITION, crd, is_judged).await
 }
 
-/// A cluster-scoped object once something holds of it.
-async fn until(
+/// Waits until a cluster-scoped object has a state.
+async fn wait_until(
     cluster: &Cluster,
     resource: &Resource,
     mut object: Object,
-    holds: impl Fn(&Object) -> bool,
+    has_state: impl Fn(&Object) -> bool,
 ) -> Result<Object, Cause> {
     let mut selection = Selection::all(resource.clone());
     selection.fields = format!("metadata.name={}", object.name());
-    // Of most it holds by the time that all are applied: one look, before every step is followed.
-    if !holds(&object) {
+    // Most objects have the state by now: one GET, before a watch delivers every change.
+    if !has_state(&object) {
         let found = cluster.get(resource, None, object.name()).await;
-        object = found.map_err(|error| refused(&object, &error))?;
+        object = found.map_err(|error| apply_error(&object, &error))?;
     }
-    while !holds(&object) {
+    while !has_state(&object) {
         let watch = cluster.watch(&selection, object.resource_version()).await;
-        let mut watch = watch.map_err(|error| refused(&object, &error))?;
-        while !holds(&object)
+        let mut watch = watch.map_err(|error| apply_error(&object, &error))?;
+        while !has_state(&object)
             && let Some(Ok(event)) = watch.next().await
         {
             if let WatchEvent::Added(changed) | WatchEvent::Modified(changed) = event {
                 object = changed;
             }
         }
-        if !holds(&object) {
+        if !has_state(&object) {
             let found = cluster.get(resource, None, object.name()).await;
-            object = found.map_err(|error| refused(&object, &error))?;
+            object = found.map_err(|error| apply_error(&object, &error))?;
         }
     }
     Ok(object)
 }
 
-/// Makes sure that the API of packages is among those that are served.
-pub(crate) async fn packages(cluster: &Cluster, profile: Profile) -> Result<(), Cause> {
+/// Registers the API of PackageManifests with an APIService, and waits until it is Available.
+pub(crate) async fn register_packages(cluster: &Cluster, profile: Profile) -> Result<(), Cause> {
     let registration = mainstay_packages::registration(profile.manager_namespace());
-    let applied = apply(cluster, &API_SERVICE, &registration).await?;
-    // It answers in this process: nothing can keep that from coming but the end of it.
-    let is_there = |registration: &Object| registration.condition("Available") == Some("True");
-    until(cluster, &API_SERVICE, applied, is_there).await?;
+    let registration_on_server = apply(cluster, &API_SERVICE, &registration).await?;
+    // The backend is in this process, so the APIService becomes Available.
+    let is_available = |registration: &Object| registration.condition("Available") == Some("True");
+    wait_until(cluster, &API_SERVICE, registration_on_server, is_available).await?;
     Ok(())
 }
 
-/// Takes the registration of packages away if this program made it and nobody is behind it any more:
-/// it would break discovery.
-pub(crate) async fn no_packages(cluster: &Cluster, profile: Profile) -> Result<(), Cause> {
+/// Deletes the APIService of packages if this program applied it and its Service is gone: an APIService
+/// without a backend breaks discovery.
+pub(crate) async fn unregister_packages(cluster: &Cluster, profile: Profile) -> Result<(), Cause> {
     let registration = mainstay_packages::registration(profile.manager_namespace());
     let refused = |error: &mainstay_client::Error| {
         Cause::new(format!("the APIService `{}` cannot be taken away", registration.name()))
@@ -151,11 +153,11 @@ pub(crate) async fn no_packages(cluster: &Cluster, profile: Profile) -> Result<(
         return Ok(());
     }
     let options = DeleteOptions::uid(found.uid());
-    let gone = cluster.ensure_deleted(&API_SERVICE, None, found.name(), &options).await;
-    gone.map_err(|error| refused(&error))
+    let deleted = cluster.ensure_deleted(&API_SERVICE, None, found.name(), &options).await;
+    deleted.map_err(|error| refused(&error))
 }
 
-fn refusals(crd: &Object) -> Vec<Cause> {
+fn failed_conditions(crd: &Object) -> Vec<Cause> {
     let conditions = crd.array(&["status", "conditions"]).iter();
     let text = |condition: &Value, key| {
         condition.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
@@ -168,8 +170,11 @@ fn refusals(crd: &Object) -> Vec<Cause> {
         .collect()
 }
 
-/// Makes sure that the standard namespaces, operator groups and the configuration are there.
-pub(crate) async fn standard(cluster: &Cluster, profile: Profile) -> Result<(), Cause> {
+/// Applies the standard namespaces, their OperatorGroups and the OLMConfig.
+pub(crate) async fn apply_standard_objects(
+    cluster: &Cluster,
+    profile: Profile,
+) -> Result<(), Cause> {
     let mut namespaces = vec![
         profile.catalog_namespace(),
         profile.operator_namespace(),
@@ -177,14 +182,14 @@ pub(crate) async fn standard(cluster: &Cluster, profile: Profile) -> Result<(), 
     ];
     namespaces.sort_unstable();
     namespaces.dedup();
-    let made = namespaces.iter().map(|name| namespace(cluster, name));
-    futures::future::try_join_all(made).await?;
+    let applied = namespaces.iter().map(|name| apply_namespace(cluster, name));
+    futures::future::try_join_all(applied).await?;
     let group = manifest(json!({
         "apiVersion": "operators.coreos.com/v1",
         "kind": "OperatorGroup",
         "metadata": {"name": "global-operators", "namespace": profile.operator_namespace()},
     }));
-    let own = manifest(json!({
+    let own_group = manifest(json!({
         "apiVersion": "operators.coreos.com/v1",
         "kind": "OperatorGroup",
         "metadata": {"name": "olm-operators", "namespace": profile.manager_namespace()},
@@ -196,21 +201,20 @@ pub(crate) async fn standard(cluster: &Cluster, profile: Profile) -> Result<(), 
         "metadata": {"name": "cluster"},
     }));
     apply(cluster, &OPERATOR_GROUP, &group).await?;
-    apply(cluster, &OPERATOR_GROUP, &own).await?;
+    apply(cluster, &OPERATOR_GROUP, &own_group).await?;
     apply(cluster, &OLM_CONFIG, &config).await?;
     Ok(())
 }
 
-/// Makes sure that a namespace is there.
-pub(crate) async fn namespace(cluster: &Cluster, name: &str) -> Result<(), Cause> {
+/// Applies a namespace.
+pub(crate) async fn apply_namespace(cluster: &Cluster, name: &str) -> Result<(), Cause> {
     let namespace =
         manifest(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}));
     apply(cluster, &NAMESPACE, &namespace).await.map(drop)
 }
 
-/// Makes sure that a CatalogSource of this name is there; its content is the business of the
-/// catalog store.
-pub(crate) async fn catalog_source(
+/// Applies the CatalogSource of a catalog folder. The catalog controller serves its content.
+pub(crate) async fn apply_catalog_source(
     cluster: &Cluster,
     namespace: &str,
     name: &str,
@@ -221,16 +225,17 @@ pub(crate) async fn catalog_source(
         "metadata": {"name": name, "namespace": namespace},
         "spec": {"sourceType": "grpc", "address": mainstay_classic::FOLDER_ADDRESS, "displayName": name, "publisher": "Mainstay"},
     }));
-    // An administrator may have given it a nicer name or a priority since: those stay.
+    // The display name and the priority of an existing CatalogSource may be an administrator's: they stay.
     let found = cluster.find(&CATALOG_SOURCE, Some(namespace), name).await;
-    if let Some(found) = found.map_err(|error| refused(&source, &error))? {
+    if let Some(found) = found.map_err(|error| apply_error(&source, &error))? {
         if found.annotation(names::MANAGED_BY) != Some(names::MARKETPLACE) {
             return Ok(());
         }
-        // A default of that name was there before: the folder takes its place.
+        // The folder replaces a default CatalogSource of the same name.
         let options = DeleteOptions::uid(found.uid());
-        let gone = cluster.ensure_deleted(&CATALOG_SOURCE, Some(namespace), name, &options).await;
-        gone.map_err(|error| refused(&source, &error))?;
+        let deleted =
+            cluster.ensure_deleted(&CATALOG_SOURCE, Some(namespace), name, &options).await;
+        deleted.map_err(|error| apply_error(&source, &error))?;
     }
     apply(cluster, &CATALOG_SOURCE, &source).await?;
     Ok(())
@@ -246,10 +251,10 @@ pub(crate) async fn apply(
     resource: &Resource,
     object: &Object,
 ) -> Result<Object, Cause> {
-    cluster.apply(resource, object, MANAGER).await.map_err(|error| refused(object, &error))
+    cluster.apply(resource, object, MANAGER).await.map_err(|error| apply_error(object, &error))
 }
 
-fn refused(object: &Object, error: &mainstay_client::Error) -> Cause {
+fn apply_error(object: &Object, error: &mainstay_client::Error) -> Cause {
     Cause::new(format!("{} `{}` cannot be made", object.kind(), object.key()))
         .because(Cause::new(error.to_string()))
 }

@@ -23,22 +23,22 @@ pub(crate) fn start(filter: &str, format: LogFormat) -> Result<(), Cause> {
     match format {
         LogFormat::Text => builder.with_ansi(report::colours_on_stderr()).init(),
         LogFormat::Json => {
-            builder.event_format(Lines { clock: Clock::system(), json: true }).init();
+            builder.event_format(LineFormat { clock: Clock::system(), json: true }).init();
         }
         LogFormat::Logfmt => {
-            builder.event_format(Lines { clock: Clock::system(), json: false }).init();
+            builder.event_format(LineFormat { clock: Clock::system(), json: false }).init();
         }
     }
     Ok(())
 }
 
 /// One line for each event, as JSON or as `key=value`.
-struct Lines {
+struct LineFormat {
     clock: Clock,
     json: bool,
 }
 
-impl<S, N> FormatEvent<S, N> for Lines
+impl<S, N> FormatEvent<S, N> for LineFormat
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
@@ -72,25 +72,25 @@ impl Fields {
     fn logfmt(&self) -> String {
         let mut line = String::new();
         for (name, value) in &self.0 {
-            let between = if line.is_empty() { "" } else { " " };
+            let separator = if line.is_empty() { "" } else { " " };
             let text = match value {
-                Value::String(text) if is_word(text) => text.clone(),
+                Value::String(text) if is_bare_word(text) => text.clone(),
                 // JSON's escapes are those of logfmt.
                 value => value.to_string(),
             };
             // Writing to a string does not fail.
-            let _ = write!(line, "{between}{name}={text}");
+            let _ = write!(line, "{separator}{name}={text}");
         }
         line
     }
 }
 
 /// Whether a text needs no quotes.
-fn is_word(text: &str) -> bool {
-    let odd = |character: char| {
+fn is_bare_word(text: &str) -> bool {
+    let needs_quotes = |character: char| {
         character.is_whitespace() || character.is_control() || matches!(character, '"' | '=' | '\\')
     };
-    !text.is_empty() && !text.contains(odd)
+    !text.is_empty() && !text.contains(needs_quotes)
 }
 
 impl Visit for Fields {

@@ -1,9 +1,11 @@
-//! The binary: arguments become a checked configuration, the configuration becomes wiring.
+//! The `mainstay` binary: command-line arguments become a checked configuration, the configuration
+//! becomes running components.
 //!
-//! No rule of the product lives here. Every sub-command is one module that starts parts, waits for
-//! what it was asked for, and stops the parts in the opposite order.
+//! No rule of the product lives here. Each sub-command is one module, which starts components, waits
+//! for its result, and stops the components in the opposite order.
 
 mod catalog;
+mod catalog_listeners;
 mod catalogs;
 mod controller_pods;
 mod credentials;
@@ -11,16 +13,15 @@ mod data;
 mod demo;
 mod embedded;
 mod health;
-mod hub;
 mod images;
 mod kubeconfig;
 mod layout;
-mod live;
 mod log;
 mod network;
+mod operator_hub;
 mod opm;
 mod packages;
-mod ports;
+mod remote;
 mod resolve;
 mod run;
 mod sample;
@@ -37,36 +38,37 @@ use mainstay_cli::exit::{Exit, Failure};
 use mainstay_cli::report::{self, Report};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use std::process::ExitCode;
-use supervise::Started;
+use supervise::Startup;
 use tokio::runtime::Runtime;
 
-/// Lets the process open as many files as it may: the usual limit of a shell or a service, 1,024, is less
-/// than what the ports take, and whoever fills them would keep the journal from its next file.
+/// Raises the limit of open files to the hard limit. The usual soft limit of a shell or a service, 1,024,
+/// is less than the connections that the listeners accept. Clients that fill it would keep the store's
+/// journal from opening its next file.
 fn raise_file_limit() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
-    // Where that is refused, the ports give up connections for descriptors.
+    // Without the higher limit, the listeners close connections when descriptors run out.
     let _ = setrlimit(Resource::Nofile, limit);
 }
 
-/// Gives back what requests have used; how soon is in `.cargo/config.toml`.
+/// An allocator that returns unused memory to the system; `.cargo/config.toml` sets how soon.
 #[cfg(not(feature = "system-allocator"))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
     raise_file_limit();
-    if let Some(command_line) = opm::started() {
+    if let Some(command_line) = opm::other_command_line() {
         return block_on(command_line.threads(), command_line.run());
     }
     let arguments = Arguments::read();
     let filter = match (&arguments.command, &*arguments.log) {
-        // What goes wrong with the cluster is part of the answer.
+        // The output of these commands reports the cluster's errors.
         (Command::Resolve(_) | Command::Why(_) | Command::Uninstall(_), "warn") => {
             "warn,kube_client=off"
         }
         (Command::Run(arguments), "warn") if arguments.upstream.debug() => "info,mainstay=debug",
-        // Whoever looks after a cluster reads afterwards what was decided.
+        // Administrators read in the log what the controllers decided.
         (Command::Run(_), "warn") => "warn,mainstay::decision=info",
         (_, filter) => filter,
     };
@@ -76,12 +78,12 @@ fn main() -> ExitCode {
     }
     let exit = match arguments.command {
         Command::Up(arguments) => {
-            Up::check(*arguments).map(|up| run(|started| up::run(up, Report::stdout(), started)))
+            Up::check(*arguments).map(|up| run(|startup| up::run(up, Report::stdout(), startup)))
         }
         Command::Run(arguments) => Run::check(*arguments)
-            .map(|checked| run(|started| run::run(checked, Report::stdout(), started))),
+            .map(|checked| run(|startup| run::run(checked, Report::stdout(), startup))),
         Command::Demo(arguments) => Demo::check(arguments)
-            .map(|demo| run(|started| demo::run(demo, Report::stdout(), started))),
+            .map(|demo| run(|startup| demo::run(demo, Report::stdout(), startup))),
         Command::Catalog(arguments) => Ok(block_on(Threads::One, catalog::run(arguments))),
         Command::Bundle(arguments) => Ok(block_on(Threads::One, catalog::run_bundle(arguments))),
         Command::Image(arguments) => Ok(block_on(Threads::All, catalog::run_image(*arguments))),
@@ -105,34 +107,32 @@ fn main() -> ExitCode {
     .into()
 }
 
-/// Runs a sub-command to its end, on a thread of its own. It says when it has started:
-/// a start that is asked to stop and does not, because something that it reads or writes does not
-/// answer, is left behind.
-fn run<F>(work: impl FnOnce(Started) -> F + Send + 'static) -> Exit
+/// Runs a sub-command to its end, on a thread of its own. The sub-command marks the end of its startup.
+/// A startup that does not stop on request is abandoned: a file or folder that it uses blocks.
+fn run<F>(work: impl FnOnce(Startup) -> F + Send + 'static) -> Exit
 where
     F: Future<Output = Result<(), Failure>>,
 {
-    let started = Started::default();
-    let starting = started.clone();
-    let outcome = supervise::run(&started, supervise::GRACE, move |asked| {
+    let startup = Startup::default();
+    let command_startup = startup.clone();
+    let outcome = supervise::run(&startup, supervise::GRACE, move |events| {
         let runtime = runtime(Threads::All)?;
-        runtime.spawn(supervise::watch(asked));
-        let result = runtime.block_on(work(starting));
-        // Whatever still blocks (a folder watcher, a resolution) is of no use to anybody any more.
+        runtime.spawn(supervise::watch_signals(events));
+        let result = runtime.block_on(work(command_startup));
+        // Nothing needs the result of tasks that still block (a folder watcher, a resolution).
         runtime.shutdown_background();
         result
     });
     exit(outcome.map(|()| Exit::Done))
 }
 
-/// Runs a command that may wait for a cluster or a registry. It is one task, on the program's first thread,
-/// which is none of the workers that [`Threads::All`] has: the command may read files and compute without
-/// holding up the connections that the workers drive.
+/// Runs a command that may wait for a cluster or a registry. The command is one task on the program's first
+/// thread, which is none of the workers of [`Threads::All`]. There it may read files and compute without
+/// blocking the connections that the workers drive.
 fn block_on<E: From<Exit>>(threads: Threads, command: impl Future<Output = E>) -> E {
     let outcome = runtime(threads).map(|runtime| {
         let exit = runtime.block_on(command);
-        // Whatever still blocks (the lookup of a name, the reading of a folder) is of no use to anybody any
-        // more.
+        // Nothing needs the result of tasks that still block (a DNS lookup, the reading of a folder).
         runtime.shutdown_background();
         exit
     });
@@ -142,9 +142,9 @@ fn block_on<E: From<Exit>>(threads: Threads, command: impl Future<Output = E>) -
 /// How many threads a runtime has.
 #[derive(Clone, Copy, Debug)]
 enum Threads {
-    /// The program's first thread. Commands that mostly read files start half a millisecond earlier so.
+    /// The program's first thread only: commands that mostly read files start half a millisecond earlier.
     One,
-    /// A worker for each processor besides, for commands that serve or transfer much.
+    /// Also a worker for each processor, for commands that serve or transfer much.
     All,
 }
 
@@ -160,7 +160,7 @@ fn runtime(threads: Threads) -> Result<Runtime, Failure> {
     })
 }
 
-/// The exit code of an outcome; a failure is reported.
+/// Reports a failure, and returns the exit code of an outcome.
 fn exit<E: From<Exit>>(outcome: Result<E, Failure>) -> E {
     outcome.unwrap_or_else(|failure| {
         report::error(&failure.cause);

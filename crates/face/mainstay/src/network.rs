@@ -11,7 +11,7 @@ use mainstay_image::registry::Proxies;
 use std::fmt::Write as _;
 
 /// How many characters of a certificate stand in a line.
-const LINE: usize = 64;
+const PEM_LINE: usize = 64;
 
 /// What was configured and what the environment says, and the certificates that the system trusts.
 pub(crate) fn surroundings(network: &Network) -> Result<Surroundings, Cause> {
@@ -29,12 +29,12 @@ pub(crate) fn surroundings(network: &Network) -> Result<Surroundings, Cause> {
 }
 
 /// The given certificates, and after them the system's.
-fn bundle(given: &str) -> String {
+fn bundle(configured: &str) -> String {
     let found = rustls_native_certs::load_native_certs();
     for error in &found.errors {
         tracing::warn!(%error, "certificates of the system cannot be read");
     }
-    let mut text = given.trim_end().to_owned();
+    let mut text = configured.trim_end().to_owned();
     if !text.is_empty() {
         text.push('\n');
     }
@@ -47,7 +47,7 @@ fn bundle(given: &str) -> String {
 fn pem(certificate: &[u8]) -> String {
     let body = STANDARD.encode(certificate);
     let mut text = "-----BEGIN CERTIFICATE-----\n".to_owned();
-    for line in body.as_bytes().chunks(LINE) {
+    for line in body.as_bytes().chunks(PEM_LINE) {
         // Base64 is ASCII, and writing into a String does not fail.
         let _ = writeln!(text, "{}", String::from_utf8_lossy(line));
     }
@@ -60,16 +60,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn certificates_are_written_in_lines_between_their_marks() {
+    fn pem_has_lines_of_64_characters_between_its_markers() {
         let text = pem(&[0; 60]);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 4);
-        assert_eq!((lines[1].len(), lines[2].len()), (LINE, 16));
+        assert_eq!((lines[1].len(), lines[2].len()), (PEM_LINE, 16));
         assert_eq!(lines[3], "-----END CERTIFICATE-----");
     }
 
     #[test]
-    fn what_is_given_comes_first() {
+    fn configured_certificates_come_before_those_of_the_system() {
         assert!(bundle("mine\n\n").starts_with("mine\n"));
     }
 }

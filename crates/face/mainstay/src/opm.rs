@@ -21,7 +21,7 @@ enum Program {
 /// The other command line that this process was started for, if it was: by its name, or for `opm` as
 /// `mainstay opm …`. Nothing else reads the arguments then, so that none of them means something else
 /// here.
-pub(crate) fn started() -> Option<CommandLine> {
+pub(crate) fn other_command_line() -> Option<CommandLine> {
     let mut all = std::env::args_os().map(|argument| argument.to_string_lossy().into_owned());
     let program = all.next().unwrap_or_default();
     if sdk::is_name(&program) {
@@ -50,7 +50,7 @@ impl CommandLine {
         let mut stdout = BufWriter::new(io::stdout().lock());
         let mut stderr = io::stderr();
         let terminal = stderr.is_terminal();
-        let mut outside = Io {
+        let mut io = Io {
             stdin: &mut io::stdin(),
             stdout: &mut stdout,
             stderr: &mut stderr,
@@ -61,8 +61,8 @@ impl CommandLine {
             environment: &variable,
         };
         let code = match self.program {
-            Program::Opm => opm::run(&self.arguments, &mut outside).await,
-            Program::OperatorSdk => sdk::run(&self.arguments, &mut outside).await,
+            Program::Opm => opm::run(&self.arguments, &mut io).await,
+            Program::OperatorSdk => sdk::run(&self.arguments, &mut io).await,
         };
         // Who reads has gone away if this fails.
         let _ = stdout.flush();

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// Puts packages behind their Service, before there are catalogs: what a folder remembers of the
 /// Service holds from the start.
-pub(crate) fn behind(server: &ApiServer, profile: Profile, clock: Clock) -> Packages {
+pub(crate) fn serve_in_process(server: &ApiServer, profile: Profile, clock: Clock) -> Packages {
     let packages = Packages::new(profile.catalog_namespace(), clock, server.stop().clone());
     let group = Arc::new(Group(packages.clone()));
     server.put_native_group(profile.manager_namespace(), SERVICE, group);
@@ -21,7 +21,7 @@ pub(crate) fn behind(server: &ApiServer, profile: Profile, clock: Clock) -> Pack
 }
 
 /// What is sent of an answer.
-pub(crate) fn body(content: Content) -> Body {
+pub(crate) fn response_body(content: Content) -> Body {
     match content {
         Content::Whole(bytes) => Body::from(bytes),
         Content::Pieces(pieces) => Body::chunks(pieces),
@@ -35,6 +35,6 @@ struct Group(Packages);
 
 impl NativeGroup for Group {
     fn call(&self, _: &Identity, request: Request<Bytes>) -> BoxFuture<'_, Response<Body>> {
-        Box::pin(async move { self.0.answer(&request).await.map(body) })
+        Box::pin(async move { self.0.answer(&request).await.map(response_body) })
     }
 }

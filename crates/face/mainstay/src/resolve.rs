@@ -1,6 +1,6 @@
 //! `resolve`, `why` and `uninstall`: hand this process's outside to the commands: files, a cluster, registries.
 
-use crate::live::{ClusterSelector, RemoteCluster};
+use crate::remote::{ClusterSelector, RemoteCluster};
 use mainstay_cli::exit::Exit;
 use mainstay_cli::report;
 use mainstay_cli::resolve::{self, Io, ResolveArguments};
@@ -10,11 +10,11 @@ use std::io::{self, BufWriter};
 use std::time::Duration;
 
 /// How long a cluster may take to answer who removes something.
-const PATIENCE: Duration = Duration::from_secs(30);
+const UNINSTALL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Runs `resolve`.
 pub(crate) async fn run(arguments: &ResolveArguments) -> Exit {
-    with(async |io| {
+    with_process_io(async |io| {
         resolve::run(arguments, io, async || {
             RemoteCluster::connect(&ClusterSelector {
                 cluster: &arguments.asked.cluster,
@@ -32,7 +32,7 @@ pub(crate) async fn run(arguments: &ResolveArguments) -> Exit {
 
 /// Runs `why`.
 pub(crate) async fn why(arguments: &WhyArguments) -> Exit {
-    with(async |io| {
+    with_process_io(async |io| {
         why::run(arguments, io, async || {
             RemoteCluster::connect(&ClusterSelector {
                 cluster: &arguments.asked.cluster,
@@ -49,11 +49,11 @@ pub(crate) async fn why(arguments: &WhyArguments) -> Exit {
 
 /// Runs `uninstall`.
 pub(crate) async fn uninstall(arguments: &UninstallArguments) -> Exit {
-    with(async |io| {
+    with_process_io(async |io| {
         uninstall::run(arguments, io, async || {
             RemoteCluster::connect(&ClusterSelector {
                 cluster: &arguments.cluster,
-                timeout: PATIENCE,
+                timeout: UNINSTALL_TIMEOUT,
                 name: "mainstay-uninstall",
                 remedy: "name its kubeconfig with --kubeconfig FILE",
             })
@@ -64,7 +64,7 @@ pub(crate) async fn uninstall(arguments: &UninstallArguments) -> Exit {
     .await
 }
 
-async fn with(run: impl AsyncFnOnce(&mut Io<'_>) -> Exit) -> Exit {
+async fn with_process_io(run: impl AsyncFnOnce(&mut Io<'_>) -> Exit) -> Exit {
     let mut stdout = BufWriter::new(io::stdout().lock());
     let mut io = Io {
         stdin: &mut io::stdin().lock(),

@@ -1,22 +1,22 @@
-//! `mainstay run`: operators on a cluster that is there.
+//! `mainstay run`: the controllers against an existing cluster.
 //!
-//! One process of several works, the one that holds the Lease `mainstay` in the namespace of the
-//! lifecycle manager; the others wait. The worker first sees that definitions and standard
-//! namespaces are there, then runs the controllers until it is told to stop or loses the Lease.
+//! Of several processes, the leader holds the Lease `mainstay` in the namespace of the lifecycle manager;
+//! the others wait. The leader first applies CustomResourceDefinitions and standard namespaces. Then it
+//! runs the controllers until a stop signal, or until it loses the Lease.
 
 mod access;
+mod certificate_files;
 mod packages;
 mod probes;
-mod secured;
 
-use self::access::Access;
-use crate::embedded::{chain, io, pods};
+use self::access::AccessReviews;
+use crate::embedded::{catalog_pods, chain, io};
 use crate::health::{Health, HealthState};
-use crate::live::{self, ClusterSelector};
-use crate::stop::Stop;
+use crate::remote::{self, ClusterSelector};
+use crate::stop::StopSignals;
 use crate::subsystems::Selected;
-use crate::supervise::Started;
-use crate::{hub, images, layout, network};
+use crate::supervise::Startup;
+use crate::{images, layout, network, operator_hub};
 use mainstay_cause::{Cause, Place};
 use mainstay_classic::{
     CatalogPods, Classic, DefaultSources, FolderCatalog, Surroundings, Timeouts,
@@ -37,16 +37,16 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-/// As good as without end.
+/// A timeout that never elapses in practice.
 const FOREVER: Duration = Duration::from_hours(24 * 36_500);
-/// How long connecting, and the first answer, may take.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// Between two tries to begin the work while the API is away.
-const PAUSE: Duration = Duration::from_secs(2);
+/// How long connecting, and the first response, may take.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// The interval between attempts to start the controllers while the API is unreachable.
+const RETRY_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Works on the cluster that the arguments name until a signal.
-pub(crate) async fn run(run: Run, report: Report, started: Started) -> Result<(), Failure> {
-    let mut signals = Stop::listen()?;
+/// Runs the controllers on the cluster that the arguments name, until a stop signal.
+pub(crate) async fn run(run: Run, report: Report, startup: Startup) -> Result<(), Failure> {
+    let mut signals = StopSignals::listen()?;
     let clock = Clock::system();
     let listener = TcpListener::bind(run.listen).await.map_err(|error| {
         Failure::usage(
@@ -58,27 +58,27 @@ pub(crate) async fn run(run: Run, report: Report, started: Started) -> Result<()
     let address = listener
         .local_addr()
         .map_err(|error| Cause::new("the port has no address").because(io(&error)))?;
-    let secured = run.secured.as_ref().map(secured::settings).transpose();
-    let secured = secured.map_err(Failure::usage)?;
+    let tls_settings = run.secured.as_ref().map(certificate_files::server_config).transpose();
+    let tls_settings = tls_settings.map_err(Failure::usage)?;
     let manager = run.profile.manager_namespace();
-    let packages = packages::Port::open(&run.packages, manager, clock).await?;
+    let packages_server = packages::PackagesListener::open(&run.packages, manager, clock).await?;
     let selected = Selected::parse(&run.controllers).map_err(Failure::usage)?;
-    let _lock = lock(&run.data).map_err(Failure::usage)?;
+    let _lock = lock_data_folder(&run.data).map_err(Failure::usage)?;
     let images = images::pulled(&run.data, clock).map_err(Failure::usage)?;
     let surroundings = network::surroundings(&run.network).map_err(Failure::usage)?;
     let selector = ClusterSelector {
         cluster: &run.cluster,
-        timeout: PATIENCE,
+        timeout: TIMEOUT,
         name: concat!("mainstay/", env!("CARGO_PKG_VERSION")),
         remedy: "name a kubeconfig with --kubeconfig FILE, or bring up a cluster with `mainstay up`",
     };
     let (cluster, url) = tokio::select! {
-        connected = live::connect(&selector) => connected?,
-        () = signals.asked() => return Ok(()),
+        connected = remote::connect(&selector) => connected?,
+        () = signals.wait() => return Ok(()),
     };
-    started.done();
+    startup.done();
     report.say(format!("cluster     {url}"));
-    let scheme = if secured.is_some() { "https" } else { "http" };
+    let scheme = if tls_settings.is_some() { "https" } else { "http" };
     report.say(format!("health      {scheme}://{address}/healthz /readyz /metrics"));
     for note in &run.notes {
         report.say(format!("note        {note}"));
@@ -86,27 +86,30 @@ pub(crate) async fn run(run: Run, report: Report, started: Started) -> Result<()
 
     let stop = CancellationToken::new();
     let health = Health::new();
-    let guarded = secured.map(|settings| (settings, Arc::new(Access::new(cluster.clone(), clock))));
-    let port = tokio::spawn(probes::serve(listener, health.clone(), guarded, stop.clone()));
-    let (packages, serving) = packages.map(|port| port.serve(stop.clone())).transpose()?.unzip();
-    if packages.is_none() {
+    let tls_and_access = tls_settings
+        .map(|settings| (settings, Arc::new(AccessReviews::new(cluster.clone(), clock))));
+    let probe_server =
+        tokio::spawn(probes::serve(listener, health.clone(), tls_and_access, stop.clone()));
+    let (packages_server, packages_task) =
+        packages_server.map(|listener| listener.serve(stop.clone())).transpose()?.unzip();
+    if packages_server.is_none() {
         report.say("packages    are not served: say where the cluster reaches this process with --packages-address IP");
     }
-    let leading = async {
-        let seen = stop.run_until_cancelled(async {
-            // First: such a cluster has Deployments with the names of those of OLM, too.
-            not_embedded(&cluster).await?;
-            unrivalled(&cluster).await?;
-            // The Lease has to be somewhere.
-            layout::namespace(&cluster, manager).await
+    let election = async {
+        let checks = stop.run_until_cancelled(async {
+            // First, because a cluster of `mainstay up` also has Deployments with the names of OLM's.
+            refuse_embedded_controllers(&cluster).await?;
+            refuse_beside_olm(&cluster).await?;
+            // The namespace of the Lease.
+            layout::apply_namespace(&cluster, manager).await
         });
-        match seen.await {
-            Some(seen) => seen?,
+        match checks.await {
+            Some(checks) => checks?,
             None => return Ok(()),
         }
         let key = NamespacedName::new(manager, layout::LEASE);
-        let election = Election::new(cluster.clone(), key, identity(&run.data), clock);
-        let waits = |holder: &str| {
+        let leader_election = Election::new(cluster.clone(), key, identity(&run.data), clock);
+        let report_waiting = |holder: &str| {
             report.say(format!("waiting     {holder} works; this one takes over when it ends"));
             health.set(HealthState::Waiting);
         };
@@ -114,26 +117,30 @@ pub(crate) async fn run(run: Run, report: Report, started: Started) -> Result<()
             let (run, cluster, images) = (&run, term.over(&cluster), images.clone());
             let selected = &selected;
             let surroundings = surroundings.clone();
-            let (health, report, packages) = (&health, &report, &packages);
+            let (health, report, packages_server) = (&health, &report, &packages_server);
             async move {
                 health.set(HealthState::Starting);
-                let prepare = || prepare(run, selected, &cluster, packages.is_some(), report);
+                let prepare =
+                    || prepare_cluster(run, selected, &cluster, packages_server.is_some(), report);
                 let defaults = tokio::select! {
-                    defaults = patiently(&cluster, PAUSE, prepare) => defaults?,
+                    defaults = retry_while_unreachable(&cluster, RETRY_INTERVAL, prepare) => defaults?,
                     () = term.cancelled() => return Ok(()),
                 };
-                let options = options(run, defaults, images, surroundings, clock);
-                let simulated = simulated(&cluster).await;
-                let pods = CatalogPods { simulated, ..pods_with(run) };
+                let options = classic_options(run, defaults, images, surroundings, clock);
+                let simulated = has_simulated_nodes(&cluster).await;
+                let catalog_pods = CatalogPods { simulated, ..catalog_pods_with_images(run) };
                 let mut subsystems = RunningSubsystems::default();
-                let mut offered = None;
+                let mut catalog_contents = None;
                 if selected.contains(&mainstay_classic::SUBSYSTEM) {
-                    let classic = Classic::start_with(&cluster, options, pods);
-                    offered = Some(classic.catalogs());
+                    let classic = Classic::start_with(&cluster, options, catalog_pods);
+                    catalog_contents = Some(classic.catalogs());
                     subsystems.add(classic);
                 }
                 let ready = async {
-                    patiently(&cluster, PAUSE, || folders(run, &cluster)).await?;
+                    retry_while_unreachable(&cluster, RETRY_INTERVAL, || {
+                        create_catalog_sources(run, &cluster)
+                    })
+                    .await?;
                     subsystems.synced().await;
                     Ok(true)
                 };
@@ -145,53 +152,55 @@ pub(crate) async fn run(run: Run, report: Report, started: Started) -> Result<()
                     health.set(HealthState::Working(subsystems.monitors()));
                     report.say(format!("ready       after {}", milliseconds(clock.elapsed())));
                     let serve = async {
-                        if let (Some(packages), Some(offered)) = (packages, offered) {
+                        if let (Some(packages_server), Some(catalog_contents)) =
+                            (packages_server, catalog_contents)
+                        {
                             let say = |line: &str| report.say(line);
-                            packages
-                                .work(&cluster, offered, &run.namespace, term.token(), say)
+                            packages_server
+                                .work(&cluster, catalog_contents, &run.namespace, term.token(), say)
                                 .await;
                         }
                     };
-                    // Ending in order takes a while, in which another one may begin to work.
-                    let told = async {
+                    // Stopping in order takes a while, in which another process may become the leader.
+                    let end_of_term = async {
                         term.cancelled().await;
                         health.set(HealthState::Starting);
                     };
-                    tokio::join!(serve, told);
+                    tokio::join!(serve, end_of_term);
                 }
                 subsystems.shutdown().await;
                 ready.map(drop)
             }
         };
-        election.lead(&stop, waits, work).await
+        leader_election.lead(&stop, report_waiting, work).await
     };
-    let asked = async {
-        signals.asked().await;
+    let signal_received = async {
+        signals.wait().await;
         stop.cancel();
     };
     let (result, ()) = tokio::join!(
         async {
-            // Before the first term there is nothing to be ended in order.
-            let result: Result<(), Cause> = leading.await;
+            // Before the first term no controllers run that would have to stop in order.
+            let result: Result<(), Cause> = election.await;
             stop.cancel();
             result
         },
         async {
-            tokio::select! { () = asked => {}, () = stop.cancelled() => {} }
+            tokio::select! { () = signal_received => {}, () = stop.cancelled() => {} }
         }
     );
-    // A port that panicked has ended as well; the panic is in the log.
-    let _ = port.await;
-    if let Some(serving) = serving {
-        let _ = serving.await;
+    // A server task that panicked has ended as well; the panic is in the log.
+    let _ = probe_server.await;
+    if let Some(packages_task) = packages_task {
+        let _ = packages_task.await;
     }
     result?;
     report.say("stopped");
     Ok(())
 }
 
-/// Does a step of the start, again and again while the API is away: that is no fault of the step.
-async fn patiently<T, Fut: Future<Output = Result<T, Cause>>>(
+/// Retries a step of the startup while the API is unreachable, as that is no error of the step.
+async fn retry_while_unreachable<T, Fut: Future<Output = Result<T, Cause>>>(
     cluster: &Cluster,
     pause: Duration,
     step: impl Fn() -> Fut,
@@ -211,8 +220,8 @@ async fn patiently<T, Fut: Future<Output = Result<T, Cause>>>(
     }
 }
 
-/// Sees that the cluster has what the controllers need; gives the default catalogs to keep.
-async fn prepare(
+/// Applies the objects that the controllers need; returns the default catalogs to reconcile.
+async fn prepare_cluster(
     run: &Run,
     selected: &Selected,
     cluster: &Cluster,
@@ -220,7 +229,7 @@ async fn prepare(
     report: &Report,
 ) -> Result<Option<DefaultSources>, Cause> {
     if !serves_packages {
-        match packages::forget(cluster, run.profile.manager_namespace()).await {
+        match packages::remove_stale_registration(cluster, run.profile.manager_namespace()).await {
             Ok(true) => {
                 report.say("packages    are not registered any more: who served them has ended");
             }
@@ -237,22 +246,23 @@ async fn prepare(
         }
     }
     selected.install(cluster).await?;
-    hub::definition(cluster, &run.defaults).await?;
-    layout::standard(cluster, run.profile).await?;
-    layout::namespace(cluster, &run.namespace).await?;
-    hub::prepare(cluster, &run.defaults, run.profile, |line| report.say(line)).await
+    operator_hub::ensure_crd(cluster, &run.defaults).await?;
+    layout::apply_standard_objects(cluster, run.profile).await?;
+    layout::apply_namespace(cluster, &run.namespace).await?;
+    operator_hub::default_sources(cluster, &run.defaults, run.profile, |line| report.say(line))
+        .await
 }
 
-/// Makes sure that each catalog of a folder has its `CatalogSource`.
-async fn folders(run: &Run, cluster: &Cluster) -> Result<(), Cause> {
+/// Applies a CatalogSource for each catalog folder.
+async fn create_catalog_sources(run: &Run, cluster: &Cluster) -> Result<(), Cause> {
     for catalog in &run.catalogs {
-        layout::catalog_source(cluster, &run.namespace, &catalog.name).await?;
+        layout::apply_catalog_source(cluster, &run.namespace, &catalog.name).await?;
     }
     Ok(())
 }
 
-/// What the controllers are to know.
-fn options(
+/// The options of the `classic` controllers.
+fn classic_options(
     run: &Run,
     defaults: Option<DefaultSources>,
     images: Images,
@@ -283,40 +293,40 @@ fn options(
     }
 }
 
-/// How catalogs run as pods, and with which images.
-fn pods_with(run: &Run) -> CatalogPods {
-    let mut pods = pods(run.catalog_mode);
+/// Where catalogs are served, and the images of their pods.
+fn catalog_pods_with_images(run: &Run) -> CatalogPods {
+    let mut catalog_pods = catalog_pods(run.catalog_mode);
     let PodImages { config_map, opm, util, any_user } = run.images.clone();
-    pods.config_map_image = config_map.unwrap_or(pods.config_map_image);
-    pods.opm_image = opm.unwrap_or(pods.opm_image);
-    pods.util_image = util.unwrap_or(pods.util_image);
-    pods.any_user = any_user;
-    pods
+    catalog_pods.config_map_image = config_map.unwrap_or(catalog_pods.config_map_image);
+    catalog_pods.opm_image = opm.unwrap_or(catalog_pods.opm_image);
+    catalog_pods.util_image = util.unwrap_or(catalog_pods.util_image);
+    catalog_pods.any_user = any_user;
+    catalog_pods
 }
 
-/// Whether the nodes of the cluster are those of `mainstay up`, on which no pod runs. Of nodes that may
-/// not be seen, this is not assumed.
-async fn simulated(cluster: &Cluster) -> bool {
+/// Whether the cluster's nodes are simulated nodes of `mainstay up`, which run no containers. Returns false
+/// if the nodes cannot be listed.
+async fn has_simulated_nodes(cluster: &Cluster) -> bool {
     const RUNTIME: [&str; 3] = ["status", "nodeInfo", "containerRuntimeVersion"];
-    let first = ListParams { limit: 1, ..ListParams::default() };
-    let listed = async { cluster.list(&known::NODE, None, &first).await };
-    let Ok(Ok(nodes)) = tokio::time::timeout(PATIENCE, listed).await else { return false };
+    let first_node = ListParams { limit: 1, ..ListParams::default() };
+    let list = async { cluster.list(&known::NODE, None, &first_node).await };
+    let Ok(Ok(nodes)) = tokio::time::timeout(TIMEOUT, list).await else { return false };
     let runtime = nodes.items.first().and_then(|node| node.str(&RUNTIME));
     runtime.is_some_and(|runtime| runtime.starts_with("simulated://"))
 }
 
-/// Refuses to work beside Operator Lifecycle Manager: each would undo what the other does.
-async fn unrivalled(cluster: &Cluster) -> Result<(), Cause> {
+/// Refuses to run beside Operator Lifecycle Manager: each would revert the changes of the other.
+async fn refuse_beside_olm(cluster: &Cluster) -> Result<(), Cause> {
     let params = ListParams::labels("app in (olm-operator, catalog-operator)");
-    let unseen = |why: Cause, remedy: &str| {
+    let unknown = |why: Cause, remedy: &str| {
         Cause::new("it cannot be seen whether Operator Lifecycle Manager runs on the cluster")
             .because(why)
             .remedy(remedy)
     };
     let elsewhere = "see whether the cluster runs, or name another one with --kubeconfig FILE or --context NAME";
-    let listed = async { cluster.list(&known::DEPLOYMENT, None, &params).await };
-    let found = match tokio::time::timeout(PATIENCE, listed).await {
-        Ok(Ok(found)) => found,
+    let list = async { cluster.list(&known::DEPLOYMENT, None, &params).await };
+    let deployments = match tokio::time::timeout(TIMEOUT, list).await {
+        Ok(Ok(deployments)) => deployments,
         Ok(Err(error)) => {
             let remedy = match error.status().map(|status| status.code) {
                 Some(401) => {
@@ -325,16 +335,18 @@ async fn unrivalled(cluster: &Cluster) -> Result<(), Cause> {
                 Some(403) => "work as somebody who may do everything on the cluster",
                 _ => elsewhere,
             };
-            return Err(unseen(chain(&error), remedy));
+            return Err(unknown(chain(&error), remedy));
         }
         Err(_) => {
-            let why = format!("it did not answer within {} s", PATIENCE.as_secs());
-            return Err(unseen(Cause::new(why), elsewhere));
+            let why = format!("it did not answer within {} s", TIMEOUT.as_secs());
+            return Err(unknown(Cause::new(why), elsewhere));
         }
     };
-    let rivals =
-        found.items.iter().filter(|deployment| deployment.i64(&["spec", "replicas"]) != Some(0));
-    let causes: Vec<Cause> = rivals
+    let olm_deployments = deployments
+        .items
+        .iter()
+        .filter(|deployment| deployment.i64(&["spec", "replicas"]) != Some(0));
+    let causes: Vec<Cause> = olm_deployments
         .map(|deployment| {
             let (namespace, name) = (deployment.namespace(), deployment.name());
             Cause::new(format!("the Deployment {namespace}/{name} is of it")).remedy(format!(
@@ -349,9 +361,9 @@ async fn unrivalled(cluster: &Cluster) -> Result<(), Cause> {
         .because_all(causes))
 }
 
-/// Refuses to work where the controllers run in the process of the API.
-async fn not_embedded(cluster: &Cluster) -> Result<(), Cause> {
-    // Who may not list Leases of all namespaces finds out from the one that is to be held.
+/// Refuses a cluster of `mainstay up`, whose controllers run in the API server's process.
+async fn refuse_embedded_controllers(cluster: &Cluster) -> Result<(), Cause> {
+    // Without permission to list Leases of all namespaces, the election finds the Lease held.
     let Ok(leases) = layout::embedded_leases(cluster).await else { return Ok(()) };
     let Some(lease) = leases.first() else { return Ok(()) };
     let (namespace, name) = (lease.namespace(), lease.name());
@@ -360,8 +372,8 @@ async fn not_embedded(cluster: &Cluster) -> Result<(), Cause> {
         .remedy("use the cluster as it is, or start it with `mainstay up --bare`"))
 }
 
-/// Takes the data folder for this process. The lock goes with the file.
-fn lock(folder: &Path) -> Result<File, Cause> {
+/// Locks the data folder for this process. Dropping the file releases the lock.
+fn lock_data_folder(folder: &Path) -> Result<File, Cause> {
     let file = folder.join("lock");
     let refused = |error: &std::io::Error| {
         Cause::new("the data folder cannot be used")
@@ -382,8 +394,8 @@ fn lock(folder: &Path) -> Result<File, Cause> {
     }
 }
 
-/// Who this is among those that may work: the machine, and the data folder, which one process uses at
-/// a time. A process that was killed and comes again is the same one, and need not wait.
+/// The holder identity of this process: the host name and the data folder, which one process at a time
+/// locks. A process that was killed and restarts has the same identity, and need not wait for the Lease.
 fn identity(folder: &Path) -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let mut hasher = DefaultHasher::new();
@@ -398,11 +410,11 @@ mod tests {
     use kube::client::Body;
     use std::sync::atomic::{AtomicU32, Ordering};
 
-    /// An API that answers from the third request on.
-    fn away_at_first(asked: &Arc<AtomicU32>) -> Cluster {
-        let asked = Arc::clone(asked);
+    /// An API that responds from the third request on.
+    fn cluster_unreachable_at_first(requests: &Arc<AtomicU32>) -> Cluster {
+        let requests = Arc::clone(requests);
         let service = tower::service_fn(move |_: Request<Body>| {
-            let answers = asked.fetch_add(1, Ordering::SeqCst) >= 2;
+            let answers = requests.fetch_add(1, Ordering::SeqCst) >= 2;
             async move {
                 let answer = Response::new(Body::from(b"{}".to_vec()));
                 answers.then_some(answer).ok_or_else(|| std::io::Error::other("nobody listens"))
@@ -412,20 +424,22 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_start_is_tried_again_while_the_api_is_away_and_fails_where_it_answers() {
-        let asked = Arc::default();
-        let cluster = away_at_first(&asked);
-        let tries = AtomicU32::new(0);
+    async fn start_is_retried_while_the_api_is_unreachable_and_fails_when_it_responds() {
+        let requests = Arc::default();
+        let cluster = cluster_unreachable_at_first(&requests);
+        let attempts = AtomicU32::new(0);
         let step = || async {
-            let before = tries.fetch_add(1, Ordering::SeqCst);
+            let before = attempts.fetch_add(1, Ordering::SeqCst);
             if before == 0 { Err(Cause::new("cut off")) } else { Ok(before) }
         };
-        assert_eq!(patiently(&cluster, Duration::ZERO, step).await.ok(), Some(1));
+        assert_eq!(retry_while_unreachable(&cluster, Duration::ZERO, step).await.ok(), Some(1));
 
         let refused = || async { Err::<(), _>(Cause::new("refused")) };
-        let cause = patiently(&cluster, Duration::ZERO, refused).await.expect_err("it is refused");
+        let cause = retry_while_unreachable(&cluster, Duration::ZERO, refused)
+            .await
+            .expect_err("it is refused");
         assert_eq!(cause.what(), "refused");
-        // Twice it was away, once it answered.
-        assert_eq!(asked.load(Ordering::SeqCst), 3);
+        // Two requests failed, one had a response.
+        assert_eq!(requests.load(Ordering::SeqCst), 3);
     }
 }

@@ -1,15 +1,15 @@
-//! When to stop: SIGINT and SIGTERM, seen from the first moment on.
+//! Stop signals: SIGINT and SIGTERM, received from the first moment on.
 
 use mainstay_cause::Cause;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// The signals that end the program.
-pub(crate) struct Stop {
+pub(crate) struct StopSignals {
     interrupt: Signal,
     terminate: Signal,
 }
 
-impl Stop {
+impl StopSignals {
     /// Begins to listen. Signals that arrive from now on are not lost.
     pub(crate) fn listen() -> Result<Self, Cause> {
         let open = |kind| {
@@ -23,8 +23,8 @@ impl Stop {
         })
     }
 
-    /// Waits for either signal.
-    pub(crate) async fn asked(&mut self) {
+    /// Waits for SIGINT or SIGTERM.
+    pub(crate) async fn wait(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}

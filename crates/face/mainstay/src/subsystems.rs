@@ -53,7 +53,7 @@ impl Selected {
     /// Establishes the CustomResourceDefinitions of the subsystems and applies their ClusterRoles.
     pub(crate) async fn install(&self, cluster: &Cluster) -> Result<(), Cause> {
         let definitions: Vec<_> = self.0.iter().flat_map(|info| (info.definitions)()).collect();
-        layout::establish(cluster, &definitions).await?;
+        layout::establish_crds(cluster, &definitions).await?;
         for role in self.0.iter().flat_map(|info| (info.cluster_roles)()) {
             layout::apply(cluster, &CLUSTER_ROLE, &role).await?;
         }

@@ -1,14 +1,13 @@
-//! A start that hangs ends when it is asked to.
+//! Startup supervision: a startup that blocks still ends on SIGINT or SIGTERM.
 //!
-//! Between its tasks a start listens for signals and ends in order. What it asks of the file system
-//! cannot be interrupted: a disk that does not answer, a folder of a server that is gone, a FIFO that
-//! nobody writes. So the work has a thread of its own, and the first thread of the program waits for
-//! whatever comes first: the end of the work, or the end of its time to stop. After that the process
-//! ends as it was asked to, and what still waits ends with it.
+//! Between its tasks a startup listens for signals and stops in order. Its file-system calls cannot be
+//! interrupted: a disk does not respond, a network folder has lost its server, a FIFO has no writer. So
+//! the work has a thread of its own, and the program's first thread waits for the end of the work or for
+//! [`GRACE`] after a signal. Then the process exits, and blocked calls end with it.
 //!
-//! What has started is not hurried: closing a store may take as long as it takes.
+//! A sub-command that has started has no time limit: closing a store may take long.
 
-use crate::stop::Stop;
+use crate::stop::StopSignals;
 use mainstay_cause::Cause;
 use mainstay_cli::exit::Failure;
 use std::sync::Arc;
@@ -16,17 +15,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-/// How long a start may take to end once it is asked to.
+/// How long a startup may take to stop after a signal.
 pub(crate) const GRACE: Duration = Duration::from_secs(2);
-/// The stack of a program's first thread, which the work would have had otherwise.
+/// Stack size of the work's thread in bytes, the usual one of a program's first thread.
 const STACK: usize = 8 << 20;
 
-/// Whether a sub-command has started; clones are the same.
+/// Whether a sub-command has finished its startup; clones share the state.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Started(Arc<AtomicBool>);
+pub(crate) struct Startup(Arc<AtomicBool>);
 
-impl Started {
-    /// It has: from now on it ends in order however long that takes.
+impl Startup {
+    /// Marks the startup as finished: from now on, stopping in order may take any time.
     pub(crate) fn done(&self) {
         self.0.store(true, Ordering::Release);
     }
@@ -36,31 +35,31 @@ impl Started {
     }
 }
 
-/// What the first thread is told.
-pub(crate) enum News {
-    Ended(Result<(), Failure>),
-    /// Somebody asks for the end.
-    Asked,
+/// What the first thread waits for.
+pub(crate) enum WorkEvent {
+    Finished(Result<(), Failure>),
+    /// The process received SIGINT or SIGTERM.
+    StopRequested,
 }
 
-/// Does the work on a thread of its own, which is left behind if it has not started and does not end
-/// within `grace` after the end was asked for.
+/// Does the work on a thread of its own. Abandons the thread if its startup is unfinished and does not end
+/// within `grace` after a stop request.
 pub(crate) fn run(
-    started: &Started,
+    startup: &Startup,
     grace: Duration,
-    work: impl FnOnce(Sender<News>) -> Result<(), Failure> + Send + 'static,
+    work: impl FnOnce(Sender<WorkEvent>) -> Result<(), Failure> + Send + 'static,
 ) -> Result<(), Failure> {
-    let (tell, news) = channel();
-    let asks = tell.clone();
+    let (sender, events) = channel();
+    let work_sender = sender.clone();
     let thread = std::thread::Builder::new().name("work".to_owned()).stack_size(STACK);
     let spawned = thread.spawn(move || {
-        let result = work(asks);
-        // The first thread is gone if it waited for too long.
-        let _ = tell.send(News::Ended(result));
+        let result = work(work_sender);
+        // Sending fails if the first thread has abandoned this one.
+        let _ = sender.send(WorkEvent::Finished(result));
     });
     match spawned {
-        Ok(thread) => wait(started, grace, &news).unwrap_or_else(|| {
-            // Only a panic ends it without a word; it was reported where it happened.
+        Ok(thread) => wait_for_end(startup, grace, &events).unwrap_or_else(|| {
+            // Only a panic ends the thread without an event; the panic hook has reported it.
             let _ = thread.join();
             Err(Cause::new("the program ended unexpectedly").into())
         }),
@@ -70,21 +69,25 @@ pub(crate) fn run(
     }
 }
 
-/// What becomes of the work; none if it ended without saying.
-fn wait(started: &Started, grace: Duration, news: &Receiver<News>) -> Option<Result<(), Failure>> {
-    let mut asked = false;
+/// Waits for the result of the work; `None` if its thread ended without an event.
+fn wait_for_end(
+    startup: &Startup,
+    grace: Duration,
+    events: &Receiver<WorkEvent>,
+) -> Option<Result<(), Failure>> {
+    let mut stop_requested = false;
     loop {
-        let next = if asked && !started.is_done() {
-            news.recv_timeout(grace)
+        let next = if stop_requested && !startup.is_done() {
+            events.recv_timeout(grace)
         } else {
-            news.recv().map_err(|_| RecvTimeoutError::Disconnected)
+            events.recv().map_err(|_| RecvTimeoutError::Disconnected)
         };
         match next {
-            Ok(News::Ended(result)) => return Some(result),
-            Ok(News::Asked) => asked = true,
+            Ok(WorkEvent::Finished(result)) => return Some(result),
+            Ok(WorkEvent::StopRequested) => stop_requested = true,
             Err(RecvTimeoutError::Disconnected) => return None,
-            // It started meanwhile, and ends in order.
-            Err(RecvTimeoutError::Timeout) if started.is_done() => {}
+            // The startup finished meanwhile, and the command stops in order.
+            Err(RecvTimeoutError::Timeout) if startup.is_done() => {}
             Err(RecvTimeoutError::Timeout) => {
                 tracing::warn!(
                     "the start ends as it was asked to, although something that it reads or writes \
@@ -97,26 +100,26 @@ fn wait(started: &Started, grace: Duration, news: &Receiver<News>) -> Option<Res
     }
 }
 
-/// Tells the first thread when somebody asks for the end.
-pub(crate) async fn watch(tell: Sender<News>) {
-    // Who does the work listens as well, and says why it cannot.
-    let Ok(mut stop) = Stop::listen() else { return };
-    stop.asked().await;
-    let _ = tell.send(News::Asked);
+/// Sends an event to the first thread on SIGINT or SIGTERM.
+pub(crate) async fn watch_signals(sender: Sender<WorkEvent>) {
+    // The work listens for signals as well, and reports why it cannot.
+    let Ok(mut signals) = StopSignals::listen() else { return };
+    signals.wait().await;
+    let _ = sender.send(WorkEvent::StopRequested);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Work that says nothing until it is told to.
-    fn hanging(
-        asked: bool,
-    ) -> (impl FnOnce(Sender<News>) -> Result<(), Failure> + Send, Sender<()>) {
+    /// Work that blocks until it is released.
+    fn blocked_work(
+        stop_requested: bool,
+    ) -> (impl FnOnce(Sender<WorkEvent>) -> Result<(), Failure> + Send, Sender<()>) {
         let (release, released) = channel::<()>();
-        let work = move |tell: Sender<News>| {
-            if asked {
-                tell.send(News::Asked).unwrap();
+        let work = move |sender: Sender<WorkEvent>| {
+            if stop_requested {
+                sender.send(WorkEvent::StopRequested).unwrap();
             }
             // As a FIFO that nobody writes.
             let _ = released.recv();
@@ -126,33 +129,33 @@ mod tests {
     }
 
     #[test]
-    fn start_that_hangs_is_left_behind_when_it_is_asked_to_end() {
-        let (work, release) = hanging(true);
-        assert_eq!(run(&Started::default(), Duration::ZERO, work), Ok(()));
+    fn blocked_startup_is_abandoned_when_a_stop_is_requested() {
+        let (work, release) = blocked_work(true);
+        assert_eq!(run(&Startup::default(), Duration::ZERO, work), Ok(()));
         drop(release);
     }
 
     #[test]
-    fn what_has_started_ends_in_order_however_long_that_takes() {
-        let started = Started::default();
-        started.done();
-        let (work, release) = hanging(true);
-        let running = std::thread::spawn(move || run(&started, Duration::ZERO, work));
+    fn started_command_may_take_any_time_to_stop() {
+        let startup = Startup::default();
+        startup.done();
+        let (work, release) = blocked_work(true);
+        let running = std::thread::spawn(move || run(&startup, Duration::ZERO, work));
         release.send(()).unwrap();
         assert_eq!(running.join().unwrap(), Ok(()));
     }
 
     #[test]
-    fn start_that_is_not_asked_to_end_takes_its_time() {
-        let (work, release) = hanging(false);
-        let running = std::thread::spawn(|| run(&Started::default(), Duration::ZERO, work));
+    fn startup_without_a_stop_request_may_take_any_time() {
+        let (work, release) = blocked_work(false);
+        let running = std::thread::spawn(|| run(&Startup::default(), Duration::ZERO, work));
         release.send(()).unwrap();
         assert_eq!(running.join().unwrap(), Ok(()));
     }
 
     #[test]
-    fn work_that_panics_is_a_failure() {
-        let failed = run(&Started::default(), Duration::ZERO, |_| panic!("it broke"));
+    fn panic_in_the_work_is_a_failure() {
+        let failed = run(&Startup::default(), Duration::ZERO, |_| panic!("it broke"));
         assert!(failed.unwrap_err().cause.to_string().contains("unexpectedly"));
     }
 }

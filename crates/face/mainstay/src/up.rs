@@ -1,18 +1,18 @@
 //! `mainstay up`: a cluster to keep.
 
 use crate::embedded::{Embedded, Settings};
-use crate::stop::Stop;
+use crate::stop::StopSignals;
 use crate::subsystems::Selected;
-use crate::supervise::Started;
-use crate::wait::until;
+use crate::supervise::Startup;
+use crate::wait::wait_until;
 use mainstay_api::resources::CATALOG_SOURCE;
 use mainstay_cli::config::Up;
 use mainstay_cli::exit::Failure;
 use mainstay_cli::report::{Report, milliseconds, shell_word};
 
 /// Brings the cluster up, says what is ready, serves until a signal, and stops.
-pub(crate) async fn run(up: Up, report: Report, started: Started) -> Result<(), Failure> {
-    let mut stop = Stop::listen()?;
+pub(crate) async fn run(up: Up, report: Report, startup: Startup) -> Result<(), Failure> {
+    let mut signals = StopSignals::listen()?;
     let say = |line: &str| report.say(line);
     let subsystems = if up.bare {
         Selected::none()
@@ -40,21 +40,21 @@ pub(crate) async fn run(up: Up, report: Report, started: Started) -> Result<(), 
     let embedded = tokio::select! {
         embedded = Embedded::start(settings, &say) => embedded?,
         // Whatever was half made is made again on the next start.
-        () = stop.asked() => return Ok(()),
+        () = signals.wait() => return Ok(()),
     };
-    started.done();
+    startup.done();
     report.say(format!(
         "ready       {} after {}",
         embedded.url(),
-        milliseconds(embedded.started_in())
+        milliseconds(embedded.startup_time())
     ));
     // Another terminal may be in another folder.
     let kubeconfig = std::path::absolute(embedded.kubeconfig())
         .unwrap_or_else(|_| embedded.kubeconfig().to_owned());
     report.command(format!("export KUBECONFIG={}", shell_word(&kubeconfig)));
     tokio::select! {
-        () = catalogs_settled(&embedded, &report) => stop.asked().await,
-        () = stop.asked() => {}
+        () = report_catalogs(&embedded, &report) => signals.wait().await,
+        () = signals.wait() => {}
     }
     embedded.stop().await?;
     report.say("stopped");
@@ -63,17 +63,18 @@ pub(crate) async fn run(up: Up, report: Report, started: Started) -> Result<(), 
 
 /// Says of each catalog how it stands, as soon as that is known: reading one may take a moment, and
 /// a broken one must not pass for served.
-async fn catalogs_settled(embedded: &Embedded, report: &Report) {
+async fn report_catalogs(embedded: &Embedded, report: &Report) {
     let namespace = embedded.catalog_namespace();
-    let said = embedded.catalogs().iter().map(|(name, folder)| async move {
-        let source = until(embedded.cluster(), &CATALOG_SOURCE, namespace, name, |source| {
+    let reports = embedded.catalogs().iter().map(|(name, folder)| async move {
+        let source = wait_until(embedded.cluster(), &CATALOG_SOURCE, namespace, name, |source| {
             let state = source.str(&["status", "connectionState", "lastObservedState"])?;
-            let known = source.name() == name && matches!(state, "READY" | "TRANSIENT_FAILURE");
+            let is_decided =
+                source.name() == name && matches!(state, "READY" | "TRANSIENT_FAILURE");
             // What another process said of it counts no more.
             let address = source.str(&["status", "connectionState", "address"]);
             let own = embedded.catalog_address(name).map(|address| address.to_string());
             let is_ours = own.is_none_or(|own| address == Some(&own));
-            (known && is_ours).then(|| source.clone())
+            (is_decided && is_ours).then(|| source.clone())
         })
         .await;
         // Slower than patience: its status will tell.
@@ -89,5 +90,5 @@ async fn catalogs_settled(embedded: &Embedded, report: &Report) {
             report.detail(format!("grpc {address}  http://{address}/catalogs/{name}"));
         }
     });
-    futures::future::join_all(said).await;
+    futures::future::join_all(reports).await;
 }

@@ -7,60 +7,60 @@ use std::time::Duration;
 
 /// How long a step of a story may take before it counts as failed. Everything takes milliseconds;
 /// the rest is for busy machines.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Follows the objects of a kind in a namespace until `found` finds what it looks for in one of
 /// them; starts with those that are there.
 ///
 /// # Errors
 /// `wanted` with the last state that was seen, if it does not happen in time.
-pub(crate) async fn until<T>(
+pub(crate) async fn wait_until<T>(
     cluster: &Cluster,
     resource: &Resource,
     namespace: &str,
     wanted: &str,
-    mut found: impl FnMut(&Object) -> Option<T>,
+    mut matches: impl FnMut(&Object) -> Option<T>,
 ) -> Result<T, Cause> {
-    let mut last = None;
-    let looking = look(cluster, resource, namespace, &mut last, &mut found);
-    match tokio::time::timeout(PATIENCE, looking).await {
+    let mut last_object = None;
+    let watching = watch_until(cluster, resource, namespace, &mut last_object, &mut matches);
+    match tokio::time::timeout(TIMEOUT, watching).await {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => Err(Cause::new(wanted).because(Cause::new(error.to_string()))),
-        Err(_) => Err(Cause::new(wanted).because(Cause::new(match last {
+        Err(_) => Err(Cause::new(wanted).because(Cause::new(match last_object {
             Some(object) => format!(
                 "it did not happen within {} s; last seen: {}",
-                PATIENCE.as_secs(),
+                TIMEOUT.as_secs(),
                 summary(&object)
             ),
-            None => format!("nothing was seen within {} s", PATIENCE.as_secs()),
+            None => format!("nothing was seen within {} s", TIMEOUT.as_secs()),
         }))),
     }
 }
 
-async fn look<T>(
+async fn watch_until<T>(
     cluster: &Cluster,
     resource: &Resource,
     namespace: &str,
-    last: &mut Option<Object>,
-    found: &mut impl FnMut(&Object) -> Option<T>,
+    last_object: &mut Option<Object>,
+    matches: &mut impl FnMut(&Object) -> Option<T>,
 ) -> Result<T, mainstay_client::Error> {
     loop {
         let list = cluster.list(resource, Some(namespace), &ListParams::default()).await?;
         for object in list.items {
-            if let Some(value) = found(&object) {
+            if let Some(value) = matches(&object) {
                 return Ok(value);
             }
-            *last = Some(object);
+            *last_object = Some(object);
         }
         let selection = Selection::all(resource.clone()).namespace(namespace);
         let mut watch = cluster.watch(&selection, &list.resource_version).await?;
         while let Some(event) = watch.next().await {
             match event {
                 Ok(WatchEvent::Added(object) | WatchEvent::Modified(object)) => {
-                    if let Some(value) = found(&object) {
+                    if let Some(value) = matches(&object) {
                         return Ok(value);
                     }
-                    *last = Some(object);
+                    *last_object = Some(object);
                 }
                 Ok(WatchEvent::Deleted(_) | WatchEvent::Bookmark(_)) => {}
                 // The history is gone or the connection broke: begin again with a list.
@@ -74,13 +74,13 @@ async fn look<T>(
 ///
 /// # Errors
 /// If it is still there when patience ends.
-pub(crate) async fn until_gone(
+pub(crate) async fn wait_until_deleted(
     cluster: &Cluster,
     resource: &Resource,
     namespace: &str,
     name: &str,
 ) -> Result<(), Cause> {
-    let looking = async {
+    let watching = async {
         loop {
             let params = ListParams::fields(format!("metadata.name={name}"));
             let list = cluster.list(resource, Some(namespace), &params).await?;
@@ -99,11 +99,11 @@ pub(crate) async fn until_gone(
         }
     };
     let wanted = || Cause::new(format!("{} `{namespace}/{name}` goes", resource.kind));
-    match tokio::time::timeout(PATIENCE, looking).await {
+    match tokio::time::timeout(TIMEOUT, watching).await {
         Ok(Ok(())) => Ok(()),
         Ok(Err(error)) => Err(wanted().because(Cause::new(error.to_string()))),
         Err(_) => {
-            let why = format!("it is still there after {} s", PATIENCE.as_secs());
+            let why = format!("it is still there after {} s", TIMEOUT.as_secs());
             Err(wanted().because(Cause::new(why)))
         }
     }

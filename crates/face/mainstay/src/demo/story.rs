@@ -1,9 +1,9 @@
 //! The story, chapter by chapter. Each step waits for what the API says and prints that.
 
 use super::SOURCE;
-use super::plot::{Home, Plot};
+use super::scenario::{InstallMode, Scenario};
 use crate::embedded::Embedded;
-use crate::wait::{until, until_gone};
+use crate::wait::{wait_until, wait_until_deleted};
 use mainstay_api::resources::{
     CATALOG_SOURCE, CLUSTER_SERVICE_VERSION, INSTALL_PLAN, OPERATOR_GROUP, SUBSCRIPTION,
 };
@@ -23,20 +23,20 @@ const REFUSED_NAMESPACE: &str = "demo-refused";
 /// Tells the whole story.
 ///
 /// `stays` says whether the cluster will still be there when the story is told.
-pub(super) async fn tell(
+pub(super) async fn run(
     embedded: &Embedded,
-    plot: &Plot,
+    scenario: &Scenario,
     report: &Report,
-    stays: bool,
+    keeps_running: bool,
 ) -> Result<(), Cause> {
-    let story = Story { embedded, cluster: embedded.cluster(), plot, report };
+    let story = Story { embedded, cluster: embedded.cluster(), scenario, report };
     let result = async {
         story.cluster_and_catalog().await?;
-        let namespace = story.home().await?;
+        let namespace = story.namespace_for_operator().await?;
         story.install(&namespace).await?;
         story.upgrade(&namespace).await?;
         story.refusal().await?;
-        story.look_around(stays).await
+        story.look_around(keeps_running).await
     }
     .await;
     if result.is_err() {
@@ -48,7 +48,7 @@ pub(super) async fn tell(
 struct Story<'a> {
     embedded: &'a Embedded,
     cluster: &'a Cluster,
-    plot: &'a Plot,
+    scenario: &'a Scenario,
     report: &'a Report,
 }
 
@@ -63,18 +63,18 @@ impl Story<'_> {
             .map_err(|error| failed("ask for the version", &error))?;
         let version =
             value_at(&version, &["gitVersion"]).and_then(Value::as_str).unwrap_or_default();
-        let took = self.embedded.started_in();
-        report.done(format!("Kubernetes API {version} at {}", self.embedded.url()), took);
+        let startup_time = self.embedded.startup_time();
+        report.done(format!("Kubernetes API {version} at {}", self.embedded.url()), startup_time);
 
         report.heading("A catalog");
         let from = self.embedded.clock().elapsed();
-        let wanted = format!("CatalogSource `{SOURCE}` becomes READY");
+        let goal = format!("CatalogSource `{SOURCE}` becomes READY");
         let state = ["status", "connectionState", "lastObservedState"];
-        let source = until(
+        let source = wait_until(
             self.cluster,
             &CATALOG_SOURCE,
             self.embedded.catalog_namespace(),
-            &wanted,
+            &goal,
             |object| {
                 (object.name() == SOURCE && object.str(&state) == Some("READY"))
                     .then(|| object.clone())
@@ -83,9 +83,9 @@ impl Story<'_> {
         .await?;
         report.done(
             format!("CatalogSource {} is {}", source.key(), source.str(&state).unwrap_or_default()),
-            self.since(from),
+            self.elapsed_since(from),
         );
-        let counts = &self.plot.counts;
+        let counts = &self.scenario.counts;
         report.detail(format!(
             "{} packages, {} channels, {} bundles",
             counts.packages, counts.channels, counts.bundles
@@ -94,10 +94,10 @@ impl Story<'_> {
     }
 
     /// Makes the namespace that the operator can live in.
-    async fn home(&self) -> Result<String, Cause> {
-        match self.plot.home {
-            Home::Everywhere => Ok(self.embedded.operator_namespace().to_owned()),
-            Home::OwnNamespace => {
+    async fn namespace_for_operator(&self) -> Result<String, Cause> {
+        match self.scenario.install_mode {
+            InstallMode::AllNamespaces => Ok(self.embedded.operator_namespace().to_owned()),
+            InstallMode::OwnNamespace => {
                 self.namespace_with_group(OWN_NAMESPACE).await?;
                 Ok(OWN_NAMESPACE.to_owned())
             }
@@ -134,11 +134,11 @@ impl Story<'_> {
     }
 
     async fn install(&self, namespace: &str) -> Result<(), Cause> {
-        let (plot, report) = (self.plot, self.report);
-        let first = &plot.path[0];
-        report.heading(format!("An operator: {}", plot.package));
+        let (scenario, report) = (self.scenario, self.report);
+        let first = &scenario.path[0];
+        report.heading(format!("An operator: {}", scenario.package));
         let mut subscription =
-            self.subscription(&plot.package, namespace, &plot.package, &plot.channel);
+            self.subscription(&scenario.package, namespace, &scenario.package, &scenario.channel);
         subscription["spec"]["startingCSV"] = first.as_str().into();
         report.detail(format!(
             "kubectl apply -f - <<E\n{}E",
@@ -150,7 +150,7 @@ impl Story<'_> {
     }
 
     async fn upgrade(&self, namespace: &str) -> Result<(), Cause> {
-        let hops = self.plot.path.windows(2);
+        let hops = self.scenario.path.windows(2);
         let count = hops.len();
         if count == 0 {
             self.report
@@ -162,16 +162,16 @@ impl Story<'_> {
             let [before, after] = hop else { continue };
             let from = self.embedded.clock().elapsed();
             self.hop(namespace, after, from).await?;
-            let wanted = format!("the Subscription says that `{after}` is installed");
-            let package = &self.plot.package;
-            until(self.cluster, &SUBSCRIPTION, namespace, &wanted, |object| {
+            let goal = format!("the Subscription says that `{after}` is installed");
+            let package = &self.scenario.package;
+            wait_until(self.cluster, &SUBSCRIPTION, namespace, &goal, |object| {
                 (object.name() == package && object.str(&["status", "installedCSV"]) == Some(after))
                     .then_some(())
             })
             .await?;
             // The old version goes once the new one has succeeded.
-            until_gone(self.cluster, &CLUSTER_SERVICE_VERSION, namespace, before).await?;
-            self.report.done(format!("{before} is gone"), self.since(from));
+            wait_until_deleted(self.cluster, &CLUSTER_SERVICE_VERSION, namespace, before).await?;
+            self.report.done(format!("{before} is gone"), self.elapsed_since(from));
         }
         Ok(())
     }
@@ -179,14 +179,17 @@ impl Story<'_> {
     /// Follows one InstallPlan from its appearance to the running operator.
     async fn hop(&self, namespace: &str, csv: &str, from: Duration) -> Result<(), Cause> {
         let report = self.report;
-        let wanted = format!("an InstallPlan for `{csv}` waits for approval");
-        let plan = until(self.cluster, &INSTALL_PLAN, namespace, &wanted, |object| {
+        let goal = format!("an InstallPlan for `{csv}` waits for approval");
+        let plan = wait_until(self.cluster, &INSTALL_PLAN, namespace, &goal, |object| {
             let names = object.array(&["spec", "clusterServiceVersionNames"]);
             let waits = object.str(&["status", "phase"]) == Some("RequiresApproval");
             (waits && names.iter().any(|name| name == csv)).then(|| object.clone())
         })
         .await?;
-        report.done(format!("InstallPlan {} waits for approval", plan.name()), self.since(from));
+        report.done(
+            format!("InstallPlan {} waits for approval", plan.name()),
+            self.elapsed_since(from),
+        );
         report.detail(steps(&plan));
 
         let from = self.embedded.clock().elapsed();
@@ -200,8 +203,8 @@ impl Story<'_> {
             .await
             .map_err(|error| failed("approve the InstallPlan", &error))?;
         let mut phases: Vec<String> = Vec::new();
-        let wanted = format!("ClusterServiceVersion `{csv}` succeeds");
-        let done = until(self.cluster, &CLUSTER_SERVICE_VERSION, namespace, &wanted, |object| {
+        let goal = format!("ClusterServiceVersion `{csv}` succeeds");
+        let done = wait_until(self.cluster, &CLUSTER_SERVICE_VERSION, namespace, &goal, |object| {
             if object.name() != csv {
                 return None;
             }
@@ -212,8 +215,10 @@ impl Story<'_> {
             (phase == "Succeeded").then(|| object.clone())
         })
         .await?;
-        report
-            .done(format!("ClusterServiceVersion {csv}: {}", phases.join(" → ")), self.since(from));
+        report.done(
+            format!("ClusterServiceVersion {csv}: {}", phases.join(" → ")),
+            self.elapsed_since(from),
+        );
         report.detail(done.str(&["status", "message"]).unwrap_or_default());
         self.deployments(namespace, &done).await
     }
@@ -228,20 +233,20 @@ impl Story<'_> {
                 .await
                 .map_err(|error| failed("read the Deployment", &error))?;
             let ready = live.i64(&["status", "readyReplicas"]).unwrap_or_default();
-            let wanted = live.i64(&["spec", "replicas"]).unwrap_or_default();
+            let goal = live.i64(&["spec", "replicas"]).unwrap_or_default();
             let image = live
                 .array(&["spec", "template", "spec", "containers"])
                 .first()
                 .and_then(|container| container.get("image"))
                 .and_then(Value::as_str)
                 .unwrap_or_default();
-            self.report.detail(format!("Deployment {name}: {ready}/{wanted} ready, {image}"));
+            self.report.detail(format!("Deployment {name}: {ready}/{goal} ready, {image}"));
         }
         Ok(())
     }
 
     async fn refusal(&self) -> Result<(), Cause> {
-        let (refusal, report) = (&self.plot.refusal, self.report);
+        let (refusal, report) = (&self.scenario.refusal, self.report);
         report.heading(format!("A no that explains itself: {}", refusal.about));
         self.namespace_with_group(REFUSED_NAMESPACE).await?;
         let from = self.embedded.clock().elapsed();
@@ -249,8 +254,8 @@ impl Story<'_> {
         let subscription =
             self.subscription(name, REFUSED_NAMESPACE, &refusal.package, &refusal.channel);
         self.create(&SUBSCRIPTION, subscription).await?;
-        let wanted = "the refused Subscription says why";
-        let message = until(self.cluster, &SUBSCRIPTION, REFUSED_NAMESPACE, wanted, |object| {
+        let goal = "the refused Subscription says why";
+        let message = wait_until(self.cluster, &SUBSCRIPTION, REFUSED_NAMESPACE, goal, |object| {
             let conditions = object.array(&["status", "conditions"]).iter();
             let text = |condition: &Value, key: &str| {
                 condition.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
@@ -266,15 +271,15 @@ impl Story<'_> {
         .await?;
         report.done(
             format!("Subscription {REFUSED_NAMESPACE}/{name}: ResolutionFailed"),
-            self.since(from),
+            self.elapsed_since(from),
         );
         report.detail(message);
         Ok(())
     }
 
-    async fn look_around(&self, stays: bool) -> Result<(), Cause> {
+    async fn look_around(&self, keeps_running: bool) -> Result<(), Cause> {
         let report = self.report;
-        if stays {
+        if keeps_running {
             report.heading("Look around");
             let kubeconfig = shell_word(self.embedded.kubeconfig());
             report.command(format!("export KUBECONFIG={kubeconfig}"));
@@ -307,17 +312,17 @@ impl Story<'_> {
             &["NAMESPACE", "NAME", "DISPLAY", "VERSION", "RELEASE", "REPLACES", "PHASE"],
             &rows,
         ));
-        if stays {
+        if keeps_running {
             report.command("kubectl get subscriptions,installplans -A");
             report.command(format!(
                 "kubectl describe subscription {} -n {REFUSED_NAMESPACE}",
-                self.plot.refusal.package
+                self.scenario.refusal.package
             ));
         }
         Ok(())
     }
 
-    fn since(&self, from: Duration) -> Duration {
+    fn elapsed_since(&self, from: Duration) -> Duration {
         self.embedded.clock().elapsed().saturating_sub(from)
     }
 

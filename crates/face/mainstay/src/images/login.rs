@@ -17,13 +17,13 @@ use std::path::{Path, PathBuf};
 /// The name of the account; what counts is the password.
 const NAME: &str = "mainstay";
 /// How long the file may be, in bytes.
-const LONGEST: u64 = 64 << 10;
+const MAX_BYTES: u64 = 64 << 10;
 
 /// The file; removed with this.
 pub(super) struct Login {
     file: PathBuf,
     /// What it holds.
-    text: String,
+    content: String,
 }
 
 impl Login {
@@ -41,11 +41,11 @@ impl Login {
         // listen and ask for the password.
         let registries = [address.to_string()];
         let folder = file.parent().unwrap_or(Path::new("."));
-        let text = account.credentials_file(&registries);
+        let content = account.credentials_file(&registries);
         mainstay_files::claim_inner(folder)
-            .and_then(|()| mainstay_files::replace(&file, text.as_bytes(), Durability::Process))
+            .and_then(|()| mainstay_files::replace(&file, content.as_bytes(), Durability::Process))
             .map_err(|error| refused(&error))?;
-        Ok((account, Self { file: file.clone(), text }))
+        Ok((account, Self { file: file.clone(), content }))
     }
 
     /// Where it is.
@@ -58,7 +58,9 @@ impl Drop for Login {
     fn drop(&mut self) {
         // Another cluster with this kubeconfig may have written its own meanwhile; and what somebody else
         // put into the folder stays.
-        if mainstay_files::read_text(&self.file, LONGEST).is_ok_and(|now| now == self.text) {
+        if mainstay_files::read_text(&self.file, MAX_BYTES)
+            .is_ok_and(|current| current == self.content)
+        {
             let _ = std::fs::remove_file(&self.file);
         }
         if let Some(folder) = self.file.parent() {
@@ -74,23 +76,27 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     #[tokio::test]
-    async fn login_is_for_its_owner_only_and_good_for_the_address_and_goes() {
+    async fn login_is_readable_by_its_owner_only_names_the_address_and_is_removed() {
         let folder = tempfile::tempdir().unwrap();
         let kubeconfig = folder.path().join("config");
         let (_, login) = Login::write(&kubeconfig, "127.0.0.1:5000".parse().unwrap()).unwrap();
         let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
-        let beside = folder.path().join("config.registry");
-        assert_eq!(login.file(), beside.join("config.json"));
-        assert_eq!((mode(&beside), mode(login.file())), (0o700, 0o600));
+        let credentials_folder = folder.path().join("config.registry");
+        assert_eq!(login.file(), credentials_folder.join("config.json"));
+        assert_eq!((mode(&credentials_folder), mode(login.file())), (0o700, 0o600));
         let first = std::fs::read_to_string(login.file()).unwrap();
         let keyring = Keyring::from_files(&[login.file().to_owned()]).unwrap();
-        for (repository, known) in
+        for (repository, has_login) in
             [("127.0.0.1:5000/a", true), ("localhost:5000/b/c", false), ("localhost:5001/a", false)]
         {
-            assert_eq!(keyring.login(repository).await.unwrap().is_some(), known, "{repository}");
+            assert_eq!(
+                keyring.login(repository).await.unwrap().is_some(),
+                has_login,
+                "{repository}"
+            );
         }
         drop(login);
-        assert!(!beside.exists());
+        assert!(!credentials_folder.exists());
         let (_, again) = Login::write(&kubeconfig, "127.0.0.1:5000".parse().unwrap()).unwrap();
         assert_ne!(std::fs::read_to_string(again.file()).unwrap(), first);
     }

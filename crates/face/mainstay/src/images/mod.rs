@@ -13,9 +13,9 @@
 //! Who pushes logs in ([`login`]); who pulls need not. What controllers pull with secrets is in a store
 //! of its own, `pulled`, which is not served to anybody.
 
+mod build;
+mod listener;
 mod login;
-mod make;
-mod port;
 
 use self::login::Login;
 use crate::embedded::{chain, io};
@@ -43,18 +43,18 @@ use tokio_util::sync::CancellationToken;
 /// The registry in the names of its images.
 const DOMAIN: &str = "localhost";
 /// Content that nothing names is kept for this long: somebody may be about to name it.
-const GRACE: Duration = Duration::from_hours(1);
+const UNTAGGED_RETENTION: Duration = Duration::from_hours(1);
 /// The same of what was pulled, which is used again.
-const KEPT: Duration = Duration::from_hours(24 * 7);
+const PULLED_RETENTION: Duration = Duration::from_hours(24 * 7);
 
 /// How long the file may be that remembers the port, in bytes.
-const LONGEST: u64 = 1 << 10;
+const MAX_ADDRESS_BYTES: u64 = 1 << 10;
 
 /// The images of a cluster, and the port at which they are served.
 pub(crate) struct Images {
     store: Store,
     settings: serve::Settings,
-    addresses: Vec<String>,
+    registry_hosts: Vec<String>,
     /// The folder of what is not shown to others.
     private: PathBuf,
     task: JoinHandle<()>,
@@ -65,7 +65,7 @@ pub(crate) struct Images {
 }
 
 /// Where the images of a cluster are before anything is done with them.
-pub(crate) struct Opened {
+pub(crate) struct OpenedImages {
     private: PathBuf,
     store: Store,
     listener: TcpListener,
@@ -74,7 +74,10 @@ pub(crate) struct Opened {
 }
 
 /// Opens the store and takes the port: `wanted`, or the one of before, or a free one.
-pub(crate) async fn open(data: &Data, wanted: Option<SocketAddr>) -> Result<Opened, Cause> {
+pub(crate) async fn open(
+    data: &Data,
+    requested: Option<SocketAddr>,
+) -> Result<OpenedImages, Cause> {
     // Not the store of `mainstay image`, which lies in `images` of the default data folder: what
     // somebody pulled with passwords of their own is not for everybody on this machine.
     let (folder, private, temporary) = match data {
@@ -85,7 +88,7 @@ pub(crate) async fn open(data: &Data, wanted: Option<SocketAddr>) -> Result<Open
             (path.join("served"), path.join("pulled"), Some(folder))
         }
     };
-    let memory = match data {
+    let address_file = match data {
         Data::Folder(folder) => Some(folder.join("registry")),
         Data::Memory => None,
     };
@@ -95,18 +98,18 @@ pub(crate) async fn open(data: &Data, wanted: Option<SocketAddr>) -> Result<Open
             .because(error)
             .remedy("choose another folder with --data-dir DIR")
     })?;
-    let listener = match wanted {
+    let listener = match requested {
         Some(address) => TcpListener::bind(address).await.map_err(|error| {
             Cause::new(format!("images cannot be served at {address}"))
                 .because(io(&error))
                 .remedy("choose another address with --registry ADDR:PORT; port 0 picks a free one")
         })?,
-        None => listen(memory.as_deref().and_then(before)).await?,
+        None => bind_registry(address_file.as_deref().and_then(previous_address)).await?,
     };
     let address = listener
         .local_addr()
         .map_err(|error| Cause::new("the port for images has no address").because(io(&error)))?;
-    if let Some(file) = memory.filter(|file| before(file) != Some(address)) {
+    if let Some(file) = address_file.filter(|file| previous_address(file) != Some(address)) {
         let text = address.to_string();
         mainstay_files::replace(&file, text.as_bytes(), Durability::Process).map_err(|error| {
             Cause::new("the port for images cannot be remembered")
@@ -114,7 +117,7 @@ pub(crate) async fn open(data: &Data, wanted: Option<SocketAddr>) -> Result<Open
                 .because(io(&error))
         })?;
     }
-    Ok(Opened { private, store, listener, address, temporary })
+    Ok(OpenedImages { private, store, listener, address, temporary })
 }
 
 /// A store in a folder that is this user's own and closed to others: what was pulled with a secret is
@@ -125,13 +128,14 @@ fn private_store(folder: &Path) -> Result<Store, Cause> {
 }
 
 /// Where images were served the last time.
-fn before(file: &Path) -> Option<SocketAddr> {
-    let address: SocketAddr = mainstay_files::read_text(file, LONGEST).ok()?.trim().parse().ok()?;
+fn previous_address(file: &Path) -> Option<SocketAddr> {
+    let address: SocketAddr =
+        mainstay_files::read_text(file, MAX_ADDRESS_BYTES).ok()?.trim().parse().ok()?;
     address.ip().is_loopback().then_some(address)
 }
 
-async fn listen(before: Option<SocketAddr>) -> Result<TcpListener, Cause> {
-    if let Some(address) = before {
+async fn bind_registry(previous_address: Option<SocketAddr>) -> Result<TcpListener, Cause> {
+    if let Some(address) = previous_address {
         // References name this address: whoever has it now would serve what they mean.
         return TcpListener::bind(address).await.map_err(|error| {
             Cause::new(format!("images cannot be served at {address}, where they were served before"))
@@ -155,7 +159,7 @@ fn temporary_folder() -> Result<PrivateFolder, Cause> {
     })
 }
 
-impl Opened {
+impl OpenedImages {
     /// Puts the given images into the store, and serves it until `stop`; who may push to it is written
     /// beside `kubeconfig`. `say` hears of each.
     pub(crate) async fn serve(
@@ -171,34 +175,34 @@ impl Opened {
         settings.folders = true;
         let (account, login) = Login::write(kubeconfig, address)?;
         settings.account = Some(account);
-        let addresses = addresses(address);
-        let filling = {
+        let registry_hosts = registry_hosts(address);
+        let import = {
             let (store, settings, now) = (store.clone(), settings.clone(), clock.now());
-            let addresses = addresses.clone();
+            let registry_hosts = registry_hosts.clone();
             move || {
-                let stored = |reference: &Reference| settings.stored(reference, &addresses);
-                let put = put(&store, &sources, stored)?;
-                if let Err(error) = store.collect(now, GRACE, Untagged::Keep) {
+                let stored = |reference: &Reference| settings.stored(reference, &registry_hosts);
+                let imported = import_images(&store, &sources, stored)?;
+                if let Err(error) = store.collect(now, UNTAGGED_RETENTION, Untagged::Keep) {
                     tracing::warn!(%error, "images that nothing names are not removed");
                 }
-                Ok(put)
+                Ok(imported)
             }
         };
-        let put: Result<Vec<String>, Cause> = tokio::task::spawn_blocking(filling)
+        let imported: Result<Vec<String>, Cause> = tokio::task::spawn_blocking(import)
             .await
             .map_err(|error| Cause::new(format!("reading images ended early: {error}")))?;
-        let put = put?;
+        let imported = imported?;
         let registry = serve::Registry::new(store.clone(), settings.clone(), clock);
-        let task = tokio::spawn(port::serve(listener, registry, stop.clone()));
+        let task = tokio::spawn(listener::serve(listener, registry, stop.clone()));
         say(&format!("registry    http://{address}"));
         say(&format!("login       {}", login.file().display()));
-        for line in put {
+        for line in imported {
             say(&format!("image       {line}"));
         }
         Ok(Images {
             store,
             settings,
-            addresses,
+            registry_hosts,
             private,
             task,
             _login: login,
@@ -208,26 +212,26 @@ impl Opened {
 }
 
 /// The names that the registry is reached by.
-fn addresses(address: SocketAddr) -> Vec<String> {
+fn registry_hosts(address: SocketAddr) -> Vec<String> {
     let host = format!("{DOMAIN}:{}", address.port());
     vec![DOMAIN.to_owned(), host, address.to_string()]
 }
 
 /// Puts images into a store; what was put, a line each. Nothing gets a name before everything is
 /// sound.
-fn put(
+fn import_images(
     store: &Store,
     sources: &[ImageSource],
     stored: impl Fn(&Reference) -> Reference,
 ) -> Result<Vec<String>, Cause> {
-    let mut made: BTreeMap<String, (Digest, &Path)> = BTreeMap::new();
-    let (mut named, mut lines) = (Vec::new(), Vec::new());
+    let mut images_by_name: BTreeMap<String, (Digest, &Path)> = BTreeMap::new();
+    let (mut tags, mut lines) = (Vec::new(), Vec::new());
     for ImageSource { reference, path } in sources {
         let stored = stored(reference);
-        let image = make::image(store, &stored, path)?;
+        let image = build::image(store, &stored, path)?;
         let digest = &image.descriptor.digest;
         let key = format!("{}:{}", stored.repository(), stored.wanted());
-        if let Some((other, first)) = made.get(&key) {
+        if let Some((other, first)) = images_by_name.get(&key) {
             if other != digest {
                 let content = |path: &Path, digest: &Digest| {
                     Cause::new(format!("its content is {digest}")).at(Place::file(path))
@@ -241,11 +245,11 @@ fn put(
             }
             continue;
         }
-        made.insert(key, (digest.clone(), path));
+        images_by_name.insert(key, (digest.clone(), path));
         lines.push(format!("{stored} {digest} {} {}", image.what, path.display()));
-        named.push((stored, image.descriptor));
+        tags.push((stored, image.descriptor));
     }
-    for (reference, descriptor) in named {
+    for (reference, descriptor) in tags {
         store.set(&reference, &descriptor).map_err(|error| {
             Cause::new(format!("the image {reference} cannot be kept")).because(chain(&error))
         })?;
@@ -257,9 +261,9 @@ impl Images {
     /// Where catalogs and bundles by image come from: what is here, then registries. What was pulled
     /// from them is kept beside, because not everybody who may ask this registry may have it.
     pub(crate) fn sources(&self, clock: Clock) -> Result<Sources, Cause> {
-        let (settings, addresses) = (self.settings.clone(), self.addresses.clone());
+        let (settings, registry_hosts) = (self.settings.clone(), self.registry_hosts.clone());
         let named = move |reference: &Reference| {
-            let stored = settings.stored(reference, &addresses);
+            let stored = settings.stored(reference, &registry_hosts);
             let only_here = stored.domain() == DOMAIN;
             LocalName { reference: stored, only_here }
         };
@@ -267,7 +271,7 @@ impl Images {
     }
 
     /// Returns when the port is closed, which it is after `stop`.
-    pub(crate) async fn ended(self) {
+    pub(crate) async fn wait_until_closed(self) {
         // A port that panicked has ended as well; the panic is in the log.
         let _ = self.task.await;
     }
@@ -276,10 +280,10 @@ impl Images {
 /// Where catalogs and bundles by image come from for who has no images of its own: from registries;
 /// what was pulled is kept in this folder.
 pub(crate) fn pulled(folder: &Path, clock: Clock) -> Result<Sources, Cause> {
-    let none = folder.join("served");
-    let local = private_store(&none).map_err(|error| {
+    let empty_store = folder.join("served");
+    let local = private_store(&empty_store).map_err(|error| {
         Cause::new("the images cannot be kept")
-            .at(Place::file(&none))
+            .at(Place::file(&empty_store))
             .because(error)
             .remedy("choose another folder with --data-dir DIR")
     })?;
@@ -303,7 +307,7 @@ fn sources(local: Store, named: Named, private: &Path, clock: Clock) -> Result<S
     let _ = std::fs::remove_dir_all(&work);
     mainstay_files::claim_inner(&work).map_err(|error| failed(&error))?;
     // What a tag means no more, and what was asked for by digest and is not used.
-    if let Err(error) = pulled.collect(clock.now(), KEPT, Untagged::Forget) {
+    if let Err(error) = pulled.collect(clock.now(), PULLED_RETENTION, Untagged::Forget) {
         tracing::warn!(%error, "pulled images that nothing names are not removed");
     }
     let mut registries = registry::Settings::new(clock);
@@ -344,10 +348,10 @@ mod tests {
     }
 
     #[test]
-    fn images_are_made_and_named_and_what_is_wrong_is_told_with_a_remedy() {
+    fn images_are_imported_and_tagged_and_failures_have_a_remedy() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path().join("store")).unwrap();
-        let (one, two) = (bundle(folder.path(), "1.0.0"), bundle(folder.path(), "2.0.0"));
+        let (first, second) = (bundle(folder.path(), "1.0.0"), bundle(folder.path(), "2.0.0"));
         let catalog = folder.path().join("catalog");
         std::fs::create_dir(&catalog).unwrap();
         std::fs::write(catalog.join("c.yaml"), "{schema: olm.package, name: kiwi, defaultChannel: a}\n---\n{schema: olm.channel, package: kiwi, name: a, entries: [{name: kiwi.v1}]}\n---\n{schema: olm.bundle, package: kiwi, name: kiwi.v1, image: x, properties: [{type: olm.package, value: {packageName: kiwi, version: 1.0.0}}]}\n").unwrap();
@@ -358,38 +362,39 @@ mod tests {
         std::fs::write(broken.join("oci-layout"), "{\"imageLayoutVersion\": \"1.0.0\"}").unwrap();
         let text = folder.path().join("text.tar");
         std::fs::write(&text, "no archive").unwrap();
-        let same = |reference: &Reference| reference.clone();
-        let lines = put(
+        let unchanged = |reference: &Reference| reference.clone();
+        let lines = import_images(
             &store,
             &[
-                source("localhost/kiwi:v1", &one),
+                source("localhost/kiwi:v1", &first),
                 source("quay.io/kiwi/catalog", &catalog),
                 // The same again says nothing new.
-                source("localhost/kiwi:v1", &one),
+                source("localhost/kiwi:v1", &first),
             ],
-            same,
+            unchanged,
         )
         .unwrap();
         assert_eq!(lines.len(), 2);
         assert!(lines[0].starts_with("localhost/kiwi:v1 sha256:"), "{lines:?}");
         assert!(lines[0].contains(" bundle "), "{lines:?}");
         assert!(lines[1].contains(" catalog "), "{lines:?}");
-        let known = |text: &str| store.resolve(&Reference::parse(text).unwrap()).unwrap().is_some();
-        assert!(known("localhost/kiwi:v1") && known("quay.io/kiwi/catalog:latest"));
-        for (sources, wanted) in [
+        let is_stored =
+            |text: &str| store.resolve(&Reference::parse(text).unwrap()).unwrap().is_some();
+        assert!(is_stored("localhost/kiwi:v1") && is_stored("quay.io/kiwi/catalog:latest"));
+        for (sources, requested) in [
             (
-                vec![source("localhost/a:1", &one), source("localhost/a:1", &two)],
+                vec![source("localhost/a:1", &first), source("localhost/a:1", &second)],
                 "is given twice with different content",
             ),
             (vec![source("localhost/a:1", &empty)], "neither a bundle nor a catalog"),
             (vec![source("localhost/a:1", &broken)], "index.json"),
             (vec![source("localhost/a:1", &text)], "the archive ends within an entry"),
         ] {
-            let cause = put(&store, &sources, same).unwrap_err();
-            let said = cause.to_string();
-            assert!(said.contains(wanted) && said.contains("localhost/a:1"), "{said}");
-            assert!(said.contains('('), "no remedy: {said}");
-            assert!(!known("localhost/a:1"), "nothing is named");
+            let cause = import_images(&store, &sources, unchanged).unwrap_err();
+            let message = cause.to_string();
+            assert!(message.contains(requested) && message.contains("localhost/a:1"), "{message}");
+            assert!(message.contains('('), "no remedy: {message}");
+            assert!(!is_stored("localhost/a:1"), "nothing is named");
         }
     }
 }

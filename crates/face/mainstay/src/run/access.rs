@@ -14,60 +14,67 @@ use std::collections::BTreeMap;
 use std::collections::HashMap;
 use std::time::Duration;
 
-const ACCESS: Resource =
+const SUBJECT_ACCESS_REVIEW: Resource =
     Resource::cluster("authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews");
-const TOKEN: Resource =
+const TOKEN_REVIEW: Resource =
     Resource::cluster("authentication.k8s.io", "v1", "TokenReview", "tokenreviews");
 
 /// For how long an answer is believed, as servers of aggregated groups do.
-const BELIEVED: Duration = Duration::from_secs(10);
+const CACHE_TTL: Duration = Duration::from_secs(10);
 /// So many answers are remembered at most.
-const REMEMBERED: usize = 4096;
+const MAX_CACHED: usize = 4096;
 
 /// Asks the cluster who may do what.
-pub(super) struct Access {
+pub(super) struct AccessReviews {
     cluster: Cluster,
     clock: Clock,
     /// Answers by what was asked, and when. By both clocks, as a token's end is a time of the wall clock.
-    known: Mutex<HashMap<String, (Value, Stamp)>>,
+    cache: Mutex<HashMap<String, (Value, Stamp)>>,
 }
 
-impl Access {
+impl AccessReviews {
     pub(super) fn new(cluster: Cluster, clock: Clock) -> Self {
-        Self { cluster, clock, known: Mutex::default() }
+        Self { cluster, clock, cache: Mutex::default() }
     }
 
     /// Refuses what somebody may not do.
-    pub(super) async fn allow(&self, wanted: &Attributes<'_>) -> std::result::Result<(), Status> {
-        let status = self.ask(&ACCESS, spec(wanted)).await.map_err(|error| {
-            tracing::warn!(%error, "the cluster does not say who may do what");
-            Status::internal(error)
-        })?;
+    pub(super) async fn authorize(
+        &self,
+        attributes: &Attributes<'_>,
+    ) -> std::result::Result<(), Status> {
+        let status = self
+            .create_review(&SUBJECT_ACCESS_REVIEW, access_review_spec(attributes))
+            .await
+            .map_err(|error| {
+                tracing::warn!(%error, "the cluster does not say who may do what");
+                Status::internal(error)
+            })?;
         if status.get("allowed").and_then(Value::as_bool) == Some(true) {
             return Ok(());
         }
         let reason = status.get("reason").and_then(Value::as_str).unwrap_or_default();
-        Err(wanted.forbidden(reason))
+        Err(attributes.forbidden(reason))
     }
 
     /// Who asks, by the token that is sent along: nobody without one.
-    pub(super) async fn bearer(
+    pub(super) async fn authenticate(
         &self,
         headers: &HeaderMap,
     ) -> std::result::Result<Identity, Status> {
         let token = headers.get(AUTHORIZATION).and_then(|header| header.to_str().ok());
         match token.and_then(|header| header.strip_prefix("Bearer ")) {
-            Some(token) => self.token(token).await?.ok_or_else(Status::unauthorized),
+            Some(token) => self.review_token(token).await?.ok_or_else(Status::unauthorized),
             None => Ok(Identity::anonymous()),
         }
     }
 
     /// Whose token this is; none if it is nobody's.
-    async fn token(&self, token: &str) -> std::result::Result<Option<Identity>, Status> {
-        let status = self.ask(&TOKEN, json!({"token": token})).await.map_err(|error| {
-            tracing::warn!(%error, "the cluster does not say whose token it is");
-            Status::internal(error)
-        })?;
+    async fn review_token(&self, token: &str) -> std::result::Result<Option<Identity>, Status> {
+        let status =
+            self.create_review(&TOKEN_REVIEW, json!({"token": token})).await.map_err(|error| {
+                tracing::warn!(%error, "the cluster does not say whose token it is");
+                Status::internal(error)
+            })?;
         if status.get("authenticated").and_then(Value::as_bool) != Some(true) {
             return Ok(None);
         }
@@ -84,29 +91,29 @@ impl Access {
     }
 
     /// The status of a review.
-    async fn ask(&self, review: &Resource, spec: Value) -> Result<Value> {
-        let question = format!("{} {spec}", review.kind);
-        let fresh = |asked: &Stamp| self.clock.is_within(*asked, BELIEVED);
-        if let Some((answer, asked)) = self.known.lock().get(&question)
-            && fresh(asked)
+    async fn create_review(&self, review: &Resource, spec: Value) -> Result<Value> {
+        let cache_key = format!("{} {spec}", review.kind);
+        let is_fresh = |asked_at: &Stamp| self.clock.is_within(*asked_at, CACHE_TTL);
+        if let Some((status, asked_at)) = self.cache.lock().get(&cache_key)
+            && is_fresh(asked_at)
         {
-            return Ok(answer.clone());
+            return Ok(status.clone());
         }
-        let asked = self.clock.stamp();
+        let asked_at = self.clock.stamp();
         let mut object = Object::default();
         object.set(&["apiVersion"], review.api_version().into());
         object.set(&["kind"], (*review.kind).into());
         object.set(&["spec"], spec);
-        let answer = self.cluster.create(review, &object).await?;
-        let answer = answer.get(&["status"]).cloned().unwrap_or_default();
-        let mut known = self.known.lock();
-        if known.len() >= REMEMBERED {
-            known.retain(|_, (_, asked)| fresh(asked));
+        let status = self.cluster.create(review, &object).await?;
+        let status = status.get(&["status"]).cloned().unwrap_or_default();
+        let mut cache = self.cache.lock();
+        if cache.len() >= MAX_CACHED {
+            cache.retain(|_, (_, asked_at)| is_fresh(asked_at));
         }
-        if known.len() < REMEMBERED {
-            known.insert(question, (answer.clone(), asked));
+        if cache.len() < MAX_CACHED {
+            cache.insert(cache_key, (status.clone(), asked_at));
         }
-        Ok(answer)
+        Ok(status)
     }
 }
 
@@ -116,8 +123,8 @@ fn texts(value: &Value) -> Vec<String> {
 }
 
 /// The question that a `SubjectAccessReview` asks.
-fn spec(wanted: &Attributes<'_>) -> Value {
-    let identity = wanted.identity;
+fn access_review_spec(attributes: &Attributes<'_>) -> Value {
+    let identity = attributes.identity;
     let mut spec = json!({"user": identity.user(), "groups": identity.groups()});
     if !identity.uid().is_empty() {
         spec["uid"] = identity.uid().into();
@@ -125,22 +132,22 @@ fn spec(wanted: &Attributes<'_>) -> Value {
     if !identity.extra().is_empty() {
         spec["extra"] = json!(identity.extra());
     }
-    if wanted.is_resource {
+    if attributes.is_resource {
         let fields = [
-            ("verb", wanted.verb),
-            ("group", wanted.group),
-            ("version", wanted.version),
-            ("resource", wanted.resource),
-            ("subresource", wanted.subresource),
-            ("namespace", wanted.namespace),
-            ("name", wanted.name),
+            ("verb", attributes.verb),
+            ("group", attributes.group),
+            ("version", attributes.version),
+            ("resource", attributes.resource),
+            ("subresource", attributes.subresource),
+            ("namespace", attributes.namespace),
+            ("name", attributes.name),
         ];
-        let given = fields.into_iter().filter(|(_, value)| !value.is_empty());
-        let given: Map<String, Value> =
-            given.map(|(key, value)| (key.to_owned(), value.into())).collect();
-        spec["resourceAttributes"] = given.into();
+        let non_empty = fields.into_iter().filter(|(_, value)| !value.is_empty());
+        let non_empty: Map<String, Value> =
+            non_empty.map(|(key, value)| (key.to_owned(), value.into())).collect();
+        spec["resourceAttributes"] = non_empty.into();
     } else {
-        spec["nonResourceAttributes"] = json!({"verb": wanted.verb, "path": wanted.path});
+        spec["nonResourceAttributes"] = json!({"verb": attributes.verb, "path": attributes.path});
     }
     spec
 }
@@ -150,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_question_names_who_wants_what() {
+    fn access_review_names_user_verb_and_resource() {
         let jane = Identity::new("jane", ["devs".to_owned()]);
         let packages = Attributes::resource(
             &jane,
@@ -158,9 +165,9 @@ mod tests {
             "packages.operators.coreos.com",
             "packagemanifests",
         );
-        let asked = spec(&packages.in_namespace("team"));
+        let spec = access_review_spec(&packages.in_namespace("team"));
         assert_eq!(
-            asked,
+            spec,
             json!({
                 "user": "jane", "groups": ["devs", "system:authenticated"],
                 "resourceAttributes": {
@@ -169,7 +176,7 @@ mod tests {
                 },
             })
         );
-        let asked = spec(&Attributes::path(&jane, "get", "/openapi/v2"));
-        assert_eq!(asked["nonResourceAttributes"], json!({"verb": "get", "path": "/openapi/v2"}));
+        let spec = access_review_spec(&Attributes::path(&jane, "get", "/openapi/v2"));
+        assert_eq!(spec["nonResourceAttributes"], json!({"verb": "get", "path": "/openapi/v2"}));
     }
 }

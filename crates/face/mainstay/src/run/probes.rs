@@ -1,6 +1,6 @@
 //! The port at which `mainstay run` serves health and metrics.
 
-use super::access::Access;
+use super::access::AccessReviews;
 use crate::health::{Health, response};
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
@@ -28,17 +28,17 @@ const LIMITS: plain::Limits = plain::Limits {
 /// The response to a client that has to prove with a token that it may see metrics.
 async fn respond_guarded(
     health: &Health,
-    access: &Access,
+    access: &AccessReviews,
     request: Request<Received>,
 ) -> Response<Full<Bytes>> {
     let (parts, _) = request.into_parts();
     let path = parts.uri.path();
     if path == "/metrics" {
-        let allowed = async {
-            let identity = access.bearer(&parts.headers).await?;
-            access.allow(&Attributes::path(&identity, "get", path)).await
+        let authorization = async {
+            let identity = access.authenticate(&parts.headers).await?;
+            access.authorize(&Attributes::path(&identity, "get", path)).await
         };
-        if let Err(status) = allowed.await {
+        if let Err(status) = authorization.await {
             let code = StatusCode::from_u16(status.code);
             return response(code.unwrap_or(StatusCode::FORBIDDEN), format!("{status}\n"));
         }
@@ -51,14 +51,14 @@ async fn respond_guarded(
 pub(super) async fn serve(
     listener: TcpListener,
     health: Health,
-    guarded: Option<(Arc<ServerConfig>, Arc<Access>)>,
+    tls_and_access: Option<(Arc<ServerConfig>, Arc<AccessReviews>)>,
     stop: CancellationToken,
 ) {
-    let Some((settings, access)) = guarded else {
-        let answer = move |request: Request<Received>, _| {
+    let Some((settings, access)) = tls_and_access else {
+        let respond = move |request: Request<Received>, _| {
             std::future::ready(health.respond(request.method(), request.uri().path()))
         };
-        plain::serve(listener, LIMITS, stop, answer).await;
+        plain::serve(listener, LIMITS, stop, respond).await;
         return;
     };
     let limits = Limits { connections: LIMITS.connections, ..Limits::default() };

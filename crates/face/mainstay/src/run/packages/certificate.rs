@@ -15,32 +15,32 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// For how long a certificate is shown, which is half of its life.
-pub(super) const SHOWN: Duration = Duration::from_hours(365 * 24);
+pub(super) const ROTATION_INTERVAL: Duration = Duration::from_hours(365 * 24);
 
 /// What is shown, and who signs for it.
 #[derive(Debug)]
-pub(super) struct Certificate {
+pub(super) struct ServingCertificate {
     namespace: &'static str,
     clock: Clock,
-    shown: RwLock<Option<Arc<CertifiedKey>>>,
+    active: RwLock<Option<Arc<CertifiedKey>>>,
     /// A certificate that is signed for by `bundle` and not shown yet.
-    next: RwLock<Option<Arc<CertifiedKey>>>,
+    pending: RwLock<Option<Arc<CertifiedKey>>>,
     /// Authorities in PEM, the latest first.
-    bundle: RwLock<String>,
+    ca_bundle: RwLock<String>,
 }
 
-impl Certificate {
+impl ServingCertificate {
     /// A certificate for the Service in a namespace.
     pub(super) fn new(namespace: &'static str, clock: Clock) -> Result<Arc<Self>, Cause> {
         let this = Self {
             namespace,
             clock,
-            shown: RwLock::default(),
-            next: RwLock::default(),
-            bundle: RwLock::default(),
+            active: RwLock::default(),
+            pending: RwLock::default(),
+            ca_bundle: RwLock::default(),
         };
         this.renew()?;
-        this.show();
+        this.activate();
         Ok(Arc::new(this))
     }
 
@@ -50,65 +50,66 @@ impl Certificate {
         let refused = |why: String| {
             Cause::new("the certificate for packages cannot be made").because(Cause::new(why))
         };
-        let made = serving_certificate(SERVICE, self.namespace, self.clock.now())
+        let serving = serving_certificate(SERVICE, self.namespace, self.clock.now())
             .map_err(|error| refused(error.to_string()))?;
-        let leaf = CertificateDer::from_pem_slice(made.certificate.as_bytes())
+        let leaf = CertificateDer::from_pem_slice(serving.certificate.as_bytes())
             .map_err(|error| refused(error.to_string()))?;
-        let key = PrivateKeyDer::from_pem_slice(made.key.as_bytes())
+        let key = PrivateKeyDer::from_pem_slice(serving.key.as_bytes())
             .map_err(|error| refused(error.to_string()))?;
         let certified = CertifiedKey::from_der(vec![leaf], key, &mainstay_tls::provider())
             .map_err(|error| refused(error.to_string()))?;
-        *self.next.write() = Some(Arc::new(certified));
-        let mut bundle = self.bundle.write();
+        *self.pending.write() = Some(Arc::new(certified));
+        let mut ca_bundle = self.ca_bundle.write();
         let end = "-----END CERTIFICATE-----\n";
         // The authority of what is still shown, and none before it.
-        let latest = bundle.split_inclusive(end).next().unwrap_or_default();
-        *bundle = format!("{}{latest}", made.authority);
+        let newest_ca = ca_bundle.split_inclusive(end).next().unwrap_or_default();
+        *ca_bundle = format!("{}{newest_ca}", serving.authority);
         Ok(())
     }
 
     /// Shows the latest certificate.
-    pub(super) fn show(&self) {
-        if let Some(next) = self.next.write().take() {
-            *self.shown.write() = Some(next);
+    pub(super) fn activate(&self) {
+        if let Some(certified) = self.pending.write().take() {
+            *self.active.write() = Some(certified);
         }
     }
 
     /// Who signs for what is shown, and for what will be, in PEM.
-    pub(super) fn bundle(&self) -> String {
-        self.bundle.read().clone()
+    pub(super) fn ca_bundle(&self) -> String {
+        self.ca_bundle.read().clone()
     }
 
     /// The settings of a port that shows it.
-    pub(super) fn settings(self: &Arc<Self>) -> Result<Arc<ServerConfig>, Cause> {
+    pub(super) fn server_config(self: &Arc<Self>) -> Result<Arc<ServerConfig>, Cause> {
         let builder = ServerConfig::builder_with_provider(mainstay_tls::provider())
             .with_safe_default_protocol_versions()
             .map_err(|error| {
                 Cause::new("TLS cannot be set up").because(Cause::new(error.to_string()))
             })?;
         let resolver: Arc<dyn ResolvesServerCert> = Arc::clone(self) as _;
-        let mut settings = builder
+        let mut server_config = builder
             .with_client_cert_verifier(mainstay_tls::any_client())
             .with_cert_resolver(resolver);
-        settings.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        Ok(Arc::new(settings))
+        server_config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(Arc::new(server_config))
     }
 }
 
-impl ResolvesServerCert for Certificate {
+impl ResolvesServerCert for ServingCertificate {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        self.shown.read().clone()
+        self.active.read().clone()
     }
 }
 
 /// How long a certificate that was made at a time is still shown. One that a clock made which has been set
 /// back since is not valid yet, and another one takes its place at once.
-pub(super) fn left(made: jiff::Timestamp, now: jiff::Timestamp) -> Duration {
-    if now < made {
+pub(super) fn time_until_rotation(created: jiff::Timestamp, now: jiff::Timestamp) -> Duration {
+    if now < created {
         return Duration::ZERO;
     }
-    let shown = SignedDuration::try_from(SHOWN).unwrap_or(SignedDuration::MAX);
-    Duration::try_from(shown - now.duration_since(made)).unwrap_or_default()
+    let rotation_interval =
+        SignedDuration::try_from(ROTATION_INTERVAL).unwrap_or(SignedDuration::MAX);
+    Duration::try_from(rotation_interval - now.duration_since(created)).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -116,30 +117,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_old_authority_counts_until_the_certificate_after_the_next() {
-        let certificate = Certificate::new("olm", Clock::system()).unwrap();
+    fn old_ca_stays_in_the_bundle_until_the_certificate_after_the_next() {
+        let certificate = ServingCertificate::new("olm", Clock::system()).unwrap();
         let authorities = || -> Vec<String> {
-            let bundle = certificate.bundle();
-            bundle.split_inclusive("-----END CERTIFICATE-----\n").map(str::to_owned).collect()
+            let ca_bundle = certificate.ca_bundle();
+            ca_bundle.split_inclusive("-----END CERTIFICATE-----\n").map(str::to_owned).collect()
         };
-        let shown = || Arc::as_ptr(&certificate.shown.read().clone().unwrap());
-        let (first, before) = (authorities(), shown());
+        let active = || Arc::as_ptr(&certificate.active.read().clone().unwrap());
+        let (first, previous) = (authorities(), active());
         assert_eq!(first.len(), 1);
         certificate.renew().unwrap();
         assert_eq!((authorities().len(), authorities()[1] == first[0]), (2, true));
-        assert_eq!(shown(), before);
-        certificate.show();
-        assert_ne!(shown(), before);
+        assert_eq!(active(), previous);
+        certificate.activate();
+        assert_ne!(active(), previous);
         certificate.renew().unwrap();
         assert!(!authorities().contains(&first[0]));
-        assert!(certificate.settings().is_ok());
+        assert!(certificate.server_config().is_ok());
     }
 
     #[test]
-    fn a_certificate_is_shown_for_a_year() {
-        let made: jiff::Timestamp = "2026-01-02T03:04:05Z".parse().unwrap();
-        assert_eq!(left(made, made), SHOWN);
-        assert_eq!(left(made, "2026-01-02T03:04:04Z".parse().unwrap()), Duration::ZERO);
-        assert_eq!(left(made, "2027-02-02T03:04:05Z".parse().unwrap()), Duration::ZERO);
+    fn certificate_rotates_after_a_year() {
+        let created: jiff::Timestamp = "2026-01-02T03:04:05Z".parse().unwrap();
+        assert_eq!(time_until_rotation(created, created), ROTATION_INTERVAL);
+        assert_eq!(
+            time_until_rotation(created, "2026-01-02T03:04:04Z".parse().unwrap()),
+            Duration::ZERO
+        );
+        assert_eq!(
+            time_until_rotation(created, "2027-02-02T03:04:05Z".parse().unwrap()),
+            Duration::ZERO
+        );
     }
 }

@@ -10,16 +10,16 @@
 //! The port is open from the start; packages are served, and registered, while this process works.
 
 mod certificate;
-mod front;
 mod registration;
+mod request_header;
 
-use self::certificate::Certificate;
-use self::front::Front;
+use self::certificate::ServingCertificate;
 use self::registration::Registration;
-pub(in crate::run) use self::registration::forget;
-use super::access::Access;
+pub(in crate::run) use self::registration::remove_stale_registration;
+use self::request_header::RequestHeaderConfig;
+use super::access::AccessReviews;
 use crate::embedded::{chain, io};
-use crate::packages::body;
+use crate::packages::response_body;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use mainstay_apiserver::serve::{self, Limits, Peer};
@@ -53,122 +53,129 @@ const PORT: u16 = 5443;
 const CONNECTIONS: usize = 512;
 
 /// A port for packages.
-pub(super) struct Port {
+pub(super) struct PackagesListener {
     listener: TcpListener,
-    server: Server,
+    server: PackagesServer,
 }
 
 /// Who answers. Clones are the same.
 #[derive(Clone)]
-pub(super) struct Server {
+pub(super) struct PackagesServer {
     /// Where the cluster reaches it.
-    at: SocketAddr,
+    address: SocketAddr,
     namespace: &'static str,
-    certificate: Arc<Certificate>,
+    certificate: Arc<ServingCertificate>,
     clock: Clock,
-    work: Arc<Mutex<Option<Arc<Work>>>>,
+    backend: Arc<Mutex<Option<Arc<Backend>>>>,
 }
 
 /// What answers need while this process works.
-struct Work {
+struct Backend {
     packages: Packages,
-    fronts: Cache<Front>,
-    access: Access,
+    request_headers: Cache<RequestHeaderConfig>,
+    access: AccessReviews,
 }
 
 /// Where the cluster reaches this process: as it was said, or, in a pod, at the pod's address.
-fn address(said: &PackagesAt) -> Option<IpAddr> {
-    let in_a_pod = || registration::towards(&text_variable("KUBERNETES_SERVICE_HOST")?);
-    said.address.or_else(in_a_pod)
+fn reachable_address(config: &PackagesAt) -> Option<IpAddr> {
+    let in_a_pod = || registration::source_address_for(&text_variable("KUBERNETES_SERVICE_HOST")?);
+    config.address.or_else(in_a_pod)
 }
 
-impl Port {
+impl PackagesListener {
     /// Opens the port, if the cluster can reach it. `namespace` is that of the Service.
     pub(super) async fn open(
-        said: &PackagesAt,
+        config: &PackagesAt,
         namespace: &'static str,
         clock: Clock,
     ) -> Result<Option<Self>, Failure> {
-        let Some(ip) = address(said) else { return Ok(None) };
-        let any: IpAddr =
+        let Some(ip) = reachable_address(config) else { return Ok(None) };
+        let unspecified: IpAddr =
             if ip.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
-        let listen = said.listen.unwrap_or_else(|| SocketAddr::new(any, PORT));
-        let opened = TcpListener::bind(listen)
+        let listen = config.listen.unwrap_or_else(|| SocketAddr::new(unspecified, PORT));
+        let bound_listener = TcpListener::bind(listen)
             .await
             .and_then(|listener| Ok((listener.local_addr()?, listener)));
-        let (bound, listener) = opened.map_err(|error| {
+        let (bound_address, listener) = bound_listener.map_err(|error| {
             Failure::usage(
                 Cause::new(format!("packages cannot be served at {listen}"))
                     .because(io(&error))
                     .remedy("choose another address with --packages-listen ADDR:PORT; port 0 picks a free one"),
             )
         })?;
-        let server = Server {
-            at: SocketAddr::new(ip, bound.port()),
+        let server = PackagesServer {
+            address: SocketAddr::new(ip, bound_address.port()),
             namespace,
-            certificate: Certificate::new(namespace, clock)?,
+            certificate: ServingCertificate::new(namespace, clock)?,
             clock,
-            work: Arc::default(),
+            backend: Arc::default(),
         };
         Ok(Some(Self { listener, server }))
     }
 
     /// Answers until `stop`, on a task of its own.
-    pub(super) fn serve(self, stop: CancellationToken) -> Result<(Server, JoinHandle<()>), Cause> {
+    pub(super) fn serve(
+        self,
+        stop: CancellationToken,
+    ) -> Result<(PackagesServer, JoinHandle<()>), Cause> {
         let Self { listener, server } = self;
-        let settings = server.certificate.settings()?;
+        let tls = server.certificate.server_config()?;
         let limits = Limits { connections: CONNECTIONS, ..Limits::default() };
-        let answering = server.clone();
+        let server_clone = server.clone();
         let service = service_fn(move |request: Request<Received>| {
-            let server = answering.clone();
-            async move { Ok::<_, Infallible>(server.answer(request).await) }
+            let server = server_clone.clone();
+            async move { Ok::<_, Infallible>(server.respond(request).await) }
         });
-        let serving = tokio::spawn(serve::serve(listener, settings, limits, stop, service));
+        let serving = tokio::spawn(serve::serve(listener, tls, limits, stop, service));
         Ok((server, serving))
     }
 }
 
-impl Server {
+impl PackagesServer {
     /// Shows what the controllers know until `term` ends, and registers it meanwhile. `say` hears
     /// where it is served, or who serves it in place of this.
     pub(super) async fn work(
         &self,
         cluster: &Cluster,
-        offered: CatalogContents,
-        global: &str,
+        catalogs: CatalogContents,
+        global_namespace: &str,
         term: &CancellationToken,
         say: impl Fn(&str),
     ) {
         let stop = CancellationToken::new();
         let _ended = stop.clone().drop_guard();
-        let packages = Packages::new(global, self.clock, stop.clone());
-        packages.attach(offered);
-        let mut selection = Selection::all(known::CONFIG_MAP).namespace(front::NAMESPACE);
-        selection.fields = format!("metadata.name={}", front::NAME);
-        let fronts = Cache::start(
+        let packages = Packages::new(global_namespace, self.clock, stop.clone());
+        packages.attach(catalogs);
+        let mut selection = Selection::all(known::CONFIG_MAP).namespace(request_header::NAMESPACE);
+        selection.fields = format!("metadata.name={}", request_header::NAME);
+        let request_headers = Cache::start(
             cluster,
             selection,
-            |config_map| Some(Front::of(config_map)),
+            |config_map| Some(RequestHeaderConfig::of(config_map)),
             stop.clone(),
         );
-        let work = Work { packages, fronts, access: Access::new(cluster.clone(), self.clock) };
-        *self.work.lock() = Some(Arc::new(work));
+        let backend = Backend {
+            packages,
+            request_headers,
+            access: AccessReviews::new(cluster.clone(), self.clock),
+        };
+        *self.backend.lock() = Some(Arc::new(backend));
         let registration = Registration {
             cluster: cluster.clone(),
             clock: self.clock,
             namespace: self.namespace,
-            at: self.at,
+            address: self.address,
             certificate: Arc::clone(&self.certificate),
         };
-        match registration.is_taken().await {
+        match registration.is_owned_by_another_program().await {
             Ok(false) => {
                 say(&format!(
                     "packages    https://{} as {}.{}",
-                    self.at,
+                    self.address,
                     mainstay_packages::VERSION,
                     mainstay_packages::GROUP
                 ));
-                registration.keep(term).await;
+                registration.maintain(term).await;
             }
             Ok(true) => {
                 say("packages    are served by another program, as its APIService says");
@@ -180,24 +187,24 @@ impl Server {
                 term.cancelled().await;
             }
         }
-        *self.work.lock() = None;
+        *self.backend.lock() = None;
     }
 
-    async fn answer(&self, request: Request<Received>) -> Response<Body> {
+    async fn respond(&self, request: Request<Received>) -> Response<Body> {
         let (parts, _) = request.into_parts();
-        let work = self.work.lock().clone();
+        let backend = self.backend.lock().clone();
         let path = parts.uri.path();
         if matches!(path, "/healthz" | "/livez" | "/readyz") {
-            let ready = path != "/readyz" || work.is_some();
-            return plain(ready);
+            let ready = path != "/readyz" || backend.is_some();
+            return probe_response(ready);
         }
-        let Some(work) = work else {
+        let Some(backend) = backend else {
             let why = "this process does not work, another one may";
-            return refusal(&Status::new(Reason::ServiceUnavailable, why).retry_after(1));
+            return status_response(&Status::new(Reason::ServiceUnavailable, why).retry_after(1));
         };
-        let allowed = async {
+        let authorization = async {
             let peer = parts.extensions.get::<Peer>();
-            let identity = work.identity(peer, &parts.headers, self.clock).await?;
+            let identity = backend.identity(peer, &parts.headers, self.clock).await?;
             if let Some(peer) = peer.filter(|_| !identity.is_anonymous()) {
                 peer.seat.prove(identity.client());
             }
@@ -205,19 +212,19 @@ impl Server {
             let resource = mainstay_http::path::resource(path);
             let info = RequestInfo::read(&parts.method, path, resource, query.as_ref())
                 .ok_or_else(Status::no_such_path)?;
-            work.access.allow(&info.attributes(&identity)).await
+            backend.access.authorize(&info.attributes(&identity)).await
         };
-        match allowed.await {
+        match authorization.await {
             Ok(()) => {
                 let request = Request::from_parts(parts, ());
-                work.packages.answer(&request).await.map(body)
+                backend.packages.answer(&request).await.map(response_body)
             }
-            Err(status) => refusal(&status),
+            Err(status) => status_response(&status),
         }
     }
 }
 
-impl Work {
+impl Backend {
     /// Who asks.
     async fn identity(
         &self,
@@ -225,20 +232,24 @@ impl Work {
         headers: &HeaderMap,
         clock: Clock,
     ) -> Result<Identity, Status> {
-        self.fronts.synced().await;
-        let front = self.fronts.get(&NamespacedName::new(front::NAMESPACE, front::NAME));
-        let shown = peer.and_then(|peer| peer.certificate.as_deref());
+        self.request_headers.synced().await;
+        let config = self
+            .request_headers
+            .get(&NamespacedName::new(request_header::NAMESPACE, request_header::NAME));
+        let certificate = peer.and_then(|peer| peer.certificate.as_deref());
         let seconds = u64::try_from(clock.now().as_second()).unwrap_or_default();
         let now = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
-        if let (Some(front), Some(shown)) = (front, shown) {
+        if let (Some(config), Some(certificate)) = (config, certificate) {
             // Whoever shows a certificate is the API server, or nobody.
-            return front.identity(shown.chain(), headers, now).ok_or_else(Status::unauthorized);
+            return config
+                .identity(certificate.chain(), headers, now)
+                .ok_or_else(Status::unauthorized);
         }
-        self.access.bearer(headers).await
+        self.access.authenticate(headers).await
     }
 }
 
-fn plain(ok: bool) -> Response<Body> {
+fn probe_response(ok: bool) -> Response<Body> {
     let text = if ok { "ok" } else { "this process does not work, another one may\n" };
     let mut response = Response::new(Body::from(bytes::Bytes::from_static(text.as_bytes())));
     if !ok {
@@ -248,7 +259,7 @@ fn plain(ok: bool) -> Response<Body> {
     response
 }
 
-fn refusal(status: &Status) -> Response<Body> {
+fn status_response(status: &Status) -> Response<Body> {
     let text = status.to_value().to_string();
     let mut response = Response::new(Body::from(bytes::Bytes::from(text)));
     *response.status_mut() =

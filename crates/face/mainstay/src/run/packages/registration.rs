@@ -5,7 +5,7 @@
 //! nobody behind it breaks discovery, and so the deletion of namespaces. Who works and serves no packages
 //! takes away what another one, that was killed, has left.
 
-use super::certificate::{self, Certificate};
+use super::certificate::{self, ServingCertificate};
 use crate::layout::{MANAGER, is_ours};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 /// The port of the Service, which is that of the original.
 const PORT: u16 = 5443;
 /// How long taking them away may take.
-const PATIENCE: Duration = Duration::from_secs(5);
+const WITHDRAW_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What is registered.
 pub(super) struct Registration {
@@ -32,13 +32,13 @@ pub(super) struct Registration {
     /// Where the Service is.
     pub(super) namespace: &'static str,
     /// Where the process is reached.
-    pub(super) at: SocketAddr,
-    pub(super) certificate: Arc<Certificate>,
+    pub(super) address: SocketAddr,
+    pub(super) certificate: Arc<ServingCertificate>,
 }
 
 impl Registration {
     /// Whether another program serves packages, as its registration says.
-    pub(super) async fn is_taken(&self) -> Result<bool> {
+    pub(super) async fn is_owned_by_another_program(&self) -> Result<bool> {
         let [service, _, api] = self.objects();
         let api = self.cluster.find(&API_SERVICE, None, api.name()).await?;
         let service = self.cluster.find(&SERVICE, Some(self.namespace), service.name()).await?;
@@ -47,30 +47,30 @@ impl Registration {
     }
 
     /// Keeps the registration until `term` ends, and takes it away then.
-    pub(super) async fn keep(&self, term: &CancellationToken) {
-        let bell = Arc::new(Notify::new());
+    pub(super) async fn maintain(&self, term: &CancellationToken) {
+        let changed = Arc::new(Notify::new());
         let stop = CancellationToken::new();
         let _ended = stop.clone().drop_guard();
-        let seen = Seen::start(self, &bell, &stop);
-        let mut made = self.clock.now();
+        let caches = RegistrationCaches::start(self, &changed, &stop);
+        let mut created = self.clock.now();
         let mut backoff = Backoff::new(Duration::from_secs(1), Duration::from_mins(1));
         loop {
-            let left = certificate::left(made, self.clock.now());
-            let mut wait = left;
-            if left.is_zero() {
+            let until_rotation = certificate::time_until_rotation(created, self.clock.now());
+            let mut wait = until_rotation;
+            if until_rotation.is_zero() {
                 match self.certificate.renew() {
                     Ok(()) => {
-                        made = self.clock.now();
-                        wait = certificate::SHOWN;
+                        created = self.clock.now();
+                        wait = certificate::ROTATION_INTERVAL;
                     }
                     Err(cause) => tracing::error!(%cause, "packages go on with their certificate"),
                 }
             }
-            let wanted = self.objects();
-            match seen.settle(&self.cluster, &wanted).await {
+            let desired = self.objects();
+            match caches.apply_changes(&self.cluster, &desired).await {
                 Ok(()) => {
                     // From now on the cluster believes its authority.
-                    self.certificate.show();
+                    self.certificate.activate();
                     backoff.reset();
                 }
                 Err(error) => {
@@ -80,12 +80,12 @@ impl Registration {
             }
             tokio::select! {
                 () = term.cancelled() => break,
-                () = bell.notified() => {}
+                () = changed.notified() => {}
                 // The wall clock may be set, or the machine suspended, meanwhile.
                 () = tokio::time::sleep(mainstay_clock::wall_wait(wait)) => {}
             }
         }
-        match tokio::time::timeout(PATIENCE, self.withdraw()).await {
+        match tokio::time::timeout(WITHDRAW_TIMEOUT, self.unregister()).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::warn!(%error, "the registration of packages is left behind"),
             Err(_) => tracing::warn!("the registration of packages is left behind: no answer"),
@@ -93,17 +93,19 @@ impl Registration {
     }
 
     /// Takes away what leads here, and leaves what leads elsewhere by now.
-    async fn withdraw(&self) -> Result<()> {
+    async fn unregister(&self) -> Result<()> {
         let [service, slice, api] = self.objects();
-        let authority = relevant(&api)["caBundle"].clone();
-        let leads_here = |api: &Object| is_ours(api) && relevant(api)["caBundle"] == authority;
-        if !remove(&self.cluster, &API_SERVICE, &api, leads_here).await? {
+        let authority = routing_fields(&api)["caBundle"].clone();
+        let routes_here =
+            |api: &Object| is_ours(api) && routing_fields(api)["caBundle"] == authority;
+        if !delete_if(&self.cluster, &API_SERVICE, &api, routes_here).await? {
             return Ok(());
         }
-        let endpoints = relevant(&slice);
-        let leads_here = |slice: &Object| is_ours(slice) && contains(&relevant(slice), &endpoints);
-        if remove(&self.cluster, &ENDPOINT_SLICE, &slice, leads_here).await? {
-            remove(&self.cluster, &SERVICE, &service, is_ours).await?;
+        let endpoints = routing_fields(&slice);
+        let routes_here =
+            |slice: &Object| is_ours(slice) && contains(&routing_fields(slice), &endpoints);
+        if delete_if(&self.cluster, &ENDPOINT_SLICE, &slice, routes_here).await? {
+            delete_if(&self.cluster, &SERVICE, &service, is_ours).await?;
         }
         Ok(())
     }
@@ -115,10 +117,10 @@ impl Registration {
             "apiVersion": "v1", "kind": "Service",
             "metadata": {"name": name, "namespace": namespace},
             "spec": {"ports": [
-                {"name": "https", "port": PORT, "protocol": "TCP", "targetPort": self.at.port()},
+                {"name": "https", "port": PORT, "protocol": "TCP", "targetPort": self.address.port()},
             ]},
         });
-        let family = if self.at.is_ipv4() { "IPv4" } else { "IPv6" };
+        let family = if self.address.is_ipv4() { "IPv4" } else { "IPv6" };
         let slice = json!({
             "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
             "metadata": {
@@ -129,11 +131,11 @@ impl Registration {
                 },
             },
             "addressType": family,
-            "ports": [{"name": "https", "port": self.at.port(), "protocol": "TCP"}],
-            "endpoints": [{"addresses": [self.at.ip()], "conditions": {"ready": true}}],
+            "ports": [{"name": "https", "port": self.address.port(), "protocol": "TCP"}],
+            "endpoints": [{"addresses": [self.address.ip()], "conditions": {"ready": true}}],
         });
         let mut api = mainstay_packages::registration(namespace);
-        api.set(&["spec", "caBundle"], STANDARD.encode(self.certificate.bundle()).into());
+        api.set(&["spec", "caBundle"], STANDARD.encode(self.certificate.ca_bundle()).into());
         let object = |value| Object::from_value(value).unwrap_or_default();
         [object(service), object(slice), api]
     }
@@ -145,33 +147,36 @@ fn slice_name() -> String {
 
 /// Takes away what a process like this left when it was killed, where nobody serves packages any more;
 /// only for who holds the Lease. Tells whether there was a registration.
-pub(in crate::run) async fn forget(cluster: &Cluster, namespace: &str) -> Result<bool> {
+pub(in crate::run) async fn remove_stale_registration(
+    cluster: &Cluster,
+    namespace: &str,
+) -> Result<bool> {
     let api = mainstay_packages::registration(namespace);
-    let Some(there) = cluster.find(&API_SERVICE, None, api.name()).await? else {
+    let Some(live) = cluster.find(&API_SERVICE, None, api.name()).await? else {
         // Without it, the other two break nothing.
         return Ok(false);
     };
-    let is_left = |api: &Object| {
-        is_registered(api) && api.str(&["spec", "service", "namespace"]) == Some(namespace)
+    let is_stale = |api: &Object| {
+        owns_ca_bundle(api) && api.str(&["spec", "service", "namespace"]) == Some(namespace)
     };
-    if !is_left(&there) || !remove(cluster, &API_SERVICE, &api, is_left).await? {
+    if !is_stale(&live) || !delete_if(cluster, &API_SERVICE, &api, is_stale).await? {
         return Ok(false);
     }
-    let named = |resource: &Resource, name: &str| {
+    let object_named = |resource: &Resource, name: &str| {
         let mut object = Object::new(&resource.gvk(), name);
         object.set(&["metadata", "namespace"], namespace.into());
         object
     };
-    let slice = named(&ENDPOINT_SLICE, &slice_name());
-    if remove(cluster, &ENDPOINT_SLICE, &slice, is_ours).await? {
-        let service = named(&SERVICE, mainstay_packages::SERVICE);
-        remove(cluster, &SERVICE, &service, is_ours).await?;
+    let slice = object_named(&ENDPOINT_SLICE, &slice_name());
+    if delete_if(cluster, &ENDPOINT_SLICE, &slice, is_ours).await? {
+        let service = object_named(&SERVICE, mainstay_packages::SERVICE);
+        delete_if(cluster, &SERVICE, &service, is_ours).await?;
     }
     Ok(true)
 }
 
 /// Whether the authority in an `APIService` is that of a process like this: who wrote it last owns it.
-fn is_registered(api: &Object) -> bool {
+fn owns_ca_bundle(api: &Object) -> bool {
     let managers = api.array(&["metadata", "managedFields"]).iter();
     managers
         .filter(|entry| entry["manager"].as_str() == Some(MANAGER))
@@ -179,22 +184,22 @@ fn is_registered(api: &Object) -> bool {
 }
 
 /// Removes an object in the state in which it was judged; tells whether it is gone.
-async fn remove(
+async fn delete_if(
     cluster: &Cluster,
     resource: &Resource,
     object: &Object,
-    leads_here: impl Fn(&Object) -> bool,
+    routes_here: impl Fn(&Object) -> bool,
 ) -> Result<bool> {
-    let at = Some(object.namespace()).filter(|namespace| !namespace.is_empty());
+    let namespace = Some(object.namespace()).filter(|namespace| !namespace.is_empty());
     loop {
-        let Some(there) = cluster.find(resource, at, object.name()).await? else {
+        let Some(live) = cluster.find(resource, namespace, object.name()).await? else {
             return Ok(true);
         };
-        if !leads_here(&there) {
+        if !routes_here(&live) {
             return Ok(false);
         }
-        let options = DeleteOptions::exactly(&there);
-        match cluster.delete(resource, at, object.name(), &options).await {
+        let options = DeleteOptions::exactly(&live);
+        match cluster.delete(resource, namespace, object.name(), &options).await {
             // Somebody wrote meanwhile: who looks after its status, or another process like this.
             Err(error) if error.is_conflict() || error.is_not_found() => {}
             gone => return gone.map(|_| true),
@@ -203,7 +208,7 @@ async fn remove(
 }
 
 /// What of an object says where packages are.
-fn relevant(object: &Object) -> Value {
+fn routing_fields(object: &Object) -> Value {
     match object.kind() {
         "EndpointSlice" => json!([object.array(&["endpoints"]), object.array(&["ports"])]),
         "Service" => json!(object.array(&["spec", "ports"])),
@@ -226,31 +231,31 @@ fn contains(live: &Value, desired: &Value) -> bool {
 }
 
 /// The objects as they are.
-struct Seen([(Resource, NamespacedName, Cache<Value>); 3]);
+struct RegistrationCaches([(Resource, NamespacedName, Cache<Value>); 3]);
 
-impl Seen {
-    fn start(to: &Registration, bell: &Arc<Notify>, stop: &CancellationToken) -> Self {
+impl RegistrationCaches {
+    fn start(registration: &Registration, changed: &Arc<Notify>, stop: &CancellationToken) -> Self {
         let follow = |resource: Resource, object: &Object| {
             let mut selection = Selection::all(resource.clone());
             selection.fields = format!("metadata.name={}", object.name());
-            let at = Some(object.namespace()).filter(|namespace| !namespace.is_empty());
-            selection.namespace = at.map(str::to_owned);
-            let bell = Arc::clone(bell);
-            let cache = Cache::builder(selection, |object| Some(relevant(object)))
-                .subscribe(move |_| bell.notify_one())
-                .start(&to.cluster, stop.clone());
+            let namespace = Some(object.namespace()).filter(|namespace| !namespace.is_empty());
+            selection.namespace = namespace.map(str::to_owned);
+            let changed = Arc::clone(changed);
+            let cache = Cache::builder(selection, |object| Some(routing_fields(object)))
+                .subscribe(move |_| changed.notify_one())
+                .start(&registration.cluster, stop.clone());
             (resource, object.key(), cache)
         };
-        let [service, slice, api] = to.objects();
+        let [service, slice, api] = registration.objects();
         Self([follow(SERVICE, &service), follow(ENDPOINT_SLICE, &slice), follow(API_SERVICE, &api)])
     }
 
     /// Writes what is not as it should be.
-    async fn settle(&self, cluster: &Cluster, wanted: &[Object; 3]) -> Result<()> {
-        for ((resource, key, cache), wanted) in self.0.iter().zip(wanted) {
+    async fn apply_changes(&self, cluster: &Cluster, desired: &[Object; 3]) -> Result<()> {
+        for ((resource, key, cache), desired) in self.0.iter().zip(desired) {
             cache.synced().await;
-            if !cache.get(key).is_some_and(|spec| contains(&spec, &relevant(wanted))) {
-                cluster.apply(resource, wanted, MANAGER).await?;
+            if !cache.get(key).is_some_and(|spec| contains(&spec, &routing_fields(desired))) {
+                cluster.apply(resource, desired, MANAGER).await?;
             }
         }
         Ok(())
@@ -258,7 +263,7 @@ impl Seen {
 }
 
 /// The address of this machine that leads to a host; found without sending anything.
-pub(super) fn towards(host: &str) -> Option<IpAddr> {
+pub(super) fn source_address_for(host: &str) -> Option<IpAddr> {
     let address: IpAddr = host.parse().ok()?;
     let any: IpAddr = if address.is_ipv4() { [0; 4].into() } else { [0_u16; 8].into() };
     let socket = std::net::UdpSocket::bind((any, 0)).ok()?;
@@ -272,7 +277,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_registration_is_of_who_wrote_its_authority_last() {
+    fn apiservice_belongs_to_the_last_manager_of_its_ca_bundle() {
         let with = |managed: Value| {
             let api = json!({"metadata": {"managedFields": managed}, "spec": {"caBundle": "YQ=="}});
             Object::from_value(api).expect("an object")
@@ -280,20 +285,20 @@ mod tests {
         let entry =
             |manager: &str, spec: Value| json!({"manager": manager, "fieldsV1": {"f:spec": spec}});
         let authority = || json!({"f:caBundle": {}, "f:group": {}});
-        assert!(is_registered(&with(json!([entry("mainstay", authority())]))));
-        assert!(!is_registered(&with(json!([entry("olm", authority())]))));
+        assert!(owns_ca_bundle(&with(json!([entry("mainstay", authority())]))));
+        assert!(!owns_ca_bundle(&with(json!([entry("olm", authority())]))));
         // Another program took it over; what it left as it was is still owned by both.
         let both = json!([entry("mainstay", json!({"f:group": {}})), entry("olm", authority())]);
-        assert!(!is_registered(&with(both)));
-        assert!(!is_registered(&with(json!([]))));
+        assert!(!owns_ca_bundle(&with(both)));
+        assert!(!owns_ca_bundle(&with(json!([]))));
     }
 
     #[test]
-    fn what_servers_add_is_no_difference() {
-        let wanted = json!([{"name": "https", "port": 5443}]);
-        assert!(contains(&json!([{"name": "https", "port": 5443, "nodePort": 1}]), &wanted));
-        assert!(!contains(&json!([{"name": "https", "port": 443}]), &wanted));
-        assert!(!contains(&json!([]), &wanted));
-        assert!(!contains(&json!(null), &wanted));
+    fn defaults_of_the_api_server_are_no_difference() {
+        let desired = json!([{"name": "https", "port": 5443}]);
+        assert!(contains(&json!([{"name": "https", "port": 5443, "nodePort": 1}]), &desired));
+        assert!(!contains(&json!([{"name": "https", "port": 443}]), &desired));
+        assert!(!contains(&json!([]), &desired));
+        assert!(!contains(&json!(null), &desired));
     }
 }

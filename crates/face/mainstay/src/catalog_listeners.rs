@@ -5,7 +5,7 @@
 //! Only programs on this machine are served. Folders have their ports from the start; catalogs by
 //! image get theirs when they come and lose it when they go.
 
-use crate::catalogs::Folders;
+use crate::catalogs::CatalogFolders;
 use crate::embedded::io;
 use futures::future::BoxFuture;
 use mainstay_api::resources::CATALOG_SOURCE;
@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 
 /// The catalogs and their ports. Clones are the same.
 #[derive(Clone)]
-pub(crate) struct Ports {
+pub(crate) struct CatalogListeners {
     inner: Arc<Inner>,
 }
 
@@ -36,12 +36,12 @@ struct Inner {
     api: Api,
     /// The namespace whose catalogs have their plain names.
     global: String,
-    open: Mutex<BTreeMap<NamespacedName, Port>>,
+    listeners: Mutex<BTreeMap<NamespacedName, CatalogListener>>,
     stop: CancellationToken,
 }
 
 /// A port that is open.
-struct Port {
+struct CatalogListener {
     /// The catalog's name in paths.
     name: String,
     address: SocketAddr,
@@ -50,39 +50,40 @@ struct Port {
     task: JoinHandle<()>,
 }
 
-impl Ports {
+impl CatalogListeners {
     /// Listens for each catalog until `stop`: on the port it had before, as its CatalogSource
     /// remembers it, or on a free one. Content comes later.
     pub(crate) async fn open(
         cluster: &Cluster,
         namespace: &str,
-        catalogs: &Folders,
+        catalogs: &CatalogFolders,
         stop: &CancellationToken,
     ) -> Result<Self, Cause> {
         let shelf = Arc::new(Shelf::default());
         let api = Api::new(Arc::clone(&shelf));
         let (global, stop) = (namespace.to_owned(), stop.clone());
-        let ports =
-            Self { inner: Arc::new(Inner { shelf, api, global, open: Mutex::default(), stop }) };
+        let listeners = Self {
+            inner: Arc::new(Inner { shelf, api, global, listeners: Mutex::default(), stop }),
+        };
         for name in catalogs.keys() {
             let key = NamespacedName::new(namespace, name.as_str());
-            let before = before(cluster, namespace, name).await;
-            ports.listen(&key, before).await.map_err(|error| {
+            let previous = previous_address(cluster, namespace, name).await;
+            listeners.listen(&key, previous).await.map_err(|error| {
                 Cause::new(format!("no port can be had for the catalog `{name}`"))
                     .because(io(&error))
             })?;
         }
-        Ok(ports)
+        Ok(listeners)
     }
 
     /// Opens the port of a catalog.
     async fn listen(
         &self,
         key: &NamespacedName,
-        before: Option<SocketAddr>,
+        previous: Option<SocketAddr>,
     ) -> std::io::Result<ServedAt> {
         let inner = &*self.inner;
-        let listener = listen(before).await?;
+        let listener = listen(previous).await?;
         let address = listener.local_addr()?;
         // No name of a catalog has a colon in it, so two never share a place.
         let name = if *key.namespace == *inner.global {
@@ -96,8 +97,8 @@ impl Ports {
         let grpc = grpc::service_until(Arc::clone(&content), stop.clone());
         let task =
             tokio::spawn(serve(listener, inner.api.clone(), grpc, limits, None, stop.clone()));
-        let port = Port { name, address, content: Arc::clone(&content), stop, task };
-        let old = inner.open.lock().insert(key.clone(), port);
+        let port = CatalogListener { name, address, content: Arc::clone(&content), stop, task };
+        let old = inner.listeners.lock().insert(key.clone(), port);
         if let Some(old) = old {
             old.stop.cancel();
         }
@@ -106,40 +107,44 @@ impl Ports {
 
     /// Where a catalog is served, and its name there.
     pub(crate) fn address(&self, key: &NamespacedName) -> Option<(SocketAddr, String)> {
-        self.inner.open.lock().get(key).map(|port| (port.address, port.name.clone()))
+        self.inner
+            .listeners
+            .lock()
+            .get(key)
+            .map(|listener| (listener.address, listener.name.clone()))
     }
 
     /// The place for its content.
-    pub(crate) fn served(&self, key: &NamespacedName) -> Option<ServedAt> {
-        let open = self.inner.open.lock();
-        let port = open.get(key)?;
-        let address = port.address.to_string().into();
-        Some(ServedAt { content: Arc::clone(&port.content), address })
+    pub(crate) fn served_at(&self, key: &NamespacedName) -> Option<ServedAt> {
+        let listeners = self.inner.listeners.lock();
+        let listener = listeners.get(key)?;
+        let address = listener.address.to_string().into();
+        Some(ServedAt { content: Arc::clone(&listener.content), address })
     }
 
     /// Returns when all ports are closed, which they are after `stop`.
-    pub(crate) async fn ended(self) {
-        let open = std::mem::take(&mut *self.inner.open.lock());
-        for port in open.into_values() {
+    pub(crate) async fn wait_until_closed(self) {
+        let listeners = std::mem::take(&mut *self.inner.listeners.lock());
+        for listener in listeners.into_values() {
             // A port that panicked has ended as well; the panic is in the log.
-            let _ = port.task.await;
+            let _ = listener.task.await;
         }
     }
 }
 
-impl Serve for Ports {
+impl Serve for CatalogListeners {
     fn open<'a>(
         &'a self,
         catalog: &'a NamespacedName,
-        before: Option<&'a str>,
+        previous: Option<&'a str>,
     ) -> BoxFuture<'a, Option<ServedAt>> {
         Box::pin(async move {
-            if let Some(served) = self.served(catalog) {
-                return Some(served);
+            if let Some(served_at) = self.served_at(catalog) {
+                return Some(served_at);
             }
-            let before = before.and_then(|text| text.parse::<SocketAddr>().ok());
-            let before = before.filter(|address| address.ip().is_loopback());
-            self.listen(catalog, before)
+            let previous = previous.and_then(|text| text.parse::<SocketAddr>().ok());
+            let previous = previous.filter(|address| address.ip().is_loopback());
+            self.listen(catalog, previous)
                 .await
                 .inspect_err(
                     |error| tracing::warn!(%catalog, %error, "the catalog is not served to others"),
@@ -149,24 +154,24 @@ impl Serve for Ports {
     }
 
     fn close(&self, catalog: &NamespacedName) {
-        if let Some(port) = self.inner.open.lock().remove(catalog) {
-            port.stop.cancel();
-            self.inner.shelf.remove(&port.name);
+        if let Some(listener) = self.inner.listeners.lock().remove(catalog) {
+            listener.stop.cancel();
+            self.inner.shelf.remove(&listener.name);
         }
     }
 }
 
 /// Where the catalog was served the last time.
-async fn before(cluster: &Cluster, namespace: &str, name: &str) -> Option<SocketAddr> {
+async fn previous_address(cluster: &Cluster, namespace: &str, name: &str) -> Option<SocketAddr> {
     let source = cluster.find(&CATALOG_SOURCE, Some(namespace), name).await.ok()??;
     let address: SocketAddr =
         source.str(&["status", "connectionState", "address"])?.parse().ok()?;
     address.ip().is_loopback().then_some(address)
 }
 
-async fn listen(wanted: Option<SocketAddr>) -> std::io::Result<TcpListener> {
-    if let Some(wanted) = wanted
-        && let Ok(listener) = TcpListener::bind(wanted).await
+async fn listen(preferred: Option<SocketAddr>) -> std::io::Result<TcpListener> {
+    if let Some(preferred) = preferred
+        && let Ok(listener) = TcpListener::bind(preferred).await
     {
         return Ok(listener);
     }
@@ -178,7 +183,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_port_is_had_again_unless_somebody_else_has_it() {
+    async fn catalog_keeps_its_port_unless_another_program_has_it() {
         let first = listen(None).await.unwrap();
         let address = first.local_addr().unwrap();
         let other = listen(Some(address)).await.unwrap();

@@ -20,7 +20,7 @@ pub(super) const NAME: &str = "extension-apiserver-authentication";
 
 /// How the API server is known, and where it says whom it speaks for.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Front {
+pub(super) struct RequestHeaderConfig {
     /// Certificates of authorities, in PEM.
     authorities: String,
     /// Names that its certificate may have; none means any.
@@ -31,7 +31,7 @@ pub(super) struct Front {
     extra: Vec<String>,
 }
 
-impl Front {
+impl RequestHeaderConfig {
     /// Reads the ConfigMap.
     pub(super) fn of(object: &Object) -> Self {
         let text = |key: &str| object.str(&["data", key]).unwrap_or_default();
@@ -53,12 +53,12 @@ impl Front {
     /// say. `shown` is what the client shows, its own certificate first.
     pub(super) fn identity(
         &self,
-        shown: &[CertificateDer<'_>],
+        chain: &[CertificateDer<'_>],
         headers: &HeaderMap,
         now: UnixTime,
     ) -> Option<Identity> {
-        let (own, between) = shown.split_first()?;
-        if !self.is_signed(own, between, now) || !self.is_named(own) {
+        let (leaf, intermediates) = chain.split_first()?;
+        if !self.is_signed_by_client_ca(leaf, intermediates, now) || !self.has_allowed_name(leaf) {
             return None;
         }
         let values = |names: &[String]| -> Vec<String> {
@@ -72,10 +72,10 @@ impl Front {
         Some(Identity::with_details(user, uid, values(&self.groups), self.extra(headers)))
     }
 
-    fn is_signed(
+    fn is_signed_by_client_ca(
         &self,
-        own: &CertificateDer<'_>,
-        between: &[CertificateDer<'_>],
+        leaf: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> bool {
         let mut roots = RootCertStore::empty();
@@ -86,11 +86,11 @@ impl Front {
             WebPkiClientVerifier::builder_with_provider(Arc::new(roots), mainstay_tls::provider());
         verifier
             .build()
-            .is_ok_and(|verifier| verifier.verify_client_cert(own, between, now).is_ok())
+            .is_ok_and(|verifier| verifier.verify_client_cert(leaf, intermediates, now).is_ok())
     }
 
-    fn is_named(&self, own: &CertificateDer<'_>) -> bool {
-        let Ok((_, certificate)) = X509Certificate::from_der(own) else { return false };
+    fn has_allowed_name(&self, leaf: &CertificateDer<'_>) -> bool {
+        let Ok((_, certificate)) = X509Certificate::from_der(leaf) else { return false };
         let mut names =
             certificate.subject().iter_common_name().filter_map(|name| name.as_str().ok());
         self.names.is_empty() || names.any(|name| self.names.iter().any(|allowed| allowed == name))
@@ -99,7 +99,7 @@ impl Front {
     fn extra(&self, headers: &HeaderMap) -> BTreeMap<String, Vec<String>> {
         let mut extra: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for (name, value) in headers {
-            let key = self.extra.iter().find_map(|prefix| after(name, prefix));
+            let key = self.extra.iter().find_map(|prefix| extra_key(name, prefix));
             if let (Some(key), Ok(value)) = (key, value.to_str()) {
                 extra.entry(key).or_default().push(value.to_owned());
             }
@@ -109,16 +109,16 @@ impl Front {
 }
 
 /// What follows a prefix in the name of a header, without its escapes.
-fn after(name: &HeaderName, prefix: &str) -> Option<String> {
-    let rest = name.as_str().strip_prefix(&*prefix.to_ascii_lowercase())?;
-    let mut bytes = Vec::with_capacity(rest.len());
-    let mut left = rest.as_bytes();
-    while let Some((first, behind)) = left.split_first() {
-        let digits = behind.get(..2).filter(|_| *first == b'%');
+fn extra_key(name: &HeaderName, prefix: &str) -> Option<String> {
+    let suffix = name.as_str().strip_prefix(&*prefix.to_ascii_lowercase())?;
+    let mut bytes = Vec::with_capacity(suffix.len());
+    let mut rest = suffix.as_bytes();
+    while let Some((first, tail)) = rest.split_first() {
+        let digits = tail.get(..2).filter(|_| *first == b'%');
         let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
-        let meant = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        bytes.push(meant.unwrap_or(*first));
-        left = if meant.is_some() { &behind[2..] } else { behind };
+        let unescaped = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        bytes.push(unescaped.unwrap_or(*first));
+        rest = if unescaped.is_some() { &tail[2..] } else { tail };
     }
     String::from_utf8(bytes).ok()
 }
@@ -153,7 +153,7 @@ mod tests {
         params.signed_by(&key, &authority.issuer).unwrap().der().clone()
     }
 
-    fn front(authority: &Authority, names: &str) -> Front {
+    fn config_of(authority: &Authority, names: &str) -> RequestHeaderConfig {
         let map = json!({"data": {
             "requestheader-client-ca-file": authority.pem,
             "requestheader-allowed-names": names,
@@ -161,7 +161,7 @@ mod tests {
             "requestheader-group-headers": "[\"X-Remote-Group\"]",
             "requestheader-extra-headers-prefix": "[\"X-Remote-Extra-\"]",
         }});
-        Front::of(&Object::from_value(map).unwrap())
+        RequestHeaderConfig::of(&Object::from_value(map).unwrap())
     }
 
     fn headers() -> HeaderMap {
@@ -178,24 +178,24 @@ mod tests {
     }
 
     #[test]
-    fn the_api_server_is_believed_and_nobody_else() {
-        let (ours, other) = (authority(), authority());
+    fn identity_headers_count_only_from_the_front_proxy_certificate() {
+        let (front_proxy_ca, other_ca) = (authority(), authority());
         let now = UnixTime::now();
-        let named = front(&ours, "[\"front-proxy\"]");
-        let good = client(&ours, "front-proxy");
-        let identity = named.identity(slice::from_ref(&good), &headers(), now).unwrap();
+        let config = config_of(&front_proxy_ca, "[\"front-proxy\"]");
+        let certificate = client(&front_proxy_ca, "front-proxy");
+        let identity = config.identity(slice::from_ref(&certificate), &headers(), now).unwrap();
         assert_eq!(identity.user(), "jane");
         assert_eq!(identity.groups(), ["devs", "ops", "system:authenticated"]);
         assert_eq!(identity.extra()["example.com/node"], ["n1"]);
-        let mut nobody = headers();
-        nobody.remove("x-remote-user");
-        assert_eq!(named.identity(slice::from_ref(&good), &nobody, now), None);
-        assert_eq!(named.identity(&[], &headers(), now), None);
-        assert_eq!(named.identity(&[client(&other, "front-proxy")], &headers(), now), None);
-        let jane = client(&ours, "jane");
-        assert_eq!(named.identity(slice::from_ref(&jane), &headers(), now), None);
-        assert!(front(&ours, "[]").identity(&[jane], &headers(), now).is_some());
-        let silent = Front { authorities: String::new(), ..named };
-        assert_eq!(silent.identity(&[good], &headers(), now), None);
+        let mut without_user = headers();
+        without_user.remove("x-remote-user");
+        assert_eq!(config.identity(slice::from_ref(&certificate), &without_user, now), None);
+        assert_eq!(config.identity(&[], &headers(), now), None);
+        assert_eq!(config.identity(&[client(&other_ca, "front-proxy")], &headers(), now), None);
+        let jane = client(&front_proxy_ca, "jane");
+        assert_eq!(config.identity(slice::from_ref(&jane), &headers(), now), None);
+        assert!(config_of(&front_proxy_ca, "[]").identity(&[jane], &headers(), now).is_some());
+        let without_ca = RequestHeaderConfig { authorities: String::new(), ..config };
+        assert_eq!(without_ca.identity(&[certificate], &headers(), now), None);
     }
 }

@@ -12,14 +12,18 @@ use mainstay_image::store::Store;
 use std::path::Path;
 
 /// An image in the store.
-pub(super) struct Made {
+pub(super) struct BuiltImage {
     pub(super) descriptor: Descriptor,
     /// What it was made from: `bundle`, `catalog` or `image`.
     pub(super) what: &'static str,
 }
 
 /// Makes or reads the image that shall be known as `reference`.
-pub(super) fn image(store: &Store, reference: &Reference, path: &Path) -> Result<Made, Cause> {
+pub(super) fn image(
+    store: &Store,
+    reference: &Reference,
+    path: &Path,
+) -> Result<BuiltImage, Cause> {
     let refused = |cause: Cause| {
         Cause::new(format!("the image {reference} cannot be made"))
             .at(Place::file(path))
@@ -29,37 +33,40 @@ pub(super) fn image(store: &Store, reference: &Reference, path: &Path) -> Result
         mainstay_database::load(path).map_err(|error| refused(chain(&error)))?;
         let built = content::database(store, path, &Wishes::default());
         let built = built.map_err(|failure| refused(failure.cause))?;
-        return Ok(Made { descriptor: built.image, what: "catalog" });
+        return Ok(BuiltImage { descriptor: built.image, what: "catalog" });
     }
     if path.is_file() || path.join("oci-layout").exists() {
-        let named = layout::read(store, path).map_err(|error| {
+        let images = layout::read(store, path).map_err(|error| {
             refused(chain(&error))
                 .remedy("name an OCI layout, or an archive as `skopeo copy … oci-archive:FILE` or `docker save` writes it")
         })?;
-        return Ok(Made { descriptor: choose(named, reference).map_err(refused)?, what: "image" });
+        return Ok(BuiltImage {
+            descriptor: select_image(images, reference).map_err(refused)?,
+            what: "image",
+        });
     }
     // The same folder is the same image here and where `bundle build` and `catalog build` make it.
-    let (shown, wishes) = (path.display().to_string(), Wishes::default());
+    let (shown, options) = (path.display().to_string(), Wishes::default());
     let (built, what) = if mainstay_bundle::is_bundle(&Folder::new(path)) {
-        (content::bundle(store, path, &shown, &wishes), "bundle")
+        (content::bundle(store, path, &shown, &options), "bundle")
     } else {
-        served(path).map_err(refused)?;
-        (content::catalog(store, path, &shown, &wishes), "catalog")
+        check_servable(path).map_err(refused)?;
+        (content::catalog(store, path, &shown, &options), "catalog")
     };
     let built = built.map_err(|failure| refused(failure.cause))?;
-    Ok(Made { descriptor: built.image, what })
+    Ok(BuiltImage { descriptor: built.image, what })
 }
 
 /// The image of a layout that is meant.
-fn choose(mut named: Vec<Named>, reference: &Reference) -> Result<Descriptor, Cause> {
+fn select_image(mut images: Vec<Named>, reference: &Reference) -> Result<Descriptor, Cause> {
     let tag = reference.tag_or_default();
-    let means = |name: &String| {
+    let is_requested = |name: &String| {
         Some(name.as_str()) == tag || Reference::parse(name).is_ok_and(|name| name == *reference)
     };
-    if named.len() > 1 {
-        let names: Vec<String> = named.iter().flat_map(|one| one.names.clone()).collect();
-        named.retain(|one| one.names.iter().any(means));
-        if named.len() != 1 {
+    if images.len() > 1 {
+        let names: Vec<String> = images.iter().flat_map(|image| image.names.clone()).collect();
+        images.retain(|image| image.names.iter().any(is_requested));
+        if images.len() != 1 {
             return Err(Cause::new(format!(
                 "there are several images in it: {}",
                 if names.is_empty() { "none has a name".to_owned() } else { names.join(", ") }
@@ -69,13 +76,13 @@ fn choose(mut named: Vec<Named>, reference: &Reference) -> Result<Descriptor, Ca
             ));
         }
     }
-    named.pop().map(|one| one.descriptor).ok_or_else(|| {
+    images.pop().map(|image| image.descriptor).ok_or_else(|| {
         Cause::new("there is no image in it").remedy("name a layout or an archive with an image")
     })
 }
 
 /// Whether a folder is a catalog that can be served.
-fn served(path: &Path) -> Result<(), Cause> {
+fn check_servable(path: &Path) -> Result<(), Cause> {
     let catalog = Catalog::load(path, &LoadOptions::default()).map_err(|error| {
         Cause::new(error.headline())
             .remedy("`mainstay catalog validate DIR` says all that is wrong with it")

@@ -14,14 +14,14 @@ use serde_json::Value;
 use std::path::Path;
 
 /// Most upgrades that the story shows.
-const HOPS: usize = 2;
+const MAX_UPGRADES: usize = 2;
 
 /// Most problems, or packages that cannot be installed, that are told one by one.
-const MOST_REASONS: usize = 5;
+const MAX_REASONS: usize = 5;
 
 /// What the story is about.
 #[derive(Debug)]
-pub(super) struct Plot {
+pub(super) struct Scenario {
     /// The package.
     pub(super) package: String,
     /// The channel that is subscribed to.
@@ -29,18 +29,18 @@ pub(super) struct Plot {
     /// Names of the versions, oldest first; the last is the channel's head.
     pub(super) path: Vec<String>,
     /// Where the operator can live.
-    pub(super) home: Home,
+    pub(super) install_mode: InstallMode,
     /// What will be refused.
     pub(super) refusal: Refusal,
     /// How much the catalog holds.
-    pub(super) counts: Counts,
+    pub(super) counts: CatalogCounts,
 }
 
 /// Where an operator can live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Home {
+pub(super) enum InstallMode {
     /// It can watch all namespaces.
-    Everywhere,
+    AllNamespaces,
     /// It watches the namespace it is in.
     OwnNamespace,
 }
@@ -58,7 +58,7 @@ pub(super) struct Refusal {
 
 /// How much a catalog holds.
 #[derive(Debug)]
-pub(super) struct Counts {
+pub(super) struct CatalogCounts {
     /// Packages.
     pub(super) packages: usize,
     /// Channels of all packages.
@@ -68,9 +68,9 @@ pub(super) struct Counts {
 }
 
 /// Reads the catalog and chooses.
-pub(super) fn choose(folder: &Path, wanted: Option<&str>) -> Result<Plot, Cause> {
+pub(super) fn choose(folder: &Path, package: Option<&str>) -> Result<Scenario, Cause> {
     let catalog = Catalog::load(folder, &LoadOptions::default()).map_err(|error| {
-        let problems = error.problems.iter().take(MOST_REASONS).map(|problem| {
+        let problems = error.problems.iter().take(MAX_REASONS).map(|problem| {
             Cause::new(&*problem.message)
                 .at(Place::at(
                     folder.join(&*problem.file),
@@ -79,7 +79,7 @@ pub(super) fn choose(folder: &Path, wanted: Option<&str>) -> Result<Plot, Cause>
                 ))
                 .remedy(&*problem.remedy)
         });
-        let more = error.problems.len().saturating_sub(MOST_REASONS);
+        let more = error.problems.len().saturating_sub(MAX_REASONS);
         let more = (more > 0).then(|| Cause::new(format!("of {more} problems more")));
         Cause::new("the catalog cannot be read")
             .at(Place::file(folder))
@@ -91,39 +91,39 @@ pub(super) fn choose(folder: &Path, wanted: Option<&str>) -> Result<Plot, Cause>
             .remedy("name the folder of a file-based catalog"));
     }
     let content = Snapshot::of(&catalog);
-    let (package, channel, path, home) = match wanted {
+    let (package, channel, path, install_mode) = match package {
         Some(name) => {
-            let package = catalog.package(name).ok_or_else(|| unknown(&catalog, name))?;
-            let (channel, path, home) = candidates(&content, package).map_err(|why| {
+            let package = catalog.package(name).ok_or_else(|| unknown_package(&catalog, name))?;
+            let (channel, path, install_mode) = best_channel(&content, package).map_err(|why| {
                 Cause::new(format!("package `{name}` cannot be installed yet")).because(why)
             })?;
-            (package, channel, path, home)
+            (package, channel, path, install_mode)
         }
         None => catalog
             .packages()
             .filter_map(|package| {
-                let (channel, path, home) = candidates(&content, package).ok()?;
-                Some((package, channel, path, home))
+                let (channel, path, install_mode) = best_channel(&content, package).ok()?;
+                Some((package, channel, path, install_mode))
             })
             // The first of those with the longest story.
             .first_max_by_key(|(_, _, path, _)| path.len())
             .ok_or_else(|| {
                 let refused = catalog.packages().filter_map(|package| {
-                    let why = candidates(&content, package).err()?;
+                    let why = best_channel(&content, package).err()?;
                     Some(Cause::new(format!("package `{}`", package.name)).because(why))
                 });
                 Cause::new("no package of the catalog can be installed yet")
                     .at(Place::file(folder))
-                    .because_all(refused.take(MOST_REASONS))
+                    .because_all(refused.take(MAX_REASONS))
             })?,
     };
-    Ok(Plot {
+    Ok(Scenario {
         package: package.name.to_string(),
         channel,
         path,
-        home,
+        install_mode,
         refusal: refusal(&catalog, package),
-        counts: Counts {
+        counts: CatalogCounts {
             packages: catalog.packages().len(),
             channels: catalog.packages().map(|package| package.channels().len()).sum(),
             bundles: catalog.packages().map(|package| package.bundles().len()).sum(),
@@ -143,23 +143,26 @@ trait FirstMax: Iterator + Sized {
 
 impl<I: Iterator> FirstMax for I {}
 
-fn unknown(catalog: &Catalog, name: &str) -> Cause {
+fn unknown_package(catalog: &Catalog, name: &str) -> Cause {
     let names: Vec<&str> = catalog.packages().map(|package| &*package.name).collect();
     Cause::new(format!("the catalog has no package `{name}`"))
         .remedy(format!("name one of {}", names.join(", ")))
 }
 
 /// The best story of a package: channel, versions, home; or why it cannot be told.
-fn candidates(content: &Snapshot, package: &Package) -> Result<(String, Vec<String>, Home), Cause> {
+fn best_channel(
+    content: &Snapshot,
+    package: &Package,
+) -> Result<(String, Vec<String>, InstallMode), Cause> {
     let default = package.channel(&package.default_channel);
     let others = package.channels().filter(|channel| channel.name != package.default_channel);
     let mut refusals = Vec::new();
-    let mut best: Option<(String, Vec<String>, Home)> = None;
+    let mut best: Option<(String, Vec<String>, InstallMode)> = None;
     for channel in default.into_iter().chain(others) {
-        match story(content, package, channel) {
-            Ok((path, home)) => {
+        match longest_upgrade_path(content, package, channel) {
+            Ok((path, install_mode)) => {
                 if best.as_ref().is_none_or(|(_, known, _)| known.len() < path.len()) {
-                    best = Some((channel.name.to_string(), path, home));
+                    best = Some((channel.name.to_string(), path, install_mode));
                 }
             }
             Err(why) => refusals.push(why),
@@ -171,33 +174,33 @@ fn candidates(content: &Snapshot, package: &Package) -> Result<(String, Vec<Stri
 }
 
 /// The versions of a channel from which at most [`HOPS`] upgrades lead to its head.
-fn story(
+fn longest_upgrade_path(
     content: &Snapshot,
     package: &Package,
     channel: &Channel,
-) -> Result<(Vec<String>, Home), Cause> {
+) -> Result<(Vec<String>, InstallMode), Cause> {
     let head = channel.head();
     let bundle = package
         .bundle(&head.name)
         .ok_or_else(|| Cause::new(format!("the head `{}` has no bundle", head.name)))?;
-    let home = home_of(bundle)?;
+    let install_mode = install_mode_of(bundle)?;
     let mut best = vec![head.name.to_string()];
     for entry in channel.entries() {
-        let Some(path) = walk(content, package, channel, &entry.name) else { continue };
-        let tellable = path.iter().all(|name| {
-            package
-                .bundle(name)
-                .is_some_and(|bundle| home_of(bundle).is_ok_and(|other| other == home))
+        let Some(path) = upgrade_path(content, package, channel, &entry.name) else { continue };
+        let all_installable = path.iter().all(|name| {
+            package.bundle(name).is_some_and(|bundle| {
+                install_mode_of(bundle).is_ok_and(|other| other == install_mode)
+            })
         });
-        if tellable && path.len() > best.len() {
+        if all_installable && path.len() > best.len() {
             best = path;
         }
     }
-    Ok((best, home))
+    Ok((best, install_mode))
 }
 
 /// Hop by hop from an entry to the head, as the resolver decides. None if it does not lead there.
-fn walk(
+fn upgrade_path(
     content: &Snapshot,
     package: &Package,
     channel: &Channel,
@@ -206,8 +209,8 @@ fn walk(
     let mut path = vec![start.to_owned()];
     let head = &*channel.head().name;
     while path.last().map(String::as_str) != Some(head) {
-        let next = hop(content, package, channel, path.last()?)?;
-        if path.len() > HOPS || path.contains(&next) {
+        let next = next_csv(content, package, channel, path.last()?)?;
+        if path.len() > MAX_UPGRADES || path.contains(&next) {
             return None;
         }
         path.push(next);
@@ -216,7 +219,7 @@ fn walk(
 }
 
 /// What an installed version is upgraded to.
-fn hop(
+fn next_csv(
     content: &Snapshot,
     package: &Package,
     channel: &Channel,
@@ -256,34 +259,34 @@ fn hop(
 }
 
 /// Where the operator of a bundle can live, or what about it is not supported yet.
-fn home_of(bundle: &Bundle) -> Result<Home, Cause> {
-    let no = |why: &str| Err(Cause::new(format!("`{}` {why}", bundle.name)));
+fn install_mode_of(bundle: &Bundle) -> Result<InstallMode, Cause> {
+    let unsupported = |why: &str| Err(Cause::new(format!("`{}` {why}", bundle.name)));
     if bundle.required_apis().next().is_some()
         || bundle.required_packages().next().is_some()
         || bundle.properties_of("olm.constraint").next().is_some()
     {
-        return no("needs other packages, and the story is about one operator");
+        return unsupported("needs other packages, and the story is about one operator");
     }
     let csv = bundle.csv().map_err(|error| {
         Cause::new(format!("the manifests of `{}` cannot be read", bundle.name))
             .because(Cause::new(error.to_string()))
     })?;
     let Some(csv) = csv else {
-        return no("is published as an image, and the story pulls none");
+        return unsupported("is published as an image, and the story pulls none");
     };
     if !csv.array(&["spec", "apiservicedefinitions", "required"]).is_empty() {
-        return no("needs API services of others, and the story is about one operator");
+        return unsupported("needs API services of others, and the story is about one operator");
     }
-    if supports(&csv, "AllNamespaces") {
-        Ok(Home::Everywhere)
-    } else if supports(&csv, "OwnNamespace") {
-        Ok(Home::OwnNamespace)
+    if supports_install_mode(&csv, "AllNamespaces") {
+        Ok(InstallMode::AllNamespaces)
+    } else if supports_install_mode(&csv, "OwnNamespace") {
+        Ok(InstallMode::OwnNamespace)
     } else {
-        no("supports neither install mode AllNamespaces nor OwnNamespace")
+        unsupported("supports neither install mode AllNamespaces nor OwnNamespace")
     }
 }
 
-fn supports(csv: &Object, mode: &str) -> bool {
+fn supports_install_mode(csv: &Object, mode: &str) -> bool {
     csv.array(&["spec", "installModes"]).iter().any(|entry| {
         entry.get("type").and_then(Value::as_str) == Some(mode)
             && entry.get("supported").and_then(Value::as_bool) == Some(true)
@@ -296,7 +299,7 @@ fn refusal(catalog: &Catalog, package: &Package) -> Refusal {
         let mut bundles = catalog.packages().flat_map(Package::bundles);
         bundles.any(|bundle| bundle.provided_apis().any(|provided| provided == *api))
     };
-    let needy = catalog.packages().find(|package| {
+    let unresolvable = catalog.packages().find(|package| {
         let head = package.channel(&package.default_channel).map(|channel| &*channel.head().name);
         head.and_then(|head| package.bundle(head)).is_some_and(|bundle| {
             bundle.required_apis().any(|api| !has(&api))
@@ -305,11 +308,11 @@ fn refusal(catalog: &Catalog, package: &Package) -> Refusal {
                     .any(|need| catalog.package(&need.package_name).is_none())
         })
     });
-    match needy {
-        Some(needy) => Refusal {
-            package: needy.name.to_string(),
-            channel: needy.default_channel.to_string(),
-            about: format!("{} needs what no operator here provides", needy.name),
+    match unresolvable {
+        Some(unresolvable) => Refusal {
+            package: unresolvable.name.to_string(),
+            channel: unresolvable.default_channel.to_string(),
+            about: format!("{} needs what no operator here provides", unresolvable.name),
         },
         None => Refusal {
             package: package.name.to_string(),

@@ -26,14 +26,14 @@ const LIMITS: Limits = Limits {
 
 /// Serves a registry until `stop`.
 pub(super) async fn serve(listener: TcpListener, registry: Registry, stop: CancellationToken) {
-    let answer = move |request, _| answer(registry.clone(), request);
-    plain::serve(listener, LIMITS, stop, answer).await;
+    let respond = move |request, _| respond(registry.clone(), request);
+    plain::serve(listener, LIMITS, stop, respond).await;
 }
 
-async fn answer(registry: Registry, request: Request<Received>) -> Response<Body> {
+async fn respond(registry: Registry, request: Request<Received>) -> Response<Body> {
     let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
     let host = host.or_else(|| request.uri().authority().map(http::uri::Authority::as_str));
-    let Some(host) = host.filter(|host| is_here(host)) else {
+    let Some(host) = host.filter(|host| is_this_machine(host)) else {
         let why = "this registry serves its own machine only";
         return denied(StatusCode::MISDIRECTED_REQUEST, why);
     };
@@ -48,14 +48,15 @@ async fn answer(registry: Registry, request: Request<Received>) -> Response<Body
 /// sends any of these headers; a page cannot keep its browser from sending them.
 fn is_foreign_page(headers: &HeaderMap, host: &str) -> bool {
     let own = format!("http://{host}");
-    let foreign = |origin: &HeaderValue| !origin.as_bytes().eq_ignore_ascii_case(own.as_bytes());
-    let away = |site: &HeaderValue| !matches!(site.as_bytes(), b"same-origin" | b"none");
-    headers.get_all(header::ORIGIN).iter().any(foreign)
-        || headers.get_all("sec-fetch-site").iter().any(away)
+    let is_other_origin =
+        |origin: &HeaderValue| !origin.as_bytes().eq_ignore_ascii_case(own.as_bytes());
+    let is_cross_site = |site: &HeaderValue| !matches!(site.as_bytes(), b"same-origin" | b"none");
+    headers.get_all(header::ORIGIN).iter().any(is_other_origin)
+        || headers.get_all("sec-fetch-site").iter().any(is_cross_site)
 }
 
 /// Whether a host, perhaps with a port, is this machine by name.
-fn is_here(host: &str) -> bool {
+fn is_this_machine(host: &str) -> bool {
     let Ok(uri) = host.parse::<Uri>() else { return false };
     let Some(name) = uri.authority().map(http::uri::Authority::host) else { return false };
     let address: Option<IpAddr> = name.trim_matches(['[', ']']).parse().ok();
@@ -64,11 +65,11 @@ fn is_here(host: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_foreign_page, is_here};
+    use super::{is_foreign_page, is_this_machine};
     use http::{HeaderMap, HeaderName, HeaderValue};
 
     #[test]
-    fn only_names_of_this_machine_are_served() {
+    fn requests_for_hosts_other_than_this_machine_are_refused() {
         for (host, wanted) in [
             ("localhost", true),
             ("localhost:5000", true),
@@ -81,12 +82,12 @@ mod tests {
             ("10.0.0.1", false),
             ("", false),
         ] {
-            assert_eq!(is_here(host), wanted, "{host}");
+            assert_eq!(is_this_machine(host), wanted, "{host}");
         }
     }
 
     #[test]
-    fn requests_of_pages_of_other_sites_are_refused() {
+    fn browser_requests_from_other_sites_are_refused() {
         for (name, value, wanted) in [
             ("accept", "*/*", false),
             ("origin", "http://127.0.0.1:5000", false),

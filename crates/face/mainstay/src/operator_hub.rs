@@ -1,4 +1,4 @@
-//! The catalogs that a cluster has by default, and the `OperatorHub` that switches them.
+//! Default CatalogSources of a cluster, and the `OperatorHub` that enables and disables them.
 
 use crate::embedded::chain;
 use crate::layout;
@@ -13,7 +13,7 @@ use mainstay_object::Object;
 use mainstay_object::known::{CUSTOM_RESOURCE_DEFINITION, DEPLOYMENT};
 use serde_json::{Value, json};
 
-/// Name, image, name for people and weight of what OpenShift has.
+/// Name, image, display name and priority of OpenShift's default CatalogSources.
 const OPENSHIFT: [(&str, &str, &str, i64); 4] = [
     ("redhat-operators", "redhat-operator-index", "Red Hat Operators", -100),
     ("certified-operators", "certified-operator-index", "Certified Operators", -200),
@@ -21,22 +21,22 @@ const OPENSHIFT: [(&str, &str, &str, i64); 4] = [
     ("community-operators", "community-operator-index", "Community Operators", -400),
 ];
 
-/// Makes sure that there is the definition of `OperatorHub`, if somebody needs it.
-pub(crate) async fn definition(cluster: &Cluster, defaults: &Defaults) -> Result<(), Cause> {
+/// Applies the CustomResourceDefinition of `OperatorHub`, unless the cluster has no default catalogs.
+pub(crate) async fn ensure_crd(cluster: &Cluster, defaults: &Defaults) -> Result<(), Cause> {
     let Some(crd) = mainstay_api::operator_hub_crd().filter(|_| *defaults != Defaults::None) else {
         return Ok(());
     };
-    // That of OpenShift is looked after by others.
+    // Other operators own OpenShift's CustomResourceDefinition.
     let found = cluster.find(&CUSTOM_RESOURCE_DEFINITION, None, crd.name()).await;
-    if found.map_err(|error| unread(&error))?.is_none() {
-        layout::establish(cluster, &[crd]).await?;
+    if found.map_err(|error| unreadable(&error))?.is_none() {
+        layout::establish_crds(cluster, &[crd]).await?;
     }
     Ok(())
 }
 
-/// The default catalogs to keep, after making sure that there is an `OperatorHub`. None if there are
-/// none, or somebody else keeps them: `say` hears it.
-pub(crate) async fn prepare(
+/// The default catalogs to reconcile, after creating the `OperatorHub`. `None` without default catalogs, or
+/// if the marketplace operator reconciles them, which `say` reports.
+pub(crate) async fn default_sources(
     cluster: &Cluster,
     defaults: &Defaults,
     profile: Profile,
@@ -45,17 +45,17 @@ pub(crate) async fn prepare(
     let manifests = match defaults {
         Defaults::None => return Ok(None),
         Defaults::Given(manifests) => manifests.clone(),
-        Defaults::Profile => of_profile(profile, minor(cluster).await?),
+        Defaults::Profile => profile_sources(profile, minor_version(cluster).await?),
     };
     let (namespace, name) = (Profile::Openshift.catalog_namespace(), names::MARKETPLACE);
-    let rival = cluster.find(&DEPLOYMENT, Some(namespace), name).await;
-    let rival = rival.map_err(|error| unread(&error))?;
-    if rival.is_some_and(|deployment| deployment.i64(&["spec", "replicas"]) != Some(0)) {
+    let marketplace = cluster.find(&DEPLOYMENT, Some(namespace), name).await;
+    let marketplace = marketplace.map_err(|error| unreadable(&error))?;
+    if marketplace.is_some_and(|deployment| deployment.i64(&["spec", "replicas"]) != Some(0)) {
         say(&format!("defaults    the Deployment {namespace}/{name} keeps the default catalogs"));
         return Ok(None);
     }
     let found = cluster.find(&OPERATOR_HUB, None, names::OPERATOR_HUB).await;
-    if found.map_err(|error| unread(&error))?.is_none() {
+    if found.map_err(|error| unreadable(&error))?.is_none() {
         let mut hub = Object::new(&OPERATOR_HUB.gvk(), names::OPERATOR_HUB);
         hub.set(&["spec"], json!({}));
         match cluster.create(&OPERATOR_HUB, &hub).await {
@@ -70,13 +70,13 @@ pub(crate) async fn prepare(
         .map_err(|error| Cause::new("a default catalog cannot be read").because(chain(&error)))
 }
 
-fn unread(error: &Error) -> Cause {
+fn unreadable(error: &Error) -> Cause {
     Cause::new("it cannot be seen which default catalogs the cluster has").because(chain(error))
 }
 
 /// The minor version of the cluster's Kubernetes.
-async fn minor(cluster: &Cluster) -> Result<u32, Cause> {
-    let version = cluster.get_raw("/version").await.map_err(|error| unread(&error))?;
+async fn minor_version(cluster: &Cluster) -> Result<u32, Cause> {
+    let version = cluster.get_raw("/version").await.map_err(|error| unreadable(&error))?;
     let text = version.get("minor").and_then(Value::as_str).unwrap_or_default();
     let digits = text.trim_end_matches(|character: char| !character.is_ascii_digit());
     digits.parse().map_err(|_| {
@@ -87,8 +87,8 @@ async fn minor(cluster: &Cluster) -> Result<u32, Cause> {
     })
 }
 
-/// What the distribution of a profile has on a Kubernetes of that minor version.
-fn of_profile(profile: Profile, minor: u32) -> Vec<Object> {
+/// The default CatalogSources of a profile's distribution on a Kubernetes minor version.
+fn profile_sources(profile: Profile, minor_version: u32) -> Vec<Object> {
     let sources: Vec<Value> = match profile {
         Profile::Standard => vec![json!({
             "metadata": {"name": "operatorhubio-catalog"},
@@ -102,7 +102,7 @@ fn of_profile(profile: Profile, minor: u32) -> Vec<Object> {
             },
         })],
         Profile::Openshift => {
-            let version = openshift(minor);
+            let version = openshift_version(minor_version);
             let source = |(name, image, shown, weight): (&str, &str, &str, i64)| {
                 json!({
                     "metadata": {"name": name},
@@ -128,11 +128,11 @@ fn of_profile(profile: Profile, minor: u32) -> Vec<Object> {
 }
 
 /// The version of OpenShift that has a Kubernetes of this minor version.
-fn openshift(minor: u32) -> String {
-    match minor.checked_sub(36) {
+fn openshift_version(minor_version: u32) -> String {
+    match minor_version.checked_sub(36) {
         // 4.22 is the last of its line.
         Some(after) => format!("5.{after}"),
-        None => format!("4.{}", minor.saturating_sub(13)),
+        None => format!("4.{}", minor_version.saturating_sub(13)),
     }
 }
 
@@ -141,9 +141,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn openshift_has_four_catalogs_of_its_version_and_others_have_one() {
-        let all = of_profile(Profile::Openshift, 32);
-        let told: Vec<_> = all
+    fn openshift_profile_has_four_catalogs_and_the_standard_profile_one() {
+        let all = profile_sources(Profile::Openshift, 32);
+        let listed: Vec<_> = all
             .iter()
             .map(|source| {
                 (
@@ -164,16 +164,16 @@ mod tests {
             ("community-operators", Some(&*images[3]), Some("Community Operators")),
         ];
         // shows CAT-50
-        assert_eq!(told, expected);
+        assert_eq!(listed, expected);
         assert!(all.iter().all(|source| source.str(&["spec", "publisher"]) == Some("Red Hat")));
-        let all = of_profile(Profile::Standard, 32);
+        let all = profile_sources(Profile::Standard, 32);
         assert_eq!(all.iter().map(Object::name).collect::<Vec<_>>(), ["operatorhubio-catalog"]);
     }
 
     #[test]
-    fn versions_of_openshift_follow_those_of_kubernetes() {
-        for (minor, version) in [(27, "4.14"), (35, "4.22"), (36, "5.0"), (37, "5.1")] {
-            assert_eq!(openshift(minor), version);
+    fn openshift_version_follows_the_kubernetes_version() {
+        for (minor_version, version) in [(27, "4.14"), (35, "4.22"), (36, "5.0"), (37, "5.1")] {
+            assert_eq!(openshift_version(minor_version), version);
         }
     }
 }

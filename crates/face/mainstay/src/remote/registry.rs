@@ -1,4 +1,4 @@
-//! The content of a catalog, asked of its registry: what the original asks for, in the same order.
+//! Catalog content from a registry server over gRPC, with OLM's requests in OLM's order.
 
 use mainstay_cause::Cause;
 use mainstay_registry::client::{Connection, Fault};
@@ -10,53 +10,53 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// How long a registry may take to tell everything, unless people are more patient.
-const WHOLE: Duration = Duration::from_mins(2);
+/// How long a registry may take to send its whole content, unless --timeout is longer.
+const TOTAL_TIMEOUT: Duration = Duration::from_mins(2);
 
-/// Reads everything that a registry holds. It may take `patience` to accept the connection, and as
+/// Reads the whole content of a registry. The registry may take `timeout` to accept the connection, and as
 /// long again for each further message.
-pub(super) async fn read(address: &str, patience: Duration) -> Result<CatalogData, Cause> {
-    let whole = WHOLE.max(patience);
-    match tokio::time::timeout(whole, ask(address, patience)).await {
-        Ok(answer) => answer.map_err(|fault| {
-            let late = fault.is_late();
+pub(super) async fn read(address: &str, timeout: Duration) -> Result<CatalogData, Cause> {
+    let total = TOTAL_TIMEOUT.max(timeout);
+    match tokio::time::timeout(total, read_catalog(address, timeout)).await {
+        Ok(response) => response.map_err(|fault| {
+            let times_out = fault.is_late();
             let cause = Cause::new(fault.to_string());
-            if late { cause.remedy("give it longer with --timeout SECONDS") } else { cause }
+            if times_out { cause.remedy("give it longer with --timeout SECONDS") } else { cause }
         }),
         Err(_) => {
-            Err(Cause::new(format!("it did not tell everything within {} s", whole.as_secs())))
+            Err(Cause::new(format!("it did not tell everything within {} s", total.as_secs())))
         }
     }
 }
 
-async fn ask(address: &str, patience: Duration) -> Result<CatalogData, Fault> {
-    let connection = Connection::open(&address.parse()?, patience).await?;
+async fn read_catalog(address: &str, timeout: Duration) -> Result<CatalogData, Fault> {
+    let connection = Connection::open(&address.parse()?, timeout).await?;
     let mut bundles = connection.bundles().await?;
-    let mut content = Content::default();
+    let mut builder = CatalogBuilder::default();
     while let Some(bundle) = bundles.next().await? {
-        content.add(bundle);
+        builder.add(bundle);
     }
-    for package in content.packages.values_mut() {
+    for package in builder.packages.values_mut() {
         match connection.package(&package.name).await {
-            Ok(answer) => package.default_channel = answer.default_channel_name,
-            // The original leaves such a package out, too.
+            Ok(response) => package.default_channel = response.default_channel_name,
+            // OLM leaves such a package out, too.
             Err(fault) if fault.is_answer() => package.get_package_fails = true,
             Err(fault) => return Err(fault),
         }
     }
-    Ok(content.finish())
+    Ok(builder.finish())
 }
 
-/// What was told so far.
+/// Builds catalog content from the messages received so far.
 #[derive(Default)]
-struct Content {
+struct CatalogBuilder {
     packages: BTreeMap<String, PackageData>,
     bundles: Vec<BundleData>,
-    known: BTreeSet<(String, String)>,
+    bundle_keys: BTreeSet<(String, String)>,
 }
 
-impl Content {
-    /// One message: the place of a bundle in a channel, and all that the bundle says.
+impl CatalogBuilder {
+    /// Adds one message: a channel entry of a bundle, and the bundle itself.
     fn add(&mut self, bundle: Bundle) {
         let package = self.packages.entry(bundle.package_name.clone()).or_insert_with(|| {
             PackageData { name: bundle.package_name.clone(), ..PackageData::default() }
@@ -73,7 +73,7 @@ impl Content {
             skips: bundle.skips,
             skip_range: Some(bundle.skip_range).filter(|range| !range.is_empty()),
         });
-        if !self.known.insert((bundle.package_name.clone(), bundle.csv_name.clone())) {
+        if !self.bundle_keys.insert((bundle.package_name.clone(), bundle.csv_name.clone())) {
             return;
         }
         let properties = bundle.properties.iter();
@@ -104,8 +104,8 @@ impl Content {
     }
 }
 
-/// The least version of Kubernetes that a ClusterServiceVersion asks for; empty if none, or if the
-/// registry leaves the manifest out of its list, as it does for bundles that are images.
+/// `spec.minKubeVersion` of a ClusterServiceVersion. Empty if unset, or if the registry's list omits the
+/// manifest, as it does for bundles by image.
 fn min_kube_version(csv: &str) -> String {
     let csv: Value = serde_json::from_str(csv).unwrap_or_default();
     csv["spec"]["minKubeVersion"].as_str().unwrap_or_default().to_owned()

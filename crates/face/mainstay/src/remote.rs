@@ -1,5 +1,5 @@
-//! The remote cluster of `resolve`, `why`, `uninstall` and `run`: the kubeconfig that names it, found as
-//! kubectl finds it, and requests with a time limit.
+//! Remote cluster of `resolve`, `why`, `uninstall` and `run`: its kubeconfig, found as kubectl finds it,
+//! and requests with a time limit.
 
 mod registry;
 
@@ -27,7 +27,7 @@ pub(crate) struct ClusterSelector<'a> {
     pub(crate) timeout: Duration,
     /// The user agent of requests.
     pub(crate) name: &'static str,
-    /// What people can do if no cluster is found.
+    /// The remedy of the error if no cluster is found.
     pub(crate) remedy: &'static str,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct RemoteCluster {
     cluster: Cluster,
     /// The URL of its API server.
     url: String,
-    /// How long it, or a registry, may take to answer.
+    /// How long the API server, or a registry, may take to respond.
     timeout: Duration,
     /// The namespace of the kubeconfig's context.
     namespace: String,
@@ -50,7 +50,7 @@ impl RemoteCluster {
     pub(crate) async fn connect(selector: &ClusterSelector<'_>) -> Result<Self, Failure> {
         install_tls_provider();
         let timeout = selector.timeout;
-        let mut config = configured(selector).await?;
+        let mut config = load_config(selector).await?;
         config.connect_timeout = Some(timeout);
         config.read_timeout = Some(timeout);
         let url = config.cluster_url.to_string();
@@ -63,10 +63,10 @@ impl RemoteCluster {
     async fn in_time<T>(
         &self,
         response: impl Future<Output = mainstay_client::Result<T>>,
-    ) -> Result<T, Unanswered> {
+    ) -> Result<T, RequestError> {
         match tokio::time::timeout(self.timeout, response).await {
-            Ok(response) => response.map_err(Unanswered::Refused),
-            Err(_) => Err(Unanswered::Late),
+            Ok(response) => response.map_err(RequestError::Response),
+            Err(_) => Err(RequestError::TimedOut),
         }
     }
 
@@ -76,67 +76,68 @@ impl RemoteCluster {
         kind: &Resource,
         namespace: Option<&str>,
         params: &ListParams,
-    ) -> Result<Vec<Object>, Unanswered> {
+    ) -> Result<Vec<Object>, RequestError> {
         let list = self.in_time(self.cluster.list_pages(kind, namespace, params)).await?;
         Ok(list.items)
     }
 
-    /// The error of a read without a response: which kind of error it is, and its text.
+    /// The error of a failed read: its kind and its text.
     fn read_error(
         &self,
         kind: &Resource,
         namespace: Option<&str>,
-        why: &Unanswered,
+        why: &RequestError,
     ) -> ClusterReadError {
-        let cause = self.unread(kind, namespace, why);
+        let cause = self.read_failure(kind, namespace, why);
         match why {
-            Unanswered::Refused(error) if error.is_not_found() => {
+            RequestError::Response(error) if error.is_not_found() => {
                 ClusterReadError::UnknownKind(cause)
             }
-            Unanswered::Refused(error) if error.is_forbidden() => {
+            RequestError::Response(error) if error.is_forbidden() => {
                 ClusterReadError::Forbidden(cause)
             }
             _ => ClusterReadError::Failed(cause),
         }
     }
 
-    /// Says that a kind cannot be read.
-    fn unread(&self, kind: &Resource, namespace: Option<&str>, why: &Unanswered) -> Cause {
-        let within = namespace.map(|name| format!(" in namespace {name}")).unwrap_or_default();
+    /// The cause that a kind cannot be read.
+    fn read_failure(&self, kind: &Resource, namespace: Option<&str>, why: &RequestError) -> Cause {
+        let in_namespace =
+            namespace.map(|name| format!(" in namespace {name}")).unwrap_or_default();
         let cause =
-            Cause::new(format!("the {}{within} of {} cannot be read", kind.plural, self.url));
-        let slow = "see whether it is the right cluster and whether it runs, or give it longer with --timeout SECONDS";
+            Cause::new(format!("the {}{in_namespace} of {} cannot be read", kind.plural, self.url));
+        let remedy = "see whether it is the right cluster and whether it runs, or give it longer with --timeout SECONDS";
         match why {
-            Unanswered::Late => {
+            RequestError::TimedOut => {
                 let seconds = self.timeout.as_secs();
                 cause
                     .because(Cause::new(format!("it did not answer within {seconds} s")))
-                    .remedy(slow)
+                    .remedy(remedy)
             }
-            Unanswered::Refused(error) => {
+            RequestError::Response(error) => {
                 if error.is_not_found() {
-                    return unserved(cause, kind, chain(error));
+                    return unserved_kind(cause, kind, chain(error));
                 }
                 let cause = cause.because(chain(error));
                 if error.is_forbidden() {
-                    let place = namespace.map_or_else(
+                    let scope = namespace.map_or_else(
                         || "every namespace".to_owned(),
                         |namespace| format!("namespace {namespace}"),
                     );
-                    cause.remedy(format!("look at it as somebody who may list them in {place}"))
+                    cause.remedy(format!("look at it as somebody who may list them in {scope}"))
                 } else {
-                    cause.remedy(slow)
+                    cause.remedy(remedy)
                 }
             }
         }
     }
 }
 
-/// Adds why a cluster does not serve a kind, and what brings the kind.
-fn unserved(cause: Cause, kind: &Resource, why: Cause) -> Cause {
-    let elsewhere = "look at another cluster with --kubeconfig FILE or --context NAME";
+/// Adds the reason why a cluster does not serve a kind, and the remedy that installs the kind.
+fn unserved_kind(cause: Cause, kind: &Resource, why: Cause) -> Cause {
+    let other_cluster = "look at another cluster with --kubeconfig FILE or --context NAME";
     if kind.group != SUBSCRIPTION.group {
-        return cause.because(why).remedy(elsewhere);
+        return cause.because(why).remedy(other_cluster);
     }
     let missing =
         format!("the cluster has no CustomResourceDefinition {}.{}", kind.plural, kind.group);
@@ -145,7 +146,7 @@ fn unserved(cause: Cause, kind: &Resource, why: Cause) -> Cause {
         .remedy("start the controllers, which create the CustomResourceDefinitions: mainstay run")
         .remedy("or create these, and an account for controllers in a pod: mainstay manifests | kubectl apply -f -")
         .remedy("or start a cluster of `mainstay up --bare` without --bare")
-        .remedy(format!("or {elsewhere}"))
+        .remedy(format!("or {other_cluster}"))
 }
 
 /// Connects to the cluster that the arguments name, for a program that watches it: requests have no time
@@ -155,42 +156,43 @@ fn unserved(cause: Cause, kind: &Resource, why: Cause) -> Cause {
 /// If there is no kubeconfig, or it cannot be used. The cluster is not contacted yet.
 pub(crate) async fn connect(selector: &ClusterSelector<'_>) -> Result<(Cluster, String), Failure> {
     install_tls_provider();
-    let mut config = configured(selector).await?;
+    let mut config = load_config(selector).await?;
     config.connect_timeout = Some(selector.timeout);
     let url = config.cluster_url.to_string();
     Ok((client(selector, config)?, url))
 }
 
 fn install_tls_provider() {
-    // Only fails if there is one already, which is as good.
+    // This fails only if a provider is installed already, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
 fn client(selector: &ClusterSelector<'_>, config: Config) -> Result<Cluster, Failure> {
     let client = kube::Client::try_from(config)
-        .map_err(|error| Failure::usage(unusable(selector, chain(&error))))?;
+        .map_err(|error| Failure::usage(unusable_kubeconfig(selector, chain(&error))))?;
     Ok(Cluster::new(client).named(selector.name))
 }
 
 /// Why a request has no result.
-enum Unanswered {
+enum RequestError {
     /// The cluster refuses it.
-    Refused(mainstay_client::Error),
+    Response(mainstay_client::Error),
     /// The cluster did not answer in time.
-    Late,
+    TimedOut,
 }
 
 /// The configuration that the arguments name, or that kubectl would find.
-async fn configured(selector: &ClusterSelector<'_>) -> Result<Config, Failure> {
-    // What follows the first line shows the text of the file, which is full of secrets.
-    let first = |error: &dyn Error| {
+async fn load_config(selector: &ClusterSelector<'_>) -> Result<Config, Failure> {
+    // Lines after the first quote the file, which has secrets.
+    let first_line = |error: &dyn Error| {
         Cause::new(error.to_string().lines().next().unwrap_or_default().to_owned())
     };
-    let refuse = |error: &dyn Error| Failure::usage(unusable(selector, first(error)));
+    let refuse =
+        |error: &dyn Error| Failure::usage(unusable_kubeconfig(selector, first_line(error)));
     let context = selector.cluster.context.clone();
     let options = KubeConfigOptions { context, ..KubeConfigOptions::default() };
-    let named = selector.cluster.kubeconfig.as_ref();
-    if let Some(file) = named {
+    let given_file = selector.cluster.kubeconfig.as_ref();
+    if let Some(file) = given_file {
         let file = Kubeconfig::read_from(file).map_err(|error| refuse(&error))?;
         return Config::from_custom_kubeconfig(file, &options)
             .await
@@ -203,7 +205,7 @@ async fn configured(selector: &ClusterSelector<'_>) -> Result<Config, Failure> {
         Ok(config) => return Ok(config),
         Err(error) => error,
     };
-    // Who has no other cluster means the one that `mainstay up` brought up.
+    // Without another kubeconfig, use that of `mainstay up`.
     if let Some(file) = own_kubeconfig() {
         tracing::info!(kubeconfig = %file.display(), "the cluster of `mainstay up`");
         let file = Kubeconfig::read_from(file).map_err(|error| refuse(&error))?;
@@ -213,19 +215,20 @@ async fn configured(selector: &ClusterSelector<'_>) -> Result<Config, Failure> {
     }
     let why = "no usable kubeconfig was found, and this is not inside of a cluster";
     tracing::info!(%error, "no cluster");
-    Err(Failure::usage(unreachable(selector, Cause::new(why))))
+    Err(Failure::usage(no_cluster(selector, Cause::new(why))))
 }
 
-/// Says that the kubeconfig cannot be used, and which one that is.
-fn unusable(selector: &ClusterSelector<'_>, why: Cause) -> Cause {
-    let named = selector.cluster.kubeconfig.clone().or_else(kubeconfig_variable);
-    let file = named.map_or_else(|| "~/.kube/config".to_owned(), |file| file.display().to_string());
+/// The cause that the kubeconfig cannot be used, with its file.
+fn unusable_kubeconfig(selector: &ClusterSelector<'_>, why: Cause) -> Cause {
+    let given_file = selector.cluster.kubeconfig.clone().or_else(kubeconfig_variable);
+    let file =
+        given_file.map_or_else(|| "~/.kube/config".to_owned(), |file| file.display().to_string());
     Cause::new(format!("the kubeconfig {file} cannot be used"))
         .because(why)
         .remedy("correct it, or name another one with --kubeconfig FILE or --context NAME")
 }
 
-fn unreachable(selector: &ClusterSelector<'_>, why: Cause) -> Cause {
+fn no_cluster(selector: &ClusterSelector<'_>, why: Cause) -> Cause {
     Cause::new("the cluster cannot be looked at").because(why).remedy(selector.remedy)
 }
 
@@ -255,7 +258,7 @@ impl ClusterHandle for RemoteCluster {
         let options = DeleteOptions::uid(&step.uid);
         let namespace = step.namespace.as_deref();
         match self.cluster.delete(&step.resource, namespace, &step.name, &options).await {
-            // It is gone, or another one of its name is there, which stays.
+            // The object is gone, or another one has its name by now and stays.
             Err(error) if error.is_not_found() || error.is_conflict() => Ok(()),
             Err(error) => {
                 let what = format!("{} {} cannot be deleted", step.resource.kind, step.name);
@@ -273,7 +276,9 @@ impl ClusterHandle for RemoteCluster {
         let (kind, namespace) = (&step.resource, step.namespace.as_deref());
         match tokio::time::timeout(timeout, wait_for_deletion(&self.cluster, step)).await {
             Ok(Ok(())) => Ok(None),
-            Ok(Err(error)) => Err(self.unread(kind, namespace, &Unanswered::Refused(error))),
+            Ok(Err(error)) => {
+                Err(self.read_failure(kind, namespace, &RequestError::Response(error)))
+            }
             Err(_) => {
                 let found = self.get(kind, namespace, &step.name).await?;
                 Ok(found.filter(|object| object.uid() == step.uid))

@@ -15,36 +15,39 @@ use std::time::SystemTime;
 
 /// The settings of a port that shows what is in these files; what is put there later is shown from the
 /// next connection on.
-pub(super) fn settings(files: &Secured) -> Result<Arc<ServerConfig>, Cause> {
-    let shown = Mutex::new(Shown { state: state(files), key: load(files)? });
-    let resolver = Arc::new(Files { files: files.clone(), shown });
+pub(super) fn server_config(files: &Secured) -> Result<Arc<ServerConfig>, Cause> {
+    let loaded = Mutex::new(LoadedCertificate {
+        modification_times: modification_times(files),
+        key: load(files)?,
+    });
+    let resolver = Arc::new(CertificateResolver { files: files.clone(), loaded });
     let builder = ServerConfig::builder_with_provider(mainstay_tls::provider())
         .with_safe_default_protocol_versions()
         .map_err(|error| {
             Cause::new("TLS cannot be set up").because(Cause::new(error.to_string()))
         })?;
-    let mut settings = builder.with_no_client_auth().with_cert_resolver(resolver);
-    settings.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(Arc::new(settings))
+    let mut server_config = builder.with_no_client_auth().with_cert_resolver(resolver);
+    server_config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(Arc::new(server_config))
 }
 
 #[derive(Debug)]
-struct Files {
+struct CertificateResolver {
     files: Secured,
-    shown: Mutex<Shown>,
+    loaded: Mutex<LoadedCertificate>,
 }
 
 #[derive(Debug)]
-struct Shown {
+struct LoadedCertificate {
     /// When the files were written that it is made of.
-    state: State,
+    modification_times: ModificationTimes,
     key: Arc<CertifiedKey>,
 }
 
 /// When each file was written last.
-type State = [Option<SystemTime>; 2];
+type ModificationTimes = [Option<SystemTime>; 2];
 
-fn state(files: &Secured) -> State {
+fn modification_times(files: &Secured) -> ModificationTimes {
     let written =
         |file: &Path| file.metadata().and_then(|metadata: Metadata| metadata.modified()).ok();
     [written(&files.certificate), written(&files.key)]
@@ -71,18 +74,18 @@ fn load(files: &Secured) -> Result<Arc<CertifiedKey>, Cause> {
         .map_err(|error| refused(&files.key, error.to_string()))
 }
 
-impl ResolvesServerCert for Files {
+impl ResolvesServerCert for CertificateResolver {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        let state = state(&self.files);
-        let mut shown = self.shown.lock();
-        if shown.state != state {
+        let modification_times = modification_times(&self.files);
+        let mut loaded = self.loaded.lock();
+        if loaded.modification_times != modification_times {
             // Until both files fit, the last good ones count.
             match load(&self.files) {
-                Ok(key) => *shown = Shown { state, key },
+                Ok(key) => *loaded = LoadedCertificate { modification_times, key },
                 Err(cause) => tracing::warn!(%cause, "the last good certificate is shown"),
             }
         }
-        Some(Arc::clone(&shown.key))
+        Some(Arc::clone(&loaded.key))
     }
 }
 
@@ -91,22 +94,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_that_do_not_fit_are_refused_by_name() {
+    fn certificate_and_key_that_do_not_match_are_refused_by_file_name() {
         let folder = tempfile::tempdir().unwrap();
         let file = |name: &str| folder.path().join(name);
         let files = Secured { certificate: file("tls.crt"), key: file("tls.key") };
-        let refused = || settings(&files).unwrap_err().to_string();
+        let refused = || server_config(&files).unwrap_err().to_string();
         assert!(refused().contains("tls.crt: "), "{}", refused());
-        let (one, two) = (made(), made());
-        std::fs::write(&files.certificate, one.0).unwrap();
-        std::fs::write(&files.key, two.1).unwrap();
+        let (first, second) = (self_signed(), self_signed());
+        std::fs::write(&files.certificate, first.0).unwrap();
+        std::fs::write(&files.key, second.1).unwrap();
         assert!(refused().contains("tls.key: "), "{}", refused());
-        std::fs::write(&files.key, one.1).unwrap();
-        assert!(settings(&files).is_ok());
+        std::fs::write(&files.key, first.1).unwrap();
+        assert!(server_config(&files).is_ok());
     }
 
-    fn made() -> (String, String) {
-        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-        (made.cert.pem(), made.signing_key.serialize_pem())
+    fn self_signed() -> (String, String) {
+        let self_signed = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        (self_signed.cert.pem(), self_signed.signing_key.serialize_pem())
     }
 }
