@@ -1,4 +1,5 @@
-//! `catalog`, `bundle` and `image`: hand this process's outside to the commands about operator content.
+//! `catalog`, `bundle` and `image`: run the commands with this process's standard streams, current
+//! folder and environment.
 
 use mainstay_cli::bundle::{self, BundleArguments};
 use mainstay_cli::catalog::{self, CatalogArguments, Io};
@@ -22,11 +23,11 @@ pub(crate) async fn run_image(arguments: ImageArguments) -> Exit {
     with_process_io(async |io| image::run(arguments, io).await).await
 }
 
-/// Prints something as it is.
+/// Prints bytes unchanged.
 pub(crate) fn print(bytes: &[u8]) -> Exit {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
-        // Who reads no further has what they want.
+        // A reader that closes the pipe has read enough.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Exit::Failed,
         _ => Exit::Done,
     }

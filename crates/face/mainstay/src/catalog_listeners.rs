@@ -1,9 +1,9 @@
-//! The ports on which catalogs are served to other programs.
+//! Registry servers of the embedded cluster: one listener for each catalog.
 //!
-//! A client of the registry API names a server and no catalog, so each catalog has a port of its
-//! own. The HTTP catalog API names the catalog in its paths: every port answers for all of them.
-//! Only programs on this machine are served. Folders have their ports from the start; catalogs by
-//! image get theirs when they come and lose it when they go.
+//! A request of the gRPC registry API does not name a catalog, so each catalog has a port of its own.
+//! The HTTP catalog API names the catalog in its paths: every port serves all catalogs. The listeners
+//! are on loopback only. Catalog folders have their listeners from the start; catalogs by image have
+//! one while they exist.
 
 use crate::catalogs::CatalogFolders;
 use crate::embedded::io;
@@ -25,7 +25,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// The catalogs and their ports. Clones are the same.
+/// The catalogs and their listeners. Clones share the state.
 #[derive(Clone)]
 pub(crate) struct CatalogListeners {
     inner: Arc<Inner>,
@@ -34,13 +34,13 @@ pub(crate) struct CatalogListeners {
 struct Inner {
     shelf: Arc<Shelf>,
     api: Api,
-    /// The namespace whose catalogs have their plain names.
+    /// The namespace whose catalogs have their plain names in paths.
     global: String,
     listeners: Mutex<BTreeMap<NamespacedName, CatalogListener>>,
     stop: CancellationToken,
 }
 
-/// A port that is open.
+/// An open listener of a catalog.
 struct CatalogListener {
     /// The catalog's name in paths.
     name: String,
@@ -51,8 +51,8 @@ struct CatalogListener {
 }
 
 impl CatalogListeners {
-    /// Listens for each catalog until `stop`: on the port it had before, as its CatalogSource
-    /// remembers it, or on a free one. Content comes later.
+    /// Opens a listener for each catalog until `stop`: on its previous port, as its CatalogSource's
+    /// status has it, or on a free one. The content follows later.
     pub(crate) async fn open(
         cluster: &Cluster,
         namespace: &str,
@@ -76,7 +76,7 @@ impl CatalogListeners {
         Ok(listeners)
     }
 
-    /// Opens the port of a catalog.
+    /// Opens the listener of a catalog.
     async fn listen(
         &self,
         key: &NamespacedName,
@@ -85,7 +85,7 @@ impl CatalogListeners {
         let inner = &*self.inner;
         let listener = listen(previous).await?;
         let address = listener.local_addr()?;
-        // No name of a catalog has a colon in it, so two never share a place.
+        // Names of catalogs have no colon, so two never share a path.
         let name = if *key.namespace == *inner.global {
             key.name.to_string()
         } else {
@@ -105,7 +105,7 @@ impl CatalogListeners {
         Ok(ServedAt { content, address: address.to_string().into() })
     }
 
-    /// Where a catalog is served, and its name there.
+    /// The address of a catalog's listener, and its name in paths.
     pub(crate) fn address(&self, key: &NamespacedName) -> Option<(SocketAddr, String)> {
         self.inner
             .listeners
@@ -114,7 +114,7 @@ impl CatalogListeners {
             .map(|listener| (listener.address, listener.name.clone()))
     }
 
-    /// The place for its content.
+    /// The address of a catalog's listener, and the handle that receives its content.
     pub(crate) fn served_at(&self, key: &NamespacedName) -> Option<ServedAt> {
         let listeners = self.inner.listeners.lock();
         let listener = listeners.get(key)?;
@@ -122,11 +122,11 @@ impl CatalogListeners {
         Some(ServedAt { content: Arc::clone(&listener.content), address })
     }
 
-    /// Returns when all ports are closed, which they are after `stop`.
+    /// Waits until all listeners are closed, which follows `stop`.
     pub(crate) async fn wait_until_closed(self) {
         let listeners = std::mem::take(&mut *self.inner.listeners.lock());
         for listener in listeners.into_values() {
-            // A port that panicked has ended as well; the panic is in the log.
+            // A server task that panicked has ended as well; the panic is in the log.
             let _ = listener.task.await;
         }
     }
@@ -161,7 +161,7 @@ impl Serve for CatalogListeners {
     }
 }
 
-/// Where the catalog was served the last time.
+/// The previous address of a catalog, from the status of its CatalogSource.
 async fn previous_address(cluster: &Cluster, namespace: &str, name: &str) -> Option<SocketAddr> {
     let source = cluster.find(&CATALOG_SOURCE, Some(namespace), name).await.ok()??;
     let address: SocketAddr =

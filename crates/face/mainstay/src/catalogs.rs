@@ -1,8 +1,8 @@
-//! Which catalog folders are served, and the memory of it in the data folder.
+//! Catalog folders to serve, and their list in the data folder.
 //!
-//! `up` started again serves the catalogs of before without being told: their names and folders are
-//! in `catalogs.json`. An administrator forgets one by deleting its CatalogSource; naming it again
-//! with `--catalog` brings it back, or moves it to another folder.
+//! After a restart, `mainstay up` serves the previous catalogs: `catalogs.json` has their names and
+//! folders. Deleting a CatalogSource removes its catalog from the list. Naming the catalog again with
+//! `--catalog` brings it back, or moves it to another folder.
 
 use crate::embedded::{Settings, io};
 use mainstay_api::resources::CATALOG_SOURCE;
@@ -14,22 +14,22 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// How long the list may be, in bytes.
+/// The largest size of the list, in bytes.
 const MAX_BYTES: u64 = 16 << 20;
 
 /// Name and folder of each catalog.
 pub(crate) type CatalogFolders = BTreeMap<String, PathBuf>;
 
-/// What was given and what was served before.
+/// The configured catalogs and those of the previous run.
 pub(crate) struct CatalogMemory {
     configured: CatalogFolders,
     previous: CatalogFolders,
-    /// Where it is written; none for a cluster that keeps nothing.
+    /// The path of the list; `None` for a cluster in memory.
     file: Option<PathBuf>,
 }
 
 impl CatalogMemory {
-    /// Reads what the data folder remembers.
+    /// Reads the list from the data folder.
     pub(crate) fn read(settings: &Settings) -> Result<Self, Cause> {
         let configured =
             settings.catalogs.iter().map(|catalog| (catalog.name.clone(), catalog.folder.clone()));
@@ -41,8 +41,7 @@ impl CatalogMemory {
         Ok(Self { configured: configured.collect(), previous, file })
     }
 
-    /// The catalogs to serve: those given now, and those of before whose CatalogSource is still
-    /// there.
+    /// The catalogs to serve: the configured ones, and previous ones whose CatalogSource still exists.
     pub(crate) async fn catalogs_to_serve(
         self,
         cluster: &Cluster,

@@ -1,11 +1,11 @@
-//! The pods that stand for the controllers of this process.
+//! Pods that represent the controllers of this process.
 //!
-//! OLM runs as two Deployments, and scripts, tutorials and tests wait for them, look for their pods by
-//! label and read `/metrics` through the pods' proxy. In `mainstay up` the controllers run in the process
-//! of the API; these Deployments and their simulated pods show them where people look. The ports of the
-//! pods answer `/metrics`, `/healthz` and `/readyz`.
+//! OLM runs as two Deployments. Scripts, tutorials and tests wait for them, find their pods by label,
+//! and read `/metrics` through the pods' proxy. In `mainstay up` the controllers run in the API
+//! server's process; these Deployments and their simulated pods represent them. The pods' ports serve
+//! `/metrics`, `/healthz` and `/readyz`.
 //!
-//! What the pods do not do: control the controllers. Scaling a Deployment down stops nothing.
+//! The pods do not control the controllers: scaling a Deployment down stops nothing.
 
 use crate::health::Health;
 use crate::layout;
@@ -26,17 +26,17 @@ use serde_json::json;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-/// The Deployments of OLM, by the names and the values of the label `app` that it gives them.
+/// The Deployments of OLM; their label `app` has the same values.
 const NAMES: [&str; 2] = ["olm-operator", "catalog-operator"];
-/// The port of metrics with TLS in OLM's own Deployments, and the two that it had without.
+/// The metrics port with TLS of OLM's own Deployments, and its two earlier ones without TLS.
 const PORTS: [u16; 3] = [8443, 8080, 8081];
-/// Bytes on their way between a client and the process.
+/// The buffer of a connection between a client and the process, in bytes.
 const BUFFER: usize = 64 << 10;
 
-/// Makes sure that the Deployments are there, and answers for their pods in `namespace`.
+/// Applies the Deployments, and serves their pods in `namespace`.
 ///
 /// # Errors
-/// Why a Deployment cannot be applied.
+/// A Deployment cannot be applied.
 pub(crate) async fn apply(
     server: &ApiServer,
     cluster: &Cluster,
@@ -57,10 +57,10 @@ pub(crate) async fn apply(
     futures::future::try_join_all(applied).await.map(drop)
 }
 
-/// Takes the Deployments away where no controllers run in this process any more.
+/// Deletes the Deployments where no controllers run in this process any more.
 ///
 /// # Errors
-/// Why one cannot be read or deleted.
+/// A Deployment cannot be read or deleted.
 pub(crate) async fn delete(cluster: &Cluster, namespace: &str) -> Result<(), Cause> {
     for name in NAMES {
         let refused = |error: &mainstay_client::Error| {
@@ -113,7 +113,7 @@ fn manifest(namespace: &str, name: &str) -> Object {
     Object::from_value(value).unwrap_or_default()
 }
 
-/// A pod behind which this process answers.
+/// A pod whose ports and log this process serves.
 struct ControllerPod {
     health: Health,
     started: jiff::Timestamp,
@@ -139,7 +139,7 @@ impl NativePod for ControllerPod {
                 let response = health.respond(request.method(), request.uri().path());
                 std::future::ready(Ok::<_, Infallible>(response))
             });
-            // It ends with the client's side of the connection.
+            // The task ends with the client's side of the connection.
             tokio::spawn(async move {
                 if let Err(error) =
                     http1::Builder::new().serve_connection(TokioIo::new(server), service).await

@@ -1,4 +1,4 @@
-//! The cluster's keys as controllers use them.
+//! Signing keys of the embedded cluster, for its controllers.
 
 use mainstay_auth::authn::Authenticator;
 use mainstay_auth::pki::{self, Pki, PkiError, Signer};
@@ -7,7 +7,7 @@ use mainstay_object::Object;
 use mainstay_workloads::{Credentials, Unsigned};
 use std::sync::Arc;
 
-/// Signs requests with the cluster's authority, and tokens with its token key.
+/// Signs certificate requests with the cluster's CA, and tokens with its token key.
 #[derive(Debug)]
 pub(crate) struct ClusterCredentials {
     signer: Signer,
@@ -15,7 +15,7 @@ pub(crate) struct ClusterCredentials {
 }
 
 impl ClusterCredentials {
-    /// The keys of a cluster.
+    /// The signing keys of a cluster's PKI.
     pub(crate) fn new(
         pki: &Pki,
         authenticator: Arc<Authenticator>,

@@ -1,4 +1,4 @@
-//! Opening the data folder, and what is said about its state.
+//! Data folder: opening its store, and reporting the store's state.
 
 use crate::embedded::{Settings, chain};
 use mainstay_cause::{Cause, Place};
@@ -8,7 +8,7 @@ use mainstay_store::{EngineError, OpenError, Recovery, Repair, Store};
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// Opens the store; says what was found, and after a repair what was lost.
+/// Opens the store; reports its content, and after a repair the losses.
 pub(crate) async fn open(
     settings: &Settings,
     clock: Clock,
@@ -50,7 +50,7 @@ pub(crate) async fn open(
                 }
                 _ => cause.remedy("choose another folder with --data-dir DIR"),
             },
-            // These say themselves what to do.
+            // These errors name their own remedy.
             _ => cause,
         }
     })?;
@@ -79,7 +79,7 @@ pub(crate) async fn open(
     Ok(store)
 }
 
-/// Why a cluster cannot be brought up in a folder that opened and then did not take its objects.
+/// The cause that a cluster cannot start in a folder that opened but accepts no writes.
 pub(crate) fn unwritable(folder: &Path, error: &EngineError) -> Cause {
     let remedy = if error.is_full() {
         "make room, or choose another folder with --data-dir DIR"

@@ -1,8 +1,8 @@
-//! `mainstay demo`: a whole cluster in one process, and a story told on it.
+//! `mainstay demo`: an embedded cluster, and a story that runs on it.
 //!
-//! The story is that of an administrator: a catalog, a Subscription with Manual approval, a plan
-//! that waits, the operator running, two upgrades, and a refusal that explains itself. Everything
-//! printed is read back from the API; what the catalog promises is only used to choose a package.
+//! The story has an administrator's steps: a catalog, a Subscription with Manual approval, an
+//! InstallPlan that waits, the operator running, two upgrades, and a refused Subscription that explains
+//! itself. All output is read back from the API; the catalog only serves to choose a package.
 
 mod scenario;
 mod story;
@@ -83,7 +83,7 @@ fn interrupted() -> Cause {
     Cause::new("interrupted before the story was told")
 }
 
-/// A folder for as long as the demo runs: it will hold the administrator's key.
+/// The temporary folder of the demo, which will hold the administrator's key.
 fn work_folder() -> Result<PrivateFolder, Cause> {
     let parent = runtime_folder();
     PrivateFolder::make_in(&parent, "mainstay-demo-").map_err(|error| {

@@ -1,8 +1,8 @@
-//! A whole cluster in this process: store, API server, workloads, lifecycle controllers.
+//! An embedded cluster: store, API server, workloads and lifecycle controllers in this process.
 //!
-//! Order matters and is the content of this file. What can be refused is tried first and touches
-//! nothing (the port, then the lock of the data folder); then keys, server, our own kinds,
-//! controllers; `/readyz` turns green last. Stopping goes the other way round.
+//! This file is about their order. Steps that can be refused come first and change nothing: the API
+//! listener, then the lock of the data folder. Then follow keys, API server, CustomResourceDefinitions
+//! and controllers; `/readyz` turns green last. Stopping has the opposite order.
 
 use crate::catalog_listeners::CatalogListeners;
 use crate::credentials::ClusterCredentials;
@@ -37,23 +37,23 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// What to bring up.
+/// The configuration of an embedded cluster.
 pub(crate) struct Settings {
-    /// Where the cluster lives.
+    /// The data folder, or memory.
     pub(crate) data: Data,
-    /// Where the API is served.
+    /// The address of the API listener.
     pub(crate) listen: SocketAddr,
-    /// Where the kubeconfig goes; none takes the data folder, or a temporary place.
+    /// The kubeconfig's path; `None` puts it into the data folder, or a temporary folder.
     pub(crate) kubeconfig: Option<PathBuf>,
     /// Catalogs to serve, besides those that the data folder remembers.
     pub(crate) catalogs: Vec<CatalogFolder>,
-    /// Images to have, besides those that the data folder has.
+    /// Images to import, besides those that the data folder has.
     pub(crate) images: Vec<ImageSource>,
-    /// Where images are served; none takes the address of before, or a free port.
+    /// The address of the image registry; `None` takes the previous address, or a free port.
     pub(crate) registry: Option<SocketAddr>,
     /// Number of simulated nodes.
     pub(crate) nodes: u32,
-    /// Standard namespaces.
+    /// The profile, which sets the standard namespaces.
     pub(crate) profile: Profile,
     /// Catalogs that the cluster has by default.
     pub(crate) defaults: Defaults,
@@ -61,14 +61,14 @@ pub(crate) struct Settings {
     pub(crate) catalog_mode: CatalogMode,
     /// Whether damaged parts of the store are set aside.
     pub(crate) repair: bool,
-    /// How long an object may be in the store, in bytes.
+    /// The largest size of an object in the store, in bytes.
     pub(crate) max_object_bytes: usize,
-    /// Where requests are written down, if they are.
+    /// The audit log's path, if requests are audited.
     pub(crate) audit_log: Option<PathBuf>,
     pub(crate) network: Network,
-    /// The namespaces that keep copies of versions where these are switched off.
+    /// Namespaces that keep their copied CSVs where copied CSVs are disabled.
     pub(crate) protected: BTreeSet<String>,
-    /// What runs beside the API and its workloads.
+    /// The subsystems that run beside the API server and its workloads.
     pub(crate) subsystems: Selected,
 }
 
@@ -88,18 +88,19 @@ pub(crate) struct Embedded {
     workloads: Workloads,
     stop: CancellationToken,
     api_task: JoinHandle<()>,
-    /// The folder of a kubeconfig that nobody wants to keep; it is removed with this.
+    /// The temporary folder of the kubeconfig; it is removed with this value.
     _temporary: Option<PrivateFolder>,
 }
 
-/// Where the API is about to be served.
+/// The listener of the API server before it serves.
 struct ApiListener {
     listener: TcpListener,
     address: SocketAddr,
 }
 
 impl Embedded {
-    /// Brings a cluster up and returns when it is ready. `say` hears one line per thing that is.
+    /// Starts a cluster and returns when it is ready. `say` reports each component that is ready, in a
+    /// line.
     pub(crate) async fn start(settings: Settings, say: &dyn Fn(&str)) -> Result<Self, Failure> {
         let clock = Clock::system();
         let listener = bind_api(settings.listen).await.map_err(Failure::usage)?;
@@ -115,18 +116,19 @@ impl Embedded {
         };
         tokio::select! {
             embedded = Self::start_with_store(settings, store.clone(), listener, clock, say) => {
-                // Whatever failed then failed for it.
+                // If the store refuses writes, that is the cause of any failure.
                 embedded.map_err(|failure| match store.refusal() {
                     Some(error) => unwritable(&error),
                     None => failure,
                 })
             }
-            // Much of a start waits for what a controller writes, which would not come.
+            // Much of the startup waits for writes of controllers, which a refusing store never
+            // accepts.
             error = store.refuses() => Err(unwritable(&error)),
         }
     }
 
-    /// Brings a cluster up on a store that is open.
+    /// Starts a cluster on an open store.
     async fn start_with_store(
         settings: Settings,
         store: Store,
@@ -162,7 +164,7 @@ impl Embedded {
         if let Some(audit) = audit {
             server.write_down(audit);
         }
-        // Another program may serve them on a bare one.
+        // On a bare API server another program may serve PackageManifests.
         let runs_classic = settings.subsystems.contains(&mainstay_classic::SUBSYSTEM);
         let packages_api =
             runs_classic.then(|| packages::serve_in_process(&server, settings.profile, clock));
@@ -194,7 +196,7 @@ impl Embedded {
         let credentials = ClusterCredentials::new(&pki, authenticator, clock).map_err(|error| {
             Cause::new("the cluster's authority cannot sign").because(chain(&error))
         })?;
-        // Before anybody follows all kinds: each step of each definition is news to whoever does.
+        // Before any client watches all kinds: each change of each definition would be an event for it.
         settings.subsystems.install(&cluster).await?;
         if runs_classic {
             operator_hub::ensure_crd(&cluster, &settings.defaults).await?;
@@ -275,14 +277,14 @@ impl Embedded {
         server.also_measures(move |page| monitors.write_metrics(page));
         controllers_gate.open();
         let startup_time = clock.elapsed();
-        // Nothing waits for these: they only show what runs already.
+        // Nothing waits for these Deployments: they only represent controllers that run already.
         let manager = settings.profile.manager_namespace();
         if runs_classic {
             controller_pods::apply(&server, &cluster, manager, clock, &health).await?;
         } else {
             controller_pods::delete(&cluster, manager).await?;
         }
-        // A data folder may have more of them, from when more were asked for.
+        // The data folder may have more nodes, from an earlier start with a higher number.
         let nodes = store.list("nodes", None).iter().count().max(settings.nodes as usize);
         let plural = if nodes == 1 { "" } else { "s" };
         say(&format!("workloads   {nodes} simulated node{plural}"));
@@ -311,12 +313,12 @@ impl Embedded {
         })
     }
 
-    /// Stops everything, controllers first, so that nobody writes into a closing store.
+    /// Stops every component, controllers first, so that none writes into a closing store.
     pub(crate) async fn stop(self) -> Result<(), Cause> {
         self.subsystems.shutdown().await;
         self.workloads.shutdown().await;
         self.stop.cancel();
-        // A port that panicked has ended as well; the panic is in the log.
+        // A server task that panicked has ended as well; the panic is in the log.
         let _ = self.api_task.await;
         self.catalog_listeners.wait_until_closed().await;
         self.images.wait_until_closed().await;
@@ -326,54 +328,54 @@ impl Embedded {
             .map_err(|error| Cause::new("the store could not be closed").because(chain(&error)))
     }
 
-    /// The API without a socket.
+    /// The client of the API server, without a socket.
     pub(crate) const fn cluster(&self) -> &Cluster {
         &self.cluster
     }
 
-    /// The time.
+    /// The clock of the cluster.
     pub(crate) const fn clock(&self) -> &Clock {
         &self.clock
     }
 
-    /// Where the API is served.
+    /// The URL of the API server.
     pub(crate) fn url(&self) -> String {
         format!("https://{}", self.address)
     }
 
-    /// Where the kubeconfig is.
+    /// The path of the kubeconfig.
     pub(crate) fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
     }
 
-    /// How long it took until `/readyz` was green.
+    /// The time from the start until `/readyz` was green.
     pub(crate) const fn startup_time(&self) -> Duration {
         self.startup_time
     }
 
-    /// The catalogs that are served: names and folders.
+    /// Names and folders of the served catalogs.
     pub(crate) const fn catalogs(&self) -> &catalogs::CatalogFolders {
         &self.catalogs
     }
 
-    /// Where a catalog of [`Embedded::catalog_namespace`] is served to other programs.
+    /// The address of the registry server of a catalog in [`Embedded::catalog_namespace`].
     pub(crate) fn catalog_address(&self, name: &str) -> Option<SocketAddr> {
         let key = NamespacedName::new(self.catalog_namespace(), name);
         self.catalog_listeners.address(&key).map(|(address, _)| address)
     }
 
-    /// Where catalogs are that every namespace sees.
+    /// The namespace of the catalogs that every namespace sees.
     pub(crate) const fn catalog_namespace(&self) -> &'static str {
         self.profile.catalog_namespace()
     }
 
-    /// Where operators for all namespaces live.
+    /// The namespace of operators that watch all namespaces.
     pub(crate) const fn operator_namespace(&self) -> &'static str {
         self.profile.operator_namespace()
     }
 }
 
-/// How catalogs run as pods in a mode.
+/// The options of catalog pods in a mode.
 pub(crate) fn catalog_pods(mode: CatalogMode) -> CatalogPods {
     let mode = match mode {
         CatalogMode::InProcess => mainstay_classic::CatalogMode::InProcess,
@@ -391,12 +393,12 @@ async fn bind_api(address: SocketAddr) -> Result<TcpListener, Cause> {
     })
 }
 
-/// Names under which others reach this machine: its host name, and the address that it would use
-/// to reach them (found without sending anything).
+/// Names of this machine for the serving certificate: its host name, and its source address towards
+/// other machines, found without sending anything.
 fn host_names() -> Vec<String> {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let address = std::net::UdpSocket::bind("0.0.0.0:0")
-        // An address for documentation: connecting a datagram socket only chooses a route.
+        // A documentation address: connecting a UDP socket only chooses a route.
         .and_then(|socket| socket.connect("192.0.2.1:9").and_then(|()| socket.local_addr()));
     let host = Some(host.trim().to_owned()).filter(|host| !host.is_empty());
     host.into_iter().chain(address.ok().map(|address| address.ip().to_string())).collect()
@@ -414,7 +416,7 @@ fn load_pki(data: &Data, clock: Clock, listen: SocketAddr) -> Result<Pki, Cause>
     })
 }
 
-/// Where the kubeconfig goes, and the folder that goes with it if nobody wants to keep it.
+/// The kubeconfig's path, and its temporary folder if it needs one.
 fn kubeconfig_location(settings: &Settings) -> Result<(PathBuf, Option<PrivateFolder>), Cause> {
     Ok(match (&settings.kubeconfig, &settings.data) {
         (Some(file), _) => (file.clone(), None),
@@ -433,7 +435,7 @@ fn kubeconfig_location(settings: &Settings) -> Result<(PathBuf, Option<PrivateFo
 }
 
 fn write_kubeconfig(file: &Path, pki: &Pki, address: SocketAddr) -> Result<(), Cause> {
-    // An address that means "all" is no address to connect to.
+    // An unspecified address cannot be connected to.
     let server = if address.ip().is_unspecified() {
         format!("https://127.0.0.1:{}", address.port())
     } else {
@@ -442,7 +444,7 @@ fn write_kubeconfig(file: &Path, pki: &Pki, address: SocketAddr) -> Result<(), C
     kubeconfig::write(file, &pki.kubeconfig(&server, "mainstay"))
 }
 
-/// Opens the file that requests are written down in.
+/// Opens the audit log.
 fn audit_log(file: &Path) -> Result<audit::Log, Cause> {
     audit::Log::open(file).map_err(|error| {
         Cause::new("the audit log cannot be written")
@@ -457,7 +459,7 @@ pub(crate) fn io(error: &std::io::Error) -> Cause {
     Cause::new(reason(error))
 }
 
-/// An error and what is below it, as one tree.
+/// An error and its sources, as one tree.
 pub(crate) fn chain(error: &dyn Error) -> Cause {
     let text = error.to_string();
     // Some errors repeat the text of what they wrap.

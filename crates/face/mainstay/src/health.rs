@@ -1,7 +1,7 @@
 //! Health and metrics of this process: `/healthz`, `/readyz` and `/metrics`.
 //!
-//! `mainstay run` serves them at a port (`run/probes.rs`), `mainstay up` at the pods that stand for its
-//! controllers (`controller_pods.rs`).
+//! `mainstay run` serves them on a listener (`run/probes.rs`), `mainstay up` on the pods that represent
+//! its controllers (`controller_pods.rs`).
 
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
@@ -13,18 +13,18 @@ use mainstay_exposition::Page;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// What the process does.
+/// The state of the process.
 #[derive(Clone)]
 pub(crate) enum HealthState {
-    /// The process starts, or begins to work.
+    /// The process starts, or prepares to lead.
     Starting,
-    /// Another process holds the Lease and works.
+    /// Another process holds the Lease.
     Waiting,
     /// The controllers of this process run.
     Working(Monitors),
 }
 
-/// The state of the process, as probes see it. Clones are the same.
+/// The state of the process for probes. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Health(Arc<Mutex<HealthState>>);
 
@@ -39,11 +39,11 @@ impl Health {
 
     /// The response to a probe, or to a request for metrics.
     pub(crate) fn respond(&self, method: &Method, path: &str) -> Response<Full<Bytes>> {
-        let (code, text) = self.answer(method, path);
+        let (code, text) = self.status_and_text(method, path);
         response(code, text)
     }
 
-    fn answer(&self, method: &Method, path: &str) -> (StatusCode, String) {
+    fn status_and_text(&self, method: &Method, path: &str) -> (StatusCode, String) {
         let state = self.0.lock().clone();
         if !matches!(*method, Method::GET | Method::HEAD) {
             return (StatusCode::METHOD_NOT_ALLOWED, "only GET is answered\n".to_owned());
@@ -55,13 +55,13 @@ impl Health {
             },
             "/readyz" => match state {
                 HealthState::Starting => (StatusCode::SERVICE_UNAVAILABLE, "starting\n".to_owned()),
-                // Who waits is ready to take over.
+                // A waiting process is ready to take over.
                 HealthState::Waiting | HealthState::Working(_) => (StatusCode::OK, "ok".to_owned()),
             },
             "/metrics" => (StatusCode::OK, page(&state)),
             _ => {
-                let known = "there are /healthz, /readyz and /metrics\n";
-                (StatusCode::NOT_FOUND, known.to_owned())
+                let paths = "there are /healthz, /readyz and /metrics\n";
+                (StatusCode::NOT_FOUND, paths.to_owned())
             }
         }
     }
@@ -91,7 +91,7 @@ fn page(state: &HealthState) -> String {
     page.text()
 }
 
-/// Why the process should be restarted.
+/// The reason to restart the process, if there is one.
 fn unhealthy(state: &HealthState) -> Option<Cause> {
     match state {
         HealthState::Starting | HealthState::Waiting => None,
@@ -106,9 +106,9 @@ mod tests {
     use mainstay_controller::{ControllerMonitor, Monitor, Subsystem, SubsystemInfo};
 
     /// A subsystem one of whose controllers has ended.
-    struct Broken;
+    struct BrokenSubsystem;
 
-    impl Subsystem for Broken {
+    impl Subsystem for BrokenSubsystem {
         fn info(&self) -> &'static SubsystemInfo {
             &mainstay_classic::SUBSYSTEM
         }
@@ -126,7 +126,7 @@ mod tests {
         }
     }
 
-    impl Monitor for Broken {
+    impl Monitor for BrokenSubsystem {
         fn write_metrics(&self, _: &mut Page) {}
 
         fn controllers(&self) -> &[ControllerMonitor] {
@@ -139,9 +139,9 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_is_ready_and_who_starts_is_not() {
+    fn waiting_process_is_ready_and_a_starting_one_is_not() {
         let health = Health::new();
-        let get = |path: &str| health.answer(&Method::GET, path);
+        let get = |path: &str| health.status_and_text(&Method::GET, path);
         assert_eq!(get("/healthz").0, StatusCode::OK);
         assert_eq!(get("/readyz").0, StatusCode::SERVICE_UNAVAILABLE);
         health.set(HealthState::Waiting);
@@ -151,11 +151,14 @@ mod tests {
         let text = get("/metrics").1;
         assert!(text.contains("leader_election_master_status{name=\"mainstay\"} 1"), "{text}");
         assert_eq!(get("/healthz").0, StatusCode::OK);
-        health.set(HealthState::Working(Monitors::of([&Broken as &dyn Subsystem])));
+        health.set(HealthState::Working(Monitors::of([&BrokenSubsystem as &dyn Subsystem])));
         let (code, text) = get("/healthz");
         assert_eq!(code, StatusCode::INTERNAL_SERVER_ERROR);
         assert!(text.contains("classic: the controller csv has ended"), "{text}");
         assert_eq!(get("/").0, StatusCode::NOT_FOUND);
-        assert_eq!(health.answer(&Method::POST, "/metrics").0, StatusCode::METHOD_NOT_ALLOWED);
+        assert_eq!(
+            health.status_and_text(&Method::POST, "/metrics").0,
+            StatusCode::METHOD_NOT_ALLOWED
+        );
     }
 }

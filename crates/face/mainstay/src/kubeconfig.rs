@@ -1,12 +1,12 @@
-//! Writing the kubeconfig without losing what is in the file already.
+//! Kubeconfig output: merges the cluster into a file and keeps its other entries.
 //!
-//! `--kubeconfig ~/.kube/config` must not cost an administrator the other clusters in that file, so
-//! our cluster, user and context are added to (or replaced in) what is there, by name. A file that
-//! is no kubeconfig is left alone and refused.
+//! `--kubeconfig ~/.kube/config` must not cost an administrator the other clusters in that file. So our
+//! cluster, user and context are added, or replace entries of the same name. A file that is no
+//! kubeconfig is refused and stays unchanged.
 //!
-//! The file has the administrator's key, so it is written as [`mainstay_files`] writes: a link is
-//! followed only if no other user can have put it there, a FIFO is not waited for, and the key is
-//! never in a file whose name somebody could have taken first.
+//! The file holds the administrator's key, so [`mainstay_files`] writes it. A symbolic link is followed
+//! only if no other user can have created it. A FIFO is refused. No other user can create the temporary
+//! file of the key first.
 
 use crate::embedded::io;
 use mainstay_cause::{Cause, Place};
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// How long a kubeconfig may be, in bytes.
+/// The largest size of a kubeconfig, in bytes.
 const MAX_BYTES: u64 = 16 << 20;
 
 /// Adds the clusters, users and contexts of `ours` to a file, and makes our context the current
@@ -41,16 +41,16 @@ pub(crate) fn write(file: &Path, ours: &str) -> Result<(), Cause> {
         .map_err(|error| refuse(io(&error)).remedy(remedy))
 }
 
-/// A file is not a kubeconfig.
+/// A file is no kubeconfig.
 #[derive(Debug, thiserror::Error)]
 enum MergeError {
-    /// It is no YAML.
+    /// The file is no YAML.
     #[error(transparent)]
     ParseYaml(#[from] mainstay_yaml::YamlError),
-    /// It is of another kind.
+    /// The `kind` is not `Config`.
     #[error("it has no `kind: Config`")]
     NotAConfig,
-    /// A field is no list.
+    /// A field is not a list.
     #[error("`{field}` is not a list")]
     NotAList {
         /// The field.
@@ -58,7 +58,7 @@ enum MergeError {
     },
 }
 
-/// The kubeconfig `theirs` with the entries of `ours`.
+/// Merges the entries of `ours` into the kubeconfig `existing`.
 fn merge(existing: &[u8], ours: &str) -> Result<String, MergeError> {
     let read = |bytes: &[u8]| mainstay_yaml::one(bytes, &mainstay_yaml::Options::default());
     let (mut merged, ours) = (read(existing)?, read(ours.as_bytes())?);
@@ -136,7 +136,7 @@ mod tests {
         assert!(fifo.unwrap().success());
         let error = write(&at("fifo"), OURS).unwrap_err().to_string();
         assert!(error.contains("it is a fifo") && error.contains("--kubeconfig PATH"), "{error}");
-        // A link in a folder like /tmp.
+        // A link in a folder with the sticky bit, like /tmp.
         std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o1777)).unwrap();
         symlink(at("victim"), at("link")).unwrap();
         if lchown(at("link"), Some(12_345), None).is_err() {

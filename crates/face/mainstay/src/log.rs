@@ -1,4 +1,4 @@
-//! The log: lines for people, or for programs that read them.
+//! Log output: text for people, JSON or logfmt for programs.
 
 use mainstay_cause::Cause;
 use mainstay_cli::args::LogFormat;
@@ -60,7 +60,7 @@ where
     }
 }
 
-/// What an event says, in its order.
+/// The fields of an event, in their order.
 struct Fields(Vec<(&'static str, Value)>);
 
 impl Fields {
@@ -75,7 +75,7 @@ impl Fields {
             let separator = if line.is_empty() { "" } else { " " };
             let text = match value {
                 Value::String(text) if is_bare_word(text) => text.clone(),
-                // JSON's escapes are those of logfmt.
+                // logfmt has the same escapes as JSON.
                 value => value.to_string(),
             };
             // Writing to a string does not fail.
@@ -85,7 +85,7 @@ impl Fields {
     }
 }
 
-/// Whether a text needs no quotes.
+/// Whether a logfmt value needs no quotes.
 fn is_bare_word(text: &str) -> bool {
     let needs_quotes = |character: char| {
         character.is_whitespace() || character.is_control() || matches!(character, '"' | '=' | '\\')

@@ -1,5 +1,5 @@
-//! The network around: the proxies of this process, and what operators are told, which is proxies and
-//! certificates to trust.
+//! Proxies and trusted CAs: the proxies of this process, and the proxies and certificates that
+//! operators receive.
 
 use crate::embedded::chain;
 use base64::Engine as _;
@@ -10,10 +10,10 @@ use mainstay_cli::config::{Network, text_variable};
 use mainstay_image::registry::Proxies;
 use std::fmt::Write as _;
 
-/// How many characters of a certificate stand in a line.
+/// Characters per line of a certificate in PEM.
 const PEM_LINE: usize = 64;
 
-/// What was configured and what the environment says, and the certificates that the system trusts.
+/// The configured proxies, those of the environment, and the certificates that the system trusts.
 pub(crate) fn surroundings(network: &Network) -> Result<Surroundings, Cause> {
     let registries = Proxies::for_grpc(text_variable).map_err(|error| {
         Cause::new("the proxy to registry servers cannot be used")
@@ -28,7 +28,7 @@ pub(crate) fn surroundings(network: &Network) -> Result<Surroundings, Cause> {
     })
 }
 
-/// The given certificates, and after them the system's.
+/// The configured certificates, followed by those of the system.
 fn bundle(configured: &str) -> String {
     let found = rustls_native_certs::load_native_certs();
     for error in &found.errors {

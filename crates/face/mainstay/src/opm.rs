@@ -1,4 +1,4 @@
-//! `opm` and `operator-sdk`: hands the process to the other command line that its name means.
+//! `opm` and `operator-sdk`: the other command lines of this binary, chosen by the program's name.
 
 use crate::Threads;
 use mainstay_clock::Clock;
@@ -12,15 +12,14 @@ pub(crate) struct CommandLine {
     arguments: Vec<String>,
 }
 
-/// The program whose command line it is.
+/// The program of a command line.
 enum Program {
     Opm,
     OperatorSdk,
 }
 
-/// The other command line that this process was started for, if it was: by its name, or for `opm` as
-/// `mainstay opm …`. Nothing else reads the arguments then, so that none of them means something else
-/// here.
+/// The other command line of this process, if it has one: by the program's name, or for `opm` as
+/// `mainstay opm …`. No other parser reads its arguments, so none of them can mean something else.
 pub(crate) fn other_command_line() -> Option<CommandLine> {
     let mut all = std::env::args_os().map(|argument| argument.to_string_lossy().into_owned());
     let program = all.next().unwrap_or_default();
@@ -37,7 +36,7 @@ impl CommandLine {
         Self { program: Program::Opm, arguments }
     }
 
-    /// How many threads it needs.
+    /// The threads that the command needs.
     pub(crate) fn threads(&self) -> Threads {
         match self.program {
             Program::Opm if opm::serves(&self.arguments) => Threads::All,
@@ -45,7 +44,7 @@ impl CommandLine {
         }
     }
 
-    /// Runs it on this process's outside.
+    /// Runs the command with this process's standard streams, current folder and environment.
     pub(crate) async fn run(self) -> ExitCode {
         let mut stdout = BufWriter::new(io::stdout().lock());
         let mut stderr = io::stderr();
@@ -64,13 +63,13 @@ impl CommandLine {
             Program::Opm => opm::run(&self.arguments, &mut io).await,
             Program::OperatorSdk => sdk::run(&self.arguments, &mut io).await,
         };
-        // Who reads has gone away if this fails.
+        // Flushing fails if the reader has closed the pipe.
         let _ = stdout.flush();
         ExitCode::from(code)
     }
 }
 
-/// A variable of the environment; one that is no text is not there.
+/// A variable of the environment; `None` if it is not UTF-8.
 #[expect(clippy::disallowed_methods, reason = "the environment is read by the command line")]
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()

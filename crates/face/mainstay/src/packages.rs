@@ -1,4 +1,4 @@
-//! The API of packages, behind a Service of the embedded server.
+//! PackageManifests of the embedded cluster: an in-process backend of the package server's Service.
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -11,8 +11,8 @@ use mainstay_http::Body;
 use mainstay_packages::{Content, Packages, SERVICE};
 use std::sync::Arc;
 
-/// Puts packages behind their Service, before there are catalogs: what a folder remembers of the
-/// Service holds from the start.
+/// Registers the in-process backend before catalogs exist: a Service from an earlier start has a
+/// backend at once.
 pub(crate) fn serve_in_process(server: &ApiServer, profile: Profile, clock: Clock) -> Packages {
     let packages = Packages::new(profile.catalog_namespace(), clock, server.stop().clone());
     let group = Arc::new(Group(packages.clone()));
@@ -20,7 +20,7 @@ pub(crate) fn serve_in_process(server: &ApiServer, profile: Profile, clock: Cloc
     packages
 }
 
-/// What is sent of an answer.
+/// The body of a response.
 pub(crate) fn response_body(content: Content) -> Body {
     match content {
         Content::Whole(bytes) => Body::from(bytes),
@@ -29,7 +29,7 @@ pub(crate) fn response_body(content: Content) -> Body {
     }
 }
 
-/// Packages as the server asks for them.
+/// Packages as an in-process API group.
 #[derive(Debug)]
 struct Group(Packages);
 

@@ -1,4 +1,5 @@
-//! `resolve`, `why` and `uninstall`: hand this process's outside to the commands: files, a cluster, registries.
+//! `resolve`, `why` and `uninstall`: run the commands with this process's standard streams, current
+//! folder and cluster.
 
 use crate::remote::{ClusterSelector, RemoteCluster};
 use mainstay_cli::exit::Exit;
@@ -9,7 +10,7 @@ use mainstay_cli::why::{self, WhyArguments};
 use std::io::{self, BufWriter};
 use std::time::Duration;
 
-/// How long a cluster may take to answer who removes something.
+/// How long a cluster may take to respond to `uninstall`.
 const UNINSTALL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Runs `resolve`.

@@ -1,9 +1,9 @@
-//! The sample catalog, carried inside the binary.
+//! Sample catalog, embedded in the binary.
 
 use mainstay_cause::{Cause, Place};
 use std::path::Path;
 
-/// Folder and content of each package's file; written by `cargo xtask sample`.
+/// Folder and content of each package's file; `cargo xtask sample` writes them.
 const FILES: [(&str, &str); 4] = [
     ("ferry-operator", include_str!("../sample/ferry-operator/catalog.yaml")),
     ("lighthouse-operator", include_str!("../sample/lighthouse-operator/catalog.yaml")),

@@ -1,4 +1,4 @@
-//! `mainstay up`: a cluster to keep.
+//! `mainstay up`: an embedded cluster that runs until a stop signal.
 
 use crate::embedded::{Embedded, Settings};
 use crate::stop::StopSignals;
@@ -10,7 +10,7 @@ use mainstay_cli::config::Up;
 use mainstay_cli::exit::Failure;
 use mainstay_cli::report::{Report, milliseconds, shell_word};
 
-/// Brings the cluster up, says what is ready, serves until a signal, and stops.
+/// Starts the cluster, reports its components, serves until a signal, and stops.
 pub(crate) async fn run(up: Up, report: Report, startup: Startup) -> Result<(), Failure> {
     let mut signals = StopSignals::listen()?;
     let say = |line: &str| report.say(line);
@@ -39,7 +39,7 @@ pub(crate) async fn run(up: Up, report: Report, startup: Startup) -> Result<(), 
     };
     let embedded = tokio::select! {
         embedded = Embedded::start(settings, &say) => embedded?,
-        // Whatever was half made is made again on the next start.
+        // The next start completes what this one began.
         () = signals.wait() => return Ok(()),
     };
     startup.done();
@@ -48,7 +48,7 @@ pub(crate) async fn run(up: Up, report: Report, startup: Startup) -> Result<(), 
         embedded.url(),
         milliseconds(embedded.startup_time())
     ));
-    // Another terminal may be in another folder.
+    // Another terminal may have another current folder, so the path is absolute.
     let kubeconfig = std::path::absolute(embedded.kubeconfig())
         .unwrap_or_else(|_| embedded.kubeconfig().to_owned());
     report.command(format!("export KUBECONFIG={}", shell_word(&kubeconfig)));
@@ -61,8 +61,8 @@ pub(crate) async fn run(up: Up, report: Report, startup: Startup) -> Result<(), 
     Ok(())
 }
 
-/// Says of each catalog how it stands, as soon as that is known: reading one may take a moment, and
-/// a broken one must not pass for served.
+/// Reports the state of each catalog as soon as it is known. Reading a catalog may take a moment, and a
+/// broken catalog must not look served.
 async fn report_catalogs(embedded: &Embedded, report: &Report) {
     let namespace = embedded.catalog_namespace();
     let reports = embedded.catalogs().iter().map(|(name, folder)| async move {
@@ -70,14 +70,14 @@ async fn report_catalogs(embedded: &Embedded, report: &Report) {
             let state = source.str(&["status", "connectionState", "lastObservedState"])?;
             let is_decided =
                 source.name() == name && matches!(state, "READY" | "TRANSIENT_FAILURE");
-            // What another process said of it counts no more.
+            // A status of an earlier process counts no more.
             let address = source.str(&["status", "connectionState", "address"]);
             let own = embedded.catalog_address(name).map(|address| address.to_string());
             let is_ours = own.is_none_or(|own| address == Some(&own));
             (is_decided && is_ours).then(|| source.clone())
         })
         .await;
-        // Slower than patience: its status will tell.
+        // After the time limit, only the CatalogSource's status reports the state.
         let Ok(source) = source else { return };
         let state = source.str(&["status", "connectionState", "lastObservedState"]);
         let state = state.unwrap_or_default();

@@ -1,19 +1,18 @@
-//! Waiting for what an API says, by watching it.
+//! Waiting for a state of an object with a watch.
 
 use mainstay_cause::Cause;
 use mainstay_client::{Cluster, ListParams, Selection, WatchEvent};
 use mainstay_object::{Object, Resource};
 use std::time::Duration;
 
-/// How long a step of a story may take before it counts as failed. Everything takes milliseconds;
-/// the rest is for busy machines.
+/// The time limit of a step. Steps take milliseconds; the rest is for busy machines.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Follows the objects of a kind in a namespace until `found` finds what it looks for in one of
-/// them; starts with those that are there.
+/// Lists and watches the objects of a kind in a namespace until `matches` returns a value for one of
+/// them.
 ///
 /// # Errors
-/// `wanted` with the last state that was seen, if it does not happen in time.
+/// `wanted` with the last observed object, if none matches in time.
 pub(crate) async fn wait_until<T>(
     cluster: &Cluster,
     resource: &Resource,
@@ -63,17 +62,17 @@ async fn watch_until<T>(
                     *last_object = Some(object);
                 }
                 Ok(WatchEvent::Deleted(_) | WatchEvent::Bookmark(_)) => {}
-                // The history is gone or the connection broke: begin again with a list.
+                // The watch expired or the connection broke: begin again with a list.
                 Err(_) => break,
             }
         }
     }
 }
 
-/// Waits until an object is not there any more.
+/// Waits until an object is deleted.
 ///
 /// # Errors
-/// If it is still there when patience ends.
+/// The object still exists at the time limit.
 pub(crate) async fn wait_until_deleted(
     cluster: &Cluster,
     resource: &Resource,
@@ -109,7 +108,7 @@ pub(crate) async fn wait_until_deleted(
     }
 }
 
-/// What stands in the status, in a line.
+/// A summary of the status, in a line.
 fn summary(object: &Object) -> String {
     let status =
         object.get(&["status"]).map_or_else(|| "no status".to_owned(), ToString::to_string);

@@ -1,8 +1,9 @@
-//! Which package the story is about: chosen from what a catalog says, before anything runs.
+//! Scenario of the demo: the package, channel and upgrade path, chosen from the catalog before the
+//! cluster starts.
 //!
-//! The story needs a package that can be installed today and has a history to walk: the version
-//! from which two hops lead to a channel's head. A package that a person named is taken even if
-//! its history is shorter; one that cannot be installed is refused with the reason.
+//! The scenario needs a package that can be installed, with an upgrade path of two upgrades to a
+//! channel's head. A package that the user names may have a shorter path. A named package that cannot
+//! be installed is refused with the reason.
 
 use mainstay_catalog::{Api, Bundle, Catalog, Channel, LoadOptions, Package};
 use mainstay_cause::{Cause, Place};
@@ -13,35 +14,35 @@ use mainstay_resolver::{
 use serde_json::Value;
 use std::path::Path;
 
-/// Most upgrades that the story shows.
+/// The largest number of upgrades in the demo.
 const MAX_UPGRADES: usize = 2;
 
-/// Most problems, or packages that cannot be installed, that are told one by one.
+/// The largest number of problems, or of packages that cannot be installed, in one error.
 const MAX_REASONS: usize = 5;
 
-/// What the story is about.
+/// The scenario of the demo.
 #[derive(Debug)]
 pub(super) struct Scenario {
     /// The package.
     pub(super) package: String,
-    /// The channel that is subscribed to.
+    /// The channel of the Subscription.
     pub(super) channel: String,
-    /// Names of the versions, oldest first; the last is the channel's head.
+    /// CSV names of the upgrade path, oldest first; the last is the channel's head.
     pub(super) path: Vec<String>,
-    /// Where the operator can live.
+    /// The install mode of the operator.
     pub(super) install_mode: InstallMode,
-    /// What will be refused.
+    /// The Subscription that will be refused.
     pub(super) refusal: Refusal,
-    /// How much the catalog holds.
+    /// The size of the catalog.
     pub(super) counts: CatalogCounts,
 }
 
-/// Where an operator can live.
+/// An install mode that the demo supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum InstallMode {
-    /// It can watch all namespaces.
+    /// The operator watches all namespaces.
     AllNamespaces,
-    /// It watches the namespace it is in.
+    /// The operator watches its own namespace.
     OwnNamespace,
 }
 
@@ -52,11 +53,11 @@ pub(super) struct Refusal {
     pub(super) package: String,
     /// Its channel.
     pub(super) channel: String,
-    /// What is wrong with it, for the heading.
+    /// The reason of the refusal, for the heading.
     pub(super) about: String,
 }
 
-/// How much a catalog holds.
+/// Numbers of packages, channels and bundles.
 #[derive(Debug)]
 pub(super) struct CatalogCounts {
     /// Packages.
@@ -67,7 +68,7 @@ pub(super) struct CatalogCounts {
     pub(super) bundles: usize,
 }
 
-/// Reads the catalog and chooses.
+/// Reads the catalog and chooses the scenario.
 pub(super) fn choose(folder: &Path, package: Option<&str>) -> Result<Scenario, Cause> {
     let catalog = Catalog::load(folder, &LoadOptions::default()).map_err(|error| {
         let problems = error.problems.iter().take(MAX_REASONS).map(|problem| {
@@ -105,7 +106,7 @@ pub(super) fn choose(folder: &Path, package: Option<&str>) -> Result<Scenario, C
                 let (channel, path, install_mode) = best_channel(&content, package).ok()?;
                 Some((package, channel, path, install_mode))
             })
-            // The first of those with the longest story.
+            // The first package with the longest upgrade path.
             .first_max_by_key(|(_, _, path, _)| path.len())
             .ok_or_else(|| {
                 let refused = catalog.packages().filter_map(|package| {
@@ -149,7 +150,8 @@ fn unknown_package(catalog: &Catalog, name: &str) -> Cause {
         .remedy(format!("name one of {}", names.join(", ")))
 }
 
-/// The best story of a package: channel, versions, home; or why it cannot be told.
+/// The channel of a package with the longest upgrade path, its CSVs and install mode; or why none can
+/// be installed.
 fn best_channel(
     content: &Snapshot,
     package: &Package,
@@ -173,7 +175,8 @@ fn best_channel(
     })
 }
 
-/// The versions of a channel from which at most [`HOPS`] upgrades lead to its head.
+/// The longest upgrade path of at most [`MAX_UPGRADES`] upgrades to a channel's head, and its install
+/// mode.
 fn longest_upgrade_path(
     content: &Snapshot,
     package: &Package,
@@ -199,7 +202,8 @@ fn longest_upgrade_path(
     Ok((best, install_mode))
 }
 
-/// Hop by hop from an entry to the head, as the resolver decides. None if it does not lead there.
+/// The upgrade path from an entry to the head, as the resolver decides. `None` if it does not lead
+/// there.
 fn upgrade_path(
     content: &Snapshot,
     package: &Package,
@@ -218,7 +222,7 @@ fn upgrade_path(
     Some(path)
 }
 
-/// What an installed version is upgraded to.
+/// The CSV that the resolver upgrades an installed CSV to.
 fn next_csv(
     content: &Snapshot,
     package: &Package,
@@ -258,7 +262,7 @@ fn next_csv(
         .map(|subscription| subscription.current_csv)
 }
 
-/// Where the operator of a bundle can live, or what about it is not supported yet.
+/// The install mode of a bundle's operator, or why the demo does not support the bundle.
 fn install_mode_of(bundle: &Bundle) -> Result<InstallMode, Cause> {
     let unsupported = |why: &str| Err(Cause::new(format!("`{}` {why}", bundle.name)));
     if bundle.required_apis().next().is_some()
@@ -293,7 +297,7 @@ fn supports_install_mode(csv: &Object, mode: &str) -> bool {
     })
 }
 
-/// A package that needs what nobody has, if there is one; otherwise a channel that does not exist.
+/// A package with a requirement that the catalog does not meet, or else a channel that does not exist.
 fn refusal(catalog: &Catalog, package: &Package) -> Refusal {
     let has = |api: &Api| {
         let mut bundles = catalog.packages().flat_map(Package::bundles);

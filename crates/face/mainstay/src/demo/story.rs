@@ -1,4 +1,4 @@
-//! The story, chapter by chapter. Each step waits for what the API says and prints that.
+//! Story of the demo, chapter by chapter. Each step waits for a state in the API and prints that state.
 
 use super::SOURCE;
 use super::scenario::{InstallMode, Scenario};
@@ -20,9 +20,9 @@ const OWN_NAMESPACE: &str = "demo";
 /// Namespace of the Subscription that is refused.
 const REFUSED_NAMESPACE: &str = "demo-refused";
 
-/// Tells the whole story.
+/// Runs all chapters.
 ///
-/// `stays` says whether the cluster will still be there when the story is told.
+/// `keeps_running` says whether the cluster runs on after the story.
 pub(super) async fn run(
     embedded: &Embedded,
     scenario: &Scenario,
@@ -67,7 +67,7 @@ impl Story<'_> {
         report.done(format!("Kubernetes API {version} at {}", self.embedded.url()), startup_time);
 
         report.heading("A catalog");
-        let from = self.embedded.clock().elapsed();
+        let started = self.embedded.clock().elapsed();
         let goal = format!("CatalogSource `{SOURCE}` becomes READY");
         let state = ["status", "connectionState", "lastObservedState"];
         let source = wait_until(
@@ -83,7 +83,7 @@ impl Story<'_> {
         .await?;
         report.done(
             format!("CatalogSource {} is {}", source.key(), source.str(&state).unwrap_or_default()),
-            self.elapsed_since(from),
+            self.elapsed_since(started),
         );
         let counts = &self.scenario.counts;
         report.detail(format!(
@@ -93,7 +93,7 @@ impl Story<'_> {
         Ok(())
     }
 
-    /// Makes the namespace that the operator can live in.
+    /// Creates the namespace that fits the operator's install mode.
     async fn namespace_for_operator(&self) -> Result<String, Cause> {
         match self.scenario.install_mode {
             InstallMode::AllNamespaces => Ok(self.embedded.operator_namespace().to_owned()),
@@ -144,24 +144,24 @@ impl Story<'_> {
             "kubectl apply -f - <<E\n{}E",
             mainstay_yaml::to_string(&subscription)
         ));
-        let from = self.embedded.clock().elapsed();
+        let started = self.embedded.clock().elapsed();
         self.create(&SUBSCRIPTION, subscription).await?;
-        self.hop(namespace, first, from).await
+        self.install_csv(namespace, first, started).await
     }
 
     async fn upgrade(&self, namespace: &str) -> Result<(), Cause> {
-        let hops = self.scenario.path.windows(2);
-        let count = hops.len();
+        let upgrades = self.scenario.path.windows(2);
+        let count = upgrades.len();
         if count == 0 {
             self.report
                 .heading("No upgrade: the channel has no older version that leads to its head");
             return Ok(());
         }
         self.report.heading(format!("{count} upgrade{}", if count == 1 { "" } else { "s" }));
-        for hop in hops {
-            let [before, after] = hop else { continue };
-            let from = self.embedded.clock().elapsed();
-            self.hop(namespace, after, from).await?;
+        for upgrade in upgrades {
+            let [before, after] = upgrade else { continue };
+            let started = self.embedded.clock().elapsed();
+            self.install_csv(namespace, after, started).await?;
             let goal = format!("the Subscription says that `{after}` is installed");
             let package = &self.scenario.package;
             wait_until(self.cluster, &SUBSCRIPTION, namespace, &goal, |object| {
@@ -169,15 +169,20 @@ impl Story<'_> {
                     .then_some(())
             })
             .await?;
-            // The old version goes once the new one has succeeded.
+            // The controllers delete the replaced CSV after the new one has succeeded.
             wait_until_deleted(self.cluster, &CLUSTER_SERVICE_VERSION, namespace, before).await?;
-            self.report.done(format!("{before} is gone"), self.elapsed_since(from));
+            self.report.done(format!("{before} is gone"), self.elapsed_since(started));
         }
         Ok(())
     }
 
-    /// Follows one InstallPlan from its appearance to the running operator.
-    async fn hop(&self, namespace: &str, csv: &str, from: Duration) -> Result<(), Cause> {
+    /// Approves one InstallPlan, and waits until its CSV has succeeded.
+    async fn install_csv(
+        &self,
+        namespace: &str,
+        csv: &str,
+        started: Duration,
+    ) -> Result<(), Cause> {
         let report = self.report;
         let goal = format!("an InstallPlan for `{csv}` waits for approval");
         let plan = wait_until(self.cluster, &INSTALL_PLAN, namespace, &goal, |object| {
@@ -188,11 +193,11 @@ impl Story<'_> {
         .await?;
         report.done(
             format!("InstallPlan {} waits for approval", plan.name()),
-            self.elapsed_since(from),
+            self.elapsed_since(started),
         );
         report.detail(steps(&plan));
 
-        let from = self.embedded.clock().elapsed();
+        let started = self.embedded.clock().elapsed();
         report.command(format!(
             "kubectl patch installplan {} -n {namespace} --type=merge -p '{{\"spec\":{{\"approved\":true}}}}'",
             plan.name()
@@ -217,13 +222,13 @@ impl Story<'_> {
         .await?;
         report.done(
             format!("ClusterServiceVersion {csv}: {}", phases.join(" → ")),
-            self.elapsed_since(from),
+            self.elapsed_since(started),
         );
         report.detail(done.str(&["status", "message"]).unwrap_or_default());
         self.deployments(namespace, &done).await
     }
 
-    /// What runs now, as the Deployments say.
+    /// Prints the state of a CSV's Deployments.
     async fn deployments(&self, namespace: &str, csv: &Object) -> Result<(), Cause> {
         for deployment in csv.array(&["spec", "install", "spec", "deployments"]) {
             let Some(name) = deployment.get("name").and_then(Value::as_str) else { continue };
@@ -249,7 +254,7 @@ impl Story<'_> {
         let (refusal, report) = (&self.scenario.refusal, self.report);
         report.heading(format!("A no that explains itself: {}", refusal.about));
         self.namespace_with_group(REFUSED_NAMESPACE).await?;
-        let from = self.embedded.clock().elapsed();
+        let started = self.embedded.clock().elapsed();
         let name = &refusal.package;
         let subscription =
             self.subscription(name, REFUSED_NAMESPACE, &refusal.package, &refusal.channel);
@@ -271,7 +276,7 @@ impl Story<'_> {
         .await?;
         report.done(
             format!("Subscription {REFUSED_NAMESPACE}/{name}: ResolutionFailed"),
-            self.elapsed_since(from),
+            self.elapsed_since(started),
         );
         report.detail(message);
         Ok(())
@@ -322,8 +327,8 @@ impl Story<'_> {
         Ok(())
     }
 
-    fn elapsed_since(&self, from: Duration) -> Duration {
-        self.embedded.clock().elapsed().saturating_sub(from)
+    fn elapsed_since(&self, started: Duration) -> Duration {
+        self.embedded.clock().elapsed().saturating_sub(started)
     }
 
     async fn create(&self, resource: &Resource, value: Value) -> Result<Object, Cause> {
@@ -335,7 +340,7 @@ impl Story<'_> {
     }
 }
 
-/// The steps of a plan, as `status.plan` lists them.
+/// The steps of an InstallPlan, as `status.plan` lists them.
 fn steps(plan: &Object) -> String {
     let rows: Vec<Vec<String>> = plan
         .array(&["status", "plan"])

@@ -1,4 +1,5 @@
-//! From a path to an image: a bundle folder, a catalog folder or database, a layout or an archive.
+//! Building or reading an image from a path: a bundle folder, a catalog folder or database, an OCI
+//! layout or an archive.
 
 use crate::embedded::chain;
 use mainstay_bundle::Folder;
@@ -14,11 +15,11 @@ use std::path::Path;
 /// An image in the store.
 pub(super) struct BuiltImage {
     pub(super) descriptor: Descriptor,
-    /// What it was made from: `bundle`, `catalog` or `image`.
+    /// The kind of its source: `bundle`, `catalog` or `image`.
     pub(super) what: &'static str,
 }
 
-/// Makes or reads the image that shall be known as `reference`.
+/// Builds or reads the image for `reference`.
 pub(super) fn image(
     store: &Store,
     reference: &Reference,
@@ -45,7 +46,7 @@ pub(super) fn image(
             what: "image",
         });
     }
-    // The same folder is the same image here and where `bundle build` and `catalog build` make it.
+    // A folder gives the same image here as with `bundle build` and `catalog build`.
     let (shown, options) = (path.display().to_string(), Wishes::default());
     let (built, what) = if mainstay_bundle::is_bundle(&Folder::new(path)) {
         (content::bundle(store, path, &shown, &options), "bundle")
@@ -57,7 +58,7 @@ pub(super) fn image(
     Ok(BuiltImage { descriptor: built.image, what })
 }
 
-/// The image of a layout that is meant.
+/// The image of an OCI layout that a reference names.
 fn select_image(mut images: Vec<Named>, reference: &Reference) -> Result<Descriptor, Cause> {
     let tag = reference.tag_or_default();
     let is_requested = |name: &String| {
@@ -81,7 +82,7 @@ fn select_image(mut images: Vec<Named>, reference: &Reference) -> Result<Descrip
     })
 }
 
-/// Whether a folder is a catalog that can be served.
+/// Refuses a folder that is no valid catalog with a package.
 fn check_servable(path: &Path) -> Result<(), Cause> {
     let catalog = Catalog::load(path, &LoadOptions::default()).map_err(|error| {
         Cause::new(error.headline())

@@ -1,9 +1,9 @@
-//! The port of the registry: HTTP/1 and HTTP/2 without TLS, for programs on this machine.
+//! HTTP listener of the image registry: HTTP/1 and HTTP/2 without TLS, for programs on this machine.
 //!
-//! Loopback has no certificate that clients know, and needs none; docker and podman take it so, and
-//! skopeo with `--tls-verify=false`. A page in somebody's browser must not reach it by a name that
-//! it makes lead here, so who asks for another host than this machine is sent away; and it must not
-//! send anything to it by its address, so what a browser sends for another site is refused.
+//! Loopback has no certificate that clients trust, and needs none: docker and podman accept that, and
+//! skopeo with `--tls-verify=false`. A web page could reach the listener with a DNS name that leads
+//! here, so requests for other hosts are refused. It could also send requests to the address, so a
+//! browser's cross-site requests are refused.
 
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, header};
 use mainstay_image::serve::{Body, Registry, denied};
@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-/// What the port takes: layers are large, and their readers may be slow.
+/// Limits of the listener: layers are large, and clients may be slow.
 const LIMITS: Limits = Limits {
     connections: 256,
     streams: 64,
@@ -44,8 +44,8 @@ async fn respond(registry: Registry, request: Request<Received>) -> Response<Bod
     registry.handle(request).await
 }
 
-/// Whether a browser sends a request for a page that is not of this registry. No registry client
-/// sends any of these headers; a page cannot keep its browser from sending them.
+/// Whether a browser sends a request for a page of another site. No registry client sends any of these
+/// headers, and a page cannot suppress them.
 fn is_foreign_page(headers: &HeaderMap, host: &str) -> bool {
     let own = format!("http://{host}");
     let is_other_origin =
@@ -55,7 +55,7 @@ fn is_foreign_page(headers: &HeaderMap, host: &str) -> bool {
         || headers.get_all("sec-fetch-site").iter().any(is_cross_site)
 }
 
-/// Whether a host, perhaps with a port, is this machine by name.
+/// Whether a host, perhaps with a port, names this machine.
 fn is_this_machine(host: &str) -> bool {
     let Ok(uri) = host.parse::<Uri>() else { return false };
     let Some(name) = uri.authority().map(http::uri::Authority::host) else { return false };

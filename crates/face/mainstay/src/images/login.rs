@@ -1,10 +1,10 @@
-//! Who may push to the registry of the cluster: whoever can read one file.
+//! Credentials for pushing to the cluster's registry, in one file.
 //!
-//! The file lies in a folder beside the kubeconfig, `KUBECONFIG.registry/config.json`, which nobody
-//! else can look into. It has the form that Docker and containers' tools share, so it is given to them
-//! as it is (`DOCKER_CONFIG=KUBECONFIG.registry`, `REGISTRY_AUTH_FILE=KUBECONFIG.registry/config.json`,
-//! `--authfile`), and our own commands find it. The password is another one after each start, and the
-//! file goes when the cluster ends: a password for a port that somebody else has by now is worthless.
+//! The file `KUBECONFIG.registry/config.json` is in a folder beside the kubeconfig that only its owner
+//! can read. It has the format of Docker and other container tools, so they read it as it is
+//! (`DOCKER_CONFIG=KUBECONFIG.registry`, `REGISTRY_AUTH_FILE=KUBECONFIG.registry/config.json`,
+//! `--authfile`), and our own commands find it. Each start makes a new password, and stopping the
+//! cluster removes the file: another program may have the port by then.
 
 use crate::embedded::io;
 use mainstay_cause::{Cause, Place};
@@ -14,20 +14,20 @@ use mainstay_image::serve::Account;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-/// The name of the account; what counts is the password.
+/// The user name of the account; only the password counts.
 const NAME: &str = "mainstay";
-/// How long the file may be, in bytes.
+/// The largest size of the file, in bytes.
 const MAX_BYTES: u64 = 64 << 10;
 
-/// The file; removed with this.
+/// The credentials file; dropping this value removes it.
 pub(super) struct Login {
     file: PathBuf,
-    /// What it holds.
+    /// Its content.
     content: String,
 }
 
 impl Login {
-    /// Makes an account for the registry at an address, and writes it beside a kubeconfig.
+    /// Creates an account for the registry at an address, and writes it beside a kubeconfig.
     pub(super) fn write(kubeconfig: &Path, address: SocketAddr) -> Result<(Account, Self), Cause> {
         let file = login_file(kubeconfig);
         let refused = |error: &std::io::Error| {
@@ -37,8 +37,8 @@ impl Login {
                 .remedy("name another place with --kubeconfig PATH")
         };
         let account = Account::random(NAME).map_err(|error| refused(&error))?;
-        // Not by the name `localhost`: it may lead to the other loopback address, where somebody else can
-        // listen and ask for the password.
+        // Not with the name `localhost`, which may resolve to the other loopback address, where another
+        // program can listen and receive the password.
         let registries = [address.to_string()];
         let folder = file.parent().unwrap_or(Path::new("."));
         let content = account.credentials_file(&registries);
@@ -48,7 +48,7 @@ impl Login {
         Ok((account, Self { file: file.clone(), content }))
     }
 
-    /// Where it is.
+    /// The path of the file.
     pub(super) fn file(&self) -> &Path {
         &self.file
     }
@@ -56,8 +56,8 @@ impl Login {
 
 impl Drop for Login {
     fn drop(&mut self) {
-        // Another cluster with this kubeconfig may have written its own meanwhile; and what somebody else
-        // put into the folder stays.
+        // Another cluster with this kubeconfig may have written its own file meanwhile. Other files in
+        // the folder stay.
         if mainstay_files::read_text(&self.file, MAX_BYTES)
             .is_ok_and(|current| current == self.content)
         {

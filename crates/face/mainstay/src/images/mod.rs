@@ -1,17 +1,18 @@
-//! Images in the cluster: one store, filled by `--image` and by whoever pushes, served on loopback.
+//! Image registry of the embedded cluster: one store, filled by `--image` and by pushes, served on
+//! loopback.
 //!
 //! ```text
 //! --image REF=… ─► made or read ─┐           ┌─► skopeo, podman, docker, oras
 //! push ──────────────────────────┴─► store ──┴─► catalogs and bundles by image
 //! ```
 //!
-//! The registry's own name is `localhost`, whatever its port is: what is pushed to
-//! `127.0.0.1:5000/kiwi:v1` is `localhost/kiwi:v1`. Images of other registries are had and pushed
-//! with the registry as a folder: `127.0.0.1:5000/quay.io/fruit/kiwi:v1` is `quay.io/fruit/kiwi:v1`,
+//! The registry's own name is `localhost`, whatever its port is: an image pushed to
+//! `127.0.0.1:5000/kiwi:v1` is `localhost/kiwi:v1`. For images of other registries, the registry's name
+//! is the first part of the path: `127.0.0.1:5000/quay.io/fruit/kiwi:v1` is `quay.io/fruit/kiwi:v1`,
 //! which then is not pulled from there.
 //!
-//! Who pushes logs in ([`login`]); who pulls need not. What controllers pull with secrets is in a store
-//! of its own, `pulled`, which is not served to anybody.
+//! Pushing needs a login ([`login`]), pulling does not. Images that controllers pull with secrets are
+//! in a store of their own, `pulled`, which the registry does not serve.
 
 mod build;
 mod listener;
@@ -42,29 +43,29 @@ use tokio_util::sync::CancellationToken;
 
 /// The registry in the names of its images.
 const DOMAIN: &str = "localhost";
-/// Content that nothing names is kept for this long: somebody may be about to name it.
+/// How long untagged content is kept: a push may be about to tag it.
 const UNTAGGED_RETENTION: Duration = Duration::from_hours(1);
-/// The same of what was pulled, which is used again.
+/// How long untagged pulled content is kept for the next pull.
 const PULLED_RETENTION: Duration = Duration::from_hours(24 * 7);
 
-/// How long the file may be that remembers the port, in bytes.
+/// The largest size of the file with the registry's address, in bytes.
 const MAX_ADDRESS_BYTES: u64 = 1 << 10;
 
-/// The images of a cluster, and the port at which they are served.
+/// The images of a cluster, and the listener of its registry.
 pub(crate) struct Images {
     store: Store,
     settings: serve::Settings,
     registry_hosts: Vec<String>,
-    /// The folder of what is not shown to others.
+    /// The folder of pulled images, which the registry does not serve.
     private: PathBuf,
     task: JoinHandle<()>,
-    /// Who may push; gone with this.
+    /// The credentials for pushing; dropping them removes their file.
     _login: Login,
-    /// A store in a place for temporary files.
+    /// The temporary folder of a cluster in memory.
     _temporary: Option<PrivateFolder>,
 }
 
-/// Where the images of a cluster are before anything is done with them.
+/// The opened store and listener, before images are imported and served.
 pub(crate) struct OpenedImages {
     private: PathBuf,
     store: Store,
@@ -73,13 +74,13 @@ pub(crate) struct OpenedImages {
     temporary: Option<PrivateFolder>,
 }
 
-/// Opens the store and takes the port: `wanted`, or the one of before, or a free one.
+/// Opens the store and the listener: on the requested address, the previous one, or a free port.
 pub(crate) async fn open(
     data: &Data,
     requested: Option<SocketAddr>,
 ) -> Result<OpenedImages, Cause> {
-    // Not the store of `mainstay image`, which lies in `images` of the default data folder: what
-    // somebody pulled with passwords of their own is not for everybody on this machine.
+    // Not the store of `mainstay image`, which is in `images` of the default data folder: images that a
+    // user pulled with a password are not for every user of this machine.
     let (folder, private, temporary) = match data {
         Data::Folder(folder) => (folder.join("served"), folder.join("pulled"), None),
         Data::Memory => {
@@ -120,14 +121,13 @@ pub(crate) async fn open(
     Ok(OpenedImages { private, store, listener, address, temporary })
 }
 
-/// A store in a folder that is this user's own and closed to others: what was pulled with a secret is
-/// nobody else's to read.
+/// A store in a folder that only this user can read: images pulled with a secret stay private.
 fn private_store(folder: &Path) -> Result<Store, Cause> {
     mainstay_files::claim_inner(folder).map_err(|error| io(&error))?;
     Store::open(folder).map_err(|error| chain(&error))
 }
 
-/// Where images were served the last time.
+/// The previous address of the registry.
 fn previous_address(file: &Path) -> Option<SocketAddr> {
     let address: SocketAddr =
         mainstay_files::read_text(file, MAX_ADDRESS_BYTES).ok()?.trim().parse().ok()?;
@@ -136,7 +136,7 @@ fn previous_address(file: &Path) -> Option<SocketAddr> {
 
 async fn bind_registry(previous_address: Option<SocketAddr>) -> Result<TcpListener, Cause> {
     if let Some(address) = previous_address {
-        // References name this address: whoever has it now would serve what they mean.
+        // References name this address: another program there would serve other content for them.
         return TcpListener::bind(address).await.map_err(|error| {
             Cause::new(format!("images cannot be served at {address}, where they were served before"))
                 .because(io(&error))
@@ -148,7 +148,7 @@ async fn bind_registry(previous_address: Option<SocketAddr>) -> Result<TcpListen
         .map_err(|error| Cause::new("no port can be had for images").because(io(&error)))
 }
 
-/// A folder for this process and this user alone.
+/// A temporary folder that only this user can read.
 fn temporary_folder() -> Result<PrivateFolder, Cause> {
     let parent = std::env::temp_dir();
     PrivateFolder::make_in(&parent, "mainstay-images-").map_err(|error| {
@@ -160,8 +160,8 @@ fn temporary_folder() -> Result<PrivateFolder, Cause> {
 }
 
 impl OpenedImages {
-    /// Puts the given images into the store, and serves it until `stop`; who may push to it is written
-    /// beside `kubeconfig`. `say` hears of each.
+    /// Imports the given images, and serves the store until `stop`. The credentials for pushing are
+    /// written beside `kubeconfig`. `say` reports each step.
     pub(crate) async fn serve(
         self,
         sources: Vec<ImageSource>,
@@ -211,14 +211,14 @@ impl OpenedImages {
     }
 }
 
-/// The names that the registry is reached by.
+/// Host names of the registry in references.
 fn registry_hosts(address: SocketAddr) -> Vec<String> {
     let host = format!("{DOMAIN}:{}", address.port());
     vec![DOMAIN.to_owned(), host, address.to_string()]
 }
 
-/// Puts images into a store; what was put, a line each. Nothing gets a name before everything is
-/// sound.
+/// Imports images into a store; returns a line for each. No image is tagged before all images are
+/// valid.
 fn import_images(
     store: &Store,
     sources: &[ImageSource],
@@ -258,8 +258,9 @@ fn import_images(
 }
 
 impl Images {
-    /// Where catalogs and bundles by image come from: what is here, then registries. What was pulled
-    /// from them is kept beside, because not everybody who may ask this registry may have it.
+    /// The sources of catalogs and bundles by image: this registry's store, then remote registries.
+    /// Pulled images have a store of their own, because not every client of this registry may have
+    /// them.
     pub(crate) fn sources(&self, clock: Clock) -> Result<Sources, Cause> {
         let (settings, registry_hosts) = (self.settings.clone(), self.registry_hosts.clone());
         let named = move |reference: &Reference| {
@@ -270,15 +271,15 @@ impl Images {
         sources(self.store.clone(), Arc::new(named), &self.private, clock)
     }
 
-    /// Returns when the port is closed, which it is after `stop`.
+    /// Waits until the listener is closed, which follows `stop`.
     pub(crate) async fn wait_until_closed(self) {
-        // A port that panicked has ended as well; the panic is in the log.
+        // A server task that panicked has ended as well; the panic is in the log.
         let _ = self.task.await;
     }
 }
 
-/// Where catalogs and bundles by image come from for who has no images of its own: from registries;
-/// what was pulled is kept in this folder.
+/// The sources of catalogs and bundles by image without a registry of its own: remote registries.
+/// Pulled images are kept in `folder`.
 pub(crate) fn pulled(folder: &Path, clock: Clock) -> Result<Sources, Cause> {
     let empty_store = folder.join("served");
     let local = private_store(&empty_store).map_err(|error| {
@@ -294,7 +295,7 @@ pub(crate) fn pulled(folder: &Path, clock: Clock) -> Result<Sources, Cause> {
     sources(local, Arc::new(named), &folder.join("pulled"), clock)
 }
 
-/// Images of this machine, and then those of registries, which are kept in `private`.
+/// The image sources: a local store, then remote registries, whose images are kept in `private`.
 fn sources(local: Store, named: Named, private: &Path, clock: Clock) -> Result<Sources, Cause> {
     let failed = |error: &dyn std::error::Error| {
         Cause::new("pulled images cannot be kept").at(Place::file(private)).because(chain(error))
@@ -303,10 +304,10 @@ fn sources(local: Store, named: Named, private: &Path, clock: Clock) -> Result<S
         Cause::new("pulled images cannot be kept").at(Place::file(private)).because(error)
     })?;
     let work = private.join("work");
-    // Of a process that was killed.
+    // Left by a process that was killed.
     let _ = std::fs::remove_dir_all(&work);
     mainstay_files::claim_inner(&work).map_err(|error| failed(&error))?;
-    // What a tag means no more, and what was asked for by digest and is not used.
+    // Removes content that no tag names any more, and unused content that was pulled by digest.
     if let Err(error) = pulled.collect(clock.now(), PULLED_RETENTION, Untagged::Forget) {
         tracing::warn!(%error, "pulled images that nothing names are not removed");
     }
@@ -316,7 +317,8 @@ fn sources(local: Store, named: Named, private: &Path, clock: Clock) -> Result<S
             .because(chain(&error))
             .remedy("correct HTTPS_PROXY, HTTP_PROXY or NO_PROXY")
     })?;
-    // Read again for each pull: an administrator who closes a registry need not restart anything.
+    // The policy is read for each pull: an administrator who forbids a registry need not restart
+    // anything.
     let policy = || {
         let found =
             machine::policy(&environment).map_err(|error| UnreadablePolicy(error.to_string()))?;
@@ -368,7 +370,7 @@ mod tests {
             &[
                 source("localhost/kiwi:v1", &first),
                 source("quay.io/kiwi/catalog", &catalog),
-                // The same again says nothing new.
+                // A repeated image adds no line.
                 source("localhost/kiwi:v1", &first),
             ],
             unchanged,

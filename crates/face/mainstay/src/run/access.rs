@@ -1,5 +1,5 @@
-//! Whether somebody may do what they ask for: the cluster is asked, and its answers are believed for
-//! a moment.
+//! Authentication and authorization by the cluster: TokenReviews and SubjectAccessReviews, cached for a
+//! moment.
 
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
@@ -19,16 +19,17 @@ const SUBJECT_ACCESS_REVIEW: Resource =
 const TOKEN_REVIEW: Resource =
     Resource::cluster("authentication.k8s.io", "v1", "TokenReview", "tokenreviews");
 
-/// For how long an answer is believed, as servers of aggregated groups do.
+/// How long a review's status stays cached, as in aggregated API servers.
 const CACHE_TTL: Duration = Duration::from_secs(10);
-/// So many answers are remembered at most.
+/// The largest number of cached reviews.
 const MAX_CACHED: usize = 4096;
 
-/// Asks the cluster who may do what.
+/// Creates reviews on the cluster and caches their status.
 pub(super) struct AccessReviews {
     cluster: Cluster,
     clock: Clock,
-    /// Answers by what was asked, and when. By both clocks, as a token's end is a time of the wall clock.
+    /// Status and time by kind and spec of the review. The stamp has both clocks, as a token expires by
+    /// the wall clock.
     cache: Mutex<HashMap<String, (Value, Stamp)>>,
 }
 
@@ -37,7 +38,7 @@ impl AccessReviews {
         Self { cluster, clock, cache: Mutex::default() }
     }
 
-    /// Refuses what somebody may not do.
+    /// Refuses a request that the user may not make.
     pub(super) async fn authorize(
         &self,
         attributes: &Attributes<'_>,
@@ -56,7 +57,7 @@ impl AccessReviews {
         Err(attributes.forbidden(reason))
     }
 
-    /// Who asks, by the token that is sent along: nobody without one.
+    /// The user of a request's bearer token; anonymous without one.
     pub(super) async fn authenticate(
         &self,
         headers: &HeaderMap,
@@ -68,7 +69,7 @@ impl AccessReviews {
         }
     }
 
-    /// Whose token this is; none if it is nobody's.
+    /// The user of a token; `None` if it is invalid.
     async fn review_token(&self, token: &str) -> std::result::Result<Option<Identity>, Status> {
         let status =
             self.create_review(&TOKEN_REVIEW, json!({"token": token})).await.map_err(|error| {
@@ -90,7 +91,7 @@ impl AccessReviews {
         )))
     }
 
-    /// The status of a review.
+    /// Creates a review, or takes it from the cache; returns its status.
     async fn create_review(&self, review: &Resource, spec: Value) -> Result<Value> {
         let cache_key = format!("{} {spec}", review.kind);
         let is_fresh = |asked_at: &Stamp| self.clock.is_within(*asked_at, CACHE_TTL);
@@ -122,7 +123,7 @@ fn texts(value: &Value) -> Vec<String> {
     all.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// The question that a `SubjectAccessReview` asks.
+/// The spec of a `SubjectAccessReview`.
 fn access_review_spec(attributes: &Attributes<'_>) -> Value {
     let identity = attributes.identity;
     let mut spec = json!({"user": identity.user(), "groups": identity.groups()});

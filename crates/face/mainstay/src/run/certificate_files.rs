@@ -1,4 +1,4 @@
-//! Health and counts over TLS, with a certificate in files that somebody else exchanges.
+//! TLS for health and metrics, with certificate files that another program rotates.
 
 use mainstay_cause::{Cause, Place};
 use mainstay_cli::config::{Secured, reason};
@@ -13,8 +13,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// The settings of a port that shows what is in these files; what is put there later is shown from the
-/// next connection on.
+/// The TLS configuration of a listener with these certificate files. New connections use the files'
+/// current content.
 pub(super) fn server_config(files: &Secured) -> Result<Arc<ServerConfig>, Cause> {
     let loaded = Mutex::new(LoadedCertificate {
         modification_times: modification_times(files),
@@ -39,12 +39,12 @@ struct CertificateResolver {
 
 #[derive(Debug)]
 struct LoadedCertificate {
-    /// When the files were written that it is made of.
+    /// The files' modification times when the certificate was loaded.
     modification_times: ModificationTimes,
     key: Arc<CertifiedKey>,
 }
 
-/// When each file was written last.
+/// The modification time of the certificate and of the key.
 type ModificationTimes = [Option<SystemTime>; 2];
 
 fn modification_times(files: &Secured) -> ModificationTimes {
@@ -79,7 +79,7 @@ impl ResolvesServerCert for CertificateResolver {
         let modification_times = modification_times(&self.files);
         let mut loaded = self.loaded.lock();
         if loaded.modification_times != modification_times {
-            // Until both files fit, the last good ones count.
+            // Until both files match, the last good certificate stays in use.
             match load(&self.files) {
                 Ok(key) => *loaded = LoadedCertificate { modification_times, key },
                 Err(cause) => tracing::warn!(%cause, "the last good certificate is shown"),

@@ -1,4 +1,4 @@
-//! The port at which `mainstay run` serves health and metrics.
+//! HTTP listener of `mainstay run` for health probes and metrics.
 
 use super::access::AccessReviews;
 use crate::health::{Health, response};
@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tower::service_fn;
 
-/// What the port takes.
+/// Limits of the listener.
 const LIMITS: plain::Limits = plain::Limits {
     connections: 64,
     streams: 16,
@@ -25,7 +25,7 @@ const LIMITS: plain::Limits = plain::Limits {
     ..plain::Limits::DEFAULT
 };
 
-/// The response to a client that has to prove with a token that it may see metrics.
+/// The response to a client whose bearer token must allow it to read metrics.
 async fn respond_guarded(
     health: &Health,
     access: &AccessReviews,
@@ -46,8 +46,8 @@ async fn respond_guarded(
     health.respond(&parts.method, path)
 }
 
-/// Answers until `stop`: without TLS to anybody, or with these settings, and then counts to those who
-/// may see them.
+/// Serves until `stop`: without TLS to every client, or with TLS, and metrics then only to permitted
+/// users.
 pub(super) async fn serve(
     listener: TcpListener,
     health: Health,

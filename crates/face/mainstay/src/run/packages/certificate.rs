@@ -1,4 +1,4 @@
-//! The certificate that the port shows: made by an authority of its own, and made anew in time.
+//! The serving certificate of the package server: issued by a CA of its own, and rotated in time.
 
 use jiff::SignedDuration;
 use mainstay_cause::Cause;
@@ -14,23 +14,23 @@ use rustls::sign::CertifiedKey;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// For how long a certificate is shown, which is half of its life.
+/// The interval between rotations, half of a certificate's validity.
 pub(super) const ROTATION_INTERVAL: Duration = Duration::from_hours(365 * 24);
 
-/// What is shown, and who signs for it.
+/// The serving certificate and its CA bundle.
 #[derive(Debug)]
 pub(super) struct ServingCertificate {
     namespace: &'static str,
     clock: Clock,
     active: RwLock<Option<Arc<CertifiedKey>>>,
-    /// A certificate that is signed for by `bundle` and not shown yet.
+    /// A certificate whose CA is in the bundle, and which is not active yet.
     pending: RwLock<Option<Arc<CertifiedKey>>>,
-    /// Authorities in PEM, the latest first.
+    /// The CA certificates in PEM, the newest first.
     ca_bundle: RwLock<String>,
 }
 
 impl ServingCertificate {
-    /// A certificate for the Service in a namespace.
+    /// A certificate for the package server's Service in a namespace.
     pub(super) fn new(namespace: &'static str, clock: Clock) -> Result<Arc<Self>, Cause> {
         let this = Self {
             namespace,
@@ -44,8 +44,8 @@ impl ServingCertificate {
         Ok(Arc::new(this))
     }
 
-    /// Makes another certificate, which is shown from [`Certificate::show`] on: until then the cluster
-    /// can be told of its authority.
+    /// Issues another certificate, active from [`ServingCertificate::activate`] on. Until then the
+    /// registration can publish its CA.
     pub(super) fn renew(&self) -> Result<(), Cause> {
         let refused = |why: String| {
             Cause::new("the certificate for packages cannot be made").because(Cause::new(why))
@@ -61,25 +61,25 @@ impl ServingCertificate {
         *self.pending.write() = Some(Arc::new(certified));
         let mut ca_bundle = self.ca_bundle.write();
         let end = "-----END CERTIFICATE-----\n";
-        // The authority of what is still shown, and none before it.
+        // Keeps the CA of the active certificate, and none before it.
         let newest_ca = ca_bundle.split_inclusive(end).next().unwrap_or_default();
         *ca_bundle = format!("{}{newest_ca}", serving.authority);
         Ok(())
     }
 
-    /// Shows the latest certificate.
+    /// Activates the newest certificate.
     pub(super) fn activate(&self) {
         if let Some(certified) = self.pending.write().take() {
             *self.active.write() = Some(certified);
         }
     }
 
-    /// Who signs for what is shown, and for what will be, in PEM.
+    /// The CA certificates of the active and the pending certificate, in PEM.
     pub(super) fn ca_bundle(&self) -> String {
         self.ca_bundle.read().clone()
     }
 
-    /// The settings of a port that shows it.
+    /// The TLS configuration of a listener with this certificate.
     pub(super) fn server_config(self: &Arc<Self>) -> Result<Arc<ServerConfig>, Cause> {
         let builder = ServerConfig::builder_with_provider(mainstay_tls::provider())
             .with_safe_default_protocol_versions()
@@ -101,8 +101,8 @@ impl ResolvesServerCert for ServingCertificate {
     }
 }
 
-/// How long a certificate that was made at a time is still shown. One that a clock made which has been set
-/// back since is not valid yet, and another one takes its place at once.
+/// The time until a certificate is due for rotation. A certificate from a clock that was set back since
+/// is not valid yet, and is due at once.
 pub(super) fn time_until_rotation(created: jiff::Timestamp, now: jiff::Timestamp) -> Duration {
     if now < created {
         return Duration::ZERO;

@@ -1,13 +1,14 @@
-//! `PackageManifests` for a cluster that is there: the API of packages on a port of its own, which the
-//! cluster's API server passes requests on to.
+//! The aggregated API server of PackageManifests on an existing cluster: a listener to which the
+//! cluster's API server forwards requests.
 //!
 //! ```text
-//! somebody ─► API server ─► Service ─► this port ─► is it the API server? ─► may they? ─► packages
+//! client ───► API server ─► Service ─► listener ──► authentication ────► authorization ─► packages
 //!                 ▲                                                            │
 //!                 └── `APIService` (registration)          `SubjectAccessReview` ──┘
 //! ```
 //!
-//! The port is open from the start; packages are served, and registered, while this process works.
+//! The listener is open from the start. PackageManifests are served, and the APIService is registered,
+//! while this process is the leader.
 
 mod certificate;
 mod registration;
@@ -47,21 +48,21 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tower::service_fn;
 
-/// The port of the original.
+/// The port of OLM's package server.
 const PORT: u16 = 5443;
-/// Connections at one time; an API server needs few.
+/// Concurrent connections; an API server needs few.
 const CONNECTIONS: usize = 512;
 
-/// A port for packages.
+/// An open listener of the package server.
 pub(super) struct PackagesListener {
     listener: TcpListener,
     server: PackagesServer,
 }
 
-/// Who answers. Clones are the same.
+/// The package server. Clones share the state.
 #[derive(Clone)]
 pub(super) struct PackagesServer {
-    /// Where the cluster reaches it.
+    /// The address under which the cluster reaches the listener.
     address: SocketAddr,
     namespace: &'static str,
     certificate: Arc<ServingCertificate>,
@@ -69,21 +70,21 @@ pub(super) struct PackagesServer {
     backend: Arc<Mutex<Option<Arc<Backend>>>>,
 }
 
-/// What answers need while this process works.
+/// What responses need while this process is the leader.
 struct Backend {
     packages: Packages,
     request_headers: Cache<RequestHeaderConfig>,
     access: AccessReviews,
 }
 
-/// Where the cluster reaches this process: as it was said, or, in a pod, at the pod's address.
+/// The address under which the cluster reaches this process: the configured one, or in a pod the pod's.
 fn reachable_address(config: &PackagesAt) -> Option<IpAddr> {
     let in_a_pod = || registration::source_address_for(&text_variable("KUBERNETES_SERVICE_HOST")?);
     config.address.or_else(in_a_pod)
 }
 
 impl PackagesListener {
-    /// Opens the port, if the cluster can reach it. `namespace` is that of the Service.
+    /// Opens the listener, if the cluster can reach it. `namespace` is that of the Service.
     pub(super) async fn open(
         config: &PackagesAt,
         namespace: &'static str,
@@ -113,7 +114,7 @@ impl PackagesListener {
         Ok(Some(Self { listener, server }))
     }
 
-    /// Answers until `stop`, on a task of its own.
+    /// Serves until `stop`, on a task of its own.
     pub(super) fn serve(
         self,
         stop: CancellationToken,
@@ -132,8 +133,8 @@ impl PackagesListener {
 }
 
 impl PackagesServer {
-    /// Shows what the controllers know until `term` ends, and registers it meanwhile. `say` hears
-    /// where it is served, or who serves it in place of this.
+    /// Serves the catalogs of the controllers until `term` ends, and keeps the APIService registered
+    /// meanwhile. `say` reports the address, or that another program serves packages.
     pub(super) async fn work(
         &self,
         cluster: &Cluster,
@@ -225,7 +226,7 @@ impl PackagesServer {
 }
 
 impl Backend {
-    /// Who asks.
+    /// The user of a request.
     async fn identity(
         &self,
         peer: Option<&Peer>,
@@ -240,7 +241,7 @@ impl Backend {
         let seconds = u64::try_from(clock.now().as_second()).unwrap_or_default();
         let now = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
         if let (Some(config), Some(certificate)) = (config, certificate) {
-            // Whoever shows a certificate is the API server, or nobody.
+            // A client with a certificate is the API server's front proxy, or it is refused.
             return config
                 .identity(certificate.chain(), headers, now)
                 .ok_or_else(Status::unauthorized);

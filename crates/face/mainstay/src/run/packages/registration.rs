@@ -1,9 +1,9 @@
-//! How the cluster learns where packages are served: an `APIService`, a Service, and the endpoint
-//! behind it.
+//! Registration of the package server with the cluster: an `APIService`, a Service, and its
+//! EndpointSlice.
 //!
-//! Who works keeps them as they should be, and takes them away when it ends: an `APIService` with
-//! nobody behind it breaks discovery, and so the deletion of namespaces. Who works and serves no packages
-//! takes away what another one, that was killed, has left.
+//! The leader keeps these objects in their desired state, and deletes them when its term ends. An
+//! `APIService` without a backend breaks discovery, and so the deletion of namespaces. A leader that
+//! serves no packages deletes the registration that a killed process left.
 
 use super::certificate::{self, ServingCertificate};
 use crate::layout::{MANAGER, is_ours};
@@ -20,24 +20,24 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-/// The port of the Service, which is that of the original.
+/// The port of the Service, as in OLM.
 const PORT: u16 = 5443;
-/// How long taking them away may take.
+/// How long the deletion may take.
 const WITHDRAW_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What is registered.
+/// The package server to register.
 pub(super) struct Registration {
     pub(super) cluster: Cluster,
     pub(super) clock: Clock,
-    /// Where the Service is.
+    /// The namespace of the Service.
     pub(super) namespace: &'static str,
-    /// Where the process is reached.
+    /// The address in the EndpointSlice.
     pub(super) address: SocketAddr,
     pub(super) certificate: Arc<ServingCertificate>,
 }
 
 impl Registration {
-    /// Whether another program serves packages, as its registration says.
+    /// Whether another program owns the `APIService` or the Service.
     pub(super) async fn is_owned_by_another_program(&self) -> Result<bool> {
         let [service, _, api] = self.objects();
         let api = self.cluster.find(&API_SERVICE, None, api.name()).await?;
@@ -46,7 +46,7 @@ impl Registration {
             || service.is_some_and(|service| !is_ours(&service)))
     }
 
-    /// Keeps the registration until `term` ends, and takes it away then.
+    /// Maintains the registration until `term` ends, then deletes it.
     pub(super) async fn maintain(&self, term: &CancellationToken) {
         let changed = Arc::new(Notify::new());
         let stop = CancellationToken::new();
@@ -69,7 +69,7 @@ impl Registration {
             let desired = self.objects();
             match caches.apply_changes(&self.cluster, &desired).await {
                 Ok(()) => {
-                    // From now on the cluster believes its authority.
+                    // From now on the API server trusts the new CA.
                     self.certificate.activate();
                     backoff.reset();
                 }
@@ -81,7 +81,7 @@ impl Registration {
             tokio::select! {
                 () = term.cancelled() => break,
                 () = changed.notified() => {}
-                // The wall clock may be set, or the machine suspended, meanwhile.
+                // Meanwhile the wall clock may be set, or the machine suspended.
                 () = tokio::time::sleep(mainstay_clock::wall_wait(wait)) => {}
             }
         }
@@ -92,7 +92,7 @@ impl Registration {
         }
     }
 
-    /// Takes away what leads here, and leaves what leads elsewhere by now.
+    /// Deletes the objects that route to this process, and keeps those that route elsewhere by now.
     async fn unregister(&self) -> Result<()> {
         let [service, slice, api] = self.objects();
         let authority = routing_fields(&api)["caBundle"].clone();
@@ -110,7 +110,7 @@ impl Registration {
         Ok(())
     }
 
-    /// Service, endpoints and registration, in the order in which they are made.
+    /// Service, EndpointSlice and APIService, in the order of their creation.
     fn objects(&self) -> [Object; 3] {
         let (name, namespace) = (mainstay_packages::SERVICE, self.namespace);
         let service = json!({
@@ -145,15 +145,15 @@ fn slice_name() -> String {
     format!("{}-{MANAGER}", mainstay_packages::SERVICE)
 }
 
-/// Takes away what a process like this left when it was killed, where nobody serves packages any more;
-/// only for who holds the Lease. Tells whether there was a registration.
+/// Deletes the registration that a killed process left, where no process serves packages any more. Only
+/// the holder of the Lease may call it. Returns whether there was a registration.
 pub(in crate::run) async fn remove_stale_registration(
     cluster: &Cluster,
     namespace: &str,
 ) -> Result<bool> {
     let api = mainstay_packages::registration(namespace);
     let Some(live) = cluster.find(&API_SERVICE, None, api.name()).await? else {
-        // Without it, the other two break nothing.
+        // Without the APIService, the Service and the EndpointSlice break nothing.
         return Ok(false);
     };
     let is_stale = |api: &Object| {
@@ -175,7 +175,7 @@ pub(in crate::run) async fn remove_stale_registration(
     Ok(true)
 }
 
-/// Whether the authority in an `APIService` is that of a process like this: who wrote it last owns it.
+/// Whether this program owns the CA bundle of an `APIService`: the last writer of a field owns it.
 fn owns_ca_bundle(api: &Object) -> bool {
     let managers = api.array(&["metadata", "managedFields"]).iter();
     managers
@@ -183,7 +183,7 @@ fn owns_ca_bundle(api: &Object) -> bool {
         .any(|entry| entry.pointer("/fieldsV1/f:spec/f:caBundle").is_some())
 }
 
-/// Removes an object in the state in which it was judged; tells whether it is gone.
+/// Deletes an object in exactly the state that `routes_here` accepted; returns whether it is gone.
 async fn delete_if(
     cluster: &Cluster,
     resource: &Resource,
@@ -200,14 +200,15 @@ async fn delete_if(
         }
         let options = DeleteOptions::exactly(&live);
         match cluster.delete(resource, namespace, object.name(), &options).await {
-            // Somebody wrote meanwhile: who looks after its status, or another process like this.
+            // Another writer was faster: a controller of its status, or another process of this
+            // program.
             Err(error) if error.is_conflict() || error.is_not_found() => {}
             gone => return gone.map(|_| true),
         }
     }
 }
 
-/// What of an object says where packages are.
+/// The fields of an object that route requests to the package server.
 fn routing_fields(object: &Object) -> Value {
     match object.kind() {
         "EndpointSlice" => json!([object.array(&["endpoints"]), object.array(&["ports"])]),
@@ -230,7 +231,7 @@ fn contains(live: &Value, desired: &Value) -> bool {
     }
 }
 
-/// The objects as they are.
+/// Caches of the live objects.
 struct RegistrationCaches([(Resource, NamespacedName, Cache<Value>); 3]);
 
 impl RegistrationCaches {
@@ -250,7 +251,7 @@ impl RegistrationCaches {
         Self([follow(SERVICE, &service), follow(ENDPOINT_SLICE, &slice), follow(API_SERVICE, &api)])
     }
 
-    /// Writes what is not as it should be.
+    /// Applies each object whose live fields differ from the desired ones.
     async fn apply_changes(&self, cluster: &Cluster, desired: &[Object; 3]) -> Result<()> {
         for ((resource, key, cache), desired) in self.0.iter().zip(desired) {
             cache.synced().await;
@@ -262,12 +263,12 @@ impl RegistrationCaches {
     }
 }
 
-/// The address of this machine that leads to a host; found without sending anything.
+/// The source address of this machine towards a host, found without sending anything.
 pub(super) fn source_address_for(host: &str) -> Option<IpAddr> {
     let address: IpAddr = host.parse().ok()?;
     let any: IpAddr = if address.is_ipv4() { [0; 4].into() } else { [0_u16; 8].into() };
     let socket = std::net::UdpSocket::bind((any, 0)).ok()?;
-    // Connecting a datagram socket only chooses a route.
+    // Connecting a UDP socket only chooses a route.
     socket.connect((address, 9)).ok()?;
     socket.local_addr().ok().map(|address| address.ip())
 }
@@ -287,7 +288,7 @@ mod tests {
         let authority = || json!({"f:caBundle": {}, "f:group": {}});
         assert!(owns_ca_bundle(&with(json!([entry("mainstay", authority())]))));
         assert!(!owns_ca_bundle(&with(json!([entry("olm", authority())]))));
-        // Another program took it over; what it left as it was is still owned by both.
+        // Another program has taken the CA bundle over; both own the fields that it left unchanged.
         let both = json!([entry("mainstay", json!({"f:group": {}})), entry("olm", authority())]);
         assert!(!owns_ca_bundle(&with(both)));
         assert!(!owns_ca_bundle(&with(json!([]))));

@@ -1,7 +1,8 @@
-//! Who asks: the API server says it in headers, and a certificate says that it is the API server.
+//! Request-header authentication: the API server forwards the user in headers, and proves itself with
+//! its front-proxy client certificate.
 //!
-//! `kube-system/extension-apiserver-authentication` says whose certificates are believed, and which
-//! headers are meant.
+//! The ConfigMap `kube-system/extension-apiserver-authentication` names the CA of that certificate and
+//! the headers.
 
 use http::{HeaderMap, HeaderName};
 use mainstay_auth::Identity;
@@ -14,16 +15,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
-/// Where the API server says how it is known.
+/// The namespace of the ConfigMap in which the API server publishes its configuration.
 pub(super) const NAMESPACE: &str = "kube-system";
 pub(super) const NAME: &str = "extension-apiserver-authentication";
 
-/// How the API server is known, and where it says whom it speaks for.
+/// The request-header configuration: the front-proxy CA, and the headers of the user.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct RequestHeaderConfig {
-    /// Certificates of authorities, in PEM.
+    /// CA certificates of the front proxy, in PEM.
     authorities: String,
-    /// Names that its certificate may have; none means any.
+    /// Allowed common names of the client certificate; empty allows any.
     names: Vec<String>,
     users: Vec<String>,
     uids: Vec<String>,
@@ -36,7 +37,7 @@ impl RequestHeaderConfig {
     pub(super) fn of(object: &Object) -> Self {
         let text = |key: &str| object.str(&["data", key]).unwrap_or_default();
         let list = |key: &str| -> Vec<String> {
-            // What cannot be read names nothing, and so nobody is believed.
+            // An unreadable list is empty, so no user is authenticated.
             serde_json::from_str(text(key)).unwrap_or_default()
         };
         Self {
@@ -49,8 +50,9 @@ impl RequestHeaderConfig {
         }
     }
 
-    /// Whom a request is sent for; none if it is not the API server that sends it, or it does not
-    /// say. `shown` is what the client shows, its own certificate first.
+    /// The user for whom the API server forwards a request. `None` if the client is not the API server,
+    /// or the headers name no user. `chain` is the client's certificate chain, its own certificate
+    /// first.
     pub(super) fn identity(
         &self,
         chain: &[CertificateDer<'_>],
@@ -81,7 +83,7 @@ impl RequestHeaderConfig {
         let mut roots = RootCertStore::empty();
         let authorities = CertificateDer::pem_slice_iter(self.authorities.as_bytes());
         roots.add_parsable_certificates(authorities.flatten());
-        // Without any there is no verifier.
+        // Without a CA there is no verifier.
         let verifier =
             WebPkiClientVerifier::builder_with_provider(Arc::new(roots), mainstay_tls::provider());
         verifier
@@ -108,7 +110,7 @@ impl RequestHeaderConfig {
     }
 }
 
-/// What follows a prefix in the name of a header, without its escapes.
+/// The key of an extra header: the header's name after the prefix, with percent escapes decoded.
 fn extra_key(name: &HeaderName, prefix: &str) -> Option<String> {
     let suffix = name.as_str().strip_prefix(&*prefix.to_ascii_lowercase())?;
     let mut bytes = Vec::with_capacity(suffix.len());
