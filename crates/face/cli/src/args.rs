@@ -7,7 +7,7 @@ use crate::catalog::{CatalogArguments, Format};
 use crate::cluster::ClusterArguments;
 use crate::examples;
 use crate::image::ImageArguments;
-use crate::resolve::{ResolveArguments, written};
+use crate::resolve::{ResolveArguments, format_output};
 use crate::uninstall::UninstallArguments;
 use crate::upstream::UpstreamArguments;
 use crate::why::WhyArguments;
@@ -95,12 +95,12 @@ fn harmless(mut error: clap::Error) -> clap::Error {
     if error.kind() != ErrorKind::InvalidSubcommand {
         return error;
     }
-    let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand) else {
+    let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidSubcommand) else {
         return error;
     };
-    let typed = typed.to_lowercase();
+    let argument = argument.to_lowercase();
     let words = ELSEWHERE.iter().flat_map(|(words, _)| words.iter().copied());
-    let meant = near::nearest(&typed, words, 1);
+    let meant = near::nearest(&argument, words, 1);
     let known = meant.and_then(|word| ELSEWHERE.iter().find(|(words, _)| words.contains(&word)));
     let known = known.map(|(_, tip)| *tip);
     let is_safe = |name: &String| !matches!(name.as_str(), "uninstall" | "up" | "run");
@@ -202,7 +202,7 @@ impl ManifestsArguments {
     pub fn text(&self, manifests: &[Value]) -> String {
         let list = json!({"apiVersion": "v1", "kind": "List", "items": manifests});
         match self.output {
-            Format::Json => written(Format::Json, &list, String::new),
+            Format::Json => format_output(Format::Json, &list, String::new),
             Format::Yaml | Format::Text => {
                 let documents: Vec<_> = manifests.iter().map(mainstay_yaml::to_string).collect();
                 documents.join("---\n")
@@ -224,7 +224,7 @@ impl VersionArguments {
     pub fn text(&self) -> String {
         let version = env!("CARGO_PKG_VERSION");
         let value = json!({"name": "mainstay", "version": version});
-        written(self.output, &value, || format!("mainstay {version}\n"))
+        format_output(self.output, &value, || format!("mainstay {version}\n"))
     }
 }
 
@@ -537,11 +537,11 @@ mod tests {
     fn every_shell_gets_a_script_that_knows_the_commands() {
         for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
             let words = ["mainstay", "completion", shell];
-            let Command::Completion(typed) = Arguments::try_parse_from(words).unwrap().command
+            let Command::Completion(completion) = Arguments::try_parse_from(words).unwrap().command
             else {
                 panic!("it was typed")
             };
-            let script = String::from_utf8(typed.script()).unwrap();
+            let script = String::from_utf8(completion.script()).unwrap();
             for word in ["bundle", "image", "cosign-key", "registries-conf"] {
                 assert!(script.contains(word), "{shell}: {word}");
             }

@@ -1,5 +1,5 @@
-//! Remote clusters: which one a command means, the handle through which commands reach it, and what is
-//! read of it.
+//! Remote clusters: the arguments that select one, the handle through which commands use it, and the
+//! objects read from it.
 //!
 //! [`ClusterHandle`] is asynchronous and has no runtime: the program that runs a command has the only one.
 //! Its futures need not move between threads, because a command is one task.
@@ -29,7 +29,7 @@ pub struct ClusterArguments {
 }
 
 impl ClusterArguments {
-    /// Whether one was named.
+    /// Whether a kubeconfig or a context is named.
     pub const fn is_named(&self) -> bool {
         self.kubeconfig.is_some() || self.context.is_some()
     }
@@ -37,7 +37,7 @@ impl ClusterArguments {
 
 /// A cluster that is asked, and for how long its answers are waited for.
 #[derive(Args, Clone, Debug)]
-pub struct AskedArguments {
+pub struct ConnectionArguments {
     /// The cluster.
     #[command(flatten)]
     pub cluster: ClusterArguments,
@@ -46,21 +46,21 @@ pub struct AskedArguments {
     timeout: u64,
 }
 
-impl AskedArguments {
-    /// How long a cluster or a registry may take to answer.
+impl ConnectionArguments {
+    /// How long a cluster or a registry may take to respond.
     pub const fn timeout(&self) -> Duration {
         Duration::from_secs(self.timeout)
     }
 }
 
-/// Why objects of a kind cannot be read.
+/// The error of reading objects of a kind.
 #[derive(Clone, Debug)]
 pub enum ClusterReadError {
-    /// The account may not read them there.
+    /// The account may not read the objects there.
     Forbidden(Cause),
     /// The cluster does not serve the kind.
     UnknownKind(Cause),
-    /// The cluster did not answer, or refused for another reason.
+    /// The cluster did not respond, or refused for another reason.
     Failed(Cause),
 }
 
@@ -79,12 +79,12 @@ impl From<ClusterReadError> for Failure {
     }
 }
 
-/// A remote cluster and the registries that its CatalogSources name, as commands reach them.
+/// A remote cluster and the registries of its CatalogSources.
 pub trait ClusterHandle {
     /// Lists the objects of a kind, of one namespace or of all, that a label selector selects.
     ///
     /// # Errors
-    /// If the account may not list them, the cluster does not serve the kind, or does not answer.
+    /// The account may not list the objects, the cluster does not serve the kind, or does not respond.
     fn list(
         &self,
         kind: &Resource,
@@ -92,10 +92,10 @@ pub trait ClusterHandle {
         labels: Option<&str>,
     ) -> impl Future<Output = Result<Vec<Object>, ClusterReadError>>;
 
-    /// Gets an object by name; none if the cluster has no such object, or does not serve the kind.
+    /// Gets an object by name; `None` if the cluster has no such object or does not serve the kind.
     ///
     /// # Errors
-    /// If the account may not get it, or the cluster does not answer.
+    /// The account may not get the object, or the cluster does not respond.
     fn get(
         &self,
         kind: &Resource,
@@ -103,17 +103,17 @@ pub trait ClusterHandle {
         name: &str,
     ) -> impl Future<Output = Result<Option<Object>, ClusterReadError>>;
 
-    /// Deletes the object of a removal step. An object that is gone already is no error.
+    /// Deletes the object of a removal step. A missing object is no error.
     ///
     /// # Errors
-    /// If the cluster refuses or does not answer.
+    /// The cluster refuses or does not respond.
     fn delete(&self, step: &Step) -> impl Future<Output = Result<(), Cause>>;
 
     /// Waits until the object of a removal step is gone. Returns the object if it still exists after
     /// `timeout`.
     ///
     /// # Errors
-    /// If the cluster does not answer.
+    /// The cluster does not respond.
     fn wait_until_gone(
         &self,
         step: &Step,
@@ -123,20 +123,20 @@ pub trait ClusterHandle {
     /// The namespace of the kubeconfig's context, for arguments that name none.
     fn default_namespace(&self) -> &str;
 
-    /// The version of its Kubernetes, such as `v1.35.0`; none if it cannot be read.
+    /// The Kubernetes version, such as `v1.35.0`; `None` if it cannot be read.
     fn kube_version(&self) -> impl Future<Output = Option<String>>;
 
-    /// The names of its namespaces; none if they cannot be listed.
+    /// The names of all namespaces; `None` if they cannot be listed.
     fn namespaces(&self) -> impl Future<Output = Option<Vec<String>>>;
 
     /// Reads the catalog that the registry at an address serves.
     ///
     /// # Errors
-    /// If the registry cannot be reached, or stops before the end of the catalog.
+    /// The registry cannot be reached, or stops before the end of the catalog.
     fn read_catalog(&self, address: &str) -> impl Future<Output = Result<CatalogData, Cause>>;
 }
 
-/// Reads the content of CatalogSources that no folder gives from their registries, one after another.
+/// Reads the content of CatalogSources without a folder from their registries, one after another.
 pub(crate) async fn read_registries(cluster: &impl ClusterHandle, catalogs: &mut CatalogSnapshots) {
     for address in catalogs.registries_to_read() {
         let read = cluster.read_catalog(&address).await;
@@ -144,7 +144,7 @@ pub(crate) async fn read_registries(cluster: &impl ClusterHandle, catalogs: &mut
     }
 }
 
-/// What was listed of a cluster.
+/// Objects listed from a cluster.
 #[derive(Debug, Default)]
 pub(crate) struct Listing {
     pub(crate) objects: Vec<Object>,
@@ -153,12 +153,12 @@ pub(crate) struct Listing {
 }
 
 impl Listing {
-    /// Adds the objects of a kind in every namespace; where the account may not list them everywhere,
-    /// those in the namespaces that are named, as far as it may.
+    /// Adds the objects of a kind in all namespaces. If the account may not list them everywhere, adds
+    /// those of the given namespaces, as far as permitted.
     ///
     /// # Errors
-    /// If the cluster does not answer, or does not serve the kind.
-    pub(crate) async fn add_everywhere(
+    /// The cluster does not respond, or does not serve the kind.
+    pub(crate) async fn add_in_all_namespaces(
         &mut self,
         cluster: &impl ClusterHandle,
         kind: &Resource,
@@ -171,17 +171,17 @@ impl Listing {
                 Ok(())
             }
             Err(ClusterReadError::Forbidden(_)) => {
-                self.add(cluster, kind, labels, namespaces).await
+                self.add_in_namespaces(cluster, kind, labels, namespaces).await
             }
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Adds the objects of a kind in some namespaces, as far as the account may list them.
+    /// Adds the objects of a kind in a namespace, as far as permitted.
     ///
     /// # Errors
-    /// If the cluster does not answer, or does not serve the kind.
-    pub(crate) async fn add_within(
+    /// The cluster does not respond, or does not serve the kind.
+    pub(crate) async fn add_in_namespace(
         &mut self,
         cluster: &impl ClusterHandle,
         kind: &Resource,
@@ -198,7 +198,7 @@ impl Listing {
         Ok(())
     }
 
-    async fn add(
+    async fn add_in_namespaces(
         &mut self,
         cluster: &impl ClusterHandle,
         kind: &Resource,
@@ -220,8 +220,8 @@ impl Listing {
         Ok(())
     }
 
-    /// Whether objects of a kind in a namespace may be there that were not listed.
-    pub(crate) fn hides(&self, kind: &Resource, namespace: &str) -> bool {
+    /// Whether a namespace may have unlisted objects of a kind.
+    pub(crate) fn may_hide(&self, kind: &Resource, namespace: &str) -> bool {
         self.hidden.iter().any(|hidden| {
             hidden.kind == kind.kind && !hidden.seen_in.iter().any(|seen| seen == namespace)
         })

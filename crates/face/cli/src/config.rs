@@ -4,8 +4,8 @@ use crate::args::{
     CatalogMode, DemoArguments, NetworkArguments, Profile, RunArguments, UpArguments,
 };
 use crate::cluster::ClusterArguments;
-use crate::defaults::Defaults;
-pub use crate::serving::{PackagesAt, PodImages, Secured};
+use crate::defaults::DefaultCatalogs;
+pub use crate::serving::{PackagesAddresses, PodImages, TlsFiles};
 use mainstay_cause::{Cause, Place};
 use mainstay_image::reference::Reference;
 use std::collections::BTreeSet;
@@ -60,7 +60,7 @@ pub struct Up {
     /// Standard namespaces.
     pub profile: Profile,
     /// Catalogs that the cluster has by default.
-    pub defaults: Defaults,
+    pub defaults: DefaultCatalogs,
     /// Where catalogs by image and by ConfigMap are served.
     pub catalog_mode: CatalogMode,
     /// Whether damaged parts of the store are set aside.
@@ -91,7 +91,7 @@ pub struct Run {
     /// Standard namespaces.
     pub profile: Profile,
     /// Catalogs that the cluster has by default.
-    pub defaults: Defaults,
+    pub defaults: DefaultCatalogs,
     /// The namespace of catalogs that every namespace sees.
     pub namespace: String,
     /// Where catalogs by image and by ConfigMap are served.
@@ -101,9 +101,9 @@ pub struct Run {
     /// Where health and metrics are told.
     pub listen: SocketAddr,
     /// Where packages are served.
-    pub packages: PackagesAt,
+    pub packages: PackagesAddresses,
     /// What health and metrics are served over TLS with, if they are.
-    pub secured: Option<Secured>,
+    pub secured: Option<TlsFiles>,
     /// What catalogs run with as pods.
     pub images: PodImages,
     /// What is to be said of flags that have no effect.
@@ -175,7 +175,10 @@ impl Up {
             registry: arguments.registry,
             nodes: arguments.nodes,
             profile: arguments.profile,
-            defaults: Defaults::check(arguments.default_sources.as_deref(), arguments.profile)?,
+            defaults: DefaultCatalogs::check(
+                arguments.default_sources.as_deref(),
+                arguments.profile,
+            )?,
             catalog_mode: arguments.catalog_mode,
             repair: arguments.repair,
             max_object_bytes: arguments.max_object_bytes,
@@ -210,19 +213,22 @@ impl Run {
             data,
             catalogs: parse_catalogs(&arguments.catalogs)?,
             profile: arguments.profile,
-            defaults: Defaults::check(arguments.default_sources.as_deref(), arguments.profile)?,
+            defaults: DefaultCatalogs::check(
+                arguments.default_sources.as_deref(),
+                arguments.profile,
+            )?,
             namespace: arguments
                 .namespace
                 .unwrap_or_else(|| arguments.profile.catalog_namespace().to_owned()),
             catalog_mode: arguments.catalog_mode,
             controllers: arguments.controllers.list,
             listen: arguments.listen,
-            packages: PackagesAt::check(
+            packages: PackagesAddresses::check(
                 arguments.packages_address,
                 arguments.packages_listen,
                 &arguments.upstream,
             )?,
-            secured: Secured::check(&arguments.upstream)?,
+            secured: TlsFiles::check(&arguments.upstream)?,
             images: PodImages::of(&arguments.upstream),
             notes: arguments.upstream.notes(),
             unpack_timeout: arguments.bundle_unpack_timeout,

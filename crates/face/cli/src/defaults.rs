@@ -1,4 +1,4 @@
-//! Which catalogs a cluster has by default: those of its profile, or manifests in a folder.
+//! Default catalogs of a cluster: those of its profile, or manifests in a folder.
 
 use crate::args::Profile;
 use crate::config::reason;
@@ -7,20 +7,20 @@ use mainstay_object::Object;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Which catalogs a cluster has by default, as its `OperatorHub` allows.
+/// The default catalogs of a cluster, as its `OperatorHub` enables them.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Defaults {
-    /// None, and no `OperatorHub`.
+pub enum DefaultCatalogs {
+    /// No default catalogs, and no `OperatorHub`.
     None,
-    /// Those that the distribution of the profile has.
+    /// The catalogs of the profile's distribution.
     Profile,
     /// These `CatalogSources`.
     Given(Vec<Object>),
 }
 
-impl Defaults {
-    /// Checks `--default-sources`: `none`, `profile` or a folder. Where nothing is said, a cluster
-    /// that is to look like OpenShift has its catalogs, and another one has none.
+impl DefaultCatalogs {
+    /// Checks `--default-sources`: `none`, `profile` or a folder. Without the flag, the OpenShift
+    /// profile has its distribution's catalogs, and the standard profile has none.
     pub(crate) fn check(text: Option<&str>, profile: Profile) -> Result<Self, Cause> {
         match text {
             None if profile == Profile::Openshift => Ok(Self::Profile),
@@ -43,7 +43,7 @@ fn read(folder: &Path) -> Result<Vec<Object>, Cause> {
     let mut files: Vec<PathBuf> =
         entries.map(|entry| entry.path()).filter(|path| is_manifest(path)).collect();
     files.sort_unstable();
-    let mut found: BTreeMap<String, Object> = BTreeMap::new();
+    let mut sources: BTreeMap<String, Object> = BTreeMap::new();
     for file in &files {
         let bytes = std::fs::read(file).map_err(|error| refuse(file, reason(&error)))?;
         for document in mainstay_yaml::documents(&bytes, &mainstay_yaml::Options::default()) {
@@ -54,21 +54,21 @@ fn read(folder: &Path) -> Result<Vec<Object>, Cause> {
                 return Err(refuse(file, what.to_owned()));
             }
             let name = object.name().to_owned();
-            if found.insert(name.clone(), object).is_some() {
+            if sources.insert(name.clone(), object).is_some() {
                 return Err(refuse(file, format!("there are two CatalogSources named `{name}`")));
             }
         }
     }
-    if found.is_empty() {
+    if sources.is_empty() {
         let what = "there is no manifest in it: no file that ends with .yaml, .yml or .json";
         return Err(refuse(folder, what.to_owned()));
     }
-    Ok(found.into_values().collect())
+    Ok(sources.into_values().collect())
 }
 
 fn is_manifest(file: &Path) -> bool {
-    let end = file.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
-    matches!(end, "yaml" | "yml" | "json") && file.is_file()
+    let suffix = file.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+    matches!(suffix, "yaml" | "yml" | "json") && file.is_file()
 }
 
 #[cfg(test)]
@@ -76,22 +76,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn defaults_follow_from_the_profile_unless_somebody_names_others() {
+    fn default_catalogs_follow_from_the_profile_unless_a_flag_names_others() {
         for (text, profile, wanted) in [
-            (None, Profile::Standard, Defaults::None),
-            (None, Profile::Openshift, Defaults::Profile),
-            (Some("none"), Profile::Openshift, Defaults::None),
-            (Some("profile"), Profile::Standard, Defaults::Profile),
+            (None, Profile::Standard, DefaultCatalogs::None),
+            (None, Profile::Openshift, DefaultCatalogs::Profile),
+            (Some("none"), Profile::Openshift, DefaultCatalogs::None),
+            (Some("profile"), Profile::Standard, DefaultCatalogs::Profile),
         ] {
             // shows HUB-04
-            assert_eq!(Defaults::check(text, profile).unwrap(), wanted, "{text:?} {profile:?}");
+            assert_eq!(
+                DefaultCatalogs::check(text, profile).unwrap(),
+                wanted,
+                "{text:?} {profile:?}"
+            );
         }
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| {
             std::fs::write(folder.path().join(name), text).unwrap();
         };
         let check = || {
-            let checked = Defaults::check(folder.path().to_str(), Profile::Standard);
+            let checked = DefaultCatalogs::check(folder.path().to_str(), Profile::Standard);
             checked.map_err(|cause| cause.to_string())
         };
         assert!(check().unwrap_err().contains("there is no manifest in it"));
@@ -100,7 +104,7 @@ mod tests {
             "kind: CatalogSource\nmetadata: {name: a}\n---\nkind: CatalogSource\nmetadata: {name: b}\n",
         );
         write("notes.txt", "none of it");
-        let Defaults::Given(all) = check().unwrap() else { panic!("they are given") };
+        let DefaultCatalogs::Given(all) = check().unwrap() else { panic!("they are given") };
         assert_eq!(all.iter().map(Object::name).collect::<Vec<_>>(), ["a", "b"]);
         write("b.json", r#"{"kind": "CatalogSource", "metadata": {"name": "b"}}"#);
         assert!(check().unwrap_err().contains("two CatalogSources named `b`"));

@@ -1,26 +1,27 @@
-//! Exit codes, as scripts see them.
+//! Exit codes of the program.
 
 use mainstay_cause::Cause;
 use std::process::ExitCode;
 
-/// How the program ended. Every command means the same by a code; `docs/command-line.md` has the table.
+/// The outcome of a command. A code means the same for every command; `docs/command-line.md` has the
+/// table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// Done, and nothing is in the way (0).
+    /// The command succeeded and found nothing in the way (0).
     Done,
-    /// It was tried and did not succeed (1): a cluster, a registry or a disk does not do its part, or what
-    /// was judged has errors.
+    /// The command failed (1): a cluster, a registry or a disk failed, or the validated content has
+    /// errors.
     Failed,
-    /// It was not begun (2): the arguments, or what they name (a file, a folder, a port, an object),
+    /// The command did not start (2): an argument, or the file, folder, port or object that it names,
     /// cannot be used.
     Usage,
-    /// Everything was looked at, and something is in the way of what was asked about (3).
+    /// The command succeeded and found an obstacle for what the user asked about (3).
     Unresolved,
-    /// Nothing is in the way, and something would change, which was asked for (4).
+    /// The command succeeded, found no obstacle, and found changes that `--exit-code` reports (4).
     Changes,
 }
 
-/// Why a sub-command ended early, and with which code.
+/// The reason and the exit code of a failed sub-command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// The code.
@@ -30,14 +31,14 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// What was asked for cannot be used.
+    /// An argument cannot be used.
     pub const fn usage(cause: Cause) -> Self {
         Self { exit: Exit::Usage, cause }
     }
 }
 
 impl From<Cause> for Failure {
-    /// Something failed while working.
+    /// The command failed while it worked.
     fn from(cause: Cause) -> Self {
         Self { exit: Exit::Failed, cause }
     }

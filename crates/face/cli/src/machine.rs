@@ -1,8 +1,8 @@
-//! How this machine wants images to be got: the files and variables that containers' tools and
-//! Docker read, so what `podman` or `skopeo` can pull, we can. One thing is Mainstay's own: the
-//! password of a cluster's registry, which `mainstay up` writes beside its kubeconfig.
+//! Registry configuration of this machine: the files and variables of container tools and Docker, so
+//! that Mainstay can pull what `podman` or `skopeo` can. Mainstay adds one file: the credentials of a
+//! cluster's registry, which `mainstay up` writes beside its kubeconfig.
 //!
-//! `lookup` reads a variable of the environment; nothing else of the environment is looked at.
+//! `lookup` reads a variable of the environment; no other access to the environment happens.
 
 use mainstay_clock::Clock;
 use mainstay_image::{
@@ -79,13 +79,13 @@ pub enum MachineError {
 /// Reads a variable of the environment.
 pub type Lookup<'l> = &'l dyn Fn(&str) -> Option<String>;
 
-/// How long a file of a machine's configuration may be, in bytes.
-const LONGEST: u64 = 4 << 20;
+/// The largest size of a configuration file, in bytes.
+const MAX_BYTES: u64 = 4 << 20;
 
-/// How registries are talked to from here: the machine's proxies, credentials and certificates.
+/// The registry client settings of this machine: proxies, credentials and certificates.
 ///
 /// # Errors
-/// Which variable or file cannot be read, and why.
+/// A variable or file cannot be read.
 pub fn settings(lookup: Lookup<'_>, clock: Clock) -> Result<Settings, MachineError> {
     let proxies = Proxies::from_environment(lookup)?;
     let keyring = Arc::new(keyring(lookup)?);
@@ -93,35 +93,36 @@ pub fn settings(lookup: Lookup<'_>, clock: Clock) -> Result<Settings, MachineErr
     Ok(Settings { proxies, keyring, certificates, ..Settings::new(clock) })
 }
 
-/// Names and passwords for registries. Docker's file comes before those of containers' tools, as
-/// upstream's command lines look for them.
+/// Credentials for registries. Docker's file comes before those of container tools, in the order of
+/// upstream's command lines.
 ///
 /// # Errors
-/// Which file cannot be read, and why.
+/// A file cannot be read.
 pub fn keyring(lookup: Lookup<'_>) -> Result<Keyring, MachineError> {
     let mut files = credentials::default_files(lookup);
     // The sort is stable: the others keep their order.
     files.sort_by_key(|file| file.file_name().is_none_or(|name| name != "config.json"));
-    // Those of clusters come last: a file that somebody chose wins.
-    files.extend(cluster_logins(lookup));
+    // Credentials of clusters come last: a file that the user configured wins.
+    files.extend(cluster_credentials_files(lookup));
     Ok(Keyring::from_files(&files)?)
 }
 
-/// The file with the name and the password of a cluster's registry, in a folder beside the cluster's
-/// kubeconfig, so that `DOCKER_CONFIG` can name the folder and `REGISTRY_AUTH_FILE` the file.
+/// The credentials file of a cluster's registry, in a folder beside the cluster's kubeconfig:
+/// `DOCKER_CONFIG` can name the folder, `REGISTRY_AUTH_FILE` the file.
 pub fn login_file(kubeconfig: &Path) -> PathBuf {
     let mut folder = kubeconfig.as_os_str().to_owned();
     folder.push(".registry");
     Path::new(&folder).join("config.json")
 }
 
-/// Those files of clusters that run, or ran: of the kubeconfigs that kubectl reads, and of the default
-/// data folder. Only those in a folder that nobody else can look into or write to are read.
-fn cluster_logins(lookup: Lookup<'_>) -> Vec<PathBuf> {
+/// The credentials files of clusters that run, or ran: beside the kubeconfigs that kubectl reads, and
+/// in the default data folder. Only files in a folder that other users can neither read nor write are
+/// used.
+fn cluster_credentials_files(lookup: Lookup<'_>) -> Vec<PathBuf> {
     let variable = |name: &str| lookup(name).filter(|value| !value.is_empty());
     let home = variable("HOME").map(PathBuf::from);
     let mut kubeconfigs: Vec<PathBuf> = match variable("KUBECONFIG") {
-        Some(several) => std::env::split_paths(&several).collect(),
+        Some(paths) => std::env::split_paths(&paths).collect(),
         None => home.iter().map(|home| home.join(".kube/config")).collect(),
     };
     let data = variable("XDG_DATA_HOME").map(PathBuf::from).filter(|folder| folder.is_absolute());
@@ -137,8 +138,8 @@ fn cluster_logins(lookup: Lookup<'_>) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Where a file of containers' tools may lie, the first place first.
-fn places(lookup: Lookup<'_>, name: &str) -> Vec<PathBuf> {
+/// The paths at which container tools look for a file, in order.
+fn config_paths(lookup: Lookup<'_>, name: &str) -> Vec<PathBuf> {
     let variable = |name: &str| lookup(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let own = variable("XDG_CONFIG_HOME")
         .or_else(|| variable("HOME").map(|home| home.join(".config")))
@@ -147,35 +148,35 @@ fn places(lookup: Lookup<'_>, name: &str) -> Vec<PathBuf> {
     own.into_iter().chain(shared).map(|folder| folder.join(name)).collect()
 }
 
-/// The content of a file; none if it is not there.
-fn content(path: &Path) -> Result<Option<Vec<u8>>, MachineError> {
+/// The content of a file; `None` if it does not exist.
+fn read_optional(path: &Path) -> Result<Option<Vec<u8>>, MachineError> {
     let failed = |source| MachineError::ReadFile { path: path.to_owned(), source };
     match fs::metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(failed(error)),
-        Ok(about) if about.len() > LONGEST => {
+        Ok(about) if about.len() > MAX_BYTES => {
             Err(MachineError::FileTooLong { path: path.to_owned() })
         }
         Ok(_) => fs::read(path).map(Some).map_err(failed),
     }
 }
 
-/// Where images come from: `registries.conf`, version 2, and the files of `registries.conf.d` by
-/// name, of which a later one takes the place of rules with the same prefix. The variable
-/// `CONTAINERS_REGISTRIES_CONF` names another file, which then stands alone.
+/// The mirrors: `registries.conf`, version 2, and the drop-ins in `registries.conf.d` by name; a later
+/// one replaces rules with the same prefix. The variable `CONTAINERS_REGISTRIES_CONF` names another
+/// file, which then is the only one.
 ///
 /// # Errors
-/// Which file cannot be read, and why.
+/// A file cannot be read.
 pub fn mirrors(lookup: Lookup<'_>) -> Result<Rules, MachineError> {
     let mut rules = Rules::default();
     let mut add = |path: &Path| -> Result<bool, MachineError> {
-        let Some(bytes) = content(path)? else { return Ok(false) };
+        let Some(bytes) = read_optional(path)? else { return Ok(false) };
         let text = String::from_utf8(bytes)
             .map_err(|_| MachineError::NotUtf8 { path: path.to_owned() })?;
         let found = mirror::from_toml(&text)
             .map_err(|source| MachineError::ParseMirrors { path: path.to_owned(), source })?;
         for rule in found.rules {
-            rules.rules.retain(|known| known.prefix != rule.prefix);
+            rules.rules.retain(|earlier| earlier.prefix != rule.prefix);
             rules.rules.push(rule);
         }
         if !found.search.is_empty() {
@@ -189,44 +190,44 @@ pub fn mirrors(lookup: Lookup<'_>) -> Result<Rules, MachineError> {
         }
         return Ok(rules);
     }
-    for place in places(lookup, "registries.conf") {
+    for place in config_paths(lookup, "registries.conf") {
         if add(&place)? {
             break;
         }
     }
-    // Of files of one name the first place has the one that counts.
-    let mut pieces: std::collections::BTreeMap<_, PathBuf> = std::collections::BTreeMap::new();
-    for folder in places(lookup, "registries.conf.d") {
+    // Of drop-ins with one name, the first folder's counts.
+    let mut drop_ins: std::collections::BTreeMap<_, PathBuf> = std::collections::BTreeMap::new();
+    for folder in config_paths(lookup, "registries.conf.d") {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             let path = entry.path();
             if path.extension().is_some_and(|kind| kind == "conf") {
-                pieces.entry(entry.file_name()).or_insert(path);
+                drop_ins.entry(entry.file_name()).or_insert(path);
             }
         }
     }
-    for piece in pieces.values() {
-        add(piece)?;
+    for drop_in in drop_ins.values() {
+        add(drop_in)?;
     }
     Ok(rules)
 }
 
-/// Where a policy is looked for, the first place first: the variable `CONTAINERS_POLICY_JSON` names
-/// the only one, otherwise the folders of containers' tools have it.
+/// The paths of a policy, in order: only that of the variable `CONTAINERS_POLICY_JSON` if it is set,
+/// else those of container tools.
 pub fn policy_places(lookup: Lookup<'_>) -> Vec<PathBuf> {
     match lookup("CONTAINERS_POLICY_JSON").filter(|path| !path.is_empty()) {
         Some(only) => vec![PathBuf::from(only)],
-        None => places(lookup, "policy.json"),
+        None => config_paths(lookup, "policy.json"),
     }
 }
 
-/// Which images are taken, as the machine's `policy.json` says; none if there is no such file.
+/// The image policy of this machine's `policy.json`; `None` without such a file.
 ///
 /// # Errors
-/// Which file cannot be read, and why.
+/// A file cannot be read.
 pub fn policy(lookup: Lookup<'_>) -> Result<Option<Policy>, MachineError> {
     for place in policy_places(lookup) {
-        let Some(bytes) = content(&place)? else {
-            // A policy that somebody names is not done without.
+        let Some(bytes) = read_optional(&place)? else {
+            // A policy that the user names must exist.
             if lookup("CONTAINERS_POLICY_JSON").is_some_and(|named| !named.is_empty()) {
                 return Err(MachineError::NoPolicy { path: place });
             }
@@ -255,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_names_the_only_policy() {
+    fn policy_variable_names_the_only_policy_file() {
         let set = |name: &str| (name == "CONTAINERS_POLICY_JSON").then(|| "/nowhere/p".to_owned());
         assert_eq!(policy_places(&set), [PathBuf::from("/nowhere/p")]);
         let missing = policy(&set).unwrap_err();
@@ -270,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_piece_takes_the_place_of_a_rule() {
+    fn later_drop_in_replaces_a_rule_with_the_same_prefix() {
         let rule = |location: &str| {
             format!("[[registry]]\nprefix = \"a.example\"\nlocation = \"{location}\"\n")
         };
@@ -292,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_named() {
+    fn errors_name_the_unreadable_file() {
         let home = home(&[
             ("broken", "="),
             (".config/containers/policy.json", "{}"),
@@ -310,7 +311,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn password_of_a_cluster_is_found_beside_its_kubeconfig_if_nobody_else_wrote_it() {
+    async fn cluster_credentials_are_read_only_from_a_private_folder_beside_the_kubeconfig() {
         use std::os::unix::fs::PermissionsExt as _;
         let login = r#"{"auths": {"127.0.0.1:5000": {"auth": "YTpi"}}}"#;
         let home = home(&[
@@ -322,7 +323,7 @@ mod tests {
             let mode = fs::Permissions::from_mode(mode);
             fs::set_permissions(home.path().join(name), mode).unwrap();
         };
-        let knows = async |kubeconfig: Option<String>, registry: &str| {
+        let has_login = async |kubeconfig: Option<String>, registry: &str| {
             let lookup = |name: &str| match name {
                 "HOME" => Some(path.clone()),
                 "KUBECONFIG" => kubeconfig.clone(),
@@ -330,14 +331,14 @@ mod tests {
             };
             keyring(&lookup).unwrap().login(&format!("{registry}/a")).await.unwrap().is_some()
         };
-        let several = Some(format!("/nowhere:{path}/other"));
+        let paths = Some(format!("/nowhere:{path}/other"));
         mode(".kube/config.registry", 0o755);
-        assert!(!knows(None, "127.0.0.1:5000").await, "others can look into the folder");
+        assert!(!has_login(None, "127.0.0.1:5000").await, "others can look into the folder");
         mode(".kube/config.registry", 0o700);
         mode("other.registry", 0o700);
-        assert!(knows(None, "127.0.0.1:5000").await);
-        assert!(!knows(None, "127.0.0.1:5001").await);
-        assert!(knows(several.clone(), "127.0.0.1:5001").await);
-        assert!(!knows(several, "127.0.0.1:5000").await);
+        assert!(has_login(None, "127.0.0.1:5000").await);
+        assert!(!has_login(None, "127.0.0.1:5001").await);
+        assert!(has_login(paths.clone(), "127.0.0.1:5001").await);
+        assert!(!has_login(paths, "127.0.0.1:5000").await);
     }
 }

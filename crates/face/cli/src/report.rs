@@ -1,4 +1,4 @@
-//! Progress as people read it: a line per thing that is done, with the time it took.
+//! Progress output: a line for each completed step, with its duration.
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
@@ -13,7 +13,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// A report on standard output; coloured if that is a terminal that wants it.
+    /// A report on standard output, coloured on terminals that want colours.
     pub fn stdout() -> Self {
         Self { colour: colours_on_stdout() }
     }
@@ -34,20 +34,20 @@ impl Report {
         Self::line(&self.paint("1", text));
     }
 
-    /// Something that is done, and how long it took.
+    /// A completed step and its duration.
     pub fn done(&self, text: impl Display, took: Duration) {
         let mark = self.paint("32", "✓");
         let took = self.paint("2", milliseconds(took));
         Self::line(&format!("  {mark} {text}  {took}"));
     }
 
-    /// Something that failed.
+    /// A failed step.
     pub fn failed(&self, text: impl Display) {
         let mark = self.paint("31", "✗");
         Self::line(&format!("  {mark} {text}"));
     }
 
-    /// A detail below the line before; several lines keep their shape.
+    /// A detail of the line before; several lines keep their indentation.
     pub fn detail(&self, text: impl Display) {
         for line in text.to_string().lines() {
             Self::line(&format!("    {line}"));
@@ -66,7 +66,7 @@ impl Report {
     }
 }
 
-/// A path as a word of a command line: in quotes if a shell would read it otherwise.
+/// A path as a word of a command line, in quotes where a shell needs them.
 pub fn shell_word(path: &Path) -> String {
     let text = path.display().to_string();
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+=:,@%".contains(&byte);
@@ -86,7 +86,7 @@ pub fn colours_on_stderr() -> bool {
     io::stderr().is_terminal() && !crate::config::plain_terminal()
 }
 
-/// Prints why the program ends, to standard error.
+/// Prints the reason of a failure to standard error.
 pub fn error(cause: &mainstay_cause::Cause) {
     let _ = write!(io::stderr().lock(), "error: {}", cause.render());
 }
@@ -103,7 +103,7 @@ pub fn milliseconds(took: Duration) -> String {
     }
 }
 
-/// Rows in columns as `kubectl` prints them: no borders, three blanks between.
+/// Aligns rows in columns as `kubectl` prints them: no borders, three blanks between.
 pub fn columns(head: &[&str], rows: &[Vec<String>]) -> String {
     let mut widths: Vec<usize> = head.iter().map(|cell| cell.chars().count()).collect();
     for row in rows {

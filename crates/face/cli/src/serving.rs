@@ -1,23 +1,23 @@
-//! What `run` serves to others and with what, checked.
+//! Serving options of `run`, checked: package addresses, TLS files and pod images.
 
 use crate::upstream::UpstreamArguments;
 use mainstay_cause::Cause;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-/// The port of packages where nobody says another one.
-const PACKAGES: u16 = 5443;
+/// The default port of the package server.
+const DEFAULT_PORT: u16 = 5443;
 
-/// Where packages are served, as far as it was said.
+/// The configured addresses of the package server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PackagesAt {
-    /// Where the cluster reaches the process.
+pub struct PackagesAddresses {
+    /// The address under which the cluster reaches the process.
     pub address: Option<IpAddr>,
-    /// Where it is listened.
+    /// The address of the listener.
     pub listen: Option<SocketAddr>,
 }
 
-impl PackagesAt {
+impl PackagesAddresses {
     pub(crate) fn check(
         address: Option<IpAddr>,
         listen: Option<SocketAddr>,
@@ -37,15 +37,18 @@ impl PackagesAt {
                 .map_err(|_| refused("bind-address", address, "write an address, such as 0.0.0.0"))
         });
         let (port, bind) = (port.transpose()?, bind.transpose()?);
-        let theirs = (port.is_some() || bind.is_some()).then(|| {
-            SocketAddr::new(bind.unwrap_or(Ipv4Addr::UNSPECIFIED.into()), port.unwrap_or(PACKAGES))
+        let upstream_listen = (port.is_some() || bind.is_some()).then(|| {
+            SocketAddr::new(
+                bind.unwrap_or(Ipv4Addr::UNSPECIFIED.into()),
+                port.unwrap_or(DEFAULT_PORT),
+            )
         });
-        let listen = listen.or(theirs);
-        // An address that is one of this machine's is where it is reached, unless somebody knows better.
-        let own = listen
+        let listen = listen.or(upstream_listen);
+        // A listen address of this machine is also the reachable one, unless a flag names another.
+        let listen_address = listen
             .map(|address| address.ip())
             .filter(|address| !address.is_unspecified() && !address.is_loopback());
-        let address = address.or(own);
+        let address = address.or(listen_address);
         if let Some(address) =
             address.filter(|address| address.is_loopback() || address.is_unspecified())
         {
@@ -57,16 +60,16 @@ impl PackagesAt {
     }
 }
 
-/// Files for TLS, in PEM.
+/// Certificate and key for TLS, files in PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Secured {
-    /// What is shown.
+pub struct TlsFiles {
+    /// The certificate.
     pub certificate: PathBuf,
-    /// Its key.
+    /// The key of the certificate.
     pub key: PathBuf,
 }
 
-impl Secured {
+impl TlsFiles {
     pub(crate) fn check(upstream: &UpstreamArguments) -> Result<Option<Self>, Cause> {
         let file =
             |flag: &str| upstream.value(flag).filter(|value| !value.is_empty()).map(PathBuf::from);
@@ -79,7 +82,7 @@ impl Secured {
     }
 }
 
-/// What catalogs run with as pods, as far as it was said.
+/// The configured images of catalog pods.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PodImages {
     /// The image that serves `ConfigMaps`.
@@ -88,7 +91,7 @@ pub struct PodImages {
     pub opm: Option<String>,
     /// The image with the program that copies content.
     pub util: Option<String>,
-    /// Whether restricted pods do not say as which user they run.
+    /// Whether restricted pods leave their user unset.
     pub any_user: bool,
 }
 
@@ -119,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn where_packages_are_is_said_in_one_way_or_another() {
+    fn package_addresses_come_from_our_flags_or_from_those_of_upstream() {
         for (words, address, listen) in [
             (&[][..], None, None),
             (&["--packages-address", "10.0.0.7"], Some("10.0.0.7"), None),
@@ -129,27 +132,36 @@ mod tests {
             (&["--bind-address", "10.0.0.7"], Some("10.0.0.7"), Some("10.0.0.7:5443")),
         ] {
             let (said, listens, upstream) = given(words);
-            let at = PackagesAt::check(said, listens, &upstream).unwrap();
-            assert_eq!(at.address, address.map(|address| address.parse().unwrap()), "{words:?}");
-            assert_eq!(at.listen, listen.map(|address| address.parse().unwrap()), "{words:?}");
+            let addresses = PackagesAddresses::check(said, listens, &upstream).unwrap();
+            assert_eq!(
+                addresses.address,
+                address.map(|address| address.parse().unwrap()),
+                "{words:?}"
+            );
+            assert_eq!(
+                addresses.listen,
+                listen.map(|address| address.parse().unwrap()),
+                "{words:?}"
+            );
         }
         for (words, text) in [
             (&["--packages-address", "127.0.0.1"][..], "a cluster reaches no process there"),
             (&["--secure-port", "x"], "write a port"),
         ] {
             let (said, listens, upstream) = given(words);
-            let refused = PackagesAt::check(said, listens, &upstream).unwrap_err().to_string();
+            let refused =
+                PackagesAddresses::check(said, listens, &upstream).unwrap_err().to_string();
             assert!(refused.contains(text), "{refused}");
         }
     }
 
     #[test]
-    fn a_certificate_needs_its_key_and_images_are_those_that_were_said() {
+    fn certificate_needs_its_key_and_images_are_the_given_ones() {
         let upstream = |words: &[&str]| given(words).2;
-        assert_eq!(Secured::check(&upstream(&[])).unwrap(), None);
-        assert!(Secured::check(&upstream(&["--tls-cert", "a"])).is_err());
-        let both = Secured::check(&upstream(&["--tls-cert", "a", "--tls-key", "b"])).unwrap();
-        assert_eq!(both.map(|certificate| certificate.key), Some(PathBuf::from("b")));
+        assert_eq!(TlsFiles::check(&upstream(&[])).unwrap(), None);
+        assert!(TlsFiles::check(&upstream(&["--tls-cert", "a"])).is_err());
+        let tls_files = TlsFiles::check(&upstream(&["--tls-cert", "a", "--tls-key", "b"])).unwrap();
+        assert_eq!(tls_files.map(|files| files.key), Some(PathBuf::from("b")));
         let images =
             PodImages::of(&upstream(&["--opmImage", "opm:1", "--set-workload-user-id=false"]));
         let wanted =

@@ -1,14 +1,15 @@
-//! `mainstay uninstall`: the way out.
+//! `mainstay uninstall`: removes an operator, after a preview of what goes, what stays and what would
+//! hang.
 //!
 //! ```text
 //! cluster ─► World, Parts ── removal ─► Removal ─► preview ── --dry-run ends here ─► deletes, in order
 //! ```
 
-use crate::catalog::{Format, plain};
+use crate::catalog::{Format, escape_controls};
 use crate::cluster::{ClusterArguments, ClusterHandle, ClusterReadError};
 use crate::exit::{Exit, Failure};
 use crate::output::OutputSink;
-use crate::resolve::{Io, written};
+use crate::resolve::{Io, format_output};
 use clap::Args;
 use mainstay_api::names;
 use mainstay_api::resources::{
@@ -25,9 +26,9 @@ use std::fmt::Write as _;
 use std::io::Write;
 use std::time::Duration;
 
-/// Kinds of objects that carry the labels of the version that they belong to. None is of a namespace:
-/// whoever may write there may write labels, too.
-const LABELLED: [Resource; 11] = [
+/// Kinds whose objects have the labels of the CSV that owns them. All are cluster-scoped: in a
+/// namespace, any user who may write objects may also write labels.
+const LABELLED_KINDS: [Resource; 11] = [
     known::CLUSTER_ROLE,
     known::CLUSTER_ROLE_BINDING,
     known::VALIDATING_WEBHOOK_CONFIGURATION,
@@ -41,13 +42,13 @@ const LABELLED: [Resource; 11] = [
     Resource::cluster("console.openshift.io", "v1", "ConsolePlugin", "consoleplugins"),
 ];
 
-/// The namespace of the system, where operators that serve APIs have a `RoleBinding`.
-const SYSTEM: &str = "kube-system";
+/// The system namespace, in which operators that serve APIs have a RoleBinding.
+const SYSTEM_NAMESPACE: &str = "kube-system";
 
-/// Kinds of objects that name the version that they belong to as their owner, and whether they carry the
-/// label of everything that is made for operators.
-const REFERRING: [(Resource, bool); 13] = [
-    // First: others refer to it.
+/// Kinds whose objects name the owning CSV in their owner references, and whether they have the label
+/// of OLM-managed objects.
+const OWNED_KINDS: [(Resource, bool); 13] = [
+    // First, because other objects name it as owner.
     (OPERATOR_CONDITION, false),
     (known::DEPLOYMENT, false),
     (known::SERVICE_ACCOUNT, false),
@@ -120,13 +121,13 @@ pub async fn run<C: ClusterHandle>(
     connect: impl AsyncFnOnce() -> Result<C, Failure>,
 ) -> Exit {
     let mut stdout = OutputSink::new(&mut *io.stdout);
-    let done = match connect().await {
+    let result = match connect().await {
         Ok(cluster) => uninstall(arguments, &cluster, &mut stdout).await,
         Err(failure) => Err(failure),
     };
-    // Whoever does not listen any more has nothing to be told.
+    // Flushing fails if the reader has closed the pipe.
     let _ = stdout.flush();
-    match done {
+    match result {
         Ok(()) => Exit::Done,
         Err(Failure { exit, cause }) => {
             let _ = write!(io.stderr, "error: {}", cause.render());
@@ -142,75 +143,80 @@ async fn uninstall(
 ) -> Result<(), Failure> {
     let namespace = arguments.namespace.as_deref();
     let namespace = namespace.unwrap_or_else(|| cluster.default_namespace()).to_owned();
-    let wish = Wish {
+    let request = Wish {
         namespace,
         name: arguments.name.clone(),
         operands: arguments.operands,
         definitions: arguments.definitions,
     };
-    let (target, removal) = plan(cluster, &wish).await?;
-    let preview = written(arguments.output, &value(&target, &removal), || {
+    let (target, removal) = plan_removal(cluster, &request).await?;
+    let preview = format_output(arguments.output, &value(&target, &removal), || {
         text(&target, &removal, arguments.dry_run)
     });
-    // Nothing goes that nobody could read of.
+    // Nothing is deleted before its preview is written.
     out.write_all(preview.as_bytes()).and_then(|()| out.flush()).map_err(|error| {
         Cause::new("the preview cannot be written").because(Cause::new(error.to_string()))
     })?;
     if arguments.dry_run {
         return Ok(());
     }
-    let says = arguments.output == Format::Text;
+    let reports_progress = arguments.output == Format::Text;
     for steps in removal.steps.chunk_by(|one, next| one.resource == next.resource) {
-        carry_out(cluster, steps, arguments.timeout(), says.then_some(&mut *out)).await?;
+        delete_steps(cluster, steps, arguments.timeout(), reports_progress.then_some(&mut *out))
+            .await?;
     }
     Ok(())
 }
 
-async fn plan(cluster: &impl ClusterHandle, wish: &Wish) -> Result<(Target, Removal), Failure> {
-    let own = Some(&*wish.namespace);
-    let originals = format!("!{}", names::COPIED_FROM);
-    let versions = cluster.list(&CLUSTER_SERVICE_VERSION, None, Some(&originals)).await;
+async fn plan_removal(
+    cluster: &impl ClusterHandle,
+    request: &Wish,
+) -> Result<(Target, Removal), Failure> {
+    let own = Some(&*request.namespace);
+    let not_copied = format!("!{}", names::COPIED_FROM);
+    let versions = cluster.list(&CLUSTER_SERVICE_VERSION, None, Some(&not_copied)).await;
     let (versions, unserved) = match versions {
         Err(ClusterReadError::UnknownKind(cause)) => (Vec::new(), Some(cause)),
         listed => (listed?, None),
     };
-    let everywhere = versions.iter().map(|csv| csv.key().to_string()).collect();
+    let all_csvs = versions.iter().map(|csv| csv.key().to_string()).collect();
     let mut world = World {
         definitions: Vec::new(),
         subscriptions: list_known(cluster, &SUBSCRIPTION, own, None).await?,
-        versions: versions.into_iter().filter(|csv| csv.namespace() == wish.namespace).collect(),
+        versions: versions.into_iter().filter(|csv| csv.namespace() == request.namespace).collect(),
         plans: list_known(cluster, &INSTALL_PLAN, own, None).await?,
     };
-    if target(&world, wish).is_err() {
-        // They are many, so they are only read where nothing else is left of it.
+    if target(&world, request).is_err() {
+        // CRDs are many, so they are only listed when no other object of the operator is left.
         world.definitions =
             list_known(cluster, &known::CUSTOM_RESOURCE_DEFINITION, None, None).await?;
     }
-    // Without the kinds of operators, the name is not what is wrong.
-    let target = target(&world, wish)
+    // If the cluster does not serve ClusterServiceVersions, that is the error, not the name.
+    let target = target(&world, request)
         .map_err(|error| unserved.map_or_else(|| Failure::usage(error), Failure::from))?;
-    let mut parts = Parts { versions: everywhere, ..Parts::default() };
+    let mut parts = Parts { versions: all_csvs, ..Parts::default() };
     for version in &target.versions {
         let labels =
-            format!("{}={version},{}={}", names::OWNER, names::OWNER_NAMESPACE, wish.namespace);
-        // A name that is no value of a label was never written as one.
+            format!("{}={version},{}={}", names::OWNER, names::OWNER_NAMESPACE, request.namespace);
+        // A name that is too long for a label value was never written as one.
         if version.len() <= 63 {
-            for kind in &LABELLED {
+            for kind in &LABELLED_KINDS {
                 let found = list_known(cluster, kind, None, Some(&labels)).await?;
                 parts.owned.extend(found.into_iter().map(|object| (kind.clone(), object)));
             }
-            let bound =
-                list_known(cluster, &known::ROLE_BINDING, Some(SYSTEM), Some(&labels)).await?;
-            parts.owned.extend(bound.into_iter().map(|binding| (known::ROLE_BINDING, binding)));
+            let bindings =
+                list_known(cluster, &known::ROLE_BINDING, Some(SYSTEM_NAMESPACE), Some(&labels))
+                    .await?;
+            parts.owned.extend(bindings.into_iter().map(|binding| (known::ROLE_BINDING, binding)));
         }
     }
-    refer(cluster, &world, &target, &mut parts).await?;
-    let copied = format!("{}={}", names::COPIED_FROM, wish.namespace);
+    find_owned(cluster, &world, &target, &mut parts).await?;
+    let copied = format!("{}={}", names::COPIED_FROM, request.namespace);
     let copies = list_known(cluster, &CLUSTER_SERVICE_VERSION, None, Some(&copied)).await?;
-    let of_target = |csv: &&Object| target.versions.iter().any(|version| version == csv.name());
-    parts.copies = copies.iter().filter(of_target).count();
+    let is_target = |csv: &&Object| target.versions.iter().any(|version| version == csv.name());
+    parts.copies = copies.iter().filter(is_target).count();
     if let Some(package) = &target.package {
-        let name = names::operator_name(package, &wish.namespace);
+        let name = names::operator_name(package, &request.namespace);
         parts.operator = cluster.get(&OPERATOR, None, &name).await?;
     }
     for name in definitions(&target, parts.operator.as_ref()) {
@@ -228,10 +234,10 @@ async fn plan(cluster: &impl ClusterHandle, wish: &Wish) -> Result<(Target, Remo
         );
     }
     if !parts.unpacked.is_empty() {
-        // Of other namespaces, too: they may install the same at this moment.
+        // InstallPlans of all namespaces, as they may install the same bundle now.
         parts.plans = list_known(cluster, &INSTALL_PLAN, None, None).await?;
     }
-    let removal = removal(&world, &parts, &target, wish).map_err(Failure::usage)?;
+    let removal = removal(&world, &parts, &target, request).map_err(Failure::usage)?;
     Ok((target, removal))
 }
 
@@ -248,21 +254,21 @@ async fn list_known(
     }
 }
 
-/// Finds what has no other owners than the versions and what they own.
-async fn refer(
+/// Finds the objects whose only owners are the CSVs and objects that these own.
+async fn find_owned(
     cluster: &impl ClusterHandle,
     world: &World,
     target: &Target,
     parts: &mut Parts,
 ) -> Result<(), Cause> {
-    let of_target = |csv: &&Object| target.versions.iter().any(|name| name == csv.name());
-    let versions = world.versions.iter().filter(of_target);
+    let is_target = |csv: &&Object| target.versions.iter().any(|name| name == csv.name());
+    let versions = world.versions.iter().filter(is_target);
     let mut owners: BTreeSet<String> = versions.map(|csv| csv.uid().to_owned()).collect();
     if owners.is_empty() {
         return Ok(());
     }
     let managed = format!("{}={}", names::MANAGED, names::MANAGED_VALUE);
-    for (kind, labelled) in &REFERRING {
+    for (kind, labelled) in &OWNED_KINDS {
         let labels = labelled.then_some(&*managed);
         for object in list_known(cluster, kind, Some(&target.namespace), labels).await? {
             let of = object.owner_references();
@@ -280,38 +286,40 @@ async fn refer(
 }
 
 /// Deletes objects of one kind, and waits until they are gone.
-async fn carry_out(
+async fn delete_steps(
     cluster: &impl ClusterHandle,
     steps: &[Step],
-    patience: Duration,
+    timeout: Duration,
     mut out: Option<&mut dyn Write>,
 ) -> Result<(), Cause> {
     for step in steps.iter().filter(|step| !step.follows) {
         cluster.delete(step).await?;
     }
-    let mut left = Vec::new();
+    let mut remaining = Vec::new();
     for step in steps {
-        if let Some(object) = cluster.wait_until_gone(step, patience).await? {
+        if let Some(object) = cluster.wait_until_gone(step, timeout).await? {
             let finalizers: Vec<&str> = object.finalizers().collect();
-            let shown = shown(step);
-            left.push(match finalizers.as_slice() {
-                [] => Cause::new(format!("{shown} is still there")),
-                all => Cause::new(format!("{shown} waits for its finalizers: {}", all.join(", "))),
+            let step_name = step_name(step);
+            remaining.push(match finalizers.as_slice() {
+                [] => Cause::new(format!("{step_name} is still there")),
+                all => {
+                    Cause::new(format!("{step_name} waits for its finalizers: {}", all.join(", ")))
+                }
             });
         } else if let Some(out) = &mut out {
-            // What was begun goes on, whether or not somebody listens.
-            let _ = writeln!(out, "deleted  {}", plain(&shown(step)));
+            // The deletion goes on, whether or not the output can be written.
+            let _ = writeln!(out, "deleted  {}", escape_controls(&step_name(step)));
         }
     }
-    if left.is_empty() {
+    if remaining.is_empty() {
         return Ok(());
     }
-    Err(Cause::new(format!("after {} s it is not all gone; the rest is left as it is", patience.as_secs()))
-        .because_all(left)
+    Err(Cause::new(format!("after {} s it is not all gone; the rest is left as it is", timeout.as_secs()))
+        .because_all(remaining)
         .remedy("see what the operator says of it, and run the same again, or give it longer with --timeout SECONDS"))
 }
 
-fn shown(step: &Step) -> String {
+fn step_name(step: &Step) -> String {
     match &step.namespace {
         Some(namespace) => format!("{} {namespace}/{}", step.resource.kind, step.name),
         None => format!("{} {}", step.resource.kind, step.name),
@@ -345,15 +353,15 @@ fn text(target: &Target, removal: &Removal, dry: bool) -> String {
             }
         }
     }
-    text.lines().map(|line| plain(line) + "\n").collect()
+    text.lines().map(|line| escape_controls(line) + "\n").collect()
 }
 
 fn value(target: &Target, removal: &Removal) -> Value {
     let items = |items: &[Item]| -> Vec<Value> {
-        let one = |leftover: &Item| {
+        let one = |item: &Item| {
             json!({
-                "kind": leftover.kind, "namespace": leftover.namespace, "name": leftover.name,
-                "why": leftover.why, "remedy": leftover.remedy,
+                "kind": item.kind, "namespace": item.namespace, "name": item.name,
+                "why": item.why, "remedy": item.remedy,
             })
         };
         items.iter().map(one).collect()

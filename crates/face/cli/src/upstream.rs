@@ -1,34 +1,35 @@
-//! The flags of Operator Lifecycle Manager's own programs: its two operators and its package server.
+//! Flags of Operator Lifecycle Manager's own programs: its two operators and its package server.
 //!
-//! Deployments and charts that name them go on to work with `run` in their place. A flag does what it
-//! does there, or says why there is nothing for it to do; none is refused, and none is silent.
+//! Deployments and charts with these flags keep working with `run` in place of OLM's programs. A flag
+//! has its effect in OLM, or `run` reports why it has none. No flag is refused, and none is ignored
+//! silently.
 
 use clap::{Arg, ArgMatches, Args, Command, Error, FromArgMatches};
 use std::collections::BTreeMap;
 
-/// Where these flags stand in the help.
+/// The heading of these flags in the help.
 const HEADING: &str = "Flags of Operator Lifecycle Manager";
 
-/// What a flag is followed by.
+/// The value of a flag.
 #[derive(Clone, Copy, PartialEq)]
-enum Takes {
-    /// Nothing, or `=true`, or `=false`.
+enum FlagValue {
+    /// A switch: no value, `=true` or `=false`.
     Switch,
-    /// A value of this name.
+    /// A value with this name in the help.
     Value(&'static str),
 }
 
-/// What comes of a flag.
+/// The effect of a flag.
 #[derive(Clone, Copy)]
 enum Effect {
-    /// What it says.
-    Does(&'static str),
-    /// Nothing, and why.
+    /// The flag has this effect.
+    Applied(&'static str),
+    /// The flag has no effect, for this reason.
     None(&'static str),
 }
 
-use Effect::{Does, None as Not};
-use Takes::{Switch, Value};
+use Effect::{Applied, None as Ignored};
+use FlagValue::{Switch, Value};
 
 const POLLED: &str = "nothing is polled, every change is followed";
 const STATUS: &str = "no ClusterOperator is written; /readyz tells how it stands";
@@ -39,136 +40,142 @@ const ASKED: &str = "the cluster is asked with the account that everything is do
 const OWN: &str = "limits of the port for packages are its own";
 const AUDIT: &str = "the API server writes down who asks for packages";
 
-/// Every flag that `run` does not have for itself.
-const FLAGS: &[(&str, Takes, Effect)] = &[
-    // Both operators, and some of the package server.
-    ("debug", Switch, Does("Log what is looked at, too: `--log debug`")),
-    ("profiling", Switch, Not("it is deprecated there, and nothing is profiled over the network")),
-    ("interval", Value("DURATION"), Not(POLLED)),
-    ("wakeup-interval", Value("DURATION"), Not(POLLED)),
-    ("writeStatusName", Value("NAME"), Not(STATUS)),
-    ("writePackageServerStatusName", Value("NAME"), Not(STATUS)),
+/// Every upstream flag that `run` does not have itself.
+const FLAGS: &[(&str, FlagValue, Effect)] = &[
+    // Flags of both operators, and some of the package server.
+    ("debug", Switch, Applied("Log what is looked at, too: `--log debug`")),
+    (
+        "profiling",
+        Switch,
+        Ignored("it is deprecated there, and nothing is profiled over the network"),
+    ),
+    ("interval", Value("DURATION"), Ignored(POLLED)),
+    ("wakeup-interval", Value("DURATION"), Ignored(POLLED)),
+    ("writeStatusName", Value("NAME"), Ignored(STATUS)),
+    ("writePackageServerStatusName", Value("NAME"), Ignored(STATUS)),
     (
         "tls-cert",
         Value("FILE"),
-        Does(
+        Applied(
             "Serve /healthz, /readyz and /metrics over TLS with this certificate (needs --tls-key); counts are then for who may `get` the path /metrics",
         ),
     ),
-    ("tls-key", Value("FILE"), Does("The key of --tls-cert")),
+    ("tls-key", Value("FILE"), Applied("The key of --tls-cert")),
     (
         "client-ca",
         Value("FILE"),
-        Not("it opens profiles there, and there are none here; counts are for tokens"),
+        Ignored("it opens profiles there, and there are none here; counts are for tokens"),
     ),
-    // The operator that keeps versions installed.
+    // Flags of the OLM operator.
     (
         "watchedNamespaces",
         Value("LIST"),
-        Not("all namespaces are watched; OperatorGroups say where operators work"),
+        Ignored("all namespaces are watched; OperatorGroups say where operators work"),
     ),
-    ("feature-gates", Value("LIST"), Not("there are no feature gates")),
-    // The operator that works with catalogs.
+    ("feature-gates", Value("LIST"), Ignored("there are no feature gates")),
+    // Flags of the catalog operator.
     (
         "configmapServerImage",
         Value("IMAGE"),
-        Does("With --catalog-mode pods, the image that serves catalogs in ConfigMaps"),
+        Applied("With --catalog-mode pods, the image that serves catalogs in ConfigMaps"),
     ),
     (
         "opmImage",
         Value("IMAGE"),
-        Does("With --catalog-mode pods, the image that serves and unpacks content"),
+        Applied("With --catalog-mode pods, the image that serves and unpacks content"),
     ),
     (
         "util-image",
         Value("IMAGE"),
-        Does("With --catalog-mode pods, the image with the program that copies content"),
+        Applied("With --catalog-mode pods, the image with the program that copies content"),
     ),
     (
         "set-workload-user-id",
         Switch,
-        Does("With --catalog-mode pods, whether restricted pods run as user 1001 [default: true]"),
+        Applied(
+            "With --catalog-mode pods, whether restricted pods run as user 1001 [default: true]",
+        ),
     ),
-    // The package server.
+    // Flags of the package server.
     (
         "watched-namespaces",
         Value("LIST"),
-        Not("catalogs of all namespaces are shown, each in the namespaces that see it"),
+        Ignored("catalogs of all namespaces are shown, each in the namespaces that see it"),
     ),
     (
         "secure-port",
         Value("PORT"),
-        Does("The port at which packages are served, if --packages-listen does not say"),
+        Applied("The port at which packages are served, if --packages-listen does not say"),
     ),
     (
         "bind-address",
         Value("IP"),
-        Does("The address at which packages are served, if --packages-listen does not say"),
+        Applied("The address at which packages are served, if --packages-listen does not say"),
     ),
-    ("tls-cert-file", Value("FILE"), Not(PORT)),
-    ("tls-private-key-file", Value("FILE"), Not(PORT)),
-    ("tls-sni-cert-key", Value("FILES"), Not(PORT)),
-    ("cert-dir", Value("DIR"), Not(PORT)),
+    ("tls-cert-file", Value("FILE"), Ignored(PORT)),
+    ("tls-private-key-file", Value("FILE"), Ignored(PORT)),
+    ("tls-sni-cert-key", Value("FILES"), Ignored(PORT)),
+    ("cert-dir", Value("DIR"), Ignored(PORT)),
     (
         "tls-min-version",
         Value("VERSION"),
-        Not("TLS 1.2 and 1.3 are spoken, with the suites that are safe"),
+        Ignored("TLS 1.2 and 1.3 are spoken, with the suites that are safe"),
     ),
     (
         "tls-cipher-suites",
         Value("LIST"),
-        Not("TLS 1.2 and 1.3 are spoken, with the suites that are safe"),
+        Ignored("TLS 1.2 and 1.3 are spoken, with the suites that are safe"),
     ),
-    ("disable-http2-serving", Switch, Not("the port for packages is defended on HTTP/2, too")),
-    ("http2-max-streams-per-connection", Value("N"), Not(OWN)),
-    ("permit-address-sharing", Switch, Not(OWN)),
-    ("permit-port-sharing", Switch, Not(OWN)),
-    ("authentication-kubeconfig", Value("FILE"), Not(ASKED)),
-    ("authentication-skip-lookup", Switch, Not(HEADERS)),
+    ("disable-http2-serving", Switch, Ignored("the port for packages is defended on HTTP/2, too")),
+    ("http2-max-streams-per-connection", Value("N"), Ignored(OWN)),
+    ("permit-address-sharing", Switch, Ignored(OWN)),
+    ("permit-port-sharing", Switch, Ignored(OWN)),
+    ("authentication-kubeconfig", Value("FILE"), Ignored(ASKED)),
+    ("authentication-skip-lookup", Switch, Ignored(HEADERS)),
     (
         "authentication-token-webhook-cache-ttl",
         Value("DURATION"),
-        Not("answers of the cluster are believed for 10 s"),
+        Ignored("answers of the cluster are believed for 10 s"),
     ),
-    ("authentication-tolerate-lookup-failure", Switch, Not(HEADERS)),
-    ("authorization-kubeconfig", Value("FILE"), Not(ASKED)),
+    ("authentication-tolerate-lookup-failure", Switch, Ignored(HEADERS)),
+    ("authorization-kubeconfig", Value("FILE"), Ignored(ASKED)),
     (
         "authorization-always-allow-paths",
         Value("LIST"),
-        Not("/healthz, /livez and /readyz are open, everything else is asked for"),
+        Ignored("/healthz, /livez and /readyz are open, everything else is asked for"),
     ),
     (
         "authorization-webhook-cache-authorized-ttl",
         Value("DURATION"),
-        Not("answers of the cluster are believed for 10 s"),
+        Ignored("answers of the cluster are believed for 10 s"),
     ),
     (
         "authorization-webhook-cache-unauthorized-ttl",
         Value("DURATION"),
-        Not("answers of the cluster are believed for 10 s"),
+        Ignored("answers of the cluster are believed for 10 s"),
     ),
-    ("client-ca-file", Value("FILE"), Not(HEADERS)),
-    ("requestheader-client-ca-file", Value("FILE"), Not(HEADERS)),
-    ("requestheader-allowed-names", Value("LIST"), Not(HEADERS)),
-    ("requestheader-username-headers", Value("LIST"), Not(HEADERS)),
-    ("requestheader-uid-headers", Value("LIST"), Not(HEADERS)),
-    ("requestheader-group-headers", Value("LIST"), Not(HEADERS)),
-    ("requestheader-extra-headers-prefix", Value("LIST"), Not(HEADERS)),
-    ("audit-log-path", Value("FILE"), Not(AUDIT)),
-    ("audit-policy-file", Value("FILE"), Not(AUDIT)),
-    ("contention-profiling", Switch, Not("nothing is profiled over the network")),
-    ("enable-priority-and-fairness", Switch, Not(OWN)),
+    ("client-ca-file", Value("FILE"), Ignored(HEADERS)),
+    ("requestheader-client-ca-file", Value("FILE"), Ignored(HEADERS)),
+    ("requestheader-allowed-names", Value("LIST"), Ignored(HEADERS)),
+    ("requestheader-username-headers", Value("LIST"), Ignored(HEADERS)),
+    ("requestheader-uid-headers", Value("LIST"), Ignored(HEADERS)),
+    ("requestheader-group-headers", Value("LIST"), Ignored(HEADERS)),
+    ("requestheader-extra-headers-prefix", Value("LIST"), Ignored(HEADERS)),
+    ("audit-log-path", Value("FILE"), Ignored(AUDIT)),
+    ("audit-policy-file", Value("FILE"), Ignored(AUDIT)),
+    ("contention-profiling", Switch, Ignored("nothing is profiled over the network")),
+    ("enable-priority-and-fairness", Switch, Ignored(OWN)),
 ];
 
-/// The flags that are accepted and do nothing here, each with why; `docs/command-line.md` lists them.
+/// The accepted flags without effect, with the reason; `docs/command-line.md` lists them.
 pub fn without_effect() -> impl Iterator<Item = (&'static str, &'static str)> {
     FLAGS.iter().filter_map(|(name, _, effect)| match effect {
-        Not(why) => Some((*name, *why)),
-        Does(_) => None,
+        Ignored(why) => Some((*name, *why)),
+        Applied(_) => None,
     })
 }
 
-/// The flags that were given, with their values.
+/// The given flags with their values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UpstreamArguments(BTreeMap<&'static str, String>);
 
@@ -178,23 +185,23 @@ impl UpstreamArguments {
         self.0.get(flag).map(String::as_str)
     }
 
-    /// Whether a switch was set, or else what it is without a word.
+    /// The value of a switch, or its default.
     pub(crate) fn is_on(&self, flag: &str, default: bool) -> bool {
         self.value(flag).map_or(default, |value| value == "true")
     }
 
-    /// Whether details are to be logged.
+    /// Whether `--debug` is set.
     pub fn debug(&self) -> bool {
         self.is_on("debug", false)
     }
 
-    /// A line for each flag that does nothing here.
+    /// A note for each given flag without effect.
     pub(crate) fn notes(&self) -> Vec<String> {
         let given = FLAGS.iter().filter(|(name, ..)| self.0.contains_key(name));
         given
             .filter_map(|(name, _, effect)| match effect {
-                Not(why) => Some(format!("--{name} has no effect: {why}")),
-                Does(_) => None,
+                Ignored(why) => Some(format!("--{name} has no effect: {why}")),
+                Applied(_) => None,
             })
             .collect()
     }
@@ -202,15 +209,15 @@ impl UpstreamArguments {
 
 impl Args for UpstreamArguments {
     fn augment_args(command: Command) -> Command {
-        FLAGS.iter().fold(command, |command, (name, takes, effect)| {
+        FLAGS.iter().fold(command, |command, (name, value, effect)| {
             let help = match effect {
-                Does(what) => (*what).to_owned(),
-                Not(why) => format!("No effect: {why}"),
+                Applied(what) => (*what).to_owned(),
+                Ignored(why) => format!("No effect: {why}"),
             };
             let arg = Arg::new(*name).long(*name).help(help).help_heading(HEADING);
-            // What does nothing is in nobody's way: docs/command-line.md has the list.
-            let arg = arg.hide(matches!(effect, Not(_)));
-            command.arg(match takes {
+            // Flags without effect are hidden in the help; docs/command-line.md lists them.
+            let arg = arg.hide(matches!(effect, Ignored(_)));
+            command.arg(match value {
                 Value(value) => arg.value_name(*value),
                 Switch => arg
                     .value_name("BOOL")
@@ -256,29 +263,30 @@ mod tests {
     }
 
     /// The flags of the two operators and the package server.
-    const THEIRS: &str = "interval watchedNamespaces writeStatusName writePackageServerStatusName \
+    const UPSTREAM_FLAGS: &str = "interval watchedNamespaces writeStatusName writePackageServerStatusName \
         debug version profiling namespace tls-cert tls-key client-ca protectedCopiedCSVNamespaces \
         kubeconfig feature-gates configmapServerImage opmImage util-image set-workload-user-id \
         bundle-unpack-timeout install-plan-retry-timeout global-namespace secure-port \
         tls-cert-file tls-private-key-file";
 
     #[test]
-    fn every_flag_of_the_original_is_known() {
+    fn every_upstream_flag_is_accepted() {
         let mut command = Arguments::command();
         command.build();
         let run = command.find_subcommand("run").expect("there is `run`");
-        let known = |flag: &str| {
+        let is_known = |flag: &str| {
             run.get_arguments().any(|argument| {
-                let also = argument.get_all_aliases().unwrap_or_default();
-                argument.get_long() == Some(flag) || also.contains(&flag)
+                let aliases = argument.get_all_aliases().unwrap_or_default();
+                argument.get_long() == Some(flag) || aliases.contains(&flag)
             })
         };
-        let unknown: Vec<&str> = THEIRS.split_whitespace().filter(|flag| !known(flag)).collect();
+        let unknown: Vec<&str> =
+            UPSTREAM_FLAGS.split_whitespace().filter(|flag| !is_known(flag)).collect();
         assert!(unknown.is_empty(), "{unknown:?}");
     }
 
     #[test]
-    fn a_flag_without_effect_says_why_and_switches_are_those_of_go() {
+    fn ignored_flag_gives_its_reason_and_switches_have_go_syntax() {
         let given = run(&["--interval", "15m", "--debug=true", "--profiling"]).upstream;
         assert!(given.debug());
         assert_eq!(
@@ -297,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn namespaces_go_by_the_names_of_all_programs() {
+    fn namespace_flag_has_the_names_of_all_upstream_programs() {
         for flag in [
             "--namespace",
             "--global-namespace",

@@ -1,13 +1,13 @@
-//! `mainstay why`: why something is not where its user wants it.
+//! `mainstay why`: explains why an object is not in the state that its user wants.
 //!
 //! ```text
 //! cluster, --state ─► objects ─┬─────────────────────► World ── explain ─► Answer ─┬─► text
 //!                              └─► resolution ─► reasons ─┘                        └─► JSON
 //! ```
 
-use crate::catalog::{Format, plain};
+use crate::catalog::{Format, escape_controls};
 use crate::cluster::{
-    AskedArguments, ClusterHandle, ClusterReadError, Listing, namespaces_of_catalogs,
+    ClusterHandle, ClusterReadError, ConnectionArguments, Listing, namespaces_of_catalogs,
 };
 use crate::exit::{Exit, Failure};
 use crate::output::OutputSink;
@@ -26,8 +26,8 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::Write;
 
-/// What people type to save a state.
-const SAVE: &str =
+/// The command that saves a state.
+const SAVE_COMMAND: &str =
     "kubectl get og,catalogsource,sub,installplan,csv,operatorcondition,deployment,pod -A -o yaml";
 
 /// Help of `--state`. The command stands on one line, so that it can be copied.
@@ -50,20 +50,20 @@ pub struct WhyArguments {
     states: Vec<String>,
     /// The cluster to ask.
     #[command(flatten)]
-    pub asked: AskedArguments,
+    pub connection: ConnectionArguments,
     /// How the answer is written.
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     output: Format,
 }
 
 /// How a target is written.
-const FORM: &str = "write it as KIND/NAME, such as subscription/my-operator";
+const TARGET_FORM: &str = "write it as KIND/NAME, such as subscription/my-operator";
 
 /// A text is no target.
 #[derive(Debug, thiserror::Error)]
 enum ParseTargetError {
     /// The text is not `KIND/NAME`.
-    #[error("{FORM}")]
+    #[error("{TARGET_FORM}")]
     SplitTarget,
     /// There is no such kind.
     #[error(transparent)]
@@ -99,7 +99,7 @@ pub async fn run<C: ClusterHandle>(
             return exit;
         }
     };
-    let text = resolve::written(arguments.output, &value(&answer), || text(&answer));
+    let text = resolve::format_output(arguments.output, &value(&answer), || text(&answer));
     let mut stdout = OutputSink::new(&mut *io.stdout);
     let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
     if let (Err(error), Some(_)) = (written, stdout.error()) {
@@ -114,12 +114,14 @@ async fn answer<C: ClusterHandle>(
     io: &mut Io<'_>,
     connect: impl AsyncFnOnce() -> Result<C, Failure>,
 ) -> Result<Answer, Failure> {
-    let (kind, written) = arguments.target.clone();
-    let name = match (written, arguments.name.clone()) {
+    let (kind, name_in_target) = arguments.target.clone();
+    let name = match (name_in_target, arguments.name.clone()) {
         (Some(name), None) | (None, Some(name)) => name,
-        (None, None) => return Err(Failure::usage(Cause::new("a name is missing").remedy(FORM))),
+        (None, None) => {
+            return Err(Failure::usage(Cause::new("a name is missing").remedy(TARGET_FORM)));
+        }
         (Some(_), Some(_)) => {
-            return Err(Failure::usage(Cause::new("there are two names").remedy(FORM)));
+            return Err(Failure::usage(Cause::new("there are two names").remedy(TARGET_FORM)));
         }
     };
     let mut world = World::default();
@@ -128,40 +130,44 @@ async fn answer<C: ClusterHandle>(
         let cluster = connect().await?;
         let given = arguments.namespace.as_deref();
         namespace = given.unwrap_or_else(|| cluster.default_namespace()).to_owned();
-        let listing = listed(&cluster, &namespace).await?;
+        let listing = list_objects(&cluster, &namespace).await?;
         let target = Target { kind, namespace: namespace.clone(), name: name.clone() };
-        let copies = copies(&cluster, &target, &listing.objects).await;
+        let copied_csvs = copied_csvs(&cluster, &target, &listing.objects).await;
         let sees_catalogs = !listing.hidden.iter().any(|kind| kind.kind == CATALOG_SOURCE.kind);
         world.objects = listing.objects;
         world.hidden = listing.hidden;
-        // Without all catalogs nobody can say what could be chosen.
+        // Without all catalogs, the candidates of a Subscription are unknown.
         if kind == Kind::Subscription && sees_catalogs {
             let objects = world.objects.clone();
-            let found = resolve::unresolved(objects, &namespace, &cluster).await;
+            let found = resolve::unresolved_subscriptions(objects, &namespace, &cluster).await;
             world.resolved = found.is_some();
             world.unresolved = found.unwrap_or_default();
         }
-        world.objects.extend(copies);
+        world.objects.extend(copied_csvs);
     } else {
         namespace = arguments.namespace.clone().unwrap_or_else(|| "default".to_owned());
         for file in &arguments.states {
-            read(io, file, &mut world.objects)?;
+            read_state(io, file, &mut world.objects)?;
         }
     }
     let target = Target { kind, namespace, name };
     explain(&world, &target).map_err(Failure::usage)
 }
 
-/// Copies of ClusterServiceVersions of other namespaces that have a name which counts for the target:
-/// they are in the way of an original of that name. What cannot be read is left out.
-async fn copies(cluster: &impl ClusterHandle, target: &Target, objects: &[Object]) -> Vec<Object> {
+/// Copied CSVs with a name that the target needs: such a copy prevents an original CSV of the same
+/// name. Unreadable ones are left out.
+async fn copied_csvs(
+    cluster: &impl ClusterHandle,
+    target: &Target,
+    objects: &[Object],
+) -> Vec<Object> {
     let find = |kind: &Resource, name: &str| {
-        let is_it = |object: &&Object| {
+        let matches = |object: &&Object| {
             object.kind() == &*kind.kind
                 && object.namespace() == target.namespace
                 && object.name() == name
         };
-        objects.iter().find(is_it)
+        objects.iter().find(matches)
     };
     let mut names: BTreeSet<&str> = match target.kind {
         Kind::ClusterServiceVersion => BTreeSet::from([&*target.name]),
@@ -173,22 +179,22 @@ async fn copies(cluster: &impl ClusterHandle, target: &Target, objects: &[Object
         _ => BTreeSet::new(),
     };
     names.retain(|name| !name.is_empty() && find(&CLUSTER_SERVICE_VERSION, name).is_none());
-    let mut copies = Vec::new();
+    let mut copied_csvs = Vec::new();
     for name in names {
-        let read = cluster.get(&CLUSTER_SERVICE_VERSION, Some(&target.namespace), name).await;
-        copies.extend(read.ok().flatten());
+        let csv = cluster.get(&CLUSTER_SERVICE_VERSION, Some(&target.namespace), name).await;
+        copied_csvs.extend(csv.ok().flatten());
     }
-    copies
+    copied_csvs
 }
 
-/// What is looked at in a cluster, as far as the account may see it.
-async fn listed(cluster: &impl ClusterHandle, namespace: &str) -> Result<Listing, Cause> {
+/// Lists the objects for an explanation, as far as the account may.
+async fn list_objects(cluster: &impl ClusterHandle, namespace: &str) -> Result<Listing, Cause> {
     let mut listing = Listing::default();
     for kind in &NEARBY {
-        // Copies of versions are many, large, and of no meaning here.
-        let originals = format!("!{}", names::COPIED_FROM);
-        let labels = (*kind == CLUSTER_SERVICE_VERSION).then_some(&*originals);
-        listing.add_within(cluster, kind, labels, namespace).await?;
+        // Copied CSVs are many, large, and do not matter here.
+        let not_copied = format!("!{}", names::COPIED_FROM);
+        let labels = (*kind == CLUSTER_SERVICE_VERSION).then_some(&*not_copied);
+        listing.add_in_namespace(cluster, kind, labels, namespace).await?;
     }
     for kind in &EVERYWHERE {
         let namespaces = if *kind == CATALOG_SOURCE {
@@ -196,13 +202,13 @@ async fn listed(cluster: &impl ClusterHandle, namespace: &str) -> Result<Listing
         } else {
             BTreeSet::from([namespace.to_owned()])
         };
-        listing.add_everywhere(cluster, kind, None, &namespaces).await?;
+        listing.add_in_all_namespaces(cluster, kind, None, &namespaces).await?;
     }
     let namespaces = namespaces_of_events(&listing.objects).into_iter().map(str::to_owned);
     for namespace in namespaces.collect::<Vec<_>>() {
         match cluster.list(&known::EVENT, Some(&namespace), None).await {
             Ok(events) => listing.objects.extend(events),
-            // The status says what is wrong; only its cause is not known.
+            // The status has the failure; only its cause in the events stays unknown.
             Err(ClusterReadError::Forbidden(_) | ClusterReadError::UnknownKind(_)) => {}
             Err(ClusterReadError::Failed(cause)) => return Err(cause),
         }
@@ -211,14 +217,14 @@ async fn listed(cluster: &impl ClusterHandle, namespace: &str) -> Result<Listing
 }
 
 /// Reads a saved state.
-fn read(io: &mut Io<'_>, file: &str, objects: &mut Vec<Object>) -> Result<(), Failure> {
-    let text = resolve::text_of(io, file)?;
+fn read_state(io: &mut Io<'_>, file: &str, objects: &mut Vec<Object>) -> Result<(), Failure> {
+    let text = resolve::read_text(io, file)?;
     let place = |line| Place { line, ..Place::file(if file == "-" { "<stdin>" } else { file }) };
     let refuse = |line, why: &str| {
         Failure::usage(
-            Cause::new(plain(why))
+            Cause::new(escape_controls(why))
                 .at(place(line))
-                .remedy(format!("give it what this prints: {SAVE}")),
+                .remedy(format!("give it what this prints: {SAVE_COMMAND}")),
         )
     };
     for document in documents(text.as_bytes(), &Options::default()) {
@@ -252,7 +258,7 @@ fn text(answer: &Answer) -> String {
         text.push_str(note);
         text.push('\n');
     }
-    text.lines().map(|line| plain(line) + "\n").collect()
+    text.lines().map(|line| escape_controls(line) + "\n").collect()
 }
 
 fn value(answer: &Answer) -> Value {

@@ -15,7 +15,7 @@ use crate::supervise::Startup;
 use mainstay_cause::{Cause, Place};
 use mainstay_cli::args::{CatalogMode, Profile};
 use mainstay_cli::config::{CatalogFolder, Data, Demo, Network, runtime_folder};
-use mainstay_cli::defaults::Defaults;
+use mainstay_cli::defaults::DefaultCatalogs;
 use mainstay_cli::exit::Failure;
 use mainstay_cli::report::Report;
 use mainstay_files::PrivateFolder;
@@ -53,7 +53,7 @@ pub(crate) async fn run(demo: Demo, report: Report, startup: Startup) -> Result<
         registry: None,
         nodes: 1,
         profile: Profile::Standard,
-        defaults: Defaults::None,
+        defaults: DefaultCatalogs::None,
         catalog_mode: CatalogMode::InProcess,
         repair: false,
         max_object_bytes: mainstay_object::size::USUAL_OBJECT,

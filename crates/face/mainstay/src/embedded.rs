@@ -18,7 +18,7 @@ use mainstay_cause::{Cause, Place};
 use mainstay_classic::{CatalogPods, Classic, FolderCatalog, Timeouts};
 use mainstay_cli::args::{CatalogMode, Profile};
 use mainstay_cli::config::{CatalogFolder, Data, ImageSource, Network, reason, runtime_folder};
-use mainstay_cli::defaults::Defaults;
+use mainstay_cli::defaults::DefaultCatalogs;
 use mainstay_cli::exit::Failure;
 use mainstay_client::Cluster;
 use mainstay_clock::Clock;
@@ -56,7 +56,7 @@ pub(crate) struct Settings {
     /// The profile, which sets the standard namespaces.
     pub(crate) profile: Profile,
     /// Catalogs that the cluster has by default.
-    pub(crate) defaults: Defaults,
+    pub(crate) defaults: DefaultCatalogs,
     /// Where catalogs by image and by ConfigMap are served.
     pub(crate) catalog_mode: CatalogMode,
     /// Whether damaged parts of the store are set aside.

@@ -7,7 +7,7 @@ use mainstay_api::resources::OPERATOR_HUB;
 use mainstay_cause::Cause;
 use mainstay_classic::DefaultSources;
 use mainstay_cli::args::Profile;
-use mainstay_cli::defaults::Defaults;
+use mainstay_cli::defaults::DefaultCatalogs;
 use mainstay_client::{Cluster, Error};
 use mainstay_object::Object;
 use mainstay_object::known::{CUSTOM_RESOURCE_DEFINITION, DEPLOYMENT};
@@ -22,8 +22,9 @@ const OPENSHIFT: [(&str, &str, &str, i64); 4] = [
 ];
 
 /// Applies the CustomResourceDefinition of `OperatorHub`, unless the cluster has no default catalogs.
-pub(crate) async fn ensure_crd(cluster: &Cluster, defaults: &Defaults) -> Result<(), Cause> {
-    let Some(crd) = mainstay_api::operator_hub_crd().filter(|_| *defaults != Defaults::None) else {
+pub(crate) async fn ensure_crd(cluster: &Cluster, defaults: &DefaultCatalogs) -> Result<(), Cause> {
+    let Some(crd) = mainstay_api::operator_hub_crd().filter(|_| *defaults != DefaultCatalogs::None)
+    else {
         return Ok(());
     };
     // Other operators own OpenShift's CustomResourceDefinition.
@@ -38,14 +39,14 @@ pub(crate) async fn ensure_crd(cluster: &Cluster, defaults: &Defaults) -> Result
 /// if the marketplace operator reconciles them, which `say` reports.
 pub(crate) async fn default_sources(
     cluster: &Cluster,
-    defaults: &Defaults,
+    defaults: &DefaultCatalogs,
     profile: Profile,
     say: impl FnOnce(&str),
 ) -> Result<Option<DefaultSources>, Cause> {
     let manifests = match defaults {
-        Defaults::None => return Ok(None),
-        Defaults::Given(manifests) => manifests.clone(),
-        Defaults::Profile => profile_sources(profile, minor_version(cluster).await?),
+        DefaultCatalogs::None => return Ok(None),
+        DefaultCatalogs::Given(manifests) => manifests.clone(),
+        DefaultCatalogs::Profile => profile_sources(profile, minor_version(cluster).await?),
     };
     let (namespace, name) = (Profile::Openshift.catalog_namespace(), names::MARKETPLACE);
     let marketplace = cluster.find(&DEPLOYMENT, Some(namespace), name).await;

@@ -18,8 +18,8 @@ pub(crate) async fn run(arguments: &ResolveArguments) -> Exit {
     with_process_io(async |io| {
         resolve::run(arguments, io, async || {
             RemoteCluster::connect(&ClusterSelector {
-                cluster: &arguments.asked.cluster,
-                timeout: arguments.asked.timeout(),
+                cluster: &arguments.connection.cluster,
+                timeout: arguments.connection.timeout(),
                 name: "mainstay-resolve",
                 remedy: "name its kubeconfig with --kubeconfig FILE, give a saved state with --state FILE, or name \
                             packages and a --catalog to do without a cluster",
@@ -36,8 +36,8 @@ pub(crate) async fn why(arguments: &WhyArguments) -> Exit {
     with_process_io(async |io| {
         why::run(arguments, io, async || {
             RemoteCluster::connect(&ClusterSelector {
-                cluster: &arguments.asked.cluster,
-                timeout: arguments.asked.timeout(),
+                cluster: &arguments.connection.cluster,
+                timeout: arguments.connection.timeout(),
                 name: "mainstay-why",
                 remedy: "name its kubeconfig with --kubeconfig FILE, or give a saved state with --state FILE",
             })

@@ -1,10 +1,10 @@
 //! `mainstay bundle build`: a bundle folder as an image, without a container engine.
 
-use super::validate::{folder, judge};
+use super::validate::{folder, validate_folder};
 use crate::{
     catalog::Io,
     exit::Failure,
-    image::building::{self, Common},
+    image::building::{self, BuildArguments},
 };
 use clap::Args;
 
@@ -15,17 +15,17 @@ pub(super) struct Arguments {
     #[arg(value_name = "DIR")]
     folder: String,
     #[command(flatten)]
-    common: Common,
+    common: BuildArguments,
 }
 
 pub(super) async fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure> {
-    let typed = &arguments.folder;
-    let order = arguments.common.read()?;
-    let path = folder(io, typed)?;
-    let findings = judge(typed, &path);
-    building::judged(&order, io, "bundle", typed, &findings)?;
-    building::run(&arguments.common, &order, io, |store| {
-        crate::image::content::bundle(store, &path, typed, &order.wishes)
+    let argument = &arguments.folder;
+    let request = arguments.common.read()?;
+    let path = folder(io, argument)?;
+    let findings = validate_folder(argument, &path);
+    building::check_findings(&request, io, "bundle", argument, &findings)?;
+    building::run(&arguments.common, &request, io, |store| {
+        crate::image::content::bundle(store, &path, argument, &request.options)
     })
     .await
 }

@@ -17,13 +17,13 @@ pub(super) const fn severity(level: Level) -> Severity {
 }
 
 /// What a finding says, and where.
-fn said(finding: &Finding) -> (&str, Option<usize>, &str, Severity) {
+fn identity(finding: &Finding) -> (&str, Option<usize>, &str, Severity) {
     (&finding.file, finding.line, &finding.message, finding.severity)
 }
 
 fn hash(finding: &Finding) -> u64 {
     let mut hasher = DefaultHasher::new();
-    said(finding).hash(&mut hasher);
+    identity(finding).hash(&mut hasher);
     hasher.finish()
 }
 
@@ -32,21 +32,21 @@ fn hash(finding: &Finding) -> u64 {
 pub(super) struct Findings {
     list: Vec<Finding>,
     /// Hashes of what they say.
-    said: HashSet<u64>,
+    hashes: HashSet<u64>,
 }
 
 impl Findings {
     /// Adds a finding.
     pub(super) fn add(&mut self, finding: Finding) {
-        self.said.insert(hash(&finding));
+        self.hashes.insert(hash(&finding));
         self.list.push(finding);
     }
 
     /// Adds a finding unless there is one that says the same.
     pub(super) fn add_new(&mut self, finding: Finding) {
-        let known = self.said.contains(&hash(&finding))
-            && self.list.iter().any(|known| said(known) == said(&finding));
-        if !known {
+        let is_known = self.hashes.contains(&hash(&finding))
+            && self.list.iter().any(|known| identity(known) == identity(&finding));
+        if !is_known {
             self.add(finding);
         }
     }

@@ -1,7 +1,7 @@
 //! What `opm` asks of the folders and the metadata of a bundle, with places and remedies.
 
 use super::findings::severity;
-use super::validate::About;
+use super::validate::BundleContext;
 use crate::validation::Finding;
 use mainstay_bundle::Reading;
 use mainstay_bundle::validate::{Library, Loaded, Place, Subject, sdk_objects};
@@ -20,28 +20,28 @@ const METADATA: &str = "metadata";
 /// What `opm` says where no file has annotations.
 const NO_ANNOTATIONS: &str = "Could not find annotations file";
 /// How many bytes of a file of metadata are looked at.
-const LONGEST: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 
 /// What is wrong with the bundle in a folder to `opm` and not to the validators.
-pub(super) fn of_bundle(
+pub(super) fn bundle_findings(
     path: &Path,
-    about: &About<'_>,
+    about: &BundleContext<'_>,
     reading: &Reading<'_>,
     loaded: &Loaded,
 ) -> Vec<Finding> {
-    let mut found = of_folder(path, reading, about, loaded);
+    let mut found = folder_findings(path, reading, about, loaded);
     if let Some(subject) = &loaded.subject {
-        found.extend(of_objects(path, reading, subject, about));
+        found.extend(object_findings(path, reading, subject, about));
     }
     found
 }
 
 /// What is wrong with the folders and the metadata of the bundle in a folder. That there are no
 /// metadata yet is a warning; it is nothing to a folder of manifests alone.
-fn of_folder(
+fn folder_findings(
     path: &Path,
     reading: &Reading<'_>,
-    about: &About<'_>,
+    about: &BundleContext<'_>,
     loaded: &Loaded,
 ) -> Vec<Finding> {
     if !path.join(METADATA).exists() && path.join(MANIFESTS).is_dir() {
@@ -85,18 +85,18 @@ fn of_folder(
             (find(&files, &["dependencies:"]), "correct the dependency")
         };
         let (file, line) = place.unwrap_or_default();
-        about.finding(RULE, Severity::Error, (&file, line), small(fault), remedy)
+        about.finding(RULE, Severity::Error, (&file, line), lowercase_first(fault), remedy)
     })
     .collect()
 }
 
 /// What is wrong with objects that are neither a ClusterServiceVersion nor a definition: kinds that
 /// bundles do not have, and metadata that nobody can apply.
-fn of_objects(
+fn object_findings(
     path: &Path,
     reading: &Reading<'_>,
     subject: &Subject,
-    about: &About<'_>,
+    about: &BundleContext<'_>,
 ) -> Vec<Finding> {
     let folder = if path.join(MANIFESTS).is_dir() { MANIFESTS } else { "" };
     let media = reading.media_type(folder, folder);
@@ -126,7 +126,7 @@ fn metadata(path: &Path) -> Vec<(String, String)> {
     let entries = fs::read_dir(path.join(METADATA)).into_iter().flatten().flatten();
     let mut files: Vec<(String, String)> = entries
         .filter(|entry| {
-            entry.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() <= LONGEST)
+            entry.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() <= MAX_BYTES)
         })
         .filter_map(|entry| {
             let name = format!("{METADATA}/{}", entry.file_name().to_string_lossy());
@@ -148,7 +148,7 @@ fn find(files: &[(String, String)], words: &[&str]) -> Option<(String, Option<us
 }
 
 /// A sentence without its capital letter, unless that begins an abbreviation.
-fn small(text: &str) -> String {
+fn lowercase_first(text: &str) -> String {
     let mut letters = text.chars();
     match (letters.next(), letters.next()) {
         (Some(first), Some(second)) if second.is_lowercase() => {

@@ -50,10 +50,10 @@ enum Command {
 
 /// Runs one command.
 pub async fn run(arguments: BundleArguments, io: &mut Io<'_>) -> Exit {
-    catalog::finish(io, async |io| answer(arguments, io).await).await
+    catalog::finish(io, async |io| run_command(arguments, io).await).await
 }
 
-async fn answer(arguments: BundleArguments, io: &mut Io<'_>) -> Result<Exit, Failure> {
+async fn run_command(arguments: BundleArguments, io: &mut Io<'_>) -> Result<Exit, Failure> {
     match arguments.command {
         Command::Validate(arguments) => validate::run(&arguments, io),
         Command::Render(arguments) => render::run(&arguments, io),

@@ -1,6 +1,6 @@
 //! `mainstay bundle render`: the plain manifests that install bundles.
 
-use crate::catalog::{Io, open, plain};
+use crate::catalog::{Io, escape_controls, open};
 use crate::config::reason;
 use crate::exit::{Exit, Failure};
 use clap::{Args, ValueEnum};
@@ -70,16 +70,16 @@ impl Provider {
 }
 
 pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<Exit, Failure> {
-    let wishes = Wishes::read(arguments, io)?;
+    let options = RenderOptions::read(arguments, io)?;
     let mut printer = Printer::new(arguments);
     if let [folder] = arguments.folders.as_slice() {
-        one(arguments, folder, &wishes, &mut printer, io)?;
+        render_bundle(arguments, folder, &options, &mut printer, io)?;
         printer.end(io);
         return Ok(Exit::Done);
     }
     let mut exit = Exit::Done;
     for folder in &arguments.folders {
-        if let Err(failure) = one(arguments, folder, &wishes, &mut printer, io) {
+        if let Err(failure) = render_bundle(arguments, folder, &options, &mut printer, io) {
             // The manifests that belong before it go out before it.
             let _ = io.stdout.flush();
             let _ = write!(io.stderr, "error: {}", failure.cause.render());
@@ -95,10 +95,10 @@ pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<Exit, Failur
 }
 
 /// Prints what comes of one bundle.
-fn one(
+fn render_bundle(
     arguments: &Arguments,
     folder: &str,
-    wishes: &Wishes,
+    options: &RenderOptions,
     printer: &mut Printer,
     io: &mut Io<'_>,
 ) -> Result<(), Failure> {
@@ -106,17 +106,17 @@ fn one(
     if !opened.is_bundle {
         return Err(Failure::usage(
             Cause::new("the folder holds no bundle")
-                .at(Place::file(&opened.typed))
+                .at(Place::file(&opened.argument))
                 .remedy("name a folder that has the folders manifests and metadata"),
         ));
     }
-    let failed = |error: RenderError| refused(folder, &error);
+    let failed = |error: RenderError| render_failure(folder, &error);
     let content = Content::read(&Folder::new(&opened.path), &Limits::default()).map_err(failed)?;
     if arguments.schema {
         printer.print(io, &content.schema());
         return Ok(());
     }
-    for object in wishes.objects(arguments, content).map_err(failed)? {
+    for object in options.objects(arguments, content).map_err(failed)? {
         printer.print(io, &object);
     }
     Ok(())
@@ -173,59 +173,60 @@ impl Printer {
 }
 
 /// What is wished of every bundle.
-enum Wishes {
+enum RenderOptions {
     /// What an extension may be configured with.
-    Configured(Option<Vec<u8>>),
+    ExtensionConfig(Option<Vec<u8>>),
     /// Several namespaces: an extension cannot be configured so; the renderer can, if the bundle
     /// supports it.
-    Several(Option<DeploymentConfig>),
+    MultipleNamespaces(Option<DeploymentConfig>),
 }
 
-impl Wishes {
+impl RenderOptions {
     fn read(arguments: &Arguments, io: &Io<'_>) -> Result<Self, Failure> {
-        let deployments = match &arguments.deployment_config {
-            Some(file) => Some(deployments(file, &text_of(file, io)?)?),
+        let deployment_config = match &arguments.deployment_config {
+            Some(file) => Some(deployment_config(file, &text_of(file, io)?)?),
             None => None,
         };
         let watch = match (&arguments.config, &arguments.watch[..]) {
-            (Some(file), _) => return Ok(Self::Configured(Some(text_of(file, io)?))),
-            (None, []) if deployments.is_none() => return Ok(Self::Configured(None)),
+            (Some(file), _) => return Ok(Self::ExtensionConfig(Some(text_of(file, io)?))),
+            (None, []) if deployment_config.is_none() => return Ok(Self::ExtensionConfig(None)),
             (None, []) => None,
             (None, [watch]) => Some(watch),
             (None, _) => {
-                let read = deployments.map(|value| DeploymentConfig::read(&value)).transpose();
-                let read = read.map_err(|error| {
+                let config =
+                    deployment_config.map(|value| DeploymentConfig::read(&value)).transpose();
+                let config = config.map_err(|error| {
                     let cause = Cause::new("the configuration of deployments cannot be used");
-                    Failure::usage(cause.because(Cause::new(plain(&error.to_string()))))
+                    Failure::usage(cause.because(Cause::new(escape_controls(&error.to_string()))))
                 })?;
-                return Ok(Self::Several(read));
+                return Ok(Self::MultipleNamespaces(config));
             }
         };
         let mut config = Map::new();
         if let Some(watch) = watch {
             config.insert("watchNamespace".to_owned(), watch.as_str().into());
         }
-        if let Some(deployments) = deployments {
-            config.insert("deploymentConfig".to_owned(), deployments);
+        if let Some(deployment_config) = deployment_config {
+            config.insert("deploymentConfig".to_owned(), deployment_config);
         }
-        Ok(Self::Configured(Some(Value::Object(config).to_string().into_bytes())))
+        Ok(Self::ExtensionConfig(Some(Value::Object(config).to_string().into_bytes())))
     }
 
     fn objects(&self, arguments: &Arguments, content: Content) -> Result<Vec<Value>, RenderError> {
         let certificates = arguments.certificates.certificates();
         match self {
-            Self::Configured(config) => content.into_installed(&Install {
+            Self::ExtensionConfig(config) => content.into_installed(&Install {
                 certificates,
                 config: config.as_deref(),
                 ..Install::into_namespace(&arguments.namespace)
             }),
-            Self::Several(deployments) => {
+            Self::MultipleNamespaces(deployment_config) => {
                 content.check_aggregation()?;
                 content.into_rendered(&Settings {
                     namespace: &arguments.namespace,
                     targets: &arguments.watch,
                     certificates,
-                    deployment_config: deployments.as_ref(),
+                    deployment_config: deployment_config.as_ref(),
                 })
             }
         }
@@ -239,17 +240,19 @@ fn text_of(file: &str, io: &Io<'_>) -> Result<Vec<u8>, Failure> {
     })
 }
 
-fn deployments(file: &str, text: &[u8]) -> Result<Value, Failure> {
+fn deployment_config(file: &str, text: &[u8]) -> Result<Value, Failure> {
     mainstay_yaml::one(text, &mainstay_yaml::Options::default()).map_err(|error| {
         let place = Place::at(file, error.line, error.column);
         Failure::usage(
-            Cause::new(plain(&error.fault.to_string())).at(place).remedy("correct the file"),
+            Cause::new(escape_controls(&error.fault.to_string()))
+                .at(place)
+                .remedy("correct the file"),
         )
     })
 }
 
 /// Why there are no manifests, with what to do.
-fn refused(folder: &str, error: &RenderError) -> Failure {
+fn render_failure(folder: &str, error: &RenderError) -> Failure {
     let (usage, remedy) = match error.stage() {
         Stage::Read | Stage::Bundle => {
             (false, format!("see all that is wrong with: mainstay bundle validate {folder}"))
@@ -271,7 +274,7 @@ fn refused(folder: &str, error: &RenderError) -> Failure {
         RenderError::Configure(ConfigurationError::Schema { findings }) => findings.join("\n"),
         error => error.message(),
     };
-    let mut lines = message.lines().map(|line| Cause::new(plain(line)));
+    let mut lines = message.lines().map(|line| Cause::new(escape_controls(line)));
     let cause = Cause::new("the bundle cannot be rendered").at(Place::file(folder));
     let cause = cause.because_all(&mut lines).remedy(remedy);
     if usage { Failure::usage(cause) } else { cause.into() }

@@ -33,7 +33,7 @@ pub(super) struct Arguments {
     options: Options,
     /// Also ask this validator: operatorhub/v2, standardcapabilities, standardcategories or community
     /// (repeatable).
-    #[arg(long = "also", value_name = "VALIDATOR", value_parser = optional)]
+    #[arg(long = "also", value_name = "VALIDATOR", value_parser = optional_validator)]
     also: Vec<Validator>,
     /// The version of Kubernetes that the bundle shall run on: APIs it has removed are errors then.
     #[arg(long, value_name = "VERSION")]
@@ -79,7 +79,7 @@ const OPTIONAL: [Validator; 4] = [
 #[error("there are {}", OPTIONAL.map(Validator::name).join(", "))]
 struct UnknownValidator;
 
-fn optional(name: &str) -> Result<Validator, UnknownValidator> {
+fn optional_validator(name: &str) -> Result<Validator, UnknownValidator> {
     let found = OPTIONAL.into_iter().find(|validator| validator.name() == name);
     found.ok_or(UnknownValidator)
 }
@@ -94,23 +94,23 @@ pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<Exit, Failur
         settings.categories_from(&io.folder.join(path));
     }
     let mut findings = Findings::default();
-    let mut read = Vec::new();
-    for typed in &arguments.folders {
-        let path = folder(io, typed)?;
-        if collect(&mut findings, typed, &path, &arguments.also, &settings) {
-            read.push(typed.clone());
+    let mut fully_read = Vec::new();
+    for argument in &arguments.folders {
+        let path = folder(io, argument)?;
+        if collect(&mut findings, argument, &path, &arguments.also, &settings) {
+            fully_read.push(argument.clone());
         }
     }
     // A rule of a validator that nobody asked has no findings.
-    let is_asked = |rule: &str| match OPTIONAL.into_iter().find(|optional| optional.name() == rule)
-    {
-        Some(optional) => arguments.also.contains(&optional),
-        None => true,
-    };
+    let is_rule_enabled =
+        |rule: &str| match OPTIONAL.into_iter().find(|validator| validator.name() == rule) {
+            Some(validator) => arguments.also.contains(&validator),
+            None => true,
+        };
     let bundles = arguments.folders.len();
     let validated = Validated {
-        folders: &read,
-        is_asked: &is_asked,
+        folders: &fully_read,
+        is_rule_enabled: &is_rule_enabled,
         contents: count(bundles, "bundle"),
         note: "",
         fields: Map::from_iter([("bundles".to_owned(), bundles.into())]),
@@ -119,22 +119,22 @@ pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<Exit, Failur
 }
 
 /// Everything that is always asked about one bundle.
-pub(super) fn judge(typed: &str, path: &Path) -> Vec<Finding> {
+pub(super) fn validate_folder(argument: &str, path: &Path) -> Vec<Finding> {
     let mut findings = Findings::default();
-    collect(&mut findings, typed, path, &[], &Settings::default());
+    collect(&mut findings, argument, path, &[], &Settings::default());
     findings.into_sorted()
 }
 
 /// The path of a folder that is there.
-pub(super) fn folder(io: &Io<'_>, typed: &str) -> Result<PathBuf, Failure> {
+pub(super) fn folder(io: &Io<'_>, argument: &str) -> Result<PathBuf, Failure> {
     let refuse = |why: String| {
-        let cause = Cause::new(why).at(Place::file(typed));
+        let cause = Cause::new(why).at(Place::file(argument));
         Err(Failure::usage(cause.remedy("name the folder of a bundle")))
     };
-    if typed.is_empty() {
+    if argument.is_empty() {
         return refuse("the path is empty".to_owned());
     }
-    let path = io.folder.join(typed);
+    let path = io.folder.join(argument);
     match std::fs::metadata(&path) {
         Ok(found) if found.is_dir() => Ok(path),
         Ok(_) => refuse("this is a file, not a folder".to_owned()),
@@ -145,15 +145,15 @@ pub(super) fn folder(io: &Io<'_>, typed: &str) -> Result<PathBuf, Failure> {
 /// Adds what there is to say of one bundle. Returns whether all of it was read.
 fn collect(
     findings: &mut Findings,
-    typed: &str,
+    argument: &str,
     path: &Path,
     also: &[Validator],
     settings: &Settings,
 ) -> bool {
     let tree = Folder::new(path);
     let reading = Reading::new(&tree, &Limits::default());
-    let loaded = reading.load("", typed, Library::default());
-    let about = About { typed, package: package(&loaded) };
+    let loaded = reading.load("", argument, Library::default());
+    let about = BundleContext { argument, package: package(&loaded) };
     for problem in &loaded.problems {
         findings.add(about.problem("unreadable", Severity::Error, problem));
     }
@@ -165,7 +165,7 @@ fn collect(
     }
     let mut unknown = reading.unknown_fields();
     if let Some(subject) = &loaded.subject {
-        about.ask(findings, subject, also, settings);
+        about.run_validators(findings, subject, also, settings);
         unknown.extend(subject.unknown_fields());
         for api in subject.unknown_apis() {
             findings.add(about.problem(UNKNOWN_API, severity(api.level), &api.problem));
@@ -174,7 +174,7 @@ fn collect(
     for field in unknown {
         findings.add(about.problem(UNKNOWN_FIELD, severity(field.level), &field.problem));
     }
-    for finding in format::of_bundle(path, &about, &reading, &loaded) {
+    for finding in format::bundle_findings(path, &about, &reading, &loaded) {
         findings.add_new(finding);
     }
     loaded.subject.is_some() && loaded.problems.is_empty()
@@ -190,18 +190,18 @@ fn package(loaded: &Loaded) -> String {
 }
 
 /// The bundle that findings are about.
-pub(super) struct About<'a> {
+pub(super) struct BundleContext<'a> {
     /// Its folder, as it was typed.
-    typed: &'a str,
+    argument: &'a str,
     package: String,
 }
 
-impl About<'_> {
+impl BundleContext<'_> {
     /// The path of one of its files, as somebody can open it.
     pub(super) fn shown(&self, file: &str) -> String {
         match file {
-            "" => self.typed.to_owned(),
-            file => format!("{}/{file}", self.typed.trim_end_matches('/')),
+            "" => self.argument.to_owned(),
+            file => format!("{}/{file}", self.argument.trim_end_matches('/')),
         }
     }
 
@@ -234,24 +234,25 @@ impl About<'_> {
     }
 
     /// Adds what the validators say.
-    fn ask(
+    fn run_validators(
         &self,
         findings: &mut Findings,
         subject: &Subject,
         also: &[Validator],
         settings: &Settings,
     ) {
-        let ask = |validator: &Validator| {
-            let said = validator.run(subject, settings, None);
-            said.into_iter().map(|said| (*validator, said)).collect::<Vec<_>>()
+        let run = |validator: &Validator| {
+            let results = validator.run(subject, settings, None);
+            results.into_iter().map(|result| (*validator, result)).collect::<Vec<_>>()
         };
-        let said: Vec<_> = ALWAYS.iter().chain(also).flat_map(ask).collect();
-        let said: Vec<(Validator, &mainstay_bundle::validate::Finding)> = said
+        let results: Vec<_> = ALWAYS.iter().chain(also).flat_map(run).collect();
+        let reported: Vec<(Validator, &mainstay_bundle::validate::Finding)> = results
             .iter()
-            .flat_map(|(validator, said)| said.iter().map(|finding| (*validator, finding)))
+            .flat_map(|(validator, result)| result.iter().map(|finding| (*validator, finding)))
             .collect();
-        let places = subject.places(&said.iter().map(|(_, finding)| *finding).collect::<Vec<_>>());
-        for ((validator, finding), place) in said.into_iter().zip(places) {
+        let places =
+            subject.places(&reported.iter().map(|(_, finding)| *finding).collect::<Vec<_>>());
+        for ((validator, finding), place) in reported.into_iter().zip(places) {
             let place =
                 place.as_ref().map_or(("", None), |place| (place.file.as_str(), place.line));
             let message = message(finding, subject);

@@ -1,9 +1,9 @@
 //! `mainstay catalog build`: a catalog folder as an image, without a container engine.
 
-use super::{Io, open, plain, validate::inspect_all};
+use super::{Io, escape_controls, open, validate::inspect_all};
 use crate::{
     exit::Failure,
-    image::building::{self, Common},
+    image::building::{self, BuildArguments},
 };
 use clap::Args;
 use mainstay_cause::{Cause, Place};
@@ -15,24 +15,25 @@ pub(super) struct Arguments {
     #[arg(value_name = "DIR")]
     folder: String,
     #[command(flatten)]
-    common: Common,
+    common: BuildArguments,
 }
 
 pub(super) async fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure> {
-    let typed = &arguments.folder;
-    let order = arguments.common.read()?;
-    let opened = open(io, typed)?;
+    let argument = &arguments.folder;
+    let request = arguments.common.read()?;
+    let opened = open(io, argument)?;
     if opened.is_bundle {
-        let cause =
-            Cause::new("the folder holds a bundle, not a catalog").at(Place::file(plain(typed)));
-        return Err(Failure::usage(
-            cause.remedy(format!("build its image with: mainstay bundle build {}", plain(typed))),
-        ));
+        let cause = Cause::new("the folder holds a bundle, not a catalog")
+            .at(Place::file(escape_controls(argument)));
+        return Err(Failure::usage(cause.remedy(format!(
+            "build its image with: mainstay bundle build {}",
+            escape_controls(argument)
+        ))));
     }
-    let inspected = inspect_all(std::slice::from_ref(&opened));
-    building::judged(&order, io, "catalog", typed, &inspected.findings)?;
-    building::run(&arguments.common, &order, io, |store| {
-        crate::image::content::catalog(store, &opened.path, typed, &order.wishes)
+    let inspection = inspect_all(std::slice::from_ref(&opened));
+    building::check_findings(&request, io, "catalog", argument, &inspection.findings)?;
+    building::run(&arguments.common, &request, io, |store| {
+        crate::image::content::catalog(store, &opened.path, argument, &request.options)
     })
     .await
 }

@@ -1,6 +1,6 @@
 //! `mainstay catalog list`: packages, channels or bundles, one a line.
 
-use super::{Format, Io, open::open, plain};
+use super::{Format, Io, escape_controls, open::open};
 use crate::{exit::Failure, report::columns};
 use clap::{Args, ValueEnum};
 use mainstay_catalog::{Bundle, Channel, Keep, Package};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 pub(super) struct Arguments {
     /// What to list.
     #[arg(value_enum)]
-    what: What,
+    what: ListedKind,
     /// The folder of the catalog.
     #[arg(value_name = "PATH")]
     path: String,
@@ -26,13 +26,13 @@ pub(super) struct Arguments {
 
 /// What there is to list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum What {
+enum ListedKind {
     Packages,
     Channels,
     Bundles,
 }
 
-/// One line: the cells of the table, and all that is known.
+/// One line: the cells of the table, and the JSON value.
 struct Row {
     cells: Vec<String>,
     value: Value,
@@ -48,12 +48,12 @@ pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure>
         })?],
     };
     let packages = packages.into_iter();
-    let (head, rows): (&[&str], Vec<Row>) = match arguments.what {
-        What::Packages => (
+    let (header, rows): (&[&str], Vec<Row>) = match arguments.what {
+        ListedKind::Packages => (
             &["PACKAGE", "DEFAULT CHANNEL", "HEAD", "VERSION", "CHANNELS", "BUNDLES", "DEPRECATED"],
             packages.map(package_row).collect(),
         ),
-        What::Channels => (
+        ListedKind::Channels => (
             &["PACKAGE", "CHANNEL", "DEFAULT", "HEAD", "VERSION", "ENTRIES", "DEPRECATED"],
             packages
                 .flat_map(|package| {
@@ -62,11 +62,13 @@ pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure>
                 })
                 .collect(),
         ),
-        What::Bundles => (
+        ListedKind::Bundles => (
             &["PACKAGE", "BUNDLE", "VERSION", "CHANNELS", "DEPRECATED", "IMAGE"],
             packages
                 .flat_map(|package| {
-                    by_version(package).into_iter().map(|bundle| bundle_row(package, bundle))
+                    bundles_by_version(package)
+                        .into_iter()
+                        .map(|bundle| bundle_row(package, bundle))
                 })
                 .collect(),
         ),
@@ -74,7 +76,7 @@ pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure>
     let text = match arguments.output {
         Format::Text => {
             let cells: Vec<Vec<String>> = rows.into_iter().map(|row| row.cells).collect();
-            columns(head, &cells)
+            columns(header, &cells)
         }
         Format::Json => format!("{:#}\n", values(rows)),
         Format::Yaml => mainstay_yaml::to_string(&values(rows)),
@@ -87,29 +89,29 @@ fn values(rows: Vec<Row>) -> Value {
     Value::Array(rows.into_iter().map(|row| row.value).collect())
 }
 
-/// Says that there is no such package, and which ones are nearly called so.
+/// The error of an unknown package, with packages of similar names.
 pub(super) fn no_package<'p>(
     name: &str,
     packages: impl Iterator<Item = &'p Package>,
     path: &str,
 ) -> Cause {
-    let wanted = name.to_lowercase();
-    let alike: Vec<&str> = packages
+    let lower = name.to_lowercase();
+    let similar: Vec<&str> = packages
         .map(|package| &*package.name)
-        .filter(|known| known.contains(&wanted) || wanted.contains(known))
+        .filter(|candidate| candidate.contains(&lower) || lower.contains(candidate))
         .take(5)
         .collect();
-    let remedy = if alike.is_empty() {
+    let remedy = if similar.is_empty() {
         format!("see which there are with: mainstay catalog list packages {path}")
     } else {
-        format!("did you mean {}?", alike.join(", "))
+        format!("did you mean {}?", similar.join(", "))
     };
     let message = format!("there is no package {}", mainstay_gocompat::quote(name));
     Cause::new(message).at(Place::file(path)).remedy(remedy)
 }
 
 /// The bundles of a package, oldest first.
-pub(super) fn by_version(package: &Package) -> Vec<&Bundle> {
+pub(super) fn bundles_by_version(package: &Package) -> Vec<&Bundle> {
     let mut bundles: Vec<&Bundle> = package.bundles().map(|bundle| &**bundle).collect();
     bundles
         .sort_by(|a, b| (&a.version, &a.release, &a.name).cmp(&(&b.version, &b.release, &b.name)));
@@ -117,7 +119,7 @@ pub(super) fn by_version(package: &Package) -> Vec<&Bundle> {
 }
 
 /// The version of a bundle, with its release.
-pub(super) fn version(bundle: &Bundle) -> String {
+pub(super) fn version_text(bundle: &Bundle) -> String {
     match &bundle.release {
         Some(release) => format!("{}-{release}", bundle.version),
         None => bundle.version.to_string(),
@@ -125,30 +127,30 @@ pub(super) fn version(bundle: &Bundle) -> String {
 }
 
 /// The name and version of a channel's head.
-fn head<'c>(package: &Package, channel: &'c Channel) -> (&'c str, String) {
+fn channel_head<'c>(package: &Package, channel: &'c Channel) -> (&'c str, String) {
     let name = &*channel.head().name;
-    (name, package.bundle(name).map(|bundle| version(bundle)).unwrap_or_default())
+    (name, package.bundle(name).map(|bundle| version_text(bundle)).unwrap_or_default())
 }
 
-fn yes(deprecation: Option<&str>) -> String {
+fn deprecation_cell(deprecation: Option<&str>) -> String {
     if deprecation.is_some() { "yes".to_owned() } else { String::new() }
 }
 
 fn package_row(package: &Package) -> Row {
     let (name, version) = package
         .channel(&package.default_channel)
-        .map(|channel| head(package, channel))
+        .map(|channel| channel_head(package, channel))
         .unwrap_or_default();
     let (channels, bundles) = (package.channels().len(), package.bundles().len());
     Row {
         cells: vec![
-            plain(&package.name),
-            plain(&package.default_channel),
-            plain(name),
+            escape_controls(&package.name),
+            escape_controls(&package.default_channel),
+            escape_controls(name),
             version.clone(),
             channels.to_string(),
             bundles.to_string(),
-            yes(package.deprecation.as_deref()),
+            deprecation_cell(package.deprecation.as_deref()),
         ],
         value: json!({
             "package": &*package.name,
@@ -163,18 +165,18 @@ fn package_row(package: &Package) -> Row {
 }
 
 fn channel_row(package: &Package, channel: &Channel) -> Row {
-    let (name, version) = head(package, channel);
+    let (name, version) = channel_head(package, channel);
     let is_default = channel.name == package.default_channel;
     let entries = channel.entries().len();
     Row {
         cells: vec![
-            plain(&package.name),
-            plain(&channel.name),
+            escape_controls(&package.name),
+            escape_controls(&channel.name),
             if is_default { "yes".to_owned() } else { String::new() },
-            plain(name),
+            escape_controls(name),
             version.clone(),
             entries.to_string(),
-            yes(channel.deprecation.as_deref()),
+            deprecation_cell(channel.deprecation.as_deref()),
         ],
         value: json!({
             "package": &*package.name,
@@ -197,17 +199,17 @@ fn bundle_row(package: &Package, bundle: &Bundle) -> Row {
         .collect();
     Row {
         cells: vec![
-            plain(&package.name),
-            plain(&bundle.name),
-            version(bundle),
-            plain(&channels.join(",")),
-            yes(bundle.deprecation.as_deref()),
-            plain(&bundle.image),
+            escape_controls(&package.name),
+            escape_controls(&bundle.name),
+            version_text(bundle),
+            escape_controls(&channels.join(",")),
+            deprecation_cell(bundle.deprecation.as_deref()),
+            escape_controls(&bundle.image),
         ],
         value: json!({
             "package": &*package.name,
             "bundle": &*bundle.name,
-            "version": version(bundle),
+            "version": version_text(bundle),
             "channels": channels,
             "image": &*bundle.image,
             "deprecation": bundle.deprecation.as_deref(),

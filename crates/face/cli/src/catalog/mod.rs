@@ -1,8 +1,8 @@
-//! `mainstay catalog`: our own voice about file-based catalogs.
+//! `mainstay catalog`: commands about file-based catalogs.
 //!
-//! Where `opm` says the first thing that stops it, this says everything that is wrong, where, and
-//! what to do; also what other tools would lose without a word. The same folders, the same rules:
-//! what is refused here for more than being lost or suspicious is refused there too.
+//! `opm` stops at the first error; these commands report all errors with place and remedy. They also
+//! report content that other tools drop silently. Folders and rules are those of `opm`: content that is
+//! refused here is refused there too, except findings about dropped or suspicious content.
 //!
 //! ```text
 //! arguments (clap) ─► open the folders ─► validate: findings ─► text, JSON, YAML, SARIF
@@ -76,11 +76,11 @@ pub(crate) enum Format {
     Yaml,
 }
 
-/// The outside of one run: everything that is not an argument.
+/// The environment of a command: everything that is not an argument.
 pub struct Io<'a> {
-    /// Where answers go.
+    /// Standard output.
     pub stdout: &'a mut dyn Write,
-    /// Where it is said why there is none.
+    /// Standard error, for the reason of a failure.
     pub stderr: &'a mut dyn Write,
     /// The folder that relative paths start from.
     pub folder: PathBuf,
@@ -93,22 +93,22 @@ pub struct Io<'a> {
 }
 
 impl Io<'_> {
-    /// Writes to standard output. That it cannot be written is remembered there.
+    /// Writes to standard output. [`OutputSink`] keeps a write error.
     pub(crate) fn print(&mut self, text: &str) {
         let _ = self.stdout.write_all(text.as_bytes());
     }
 }
 
-/// Runs one command. An answer that cannot be written to its end is a failure, except where its
-/// reader has gone away, as in `mainstay catalog … | head`.
+/// Runs a command of `catalog`. Output that cannot be written is a failure, unless the reader closed
+/// the pipe, as in `mainstay catalog … | head`.
 pub async fn run(arguments: CatalogArguments, io: &mut Io<'_>) -> Exit {
-    finish(io, async |io| answer(arguments, io).await).await
+    finish(io, async |io| run_command(arguments, io).await).await
 }
 
-/// Runs a command, sees to it that its answer is written, and says why there is none.
+/// Runs a command, flushes its output, and reports why it failed.
 pub(crate) async fn finish(
     io: &mut Io<'_>,
-    answer: impl AsyncFnOnce(&mut Io<'_>) -> Result<Exit, Failure>,
+    command: impl AsyncFnOnce(&mut Io<'_>) -> Result<Exit, Failure>,
 ) -> Exit {
     let mut stdout = OutputSink::new(&mut *io.stdout);
     let mut inner = Io {
@@ -119,22 +119,22 @@ pub(crate) async fn finish(
         terminal: io.terminal,
         variable: io.variable,
     };
-    let outcome = answer(&mut inner).await;
-    // An error is remembered below.
+    let outcome = command(&mut inner).await;
+    // The sink keeps a flush error.
     let _ = inner.stdout.flush();
-    let unwritten = stdout.error().map(|error| {
+    let write_error = stdout.error().map(|error| {
         Failure::from(
             Cause::new("the answer cannot be written").because(Cause::new(error.to_string())),
         )
     });
-    let outcome = outcome.and_then(|exit| unwritten.map_or(Ok(exit), Err));
+    let outcome = outcome.and_then(|exit| write_error.map_or(Ok(exit), Err));
     outcome.unwrap_or_else(|Failure { exit, cause }| {
         let _ = write!(io.stderr, "error: {}", cause.render());
         exit
     })
 }
 
-async fn answer(arguments: CatalogArguments, io: &mut Io<'_>) -> Result<Exit, Failure> {
+async fn run_command(arguments: CatalogArguments, io: &mut Io<'_>) -> Result<Exit, Failure> {
     match arguments.command {
         Command::Validate(arguments) => validate::run(&arguments, io),
         Command::List(arguments) => list::run(&arguments, io).map(|()| Exit::Done),
@@ -145,16 +145,20 @@ async fn answer(arguments: CatalogArguments, io: &mut Io<'_>) -> Result<Exit, Fa
     }
 }
 
-/// A text that shows control characters instead of sending them to a terminal.
-pub(crate) fn plain(text: &str) -> String {
+/// Escapes control characters instead of sending them to a terminal.
+pub(crate) fn escape_controls(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for sign in text.chars() {
-        if sign.is_control() { out.extend(sign.escape_default()) } else { out.push(sign) }
+    for character in text.chars() {
+        if character.is_control() {
+            out.extend(character.escape_default())
+        } else {
+            out.push(character)
+        }
     }
     out
 }
 
-/// A number with the word for what is counted.
+/// A number and its noun, in singular or plural.
 pub(crate) fn count(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }

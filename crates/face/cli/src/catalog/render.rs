@@ -1,9 +1,8 @@
 //! `mainstay catalog render`: the documents of catalogs and bundles, all or some of them.
 
 use super::{
-    Io,
-    open::{Opened, open},
-    plain,
+    Io, escape_controls,
+    open::{OpenedFolder, open},
 };
 use crate::exit::Failure;
 use clap::{Args, ValueEnum};
@@ -44,29 +43,34 @@ enum Output {
 }
 
 pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure> {
-    let mut all = Rendition::default();
+    let mut output = Rendition::default();
     let mut names = String::new();
-    for typed in &arguments.paths {
-        let opened = open(io, typed)?;
-        let mut found = read(&opened)?;
-        let is = |wanted: &Option<String>, text: &str| {
+    for argument in &arguments.paths {
+        let opened = open(io, argument)?;
+        let mut rendition = read(&opened)?;
+        let matches = |wanted: &Option<String>, text: &str| {
             wanted.as_ref().is_none_or(|wanted| wanted == text)
         };
-        found.retain(|blob| {
-            is(&arguments.schema, &blob.schema)
-                && is(&arguments.package, &blob.package)
-                && is(&arguments.name, &blob.name)
+        rendition.retain(|blob| {
+            matches(&arguments.schema, &blob.schema)
+                && matches(&arguments.package, &blob.package)
+                && matches(&arguments.name, &blob.name)
         });
         if arguments.output == Output::Name {
-            for (blob, origin) in found.names() {
+            for (blob, origin) in rendition.names() {
                 let place = origin.map_or_else(
-                    || opened.typed.clone(),
+                    || opened.argument.clone(),
                     |origin| opened.below(&origin.to_string()),
                 );
-                let _ = writeln!(names, "{}: {}", plain(&place), plain(&blob.to_string()));
+                let _ = writeln!(
+                    names,
+                    "{}: {}",
+                    escape_controls(&place),
+                    escape_controls(&blob.to_string())
+                );
             }
         }
-        all.append(found);
+        output.append(rendition);
     }
     let format = match arguments.output {
         Output::Json => Format::Json,
@@ -77,26 +81,26 @@ pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure>
         }
     };
     let mut out = BufWriter::with_capacity(1 << 16, &mut *io.stdout);
-    match all.write(format, &mut out).and_then(|()| Ok(out.flush()?)) {
-        // What cannot be written is remembered where it was to go.
+    match output.write(format, &mut out).and_then(|()| Ok(out.flush()?)) {
+        // The output sink keeps a write error.
         Ok(()) | Err(WriteError::Io(_)) => Ok(()),
         Err(error) => Err(Cause::new(error.to_string()).into()),
     }
 }
 
-fn read(opened: &Opened) -> Result<Rendition, Failure> {
+fn read(opened: &OpenedFolder) -> Result<Rendition, Failure> {
     let cause = |why: String| {
         Cause::new("the folder cannot be read")
-            .at(Place::file(&opened.typed))
-            .because(Cause::new(plain(&why)))
-            .remedy(format!("see all problems with: mainstay catalog validate {}", opened.typed))
+            .at(Place::file(&opened.argument))
+            .because(Cause::new(escape_controls(&why)))
+            .remedy(format!("see all problems with: mainstay catalog validate {}", opened.argument))
     };
     if opened.is_bundle {
         let failed = |error: BundleError| Failure::from(cause(error.problem().to_string()));
         let bundle = Bundle::read(&opened.path).map_err(failed)?;
-        let mut found = Rendition::default();
-        found.add(&bundle.declare(Image::None, &opened.typed).map_err(failed)?);
-        return Ok(found);
+        let mut rendition = Rendition::default();
+        rendition.add(&bundle.declare(Image::None, &opened.argument).map_err(failed)?);
+        return Ok(rendition);
     }
     let options = LoadOptions { keep: Keep::Light, ..LoadOptions::default() };
     let failed = |error: LoadError| Failure::from(cause(error.headline()));

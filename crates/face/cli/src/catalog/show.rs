@@ -1,10 +1,10 @@
-//! `mainstay catalog show`: one package, or one of its bundles, with everything that hangs on it.
+//! `mainstay catalog show`: one package or one of its bundles, with channels, updates and dependencies.
 
 use super::{
-    Format, Io,
-    list::{by_version, no_package, version},
-    open::{Opened, open},
-    plain, updates,
+    Format, Io, escape_controls,
+    list::{bundles_by_version, no_package, version_text},
+    open::{OpenedFolder, open},
+    updates,
 };
 use crate::{exit::Failure, report::columns};
 use clap::Args;
@@ -39,17 +39,17 @@ pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure>
     let package = catalog.package(&arguments.package).ok_or_else(|| {
         Failure::usage(no_package(&arguments.package, catalog.packages(), &arguments.path))
     })?;
-    let damaged = |error: ContentError| Failure::from(Cause::new(error.to_string()));
+    let unreadable = |error: ContentError| Failure::from(Cause::new(error.to_string()));
     let (value, text) = match &arguments.bundle {
         None => {
-            let value = package_value(package, &opened).map_err(damaged)?;
+            let value = package_value(package, &opened).map_err(unreadable)?;
             let text = package_text(package, &value);
             (value, text)
         }
         Some(wanted) => {
-            let value = match find(package, wanted) {
-                Some(bundle) => bundle_value(package, bundle, &opened).map_err(damaged)?,
-                None => gone_value(package, wanted).ok_or_else(|| {
+            let value = match find_bundle(package, wanted) {
+                Some(bundle) => bundle_value(package, bundle, &opened).map_err(unreadable)?,
+                None => unshipped_value(package, wanted).ok_or_else(|| {
                     let message =
                         format!("package {} has no bundle {}", quote(&package.name), quote(wanted));
                     let see = format!(
@@ -72,16 +72,16 @@ pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure>
 }
 
 /// The bundle of that name or version.
-pub(super) fn find<'p>(package: &'p Package, wanted: &str) -> Option<&'p Bundle> {
+pub(super) fn find_bundle<'p>(package: &'p Package, wanted: &str) -> Option<&'p Bundle> {
     match package.bundle(wanted) {
         Some(bundle) => Some(bundle),
-        None => by_version(package)
+        None => bundles_by_version(package)
             .into_iter()
-            .find(|bundle| version(bundle) == wanted.strip_prefix('v').unwrap_or(wanted)),
+            .find(|bundle| version_text(bundle) == wanted.strip_prefix('v').unwrap_or(wanted)),
     }
 }
 
-fn package_value(package: &Package, opened: &Opened) -> Result<Value, ContentError> {
+fn package_value(package: &Package, opened: &OpenedFolder) -> Result<Value, ContentError> {
     let graph = Graph::of(package);
     let ordered = package.ordered_channels();
     let channels = ordered.iter().map(|channel| {
@@ -90,17 +90,17 @@ fn package_value(package: &Package, opened: &Opened) -> Result<Value, ContentErr
             "name": &*channel.name,
             "default": channel.name == package.default_channel,
             "head": &**head,
-            "version": package.bundle(head).map(|bundle| version(bundle)),
+            "version": package.bundle(head).map(|bundle| version_text(bundle)),
             "entries": channel.entries().len(),
             "deprecation": channel.deprecation.as_deref(),
-            "updates": updates::of_channel(&graph, &channel.name),
+            "updates": updates::channel_updates(&graph, &channel.name),
         })
     });
-    let bundles = by_version(package).into_iter().map(|bundle| {
+    let bundles = bundles_by_version(package).into_iter().map(|bundle| {
         let channels = ordered.iter().filter(|channel| channel.entry(&bundle.name).is_some());
         json!({
             "name": &*bundle.name,
-            "version": version(bundle),
+            "version": version_text(bundle),
             "channels": channels.map(|channel| &*channel.name).collect::<Vec<_>>(),
             "deprecation": bundle.deprecation.as_deref(),
         })
@@ -122,7 +122,7 @@ fn package_text(package: &Package, value: &Value) -> String {
     line(&mut out, "Declared at", text(value, "declaredAt"));
     line(&mut out, "Deprecated", text(value, "deprecation"));
     line(&mut out, "Description", text(value, "description").trim().lines().next().unwrap_or(""));
-    let cell = |value: &Value, field| plain(text(value, field));
+    let cell = |value: &Value, field| escape_controls(text(value, field));
     let rows: Vec<Vec<String>> = items(value, "channels")
         .map(|channel| {
             let is_default = channel["default"] == true;
@@ -139,13 +139,13 @@ fn package_text(package: &Package, value: &Value) -> String {
     out.push_str("Channels:\n");
     let head = ["  NAME", "DEFAULT", "HEAD", "VERSION", "ENTRIES", "DEPRECATED"];
     out.push_str(&columns(&head, &rows));
-    out.push_str(&updates::odd_channels(items(value, "channels")));
+    out.push_str(&updates::stranded_text(items(value, "channels")));
     let rows: Vec<Vec<String>> = items(value, "bundles")
         .map(|bundle| {
             vec![
                 format!("  {}", cell(bundle, "name")),
                 cell(bundle, "version"),
-                plain(&names(bundle, "channels")),
+                escape_controls(&names(bundle, "channels")),
                 cell(bundle, "deprecation"),
             ]
         })
@@ -158,14 +158,14 @@ fn package_text(package: &Package, value: &Value) -> String {
 fn bundle_value(
     package: &Package,
     bundle: &Bundle,
-    opened: &Opened,
+    opened: &OpenedFolder,
 ) -> Result<Value, ContentError> {
     let graph = Graph::of(package);
     let installed = Installed::new(&bundle.name, Some(&bundle.version));
     let installed = graph.bundle(&bundle.name).map_or(installed, Installed::from);
     let channels = package.ordered_channels().into_iter().filter_map(|channel| {
         let entry = channel.entry(&bundle.name)?;
-        let mut value = updates::in_channel(&graph, &channel.name, &installed);
+        let mut value = updates::updates_in_channel(&graph, &channel.name, &installed);
         value["name"] = (*channel.name).into();
         value["head"] = (channel.head().name == bundle.name).into();
         value["replaces"] = entry.replaces.as_deref().into();
@@ -181,13 +181,13 @@ fn bundle_value(
     Ok(json!({
         "bundle": &*bundle.name,
         "package": &*package.name,
-        "version": version(bundle),
+        "version": version_text(bundle),
         "image": &*bundle.image,
         "declaredAt": opened.below(&bundle.blob().origin().to_string()),
         "deprecation": bundle.deprecation.as_deref(),
         "channels": channels.collect::<Vec<_>>(),
-        "otherChannels": updates::elsewhere(&graph, &installed),
-        "asExtension": updates::of_extension(&graph, &installed),
+        "otherChannels": updates::updates_in_other_channels(&graph, &installed),
+        "asExtension": updates::extension_updates(&graph, &installed),
         "provides": bundle.provided_apis().map(shown).collect::<Vec<_>>(),
         "requires": {
             "apis": bundle.required_apis().map(shown).collect::<Vec<_>>(),
@@ -205,21 +205,21 @@ fn bundle_value(
     }))
 }
 
-/// What there is to say about a bundle that the package does not ship, or no longer: where updates
-/// lead who has it installed. None if they lead nowhere. Given by name, or by version.
-fn gone_value(package: &Package, wanted: &str) -> Option<Value> {
+/// The update paths of a bundle that the package does not ship, or no longer, by name or version.
+/// `None` if it has no updates.
+fn unshipped_value(package: &Package, wanted: &str) -> Option<Value> {
     let graph = Graph::of(package);
     let version = parse_strict(wanted.strip_prefix('v').unwrap_or(wanted)).ok();
     let name = if version.is_some() { "" } else { wanted };
     let installed = Installed::new(name, version.as_ref());
-    updates::is_known_elsewhere(&graph, &installed).then(|| {
+    updates::is_covered_by_an_entry(&graph, &installed).then(|| {
         json!({
             "bundle": name,
             "package": &*package.name,
             "version": version.as_ref().map(ToString::to_string),
             "shipped": false,
-            "otherChannels": updates::elsewhere(&graph, &installed),
-            "asExtension": updates::of_extension(&graph, &installed),
+            "otherChannels": updates::updates_in_other_channels(&graph, &installed),
+            "asExtension": updates::extension_updates(&graph, &installed),
         })
     })
 }
@@ -262,18 +262,18 @@ fn bundle_text(value: &Value) -> String {
     for channel in items(value, "channels") {
         let is_head = channel["head"] == true;
         let mark = if is_head { " (head)" } else { "" };
-        let _ = writeln!(out, "  {}{mark}", plain(text(channel, "name")));
+        let _ = writeln!(out, "  {}{mark}", escape_controls(text(channel, "name")));
         for (title, words) in [
             ("deprecated", text(channel, "deprecation").to_owned()),
             ("not chosen", text(channel, "notChosen").to_owned()),
             ("updates to", names(channel, "updatesTo")),
-            ("to the head", updates::in_words(channel)),
+            ("to the head", updates::updates_text(channel)),
             ("replaces", text(channel, "replaces").to_owned()),
             ("skips", names(channel, "skips")),
             ("skip range", text(channel, "skipRange").to_owned()),
         ] {
             if !words.is_empty() {
-                let _ = writeln!(out, "    {:<13}{}", format!("{title}:"), plain(&words));
+                let _ = writeln!(out, "    {:<13}{}", format!("{title}:"), escape_controls(&words));
             }
         }
     }
@@ -281,15 +281,23 @@ fn bundle_text(value: &Value) -> String {
         &mut out,
         "Other channels with updates for it",
         items(value, "otherChannels").map(|channel| {
-            format!("{}: {}", plain(text(channel, "name")), plain(&updates::in_words(channel)))
+            format!(
+                "{}: {}",
+                escape_controls(text(channel, "name")),
+                escape_controls(&updates::updates_text(channel))
+            )
         }),
     );
-    let extension = match updates::in_words(&value["asExtension"]) {
+    let extension = match updates::updates_text(&value["asExtension"]) {
         words if words.is_empty() => "no update: it is the best of all channels".to_owned(),
         words => words,
     };
     line(&mut out, "As extension", &extension);
-    block(&mut out, "Provides", items(value, "provides").filter_map(Value::as_str).map(plain));
+    block(
+        &mut out,
+        "Provides",
+        items(value, "provides").filter_map(Value::as_str).map(escape_controls),
+    );
     let requires = &value["requires"];
     let packages = items(requires, "packages").map(|package| {
         format!("package {} {}", text(package, "name"), text(package, "versionRange"))
@@ -300,17 +308,21 @@ fn bundle_text(value: &Value) -> String {
     block(
         &mut out,
         "Requires",
-        apis.chain(packages).chain(constraints).map(|requirement| plain(&requirement)),
+        apis.chain(packages).chain(constraints).map(|requirement| escape_controls(&requirement)),
     );
     let images = items(value, "relatedImages").filter_map(Value::as_str);
-    block(&mut out, "Related images", images.filter(|image| !image.is_empty()).map(plain));
+    block(
+        &mut out,
+        "Related images",
+        images.filter(|image| !image.is_empty()).map(escape_controls),
+    );
     out
 }
 
-/// A line with a title, unless there is nothing to say.
+/// Writes a line with a title, unless its text is empty.
 fn line(out: &mut String, title: &str, words: &str) {
     if !words.is_empty() {
-        let _ = writeln!(out, "{:<17}{}", format!("{title}:"), plain(words));
+        let _ = writeln!(out, "{:<17}{}", format!("{title}:"), escape_controls(words));
     }
 }
 

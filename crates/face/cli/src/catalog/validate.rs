@@ -1,8 +1,8 @@
-//! `mainstay catalog validate`: everything that is wrong, at once.
+//! `mainstay catalog validate`: all findings about catalogs and bundle folders at once.
 
 use super::{
     Io, count,
-    open::{Opened, open},
+    open::{OpenedFolder, open},
 };
 use crate::{
     exit::{Exit, Failure},
@@ -30,44 +30,44 @@ pub(super) struct Arguments {
     options: Options,
 }
 
-/// What a folder holds.
+/// The size of a folder's content.
 struct Contents {
     packages: usize,
     channels: usize,
     bundles: usize,
 }
 
-/// What came of looking at some folders.
+/// The findings about some folders.
 #[derive(Default)]
-pub(super) struct Inspected {
+pub(super) struct Inspection {
     pub(super) findings: Vec<Finding>,
-    /// What sound folders hold, by the path as it was typed.
+    /// The content of valid folders, by the path as typed.
     contents: Vec<(String, Contents)>,
-    /// The folders of which every document could be read.
-    read: Vec<String>,
-    /// Documents could not be read, so that nobody knows what is missing.
-    unread: bool,
+    /// The folders in which every document could be read.
+    fully_read: Vec<String>,
+    /// Whether documents could not be read, so missing ones are unknown.
+    incomplete: bool,
 }
 
 pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<Exit, Failure> {
-    let opened = arguments.paths.iter().map(|typed| open(io, typed));
-    let opened = opened.collect::<Result<Vec<Opened>, Failure>>()?;
-    let inspected = inspect_all(&opened);
-    let unread = "; what is missing shows when all files can be read";
-    let (contents, fields) = (inspected.in_words(), inspected.fields());
+    let opened = arguments.paths.iter().map(|argument| open(io, argument));
+    let opened = opened.collect::<Result<Vec<OpenedFolder>, Failure>>()?;
+    let inspection = inspect_all(&opened);
+    let incomplete = "; what is missing shows when all files can be read";
+    let (contents, fields) = (inspection.summary(), inspection.fields());
     let validated = Validated {
-        folders: &inspected.read,
-        is_asked: &|_| true,
+        folders: &inspection.fully_read,
+        is_rule_enabled: &|_| true,
         contents,
-        note: if inspected.unread { unread } else { "" },
+        note: if inspection.incomplete { incomplete } else { "" },
         fields,
     };
-    arguments.options.report(inspected.findings, &validated, io)
+    arguments.options.report(inspection.findings, &validated, io)
 }
 
-impl Inspected {
-    /// What sound folders hold, such as `1 package, 2 channels`.
-    fn in_words(&self) -> String {
+impl Inspection {
+    /// The content of valid folders, such as `1 package, 2 channels`.
+    fn summary(&self) -> String {
         let all = |of: fn(&Contents) -> usize| {
             self.contents.iter().map(|(_, contents)| of(contents)).sum::<usize>()
         };
@@ -83,7 +83,7 @@ impl Inspected {
         parts.join(", ")
     }
 
-    /// What the JSON value says besides the findings.
+    /// Fields of the JSON value besides the findings.
     fn fields(&self) -> Map<String, Value> {
         let contents = self.contents.iter().map(|(path, contents)| {
             json!({
@@ -94,34 +94,34 @@ impl Inspected {
             })
         });
         Map::from_iter([
-            ("complete".to_owned(), (!self.unread).into()),
+            ("complete".to_owned(), (!self.incomplete).into()),
             ("contents".to_owned(), contents.collect()),
         ])
     }
 }
 
-/// Everything that is wrong with some folders.
-pub(super) fn inspect_all(opened: &[Opened]) -> Inspected {
-    let mut inspected = Inspected::default();
+/// Inspects folders and collects their findings.
+pub(super) fn inspect_all(opened: &[OpenedFolder]) -> Inspection {
+    let mut inspection = Inspection::default();
     for folder in opened {
         let (problems, contents, complete) =
-            if folder.is_bundle { look_at_bundle(folder) } else { look_at_catalog(folder) };
-        // A bundle that is refused is looked at no further, a catalog is.
+            if folder.is_bundle { inspect_bundle(folder) } else { inspect_catalog(folder) };
+        // Inspection of a refused bundle ends; that of a refused catalog goes on.
         if complete && (contents.is_some() || !folder.is_bundle) {
-            inspected.read.push(folder.typed.clone());
+            inspection.fully_read.push(folder.argument.clone());
         }
-        inspected.unread |= !complete;
-        inspected.contents.extend(contents.map(|contents| (folder.typed.clone(), contents)));
-        inspected.findings.extend(
+        inspection.incomplete |= !complete;
+        inspection.contents.extend(contents.map(|contents| (folder.argument.clone(), contents)));
+        inspection.findings.extend(
             problems.into_iter().map(|(package, problem)| finding(folder, package, problem)),
         );
     }
-    inspected
+    inspection
 }
 
-fn finding(folder: &Opened, package: String, problem: Problem) -> Finding {
+fn finding(folder: &OpenedFolder, package: String, problem: Problem) -> Finding {
     let file = match problem.rule {
-        Rule::NoCatalog => folder.typed.clone(),
+        Rule::NoCatalog => folder.argument.clone(),
         _ => folder.below(&problem.file),
     };
     Finding {
@@ -138,51 +138,51 @@ fn finding(folder: &Opened, package: String, problem: Problem) -> Finding {
     }
 }
 
-/// Problems with the packages they are about, what the folder holds, and whether all of it was read.
-type Look = (Vec<(String, Problem)>, Option<Contents>, bool);
+/// Problems with their packages, the folder's content, and whether all of it was read.
+type FolderInspection = (Vec<(String, Problem)>, Option<Contents>, bool);
 
-fn look_at_catalog(folder: &Opened) -> Look {
+fn inspect_catalog(folder: &OpenedFolder) -> FolderInspection {
     let options = LoadOptions { keep: Keep::Facts, ..LoadOptions::default() };
-    let inspection = inspect(&Folder::new(&folder.path), &options);
-    let contents = inspection.catalog.map(|catalog| Contents {
+    let catalog_inspection = inspect(&Folder::new(&folder.path), &options);
+    let contents = catalog_inspection.catalog.map(|catalog| Contents {
         packages: catalog.packages().len(),
         channels: catalog.packages().map(|package| package.channels().len()).sum(),
         bundles: catalog.packages().map(|package| package.bundles().len()).sum(),
     });
-    let problems = inspection.problems.into_iter().map(|problem| {
+    let problems = catalog_inspection.problems.into_iter().map(|problem| {
         let package = problem.blob.as_ref().map(|blob| match &*blob.schema {
             "olm.package" => &*blob.name,
             _ => &*blob.package,
         });
         (package.unwrap_or_default().to_owned(), problem)
     });
-    (problems.collect(), contents, inspection.complete)
+    (problems.collect(), contents, catalog_inspection.complete)
 }
 
-fn look_at_bundle(folder: &Opened) -> Look {
+fn inspect_bundle(folder: &OpenedFolder) -> FolderInspection {
     let refused =
-        |error: &mainstay_bundle::BundleError| of_bundle(Rule::BadBundle, error.problem());
+        |error: &mainstay_bundle::BundleError| bundle_problem(Rule::BadBundle, error.problem());
     let bundle = match Bundle::read(&folder.path) {
         Ok(bundle) => bundle,
         Err(error) => {
-            // What was passed over before may be why something is missing.
+            // A file that was passed over may be why content is missing.
             let passed_over = error.passed_over().iter();
-            let passed_over = passed_over.map(|problem| of_bundle(Rule::PassedOver, problem));
+            let passed_over = passed_over.map(|problem| bundle_problem(Rule::PassedOver, problem));
             let problems = passed_over.chain([refused(&error)]);
             return (problems.map(|problem| (String::new(), problem)).collect(), None, true);
         }
     };
     let passed_over = bundle.passed_over().iter();
     let mut problems: Vec<Problem> =
-        passed_over.map(|problem| of_bundle(Rule::PassedOver, problem)).collect();
+        passed_over.map(|problem| bundle_problem(Rule::PassedOver, problem)).collect();
     let repeated = bundle.repeated_keys().iter();
-    problems.extend(repeated.map(|problem| of_bundle(Rule::RepeatedKey, problem)));
+    problems.extend(repeated.map(|problem| bundle_problem(Rule::RepeatedKey, problem)));
     problems.extend(bundle.unknown_apis().iter().map(|unknown| {
         let rule = match unknown.level {
             Level::Error => Rule::UnknownApi,
             Level::Warning => Rule::DoubtfulApi,
         };
-        of_bundle(rule, &unknown.problem)
+        bundle_problem(rule, &unknown.problem)
     }));
     let tree = BundleFolder::new(&folder.path);
     let limits = Limits::default();
@@ -193,9 +193,9 @@ fn look_at_bundle(folder: &Opened) -> Look {
             Level::Error => Rule::UnknownField,
             Level::Warning => Rule::UnknownManifestField,
         };
-        of_bundle(rule, &unknown.problem)
+        bundle_problem(rule, &unknown.problem)
     }));
-    if let Err(error) = bundle.declare(Image::None, &folder.typed) {
+    if let Err(error) = bundle.declare(Image::None, &folder.argument) {
         problems.push(refused(&error));
     }
     problems.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
@@ -205,8 +205,8 @@ fn look_at_bundle(folder: &Opened) -> Look {
     (problems.collect(), Some(contents), true)
 }
 
-/// The problem of a bundle folder as one of a catalog.
-fn of_bundle(rule: Rule, problem: &mainstay_bundle::Problem) -> Problem {
+/// Converts the problem of a bundle folder into one of a catalog.
+fn bundle_problem(rule: Rule, problem: &mainstay_bundle::Problem) -> Problem {
     let loss = match rule {
         Rule::PassedOver => "; other tools drop it without a word",
         _ => "",

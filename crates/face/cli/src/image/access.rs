@@ -1,7 +1,7 @@
 //! How registries are reached, and which images are taken from them: options and their meaning.
 
 use crate::{
-    catalog::{Io, plain},
+    catalog::{Io, escape_controls},
     config::{self, reason},
     exit::Failure,
     machine,
@@ -25,7 +25,7 @@ use std::{
 
 /// Options of everything that talks to registries.
 #[derive(Args, Debug)]
-pub(crate) struct Reach {
+pub(crate) struct RegistryAccess {
     /// File with names and passwords of registries, as Docker, Podman and pull secrets write it
     /// (repeatable) [default: where Podman and Docker have theirs].
     #[arg(long, value_name = "FILE", help_heading = "Registries")]
@@ -64,9 +64,9 @@ pub(crate) struct Mirrors {
 
 /// Options of everything that takes images from registries.
 #[derive(Args, Debug)]
-pub(crate) struct Trust {
+pub(crate) struct TrustArguments {
     #[command(flatten)]
-    pub(super) reach: Reach,
+    pub(super) registry_access: RegistryAccess,
     #[command(flatten)]
     pub(super) mirrors: Mirrors,
     /// File that says which images are taken, containers' `policy.json` [default: where Podman has
@@ -93,7 +93,7 @@ pub(crate) struct StoreFolder {
 }
 
 fn unreadable(path: &Path, why: &str, remedy: &str) -> Failure {
-    Failure::usage(Cause::new(plain(why)).at(Place::file(path)).remedy(remedy))
+    Failure::usage(Cause::new(escape_controls(why)).at(Place::file(path)).remedy(remedy))
 }
 
 fn read(path: &Path, remedy: &str) -> Result<Vec<u8>, Failure> {
@@ -119,7 +119,7 @@ impl StoreFolder {
     }
 }
 
-impl Reach {
+impl RegistryAccess {
     /// How registries are talked to.
     pub(crate) fn settings(&self, io: &Io<'_>) -> Result<Settings, Failure> {
         let mut settings = Settings::new(Clock::system());
@@ -151,7 +151,7 @@ impl Reach {
         let remedy = "correct the file, or name another one with --authfile FILE";
         let unusable = |why: String| {
             let cause = Cause::new("the names and passwords of registries cannot be read");
-            Failure::usage(cause.because(Cause::new(plain(&why))).remedy(remedy))
+            Failure::usage(cause.because(Cause::new(escape_controls(&why))).remedy(remedy))
         };
         if self.authfile.is_empty() {
             return machine::keyring(io.variable).map_err(|error| unusable(error.to_string()));
@@ -197,7 +197,11 @@ fn is_this_machine(domain: &str) -> bool {
 impl Mirrors {
     /// Where images are looked for. Mirrors are reached as the registries of this machine are, or as
     /// `reach` says of all.
-    pub(crate) fn rules(&self, reach: &Reach, io: &Io<'_>) -> Result<Rules, Failure> {
+    pub(crate) fn rules(
+        &self,
+        registry_access: &RegistryAccess,
+        io: &Io<'_>,
+    ) -> Result<Rules, Failure> {
         let remedy = "correct it, or name another one with --registries-conf FILE";
         let mut rules = Rules::default();
         let mut objects = Vec::new();
@@ -209,7 +213,9 @@ impl Mirrors {
                 let value = document.map_err(|error| {
                     let place = Place::at(file.as_path(), error.line, error.column);
                     Failure::usage(
-                        Cause::new(plain(&error.fault.to_string())).at(place).remedy(remedy),
+                        Cause::new(escape_controls(&error.fault.to_string()))
+                            .at(place)
+                            .remedy(remedy),
                     )
                 })?;
                 let value = value.value;
@@ -220,7 +226,9 @@ impl Mirrors {
             }
         }
         let of_objects = mirror::from_objects(&objects).map_err(|error| {
-            Failure::usage(Cause::new(plain(&error.to_string())).remedy("correct the object"))
+            Failure::usage(
+                Cause::new(escape_controls(&error.to_string())).remedy("correct the object"),
+            )
         })?;
         rules.rules.extend(of_objects.rules);
         let of_files = match &self.registries_conf {
@@ -233,13 +241,13 @@ impl Mirrors {
                     .map_err(|error| unreadable(&file, &error.to_string(), remedy))?
             }
             None => machine::mirrors(io.variable).map_err(|error| {
-                Failure::usage(Cause::new(plain(&error.to_string())).remedy(remedy))
+                Failure::usage(Cause::new(escape_controls(&error.to_string())).remedy(remedy))
             })?,
         };
         rules.rules.extend(of_files.rules);
         let trusted = |location: &str| {
             let domain = location.split('/').next().unwrap_or_default();
-            reach.insecure || reach.plain_http || is_this_machine(domain)
+            registry_access.insecure || registry_access.plain_http || is_this_machine(domain)
         };
         for rule in &mut rules.rules {
             let itself = if rule.location.is_empty() { &rule.prefix } else { &rule.location };
@@ -252,7 +260,7 @@ impl Mirrors {
     }
 }
 
-impl Trust {
+impl TrustArguments {
     /// Which images are taken.
     pub(crate) fn policy(&self, io: &Io<'_>) -> Result<Policy, Failure> {
         let from = |text: &[u8], file: &Path, remedy: &str| {
@@ -279,7 +287,7 @@ impl Trust {
         }
         let found = machine::policy(io.variable);
         let found = found.map_err(|error| {
-            Failure::usage(Cause::new(plain(&error.to_string())).remedy(remedy))
+            Failure::usage(Cause::new(escape_controls(&error.to_string())).remedy(remedy))
         })?;
         Ok(found.unwrap_or_else(Policy::accept_anything))
     }

@@ -1,17 +1,15 @@
 //! What `bundle build` and `catalog build` have in common.
 
 use super::{
-    access::{Reach, StoreFolder},
-    content::{Built, Wishes},
-    copy::between,
-    landed,
+    access::{RegistryAccess, StoreFolder},
+    content::{BuildOptions, BuiltImage},
+    copy::working_store,
     location::Location,
-    print,
-    ship::Carrier,
-    work,
+    location_value, print, progress,
+    transfer::ImageTransfer,
 };
 use crate::{
-    catalog::{Format, Io, plain},
+    catalog::{Format, Io, escape_controls},
     exit::Failure,
     validation::{self, Finding},
 };
@@ -23,7 +21,7 @@ use std::collections::BTreeMap;
 
 /// Arguments of both.
 #[derive(Args, Debug)]
-pub(crate) struct Common {
+pub(crate) struct BuildArguments {
     /// Where the image shall be: REGISTRY/NAME:TAG, oci:DIR[:TAG], oci-archive:FILE[:TAG],
     /// docker-archive:FILE[:NAME] or store:NAME:TAG.
     #[arg(value_name = "TO")]
@@ -44,24 +42,24 @@ pub(crate) struct Common {
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     output: Format,
     #[command(flatten)]
-    reach: Reach,
+    registry_access: RegistryAccess,
 }
 
 /// What the arguments mean.
-pub(crate) struct Order {
+pub(crate) struct BuildRequest {
     target: Location,
     force: bool,
-    pub(crate) wishes: Wishes,
+    pub(crate) options: BuildOptions,
 }
 
-impl Common {
+impl BuildArguments {
     /// Reads the arguments, before anything is looked at.
-    pub(crate) fn read(&self) -> Result<Order, Failure> {
+    pub(crate) fn read(&self) -> Result<BuildRequest, Failure> {
         let target = Location::read(&self.target).map_err(Failure::usage)?;
         let mut labels = BTreeMap::new();
         for text in &self.label {
             let Some((key, value)) = text.split_once('=').filter(|(key, _)| !key.is_empty()) else {
-                let cause = Cause::new(format!("`{}` is no label", plain(text)));
+                let cause = Cause::new(format!("`{}` is no label", escape_controls(text)));
                 return Err(Failure::usage(cause.remedy("write it as KEY=VALUE")));
             };
             labels.insert(key.to_owned(), value.to_owned());
@@ -72,16 +70,16 @@ impl Common {
                 platforms.push(platform.clone());
             }
         }
-        Ok(Order { target, force: self.force, wishes: Wishes { labels, platforms } })
+        Ok(BuildRequest { target, force: self.force, options: BuildOptions { labels, platforms } })
     }
 }
 
 /// Tells what was found in a folder; one with errors is no image, unless that is forced.
-pub(crate) fn judged(
-    order: &Order,
+pub(crate) fn check_findings(
+    request: &BuildRequest,
     io: &mut Io<'_>,
     what: &str,
-    typed: &str,
+    argument: &str,
     findings: &[Finding],
 ) -> Result<(), Failure> {
     if !findings.is_empty() {
@@ -89,8 +87,9 @@ pub(crate) fn judged(
         let _ = io.stderr.write_all(validation::text(findings).as_bytes());
     }
     let [errors, _] = validation::totals(findings);
-    if errors > 0 && !order.force {
-        let cause = Cause::new(format!("the {what} has errors")).at(Place::file(plain(typed)));
+    if errors > 0 && !request.force {
+        let cause =
+            Cause::new(format!("the {what} has errors")).at(Place::file(escape_controls(argument)));
         let cause = cause.remedy("correct them").remedy("build the image anyway with --force");
         return Err(cause.into());
     }
@@ -99,19 +98,19 @@ pub(crate) fn judged(
 
 /// Builds an image, brings it where it shall be and says what it is.
 pub(crate) async fn run(
-    arguments: &Common,
-    order: &Order,
+    arguments: &BuildArguments,
+    request: &BuildRequest,
     io: &mut Io<'_>,
-    build: impl FnOnce(&Store) -> Result<Built, Failure>,
+    build: impl FnOnce(&Store) -> Result<BuiltImage, Failure>,
 ) -> Result<(), Failure> {
-    let target = &order.target;
-    let (store, _scratch) = between(&arguments.store, &[target], io)?;
-    let carrier = Carrier::new(&arguments.reach, io)?;
+    let target = &request.target;
+    let (store, _scratch) = working_store(&arguments.store, &[target], io)?;
+    let transfer = ImageTransfer::new(&arguments.registry_access, io)?;
     let built = build(&store)?;
-    let delivery = carrier.deliver(&store, &built.image, target);
-    work::transfer(io, carrier.shown(), delivery).await?;
+    let delivery = transfer.deliver(&store, &built.image, target);
+    progress::transfer(io, transfer.progress_to_show(), delivery).await?;
     let place = target.to_string();
-    let mut value = landed(&place, &built.image);
+    let mut value = location_value(&place, &built.image);
     let platforms: Vec<String> = built.platforms.iter().map(ToString::to_string).collect();
     value["platforms"] = json!(platforms);
     value["labels"] = json!(built.labels);

@@ -10,7 +10,7 @@
 //! The labels of a bundle are `classic.md` BND-07 and BND-08, that of a catalog FBC-29.
 
 use super::failure;
-use crate::{catalog::plain, config::reason, exit::Failure};
+use crate::{catalog::escape_controls, config::reason, exit::Failure};
 use mainstay_bundle::{Bundle, Folder, Kind, Tree};
 use mainstay_cause::{Cause, Place};
 use mainstay_image::{
@@ -27,10 +27,10 @@ use std::{
 };
 
 /// How deep folders of a bundle may lie in each other, and how many files it may have.
-const DEEPEST: usize = 16;
-const MOST_FILES: usize = 10_000;
+const MAX_DEPTH: usize = 16;
+const MAX_FILES: usize = 10_000;
 /// How long a file may be.
-const LARGEST: u64 = 4 << 30;
+const MAX_FILE_BYTES: u64 = 4 << 30;
 
 /// The label that says where the catalog is in an image.
 pub const CONFIGS_LABEL: &str = "operators.operatorframework.io.index.configs.v1";
@@ -40,12 +40,12 @@ pub const DATABASE_LABEL: &str = "operators.operatorframework.io.index.database.
 pub const BUNDLE_LABEL: &str = "operators.operatorframework.io.bundle.package.v1";
 const CONFIGS: &str = "configs";
 const DATABASE: &str = "database/index.db";
-const OF_BUNDLES: &str = "operators.operatorframework.io.bundle.";
-const TESTS: &str = "operators.operatorframework.io.test.config.v1";
+const BUNDLE_LABEL_PREFIX: &str = "operators.operatorframework.io.bundle.";
+const TESTS_LABEL: &str = "operators.operatorframework.io.test.config.v1";
 
 /// What is made of a folder besides what is in it.
 #[derive(Clone, Debug, Default)]
-pub struct Wishes {
+pub struct BuildOptions {
     /// Further labels. None may contradict what the content says of itself.
     pub labels: BTreeMap<String, String>,
     /// The platforms of the images; those of the kind of content if there are none.
@@ -54,7 +54,7 @@ pub struct Wishes {
 
 /// An image that was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Built {
+pub struct BuiltImage {
     /// What the store knows it by: an image, or an index of several.
     pub image: Descriptor,
     /// Its labels.
@@ -71,46 +71,46 @@ pub fn bundle(
     store: &Store,
     folder: &Path,
     shown: &str,
-    wishes: &Wishes,
-) -> Result<Built, Failure> {
+    options: &BuildOptions,
+) -> Result<BuiltImage, Failure> {
     let bundle = Bundle::read(folder).map_err(|error| {
         let problem = error.problem();
         let file = format!("{}/{}", shown.trim_end_matches('/'), problem.file);
-        let cause = Cause::new(plain(&problem.message)).at(Place::file(file));
+        let cause = Cause::new(escape_controls(&problem.message)).at(Place::file(file));
         Failure::from(
             Cause::new("no image can be made of the bundle")
                 .because(cause.remedy(problem.remedy.to_string())),
         )
     })?;
-    let said = &bundle.annotations().all;
+    let annotations = &bundle.annotations().all;
     let mut labels = BTreeMap::new();
     for (name, default) in
         [("mediatype", "registry+v1"), ("manifests", "manifests/"), ("metadata", "metadata/")]
     {
-        labels.insert(format!("{OF_BUNDLES}{name}.v1"), default.to_owned());
+        labels.insert(format!("{BUNDLE_LABEL_PREFIX}{name}.v1"), default.to_owned());
     }
-    labels.extend(said.clone());
-    let labels = with(labels, wishes)?;
+    labels.extend(annotations.clone());
+    let labels = merge_labels(labels, options)?;
     let mut folders = vec!["manifests".to_owned(), "metadata".to_owned()];
     let tree = Folder::new(folder);
-    if let Some(tests) = said.get(TESTS) {
+    if let Some(tests) = annotations.get(TESTS_LABEL) {
         let tests = tests.trim_matches('/');
-        let fine = |part: &str| !matches!(part, "" | "." | "..");
-        if tests.split('/').all(fine) && folder.join(tests).is_dir() {
+        let is_normal = |part: &str| !matches!(part, "" | "." | "..");
+        if tests.split('/').all(is_normal) && folder.join(tests).is_dir() {
             folders.push(tests.to_owned());
         }
     }
     let mut files = BTreeMap::new();
-    for below in folders {
-        walk(&tree, folder, &below, 0, &mut files).map_err(|cause| {
+    for subfolder in folders {
+        collect_files(&tree, folder, &subfolder, 0, &mut files).map_err(|cause| {
             let cause = Cause::new("no image can be made of the bundle").because(cause);
             Failure::from(cause)
         })?;
     }
-    let platforms = if wishes.platforms.is_empty() {
+    let platforms = if options.platforms.is_empty() {
         vec![Platform::linux("amd64")]
     } else {
-        wishes.platforms.clone()
+        options.platforms.clone()
     };
     assemble(store, &files, labels, platforms)
 }
@@ -124,11 +124,11 @@ pub fn catalog(
     store: &Store,
     folder: &Path,
     shown: &str,
-    wishes: &Wishes,
-) -> Result<Built, Failure> {
+    options: &BuildOptions,
+) -> Result<BuiltImage, Failure> {
     let refused = |why: String| {
         let cause = Cause::new("no image can be made of the catalog");
-        Failure::from(cause.because(Cause::new(plain(&why)).at(Place::file(shown))))
+        Failure::from(cause.because(Cause::new(escape_controls(&why)).at(Place::file(shown))))
     };
     let listed = mainstay_catalog::catalog_files(
         &mainstay_catalog::Folder::new(folder),
@@ -139,7 +139,7 @@ pub fn catalog(
     for file in listed {
         if let Some((why, remedy)) = file.fault {
             let place = Place::file(format!("{}/{}", shown.trim_end_matches('/'), file.path));
-            let cause = Cause::new(plain(&why)).at(place).remedy(remedy.to_string());
+            let cause = Cause::new(escape_controls(&why)).at(place).remedy(remedy.to_string());
             return Err(Cause::new("no image can be made of the catalog").because(cause).into());
         }
         files.insert(format!("{CONFIGS}/{}", file.path), folder.join(&file.path));
@@ -148,43 +148,49 @@ pub fn catalog(
         return Err(refused("there is no file in it".to_owned()));
     }
     let labels = BTreeMap::from([(CONFIGS_LABEL.to_owned(), format!("/{CONFIGS}"))]);
-    of_catalog(store, &files, labels, wishes)
+    catalog_image(store, &files, labels, options)
 }
 
 /// Makes the image of a catalog in a database, in a store. It is not judged here.
 ///
 /// # Errors
 /// When the file cannot be read.
-pub fn database(store: &Store, file: &Path, wishes: &Wishes) -> Result<Built, Failure> {
+pub fn database(store: &Store, file: &Path, options: &BuildOptions) -> Result<BuiltImage, Failure> {
     let files = BTreeMap::from([(DATABASE.to_owned(), file.to_owned())]);
     let labels = BTreeMap::from([(DATABASE_LABEL.to_owned(), format!("/{DATABASE}"))]);
-    of_catalog(store, &files, labels, wishes)
+    catalog_image(store, &files, labels, options)
 }
 
 /// The image of a catalog: for everything that operators are published for, if nobody says otherwise.
-fn of_catalog(
+fn catalog_image(
     store: &Store,
     files: &BTreeMap<String, PathBuf>,
     labels: BTreeMap<String, String>,
-    wishes: &Wishes,
-) -> Result<Built, Failure> {
-    let labels = with(labels, wishes)?;
-    let platforms = if wishes.platforms.is_empty() {
+    options: &BuildOptions,
+) -> Result<BuiltImage, Failure> {
+    let labels = merge_labels(labels, options)?;
+    let platforms = if options.platforms.is_empty() {
         ["amd64", "arm64", "ppc64le", "s390x"].map(Platform::linux).to_vec()
     } else {
-        wishes.platforms.clone()
+        options.platforms.clone()
     };
     assemble(store, files, labels, platforms)
 }
 
 /// The labels with those that were asked for.
-fn with(
+fn merge_labels(
     mut labels: BTreeMap<String, String>,
-    wishes: &Wishes,
+    options: &BuildOptions,
 ) -> Result<BTreeMap<String, String>, Failure> {
-    for (key, value) in &wishes.labels {
-        if let Some(said) = labels.get(key).filter(|said| *said != value) {
-            let what = format!("the label {} is {:?} by what the folder says", plain(key), said);
+    for (key, value) in &options.labels {
+        if let Some(value_of_folder) =
+            labels.get(key).filter(|value_of_folder| *value_of_folder != value)
+        {
+            let what = format!(
+                "the label {} is {:?} by what the folder says",
+                escape_controls(key),
+                value_of_folder
+            );
             let remedy = "change it in metadata/annotations.yaml, which counts on clusters";
             return Err(Failure::usage(Cause::new(what).remedy(remedy)));
         }
@@ -194,24 +200,24 @@ fn with(
 }
 
 /// The files below a folder of a bundle, by their names in the image.
-fn walk(
+fn collect_files(
     tree: &Folder,
     root: &Path,
-    below: &str,
+    subfolder: &str,
     depth: usize,
     files: &mut BTreeMap<String, PathBuf>,
 ) -> Result<(), Cause> {
     let at = |path: &str| Place::file(root.join(path));
-    if depth > DEEPEST {
-        return Err(
-            Cause::new(format!("folders lie deeper in each other than {DEEPEST}")).at(at(below))
-        );
+    if depth > MAX_DEPTH {
+        return Err(Cause::new(format!("folders lie deeper in each other than {MAX_DEPTH}"))
+            .at(at(subfolder)));
     }
-    let entries = tree.list(below).map_err(|error| Cause::new(reason(&error)).at(at(below)))?;
+    let entries =
+        tree.list(subfolder).map_err(|error| Cause::new(reason(&error)).at(at(subfolder)))?;
     for entry in entries {
-        let path = format!("{below}/{}", entry.name);
+        let path = format!("{subfolder}/{}", entry.name);
         match entry.kind {
-            Kind::Folder => walk(tree, root, &path, depth + 1, files)?,
+            Kind::Folder => collect_files(tree, root, &path, depth + 1, files)?,
             Kind::File => {
                 files.insert(path.clone(), root.join(&path));
             }
@@ -225,8 +231,10 @@ fn walk(
                 return Err(cause.remedy("remove it"));
             }
         }
-        if files.len() > MOST_FILES {
-            return Err(Cause::new(format!("there are more than {MOST_FILES} files")).at(at(below)));
+        if files.len() > MAX_FILES {
+            return Err(
+                Cause::new(format!("there are more than {MAX_FILES} files")).at(at(subfolder))
+            );
         }
     }
     Ok(())
@@ -237,15 +245,15 @@ fn assemble(
     files: &BTreeMap<String, PathBuf>,
     labels: BTreeMap<String, String>,
     platforms: Vec<Platform>,
-) -> Result<Built, Failure> {
+) -> Result<BuiltImage, Failure> {
     let what = "the image cannot be made";
     let refused = |error| failure::store(what, &error);
     let mut layer = LayerWriter::new(store).map_err(refused)?;
     for (name, path) in files {
         let unread = |why: String| Failure::from(Cause::new(why).at(Place::file(path)));
         let (file, size) = open(path).map_err(|error| unread(reason(&error)))?;
-        if size > LARGEST {
-            return Err(unread(format!("the file is longer than {LARGEST} bytes")));
+        if size > MAX_FILE_BYTES {
+            return Err(unread(format!("the file is longer than {MAX_FILE_BYTES} bytes")));
         }
         layer.add(name, 0o644, size, file).map_err(|error| failure::layer(what, &error))?;
     }
@@ -260,7 +268,7 @@ fn assemble(
         }),
         several => build::for_platforms(store, several, &config, &layers),
     };
-    Ok(Built { image: image.map_err(refused)?, labels, platforms })
+    Ok(BuiltImage { image: image.map_err(refused)?, labels, platforms })
 }
 
 fn open(path: &Path) -> std::io::Result<(impl Read + use<>, u64)> {

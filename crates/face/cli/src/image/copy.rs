@@ -1,12 +1,11 @@
 //! `mainstay image copy`: from any place to any other.
 
 use super::{
-    access::{StoreFolder, Trust},
-    landed,
+    access::{StoreFolder, TrustArguments},
     location::Location,
-    print,
-    ship::{Carrier, Platforms},
-    work::{self, Scratch},
+    location_value, print,
+    progress::{self, TemporaryStore},
+    transfer::{ImageTransfer, Platforms},
 };
 use crate::{
     catalog::{Format, Io},
@@ -32,37 +31,37 @@ pub(super) struct Arguments {
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     output: Format,
     #[command(flatten)]
-    trust: Trust,
+    trust: TrustArguments,
 }
 
 /// The store that a work goes through: that of the machine if it is one of the ends, or one that is
 /// gone afterwards.
-pub(super) fn between(
+pub(super) fn working_store(
     folder: &StoreFolder,
     ends: &[&Location],
     io: &Io<'_>,
-) -> Result<(Store, Option<Scratch>), Failure> {
+) -> Result<(Store, Option<TemporaryStore>), Failure> {
     if ends.iter().any(|end| matches!(end, Location::Store(_))) {
         return Ok((folder.open(io)?, None));
     }
-    let scratch = Scratch::new(io)?;
+    let scratch = TemporaryStore::new(io)?;
     Ok((scratch.store().clone(), Some(scratch)))
 }
 
 pub(super) async fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure> {
     let source = Location::read(&arguments.source).map_err(Failure::usage)?;
     let target = Location::read(&arguments.target).map_err(Failure::usage)?;
-    let (store, _scratch) = between(&arguments.store, &[&source, &target], io)?;
-    let carrier = Carrier::trusting(&arguments.trust, io)?;
+    let (store, _scratch) = working_store(&arguments.store, &[&source, &target], io)?;
+    let transfer = ImageTransfer::with_policy(&arguments.trust, io)?;
     let want = arguments.platforms.or_all();
-    let copied = work::transfer(io, carrier.shown(), async {
-        let image = carrier.obtain(&store, &source, &want).await?;
-        carrier.deliver(&store, &image, &target).await?;
+    let copied = progress::transfer(io, transfer.progress_to_show(), async {
+        let image = transfer.obtain(&store, &source, &want).await?;
+        transfer.deliver(&store, &image, &target).await?;
         Ok(image)
     })
     .await?;
     let place = target.to_string();
     let text = || format!("{place} {}\n", copied.digest);
-    print(io, arguments.output, &landed(&place, &copied), text);
+    print(io, arguments.output, &location_value(&place, &copied), text);
     Ok(())
 }

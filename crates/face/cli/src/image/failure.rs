@@ -1,6 +1,6 @@
 //! Why something with images is not done, with what to do.
 
-use crate::{catalog::plain, config::reason, exit::Failure};
+use crate::{catalog::escape_controls, config::reason, exit::Failure};
 use mainstay_cause::Cause;
 use mainstay_image::{
     build::LayerError, fetch::FetchError, layout::LayoutError, mirror::MirrorError,
@@ -9,7 +9,7 @@ use mainstay_image::{
 
 /// What somebody wanted, and why it was not done.
 fn failed(what: &str, why: &str) -> Cause {
-    Cause::new(plain(what)).because(Cause::new(plain(why)))
+    Cause::new(escape_controls(what)).because(Cause::new(escape_controls(why)))
 }
 
 /// A registry did not do what was wanted.
@@ -71,11 +71,14 @@ pub(super) fn fetch(what: &str, error: &FetchError) -> Failure {
             [(_, error)] => registry(what, error),
             several => {
                 let causes = several.iter().map(|(place, error)| {
-                    let cause =
-                        Cause::new(format!("from {}: {}", plain(place), plain(&error.to_string())));
+                    let cause = Cause::new(format!(
+                        "from {}: {}",
+                        escape_controls(place),
+                        escape_controls(&error.to_string())
+                    ));
                     with_remedy(cause, error)
                 });
-                Cause::new(plain(what)).because_all(causes).into()
+                Cause::new(escape_controls(what)).because_all(causes).into()
             }
         },
         FetchError::Mirror(error) => failed(what, &error.to_string())
@@ -102,10 +105,10 @@ pub(super) fn listing(what: &str, error: &FetchError) -> Failure {
 
 /// The store did not do what was wanted.
 pub(super) fn store(what: &str, error: &StoreError) -> Failure {
-    store_remedy(failed(what, &words(error)), error).into()
+    store_remedy(failed(what, &store_text(error)), error).into()
 }
 
-fn words(error: &StoreError) -> String {
+fn store_text(error: &StoreError) -> String {
     match error {
         StoreError::Io { what, path, source } => {
             format!("{what} {}: {}", path.display(), reason(source))
@@ -120,7 +123,7 @@ pub(super) fn layout(what: &str, error: &LayoutError) -> Failure {
         LayoutError::Io { what, path, source } => {
             format!("{what} {}: {}", path.display(), reason(source))
         }
-        LayoutError::Store(error) => words(error),
+        LayoutError::Store(error) => store_text(error),
         other => other.to_string(),
     };
     let cause = failed(what, &why);
@@ -159,7 +162,7 @@ pub(super) fn unpack(what: &str, error: &UnpackError) -> Failure {
         UnpackError::Io { what, path, source } => {
             format!("{what} {}: {}", path.display(), reason(source))
         }
-        UnpackError::Store(error) => words(error),
+        UnpackError::Store(error) => store_text(error),
         other => other.to_string(),
     };
     let cause = failed(what, &why);

@@ -1,18 +1,17 @@
 //! `mainstay image inspect`: what an image is, without its content.
 
 use super::{
-    access::{Mirrors, Reach, StoreFolder},
+    access::{Mirrors, RegistryAccess, StoreFolder},
     content::{BUNDLE_LABEL, CONFIGS_LABEL},
-    copy::between,
+    copy::working_store,
     failure,
     location::Location,
-    print,
-    ship::Carrier,
+    print, progress,
+    transfer::ImageTransfer,
     unpack::OnePlatform,
-    work,
 };
 use crate::{
-    catalog::{Format, Io, count, plain},
+    catalog::{Format, Io, count, escape_controls},
     exit::Failure,
 };
 use clap::Args;
@@ -47,23 +46,23 @@ pub(super) struct Arguments {
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     output: Format,
     #[command(flatten)]
-    reach: Reach,
+    registry_access: RegistryAccess,
     #[command(flatten)]
     mirrors: Mirrors,
 }
 
 /// Where documents come from.
 enum Origin<'o> {
-    Registry(&'o Carrier<'o>, Source),
+    Registry(&'o ImageTransfer<'o>, Source),
     Store(Store),
 }
 
 impl Origin<'_> {
     async fn document(&self, of: &Descriptor) -> Result<(Document, Vec<u8>), RegistryError> {
         match self {
-            Self::Registry(carrier, source) => {
+            Self::Registry(transfer, source) => {
                 let reference = source.reference.with_digest(of.digest.clone());
-                let found = carrier.client.document(&reference, source.security).await;
+                let found = transfer.client.document(&reference, source.security).await;
                 found.map(|(_, document, bytes)| (document, bytes))
             }
             Self::Store(store) => {
@@ -75,8 +74,8 @@ impl Origin<'_> {
 
     async fn config(&self, of: &Descriptor) -> Result<Vec<u8>, RegistryError> {
         match self {
-            Self::Registry(carrier, source) => {
-                let (client, reference) = (&carrier.client, &source.reference);
+            Self::Registry(transfer, source) => {
+                let (client, reference) = (&transfer.client, &source.reference);
                 client.bytes(reference, source.security, of, LONGEST_CONFIG).await
             }
             Self::Store(store) => Ok(store.bytes(&of.digest, LONGEST_CONFIG)?),
@@ -85,7 +84,7 @@ impl Origin<'_> {
 }
 
 /// What was found.
-struct Found {
+struct InspectedImage {
     top: Descriptor,
     document: Document,
     bytes: Vec<u8>,
@@ -96,25 +95,26 @@ struct Found {
 
 pub(super) async fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure> {
     let place = Location::read(&arguments.image).map_err(Failure::usage)?;
-    let carrier = Carrier::new(&arguments.reach, io)?.looking_in(&arguments.mirrors, io)?;
+    let transfer =
+        ImageTransfer::new(&arguments.registry_access, io)?.with_mirrors(&arguments.mirrors, io)?;
     let (store, _scratch) = match &place {
         Location::Registry(_) => (None, None),
         other => {
-            let (store, scratch) = between(&arguments.store, &[other], io)?;
+            let (store, scratch) = working_store(&arguments.store, &[other], io)?;
             (Some(store), scratch)
         }
     };
     let want = arguments.platforms.want();
-    let found = work::transfer(io, carrier.shown(), async {
+    let found = progress::transfer(io, transfer.progress_to_show(), async {
         let (origin, top) = match &store {
-            None => in_registry(&carrier, &place).await?,
+            None => in_registry(&transfer, &place).await?,
             Some(store) => {
-                let top = carrier.obtain(store, &place, &Want::All).await?;
+                let top = transfer.obtain(store, &place, &Want::All).await?;
                 (Origin::Store(store.clone()), top)
             }
         };
         let what = format!("{place} cannot be inspected");
-        look(&origin, top, &want).await.map_err(|error| failure::registry(&what, &error))
+        inspect_from(&origin, top, &want).await.map_err(|error| failure::registry(&what, &error))
     })
     .await?;
     if arguments.raw {
@@ -124,7 +124,8 @@ pub(super) async fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Fa
     let named = arguments.platforms.platform.as_ref();
     if let (None, Some(platform)) = (&found.image, named) {
         let cause = Cause::new(format!("{place} has no image for {platform}"));
-        let cause = cause.because(Cause::new(format!("it has {}", offers(&found).join(", "))));
+        let cause =
+            cause.because(Cause::new(format!("it has {}", platforms_of(&found).join(", "))));
         return Err(Failure::usage(cause.remedy("name one that it has with --platform OS/ARCH")));
     }
     if arguments.config {
@@ -142,51 +143,55 @@ pub(super) async fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Fa
 
 /// The first place that has the image.
 async fn in_registry<'c>(
-    carrier: &'c Carrier<'c>,
+    transfer: &'c ImageTransfer<'c>,
     place: &Location,
 ) -> Result<(Origin<'c>, Descriptor), Failure> {
     let what = format!("{place} cannot be inspected");
     let failed = |error| failure::fetch(&what, &FetchError::Mirror(error));
     let Location::Registry(reference) = place else { return Err(Cause::new(what).into()) };
     let mut attempts = Vec::new();
-    let security = carrier.reach.security(reference);
-    for source in carrier.rules.sources(reference, security).map_err(failed)? {
-        match carrier.client.resolve(&source.reference, source.security).await {
-            Ok((top, _)) => return Ok((Origin::Registry(carrier, source), top)),
+    let security = transfer.registry_access.security(reference);
+    for source in transfer.rules.sources(reference, security).map_err(failed)? {
+        match transfer.client.resolve(&source.reference, source.security).await {
+            Ok((top, _)) => return Ok((Origin::Registry(transfer, source), top)),
             Err(error) => attempts.push((source.reference.repository(), error)),
         }
     }
     Err(failed(MirrorError::All { reference: reference.to_string(), attempts }))
 }
 
-async fn look(origin: &Origin<'_>, top: Descriptor, want: &Want) -> Result<Found, RegistryError> {
+async fn inspect_from(
+    origin: &Origin<'_>,
+    top: Descriptor,
+    want: &Want,
+) -> Result<InspectedImage, RegistryError> {
     let (document, bytes) = origin.document(&top).await?;
     let mut image = Some((top.clone(), document.clone()));
     for _ in 0..DEEPEST_INDEX {
         let (Some((_, Document::Index(index))), Want::Platform(platform)) = (&image, want) else {
             break;
         };
-        let Some(chosen) = index.choose(platform).cloned() else {
+        let Some(select_platform) = index.choose(platform).cloned() else {
             image = None;
             break;
         };
-        let (document, _) = origin.document(&chosen).await?;
-        image = Some((chosen, document));
+        let (document, _) = origin.document(&select_platform).await?;
+        image = Some((select_platform, document));
     }
     let config = match &image {
         Some((_, Document::Manifest(manifest))) => Some(origin.config(&manifest.config).await?),
         _ => None,
     };
-    Ok(Found { top, document, bytes, image, config })
+    Ok(InspectedImage { top, document, bytes, image, config })
 }
 
-fn offers(found: &Found) -> Vec<String> {
+fn platforms_of(found: &InspectedImage) -> Vec<String> {
     let Document::Index(index) = &found.document else { return Vec::new() };
-    let platforms = index.manifests.iter().filter_map(|one| one.platform.as_ref());
-    platforms.map(|platform| plain(&platform.to_string())).collect()
+    let platforms = index.manifests.iter().filter_map(|descriptor| descriptor.platform.as_ref());
+    platforms.map(|platform| escape_controls(&platform.to_string())).collect()
 }
 
-fn value(place: &Location, found: &Found) -> Value {
+fn value(place: &Location, found: &InspectedImage) -> Value {
     let mut value = json!({
         "image": place.to_string(),
         "digest": found.top.digest.to_string(),
@@ -196,9 +201,9 @@ fn value(place: &Location, found: &Found) -> Value {
         value["annotations"] = json!(found.document.annotations());
     }
     if let Document::Index(index) = &found.document {
-        let images = index.manifests.iter().map(|one| {
-            let platform = one.platform.as_ref().map(ToString::to_string);
-            json!({"digest": one.digest.to_string(), "platform": platform, "mediaType": one.media_type})
+        let images = index.manifests.iter().map(|descriptor| {
+            let platform = descriptor.platform.as_ref().map(ToString::to_string);
+            json!({"digest": descriptor.digest.to_string(), "platform": platform, "mediaType": descriptor.media_type})
         });
         value["manifests"] = images.collect();
     }
@@ -207,8 +212,8 @@ fn value(place: &Location, found: &Found) -> Value {
     if let Some(kind) = &manifest.artifact_type {
         value["artifactType"] = kind.as_str().into();
     }
-    let layers = manifest.layers.iter().map(|one| {
-        json!({"digest": one.digest.to_string(), "mediaType": one.media_type, "size": one.size})
+    let layers = manifest.layers.iter().map(|descriptor| {
+        json!({"digest": descriptor.digest.to_string(), "mediaType": descriptor.media_type, "size": descriptor.size})
     });
     value["layers"] = layers.collect();
     value["configDigest"] = manifest.config.digest.to_string().into();
@@ -243,7 +248,7 @@ fn value(place: &Location, found: &Found) -> Value {
 fn text(value: &Value) -> String {
     let mut out = String::new();
     let line = |out: &mut String, name: &str, text: &str| {
-        let _ = writeln!(out, "{:<12}{}", format!("{name}:"), plain(text));
+        let _ = writeln!(out, "{:<12}{}", format!("{name}:"), escape_controls(text));
     };
     for (name, field) in [
         ("Image", "image"),
@@ -267,7 +272,7 @@ fn text(value: &Value) -> String {
     }
     if let Some(layers) = value["layers"].as_array() {
         let sizes = layers.iter().filter_map(|layer| layer["size"].as_u64());
-        let size = work::bytes(sizes.fold(0, u64::saturating_add));
+        let size = progress::bytes(sizes.fold(0, u64::saturating_add));
         line(&mut out, "Layers", &format!("{}, {size}", count(layers.len(), "layer")));
     }
     for (name, field) in [("Labels", "labels"), ("Annotations", "annotations")] {
@@ -276,7 +281,12 @@ fn text(value: &Value) -> String {
         };
         let _ = writeln!(out, "{name}:");
         for (key, text) in fields {
-            let _ = writeln!(out, "  {}: {}", plain(key), plain(text.as_str().unwrap_or_default()));
+            let _ = writeln!(
+                out,
+                "  {}: {}",
+                escape_controls(key),
+                escape_controls(text.as_str().unwrap_or_default())
+            );
         }
     }
     if let Some(images) = value["manifests"].as_array() {
@@ -284,7 +294,7 @@ fn text(value: &Value) -> String {
         for image in images {
             let platform = image["platform"].as_str().unwrap_or("-");
             let digest = image["digest"].as_str().unwrap_or_default();
-            let _ = writeln!(out, "  {:<16}{digest}", plain(platform));
+            let _ = writeln!(out, "  {:<16}{digest}", escape_controls(platform));
         }
     }
     out

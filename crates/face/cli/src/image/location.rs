@@ -14,7 +14,7 @@ pub(crate) enum Location {
     /// A file or a folder; some formats hold several images, of which a name means one.
     File {
         /// What it is.
-        form: Form,
+        form: FileFormat,
         /// Where it is, as it is typed.
         path: String,
         /// The name in it.
@@ -24,7 +24,7 @@ pub(crate) enum Location {
 
 /// Formats of images in files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum FileFormat {
     /// An OCI image layout.
     Layout,
     /// The same in a tar archive.
@@ -33,7 +33,7 @@ pub(crate) enum Form {
     Docker,
 }
 
-impl Form {
+impl FileFormat {
     const fn prefix(self) -> &'static str {
         match self {
             Self::Layout => "oci",
@@ -44,7 +44,7 @@ impl Form {
 }
 
 /// The forms of a place, for help and remedies.
-pub(crate) const FORMS: &str = "write REGISTRY/NAME:TAG, store:NAME:TAG, oci:DIR[:TAG], \
+pub(crate) const LOCATION_FORMS: &str = "write REGISTRY/NAME:TAG, store:NAME:TAG, oci:DIR[:TAG], \
      oci-archive:FILE[:TAG] or docker-archive:FILE[:NAME]";
 
 impl Location {
@@ -53,16 +53,16 @@ impl Location {
     /// # Errors
     /// When it is none: why, and how one is written. A password in it is not repeated.
     pub(crate) fn read(text: &str) -> Result<Self, Cause> {
-        for form in [Form::Layout, Form::Archive, Form::Docker] {
+        for form in [FileFormat::Layout, FileFormat::Archive, FileFormat::Docker] {
             let rest = text.strip_prefix(form.prefix()).and_then(|rest| rest.strip_prefix(':'));
             let Some(rest) = rest else { continue };
             let (path, name) = match rest.split_once(':') {
                 Some((path, name)) => (path, Some(name)),
                 None => (rest, None),
             };
-            let what = if form == Form::Layout { "folder" } else { "file" };
+            let what = if form == FileFormat::Layout { "folder" } else { "file" };
             if path.is_empty() {
-                return Err(Cause::new(format!("`{}` names no {what}", shown(text)))
+                return Err(Cause::new(format!("`{}` names no {what}", without_password(text)))
                     .remedy(format!("write {}:{}", form.prefix(), what.to_uppercase())));
             }
             let name = name.filter(|name| !name.is_empty()).map(str::to_owned);
@@ -92,25 +92,25 @@ impl fmt::Display for Location {
 /// Reads the name of an image in a registry.
 pub(crate) fn reference(text: &str) -> Result<Reference, Cause> {
     text.parse().map_err(|error: mainstay_image::reference::ReferenceError| {
-        let cause = Cause::new(format!("`{}` is no image", shown(text)));
-        let cause = cause.because(Cause::new(crate::catalog::plain(&error.to_string())));
+        let cause = Cause::new(format!("`{}` is no image", without_password(text)));
+        let cause = cause.because(Cause::new(crate::catalog::escape_controls(&error.to_string())));
         let like_a_path = text.starts_with(['.', '/', '~']);
         cause.remedy(if like_a_path {
-            format!("for a folder or a file {FORMS}")
+            format!("for a folder or a file {LOCATION_FORMS}")
         } else {
-            FORMS.to_owned()
+            LOCATION_FORMS.to_owned()
         })
     })
 }
 
 /// A text that somebody meant as a place, without what may be a password in it.
-fn shown(text: &str) -> String {
+fn without_password(text: &str) -> String {
     let text: String = text.chars().take(200).collect();
     match text.rsplit_once('@') {
         Some((_, end)) if end.parse::<Digest>().is_err() => {
-            format!("***@{}", crate::catalog::plain(end))
+            format!("***@{}", crate::catalog::escape_controls(end))
         }
-        _ => crate::catalog::plain(&text),
+        _ => crate::catalog::escape_controls(&text),
     }
 }
 
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_written_as_it_is_read() {
+    fn location_prints_as_it_is_parsed() {
         for (text, wanted) in [
             ("quay.io/a/b:v1", "quay.io/a/b:v1"),
             ("docker://quay.io/a/b:v1", "quay.io/a/b:v1"),
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_place_is_told_without_passwords() {
+    fn error_for_an_invalid_location_hides_passwords() {
         for (text, wanted) in [
             ("oci:", "`oci:` names no folder (write oci:FOLDER)"),
             (

@@ -17,13 +17,13 @@ pub mod content;
 mod copy;
 mod failure;
 mod inspect;
-mod keep;
-mod kept;
+mod local_store;
 mod location;
-mod ship;
+mod progress;
+mod pull_push;
 mod tags;
+mod transfer;
 mod unpack;
-mod work;
 
 use crate::{
     catalog::{self, Format, Io},
@@ -59,10 +59,10 @@ enum Command {
     ///
     /// What the store has is not pulled again, and what was interrupted goes on where it stopped.
     #[command(after_help = examples::IMAGE_PULL)]
-    Pull(keep::Pull),
+    Pull(pull_push::Pull),
     /// Push an image of the store to a registry.
     #[command(after_help = examples::IMAGE_PUSH)]
-    Push(keep::Push),
+    Push(pull_push::Push),
     /// Copy an image from one place to another, for all platforms that it has.
     #[command(after_help = examples::IMAGE_COPY, after_long_help = with_places(examples::IMAGE_COPY))]
     Copy(copy::Arguments),
@@ -80,32 +80,32 @@ enum Command {
     Tags(tags::Arguments),
     /// List the images of the store.
     #[command(visible_alias = "ls", after_help = examples::IMAGE_LIST)]
-    List(kept::List),
+    List(local_store::List),
     /// Forget images of the store; `gc` frees their space.
     #[command(visible_alias = "rm", after_help = examples::IMAGE_REMOVE)]
-    Remove(kept::Remove),
+    Remove(local_store::Remove),
     /// Remove from the store what no image needs any more.
     #[command(after_help = examples::IMAGE_GC)]
-    Gc(kept::Gc),
+    Gc(local_store::Gc),
 }
 
 /// Runs one command.
 pub async fn run(arguments: ImageArguments, io: &mut Io<'_>) -> Exit {
-    catalog::finish(io, async |io| answer(arguments, io).await.map(|()| Exit::Done)).await
+    catalog::finish(io, async |io| run_command(arguments, io).await.map(|()| Exit::Done)).await
 }
 
 // Futures of transfers are large: each is boxed, so that the others do not carry it along.
-async fn answer(arguments: ImageArguments, io: &mut Io<'_>) -> Result<(), Failure> {
+async fn run_command(arguments: ImageArguments, io: &mut Io<'_>) -> Result<(), Failure> {
     match arguments.command {
-        Command::Pull(arguments) => Box::pin(keep::pull(&arguments, io)).await,
-        Command::Push(arguments) => Box::pin(keep::push(&arguments, io)).await,
+        Command::Pull(arguments) => Box::pin(pull_push::pull(&arguments, io)).await,
+        Command::Push(arguments) => Box::pin(pull_push::push(&arguments, io)).await,
         Command::Copy(arguments) => Box::pin(copy::run(&arguments, io)).await,
         Command::Inspect(arguments) => Box::pin(inspect::run(&arguments, io)).await,
         Command::Unpack(arguments) => Box::pin(unpack::run(&arguments, io)).await,
         Command::Tags(arguments) => Box::pin(tags::run(&arguments, io)).await,
-        Command::List(arguments) => kept::list(&arguments, io),
-        Command::Remove(arguments) => kept::remove(&arguments, io),
-        Command::Gc(arguments) => kept::gc(&arguments, io),
+        Command::List(arguments) => local_store::list(&arguments, io),
+        Command::Remove(arguments) => local_store::remove(&arguments, io),
+        Command::Gc(arguments) => local_store::gc(&arguments, io),
     }
 }
 
@@ -120,7 +120,7 @@ fn print(io: &mut Io<'_>, format: Format, value: &Value, text: impl FnOnce() -> 
 }
 
 /// A place and what is there now, as every command that puts something somewhere tells it.
-fn landed(place: &str, image: &Descriptor) -> Value {
+fn location_value(place: &str, image: &Descriptor) -> Value {
     json!({
         "image": place,
         "digest": image.digest.to_string(),

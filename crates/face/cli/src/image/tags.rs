@@ -1,15 +1,14 @@
 //! `mainstay image tags`: what a registry has of a repository.
 
 use super::{
-    access::{Mirrors, Reach},
+    access::{Mirrors, RegistryAccess},
     failure,
     location::reference,
-    print,
-    ship::Carrier,
-    work,
+    print, progress,
+    transfer::ImageTransfer,
 };
 use crate::{
-    catalog::{Format, Io, plain},
+    catalog::{Format, Io, escape_controls},
     exit::Failure,
 };
 use clap::Args;
@@ -27,7 +26,7 @@ pub(super) struct Arguments {
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     output: Format,
     #[command(flatten)]
-    reach: Reach,
+    registry_access: RegistryAccess,
     #[command(flatten)]
     mirrors: Mirrors,
 }
@@ -36,14 +35,15 @@ pub(super) async fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Fa
     let text = &arguments.repository;
     let repository = reference(text.strip_prefix("docker://").unwrap_or(text));
     let repository = repository.map_err(Failure::usage)?;
-    let carrier = Carrier::new(&arguments.reach, io)?.looking_in(&arguments.mirrors, io)?;
+    let transfer =
+        ImageTransfer::new(&arguments.registry_access, io)?.with_mirrors(&arguments.mirrors, io)?;
     let what = format!("the tags of {} cannot be listed", repository.repository());
-    let tags = work::transfer(io, None, async {
-        let security = arguments.reach.security(&repository);
+    let tags = progress::transfer(io, None, async {
+        let security = arguments.registry_access.security(&repository);
         let failed = |error| failure::listing(&what, &FetchError::Mirror(error));
         let mut attempts = Vec::new();
-        for source in carrier.rules.sources(&repository, security).map_err(failed)? {
-            match carrier.client.tags(&source.reference, source.security).await {
+        for source in transfer.rules.sources(&repository, security).map_err(failed)? {
+            match transfer.client.tags(&source.reference, source.security).await {
                 Ok(tags) => return Ok(tags),
                 Err(error) => attempts.push((source.reference.repository(), error)),
             }
@@ -53,7 +53,7 @@ pub(super) async fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Fa
     .await?;
     let value = json!({"repository": repository.repository(), "tags": tags});
     print(io, arguments.output, &value, || {
-        tags.iter().map(|tag| plain(tag) + "\n").collect::<String>()
+        tags.iter().map(|tag| escape_controls(tag) + "\n").collect::<String>()
     });
     Ok(())
 }

@@ -1,13 +1,12 @@
 //! `mainstay image unpack`: the files of an image.
 
 use super::{
-    access::{StoreFolder, Trust},
-    copy::between,
+    access::{StoreFolder, TrustArguments},
+    copy::working_store,
     failure,
     location::Location,
-    print,
-    ship::{Carrier, Platforms, blocking},
-    work,
+    print, progress,
+    transfer::{ImageTransfer, Platforms, blocking},
 };
 use crate::{
     catalog::{Format, Io},
@@ -38,7 +37,7 @@ pub(super) struct Arguments {
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     output: Format,
     #[command(flatten)]
-    trust: Trust,
+    trust: TrustArguments,
 }
 
 /// Which image of an index is meant.
@@ -62,12 +61,12 @@ pub(super) async fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Fa
     if arguments.folder.is_empty() || target.symlink_metadata().is_ok() {
         return Err(failure::unpack(&what, &unpack::UnpackError::Exists(target)));
     }
-    let (store, _scratch) = between(&arguments.store, &[&source], io)?;
-    let carrier = Carrier::trusting(&arguments.trust, io)?;
+    let (store, _scratch) = working_store(&arguments.store, &[&source], io)?;
+    let transfer = ImageTransfer::with_policy(&arguments.trust, io)?;
     let only = arguments.only.iter().map(|one| one.trim_matches('/').to_owned()).collect();
     let want = arguments.platforms.want();
-    let (image, summary) = work::transfer(io, carrier.shown(), async {
-        let image = carrier.obtain(&store, &source, &want).await?;
+    let (image, summary) = progress::transfer(io, transfer.progress_to_show(), async {
+        let image = transfer.obtain(&store, &source, &want).await?;
         let unread = |error| failure::store(&what, &error);
         let Document::Manifest(manifest) = store.document_of(&image).map_err(unread)? else {
             return Err(Cause::new(format!("{source} is an index of indexes")).into());
@@ -91,7 +90,7 @@ pub(super) async fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Fa
             1 => "1 entry".to_owned(),
             several => format!("{several} entries"),
         };
-        format!("{} {entries}, {}\n", arguments.folder, work::bytes(summary.bytes))
+        format!("{} {entries}, {}\n", arguments.folder, progress::bytes(summary.bytes))
     });
     Ok(())
 }

@@ -1,12 +1,12 @@
 //! Answers about a state: a walk for each namespace, and another one if changes are supposed.
 
+use super::argument::{ChangeArgument, unusable};
 use super::extension::Extensions;
 use super::observe::observe;
 use super::remedies::Remedies;
 use super::text::{Text, differences, tree};
-use super::typed::{TypedChange, unusable};
-use super::{Io, ResolveArguments, contradictions, failure, input, value, written};
-use crate::catalog::plain;
+use super::{Io, ResolveArguments, contradictions, failure, format_output, input, value};
+use crate::catalog::escape_controls;
 use crate::cluster::{ClusterHandle, read_registries};
 use crate::config::reason;
 use crate::exit::{Exit, Failure};
@@ -60,7 +60,8 @@ pub(super) async fn run<C: ClusterHandle>(
     if let Some(version) = &arguments.kube_version {
         state.kube_version = Some(version.clone());
     }
-    let changes: Vec<Change> = arguments.changes.iter().map(|typed| typed.change.clone()).collect();
+    let changes: Vec<Change> =
+        arguments.changes.iter().map(|argument| argument.change.clone()).collect();
     let namespaces = namespaces(arguments, &state, &changes, existing.as_deref())?;
     let overrides = CatalogOverrides {
         folders: &arguments.catalogs,
@@ -104,7 +105,7 @@ pub(super) async fn run<C: ClusterHandle>(
             let why = failure::question(&error, &arguments.changes);
             // A missing name may be in a folder that holds no sound catalog.
             if shown.has_unusable_folder() {
-                return Ok(unsound(arguments, io, shown, &why));
+                return Ok(report_invalid_folder(arguments, io, shown, &why));
             }
             // So may one be in a catalog that the account may not see.
             let unseen = state.notes.iter().filter(|note| is_about_catalogs(note));
@@ -124,23 +125,26 @@ pub(super) async fn run<C: ClusterHandle>(
         notes.extend(extensions.notes(arguments));
     }
     let remedies = Remedies::of(shown);
-    let typed = &arguments.changes;
+    let change_arguments = &arguments.changes;
     let mut value = json!({
         "catalogs": catalogs_value(shown),
         "namespaces": answers.iter().map(answer_value).collect::<Vec<_>>(),
-        "whatIf": typed.iter().map(|change| &*change.typed).collect::<Vec<_>>(),
+        "whatIf": change_arguments.iter().map(|change| &*change.text).collect::<Vec<_>>(),
         "notes": notes,
     });
     if !extensions.is_empty() {
         extensions.add_to(&mut value);
     }
     remedies.replace_in(&mut value);
-    let text = written(arguments.output, &value, || {
-        let mut texts: Vec<String> =
-            answers.iter().map(|answer| answer_text(answer, typed, io.colour, &remedies)).collect();
+    let text = format_output(arguments.output, &value, || {
+        let mut texts: Vec<String> = answers
+            .iter()
+            .map(|answer| answer_text(answer, change_arguments, io.colour, &remedies))
+            .collect();
         texts.extend((!extensions.is_empty()).then(|| extensions.text(io.colour)));
-        let notes =
-            notes.iter().fold(String::new(), |all, note| format!("{all}note: {}\n", plain(note)));
+        let notes = notes
+            .iter()
+            .fold(String::new(), |all, note| format!("{all}note: {}\n", escape_controls(note)));
         format!("{notes}{}{}", catalogs_text(shown), texts.join("\n"))
     });
     io.print(&text);
@@ -157,14 +161,16 @@ pub(super) async fn run<C: ClusterHandle>(
 
 /// Reads saved states.
 fn saved_states(io: &mut Io<'_>, files: &[String]) -> Result<ClusterState, Failure> {
-    if files.iter().filter(|typed| *typed == "-").count() > 1 {
+    if files.iter().filter(|argument| *argument == "-").count() > 1 {
         let why = Cause::new("standard input can be read once only");
         return Err(failure::unreadable_state(why.remedy("name `--state -` once")));
     }
     let mut reader = SavedStateReader::default();
-    for typed in files {
-        let text = input::text(io, typed)?;
-        reader.read(&input::called(typed), &text).map_err(|error| failure::saved_state(&error))?;
+    for argument in files {
+        let text = input::read_text(io, argument)?;
+        reader
+            .read(&input::place_of(argument), &text)
+            .map_err(|error| failure::saved_state(&error))?;
     }
     Ok(reader.finish())
 }
@@ -204,8 +210,8 @@ fn one_namespace(arguments: &ResolveArguments, namespaces: &[String]) -> Result<
     let installed = arguments.installed.first().map(|bundle| format!("--installed {bundle}"));
     let save = arguments.save.as_ref().map(|file| format!("--save {}", file.display()));
     match package.or(installed).or(save) {
-        Some(typed) => {
-            let cause = unusable(&typed, one_of(namespaces));
+        Some(argument) => {
+            let cause = unusable(&argument, one_of(namespaces));
             Err(Failure::usage(failure::choose_namespace(cause)))
         }
         None => Ok(()),
@@ -213,7 +219,7 @@ fn one_namespace(arguments: &ResolveArguments, namespaces: &[String]) -> Result<
 }
 
 /// Prints that a folder holds no sound catalog, without which there is no answer.
-fn unsound(
+fn report_invalid_folder(
     arguments: &ResolveArguments,
     io: &mut Io<'_>,
     catalogs: &CatalogSnapshots,
@@ -224,7 +230,7 @@ fn unsound(
         "namespaces": [],
         "explanation": cause_json(why),
     });
-    let text = written(arguments.output, &value, || {
+    let text = format_output(arguments.output, &value, || {
         let mut out = catalogs_text(catalogs);
         tree(&mut out, why, "");
         out
@@ -257,9 +263,9 @@ pub(super) fn write_universe(
     universe: &Universe,
 ) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(universe)
-        .map_err(|error| failure::unwritten(file, error.to_string()))?;
+        .map_err(|error| failure::universe_not_written(file, error.to_string()))?;
     std::fs::write(io.folder.join(file), text + "\n")
-        .map_err(|error| failure::unwritten(file, reason(&error)))
+        .map_err(|error| failure::universe_not_written(file, reason(&error)))
 }
 
 /// The answer about a namespace as JSON.
@@ -281,7 +287,7 @@ fn answer_value(answer: &NamespaceAnswer) -> Value {
 /// The answer about a namespace as text.
 pub(super) fn answer_text(
     answer: &NamespaceAnswer,
-    changes: &[TypedChange],
+    changes: &[ChangeArgument],
     colour: bool,
     remedies: &Remedies,
 ) -> String {
@@ -291,8 +297,8 @@ pub(super) fn answer_text(
         let _ = writeln!(
             out,
             "  the cluster says otherwise of Subscription {}: {}",
-            plain(name),
-            plain(condition)
+            escape_controls(name),
+            escape_controls(condition)
         );
         out.push_str(
             "    it may not have looked again, see another content of a catalog, or fail the namespace as a whole\n",
@@ -300,13 +306,13 @@ pub(super) fn answer_text(
     }
     let Some(after) = &answer.after else { return out };
     let (rows, same) = differences(&compare(&answer.before, after));
-    let typed: Vec<String> = answer
+    let texts: Vec<String> = answer
         .changes
         .iter()
         .filter_map(|at| changes.get(*at))
-        .map(|change| plain(&change.typed))
+        .map(|change| escape_controls(&change.text))
         .collect();
-    let _ = writeln!(out, "  what changes with {}", typed.join(", "));
+    let _ = writeln!(out, "  what changes with {}", texts.join(", "));
     difference(&mut out, rows, same);
     out
 }
@@ -368,10 +374,13 @@ fn catalogs_text(catalogs: &CatalogSnapshots) -> String {
             CatalogContent::Unusable { .. } => "cannot be used",
             _ => "has no content here",
         };
-        let _ =
-            writeln!(out, "catalog {} {word}", plain(&format!("{}/{}", key.namespace, key.name)));
+        let _ = writeln!(
+            out,
+            "catalog {} {word}",
+            escape_controls(&format!("{}/{}", key.namespace, key.name))
+        );
         for line in cause.render().lines() {
-            let _ = writeln!(out, "  {}", plain(line));
+            let _ = writeln!(out, "  {}", escape_controls(line));
         }
     }
     if !out.is_empty() {

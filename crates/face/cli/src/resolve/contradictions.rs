@@ -1,7 +1,7 @@
 //! Contradictory arguments: two that give one thing different values.
 
 use super::ResolveArguments;
-use super::typed::{TypedChange, unusable};
+use super::argument::{ChangeArgument, unusable};
 use crate::exit::Failure;
 use mainstay_whatif::Change;
 
@@ -10,7 +10,7 @@ struct Setting {
     /// The thing that has the value.
     subject: String,
     /// The argument as it is typed.
-    typed: String,
+    argument: String,
     value: String,
 }
 
@@ -25,8 +25,8 @@ pub(super) fn check(arguments: &ResolveArguments) -> Result<(), Failure> {
             earlier.subject == setting.subject && earlier.value != setting.value
         };
         if let Some(earlier) = settings[..at].iter().find(contradicts) {
-            let why = format!("`{}` says something else about the same", earlier.typed);
-            let cause = unusable(&setting.typed, why);
+            let why = format!("`{}` says something else about the same", earlier.argument);
+            let cause = unusable(&setting.argument, why);
             return Err(Failure::usage(cause.remedy("leave out one of the two")));
         }
     }
@@ -38,25 +38,25 @@ fn settings(arguments: &ResolveArguments) -> Vec<Setting> {
     for request in &arguments.packages {
         settings.push(Setting {
             subject: format!("package {}", request.package),
-            typed: request.to_string(),
+            argument: request.to_string(),
             value: request.to_string(),
         });
     }
     for given in &arguments.catalogs {
         settings.push(Setting {
             subject: format!("the content of catalog {}", given.name),
-            typed: format!("--catalog {}={}", given.name, given.folder),
+            argument: format!("--catalog {}={}", given.name, given.folder),
             value: given.folder.clone(),
         });
     }
     for given in &arguments.priorities {
         settings.push(Setting {
             subject: format!("the priority of catalog {}", given.name),
-            typed: format!("--priority {}={}", given.name, given.priority),
+            argument: format!("--priority {}={}", given.name, given.priority),
             value: given.priority.to_string(),
         });
     }
-    for TypedChange { typed, change } in &arguments.changes {
+    for ChangeArgument { text, change } in &arguments.changes {
         let subject = match change {
             Change::Subscribe(request) => format!("package {}, supposed", request.package),
             Change::ReplaceContent(folder) => {
@@ -67,8 +67,8 @@ fn settings(arguments: &ResolveArguments) -> Vec<Setting> {
         };
         settings.push(Setting {
             subject,
-            typed: format!("--what-if {typed}"),
-            value: typed.clone(),
+            argument: format!("--what-if {text}"),
+            value: text.clone(),
         });
     }
     settings

@@ -1,10 +1,10 @@
 //! ClusterExtensions: the answers about OLM v1 as text and as JSON.
 
 use super::answer::difference;
+use super::argument::ChangeArgument;
 use super::text::{chain, differences, line, tree};
-use super::typed::TypedChange;
 use super::{ResolveArguments, failure, value};
-use crate::catalog::{count, plain};
+use crate::catalog::{count, escape_controls};
 use crate::exit::{Exit, Failure};
 use mainstay_cause::Cause;
 use mainstay_resolver::universe::cause_json;
@@ -32,12 +32,12 @@ impl Extensions {
         state: &ClusterState,
         overrides: &CatalogOverrides<'_>,
         changes: &[Change],
-        typed: &[TypedChange],
+        change_arguments: &[ChangeArgument],
     ) -> Result<Self, Failure> {
         let answer = ExtensionsAnswer::of(folders, state, overrides, changes)
-            .map_err(|error| failure::extensions(&error, typed))?;
-        let made = answer.changes.iter().filter_map(|at| typed.get(*at));
-        let changes = made.map(|change| change.typed.clone()).collect();
+            .map_err(|error| failure::extensions(&error, change_arguments))?;
+        let made = answer.changes.iter().filter_map(|at| change_arguments.get(*at));
+        let changes = made.map(|change| change.text.clone()).collect();
         Ok(Self { answer, changes })
     }
 
@@ -48,9 +48,9 @@ impl Extensions {
 
     /// The arguments that are not about ClusterExtensions.
     pub(super) fn notes(&self, arguments: &ResolveArguments) -> Vec<String> {
-        let others = arguments.changes.iter().map(|change| &change.typed);
+        let others = arguments.changes.iter().map(|change| &change.text);
         let others: Vec<&str> =
-            others.filter(|typed| !self.changes.contains(typed)).map(String::as_str).collect();
+            others.filter(|text| !self.changes.contains(text)).map(String::as_str).collect();
         let mut notes = Vec::new();
         if !others.is_empty() {
             let others = others.join(", ");
@@ -79,7 +79,7 @@ impl Extensions {
     pub(super) fn text(&self, colour: bool) -> String {
         let mut out = String::new();
         for (name, folder, reason) in &self.answer.unusable {
-            let _ = writeln!(out, "catalog {} cannot be used", plain(name));
+            let _ = writeln!(out, "catalog {} cannot be used", escape_controls(name));
             tree(&mut out, &failure::unusable_folder(folder, reason), "  ");
         }
         let paths = self.answer.final_paths();
@@ -105,7 +105,8 @@ impl Extensions {
         }
         if let Some(comparison) = self.answer.comparison() {
             let (rows, same) = differences(&comparison);
-            let _ = writeln!(out, "  what changes with {}", plain(&self.changes.join(", ")));
+            let _ =
+                writeln!(out, "  what changes with {}", escape_controls(&self.changes.join(", ")));
             difference(&mut out, rows, same);
         }
         out
@@ -133,15 +134,20 @@ fn path_text(out: &mut String, path: &ExtensionPath, colour: bool) {
         (None, false) => paint("32", "install"),
         (Some(_), false) => paint("32", "upgrade"),
     };
-    let _ = write!(out, "  {word} {} (package {}", plain(&path.name), plain(&path.package));
+    let _ = write!(
+        out,
+        "  {word} {} (package {}",
+        escape_controls(&path.name),
+        escape_controls(&path.package)
+    );
     if let Some(first) = path.hops.first() {
-        let _ = write!(out, " from {}", plain(&first.catalog));
+        let _ = write!(out, " from {}", escape_controls(&first.catalog));
     }
     out.push_str(")\n");
     if let Some(installed) = &path.installed {
-        line(out, "installed", &plain(&installed.name));
+        line(out, "installed", &escape_controls(&installed.name));
     }
-    let names: Vec<String> = path.hops.iter().map(|hop| plain(&hop.bundle)).collect();
+    let names: Vec<String> = path.hops.iter().map(|hop| escape_controls(&hop.bundle)).collect();
     if let [now, then @ ..] = names.as_slice() {
         line(out, "now", now);
         chain(out, "then", then);
@@ -149,7 +155,7 @@ fn path_text(out: &mut String, path: &ExtensionPath, colour: bool) {
     match &path.end {
         ExtensionEnd::Best => line(out, "end", "the best that it asks for"),
         ExtensionEnd::Stranded(best) => {
-            let words = format!("stranded: no update leads to {}", plain(best));
+            let words = format!("stranded: no update leads to {}", escape_controls(best));
             line(out, "end", &paint("33", &words));
         }
         ExtensionEnd::Failed(failed) => {

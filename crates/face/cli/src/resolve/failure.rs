@@ -1,8 +1,8 @@
 //! Failures of a resolution in the words of the command line: the options to use instead.
 
+use super::argument::{ChangeArgument, unusable};
 use super::input;
-use super::typed::{TypedChange, unusable};
-use crate::catalog::plain;
+use crate::catalog::escape_controls;
 use crate::config::reason;
 use crate::exit::Failure;
 use mainstay_cause::{Cause, Place};
@@ -15,7 +15,7 @@ use mainstay_whatif::{
 use std::path::Path;
 
 /// The command that saves a state.
-const SAVE: &str = "kubectl get sub,csv,og,catalogsource -A -o yaml";
+const SAVE_COMMAND: &str = "kubectl get sub,csv,og,catalogsource -A -o yaml";
 
 /// A saved state that cannot be read.
 pub(super) fn unreadable_state(why: Cause) -> Failure {
@@ -25,22 +25,22 @@ pub(super) fn unreadable_state(why: Cause) -> Failure {
 /// An error of a saved state.
 pub(super) fn saved_state(error: &SavedStateError) -> Failure {
     let remedy = match error {
-        SavedStateError::ParseDocument { .. } => format!("save it again with: {SAVE}"),
+        SavedStateError::ParseDocument { .. } => format!("save it again with: {SAVE_COMMAND}"),
         SavedStateError::ReadObject { .. } | SavedStateError::FindObjects { .. } => {
-            format!("give it what this prints: {SAVE}")
+            format!("give it what this prints: {SAVE_COMMAND}")
         }
         SavedStateError::ValidateObject { .. } => {
-            format!("correct it, or save the state again with: {SAVE}")
+            format!("correct it, or save the state again with: {SAVE_COMMAND}")
         }
     };
-    let cause = Cause::new(plain(&error.to_string())).at(error.place().clone());
+    let cause = Cause::new(escape_controls(&error.to_string())).at(error.place().clone());
     unreadable_state(cause.remedy(remedy))
 }
 
 /// A state without ClusterServiceVersions.
 pub(super) fn missing_versions(error: &MissingVersions) -> Failure {
     Failure::usage(Cause::new(error.to_string()).remedy(format!(
-        "save it with them: {SAVE}; or say what is installed with --installed BUNDLE"
+        "save it with them: {SAVE_COMMAND}; or say what is installed with --installed BUNDLE"
     )))
 }
 
@@ -78,9 +78,9 @@ pub(super) fn change(error: &ChangeError) -> Cause {
     let words = error.to_string();
     match error {
         ChangeError::FindPackage(not_found) | ChangeError::FindProhibited(not_found) => {
-            nowhere(words, not_found, "packages")
+            unknown_name(words, not_found, "packages")
         }
-        ChangeError::FindBundle(not_found) => nowhere(words, not_found, "bundles"),
+        ChangeError::FindBundle(not_found) => unknown_name(words, not_found, "bundles"),
         ChangeError::FindOutage(_) => Cause::new(words),
         ChangeError::FindCatalog { request, .. }
         | ChangeError::ChooseNamedCatalog { request, .. } => unusable(request, words),
@@ -116,7 +116,7 @@ pub(super) fn change(error: &ChangeError) -> Cause {
 }
 
 /// A name that no catalog has.
-fn nowhere(words: String, not_found: &NotFound, listing: &str) -> Cause {
+fn unknown_name(words: String, not_found: &NotFound, listing: &str) -> Cause {
     let unread: Vec<String> = not_found.unread.iter().map(name_of).collect();
     let unread = (!unread.is_empty())
         .then(|| Cause::new(format!("{} could not be looked at", unread.join(", "))));
@@ -142,27 +142,27 @@ pub(super) fn suggest(cause: Cause, suggestion: Option<&Suggestion>) -> Cause {
 }
 
 /// A question that has no answer.
-pub(super) fn question(error: &QuestionError, changes: &[TypedChange]) -> Cause {
+pub(super) fn question(error: &QuestionError, changes: &[ChangeArgument]) -> Cause {
     match error {
         QuestionError::Request(error) => change(error),
         QuestionError::Suppose { change: at, source } => {
-            unsupposable(typed(changes, *at)).because(change(source))
+            unsupposable(change_text(changes, *at)).because(change(source))
         }
     }
 }
 
-fn unsupposable(typed: &str) -> Cause {
-    Cause::new(format!("--what-if {typed} cannot be supposed"))
+fn unsupposable(argument: &str) -> Cause {
+    Cause::new(format!("--what-if {argument} cannot be supposed"))
 }
 
-fn typed(changes: &[TypedChange], at: usize) -> &str {
-    changes.get(at).map_or("", |change| &*change.typed)
+fn change_text(changes: &[ChangeArgument], at: usize) -> &str {
+    changes.get(at).map_or("", |change| &*change.text)
 }
 
 /// A change without a target.
-pub(super) fn target(error: &TargetError, changes: &[TypedChange]) -> Failure {
-    let typed = format!("--what-if {}", typed(changes, error.change()));
-    let cause = unusable(&typed, error.to_string());
+pub(super) fn target(error: &TargetError, changes: &[ChangeArgument]) -> Failure {
+    let argument = format!("--what-if {}", change_text(changes, error.change()));
+    let cause = unusable(&argument, error.to_string());
     Failure::usage(match error {
         TargetError::FindNamespace { suggestion, .. }
         | TargetError::FindSubscription { suggestion, .. } => suggest(cause, suggestion.as_ref()),
@@ -176,7 +176,7 @@ pub(super) fn choose_namespace(cause: Cause) -> Cause {
 }
 
 /// ClusterExtensions that cannot be resolved.
-pub(super) fn extensions(error: &ExtensionError, changes: &[TypedChange]) -> Failure {
+pub(super) fn extensions(error: &ExtensionError, changes: &[ChangeArgument]) -> Failure {
     let why = Cause::new(error.to_string());
     match error {
         ExtensionError::ReadFolder(error) => folder(error),
@@ -185,7 +185,7 @@ pub(super) fn extensions(error: &ExtensionError, changes: &[TypedChange]) -> Fai
             Failure::usage(Cause::new(what).because(why))
         }
         ExtensionError::FindOutage { change, .. } => {
-            Failure::usage(unsupposable(typed(changes, *change)).because(why))
+            Failure::usage(unsupposable(change_text(changes, *change)).because(why))
         }
     }
 }
@@ -201,7 +201,7 @@ pub(super) fn published(error: &PublishedError) -> Cause {
         }
         PublishedError::Load { path, headline } => Cause::new(error.to_string())
             .at(Place::file(path.as_path()))
-            .because(Cause::new(plain(headline))),
+            .because(Cause::new(escape_controls(headline))),
     }
 }
 
@@ -219,18 +219,18 @@ pub(super) fn content(key: &CatalogKey, content: &CatalogContent) -> Option<Caus
                 state => format!(", and its connection is {state}"),
             };
             let why = Cause::new(format!("its content is not at hand{connection}"));
-            Some(why.remedy(give(key)))
+            Some(why.remedy(content_option(key)))
         }
         CatalogContent::Missing(MissingContent::Registry { address, cause }) => {
             let why = Cause::new(format!("its registry at {address} cannot be asked from here"));
-            Some(why.because(cause.clone()).remedy(give(key)))
+            Some(why.because(cause.clone()).remedy(content_option(key)))
         }
         CatalogContent::Unusable { folder, reason } => Some(unusable_folder(folder, reason)),
     }
 }
 
 /// The option that gives a catalog its content.
-pub(super) fn give(key: &CatalogKey) -> String {
+pub(super) fn content_option(key: &CatalogKey) -> String {
     format!("give it with --catalog {}/{}=DIR", key.namespace, key.name)
 }
 
@@ -240,7 +240,7 @@ pub(super) fn unusable_folder(folder: &str, reason: &UnusableFolder) -> Cause {
         UnusableFolder::Empty => Cause::new("the folder holds no package")
             .at(Place::file(folder))
             .remedy("name the folder of a file-based catalog"),
-        UnusableFolder::Invalid(headline) => Cause::new(plain(headline))
+        UnusableFolder::Invalid(headline) => Cause::new(escape_controls(headline))
             .at(Place::file(folder))
             .remedy(format!("see all problems with: mainstay catalog validate {folder}")),
     }
@@ -252,7 +252,7 @@ pub(super) fn extension(failed: &ExtensionFailure) -> Cause {
     if failed.repairs.is_empty() {
         return cause.clone();
     }
-    let made = Cause::new(cause.what()).because_all(cause.children().iter().cloned());
+    let without_remedies = Cause::new(cause.what()).because_all(cause.children().iter().cloned());
     let remedies = failed.repairs.iter().map(|repair| match repair {
         ContentRepair::CorrectFolder(folder) => format!("correct the folder {folder}"),
         ContentRepair::NameFolder(catalog) => {
@@ -260,17 +260,17 @@ pub(super) fn extension(failed: &ExtensionFailure) -> Cause {
         }
     });
     let others = cause.remedies().iter().filter(|_| failed.has_outage).cloned();
-    others.chain(remedies).fold(made, Cause::remedy)
+    others.chain(remedies).fold(without_remedies, Cause::remedy)
 }
 
 /// A file that cannot be written.
-pub(super) fn unwritten(file: &Path, why: String) -> Failure {
+pub(super) fn universe_not_written(file: &Path, why: String) -> Failure {
     Cause::new("the universe cannot be saved").at(Place::file(file)).because(Cause::new(why)).into()
 }
 
 /// A published catalog of a universe that is not there.
-pub(super) fn unpublished(typed: &str, name: &str, why: Cause) -> Failure {
+pub(super) fn missing_published_catalog(argument: &str, name: &str, why: Cause) -> Failure {
     let message =
         format!("the published catalog {} is not at hand", mainstay_gocompat::quote(name));
-    Failure::usage(Cause::new(message).at(input::called(typed)).because(why))
+    Failure::usage(Cause::new(message).at(input::place_of(argument)).because(why))
 }

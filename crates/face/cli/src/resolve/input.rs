@@ -9,32 +9,32 @@ use std::io::{self, Read};
 use std::path::Path;
 
 /// Most bytes that one file may have: many times what a cluster of thousands of operators gives.
-const MOST_BYTES: u64 = 512 << 20;
+const MAX_BYTES: u64 = 512 << 20;
 
 /// The text of a file; `-` is standard input.
 ///
 /// # Errors
 /// If it is not there, is not a file, is too large, or is not text.
-pub(super) fn text(io: &mut Io<'_>, typed: &str) -> Result<String, Failure> {
-    if typed.is_empty() {
+pub(super) fn read_text(io: &mut Io<'_>, argument: &str) -> Result<String, Failure> {
+    if argument.is_empty() {
         let cause = Cause::new("the name of a file is empty");
         return Err(Failure::usage(cause.remedy("name a file that can be read, or `-`")));
     }
-    let read = if typed == "-" {
-        take(&mut *io.stdin)
+    let read = if argument == "-" {
+        read_limited(&mut *io.stdin)
     } else {
-        let path = io.folder.join(typed);
-        open(&path).and_then(|mut file| take(&mut file))
+        let path = io.folder.join(argument);
+        open(&path).and_then(|mut file| read_limited(&mut file))
     };
     let bytes =
-        read.map_err(|error| refused(typed, &reason(&error), "name a file that can be read"))?;
-    if bytes.len() as u64 > MOST_BYTES {
-        let message = format!("the file has more than {} MiB", MOST_BYTES >> 20);
-        return Err(refused(typed, &message, "leave out what resolution does not need"));
+        read.map_err(|error| refused(argument, &reason(&error), "name a file that can be read"))?;
+    if bytes.len() as u64 > MAX_BYTES {
+        let message = format!("the file has more than {} MiB", MAX_BYTES >> 20);
+        return Err(refused(argument, &message, "leave out what resolution does not need"));
     }
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        refused(typed, &format!("the file is not UTF-8: byte {at}"), "save it as UTF-8 text")
+        refused(argument, &format!("the file is not UTF-8: byte {at}"), "save it as UTF-8 text")
     })
 }
 
@@ -45,17 +45,17 @@ fn open(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-fn take(from: &mut dyn Read) -> io::Result<Vec<u8>> {
+fn read_limited(from: &mut dyn Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    from.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
+    from.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
 /// How a file is called in messages.
-pub(super) fn called(typed: &str) -> Place {
-    Place::file(if typed == "-" { "<stdin>" } else { typed })
+pub(super) fn place_of(argument: &str) -> Place {
+    Place::file(if argument == "-" { "<stdin>" } else { argument })
 }
 
-fn refused(typed: &str, why: &str, remedy: &str) -> Failure {
-    Failure::usage(Cause::new(why).at(called(typed)).remedy(remedy))
+fn refused(argument: &str, why: &str, remedy: &str) -> Failure {
+    Failure::usage(Cause::new(why).at(place_of(argument)).remedy(remedy))
 }

@@ -11,6 +11,7 @@
 //! and the rendering of answers and failures.
 
 mod answer;
+mod argument;
 mod contradictions;
 mod extension;
 mod failure;
@@ -19,14 +20,14 @@ mod observe;
 mod remedies;
 mod stopwatch;
 mod text;
-mod typed;
 mod universe;
 mod value;
 
 use crate::catalog::Format;
-use crate::cluster::{AskedArguments, ClusterHandle, read_registries};
+use crate::cluster::{ClusterHandle, ConnectionArguments, read_registries};
 use crate::exit::{Exit, Failure};
 use crate::output::OutputSink;
+use argument::ChangeArgument;
 use clap::Args;
 use mainstay_cause::Cause;
 use mainstay_object::Object;
@@ -39,7 +40,6 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::path::PathBuf;
-use typed::TypedChange;
 
 /// Arguments of `resolve`.
 ///
@@ -51,10 +51,10 @@ pub struct ResolveArguments {
     #[arg(value_name = "[CATALOG/]PACKAGE[:CHANNEL][@VERSION]", conflicts_with = "universe")]
     packages: Vec<PackageRequest>,
     /// The content of a catalog: of the CatalogSource of that name, or of a new one (repeatable).
-    #[arg(long = "catalog", value_name = "[NAMESPACE/]NAME=DIR", value_parser = typed::catalog_folder, conflicts_with = "universe")]
+    #[arg(long = "catalog", value_name = "[NAMESPACE/]NAME=DIR", value_parser = argument::catalog_folder, conflicts_with = "universe")]
     catalogs: Vec<CatalogFolder>,
     /// The priority of a catalog, instead of what its CatalogSource says (repeatable).
-    #[arg(long = "priority", value_name = "[NAMESPACE/]NAME=N", value_parser = typed::catalog_priority, conflicts_with = "universe")]
+    #[arg(long = "priority", value_name = "[NAMESPACE/]NAME=N", value_parser = argument::catalog_priority, conflicts_with = "universe")]
     priorities: Vec<CatalogPriority>,
     /// A saved state: what `kubectl get sub,csv,og,catalogsource -A -o yaml` printed, or of OLM v1
     /// `kubectl get clusterextension,clustercatalog -o yaml`; `-` reads standard input (repeatable).
@@ -65,26 +65,26 @@ pub struct ResolveArguments {
     cluster: bool,
     /// The cluster to ask.
     #[command(flatten)]
-    pub asked: AskedArguments,
+    pub connection: ConnectionArguments,
     /// The namespace to resolve [default: every one that has Subscriptions].
-    #[arg(short, long, value_name = "NAME", value_parser = typed::namespace, conflicts_with = "universe")]
+    #[arg(short, long, value_name = "NAME", value_parser = argument::namespace, conflicts_with = "universe")]
     namespace: Option<String>,
     /// The namespace whose catalogs every other one sees [default: `olm`, or
     /// `openshift-marketplace` where catalogs are there].
-    #[arg(long, value_name = "NAME", value_parser = typed::namespace, conflicts_with = "universe")]
+    #[arg(long, value_name = "NAME", value_parser = argument::namespace, conflicts_with = "universe")]
     global_namespace: Option<String>,
     /// A bundle that counts as installed, by name (repeatable).
     #[arg(long, value_name = "BUNDLE")]
     installed: Vec<String>,
     /// The version of Kubernetes, for bundles that need a certain one [default: that of the
     /// cluster; without one it does not matter].
-    #[arg(long, value_name = "VERSION", value_parser = typed::kube_version)]
+    #[arg(long, value_name = "VERSION", value_parser = argument::kube_version)]
     kube_version: Option<Version>,
     /// Show what a change would make of it (repeatable): `subscribe=PACKAGE[:CHANNEL][@VERSION]`,
     /// `unsubscribe=[NAMESPACE/]NAME`, `catalog=NAME=DIR`, `outage=NAME`, `installed=BUNDLE`,
     /// `prohibit=PACKAGE|BUNDLE`, `kube-version=VERSION`.
     #[arg(long = "what-if", value_name = "CHANGE")]
-    changes: Vec<TypedChange>,
+    changes: Vec<ChangeArgument>,
     /// A world in one file, instead of all of the above: a universe, or a case that holds one; `-`
     /// reads standard input.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["kubeconfig", "context"])]
@@ -107,8 +107,9 @@ pub struct ResolveArguments {
 impl ResolveArguments {
     /// Whether a cluster is looked at.
     pub const fn needs_cluster(&self) -> bool {
-        let asked = self.cluster || self.asked.cluster.is_named();
-        asked || self.universe.is_none() && self.states.is_empty() && self.packages.is_empty()
+        let names_cluster = self.cluster || self.connection.cluster.is_named();
+        names_cluster
+            || self.universe.is_none() && self.states.is_empty() && self.packages.is_empty()
     }
 }
 
@@ -134,7 +135,11 @@ impl Io<'_> {
 }
 
 /// An answer for programs or for people.
-pub(crate) fn written(format: Format, value: &Value, text: impl FnOnce() -> String) -> String {
+pub(crate) fn format_output(
+    format: Format,
+    value: &Value,
+    text: impl FnOnce() -> String,
+) -> String {
     match format {
         Format::Text => text(),
         Format::Json => format!("{value:#}\n"),
@@ -143,13 +148,13 @@ pub(crate) fn written(format: Format, value: &Value, text: impl FnOnce() -> Stri
 }
 
 /// The text of a file that was named on the command line; `-` is standard input.
-pub(crate) fn text_of(io: &mut Io<'_>, file: &str) -> Result<String, Failure> {
-    input::text(io, file)
+pub(crate) fn read_text(io: &mut Io<'_>, file: &str) -> Result<String, Failure> {
+    input::read_text(io, file)
 }
 
 /// Why Subscriptions of a namespace cannot be resolved now, by name. None if the content of a catalog
 /// cannot be read.
-pub(crate) async fn unresolved(
+pub(crate) async fn unresolved_subscriptions(
     objects: Vec<Object>,
     namespace: &str,
     cluster: &impl ClusterHandle,
@@ -194,12 +199,12 @@ pub async fn run<C: ClusterHandle>(
     };
     // An error is remembered below.
     let _ = inner.stdout.flush();
-    let unwritten = stdout.error().map(|error| {
+    let write_error = stdout.error().map(|error| {
         Failure::from(
             Cause::new("the answer cannot be written").because(Cause::new(error.to_string())),
         )
     });
-    let outcome = outcome.and_then(|exit| unwritten.map_or(Ok(exit), Err));
+    let outcome = outcome.and_then(|exit| write_error.map_or(Ok(exit), Err));
     outcome.unwrap_or_else(|Failure { exit, cause }| {
         let _ = write!(io.stderr, "error: {}", cause.render());
         exit

@@ -26,13 +26,13 @@ pub(super) async fn observe(
     namespace: Option<&str>,
 ) -> Result<Listing, Failure> {
     // Copies of versions are many, large, and of no meaning here.
-    let originals = format!("!{}", names::COPIED_FROM);
-    let labels = |kind: &Resource| (*kind == CLUSTER_SERVICE_VERSION).then_some(&*originals);
+    let not_copied = format!("!{}", names::COPIED_FROM);
+    let labels = |kind: &Resource| (*kind == CLUSTER_SERVICE_VERSION).then_some(&*not_copied);
     let mut listing = Listing::default();
     // Subscriptions first: they say where catalogs are.
     for kind in [SUBSCRIPTION, CLUSTER_SERVICE_VERSION, OPERATOR_GROUP, CATALOG_SOURCE] {
         let Some(namespace) = namespace else {
-            let listed = cluster.list(&kind, None, labels(&kind)).await.map_err(|error| {
+            let objects = cluster.list(&kind, None, labels(&kind)).await.map_err(|error| {
                 let forbidden = matches!(error, ClusterReadError::Forbidden(_));
                 let cause = Cause::from(error);
                 if forbidden {
@@ -41,17 +41,17 @@ pub(super) async fn observe(
                     cause
                 }
             })?;
-            listing.objects.extend(listed);
+            listing.objects.extend(objects);
             continue;
         };
         if kind == CATALOG_SOURCE {
             let namespaces = namespaces_of_catalogs(&listing.objects, namespace);
-            listing.add_everywhere(cluster, &kind, None, &namespaces).await?;
+            listing.add_in_all_namespaces(cluster, &kind, None, &namespaces).await?;
             continue;
         }
-        listing.add_within(cluster, &kind, labels(&kind), namespace).await?;
+        listing.add_in_namespace(cluster, &kind, labels(&kind), namespace).await?;
         let needed = kind == SUBSCRIPTION || kind == CLUSTER_SERVICE_VERSION;
-        if needed && listing.hides(&kind, namespace) {
+        if needed && listing.may_hide(&kind, namespace) {
             return Err(Cause::new(format!(
                 "the {} of namespace {namespace} cannot be read: your account may not list them",
                 kind.plural

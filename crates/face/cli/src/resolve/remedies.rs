@@ -1,6 +1,6 @@
 //! Remedies in the words of the command line, instead of those of the resolver.
 
-use super::failure::give;
+use super::failure::content_option;
 use mainstay_cause::Cause;
 use mainstay_resolver::Repair;
 use mainstay_whatif::{CatalogContent, CatalogSnapshots};
@@ -18,7 +18,7 @@ impl Remedies {
         for (key, snapshot) in &catalogs.catalogs {
             let option = match &*snapshot.content {
                 CatalogContent::Ready(..) => continue,
-                CatalogContent::Missing(_) => give(key),
+                CatalogContent::Missing(_) => content_option(key),
                 CatalogContent::Unusable { folder, .. } => format!("correct the folder {folder}"),
             };
             let repair = Repair::RestoreCatalog { catalog: key.clone() };

@@ -1,7 +1,7 @@
 //! Answers as text.
 
 use super::remedies::Remedies;
-use crate::catalog::{count, plain};
+use crate::catalog::{count, escape_controls};
 use mainstay_cause::Cause;
 use mainstay_resolver::{CatalogKey, Failure};
 use mainstay_whatif::{Comparison, CutShort, NamespaceWalk, OperatorPath, PathEnd, blocks};
@@ -28,7 +28,7 @@ impl Text<'_> {
 
     /// A namespace: what is installed and upgraded, hop by hop, what stays, and what fails.
     pub(super) fn walk(self, walk: &NamespaceWalk) -> String {
-        let title = format!("namespace {}", plain(&walk.namespace));
+        let title = format!("namespace {}", escape_controls(&walk.namespace));
         let mut out = format!("{}: {}\n", self.paint("1", &title), summary(walk));
         let (moving, staying): (Vec<&OperatorPath>, Vec<&OperatorPath>) =
             walk.operators.iter().partition(|path| !path.hops.is_empty());
@@ -74,12 +74,17 @@ impl Text<'_> {
             (None, _) => "install later",
             (Some(_), _) => "upgrade later",
         };
-        let _ = write!(out, "  {} {}", self.paint("32", word), plain(&operator.package));
+        let _ = write!(out, "  {} {}", self.paint("32", word), escape_controls(&operator.package));
         let channel = operator.hops.first().map_or(&operator.channel, |hop| &hop.channel);
-        let _ = write!(out, " from {}, channel {}", catalog(&operator.catalog), plain(channel));
+        let _ = write!(
+            out,
+            " from {}, channel {}",
+            catalog(&operator.catalog),
+            escape_controls(channel)
+        );
         self.asked_by(out, operator);
         if let Some(installed) = &operator.installed {
-            line(out, "installed", &plain(installed));
+            line(out, "installed", &escape_controls(installed));
         }
         let before = std::iter::once(channel).chain(operator.hops.iter().map(|hop| &hop.channel));
         let hops: Vec<(bool, String)> = before
@@ -88,7 +93,7 @@ impl Text<'_> {
                 let other = *before != hop.channel;
                 let channel =
                     if other { format!(" (channel {})", hop.channel) } else { String::new() };
-                (hop.step == 1, plain(&format!("{}{channel}", hop.bundle)))
+                (hop.step == 1, escape_controls(&format!("{}{channel}", hop.bundle)))
             })
             .collect();
         let names = |now: bool| -> Vec<String> {
@@ -98,7 +103,7 @@ impl Text<'_> {
         line(out, "now", &now.join(" → "));
         chain(out, "then", &then);
         for (who, what) in &operator.needed_by {
-            line(out, "needed by", &plain(&format!("{who}, which asks for {what}")));
+            line(out, "needed by", &escape_controls(&format!("{who}, which asks for {what}")));
         }
         if operator.needed_by.is_empty()
             && operator.subscriptions.is_empty()
@@ -111,7 +116,7 @@ impl Text<'_> {
 
     fn staying(self, out: &mut String, walk: &NamespaceWalk, operator: &OperatorPath) {
         let name = operator.installed.as_deref().unwrap_or_default();
-        let _ = write!(out, "  {} {}", self.paint("2", "stays"), plain(name));
+        let _ = write!(out, "  {} {}", self.paint("2", "stays"), escape_controls(name));
         self.asked_by(out, operator);
         if walk.is_unknown(operator) {
             return line(out, "end", "not known, see below");
@@ -120,7 +125,8 @@ impl Text<'_> {
     }
 
     fn asked_by(self, out: &mut String, operator: &OperatorPath) {
-        let names: Vec<String> = operator.subscriptions.iter().map(|name| plain(name)).collect();
+        let names: Vec<String> =
+            operator.subscriptions.iter().map(|name| escape_controls(name)).collect();
         match names.as_slice() {
             [] => {}
             [one] => {
@@ -139,8 +145,8 @@ impl Text<'_> {
     }
 
     fn end(self, out: &mut String, operator: &OperatorPath) {
-        let last = plain(operator.last().unwrap_or_default());
-        let channel = plain(&operator.channel);
+        let last = escape_controls(operator.last().unwrap_or_default());
+        let channel = escape_controls(&operator.channel);
         let channel = if channel.is_empty() {
             "the channel".to_owned()
         } else {
@@ -149,9 +155,16 @@ impl Text<'_> {
         match &operator.end {
             PathEnd::Head => line(out, "end", &format!("head of {channel}")),
             PathEnd::Stranded { head, why } => {
-                let head =
-                    if head.is_empty() { String::new() } else { format!(" {}", plain(head)) };
-                let why = if why.is_empty() { String::new() } else { format!("; {}", plain(why)) };
+                let head = if head.is_empty() {
+                    String::new()
+                } else {
+                    format!(" {}", escape_controls(head))
+                };
+                let why = if why.is_empty() {
+                    String::new()
+                } else {
+                    format!("; {}", escape_controls(why))
+                };
                 let words = format!(
                     "stranded: nothing in {channel} updates {last}, the head{head} is not reached{why}"
                 );
@@ -162,14 +175,15 @@ impl Text<'_> {
                 line(out, "end", &self.paint("33", &words));
             }
             PathEnd::Held { next, why } => {
-                let words = format!("held at {last}: {} cannot be taken", plain(next));
+                let words = format!("held at {last}: {} cannot be taken", escape_controls(next));
                 line(out, "end", &self.paint("33", &words));
                 if let Some(cause) = why {
                     tree(out, &self.remedies.cause(cause), "               ");
                 }
             }
             PathEnd::Cut { next } => {
-                let words = format!("not followed further than {last}: next is {}", plain(next));
+                let words =
+                    format!("not followed further than {last}: next is {}", escape_controls(next));
                 line(out, "end", &self.paint("33", &words));
             }
             PathEnd::Failed => line(out, "end", &self.paint("31", "part of what fails, see below")),
@@ -186,7 +200,8 @@ impl Text<'_> {
         step: Option<usize>,
     ) {
         let after = step.map(|step| format!(" after step {step}")).unwrap_or_default();
-        let names: Vec<String> = failure.subscriptions.iter().map(|name| plain(name)).collect();
+        let names: Vec<String> =
+            failure.subscriptions.iter().map(|name| escape_controls(name)).collect();
         let hidden = walk.hidden_behind(failure);
         let word = if blocks(failure) && !hidden.is_empty() {
             self.paint("33", &format!("not known{after}"))
@@ -223,7 +238,7 @@ impl Text<'_> {
 /// A tree of causes below a line.
 pub(super) fn tree(out: &mut String, cause: &Cause, indent: &str) {
     for words in cause.render().lines() {
-        let _ = writeln!(out, "{indent}{}", plain(words));
+        let _ = writeln!(out, "{indent}{}", escape_controls(words));
     }
 }
 
@@ -251,7 +266,7 @@ pub(super) fn chain(out: &mut String, title: &str, names: &[String]) {
 }
 
 fn catalog(key: &CatalogKey) -> String {
-    plain(&format!("{}/{}", key.namespace, key.name))
+    escape_controls(&format!("{}/{}", key.namespace, key.name))
 }
 
 /// How much of what, in a line.
@@ -284,10 +299,12 @@ fn summary(walk: &NamespaceWalk) -> String {
 
 /// The rows of a comparison (subject, before, after), and the number of subjects that are the same.
 pub(super) fn differences(comparison: &Comparison) -> (Vec<[String; 3]>, usize) {
-    let path = |text: &Option<String>| text.as_deref().map_or_else(|| "–".to_owned(), plain);
+    let path =
+        |text: &Option<String>| text.as_deref().map_or_else(|| "–".to_owned(), escape_controls);
     let rows = comparison.differences.iter();
-    let mut rows: Vec<[String; 3]> =
-        rows.map(|row| [plain(&row.subject), path(&row.before), path(&row.after)]).collect();
+    let mut rows: Vec<[String; 3]> = rows
+        .map(|row| [escape_controls(&row.subject), path(&row.before), path(&row.after)])
+        .collect();
     rows.sort();
     (rows, comparison.same)
 }

@@ -1,7 +1,7 @@
 //! `--universe`: a recorded world, and its outcome in the recorded form.
 
+use super::argument::unusable;
 use super::remedies::Remedies;
-use super::typed::unusable;
 use super::{Io, ResolveArguments, answer, contradictions, failure, input, stopwatch};
 use crate::catalog::Format;
 use crate::config::published_catalogs;
@@ -19,47 +19,54 @@ use std::path::Path;
 
 pub(super) fn run(
     arguments: &ResolveArguments,
-    typed: &str,
+    argument: &str,
     io: &mut Io<'_>,
 ) -> Result<Exit, Failure> {
-    let text = input::text(io, typed)?;
-    let wrong = |error| Failure::usage(refusal(typed, &text, error));
-    let universe = universe::parse(&text).map_err(wrong)?;
+    let text = input::read_text(io, argument)?;
+    let invalid = |error| Failure::usage(refusal(argument, &text, error));
+    let universe = universe::parse(&text).map_err(invalid)?;
     let root =
         arguments.published.clone().or_else(published_catalogs).map(|root| io.folder.join(root));
-    let mut real: HashMap<String, RealCatalog> = HashMap::new();
+    let mut real_catalogs: HashMap<String, RealCatalog> = HashMap::new();
     for name in universe.real_data() {
-        let loaded = published(root.as_deref(), name)
-            .map_err(|why| failure::unpublished(typed, name, why))?;
-        real.insert(name.to_owned(), loaded);
+        let loaded = load_published_catalog(root.as_deref(), name)
+            .map_err(|why| failure::missing_published_catalog(argument, name, why))?;
+        real_catalogs.insert(name.to_owned(), loaded);
     }
     let snapshots = universe.snapshots();
-    let world = universe.world(&snapshots, &real).map_err(wrong)?;
-    let mut supposed = world.clone();
+    let world = universe.world(&snapshots, &real_catalogs).map_err(invalid)?;
+    let mut changed_world = world.clone();
     contradictions::check(arguments)?;
-    install_all(&mut supposed, &arguments.installed)
+    install_all(&mut changed_world, &arguments.installed)
         .map_err(|error| Failure::usage(failure::change(&error)))?;
     if let Some(version) = &arguments.kube_version {
-        supposed.kube_version = Some(version.clone());
+        changed_world.kube_version = Some(version.clone());
     }
-    let as_it_is = supposed.clone();
+    let unchanged_world = changed_world.clone();
     let replaces = |change: &Change| matches!(change, Change::ReplaceContent(_));
-    if arguments.changes.iter().any(|typed| replaces(&typed.change)) {
+    if arguments.changes.iter().any(|argument| replaces(&argument.change)) {
         let why = "the catalogs of a universe are in its file";
         return Err(Failure::usage(unusable("--what-if catalog=…", why)));
     }
-    suppose(&mut supposed, arguments.changes.iter().map(|typed| &typed.change).enumerate())
-        .map_err(|error| Failure::usage(failure::question(&error, &arguments.changes)))?;
+    suppose(
+        &mut changed_world,
+        arguments.changes.iter().map(|argument| &argument.change).enumerate(),
+    )
+    .map_err(|error| Failure::usage(failure::question(&error, &arguments.changes)))?;
     let manual = universe.manual();
     let save = |io: &Io<'_>| match &arguments.save {
         Some(file) => {
-            let data = |key: &CatalogKey| content(&universe, &real, key);
-            answer::write_universe(io, file, &Universe::of(&supposed, data).with_manual(&manual))
+            let data = |key: &CatalogKey| content(&universe, &real_catalogs, key);
+            answer::write_universe(
+                io,
+                file,
+                &Universe::of(&changed_world, data).with_manual(&manual),
+            )
         }
         None => Ok(()),
     };
     if arguments.output != Format::Text {
-        let (outcome, ms) = stopwatch::timed(&supposed);
+        let (outcome, ms) = stopwatch::resolve_timed(&changed_world);
         let exit = if fails(&outcome) { Exit::Unresolved } else { Exit::Done };
         let value = json!({"outcome": universe::report(&outcome), "ms": ms});
         // One line, so that many answers make a stream.
@@ -71,9 +78,9 @@ pub(super) fn run(
         save(io)?;
         return Ok(exit);
     }
-    let after = (!arguments.changes.is_empty()).then(|| NamespaceWalk::of(&supposed));
+    let after = (!arguments.changes.is_empty()).then(|| NamespaceWalk::of(&changed_world));
     let answer = NamespaceAnswer {
-        before: NamespaceWalk::of(&as_it_is),
+        before: NamespaceWalk::of(&unchanged_world),
         after,
         manual: manual.clone(),
         changes: (0..arguments.changes.len()).collect(),
@@ -87,7 +94,7 @@ pub(super) fn run(
 }
 
 /// Loads a published catalog that the universe names.
-fn published(root: Option<&Path>, name: &str) -> Result<RealCatalog, Cause> {
+fn load_published_catalog(root: Option<&Path>, name: &str) -> Result<RealCatalog, Cause> {
     check_published_name(name).map_err(|error| failure::published(&error))?;
     let root = root.ok_or_else(|| {
         Cause::new("it is not said where the published catalogs are")
@@ -99,18 +106,20 @@ fn published(root: Option<&Path>, name: &str) -> Result<RealCatalog, Cause> {
 /// The content of a catalog of a universe, in plain data.
 fn content(
     universe: &Universe,
-    real: &HashMap<String, RealCatalog>,
+    real_catalogs: &HashMap<String, RealCatalog>,
     key: &CatalogKey,
 ) -> Option<CatalogData> {
     let is_named = |data: &&CatalogData| data.name == key.name && data.namespace == key.namespace;
     let given = universe.catalogs.iter().find(is_named)?;
-    let published = real.get(&given.real_data).map(|real| CatalogData::of(&real.catalog));
+    let published = real_catalogs
+        .get(&given.real_data)
+        .map(|real_catalog| CatalogData::of(&real_catalog.catalog));
     published.or_else(|| Some(given.clone()))
 }
 
 /// An error of a universe, with its place in the file.
-fn refusal(typed: &str, text: &str, error: UniverseError) -> Cause {
-    let mut place: Place = input::called(typed);
+fn refusal(argument: &str, text: &str, error: UniverseError) -> Cause {
+    let mut place: Place = input::place_of(argument);
     let known = (error.line > 0).then_some((error.line, error.column));
     if let Some((line, column)) = known.or_else(|| universe::locate(text, &error.field)) {
         (place.line, place.column) = (line, column);
@@ -119,7 +128,7 @@ fn refusal(typed: &str, text: &str, error: UniverseError) -> Cause {
         "" => String::new(),
         field => format!("field `{field}`: "),
     };
-    let why = Cause::new(crate::catalog::plain(&format!("{field}{}", error.message)));
+    let why = Cause::new(crate::catalog::escape_controls(&format!("{field}{}", error.message)));
     Cause::new("the universe cannot be read").because(why.at(place).remedy(error.remedy))
 }
 
@@ -129,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_published_catalog_needs_a_folder_that_an_option_or_its_variable_names() {
-        let Err(cause) = published(None, "x") else { panic!("no folder is named") };
+        let Err(cause) = load_published_catalog(None, "x") else { panic!("no folder is named") };
         assert_eq!(
             cause.remedies(),
             ["name their folder with --published DIR, or in MAINSTAY_PUBLISHED"]

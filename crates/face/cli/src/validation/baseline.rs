@@ -46,7 +46,7 @@ struct Entry {
 /// A baseline, and where it is.
 pub(super) struct Baseline {
     /// The file, as it was typed.
-    typed: String,
+    argument: String,
     place: Location,
     entries: Vec<Entry>,
 }
@@ -57,8 +57,8 @@ struct Location {
 }
 
 impl Location {
-    fn of(typed: &str, io: &Io<'_>) -> Self {
-        let path = normal(&io.folder.join(typed));
+    fn of(argument: &str, io: &Io<'_>) -> Self {
+        let path = normal(&io.folder.join(argument));
         Self { folder: path.parent().map(Path::to_owned).unwrap_or_default() }
     }
 
@@ -76,7 +76,7 @@ impl Location {
         let (rule, file, _) = &entry.key;
         let file = normal(&self.folder.join(file));
         let mut folders = validated.folders.iter();
-        (validated.is_asked)(rule)
+        (validated.is_rule_enabled)(rule)
             && folders.any(|folder| file.starts_with(normal(&io.folder.join(folder))))
     }
 }
@@ -86,22 +86,22 @@ impl Baseline {
     ///
     /// # Errors
     /// If it cannot be read, or is no baseline.
-    pub(super) fn read(typed: &str, io: &Io<'_>) -> Result<Self, Failure> {
+    pub(super) fn read(argument: &str, io: &Io<'_>) -> Result<Self, Failure> {
         let refuse = |why: String, remedy: &str| {
-            Failure::usage(Cause::new(why).at(Place::file(typed)).remedy(remedy))
+            Failure::usage(Cause::new(why).at(Place::file(argument)).remedy(remedy))
         };
         let mut bytes = Vec::new();
-        fs::File::open(io.folder.join(typed))
+        fs::File::open(io.folder.join(argument))
             .and_then(|file| file.take(LIMIT + 1).read_to_end(&mut bytes))
             .map_err(|error| {
-                let remedy = format!("write it with: --write-baseline {typed}");
+                let remedy = format!("write it with: --write-baseline {argument}");
                 refuse(reason(&error), &remedy)
             })?;
         if u64::try_from(bytes.len()).is_ok_and(|length| length > LIMIT) {
             return Err(refuse(format!("it has more than {LIMIT} bytes"), "split it"));
         }
-        let entries = entries(typed, &bytes)?;
-        Ok(Self { typed: typed.to_owned(), place: Location::of(typed, io), entries })
+        let entries = entries(argument, &bytes)?;
+        Ok(Self { argument: argument.to_owned(), place: Location::of(argument, io), entries })
     }
 
     /// Takes the findings that are known away, and adds one for each entry that matches no longer.
@@ -149,13 +149,13 @@ impl Baseline {
             severity: Severity::Warning,
             package: String::new(),
             blob: None,
-            file: self.typed.clone(),
+            file: self.argument.clone(),
             line: Some(entry.line),
             column: None,
             message: format!("the entry {matches} any more: {file}: {message} [{rule}]"),
             remedy: format!(
                 "{remedy}, or write the file anew with: --write-baseline {}",
-                self.typed
+                self.argument
             ),
         }
     }
@@ -166,14 +166,14 @@ impl Baseline {
     /// # Errors
     /// If it cannot be written, or the file that is there is no baseline.
     pub(super) fn write(
-        typed: &str,
+        argument: &str,
         findings: &[Finding],
         validated: &Validated<'_>,
         io: &Io<'_>,
     ) -> Result<(), Failure> {
-        let path = io.folder.join(typed);
-        let place = Location::of(typed, io);
-        let old = if path.exists() { Self::read(typed, io)?.entries } else { Vec::new() };
+        let path = io.folder.join(argument);
+        let place = Location::of(argument, io);
+        let old = if path.exists() { Self::read(argument, io)?.entries } else { Vec::new() };
         let mut entries: BTreeMap<Key, (usize, Option<String>)> = BTreeMap::new();
         for finding in findings {
             entries.entry(place.key(finding, io)).or_default().0 += 1;
@@ -202,17 +202,19 @@ impl Baseline {
         let text = format!("{HEAD}{}", mainstay_yaml::to_string(&json!({ "findings": list })));
         fs::write(&path, text).map_err(|error| {
             let cause = Cause::new(format!("the baseline cannot be written: {}", reason(&error)));
-            Failure::from(cause.at(Place::file(typed)).remedy("name a file in a folder of yours"))
+            Failure::from(
+                cause.at(Place::file(argument)).remedy("name a file in a folder of yours"),
+            )
         })
     }
 }
 
 /// The entries of a baseline.
-fn entries(typed: &str, bytes: &[u8]) -> Result<Vec<Entry>, Failure> {
+fn entries(argument: &str, bytes: &[u8]) -> Result<Vec<Entry>, Failure> {
     let remedy =
         "write `findings`, a list with rule, file and message, or let --write-baseline do it";
     let refuse = |why: String, line: usize| {
-        Failure::usage(Cause::new(why).at(Place::at(typed, line, 0)).remedy(remedy))
+        Failure::usage(Cause::new(why).at(Place::at(argument, line, 0)).remedy(remedy))
     };
     let value = mainstay_yaml::one(bytes, &mainstay_yaml::Options::default())
         .map_err(|error| refuse(error.fault.to_string(), error.line))?;

@@ -1,7 +1,7 @@
 //! How many findings each rule and each package has.
 
 use super::Finding;
-use crate::{catalog::plain, report::columns};
+use crate::{catalog::escape_controls, report::columns};
 use mainstay_catalog::Severity;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -41,7 +41,7 @@ pub(super) fn tables(findings: &[Finding]) -> String {
     let table = |head: &str, counts: Vec<Count<'_>>| {
         let row = |count: Count<'_>| {
             let name = if count.name.is_empty() { "<none>" } else { count.name };
-            vec![plain(name), count.errors.to_string(), count.warnings.to_string()]
+            vec![escape_controls(name), count.errors.to_string(), count.warnings.to_string()]
         };
         let rows: Vec<Vec<String>> = counts.into_iter().map(row).collect();
         columns(&[head, "ERRORS", "WARNINGS"], &rows)

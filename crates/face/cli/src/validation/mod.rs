@@ -11,7 +11,7 @@ mod counts;
 mod sarif;
 
 use crate::{
-    catalog::{Io, count, plain},
+    catalog::{Io, count, escape_controls},
     exit::{Exit, Failure},
 };
 use baseline::Baseline;
@@ -46,7 +46,7 @@ pub(crate) struct Finding {
 impl Finding {
     /// `FILE:LINE:COLUMN`, as far as they are known.
     fn place(&self) -> String {
-        let mut place = plain(&self.file);
+        let mut place = escape_controls(&self.file);
         for number in [self.line, self.column].into_iter().flatten() {
             place.push(':');
             place.push_str(&number.to_string());
@@ -117,7 +117,7 @@ pub(crate) struct Validated<'v> {
     /// other folders is not stale.
     pub(crate) folders: &'v [String],
     /// Whether a rule was asked at all; the same holds for one that was not.
-    pub(crate) is_asked: &'v dyn Fn(&str) -> bool,
+    pub(crate) is_rule_enabled: &'v dyn Fn(&str) -> bool,
     /// What sound folders hold, such as `1 bundle`; empty if nothing.
     pub(crate) contents: String,
     /// What the last line says besides.
@@ -179,7 +179,7 @@ struct Report<'r> {
 pub(crate) fn text(findings: &[Finding]) -> String {
     let validated = Validated {
         folders: &[],
-        is_asked: &|_| true,
+        is_rule_enabled: &|_| true,
         contents: String::new(),
         note: "",
         fields: Map::new(),
@@ -202,11 +202,11 @@ impl Report<'_> {
                 "{}: {}: {} {}",
                 paint("1", &finding.place()),
                 paint(code, finding.severity.as_str()),
-                plain(&finding.message.replace('\n', "; ")),
+                escape_controls(&finding.message.replace('\n', "; ")),
                 paint("2", &format!("[{}]", finding.rule)),
             );
-            let blob = finding.blob.as_ref().map(|blob| plain(&blob.to_string()));
-            let remedy = Some(plain(&finding.remedy)).filter(|remedy| !remedy.is_empty());
+            let blob = finding.blob.as_ref().map(|blob| escape_controls(&blob.to_string()));
+            let remedy = Some(escape_controls(&finding.remedy)).filter(|remedy| !remedy.is_empty());
             let parts: Vec<String> = blob.into_iter().chain(remedy).collect();
             if !parts.is_empty() {
                 let _ = writeln!(out, "    {}", parts.join(": "));
@@ -223,7 +223,7 @@ impl Report<'_> {
         let contents = &self.validated.contents;
         let known = self.known.as_ref().filter(|known| known.count > 0);
         let silenced = known.map_or_else(String::new, |known| {
-            format!("; {} in {}", count(known.count, "known finding"), plain(known.file))
+            format!("; {} in {}", count(known.count, "known finding"), escape_controls(known.file))
         });
         let found = match totals(self.findings) {
             [0, 0] if known.is_some() && contents.is_empty() => "nothing new".to_owned(),

@@ -5,7 +5,7 @@ use crate::embedded::chain;
 use mainstay_bundle::Folder;
 use mainstay_catalog::{Catalog, LoadOptions};
 use mainstay_cause::{Cause, Place};
-use mainstay_cli::image::content::{self, Wishes};
+use mainstay_cli::image::content::{self, BuildOptions};
 use mainstay_image::layout::{self, Named};
 use mainstay_image::manifest::Descriptor;
 use mainstay_image::reference::Reference;
@@ -32,7 +32,7 @@ pub(super) fn image(
     };
     if mainstay_database::is_database(path) {
         mainstay_database::load(path).map_err(|error| refused(chain(&error)))?;
-        let built = content::database(store, path, &Wishes::default());
+        let built = content::database(store, path, &BuildOptions::default());
         let built = built.map_err(|failure| refused(failure.cause))?;
         return Ok(BuiltImage { descriptor: built.image, what: "catalog" });
     }
@@ -47,7 +47,7 @@ pub(super) fn image(
         });
     }
     // A folder gives the same image here as with `bundle build` and `catalog build`.
-    let (shown, options) = (path.display().to_string(), Wishes::default());
+    let (shown, options) = (path.display().to_string(), BuildOptions::default());
     let (built, what) = if mainstay_bundle::is_bundle(&Folder::new(path)) {
         (content::bundle(store, path, &shown, &options), "bundle")
     } else {

@@ -1,7 +1,7 @@
 //! TLS for health and metrics, with certificate files that another program rotates.
 
 use mainstay_cause::{Cause, Place};
-use mainstay_cli::config::{Secured, reason};
+use mainstay_cli::config::{TlsFiles, reason};
 use parking_lot::Mutex;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject as _;
@@ -15,7 +15,7 @@ use std::time::SystemTime;
 
 /// The TLS configuration of a listener with these certificate files. New connections use the files'
 /// current content.
-pub(super) fn server_config(files: &Secured) -> Result<Arc<ServerConfig>, Cause> {
+pub(super) fn server_config(files: &TlsFiles) -> Result<Arc<ServerConfig>, Cause> {
     let loaded = Mutex::new(LoadedCertificate {
         modification_times: modification_times(files),
         key: load(files)?,
@@ -33,7 +33,7 @@ pub(super) fn server_config(files: &Secured) -> Result<Arc<ServerConfig>, Cause>
 
 #[derive(Debug)]
 struct CertificateResolver {
-    files: Secured,
+    files: TlsFiles,
     loaded: Mutex<LoadedCertificate>,
 }
 
@@ -47,13 +47,13 @@ struct LoadedCertificate {
 /// The modification time of the certificate and of the key.
 type ModificationTimes = [Option<SystemTime>; 2];
 
-fn modification_times(files: &Secured) -> ModificationTimes {
+fn modification_times(files: &TlsFiles) -> ModificationTimes {
     let written =
         |file: &Path| file.metadata().and_then(|metadata: Metadata| metadata.modified()).ok();
     [written(&files.certificate), written(&files.key)]
 }
 
-fn load(files: &Secured) -> Result<Arc<CertifiedKey>, Cause> {
+fn load(files: &TlsFiles) -> Result<Arc<CertifiedKey>, Cause> {
     let refused = |file: &Path, why: String| {
         Cause::new("the certificate for health and metrics cannot be used")
             .at(Place::file(file))
@@ -97,7 +97,7 @@ mod tests {
     fn certificate_and_key_that_do_not_match_are_refused_by_file_name() {
         let folder = tempfile::tempdir().unwrap();
         let file = |name: &str| folder.path().join(name);
-        let files = Secured { certificate: file("tls.crt"), key: file("tls.key") };
+        let files = TlsFiles { certificate: file("tls.crt"), key: file("tls.key") };
         let refused = || server_config(&files).unwrap_err().to_string();
         assert!(refused().contains("tls.crt: "), "{}", refused());
         let (first, second) = (self_signed(), self_signed());

@@ -1,4 +1,5 @@
-//! What is drawn: for each channel its bundles, the updates between them, and the way.
+//! Lanes of the update graph: for each channel its bundles, the updates between them, and the update
+//! path.
 
 use super::rails::{self, Rail};
 use mainstay_catalog::ChannelOrder;
@@ -6,24 +7,24 @@ use mainstay_updates::{Channel, Edge, End, Entry, Graph, Semantics, View};
 use mainstay_version::{IntervalSet, Version};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is installed.
+/// An installed bundle.
 #[derive(Clone, Debug)]
 pub(super) struct Installed {
-    /// Its name; empty if only the version is known.
+    /// Its name; empty if only the version is given.
     pub(super) name: String,
     pub(super) version: Option<Version>,
 }
 
 impl Installed {
-    /// Whether the package has it, or an update from it.
+    /// Whether the package has the bundle, or an update from it.
     pub(super) fn is_known(&self, graph: &Graph) -> bool {
-        let covered = |entry: &Entry| entry.covers(&self.name, self.version.as_ref()).is_some();
+        let is_covered = |entry: &Entry| entry.covers(&self.name, self.version.as_ref()).is_some();
         graph.bundle(&self.name).is_some()
-            || graph.channels().iter().any(|channel| channel.entries().iter().any(covered))
+            || graph.channels().iter().any(|channel| channel.entries().iter().any(is_covered))
     }
 
-    /// What it is called.
-    fn called(&self) -> String {
+    /// The name, or else the version.
+    fn display_name(&self) -> String {
         match &self.version {
             Some(version) if self.name.is_empty() => version.to_string(),
             _ => self.name.clone(),
@@ -31,18 +32,18 @@ impl Installed {
     }
 }
 
-/// A package, as it is drawn.
+/// A package with its lanes.
 #[derive(Debug)]
 pub(super) struct Lanes<'g> {
     pub(super) package: &'g str,
     pub(super) deprecation: Option<&'g str>,
-    /// What is installed, as it is called.
+    /// The name or version of the installed bundle.
     pub(super) from: Option<String>,
     /// In the order of [`ChannelOrder`].
     pub(super) channels: Vec<Lane<'g>>,
 }
 
-/// A channel, as it is drawn.
+/// A channel.
 #[derive(Debug)]
 pub(super) struct Lane<'g> {
     pub(super) name: &'g str,
@@ -51,26 +52,26 @@ pub(super) struct Lane<'g> {
     /// Oldest first.
     pub(super) bundles: Vec<Bundle>,
     pub(super) updates: Vec<Update>,
-    /// Updates of which many are drawn as one.
+    /// Rails, each of which draws many updates as one line.
     pub(super) rails: Vec<Rail>,
     /// Why the channel has no order.
     pub(super) fault: Option<String>,
-    /// The way from what is installed, if somebody asks.
-    pub(super) way: Option<Way>,
+    /// The update path from the installed bundle, if one is given.
+    pub(super) path: Option<UpdatePath>,
 }
 
-/// The way of updates.
+/// An update path.
 #[derive(Debug)]
-pub(super) struct Way {
-    /// Places of bundles, the installed one first; empty if it has no place here.
+pub(super) struct UpdatePath {
+    /// Positions of bundles in the lane, the installed one first; empty if the lane does not have it.
     pub(super) steps: Vec<usize>,
-    /// What says so for each step.
+    /// The edge of each step.
     pub(super) edges: Vec<Edge>,
-    /// Why it ends where it does, if that is not the head.
+    /// Why the path ends before the head.
     pub(super) end: Option<String>,
 }
 
-/// A bundle, as it is drawn.
+/// A bundle.
 #[derive(Debug)]
 pub(super) struct Bundle {
     pub(super) name: String,
@@ -80,43 +81,44 @@ pub(super) struct Bundle {
     pub(super) deprecation: Option<String>,
     pub(super) role: Role,
     pub(super) is_installed: bool,
-    /// It is on the way.
-    pub(super) on_way: bool,
-    /// Its range, and how many other bundles of the channel are in it.
+    /// Whether the bundle is on the update path.
+    pub(super) on_path: bool,
+    /// Its `skipRange`, and the number of other bundles of the channel in it.
     pub(super) range: Option<(String, usize)>,
-    /// Names that it skips and that are no entries of the channel.
-    pub(super) skips_gone: Vec<String>,
+    /// Skipped names that are no entries of the channel.
+    pub(super) skips_not_in_channel: Vec<String>,
 }
 
-/// What a bundle is in its channel.
+/// The role of a bundle in its channel.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// What others lead to.
+    /// The channel's head.
     Head,
-    /// Installed anew or by an update.
+    /// Can be installed, directly or by an update.
     Member,
-    /// Never installed anew, because another bundle skips it.
+    /// Is never chosen for a new installation, because another bundle skips it.
     Skipped {
         /// That bundle.
         by: String,
     },
     /// No entry of the channel.
-    Gone,
+    NotInChannel,
 }
 
-/// An update, as it is drawn.
+/// An update.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Update {
     pub(super) from: usize,
     pub(super) to: usize,
     pub(super) edge: Edge,
-    /// How many updates this one stands for: a range is drawn once, from the oldest bundle in it.
+    /// The number of updates that the line stands for: a range is drawn once, from the oldest bundle in
+    /// it.
     pub(super) count: usize,
-    pub(super) on_way: bool,
+    pub(super) on_path: bool,
 }
 
 impl<'g> Lanes<'g> {
-    /// A package with some of its channels, or with all where none is named.
+    /// A package with the named channels, or with all channels if none is named.
     pub(super) fn of(graph: &'g Graph, only: &[String], from: Option<&Installed>) -> Self {
         let wanted =
             |channel: &&Channel| only.is_empty() || only.iter().any(|name| **name == *channel.name);
@@ -126,14 +128,14 @@ impl<'g> Lanes<'g> {
         Self {
             package: &graph.package,
             deprecation: graph.deprecation.as_deref(),
-            from: from.map(Installed::called),
+            from: from.map(Installed::display_name),
             channels: channels.into_iter().map(|channel| Lane::of(graph, channel, from)).collect(),
         }
     }
 }
 
 impl Lane<'_> {
-    /// The updates that are drawn one by one: those that are on no rail, and the way.
+    /// The updates with a line of their own: those on no rail, and those of the update path.
     pub(super) fn single_updates(&self) -> impl Iterator<Item = &Update> {
         let exits = |rail: &Rail| {
             let edge = rail.edge;
@@ -141,7 +143,7 @@ impl Lane<'_> {
         };
         let on_rails: BTreeSet<(Edge, usize)> = self.rails.iter().flat_map(exits).collect();
         let is_single = move |update: &&Update| !on_rails.contains(&(update.edge, update.to));
-        self.updates.iter().filter(move |update| update.on_way || is_single(update))
+        self.updates.iter().filter(move |update| update.on_path || is_single(update))
     }
 }
 
@@ -156,46 +158,47 @@ impl<'g> Lane<'g> {
             updates: Vec::new(),
             rails: Vec::new(),
             fault: view.as_ref().err().map(ToString::to_string),
-            way: None,
+            path: None,
         };
-        lane.place_gone(graph, channel, from);
+        lane.insert_replaced(graph, channel, from);
         lane.label();
         lane.updates(channel);
         lane.rails = rails::rails(&lane, channel);
         if let Some(from) = from {
-            lane.way = Some(lane.walk(view.as_ref().ok(), from));
+            lane.path = Some(lane.mark_path(view.as_ref().ok(), from));
         }
         lane
     }
 
-    /// The place of a bundle.
-    fn place(&self, name: &str) -> Option<usize> {
+    /// The position of a bundle in the lane.
+    fn position(&self, name: &str) -> Option<usize> {
         self.bundles.iter().position(|bundle| bundle.name == name)
     }
 
-    /// Puts in what is replaced, or installed, and is no entry: below the first that covers it.
-    fn place_gone(&mut self, graph: &Graph, channel: &Channel, from: Option<&Installed>) {
+    /// Inserts replaced bundles, and the installed one, that are no entries: below the first entry that
+    /// covers them.
+    fn insert_replaced(&mut self, graph: &Graph, channel: &Channel, from: Option<&Installed>) {
         let replaced = channel.entries().iter().filter_map(|entry| entry.replaces.as_deref());
-        let mut gone: BTreeMap<String, Option<Version>> = BTreeMap::new();
+        let mut not_in_channel: BTreeMap<String, Option<Version>> = BTreeMap::new();
         for name in replaced.filter(|name| channel.entry(name).is_none()) {
             let version = graph.bundle(name).and_then(|bundle| bundle.version.clone());
-            gone.insert(name.to_owned(), version);
+            not_in_channel.insert(name.to_owned(), version);
         }
         let covers = |name: &str, version: Option<&Version>| {
-            let covered = |bundle: &Bundle| {
+            let is_covered = |bundle: &Bundle| {
                 let entry = channel.entry(&bundle.name);
                 entry.is_some_and(|entry| entry.covers(name, version).is_some())
             };
-            self.bundles.iter().position(covered)
+            self.bundles.iter().position(is_covered)
         };
         if let Some(from) = from
             && channel.entry(&from.name).is_none()
             && covers(&from.name, from.version.as_ref()).is_some()
         {
-            gone.insert(from.called(), from.version.clone());
+            not_in_channel.insert(from.display_name(), from.version.clone());
         }
-        let mut placed: Vec<(usize, Bundle)> = Vec::new();
-        for (name, version) in gone {
+        let mut insertions: Vec<(usize, Bundle)> = Vec::new();
+        for (name, version) in not_in_channel {
             let first = covers(&name, version.as_ref()).unwrap_or(0);
             let at = match &version {
                 Some(version) => {
@@ -207,31 +210,32 @@ impl<'g> Lane<'g> {
                 }
                 None => first,
             };
-            let known = graph.bundle(&name);
-            placed.push((
+            let bundle = graph.bundle(&name);
+            insertions.push((
                 at,
                 Bundle {
                     label: String::new(),
-                    deprecation: known
+                    deprecation: bundle
                         .and_then(|bundle| bundle.deprecation.as_deref())
                         .map(str::to_owned),
                     name,
                     version,
-                    role: Role::Gone,
+                    role: Role::NotInChannel,
                     is_installed: false,
-                    on_way: false,
+                    on_path: false,
                     range: None,
-                    skips_gone: Vec::new(),
+                    skips_not_in_channel: Vec::new(),
                 },
             ));
         }
-        placed.sort_by(|a, b| (a.0, &a.1.version, &a.1.name).cmp(&(b.0, &b.1.version, &b.1.name)));
-        for (at, bundle) in placed.into_iter().rev() {
+        insertions
+            .sort_by(|a, b| (a.0, &a.1.version, &a.1.name).cmp(&(b.0, &b.1.version, &b.1.name)));
+        for (at, bundle) in insertions.into_iter().rev() {
             self.bundles.insert(at, bundle);
         }
     }
 
-    /// Versions are shorter than names, where they say the same.
+    /// Labels bundles by version where it is unique, as versions are shorter than names.
     fn label(&mut self) {
         let mut seen: BTreeMap<String, usize> = BTreeMap::new();
         for bundle in &self.bundles {
@@ -247,68 +251,69 @@ impl<'g> Lane<'g> {
     fn updates(&mut self, channel: &Channel) {
         let places = self.bundles.iter().enumerate().map(|(at, bundle)| (bundle.name.as_str(), at));
         let places: BTreeMap<&str, usize> = places.collect();
-        let versions = Versions::of(self.bundles.iter().map(|bundle| bundle.version.as_ref()));
+        let versions = VersionIndex::of(self.bundles.iter().map(|bundle| bundle.version.as_ref()));
         let mut updates = Vec::new();
         for entry in channel.entries() {
             let Some(&to) = places.get(&*entry.name) else { continue };
-            let mut covered = BTreeSet::from([to]);
+            let mut covered_positions = BTreeSet::from([to]);
             let mut add = |name: &str, edge| {
                 if let Some(&from) = places.get(name)
-                    && covered.insert(from)
+                    && covered_positions.insert(from)
                 {
-                    updates.push(Update { from, to, edge, count: 1, on_way: false });
+                    updates.push(Update { from, to, edge, count: 1, on_path: false });
                 }
             };
             entry.replaces.iter().for_each(|name| add(name, Edge::Replaces));
             entry.skips.iter().for_each(|name| add(name, Edge::Skips));
             let Some(range) = &entry.skip_range else { continue };
             let (mut first, mut count) = (None, 0);
-            for at in versions.held(&range.set).filter(|at| !covered.contains(at)) {
+            for at in versions.positions_in(&range.set).filter(|at| !covered_positions.contains(at))
+            {
                 first = Some(first.map_or(at, |first: usize| first.min(at)));
                 count += 1;
             }
             if let Some(from) = first {
-                updates.push(Update { from, to, edge: Edge::SkipRange, count, on_way: false });
+                updates.push(Update { from, to, edge: Edge::SkipRange, count, on_path: false });
             }
         }
         updates.sort_by_key(|update| (update.to, update.from, update.edge));
         self.updates = updates;
     }
 
-    /// The way from what is installed.
-    fn walk(&mut self, view: Option<&View<'_>>, from: &Installed) -> Way {
-        let mut way = Way { steps: Vec::new(), edges: Vec::new(), end: None };
+    /// Marks the update path from an installed bundle.
+    fn mark_path(&mut self, view: Option<&View<'_>>, from: &Installed) -> UpdatePath {
+        let mut path = UpdatePath { steps: Vec::new(), edges: Vec::new(), end: None };
         let Some(view) = view else {
-            way.end = Some("the channel has no order".to_owned());
-            return way;
+            path.end = Some("the channel has no order".to_owned());
+            return path;
         };
         let installed = mainstay_updates::Installed::new(&from.name, from.version.as_ref());
         let route = view.path(&installed);
-        way.end = (!matches!(route.end, End::Head)).then(|| route.end.to_string());
-        let Some(start) = self.place(&from.called()) else { return way };
+        path.end = (!matches!(route.end, End::Head)).then(|| route.end.to_string());
+        let Some(start) = self.position(&from.display_name()) else { return path };
         self.bundles[start].is_installed = true;
-        self.bundles[start].on_way = true;
-        way.steps.push(start);
+        self.bundles[start].on_path = true;
+        path.steps.push(start);
         let mut last = start;
         for step in &route.steps {
-            let Some(to) = self.place(&step.bundle.name) else { break };
-            let is_it = |update: &&mut Update| {
+            let Some(to) = self.position(&step.bundle.name) else { break };
+            let is_step = |update: &&mut Update| {
                 (update.from, update.to) == (last, to)
                     && update.count == 1
                     && update.edge == step.edge
             };
-            if let Some(update) = self.updates.iter_mut().find(is_it) {
-                update.on_way = true;
+            if let Some(update) = self.updates.iter_mut().find(is_step) {
+                update.on_path = true;
             } else {
                 let (from, edge) = (last, step.edge);
-                self.updates.push(Update { from, to, edge, count: 1, on_way: true });
+                self.updates.push(Update { from, to, edge, count: 1, on_path: true });
             }
-            self.bundles[to].on_way = true;
-            way.steps.push(to);
-            way.edges.push(step.edge);
+            self.bundles[to].on_path = true;
+            path.steps.push(to);
+            path.edges.push(step.edge);
             last = to;
         }
-        way
+        path
     }
 }
 
@@ -316,20 +321,20 @@ fn version_of(bundle: &Bundle) -> String {
     bundle.version.as_ref().map(ToString::to_string).unwrap_or_default()
 }
 
-/// Versions in their order: a range is held against its ends, not against each of them.
-pub(super) struct Versions<'v>(Vec<(&'v Version, usize)>);
+/// Sorted versions: a range lookup compares only its bounds, not each version.
+pub(super) struct VersionIndex<'v>(Vec<(&'v Version, usize)>);
 
-impl<'v> Versions<'v> {
-    /// Versions, known by their places from now on.
+impl<'v> VersionIndex<'v> {
+    /// An index of versions by their positions.
     pub(super) fn of(all: impl Iterator<Item = Option<&'v Version>>) -> Self {
-        let known = all.enumerate().filter_map(|(at, version)| Some((version?, at)));
-        let mut versions: Vec<_> = known.collect();
+        let pairs = all.enumerate().filter_map(|(at, version)| Some((version?, at)));
+        let mut versions: Vec<_> = pairs.collect();
         versions.sort_unstable();
         Self(versions)
     }
 
-    /// The places of those in a set, in the order of versions.
-    pub(super) fn held(&self, set: &IntervalSet) -> impl Iterator<Item = usize> {
+    /// The positions of the versions in a set, in the order of versions.
+    pub(super) fn positions_in(&self, set: &IntervalSet) -> impl Iterator<Item = usize> {
         set.intervals().iter().flat_map(|interval| {
             let start = self.0.partition_point(|(version, _)| **version < interval.from);
             let rest = &self.0[start..];
@@ -352,14 +357,15 @@ fn bundles(channel: &Channel) -> Vec<Bundle> {
         }
     }
     let entries = channel.entries();
-    let versions = Versions::of(entries.iter().map(|entry| entry.bundle().version.as_ref()));
+    let versions = VersionIndex::of(entries.iter().map(|entry| entry.bundle().version.as_ref()));
     let bundle = |entry: &Entry| {
         let bundle = entry.bundle();
         let range = entry.skip_range.as_ref().map(|range| {
-            let others = versions.held(&range.set).filter(|at| entries[*at].name != entry.name);
+            let others =
+                versions.positions_in(&range.set).filter(|at| entries[*at].name != entry.name);
             (range.text.to_string(), others.count())
         });
-        let gone = entry.skips.iter().filter(|skip| channel.entry(skip).is_none());
+        let not_in_channel = entry.skips.iter().filter(|skip| channel.entry(skip).is_none());
         let role = match skippers.get(&*entry.name) {
             Some(by) => Role::Skipped { by: (*by).to_owned() },
             None if head == Some(&*entry.name) => Role::Head,
@@ -372,9 +378,9 @@ fn bundles(channel: &Channel) -> Vec<Bundle> {
             deprecation: bundle.deprecation.as_deref().map(str::to_owned),
             role,
             is_installed: false,
-            on_way: false,
+            on_path: false,
             range,
-            skips_gone: gone.map(ToString::to_string).collect(),
+            skips_not_in_channel: not_in_channel.map(ToString::to_string).collect(),
         }
     };
     let mut all: Vec<Bundle> = channel.entries().iter().map(bundle).collect();

@@ -1,7 +1,8 @@
-//! Lanes in the languages of programs that draw: Mermaid and DOT.
+//! The update graph in Mermaid and DOT.
 //!
-//! A rail becomes a chain of points: each bundle leads to the point of the nearest exit above it, and
-//! each point to its exit and to the next point above. Ranges are one edge, from the oldest bundle.
+//! A rail becomes a chain of points. Each source bundle leads to the point of the nearest exit above
+//! it, and each point to its exit and to the next point above. A range is one edge, from the oldest
+//! bundle.
 
 use super::{
     lanes::{Bundle, Lane, Lanes, Role, Update},
@@ -11,47 +12,47 @@ use super::{
 use mainstay_updates::Edge;
 use std::fmt::Write;
 
-/// What is written at a range.
+/// The label of a range: its text, and the number of bundles in it.
 fn range_of<'l>(lane: &'l Lane<'_>, update: &Update) -> Option<(&'l str, usize)> {
     let (range, _) = lane.bundles[update.to].range.as_ref()?;
     (update.edge == Edge::SkipRange).then_some((range.as_str(), update.count))
 }
 
-/// The rails that are drawn as chains of points, each with a number.
+/// The rails of `skips`, drawn as chains of points, each with a number.
 fn chains<'l>(lane: &'l Lane<'_>) -> impl Iterator<Item = (usize, &'l Rail)> {
     lane.rails.iter().enumerate().filter(|(_, rail)| rail.edge == Edge::Skips)
 }
 
-/// The updates that are drawn one by one.
+/// The updates with an edge of their own.
 fn singles<'l>(lane: &'l Lane<'_>) -> impl Iterator<Item = &'l Update> {
     let ranges = lane.updates.iter().filter(|update| update.edge == Edge::SkipRange);
     let others = lane.single_updates().filter(|update| update.edge != Edge::SkipRange);
     let mut all: Vec<&Update> = others.chain(ranges).collect();
-    all.sort_by_key(|update| (update.on_way, update.to, update.from, update.edge));
+    all.sort_by_key(|update| (update.on_path, update.to, update.from, update.edge));
     all.into_iter()
 }
 
-/// How a bundle is shown, in words that are classes.
+/// The style classes of a bundle.
 fn classes(bundle: &Bundle) -> impl Iterator<Item = &'static str> {
     [
         (bundle.role == Role::Head, "head"),
         (matches!(bundle.role, Role::Skipped { .. }), "skipped"),
-        (bundle.role == Role::Gone, "gone"),
+        (bundle.role == Role::NotInChannel, "gone"),
         (bundle.deprecation.is_some(), "deprecated"),
-        (bundle.on_way, "way"),
+        (bundle.on_path, "way"),
     ]
     .into_iter()
-    .filter(|(is, _)| *is)
+    .filter(|(applies, _)| *applies)
     .map(|(_, class)| class)
 }
 
-/// How a lane is called.
+/// The title of a lane.
 fn title(lane: &Lane<'_>, escape: fn(&str) -> String) -> String {
     let mut title = escape(lane.name);
-    for (is, word) in
+    for (applies, word) in
         [(lane.is_default, " (default)"), (lane.deprecation.is_some(), " (deprecated)")]
     {
-        if is {
+        if applies {
             title.push_str(word);
         }
     }
@@ -70,7 +71,7 @@ pub(super) fn mermaid(lanes: &Lanes<'_>) -> String {
          classDef point fill:#8250df,stroke:#8250df\n",
     );
     let mut by_class: Vec<(&str, Vec<String>)> = Vec::new();
-    let (mut links, mut way) = (0_usize, Vec::new());
+    let (mut links, mut path) = (0_usize, Vec::new());
     let mut add_class = |class, id| match by_class.iter_mut().find(|(known, _)| *known == class) {
         Some((_, ids)) => ids.push(id),
         None => by_class.push((class, vec![id])),
@@ -122,8 +123,8 @@ pub(super) fn mermaid(lanes: &Lanes<'_>) -> String {
                 _ => "-. skips .->".to_owned(),
             };
             let _ = writeln!(out, "      {from} {arrow} {to}");
-            if update.on_way {
-                way.push(links.to_string());
+            if update.on_path {
+                path.push(links.to_string());
             }
             links += 1;
         }
@@ -134,8 +135,8 @@ pub(super) fn mermaid(lanes: &Lanes<'_>) -> String {
     for (class, ids) in by_class {
         let _ = writeln!(out, "  class {} {class}", ids.join(","));
     }
-    if !way.is_empty() {
-        let _ = writeln!(out, "  linkStyle {} stroke:#1a7f37,stroke-width:3px", way.join(","));
+    if !path.is_empty() {
+        let _ = writeln!(out, "  linkStyle {} stroke:#1a7f37,stroke-width:3px", path.join(","));
     }
     out
 }
@@ -195,7 +196,7 @@ pub(super) fn dot(lanes: &Lanes<'_>) -> String {
                 }
                 _ => more.push("style=dashed, label=\"skips\"".to_owned()),
             }
-            if update.on_way {
+            if update.on_path {
                 more.push("color=\"#1a7f37\", penwidth=2.5".to_owned());
             }
             let (from, to, more) = (update.from, update.to, more.join(", "));

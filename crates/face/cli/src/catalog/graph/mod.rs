@@ -1,11 +1,11 @@
-//! `mainstay catalog graph`: who is updated to what in a package, as a picture.
+//! `mainstay catalog graph`: the update graph of a package, as a picture.
 //!
 //! ```text
-//! Graph of the package ─► lanes (a channel each: bundles, updates, the way from what is installed)
+//! Graph of the package ─► lanes (one for each channel: bundles, updates, the path of an installed bundle)
 //!                            └─► text, SVG, Mermaid, DOT, JSON, YAML
 //! ```
 //!
-//! Every name is somebody else's: each format writes it so that it stays a name ([`names`]).
+//! Names come from the catalog's author: each format escapes them ([`names`]).
 
 mod lanes;
 mod languages;
@@ -16,7 +16,7 @@ mod svg;
 mod text;
 mod value;
 
-use super::{Io, list::no_package, open::open, show::find};
+use super::{Io, list::no_package, open::open, show::find_bundle};
 use crate::exit::Failure;
 use clap::{Args, ValueEnum};
 use lanes::{Installed, Lanes};
@@ -43,13 +43,13 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "BUNDLE")]
     from: Option<String>,
     /// How it is drawn.
-    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Drawn::Text)]
-    output: Drawn,
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = GraphFormat::Text)]
+    output: GraphFormat,
 }
 
 /// Kinds of pictures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Drawn {
+enum GraphFormat {
     /// For a terminal.
     Text,
     /// For a browser: a picture that needs nothing else.
@@ -70,13 +70,13 @@ pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure>
     let package = catalog.package(&arguments.package).ok_or_else(|| {
         Failure::usage(no_package(&arguments.package, catalog.packages(), &arguments.path))
     })?;
-    let see = || {
-        let see = format!("mainstay catalog show {} {}", arguments.path, package.name);
-        format!("see which there are with: {see}")
+    let remedy = || {
+        let remedy = format!("mainstay catalog show {} {}", arguments.path, package.name);
+        format!("see which there are with: {remedy}")
     };
     let refuse = |what: &str, name: &str| {
         let message = format!("package {} has no {what} {}", quote(&package.name), quote(name));
-        Failure::usage(Cause::new(message).at(Place::file(&arguments.path)).remedy(see()))
+        Failure::usage(Cause::new(message).at(Place::file(&arguments.path)).remedy(remedy()))
     };
     let graph = Graph::of(package);
     if let Some(unknown) = arguments.channels.iter().find(|name| graph.channel(name).is_none()) {
@@ -84,30 +84,34 @@ pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure>
     }
     let from = match &arguments.from {
         None => None,
-        Some(wanted) => {
-            let gone = parse_strict(wanted.strip_prefix('v').unwrap_or(wanted)).ok();
-            let installed = match find(package, wanted) {
+        Some(name_or_version) => {
+            let version =
+                parse_strict(name_or_version.strip_prefix('v').unwrap_or(name_or_version)).ok();
+            let installed = match find_bundle(package, name_or_version) {
                 Some(bundle) => Installed {
                     name: bundle.name.to_string(),
                     version: Some(bundle.version.clone()),
                 },
-                None if gone.is_some() => Installed { name: String::new(), version: gone },
-                None => Installed { name: wanted.clone(), version: None },
+                None if version.is_some() => Installed { name: String::new(), version },
+                None => Installed { name: name_or_version.clone(), version: None },
             };
             if !installed.is_known(&graph) {
-                return Err(refuse("bundle, and no update from one that is called", wanted));
+                return Err(refuse(
+                    "bundle, and no update from one that is called",
+                    name_or_version,
+                ));
             }
             Some(installed)
         }
     };
     let lanes = Lanes::of(&graph, &arguments.channels, from.as_ref());
     io.print(&match arguments.output {
-        Drawn::Text => text::draw(&lanes),
-        Drawn::Svg => svg::draw(&lanes),
-        Drawn::Mermaid => languages::mermaid(&lanes),
-        Drawn::Dot => languages::dot(&lanes),
-        Drawn::Json => format!("{:#}\n", value::value(&lanes)),
-        Drawn::Yaml => mainstay_yaml::to_string(&value::value(&lanes)),
+        GraphFormat::Text => text::draw(&lanes),
+        GraphFormat::Svg => svg::draw(&lanes),
+        GraphFormat::Mermaid => languages::mermaid(&lanes),
+        GraphFormat::Dot => languages::dot(&lanes),
+        GraphFormat::Json => format!("{:#}\n", value::value(&lanes)),
+        GraphFormat::Yaml => mainstay_yaml::to_string(&value::value(&lanes)),
     });
     Ok(())
 }

@@ -1,29 +1,28 @@
-//! Names of strangers in texts of ours.
+//! Escaping of names from a catalog in the graph formats.
 
 use std::fmt::Write;
 
-/// How many letters of a name are shown in a picture.
-const LONGEST: usize = 80;
+/// The largest number of characters of a name in a picture.
+const MAX_LETTERS: usize = 80;
 
-/// A name as people see it: nothing that moves, hides or turns what stands around it. Control
-/// characters, and those that only change the direction or the joining of others, are written out;
-/// a long name is cut.
-pub(super) fn shown(name: &str) -> String {
+/// A name for display, without characters that move, hide or turn surrounding text. Control characters,
+/// and characters that only change direction or joining, are escaped; a long name is cut.
+pub(super) fn display_name(name: &str) -> String {
     let mut out = String::new();
-    for (count, sign) in name.chars().enumerate() {
-        if count == LONGEST {
+    for (count, character) in name.chars().enumerate() {
+        if count == MAX_LETTERS {
             out.push('…');
             break;
         }
-        let hides = matches!(
-            sign,
+        let is_invisible = matches!(
+            character,
             '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
                 | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{ffff}'
         );
-        if sign.is_control() || hides || u32::from(sign) >= 0xe_0000 {
-            out.extend(sign.escape_unicode());
+        if character.is_control() || is_invisible || u32::from(character) >= 0xe_0000 {
+            out.extend(character.escape_unicode());
         } else {
-            out.push(sign);
+            out.push(character);
         }
     }
     out
@@ -32,29 +31,32 @@ pub(super) fn shown(name: &str) -> String {
 /// A name in a text or an attribute of XML.
 pub(super) fn xml(name: &str) -> String {
     let mut out = String::new();
-    for sign in shown(name).chars() {
-        match sign {
+    for character in display_name(name).chars() {
+        match character {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
-            other => out.push(other),
+            character => out.push(character),
         }
     }
     out
 }
 
-/// A name in a quoted label of Mermaid. Signs that may mean something there, also before labels are
-/// looked for (`%%`), are written by their numbers.
+/// A name in a quoted label of Mermaid. Characters with a meaning there, some of which Mermaid parses
+/// before labels (`%%`), are written as entities.
 pub(super) fn mermaid(name: &str) -> String {
     let mut out = String::new();
-    for sign in shown(name).chars() {
-        if sign.is_ascii() && !sign.is_ascii_alphanumeric() && !" .-_+/,=()".contains(sign) {
+    for character in display_name(name).chars() {
+        if character.is_ascii()
+            && !character.is_ascii_alphanumeric()
+            && !" .-_+/,=()".contains(character)
+        {
             // Writing to a string cannot fail.
-            let _ = write!(out, "#{};", u32::from(sign));
+            let _ = write!(out, "#{};", u32::from(character));
         } else {
-            out.push(sign);
+            out.push(character);
         }
     }
     out
@@ -63,12 +65,12 @@ pub(super) fn mermaid(name: &str) -> String {
 /// A name in a quoted text of DOT, where `\N` and entities mean something.
 pub(super) fn dot(name: &str) -> String {
     let mut out = String::new();
-    for sign in shown(name).chars() {
-        match sign {
+    for character in display_name(name).chars() {
+        match character {
             '\\' => out.push_str("\\\\"),
             '"' => out.push_str("\\\""),
             '&' => out.push_str("&amp;"),
-            other => out.push(other),
+            character => out.push(character),
         }
     }
     out
@@ -79,9 +81,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hostile_name_stays_a_name_in_every_format() {
+    fn hostile_name_is_escaped_in_every_format() {
         let name = "a\"]\n-->\u{202e}<script>&\\N%%{#";
-        assert_eq!(shown(name), "a\"]\\u{a}-->\\u{202e}<script>&\\N%%{#");
+        assert_eq!(display_name(name), "a\"]\\u{a}-->\\u{202e}<script>&\\N%%{#");
         assert_eq!(xml(name), "a&quot;]\\u{a}--&gt;\\u{202e}&lt;script&gt;&amp;\\N%%{#");
         assert_eq!(
             mermaid(name),
@@ -91,9 +93,9 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_cut_and_may_have_letters_of_all_languages() {
-        assert_eq!(shown("Größe-日本"), "Größe-日本");
-        assert_eq!(shown(&"x".repeat(500)).chars().count(), LONGEST + 1);
+    fn long_name_is_cut_and_letters_of_all_languages_stay() {
+        assert_eq!(display_name("Größe-日本"), "Größe-日本");
+        assert_eq!(display_name(&"x".repeat(500)).chars().count(), MAX_LETTERS + 1);
         assert_eq!(xml("it's\u{0}"), "it&#39;s\\u{0}");
     }
 }

@@ -1,85 +1,85 @@
-//! Colours, lines and arrows of pictures, for every program that shows SVG.
+//! Colours, lines and arrows of the SVG picture.
 //!
-//! Each shape says its colour in presentation attributes, which all programs know: converters, office
-//! programs and viewers without style sheets show the light picture. Classes and one media query give
-//! browsers the dark one.
+//! Each shape has its colour in presentation attributes, which all SVG programs support: converters,
+//! office programs and viewers without style sheets show the light picture. Classes and one media query
+//! give browsers the dark one.
 
 use mainstay_updates::Edge;
 use std::fmt::Write;
 
-/// What a colour is for.
+/// The use of a colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Colour {
     Page,
     Lane,
-    Rim,
-    Ink,
-    Pale,
+    Border,
+    Text,
+    SecondaryText,
     Line,
     Skip,
     Range,
-    Way,
+    Path,
     Head,
-    Old,
+    Deprecated,
 }
 
 impl Colour {
     const ALL: [Self; 11] = [
         Self::Page,
         Self::Lane,
-        Self::Rim,
-        Self::Ink,
-        Self::Pale,
+        Self::Border,
+        Self::Text,
+        Self::SecondaryText,
         Self::Line,
         Self::Skip,
         Self::Range,
-        Self::Way,
+        Self::Path,
         Self::Head,
-        Self::Old,
+        Self::Deprecated,
     ];
 
-    /// Its name in classes, and how it looks on light and on dark pages.
-    const fn looks(self) -> (&'static str, [&'static str; 2]) {
+    /// Its class name, and its values on light and on dark pages.
+    const fn class_and_colours(self) -> (&'static str, [&'static str; 2]) {
         match self {
             Self::Page => ("page", ["#ffffff", "#0d1117"]),
             Self::Lane => ("lane", ["#f6f8fa", "#161b22"]),
-            Self::Rim => ("rim", ["#d0d7de", "#30363d"]),
-            Self::Ink => ("ink", ["#1f2328", "#e6edf3"]),
-            Self::Pale => ("pale", ["#59636e", "#9198a1"]),
+            Self::Border => ("rim", ["#d0d7de", "#30363d"]),
+            Self::Text => ("ink", ["#1f2328", "#e6edf3"]),
+            Self::SecondaryText => ("pale", ["#59636e", "#9198a1"]),
             Self::Line => ("line", ["#57606a", "#8b949e"]),
             Self::Skip => ("skip", ["#8250df", "#bc8cff"]),
             Self::Range => ("range", ["#bf8700", "#d29922"]),
-            Self::Way => ("way", ["#1a7f37", "#3fb950"]),
+            Self::Path => ("way", ["#1a7f37", "#3fb950"]),
             Self::Head => ("head", ["#0969da", "#4493f8"]),
-            Self::Old => ("old", ["#fbe3c0", "#5a3e14"]),
+            Self::Deprecated => ("old", ["#fbe3c0", "#5a3e14"]),
         }
     }
 }
 
-/// The attributes of a shape that is filled.
-pub(super) fn filled(fill: Colour) -> String {
-    let (name, [light, _]) = fill.looks();
+/// The attributes of a filled shape.
+pub(super) fn fill_attributes(fill: Colour) -> String {
+    let (name, [light, _]) = fill.class_and_colours();
     format!("class=\"f-{name}\" fill=\"{light}\"")
 }
 
 /// The attributes of a line.
-pub(super) fn drawn(stroke: Colour) -> String {
-    let (name, [light, _]) = stroke.looks();
+pub(super) fn stroke_attributes(stroke: Colour) -> String {
+    let (name, [light, _]) = stroke.class_and_colours();
     format!("class=\"s-{name}\" fill=\"none\" stroke=\"{light}\"")
 }
 
-/// The attributes of a shape with a rim.
-pub(super) fn rimmed(fill: Colour, stroke: Colour) -> String {
-    let (inner, [fill, _]) = fill.looks();
-    let (outer, [stroke, _]) = stroke.looks();
+/// The attributes of a shape with an outline.
+pub(super) fn outline_attributes(fill: Colour, stroke: Colour) -> String {
+    let (inner, [fill, _]) = fill.class_and_colours();
+    let (outer, [stroke, _]) = stroke.class_and_colours();
     format!("class=\"f-{inner} s-{outer}\" fill=\"{fill}\" stroke=\"{stroke}\"")
 }
 
 /// The style sheet: the colours on dark pages.
-pub(super) fn style() -> String {
+pub(super) fn style_sheet() -> String {
     let mut out = "@media(prefers-color-scheme:dark){".to_owned();
     for colour in Colour::ALL {
-        let (name, [_, dark]) = colour.looks();
+        let (name, [_, dark]) = colour.class_and_colours();
         // Writing to a string cannot fail.
         let _ = write!(out, ".f-{name}{{fill:{dark}}}.s-{name}{{stroke:{dark}}}");
     }
@@ -88,45 +88,50 @@ pub(super) fn style() -> String {
 }
 
 /// The attributes of a small text.
-pub(super) fn small(colour: Colour) -> String {
-    format!("{} font-size=\"11.5\"", filled(colour))
+pub(super) fn small_text_attributes(colour: Colour) -> String {
+    format!("{} font-size=\"11.5\"", fill_attributes(colour))
 }
 
 /// The colour of an update, and the attributes of its line.
-pub(super) fn line(edge: Edge, on_way: bool) -> (Colour, String) {
+pub(super) fn edge_style(edge: Edge, on_path: bool) -> (Colour, String) {
     let (colour, width, dashes) = match edge {
-        _ if on_way => (Colour::Way, "2.8", ""),
+        _ if on_path => (Colour::Path, "2.8", ""),
         Edge::Skips => (Colour::Skip, "1.4", "5 3"),
         Edge::SkipRange => (Colour::Range, "1.4", "1.5 3"),
         Edge::Replaces | Edge::Same => (Colour::Line, "1.4", ""),
     };
-    let mut line = format!("{} stroke-width=\"{width}\"", drawn(colour));
+    let mut attributes = format!("{} stroke-width=\"{width}\"", stroke_attributes(colour));
     if !dashes.is_empty() {
-        let _ = write!(line, " stroke-dasharray=\"{dashes}\"");
+        let _ = write!(attributes, " stroke-dasharray=\"{dashes}\"");
     }
-    (colour, line)
+    (colour, attributes)
 }
 
-/// The tip of an arrow: a triangle that ends at `x`, `y` and points along `towards`.
-pub(super) fn tip(out: &mut String, colour: Colour, [x, y]: [usize; 2], towards: Towards) {
+/// Draws an arrowhead: a triangle with its tip at `x`, `y` that points in a direction.
+pub(super) fn draw_arrowhead(
+    out: &mut String,
+    colour: Colour,
+    [x, y]: [usize; 2],
+    direction: Direction,
+) {
     let (back, side) = (7, 3);
-    let points = match towards {
-        Towards::Right => {
+    let points = match direction {
+        Direction::Right => {
             let x0 = x.saturating_sub(back);
             format!("{x},{y} {x0},{} {x0},{}", y - side, y + side)
         }
-        Towards::Up => format!("{x},{y} {},{} {},{}", x - side, y + back, x + side, y + back),
-        Towards::Down => {
+        Direction::Up => format!("{x},{y} {},{} {},{}", x - side, y + back, x + side, y + back),
+        Direction::Down => {
             let y0 = y.saturating_sub(back);
             format!("{x},{y} {},{y0} {},{y0}", x - side, x + side)
         }
     };
-    let _ = writeln!(out, "<polygon {} points=\"{points}\"/>", filled(colour));
+    let _ = writeln!(out, "<polygon {} points=\"{points}\"/>", fill_attributes(colour));
 }
 
-/// Where an arrow points.
+/// The direction of an arrow.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Towards {
+pub(super) enum Direction {
     Right,
     Up,
     Down,

@@ -1,50 +1,50 @@
-//! Rails: many updates of one kind that are drawn as one line.
+//! Rails: one line for many updates of one kind.
 //!
-//! A channel of a hundred bundles whose releases each skip all that came before has thousands of
-//! updates, and one by one they are a blot. A rail says the same with a line: it has a mark at each
-//! bundle that is updated and an exit at each bundle that is updated to. An exit takes every mark
-//! below it, so releases of which one skips all that the next one does share a rail.
+//! A channel of a hundred bundles, whose releases each skip all earlier ones, has thousands of updates;
+//! drawn one by one, they are unreadable. A rail is one line with a mark at each source bundle and an
+//! exit at each target bundle. An exit takes every mark below it, so releases share a rail if each
+//! skips all that the next older one skips.
 
 use super::lanes::Lane;
 use mainstay_updates::{Channel, Edge};
 use std::{collections::BTreeMap, ops::Range};
 
-/// How many rails of a kind a further exit is held against. Releases that share one stand near each
+/// The number of latest rails that an exit is compared with. Releases that share a rail are near each
 /// other.
-const COMPARED: usize = 64;
+const MAX_COMPARED: usize = 64;
 
-/// Updates of one kind that are drawn as one line.
+/// Updates of one kind, drawn as one line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Rail {
     /// `skips` or `skipRange`.
     pub(super) edge: Edge,
-    /// The bundles that are updated to, newest first.
+    /// The target bundles, newest first.
     pub(super) exits: Vec<Exit>,
-    /// The bundles that are updated.
-    pub(super) marks: Places,
+    /// The source bundles.
+    pub(super) marks: PositionSet,
 }
 
-/// A bundle that others are updated to.
+/// A target bundle of updates.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Exit {
-    /// Its place in the lane.
+    /// Its position in the lane.
     pub(super) at: usize,
-    /// The bundles that are updated to it.
-    pub(super) from: Places,
-    /// The same, and what it replaces.
-    covers: Places,
+    /// The source bundles of its updates.
+    pub(super) from: PositionSet,
+    /// The source bundles, and the bundles that it replaces.
+    covers: PositionSet,
 }
 
 impl Rail {
-    /// The first and the last place that it touches.
-    pub(super) fn ends(&self) -> (usize, usize) {
-        let marks = self.marks.ends();
+    /// The first and the last position of the rail.
+    pub(super) fn bounds(&self) -> (usize, usize) {
+        let marks = self.marks.bounds();
         let exits = self.exits.iter().map(|exit| exit.at);
         let places = exits.chain(marks.into_iter().flat_map(|(first, last)| [first, last]));
         places.fold((usize::MAX, 0), |(first, last), at| (first.min(at), last.max(at)))
     }
 
-    /// The marks between an exit and the next one below it.
+    /// The marks from an exit down to the next one.
     pub(super) fn marks_of(&self, exit: usize) -> impl Iterator<Item = usize> {
         let lowest = self.exits.get(exit + 1).map_or(0, |next| next.at);
         let end = match exit {
@@ -54,20 +54,20 @@ impl Rail {
         self.marks.iter().filter(move |at| (lowest..end).contains(at))
     }
 
-    /// Whether an exit may join below the others: they take nothing below it that it does not take.
-    fn takes(&self, exit: &Exit) -> bool {
+    /// Whether an exit can join below the others: it must take all that they take below it.
+    fn can_join(&self, exit: &Exit) -> bool {
         let is_below = |last: &Exit| exit.at < last.at && last.covers.below(exit.at) == exit.covers;
-        let all_older = exit.from.ends().is_none_or(|(_, last)| last < exit.at);
+        let all_older = exit.from.bounds().is_none_or(|(_, last)| last < exit.at);
         all_older && self.exits.last().is_some_and(is_below)
     }
 }
 
-/// The rails of a lane: of bundles that are updated to from several others.
+/// The rails of a lane, for bundles with updates from several others.
 pub(super) fn rails(lane: &Lane<'_>, channel: &Channel) -> Vec<Rail> {
     let names = lane.bundles.iter().enumerate().map(|(at, bundle)| (bundle.name.as_str(), at));
     let places: BTreeMap<&str, usize> = names.collect();
     let versions =
-        super::lanes::Versions::of(lane.bundles.iter().map(|bundle| bundle.version.as_ref()));
+        super::lanes::VersionIndex::of(lane.bundles.iter().map(|bundle| bundle.version.as_ref()));
     let mut found = Vec::new();
     for edge in [Edge::Skips, Edge::SkipRange] {
         let mut exits = Vec::new();
@@ -76,38 +76,38 @@ pub(super) fn rails(lane: &Lane<'_>, channel: &Channel) -> Vec<Rail> {
             let replaced = entry.replaces.iter().filter_map(|name| places.get(&**name)).copied();
             let skipped = entry.skips.iter().filter_map(|name| places.get(&**name)).copied();
             let others = |from: Vec<usize>| from.into_iter().filter(|from| *from != at).collect();
-            let covered: Places = others(replaced.clone().chain(skipped.clone()).collect());
-            let (from, covers): (Places, Places) = match (edge, &entry.skip_range) {
+            let covered: PositionSet = others(replaced.clone().chain(skipped.clone()).collect());
+            let (from, covers): (PositionSet, PositionSet) = match (edge, &entry.skip_range) {
                 (Edge::Skips, _) => {
-                    let replaced: Places = replaced.collect();
-                    (others(skipped.filter(|at| !replaced.has(*at)).collect()), covered)
+                    let replaced: PositionSet = replaced.collect();
+                    (others(skipped.filter(|at| !replaced.contains(*at)).collect()), covered)
                 }
                 (_, Some(range)) => {
-                    let held: Places = others(versions.held(&range.set).collect());
-                    if held.iter().all(|at| covered.has(at)) {
+                    let in_range: PositionSet = others(versions.positions_in(&range.set).collect());
+                    if in_range.iter().all(|at| covered.contains(at)) {
                         continue;
                     }
-                    (held.clone(), held)
+                    (in_range.clone(), in_range)
                 }
                 (_, None) => continue,
             };
             exits.push(Exit { at, from, covers });
         }
         exits.sort_by_key(|exit| std::cmp::Reverse(exit.at));
-        found.extend(joined(edge, exits));
+        found.extend(join_exits(edge, exits));
     }
-    // One update alone is an arc.
+    // A single update is an arc.
     found.retain(|rail| rail.marks.count() > 1);
     found
 }
 
-/// Exits, newest first, on as few rails as take them.
-fn joined(edge: Edge, exits: Vec<Exit>) -> Vec<Rail> {
+/// Joins exits, newest first, into as few rails as possible.
+fn join_exits(edge: Edge, exits: Vec<Exit>) -> Vec<Rail> {
     let mut rails: Vec<Rail> = Vec::new();
     for exit in exits.into_iter().filter(|exit| exit.from.count() > 0) {
-        match rails.iter_mut().rev().take(COMPARED).find(|rail| rail.takes(&exit)) {
+        match rails.iter_mut().rev().take(MAX_COMPARED).find(|rail| rail.can_join(&exit)) {
             Some(rail) => {
-                rail.marks = rail.marks.with(&exit.from);
+                rail.marks = rail.marks.union(&exit.from);
                 rail.exits.push(exit);
             }
             None => rails.push(Rail { edge, marks: exit.from.clone(), exits: vec![exit] }),
@@ -116,12 +116,12 @@ fn joined(edge: Edge, exits: Vec<Exit>) -> Vec<Rail> {
     rails
 }
 
-/// A set of places, as the runs that it is made of.
+/// A set of positions, stored as ranges.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Places(Vec<Range<usize>>);
+pub(super) struct PositionSet(Vec<Range<usize>>);
 
-impl Places {
-    /// All of them, in their order.
+impl PositionSet {
+    /// All positions, in order.
     pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = usize> {
         self.0.iter().flat_map(Clone::clone)
     }
@@ -130,24 +130,24 @@ impl Places {
         self.0.iter().map(ExactSizeIterator::len).sum()
     }
 
-    /// The first and the last one.
-    pub(super) fn ends(&self) -> Option<(usize, usize)> {
+    /// The first and the last position.
+    pub(super) fn bounds(&self) -> Option<(usize, usize)> {
         Some((self.0.first()?.start, self.0.last()?.end - 1))
     }
 
-    pub(super) fn has(&self, at: usize) -> bool {
+    pub(super) fn contains(&self, at: usize) -> bool {
         let behind = self.0.partition_point(|run| run.end <= at);
         self.0.get(behind).is_some_and(|run| run.start <= at)
     }
 
-    /// Those before a place.
+    /// The positions below an end.
     fn below(&self, end: usize) -> Self {
         let runs = self.0.iter().take_while(|run| run.start < end);
         Self(runs.map(|run| run.start..run.end.min(end)).collect())
     }
 
-    /// Those of both.
-    fn with(&self, other: &Self) -> Self {
+    /// The union of two sets.
+    fn union(&self, other: &Self) -> Self {
         let mut runs: Vec<Range<usize>> = self.0.iter().chain(&other.0).cloned().collect();
         runs.sort_by_key(|run| run.start);
         let mut out = Self::default();
@@ -157,7 +157,7 @@ impl Places {
         out
     }
 
-    /// Adds a run that begins no earlier than those that are there.
+    /// Adds a range that starts no earlier than the last one.
     fn push(&mut self, run: Range<usize>) {
         match self.0.last_mut() {
             Some(last) if run.start <= last.end => last.end = last.end.max(run.end),
@@ -166,7 +166,7 @@ impl Places {
     }
 }
 
-impl FromIterator<usize> for Places {
+impl FromIterator<usize> for PositionSet {
     fn from_iter<I: IntoIterator<Item = usize>>(places: I) -> Self {
         let mut places: Vec<usize> = places.into_iter().collect();
         places.sort_unstable();
@@ -180,54 +180,54 @@ impl FromIterator<usize> for Places {
 
 #[cfg(test)]
 mod tests {
-    use super::{Edge, Exit, Places, joined};
+    use super::{Edge, Exit, PositionSet, join_exits};
 
     fn exit(at: usize, from: &[usize], replaces: Option<usize>) -> Exit {
-        let from: Places = from.iter().copied().collect();
+        let from: PositionSet = from.iter().copied().collect();
         let covers = from.iter().chain(replaces).collect();
         Exit { at, from, covers }
     }
 
-    fn places(list: &[usize]) -> Places {
+    fn places(list: &[usize]) -> PositionSet {
         list.iter().copied().collect()
     }
 
     #[test]
-    fn places_are_sets() {
+    fn position_sets_merge_and_look_up_positions() {
         let some = places(&[7, 1, 2, 3, 3, 9]);
         assert_eq!(some.iter().collect::<Vec<_>>(), [1, 2, 3, 7, 9]);
-        assert_eq!((some.count(), some.ends()), (5, Some((1, 9))));
+        assert_eq!((some.count(), some.bounds()), (5, Some((1, 9))));
         assert_eq!(some.below(8), places(&[1, 2, 3, 7]));
         assert_eq!(some.below(2), places(&[1]));
-        assert_eq!(some.with(&places(&[0, 4, 8, 12])), places(&[0, 1, 2, 3, 4, 7, 8, 9, 12]));
-        assert!(some.has(3) && !some.has(4) && !some.has(0) && !some.has(10));
+        assert_eq!(some.union(&places(&[0, 4, 8, 12])), places(&[0, 1, 2, 3, 4, 7, 8, 9, 12]));
+        assert!(some.contains(3) && !some.contains(4) && !some.contains(0) && !some.contains(10));
     }
 
     #[test]
-    fn releases_that_skip_all_before_them_share_a_rail() {
-        // Each replaces the last of the minor version before it, and skips everything else.
+    fn releases_that_skip_all_earlier_ones_share_a_rail() {
+        // Each release replaces the last one of the previous minor version, and skips all others.
         let exits = vec![
             exit(9, &[0, 1, 2, 3, 4, 5, 7, 8], Some(6)),
             exit(6, &[0, 1, 2, 4, 5], Some(3)),
             exit(3, &[0, 1, 2], None),
         ];
-        let rails = joined(Edge::Skips, exits);
+        let rails = join_exits(Edge::Skips, exits);
         assert_eq!(rails.len(), 1);
         assert_eq!(rails[0].exits.iter().map(|exit| exit.at).collect::<Vec<_>>(), [9, 6, 3]);
         assert_eq!(rails[0].marks, places(&[0, 1, 2, 3, 4, 5, 7, 8]));
         let marks: Vec<Vec<usize>> = (0..3).map(|at| rails[0].marks_of(at).collect()).collect();
         assert_eq!(marks, [vec![7, 8], vec![3, 4, 5], vec![0, 1, 2]]);
-        assert_eq!(rails[0].ends(), (0, 9));
+        assert_eq!(rails[0].bounds(), (0, 9));
     }
 
     #[test]
-    fn releases_that_skip_something_else_do_not() {
+    fn releases_that_skip_other_bundles_have_rails_of_their_own() {
         let exits = vec![
             exit(9, &[0, 1, 7, 8], None),
             exit(6, &[0, 1, 2], None),
-            // What is newer has a line of its own.
+            // The newer release has a rail of its own.
             exit(5, &[1, 7], None),
         ];
-        assert_eq!(joined(Edge::Skips, exits).len(), 3);
+        assert_eq!(join_exits(Edge::Skips, exits).len(), 3);
     }
 }

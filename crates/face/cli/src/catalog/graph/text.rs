@@ -1,21 +1,21 @@
-//! Lanes for a terminal: a line for each bundle, the newest first.
+//! The update graph as text for a terminal: a line for each bundle, newest first.
 
 use super::{
-    lanes::{Lane, Lanes, Role, Way},
-    names::shown,
+    lanes::{Lane, Lanes, Role, UpdatePath},
+    names::display_name,
 };
 use mainstay_updates::Edge;
 use std::fmt::Write;
 
-/// How wide a line may be, in letters.
+/// The largest width of a line, in characters.
 const WIDTH: usize = 100;
 
-/// How many names are listed before the rest is counted.
-const NAMED: usize = 3;
+/// The number of names before the rest is only counted.
+const MAX_NAMES: usize = 3;
 
 /// The lanes as a text.
 pub(super) fn draw(lanes: &Lanes<'_>) -> String {
-    let mut out = format!("Package {}\n", shown(lanes.package));
+    let mut out = format!("Package {}\n", display_name(lanes.package));
     if let Some(why) = lanes.deprecation {
         let _ = writeln!(out, "deprecated: {}", one_line(why));
     }
@@ -26,7 +26,7 @@ pub(super) fn draw(lanes: &Lanes<'_>) -> String {
     let gone = lanes
         .channels
         .iter()
-        .any(|lane| lane.bundles.iter().any(|bundle| bundle.role == Role::Gone));
+        .any(|lane| lane.bundles.iter().any(|bundle| bundle.role == Role::NotInChannel));
     let skipped = lanes
         .channels
         .iter()
@@ -37,18 +37,19 @@ pub(super) fn draw(lanes: &Lanes<'_>) -> String {
         (gone, "· not in the channel"),
         (lanes.from.is_some(), "▶ on the way"),
     ];
-    let signs: Vec<&str> = signs.into_iter().filter(|(is, _)| *is).map(|(_, sign)| sign).collect();
+    let signs: Vec<&str> =
+        signs.into_iter().filter(|(is_shown, _)| *is_shown).map(|(_, sign)| sign).collect();
     let _ = writeln!(out, "\n{}", signs.join("   "));
     out
 }
 
 fn draw_lane(out: &mut String, lane: &Lane<'_>, from: Option<&str>) {
     let default = if lane.is_default { " (default)" } else { "" };
-    let shipped = lane.bundles.iter().filter(|bundle| bundle.role != Role::Gone).count();
+    let shipped = lane.bundles.iter().filter(|bundle| bundle.role != Role::NotInChannel).count();
     let _ = writeln!(
         out,
         "Channel {}{default}: {}",
-        shown(lane.name),
+        display_name(lane.name),
         super::super::count(shipped, "bundle")
     );
     if let Some(why) = lane.deprecation {
@@ -57,24 +58,28 @@ fn draw_lane(out: &mut String, lane: &Lane<'_>, from: Option<&str>) {
     if let Some(why) = &lane.fault {
         let _ = writeln!(out, "  no updates: {}", one_line(why));
     }
-    if let (Some(way), Some(from)) = (&lane.way, from) {
-        let _ = writeln!(out, "  from {}: {}", shown(from), way_in_words(lane, way));
+    if let (Some(path), Some(from)) = (&lane.path, from) {
+        let _ = writeln!(out, "  from {}: {}", display_name(from), path_summary(lane, path));
     }
-    let width =
-        lane.bundles.iter().map(|bundle| shown(&bundle.label).chars().count()).max().unwrap_or(0);
+    let width = lane
+        .bundles
+        .iter()
+        .map(|bundle| display_name(&bundle.label).chars().count())
+        .max()
+        .unwrap_or(0);
     let width = width.min(WIDTH / 2);
     for (at, bundle) in lane.bundles.iter().enumerate().rev() {
-        let way = if bundle.on_way { '▶' } else { ' ' };
+        let mark = if bundle.on_path { '▶' } else { ' ' };
         let sign = match bundle.role {
-            Role::Gone => '·',
+            Role::NotInChannel => '·',
             Role::Head => '◉',
             Role::Skipped { .. } => '○',
             Role::Member => '●',
         };
-        let label = shown(&bundle.label);
-        let said = said(lane, at);
-        let line = format!("{way} {sign} {label:<width$}  {said}");
-        for (number, part) in wrapped(line.trim_end(), width + 6).enumerate() {
+        let label = display_name(&bundle.label);
+        let notes = bundle_notes(lane, at);
+        let line = format!("{mark} {sign} {label:<width$}  {notes}");
+        for (number, part) in wrap(line.trim_end(), width + 6).enumerate() {
             let _ = if number == 0 {
                 writeln!(out, "{part}")
             } else {
@@ -84,8 +89,8 @@ fn draw_lane(out: &mut String, lane: &Lane<'_>, from: Option<&str>) {
     }
 }
 
-/// What there is to say about a bundle.
-fn said(lane: &Lane<'_>, at: usize) -> String {
+/// The notes about a bundle: what it replaces and skips, and its state.
+fn bundle_notes(lane: &Lane<'_>, at: usize) -> String {
     let bundle = &lane.bundles[at];
     let mut parts = Vec::new();
     let from = |edge: Edge| {
@@ -96,16 +101,16 @@ fn said(lane: &Lane<'_>, at: usize) -> String {
     let mut replaced: Vec<&str> = from(Edge::Replaces).collect();
     replaced.dedup();
     if !replaced.is_empty() {
-        parts.push(format!("replaces {}", some(&replaced)));
+        parts.push(format!("replaces {}", name_list(&replaced)));
     }
     let mut skips: Vec<&str> = from(Edge::Skips).collect();
     skips.reverse();
-    skips.extend(bundle.skips_gone.iter().map(String::as_str));
+    skips.extend(bundle.skips_not_in_channel.iter().map(String::as_str));
     if !skips.is_empty() {
-        parts.push(format!("skips {}", some(&skips)));
+        parts.push(format!("skips {}", name_list(&skips)));
     }
     if let Some((range, count)) = &bundle.range {
-        parts.push(format!("skipRange {} ({count} here)", shown(range)));
+        parts.push(format!("skipRange {} ({count} here)", display_name(range)));
     }
     if bundle.is_installed {
         parts.push("installed".to_owned());
@@ -116,7 +121,7 @@ fn said(lane: &Lane<'_>, at: usize) -> String {
             .iter()
             .find(|bundle| bundle.name == *by)
             .map_or(by.as_str(), |bundle| &bundle.label);
-        parts.push(format!("skipped by {}", shown(by)));
+        parts.push(format!("skipped by {}", display_name(by)));
     }
     if let Some(why) = &bundle.deprecation {
         parts.push(format!("deprecated: {}", one_line(why)));
@@ -125,39 +130,40 @@ fn said(lane: &Lane<'_>, at: usize) -> String {
 }
 
 /// The first of several names, and how many more there are.
-fn some(names: &[&str]) -> String {
-    let first: Vec<String> = names.iter().take(NAMED).map(|name| shown(name)).collect();
-    match names.len().saturating_sub(NAMED) {
+fn name_list(names: &[&str]) -> String {
+    let first: Vec<String> = names.iter().take(MAX_NAMES).map(|name| display_name(name)).collect();
+    match names.len().saturating_sub(MAX_NAMES) {
         0 => first.join(", "),
         more => format!("{} and {more} more", first.join(", ")),
     }
 }
 
-/// The way as a sentence.
-fn way_in_words(lane: &Lane<'_>, way: &Way) -> String {
-    let labels: Vec<String> = way.steps.iter().map(|at| shown(&lane.bundles[*at].label)).collect();
-    let updates = super::super::count(way.edges.len(), "update");
-    let path = match labels.as_slice() {
+/// The update path as a sentence.
+fn path_summary(lane: &Lane<'_>, path: &UpdatePath) -> String {
+    let labels: Vec<String> =
+        path.steps.iter().map(|at| display_name(&lane.bundles[*at].label)).collect();
+    let updates = super::super::count(path.edges.len(), "update");
+    let names = match labels.as_slice() {
         [] => String::new(),
         [first, second, .., last] if labels.len() > 6 => format!("{first} → {second} → … → {last}"),
         all => all.join(" → "),
     };
-    match (&way.end, way.edges.len()) {
+    match (&path.end, path.edges.len()) {
         (None, 0) => "it is the head".to_owned(),
-        (None, _) => format!("{updates} to the head: {path}"),
+        (None, _) => format!("{updates} to the head: {names}"),
         (Some(why), 0) => format!("no update: {}", one_line(why)),
-        (Some(why), _) => format!("{updates}: {path}, and no further: {}", one_line(why)),
+        (Some(why), _) => format!("{updates}: {names}, and no further: {}", one_line(why)),
     }
 }
 
 /// The first line of a text.
 fn one_line(text: &str) -> String {
     let line = text.trim().lines().next().unwrap_or_default();
-    super::super::plain(line)
+    super::super::escape_controls(line)
 }
 
-/// A line cut behind semicolons where it gets too wide; what follows has less room by `indent`.
-fn wrapped(line: &str, indent: usize) -> impl Iterator<Item = String> {
+/// Wraps a line after semicolons; continuation lines have `indent` characters less.
+fn wrap(line: &str, indent: usize) -> impl Iterator<Item = String> {
     let mut parts = Vec::new();
     let (mut part, mut room) = (String::new(), WIDTH);
     for word in line.split_inclusive("; ") {

@@ -1,9 +1,9 @@
-//! Lanes as a value, for programs: what the pictures show, without a picture.
+//! The update graph as JSON, for programs.
 
 use super::lanes::{Bundle, Lane, Lanes, Role};
 use serde_json::{Value, json};
 
-/// The package as it is drawn.
+/// The JSON value of a package.
 pub(super) fn value(lanes: &Lanes<'_>) -> Value {
     let mut value = json!({
         "package": lanes.package,
@@ -38,10 +38,10 @@ fn channel(lane: &Lane<'_>) -> Value {
     if let Some(fault) = &lane.fault {
         value["fault"] = json!(fault);
     }
-    if let Some(way) = &lane.way {
-        let steps: Vec<&str> = way.steps.iter().map(|at| name(*at)).collect();
-        value["way"] = json!({"bundles": steps, "reachesHead": way.end.is_none()});
-        if let Some(end) = &way.end {
+    if let Some(path) = &lane.path {
+        let steps: Vec<&str> = path.steps.iter().map(|at| name(*at)).collect();
+        value["way"] = json!({"bundles": steps, "reachesHead": path.end.is_none()});
+        if let Some(end) = &path.end {
             value["way"]["endsBecause"] = json!(end);
         }
     }
@@ -53,7 +53,7 @@ fn bundle(bundle: &Bundle) -> Value {
         Role::Head => "head",
         Role::Member => "member",
         Role::Skipped { .. } => "skipped",
-        Role::Gone => "gone",
+        Role::NotInChannel => "gone",
     };
     let mut value = json!({
         "name": bundle.name,

@@ -28,7 +28,7 @@ use mainstay_auth::Identity;
 use mainstay_auth::authz::RequestInfo;
 use mainstay_cause::Cause;
 use mainstay_classic::CatalogContents;
-use mainstay_cli::config::{PackagesAt, text_variable};
+use mainstay_cli::config::{PackagesAddresses, text_variable};
 use mainstay_cli::exit::Failure;
 use mainstay_client::{Cache, Cluster, Selection};
 use mainstay_clock::Clock;
@@ -78,7 +78,7 @@ struct Backend {
 }
 
 /// The address under which the cluster reaches this process: the configured one, or in a pod the pod's.
-fn reachable_address(config: &PackagesAt) -> Option<IpAddr> {
+fn reachable_address(config: &PackagesAddresses) -> Option<IpAddr> {
     let in_a_pod = || registration::source_address_for(&text_variable("KUBERNETES_SERVICE_HOST")?);
     config.address.or_else(in_a_pod)
 }
@@ -86,7 +86,7 @@ fn reachable_address(config: &PackagesAt) -> Option<IpAddr> {
 impl PackagesListener {
     /// Opens the listener, if the cluster can reach it. `namespace` is that of the Service.
     pub(super) async fn open(
-        config: &PackagesAt,
+        config: &PackagesAddresses,
         namespace: &'static str,
         clock: Clock,
     ) -> Result<Option<Self>, Failure> {

@@ -1,12 +1,10 @@
 //! `mainstay image pull` and `push`: between registries and the store.
 
 use super::{
-    access::{Reach, StoreFolder, Trust},
-    landed,
+    access::{RegistryAccess, StoreFolder, TrustArguments},
     location::{Location, reference},
-    print,
-    ship::{Carrier, Platforms, stored},
-    work,
+    location_value, print, progress,
+    transfer::{ImageTransfer, Platforms, find_in_store},
 };
 use crate::{
     catalog::{Format, Io},
@@ -30,7 +28,7 @@ pub(super) struct Pull {
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     output: Format,
     #[command(flatten)]
-    trust: Trust,
+    trust: TrustArguments,
 }
 
 pub(super) async fn pull(arguments: &Pull, io: &mut Io<'_>) -> Result<(), Failure> {
@@ -40,13 +38,13 @@ pub(super) async fn pull(arguments: &Pull, io: &mut Io<'_>) -> Result<(), Failur
     };
     let images = arguments.images.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let store = arguments.store.open(io)?;
-    let carrier = Carrier::trusting(&arguments.trust, io)?;
+    let transfer = ImageTransfer::with_policy(&arguments.trust, io)?;
     let want = arguments.platforms.or_host();
     let (mut text, mut values) = (String::new(), Vec::new());
-    let pulled = work::transfer(io, carrier.shown(), async {
+    let pulled = progress::transfer(io, transfer.progress_to_show(), async {
         for image in &images {
-            let (top, one) = carrier.pull(&store, image, &want).await?;
-            let mut value = landed(&image.to_string(), &top);
+            let (top, one) = transfer.pull(&store, image, &want).await?;
+            let mut value = location_value(&image.to_string(), &top);
             let _ = writeln!(text, "{image} {}", top.digest);
             if let Some(one) = one.filter(|one| one.digest != top.digest) {
                 value["imageDigest"] = one.digest.to_string().into();
@@ -82,7 +80,7 @@ pub(super) struct Push {
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     output: Format,
     #[command(flatten)]
-    reach: Reach,
+    registry_access: RegistryAccess,
 }
 
 pub(super) async fn push(arguments: &Push, io: &mut Io<'_>) -> Result<(), Failure> {
@@ -93,18 +91,18 @@ pub(super) async fn push(arguments: &Push, io: &mut Io<'_>) -> Result<(), Failur
         None => image.clone(),
     };
     let store = arguments.store.open(io)?;
-    stored(&store, &image)?;
-    let carrier = Carrier::new(&arguments.reach, io)?;
+    find_in_store(&store, &image)?;
+    let transfer = ImageTransfer::new(&arguments.registry_access, io)?;
     let want = arguments.platforms.or_all();
     let target = Location::Registry(target);
-    let pushed = work::transfer(io, carrier.shown(), async {
-        let found = carrier.obtain(&store, &Location::Store(image), &want).await?;
-        carrier.deliver(&store, &found, &target).await?;
+    let pushed = progress::transfer(io, transfer.progress_to_show(), async {
+        let found = transfer.obtain(&store, &Location::Store(image), &want).await?;
+        transfer.deliver(&store, &found, &target).await?;
         Ok(found)
     })
     .await?;
     let place = target.to_string();
     let text = || format!("{place} {}\n", pushed.digest);
-    print(io, arguments.output, &landed(&place, &pushed), text);
+    print(io, arguments.output, &location_value(&place, &pushed), text);
     Ok(())
 }

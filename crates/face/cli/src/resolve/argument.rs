@@ -69,13 +69,13 @@ pub(super) fn catalog_priority(text: &str) -> Result<CatalogPriority, ArgumentEr
 
 /// A supposed change, and the text that means it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct TypedChange {
+pub(super) struct ChangeArgument {
     /// The text.
-    pub(super) typed: String,
+    pub(super) text: String,
     pub(super) change: Change,
 }
 
-impl FromStr for TypedChange {
+impl FromStr for ChangeArgument {
     type Err = ArgumentError;
 
     fn from_str(text: &str) -> Result<Self, ArgumentError> {
@@ -99,7 +99,7 @@ impl FromStr for TypedChange {
             "kube-version" => Change::KubeVersion(kube_version(value)?),
             _ => return Err(ArgumentError::UnknownChange { kind: kind.to_owned() }),
         };
-        Ok(Self { typed: text.to_owned(), change })
+        Ok(Self { text: text.to_owned(), change })
     }
 }
 
@@ -120,8 +120,8 @@ pub(super) fn kube_version(text: &str) -> Result<Version, ArgumentError> {
 }
 
 /// A cause that says why an argument cannot be used.
-pub(super) fn unusable(typed: &str, why: impl Into<String>) -> Cause {
-    Cause::new(format!("`{typed}` cannot be used")).because(Cause::new(why))
+pub(super) fn unusable(argument: &str, why: impl Into<String>) -> Cause {
+    Cause::new(format!("`{argument}` cannot be used")).because(Cause::new(why))
 }
 
 #[cfg(test)]
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn a_change_has_a_kind() {
-        let change = |text: &str| text.parse::<TypedChange>().map(|typed| typed.change);
+        let change = |text: &str| text.parse::<ChangeArgument>().map(|argument| argument.change);
         assert!(matches!(change("catalog=shop=./dir"), Ok(Change::ReplaceContent(_))));
         assert!(matches!(change("kube-version=1.30"), Ok(Change::KubeVersion(_))));
         for text in ["tea", "subscribe=", "buy=tea", "catalog=shop", "kube-version=new"] {

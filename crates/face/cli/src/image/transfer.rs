@@ -1,12 +1,12 @@
 //! Images from where they are, and to where they shall be.
 
 use super::{
-    access::{Mirrors, Reach, Trust},
+    access::{Mirrors, RegistryAccess, TrustArguments},
     failure,
-    location::{Form, Location},
+    location::{FileFormat, Location},
 };
 use crate::{
-    catalog::{Io, plain},
+    catalog::{Io, escape_controls},
     exit::Failure,
 };
 use clap::Args;
@@ -52,42 +52,42 @@ impl Platforms {
 }
 
 /// Takes images from registries, and brings them there.
-pub(crate) struct Carrier<'a> {
+pub(crate) struct ImageTransfer<'a> {
     pub(super) client: Client,
-    pub(super) reach: &'a Reach,
+    pub(super) registry_access: &'a RegistryAccess,
     pub(super) rules: Rules,
     policy: Policy,
     progress: Arc<Progress>,
     folder: PathBuf,
 }
 
-impl<'a> Carrier<'a> {
+impl<'a> ImageTransfer<'a> {
     /// Reads the files that the options name.
-    pub(crate) fn new(reach: &'a Reach, io: &Io<'_>) -> Result<Self, Failure> {
-        let settings = reach.settings(io)?;
+    pub(crate) fn new(registry_access: &'a RegistryAccess, io: &Io<'_>) -> Result<Self, Failure> {
+        let settings = registry_access.settings(io)?;
         let progress = Arc::clone(&settings.progress);
-        let client = Reach::client(settings)?;
+        let client = RegistryAccess::client(settings)?;
         let (rules, policy) = (Rules::default(), Policy::accept_anything());
-        Ok(Self { client, reach, rules, policy, progress, folder: io.folder.clone() })
+        Ok(Self { client, registry_access, rules, policy, progress, folder: io.folder.clone() })
     }
 
     /// The same, which looks in mirrors.
-    pub(super) fn looking_in(mut self, mirrors: &Mirrors, io: &Io<'_>) -> Result<Self, Failure> {
-        self.rules = mirrors.rules(self.reach, io)?;
+    pub(super) fn with_mirrors(mut self, mirrors: &Mirrors, io: &Io<'_>) -> Result<Self, Failure> {
+        self.rules = mirrors.rules(self.registry_access, io)?;
         Ok(self)
     }
 
     /// One that looks in mirrors and takes only what it may.
-    pub(super) fn trusting(trust: &'a Trust, io: &Io<'_>) -> Result<Self, Failure> {
-        let carrier = Self::new(&trust.reach, io)?;
+    pub(super) fn with_policy(trust: &'a TrustArguments, io: &Io<'_>) -> Result<Self, Failure> {
+        let transfer = Self::new(&trust.registry_access, io)?;
         let policy = trust.policy(io)?;
-        let looking = carrier.looking_in(&trust.mirrors, io)?;
+        let looking = transfer.with_mirrors(&trust.mirrors, io)?;
         Ok(Self { policy, ..looking })
     }
 
     /// The progress, if somebody wants to see it.
-    pub(crate) fn shown(&self) -> Option<&Progress> {
-        Some(&*self.progress).filter(|_| !self.reach.quiet)
+    pub(crate) fn progress_to_show(&self) -> Option<&Progress> {
+        Some(&*self.progress).filter(|_| !self.registry_access.quiet)
     }
 
     /// Pulls an image into a store under its name; what the name means, and the image for the
@@ -99,7 +99,7 @@ impl<'a> Carrier<'a> {
         want: &Want,
     ) -> Result<(Descriptor, Option<Descriptor>), Failure> {
         let what = format!("{reference} cannot be pulled");
-        let security = self.reach.security(reference);
+        let security = self.registry_access.security(reference);
         let fetcher = Fetcher {
             client: self.client.clone(),
             rules: self.rules.clone(),
@@ -132,16 +132,16 @@ impl<'a> Carrier<'a> {
                 Ok(image.unwrap_or(top))
             }
             Location::Store(reference) => {
-                let found = stored(store, reference)?;
-                chosen(store, &source.to_string(), found, want)
+                let found = find_in_store(store, reference)?;
+                select_platform(store, &source.to_string(), found, want)
             }
             Location::File { path, name, .. } => {
                 let what = format!("{source} cannot be read");
                 let (opened, path) = (store.clone(), self.folder.join(path));
-                let read = blocking(move || layout::read(&opened, &path)).await?;
-                let read = read.map_err(|error| failure::layout(&what, &error))?;
-                let found = one_of(source, read, name.as_deref())?;
-                chosen(store, &source.to_string(), found, want)
+                let images = blocking(move || layout::read(&opened, &path)).await?;
+                let images = images.map_err(|error| failure::layout(&what, &error))?;
+                let found = select_named_image(source, images, name.as_deref())?;
+                select_platform(store, &source.to_string(), found, want)
             }
         }
     }
@@ -156,7 +156,7 @@ impl<'a> Carrier<'a> {
         let what = format!("{target} cannot be written");
         match target {
             Location::Registry(reference) => {
-                let security = self.reach.security(reference);
+                let security = self.registry_access.security(reference);
                 let pushed = self.client.push(store, image, reference, security).await;
                 pushed.map_err(|error| {
                     failure::registry(&format!("{reference} cannot be pushed"), &error)
@@ -180,12 +180,12 @@ impl<'a> Carrier<'a> {
 
 fn write(
     store: &Store,
-    form: Form,
+    form: FileFormat,
     path: &std::path::Path,
     name: String,
     image: Descriptor,
 ) -> Result<(), layout::LayoutError> {
-    if form == Form::Layout {
+    if form == FileFormat::Layout {
         return layout::put_folder(store, &[(name, image)], path);
     }
     if path.symlink_metadata().is_ok() {
@@ -196,25 +196,25 @@ fn write(
     let parent = path.parent().filter(|parent| *parent != std::path::Path::new(""));
     let parent = parent.unwrap_or_else(|| std::path::Path::new("."));
     // Made aside: a file with the target's name is whole.
-    let mut aside = tempfile::Builder::new()
+    let mut temporary = tempfile::Builder::new()
         .prefix(".mainstay-")
         .tempfile_in(parent)
         .map_err(failed("cannot make a file in"))?;
-    let out: &mut File = aside.as_file_mut();
-    if form == Form::Docker {
+    let out: &mut File = temporary.as_file_mut();
+    if form == FileFormat::Docker {
         let names = Some(name).filter(|name| !name.is_empty()).into_iter().collect();
         layout::write_docker_archive(store, &[(names, image)], &mut *out)?;
     } else {
         layout::write_archive(store, &[(name, image)], &mut *out)?;
     }
     out.flush().and_then(|()| out.sync_all()).map_err(failed("cannot write"))?;
-    readable(out).map_err(failed("cannot write"))?;
-    aside.persist_noclobber(path).map_err(|error| failed("cannot make")(error.error))?;
+    make_readable(out).map_err(failed("cannot write"))?;
+    temporary.persist_noclobber(path).map_err(|error| failed("cannot make")(error.error))?;
     Ok(())
 }
 
 /// Files aside are their owner's only; archives are not.
-fn readable(file: &File) -> std::io::Result<()> {
+fn make_readable(file: &File) -> std::io::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
     file.set_permissions(std::fs::Permissions::from_mode(0o644))
 }
@@ -229,7 +229,7 @@ pub(super) async fn blocking<T: Send + 'static>(
 }
 
 /// What a name means in a store.
-pub(super) fn stored(store: &Store, reference: &Reference) -> Result<Descriptor, Failure> {
+pub(super) fn find_in_store(store: &Store, reference: &Reference) -> Result<Descriptor, Failure> {
     let found = store.resolve(reference);
     let found = found.map_err(|error| failure::store("the store cannot be read", &error))?;
     found.ok_or_else(|| {
@@ -240,32 +240,35 @@ pub(super) fn stored(store: &Store, reference: &Reference) -> Result<Descriptor,
 }
 
 /// The image of a layout or an archive that is meant.
-fn one_of(
+fn select_named_image(
     source: &Location,
-    mut read: Vec<Named>,
+    mut images: Vec<Named>,
     name: Option<&str>,
 ) -> Result<Descriptor, Failure> {
-    let means = |one: &Named, wanted: &str| {
-        one.names.iter().any(|known| {
+    let has_name = |descriptor: &Named, wanted: &str| {
+        descriptor.names.iter().any(|known| {
             let tag = || known.parse::<Reference>().ok().filter(|_| known.contains('/'));
             known == wanted || tag().is_some_and(|known| known.tag() == Some(wanted))
         })
     };
     match name {
         Some(name) => {
-            if let Some(place) = read.iter().position(|one| means(one, name)) {
-                return Ok(read.swap_remove(place).descriptor);
+            if let Some(place) = images.iter().position(|descriptor| has_name(descriptor, name)) {
+                return Ok(images.swap_remove(place).descriptor);
             }
         }
-        None if read.len() == 1 => return Ok(read.swap_remove(0).descriptor),
+        None if images.len() == 1 => return Ok(images.swap_remove(0).descriptor),
         None => {}
     }
-    let names: Vec<String> =
-        read.iter().flat_map(|one| one.names.iter()).map(|name| plain(name)).collect();
-    let what = match (read.is_empty(), name) {
+    let names: Vec<String> = images
+        .iter()
+        .flat_map(|descriptor| descriptor.names.iter())
+        .map(|name| escape_controls(name))
+        .collect();
+    let what = match (images.is_empty(), name) {
         (true, _) => format!("{source} has no image"),
         (false, Some(_)) => format!("{source} is not there"),
-        (false, None) => format!("{source} has {} images", read.len()),
+        (false, None) => format!("{source} has {} images", images.len()),
     };
     let cause = Cause::new(what);
     Err(Failure::usage(if names.is_empty() {
@@ -276,7 +279,7 @@ fn one_of(
 }
 
 /// The image that is wanted of what may be an index.
-fn chosen(
+fn select_platform(
     store: &Store,
     source: &str,
     top: Descriptor,
@@ -289,16 +292,20 @@ fn chosen(
         let document = document
             .map_err(|error| failure::store(&format!("{source} cannot be read"), &error))?;
         let Document::Index(index) = document else { return Ok(image) };
-        let Some(one) = index.choose(platform) else {
-            let offers = index.manifests.iter().filter_map(|one| one.platform.as_ref());
-            let offers: Vec<String> = offers.take(50).map(|one| plain(&one.to_string())).collect();
+        let Some(descriptor) = index.choose(platform) else {
+            let offered =
+                index.manifests.iter().filter_map(|descriptor| descriptor.platform.as_ref());
+            let offered: Vec<String> = offered
+                .take(50)
+                .map(|descriptor| escape_controls(&descriptor.to_string()))
+                .collect();
             let cause = Cause::new(format!("{source} has no image for {platform}"));
-            let cause = cause.because(Cause::new(format!("it has {}", offers.join(", "))));
+            let cause = cause.because(Cause::new(format!("it has {}", offered.join(", "))));
             return Err(Failure::usage(
                 cause.remedy("name one that it has with --platform OS/ARCH"),
             ));
         };
-        image = one.clone();
+        image = descriptor.clone();
     }
     Err(Cause::new(format!("{source} has indexes that lie too deep in each other")).into())
 }

@@ -1,8 +1,11 @@
 //! `mainstay image list`, `remove` and `gc`: the store of this machine.
 
-use super::{access::StoreFolder, failure, location::reference, print, ship::stored, work::bytes};
+use super::{
+    access::StoreFolder, failure, location::reference, print, progress::bytes,
+    transfer::find_in_store,
+};
 use crate::{
-    catalog::{Format, Io, count, plain},
+    catalog::{Format, Io, count, escape_controls},
     exit::Failure,
     report::columns,
 };
@@ -57,7 +60,7 @@ pub(super) struct Gc {
 }
 
 /// What there is of an image: for which platforms, and how much.
-fn present(store: &Store, image: &Descriptor) -> (Vec<String>, u64) {
+fn platforms_and_size(store: &Store, image: &Descriptor) -> (Vec<String>, u64) {
     let (mut platforms, mut size) = (Vec::new(), 0);
     let mut open = vec![(image.clone(), 0)];
     while let Some((image, depth)) = open.pop() {
@@ -75,7 +78,7 @@ fn present(store: &Store, image: &Descriptor) -> (Vec<String>, u64) {
                 let platform =
                     platform.or_else(|| store.config(manifest).ok().map(|config| config.platform));
                 let known = platform.filter(|platform| !platform.architecture.is_empty());
-                platforms.extend(known.map(|platform| plain(&platform.to_string())));
+                platforms.extend(known.map(|platform| escape_controls(&platform.to_string())));
             }
         }
     }
@@ -89,7 +92,7 @@ pub(super) fn list(arguments: &List, io: &mut Io<'_>) -> Result<(), Failure> {
     let found = found.map_err(|error| failure::store("the store cannot be read", &error))?;
     let (mut rows, mut values) = (Vec::new(), Vec::new());
     for (name, image) in found {
-        let (platforms, size) = present(&store, &image);
+        let (platforms, size) = platforms_and_size(&store, &image);
         values.push(json!({
             "image": name.to_string(),
             "digest": image.digest.to_string(),
@@ -114,7 +117,7 @@ pub(super) fn remove(arguments: &Remove, io: &mut Io<'_>) -> Result<(), Failure>
     let images = arguments.images.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     // All are looked at first: a typing error removes nothing.
     for image in &images {
-        stored(&store, image)?;
+        find_in_store(&store, image)?;
     }
     let (mut text, mut values, mut failed) = (String::new(), Vec::new(), None);
     for image in &images {

@@ -74,12 +74,12 @@ pub(crate) fn bytes(number: u64) -> String {
 }
 
 /// A store that is gone when this is.
-pub(crate) struct Scratch {
+pub(crate) struct TemporaryStore {
     folder: PathBuf,
     store: Store,
 }
 
-impl Scratch {
+impl TemporaryStore {
     /// Makes one.
     pub(crate) fn new(io: &Io<'_>) -> Result<Self, Failure> {
         let parent = config::scratch_folder(io.variable);
@@ -103,7 +103,7 @@ impl Scratch {
     }
 }
 
-impl Drop for Scratch {
+impl Drop for TemporaryStore {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.folder);
     }
