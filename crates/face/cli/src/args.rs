@@ -1,4 +1,4 @@
-//! What was typed.
+//! Command-line arguments, as typed.
 
 mod values;
 
@@ -63,14 +63,14 @@ pub enum LogFormat {
 }
 
 impl Arguments {
-    /// Reads the command line of this process. Prints help or what is wrong with it, and ends the
-    /// process, when there is nothing to go on with.
+    /// Parses the command line of this process. Prints help or an error, and ends the process, if there
+    /// is no command to run.
     pub fn read() -> Self {
         Self::try_parse().unwrap_or_else(|error| harmless(error).exit())
     }
 }
 
-/// What there is in place of commands that people look for, and that other tools have.
+/// Commands in place of those that other tools have and users look for.
 const ELSEWHERE: [(&[&str], &str); 3] = [
     (
         &["install", "add", "subscribe", "create", "apply"],
@@ -83,14 +83,14 @@ const ELSEWHERE: [(&[&str], &str); 3] = [
          `kubectl` approves an InstallPlan that waits",
     ),
     (
-        // The last is a command of ours, for those who mistype it.
+        // The last one is a command of ours, for mistyped names.
         &["remove", "delete", "uninstall"],
         "`mainstay uninstall NAME --dry-run` says what would go with an operator",
     ),
 ];
 
-/// An error about the command line that suggests nothing which changes or removes something: who
-/// mistypes `install` must not be told to type `uninstall`.
+/// Removes suggestions of commands that change or remove something: mistyping `install` must not
+/// suggest `uninstall`.
 fn harmless(mut error: clap::Error) -> clap::Error {
     if error.kind() != ErrorKind::InvalidSubcommand {
         return error;
@@ -198,7 +198,7 @@ pub struct ManifestsArguments {
 }
 
 impl ManifestsArguments {
-    /// The manifests as they are printed.
+    /// The manifests as printed.
     pub fn text(&self, manifests: &[Value]) -> String {
         let list = json!({"apiVersion": "v1", "kind": "List", "items": manifests});
         match self.output {
@@ -459,7 +459,7 @@ pub enum Profile {
 }
 
 impl Profile {
-    /// The global catalog namespace: catalogs here are visible everywhere.
+    /// The global catalog namespace, whose catalogs every namespace sees.
     pub const fn catalog_namespace(self) -> &'static str {
         match self {
             Self::Standard => "olm",
@@ -467,7 +467,7 @@ impl Profile {
         }
     }
 
-    /// Where operators for all namespaces are installed.
+    /// The namespace of operators that watch all namespaces.
     pub const fn operator_namespace(self) -> &'static str {
         match self {
             Self::Standard => "operators",
@@ -475,7 +475,7 @@ impl Profile {
         }
     }
 
-    /// Where the lifecycle manager itself would run.
+    /// The namespace of the lifecycle manager.
     pub const fn manager_namespace(self) -> &'static str {
         match self {
             Self::Standard => "olm",

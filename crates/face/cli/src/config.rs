@@ -1,4 +1,5 @@
-//! What the arguments mean, checked against the machine before anything is touched.
+//! Checked configuration: the meaning of the arguments, checked against this machine before a command
+//! changes anything.
 
 use crate::args::{
     CatalogMode, DemoArguments, NetworkArguments, Profile, RunArguments, UpArguments,
@@ -31,29 +32,29 @@ pub struct CatalogFolder {
     pub folder: PathBuf,
 }
 
-/// An image to have.
+/// An image to import.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageSource {
-    /// What it is known by.
+    /// The reference of the image.
     pub reference: Reference,
-    /// Where it comes from: a folder or a file that existed when the configuration was checked.
+    /// The source: a folder or a file that existed when the configuration was checked.
     pub path: PathBuf,
 }
 
-/// A checked `up`.
+/// The checked configuration of `up`.
 #[derive(Clone, Debug)]
 pub struct Up {
     /// Where the cluster lives.
     pub data: Data,
-    /// Where the API is served.
+    /// The address of the API.
     pub listen: SocketAddr,
-    /// Where the kubeconfig goes; none chooses a temporary place.
+    /// The path of the kubeconfig; `None` takes the data folder, or a temporary folder.
     pub kubeconfig: Option<PathBuf>,
     /// Catalogs to serve, names unique.
     pub catalogs: Vec<CatalogFolder>,
-    /// Images to have.
+    /// Images to import.
     pub images: Vec<ImageSource>,
-    /// Where images are served, on loopback; none takes the address of before, or a free port.
+    /// The loopback address of the image registry; `None` takes the previous address, or a free port.
     pub registry: Option<SocketAddr>,
     /// Number of simulated nodes.
     pub nodes: u32,
@@ -65,28 +66,28 @@ pub struct Up {
     pub catalog_mode: CatalogMode,
     /// Whether damaged parts of the store are set aside.
     pub repair: bool,
-    /// How long an object may be in the store, in bytes.
+    /// The largest size of an object in the store, in bytes.
     pub max_object_bytes: usize,
-    /// Where requests are written down, if they are.
+    /// The path of the audit log, if requests are audited.
     pub audit_log: Option<PathBuf>,
-    /// The namespaces that keep copies of versions where these are switched off.
+    /// Namespaces that keep copied CSVs where these are disabled.
     pub protected: BTreeSet<String>,
-    /// What operators are told of the network.
+    /// The network settings that operators receive.
     pub network: Network,
-    /// The subsystems to run, as they were typed.
+    /// The subsystems to run, as typed.
     pub controllers: Vec<String>,
     /// Whether only the API and its workloads run.
     pub bare: bool,
 }
 
-/// A checked `run`.
+/// The checked configuration of `run`.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// The cluster that is meant.
+    /// The cluster to connect to.
     pub cluster: ClusterArguments,
-    /// Where pulled images and copies of catalogs are kept.
+    /// The folder of pulled images and catalog copies.
     pub data: PathBuf,
-    /// Catalogs to have, names unique.
+    /// Catalogs to serve, names unique.
     pub catalogs: Vec<CatalogFolder>,
     /// Standard namespaces.
     pub profile: Profile,
@@ -96,29 +97,29 @@ pub struct Run {
     pub namespace: String,
     /// Where catalogs by image and by ConfigMap are served.
     pub catalog_mode: CatalogMode,
-    /// The subsystems to run, as they were typed.
+    /// The subsystems to run, as typed.
     pub controllers: Vec<String>,
-    /// Where health and metrics are told.
+    /// The address of health and metrics.
     pub listen: SocketAddr,
-    /// Where packages are served.
+    /// The addresses of the package server.
     pub packages: PackagesAddresses,
-    /// What health and metrics are served over TLS with, if they are.
+    /// The TLS files of health and metrics, if set.
     pub secured: Option<TlsFiles>,
-    /// What catalogs run with as pods.
+    /// The images of catalog pods.
     pub images: PodImages,
-    /// What is to be said of flags that have no effect.
+    /// Notes about flags without effect.
     pub notes: Vec<String>,
-    /// How long unpacking a bundle may take.
+    /// The time limit for unpacking a bundle.
     pub unpack_timeout: Duration,
-    /// For how long a plan whose steps fail is tried again.
+    /// How long an InstallPlan with failing steps is retried.
     pub plan_timeout: Duration,
-    /// The namespaces that keep copies of versions where these are switched off.
+    /// Namespaces that keep copied CSVs where these are disabled.
     pub protected: BTreeSet<String>,
-    /// What operators are told of the network.
+    /// The network settings that operators receive.
     pub network: Network,
 }
 
-/// What operators are told of the network. Empty texts say nothing.
+/// The network settings that operators receive. Empty texts are unset.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Network {
     /// `HTTP_PROXY`.
@@ -127,22 +128,22 @@ pub struct Network {
     pub https_proxy: String,
     /// `NO_PROXY`.
     pub no_proxy: String,
-    /// Certificates in PEM to be trusted besides the system's.
+    /// Certificates in PEM that operators trust besides the system's.
     pub trusted_ca: String,
 }
 
-/// A checked `demo`.
+/// The checked configuration of `demo`.
 #[derive(Clone, Debug)]
 pub struct Demo {
-    /// End when the story is told.
+    /// Whether to end after the story.
     pub exit: bool,
-    /// The catalog; none takes the sample.
+    /// The catalog; `None` takes the sample.
     pub catalog: Option<PathBuf>,
-    /// The package; none takes the first that fits.
+    /// The package; `None` takes the first that can be installed.
     pub package: Option<String>,
-    /// Where the API is served.
+    /// The address of the API.
     pub listen: SocketAddr,
-    /// Where the kubeconfig goes; none chooses a temporary place.
+    /// The path of the kubeconfig; `None` takes a temporary folder.
     pub kubeconfig: Option<PathBuf>,
 }
 
@@ -239,7 +240,7 @@ impl Run {
     }
 }
 
-/// The folder that was named, or else the default.
+/// The named folder, or else the default.
 fn check_data_folder(
     named: Option<PathBuf>,
     default: Option<PathBuf>,
@@ -386,7 +387,7 @@ fn check_kubeconfig(path: Option<PathBuf>) -> Result<Option<PathBuf>, Cause> {
     Ok(Some(path))
 }
 
-/// The words of an I/O error without the number that Rust appends.
+/// The text of an I/O error without the error number that Rust appends.
 pub fn reason(error: &std::io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or(&text).to_lowercase()
@@ -405,28 +406,28 @@ fn default_data_folder() -> Option<PathBuf> {
     Some(base.join("mainstay"))
 }
 
-/// A variable of the environment, if it is set and a text.
+/// A variable of the environment; `None` if it is unset or not UTF-8.
 pub fn variable(name: &str) -> Option<String> {
     environment(name).and_then(|value| value.into_os_string().into_string().ok())
 }
 
-/// Where images are kept: `$XDG_DATA_HOME/mainstay/images`, or `~/.local/share/mainstay/images`.
+/// The image store: `$XDG_DATA_HOME/mainstay/images`, or `~/.local/share/mainstay/images`.
 pub(crate) fn image_folder(variable: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
     let base = variable("XDG_DATA_HOME").map(PathBuf::from).filter(|folder| folder.is_absolute());
     let home = || variable("HOME").map(|home| Path::new(&home).join(".local/share"));
     Some(base.or_else(home)?.join("mainstay/images"))
 }
 
-/// Where large files go that live as long as the process: `$TMPDIR`, or `/var/tmp`, which is on a
-/// disk where `/tmp` may be in memory.
+/// The folder for large temporary files: `$TMPDIR`, or `/var/tmp`, which is on disk where `/tmp` may be
+/// in memory.
 pub(crate) fn scratch_folder(variable: &dyn Fn(&str) -> Option<String>) -> PathBuf {
     let named = variable("TMPDIR").map(PathBuf::from);
     let named = named.or_else(|| Some(PathBuf::from("/var/tmp")).filter(|folder| folder.is_dir()));
     named.unwrap_or_else(std::env::temp_dir)
 }
 
-/// Where private folders are made that live as long as the process: `$XDG_RUNTIME_DIR`, if it is a
-/// folder of this user that nobody else can look into, or the folder for temporary files.
+/// The parent of private folders that live as long as the process: `$XDG_RUNTIME_DIR`, if only this
+/// user can access it, or the folder for temporary files.
 pub fn runtime_folder() -> PathBuf {
     environment("XDG_RUNTIME_DIR")
         .filter(|folder| folder.is_absolute() && mainstay_files::is_private(folder))
@@ -438,24 +439,23 @@ pub(crate) fn published_catalogs() -> Option<PathBuf> {
     environment("MAINSTAY_PUBLISHED")
 }
 
-/// The kubeconfig that `mainstay up` writes where nothing else is said, if it is there.
+/// The default kubeconfig of `mainstay up`, if it exists.
 pub fn own_kubeconfig() -> Option<PathBuf> {
     default_data_folder().map(|folder| folder.join("kubeconfig")).filter(|file| file.is_file())
 }
 
-/// The kubeconfig, or several of them, that `KUBECONFIG` names.
+/// The kubeconfig paths in `KUBECONFIG`.
 pub fn kubeconfig_variable() -> Option<PathBuf> {
     environment("KUBECONFIG")
 }
 
-/// A variable of the environment that is a text.
+/// A variable of the environment that is UTF-8.
 #[expect(clippy::disallowed_methods, reason = "the command line is where the environment is read")]
 pub fn text_variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// Whether colours are unwanted (`NO_COLOR`, <https://no-color.org>) or the terminal cannot show
-/// them.
+/// Whether colours are disabled (`NO_COLOR`, <https://no-color.org>) or the terminal cannot show them.
 pub fn plain_terminal() -> bool {
     environment("NO_COLOR").is_some()
         || environment("TERM").is_some_and(|term| term == Path::new("dumb"))

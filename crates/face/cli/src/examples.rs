@@ -1,5 +1,5 @@
-//! Examples of every command, as its `--help` shows them. A test parses each line, and one sees to it
-//! that no command is without.
+//! Examples of every command in its `--help`. One test parses each line, another one requires an
+//! example for each command.
 
 pub(crate) const DEMO: &str = "Examples:
   mainstay demo                                    # goes on serving until Ctrl-C
@@ -152,7 +152,7 @@ pub(crate) const OPM: &str = "Examples:
   mainstay opm render ./catalog -o yaml
   mainstay opm serve ./catalog";
 
-/// Below the help of the program itself.
+/// Examples in the help of the program itself.
 pub(crate) const ALL: &str = "Examples:
   mainstay demo --exit                           # a cluster in one process, an operator, two upgrades
   mainstay up --catalog mine=./my-catalog

@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
-/// A text is no listen address.
+/// The text is no listen address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("write it as ADDR:PORT, such as 127.0.0.1:6443 or localhost:6443")]
 pub(super) struct InvalidAddress;
@@ -17,7 +17,7 @@ pub(super) fn address(text: &str) -> Result<SocketAddr, InvalidAddress> {
     found.ok_or(InvalidAddress)
 }
 
-/// A text is no duration.
+/// The text is no duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("write it as a number and a unit, such as 90s, 10m or 1h30m")]
 pub(super) struct InvalidDuration;

@@ -1,4 +1,4 @@
-//! What was found in bundles: each thing once, by file and line.
+//! Findings about bundles: each one once, sorted by file and line.
 
 use crate::validation::Finding;
 use mainstay_bundle::validate::Level;
@@ -8,7 +8,7 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
 };
 
-/// How bad a finding of a validator is.
+/// The severity of a validator's finding.
 pub(super) const fn severity(level: Level) -> Severity {
     match level {
         Level::Error => Severity::Error,
@@ -16,7 +16,7 @@ pub(super) const fn severity(level: Level) -> Severity {
     }
 }
 
-/// What a finding says, and where.
+/// The identity of a finding: its file, line, message and severity.
 fn identity(finding: &Finding) -> (&str, Option<usize>, &str, Severity) {
     (&finding.file, finding.line, &finding.message, finding.severity)
 }
@@ -27,11 +27,11 @@ fn hash(finding: &Finding) -> u64 {
     hasher.finish()
 }
 
-/// Everything that was found.
+/// A set of findings.
 #[derive(Default)]
 pub(super) struct Findings {
     list: Vec<Finding>,
-    /// Hashes of what they say.
+    /// Hashes of the findings' identities.
     hashes: HashSet<u64>,
 }
 
@@ -42,7 +42,7 @@ impl Findings {
         self.list.push(finding);
     }
 
-    /// Adds a finding unless there is one that says the same.
+    /// Adds a finding unless an equal one exists.
     pub(super) fn add_new(&mut self, finding: Finding) {
         let is_known = self.hashes.contains(&hash(&finding))
             && self.list.iter().any(|known| identity(known) == identity(&finding));
@@ -51,7 +51,7 @@ impl Findings {
         }
     }
 
-    /// By file and line, as somebody goes through them.
+    /// The findings, sorted by file and line.
     pub(super) fn into_sorted(mut self) -> Vec<Finding> {
         self.list.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
         self.list

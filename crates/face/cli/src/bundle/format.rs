@@ -1,4 +1,5 @@
-//! What `opm` asks of the folders and the metadata of a bundle, with places and remedies.
+//! Format checks: what `opm` requires of the folders and the metadata of a bundle, with places and
+//! remedies.
 
 use super::findings::severity;
 use super::validate::BundleContext;
@@ -11,18 +12,18 @@ use std::path::Path;
 
 /// The rule of these findings.
 const RULE: &str = "format";
-/// The annotation that says what the manifests are.
+/// The annotation with the media type of the manifests.
 const MEDIA_TYPE: &str = "operators.operatorframework.io.bundle.mediatype.v1";
-/// The folder of the objects.
+/// The folder of the manifests.
 const MANIFESTS: &str = "manifests";
 /// The folder of annotations, dependencies and properties.
 const METADATA: &str = "metadata";
-/// What `opm` says where no file has annotations.
+/// The message of `opm` if no file has annotations.
 const NO_ANNOTATIONS: &str = "Could not find annotations file";
-/// How many bytes of a file of metadata are looked at.
+/// The largest size of a metadata file that is searched, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// What is wrong with the bundle in a folder to `opm` and not to the validators.
+/// Findings of `opm` about a bundle folder that the validators do not report.
 pub(super) fn bundle_findings(
     path: &Path,
     about: &BundleContext<'_>,
@@ -36,8 +37,8 @@ pub(super) fn bundle_findings(
     found
 }
 
-/// What is wrong with the folders and the metadata of the bundle in a folder. That there are no
-/// metadata yet is a warning; it is nothing to a folder of manifests alone.
+/// Findings about the folders and the metadata of a bundle. Missing metadata is a warning, and no
+/// finding for a folder of manifests alone.
 fn folder_findings(
     path: &Path,
     reading: &Reading<'_>,
@@ -61,7 +62,7 @@ fn folder_findings(
         })
     };
     let (manifests_unread, metadata_unread) = (unread(MANIFESTS), unread(METADATA));
-    // What cannot be read is said when the bundle is read, and what follows from it is not said.
+    // Unreadable files are reported when the bundle is read; their consequences are not.
     let faults = reading.format(&about.shown(""));
     let said = faults
         .iter()
@@ -90,8 +91,8 @@ fn folder_findings(
     .collect()
 }
 
-/// What is wrong with objects that are neither a ClusterServiceVersion nor a definition: kinds that
-/// bundles do not have, and metadata that nobody can apply.
+/// Findings about objects that are neither ClusterServiceVersions nor CustomResourceDefinitions: kinds
+/// that bundles must not have, and invalid metadata.
 fn object_findings(
     path: &Path,
     reading: &Reading<'_>,
@@ -121,7 +122,7 @@ fn object_findings(
     said.iter().zip(places).map(one).collect()
 }
 
-/// The files of metadata by name, with their texts.
+/// The metadata files by name, with their texts.
 fn metadata(path: &Path) -> Vec<(String, String)> {
     let entries = fs::read_dir(path.join(METADATA)).into_iter().flatten().flatten();
     let mut files: Vec<(String, String)> = entries
@@ -137,7 +138,7 @@ fn metadata(path: &Path) -> Vec<(String, String)> {
     files
 }
 
-/// The first place of the first of some words that is anywhere.
+/// The first place of the first word that any file has.
 fn find(files: &[(String, String)], words: &[&str]) -> Option<(String, Option<usize>)> {
     words.iter().filter(|word| !word.is_empty()).find_map(|word| {
         files.iter().find_map(|(file, text)| {
@@ -147,7 +148,7 @@ fn find(files: &[(String, String)], words: &[&str]) -> Option<(String, Option<us
     })
 }
 
-/// A sentence without its capital letter, unless that begins an abbreviation.
+/// A sentence with a lower-case first letter, unless that begins an abbreviation.
 fn lowercase_first(text: &str) -> String {
     let mut letters = text.chars();
     match (letters.next(), letters.next()) {

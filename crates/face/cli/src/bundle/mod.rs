@@ -1,4 +1,4 @@
-//! `mainstay bundle`: our own voice about bundle folders.
+//! `mainstay bundle`: commands about bundle folders.
 //!
 //! ```text
 //! arguments (clap) ─► open the folder ─┬─► validate: findings

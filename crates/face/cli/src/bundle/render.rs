@@ -80,7 +80,7 @@ pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<Exit, Failur
     let mut exit = Exit::Done;
     for folder in &arguments.folders {
         if let Err(failure) = render_bundle(arguments, folder, &options, &mut printer, io) {
-            // The manifests that belong before it go out before it.
+            // Earlier manifests are written before the error.
             let _ = io.stdout.flush();
             let _ = write!(io.stderr, "error: {}", failure.cause.render());
             if exit != Exit::Usage {
@@ -94,7 +94,7 @@ pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<Exit, Failur
     Ok(exit)
 }
 
-/// Prints what comes of one bundle.
+/// Renders one bundle and prints its manifests.
 fn render_bundle(
     arguments: &Arguments,
     folder: &str,
@@ -122,12 +122,12 @@ fn render_bundle(
     Ok(())
 }
 
-/// Writes one value after the other, each as soon as it is there.
+/// Prints values one after another, as soon as each is ready.
 struct Printer {
     output: Output,
-    /// Values are items of one list, and not each for itself.
+    /// Whether values are items of one List.
     list: bool,
-    /// There is a line between documents, and one before the first.
+    /// Whether a separator line precedes each document.
     separate: bool,
     began: bool,
 }
@@ -172,12 +172,12 @@ impl Printer {
     }
 }
 
-/// What is wished of every bundle.
+/// The options of every bundle.
 enum RenderOptions {
-    /// What an extension may be configured with.
+    /// The configuration of a ClusterExtension.
     ExtensionConfig(Option<Vec<u8>>),
-    /// Several namespaces: an extension cannot be configured so; the renderer can, if the bundle
-    /// supports it.
+    /// Several namespaces, which a ClusterExtension cannot have; the renderer can, if the bundle
+    /// supports them.
     MultipleNamespaces(Option<DeploymentConfig>),
 }
 
@@ -251,7 +251,7 @@ fn deployment_config(file: &str, text: &[u8]) -> Result<Value, Failure> {
     })
 }
 
-/// Why there are no manifests, with what to do.
+/// The failure of rendering, with its remedy.
 fn render_failure(folder: &str, error: &RenderError) -> Failure {
     let (usage, remedy) = match error.stage() {
         Stage::Read | Stage::Bundle => {

@@ -1,4 +1,4 @@
-//! `mainstay bundle validate`: everything that is wrong, at once.
+//! `mainstay bundle validate`: all findings about bundle folders at once.
 
 use super::findings::{Findings, severity};
 use super::format;
@@ -47,7 +47,8 @@ pub(super) struct Arguments {
     index: Option<PathBuf>,
 }
 
-/// The validators that are always asked: what a cluster refuses, what harms it, what will not last.
+/// The validators that always run: for content that a cluster refuses, that harms it, or that will stop
+/// working.
 const ALWAYS: [Validator; 6] = [
     Validator::Csv,
     Validator::Crd,
@@ -57,16 +58,16 @@ const ALWAYS: [Validator; 6] = [
     Validator::GoodPractices,
 ];
 
-/// The rule of fields that the types of manifests do not have.
+/// The rule for fields that the types of manifests do not have.
 const UNKNOWN_FIELD: &str = "unknown-field";
 
-/// The rule of kinds and versions that no cluster serves.
+/// The rule for kinds and versions that no cluster serves.
 const UNKNOWN_API: &str = "unknown-api";
 
-/// The rule of keys that are there twice.
+/// The rule for repeated keys.
 const REPEATED_KEY: &str = "repeated-key";
 
-/// The validators that are asked on request.
+/// The validators that run on request.
 const OPTIONAL: [Validator; 4] = [
     Validator::OperatorHubV2,
     Validator::Capabilities,
@@ -74,7 +75,7 @@ const OPTIONAL: [Validator; 4] = [
     Validator::Community,
 ];
 
-/// No validator that is asked on request has this name.
+/// No optional validator has this name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there are {}", OPTIONAL.map(Validator::name).join(", "))]
 struct UnknownValidator;
@@ -101,7 +102,7 @@ pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<Exit, Failur
             fully_read.push(argument.clone());
         }
     }
-    // A rule of a validator that nobody asked has no findings.
+    // A validator that does not run has no findings.
     let is_rule_enabled =
         |rule: &str| match OPTIONAL.into_iter().find(|validator| validator.name() == rule) {
             Some(validator) => arguments.also.contains(&validator),
@@ -118,14 +119,14 @@ pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<Exit, Failur
     arguments.options.report(findings.into_sorted(), &validated, io)
 }
 
-/// Everything that is always asked about one bundle.
+/// The findings of the validators that always run, about one bundle.
 pub(super) fn validate_folder(argument: &str, path: &Path) -> Vec<Finding> {
     let mut findings = Findings::default();
     collect(&mut findings, argument, path, &[], &Settings::default());
     findings.into_sorted()
 }
 
-/// The path of a folder that is there.
+/// Checks that a folder exists; returns its path.
 pub(super) fn folder(io: &Io<'_>, argument: &str) -> Result<PathBuf, Failure> {
     let refuse = |why: String| {
         let cause = Cause::new(why).at(Place::file(argument));
@@ -142,7 +143,7 @@ pub(super) fn folder(io: &Io<'_>, argument: &str) -> Result<PathBuf, Failure> {
     }
 }
 
-/// Adds what there is to say of one bundle. Returns whether all of it was read.
+/// Adds the findings about one bundle. Returns whether all of it was read.
 fn collect(
     findings: &mut Findings,
     argument: &str,
@@ -180,7 +181,7 @@ fn collect(
     loaded.subject.is_some() && loaded.problems.is_empty()
 }
 
-/// The package of a bundle: of its annotations, or the beginning of the name of its version.
+/// The package of a bundle: that of its annotations, or the first part of its CSV's name.
 fn package(loaded: &Loaded) -> String {
     let Some(subject) = &loaded.subject else { return String::new() };
     match subject.package.as_str() {
@@ -189,15 +190,15 @@ fn package(loaded: &Loaded) -> String {
     }
 }
 
-/// The bundle that findings are about.
+/// The bundle of findings.
 pub(super) struct BundleContext<'a> {
-    /// Its folder, as it was typed.
+    /// The folder as typed.
     argument: &'a str,
     package: String,
 }
 
 impl BundleContext<'_> {
-    /// The path of one of its files, as somebody can open it.
+    /// The path of one of its files, as the user would type it.
     pub(super) fn shown(&self, file: &str) -> String {
         match file {
             "" => self.argument.to_owned(),
@@ -233,7 +234,7 @@ impl BundleContext<'_> {
         self.finding(rule, severity, place, problem.message.clone(), &*problem.remedy)
     }
 
-    /// Adds what the validators say.
+    /// Runs the validators and adds their findings.
     fn run_validators(
         &self,
         findings: &mut Findings,
@@ -262,10 +263,10 @@ impl BundleContext<'_> {
     }
 }
 
-/// What a validator says, without what its place says.
+/// The message of a validator, without the part that the place repeats.
 fn message(finding: &mainstay_bundle::validate::Finding, subject: &Subject) -> String {
     use mainstay_bundle::validate::Bad;
-    // Upstream often has the name of the bundle in front.
+    // Upstream often puts the bundle's name in front.
     let before = format!("({}) ", subject.name);
     let detail = finding.detail.strip_prefix(&before).unwrap_or(&finding.detail);
     match &finding.bad {

@@ -1,4 +1,4 @@
-//! How registries are reached, and which images are taken from them: options and their meaning.
+//! Registry access and image policy: options and their meaning.
 
 use crate::{
     catalog::{Io, escape_controls},
@@ -101,7 +101,7 @@ fn read(path: &Path, remedy: &str) -> Result<Vec<u8>, Failure> {
 }
 
 impl StoreFolder {
-    /// Opens the store.
+    /// Opens the image store.
     pub(crate) fn open(&self, io: &Io<'_>) -> Result<Store, Failure> {
         let folder = match &self.store {
             Some(folder) => io.folder.join(folder),
@@ -120,7 +120,7 @@ impl StoreFolder {
 }
 
 impl RegistryAccess {
-    /// How registries are talked to.
+    /// The registry client settings of these options.
     pub(crate) fn settings(&self, io: &Io<'_>) -> Result<Settings, Failure> {
         let mut settings = Settings::new(Clock::system());
         settings.attempts = self.retries + 1;
@@ -158,7 +158,7 @@ impl RegistryAccess {
         }
         let mut keyring = Keyring::new();
         for file in &self.authfile {
-            // One that is named must be there.
+            // A named file must exist.
             let bytes = read(&io.folder.join(file), remedy)?;
             let place = file.display().to_string();
             keyring.add_file(&place, &bytes).map_err(|error| unusable(error.to_string()))?;
@@ -166,7 +166,7 @@ impl RegistryAccess {
         Ok(keyring)
     }
 
-    /// How the registry of an image is reached.
+    /// The transport security for an image's registry.
     pub(crate) fn security(&self, reference: &Reference) -> Security {
         if self.plain_http {
             Security::Plain
@@ -177,14 +177,14 @@ impl RegistryAccess {
         }
     }
 
-    /// A client.
+    /// A registry client with these settings.
     pub(crate) fn client(settings: Settings) -> Result<Client, Failure> {
         Client::new(settings)
             .map_err(|error| super::failure::registry("registries cannot be asked", &error))
     }
 }
 
-/// Whether a registry is on this machine: what goes there does not leave it.
+/// Whether a registry is on this machine, so that traffic does not leave it.
 fn is_this_machine(domain: &str) -> bool {
     let host = match domain.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),
@@ -195,8 +195,8 @@ fn is_this_machine(domain: &str) -> bool {
 }
 
 impl Mirrors {
-    /// Where images are looked for. Mirrors are reached as the registries of this machine are, or as
-    /// `reach` says of all.
+    /// The mirror rules. Mirrors have the transport security of this machine's registries, or that of
+    /// `registry_access` for all.
     pub(crate) fn rules(
         &self,
         registry_access: &RegistryAccess,
@@ -261,7 +261,7 @@ impl Mirrors {
 }
 
 impl TrustArguments {
-    /// Which images are taken.
+    /// The policy that decides which images are accepted.
     pub(crate) fn policy(&self, io: &Io<'_>) -> Result<Policy, Failure> {
         let from = |text: &[u8], file: &Path, remedy: &str| {
             let folder = io.folder.clone();

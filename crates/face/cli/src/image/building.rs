@@ -1,4 +1,4 @@
-//! What `bundle build` and `catalog build` have in common.
+//! Common parts of `bundle build` and `catalog build`.
 
 use super::{
     access::{RegistryAccess, StoreFolder},
@@ -45,7 +45,7 @@ pub(crate) struct BuildArguments {
     registry_access: RegistryAccess,
 }
 
-/// What the arguments mean.
+/// The parsed arguments of a build.
 pub(crate) struct BuildRequest {
     target: Location,
     force: bool,
@@ -53,7 +53,7 @@ pub(crate) struct BuildRequest {
 }
 
 impl BuildArguments {
-    /// Reads the arguments, before anything is looked at.
+    /// Parses the arguments, before any folder is read.
     pub(crate) fn read(&self) -> Result<BuildRequest, Failure> {
         let target = Location::read(&self.target).map_err(Failure::usage)?;
         let mut labels = BTreeMap::new();
@@ -74,7 +74,7 @@ impl BuildArguments {
     }
 }
 
-/// Tells what was found in a folder; one with errors is no image, unless that is forced.
+/// Prints the findings about a folder. Errors refuse the build, unless it is forced.
 pub(crate) fn check_findings(
     request: &BuildRequest,
     io: &mut Io<'_>,
@@ -83,7 +83,7 @@ pub(crate) fn check_findings(
     findings: &[Finding],
 ) -> Result<(), Failure> {
     if !findings.is_empty() {
-        // Who does not listen is told by the exit code.
+        // If the findings cannot be written, the exit code reports them.
         let _ = io.stderr.write_all(validation::text(findings).as_bytes());
     }
     let [errors, _] = validation::totals(findings);
@@ -96,7 +96,7 @@ pub(crate) fn check_findings(
     Ok(())
 }
 
-/// Builds an image, brings it where it shall be and says what it is.
+/// Builds an image, delivers it to its target and prints the result.
 pub(crate) async fn run(
     arguments: &BuildArguments,
     request: &BuildRequest,

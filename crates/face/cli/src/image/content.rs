@@ -1,11 +1,10 @@
-//! Folders of operator content as images: the same folder gives the same digest, on another day and
-//! machine.
+//! Images of operator content: the same folder gives the same digest, on any day and machine.
 //!
 //! | Content | Below | Labels | Platforms |
 //! |---|---|---|---|
-//! | bundle | `/manifests`, `/metadata`, `/tests/…` if its annotations name it | all annotations | one image, `linux/amd64` as published bundles are |
-//! | catalog in a database | `/database/index.db` | where it is | as for a catalog |
-//! | catalog | `/configs`: the files that are read of the folder | where it is | an index of the architectures that operators are published for |
+//! | bundle | `/manifests`, `/metadata`, `/tests/…` if its annotations name it | all annotations | one image, `linux/amd64`, as published bundles are |
+//! | catalog in a database | `/database/index.db` | its path | as for a catalog |
+//! | catalog | `/configs`: the files that a catalog load reads | its path | an index of the architectures that operators are published for |
 //!
 //! The labels of a bundle are `classic.md` BND-07 and BND-08, that of a catalog FBC-29.
 
@@ -26,47 +25,47 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// How deep folders of a bundle may lie in each other, and how many files it may have.
+/// The largest depth of nested folders in a bundle, and the largest number of files.
 const MAX_DEPTH: usize = 16;
 const MAX_FILES: usize = 10_000;
-/// How long a file may be.
+/// The largest size of a file, in bytes.
 const MAX_FILE_BYTES: u64 = 4 << 30;
 
-/// The label that says where the catalog is in an image.
+/// The image label with the path of the catalog's configs.
 pub const CONFIGS_LABEL: &str = "operators.operatorframework.io.index.configs.v1";
-/// The label that says where the database of a catalog is in an image.
+/// The image label with the path of the catalog's database.
 pub const DATABASE_LABEL: &str = "operators.operatorframework.io.index.database.v1";
-/// The label that names the package of a bundle in an image.
+/// The image label with the package of a bundle.
 pub const BUNDLE_LABEL: &str = "operators.operatorframework.io.bundle.package.v1";
 const CONFIGS: &str = "configs";
 const DATABASE: &str = "database/index.db";
 const BUNDLE_LABEL_PREFIX: &str = "operators.operatorframework.io.bundle.";
 const TESTS_LABEL: &str = "operators.operatorframework.io.test.config.v1";
 
-/// What is made of a folder besides what is in it.
+/// Options of an image build.
 #[derive(Clone, Debug, Default)]
 pub struct BuildOptions {
-    /// Further labels. None may contradict what the content says of itself.
+    /// Further labels. None may contradict the content's own labels.
     pub labels: BTreeMap<String, String>,
-    /// The platforms of the images; those of the kind of content if there are none.
+    /// The platforms of the images; empty takes those of the kind of content.
     pub platforms: Vec<Platform>,
 }
 
-/// An image that was made.
+/// A built image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BuiltImage {
-    /// What the store knows it by: an image, or an index of several.
+    /// The descriptor in the store: an image, or an index of several.
     pub image: Descriptor,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
-    /// What it has images for.
+    /// The platforms that it has images for.
     pub platforms: Vec<Platform>,
 }
 
-/// Makes the image of a bundle folder, in a store. It is not judged here.
+/// Builds the image of a bundle folder in a store, without validating it.
 ///
 /// # Errors
-/// When the folder has no bundle that can be read, or a file in it cannot.
+/// The folder has no readable bundle, or a file in it cannot be read.
 pub fn bundle(
     store: &Store,
     folder: &Path,
@@ -115,11 +114,11 @@ pub fn bundle(
     assemble(store, &files, labels, platforms)
 }
 
-/// Makes the image of a catalog folder, in a store: of the files that are read of it, without those
-/// that `.indexignore` leaves out. It is not judged here.
+/// Builds the image of a catalog folder in a store, from the files that a catalog load reads, without
+/// those that `.indexignore` excludes. It does not validate the catalog.
 ///
 /// # Errors
-/// When the folder or a file in it cannot be read.
+/// The folder or a file in it cannot be read.
 pub fn catalog(
     store: &Store,
     folder: &Path,
@@ -151,17 +150,17 @@ pub fn catalog(
     catalog_image(store, &files, labels, options)
 }
 
-/// Makes the image of a catalog in a database, in a store. It is not judged here.
+/// Builds the image of a catalog database in a store, without validating it.
 ///
 /// # Errors
-/// When the file cannot be read.
+/// The file cannot be read.
 pub fn database(store: &Store, file: &Path, options: &BuildOptions) -> Result<BuiltImage, Failure> {
     let files = BTreeMap::from([(DATABASE.to_owned(), file.to_owned())]);
     let labels = BTreeMap::from([(DATABASE_LABEL.to_owned(), format!("/{DATABASE}"))]);
     catalog_image(store, &files, labels, options)
 }
 
-/// The image of a catalog: for everything that operators are published for, if nobody says otherwise.
+/// Builds the image of a catalog: by default for all platforms that operators are published for.
 fn catalog_image(
     store: &Store,
     files: &BTreeMap<String, PathBuf>,
@@ -177,7 +176,7 @@ fn catalog_image(
     assemble(store, files, labels, platforms)
 }
 
-/// The labels with those that were asked for.
+/// Merges the requested labels into those of the content.
 fn merge_labels(
     mut labels: BTreeMap<String, String>,
     options: &BuildOptions,
@@ -199,7 +198,7 @@ fn merge_labels(
     Ok(labels)
 }
 
-/// The files below a folder of a bundle, by their names in the image.
+/// Collects the files below a folder of a bundle, by their names in the image.
 fn collect_files(
     tree: &Folder,
     root: &Path,
@@ -262,7 +261,7 @@ fn assemble(
     config.config.labels.clone_from(&labels);
     let image = match platforms.as_slice() {
         [one] => build::image(store, one.clone(), config, &layers).map(|mut image| {
-            // It stands for itself, not in an index.
+            // A single image has no platform, as it is in no index.
             image.platform = None;
             image
         }),

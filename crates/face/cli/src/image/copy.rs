@@ -1,4 +1,4 @@
-//! `mainstay image copy`: from any place to any other.
+//! `mainstay image copy`: copies an image from any location to any other.
 
 use super::{
     access::{StoreFolder, TrustArguments},
@@ -34,8 +34,7 @@ pub(super) struct Arguments {
     trust: TrustArguments,
 }
 
-/// The store that a work goes through: that of the machine if it is one of the ends, or one that is
-/// gone afterwards.
+/// The store that a transfer uses: this machine's if it is source or target, else a temporary one.
 pub(super) fn working_store(
     folder: &StoreFolder,
     ends: &[&Location],

@@ -1,4 +1,4 @@
-//! Why something with images is not done, with what to do.
+//! Failures of image commands, with remedies.
 
 use crate::{catalog::escape_controls, config::reason, exit::Failure};
 use mainstay_cause::Cause;
@@ -7,12 +7,12 @@ use mainstay_image::{
     policy::Refused, registry::RegistryError, store::StoreError, unpack::UnpackError,
 };
 
-/// What somebody wanted, and why it was not done.
+/// A failed operation and its reason.
 fn failed(what: &str, why: &str) -> Cause {
     Cause::new(escape_controls(what)).because(Cause::new(escape_controls(why)))
 }
 
-/// A registry did not do what was wanted.
+/// A registry operation failed.
 pub(super) fn registry(what: &str, error: &RegistryError) -> Failure {
     with_remedy(failed(what, &error.to_string()), error).into()
 }
@@ -52,7 +52,7 @@ fn store_remedy(cause: Cause, error: &StoreError) -> Cause {
     }
 }
 
-/// An image was not got.
+/// An image cannot be fetched.
 pub(super) fn fetch(what: &str, error: &FetchError) -> Failure {
     match error {
         FetchError::Refused(refused) => {
@@ -103,7 +103,7 @@ pub(super) fn listing(what: &str, error: &FetchError) -> Failure {
     fetch(what, error)
 }
 
-/// The store did not do what was wanted.
+/// A store operation failed.
 pub(super) fn store(what: &str, error: &StoreError) -> Failure {
     store_remedy(failed(what, &store_text(error)), error).into()
 }
@@ -117,7 +117,7 @@ fn store_text(error: &StoreError) -> String {
     }
 }
 
-/// A layout or an archive was not read or written.
+/// An OCI layout or an archive cannot be read or written.
 pub(super) fn layout(what: &str, error: &LayoutError) -> Failure {
     let why = match error {
         LayoutError::Io { what, path, source } => {
@@ -145,7 +145,7 @@ pub(super) fn layout(what: &str, error: &LayoutError) -> Failure {
     }
 }
 
-/// A layer was not made.
+/// A layer cannot be built.
 pub(super) fn layer(what: &str, error: &LayerError) -> Failure {
     match error {
         LayerError::Store(error) => store(what, error),
@@ -156,7 +156,7 @@ pub(super) fn layer(what: &str, error: &LayerError) -> Failure {
     }
 }
 
-/// An image was not unpacked.
+/// An image cannot be unpacked.
 pub(super) fn unpack(what: &str, error: &UnpackError) -> Failure {
     let why = match error {
         UnpackError::Io { what, path, source } => {

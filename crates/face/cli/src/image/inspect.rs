@@ -1,4 +1,4 @@
-//! `mainstay image inspect`: what an image is, without its content.
+//! `mainstay image inspect`: manifest, configuration and platforms of an image, without its layers.
 
 use super::{
     access::{Mirrors, RegistryAccess, StoreFolder},
@@ -51,7 +51,7 @@ pub(super) struct Arguments {
     mirrors: Mirrors,
 }
 
-/// Where documents come from.
+/// The source of manifests and configurations.
 enum Origin<'o> {
     Registry(&'o ImageTransfer<'o>, Source),
     Store(Store),
@@ -83,7 +83,7 @@ impl Origin<'_> {
     }
 }
 
-/// What was found.
+/// An inspected image.
 struct InspectedImage {
     top: Descriptor,
     document: Document,
@@ -141,7 +141,7 @@ pub(super) async fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Fa
     Ok(())
 }
 
-/// The first place that has the image.
+/// Resolves an image in the first mirror or registry that has it.
 async fn in_registry<'c>(
     transfer: &'c ImageTransfer<'c>,
     place: &Location,
@@ -218,7 +218,7 @@ fn value(place: &Location, found: &InspectedImage) -> Value {
     value["layers"] = layers.collect();
     value["configDigest"] = manifest.config.digest.to_string().into();
     let config = found.config.as_deref().and_then(|bytes| Config::read(bytes, manifest).ok());
-    // An artifact that is no image has none that could be read so.
+    // An artifact that is no image has no image configuration.
     let Some(config) = config.filter(|config| !config.platform.os.is_empty()) else { return value };
     value["platform"] = config.platform.to_string().into();
     if let Some(created) = &config.created {

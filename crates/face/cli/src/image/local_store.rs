@@ -59,7 +59,7 @@ pub(super) struct Gc {
     output: Format,
 }
 
-/// What there is of an image: for which platforms, and how much.
+/// The platforms of an image that the store has, and their size in bytes.
 fn platforms_and_size(store: &Store, image: &Descriptor) -> (Vec<String>, u64) {
     let (mut platforms, mut size) = (Vec::new(), 0);
     let mut open = vec![(image.clone(), 0)];
@@ -115,7 +115,7 @@ pub(super) fn remove(arguments: &Remove, io: &mut Io<'_>) -> Result<(), Failure>
         reference(text.strip_prefix("store:").unwrap_or(text)).map_err(Failure::usage)
     };
     let images = arguments.images.iter().map(read).collect::<Result<Vec<_>, _>>()?;
-    // All are looked at first: a typing error removes nothing.
+    // All names are resolved first: a mistyped one removes nothing.
     for image in &images {
         find_in_store(&store, image)?;
     }
@@ -129,7 +129,7 @@ pub(super) fn remove(arguments: &Remove, io: &mut Io<'_>) -> Result<(), Failure>
         let _ = writeln!(text, "{image} removed");
         values.push(json!({"image": image.to_string(), "removed": true}));
     }
-    // What was removed before something failed is gone.
+    // Images removed before a failure stay removed.
     print(io, arguments.output, &Value::Array(values), || text);
     failed.map_or(Ok(()), Err)
 }

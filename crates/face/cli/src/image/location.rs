@@ -1,35 +1,35 @@
-//! Where images are, as it is typed.
+//! Locations of images, as typed: registries, the store, files.
 
 use mainstay_cause::Cause;
 use mainstay_image::{digest::Digest, reference::Reference};
 use std::fmt;
 
-/// A place of an image.
+/// The location of an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Location {
     /// A registry.
     Registry(Reference),
     /// The store of this machine.
     Store(Reference),
-    /// A file or a folder; some formats hold several images, of which a name means one.
+    /// A file or a folder; some formats hold several images, of which a name selects one.
     File {
-        /// What it is.
+        /// The file format.
         form: FileFormat,
-        /// Where it is, as it is typed.
+        /// The path as typed.
         path: String,
-        /// The name in it.
+        /// The name of the image in it.
         name: Option<String>,
     },
 }
 
-/// Formats of images in files.
+/// File formats of images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileFormat {
     /// An OCI image layout.
     Layout,
-    /// The same in a tar archive.
+    /// An OCI image layout in a tar archive.
     Archive,
-    /// What `docker save` writes.
+    /// An archive as `docker save` writes it.
     Docker,
 }
 
@@ -43,15 +43,15 @@ impl FileFormat {
     }
 }
 
-/// The forms of a place, for help and remedies.
+/// The forms of a location, for help and remedies.
 pub(crate) const LOCATION_FORMS: &str = "write REGISTRY/NAME:TAG, store:NAME:TAG, oci:DIR[:TAG], \
      oci-archive:FILE[:TAG] or docker-archive:FILE[:NAME]";
 
 impl Location {
-    /// Reads a place.
+    /// Parses a location.
     ///
     /// # Errors
-    /// When it is none: why, and how one is written. A password in it is not repeated.
+    /// The text is no location; the error shows the forms, and hides a password in the text.
     pub(crate) fn read(text: &str) -> Result<Self, Cause> {
         for form in [FileFormat::Layout, FileFormat::Archive, FileFormat::Docker] {
             let rest = text.strip_prefix(form.prefix()).and_then(|rest| rest.strip_prefix(':'));
@@ -89,7 +89,7 @@ impl fmt::Display for Location {
     }
 }
 
-/// Reads the name of an image in a registry.
+/// Parses the name of an image in a registry.
 pub(crate) fn reference(text: &str) -> Result<Reference, Cause> {
     text.parse().map_err(|error: mainstay_image::reference::ReferenceError| {
         let cause = Cause::new(format!("`{}` is no image", without_password(text)));
@@ -103,7 +103,7 @@ pub(crate) fn reference(text: &str) -> Result<Reference, Cause> {
     })
 }
 
-/// A text that somebody meant as a place, without what may be a password in it.
+/// The text of an invalid location, without a possible password.
 fn without_password(text: &str) -> String {
     let text: String = text.chars().take(200).collect();
     match text.rsplit_once('@') {

@@ -1,4 +1,4 @@
-//! `mainstay image`: images of operator content, between registries, files and a store.
+//! `mainstay image`: transfers images of operator content between registries, files and a store.
 //!
 //! ```text
 //! registry, layout, archive ─► copy ─► registry, layout, archive
@@ -8,8 +8,8 @@
 //! any of them ─► inspect, unpack
 //! ```
 //!
-//! A name alone means a registry. `bundle build` and `catalog build` make images of folders
-//! ([`content`]) and bring them where `copy` does.
+//! A name alone is one in a registry. `bundle build` and `catalog build` build images of folders
+//! ([`content`]) and deliver them as `copy` does.
 
 mod access;
 pub(crate) mod building;
@@ -48,7 +48,7 @@ const PLACES: &str = "Places of images:
   oci-archive:FILE[:TAG]         the same in a tar archive
   docker-archive:FILE[:NAME]     what `docker save` writes";
 
-/// Examples, with the places that images may be at.
+/// Examples, with the forms of locations.
 fn with_places(examples: &str) -> String {
     format!("{examples}\n\n{PLACES}")
 }
@@ -94,7 +94,7 @@ pub async fn run(arguments: ImageArguments, io: &mut Io<'_>) -> Exit {
     catalog::finish(io, async |io| run_command(arguments, io).await.map(|()| Exit::Done)).await
 }
 
-// Futures of transfers are large: each is boxed, so that the others do not carry it along.
+// Futures of transfers are large: each is boxed, so that the other commands do not carry its size.
 async fn run_command(arguments: ImageArguments, io: &mut Io<'_>) -> Result<(), Failure> {
     match arguments.command {
         Command::Pull(arguments) => Box::pin(pull_push::pull(&arguments, io)).await,
@@ -119,7 +119,7 @@ fn print(io: &mut Io<'_>, format: Format, value: &Value, text: impl FnOnce() -> 
     io.print(&text);
 }
 
-/// A place and what is there now, as every command that puts something somewhere tells it.
+/// The JSON value of a location and its image, as every delivering command prints it.
 fn location_value(place: &str, image: &Descriptor) -> Value {
     json!({
         "image": place,

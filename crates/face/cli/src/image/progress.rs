@@ -1,5 +1,4 @@
-//! Transfers of images: progress on a terminal, an end when somebody asks for it, and a place that is
-//! gone afterwards.
+//! Transfers of images: progress on a terminal, interruption, and a temporary store.
 
 use crate::{
     catalog::{Io, count},
@@ -13,10 +12,10 @@ use mainstay_image::{
 };
 use std::{future::Future, path::PathBuf, time::Duration};
 
-/// How often progress is shown anew.
+/// The interval between progress updates.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Waits for a transfer and shows its progress. Ctrl-C ends it, and what is half done goes away.
+/// Waits for a transfer and shows its progress. Ctrl-C ends it, and partial results are removed.
 pub(crate) async fn transfer<T>(
     io: &mut Io<'_>,
     progress: Option<&Progress>,
@@ -49,7 +48,7 @@ pub(crate) async fn transfer<T>(
     result
 }
 
-/// What somebody reads who waits.
+/// The progress line.
 fn line(counted: Counted) -> String {
     format!(
         "{} of {} moved, {} of {}",
@@ -60,7 +59,7 @@ fn line(counted: Counted) -> String {
     )
 }
 
-/// A number of bytes as people read it: `12 B`, `3.4 kB`, `560 MB`.
+/// A size for users: `12 B`, `3.4 kB`, `560 MB`.
 pub(crate) fn bytes(number: u64) -> String {
     let units = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
     let (mut whole, mut rest, mut unit) = (number, 0, 0);
@@ -73,14 +72,14 @@ pub(crate) fn bytes(number: u64) -> String {
     }
 }
 
-/// A store that is gone when this is.
+/// A store in a temporary folder, which is removed with this value.
 pub(crate) struct TemporaryStore {
     folder: PathBuf,
     store: Store,
 }
 
 impl TemporaryStore {
-    /// Makes one.
+    /// Creates the folder and the store.
     pub(crate) fn new(io: &Io<'_>) -> Result<Self, Failure> {
         let parent = config::scratch_folder(io.variable);
         let failed = |why: String| {

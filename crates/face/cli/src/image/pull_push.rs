@@ -1,4 +1,4 @@
-//! `mainstay image pull` and `push`: between registries and the store.
+//! `mainstay image pull` and `push`: transfers between registries and the store.
 
 use super::{
     access::{RegistryAccess, StoreFolder, TrustArguments},
@@ -56,7 +56,7 @@ pub(super) async fn pull(arguments: &Pull, io: &mut Io<'_>) -> Result<(), Failur
         Ok(())
     })
     .await;
-    // What was pulled before something failed is there.
+    // Images pulled before a failure stay in the store.
     if pulled.is_ok() || !values.is_empty() {
         print(io, arguments.output, &Value::Array(values), || text);
     }

@@ -1,4 +1,4 @@
-//! `mainstay image tags`: what a registry has of a repository.
+//! `mainstay image tags`: lists the tags of a repository.
 
 use super::{
     access::{Mirrors, RegistryAccess},

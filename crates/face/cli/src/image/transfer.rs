@@ -1,4 +1,4 @@
-//! Images from where they are, and to where they shall be.
+//! Image transfer from a location to another.
 
 use super::{
     access::{Mirrors, RegistryAccess, TrustArguments},
@@ -36,7 +36,7 @@ pub(crate) struct Platforms {
 }
 
 impl Platforms {
-    /// What is wanted, where this machine's platform is enough.
+    /// The wanted images: this machine's platform by default.
     pub(super) fn or_host(&self) -> Want {
         match &self.platform {
             Some(platform) => Want::Platform(platform.clone()),
@@ -45,13 +45,13 @@ impl Platforms {
         }
     }
 
-    /// What is wanted, where nothing shall be left behind.
+    /// The wanted images: all platforms by default.
     pub(super) fn or_all(&self) -> Want {
         self.platform.clone().map_or(Want::All, Want::Platform)
     }
 }
 
-/// Takes images from registries, and brings them there.
+/// Fetches and delivers images.
 pub(crate) struct ImageTransfer<'a> {
     pub(super) client: Client,
     pub(super) registry_access: &'a RegistryAccess,
@@ -62,7 +62,7 @@ pub(crate) struct ImageTransfer<'a> {
 }
 
 impl<'a> ImageTransfer<'a> {
-    /// Reads the files that the options name.
+    /// Reads the files that the options name. Without mirrors and policy.
     pub(crate) fn new(registry_access: &'a RegistryAccess, io: &Io<'_>) -> Result<Self, Failure> {
         let settings = registry_access.settings(io)?;
         let progress = Arc::clone(&settings.progress);
@@ -71,13 +71,13 @@ impl<'a> ImageTransfer<'a> {
         Ok(Self { client, registry_access, rules, policy, progress, folder: io.folder.clone() })
     }
 
-    /// The same, which looks in mirrors.
+    /// Adds mirror rules.
     pub(super) fn with_mirrors(mut self, mirrors: &Mirrors, io: &Io<'_>) -> Result<Self, Failure> {
         self.rules = mirrors.rules(self.registry_access, io)?;
         Ok(self)
     }
 
-    /// One that looks in mirrors and takes only what it may.
+    /// A transfer with mirrors that only accepts images of the policy.
     pub(super) fn with_policy(trust: &'a TrustArguments, io: &Io<'_>) -> Result<Self, Failure> {
         let transfer = Self::new(&trust.registry_access, io)?;
         let policy = trust.policy(io)?;
@@ -85,12 +85,12 @@ impl<'a> ImageTransfer<'a> {
         Ok(Self { policy, ..looking })
     }
 
-    /// The progress, if somebody wants to see it.
+    /// The progress, unless `--quiet` is set.
     pub(crate) fn progress_to_show(&self) -> Option<&Progress> {
         Some(&*self.progress).filter(|_| !self.registry_access.quiet)
     }
 
-    /// Pulls an image into a store under its name; what the name means, and the image for the
+    /// Pulls an image into a store under its name. Returns the tag's descriptor, and the image for the
     /// platform if one is wanted.
     pub(super) async fn pull(
         &self,
@@ -112,7 +112,7 @@ impl<'a> ImageTransfer<'a> {
         Ok((pulled.top, pulled.image))
     }
 
-    /// Brings an image into a store; what it is there.
+    /// Fetches an image into a store; returns its descriptor there.
     pub(super) async fn obtain(
         &self,
         store: &Store,
@@ -126,7 +126,7 @@ impl<'a> ImageTransfer<'a> {
                     known.map_err(|error| failure::store("the store cannot be read", &error))?;
                 let (top, image) = self.pull(store, reference, want).await?;
                 if known.is_none() {
-                    // It was pulled for something else than to stay.
+                    // The pull was only for this transfer, so the name is removed again.
                     let _ = store.forget(reference);
                 }
                 Ok(image.unwrap_or(top))
@@ -146,7 +146,7 @@ impl<'a> ImageTransfer<'a> {
         }
     }
 
-    /// Brings an image of a store to where it shall be. In the store itself it gets its name.
+    /// Delivers an image of a store to a location. In the store itself, this tags it.
     pub(crate) async fn deliver(
         &self,
         store: &Store,
@@ -169,7 +169,7 @@ impl<'a> ImageTransfer<'a> {
                 let name = name.clone().unwrap_or_default();
                 let (store, mut image) = (store.clone(), image.clone());
                 let (form, path) = (*form, self.folder.join(path));
-                // Notes of an index that it came from are not its own.
+                // Annotations from an index do not belong to the image.
                 image.annotations.clear();
                 let written = blocking(move || write(&store, form, &path, name, image)).await?;
                 written.map_err(|error| failure::layout(&what, &error))
@@ -195,7 +195,7 @@ fn write(
         |what| move |source| layout::LayoutError::Io { what, path: path.to_owned(), source };
     let parent = path.parent().filter(|parent| *parent != std::path::Path::new(""));
     let parent = parent.unwrap_or_else(|| std::path::Path::new("."));
-    // Made aside: a file with the target's name is whole.
+    // Written to a temporary file: a file with the target's name is always complete.
     let mut temporary = tempfile::Builder::new()
         .prefix(".mainstay-")
         .tempfile_in(parent)
@@ -213,13 +213,13 @@ fn write(
     Ok(())
 }
 
-/// Files aside are their owner's only; archives are not.
+/// Temporary files are readable by their owner only; archives are not.
 fn make_readable(file: &File) -> std::io::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
     file.set_permissions(std::fs::Permissions::from_mode(0o644))
 }
 
-/// Work with files that may take long, aside, so that an interruption is heard.
+/// Runs slow file operations on a blocking thread, so that Ctrl-C still works.
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Failure> {
@@ -228,7 +228,7 @@ pub(super) async fn blocking<T: Send + 'static>(
     })
 }
 
-/// What a name means in a store.
+/// Resolves a name in a store.
 pub(super) fn find_in_store(store: &Store, reference: &Reference) -> Result<Descriptor, Failure> {
     let found = store.resolve(reference);
     let found = found.map_err(|error| failure::store("the store cannot be read", &error))?;
@@ -239,7 +239,7 @@ pub(super) fn find_in_store(store: &Store, reference: &Reference) -> Result<Desc
     })
 }
 
-/// The image of a layout or an archive that is meant.
+/// Selects the image of a layout or an archive by name.
 fn select_named_image(
     source: &Location,
     mut images: Vec<Named>,
@@ -278,7 +278,7 @@ fn select_named_image(
     }))
 }
 
-/// The image that is wanted of what may be an index.
+/// Selects the image for a platform from a possible index.
 fn select_platform(
     store: &Store,
     source: &str,

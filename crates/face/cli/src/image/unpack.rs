@@ -1,4 +1,4 @@
-//! `mainstay image unpack`: the files of an image.
+//! `mainstay image unpack`: writes the files of an image to a folder.
 
 use super::{
     access::{StoreFolder, TrustArguments},

@@ -1,4 +1,5 @@
-//! Answers about a state: a walk for each namespace, and another one if changes are supposed.
+//! Answers about a state: an upgrade walk for each namespace, and another one with the supposed
+//! changes.
 
 use super::argument::{ChangeArgument, unusable};
 use super::extension::Extensions;
@@ -103,17 +104,17 @@ pub(super) async fn run<C: ClusterHandle>(
         Ok(answers) => answers,
         Err(error) => {
             let why = failure::question(&error, &arguments.changes);
-            // A missing name may be in a folder that holds no sound catalog.
+            // The missing name may be in a folder without a valid catalog.
             if shown.has_unusable_folder() {
                 return Ok(report_invalid_folder(arguments, io, shown, &why));
             }
-            // So may one be in a catalog that the account may not see.
+            // It may also be in a catalog that the account may not see.
             let unseen = state.notes.iter().filter(|note| is_about_catalogs(note));
             let unseen = unseen.map(|note| Cause::new(note.to_string()));
             return Err(Failure::usage(why.because_all(unseen)));
         }
     };
-    // Extensions belong to no namespace.
+    // ClusterExtensions belong to no namespace.
     let extensions = if arguments.namespace.is_none() {
         Extensions::of(&folders, &state, &overrides, &changes, &arguments.changes)?
     } else {
@@ -152,8 +153,7 @@ pub(super) async fn run<C: ClusterHandle>(
     if let (Some(file), Some(universe)) = (&arguments.save, recorded) {
         write_universe(io, file, universe)?;
     }
-    // A folder that the user names and that holds no sound catalog is a failure, even if nothing
-    // depends on it.
+    // A named folder without a valid catalog is a failure, even if nothing depends on it.
     let exit = exit(arguments, answers.iter().map(NamespaceAnswer::final_walk));
     let exit = extensions.exit(arguments, exit);
     Ok(if shown.has_unusable_folder() { Exit::Unresolved } else { exit })
@@ -189,7 +189,7 @@ fn namespaces(
         let namespaces = namespaces_to_resolve(state, changes, requests_objects);
         return one_namespace(arguments, &namespaces).map(|()| namespaces);
     };
-    // Without a state and a cluster no namespace can be missing.
+    // Without a state or a cluster, no namespace can be missing.
     if arguments.needs_cluster() || !arguments.states.is_empty() {
         check_namespace(namespace, state, existing).map_err(|unknown| {
             let whose = if arguments.needs_cluster() { "cluster" } else { "state" };
@@ -201,7 +201,7 @@ fn namespaces(
     Ok(vec![namespace.clone()])
 }
 
-/// Checks that an argument about one namespace does not meet several.
+/// Refuses an argument about one namespace if several are resolved.
 fn one_namespace(arguments: &ResolveArguments, namespaces: &[String]) -> Result<(), Failure> {
     if namespaces.len() < 2 {
         return Ok(());
@@ -218,7 +218,7 @@ fn one_namespace(arguments: &ResolveArguments, namespaces: &[String]) -> Result<
     }
 }
 
-/// Prints that a folder holds no sound catalog, without which there is no answer.
+/// Prints that a folder has no valid catalog, without which there is no answer.
 fn report_invalid_folder(
     arguments: &ResolveArguments,
     io: &mut Io<'_>,
@@ -338,7 +338,8 @@ fn is_about_catalogs(note: &Note) -> bool {
     matches!(note, Note::Hidden(hidden) if hidden.kind == CATALOG_SOURCE.kind)
 }
 
-/// A note as text. That of CatalogSources says which catalogs are missed, and what shows them.
+/// A note as text. The note about hidden CatalogSources names the missing catalogs, and how to see
+/// them.
 fn note_text(note: &Note, hidden: &BTreeSet<CatalogKey>) -> String {
     if hidden.is_empty() || !is_about_catalogs(note) {
         return note.to_string();
@@ -361,7 +362,7 @@ fn note_text(note: &Note, hidden: &BTreeSet<CatalogKey>) -> String {
     )
 }
 
-/// The catalogs without content, each with its remedy. A note tells of those that the account may not
+/// The catalogs without content, each with its remedy. A note reports those that the account may not
 /// see.
 fn catalogs_text(catalogs: &CatalogSnapshots) -> String {
     let mut out = String::new();

@@ -1,4 +1,4 @@
-//! Typed arguments: the small languages of `--catalog`, `--priority` and `--what-if`.
+//! Argument parsers: the syntax of `--catalog`, `--priority` and `--what-if`.
 
 use mainstay_cause::Cause;
 use mainstay_gocompat::quote;
@@ -67,7 +67,7 @@ pub(super) fn catalog_priority(text: &str) -> Result<CatalogPriority, ArgumentEr
     Ok(CatalogPriority { name: name.parse()?, priority })
 }
 
-/// A supposed change, and the text that means it.
+/// A supposed change and its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ChangeArgument {
     /// The text.
@@ -119,7 +119,7 @@ pub(super) fn kube_version(text: &str) -> Result<Version, ArgumentError> {
         .map_err(|source| ArgumentError::ParseKubeVersion { text: text.to_owned(), source })
 }
 
-/// A cause that says why an argument cannot be used.
+/// The cause that an argument cannot be used.
 pub(super) fn unusable(argument: &str, why: impl Into<String>) -> Cause {
     Cause::new(format!("`{argument}` cannot be used")).because(Cause::new(why))
 }

@@ -1,23 +1,23 @@
-//! Contradictory arguments: two that give one thing different values.
+//! Contradictory arguments: two arguments that set one thing to different values.
 
 use super::ResolveArguments;
 use super::argument::{ChangeArgument, unusable};
 use crate::exit::Failure;
 use mainstay_whatif::Change;
 
-/// A value that an argument gives.
+/// A value that an argument sets.
 struct Setting {
-    /// The thing that has the value.
+    /// The thing that the argument sets.
     subject: String,
     /// The argument as it is typed.
     argument: String,
     value: String,
 }
 
-/// Checks that no two arguments give one thing different values.
+/// Checks that no two arguments set one thing to different values.
 ///
 /// # Errors
-/// If two do.
+/// Two arguments contradict each other.
 pub(super) fn check(arguments: &ResolveArguments) -> Result<(), Failure> {
     let settings = settings(arguments);
     for (at, setting) in settings.iter().enumerate() {

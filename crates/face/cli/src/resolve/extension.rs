@@ -1,4 +1,4 @@
-//! ClusterExtensions: the answers about OLM v1 as text and as JSON.
+//! ClusterExtensions: the answer about OLM v1 as text and JSON.
 
 use super::answer::difference;
 use super::argument::ChangeArgument;
@@ -15,7 +15,7 @@ use mainstay_whatif::{
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
-/// The answer about all ClusterExtensions, and the texts of the changes that it supposes.
+/// The answer about all ClusterExtensions, and the texts of the supposed changes.
 #[derive(Default)]
 pub(super) struct Extensions {
     answer: ExtensionsAnswer,
@@ -26,7 +26,7 @@ impl Extensions {
     /// Resolves the ClusterExtensions of a state.
     ///
     /// # Errors
-    /// If a folder does not exist, or a priority or change names a catalog that does not exist.
+    /// A folder does not exist, or a priority or change names an unknown catalog.
     pub(super) fn of(
         folders: &FolderCache,
         state: &ClusterState,
@@ -46,7 +46,7 @@ impl Extensions {
         self.answer.is_empty()
     }
 
-    /// The arguments that are not about ClusterExtensions.
+    /// Notes about arguments that do not affect ClusterExtensions.
     pub(super) fn notes(&self, arguments: &ResolveArguments) -> Vec<String> {
         let others = arguments.changes.iter().map(|change| &change.text);
         let others: Vec<&str> =
@@ -112,7 +112,7 @@ impl Extensions {
         out
     }
 
-    /// The exit code, given that of the namespaces.
+    /// The exit code, combined with that of the namespaces.
     pub(super) fn exit(&self, arguments: &ResolveArguments, exit: Exit) -> Exit {
         let paths = self.answer.final_paths();
         if !self.answer.unusable.is_empty() || paths.iter().any(ExtensionPath::fails) {

@@ -1,4 +1,4 @@
-//! Failures of a resolution in the words of the command line: the options to use instead.
+//! Failures of a resolution, with options of the command line as remedies.
 
 use super::argument::{ChangeArgument, unusable};
 use super::input;
@@ -141,7 +141,7 @@ pub(super) fn suggest(cause: Cause, suggestion: Option<&Suggestion>) -> Cause {
     suggestion.into_iter().map(Suggestion::to_string).fold(cause, Cause::remedy)
 }
 
-/// A question that has no answer.
+/// A question without an answer.
 pub(super) fn question(error: &QuestionError, changes: &[ChangeArgument]) -> Cause {
     match error {
         QuestionError::Request(error) => change(error),
@@ -170,7 +170,7 @@ pub(super) fn target(error: &TargetError, changes: &[ChangeArgument]) -> Failure
     })
 }
 
-/// The remedy where several namespaces may be meant.
+/// Adds the remedy where several namespaces match.
 pub(super) fn choose_namespace(cause: Cause) -> Cause {
     cause.remedy("say which one is meant with -n NAMESPACE")
 }
@@ -205,7 +205,7 @@ pub(super) fn published(error: &PublishedError) -> Cause {
     }
 }
 
-/// Why a catalog has no usable content; none if it has.
+/// The reason why a catalog has no usable content, if so.
 pub(super) fn content(key: &CatalogKey, content: &CatalogContent) -> Option<Cause> {
     match content {
         CatalogContent::Ready(..) => None,
@@ -246,7 +246,8 @@ pub(super) fn unusable_folder(folder: &str, reason: &UnusableFolder) -> Cause {
     }
 }
 
-/// Why a ClusterExtension cannot be resolved. Where catalogs cannot be read, the remedies are options.
+/// The reason why a ClusterExtension cannot be resolved. For unreadable catalogs, the remedies are
+/// options.
 pub(super) fn extension(failed: &ExtensionFailure) -> Cause {
     let cause = &failed.failure.cause;
     if failed.repairs.is_empty() {
@@ -268,7 +269,7 @@ pub(super) fn universe_not_written(file: &Path, why: String) -> Failure {
     Cause::new("the universe cannot be saved").at(Place::file(file)).because(Cause::new(why)).into()
 }
 
-/// A published catalog of a universe that is not there.
+/// A published catalog of a universe that is missing.
 pub(super) fn missing_published_catalog(argument: &str, name: &str, why: Cause) -> Failure {
     let message =
         format!("the published catalog {} is not at hand", mainstay_gocompat::quote(name));

@@ -1,4 +1,4 @@
-//! Files as they were named on the command line, read within limits.
+//! Files that are named on the command line, read up to a size limit.
 
 use super::Io;
 use crate::config::reason;
@@ -8,13 +8,14 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Most bytes that one file may have: many times what a cluster of thousands of operators gives.
+/// The largest size of a file, in bytes: many times the output for a cluster with thousands of
+/// operators.
 const MAX_BYTES: u64 = 512 << 20;
 
-/// The text of a file; `-` is standard input.
+/// Reads the text of a file; `-` is standard input.
 ///
 /// # Errors
-/// If it is not there, is not a file, is too large, or is not text.
+/// The file does not exist, is no file, is too large, or is not UTF-8.
 pub(super) fn read_text(io: &mut Io<'_>, argument: &str) -> Result<String, Failure> {
     if argument.is_empty() {
         let cause = Cause::new("the name of a file is empty");
@@ -51,7 +52,7 @@ fn read_limited(from: &mut dyn Read) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// How a file is called in messages.
+/// The place of a file in messages.
 pub(super) fn place_of(argument: &str) -> Place {
     Place::file(if argument == "-" { "<stdin>" } else { argument })
 }

@@ -1,5 +1,5 @@
-//! `mainstay resolve`: what would be installed, every hop to the head, and the reason where nothing
-//! can be.
+//! `mainstay resolve`: what would be installed, each upgrade up to the head, and why an operator cannot
+//! be installed.
 //!
 //! ```text
 //! cluster, --state ─► ClusterState ─┐
@@ -7,8 +7,8 @@
 //! --universe ─► World ───────────────────────────────────────────┘            └─► JSON
 //! ```
 //!
-//! The resolution itself is in `mainstay-whatif`. Here are its arguments, the reading of a cluster,
-//! and the rendering of answers and failures.
+//! The resolution is in `mainstay-whatif`. This module has the arguments, the reading of a cluster, and
+//! the rendering of answers and failures.
 
 mod answer;
 mod argument;
@@ -105,7 +105,7 @@ pub struct ResolveArguments {
 }
 
 impl ResolveArguments {
-    /// Whether a cluster is looked at.
+    /// Whether the command reads a cluster.
     pub const fn needs_cluster(&self) -> bool {
         let names_cluster = self.cluster || self.connection.cluster.is_named();
         names_cluster
@@ -113,13 +113,13 @@ impl ResolveArguments {
     }
 }
 
-/// The outside of one run: everything that is not an argument.
+/// The environment of a command: everything that is not an argument.
 pub struct Io<'a> {
-    /// Where `-` is read from.
+    /// Standard input, which `-` reads.
     pub stdin: &'a mut dyn Read,
-    /// Where answers go.
+    /// Standard output.
     pub stdout: &'a mut dyn Write,
-    /// Where it is said why there is none.
+    /// Standard error, for the reason of a failure.
     pub stderr: &'a mut dyn Write,
     /// The folder that relative paths start from.
     pub folder: PathBuf,
@@ -128,13 +128,13 @@ pub struct Io<'a> {
 }
 
 impl Io<'_> {
-    /// Writes to standard output. That it cannot be written is remembered there.
+    /// Writes to standard output. [`OutputSink`] keeps a write error.
     fn print(&mut self, text: &str) {
         let _ = self.stdout.write_all(text.as_bytes());
     }
 }
 
-/// An answer for programs or for people.
+/// Formats an answer for users or programs.
 pub(crate) fn format_output(
     format: Format,
     value: &Value,
@@ -147,13 +147,13 @@ pub(crate) fn format_output(
     }
 }
 
-/// The text of a file that was named on the command line; `-` is standard input.
+/// Reads the text of a file that the command line names; `-` is standard input.
 pub(crate) fn read_text(io: &mut Io<'_>, file: &str) -> Result<String, Failure> {
     input::read_text(io, file)
 }
 
-/// Why Subscriptions of a namespace cannot be resolved now, by name. None if the content of a catalog
-/// cannot be read.
+/// The reasons why Subscriptions of a namespace cannot be resolved, by name. `None` if a catalog's
+/// content cannot be read.
 pub(crate) async fn unresolved_subscriptions(
     objects: Vec<Object>,
     namespace: &str,
@@ -177,9 +177,8 @@ pub(crate) async fn unresolved_subscriptions(
     mainstay_whatif::unresolved_subscriptions(&state, namespace, &catalogs)
 }
 
-/// Runs the command. It connects to a cluster only if the arguments need one. An answer that cannot
-/// be written to its end is a failure, except where its reader has gone away, as in
-/// `mainstay resolve … | head`.
+/// Runs the command. It connects to a cluster only if the arguments need one. Output that cannot be
+/// written is a failure, unless the reader closed the pipe, as in `mainstay resolve … | head`.
 pub async fn run<C: ClusterHandle>(
     arguments: &ResolveArguments,
     io: &mut Io<'_>,
@@ -197,7 +196,7 @@ pub async fn run<C: ClusterHandle>(
         Some(file) => universe::run(arguments, file, &mut inner),
         None => answer::run(arguments, &mut inner, connect).await,
     };
-    // An error is remembered below.
+    // The sink keeps a flush error.
     let _ = inner.stdout.flush();
     let write_error = stdout.error().map(|error| {
         Failure::from(

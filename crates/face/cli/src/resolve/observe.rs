@@ -1,5 +1,5 @@
-//! What is read of a cluster for a resolution: everything, or of one namespace what the account may
-//! see.
+//! Objects that a resolution reads from a cluster: all, or those of one namespace that the account may
+//! list.
 
 use crate::cluster::{ClusterHandle, ClusterReadError, Listing, namespaces_of_catalogs};
 use crate::exit::Failure;
@@ -10,26 +10,27 @@ use mainstay_api::resources::{
 use mainstay_cause::Cause;
 use mainstay_object::Resource;
 
-/// What is to be installed, in OLM v1.
+/// The wanted packages of OLM v1.
 const CLUSTER_EXTENSION: Resource =
     Resource::cluster("olm.operatorframework.io", "v1", "ClusterExtension", "clusterextensions");
-/// Where it comes from.
+/// The catalogs of OLM v1.
 const CLUSTER_CATALOG: Resource =
     Resource::cluster("olm.operatorframework.io", "v1", "ClusterCatalog", "clustercatalogs");
 
-/// Lists what a resolution looks at. For one namespace it is enough that the account may list there.
+/// Lists the objects of a resolution. For one namespace, permission to list there is enough.
 ///
 /// # Errors
-/// If the cluster does not answer, or the account may not even list Subscriptions and versions.
+/// The cluster does not respond, or the account may not even list Subscriptions and
+/// ClusterServiceVersions.
 pub(super) async fn observe(
     cluster: &impl ClusterHandle,
     namespace: Option<&str>,
 ) -> Result<Listing, Failure> {
-    // Copies of versions are many, large, and of no meaning here.
+    // Copied CSVs are many, large, and do not matter here.
     let not_copied = format!("!{}", names::COPIED_FROM);
     let labels = |kind: &Resource| (*kind == CLUSTER_SERVICE_VERSION).then_some(&*not_copied);
     let mut listing = Listing::default();
-    // Subscriptions first: they say where catalogs are.
+    // Subscriptions first, as they name the namespaces of catalogs.
     for kind in [SUBSCRIPTION, CLUSTER_SERVICE_VERSION, OPERATOR_GROUP, CATALOG_SOURCE] {
         let Some(namespace) = namespace else {
             let objects = cluster.list(&kind, None, labels(&kind)).await.map_err(|error| {
@@ -62,8 +63,7 @@ pub(super) async fn observe(
             .into());
         }
     }
-    // Few clusters have OLM v1, and who looks after a namespace need not see what belongs to the
-    // cluster.
+    // Few clusters have OLM v1, and an account of one namespace need not see cluster-scoped objects.
     for kind in [CLUSTER_EXTENSION, CLUSTER_CATALOG] {
         match cluster.list(&kind, None, None).await {
             Ok(objects) => listing.objects.extend(objects),

@@ -1,4 +1,4 @@
-//! Remedies in the words of the command line, instead of those of the resolver.
+//! Remedies as options of the command line, in place of the resolver's.
 
 use super::failure::content_option;
 use mainstay_cause::Cause;
@@ -7,7 +7,7 @@ use mainstay_whatif::{CatalogContent, CatalogSnapshots};
 use serde_json::Value;
 use std::collections::HashMap;
 
-/// The options that give catalogs their content, by the remedy of the resolver.
+/// The options that give content to catalogs, by the resolver's remedy.
 #[derive(Clone, Default)]
 pub(super) struct Remedies(HashMap<String, String>);
 
@@ -27,7 +27,7 @@ impl Remedies {
         remedies
     }
 
-    /// A cause with these remedies.
+    /// A cause with these remedies in place of the resolver's.
     pub(super) fn cause(&self, cause: &Cause) -> Cause {
         if self.0.is_empty() {
             return cause.clone();

@@ -1,20 +1,20 @@
-//! How long a resolution takes.
+//! CPU time of a resolution.
 
 use mainstay_clock::processor_time;
 use mainstay_resolver::{Outcome, World, resolve};
 
-/// After this many milliseconds nothing is repeated any more.
+/// No repetition starts after this time, in milliseconds.
 const BUDGET_MS: f64 = 500.0;
-/// How often a resolution is repeated at most.
+/// The largest number of repetitions.
 const MAX_REPETITIONS: usize = 9;
 
-/// What this process has used so far, in milliseconds.
+/// The CPU time of this process, in milliseconds.
 fn cpu_time_ms() -> f64 {
     processor_time().as_secs_f64() * 1e3
 }
 
-/// Resolves, and says how many CPU milliseconds that takes: the median of up to nine
-/// resolutions, of which the first is left out unless it is the only one.
+/// Resolves, and measures the CPU time in milliseconds: the median of up to nine resolutions. The first
+/// one only counts if it is the only one.
 pub(super) fn resolve_timed(world: &World<'_>) -> (Outcome, f64) {
     let start = cpu_time_ms();
     let outcome = resolve(world);

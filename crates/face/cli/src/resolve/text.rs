@@ -1,4 +1,4 @@
-//! Answers as text.
+//! The answer as text.
 
 use super::remedies::Remedies;
 use crate::catalog::{count, escape_controls};
@@ -8,16 +8,16 @@ use mainstay_whatif::{Comparison, CutShort, NamespaceWalk, OperatorPath, PathEnd
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// Where lines of names are broken.
+/// The width at which lines of names wrap.
 const WIDTH: usize = 100;
 
-/// Writes for terminals.
+/// Formats text for terminals.
 #[derive(Clone, Copy)]
 pub(super) struct Text<'a> {
     pub(super) colour: bool,
     /// The Subscriptions with manual approval.
     pub(super) manual: &'a BTreeSet<String>,
-    /// The remedies instead of those of the resolver.
+    /// The remedies in place of the resolver's.
     pub(super) remedies: &'a Remedies,
 }
 
@@ -26,7 +26,7 @@ impl Text<'_> {
         if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
     }
 
-    /// A namespace: what is installed and upgraded, hop by hop, what stays, and what fails.
+    /// The text of a namespace: each upgrade, what stays, and what fails.
     pub(super) fn walk(self, walk: &NamespaceWalk) -> String {
         let title = format!("namespace {}", escape_controls(&walk.namespace));
         let mut out = format!("{}: {}\n", self.paint("1", &title), summary(walk));
@@ -235,7 +235,7 @@ impl Text<'_> {
     }
 }
 
-/// A tree of causes below a line.
+/// Writes a tree of causes below a line.
 pub(super) fn tree(out: &mut String, cause: &Cause, indent: &str) {
     for words in cause.render().lines() {
         let _ = writeln!(out, "{indent}{}", escape_controls(words));
@@ -248,7 +248,7 @@ pub(super) fn line(out: &mut String, title: &str, words: &str) {
     }
 }
 
-/// Names one after the other, broken into lines.
+/// Writes names in a row, wrapped.
 pub(super) fn chain(out: &mut String, title: &str, names: &[String]) {
     let mut lines: Vec<String> = Vec::new();
     for name in names {
@@ -269,7 +269,7 @@ fn catalog(key: &CatalogKey) -> String {
     escape_controls(&format!("{}/{}", key.namespace, key.name))
 }
 
-/// How much of what, in a line.
+/// The counts of a namespace, in a line.
 fn summary(walk: &NamespaceWalk) -> String {
     let number =
         |is: &dyn Fn(&OperatorPath) -> bool| walk.operators.iter().filter(|path| is(path)).count();

@@ -1,4 +1,4 @@
-//! `--universe`: a recorded world, and its outcome in the recorded form.
+//! `--universe`: resolves a recorded world, and prints the outcome in the recorded format.
 
 use super::argument::unusable;
 use super::remedies::Remedies;
@@ -69,7 +69,7 @@ pub(super) fn run(
         let (outcome, ms) = stopwatch::resolve_timed(&changed_world);
         let exit = if fails(&outcome) { Exit::Unresolved } else { Exit::Done };
         let value = json!({"outcome": universe::report(&outcome), "ms": ms});
-        // One line, so that many answers make a stream.
+        // One line, so that the answers of several runs form a stream.
         let text = match arguments.output {
             Format::Yaml => mainstay_yaml::to_string(&value),
             _ => format!("{value}\n"),
@@ -103,7 +103,7 @@ fn load_published_catalog(root: Option<&Path>, name: &str) -> Result<RealCatalog
     load_published(root, name).map_err(|error| failure::published(&error))
 }
 
-/// The content of a catalog of a universe, in plain data.
+/// The content of a universe's catalog as plain data.
 fn content(
     universe: &Universe,
     real_catalogs: &HashMap<String, RealCatalog>,
@@ -117,7 +117,7 @@ fn content(
     published.or_else(|| Some(given.clone()))
 }
 
-/// An error of a universe, with its place in the file.
+/// The cause of an error in a universe, with its place in the file.
 fn refusal(argument: &str, text: &str, error: UniverseError) -> Cause {
     let mut place: Place = input::place_of(argument);
     let known = (error.line > 0).then_some((error.line, error.column));
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_published_catalog_needs_a_folder_that_an_option_or_its_variable_names() {
+    fn published_catalog_needs_a_folder_from_an_option_or_its_variable() {
         let Err(cause) = load_published_catalog(None, "x") else { panic!("no folder is named") };
         assert_eq!(
             cause.remedies(),

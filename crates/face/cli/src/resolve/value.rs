@@ -1,4 +1,4 @@
-//! Answers as JSON. The form is documented in `docs/resolving.md` and only grows.
+//! The answer as JSON. `docs/resolving.md` documents the format, which only grows.
 
 use super::text::differences;
 use mainstay_resolver::universe::{cause_json, failure_json, report};
@@ -79,7 +79,7 @@ fn operator(path: &OperatorPath, manual: &BTreeSet<String>) -> Value {
     value
 }
 
-/// The differences between a world as it is and as it is supposed to be.
+/// The differences between the world as it is and with the supposed changes.
 pub(super) fn difference(comparison: &Comparison) -> Value {
     let (rows, _) = differences(comparison);
     rows.into_iter()

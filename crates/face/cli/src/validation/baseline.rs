@@ -1,8 +1,8 @@
 //! Baselines: files that list known findings, so that only new ones count.
 //!
-//! An entry names the rule, the file (as seen from the folder of the baseline) and the message. It has
-//! no line: lines move with every edit above them. `count` says how many equal findings an entry
-//! silences, if that is more than one, and `reason` is for people.
+//! An entry names the rule, the file (relative to the baseline's folder) and the message. It has no
+//! line, because any edit above moves lines. `count` is the number of equal findings that an entry
+//! silences, if more than one; `reason` is for the team.
 
 use super::{Finding, Validated};
 use crate::{catalog::Io, config::reason, exit::Failure};
@@ -19,10 +19,10 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-/// The rule of entries that match nothing.
+/// The rule for entries that match nothing.
 const STALE: &str = "stale-baseline";
 
-/// Most bytes of a baseline.
+/// The largest size of a baseline, in bytes.
 const LIMIT: u64 = 64 << 20;
 
 const FIELDS: [&str; 5] = ["rule", "file", "message", "count", "reason"];
@@ -32,10 +32,10 @@ const HEAD: &str = "\
 # that no longer match. `validate --write-baseline` writes it anew; a `reason` that you add to an entry stays.
 ";
 
-/// What an entry and its findings have in common: rule, file and message.
+/// The key of an entry and its findings: rule, file and message.
 type Key = (String, String, String);
 
-/// One entry.
+/// An entry of a baseline.
 struct Entry {
     key: Key,
     count: usize,
@@ -43,15 +43,15 @@ struct Entry {
     line: usize,
 }
 
-/// A baseline, and where it is.
+/// A baseline and its location.
 pub(super) struct Baseline {
-    /// The file, as it was typed.
+    /// The file as typed.
     argument: String,
     place: Location,
     entries: Vec<Entry>,
 }
 
-/// The folder that files of entries are seen from.
+/// The folder that files of entries are relative to.
 struct Location {
     folder: PathBuf,
 }
@@ -62,7 +62,7 @@ impl Location {
         Self { folder: path.parent().map(Path::to_owned).unwrap_or_default() }
     }
 
-    /// A finding's file as entries name it.
+    /// The file of a finding, as entries name it.
     fn file(&self, finding: &Finding, io: &Io<'_>) -> String {
         relative(&self.folder, &normal(&io.folder.join(&finding.file)))
     }
@@ -71,7 +71,7 @@ impl Location {
         (finding.rule.clone(), self.file(finding, io), finding.message.clone())
     }
 
-    /// Whether an entry is about what was validated.
+    /// Whether an entry concerns a validated folder and rule.
     fn concerns(&self, entry: &Entry, validated: &Validated<'_>, io: &Io<'_>) -> bool {
         let (rule, file, _) = &entry.key;
         let file = normal(&self.folder.join(file));
@@ -85,7 +85,7 @@ impl Baseline {
     /// Reads a baseline.
     ///
     /// # Errors
-    /// If it cannot be read, or is no baseline.
+    /// The file cannot be read, or is no baseline.
     pub(super) fn read(argument: &str, io: &Io<'_>) -> Result<Self, Failure> {
         let refuse = |why: String, remedy: &str| {
             Failure::usage(Cause::new(why).at(Place::file(argument)).remedy(remedy))
@@ -104,8 +104,8 @@ impl Baseline {
         Ok(Self { argument: argument.to_owned(), place: Location::of(argument, io), entries })
     }
 
-    /// Takes the findings that are known away, and adds one for each entry that matches no longer.
-    /// Returns how many were known.
+    /// Removes the known findings, and adds one for each entry that matches no longer. Returns the
+    /// number of known findings.
     pub(super) fn silence(
         &self,
         findings: &mut Vec<Finding>,
@@ -134,7 +134,7 @@ impl Baseline {
         known
     }
 
-    /// The finding about an entry of which `unused` are left over.
+    /// The finding about an entry with `unused` matches left.
     fn stale(&self, entry: &Entry, unused: usize) -> Finding {
         let (rule, file, message) = &entry.key;
         let (matches, remedy) = if unused == entry.count {
@@ -160,11 +160,11 @@ impl Baseline {
         }
     }
 
-    /// Writes a baseline of findings. Of one that is there, entries about other folders stay, and
+    /// Writes findings as a baseline. Entries of an existing one about other folders stay, and so do
     /// reasons.
     ///
     /// # Errors
-    /// If it cannot be written, or the file that is there is no baseline.
+    /// The file cannot be written, or exists and is no baseline.
     pub(super) fn write(
         argument: &str,
         findings: &[Finding],
@@ -288,13 +288,13 @@ fn entry(value: &Value, line: usize) -> Result<Entry, EntryError> {
     Ok(Entry { key: (text("rule")?, text("file")?, text("message")?), count, reason, line })
 }
 
-/// What is said of a field that a baseline does not have.
+/// The message about an unknown field.
 fn unknown<const N: usize>(name: &str, known: [&'static str; N]) -> String {
     let meant = nearest(name, known, 2).map(|meant| format!("; did you mean {}?", quote(meant)));
     format!("there is no field {} in a baseline{}", quote(name), meant.unwrap_or_default())
 }
 
-/// A path without `.` and `..`, by its names alone.
+/// Normalizes `.` and `..` of a path without reading the file system.
 fn normal(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for part in path.components() {
@@ -309,7 +309,7 @@ fn normal(path: &Path) -> PathBuf {
     out
 }
 
-/// A path as it is seen from a folder, with `/` between its names.
+/// A path relative to a folder, with `/` between its parts.
 fn relative(folder: &Path, path: &Path) -> String {
     let shared = folder.components().zip(path.components()).take_while(|(a, b)| a == b).count();
     let up = folder.components().skip(shared).map(|_| "..".into());

@@ -1,4 +1,4 @@
-//! How many findings each rule and each package has.
+//! Counts of findings by rule and by package.
 
 use super::Finding;
 use crate::{catalog::escape_controls, report::columns};
@@ -6,14 +6,14 @@ use mainstay_catalog::Severity;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// A name with its errors and warnings.
+/// A name with its numbers of errors and warnings.
 struct Count<'f> {
     name: &'f str,
     errors: usize,
     warnings: usize,
 }
 
-/// The counts for each name that `key` gives to findings, the worst first.
+/// Counts findings by the name that `key` returns, most errors first.
 fn counts<'f>(findings: &'f [Finding], key: fn(&'f Finding) -> &'f str) -> Vec<Count<'f>> {
     let mut by_name: BTreeMap<&str, [usize; 2]> = BTreeMap::new();
     for finding in findings {
@@ -49,7 +49,7 @@ pub(super) fn tables(findings: &[Finding]) -> String {
     format!("{}\n{}", table("RULE", by_rule(findings)), table("PACKAGE", by_package(findings)))
 }
 
-/// The same as a value.
+/// The counts as JSON.
 pub(super) fn value(findings: &[Finding]) -> Value {
     let list = |field: &str, counts: Vec<Count<'_>>| -> Value {
         let one = |count: Count<'_>| json!({ field: count.name, "errors": count.errors, "warnings": count.warnings });

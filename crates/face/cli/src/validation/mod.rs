@@ -1,4 +1,4 @@
-//! Findings of `validate`, whatever was validated: counted, silenced by a baseline, and written.
+//! Findings of `validate` for bundles and catalogs: counted, silenced by a baseline, and printed.
 //!
 //! ```text
 //! findings of bundles  ─┐                      ┌─► text: findings, counts for rules and packages, a summary
@@ -20,26 +20,26 @@ use mainstay_catalog::{BlobName, Severity};
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 
-/// Something that is wrong, with the path that somebody can open.
+/// A finding, with a path that the user can open.
 #[derive(Debug)]
 pub(crate) struct Finding {
-    /// The name of the rule that is broken, such as `unknown-field`.
+    /// The name of the broken rule, such as `unknown-field`.
     pub(crate) rule: String,
-    /// What the rule asks for, in one sentence; empty where its name says it.
+    /// The requirement of the rule in one sentence; empty where its name tells it.
     pub(crate) about: &'static str,
     pub(crate) severity: Severity,
-    /// The package that it is about; empty where no package can be named.
+    /// The affected package; empty if unknown.
     pub(crate) package: String,
-    /// The document of a catalog that it is about.
+    /// The affected document of a catalog.
     pub(crate) blob: Option<BlobName>,
-    /// The file, as seen from where the command was given.
+    /// The file, relative to the current folder.
     pub(crate) file: String,
     /// From 1.
     pub(crate) line: Option<usize>,
     /// From 1.
     pub(crate) column: Option<usize>,
     pub(crate) message: String,
-    /// What to do about it; may be empty.
+    /// The remedy; may be empty.
     pub(crate) remedy: String,
 }
 
@@ -78,7 +78,7 @@ impl Finding {
     }
 }
 
-/// How many errors and warnings there are.
+/// The numbers of errors and warnings.
 pub(crate) fn totals(findings: &[Finding]) -> [usize; 2] {
     [Severity::Error, Severity::Warning]
         .map(|wanted| findings.iter().filter(|finding| finding.severity == wanted).count())
@@ -111,16 +111,16 @@ enum Output {
     Sarif,
 }
 
-/// What was validated.
+/// The validated folders.
 pub(crate) struct Validated<'v> {
-    /// The folders of which everything was read, as they were typed. An entry of a baseline about
-    /// other folders is not stale.
+    /// The folders that were read completely, as typed. A baseline entry about another folder is not
+    /// stale.
     pub(crate) folders: &'v [String],
-    /// Whether a rule was asked at all; the same holds for one that was not.
+    /// Whether a rule was checked; entries of unchecked rules are not stale.
     pub(crate) is_rule_enabled: &'v dyn Fn(&str) -> bool,
-    /// What sound folders hold, such as `1 bundle`; empty if nothing.
+    /// The content of valid folders, such as `1 bundle`; empty if there is none.
     pub(crate) contents: String,
-    /// What the last line says besides.
+    /// An addition to the last line.
     pub(crate) note: &'static str,
     /// Further fields of the JSON value.
     pub(crate) fields: Map<String, Value>,
