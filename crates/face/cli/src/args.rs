@@ -489,12 +489,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_definition_is_sound() {
+    fn command_definition_passes_claps_assertions() {
         Arguments::command().debug_assert();
     }
 
     #[test]
-    fn a_mistyped_command_is_never_answered_with_one_that_removes_or_starts_something() {
+    fn mistyped_command_never_suggests_one_that_removes_or_starts_something() {
         let said = |word: &str| {
             let error = Arguments::try_parse_from(["mainstay", word]).unwrap_err();
             harmless(error).to_string()

@@ -476,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn every_refusal_is_one_sentence_with_a_remedy() {
+    fn every_usage_error_is_one_sentence_with_a_remedy() {
         for (words, expected) in [
             (
                 &["--catalog", "x=/no/such/folder"][..],

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_words_of_a_shell() {
+    fn paths_are_quoted_for_a_shell() {
         for (path, word) in [
             ("/run/user/0/mainstay-a1/kubeconfig", "/run/user/0/mainstay-a1/kubeconfig"),
             ("/my files/it's", r"'/my files/it'\''s'"),

@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_one_line_whatever_is_said() {
+    fn event_is_one_line_whatever_its_fields_contain() {
         let fields = || {
             Fields(vec![
                 ("level", "info".into()),

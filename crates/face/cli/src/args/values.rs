@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_may_be_short() {
+    fn address_may_be_a_port_or_a_host() {
         for (text, read) in [
             ("6443", Some("127.0.0.1:6443")),
             ("[::1]:7", Some("[::1]:7")),

@@ -324,7 +324,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn files_are_named_as_seen_from_the_folder_of_the_baseline() {
+    fn files_are_relative_to_the_folder_of_the_baseline() {
         for (folder, path, expected) in [
             ("/repo", "/repo/./kiwi/csv.yaml", "kiwi/csv.yaml"),
             ("/repo/ci", "/repo/x/../kiwi/csv.yaml", "../kiwi/csv.yaml"),

@@ -93,7 +93,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn files_are_named_as_seen_from_the_repository() {
+    fn files_are_relative_to_the_repository() {
         for (file, expected) in [
             ("catalog/a.yaml", "catalog/a.yaml"),
             ("./catalog/a.yaml", "catalog/a.yaml"),

@@ -32,7 +32,7 @@ fn json(text: &str) -> Value {
 }
 
 #[test]
-fn the_output_ends_with_counts_for_rules_and_packages() {
+fn output_ends_with_counts_by_rule_and_by_package() {
     let place = two_bundles().file("bundles/plum/manifests/broken.yaml", "a: [\n");
     let answer = place.bundle(BOTH);
     let (_, end) = answer.out.split_once("\n\n").unwrap();
@@ -62,7 +62,7 @@ fn the_output_ends_with_counts_for_rules_and_packages() {
 }
 
 #[test]
-fn what_a_baseline_lists_is_silent_and_what_is_new_is_not() {
+fn baseline_silences_listed_findings_and_no_new_ones() {
     let place = two_bundles();
     let answer = place.bundle(&format!("{BOTH} --write-baseline known.yaml"));
     let summary = "nothing new in 2 bundles; 4 known findings in known.yaml\n";
@@ -115,7 +115,7 @@ fn what_a_baseline_lists_is_silent_and_what_is_new_is_not() {
 }
 
 #[test]
-fn an_entry_that_no_longer_matches_is_reported() {
+fn stale_baseline_entry_is_reported() {
     let place = two_bundles();
     place.bundle(&format!("{BOTH} --write-baseline known.yaml"));
     let csv = place.path().join("bundles/kiwi/manifests/csv.yaml");
@@ -146,7 +146,7 @@ fn an_entry_that_no_longer_matches_is_reported() {
 }
 
 #[test]
-fn what_was_not_read_is_not_stale() {
+fn entry_about_an_unread_folder_is_not_stale() {
     let place = two_bundles();
     place.bundle(&format!("{BOTH} --write-baseline known.yaml"));
     fs::write(place.path().join("bundles/kiwi/manifests/csv.yaml"), "a: [\n").unwrap();
@@ -160,7 +160,7 @@ fn what_was_not_read_is_not_stale() {
 }
 
 #[test]
-fn writing_a_baseline_anew_keeps_what_is_about_other_folders_and_reasons() {
+fn rewriting_a_baseline_keeps_reasons_and_entries_about_other_folders() {
     let place = two_bundles().file("ci/readme", "");
     place.bundle(&format!("{BOTH} --write-baseline ci/known.yaml"));
     let file = place.path().join("ci/known.yaml");
@@ -183,7 +183,7 @@ fn writing_a_baseline_anew_keeps_what_is_about_other_folders_and_reasons() {
 }
 
 #[test]
-fn equal_findings_are_counted() {
+fn baseline_counts_equal_findings() {
     // Two documents with the same schema in one file.
     let place = TestFolder::with(SOUND_CATALOG)
         .file("c/notes.yaml", "schema: olm.bundel\n---\nschema: olm.bundel\n");
@@ -200,7 +200,7 @@ fn equal_findings_are_counted() {
 }
 
 #[test]
-fn what_is_no_baseline_is_refused_with_its_place() {
+fn invalid_baseline_is_refused_with_its_place() {
     let place = two_bundles();
     for (text, words) in [
         ("findings: 1\n", "known.yaml:1: there is no list of findings"),

@@ -7,7 +7,7 @@ use mainstay_clitest::{
 use std::fs;
 
 #[test]
-fn a_bundle_s_annotations_are_the_labels_of_its_image() {
+fn bundle_annotations_are_the_labels_of_its_image() {
     let place = TestFolder::with_bundle();
     let built = place.bundle("build b oci:out:v1 -o json").json();
     assert_eq!(built["image"], "oci:out:v1");
@@ -25,7 +25,7 @@ fn a_bundle_s_annotations_are_the_labels_of_its_image() {
 }
 
 #[test]
-fn the_image_holds_manifests_metadata_and_the_tests_that_are_named() {
+fn bundle_image_has_manifests_metadata_and_annotated_tests() {
     let place =
         TestFolder::with_bundle().file("b/metadata/.hidden", "x").file("b/tests/other", "x");
     assert_eq!(place.bundle("build b oci:out").code, 0);
@@ -39,7 +39,7 @@ fn the_image_holds_manifests_metadata_and_the_tests_that_are_named() {
 }
 
 #[test]
-fn the_same_folder_gives_the_same_digest_wherever_and_whenever() {
+fn digest_of_a_folder_does_not_depend_on_time_or_place() {
     // Pinned: whoever changes how images are made changes the digest of every image.
     let pinned = "sha256:1ef7a5985c9e90f106ec690ed931e64c386aacfad3eba4dddc648390ec19ca31";
     for target in ["oci:out:v1", "oci-archive:out.tar", "store:quay.io/a/kiwi:v1"] {
@@ -60,7 +60,7 @@ fn the_same_folder_gives_the_same_digest_wherever_and_whenever() {
 }
 
 #[test]
-fn a_bundle_with_errors_is_refused_unless_it_is_forced() {
+fn bundle_with_errors_is_refused_unless_forced() {
     let broken = CSV.replace("minKubeVersion: 1.25.0", "minKubeVersion: v1.25");
     let place = TestFolder::with_bundle().file("b/manifests/csv.yaml", broken);
     let answer = place.bundle("build b oci:out");
@@ -86,7 +86,7 @@ fn a_bundle_with_errors_is_refused_unless_it_is_forced() {
 }
 
 #[test]
-fn what_cannot_be_a_bundle_is_no_image_by_force_either() {
+fn folder_without_a_bundle_is_refused_even_with_force() {
     let place = TestFolder::new().file("b/manifests/x.yaml", "kind: A\napiVersion: v1\n");
     let answer =
         place.file("b/metadata/annotations.yaml", ANNOTATIONS).bundle("build b oci:out --force");
@@ -101,7 +101,7 @@ fn what_cannot_be_a_bundle_is_no_image_by_force_either() {
 }
 
 #[test]
-fn labels_may_be_added_and_contradict_nothing() {
+fn added_labels_must_not_contradict_those_of_the_bundle() {
     let place = TestFolder::with_bundle();
     let built = place.bundle("build b oci:out --label org.example.x=y=z -o json").json();
     assert_eq!(built["labels"]["org.example.x"], "y=z");
@@ -119,7 +119,7 @@ fn labels_may_be_added_and_contradict_nothing() {
 }
 
 #[test]
-fn a_catalog_is_an_index_of_the_same_files_for_every_architecture() {
+fn catalog_image_is_an_index_of_the_same_files_for_every_architecture() {
     let place = TestFolder::with(SOUND_CATALOG)
         .file("c/.indexignore", "*.md\n")
         .file("c/notes.md", "not a catalog")
@@ -149,7 +149,7 @@ fn a_catalog_is_an_index_of_the_same_files_for_every_architecture() {
 }
 
 #[test]
-fn a_catalog_with_errors_is_refused_unless_it_is_forced() {
+fn catalog_with_errors_is_refused_unless_forced() {
     let place = TestFolder::with(
         &SOUND_CATALOG.replace("defaultChannel: preview", "defaultChannel: other"),
     );
@@ -163,7 +163,7 @@ fn a_catalog_with_errors_is_refused_unless_it_is_forced() {
 }
 
 #[test]
-fn a_layout_holds_several_images_and_a_name_means_the_last_one() {
+fn layout_holds_several_images_and_a_name_means_the_last_one() {
     let place = TestFolder::with_bundle().file("c/catalog.yaml", SOUND_CATALOG);
     let digest = |answer: &CommandOutput| answer.json()["digest"].as_str().unwrap().to_owned();
     let kiwi = digest(&place.bundle("build b oci:out:kiwi -o json"));
@@ -189,7 +189,7 @@ fn a_layout_holds_several_images_and_a_name_means_the_last_one() {
 }
 
 #[test]
-fn images_are_built_straight_into_a_registry() {
+fn build_pushes_directly_to_a_registry() {
     let place = TestFolder::with_bundle().file("c/catalog.yaml", SOUND_CATALOG);
     let registry = LoopbackRegistry::locked(place.path(), "me:secret");
     let domain = &registry.domain;

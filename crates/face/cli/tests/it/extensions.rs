@@ -1,7 +1,7 @@
 //! `mainstay resolve` about extensions of OLM v1.
 
 use super::resolve::ResolveFolder as _;
-use super::resolve::told;
+use super::resolve::exit_code_and_output;
 use mainstay_clitest::TestFolder;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -75,8 +75,8 @@ fn place() -> TestFolder {
 }
 
 #[test]
-fn every_extension_is_followed_to_its_end() {
-    insta::assert_snapshot!(told(&place().resolve("--state state.yaml --catalog shop=shop")), @r"
+fn every_extension_resolves_to_the_end_of_its_path() {
+    insta::assert_snapshot!(exit_code_and_output(&place().resolve("--state state.yaml --catalog shop=shop")), @r"
     0
     extensions: 1 to install, 1 to upgrade, 1 to stay
       install new-tea (package tea from shop)
@@ -94,9 +94,9 @@ fn every_extension_is_followed_to_its_end() {
 }
 
 #[test]
-fn an_extension_that_gets_nothing_is_told_why() {
+fn extension_without_a_bundle_has_a_reason() {
     let answer = place().resolve("--state greedy.yaml --catalog shop=shop");
-    insta::assert_snapshot!(told(&answer), @r#"
+    insta::assert_snapshot!(exit_code_and_output(&answer), @r#"
     3
     extensions: 1 failure
       fails greedy (package tea)
@@ -113,8 +113,8 @@ fn an_extension_that_gets_nothing_is_told_why() {
 }
 
 #[test]
-fn catalogs_without_content_and_broken_ones_are_told() {
-    insta::assert_snapshot!(told(&place().resolve("--state state.yaml")), @r#"
+fn catalogs_without_content_and_broken_catalogs_are_reported_for_extensions() {
+    insta::assert_snapshot!(exit_code_and_output(&place().resolve("--state state.yaml")), @r#"
     3
     extensions: 3 failures
       fails new-tea (package tea)
@@ -139,7 +139,7 @@ fn catalogs_without_content_and_broken_ones_are_told() {
           → give its content with --catalog shop=DIR
     "#);
     let broken = "--state state.yaml --catalog shop=shop --catalog other=broken";
-    insta::assert_snapshot!(told(&place().resolve(broken)), @r"
+    insta::assert_snapshot!(exit_code_and_output(&place().resolve(broken)), @r"
     3
     catalog other cannot be used
       broken: catalog.yaml:2:1: did not find expected ',' or '}' (correct the syntax, or list the file in .indexignore if it is no part of the catalog)
@@ -160,7 +160,7 @@ fn catalogs_without_content_and_broken_ones_are_told() {
 }
 
 #[test]
-fn the_json_says_the_same() {
+fn json_output_has_the_extensions_of_the_text() {
     let answer = place().resolve("--state state.yaml --catalog shop=shop -o json --exit-code");
     assert_eq!(answer.code, 4);
     let value: Value = serde_json::from_str(&answer.out).unwrap();
@@ -183,7 +183,7 @@ fn the_json_says_the_same() {
 }
 
 #[test]
-fn what_is_supposed_of_catalogs_is_about_extensions_too() {
+fn what_if_changes_of_catalogs_apply_to_extensions() {
     let place = place();
     let mut out = String::new();
     for change in ["outage=shop", "catalog=shop=broken", "outage=nosuch"] {
@@ -219,7 +219,7 @@ fn what_is_supposed_of_catalogs_is_about_extensions_too() {
 
 /// A CatalogSource and a ClusterCatalog of one name, and who uses them.
 #[test]
-fn one_folder_is_for_both_catalogs_of_a_name() {
+fn folder_is_the_content_of_catalogsource_and_clustercatalog_of_its_name() {
     let classic = "
 ---
 apiVersion: operators.coreos.com/v1alpha1

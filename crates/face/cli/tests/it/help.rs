@@ -38,7 +38,7 @@ fn examples(help: &str) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn every_command_has_examples_in_its_help_and_they_are_read_without_an_error() {
+fn every_command_has_examples_in_its_help_that_parse() {
     for (name, mut command) in commands() {
         for help in [command.render_help().to_string(), command.render_long_help().to_string()] {
             assert!(help.contains("Examples:\n"), "{name} has no examples:\n{help}");
@@ -62,7 +62,7 @@ fn every_command_has_examples_in_its_help_and_they_are_read_without_an_error() {
 }
 
 #[test]
-fn commands_in_a_help_can_be_pasted() {
+fn commands_in_the_help_can_be_pasted() {
     for (name, mut command) in commands() {
         let help = command.render_long_help().to_string();
         // As clap escapes what stands in a doc comment.
@@ -104,7 +104,7 @@ fn every_command_that_prints_data_prints_it_as_json_and_as_yaml() {
 }
 
 #[test]
-fn flags_that_do_nothing_are_accepted_hidden_and_on_one_page() {
+fn flags_without_effect_are_accepted_hidden_and_documented_on_one_page() {
     let all = commands();
     let (_, run) = all.iter().find(|(name, _)| name == "mainstay run").unwrap();
     let help = run.clone().render_long_help().to_string();
@@ -134,7 +134,7 @@ fn flags_that_do_nothing_are_accepted_hidden_and_on_one_page() {
 }
 
 #[test]
-fn every_exit_code_is_on_the_page_of_the_command_line() {
+fn every_exit_code_is_documented() {
     use mainstay_cli::exit::Exit;
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/command-line.md");
     let page = std::fs::read_to_string(page).unwrap();

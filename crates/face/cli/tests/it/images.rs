@@ -12,7 +12,7 @@ fn catalog() -> (TestFolder, String) {
 }
 
 #[test]
-fn an_image_travels_by_registry_file_and_store_and_stays_the_same() {
+fn copy_between_registry_file_and_store_keeps_the_digest() {
     let (place, digest) = catalog();
     let registry = LoopbackRegistry::open(place.path());
     let name = format!("{}/org/catalog:v1", registry.domain);
@@ -41,7 +41,7 @@ fn an_image_travels_by_registry_file_and_store_and_stays_the_same() {
 }
 
 #[test]
-fn one_platform_is_pulled_unless_all_are_wanted() {
+fn pull_takes_one_platform_unless_all_are_requested() {
     let (place, digest) = catalog();
     let registry = LoopbackRegistry::open(place.path());
     let name = format!("{}/org/catalog:v1", registry.domain);
@@ -64,7 +64,7 @@ fn one_platform_is_pulled_unless_all_are_wanted() {
 }
 
 #[test]
-fn inspecting_shows_the_documents_and_takes_no_layers() {
+fn inspect_reads_manifests_and_no_layers() {
     let (place, digest) = catalog();
     let registry = LoopbackRegistry::open(place.path());
     let name = format!("{}/org/catalog:v1", registry.domain);
@@ -97,7 +97,7 @@ fn inspecting_shows_the_documents_and_takes_no_layers() {
 }
 
 #[test]
-fn the_store_forgets_and_is_cleaned() {
+fn remove_and_gc_free_the_store() {
     let (place, _) = catalog();
     place.image("copy oci:layout store:quay.io/org/catalog:v1 -o json").json();
     let answer = place.image("rm quay.io/org/catalog:v1 quay.io/org/catalog:v2");
@@ -120,7 +120,7 @@ fn the_store_forgets_and_is_cleaned() {
 }
 
 #[test]
-fn mirrors_are_asked_first_in_either_form() {
+fn mirrors_of_both_file_formats_come_before_the_registry() {
     let (place, digest) = catalog();
     let registry = LoopbackRegistry::open(place.path());
     let domain = &registry.domain;
@@ -161,7 +161,7 @@ fn mirrors_are_asked_first_in_either_form() {
 }
 
 #[test]
-fn policies_and_keys_decide_what_is_taken() {
+fn policies_and_cosign_keys_decide_which_images_are_accepted() {
     let (place, _) = catalog();
     let registry = LoopbackRegistry::open(place.path());
     let name = format!("{}/org/catalog:v1", registry.domain);
@@ -186,7 +186,7 @@ fn policies_and_keys_decide_what_is_taken() {
 }
 
 #[test]
-fn whoever_has_no_password_is_told_how_to_give_one_and_never_which_one() {
+fn missing_credentials_are_reported_with_a_remedy_and_without_passwords() {
     let (place, _) = catalog();
     let registry = LoopbackRegistry::locked(place.path(), "me:secret");
     let domain = registry.domain.clone();
@@ -215,7 +215,7 @@ fn whoever_has_no_password_is_told_how_to_give_one_and_never_which_one() {
 }
 
 #[test]
-fn what_cannot_be_done_says_why_and_what_to_do() {
+fn failures_have_a_reason_and_a_remedy() {
     let (place, _) = catalog();
     let registry = LoopbackRegistry::open(place.path());
     let domain = &registry.domain;
@@ -257,7 +257,7 @@ fn what_cannot_be_done_says_why_and_what_to_do() {
 }
 
 #[test]
-fn an_archive_for_docker_is_read_again() {
+fn docker_archive_reads_back() {
     let (place, _) = catalog();
     let copied =
         place.image("copy --platform linux/amd64 oci:layout docker-archive:x.tar:quay.io/a/b:v1");

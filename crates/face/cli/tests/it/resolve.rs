@@ -1,6 +1,6 @@
 //! `mainstay resolve`: what would be installed, hop by hop, and why not.
 
-use super::recorded::RecordedCluster;
+use super::recorded_cluster::RecordedCluster;
 use clap::Parser;
 use mainstay_cause::Cause;
 use mainstay_cli::args::{Arguments, Command};
@@ -178,13 +178,13 @@ impl ResolveFolder for TestFolder {
 }
 
 /// The text and what goes wrong, below the exit code.
-pub(super) fn told(answer: &CommandOutput) -> String {
+pub(super) fn exit_code_and_output(answer: &CommandOutput) -> String {
     format!("{}\n{}{}", answer.code, answer.out, answer.err)
 }
 
 #[test]
-fn packages_are_resolved_without_a_cluster() {
-    insta::assert_snapshot!(told(&kitchen().resolve("--catalog shop=shop tea spoon:tin")), @r"
+fn packages_resolve_without_a_cluster() {
+    insta::assert_snapshot!(exit_code_and_output(&kitchen().resolve("--catalog shop=shop tea spoon:tin")), @r"
     0
     namespace operators: 3 to install
       install kettle from olm/shop, channel new
@@ -201,8 +201,8 @@ fn packages_are_resolved_without_a_cluster() {
 }
 
 #[test]
-fn every_hop_to_the_head_is_shown_and_what_it_brings_along() {
-    insta::assert_snapshot!(told(&kitchen().resolve("--catalog shop=shop tea@1.0.0")), @r"
+fn every_upgrade_to_the_head_is_printed_with_its_dependencies() {
+    insta::assert_snapshot!(exit_code_and_output(&kitchen().resolve("--catalog shop=shop tea@1.0.0")), @r"
     0
     namespace operators: 1 to install
       install tea from olm/shop, channel stable (Subscription tea)
@@ -217,8 +217,8 @@ fn every_hop_to_the_head_is_shown_and_what_it_brings_along() {
 }
 
 #[test]
-fn a_failure_is_explained_beside_what_works() {
-    insta::assert_snapshot!(told(&kitchen().resolve("--catalog shop=shop cup tea")), @r"
+fn failure_is_explained_beside_successful_operators() {
+    insta::assert_snapshot!(exit_code_and_output(&kitchen().resolve("--catalog shop=shop cup tea")), @r"
     3
     namespace operators: 2 to install, 1 failure
       install kettle from olm/shop, channel new
@@ -237,8 +237,8 @@ fn a_failure_is_explained_beside_what_works() {
 }
 
 #[test]
-fn a_saved_state_tells_what_is_installed_and_who_approves() {
-    insta::assert_snapshot!(told(&kitchen().resolve(WITH_STATE)), @r"
+fn saved_state_has_installed_csvs_and_approval_modes() {
+    insta::assert_snapshot!(exit_code_and_output(&kitchen().resolve(WITH_STATE)), @r"
     0
     namespace kitchen: 1 to upgrade, 1 to stay
       upgrade tea from olm/shop, channel stable (Subscription my-tea), each step waits for approval
@@ -256,9 +256,9 @@ fn a_saved_state_tells_what_is_installed_and_who_approves() {
 }
 
 #[test]
-fn what_if_shows_the_difference() {
+fn what_if_prints_the_difference() {
     let changes = "--what-if subscribe=kettle:old --what-if prohibit=spoon --what-if subscribe=cup";
-    insta::assert_snapshot!(told(&kitchen().resolve(&format!("{WITH_STATE} {changes}"))), @r"
+    insta::assert_snapshot!(exit_code_and_output(&kitchen().resolve(&format!("{WITH_STATE} {changes}"))), @r"
     3
     namespace kitchen: 1 to install, 1 to upgrade, 1 to stay, 1 failure
       install kettle from olm/shop, channel old (Subscription kettle)
@@ -288,7 +288,7 @@ fn what_if_shows_the_difference() {
 }
 
 #[test]
-fn each_kind_of_change_is_supposed() {
+fn each_kind_of_what_if_change_is_applied() {
     for (change, expected) in [
         ("subscribe=tea@4.0.0", "tea.v1"),
         ("unsubscribe=my-spoon", "Subscription"),
@@ -306,9 +306,9 @@ fn each_kind_of_change_is_supposed() {
 }
 
 #[test]
-fn the_state_may_come_from_a_cluster() {
+fn state_is_read_from_a_cluster() {
     let answer = kitchen().resolve("");
-    insta::assert_snapshot!(told(&answer), @r"
+    insta::assert_snapshot!(exit_code_and_output(&answer), @r"
     3
     namespace kitchen: 1 to upgrade, 1 to stay, 1 failure
       upgrade tea from olm/shop, channel stable (Subscription my-tea), each step waits for approval
@@ -330,8 +330,8 @@ fn the_state_may_come_from_a_cluster() {
 }
 
 #[test]
-fn catalogs_without_content_and_broken_ones_are_told() {
-    insta::assert_snapshot!(told(&kitchen().resolve("--state state.yaml --catalog bad=broken")), @r"
+fn catalogs_without_content_and_broken_catalogs_are_reported() {
+    insta::assert_snapshot!(exit_code_and_output(&kitchen().resolve("--state state.yaml --catalog bad=broken")), @r"
     3
     catalog olm/bad cannot be used
       broken: catalog.yaml:2:1: did not find expected ',' or '}' (correct the syntax, or list the file in .indexignore if it is no part of the catalog)
@@ -356,7 +356,7 @@ fn catalogs_without_content_and_broken_ones_are_told() {
 }
 
 #[test]
-fn the_json_says_the_same() {
+fn json_output_has_the_content_of_the_text() {
     let answer = kitchen().resolve(&format!("{WITH_STATE} -o json --what-if unsubscribe=my-spoon"));
     assert_eq!(answer.code, 0, "{answer:?}");
     let value: Value = serde_json::from_str(&answer.out).unwrap();
@@ -378,7 +378,7 @@ fn the_json_says_the_same() {
 }
 
 #[test]
-fn a_saved_world_resolves_to_the_same() {
+fn saved_universe_has_the_same_outcome() {
     let place = kitchen();
     let before = place.resolve(&format!("{WITH_STATE} -o json --save world.json"));
     let before: Value = serde_json::from_str(&before.out).unwrap();
@@ -393,7 +393,7 @@ fn a_saved_world_resolves_to_the_same() {
 }
 
 #[test]
-fn a_universe_is_answered_in_one_line_with_its_time() {
+fn universe_outcome_is_one_line_with_its_cpu_time() {
     let answer = kitchen().resolve_with("--universe - -o json", UNIVERSE);
     assert_eq!((answer.code, answer.out.lines().count()), (0, 1), "{answer:?}");
     let value: Value = serde_json::from_str(&answer.out).unwrap();
@@ -407,7 +407,7 @@ fn a_universe_is_answered_in_one_line_with_its_time() {
             "updatedSubscriptions": [{"name": "my-tea", "currentCSV": "tea.v2"}],
         })
     );
-    insta::assert_snapshot!(told(&kitchen().resolve("--universe universe.json")), @r"
+    insta::assert_snapshot!(exit_code_and_output(&kitchen().resolve("--universe universe.json")), @r"
     0
     namespace kitchen: 1 to install
       install tea from olm/shop, channel stable (Subscription my-tea)
@@ -417,7 +417,7 @@ fn a_universe_is_answered_in_one_line_with_its_time() {
 }
 
 #[test]
-fn exit_codes_tell_what_came_out() {
+fn exit_code_reports_the_outcome() {
     for (arguments, code) in [
         ("--catalog shop=shop tea", 0),
         ("--catalog shop=shop --catalog other=shop other/tea", 0),
@@ -435,7 +435,7 @@ fn exit_codes_tell_what_came_out() {
 }
 
 #[test]
-fn what_cannot_be_used_is_refused_with_a_remedy() {
+fn unusable_arguments_are_refused_with_a_remedy() {
     let mut out = String::new();
     for arguments in [
         "tea",
@@ -527,7 +527,7 @@ fn what_cannot_be_used_is_refused_with_a_remedy() {
 }
 
 #[test]
-fn a_viewer_of_one_namespace_is_answered_about_it_and_told_what_could_not_be_seen() {
+fn viewer_of_one_namespace_gets_its_resolution_and_notes_about_hidden_kinds() {
     let place = kitchen();
     let given = place.resolve_on(true, "-n kitchen --catalog olm/shop=shop", "");
     assert_eq!(given.code, 0, "{given:?}");

@@ -2,7 +2,7 @@
 //! over in silence.
 
 use super::resolve::ResolveFolder as _;
-use super::resolve::{kitchen, told};
+use super::resolve::{exit_code_and_output, kitchen};
 use mainstay_clitest::TestFolder;
 use std::fmt::Write;
 
@@ -21,13 +21,13 @@ fn refusals(files: &[(&str, String)]) -> String {
     for (what, content) in files {
         let answer =
             kitchen().file("s.yaml", content).resolve("--state s.yaml --catalog shop=shop");
-        let _ = write!(out, "# {what}\n{}", told(&answer));
+        let _ = write!(out, "# {what}\n{}", exit_code_and_output(&answer));
     }
     out
 }
 
 #[test]
-fn a_state_without_operators_is_refused_unless_it_was_saved_so() {
+fn state_without_csvs_is_refused_unless_it_was_saved_without() {
     let texts = |files: &[(&'static str, &str)]| -> Vec<(&str, String)> {
         files.iter().map(|(what, content)| (*what, (*content).to_owned())).collect()
     };
@@ -108,7 +108,7 @@ fn a_state_without_operators_is_refused_unless_it_was_saved_so() {
 }
 
 #[test]
-fn objects_of_a_state_have_their_form() {
+fn objects_of_a_state_are_validated() {
     let version = "apiVersion: operators.coreos.com/v1alpha1, kind: ClusterServiceVersion";
     let extension = "apiVersion: olm.operatorframework.io/v1, kind: ClusterExtension";
     insta::assert_snapshot!(refusals(&[
@@ -195,7 +195,7 @@ fn objects_of_a_state_have_their_form() {
 }
 
 #[test]
-fn an_object_that_is_there_twice_has_to_be_the_same() {
+fn repeated_objects_of_a_state_must_be_equal() {
     let one = subscription("a", SPEC);
     let again = one.replace("namespace: east", "namespace: east, resourceVersion: '7'");
     let other = one.replace("name: tea", "name: cup");
@@ -222,7 +222,7 @@ fn an_object_that_is_there_twice_has_to_be_the_same() {
 }
 
 #[test]
-fn what_is_installed_has_to_be_in_the_state() {
+fn installed_csv_must_be_in_the_state() {
     let status = "status: {installedCSV: tea.v1, currentCSV: tea.v1}";
     let alone = subscription("a", &format!("{SPEC}, {status}"));
     let other = "{apiVersion: operators.coreos.com/v1alpha1, kind: ClusterServiceVersion, metadata: {name: cup.v1, namespace: east}, spec: {}}";
@@ -255,7 +255,7 @@ fn what_is_installed_has_to_be_in_the_state() {
 }
 
 #[test]
-fn the_catalog_is_decided_before_the_version() {
+fn request_selects_the_catalog_before_the_version() {
     let tea = |version: &str| {
         format!(
             "{{schema: olm.package, name: tea, defaultChannel: s}}\n---\n\
@@ -288,7 +288,7 @@ fn two() -> TestFolder {
 }
 
 #[test]
-fn a_change_is_about_the_namespace_that_has_its_subscription() {
+fn change_applies_to_the_namespace_of_its_subscription() {
     for (change, expected) in [
         ("unsubscribe=a", "what changes with unsubscribe=a"),
         ("unsubscribe=east/both", "what changes with unsubscribe=east/both"),
@@ -302,7 +302,7 @@ fn a_change_is_about_the_namespace_that_has_its_subscription() {
 }
 
 #[test]
-fn arguments_that_mean_nothing_are_refused() {
+fn arguments_without_effect_are_refused() {
     let mut out = String::new();
     for arguments in [
         "--state two.yaml -n nosuch",
@@ -424,7 +424,7 @@ fn arguments_that_mean_nothing_are_refused() {
 }
 
 #[test]
-fn a_broken_folder_is_told_wherever_it_matters() {
+fn broken_catalog_folder_is_reported_wherever_it_matters() {
     let place = kitchen().file("empty/.indexignore", "nothing").file("gone/c.yaml", r"
 {schema: olm.package, name: kettle, defaultChannel: s}
 ---
@@ -441,7 +441,7 @@ fn a_broken_folder_is_told_wherever_it_matters() {
     ] {
         let answer = place.resolve(arguments);
         assert_eq!(answer.code, 3, "{arguments}: {answer:?}");
-        let _ = write!(out, "$ {arguments}\n{}", told(&answer));
+        let _ = write!(out, "$ {arguments}\n{}", exit_code_and_output(&answer));
     }
     insta::assert_snapshot!(out, @r#"
     $ --catalog shop=broken tea@1.0.0
@@ -489,7 +489,7 @@ fn a_broken_folder_is_told_wherever_it_matters() {
 }
 
 #[test]
-fn approval_is_saved_and_an_answer_is_printed_before_it_is() {
+fn saved_universe_has_approval_modes_and_follows_the_printed_answer() {
     let place = kitchen();
     let answer = place.resolve("--state state.yaml --catalog shop=shop --save no/where.json");
     assert_eq!(answer.code, 1, "{answer:?}");

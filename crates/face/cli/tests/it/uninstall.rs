@@ -1,6 +1,6 @@
 //! `mainstay uninstall` that ends in its middle, and is run again.
 
-use super::recorded::{RecordedCluster, SilentCluster};
+use super::recorded_cluster::{RecordedCluster, SilentCluster};
 use clap::Parser;
 use mainstay_cli::args::{Arguments, Command};
 use mainstay_cli::cluster::ClusterHandle;
@@ -102,7 +102,7 @@ fn uninstall_from(cluster: impl ClusterHandle, arguments: &str) -> CommandOutput
 }
 
 #[test]
-fn a_removal_that_is_killed_after_any_write_is_ended_by_running_it_again() {
+fn uninstall_that_is_killed_after_any_write_completes_when_run_again() {
     const NEVER: usize = usize::MAX;
     for (flags, stays, writes) in [
         (
@@ -161,7 +161,7 @@ fn a_removal_that_is_killed_after_any_write_is_ended_by_running_it_again() {
 }
 
 #[test]
-fn labels_that_users_of_namespaces_write_give_a_removal_nothing() {
+fn owner_labels_written_by_namespace_users_delete_nothing() {
     let cluster = cluster();
     let forged = |namespace: &str, kind: &str, group: &str| {
         let labels = json!({
@@ -192,7 +192,7 @@ fn labels_that_users_of_namespaces_write_give_a_removal_nothing() {
 }
 
 #[test]
-fn a_cluster_that_does_not_answer_ends_with_one_and_a_name_that_is_not_there_with_two() {
+fn silent_cluster_exits_with_one_and_an_unknown_name_with_two() {
     let answer = uninstall_from(SilentCluster, "teapot --dry-run");
     assert_eq!(answer.code, 1, "{answer:?}");
     let cluster = cluster();

@@ -19,7 +19,7 @@ fn published(catalog: &str, version: &str) -> String {
 }
 
 #[test]
-fn what_is_cut_off_is_refused_and_never_a_panic() {
+fn truncated_universe_is_refused_without_a_panic() {
     let place = TestFolder::new();
     let whole = published("x", "foo.v0.1.0");
     for end in 0..whole.len() {
@@ -38,7 +38,7 @@ fn what_is_cut_off_is_refused_and_never_a_panic() {
 }
 
 #[test]
-fn a_published_catalog_is_a_folder_or_an_archive() {
+fn published_catalog_is_a_folder_or_an_archive() {
     let place = TestFolder::new().file("data/catalog-x/v1/foo/catalog.yaml", SOUND_CATALOG);
     let packed = place.path().join("data/catalog-packed.tar.xz");
     let folder = place.path().join("data/catalog-x");

@@ -1,6 +1,6 @@
 //! `mainstay why`: what is in the way, for people and programs, and the exit code.
 
-use super::recorded::{RecordedCluster, SilentCluster};
+use super::recorded_cluster::{RecordedCluster, SilentCluster};
 use clap::Parser;
 use mainstay_cause::Cause;
 use mainstay_cli::args::{Arguments, Command};
@@ -84,7 +84,7 @@ fn why_as(
     CommandOutput::of(exit as u8, out, err)
 }
 
-fn told(all: &[(&str, CommandOutput)]) -> String {
+fn exit_codes_and_outputs(all: &[(&str, CommandOutput)]) -> String {
     let mut out = String::new();
     for (what, answer) in all {
         write!(out, "# {what}\n{}\n{}{}", answer.code, answer.out, answer.err).unwrap();
@@ -93,10 +93,10 @@ fn told(all: &[(&str, CommandOutput)]) -> String {
 }
 
 #[test]
-fn what_is_in_the_way_ends_with_three_and_what_cannot_be_looked_at_with_two() {
+fn obstacle_exits_with_three_and_an_unusable_target_with_two() {
     let place = TestFolder::new().file("s.yaml", STATE).file("bad.yaml", "kind: [");
     let ask = |arguments: &'static str| (arguments, why(&place, arguments, None));
-    insta::assert_snapshot!(told(&[
+    insta::assert_snapshot!(exit_codes_and_outputs(&[
         ask("subscription/tea -n east --state s.yaml"),
         ask("ip/install-abcde -n east --state -"),
         ask("catalogsource/shop -n olm --state s.yaml"),
@@ -111,7 +111,7 @@ fn what_is_in_the_way_ends_with_three_and_what_cannot_be_looked_at_with_two() {
 }
 
 #[test]
-fn what_cannot_be_explained_is_refused_at_once() {
+fn target_of_an_unknown_kind_is_refused_at_once() {
     let place = TestFolder::new();
     for words in ["tea", "pod/tea", "subscription/", "subscription/a/b"] {
         let answer = why(&place, words, None);
@@ -124,20 +124,23 @@ fn what_cannot_be_explained_is_refused_at_once() {
 }
 
 #[test]
-fn on_a_cluster_the_resolver_is_asked_what_its_condition_leaves_out() {
+fn on_a_cluster_the_resolver_completes_the_condition_of_a_subscription() {
     let failed = STATE
         .replace("channel: stable", "channel: stabel")
         .replace("currentCSV: tea.v1, installPlanRef: {name: install-abcde}", "conditions: [{type: ResolutionFailed, status: 'True', reason: ConstraintsNotSatisfiable, message: long words}]");
     let place = TestFolder::new();
     let ask = |arguments: &'static str| (arguments, why(&place, arguments, Some(&failed)));
-    insta::assert_snapshot!(told(&[ask("subscription/tea"), ask("sub/tea -n west")]));
+    insta::assert_snapshot!(exit_codes_and_outputs(&[
+        ask("subscription/tea"),
+        ask("sub/tea -n west")
+    ]));
 }
 
 #[test]
-fn a_viewer_of_one_namespace_is_told_what_can_be_seen_and_what_cannot() {
+fn viewer_of_one_namespace_gets_visible_causes_and_notes_about_hidden_kinds() {
     let place = TestFolder::new();
     let ask = |arguments: &'static str| (arguments, why_as(VIEWER, &place, arguments, Some(STATE)));
-    insta::assert_snapshot!(told(&[
+    insta::assert_snapshot!(exit_codes_and_outputs(&[
         ask("subscription/tea"),
         ask("ip/install-abcde -o json"),
         ask("csv/tea.v1"),
@@ -146,7 +149,7 @@ fn a_viewer_of_one_namespace_is_told_what_can_be_seen_and_what_cannot() {
 }
 
 #[test]
-fn a_cluster_that_does_not_answer_ends_with_one() {
+fn silent_cluster_exits_with_one() {
     for words in [&["why", "sub/tea"][..], &["resolve"], &["resolve", "-n", "east"]] {
         let all = std::iter::once("mainstay").chain(words.iter().copied());
         let (mut out, mut err) = (Vec::new(), Vec::new());
@@ -172,7 +175,7 @@ fn a_cluster_that_does_not_answer_ends_with_one() {
 }
 
 #[test]
-fn kind_and_name_may_be_written_apart_as_kubectl_takes_them() {
+fn kind_and_name_may_be_separate_words_as_for_kubectl() {
     let place = TestFolder::new().file("s.yaml", STATE);
     let [together, apart] =
         ["sub/tea -n east --state s.yaml", "subscription tea -n east --state s.yaml"]

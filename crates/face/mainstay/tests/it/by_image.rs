@@ -365,7 +365,7 @@ async fn operators_are_installed_from_images() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn heads_of_published_packages_succeed_from_images_or_say_why_not() {
+async fn heads_of_published_packages_succeed_from_images_or_report_why_not() {
     let what = "249 published bundles as images";
     if std::env::var_os("MAINSTAY_DEEP").is_none() {
         skipped(&format!("{what}: MAINSTAY_DEEP is not set, and it takes minutes"));

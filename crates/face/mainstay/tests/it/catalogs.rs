@@ -62,7 +62,7 @@ async fn resolves(cluster: &Cluster, name: &str, channel: &str) -> Result<String
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn others_get_a_catalog_at_the_address_that_its_source_names() {
+async fn catalog_is_served_at_the_address_of_its_catalog_source() {
     let folder = tempfile::tempdir().expect("a folder");
     let catalog = folder.path().join("catalog");
     copy_sample(&catalog);
@@ -97,7 +97,7 @@ async fn others_get_a_catalog_at_the_address_that_its_source_names() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_broken_folder_keeps_serving_its_last_good_content_even_after_a_restart() {
+async fn broken_catalog_folder_keeps_its_last_valid_content_across_a_restart() {
     let folder = tempfile::tempdir().expect("a folder");
     let data = folder.path().join("data");
     let catalog = folder.path().join("catalog");
@@ -141,7 +141,7 @@ async fn a_broken_folder_keeps_serving_its_last_good_content_even_after_a_restar
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_folder_takes_the_place_of_the_default_of_its_name() {
+async fn catalog_folder_replaces_the_default_catalog_source_of_its_name() {
     let folder = tempfile::tempdir().expect("a folder");
     let defaults = folder.path().join("defaults");
     std::fs::create_dir_all(&defaults).expect("a folder");

@@ -161,7 +161,7 @@ async fn serve(data: &Path) -> (Arc<Catalog>, Cluster, Hands, (Up, tempfile::Tem
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_package_of_a_published_catalog_succeeds_or_says_why_not() {
+async fn every_package_of_a_published_catalog_succeeds_or_reports_why_not() {
     let Some(data) = unpack(ARCHIVE, "the published catalog") else { return };
     let (catalog, cluster, hands, _up) = serve(data.path()).await;
 
@@ -213,7 +213,7 @@ async fn every_package_of_a_published_catalog_succeeds_or_says_why_not() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_long_chains_walk_from_an_old_version_to_the_head() {
+async fn long_upgrade_paths_reach_the_head_from_an_old_version() {
     let Some(data) = unpack(ARCHIVE, "the published catalog") else { return };
     let (catalog, cluster, hands, _up) = serve(data.path()).await;
     // By replaces: six hops and more. By skipRange: one hop from far away.

@@ -4,7 +4,7 @@ use crate::harness::{Kubectl, Up, tls_cluster, until};
 use mainstay_object::{Object, known};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_pods_of_the_controllers_are_ready_and_answer_for_metrics_where_scripts_look() {
+async fn controller_pods_are_ready_and_serve_metrics_on_olms_ports() {
     let folder = tempfile::tempdir().expect("a folder");
     let data = folder.path().join("data").display().to_string();
     let up = Up::start(folder.path(), &["--data-dir", &data]);

@@ -93,7 +93,7 @@ impl Helm {
 const SHAPE: Resource = Resource::namespaced("charts.example.com", "v1", "Shape", "shapes");
 
 #[tokio::test]
-async fn two_charts_live_their_lives() {
+async fn two_charts_install_upgrade_and_uninstall() {
     let folder = tempfile::tempdir().expect("a folder");
     let up = Up::start(folder.path(), &["--in-memory"]);
     let Some(helm) = Helm::find(folder.path(), &up.kubeconfig) else { return };

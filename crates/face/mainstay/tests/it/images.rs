@@ -24,7 +24,7 @@ fn skopeo(arguments: &[&str]) -> Option<Output> {
 }
 
 #[test]
-fn images_are_served_where_up_says_and_kept_for_the_next_start() {
+fn images_are_served_at_the_reported_address_and_kept_for_the_next_start() {
     let folder = tempfile::tempdir().expect("a folder");
     let data = folder.path().join("data");
     let data = data.to_str().expect("temporary paths are text");
@@ -88,7 +88,7 @@ fn push_and_pull(folder: &Path, address: &str, login: &Path) {
 }
 
 #[test]
-fn what_is_no_image_is_refused_before_anything_is_served() {
+fn invalid_image_source_is_refused_before_anything_is_served() {
     let folder = tempfile::tempdir().expect("a folder");
     let image = format!("--image=localhost/sample:v1={}", folder.path().display());
     let output = mainstay().args(["up", "--in-memory", "--listen=127.0.0.1:0", &image]).output();
@@ -130,7 +130,7 @@ fn open_to_others(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn only_who_has_the_password_pushes_and_no_page_of_another_site() {
+fn push_needs_the_password_and_cross_site_requests_are_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let data = folder.path().join("data");
     // A folder that others may look into, as many have by default.

@@ -138,7 +138,7 @@ fn words(line: &str) -> Vec<&str> {
 }
 
 #[test]
-fn the_calls_that_people_type_most() {
+fn frequent_kubectl_commands_work() {
     let folder = tempfile::tempdir().expect("a folder");
     let up = Up::start(folder.path(), &["--in-memory"]);
     let Some(kubectl) = Kubectl::find(&up.kubeconfig, "the kubectl script") else { return };

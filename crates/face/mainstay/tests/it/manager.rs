@@ -55,7 +55,7 @@ impl Drop for Manager {
 }
 
 #[tokio::test]
-async fn a_controller_runtime_manager_runs_unchanged() {
+async fn controller_runtime_manager_runs_unchanged() {
     let Some(program) =
         std::env::var("MAINSTAY_MANAGER").ok().filter(|program| !program.is_empty())
     else {
@@ -149,7 +149,7 @@ fn configuration(kind: &str, path: &str, operations: &[&str], client: &Value) ->
 }
 
 #[tokio::test]
-async fn webhooks_of_a_manager_are_reached_on_the_host() {
+async fn webhooks_of_a_manager_on_the_host_are_called() {
     let Some(program) =
         std::env::var("MAINSTAY_MANAGER").ok().filter(|program| !program.is_empty())
     else {

@@ -22,7 +22,7 @@ pub(crate) fn catalog(folder: &Path, names: &[&str]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn packages_come_and_go_with_their_catalog_and_stay_when_it_breaks() {
+async fn package_manifests_follow_their_catalog_and_stay_when_it_breaks() {
     let folder = tempfile::tempdir().expect("a folder");
     let source = folder.path().join("catalog");
     catalog(&source, &["teapot-operator", "kettle-operator"]);

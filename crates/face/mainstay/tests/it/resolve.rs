@@ -19,7 +19,7 @@ fn json(arguments: &[&str]) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_registry_says_the_same_as_the_folder_that_it_serves() {
+async fn resolution_with_a_registry_equals_that_with_its_folder() {
     let folder = tempfile::tempdir().expect("a folder");
     let catalog = format!("mine={SAMPLE}");
     let up = Up::start(folder.path(), &["--in-memory", "--catalog", &catalog]);
@@ -68,7 +68,7 @@ fn anvils() -> [(mainstay_object::Resource, Value); 2] {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_catalog_in_a_config_map_can_be_asked_too() {
+async fn catalog_of_a_config_map_is_read_through_its_registry() {
     let folder = tempfile::tempdir().expect("a folder");
     let up = Up::start(folder.path(), &["--in-memory"]);
     let cluster = tls_cluster(&up.kubeconfig).await;
@@ -91,7 +91,7 @@ async fn a_catalog_in_a_config_map_can_be_asked_too() {
 }
 
 #[test]
-fn a_cluster_that_is_not_there_has_a_remedy() {
+fn missing_cluster_has_a_remedy() {
     let output = resolve(&["--kubeconfig", "/no/such/file"]);
     let error = String::from_utf8(output.stderr).expect("text");
     assert_eq!(output.status.code(), Some(2), "{error}");

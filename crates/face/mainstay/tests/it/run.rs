@@ -88,7 +88,7 @@ async fn ready(cluster: &Cluster) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_works_another_waits_and_takes_over_and_who_was_killed_goes_on() {
+async fn one_process_leads_another_waits_and_takes_over_and_a_killed_one_resumes() {
     let folder = tempfile::tempdir().expect("a folder");
     let up = Up::start(folder.path(), &["--bare", "--in-memory"]);
     let (one, two) = (folder.path().join("one"), folder.path().join("two"));
@@ -127,7 +127,7 @@ async fn one_works_another_waits_and_takes_over_and_who_was_killed_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_works_as_the_service_account_of_the_printed_manifests() {
+async fn run_works_as_the_service_account_of_the_printed_manifests() {
     let folder = tempfile::tempdir().expect("a folder");
     let up = Up::start(folder.path(), &["--bare", "--in-memory"]);
     let cluster = tls_cluster(&up.kubeconfig).await;
@@ -170,7 +170,7 @@ async fn it_works_as_the_service_account_of_the_printed_manifests() {
 }
 
 #[test]
-fn a_list_of_controllers_that_selects_nothing_is_refused_with_the_names_that_there_are() {
+fn controller_list_that_selects_nothing_is_refused_with_the_known_names() {
     for (list, why) in [
         ("clasic", "there is no subsystem `clasic`"),
         ("*,-classic", "the list selects no subsystem"),
@@ -185,7 +185,7 @@ fn a_list_of_controllers_that_selects_nothing_is_refused_with_the_names_that_the
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_does_not_work_beside_the_original() {
+async fn run_refuses_to_work_beside_olm() {
     let folder = tempfile::tempdir().expect("a folder");
     let up = Up::start(folder.path(), &["--bare", "--in-memory"]);
     let cluster = tls_cluster(&up.kubeconfig).await;
@@ -212,7 +212,7 @@ async fn it_does_not_work_beside_the_original() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_does_not_work_beside_controllers_in_the_process_of_the_api() {
+async fn run_refuses_to_work_beside_embedded_controllers() {
     let folder = tempfile::tempdir().expect("a folder");
     let data = folder.path().join("data");
     let arguments = ["--data-dir", data.to_str().expect("text")];
@@ -233,7 +233,7 @@ async fn it_does_not_work_beside_controllers_in_the_process_of_the_api() {
 }
 
 #[test]
-fn a_cluster_that_is_not_there_is_told_with_a_remedy() {
+fn missing_cluster_is_reported_with_a_remedy() {
     let folder = tempfile::tempdir().expect("a folder");
     let error = refusal(&folder.path().join("none"), &folder.path().join("data"));
     assert!(error.contains("cannot be used"), "{error}");
@@ -241,7 +241,7 @@ fn a_cluster_that_is_not_there_is_told_with_a_remedy() {
 }
 
 #[test]
-fn a_cluster_where_nobody_listens_is_not_told_to_lack_rights() {
+fn unreachable_cluster_is_not_reported_as_missing_permissions() {
     let folder = tempfile::tempdir().expect("a folder");
     // A port of somebody who has just left.
     let port =
@@ -261,7 +261,7 @@ fn a_cluster_where_nobody_listens_is_not_told_to_lack_rights() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn decisions_are_lines_of_the_log_and_flags_without_effect_say_so() {
+async fn decisions_are_log_lines_and_flags_without_effect_are_reported() {
     let folder = tempfile::tempdir().expect("a folder");
     let up = Up::start(folder.path(), &["--bare", "--in-memory"]);
     let log = folder.path().join("log");
@@ -287,7 +287,7 @@ async fn decisions_are_lines_of_the_log_and_flags_without_effect_say_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn counts_behind_tls_are_for_those_who_may_see_them() {
+async fn metrics_over_tls_are_for_permitted_users() {
     let folder = tempfile::tempdir().expect("a folder");
     let up = Up::start(folder.path(), &["--bare", "--in-memory"]);
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");

@@ -57,7 +57,7 @@ async fn make(cluster: &Cluster, resource: &Resource, value: serde_json::Value) 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn packages_are_passed_on_to_who_may_see_them_while_it_works() {
+async fn leader_serves_package_manifests_to_permitted_users() {
     let Some(host) = own_address() else {
         return skipped("packages of `run`: this machine has no address but loopback");
     };
@@ -124,7 +124,7 @@ async fn packages_are_passed_on_to_who_may_see_them_while_it_works() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_an_address_packages_are_not_served_and_it_says_so_once() {
+async fn without_an_address_packages_are_not_served_and_one_line_reports_it() {
     let folder = tempfile::tempdir().expect("a folder");
     let up = Up::start(folder.path(), &["--bare", "--in-memory"]);
     let mut run = Run::start(&up.kubeconfig, &folder.path().join("data"), &[]);
@@ -137,7 +137,7 @@ async fn without_an_address_packages_are_not_served_and_it_says_so_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_works_and_serves_none_takes_away_what_a_killed_one_registered_and_nothing_else() {
+async fn leader_without_packages_removes_only_the_registration_of_a_killed_process() {
     let Some(host) = own_address() else {
         return skipped("packages of `run`: this machine has no address but loopback");
     };
@@ -171,7 +171,7 @@ async fn who_works_and_serves_none_takes_away_what_a_killed_one_registered_and_n
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_bare_cluster_forgets_that_it_served_packages_itself() {
+async fn bare_cluster_removes_its_own_packages_registration() {
     let folder = tempfile::tempdir().expect("a folder");
     let data = folder.path().join("data").display().to_string();
     let up = Up::start(folder.path(), &["--data-dir", &data]);

@@ -64,7 +64,7 @@ fn run(name: &str) -> Result<(), String> {
 }
 
 #[test]
-fn what_administrators_do_works_as_the_scripts_say() {
+fn scripts_of_the_administrators_guide_succeed() {
     let names = scripts();
     let what = format!("{} scripts of administrators", names.len());
     if Kubectl::find(Path::new("/nonexistent"), &what).is_none() {
@@ -89,7 +89,7 @@ fn what_administrators_do_works_as_the_scripts_say() {
 }
 
 #[test]
-fn every_script_is_in_the_administrators_guide() {
+fn every_script_is_linked_in_the_administrators_guide() {
     let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/administrators.md");
     let guide = std::fs::read_to_string(guide).expect("the guide");
     for name in scripts() {
@@ -99,7 +99,7 @@ fn every_script_is_in_the_administrators_guide() {
 }
 
 #[test]
-fn a_script_that_is_run_without_a_cluster_of_its_own_says_how_to_run_it() {
+fn script_without_a_cluster_prints_how_to_run_it() {
     for name in scripts() {
         let script = PathBuf::from(SCRIPTS).join(&name);
         let output = Command::new("bash")

@@ -75,7 +75,7 @@ impl Drop for Serving {
 }
 
 #[test]
-fn it_serves_follows_its_folder_and_ends_when_asked() {
+fn opm_serve_follows_its_folder_and_stops_on_sigterm() {
     let folder = tempfile::tempdir().expect("a folder");
     let place = folder.path().join("configs");
     catalog(&place);
@@ -115,7 +115,7 @@ fn it_serves_follows_its_folder_and_ends_when_asked() {
 /// AT-FBC-15: the image of a catalog is labelled, and what it is made to run answers over gRPC, at
 /// port 50051 if nobody says otherwise.
 #[test]
-fn the_image_of_a_catalog_is_labelled_and_what_it_runs_answers() {
+fn catalog_image_is_labelled_and_its_command_serves_grpc() {
     let folder = tempfile::tempdir().expect("a folder");
     catalog(&folder.path().join("kiwi-index"));
     let run = |arguments: &[&str]| {
@@ -162,7 +162,7 @@ fn the_image_of_a_catalog_is_labelled_and_what_it_runs_answers() {
 }
 
 #[test]
-fn the_reason_of_a_failure_is_in_the_termination_log() {
+fn termination_log_has_the_reason_of_a_failure() {
     let folder = tempfile::tempdir().expect("a folder");
     catalog(&folder.path().join("good"));
     write(&folder.path().join("bad"), &[("c.yaml", CHANNEL)]);
@@ -200,7 +200,7 @@ fn the_reason_of_a_failure_is_in_the_termination_log() {
 }
 
 #[test]
-fn a_cache_folder_tells_whether_the_catalog_is_the_one_it_was_made_for() {
+fn cache_folder_is_checked_against_its_catalog() {
     let folder = tempfile::tempdir().expect("a folder");
     let run = |arguments: &[&str]| {
         let arguments = [&["serve", "good", "--cache-dir", "cache"], arguments].concat();

@@ -77,7 +77,7 @@ fn start_refuses_a_fifo_or_the_link_of_another_user_where_it_writes() {
 }
 
 #[test]
-fn data_folder_of_another_user_or_of_everybody_is_refused() {
+fn data_folder_of_another_user_or_writable_by_all_is_refused() {
     let shared = shared();
     let error = refusal(&["--data-dir", text(shared.path())]);
     assert!(error.contains("everybody") && error.contains("--data-dir DIR"), "{error}");
@@ -100,7 +100,7 @@ fn data_folder_of_another_user_or_of_everybody_is_refused() {
 }
 
 #[test]
-fn what_lives_as_long_as_the_process_is_in_private_folders_of_random_names() {
+fn temporary_files_are_in_private_folders_with_random_names() {
     let shared = shared();
     let image = format!("--image=localhost/a:v1={}/sample", env!("CARGO_MANIFEST_DIR"));
     // A runtime folder that others can look into is not taken.
@@ -139,7 +139,7 @@ fn what_lives_as_long_as_the_process_is_in_private_folders_of_random_names() {
 }
 
 #[test]
-fn start_that_waits_for_what_does_not_answer_ends_when_it_is_asked_to() {
+fn blocked_start_ends_on_a_signal() {
     let folder = tempfile::tempdir().expect("a folder");
     let (certificate, data) = (folder.path().join("certificate"), folder.path().join("data"));
     fifo(&certificate);
@@ -171,7 +171,7 @@ fn can_mount(folder: &Path) -> bool {
 }
 
 #[test]
-fn restart_on_a_full_disk_ends_at_once_with_the_cause() {
+fn restart_on_a_full_disk_fails_at_once_with_the_cause() {
     let (before, disk) = (tempfile::tempdir().expect("a"), tempfile::tempdir().expect("a folder"));
     if !can_mount(disk.path()) {
         return skipped("a restart on a full disk: only who may mount can make a small one");
@@ -225,7 +225,7 @@ fn start_on_a_full_disk_is_refused_with_the_cause() {
 }
 
 #[tokio::test]
-async fn removed_data_folder_ends_in_refusals_and_a_red_readyz() {
+async fn removed_data_folder_refuses_writes_and_fails_readyz() {
     let folder = tempfile::tempdir().expect("a folder");
     let data = folder.path().join("data");
     let up = Up::start(folder.path(), &["--data-dir", text(&data), "--bare"]);
@@ -257,7 +257,7 @@ async fn removed_data_folder_ends_in_refusals_and_a_red_readyz() {
 }
 
 #[tokio::test]
-async fn catalog_is_not_pulled_against_the_policy_of_the_machine() {
+async fn catalog_image_that_the_machines_policy_rejects_is_not_pulled() {
     let folder = tempfile::tempdir().expect("a folder");
     let policy = folder.path().join("policy.json");
     let write = |text: &str| {

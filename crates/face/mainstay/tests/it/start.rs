@@ -16,7 +16,7 @@ fn text(path: &Path) -> &str {
 }
 
 #[test]
-fn a_missing_catalog_is_refused_before_anything_is_touched() {
+fn missing_catalog_is_refused_before_anything_changes() {
     let folder = tempfile::tempdir().expect("a folder");
     let data = folder.path().join("data");
     let error = refusal(&["--data-dir", text(&data), "--catalog", "mine=/no/such/folder"]);
@@ -25,7 +25,7 @@ fn a_missing_catalog_is_refused_before_anything_is_touched() {
 }
 
 #[test]
-fn a_busy_port_is_refused_before_anything_is_touched() {
+fn busy_port_is_refused_before_anything_changes() {
     let folder = tempfile::tempdir().expect("a folder");
     let data = folder.path().join("data");
     let busy = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -36,7 +36,7 @@ fn a_busy_port_is_refused_before_anything_is_touched() {
 }
 
 #[test]
-fn a_second_up_on_the_same_data_is_refused_and_names_the_first() {
+fn second_up_on_a_data_folder_is_refused_and_names_the_first() {
     let folder = tempfile::tempdir().expect("a folder");
     let data = folder.path().join("data");
     let first = Up::start(folder.path(), &["--data-dir", text(&data)]);
@@ -47,7 +47,7 @@ fn a_second_up_on_the_same_data_is_refused_and_names_the_first() {
 }
 
 #[test]
-fn it_starts_again_with_everything_it_had() {
+fn restart_keeps_all_objects() {
     let folder = tempfile::tempdir().expect("a folder");
     let data = folder.path().join("data");
     let first = Up::start(folder.path(), &["--data-dir", text(&data)]);
@@ -64,7 +64,7 @@ fn it_starts_again_with_everything_it_had() {
 }
 
 #[test]
-fn nodes_that_the_data_folder_has_are_counted() {
+fn nodes_of_the_data_folder_are_reported() {
     let folder = tempfile::tempdir().expect("a folder");
     let data = folder.path().join("data");
     let first = Up::start(folder.path(), &["--data-dir", text(&data), "--nodes", "3"]);
@@ -75,7 +75,7 @@ fn nodes_that_the_data_folder_has_are_counted() {
 }
 
 #[test]
-fn damage_is_named_and_repair_goes_on_with_the_rest() {
+fn damaged_store_is_reported_and_repair_keeps_the_rest() {
     let folder = tempfile::tempdir().expect("a folder");
     let data = folder.path().join("data");
     let mut first = Up::start(folder.path(), &["--data-dir", text(&data)]);
@@ -109,7 +109,7 @@ fn damage_is_named_and_repair_goes_on_with_the_rest() {
 }
 
 #[test]
-fn it_ends_even_with_open_watches() {
+fn up_stops_with_open_watches() {
     let folder = tempfile::tempdir().expect("a folder");
     let up = Up::start(folder.path(), &["--in-memory"]);
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
@@ -123,7 +123,7 @@ fn it_ends_even_with_open_watches() {
 }
 
 #[test]
-fn the_demo_tells_its_story_to_the_end() {
+fn demo_runs_its_story_to_the_end() {
     let output = mainstay().args(["demo", "--exit"]).output().expect("mainstay runs");
     let said = String::from_utf8(output.stdout).expect("its story is text");
     let error = String::from_utf8_lossy(&output.stderr);

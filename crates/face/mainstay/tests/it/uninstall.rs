@@ -47,7 +47,7 @@ async fn listed(cluster: &Cluster, kind: &Resource) -> Vec<Object> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_operator_goes_and_what_people_made_goes_only_if_they_say_so() {
+async fn uninstall_removes_the_operator_and_operands_only_on_request() {
     let folder = tempfile::tempdir().expect("a folder");
     let sample = concat!("mine=", env!("CARGO_MANIFEST_DIR"), "/sample");
     let up = Up::start(folder.path(), &["--in-memory", "--catalog", sample]);

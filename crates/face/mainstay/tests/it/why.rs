@@ -41,7 +41,7 @@ async fn subscribe(cluster: &Cluster, namespace: &str, approval: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_update_whose_new_pod_does_not_start_names_the_pod_its_reason_and_a_remedy() {
+async fn upgrade_with_a_failing_pod_names_the_pod_its_reason_and_a_remedy() {
     let folder = tempfile::tempdir().expect("a folder");
     let up = Up::start(folder.path(), &["--in-memory", "--catalog", SAMPLE]);
     let cluster = tls_cluster(&up.kubeconfig).await;
@@ -98,7 +98,7 @@ async fn an_update_whose_new_pod_does_not_start_names_the_pod_its_reason_and_a_r
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn while_a_catalog_does_not_answer_it_is_named_beside_the_subscription_of_another_one() {
+async fn silent_catalog_is_named_for_subscriptions_of_other_catalogs() {
     let folder = tempfile::tempdir().expect("a folder");
     let up = Up::start(folder.path(), &["--in-memory", "--catalog", SAMPLE]);
     let cluster = tls_cluster(&up.kubeconfig).await;
@@ -129,7 +129,7 @@ async fn while_a_catalog_does_not_answer_it_is_named_beside_the_subscription_of_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_catalog_source_whose_address_nobody_serves_says_that_connections_are_refused() {
+async fn catalog_source_with_an_unserved_address_reports_refused_connections() {
     let folder = tempfile::tempdir().expect("a folder");
     let up = Up::start(folder.path(), &["--in-memory"]);
     let cluster = tls_cluster(&up.kubeconfig).await;
@@ -190,7 +190,7 @@ async fn viewer(cluster: &Cluster, up: &Up, namespace: &str) -> std::path::PathB
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_viewer_of_one_namespace_is_told_what_waits_there_and_what_cannot_be_seen() {
+async fn viewer_of_one_namespace_gets_its_causes_and_notes_about_hidden_kinds() {
     let folder = tempfile::tempdir().expect("a folder");
     let up = Up::start(folder.path(), &["--in-memory", "--catalog", SAMPLE]);
     let cluster = tls_cluster(&up.kubeconfig).await;
@@ -248,7 +248,7 @@ async fn a_viewer_of_one_namespace_is_told_what_waits_there_and_what_cannot_be_s
 }
 
 #[test]
-fn on_a_bare_cluster_every_command_names_what_brings_the_kinds_of_operators() {
+fn on_a_bare_cluster_every_command_names_the_remedy_that_installs_the_crds() {
     let folder = tempfile::tempdir().expect("a folder");
     let up = Up::start(folder.path(), &["--in-memory", "--bare"]);
     for arguments in [
@@ -274,7 +274,7 @@ fn on_a_bare_cluster_every_command_names_what_brings_the_kinds_of_operators() {
 }
 
 #[test]
-fn a_cluster_that_does_not_answer_ends_every_command_with_one() {
+fn silent_cluster_ends_every_command_with_one() {
     let folder = tempfile::tempdir().expect("a folder");
     let kubeconfig = folder.path().join("config");
     // The port of a listener that is gone.

@@ -129,7 +129,7 @@ fn every_command_that_the_documentation_names_exists_with_its_flags() {
 }
 
 #[test]
-fn a_command_that_does_not_exist_is_found_wherever_a_page_names_it() {
+fn unknown_command_is_found_wherever_a_page_names_it() {
     let text = "As `mainstay serve` does, or `mainstay why` with `-o json`:\n\
         ```\n\
         $ mainstay catalog validate ./x --nosuch\n\
@@ -185,7 +185,7 @@ fn run(page: &str) -> (Vec<String>, [usize; 2]) {
 }
 
 #[test]
-fn every_documented_command_runs_or_says_why_it_is_not_run_here() {
+fn every_documented_command_runs_or_has_a_reason_not_to() {
     let pages = page::pages();
     // Two at a time: most of each is waiting for other programs.
     let left = Mutex::new(pages.iter());
@@ -214,7 +214,7 @@ fn every_documented_command_runs_or_says_why_it_is_not_run_here() {
 }
 
 #[test]
-fn the_plan_speaks_of_nothing_that_is_not_documented() {
+fn plan_has_only_documented_statements() {
     let statements: Vec<Statement> =
         page::pages().iter().flat_map(|page| page::statements(page)).collect();
     let stale = plan::stale(&statements);

@@ -132,7 +132,7 @@ mod tests {
     use super::{commands, is_open};
 
     #[test]
-    fn quotes_in_comments_are_no_quotes() {
+    fn quotes_in_comments_open_no_string() {
         for (text, wanted) in [
             ("a 'b", true),
             ("a 'b'", false),
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_statement_is_simple_commands() {
+    fn statement_splits_into_simple_commands() {
         let said = |text: &str| {
             let all = commands(text);
             all.iter().map(|words| words.join(" ")).collect::<Vec<_>>().join(" / ")

@@ -40,7 +40,7 @@ fn place(documents: &[Value]) -> TestFolder {
 }
 
 #[test]
-fn a_terminal_shows_a_line_for_each_bundle() {
+fn text_has_a_line_for_each_bundle() {
     let place = place(&catalog());
     insta::assert_snapshot!(place.catalog("graph c kiwi").out, @r#"
     Package kiwi
@@ -73,7 +73,7 @@ fn a_terminal_shows_a_line_for_each_bundle() {
 }
 
 #[test]
-fn the_way_may_begin_with_what_is_no_longer_shipped() {
+fn update_path_may_start_at_an_unshipped_bundle() {
     let place = place(&catalog());
     for (from, line) in [
         ("kiwi.v0.9.0", "  from kiwi.v0.9.0: 2 updates to the head: kiwi.v0.9.0 → 1.2.0 → 2.0.0"),
@@ -88,7 +88,7 @@ fn the_way_may_begin_with_what_is_no_longer_shipped() {
 }
 
 #[test]
-fn what_is_not_there_is_refused_with_what_to_do() {
+fn unknown_names_are_refused_with_a_remedy() {
     let place = place(&catalog());
     for (arguments, message) in [
         ("graph c plum", "plum"),
@@ -103,7 +103,7 @@ fn what_is_not_there_is_refused_with_what_to_do() {
 }
 
 #[test]
-fn languages_have_nodes_by_number_and_names_as_labels() {
+fn mermaid_and_dot_number_nodes_and_use_names_as_labels() {
     let place = place(&catalog());
     let mermaid = place.catalog("graph c kiwi --from 1.1.0 -o mermaid").out;
     let (_, mermaid) = mermaid.split_once("  subgraph p").unwrap();
@@ -165,7 +165,7 @@ fn tags(svg: &str) -> (Vec<&str>, usize) {
 }
 
 #[test]
-fn a_picture_is_whole_and_has_every_bundle_and_update() {
+fn svg_is_well_formed_and_has_every_bundle_and_update() {
     let svg = place(&catalog()).catalog("graph c kiwi --from 1.1.0 -o svg").out;
     assert_eq!(tags(&svg).0, Vec::<&str>::new());
     for part in [
@@ -182,7 +182,7 @@ fn a_picture_is_whole_and_has_every_bundle_and_update() {
 }
 
 #[test]
-fn hostile_names_change_nothing_but_labels() {
+fn hostile_names_change_only_labels() {
     let evil = "\"]</text><script>\n%%{init: {}}%% --> end; \\N\u{202e}";
     let mut documents = catalog();
     documents[1]["name"] = evil.into();
@@ -219,7 +219,7 @@ fn hostile_names_change_nothing_but_labels() {
 }
 
 #[test]
-fn a_catalog_that_cannot_be_used_is_not_drawn() {
+fn invalid_catalog_has_no_graph() {
     let mut documents = catalog();
     documents[1]["entries"][3] = json!({ "name": "kiwi.v2.0.0" });
     let answer = place(&documents).catalog("graph c kiwi");
@@ -228,7 +228,7 @@ fn a_catalog_that_cannot_be_used_is_not_drawn() {
 }
 
 #[test]
-fn a_channel_of_hundreds_of_ranges_is_drawn_in_lines_that_fit() {
+fn hundreds_of_skip_ranges_share_one_rail() {
     let entry = |number: usize| {
         json!({
             "name": format!("kiwi.v1.{number}.0"),
@@ -281,7 +281,7 @@ fn skipping() -> Vec<Value> {
 }
 
 #[test]
-fn releases_that_skip_everything_before_them_share_one_line() {
+fn releases_that_skip_all_earlier_ones_share_one_rail() {
     let place = place(&skipping());
     let svg = place.catalog("graph c kiwi -o svg").out;
     // One line with marks, three arrows, two arcs for what is replaced, and the legend: not one of
@@ -310,7 +310,7 @@ fn releases_that_skip_everything_before_them_share_one_line() {
 }
 
 #[test]
-fn a_picture_has_its_colours_without_a_style_sheet() {
+fn svg_has_its_colours_without_a_style_sheet() {
     for (documents, from) in [(catalog(), "1.1.0"), (skipping(), "1.8.3")] {
         let svg = place(&documents).catalog(&format!("graph c kiwi --from {from} -o svg")).out;
         let (before, rest) = svg.split_once("<style>").unwrap();
@@ -336,7 +336,7 @@ fn a_picture_has_its_colours_without_a_style_sheet() {
 }
 
 #[test]
-fn channels_have_one_order_everywhere() {
+fn channels_have_the_same_order_in_every_command() {
     let mut documents = vec![
         json!({ "schema": "olm.package", "name": "kiwi", "defaultChannel": "v2" }),
         bundle("1.0.0"),
@@ -372,7 +372,7 @@ fn channels_have_one_order_everywhere() {
 }
 
 #[test]
-fn programs_get_what_is_drawn_as_a_value() {
+fn json_has_the_content_of_the_graph() {
     let place = place(&catalog());
     let json = place.catalog("graph c kiwi --channel stable --from 1.0.0 -o json").out;
     let json: Value = serde_json::from_str(&json).unwrap();

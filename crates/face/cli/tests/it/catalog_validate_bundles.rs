@@ -18,13 +18,13 @@ fn bundle() -> TestFolder {
 }
 
 #[test]
-fn a_sound_bundle_has_nothing_to_say() {
+fn valid_bundle_folder_has_no_findings() {
     let answer = bundle().catalog("validate b");
     assert_eq!((answer.code, answer.out.as_str()), (0, "sound: 1 bundle\n"));
 }
 
 #[test]
-fn what_upstream_passes_over_is_an_error() {
+fn file_that_upstream_drops_is_an_error() {
     let place = bundle()
         .file("b/metadata/dependencies.yaml", "dependencies:\n- type: [\n")
         .file("b/manifests/two.yaml", "kind: A\napiVersion: v1\n---\nkind: B\napiVersion: v1\n");
@@ -47,7 +47,7 @@ fn what_upstream_passes_over_is_an_error() {
 }
 
 #[test]
-fn a_bundle_that_cannot_be_read_says_why() {
+fn unreadable_bundle_has_a_reason() {
     let answer = bundle().file("b/manifests/csv.yaml", "kind: ConfigMap\n").catalog("validate b");
     assert_eq!(answer.code, 1);
     insta::assert_snapshot!(answer.out, @"
@@ -65,7 +65,7 @@ fn a_bundle_that_cannot_be_read_says_why() {
 }
 
 #[test]
-fn why_a_definition_is_missing_is_told_with_it() {
+fn missing_crd_is_reported_with_its_cause() {
     let csv = format!(
         "{CSV}  customresourcedefinitions:\n    owned:\n    - {{name: kiwis.example.com, version: v1, kind: Kiwi}}\n"
     );

@@ -83,7 +83,7 @@ properties:
 ";
 
 #[test]
-fn lists_are_tables() {
+fn list_prints_tables() {
     let place = TestFolder::with(CATALOG);
     insta::assert_snapshot!(place.catalog("list packages c").out, @"
     PACKAGE   DEFAULT CHANNEL   HEAD           VERSION   CHANNELS   BUNDLES   DEPRECATED
@@ -103,7 +103,7 @@ fn lists_are_tables() {
 }
 
 #[test]
-fn lists_can_be_read_by_programs() {
+fn list_prints_json_and_yaml() {
     let place = TestFolder::with(CATALOG);
     let answer = place.catalog("list bundles c -o json");
     let list: Value = serde_json::from_str(&answer.out).unwrap();
@@ -117,7 +117,7 @@ fn lists_can_be_read_by_programs() {
 }
 
 #[test]
-fn a_package_is_shown_with_its_channels_and_bundles() {
+fn show_prints_a_package_with_channels_and_bundles() {
     insta::assert_snapshot!(TestFolder::with(CATALOG).catalog("show c kiwi").out, @"
     Package:         kiwi
     Declared at:     c/catalog.yaml:2
@@ -135,7 +135,7 @@ fn a_package_is_shown_with_its_channels_and_bundles() {
 }
 
 #[test]
-fn a_bundle_is_shown_with_where_one_gets_from_it() {
+fn show_prints_a_bundle_with_its_update_paths() {
     let place = TestFolder::with(CATALOG);
     let by_version = place.catalog("show c kiwi 1.10.0").out;
     insta::assert_snapshot!(by_version, @"
@@ -183,7 +183,7 @@ fn a_bundle_is_shown_with_where_one_gets_from_it() {
 }
 
 #[test]
-fn who_has_a_bundle_that_is_not_shipped_sees_where_updates_lead() {
+fn show_prints_update_paths_of_an_unshipped_bundle() {
     let place = TestFolder::with(CATALOG);
     insta::assert_snapshot!(place.catalog("show c kiwi kiwi.v1.9.1").out, @"
     Bundle:          kiwi.v1.9.1
@@ -204,7 +204,7 @@ fn who_has_a_bundle_that_is_not_shipped_sees_where_updates_lead() {
 }
 
 #[test]
-fn what_no_update_leads_away_from_is_named_with_the_reason() {
+fn stranded_bundles_are_named_with_the_reason() {
     // 1.0.0 is only skipped by 1.1.0, which 2.0.0 skips.
     let mut catalog = "\
 ---
@@ -275,7 +275,7 @@ entries:
 }
 
 #[test]
-fn a_catalog_that_cannot_be_used_is_not_listed() {
+fn invalid_catalog_is_not_listed() {
     let place =
         TestFolder::with(&CATALOG.replace("defaultChannel: stable", "defaultChannel: slow"));
     let answer = place.catalog("list packages c");

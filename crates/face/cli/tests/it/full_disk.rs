@@ -40,7 +40,7 @@ fn catalog_into(place: &TestFolder, arguments: &str, mut stdout: impl Write) -> 
 }
 
 #[test]
-fn an_answer_about_a_catalog_that_does_not_fit_on_the_disk_is_no_success() {
+fn output_on_a_full_disk_is_a_failure() {
     let place = TestFolder::with(SOUND_CATALOG);
     for command in [
         "validate c",

@@ -1,7 +1,7 @@
 //! `mainstay resolve`: where ways end, and that following them is bounded.
 
 use super::resolve::ResolveFolder as _;
-use super::resolve::told;
+use super::resolve::exit_code_and_output;
 use mainstay_clitest::TestFolder;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -59,11 +59,11 @@ fn chain(package: &str, count: usize) -> (Vec<Value>, Vec<Value>) {
 }
 
 fn answer(universe: &str) -> String {
-    told(&TestFolder::new().file("u.json", universe).resolve("--universe u.json"))
+    exit_code_and_output(&TestFolder::new().file("u.json", universe).resolve("--universe u.json"))
 }
 
 #[test]
-fn a_long_channel_is_followed_to_its_head() {
+fn long_channel_resolves_up_to_its_head() {
     let (entries, bundles) = chain("tea", 1500);
     let text = answer(&universe(&[("tea", entries)], &bundles, &[("tea", "tea.v0")]));
     assert!(text.contains("→ tea.v1499"), "{text}");
@@ -72,7 +72,7 @@ fn a_long_channel_is_followed_to_its_head() {
 
 /// What is hard and fails does so once, not again at each of many hops beside it.
 #[test]
-fn what_fails_beside_a_long_way_is_searched_once() {
+fn failure_beside_a_long_upgrade_path_is_searched_once() {
     let (entries, mut bundles) = chain("tea", 400);
     let mut packages = vec![("tea".to_owned(), entries)];
     let mut installed = vec![("tea".to_owned(), "tea.v0".to_owned())];
@@ -110,7 +110,7 @@ fn what_fails_beside_a_long_way_is_searched_once() {
 }
 
 #[test]
-fn the_end_is_that_of_the_classic_update_graph() {
+fn path_ends_as_in_the_classic_update_graph() {
     let need = |mut made: Value| {
         let needs = json!({"type": "olm.package.required",
             "value": {"packageName": "milk", "versionRange": ">=1.0.0"}});
@@ -174,7 +174,7 @@ fn the_end_is_that_of_the_classic_update_graph() {
 }
 
 #[test]
-fn only_so_many_ends_are_explained() {
+fn number_of_explained_path_ends_is_limited() {
     let names: Vec<String> = (10..70).map(|at| format!("p{at}")).collect();
     let mut bundles = Vec::new();
     let mut packages = Vec::new();

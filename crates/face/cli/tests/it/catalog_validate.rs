@@ -10,7 +10,7 @@ fn broken() -> TestFolder {
 }
 
 #[test]
-fn people_read_two_lines_for_each_problem_and_one_for_all() {
+fn text_output_has_two_lines_for_each_problem_and_a_summary() {
     let answer = broken().catalog("validate c");
     assert_eq!((answer.code, answer.err.as_str()), (1, ""));
     insta::assert_snapshot!(answer.out, @r#"
@@ -34,14 +34,14 @@ fn people_read_two_lines_for_each_problem_and_one_for_all() {
 }
 
 #[test]
-fn colours_are_for_terminals() {
+fn only_terminals_get_colours() {
     let plain = broken().catalog("validate c").out;
     let coloured = broken().coloured("validate c").out;
     assert!(!plain.contains('\x1b') && coloured.contains("\x1b[1;31merror\x1b[0m"), "{coloured}");
 }
 
 #[test]
-fn warnings_fail_only_if_that_is_asked_for() {
+fn warnings_fail_only_with_strict() {
     let place = TestFolder::with(SOUND_CATALOG).file("c/notes.yaml", "schema: olm.bundel\n");
     assert_eq!(place.catalog("validate c").code, 0);
     assert_eq!(place.catalog("validate --strict c").code, 1);
@@ -50,7 +50,7 @@ fn warnings_fail_only_if_that_is_asked_for() {
 }
 
 #[test]
-fn programs_read_json_or_the_same_as_yaml() {
+fn json_and_yaml_have_the_same_findings() {
     let place = broken();
     let answer = place.catalog("validate c -o json");
     assert_eq!(answer.code, 1);
@@ -99,7 +99,7 @@ fn programs_read_json_or_the_same_as_yaml() {
 }
 
 #[test]
-fn code_scanners_read_sarif() {
+fn sarif_has_the_findings_for_code_scanners() {
     let answer = broken().catalog("validate ./c -o sarif");
     assert_eq!(answer.code, 1);
     let log: Value = serde_json::from_str(&answer.out).unwrap();
@@ -125,7 +125,7 @@ fn code_scanners_read_sarif() {
 }
 
 #[test]
-fn several_folders_are_judged_together() {
+fn several_folders_are_validated_together() {
     let place = broken().file("d/catalog.yaml", "schema: a\n---\n");
     let answer = place.catalog("validate c d");
     assert!(answer.out.contains("c/catalog.yaml:15:8") && answer.code == 1, "{}", answer.out);
@@ -134,7 +134,7 @@ fn several_folders_are_judged_together() {
 }
 
 #[test]
-fn what_cannot_be_looked_at_is_a_matter_of_usage() {
+fn unreadable_folder_is_a_usage_error() {
     let place = TestFolder::with(SOUND_CATALOG);
     for (arguments, words) in [
         ("validate nowhere", "nowhere: no such file or directory"),
@@ -152,7 +152,7 @@ fn what_cannot_be_looked_at_is_a_matter_of_usage() {
 }
 
 #[test]
-fn what_is_missing_shows_when_all_files_can_be_read() {
+fn missing_bundles_are_reported_only_if_all_files_are_readable() {
     // The bundle may be in the file that cannot be read.
     let place = TestFolder::with_changed("schema: olm.bundle", "schema: olm.bundel")
         .file("c/more.yaml", "a: [\n");

@@ -15,7 +15,7 @@ fn bundle(csv: &str) -> TestFolder {
 }
 
 #[test]
-fn a_sound_bundle_has_nothing_to_say() {
+fn valid_bundle_has_no_findings() {
     let answer = bundle(CSV).bundle("validate b");
     assert_eq!((answer.code, answer.out.as_str()), (0, "sound: 1 bundle\n"), "{answer:?}");
 }
@@ -41,7 +41,7 @@ fn findings_have_file_line_and_remedy() {
 }
 
 #[test]
-fn warnings_fail_only_if_that_is_asked_for() {
+fn warnings_fail_only_with_strict() {
     let place = bundle(&CSV.replace("  minKubeVersion: 1.25.0\n", ""));
     assert_eq!(place.bundle("validate b").code, 0);
     assert_eq!(place.bundle("validate --strict b").code, 1);
@@ -50,7 +50,7 @@ fn warnings_fail_only_if_that_is_asked_for() {
 }
 
 #[test]
-fn what_cannot_be_read_is_told_with_everything_else() {
+fn unreadable_files_are_reported_with_all_other_findings() {
     let place = bundle(CSV).file("b/manifests/notes.yaml", "a: b\n- c\n").file(
         "b/manifests/two.yaml",
         "{kind: Service, apiVersion: v1, metadata: {name: a}}\n---\nkind: B\napiVersion: v1\n",
@@ -67,7 +67,7 @@ fn what_cannot_be_read_is_told_with_everything_else() {
 }
 
 #[test]
-fn folders_and_metadata_are_judged_with_their_place() {
+fn findings_about_folders_and_metadata_have_a_place() {
     let annotations = "annotations:\n  operators.operatorframework.io.bundle.package.v1: kiwi\n  \
                        operators.operatorframework.io.bundle.channels.v1: ''\n";
     let rule = "dependencies:\n- type: olm.constraint\n  value: {cel: {rule: things}}\n";
@@ -105,7 +105,7 @@ fn folders_and_metadata_are_judged_with_their_place() {
 }
 
 /// What was found, as `rule severity file:line message: remedy`.
-fn found(place: &TestFolder) -> Vec<String> {
+fn findings(place: &TestFolder) -> Vec<String> {
     let json: Value = serde_json::from_str(&place.bundle("validate b -o json").out).unwrap();
     let problems = json["problems"].as_array().unwrap().iter();
     let line = |finding: &Value| {
@@ -123,10 +123,10 @@ fn found(place: &TestFolder) -> Vec<String> {
 }
 
 #[test]
-fn a_bundle_without_metadata_is_one_that_nobody_takes() {
+fn bundle_without_metadata_has_a_warning() {
     let place = TestFolder::new().file("b/manifests/csv.yaml", CSV);
     assert_eq!(
-        found(&place),
+        findings(&place),
         ["format warning b:null there is no folder metadata: nobody takes the bundle without it: \
              opm alpha bundle generate -d b/manifests -p PACKAGE -c CHANNEL writes it"]
     );
@@ -134,7 +134,7 @@ fn a_bundle_without_metadata_is_one_that_nobody_takes() {
 }
 
 #[test]
-fn of_keys_that_are_there_twice_the_first_value_is_lost() {
+fn repeated_keys_are_reported_as_losing_the_first_value() {
     let csv = CSV.replace("metadata:\n", "metadata:\n  name: kiwi.v0.9.0\n");
     let json = "{\n \"apiVersion\": \"v1\",\n \"kind\": \"Service\",\n \"metadata\": {\"name\": \"a\",\n  \"name\": \"b\"}\n}\n";
     let more = "dependencies: []\n\"dependencies\": []\n";
@@ -148,7 +148,7 @@ fn of_keys_that_are_there_twice_the_first_value_is_lost() {
         )
     };
     assert_eq!(
-        found(&place),
+        findings(&place),
         [
             twice("manifests/csv.yaml:5", "name"),
             twice("manifests/service.json:5", "name"),
@@ -163,13 +163,13 @@ fn of_keys_that_are_there_twice_the_first_value_is_lost() {
     let many = "kind: Service\napiVersion: v1\n".to_owned() + &"a: 1\n".repeat(5000);
     let place = bundle(CSV).file("b/manifests/many.yaml", &many);
     let lines: Vec<String> =
-        found(&place).into_iter().filter(|line| line.starts_with("repeated-key")).collect();
+        findings(&place).into_iter().filter(|line| line.starts_with("repeated-key")).collect();
     assert_eq!(lines.len(), 21);
     assert!(lines[20].contains("4979 more keys are there twice"), "{}", lines[20]);
 }
 
 #[test]
-fn kinds_and_versions_that_no_cluster_serves_are_found() {
+fn kinds_and_versions_that_no_cluster_serves_are_reported() {
     for (from, to, wanted) in [
         (
             "apiVersion: operators.coreos.com/v1alpha1",
@@ -208,7 +208,7 @@ fn kinds_and_versions_that_no_cluster_serves_are_found() {
         let more = "{apiVersion: v1, kind: Service, metadata: {name: a}}\n";
         let place =
             bundle(&CSV.replace(from, to)).file("b/manifests/more.yaml", more.replace(from, to));
-        assert_eq!(found(&place), [wanted]);
+        assert_eq!(findings(&place), [wanted]);
         let answer = place.catalog("validate b");
         let rule = if wanted.contains("warning") { "[doubtful-api]" } else { "[unknown-api]" };
         assert!(answer.out.contains(rule), "{}", answer.out);
@@ -220,15 +220,15 @@ fn kinds_and_versions_that_no_cluster_serves_are_found() {
         "{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: a}}\n",
     ] {
         let place = bundle(CSV).file("b/manifests/more.yaml", sound);
-        let lines = found(&place);
+        let lines = findings(&place);
         assert!(!lines.iter().any(|line| line.starts_with("unknown-api")), "{lines:?}");
     }
 }
 
 #[test]
-fn a_misspelled_kind_is_what_is_missing() {
+fn misspelled_kind_is_reported_as_the_missing_object() {
     let place = bundle(&CSV.replace("ClusterServiceVersion", "ClusterServicVersion"));
-    let lines = found(&place);
+    let lines = findings(&place);
     let wanted = "unreadable error manifests/csv.yaml:1 there is no kind \"ClusterServicVersion\": did you \
                   mean ClusterServiceVersion?";
     assert!(lines.contains(&wanted.to_owned()), "{lines:#?}");
@@ -236,21 +236,21 @@ fn a_misspelled_kind_is_what_is_missing() {
 
 #[cfg(unix)]
 #[test]
-fn what_cannot_be_read_has_its_own_remedy_and_no_companions() {
+fn unreadable_file_has_its_own_remedy_and_no_further_findings() {
     let place = bundle(CSV).file("b/metadata/annotations.yaml", "annotations: [\n");
     assert_eq!(
-        found(&place).iter().map(|line| line.split(' ').next().unwrap()).collect::<Vec<_>>(),
+        findings(&place).iter().map(|line| line.split(' ').next().unwrap()).collect::<Vec<_>>(),
         ["unreadable"]
     );
     let place = bundle(CSV);
     std::os::unix::fs::symlink("/nowhere", place.path().join("b/manifests/link.yaml")).unwrap();
-    let lines = found(&place);
+    let lines = findings(&place);
     assert_eq!(lines.len(), 1, "{lines:#?}");
     assert!(lines[0].ends_with(": copy the file into the bundle"), "{lines:#?}");
 }
 
 #[test]
-fn the_hub_is_asked_on_request() {
+fn operatorhub_validator_runs_on_request() {
     let place = bundle(CSV);
     let answer = place.bundle("validate --also operatorhub/v2 b");
     assert_eq!(answer.code, 1);
@@ -260,7 +260,7 @@ fn the_hub_is_asked_on_request() {
 }
 
 #[test]
-fn fields_that_no_type_has_are_found_wherever_they_stand() {
+fn unknown_fields_are_reported_at_any_depth() {
     for (from, to, line, message, remedy) in [
         (
             "  version: 1.0.0",
@@ -283,13 +283,13 @@ fn fields_that_no_type_has_are_found_wherever_they_stand() {
         assert_ne!(csv, CSV, "{from}");
         let answer = bundle(&csv).bundle("validate b -o json");
         let json: Value = serde_json::from_str(&answer.out).unwrap();
-        let found = json["problems"].as_array().unwrap();
-        let found = found.iter().find(|finding| finding["rule"] == "unknown-field");
-        let found = found.unwrap_or_else(|| panic!("{json:#}"));
-        assert_eq!((answer.code, &found["severity"]), (1, &"error".into()));
-        assert_eq!((&found["message"], &found["remedy"]), (&message.into(), &remedy.into()));
+        let findings = json["problems"].as_array().unwrap();
+        let findings = findings.iter().find(|finding| finding["rule"] == "unknown-field");
+        let findings = findings.unwrap_or_else(|| panic!("{json:#}"));
+        assert_eq!((answer.code, &findings["severity"]), (1, &"error".into()));
+        assert_eq!((&findings["message"], &findings["remedy"]), (&message.into(), &remedy.into()));
         assert_eq!(
-            (&found["file"], &found["line"]),
+            (&findings["file"], &findings["line"]),
             (&"b/manifests/csv.yaml".into(), &line.into())
         );
         // The folder is judged as part of a catalog too, and no image is made of it.

@@ -49,7 +49,7 @@ fn kinds(objects: &[Value]) -> Vec<&str> {
 }
 
 #[test]
-fn manifests_are_documents_that_can_be_applied() {
+fn rendered_manifests_can_be_applied() {
     let answer = bundle(CSV).bundle("render b -n kitchen");
     assert_eq!(answer.code, 0);
     insta::assert_snapshot!(answer.out.split("---\n").take(2).collect::<Vec<_>>().join("---\n"), @"
@@ -64,7 +64,7 @@ fn manifests_are_documents_that_can_be_applied() {
 }
 
 #[test]
-fn of_several_bundles_the_manifests_come_one_after_the_other() {
+fn manifests_of_several_bundles_are_printed_in_order() {
     let annotations = "annotations:\n  operators.operatorframework.io.bundle.package.v1: lime\n";
     let place = bundle(CSV)
         .file("c/manifests/csv.yaml", CSV.replace("kiwi", "lime"))
@@ -101,7 +101,7 @@ fn of_several_bundles_the_manifests_come_one_after_the_other() {
 }
 
 #[test]
-fn what_is_watched_decides_on_roles() {
+fn watched_namespaces_decide_on_roles() {
     let place = bundle(CSV);
     let all = ["ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Deployment"];
     let one = ["ServiceAccount", "Role", "RoleBinding", "Deployment"];
@@ -127,7 +127,7 @@ fn configuration_comes_from_files() {
 }
 
 #[test]
-fn what_cannot_be_rendered_says_why_and_what_to_do() {
+fn render_error_has_its_reason_and_remedy() {
     let place = bundle(CSV).file("c.yaml", "watchNamespace: Bad_Name\ncolour: blue\n");
     let answer = place.bundle("render b --config c.yaml");
     assert_eq!((answer.code, answer.out.as_str()), (2, ""));
@@ -159,7 +159,7 @@ fn what_cannot_be_rendered_says_why_and_what_to_do() {
 }
 
 #[test]
-fn the_schema_tells_what_may_be_configured() {
+fn schema_has_the_configurable_fields() {
     let answer = bundle(CSV).bundle("render b --schema -o json");
     assert_eq!(answer.code, 0);
     let schema: Value = serde_json::from_str(&answer.out).unwrap();

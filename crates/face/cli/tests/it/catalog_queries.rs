@@ -138,7 +138,7 @@ fn names(documents: &[Value]) -> Vec<&str> {
 }
 
 #[test]
-fn at_34_packages_for_all_namespaces() {
+fn query_packages_that_support_all_namespaces() {
     let bundles = documents(&place(), &[("schema", "olm.bundle")]);
     let supports = |bundle: &&Value| {
         let properties = bundle["properties"].as_array().unwrap().iter();
@@ -158,7 +158,7 @@ fn at_34_packages_for_all_namespaces() {
 }
 
 #[test]
-fn at_35_the_document_of_a_package_has_its_fields_in_order() {
+fn query_package_document_keeps_field_order() {
     let place = place();
     let printed = place.catalog(&format!("query c --schema olm.package --name {PIPELINES}")).out;
     insta::assert_snapshot!(printed, @r#"
@@ -175,13 +175,13 @@ fn at_35_the_document_of_a_package_has_its_fields_in_order() {
 }
 
 #[test]
-fn at_36_channels_of_a_package() {
+fn query_channels_of_a_package() {
     let channels = documents(&place(), &[("schema", "olm.channel"), ("package", PIPELINES)]);
     assert_eq!(names(&channels), CHANNELS);
 }
 
 #[test]
-fn at_37_versions_of_a_channel() {
+fn query_versions_of_a_channel() {
     let query = [("schema", "olm.channel"), ("package", PIPELINES), ("name", "latest")];
     let [channel] = &documents(&place(), &query)[..] else { panic!("one channel") };
     let entries = names(channel["entries"].as_array().unwrap()).join(" ");
@@ -192,7 +192,7 @@ fn at_37_versions_of_a_channel() {
 }
 
 #[test]
-fn at_38_versions_and_images() {
+fn query_versions_and_images_of_a_package() {
     let place = place();
     let bundles = documents(&place, &[("schema", "olm.bundle"), ("package", PIPELINES)]);
     let found: Vec<(String, String)> = bundles
