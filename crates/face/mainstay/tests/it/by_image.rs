@@ -1,8 +1,8 @@
-//! Operators whose bundles and catalog are images: from folders of manifests to what runs.
+//! Operators with bundle and catalog images: from folders of manifests to running operators.
 //!
-//! Bundle images and a catalog image are put into the cluster's own store with `--image`, the
-//! catalog is rendered by `mainstay opm render` and has no manifests in it, a CatalogSource names its
-//! image, and every package is subscribed to in a namespace of its own.
+//! `--image` puts bundle images and a catalog image into the cluster's own store. `mainstay opm render`
+//! renders the catalog, which has no manifests. A CatalogSource names its image, and each package has a
+//! Subscription in a namespace of its own.
 
 use crate::harness::{Up, mainstay, tls_cluster};
 use mainstay_api::resources::{
@@ -20,15 +20,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/sample");
-/// How long everything may take.
-const LIMIT: Duration = Duration::from_mins(10);
+/// The time limit of the whole test.
+const TIMEOUT: Duration = Duration::from_mins(10);
 
-/// The API that bundles use and no bundle brings: Prometheus' operator.
+/// The API that bundles use and no bundle provides: the Prometheus operator's.
 const MONITORING: [(&str, &str); 2] =
     [("ServiceMonitor", "servicemonitors"), ("PrometheusRule", "prometheusrules")];
 
-/// A bundle that became an image.
-struct Made {
+/// A bundle and its image.
+struct BundleImage {
     folder: PathBuf,
     image: String,
     name: String,
@@ -40,9 +40,9 @@ struct Made {
 }
 
 /// The bundles of packages, lowest version first, by catalog and package.
-type Packages = BTreeMap<(String, String), Vec<Made>>;
+type Packages = BTreeMap<(String, String), Vec<BundleImage>>;
 
-/// The bundles in folders of catalogs; what cannot be read says why.
+/// The bundles in catalog folders, and the reasons of unreadable ones.
 fn bundles(folders: &[(String, PathBuf)]) -> (Packages, Vec<String>) {
     let (mut packages, mut unusable) = (Packages::new(), Vec::new());
     for (catalog, folder) in folders {
@@ -73,7 +73,7 @@ fn bundles(folders: &[(String, PathBuf)]) -> (Packages, Vec<String>) {
             channel => channel.to_owned(),
         };
         let key = (catalog.clone(), bundle.package().to_owned());
-        packages.entry(key).or_default().push(Made {
+        packages.entry(key).or_default().push(BundleImage {
             folder: folder.clone(),
             image,
             name: bundle.name().to_owned(),
@@ -83,8 +83,8 @@ fn bundles(folders: &[(String, PathBuf)]) -> (Packages, Vec<String>) {
             csv: bundle.csv().manifest().value().clone(),
         });
     }
-    for made in packages.values_mut() {
-        made.sort_by(|a, b| a.version.cmp(&b.version));
+    for bundle_images in packages.values_mut() {
+        bundle_images.sort_by(|a, b| a.version.cmp(&b.version));
     }
     (packages, unusable)
 }
@@ -92,21 +92,21 @@ fn bundles(folders: &[(String, PathBuf)]) -> (Packages, Vec<String>) {
 /// Writes catalogs, each in a folder of its name, with one channel for each package, in which each
 /// version replaces the one before.
 fn write_catalogs(packages: &Packages, folder: &Path) {
-    for ((catalog, package), made) in packages {
+    for ((catalog, package), bundle_images) in packages {
         let folder = folder.join(catalog);
-        let channel = &made.last().expect("a bundle").channel;
+        let channel = &bundle_images.last().expect("a bundle").channel;
         let mut lines =
             vec![json!({"schema": "olm.package", "name": package, "defaultChannel": channel})];
         let mut before = Value::Null;
         let mut entries = Vec::new();
-        for bundle in made {
+        for bundle in bundle_images {
             entries.push(json!({"name": bundle.name, "replaces": before}));
             before = bundle.name.as_str().into();
         }
         lines.push(json!({
             "schema": "olm.channel", "package": package, "name": channel, "entries": entries,
         }));
-        lines.extend(made.iter().map(|bundle| bundle.blob.clone()));
+        lines.extend(bundle_images.iter().map(|bundle| bundle.blob.clone()));
         let text: Vec<String> = lines.iter().map(Value::to_string).collect();
         std::fs::create_dir_all(folder.join(package)).expect("a folder");
         std::fs::write(folder.join(package).join("catalog.json"), text.join("\n"))
@@ -119,8 +119,8 @@ async fn create(cluster: &Cluster, resource: &Resource, value: Value) {
     cluster.create(resource, &object).await.expect("created");
 }
 
-/// Subscribes to the head of a package in a namespace of its own, with a group that suits it.
-async fn subscribe(cluster: &Cluster, catalog: &str, package: &str, head: &Made) {
+/// Subscribes to the head of a package, in a namespace of its own with a fitting OperatorGroup.
+async fn subscribe(cluster: &Cluster, catalog: &str, package: &str, head: &BundleImage) {
     let namespace = format!("{catalog}-{package}");
     let supports = |mode: &str| {
         let modes = head.csv["spec"]["installModes"].as_array();
@@ -167,8 +167,8 @@ async fn subscribe(cluster: &Cluster, catalog: &str, package: &str, head: &Made)
     .await;
 }
 
-/// How a Subscription stands: nothing yet, its version runs, or why it does not.
-fn standing(subscription: &Object, csv: Option<&Object>) -> Option<Result<(), String>> {
+/// The outcome of a Subscription: none yet, its CSV succeeded, or why not.
+fn subscription_outcome(subscription: &Object, csv: Option<&Object>) -> Option<Result<(), String>> {
     for condition in subscription.array(&["status", "conditions"]) {
         let kind = condition["type"].as_str().unwrap_or_default();
         let fatal = ["ResolutionFailed", "BundleUnpackFailed", "InstallPlanFailed"];
@@ -206,7 +206,7 @@ fn text_of<'v>(value: &'v Value, key: &str) -> &'v str {
     value.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Waits until every Subscription has come to an end, for better or worse.
+/// Waits for the outcome of every Subscription.
 async fn outcomes(
     cluster: &Cluster,
     heads: &BTreeMap<(String, String), String>,
@@ -226,11 +226,11 @@ async fn outcomes(
                         .cloned()
                 };
                 let Some(subscription) = of(&subscriptions.items, package) else { continue };
-                // What nothing replaces is the head, whatever its number.
+                // The bundle that no other replaces is the head, whatever its version.
                 let latest = subscription.str(&["status", "state"]) == Some("AtLatestKnown");
                 let installed = subscription.str(&["status", "installedCSV"]);
                 let csv = of(&csvs.items, installed.filter(|_| latest).unwrap_or(head));
-                if let Some(end) = standing(&subscription, csv.as_ref()) {
+                if let Some(end) = subscription_outcome(&subscription, csv.as_ref()) {
                     ends.insert(namespace, end);
                     open -= 1;
                 } else {
@@ -240,7 +240,7 @@ async fn outcomes(
             if open == 0 {
                 return;
             }
-            // Either kind changes when something comes to an end.
+            // A Subscription or a CSV changes with an outcome.
             let version = Selection::all(CLUSTER_SERVICE_VERSION);
             let mut versions =
                 cluster.watch(&version, &csvs.resource_version).await.expect("a watch");
@@ -253,20 +253,24 @@ async fn outcomes(
             }
         }
     };
-    // What has come to no end by then says so.
-    let _ = tokio::time::timeout(LIMIT, look).await;
+    // Subscriptions without an outcome by then are failures.
+    let _ = tokio::time::timeout(TIMEOUT, look).await;
     ends
 }
 
-/// Installs the heads of all packages by image, in a cluster in memory: what came of each.
+/// Installs the heads of all packages by image in a cluster in memory; returns the outcomes.
 async fn install(packages: &Packages) -> BTreeMap<String, Result<(), String>> {
     let folder = tempfile::tempdir().expect("a folder");
     let catalogs = folder.path().join("catalogs");
     write_catalogs(packages, &catalogs);
     let names: BTreeSet<&String> = packages.keys().map(|(catalog, _)| catalog).collect();
     let mut arguments = vec!["--in-memory".to_owned()];
-    for made in packages.values().flatten() {
-        arguments.push(format!("--image={}={}", made.image, made.folder.display()));
+    for bundle_images in packages.values().flatten() {
+        arguments.push(format!(
+            "--image={}={}",
+            bundle_images.image,
+            bundle_images.folder.display()
+        ));
     }
     for name in &names {
         let folder = catalogs.join(name);
@@ -306,13 +310,13 @@ async fn install(packages: &Packages) -> BTreeMap<String, Result<(), String>> {
         .await;
     }
     let mut heads = BTreeMap::new();
-    for (key, made) in packages {
-        let head = made.last().expect("a bundle");
+    for (key, bundle_images) in packages {
+        let head = bundle_images.last().expect("a bundle");
         subscribe(&cluster, &key.0, &key.1, head).await;
         heads.insert(key.clone(), head.name.clone());
     }
     let ends = outcomes(&cluster, &heads).await;
-    // Whatever was installed came as an image: the plans say so.
+    // The InstallPlans show that every bundle came from an image.
     let plans = cluster.list(&INSTALL_PLAN, None, &ListParams::default()).await.expect("plans");
     for plan in &plans.items {
         let versions = plan.array(&["spec", "clusterServiceVersionNames"]).len();

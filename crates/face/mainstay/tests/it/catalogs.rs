@@ -1,4 +1,4 @@
-//! Catalog folders as their maintainers handle them: edited, broken, mended, while everything runs.
+//! Catalog folders of `mainstay up`: edited, broken and repaired while the cluster runs.
 
 use crate::harness::{Up, http_get, tls_client, tls_cluster, until};
 use mainstay_api::resources::{CATALOG_SOURCE, SUBSCRIPTION};
@@ -26,7 +26,8 @@ async fn state(cluster: &Cluster, wanted: &str) -> Object {
     .await
 }
 
-/// What a Subscription in the namespace `default` to a channel of the teapot package resolves to.
+/// The CSV that a Subscription in the namespace `default` to a channel of the teapot package resolves
+/// to.
 async fn resolves(cluster: &Cluster, name: &str, channel: &str) -> Result<String, String> {
     let group = json!({
         "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
@@ -79,7 +80,7 @@ async fn catalog_is_served_at_the_address_of_its_catalog_source() {
     assert!(package.contains("\"defaultChannel\":\"stable\""), "{package}");
     assert_eq!(http_get(&first, "/catalogs/other/api/v1/all").0, 404);
 
-    // Its state is on the page of the API server's metrics.
+    // The API server's metrics have the catalog's state.
     let client = tls_client(&up.kubeconfig).await;
     let asked = http::Request::get("/metrics").body(Vec::new()).expect("a request");
     let page = client.request_text(asked).await.expect("the page");
@@ -87,7 +88,7 @@ async fn catalog_is_served_at_the_address_of_its_catalog_source() {
         assert!(page.lines().any(|line| line == series), "{series} is missing:\n{page}");
     }
 
-    // What is broken is not served; what was before still is.
+    // Broken content is not served; the previous content still is.
     std::fs::write(catalog.join("teapot-operator/catalog.yaml"), "x: [").expect("written");
     assert_eq!(address(&state(&cluster, "TRANSIENT_FAILURE").await), first);
     assert_eq!(http_get(&first, query), (200, package));
@@ -120,13 +121,13 @@ async fn broken_catalog_folder_keeps_its_last_valid_content_across_a_restart() {
 
     let (well, _) = up.stop("TERM");
     assert!(well);
-    // Without --catalog: the data folder remembers.
+    // Without --catalog: the data folder has the catalog's name and folder.
     let up = Up::start(folder.path(), &["--data-dir", data]);
     let cluster = tls_cluster(&up.kubeconfig).await;
     state(&cluster, "TRANSIENT_FAILURE").await;
     assert_eq!(resolves(&cluster, "two", "fast").await.as_deref(), Ok("teapot-operator.v2.0.0"));
 
-    // Mended, and with another channel.
+    // Repaired, and with another channel.
     std::fs::write(&file, good.replace("name: fast", "name: faster")).expect("written");
     state(&cluster, "READY").await;
     assert_eq!(

@@ -1,4 +1,4 @@
-//! A published catalog, every package of it, with nothing but `kubectl apply`.
+//! Every package of a published catalog, with nothing but `kubectl apply`.
 //!
 //! What is expected of each package follows from the catalog's own text: a head that needs other
 //! packages is refused with words that name them, every other one reaches `Succeeded`, and then accounts, rules and pod templates on the cluster are held against what its
@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 const ARCHIVE: &str = "catalog-certified-v4.14";
 
-/// The kinds that bundles of this catalog use and no bundle brings: those of the operator of Prometheus.
+/// The kinds that bundles of this catalog use and no bundle provides: those of the Prometheus operator.
 const MONITORS: [(&str, &str); 2] =
     [("ServiceMonitor", "servicemonitors"), ("PrometheusRule", "prometheusrules")];
 
@@ -39,13 +39,13 @@ fn monitor(kind: &str, plural: &str) -> Value {
     })
 }
 
-/// Applies manifests: with kubectl where there is one, through the API otherwise.
-struct Hands {
+/// Applies manifests with kubectl if it is installed, through the API otherwise.
+struct Applier {
     kubectl: Option<Kubectl>,
     cluster: Cluster,
 }
 
-impl Hands {
+impl Applier {
     async fn apply(&self, resource: &Resource, value: Value) {
         if let Some(kubectl) = &self.kubectl {
             let text = value.to_string();
@@ -56,7 +56,7 @@ impl Hands {
         }
     }
 
-    /// A namespace with the OperatorGroup that suits the operator, and a Subscription.
+    /// Creates a namespace with a fitting OperatorGroup and a Subscription.
     async fn subscribe(
         &self,
         namespace: &str,
@@ -96,8 +96,8 @@ fn supports(csv: &Object, mode: &str) -> bool {
         .any(|install_mode| install_mode["type"] == mode && install_mode["supported"] == true)
 }
 
-/// What must be said if the bundle cannot be installed; empty if it can.
-fn obstacles(bundle: &Bundle) -> Vec<String> {
+/// The packages and APIs that the error must name if the bundle cannot be installed; empty if it can.
+fn expected_obstacles(bundle: &Bundle) -> Vec<String> {
     let mut words = Vec::new();
     words.extend(bundle.required_packages().map(|need| need.package_name));
     words.extend(bundle.required_apis().map(|need| need.kind));
@@ -108,7 +108,7 @@ fn text(value: &Value, key: &str) -> String {
     value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-/// How a Subscription ends: the installed version that succeeded, or why not.
+/// The outcome of a Subscription: the succeeded CSV, or why not.
 async fn outcome(
     cluster: &Cluster,
     namespace: &str,
@@ -143,8 +143,9 @@ async fn outcome(
     Ok(())
 }
 
-/// A cluster in memory that serves the unpacked catalog and has the APIs that no bundle brings.
-async fn serve(data: &Path) -> (Arc<Catalog>, Cluster, Hands, (Up, tempfile::TempDir)) {
+/// Starts a cluster in memory that serves the unpacked catalog and has the APIs that no bundle
+/// provides.
+async fn serve(data: &Path) -> (Arc<Catalog>, Cluster, Applier, (Up, tempfile::TempDir)) {
     let content = data.join("v4.14");
     let folder = tempfile::tempdir().expect("a folder");
     let catalog = Catalog::load(&content, &LoadOptions::default()).expect("the catalog is sound");
@@ -152,7 +153,7 @@ async fn serve(data: &Path) -> (Arc<Catalog>, Cluster, Hands, (Up, tempfile::Tem
     let up = Up::start(folder.path(), &["--in-memory", "--catalog", &argument]);
     let cluster = tls_cluster(&up.kubeconfig).await;
     let kubectl = Kubectl::find(&up.kubeconfig, "applying with kubectl");
-    let hands = Hands { kubectl, cluster: cluster.clone() };
+    let hands = Applier { kubectl, cluster: cluster.clone() };
     for (kind, plural) in MONITORS {
         let definition = &mainstay_object::known::CUSTOM_RESOURCE_DEFINITION;
         hands.apply(definition, monitor(kind, plural)).await;
@@ -172,16 +173,16 @@ async fn every_package_of_a_published_catalog_succeeds_or_reports_why_not() {
         let namespace = format!("p-{}", package.name);
         hands.subscribe(&namespace, &package.name, &package.default_channel, None, &csv).await;
         let outcome = outcome(&cluster, &namespace, &package.name, &bundle.name).await;
-        let obstacles = obstacles(&bundle);
+        let expected_obstacles = expected_obstacles(&bundle);
         match outcome {
             Ok(()) => {
                 assert_eq!(
-                    obstacles,
+                    expected_obstacles,
                     Vec::<String>::new(),
                     "{} should have been refused",
                     bundle.name
                 );
-                as_its_text_says(&cluster, &namespace, &csv).await;
+                assert_objects_match_csv(&cluster, &namespace, &csv).await;
                 succeeded += 1;
                 vendors
                     .insert(csv.str(&["spec", "provider", "name"]).unwrap_or_default().to_owned());
@@ -189,15 +190,24 @@ async fn every_package_of_a_published_catalog_succeeds_or_reports_why_not() {
                 own_only += u32::from(!others.iter().any(|mode| supports(&csv, mode)));
             }
             Err(message) => {
-                assert!(!obstacles.is_empty(), "{} should succeed: {message}", bundle.name);
-                // A contradiction is told with reasons that suffice, a refusal with all of them.
-                let named = obstacles.iter().filter(|word| message.contains(*word)).count();
+                assert!(
+                    !expected_obstacles.is_empty(),
+                    "{} should succeed: {message}",
+                    bundle.name
+                );
+                // A contradiction has sufficient reasons, a refusal all of them.
+                let named =
+                    expected_obstacles.iter().filter(|word| message.contains(*word)).count();
                 let least = if message.starts_with("constraints not satisfiable") {
                     1
                 } else {
-                    obstacles.len()
+                    expected_obstacles.len()
                 };
-                assert!(named >= least, "{}: not all of {obstacles:?} in: {message}", bundle.name);
+                assert!(
+                    named >= least,
+                    "{}: not all of {expected_obstacles:?} in: {message}",
+                    bundle.name
+                );
                 refused += 1;
             }
         }
@@ -216,7 +226,7 @@ async fn every_package_of_a_published_catalog_succeeds_or_reports_why_not() {
 async fn long_upgrade_paths_reach_the_head_from_an_old_version() {
     let Some(data) = unpack(ARCHIVE, "the published catalog") else { return };
     let (catalog, cluster, hands, _up) = serve(data.path()).await;
-    // By replaces: six hops and more. By skipRange: one hop from far away.
+    // By replaces: six upgrades and more. By skipRange: one upgrade from an old version.
     for (name, least) in [
         ("hpe-csi-operator", 6),
         ("visionone-containersecurity", 6),
@@ -226,15 +236,16 @@ async fn long_upgrade_paths_reach_the_head_from_an_old_version() {
     ] {
         let package = catalog.package(name).expect("the package");
         let (head, csv) = head(package, &package.default_channel);
-        let path = longest(package, &package.default_channel);
+        let path = longest_upgrade_path(package, &package.default_channel);
         assert!(path.len() > least, "{name}: {path:?}");
         let namespace = format!("c-{name}");
         hands.subscribe(&namespace, name, &package.default_channel, Some(&path[0]), &csv).await;
         outcome(&cluster, &namespace, name, &head.name)
             .await
             .unwrap_or_else(|why| panic!("{name}: {why}"));
-        as_its_text_says(&cluster, &namespace, &csv).await;
-        // Every hop left its plan, or was collected: the plans that are there name the path's end.
+        assert_objects_match_csv(&cluster, &namespace, &csv).await;
+        // Each upgrade left its InstallPlan, or it was collected: the remaining ones name the path's
+        // end.
         let plans = cluster
             .list(&mainstay_api::resources::INSTALL_PLAN, Some(&namespace), &ListParams::default())
             .await
@@ -262,9 +273,9 @@ fn head(package: &Package, channel: &str) -> (Arc<Bundle>, Object) {
     (Arc::clone(bundle), csv)
 }
 
-/// The longest walk to the head of a channel that hops as the documentation says: to the newest
-/// entry that replaces, skips or covers the installed one.
-fn longest(package: &Package, channel: &str) -> Vec<String> {
+/// The longest upgrade path to the head of a channel as documented: to the newest entry that replaces,
+/// skips or covers the installed one.
+fn longest_upgrade_path(package: &Package, channel: &str) -> Vec<String> {
     let channel = package.channel(channel).expect("the channel");
     let mut best = Vec::new();
     for start in channel.entries() {
@@ -300,8 +311,8 @@ fn longest(package: &Package, channel: &str) -> Vec<String> {
     best
 }
 
-/// Accounts, rules and pod templates on the cluster are those of the text.
-async fn as_its_text_says(cluster: &Cluster, namespace: &str, csv: &Object) {
+/// Checks that accounts, rules and pod templates on the cluster are those of the CSV.
+async fn assert_objects_match_csv(cluster: &Cluster, namespace: &str, csv: &Object) {
     let owner = format!("olm.owner={}", csv.name());
     for (part, kind) in [("permissions", &ROLE), ("clusterPermissions", &CLUSTER_ROLE)] {
         let scope = kind.is_namespaced().then_some(namespace);
@@ -318,7 +329,7 @@ async fn as_its_text_says(cluster: &Cluster, namespace: &str, csv: &Object) {
                 .get(&SERVICE_ACCOUNT, Some(namespace), &account)
                 .await
                 .unwrap_or_else(|error| panic!("{}: account {account}: {error}", csv.name()));
-            // For a group of all namespaces the rules are lifted to the cluster as well.
+            // For an OperatorGroup of all namespaces, the rules are also in ClusterRoles.
             assert!(
                 live.iter().any(|rules| same_rules(rules, &permission["rules"])),
                 "{}: no {} with the rules of {account}",
@@ -331,16 +342,16 @@ async fn as_its_text_says(cluster: &Cluster, namespace: &str, csv: &Object) {
         let name = text(wanted, "name");
         let live = cluster.get(&DEPLOYMENT, Some(namespace), &name).await.expect("the Deployment");
         let live = live.get(&["spec"]).expect("a spec");
-        let wanted = without_ours(&wanted["spec"], csv);
+        let wanted = without_fields_of_olm(&wanted["spec"], csv);
         if let Err(at) = covers(&wanted, live, "spec") {
             panic!("{}: Deployment {name} lacks {at}", csv.name());
         }
     }
 }
 
-/// What a Deployment is to be, without what is not for its text to say: how many old ones are kept, and,
-/// of what serves webhooks, where certificates are mounted.
-fn without_ours(spec: &Value, csv: &Object) -> Value {
+/// A Deployment's spec without the fields that OLM sets: the revision history limit and, for webhooks,
+/// the certificate mounts.
+fn without_fields_of_olm(spec: &Value, csv: &Object) -> Value {
     let mut spec = spec.clone();
     let serves = !csv.array(&["spec", "webhookdefinitions"]).is_empty();
     if let Some(fields) = spec.as_object_mut() {
@@ -355,7 +366,7 @@ fn without_ours(spec: &Value, csv: &Object) -> Value {
     spec
 }
 
-/// Equal rules; absent and empty lists are the same.
+/// Compares rules; absent and empty lists are equal.
 fn same_rules(live: &Value, wanted: &Value) -> bool {
     let clean = |rules: &Value| -> Vec<Value> {
         let rules = rules.as_array().cloned().unwrap_or_default();
@@ -372,8 +383,8 @@ fn same_rules(live: &Value, wanted: &Value) -> bool {
     clean(live) == clean(wanted)
 }
 
-/// Whether everything that is wanted is there; lists may have more at their end. The path of what
-/// is missing otherwise.
+/// Checks that `live` has all of `wanted`; lists may be longer. The error is the path of a missing
+/// value.
 fn covers(wanted: &Value, live: &Value, at: &str) -> Result<(), String> {
     match (wanted, live) {
         (Value::Null, _) => Ok(()),
@@ -401,15 +412,17 @@ fn covers(wanted: &Value, live: &Value, at: &str) -> Result<(), String> {
             }
             Ok(())
         }
-        // Quantities and int-or-string values may be written in another way.
-        (wanted, live) if wanted == live || plain(wanted) == plain(live) => Ok(()),
+        // Quantities and int-or-string values may have another notation.
+        (wanted, live) if wanted == live || canonical_scalar(wanted) == canonical_scalar(live) => {
+            Ok(())
+        }
         (wanted, live) => Err(format!("{at}: {wanted}, there is {live}")),
     }
 }
 
-/// A scalar in the way that the API writes it: quantities have one form (`1024Mi` is `1Gi`), and a
-/// number stands for its text.
-fn plain(value: &Value) -> String {
+/// A scalar as the API writes it: quantities have one form (`1024Mi` is `1Gi`), and a number equals its
+/// text.
+fn canonical_scalar(value: &Value) -> String {
     let text = value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
     mainstay_schema::canonical_quantity(&text).unwrap_or(text)
 }

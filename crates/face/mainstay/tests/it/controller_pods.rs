@@ -1,4 +1,4 @@
-//! The Deployments that stand for the controllers of `mainstay up`.
+//! The Deployments that represent the controllers of `mainstay up`.
 
 use crate::harness::{Kubectl, Up, tls_cluster, until};
 use mainstay_object::{Object, known};
@@ -32,7 +32,7 @@ async fn controller_pods_are_ready_and_serve_metrics_on_olms_ports() {
         assert!(log.contains("their log is its standard error"), "{log}");
     }
     assert!(up.stop("TERM").0);
-    // Where no controllers run, nothing stands for them.
+    // On a bare cluster the Deployments are gone.
     let up = Up::start(folder.path(), &["--data-dir", &data, "--bare"]);
     let cluster = tls_cluster(&up.kubeconfig).await;
     let found = cluster.find(&known::DEPLOYMENT, Some("olm"), "olm-operator").await;

@@ -1,4 +1,4 @@
-//! Killed at any moment while clients write: nothing that was acknowledged is lost.
+//! Crash safety: after a kill at any moment under writes, no acknowledged write is lost.
 
 use crate::harness::{Up, tls_cluster};
 use mainstay_client::{Cluster, DeleteOptions, ListParams, Patch, Selection, Watch, WatchEvent};
@@ -16,22 +16,22 @@ const CLIENTS: usize = 32;
 /// Acknowledged writes before each kill, at least.
 const WRITES: u64 = 500;
 
-/// What the server acknowledged: name → (revision, value); none once a deletion was acknowledged.
-/// Names with a write in flight when the server died may have either state.
+/// Acknowledged writes: name → (revision, value); `None` after an acknowledged deletion. Names with a
+/// write in flight at the kill may have either state.
 #[derive(Default)]
-struct Log {
+struct AcknowledgedWrites {
     acknowledged: BTreeMap<String, Option<(u64, String)>>,
     in_flight: BTreeMap<String, Option<String>>,
-    /// What a client knew before the last kill, and as of which revision.
+    /// The state of a client before the last kill, and its revision.
     known: Option<(String, Objects)>,
-    /// How many of those clients could resume their watch; the others were told to list again.
+    /// The number of clients that could resume their watch; the others received 410.
     resumed: u32,
 }
 
 /// Name → (revision, value).
 type Objects = BTreeMap<String, (u64, String)>;
 
-/// How often the server is killed: a few times in everyday runs, twenty times in deep ones.
+/// The number of kills: a few in everyday runs, twenty in deep ones.
 fn rounds() -> u32 {
     if std::env::var_os("MAINSTAY_DEEP").is_some() { 20 } else { 3 }
 }
@@ -41,7 +41,7 @@ async fn no_acknowledged_write_is_lost() {
     let folder = tempfile::tempdir().expect("a folder");
     let data = folder.path().join("data");
     let data = data.to_str().expect("temporary paths are text");
-    let log = Arc::new(Mutex::new(Log::default()));
+    let log = Arc::new(Mutex::new(AcknowledgedWrites::default()));
     let mut written = 0;
     for round in 0..rounds() {
         written += write_until_killed(folder.path(), data, round, &log).await;
@@ -54,7 +54,12 @@ async fn no_acknowledged_write_is_lost() {
     ));
 }
 
-async fn write_until_killed(folder: &Path, data: &str, round: u32, log: &Arc<Mutex<Log>>) -> u64 {
+async fn write_until_killed(
+    folder: &Path,
+    data: &str,
+    round: u32,
+    log: &Arc<Mutex<AcknowledgedWrites>>,
+) -> u64 {
     let mut up = Up::start(folder, &["--data-dir", data]);
     let acknowledged = Arc::new(AtomicU64::new(0));
     let mut clients = Vec::new();
@@ -80,7 +85,7 @@ async fn write(
     cluster: Cluster,
     round: u32,
     client: usize,
-    log: Arc<Mutex<Log>>,
+    log: Arc<Mutex<AcknowledgedWrites>>,
     count: Arc<AtomicU64>,
 ) {
     for turn in 0.. {
@@ -115,16 +120,16 @@ async fn write(
                 log.acknowledged.insert(name, next.map(|value| (revision, value)));
                 count.fetch_add(1, Ordering::Relaxed);
             }
-            // The server is gone; what became of this write is not known.
+            // The server is gone; the state of this write is unknown.
             Err(mainstay_client::Error::Transport(_)) => return,
             Err(other) => panic!("{name}: {other}"),
         }
     }
 }
 
-/// After a restart the list holds what was acknowledged, and a watch from the beginning replays to
-/// the same.
-async fn check(folder: &Path, data: &str, log: &Arc<Mutex<Log>>) {
+/// After a restart the list has the acknowledged writes, and a watch from the beginning replays to the
+/// same state.
+async fn check(folder: &Path, data: &str, log: &Arc<Mutex<AcknowledgedWrites>>) {
     let up = Up::start(folder, &["--data-dir", data]);
     let cluster = tls_cluster(&up.kubeconfig).await;
     let params = ListParams::labels("crash=test");
@@ -134,7 +139,7 @@ async fn check(folder: &Path, data: &str, log: &Arc<Mutex<Log>>) {
     for (name, state) in &log.acknowledged {
         match (log.in_flight.get(name), found.get(name), state) {
             (_, Some(now), Some(then)) if now == then => {}
-            // Deleted; a write in flight may have arrived or not.
+            // Deleted; a write in flight may have been stored or not.
             (None, None, None) | (Some(None), None, _) => {}
             (Some(Some(value)), Some((_, now)), _) if now == value => {}
             (_, now, then) => panic!("{name}: acknowledged {then:?}, found {now:?}"),
@@ -146,12 +151,12 @@ async fn check(folder: &Path, data: &str, log: &Arc<Mutex<Log>>) {
             "{name} was never written"
         );
     }
-    // From here on what is stored is what counts.
+    // From here on the stored state counts.
     log.in_flight.clear();
     log.acknowledged =
         found.iter().map(|(name, state)| (name.clone(), Some(state.clone()))).collect();
 
-    // One more write closes the replays, so that their end can be seen.
+    // One more write marks the end of the replays.
     let end = format!("end-{}", list.resource_version);
     let last = json!({
         "apiVersion": "v1", "kind": "ConfigMap",
@@ -170,7 +175,7 @@ async fn check(folder: &Path, data: &str, log: &Arc<Mutex<Log>>) {
     let replayed =
         replay(from_nothing, Objects::new(), &end).await.expect("nothing expires at zero");
     assert_eq!(replayed, found, "list and watch replay agree");
-    // A client that was cut off goes on where it was, or is told with 410 that it must list again.
+    // A client resumes its watch, or receives 410 and must list again.
     if let Some((watch, before)) = resumed {
         let state = match watch {
             Ok(watch) => replay(watch, before, &end).await,
@@ -192,7 +197,7 @@ async fn check(folder: &Path, data: &str, log: &Arc<Mutex<Log>>) {
     log.known = Some((list.resource_version, found));
 }
 
-/// Applies events to a state until the object `end` appears; none if the history is gone.
+/// Applies events to a state until the object `end` appears; `None` if the history is gone.
 async fn replay(mut watch: Watch, mut state: Objects, end: &str) -> Option<Objects> {
     loop {
         let event = match watch.next().await.expect("the watch goes on") {

@@ -1,4 +1,4 @@
-//! A running `mainstay`, and the other programs that talk to it.
+//! Test harness: a running `mainstay`, and other programs that use it.
 
 use mainstay_client::WatchEvent;
 use mainstay_testdata::skipped;
@@ -11,8 +11,8 @@ pub(crate) struct Up {
     child: Child,
     /// Its kubeconfig.
     pub(crate) kubeconfig: PathBuf,
-    /// What it said until it was ready.
-    pub(crate) said: String,
+    /// Its output until it was ready.
+    pub(crate) output: String,
     stdout: BufReader<ChildStdout>,
 }
 
@@ -24,8 +24,8 @@ pub(crate) fn mainstay() -> Command {
 }
 
 impl Up {
-    /// Starts `up` with these arguments, a kubeconfig in `folder` and a free port, and waits until
-    /// it says that it is ready.
+    /// Starts `up` with these arguments, a kubeconfig in `folder` and a free port, and waits until it
+    /// is ready.
     pub(crate) fn start(folder: &Path, arguments: &[&str]) -> Self {
         Self::start_at(folder, "127.0.0.1:0", arguments)
     }
@@ -48,14 +48,14 @@ impl Up {
     fn wait(mut command: Command, kubeconfig: PathBuf) -> Self {
         let mut child = command.stdout(Stdio::piped()).spawn().expect("mainstay starts");
         let stdout = BufReader::new(child.stdout.take().expect("its output is piped"));
-        // Built first: whatever goes wrong from here on, dropping it ends the process.
-        let mut up = Self { child, kubeconfig, said: String::new(), stdout };
-        let mut said = String::new();
-        while !said.lines().last().is_some_and(|line| line.starts_with("ready")) {
-            let read = up.stdout.read_line(&mut said).expect("its output is text");
-            assert!(read > 0, "mainstay ended before it was ready; it said:\n{said}");
+        // Constructed first, so that dropping it ends the process on any failure.
+        let mut up = Self { child, kubeconfig, output: String::new(), stdout };
+        let mut output = String::new();
+        while !output.lines().last().is_some_and(|line| line.starts_with("ready")) {
+            let read = up.stdout.read_line(&mut output).expect("its output is text");
+            assert!(read > 0, "mainstay ended before it was ready; it said:\n{output}");
         }
-        up.said = said;
+        up.output = output;
         up
     }
 
@@ -64,13 +64,13 @@ impl Up {
         self.child.id()
     }
 
-    /// Ends it at once, as a power cut would.
+    /// Kills it at once, as a power cut would.
     pub(crate) fn kill(&mut self) {
         self.child.kill().expect("it can be killed");
         self.child.wait().expect("it ends");
     }
 
-    /// Asks it to stop and returns whether it ended well, with the rest of what it printed.
+    /// Stops it with a signal; returns whether it succeeded, and the rest of its output.
     pub(crate) fn stop(mut self, signal: &str) -> (bool, String) {
         let sent =
             Command::new("kill").args([&format!("-{signal}"), &self.pid().to_string()]).status();
@@ -89,16 +89,16 @@ impl Drop for Up {
     }
 }
 
-/// The address of this machine that endpoints may have; none if it has only itself.
+/// This machine's address for endpoints; `None` without a network.
 pub(crate) fn own_address() -> Option<std::net::IpAddr> {
-    // Nothing is sent: the address is that of the way there.
+    // Nothing is sent: connecting only chooses a route.
     let socket = std::net::UdpSocket::bind(("0.0.0.0", 0)).ok()?;
     socket.connect(("192.0.2.1", 9)).ok()?;
     let address = socket.local_addr().ok()?.ip();
     (!address.is_loopback() && !address.is_unspecified()).then_some(address)
 }
 
-/// Asks a server without TLS: the status and the body.
+/// Sends a GET to a server without TLS; returns status and body.
 pub(crate) fn http_get(address: &str, path: &str) -> (u16, String) {
     let mut stream = std::net::TcpStream::connect(address).expect("a connection");
     let head = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
@@ -117,7 +117,7 @@ pub(crate) struct Kubectl {
 }
 
 impl Kubectl {
-    /// None, said visibly, where there is no usable kubectl.
+    /// Finds kubectl; without a usable one, prints that and returns `None`.
     pub(crate) fn find(kubeconfig: &Path, for_what: &str) -> Option<Self> {
         let version = Command::new("kubectl").args(["version", "--client", "-o", "json"]).output();
         let minor = version.ok().and_then(|output| {
@@ -156,7 +156,7 @@ impl Kubectl {
             .spawn()
             .expect("kubectl starts");
         let mut stdin = child.stdin.take().expect("its input is piped");
-        // kubectl may end before it has read everything, which is its own verdict to give.
+        // kubectl may exit before it has read its input; its exit code decides.
         let _ = stdin.write_all(input.as_bytes());
         drop(stdin);
         child.wait_with_output().expect("kubectl ends")
@@ -183,14 +183,14 @@ impl Kubectl {
     }
 }
 
-/// A cluster handle of its own connection, over TLS.
+/// A client with a TLS connection of its own.
 pub(crate) async fn tls_cluster(kubeconfig: &Path) -> mainstay_client::Cluster {
     mainstay_client::Cluster::new(tls_client(kubeconfig).await)
 }
 
 /// A kube-rs client of its own connection, over TLS.
 pub(crate) async fn tls_client(kubeconfig: &Path) -> kube::Client {
-    // Another test of this process may have been first, with the same provider.
+    // Another test of this process may have installed the same provider before.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let file = kube::config::Kubeconfig::read_from(kubeconfig).expect("a kubeconfig");
     let options = kube::config::KubeConfigOptions::default();
@@ -199,7 +199,7 @@ pub(crate) async fn tls_client(kubeconfig: &Path) -> kube::Client {
     kube::Client::try_from(config).expect("a client")
 }
 
-/// Follows objects of a kind until `found` finds what it looks for in one of them.
+/// Watches objects of a kind until `found` returns a value for one.
 pub(crate) async fn until<T>(
     cluster: &mainstay_client::Cluster,
     resource: &mainstay_object::Resource,

@@ -1,5 +1,5 @@
-//! The real Helm with two charts of our own (`crates/dev/conformance/charts`): one of plain workloads
-//! with hooks, a look-up and a test, one with a custom resource definition.
+//! Helm with two charts of our own (`crates/dev/conformance/charts`): one of workloads with hooks, a
+//! look-up and a test, one with a CustomResourceDefinition.
 
 use crate::harness::{Up, tls_cluster, until};
 use mainstay_object::known::{
@@ -19,7 +19,7 @@ struct Helm {
 }
 
 impl Helm {
-    /// The program that `HELM` names, else the one on PATH; none, said visibly, where there is none.
+    /// Finds the program of `HELM`, else the one on PATH; without one, prints that and returns `None`.
     fn find(folder: &Path, kubeconfig: &Path) -> Option<Self> {
         let program = std::env::var("HELM").ok().filter(|program| !program.is_empty());
         let program = program.unwrap_or_else(|| "helm".to_owned());
@@ -52,7 +52,7 @@ impl Helm {
             .expect("helm starts")
     }
 
-    /// A call that must succeed; what it printed.
+    /// A call that must succeed; returns its output.
     fn run(&self, line: &str) -> String {
         let output = self.output(line);
         let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -61,7 +61,7 @@ impl Helm {
         stdout
     }
 
-    /// A call that must fail; what it printed to standard error.
+    /// A call that must fail; returns its error output.
     fn refused(&self, line: &str) -> String {
         let output = self.output(line);
         assert!(!output.status.success(), "helm {line} should have failed");
@@ -98,11 +98,11 @@ async fn two_charts_install_upgrade_and_uninstall() {
     let up = Up::start(folder.path(), &["--in-memory"]);
     let Some(helm) = Helm::find(folder.path(), &up.kubeconfig) else { return };
     let cluster = tls_cluster(&up.kubeconfig).await;
-    plain(&helm, &cluster).await;
-    custom(&helm, &cluster).await;
+    workload_chart(&helm, &cluster).await;
+    crd_chart(&helm, &cluster).await;
 }
 
-/// What a namespace holds of a kind, by name; without what every namespace has.
+/// The objects of a kind in a namespace, without those of every namespace.
 async fn names(cluster: &mainstay_client::Cluster, resource: &Resource) -> Vec<String> {
     let everything = mainstay_client::ListParams::default();
     let list = cluster.list(resource, Some("team"), &everything).await.expect("a list");
@@ -111,7 +111,7 @@ async fn names(cluster: &mainstay_client::Cluster, resource: &Resource) -> Vec<S
 }
 
 /// The Deployment once its rollout is over: Helm waits for the new pods, not for the end of the old.
-async fn settled(cluster: &mainstay_client::Cluster, replicas: i64) -> Object {
+async fn rolled_out(cluster: &mainstay_client::Cluster, replicas: i64) -> Object {
     until(cluster, &DEPLOYMENT, Some("team"), |web| {
         let over = ["replicas", "updatedReplicas", "readyReplicas"]
             .iter()
@@ -121,7 +121,7 @@ async fn settled(cluster: &mainstay_client::Cluster, replicas: i64) -> Object {
     .await
 }
 
-async fn plain(helm: &Helm, cluster: &mainstay_client::Cluster) {
+async fn workload_chart(helm: &Helm, cluster: &mainstay_client::Cluster) {
     let get = async |resource: &Resource| -> Object {
         let found = cluster.find(resource, Some("team"), "web").await.expect("an answer");
         found.expect("the chart's object is there")
@@ -140,7 +140,7 @@ async fn plain(helm: &Helm, cluster: &mainstay_client::Cluster) {
 
     let line = "upgrade web plain --set replicas=3,greeting=hi,careful=false --wait --timeout 60s";
     assert!(helm.run(line).contains("web says hi with 3 replicas."));
-    let second = settled(cluster, 3).await;
+    let second = rolled_out(cluster, 3).await;
     assert_eq!(second.uid(), first.uid(), "changed in place");
     assert_eq!(get(&SECRET).await.get(&["data", "password"]), password.as_ref(), "looked up");
     assert_eq!(
@@ -158,7 +158,7 @@ async fn plain(helm: &Helm, cluster: &mainstay_client::Cluster) {
     assert_eq!(helm.list(), ["web 3 failed"]);
 
     helm.run("rollback web 1 --wait --timeout 60s");
-    settled(cluster, 1).await;
+    rolled_out(cluster, 1).await;
     assert_eq!(names(cluster, &NETWORK_POLICY).await, ["web"]);
     assert_eq!(helm.history("web"), ["superseded", "superseded", "failed", "deployed"]);
     let status = helm.run("status web");
@@ -173,7 +173,7 @@ async fn plain(helm: &Helm, cluster: &mainstay_client::Cluster) {
     assert_eq!(names(cluster, &CONFIG_MAP).await, ["web-farewell"], "a hook's object stays");
 }
 
-async fn custom(helm: &Helm, cluster: &mainstay_client::Cluster) {
+async fn crd_chart(helm: &Helm, cluster: &mainstay_client::Cluster) {
     let get = async || -> Option<Object> {
         cluster.find(&SHAPE, Some("team"), "c").await.expect("an answer")
     };

@@ -1,4 +1,4 @@
-//! Images in the cluster: given with `--image`, pushed and pulled by other programs.
+//! Image registry of `mainstay up`: `--image`, and push and pull by other programs.
 
 use crate::harness::{Up, http_get, mainstay};
 use mainstay_testdata::skipped;
@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 
 const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/sample");
 
-/// Where images are served, as `up` said it.
+/// The registry's address in the output of `up`.
 fn registry(said: &str) -> &str {
     let line = said.lines().find_map(|line| line.strip_prefix("registry    http://"));
     line.expect("the address of the registry is told")
@@ -31,9 +31,9 @@ fn images_are_served_at_the_reported_address_and_kept_for_the_next_start() {
     let image = format!("--image=localhost/sample:v1={SAMPLE}");
     let other = format!("--image=quay.io/fruit/sample={SAMPLE}");
     let up = Up::start(folder.path(), &["--data-dir", data, &image, &other]);
-    let address = registry(&up.said).to_owned();
-    assert!(up.said.contains("image       localhost/sample:v1 sha256:"), "{}", up.said);
-    // Clients look here whether to say who they are.
+    let address = registry(&up.output).to_owned();
+    assert!(up.output.contains("image       localhost/sample:v1 sha256:"), "{}", up.output);
+    // Clients read here whether to authenticate.
     assert_eq!(http_get(&address, "/v2/").0, 401);
     let (_, names) = http_get(&address, "/v2/_catalog");
     assert_eq!(names, "{\"repositories\":[\"quay.io/fruit/sample\",\"sample\"]}");
@@ -42,16 +42,16 @@ fn images_are_served_at_the_reported_address_and_kept_for_the_next_start() {
         (status, http_get(&address, "/v2/quay.io/fruit/sample/manifests/latest")),
         (200, (200, manifest))
     );
-    push_and_pull(folder.path(), &address, &login(&up.said));
+    push_and_pull(folder.path(), &address, &login(&up.output));
     assert!(up.stop("TERM").0);
 
-    // The data folder has them, at the same port.
+    // The data folder has the images, and the registry its port.
     let up = Up::start(folder.path(), &["--data-dir", data]);
-    assert_eq!(registry(&up.said), address);
+    assert_eq!(registry(&up.output), address);
     assert_eq!(http_get(&address, "/v2/sample/manifests/v1").0, 200);
 }
 
-/// The file with the password of the registry, as `up` said it.
+/// The credentials file in the output of `up`.
 fn login(said: &str) -> PathBuf {
     let line = said.lines().find_map(|line| line.strip_prefix("login       "));
     PathBuf::from(line.expect("the password of the registry is told"))
@@ -80,11 +80,11 @@ fn push_and_pull(folder: &Path, address: &str, login: &Path) {
     let digest =
         |name: &str| run(&["inspect", "--tls-verify=false", "--format={{.Digest}}", &at(name)]);
     assert_eq!(digest("pushed/sample:v2"), digest("sample:v1"));
-    // What skopeo wrote is taken as an image, too.
+    // A layout of skopeo is an image source, too.
     let layout = folder.join("layout");
     let image = format!("--image=localhost/again:v1={}", layout.display());
     let up = Up::start(folder, &["--in-memory", &image]);
-    assert!(up.said.contains("image       localhost/again:v1 sha256:"), "{}", up.said);
+    assert!(up.output.contains("image       localhost/again:v1 sha256:"), "{}", up.output);
 }
 
 #[test]
@@ -101,8 +101,8 @@ fn invalid_image_source_is_refused_before_anything_is_served() {
     );
 }
 
-/// Sends a request with these header lines; the status and the whole answer.
-fn ask(address: &str, method: &str, path: &str, headers: &str) -> (u16, String) {
+/// Sends a request with these header lines; returns the status and the response.
+fn send_request(address: &str, method: &str, path: &str, headers: &str) -> (u16, String) {
     let mut stream = std::net::TcpStream::connect(address).expect("a connection");
     let head = format!(
         "{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n{headers}\r\n"
@@ -114,8 +114,8 @@ fn ask(address: &str, method: &str, path: &str, headers: &str) -> (u16, String) 
     (status.expect("a status"), answer.to_lowercase())
 }
 
-/// What can be got at below a folder by anybody but its owner.
-fn open_to_others(folder: &Path) -> Vec<PathBuf> {
+/// Files below a folder that other users can read.
+fn readable_by_others(folder: &Path) -> Vec<PathBuf> {
     let mode = |path: &Path| path.symlink_metadata().expect("there").permissions().mode();
     if mode(folder).trailing_zeros() >= 6 {
         return Vec::new();
@@ -123,7 +123,7 @@ fn open_to_others(folder: &Path) -> Vec<PathBuf> {
     let mut found = vec![folder.to_owned()];
     if folder.is_dir() {
         for entry in std::fs::read_dir(folder).expect("a folder") {
-            found.extend(open_to_others(&entry.expect("an entry").path()));
+            found.extend(readable_by_others(&entry.expect("an entry").path()));
         }
     }
     found
@@ -133,21 +133,21 @@ fn open_to_others(folder: &Path) -> Vec<PathBuf> {
 fn push_needs_the_password_and_cross_site_requests_are_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let data = folder.path().join("data");
-    // A folder that others may look into, as many have by default.
+    // A folder that other users can read, as usual.
     std::fs::create_dir(&data).expect("made");
     std::fs::set_permissions(&data, PermissionsExt::from_mode(0o755)).expect("opened");
     let image = format!("--image=localhost/sample:v1={SAMPLE}");
     let up = Up::start(folder.path(), &["--data-dir", data.to_str().expect("text"), &image]);
-    let (address, login) = (registry(&up.said).to_owned(), login(&up.said));
+    let (address, login) = (registry(&up.output).to_owned(), login(&up.output));
     assert_eq!(login, folder.path().join("kubeconfig.registry/config.json"));
     assert_eq!(login.metadata().expect("there").permissions().mode() & 0o777, 0o600);
-    assert_eq!(open_to_others(login.parent().expect("a folder")), Vec::<PathBuf>::new());
-    let others = open_to_others(&data);
+    assert_eq!(readable_by_others(login.parent().expect("a folder")), Vec::<PathBuf>::new());
+    let others = readable_by_others(&data);
     assert_eq!(others, std::slice::from_ref(&data), "what is in it is closed");
 
     let begin = "/v2/pushed/sample/blobs/uploads/";
     let length = "Content-Length: 0\r\n";
-    let (status, answer) = ask(&address, "POST", begin, length);
+    let (status, answer) = send_request(&address, "POST", begin, length);
     assert_eq!(status, 401, "{answer}");
     assert!(answer.contains("www-authenticate: basic realm=\"mainstay\""), "{answer}");
     assert!(answer.contains("\"code\":\"unauthorized\""), "{answer}");
@@ -155,20 +155,21 @@ fn push_needs_the_password_and_cross_site_requests_are_refused() {
     let text: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     let basic = text["auths"][&address]["auth"].as_str().expect("an entry for the address");
     let known = format!("{length}Authorization: Basic {basic}\r\n");
-    assert_eq!(ask(&address, "POST", begin, &known).0, 202);
+    assert_eq!(send_request(&address, "POST", begin, &known).0, 202);
     for foreign in ["Origin: http://evil.example", "Origin: null", "Sec-Fetch-Site: cross-site"] {
-        // Not even with the password, which a browser may have kept.
-        let (status, answer) = ask(&address, "POST", begin, &format!("{known}{foreign}\r\n"));
+        // Even with the password, which a browser may have stored.
+        let (status, answer) =
+            send_request(&address, "POST", begin, &format!("{known}{foreign}\r\n"));
         assert_eq!(status, 403, "{foreign}: {answer}");
         assert!(answer.contains("\"code\":\"denied\""), "{answer}");
         assert_eq!(
-            ask(&address, "GET", "/v2/sample/manifests/v1", &format!("{foreign}\r\n")).0,
+            send_request(&address, "GET", "/v2/sample/manifests/v1", &format!("{foreign}\r\n")).0,
             403
         );
     }
-    assert_eq!(ask(&address, "GET", "/v2/sample/manifests/v1", "").0, 200);
+    assert_eq!(send_request(&address, "GET", "/v2/sample/manifests/v1", "").0, 200);
 
-    // Our own commands find the password beside the kubeconfig.
+    // Our own commands find the credentials beside the kubeconfig.
     let layout = format!("oci:{}", folder.path().join("copy").display());
     let (from, to) = (format!("{address}/sample:v1"), format!("{address}/pushed/again:v1"));
     let run = |kubeconfig: Option<&Path>, arguments: &[&str]| {
@@ -185,7 +186,7 @@ fn push_needs_the_password_and_cross_site_requests_are_refused() {
     assert!(!run(None, &[&layout, &to]).status.success(), "there is no password");
     let pushed = run(Some(&up.kubeconfig), &[&layout, &to]);
     assert!(pushed.status.success(), "{}", String::from_utf8_lossy(&pushed.stderr));
-    assert_eq!(ask(&address, "GET", "/v2/pushed/again/manifests/v1", "").0, 200);
+    assert_eq!(send_request(&address, "GET", "/v2/pushed/again/manifests/v1", "").0, 200);
     assert!(up.stop("TERM").0);
     assert!(!login.exists(), "the password goes with the cluster");
 }

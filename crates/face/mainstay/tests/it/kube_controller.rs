@@ -26,13 +26,13 @@ const MANAGER: &str = "lamp-controller";
 async fn over_tls() {
     let folder = tempfile::tempdir().expect("a folder");
     let up = Up::start(folder.path(), &["--in-memory"]);
-    lives(tls_client(&up.kubeconfig).await).await;
+    lamp_lifecycle(tls_client(&up.kubeconfig).await).await;
 }
 
 #[tokio::test]
 async fn in_process() {
     let cluster = TestCluster::start().await;
-    lives(cluster.kube_client()).await;
+    lamp_lifecycle(cluster.kube_client()).await;
 }
 
 fn lamps() -> ApiResource {
@@ -77,14 +77,14 @@ async fn define(client: &Client) {
     .await;
 }
 
-/// What the controller works with.
-struct Shared {
+/// The context of the controller.
+struct ReconcileContext {
     client: Client,
     recorder: Recorder,
 }
 
 #[derive(Debug, thiserror::Error)]
-enum Failed {
+enum ReconcileError {
     #[error("ask the API")]
     Api(#[from] kube::Error),
     #[error("the lamp has no {0}")]
@@ -93,26 +93,29 @@ enum Failed {
     Pass(#[source] Box<finalizer::Error<Self>>),
 }
 
-async fn reconcile(lamp: Arc<DynamicObject>, shared: Arc<Shared>) -> Result<Action, Failed> {
-    let api: Api<DynamicObject> = Api::namespaced_with(shared.client.clone(), "default", &lamps());
+async fn reconcile(
+    lamp: Arc<DynamicObject>,
+    context: Arc<ReconcileContext>,
+) -> Result<Action, ReconcileError> {
+    let api: Api<DynamicObject> = Api::namespaced_with(context.client.clone(), "default", &lamps());
     let step = finalizer::finalizer(&api, "rust.example.com/switch-off", lamp, |event| async {
         match event {
-            Ending::Apply(lamp) => light(&api, &lamp, &shared).await,
-            Ending::Cleanup(lamp) => switch_off(&lamp, &shared).await,
+            Ending::Apply(lamp) => light(&api, &lamp, &context).await,
+            Ending::Cleanup(lamp) => switch_off(&lamp, &context).await,
         }
     });
-    step.await.map_err(|error| Failed::Pass(Box::new(error)))
+    step.await.map_err(|error| ReconcileError::Pass(Box::new(error)))
 }
 
 async fn light(
     api: &Api<DynamicObject>,
     lamp: &DynamicObject,
-    shared: &Shared,
-) -> Result<Action, Failed> {
+    context: &ReconcileContext,
+) -> Result<Action, ReconcileError> {
     let name = lamp.name_any();
-    let watts = lamp.data["spec"]["watts"].as_i64().ok_or(Failed::Lacks("watts"))?;
-    let maps: Api<ConfigMap> = Api::namespaced(shared.client.clone(), "default");
-    let owner = lamp.controller_owner_ref(&lamps()).ok_or(Failed::Lacks("name"))?;
+    let watts = lamp.data["spec"]["watts"].as_i64().ok_or(ReconcileError::Lacks("watts"))?;
+    let maps: Api<ConfigMap> = Api::namespaced(context.client.clone(), "default");
+    let owner = lamp.controller_owner_ref(&lamps()).ok_or(ReconcileError::Lacks("name"))?;
     let map = json!({
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -129,7 +132,7 @@ async fn light(
             action: "Light".to_owned(),
             secondary: None,
         };
-        shared.recorder.publish(&note, &lamp.object_ref(&lamps())).await?;
+        context.recorder.publish(&note, &lamp.object_ref(&lamps())).await?;
         let status = json!({
             "apiVersion": "rust.example.com/v1",
             "kind": "Lamp",
@@ -140,8 +143,11 @@ async fn light(
     Ok(Action::await_change())
 }
 
-async fn switch_off(lamp: &DynamicObject, shared: &Shared) -> Result<Action, Failed> {
-    let maps: Api<ConfigMap> = Api::namespaced(shared.client.clone(), "default");
+async fn switch_off(
+    lamp: &DynamicObject,
+    context: &ReconcileContext,
+) -> Result<Action, ReconcileError> {
+    let maps: Api<ConfigMap> = Api::namespaced(context.client.clone(), "default");
     let mut map = ConfigMap::default();
     map.metadata.name = Some(format!("{}-off", lamp.name_any()));
     match maps.create(&PostParams::default(), &map).await {
@@ -151,16 +157,16 @@ async fn switch_off(lamp: &DynamicObject, shared: &Shared) -> Result<Action, Fai
     Ok(Action::await_change())
 }
 
-/// A Lamp from its creation to its end.
-async fn lives(client: Client) {
+/// The lifecycle of a Lamp.
+async fn lamp_lifecycle(client: Client) {
     define(&client).await;
     let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), "default", &lamps());
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
     let recorder = Recorder::new(client.clone(), MANAGER.into());
-    let shared = Arc::new(Shared { client: client.clone(), recorder });
+    let context = Arc::new(ReconcileContext { client: client.clone(), recorder });
     let controller = Controller::new_with(api.clone(), watcher::Config::default(), lamps())
         .owns(maps.clone(), watcher::Config::default())
-        .run(reconcile, |_, _, _| Action::requeue(Duration::from_millis(50)), shared)
+        .run(reconcile, |_, _, _| Action::requeue(Duration::from_millis(50)), context)
         .for_each(|_| futures::future::ready(()));
     let running = tokio::spawn(controller);
     let cluster = Cluster::new(client);
@@ -169,7 +175,7 @@ async fn lives(client: Client) {
         "metadata": {"name": "desk"}, "spec": {}});
     let lamp: DynamicObject = serde_json::from_value(lamp).expect("an object");
     api.create(&PostParams::default(), &lamp).await.expect("created");
-    lit(&cluster, 40).await;
+    wait_for_watts(&cluster, 40).await;
     let map = maps.get("desk").await.expect("the map");
     assert_eq!(map.owner_references()[0].name, "desk");
     assert_eq!(
@@ -180,7 +186,7 @@ async fn lives(client: Client) {
     // A change of the spec, then of what the controller owns.
     let patch = json!({"spec": {"watts": 60}});
     api.patch("desk", &PatchParams::default(), &Patch::Merge(patch)).await.expect("patched");
-    lit(&cluster, 60).await;
+    wait_for_watts(&cluster, 60).await;
     let vandal = PatchParams { field_manager: Some("vandal".to_owned()), ..PatchParams::default() };
     let patch: Patch<Value> = Patch::Merge(json!({"data": {"watts": "0"}}));
     maps.patch("desk", &vandal, &patch).await.expect("patched");
@@ -190,11 +196,12 @@ async fn lives(client: Client) {
     .await;
     let events = cluster.list(&EVENT, Some("default"), &ListParams::default()).await;
     let events = events.expect("a list").items;
-    let lit: Vec<_> = events.iter().filter(|event| event.str(&["reason"]) == Some("Lit")).collect();
-    assert_eq!(lit.len(), 1, "{lit:?}");
-    assert_eq!(lit[0].str(&["message"]), Some("40 watts"));
-    // Two at least: how often it was looked at in between is the machine's business.
-    let count = lit[0].i64(&["series", "count"]);
+    let wait_for_watts: Vec<_> =
+        events.iter().filter(|event| event.str(&["reason"]) == Some("Lit")).collect();
+    assert_eq!(wait_for_watts.len(), 1, "{wait_for_watts:?}");
+    assert_eq!(wait_for_watts[0].str(&["message"]), Some("40 watts"));
+    // At least two: the number of reconciles in between depends on the machine.
+    let count = wait_for_watts[0].i64(&["series", "count"]);
     assert!(count.is_some_and(|count| count >= 2), "kube-rs counts what repeats: {count:?}");
 
     api.delete("desk", &DeleteParams::default()).await.expect("deleted");
@@ -204,8 +211,8 @@ async fn lives(client: Client) {
     running.abort();
 }
 
-/// Returns once the Lamp's status says so many watts.
-async fn lit(cluster: &Cluster, watts: i64) {
+/// Waits until the Lamp's status has so many watts.
+async fn wait_for_watts(cluster: &Cluster, watts: i64) {
     until(cluster, &LAMP, Some("default"), |lamp| {
         (lamp.i64(&["status", "watts"]) == Some(watts)).then_some(())
     })

@@ -1,4 +1,4 @@
-//! The real kubectl against a running cluster: what people type most.
+//! kubectl against a running cluster: its frequent commands.
 
 use crate::harness::{Kubectl, Up};
 use mainstay_testdata::ran;
@@ -91,7 +91,7 @@ metadata: {name: cog, namespace: kitchen}
 spec: {size: 3, colour: red}
 ";
 
-/// Counts calls, so that the script says how many it made.
+/// Counts calls for the summary.
 struct Script {
     kubectl: Kubectl,
     calls: u32,
@@ -112,7 +112,7 @@ impl Script {
         output
     }
 
-    fn feeds(&mut self, line: &str, input: &str, expected: &str) {
+    fn run_with_input(&mut self, line: &str, input: &str, expected: &str) {
         let output = self.run(line, input);
         assert!(output.contains(expected), "kubectl {line}: no {expected:?} in\n{output}");
     }
@@ -146,8 +146,8 @@ fn frequent_kubectl_commands_work() {
     discovery(&mut script);
     built_in(&mut script);
     workloads(&mut script);
-    custom(&mut script);
-    endings(&mut script);
+    custom_resources(&mut script);
+    deletions(&mut script);
     assert!(script.calls >= 40, "{} calls", script.calls);
     ran(&format!("the kubectl script, {} calls", script.calls));
 }
@@ -167,15 +167,15 @@ fn discovery(script: &mut Script) {
 }
 
 fn built_in(script: &mut Script) {
-    script.feeds("apply -f -", NAMESPACE, "namespace/kitchen created");
+    script.run_with_input("apply -f -", NAMESPACE, "namespace/kitchen created");
     script.shows("get namespace kitchen", &["NAME", "STATUS", "Active"]);
-    script.feeds("apply -f -", SETTINGS, "configmap/settings created");
-    script.feeds("apply -f -", SETTINGS, "configmap/settings unchanged");
+    script.run_with_input("apply -f -", SETTINGS, "configmap/settings created");
+    script.run_with_input("apply -f -", SETTINGS, "configmap/settings unchanged");
     let changed = SETTINGS.replace("b: two", "c: three");
     let difference = script.kubectl.output(&["diff", "-f", "-"], &changed);
     let difference = String::from_utf8_lossy(&difference.stdout).into_owned();
     assert!(difference.contains("+  c: three") && difference.contains("-  b: two"), "{difference}");
-    script.feeds("apply -f -", &changed, "configmap/settings configured");
+    script.run_with_input("apply -f -", &changed, "configmap/settings configured");
     script.shows("get cm settings -n kitchen -o jsonpath={.data}", &[r#"{"a":"one","c":"three"}"#]);
     script.shows("get cm settings -n kitchen -o yaml", &["kind: ConfigMap", "  c: three"]);
     script.shows("get cm settings -n kitchen -o json", &["\"c\": \"three\""]);
@@ -207,10 +207,10 @@ fn built_in(script: &mut Script) {
     script.shows("get cm settings -n kitchen -o jsonpath={.data}", &[r#"{"a":"uno","d":"four"}"#]);
     script.shows("describe cm settings -n kitchen", &["Name:         settings", "uno"]);
     let replaced = script.run("get cm settings -n kitchen -o json", "").replace("four", "cinq");
-    script.feeds("replace -f -", &replaced, "configmap/settings replaced");
+    script.run_with_input("replace -f -", &replaced, "configmap/settings replaced");
     script.refused("get cm nothing -n kitchen", "", "configmaps \"nothing\" not found");
     script.refused("apply -f -", &SETTINGS.replace("\ndata:", "\ndada:"), "unknown field \"dada\"");
-    script.feeds(
+    script.run_with_input(
         "apply --dry-run=server -f -",
         &SETTINGS.replace("settings", "dry"),
         "created (server dry run)",
@@ -219,7 +219,7 @@ fn built_in(script: &mut Script) {
 }
 
 fn workloads(script: &mut Script) {
-    script.feeds("apply -f -", DEPLOYMENT, "deployment.apps/web created");
+    script.run_with_input("apply -f -", DEPLOYMENT, "deployment.apps/web created");
     script.shows(
         "wait --for=condition=Available deployment/web -n kitchen --timeout=60s",
         &["condition met"],
@@ -256,10 +256,10 @@ fn workloads(script: &mut Script) {
     );
     script.shows("describe pods -n kitchen -l app=web", &["Status:", "Running", "Ready"]);
     script.shows("get events -n kitchen", &["ScalingReplicaSet"]);
-    script.feeds("apply -f -", SERVICE, "service/web created");
+    script.run_with_input("apply -f -", SERVICE, "service/web created");
     script.shows("get svc web -n kitchen", &["ClusterIP", "80/TCP"]);
     script.shows("wait --for=jsonpath={.endpoints[2].conditions.ready}=true endpointslice -n kitchen -l kubernetes.io/service-name=web --timeout=60s", &["condition met"]);
-    script.feeds("apply -f -", JOB, "job.batch/once created");
+    script.run_with_input("apply -f -", JOB, "job.batch/once created");
     script.shows(
         "wait --for=condition=complete job/once -n kitchen --timeout=60s",
         &["condition met"],
@@ -284,24 +284,24 @@ fn watches(script: &mut Script) {
         );
     };
     until("settings");
-    script.feeds("apply -f -", &SETTINGS.replace("settings", "watched"), "created");
+    script.run_with_input("apply -f -", &SETTINGS.replace("settings", "watched"), "created");
     until("watched");
     watch.kill().expect("it can be killed");
     watch.wait().expect("it ends");
 }
 
-fn custom(script: &mut Script) {
-    script.feeds("apply -f -", DEFINITION, "created");
+fn custom_resources(script: &mut Script) {
+    script.run_with_input("apply -f -", DEFINITION, "created");
     script.shows(
         "wait --for=condition=Established crd/widgets.parts.example.com --timeout=60s",
         &["condition met"],
     );
     script.shows("api-resources --api-group=parts.example.com", &["widgets", "wd", "Widget"]);
     script.shows("explain widget.spec.size", &["How large it is."]);
-    script.feeds("apply -f -", WIDGET, "widget.parts.example.com/cog created");
+    script.run_with_input("apply -f -", WIDGET, "widget.parts.example.com/cog created");
     script.shows("get wd -n kitchen", &["SIZE", "PHASE", "3"]);
     script.shows("get widget cog -n kitchen -o jsonpath={.spec.count}", &["1"]);
-    script.feeds("apply -f -", &WIDGET.replace("size: 3", "size: 4"), "configured");
+    script.run_with_input("apply -f -", &WIDGET.replace("size: 3", "size: 4"), "configured");
     script.shows(
         r#"patch widget cog -n kitchen --subresource=status --type=merge -p {"status":{"phase":"Turning"}}"#,
         &["patched"],
@@ -327,7 +327,7 @@ fn custom(script: &mut Script) {
     );
 }
 
-fn endings(script: &mut Script) {
+fn deletions(script: &mut Script) {
     script.shows("delete widget cog -n kitchen", &["deleted"]);
     script.shows("delete crd widgets.parts.example.com", &["deleted"]);
     script.refused(
@@ -340,7 +340,7 @@ fn endings(script: &mut Script) {
     script.shows("delete cm -n kitchen -l tier=front", &["\"settings\" deleted"]);
     script.shows("delete namespace kitchen --timeout=60s", &["deleted"]);
     script.refused("get ns kitchen", "", "not found");
-    script.feeds(
+    script.run_with_input(
         "create -f -",
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {generateName: made-, namespace: default}",
         "configmap/made-",

@@ -1,4 +1,4 @@
-//! The binary as its users meet it: started as a process, asked over TLS.
+//! Integration tests of the binary: started as a process, and used over TLS.
 #![expect(
     clippy::expect_used,
     clippy::disallowed_methods,
@@ -24,7 +24,7 @@ mod run;
 mod run_packages;
 mod scripts;
 mod serve;
-mod shared;
+mod shared_machine;
 mod start;
 mod uninstall;
 mod why;

@@ -22,7 +22,7 @@ const LEADER: &str = "sites.manager.example.com";
 struct Manager(Child);
 
 impl Manager {
-    /// Starts the program; what it says goes to `log`.
+    /// Starts the program; its output goes to `log`.
     fn start(program: &str, kubeconfig: &Path, log: &Path) -> Self {
         Self::start_with(program, kubeconfig, log, &[])
     }
@@ -39,7 +39,7 @@ impl Manager {
         Self(child.expect("the manager starts"))
     }
 
-    /// Asks it to stop, and returns whether it ended well.
+    /// Stops it; returns whether it succeeded.
     fn stop(mut self) -> bool {
         let sent = Command::new("kill").arg(self.0.id().to_string()).status();
         assert!(sent.expect("kill runs").success());
@@ -75,14 +75,14 @@ async fn controller_runtime_manager_runs_unchanged() {
     let log = folder.path().join("first.log");
     let first = Manager::start(&program, &up.kubeconfig, &log);
     let lived = tokio::spawn(async move {
-        lives(&cluster).await;
+        site_lifecycle(&cluster).await;
         cluster
     });
     let lived = lived.await;
     let said = std::fs::read_to_string(&log).unwrap_or_default();
     let cluster = lived.unwrap_or_else(|error| panic!("{error}; the manager said:\n{said}"));
 
-    // A second one waits until the first lets go of the lease.
+    // A second manager waits for the Lease of the first.
     let log = folder.path().join("second.log");
     let second = Manager::start(&program, &up.kubeconfig, &log);
     assert!(first.stop(), "the first ends well");
@@ -96,7 +96,7 @@ async fn controller_runtime_manager_runs_unchanged() {
     ran("a controller-runtime manager with two replicas");
 }
 
-/// A port that nobody uses just now.
+/// A free port.
 fn free_port() -> u16 {
     let listener = std::net::TcpListener::bind(("0.0.0.0", 0)).expect("a port");
     listener.local_addr().expect("it has an address").port()
@@ -114,7 +114,7 @@ fn certificate(folder: &Path) -> String {
     base64::engine::general_purpose::STANDARD.encode(certificate.pem())
 }
 
-/// The definition with a second version, which a webhook converts.
+/// The CustomResourceDefinition with a second version, which a webhook converts.
 fn two_versions(client: &dyn Fn(&str) -> Value) -> Value {
     let text = include_str!("../../../../dev/conformance/manager/crd.yaml");
     let options = mainstay_yaml::Options::default();
@@ -135,7 +135,7 @@ fn two_versions(client: &dyn Fn(&str) -> Value) -> Value {
     definition
 }
 
-/// A configuration that asks the manager about Sites.
+/// A webhook configuration for Sites.
 fn configuration(kind: &str, path: &str, operations: &[&str], client: &Value) -> Value {
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": "sites"},
@@ -156,11 +156,11 @@ async fn webhooks_of_a_manager_on_the_host_are_called() {
         skipped("webhooks of a controller-runtime manager: MAINSTAY_MANAGER names no built one");
         return;
     };
-    hooks(&program, None).await;
+    webhooks_work(&program, None).await;
     ran("webhooks of a controller-runtime manager, reached by URL");
     match own_address() {
         Some(host) => {
-            hooks(&program, Some(host)).await;
+            webhooks_work(&program, Some(host)).await;
             ran("webhooks of a controller-runtime manager, reached through a Service");
         }
         None => skipped("webhooks through a Service: this machine has no address but its own"),
@@ -168,7 +168,7 @@ async fn webhooks_of_a_manager_on_the_host_are_called() {
 }
 
 /// Webhooks that are reached through a Service whose endpoints are at an address, or by URL.
-async fn hooks(program: &str, service: Option<std::net::IpAddr>) {
+async fn webhooks_work(program: &str, service: Option<std::net::IpAddr>) {
     let folder = tempfile::tempdir().expect("a folder");
     let data = folder.path().join("data");
     let listen = format!("127.0.0.1:{}", free_port());
@@ -211,7 +211,7 @@ async fn hooks(program: &str, service: Option<std::net::IpAddr>) {
     )
     .await;
 
-    // The manager's port is not open before it is.
+    // The manager's port opens late.
     let one = object(&site("one", "hello", 1));
     let created = loop {
         match cluster.create(&SITE, &one).await {
@@ -229,9 +229,9 @@ async fn hooks(program: &str, service: Option<std::net::IpAddr>) {
     let expected = "admission webhook \"validate.sites.example.com\" denied the request: text: \"forbidden\" may not be shown";
     assert!(told.contains(expected), "{told}");
 
-    lives_in_two_versions(&cluster).await;
+    site_lifecycle_in_two_versions(&cluster).await;
 
-    // The server may go and come back.
+    // The API server may restart.
     up.kill();
     let up_again = Up::start_at(folder.path(), &listen, &data_dir);
     let cluster = tls_cluster(&up_again.kubeconfig).await;
@@ -241,7 +241,7 @@ async fn hooks(program: &str, service: Option<std::net::IpAddr>) {
         .expect("deleted");
     until_gone(&cluster, &SITE, NAMESPACE, "later").await;
 
-    // So may the leader; behind a Service its webhooks are those of the other then.
+    // The leader may change, and with it the webhooks behind the Service.
     let mut managers = [Some(first), Some(second)];
     if service.is_some() {
         drop(managers[0].take());
@@ -255,8 +255,8 @@ async fn hooks(program: &str, service: Option<std::net::IpAddr>) {
     drop(managers);
 }
 
-/// Both versions are the same Site, whichever way it is written; and deletions are judged.
-async fn lives_in_two_versions(cluster: &Cluster) {
+/// Both versions are the same Site, written either way; a webhook validates deletions.
+async fn site_lifecycle_in_two_versions(cluster: &Cluster) {
     let seen = cluster.get(&SITE_V2, Some(NAMESPACE), "one").await.expect("the other version");
     assert_eq!(seen.str(&["spec", "page", "text"]), Some("hello"));
     let mut later = object(&site("later", "", 1)).to_value();
@@ -269,7 +269,7 @@ async fn lives_in_two_versions(cluster: &Cluster) {
     assert_eq!(stored.label("site"), Some("later"), "a rule for version 1 means version 2");
     ready(cluster, "one", 1).await;
 
-    // Deletions are judged: who locks a Site keeps it.
+    // Deletions are validated: a locked Site stays.
     let lock = |locked: &str| Patch::Merge(json!({"metadata": {"labels": {"locked": locked}}}));
     cluster.patch(&SITE, Some(NAMESPACE), "later", &lock("true")).await.expect("locked");
     let kept = cluster.delete(&SITE, Some(NAMESPACE), "later", &DeleteOptions::default()).await;
@@ -278,7 +278,7 @@ async fn lives_in_two_versions(cluster: &Cluster) {
     cluster.patch(&SITE, Some(NAMESPACE), "later", &lock("false")).await.expect("unlocked");
 }
 
-/// Makes a Service of ports at an address, each in a slice of its own.
+/// Creates a Service with ports at an address, each in an EndpointSlice of its own.
 async fn expose(cluster: &Cluster, host: std::net::IpAddr, ports: &[u16]) {
     create(
         cluster,
@@ -309,8 +309,8 @@ fn object(text: &str) -> Object {
     Object::from_value(value).expect("an object")
 }
 
-/// Everything that happens to one Site.
-async fn lives(cluster: &Cluster) {
+/// The lifecycle of one Site.
+async fn site_lifecycle(cluster: &Cluster) {
     apply(cluster, &site("one", "hello", 2)).await;
     let one = ready(cluster, "one", 2).await;
     assert_eq!(one.i64(&["status", "observedGeneration"]), Some(1));
@@ -328,7 +328,7 @@ async fn lives(cluster: &Cluster) {
         web.get(&["metadata", "managedFields"])
     );
 
-    // What somebody else changes in a field of the manager's is put right, other fields stay.
+    // The manager reverts changes in its own fields; other fields stay.
     let patch = json!({"data": {"index.html": "vandalised", "other": "x"}});
     merge(cluster, &CONFIG_MAP, patch).await;
     until(cluster, &CONFIG_MAP, Some(NAMESPACE), |page| {

@@ -1,4 +1,4 @@
-//! What can be installed, as people and programs ask a running cluster for it.
+//! PackageManifests of a running cluster, for users and programs.
 
 use crate::harness::{Kubectl, Up, tls_cluster, until};
 use mainstay_client::{ListParams, Selection, WatchEvent};
@@ -13,7 +13,7 @@ const PACKAGES: Resource = Resource::namespaced(
     "packagemanifests",
 );
 
-/// A catalog with the sample's operator under another name for each word.
+/// A catalog with copies of the sample's operator under these names.
 pub(crate) fn catalog(folder: &Path, names: &[&str]) {
     let text = std::fs::read_to_string(SAMPLE).expect("the sample");
     std::fs::create_dir_all(folder).expect("a folder");
@@ -53,7 +53,7 @@ async fn package_manifests_follow_their_catalog_and_stay_when_it_breaks() {
     assert_eq!(told, ["+urn-operator", "-kettle-operator"]);
     drop(watch);
 
-    // After a restart it is there from the start, whatever has become of the folder.
+    // After a restart the package exists from the start, even if the folder is gone.
     let (_, _) = up.stop("TERM");
     std::fs::write(source.join("catalog.yaml"), "x: [").expect("written");
     let up = Up::start(folder.path(), &["--data-dir", &data]);
@@ -77,7 +77,7 @@ async fn package_manifests_follow_their_catalog_and_stay_when_it_breaks() {
     );
     let apis = kubectl.run(&["get", "apiservice", "v1.packages.operators.coreos.com"], "");
     assert!(apis.contains("olm/packageserver-service") && apis.contains("True"), "{apis}");
-    // Whoever may look at a namespace may look at its packages.
+    // The role `view` of a namespace includes its packages.
     let bind = ["create", "rolebinding", "jane", "--clusterrole=view", "--user=jane"];
     kubectl.run(&bind, "");
     kubectl.run(&["--as=jane", "get", "packagemanifest", "urn-operator"], "");

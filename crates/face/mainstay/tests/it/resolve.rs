@@ -1,4 +1,4 @@
-//! `mainstay resolve` against a cluster that runs: its objects over TLS, its catalogs over gRPC.
+//! `mainstay resolve` against a running cluster: its objects over TLS, its catalogs over gRPC.
 
 use crate::harness::{Up, mainstay, tls_cluster, until};
 use mainstay_api::resources::CATALOG_SOURCE;

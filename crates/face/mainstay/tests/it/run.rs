@@ -1,7 +1,7 @@
-//! Operators on a cluster that is there.
+//! `mainstay run` against an existing cluster.
 
 use crate::harness::{Up, http_get, mainstay, tls_cluster, until};
-use crate::run_packages::{directly, token, token_of};
+use crate::run_packages::{direct_client, token, token_of};
 use mainstay_api::resources::{CATALOG_SOURCE, OPERATOR_GROUP};
 use mainstay_client::Cluster;
 use mainstay_object::{Object, known};
@@ -36,7 +36,7 @@ impl Run {
         Self { child, stdout }
     }
 
-    /// What it says up to a line that begins so.
+    /// Its output up to a line with this beginning.
     pub(crate) fn until(&mut self, word: &str) -> String {
         let mut said = String::new();
         while !said.lines().last().is_some_and(|line| line.starts_with(word)) {
@@ -46,7 +46,7 @@ impl Run {
         said
     }
 
-    /// Asks it to stop and returns the rest of what it says.
+    /// Stops it; returns the rest of its output.
     pub(crate) fn stop(mut self) -> String {
         let id = self.child.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &id]).status().expect("kill runs").success());
@@ -64,7 +64,7 @@ impl Drop for Run {
     }
 }
 
-/// A run that is refused: what it says of it.
+/// The error output of a refused run.
 fn refusal(kubeconfig: &Path, data: &Path) -> String {
     let output = command(kubeconfig, data).output().expect("it runs");
     assert!(!output.status.success());
@@ -118,7 +118,7 @@ async fn one_process_leads_another_waits_and_takes_over_and_a_killed_one_resumes
     let waits = second.until("waiting");
     assert!(waits.contains(" works; this one takes over when it ends"), "{waits}");
     drop(first);
-    // The lease is believed for a while, but not against the one that has it.
+    // Other processes wait for the Lease's end; the restarted holder does not.
     let mut first = Run::start(&up.kubeconfig, &one, &["--catalog", &catalog]);
     first.until("ready");
     assert!(first.stop().ends_with("stopped\n"));
@@ -226,7 +226,7 @@ async fn run_refuses_to_work_beside_embedded_controllers() {
         assert!(error.contains(words), "{error}");
     }
     drop(up);
-    // The same cluster without them.
+    // The same cluster without the controllers.
     let up = Up::start(folder.path(), &[&arguments[..], &["--bare"]].concat());
     let mut run = Run::start(&up.kubeconfig, &folder.path().join("run"), &[]);
     run.until("ready");
@@ -243,7 +243,7 @@ fn missing_cluster_is_reported_with_a_remedy() {
 #[test]
 fn unreachable_cluster_is_not_reported_as_missing_permissions() {
     let folder = tempfile::tempdir().expect("a folder");
-    // A port of somebody who has just left.
+    // The port of a closed listener.
     let port =
         std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
     let kubeconfig = json!({
@@ -312,7 +312,7 @@ async fn metrics_over_tls_are_for_permitted_users() {
     cluster.create(&known::CLUSTER_ROLE_BINDING, &role).await.expect("it is made");
     let token = token(&cluster, "scraper").await;
     let ask = |path: &'static str, token: Option<&str>| {
-        let asked = directly(address, token).client().clone();
+        let asked = direct_client(address, token).client().clone();
         async move {
             let request = http::Request::get(path).body(Vec::new()).expect("a request");
             asked.request_text(request).await.map_err(|error| error.to_string())

@@ -1,4 +1,4 @@
-//! `PackageManifests` of `mainstay run`, as the cluster passes them on.
+//! PackageManifests of `mainstay run`, through the cluster's API server.
 
 use crate::harness::{Up, own_address, tls_cluster, until, until_gone};
 use crate::packages::catalog;
@@ -17,11 +17,11 @@ const PACKAGES: Resource = Resource::namespaced(
 );
 const REGISTRATION: &str = "v1.packages.operators.coreos.com";
 
-/// The port itself, asked with a token or without.
-pub(crate) fn directly(address: &str, token: Option<&str>) -> Cluster {
+/// A client of the package server itself, with or without a token.
+pub(crate) fn direct_client(address: &str, token: Option<&str>) -> Cluster {
     let url = format!("https://{address}").parse().expect("a URL");
     let mut config = kube::Config::new(url);
-    // Its authority is that of the registration; who it is does not matter here.
+    // Its CA is in the APIService; the server name does not matter here.
     config.accept_invalid_certs = true;
     if let Some(token) = token {
         config.auth_info.token = Some(token.to_owned().into());
@@ -29,9 +29,9 @@ pub(crate) fn directly(address: &str, token: Option<&str>) -> Cluster {
     Cluster::new(kube::Client::try_from(config).expect("a client"))
 }
 
-/// A token of a new service account.
+/// A token of a new ServiceAccount.
 pub(crate) async fn token(cluster: &Cluster, name: &str) -> String {
-    make(
+    create(
         cluster,
         &SERVICE_ACCOUNT,
         json!({"apiVersion": "v1", "kind": "ServiceAccount",
@@ -41,7 +41,7 @@ pub(crate) async fn token(cluster: &Cluster, name: &str) -> String {
     token_of(cluster, "default", name).await
 }
 
-/// A token of a service account that is there.
+/// A token of an existing ServiceAccount.
 pub(crate) async fn token_of(cluster: &Cluster, namespace: &str, name: &str) -> String {
     let asked =
         json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
@@ -51,7 +51,7 @@ pub(crate) async fn token_of(cluster: &Cluster, namespace: &str, name: &str) -> 
     made.expect("a token").str(&["status", "token"]).expect("a token").to_owned()
 }
 
-async fn make(cluster: &Cluster, resource: &Resource, value: serde_json::Value) {
+async fn create(cluster: &Cluster, resource: &Resource, value: serde_json::Value) {
     let object = Object::from_value(value).expect("an object");
     cluster.create(resource, &object).await.expect("it is made");
 }
@@ -84,9 +84,9 @@ async fn leader_serves_package_manifests_to_permitted_users() {
     let found = until(&cluster, &PACKAGES, Some("default"), kiwi).await;
     assert_eq!(found.label("catalog"), Some("fruit"));
 
-    // Who does not come by way of the API server is asked for a token, and may do what roles allow.
+    // A client that bypasses the API server needs a token, and has the permissions of its roles.
     let token = token(&cluster, "jane").await;
-    make(
+    create(
         &cluster,
         &mainstay_object::known::ROLE_BINDING,
         json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
@@ -95,7 +95,7 @@ async fn leader_serves_package_manifests_to_permitted_users() {
             "subjects": [{"kind": "ServiceAccount", "name": "jane", "namespace": "default"}]}),
     )
     .await;
-    let jane = directly(&address, Some(&token));
+    let jane = direct_client(&address, Some(&token));
     let list = |cluster: Cluster, namespace: &'static str| async move {
         cluster.list(&PACKAGES, Some(namespace), &ListParams::default()).await
     };
@@ -103,12 +103,13 @@ async fn leader_serves_package_manifests_to_permitted_users() {
     let error = list(jane, "olm").await.expect_err("not there");
     let words = "User \"system:serviceaccount:default:jane\" cannot list resource \"packagemanifests\" in API group \"packages.operators.coreos.com\" in the namespace \"olm\"";
     assert!(error.is_forbidden() && error.to_string().contains(words), "{error}");
-    let error = list(directly(&address, None), "default").await.expect_err("nobody");
+    let error = list(direct_client(&address, None), "default").await.expect_err("nobody");
     assert!(error.is_forbidden() && error.to_string().contains("system:anonymous"), "{error}");
-    let error = list(directly(&address, Some("nonsense")), "default").await.expect_err("nobody");
+    let error =
+        list(direct_client(&address, Some("nonsense")), "default").await.expect_err("nobody");
     assert_eq!(error.status().map(|status| status.code), Some(401), "{error}");
 
-    // What somebody deletes is made again.
+    // Deleted objects are created again.
     let uid = cluster.get(&SERVICE, Some("olm"), "packageserver-service").await.expect("there");
     let options = mainstay_client::DeleteOptions::default();
     cluster.delete(&SERVICE, Some("olm"), "packageserver-service", &options).await.expect("gone");
@@ -117,7 +118,7 @@ async fn leader_serves_package_manifests_to_permitted_users() {
     };
     until(&cluster, &SERVICE, Some("olm"), anew).await;
 
-    // Nothing that leads nowhere is left.
+    // No object without a backend is left.
     assert!(run.stop().ends_with("stopped\n"));
     assert!(cluster.find(&API_SERVICE, None, REGISTRATION).await.expect("an answer").is_none());
     until_gone(&cluster, &SERVICE, "olm", "packageserver-service").await;
@@ -151,7 +152,7 @@ async fn leader_without_packages_removes_only_the_registration_of_a_killed_proce
     run.until("packages");
     let registered = |api: &Object| (api.name() == REGISTRATION).then_some(());
     until(&cluster, &API_SERVICE, None, registered).await;
-    // Killed, it can take nothing away.
+    // A killed process removes nothing.
     drop(run);
     let mut run = Run::start(&up.kubeconfig, &data, &[]);
     let said = run.until("ready");

@@ -1,5 +1,5 @@
-//! What administrators do, as scripts with the real kubectl: `tests/scripts`, each run as it stands
-//! against a cluster of its own.
+//! Administrators' scripts with kubectl: each script of `tests/scripts` runs unchanged against a
+//! cluster of its own.
 
 use crate::harness::Kubectl;
 use mainstay_testdata::{ran, skipped};
@@ -30,7 +30,7 @@ fn path() -> std::ffi::OsString {
     std::env::join_paths(all).expect("no folder has a colon")
 }
 
-/// Runs a script against a cluster of its own; says what went wrong.
+/// Runs a script against a cluster of its own; returns its failure.
 fn run(name: &str) -> Result<(), String> {
     let folder = tempfile::tempdir().expect("a folder");
     let output = Command::new("timeout")
@@ -54,7 +54,7 @@ fn run(name: &str) -> Result<(), String> {
     );
     match output.status.code() {
         Some(0) => Ok(()),
-        // What a script needs is not on this machine.
+        // A program that the script needs is not installed.
         Some(77) => {
             skipped(&format!("script {name}: {}", said.lines().last().unwrap_or_default()));
             Ok(())

@@ -1,4 +1,4 @@
-//! `opm serve` as pods run it: a process with a port, a log and an end.
+//! `opm serve` as a process: its port, its log and its end.
 
 use crate::harness::{http_get, mainstay};
 use mainstay_registry::client::Connection;
@@ -31,12 +31,12 @@ fn opm(folder: &Path, arguments: &[&str]) -> Command {
 }
 
 /// A process that serves; killed when dropped.
-struct Serving {
+struct OpmServe {
     child: Child,
     log: BufReader<ChildStderr>,
 }
 
-impl Serving {
+impl OpmServe {
     fn start(folder: &Path, arguments: &[&str]) -> Self {
         let mut child = opm(folder, &[&["serve"], arguments].concat())
             .stderr(Stdio::piped())
@@ -46,28 +46,28 @@ impl Serving {
         Self { child, log }
     }
 
-    /// The log up to a line that contains the words.
+    /// The log up to a line with these words.
     fn until(&mut self, words: &str) -> String {
-        let mut said = String::new();
-        while !said.lines().last().is_some_and(|line| line.contains(words)) {
-            let read = self.log.read_line(&mut said).expect("its log is text");
-            assert!(read > 0, "it ended without a word of `{words}`:\n{said}");
+        let mut output = String::new();
+        while !output.lines().last().is_some_and(|line| line.contains(words)) {
+            let read = self.log.read_line(&mut output).expect("its log is text");
+            assert!(read > 0, "it ended without a word of `{words}`:\n{output}");
         }
-        said
+        output
     }
 
-    /// Asks it to end: whether it ended well, and what it said.
+    /// Stops it; returns whether it succeeded, and its log.
     fn stop(mut self, signal: &str) -> (bool, String) {
         let id = self.child.id().to_string();
         let sent = Command::new("kill").args([&format!("-{signal}"), &id]).status();
         assert!(sent.expect("kill runs").success());
-        let mut said = String::new();
-        self.log.read_to_string(&mut said).expect("its log is text");
-        (self.child.wait().expect("it ends").success(), said)
+        let mut output = String::new();
+        self.log.read_to_string(&mut output).expect("its log is text");
+        (self.child.wait().expect("it ends").success(), output)
     }
 }
 
-impl Drop for Serving {
+impl Drop for OpmServe {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -79,10 +79,13 @@ fn opm_serve_follows_its_folder_and_stops_on_sigterm() {
     let folder = tempfile::tempdir().expect("a folder");
     let place = folder.path().join("configs");
     catalog(&place);
-    let mut serving = Serving::start(folder.path(), &["configs", "-p", "0", "--pprof-addr", ""]);
-    let said = serving.until("serving registry");
-    assert!(said.contains("level=info msg=\"serving registry\" configs=configs port="), "{said}");
-    let port = said.trim_end().rsplit('=').next().expect("a port");
+    let mut serving = OpmServe::start(folder.path(), &["configs", "-p", "0", "--pprof-addr", ""]);
+    let output = serving.until("serving registry");
+    assert!(
+        output.contains("level=info msg=\"serving registry\" configs=configs port="),
+        "{output}"
+    );
+    let port = output.trim_end().rsplit('=').next().expect("a port");
     let address = format!("127.0.0.1:{port}");
     let names = |address: &str| {
         let (status, body) = http_get(address, "/catalogs/configs/api/v1/metas?package=kiwi");
@@ -91,10 +94,10 @@ fn opm_serve_follows_its_folder_and_stops_on_sigterm() {
     };
     let before = names(&address);
 
-    // Two mistakes in one edit: both are named with their places, and nothing is lost.
+    // Two errors in one edit: both are reported with their places, and the content stays.
     write(&place, &[("b.yaml", "schema: olm.channel\nname: [\n"), ("d.yaml", "schema: 7\n")]);
-    let said = serving.until("the one before still is");
-    assert!(said.contains("b.yaml:") && said.contains("d.yaml:1"), "{said}");
+    let output = serving.until("the one before still is");
+    assert!(output.contains("b.yaml:") && output.contains("d.yaml:1"), "{output}");
     assert_eq!(names(&address), before);
 
     std::fs::remove_file(place.join("d.yaml")).expect("removed");
@@ -108,12 +111,12 @@ fn opm_serve_follows_its_folder_and_stops_on_sigterm() {
     );
     serving.until("serving changed catalog");
     assert!(names(&address) > before);
-    let (well, said) = serving.stop("TERM");
-    assert!(well && said.contains("msg=\"shutting down server\""), "{said}");
+    let (success, output) = serving.stop("TERM");
+    assert!(success && output.contains("msg=\"shutting down server\""), "{output}");
 }
 
-/// AT-FBC-15: the image of a catalog is labelled, and what it is made to run answers over gRPC, at
-/// port 50051 if nobody says otherwise.
+/// AT-FBC-15: the image of a catalog is labelled, and its command serves gRPC, by default on port
+/// 50051.
 #[test]
 fn catalog_image_is_labelled_and_its_command_serves_grpc() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -146,9 +149,9 @@ fn catalog_image_is_labelled_and_its_command_serves_grpc() {
     assert!(port.contains("50051"), "{port}");
 
     let mut serving =
-        Serving::start(&folder.path().join("root"), &["configs", "-p", "0", "--pprof-addr", ""]);
-    let said = serving.until("serving registry");
-    let port = said.trim_end().rsplit('=').next().expect("a port");
+        OpmServe::start(&folder.path().join("root"), &["configs", "-p", "0", "--pprof-addr", ""]);
+    let output = serving.until("serving registry");
+    let port = output.trim_end().rsplit('=').next().expect("a port");
     let address = format!("127.0.0.1:{port}");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let heads = runtime.expect("a runtime").block_on(async {
@@ -193,8 +196,8 @@ fn termination_log_has_the_reason_of_a_failure() {
         let arguments = [&["serve", "--termination-log", "log"], arguments].concat();
         let output = opm(folder.path(), &arguments).output().expect("it ends");
         assert_eq!(output.status.code(), Some(1));
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(said.contains("level=fatal"), "{said}");
+        let output = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.contains("level=fatal"), "{output}");
         assert_eq!(std::fs::read_to_string(&log).expect("the log"), reason);
     }
 }
@@ -209,40 +212,40 @@ fn cache_folder_is_checked_against_its_catalog() {
     };
     let place = folder.path().join("good");
     catalog(&place);
-    let (code, said) = run(&[]);
+    let (code, output) = run(&[]);
     assert_eq!(code, Some(1));
     let missing = "open cache/pogreb.v1/digest: no such file or directory";
-    assert!(said.contains(missing), "{said}");
+    assert!(output.contains(missing), "{output}");
 
     // Serving writes nothing there.
     let unchecked = ["good", "--cache-dir", "cache", "-p", "0", "--cache-enforce-integrity=false"];
-    let mut serving = Serving::start(folder.path(), &unchecked);
+    let mut serving = OpmServe::start(folder.path(), &unchecked);
     serving.until("serving registry");
     assert!(serving.stop("INT").0);
     assert!(!folder.path().join("cache").exists());
 
     assert_eq!(run(&["--cache-only"]), (Some(0), String::new()));
     let serving = ["good", "--cache-dir", "cache", "-p", "0"];
-    let mut serving = Serving::start(folder.path(), &serving);
+    let mut serving = OpmServe::start(folder.path(), &serving);
     serving.until("serving registry");
     assert!(serving.stop("INT").0);
 
     write(&place, &[("b.yaml", &CHANNEL.replace("stable", "other"))]);
     write(&place, &[("a.yaml", &PACKAGE.replace("stable", "other"))]);
-    let (code, said) = run(&[]);
+    let (code, output) = run(&[]);
     assert_eq!(code, Some(1));
-    assert!(said.contains("integrity check failed: cache requires rebuild"), "{said}");
+    assert!(output.contains("integrity check failed: cache requires rebuild"), "{output}");
 
-    // A cache of upstream's own has a digest that covers its database: it is left alone.
+    // A cache of upstream has a digest that covers its database: it stays unchanged.
     let database = folder.path().join("cache/pogreb.v1/db");
     write(&database, &[("main.pix", "")]);
-    let mut serving = Serving::start(folder.path(), &["good", "--cache-dir", "cache", "-p", "0"]);
+    let mut serving = OpmServe::start(folder.path(), &["good", "--cache-dir", "cache", "-p", "0"]);
     serving.until("serving registry");
     assert!(serving.stop("TERM").0);
 
     let strange = folder.path().join("strange");
     write(&strange, &[("zzz", ""), ("aaa", "")]);
-    let (code, said) = run(&["--cache-dir", "strange", "--cache-only"]);
+    let (code, output) = run(&["--cache-dir", "strange", "--cache-only"]);
     assert_eq!(code, Some(1));
-    assert!(said.contains("cache directory has unexpected contents: aaa,zzz"), "{said}");
+    assert!(output.contains("cache directory has unexpected contents: aaa,zzz"), "{output}");
 }

@@ -1,10 +1,10 @@
-//! Starting, refusing to start, stopping, starting again.
+//! Start, refusal, stop and restart of `mainstay up`.
 
 use crate::harness::{Kubectl, Up, mainstay};
 use std::net::TcpListener;
 use std::path::Path;
 
-/// What `up` says on standard error when it refuses; it must end with a non-zero status.
+/// The error output of a refused `up`, which must exit with a non-zero status.
 fn refusal(arguments: &[&str]) -> String {
     let output = mainstay().arg("up").args(arguments).output().expect("mainstay runs");
     assert!(!output.status.success(), "`up {}` should have failed", arguments.join(" "));
@@ -68,10 +68,10 @@ fn nodes_of_the_data_folder_are_reported() {
     let folder = tempfile::tempdir().expect("a folder");
     let data = folder.path().join("data");
     let first = Up::start(folder.path(), &["--data-dir", text(&data), "--nodes", "3"]);
-    assert!(first.said.contains("workloads   3 simulated nodes"), "{}", first.said);
+    assert!(first.output.contains("workloads   3 simulated nodes"), "{}", first.output);
     assert!(first.stop("TERM").0);
     let second = Up::start(folder.path(), &["--data-dir", text(&data)]);
-    assert!(second.said.contains("workloads   3 simulated nodes"), "{}", second.said);
+    assert!(second.output.contains("workloads   3 simulated nodes"), "{}", second.output);
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn damaged_store_is_reported_and_repair_keeps_the_rest() {
     let folder = tempfile::tempdir().expect("a folder");
     let data = folder.path().join("data");
     let mut first = Up::start(folder.path(), &["--data-dir", text(&data)]);
-    // No orderly end: what was written is in the journal.
+    // Killed: the writes are in the journal only.
     first.kill();
     let store = data.join("store");
     let journal = std::fs::read_dir(&store)

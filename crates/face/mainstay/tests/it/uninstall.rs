@@ -1,4 +1,4 @@
-//! The way out.
+//! `mainstay uninstall` against a running cluster.
 
 use crate::harness::{Up, mainstay, tls_cluster, until};
 use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, OPERATOR, SUBSCRIPTION};
@@ -9,7 +9,7 @@ use std::path::Path;
 
 const TEAPOT: Resource = Resource::namespaced("brew.example.com", "v1", "Teapot", "teapots");
 
-/// Runs `uninstall` in the namespace `operators`: its exit code, and what it said.
+/// Runs `uninstall` in the namespace `operators`; returns its exit code and output.
 fn uninstall(kubeconfig: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
     let mut command = mainstay();
     command.args(["uninstall", "-n", "operators", "--kubeconfig"]).arg(kubeconfig).args(arguments);
@@ -18,7 +18,7 @@ fn uninstall(kubeconfig: &Path, arguments: &[&str]) -> (Option<i32>, String, Str
     (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
-async fn make(cluster: &Cluster, resource: &Resource, value: Value) -> Object {
+async fn create(cluster: &Cluster, resource: &Resource, value: Value) -> Object {
     let object = Object::from_value(value).expect("an object");
     cluster.create(resource, &object).await.expect("it is made")
 }
@@ -32,7 +32,7 @@ async fn install(cluster: &Cluster) {
             "source": "mine", "sourceNamespace": "olm",
         },
     });
-    make(cluster, &SUBSCRIPTION, subscription).await;
+    create(cluster, &SUBSCRIPTION, subscription).await;
     let runs = |subscription: &Object| {
         (subscription.str(&["status", "state"]) == Some("AtLatestKnown")).then_some(())
     };
@@ -42,7 +42,7 @@ async fn install(cluster: &Cluster) {
     until(cluster, &CLUSTER_SERVICE_VERSION, Some("operators"), succeeded).await;
 }
 
-async fn listed(cluster: &Cluster, kind: &Resource) -> Vec<Object> {
+async fn list(cluster: &Cluster, kind: &Resource) -> Vec<Object> {
     cluster.list(kind, None, &ListParams::default()).await.expect("a list").items
 }
 
@@ -58,14 +58,14 @@ async fn uninstall_removes_the_operator_and_operands_only_on_request() {
         "metadata": {"name": "green", "namespace": "default", "finalizers": ["brew.example.com/cool"]},
         "spec": {},
     });
-    make(&cluster, &TEAPOT, pot).await;
+    create(&cluster, &TEAPOT, pot).await;
 
-    let (code, said, error) = uninstall(&up.kubeconfig, &["coffee"]);
-    assert_eq!((code, said), (Some(2), String::new()));
+    let (code, output, error) = uninstall(&up.kubeconfig, &["coffee"]);
+    assert_eq!((code, output), (Some(2), String::new()));
     assert!(error.contains("there are: teapot-operator"), "{error}");
 
-    let (code, said, error) = uninstall(&up.kubeconfig, &["teapot", "--dry-run"]);
-    assert_eq!((code, &*error), (Some(0), ""), "{said}");
+    let (code, output, error) = uninstall(&up.kubeconfig, &["teapot", "--dry-run"]);
+    assert_eq!((code, &*error), (Some(0), ""), "{output}");
     for line in [
         "would go:",
         "  Subscription operators/teapot",
@@ -73,33 +73,34 @@ async fn uninstall_removes_the_operator_and_operands_only_on_request() {
         "  CustomResourceDefinition teapots.brew.example.com: one object of it: default/green",
         "would hang:",
     ] {
-        assert!(said.lines().any(|output_line| output_line == line), "{line}\n{said}");
+        assert!(output.lines().any(|output_line| output_line == line), "{line}\n{output}");
     }
-    assert!(said.contains("\n  Deployment operators/"), "{said}");
+    assert!(output.contains("\n  Deployment operators/"), "{output}");
     let there = cluster.find(&SUBSCRIPTION, Some("operators"), "teapot").await;
     assert!(there.expect("an answer").is_some());
 
-    // Nobody takes the finalizer away: the operator stays, so that it still can.
+    // The finalizer stays, so the operator stays to handle it.
     let hasty = ["teapot", "--operands", "--timeout", "1"];
-    let (code, said, error) = uninstall(&up.kubeconfig, &hasty);
-    assert_eq!(code, Some(1), "{said}");
+    let (code, output, error) = uninstall(&up.kubeconfig, &hasty);
+    assert_eq!(code, Some(1), "{output}");
     assert!(error.contains("Teapot default/green waits for its finalizers"), "{error}");
     let there = cluster.find(&SUBSCRIPTION, Some("operators"), "teapot").await;
     assert!(there.expect("an answer").is_some());
 
     let freed = Patch::Merge(json!({"metadata": {"finalizers": null}}));
     cluster.patch(&TEAPOT, Some("default"), "green", &freed).await.expect("it is freed");
-    let (code, said, error) = uninstall(&up.kubeconfig, &["teapot", "--definitions"]);
-    assert_eq!((code, &*error), (Some(0), ""), "{said}");
+    let (code, output, error) = uninstall(&up.kubeconfig, &["teapot", "--definitions"]);
+    assert_eq!((code, &*error), (Some(0), ""), "{output}");
     assert!(
-        said.contains("\ndeleted  CustomResourceDefinition teapots.brew.example.com\n"),
-        "{said}"
+        output.contains("\ndeleted  CustomResourceDefinition teapots.brew.example.com\n"),
+        "{output}"
     );
-    // What goes by itself is waited for, and what lists it goes last.
-    assert!(said.ends_with("deleted  Operator teapot-operator.operators\n"), "{said}");
-    assert!(listed(&cluster, &OPERATOR).await.is_empty());
-    assert!(listed(&cluster, &SUBSCRIPTION).await.is_empty());
-    assert!(listed(&cluster, &CLUSTER_SERVICE_VERSION).await.is_empty());
-    let left = listed(&cluster, &known::CUSTOM_RESOURCE_DEFINITION).await;
-    assert!(left.iter().all(|crd| !crd.name().ends_with(".brew.example.com")));
+    // Objects that the garbage collector deletes are awaited; the Operator object, which lists them,
+    // goes last.
+    assert!(output.ends_with("deleted  Operator teapot-operator.operators\n"), "{output}");
+    assert!(list(&cluster, &OPERATOR).await.is_empty());
+    assert!(list(&cluster, &SUBSCRIPTION).await.is_empty());
+    assert!(list(&cluster, &CLUSTER_SERVICE_VERSION).await.is_empty());
+    let remaining = list(&cluster, &known::CUSTOM_RESOURCE_DEFINITION).await;
+    assert!(remaining.iter().all(|crd| !crd.name().ends_with(".brew.example.com")));
 }

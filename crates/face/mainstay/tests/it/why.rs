@@ -1,5 +1,5 @@
-//! `mainstay why` on a cluster that runs: an update whose new pod does not start, a catalog that does not
-//! answer, and somebody who may see one namespace only.
+//! `mainstay why` against a running cluster: an upgrade whose pod fails, a silent catalog, and an
+//! account with one namespace.
 
 use crate::harness::{Up, mainstay, tls_cluster, until};
 use base64::Engine;
@@ -14,15 +14,15 @@ use std::path::Path;
 const SAMPLE: &str = concat!("mine=", env!("CARGO_MANIFEST_DIR"), "/sample");
 const NAMESPACE: Resource = Resource::cluster("", "v1", "Namespace", "namespaces");
 
-/// What a command says, and the code that it ends with.
-fn said(kubeconfig: &Path, arguments: &[&str]) -> (Option<i32>, String) {
+/// The output and the exit code of a command.
+fn exit_code_and_output(kubeconfig: &Path, arguments: &[&str]) -> (Option<i32>, String) {
     let output = mainstay().args(arguments).arg("--kubeconfig").arg(kubeconfig).output();
     let output = output.expect("it runs");
     let text = [output.stdout, output.stderr].concat();
     (output.status.code(), String::from_utf8(text).expect("text"))
 }
 
-async fn make(cluster: &Cluster, resource: &Resource, value: Value) -> Object {
+async fn create(cluster: &Cluster, resource: &Resource, value: Value) -> Object {
     let object = Object::from_value(value).expect("an object");
     cluster.create(resource, &object).await.expect("it is made")
 }
@@ -37,7 +37,7 @@ async fn subscribe(cluster: &Cluster, namespace: &str, approval: &str) {
             "source": "mine", "sourceNamespace": "olm",
         },
     });
-    make(cluster, &SUBSCRIPTION, subscription).await;
+    create(cluster, &SUBSCRIPTION, subscription).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -87,7 +87,10 @@ async fn upgrade_with_a_failing_pod_names_the_pod_its_reason_and_a_remedy() {
             (phase == Some("Installing") || phase == Some("Failed")).then_some(())
         };
         until(&cluster, csv, Some("operators"), installing).await;
-        let (code, text) = said(&up.kubeconfig, &["why", "subscription/teapot", "-n", "operators"]);
+        let (code, text) = exit_code_and_output(
+            &up.kubeconfig,
+            &["why", "subscription/teapot", "-n", "operators"],
+        );
         assert_eq!(code, Some(3), "{text}");
         for part in [&*new, reason, remedy, "those of before still run"] {
             assert!(text.contains(part), "no `{part}` in:\n{text}");
@@ -102,7 +105,7 @@ async fn silent_catalog_is_named_for_subscriptions_of_other_catalogs() {
     let folder = tempfile::tempdir().expect("a folder");
     let up = Up::start(folder.path(), &["--in-memory", "--catalog", SAMPLE]);
     let cluster = tls_cluster(&up.kubeconfig).await;
-    // A server that takes connections and never says a word.
+    // A server that accepts connections and never responds.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = silent.local_addr().expect("its address").to_string();
     let source = json!({
@@ -110,7 +113,7 @@ async fn silent_catalog_is_named_for_subscriptions_of_other_catalogs() {
         "metadata": {"name": "silent", "namespace": "olm"},
         "spec": {"sourceType": "grpc", "address": address},
     });
-    make(&cluster, &CATALOG_SOURCE, source).await;
+    create(&cluster, &CATALOG_SOURCE, source).await;
     let state = ["status", "connectionState", "lastObservedState"];
     until(&cluster, &CATALOG_SOURCE, Some("olm"), |source| {
         (source.name() == "silent" && source.str(&state).is_some()).then_some(())
@@ -121,8 +124,9 @@ async fn silent_catalog_is_named_for_subscriptions_of_other_catalogs() {
         subscription.get(&["status", "lastUpdated"]).map(|_| ())
     })
     .await;
-    let (_, text) = said(&up.kubeconfig, &["why", "subscription/teapot", "-n", "operators"]);
-    // Whether it waits for the catalog or not: it says which one is away, and never that it was there.
+    let (_, text) =
+        exit_code_and_output(&up.kubeconfig, &["why", "subscription/teapot", "-n", "operators"]);
+    // Whatever the Subscription waits for, the output names the silent catalog.
     assert!(text.contains("catalog olm/silent"), "{text}");
     assert!(!text.contains("connected at") && !text.contains("→ wait;"), "{text}");
     assert!(up.stop("TERM").0);
@@ -141,12 +145,13 @@ async fn catalog_source_with_an_unserved_address_reports_refused_connections() {
         "metadata": {"name": "gone", "namespace": "olm"},
         "spec": {"sourceType": "grpc", "address": address},
     });
-    make(&cluster, &CATALOG_SOURCE, source).await;
+    create(&cluster, &CATALOG_SOURCE, source).await;
     until(&cluster, &known::EVENT, Some("olm"), |event| {
         (event.str(&["involvedObject", "name"]) == Some("gone")).then_some(())
     })
     .await;
-    let (code, text) = said(&up.kubeconfig, &["why", "catalogsource/gone", "-n", "olm"]);
+    let (code, text) =
+        exit_code_and_output(&up.kubeconfig, &["why", "catalogsource/gone", "-n", "olm"]);
     assert_eq!(code, Some(3), "{text}");
     assert!(text.contains("is TRANSIENT_FAILURE"), "{text}");
     assert!(text.to_lowercase().contains("connection refused"), "{text}");
@@ -159,14 +164,14 @@ async fn viewer(cluster: &Cluster, up: &Up, namespace: &str) -> std::path::PathB
         "apiVersion": "v1", "kind": "ServiceAccount",
         "metadata": {"name": "viewer", "namespace": namespace},
     });
-    make(cluster, &known::SERVICE_ACCOUNT, account).await;
+    create(cluster, &known::SERVICE_ACCOUNT, account).await;
     let binding = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
         "metadata": {"name": "viewer", "namespace": namespace},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
         "subjects": [{"kind": "ServiceAccount", "name": "viewer", "namespace": namespace}],
     });
-    make(cluster, &known::ROLE_BINDING, binding).await;
+    create(cluster, &known::ROLE_BINDING, binding).await;
     let secret = json!({
         "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token",
         "metadata": {
@@ -174,7 +179,7 @@ async fn viewer(cluster: &Cluster, up: &Up, namespace: &str) -> std::path::PathB
             "annotations": {"kubernetes.io/service-account.name": "viewer"},
         },
     });
-    make(cluster, &known::SECRET, secret).await;
+    create(cluster, &known::SECRET, secret).await;
     let token = until(cluster, &known::SECRET, Some(namespace), |secret| {
         let token = secret.str(&["data", "token"])?;
         base64::engine::general_purpose::STANDARD.decode(token).ok()
@@ -196,13 +201,13 @@ async fn viewer_of_one_namespace_gets_its_causes_and_notes_about_hidden_kinds() 
     let cluster = tls_cluster(&up.kubeconfig).await;
     let namespace =
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kitchen"}});
-    make(&cluster, &NAMESPACE, namespace).await;
+    create(&cluster, &NAMESPACE, namespace).await;
     let group = json!({
         "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
         "metadata": {"name": "kitchen", "namespace": "kitchen"},
         "spec": {"targetNamespaces": ["kitchen"]},
     });
-    make(&cluster, &OPERATOR_GROUP, group).await;
+    create(&cluster, &OPERATOR_GROUP, group).await;
     subscribe(&cluster, "kitchen", "Manual").await;
     until(&cluster, &SUBSCRIPTION, Some("kitchen"), |subscription| {
         (subscription.str(&["status", "state"]) == Some("UpgradePending")).then_some(())
@@ -210,18 +215,21 @@ async fn viewer_of_one_namespace_gets_its_causes_and_notes_about_hidden_kinds() 
     .await;
     let kubeconfig = viewer(&cluster, &up, "kitchen").await;
 
-    let (code, text) = said(&kubeconfig, &["why", "subscription/teapot", "-n", "kitchen"]);
+    let (code, text) =
+        exit_code_and_output(&kubeconfig, &["why", "subscription/teapot", "-n", "kitchen"]);
     assert_eq!(code, Some(3), "{text}");
     assert!(text.contains("nobody has approved it"), "{text}");
     assert!(text.contains("note: CatalogSources outside of namespace kitchen"), "{text}");
     assert!(!text.contains("there is no CatalogSource"), "{text}");
 
-    let (code, text) =
-        said(&kubeconfig, &["resolve", "-n", "kitchen", "--catalog", &format!("olm/{SAMPLE}")]);
+    let (code, text) = exit_code_and_output(
+        &kubeconfig,
+        &["resolve", "-n", "kitchen", "--catalog", &format!("olm/{SAMPLE}")],
+    );
     assert_eq!(code, Some(0), "{text}");
     assert!(text.contains("teapot-operator.v1.2.0"), "{text}");
-    let (code, text) = said(&kubeconfig, &["resolve", "-n", "kitchen"]);
-    // What could not be read is no failure.
+    let (code, text) = exit_code_and_output(&kubeconfig, &["resolve", "-n", "kitchen"]);
+    // Unreadable objects are no failure.
     assert_eq!(code, Some(0), "{text}");
     assert!(text.contains("1 not known"), "{text}");
     assert_eq!(text.matches("--catalog olm/mine=DIR").count(), 1, "{text}");
@@ -233,14 +241,14 @@ async fn viewer_of_one_namespace_gets_its_causes_and_notes_about_hidden_kinds() 
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
         "subjects": [{"kind": "ServiceAccount", "name": "viewer", "namespace": "kitchen"}],
     });
-    make(&cluster, &known::ROLE_BINDING, grant).await;
-    let (code, text) = said(&kubeconfig, &["resolve", "-n", "kitchen"]);
+    create(&cluster, &known::ROLE_BINDING, grant).await;
+    let (code, text) = exit_code_and_output(&kubeconfig, &["resolve", "-n", "kitchen"]);
     assert_eq!(code, Some(0), "{text}");
     assert!(text.contains("teapot-operator.v1.2.0") && !text.contains("not known"), "{text}");
 
-    // What may not be seen at all is a failure of the cluster to answer, not of what was typed.
+    // A namespace that the account may not read at all is a failure of the cluster, not a usage error.
     for arguments in [&["resolve"][..], &["why", "subscription/teapot", "-n", "operators"]] {
-        let (code, text) = said(&kubeconfig, arguments);
+        let (code, text) = exit_code_and_output(&kubeconfig, arguments);
         assert_ne!(code, Some(0), "{text}");
         assert!(text.contains("may not list") || text.contains("forbidden"), "{text}");
     }
@@ -258,7 +266,7 @@ fn on_a_bare_cluster_every_command_names_the_remedy_that_installs_the_crds() {
         &["resolve", "-n", "default"],
         &["uninstall", "teapot", "-n", "default", "--dry-run"],
     ] {
-        let (code, text) = said(&up.kubeconfig, arguments);
+        let (code, text) = exit_code_and_output(&up.kubeconfig, arguments);
         assert_eq!(code, Some(1), "{arguments:?}: {text}");
         for part in [
             "the cluster has no CustomResourceDefinition ",
@@ -293,13 +301,13 @@ fn silent_cluster_ends_every_command_with_one() {
         &["resolve", "-n", "operators"],
         &["uninstall", "teapot", "-n", "operators", "--dry-run"],
     ] {
-        let (code, text) = said(&kubeconfig, arguments);
+        let (code, text) = exit_code_and_output(&kubeconfig, arguments);
         assert_eq!(code, Some(1), "{arguments:?}: {text}");
     }
-    // A kubeconfig that is not there is what was typed.
+    // A missing kubeconfig is a usage error.
     for arguments in [&["why", "sub/teapot"][..], &["resolve"], &["uninstall", "teapot"], &["run"]]
     {
-        let (code, text) = said(Path::new("/no/such/file"), arguments);
+        let (code, text) = exit_code_and_output(Path::new("/no/such/file"), arguments);
         assert_eq!(code, Some(2), "{arguments:?}: {text}");
     }
 }

@@ -1,30 +1,30 @@
-//! The commands that the README and the documentation show are run as they stand; where that is
-//! impossible they are read by the parsers that users meet, and the reason is said.
+//! Documented commands: the commands of the README and of `docs` run as written. A command that cannot
+//! run is parsed by the program's own parser, with a reason.
 //!
 //! ```text
-//! pages ─► statements ─► simple commands ─► the parsers: every one of ours exists
-//!              └─► the plan: run, served until ready, or not run, and why
+//! pages ─► statements ─► simple commands ─► parsers: each of our commands exists
+//!              └─► plan: run to exit, run until ready, or skipped with a reason
 //! ```
 
+mod environment;
 mod page;
 mod plan;
 mod shell;
-mod world;
 
 use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use mainstay_cli::args::Arguments;
 use mainstay_opm as opm;
 use page::Statement;
-use plan::How;
+use plan::Treatment;
 use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-/// Reads a command as its program does.
-fn parsed(words: &[String], is_mention: bool) -> Result<(), String> {
-    // What is left out of a mention is left to the reader.
+/// Parses a command as its program does.
+fn parse(words: &[String], is_mention: bool) -> Result<(), String> {
+    // A mention may leave arguments to the reader.
     let words: Vec<&String> = words.iter().filter(|word| !word.contains('…')).collect();
     let rest =
         |from: usize| words[from..].iter().map(|word| (*word).clone()).collect::<Vec<String>>();
@@ -35,7 +35,7 @@ fn parsed(words: &[String], is_mention: bool) -> Result<(), String> {
         _ => None,
     };
     if let Some(checked) = other {
-        // Nothing is wrong with a command of which only the name is given.
+        // A mention may be only the name of a command.
         let lacks = |message: &String| is_mention && message.contains("received 0");
         let checked = checked.map_err(|error| error.to_string());
         return checked.or_else(|error| if lacks(&error) { Ok(()) } else { Err(error) });
@@ -57,7 +57,7 @@ fn parsed(words: &[String], is_mention: bool) -> Result<(), String> {
     }
 }
 
-/// The packages of the workspace, which are named as their programs are.
+/// The packages of the workspace, whose programs have the same names.
 fn packages() -> BTreeSet<String> {
     let folders = |path: &Path| -> Vec<PathBuf> {
         let all = std::fs::read_dir(path).expect("a folder");
@@ -74,8 +74,8 @@ fn packages() -> BTreeSet<String> {
     .collect()
 }
 
-/// What is wrong with a command of cargo, or of a program that cargo has built.
-fn unbuildable(words: &[String]) -> Result<(), String> {
+/// The error of a cargo command, or of a program that cargo has built.
+fn cargo_error(words: &[String]) -> Result<(), String> {
     let known = packages();
     if let Some(program) = words[0].strip_prefix("target/release/") {
         return known.contains(program).then_some(()).ok_or("there is no such package".to_owned());
@@ -95,23 +95,23 @@ fn unbuildable(words: &[String]) -> Result<(), String> {
     }
     match words.iter().position(|word| word == "--") {
         Some(at) if words[1] == "run" => {
-            let typed =
+            let adapted_statement =
                 std::iter::once("mainstay".to_owned()).chain(words[at + 1..].iter().cloned());
-            parsed(&typed.collect::<Vec<_>>(), false)
+            parse(&adapted_statement.collect::<Vec<_>>(), false)
         }
         _ => Ok(()),
     }
 }
 
-/// What is wrong with the commands of ours in a statement.
-fn unreadable(statement: &Statement) -> Vec<String> {
+/// The errors of our commands in a statement.
+fn parse_errors(statement: &Statement) -> Vec<String> {
     let commands = shell::commands(&statement.text).into_iter();
     commands
         .filter_map(|words| {
             let checked = if shell::is_ours(&words[0]) {
-                parsed(&words, statement.is_mention)
+                parse(&words, statement.is_mention)
             } else {
-                unbuildable(&words)
+                cargo_error(&words)
             };
             let error = checked.err()?;
             Some(format!("{}:{}: {}\n{error}", statement.page, statement.line, words.join(" ")))
@@ -124,7 +124,7 @@ fn every_command_that_the_documentation_names_exists_with_its_flags() {
     let statements: Vec<Statement> =
         page::pages().iter().flat_map(|page| page::statements(page)).collect();
     assert!(statements.len() > 200, "{} statements were found", statements.len());
-    let wrong: Vec<String> = statements.iter().flat_map(unreadable).collect();
+    let wrong: Vec<String> = statements.iter().flat_map(parse_errors).collect();
     assert!(wrong.is_empty(), "{} commands do not exist:\n{}", wrong.len(), wrong.join("\n"));
 }
 
@@ -145,7 +145,7 @@ fn unknown_command_is_found_wherever_a_page_names_it() {
         ```yaml\n\
         mainstay nosuch\n\
         ```\n";
-    let found: Vec<String> = page::read("a page", text).iter().flat_map(unreadable).collect();
+    let found: Vec<String> = page::read("a page", text).iter().flat_map(parse_errors).collect();
     let heads: Vec<&str> = found.iter().filter_map(|failure| failure.lines().next()).collect();
     assert_eq!(
         heads,
@@ -161,23 +161,25 @@ fn unknown_command_is_found_wherever_a_page_names_it() {
     );
 }
 
-/// Runs the statements of a page in their order; says what went wrong, and counts what was done.
+/// Runs the statements of a page in order; returns failures and counts.
 fn run(page: &str) -> (Vec<String>, [usize; 2]) {
-    let world = world::World::new(page);
+    let environment = environment::Environment::new(page);
     let (mut wrong, mut counts) = (Vec::new(), [0, 0]);
     for statement in page::statements(page).iter().filter(|statement| !statement.is_mention) {
-        let how = plan::how(statement, &world);
-        if let How::Not(why) = how {
-            let typed = statement.text.lines().next().unwrap_or_default();
-            let typed = typed.split(" #").next().unwrap_or_default().trim_end();
-            let line = format!("not run: {page}:{}: `{typed}`: {why}\n", statement.line);
-            // One write, also where the output of a test is captured: the reason is to be seen.
+        let treatment = plan::treatment(statement, &environment);
+        if let Treatment::Skipped(why) = treatment {
+            let adapted_statement = statement.text.lines().next().unwrap_or_default();
+            let adapted_statement =
+                adapted_statement.split(" #").next().unwrap_or_default().trim_end();
+            let line =
+                format!("not run: {page}:{}: `{adapted_statement}`: {why}\n", statement.line);
+            // One write, so that the reason shows even if the test's output is captured.
             let _ = std::io::stderr().write_all(line.as_bytes());
             counts[1] += 1;
             continue;
         }
         counts[0] += 1;
-        if let Err(error) = world.run(statement, how) {
+        if let Err(error) = environment.run(statement, treatment) {
             wrong.push(format!("{page}:{}: {}\n{error}", statement.line, statement.text));
         }
     }
@@ -217,6 +219,9 @@ fn every_documented_command_runs_or_has_a_reason_not_to() {
 fn plan_has_only_documented_statements() {
     let statements: Vec<Statement> =
         page::pages().iter().flat_map(|page| page::statements(page)).collect();
-    let stale = plan::stale(&statements);
-    assert!(stale.is_empty(), "the plan names commands that no page has: {stale:#?}");
+    let stale_entries = plan::stale_entries(&statements);
+    assert!(
+        stale_entries.is_empty(),
+        "the plan names commands that no page has: {stale_entries:#?}"
+    );
 }

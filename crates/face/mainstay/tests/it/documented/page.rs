@@ -1,11 +1,11 @@
-//! Pages of the documentation, read for the commands in them.
+//! Documentation pages and the commands in them.
 
 use std::path::{Path, PathBuf};
 
 /// The root of the project.
 pub(super) const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../..");
 
-/// Programs that a block of commands begins with. Blocks that begin otherwise show output or content.
+/// Programs at the beginning of a command block. Other blocks show output or content.
 const PROGRAMS: [&str; 19] = [
     "mainstay",
     "opm",
@@ -28,18 +28,18 @@ const PROGRAMS: [&str; 19] = [
     "cat",
 ];
 
-/// A statement of a shell, as a page has it.
+/// A shell statement of a page.
 #[derive(Clone, Debug)]
 pub(super) struct Statement {
-    /// The page, below the root.
+    /// The page's path from the root.
     pub(super) page: String,
-    /// Its line there, from one.
+    /// Its line, from one.
     pub(super) line: usize,
-    /// What is typed.
+    /// Its text.
     pub(super) text: String,
-    /// What the page shows as its output; none if it shows none.
+    /// The output on the page, if it has one.
     pub(super) output: Option<String>,
-    /// It stands in a sentence, and may be the beginning of a command only.
+    /// Whether it is a mention in a sentence, which may be only the beginning of a command.
     pub(super) is_mention: bool,
 }
 
@@ -61,7 +61,7 @@ pub(super) fn pages() -> Vec<String> {
     all
 }
 
-/// The statements of a page, in its order.
+/// The statements of a page, in order.
 pub(super) fn statements(page: &str) -> Vec<Statement> {
     let text = std::fs::read_to_string(Path::new(ROOT).join(page)).expect("the page");
     read(page, &text)
@@ -77,24 +77,24 @@ pub(super) fn read(page: &str, text: &str) -> Vec<Statement> {
             (None, Some(kind)) => {
                 block = Some((matches!(kind, "" | "sh" | "bash"), number + 2, Vec::new()));
             }
-            (Some((is_shell, begins, lines)), Some(_)) => {
+            (Some((is_shell, prefix, lines)), Some(_)) => {
                 if *is_shell {
-                    all.extend(of_block(page, *begins, lines));
+                    all.extend(statements_of_block(page, *prefix, lines));
                 }
                 block = None;
             }
             (Some((_, _, lines)), None) => lines.push(line),
-            (None, None) => all.extend(of_sentence(page, number + 1, line)),
+            (None, None) => all.extend(mentions_of_line(page, number + 1, line)),
         }
     }
     all
 }
 
 /// The statements of a block between fences.
-fn of_block(page: &str, begins: usize, lines: &[&str]) -> Vec<Statement> {
+fn statements_of_block(page: &str, prefix: usize, lines: &[&str]) -> Vec<Statement> {
     let statement = |line: usize, text: String, output| Statement {
         page: page.to_owned(),
-        line: begins + line,
+        line: prefix + line,
         text,
         output,
         is_mention: false,
@@ -102,8 +102,8 @@ fn of_block(page: &str, begins: usize, lines: &[&str]) -> Vec<Statement> {
     let mut all: Vec<Statement> = Vec::new();
     if lines.iter().any(|line| line.starts_with("$ ")) {
         for (number, line) in lines.iter().enumerate() {
-            if let Some(typed) = line.strip_prefix("$ ") {
-                all.push(statement(number, typed.to_owned(), Some(String::new())));
+            if let Some(adapted_statement) = line.strip_prefix("$ ") {
+                all.push(statement(number, adapted_statement.to_owned(), Some(String::new())));
             } else if let Some(last) = all.last_mut() {
                 let output = last.output.get_or_insert_default();
                 output.push_str(line);
@@ -121,7 +121,7 @@ fn of_block(page: &str, begins: usize, lines: &[&str]) -> Vec<Statement> {
     while number < lines.len() {
         let from = number;
         let mut text = lines[number].to_owned();
-        while number + 1 < lines.len() && goes_on(&text) {
+        while number + 1 < lines.len() && continues_on_next_line(&text) {
             number += 1;
             text.push('\n');
             text.push_str(lines[number]);
@@ -134,8 +134,8 @@ fn of_block(page: &str, begins: usize, lines: &[&str]) -> Vec<Statement> {
     all
 }
 
-/// Whether a statement is not over at the end of a line.
-fn goes_on(text: &str) -> bool {
+/// Whether a statement continues on the next line.
+fn continues_on_next_line(text: &str) -> bool {
     if let Some((_, word)) = text.lines().next().unwrap_or_default().split_once("<<") {
         let word =
             word.trim_matches(|character: char| character == '\'' || character == '"').trim();
@@ -144,8 +144,8 @@ fn goes_on(text: &str) -> bool {
     super::shell::is_open(text) || text.ends_with("&&") || text.ends_with('\\')
 }
 
-/// The commands of this program that a line of a paragraph or a table names between backticks.
-fn of_sentence(page: &str, line: usize, text: &str) -> Vec<Statement> {
+/// The commands of this program in backticks in a line of a paragraph or a table.
+fn mentions_of_line(page: &str, line: usize, text: &str) -> Vec<Statement> {
     let spans = text.split('`').skip(1).step_by(2);
     let named = spans.filter(|span| {
         let mut words = span.split_whitespace();
@@ -155,7 +155,7 @@ fn of_sentence(page: &str, line: usize, text: &str) -> Vec<Statement> {
         .map(|span| Statement {
             page: page.to_owned(),
             line,
-            // In a table a bar is escaped.
+            // Tables escape bars.
             text: span.replace("\\|", "|"),
             output: None,
             is_mention: true,

@@ -1,31 +1,31 @@
-//! What becomes of each documented command.
+//! The treatment of each documented command.
 
+use super::environment::Environment;
 use super::page::Statement;
 use super::shell;
-use super::world::World;
 
-/// What becomes of a statement.
+/// The treatment of a statement.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum How {
-    /// It runs, and ends with one of these codes, showing what the page shows.
-    Ends(&'static [i32]),
-    /// The same, of a cluster or catalog that the page has made up: what it shows is not compared.
-    EndsUnlike(&'static [i32]),
-    /// It runs until it says that it is ready, and is ended then.
-    Serves(&'static str),
-    /// The same, and it is ended with the page.
-    Stays(&'static str),
-    /// It is not run, for this reason.
-    Not(&'static str),
+pub(super) enum Treatment {
+    /// The statement runs and exits with one of these codes and the output on the page.
+    Exits(&'static [i32]),
+    /// The same, without comparing the output, as the page's cluster or catalog is invented.
+    ExitsWithOtherOutput(&'static [i32]),
+    /// The statement runs until this output, and is stopped then.
+    RunsUntilReady(&'static str),
+    /// The statement runs until this output, and is stopped at the end of the page.
+    RunsToTheEndOfThePage(&'static str),
+    /// The statement is skipped for this reason.
+    Skipped(&'static str),
 }
 
-use How::{Ends, EndsUnlike, Not, Serves, Stays};
+use Treatment::{Exits, ExitsWithOtherOutput, RunsToTheEndOfThePage, RunsUntilReady, Skipped};
 
-const FOREIGN: &str = "it needs a program that is not here";
+const NO_PROGRAM: &str = "it needs a program that is not here";
 const NETWORK: &str = "it needs a registry on the network";
-const OWN: &str = "it names what the reader has: a port, a disk, an object";
+const READERS_OWN: &str = "it names what the reader has: a port, a disk, an object";
 const LONG: &str = "it builds or measures for many minutes";
-const ENDLESS: &str = "it watches until Ctrl-C";
+const ENDS_ON_CTRL_C: &str = "it watches until Ctrl-C";
 const DEFAULTS: &str = "it needs default catalogs, which are on the network";
 const V1: &str = "it needs a cluster with OLM v1";
 const DATA: &str = "it needs the published catalog: MAINSTAY_TESTDATA is not set";
@@ -38,50 +38,57 @@ const RESOLVING: &str = "docs/resolving.md";
 const SECURITY: &str = "docs/security.md";
 const GUIDE: &str = "docs/guide/bundles-and-catalogs.md";
 
-/// What is not as usual: a page, how the statement begins, and what becomes of it. The longest
-/// beginning counts.
-const PLAN: &[(&str, &str, How)] = &[
-    (README, "cargo", Not(LONG)),
-    (README, "export KUBECONFIG", Not("the path is the one that `demo` prints")),
-    (ADMINISTRATORS, "kubectl patch operatorhub", Not(DEFAULTS)),
-    (ADMINISTRATORS, "opm serve", Stays("serving registry")),
-    (ADMINISTRATORS, "L=", Not(OWN)),
-    (ADMINISTRATORS, "skopeo", Not(OWN)),
-    (ADMINISTRATORS, "podman", Not(OWN)),
-    (ADMINISTRATORS, "REGISTRY_AUTH_FILE", Not(OWN)),
-    (ADMINISTRATORS, "docker", Not(OWN)),
-    (ADMINISTRATORS, "mainstay image copy oci:layout:v2", Not(OWN)),
-    (ADMINISTRATORS, "kubectl get packagemanifests -n mine -l catalog=mine -w", Not(ENDLESS)),
-    (ADMINISTRATORS, "kubectl patch installplan install-abcde", Not(OWN)),
-    (ADMINISTRATORS, "kubectl patch subscription NAME", Not(OWN)),
-    (ADMINISTRATORS, "mainstay why subscription/lighthouse", Ends(&[3])),
-    (ADMINISTRATORS, "python3 -m http.server", Stays("Serving HTTP")),
-    (ADMINISTRATORS, "kubectl port-forward", Stays("Forwarding from")),
-    (CATALOGS, "opm render ./my-catalog ./my-bundle example.com", Not(NETWORK)),
-    (CATALOGS, "opm alpha bundle validate", Not(NETWORK)),
-    (CATALOGS, "opm alpha bundle unpack", Not(NETWORK)),
-    (CATALOGS, "operator-sdk bundle validate example.com", Not(NETWORK)),
-    (CATALOGS, "mainstay catalog validate ./wrong-catalog", Ends(&[1])),
-    (CATALOGS, "mainstay bundle validate ./wrong-bundle", Ends(&[1])),
-    (CATALOGS, "opm render quay.io", Not(NETWORK)),
-    (CATALOGS, "mainstay catalog build community-operators quay.io", Not(NETWORK)),
-    (PERFORMANCE, "cargo", Not(LONG)),
-    (RESOLVING, "mainstay resolve", EndsUnlike(&[0, 3])),
-    (RESOLVING, "mainstay resolve --universe", Ends(&[0])),
-    (RESOLVING, "mainstay resolve --catalog community=./community rabbitmq", Ends(&[0])),
-    (RESOLVING, "mainstay resolve --catalog community=./community sailoperator", Ends(&[0])),
-    (RESOLVING, "mainstay resolve --catalog community=./community alloydb", Ends(&[3])),
-    (RESOLVING, "mainstay resolve --state state.yaml --catalog community", EndsUnlike(&[0, 3])),
-    (RESOLVING, "mainstay resolve --state state.yaml --catalog shop", Not(V1)),
-    (RESOLVING, "kubectl get clusterextension", Not(V1)),
-    (SECURITY, "cargo install", Not(LONG)),
-    (SECURITY, "cargo deny", Not(FOREIGN)),
-    (SECURITY, "cp -r ~/.cargo/advisory-dbs", Not(OWN)),
-    (GUIDE, "mainstay up", Stays("ready")),
+/// Exceptions: a page, the statement's prefix, and its treatment. The longest prefix counts.
+const PLAN: &[(&str, &str, Treatment)] = &[
+    (README, "cargo", Skipped(LONG)),
+    (README, "export KUBECONFIG", Skipped("the path is the one that `demo` prints")),
+    (ADMINISTRATORS, "kubectl patch operatorhub", Skipped(DEFAULTS)),
+    (ADMINISTRATORS, "opm serve", RunsToTheEndOfThePage("serving registry")),
+    (ADMINISTRATORS, "L=", Skipped(READERS_OWN)),
+    (ADMINISTRATORS, "skopeo", Skipped(READERS_OWN)),
+    (ADMINISTRATORS, "podman", Skipped(READERS_OWN)),
+    (ADMINISTRATORS, "REGISTRY_AUTH_FILE", Skipped(READERS_OWN)),
+    (ADMINISTRATORS, "docker", Skipped(READERS_OWN)),
+    (ADMINISTRATORS, "mainstay image copy oci:layout:v2", Skipped(READERS_OWN)),
+    (
+        ADMINISTRATORS,
+        "kubectl get packagemanifests -n mine -l catalog=mine -w",
+        Skipped(ENDS_ON_CTRL_C),
+    ),
+    (ADMINISTRATORS, "kubectl patch installplan install-abcde", Skipped(READERS_OWN)),
+    (ADMINISTRATORS, "kubectl patch subscription NAME", Skipped(READERS_OWN)),
+    (ADMINISTRATORS, "mainstay why subscription/lighthouse", Exits(&[3])),
+    (ADMINISTRATORS, "python3 -m http.server", RunsToTheEndOfThePage("Serving HTTP")),
+    (ADMINISTRATORS, "kubectl port-forward", RunsToTheEndOfThePage("Forwarding from")),
+    (CATALOGS, "opm render ./my-catalog ./my-bundle example.com", Skipped(NETWORK)),
+    (CATALOGS, "opm alpha bundle validate", Skipped(NETWORK)),
+    (CATALOGS, "opm alpha bundle unpack", Skipped(NETWORK)),
+    (CATALOGS, "operator-sdk bundle validate example.com", Skipped(NETWORK)),
+    (CATALOGS, "mainstay catalog validate ./wrong-catalog", Exits(&[1])),
+    (CATALOGS, "mainstay bundle validate ./wrong-bundle", Exits(&[1])),
+    (CATALOGS, "opm render quay.io", Skipped(NETWORK)),
+    (CATALOGS, "mainstay catalog build community-operators quay.io", Skipped(NETWORK)),
+    (PERFORMANCE, "cargo", Skipped(LONG)),
+    (RESOLVING, "mainstay resolve", ExitsWithOtherOutput(&[0, 3])),
+    (RESOLVING, "mainstay resolve --universe", Exits(&[0])),
+    (RESOLVING, "mainstay resolve --catalog community=./community rabbitmq", Exits(&[0])),
+    (RESOLVING, "mainstay resolve --catalog community=./community sailoperator", Exits(&[0])),
+    (RESOLVING, "mainstay resolve --catalog community=./community alloydb", Exits(&[3])),
+    (
+        RESOLVING,
+        "mainstay resolve --state state.yaml --catalog community",
+        ExitsWithOtherOutput(&[0, 3]),
+    ),
+    (RESOLVING, "mainstay resolve --state state.yaml --catalog shop", Skipped(V1)),
+    (RESOLVING, "kubectl get clusterextension", Skipped(V1)),
+    (SECURITY, "cargo install", Skipped(LONG)),
+    (SECURITY, "cargo deny", Skipped(NO_PROGRAM)),
+    (SECURITY, "cp -r ~/.cargo/advisory-dbs", Skipped(READERS_OWN)),
+    (GUIDE, "mainstay up", RunsToTheEndOfThePage("ready")),
 ];
 
-/// What a page speaks of and leaves to the reader: a page, how the statement begins, what is to be there
-/// before it.
+/// Preparations that a page leaves to the reader: a page, the statement's prefix, and the script before
+/// it.
 const BEFORE: &[(&str, &str, &str)] = &[
     (ADMINISTRATORS, "mainstay uninstall NAME --namespace NAMESPACE --dry-run", TEAPOT),
     (ADMINISTRATORS, "mainstay why subscription/lighthouse", LIGHTHOUSE),
@@ -92,7 +99,7 @@ const BEFORE: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// What is waited for after a statement, as a reader would who goes on typing.
+/// Waits after a statement, which a reader's typing has anyway.
 const AFTER: &[(&str, &str, &str)] = &[
     (README, "kubectl apply", RUNS),
     (ADMINISTRATORS, "kubectl taint node", "kubectl taint node --all myoperator:NoSchedule-"),
@@ -138,8 +145,8 @@ items:
   spec: {name: project-quay, channel: stable-3.15, source: community, sourceNamespace: olm, startingCSV: quay-operator.v3.15.0}
 EOF";
 
-/// Words that stand for something of the reader's: a page, the word, and what it is here.
-const WORDS: &[(&str, &str, &str)] = &[
+/// Placeholders: a page, the word, and its value here.
+const REPLACED_WORDS: &[(&str, &str, &str)] = &[
     (ADMINISTRATORS, "uninstall NAME", "uninstall teapot"),
     (ADMINISTRATORS, "--namespace NAMESPACE", "--namespace operators"),
     (ADMINISTRATORS, "label namespace NAME", "label namespace mine"),
@@ -162,65 +169,65 @@ const WORDS: &[(&str, &str, &str)] = &[
     (RESOLVING, "--universe FILE", "--universe universe.json"),
 ];
 
-/// Programs without which other statements of a page are in vain.
-const NEEDS: &[(&str, &str, &str)] = &[
+/// Programs that other statements of a page need.
+const NEEDED_PROGRAMS: &[(&str, &str, &str)] = &[
     (ADMINISTRATORS, "kubectl run web", "python3"),
     (ADMINISTRATORS, "kubectl wait --for=condition=Ready pod/web", "python3"),
     (ADMINISTRATORS, "kubectl port-forward", "python3"),
     (ADMINISTRATORS, "curl --retry-connrefused", "python3"),
 ];
 
-/// The entries of a table that are about a statement, the longest beginning last.
-fn about<'t, T>(table: &'t [(&str, &str, T)], statement: &Statement) -> Option<&'t T> {
+/// The entry of a table for a statement; the longest prefix counts.
+fn entry_about<'t, T>(table: &'t [(&str, &str, T)], statement: &Statement) -> Option<&'t T> {
     table
         .iter()
-        .filter(|(page, begins, _)| {
-            *page == statement.page && statement.text.trim_start().starts_with(begins)
+        .filter(|(page, prefix, _)| {
+            *page == statement.page && statement.text.trim_start().starts_with(prefix)
         })
-        .max_by_key(|(_, begins, _)| begins.len())
+        .max_by_key(|(_, prefix, _)| prefix.len())
         .map(|(.., value)| value)
 }
 
-/// What becomes of a statement.
-pub(super) fn how(statement: &Statement, world: &World) -> How {
+/// The treatment of a statement.
+pub(super) fn treatment(statement: &Statement, environment: &Environment) -> Treatment {
     let commands = shell::commands(&statement.text);
-    let needed = about(NEEDS, statement).copied().into_iter();
+    let needed = entry_about(NEEDED_PROGRAMS, statement).copied().into_iter();
     let names = commands.iter().map(|words| words[0].as_str());
-    let planned = about(PLAN, statement).copied();
-    if let Some(how @ Not(_)) = planned {
-        return how;
+    let planned = entry_about(PLAN, statement).copied();
+    if let Some(treatment @ Skipped(_)) = planned {
+        return treatment;
     }
-    if !names.chain(needed).all(|name| shell::is_ours(name) || world.has_program(name)) {
-        return Not(FOREIGN);
+    if !names.chain(needed).all(|name| shell::is_ours(name) || environment.has_program(name)) {
+        return Skipped(NO_PROGRAM);
     }
-    if statement.text.contains("./community") && !world.has("community") {
-        return Not(DATA);
+    if statement.text.contains("./community") && !environment.has("community") {
+        return Skipped(DATA);
     }
-    if let Some(how) = planned {
-        return how;
+    if let Some(treatment) = planned {
+        return treatment;
     }
-    let begins = |words: [&str; 2]| {
+    let prefix = |words: [&str; 2]| {
         commands.first().is_some_and(|command| {
             command.iter().zip(words).filter(|(argument, word)| *argument == word).count() == 2
         })
     };
-    if begins(["mainstay", "up"]) || begins(["mainstay", "run"]) {
-        return Serves("ready");
+    if prefix(["mainstay", "up"]) || prefix(["mainstay", "run"]) {
+        return RunsUntilReady("ready");
     }
-    if begins(["opm", "serve"]) {
-        return Serves("serving registry");
+    if prefix(["opm", "serve"]) {
+        return RunsUntilReady("serving registry");
     }
-    Ends(&[0])
+    Exits(&[0])
 }
 
-/// The statement as it is typed here, with what is to be there before it and waited for after it.
-pub(super) fn typed(
+/// The statement with placeholders replaced, and the scripts before and after it.
+pub(super) fn adapted_statement(
     statement: &Statement,
     port: u16,
     registry: &str,
 ) -> (Option<&'static str>, String, Option<&'static str>) {
     let mut text = statement.text.clone();
-    for (page, word, here) in WORDS {
+    for (page, word, here) in REPLACED_WORDS {
         if *page == statement.page {
             let here = here
                 .replace("{registry}", registry)
@@ -230,16 +237,16 @@ pub(super) fn typed(
             text = text.replace(word, &here);
         }
     }
-    (about(BEFORE, statement).copied(), text, about(AFTER, statement).copied())
+    (entry_about(BEFORE, statement).copied(), text, entry_about(AFTER, statement).copied())
 }
 
-/// Beginnings and words that no statement has.
-pub(super) fn stale(statements: &[Statement]) -> Vec<String> {
-    let begun = |page: &str, begins: &str| {
+/// Prefixes and words that match no statement.
+pub(super) fn stale_entries(statements: &[Statement]) -> Vec<String> {
+    let begun = |page: &str, prefix: &str| {
         statements.iter().any(|statement| {
             !statement.is_mention
                 && statement.page == page
-                && statement.text.trim_start().starts_with(begins)
+                && statement.text.trim_start().starts_with(prefix)
         })
     };
     let said = |page: &str, word: &str| {
@@ -247,14 +254,17 @@ pub(super) fn stale(statements: &[Statement]) -> Vec<String> {
             !statement.is_mention && statement.page == page && statement.text.contains(word)
         })
     };
-    let beginnings = PLAN.iter().map(|(page, begins, _)| (page, begins)).chain(
-        [BEFORE, AFTER, NEEDS].into_iter().flatten().map(|(page, begins, _)| (page, begins)),
+    let beginnings = PLAN.iter().map(|(page, prefix, _)| (page, prefix)).chain(
+        [BEFORE, AFTER, NEEDED_PROGRAMS]
+            .into_iter()
+            .flatten()
+            .map(|(page, prefix, _)| (page, prefix)),
     );
-    let mut stale: Vec<String> = beginnings
-        .filter(|(page, begins)| !begun(page, begins))
-        .map(|(page, begins)| format!("{page}: {begins}"))
+    let mut stale_entries: Vec<String> = beginnings
+        .filter(|(page, prefix)| !begun(page, prefix))
+        .map(|(page, prefix)| format!("{page}: {prefix}"))
         .collect();
-    let words = WORDS.iter().filter(|(page, word, _)| !said(page, word));
-    stale.extend(words.map(|(page, word, _)| format!("{page}: {word}")));
-    stale
+    let words = REPLACED_WORDS.iter().filter(|(page, word, _)| !said(page, word));
+    stale_entries.extend(words.map(|(page, word, _)| format!("{page}: {word}")));
+    stale_entries
 }

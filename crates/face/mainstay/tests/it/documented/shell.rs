@@ -1,12 +1,12 @@
-//! As much of a shell as the documentation uses: statements become simple commands.
+//! The shell subset of the documentation: splits statements into simple commands.
 
 /// Whether a word is one of the names of this program.
 pub(super) fn is_ours(word: &str) -> bool {
     matches!(word, "mainstay" | "opm" | "operator-sdk")
 }
 
-/// The simple commands of a statement, each as its words: without redirections, comments, variables that
-/// are set in front, and what is fed to them.
+/// The simple commands of a statement as words, without redirections, comments, leading variable
+/// assignments and here-documents.
 pub(super) fn commands(statement: &str) -> Vec<Vec<String>> {
     let mut all: Vec<Vec<String>> = vec![Vec::new()];
     let mut words = words(statement).into_iter();
@@ -87,7 +87,7 @@ fn words(statement: &str) -> Vec<Word> {
                 while let Some(sign) = signs.next_if(|sign| *sign != '"') {
                     text.push(sign);
                     if sign == '$' && signs.peek() == Some(&'(') {
-                        text.push_str(&within_brackets(&mut signs));
+                        text.push_str(&substitution(&mut signs));
                     }
                 }
                 signs.next();
@@ -95,7 +95,7 @@ fn words(statement: &str) -> Vec<Word> {
             '$' if signs.peek() == Some(&'(') => {
                 let text = word.get_or_insert_default();
                 text.push('$');
-                text.push_str(&within_brackets(&mut signs));
+                text.push_str(&substitution(&mut signs));
             }
             '\\' => {
                 if let Some(next) = signs.next().filter(|sign| *sign != '\n') {
@@ -110,8 +110,8 @@ fn words(statement: &str) -> Vec<Word> {
     all
 }
 
-/// A command whose output is put in its place, with its brackets.
-fn within_brackets(signs: &mut std::iter::Peekable<std::str::Chars<'_>>) -> String {
+/// A command substitution, with its brackets.
+fn substitution(signs: &mut std::iter::Peekable<std::str::Chars<'_>>) -> String {
     let (mut text, mut depth) = (String::new(), 0);
     for sign in signs.by_ref() {
         text.push(sign);

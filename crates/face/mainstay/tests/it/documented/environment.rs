@@ -1,8 +1,8 @@
-//! Where the commands of a page are run: a folder with what the page speaks of, a cluster with the sample
-//! catalog, and the program under its three names.
+//! The environment of a page's commands: a folder with the files that the page mentions, a cluster with
+//! the sample catalog, and the program under its three names.
 
 use super::page::{ROOT, Statement};
-use super::plan::{self, How};
+use super::plan::{self, Treatment};
 use crate::harness::Up;
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
@@ -16,30 +16,30 @@ use tempfile::TempDir;
 const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/sample");
 const PROGRAM: &str = env!("CARGO_BIN_EXE_mainstay");
 
-/// Who is killed when the world ends.
-struct Running(Child);
+/// A child process that is killed when dropped.
+struct ChildProcess(Child);
 
-impl Drop for Running {
+impl Drop for ChildProcess {
     fn drop(&mut self) {
-        // `timeout` hands it on.
+        // `timeout` forwards the signal.
         let _ = Command::new("kill").arg(self.0.id().to_string()).status();
         let _ = self.0.wait();
     }
 }
 
-/// The world of a page.
-pub(super) struct World {
-    running: RefCell<Vec<Running>>,
+/// The environment of a page.
+pub(super) struct Environment {
+    running: RefCell<Vec<ChildProcess>>,
     up: Option<Up>,
-    /// A cluster on which nobody runs operators.
+    /// A bare cluster, without controllers.
     bare: OnceCell<Up>,
-    /// The first of some ports that are free.
+    /// The first of four free ports.
     port: u16,
     programs: RefCell<BTreeMap<String, bool>>,
     folder: TempDir,
 }
 
-impl World {
+impl Environment {
     pub(super) fn new(page: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         for name in ["bin", "home", "work", "tmp", "up", "bare"] {
@@ -55,7 +55,7 @@ impl World {
                 link(name);
             }
         }
-        let mut world = Self {
+        let mut environment = Self {
             running: RefCell::default(),
             up: None,
             bare: OnceCell::new(),
@@ -63,36 +63,38 @@ impl World {
             programs: RefCell::default(),
             folder,
         };
-        world.fill(page, &text);
+        environment.write_files(page, &text);
         if text.contains("kubectl") && !page.contains("guide") {
             let sample = format!("mine={SAMPLE}");
-            let folder = world.folder.path().join("up");
-            world.up = Some(Up::start(&folder, &["--in-memory", "--catalog", &sample]));
-            if world.has_program("kubectl") {
-                world.ends("kubectl create namespace mine", &[0]).expect("a namespace");
+            let folder = environment.folder.path().join("up");
+            environment.up = Some(Up::start(&folder, &["--in-memory", "--catalog", &sample]));
+            if environment.has_program("kubectl") {
+                environment
+                    .run_to_exit("kubectl create namespace mine", &[0])
+                    .expect("a namespace");
             }
         }
-        world
+        environment
     }
 
     fn work(&self) -> PathBuf {
         self.folder.path().join("work")
     }
 
-    /// Where the cluster serves images.
+    /// The address of the cluster's image registry.
     fn registry(&self) -> String {
-        let said = self.up.as_ref().map(|up| up.said.as_str()).unwrap_or_default();
-        let line = said.lines().find_map(|line| line.strip_prefix("registry"));
+        let output = self.up.as_ref().map(|up| up.output.as_str()).unwrap_or_default();
+        let line = output.lines().find_map(|line| line.strip_prefix("registry"));
         line.map(|address| address.trim().trim_start_matches("http://").to_owned())
             .unwrap_or_default()
     }
 
-    /// Whether the page's folder has something.
+    /// Whether the page's folder has an entry.
     pub(super) fn has(&self, name: &str) -> bool {
         self.work().join(name).exists()
     }
 
-    /// Whether there is a program.
+    /// Whether a program is installed.
     pub(super) fn has_program(&self, name: &str) -> bool {
         let known = self.programs.borrow().get(name).copied();
         known.unwrap_or_else(|| {
@@ -103,8 +105,8 @@ impl World {
         })
     }
 
-    /// The files that a page speaks of.
-    fn fill(&self, page: &str, text: &str) {
+    /// Writes the files that a page mentions.
+    fn write_files(&self, page: &str, text: &str) {
         let work = self.work();
         let scripts = "crates/face/mainstay/tests/scripts";
         copy(&Path::new(ROOT).join(scripts), &work.join(scripts));
@@ -126,11 +128,11 @@ impl World {
                 file("icon.svg", "<svg xmlns=\"http://www.w3.org/2000/svg\"></svg>");
                 file("README.md", "A teapot.\n");
                 file("template.yaml", TEMPLATE);
-                file("catalog.yaml", &kiwi_of(GRAPHED));
-                file("kiwi-catalog/kiwi.yaml", &kiwi_of(GRAPHED));
-                file("old-catalog/kiwi.yaml", &kiwi_of(OLD));
-                file("other-catalog/kiwi.yaml", &kiwi_of(OTHER));
-                file("wrong-catalog/kiwi.yaml", WRONG);
+                file("catalog.yaml", &kiwi_catalog(GRAPH_CHANNEL));
+                file("kiwi-catalog/kiwi.yaml", &kiwi_catalog(GRAPH_CHANNEL));
+                file("old-catalog/kiwi.yaml", &kiwi_catalog(STRANDED_CHANNEL));
+                file("other-catalog/kiwi.yaml", &kiwi_catalog(LATER_CHANNEL));
+                file("wrong-catalog/kiwi.yaml", BROKEN_CATALOG);
                 copy(&kiwi, &work.join("bundles/kiwi"));
                 copy(&kiwi, &work.join("wrong-bundle"));
                 file("wrong-bundle/metadata/annotations.yaml", ANNOTATIONS);
@@ -141,8 +143,8 @@ impl World {
                 file(csv, &text);
             }
             "docs/resolving.md" => {
-                let begins = text.find("```json\n{\"namespace\"").expect("a universe");
-                let universe = text[begins..].lines().skip(1);
+                let prefix = text.find("```json\n{\"namespace\"").expect("a universe");
+                let universe = text[prefix..].lines().skip(1);
                 let universe: Vec<&str> =
                     universe.take_while(|line| !line.starts_with("```")).collect();
                 file("universe.json", &universe.join("\n"));
@@ -153,7 +155,7 @@ impl World {
         }
     }
 
-    /// The published catalog, where the test data is.
+    /// Copies the published catalog from the test data.
     fn community(&self) {
         let data = mainstay_testdata::unpack("catalog-community-v4.19", "the published catalog");
         if let Some(data) = data {
@@ -163,24 +165,26 @@ impl World {
         }
     }
 
-    /// Runs a statement; says what is wrong with what came of it.
-    pub(super) fn run(&self, statement: &Statement, how: How) -> Result<(), String> {
-        let (before, text, after) = plan::typed(statement, self.port, &self.registry());
+    /// Runs a statement; returns how its result differs from the page.
+    pub(super) fn run(&self, statement: &Statement, treatment: Treatment) -> Result<(), String> {
+        let (before, text, after) = plan::adapted_statement(statement, self.port, &self.registry());
         if let Some(before) = before {
-            self.ends(before, &[0]).map_err(|error| format!("before it: {error}"))?;
+            self.run_to_exit(before, &[0]).map_err(|error| format!("before it: {error}"))?;
         }
-        match how {
-            How::Ends(codes) => {
-                let said = self.ends(&text, codes)?;
-                shows(statement.output.as_deref().unwrap_or_default(), &said)?;
+        match treatment {
+            Treatment::Exits(codes) => {
+                let output = self.run_to_exit(&text, codes)?;
+                shows(statement.output.as_deref().unwrap_or_default(), &output)?;
             }
-            How::EndsUnlike(codes) => drop(self.ends(&text, codes)?),
-            How::Serves(ready) => drop(self.serves(&text, ready)?),
-            How::Stays(ready) => self.running.borrow_mut().push(self.serves(&text, ready)?),
-            How::Not(_) => {}
+            Treatment::ExitsWithOtherOutput(codes) => drop(self.run_to_exit(&text, codes)?),
+            Treatment::RunsUntilReady(ready) => drop(self.run_until_ready(&text, ready)?),
+            Treatment::RunsToTheEndOfThePage(ready) => {
+                self.running.borrow_mut().push(self.run_until_ready(&text, ready)?)
+            }
+            Treatment::Skipped(_) => {}
         }
         if let Some(after) = after {
-            self.ends(after, &[0]).map_err(|error| format!("after it: {error}"))?;
+            self.run_to_exit(after, &[0]).map_err(|error| format!("after it: {error}"))?;
         }
         Ok(())
     }
@@ -217,20 +221,20 @@ impl World {
         command
     }
 
-    fn ends(&self, text: &str, codes: &[i32]) -> Result<String, String> {
+    fn run_to_exit(&self, text: &str, codes: &[i32]) -> Result<String, String> {
         let output = self.bash(text).output().expect("bash runs");
         let code = output.status.code().unwrap_or(-1);
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
         if codes.contains(&code) {
-            return Ok(said);
+            return Ok(stdout);
         }
         let error = String::from_utf8_lossy(&output.stderr);
-        Err(format!("`{text}` ended with {code}:\n{said}{error}"))
+        Err(format!("`{text}` ended with {code}:\n{stdout}{error}"))
     }
 
-    fn serves(&self, text: &str, ready: &str) -> Result<Running, String> {
+    fn run_until_ready(&self, text: &str, ready: &str) -> Result<ChildProcess, String> {
         let text = text.split(" #").next().unwrap_or(text).trim_end().trim_end_matches('&');
-        // What is documented is a port that may be taken here, as by any reader.
+        // The documented port may be taken here, as on any reader's machine.
         let free = match text.split_whitespace().next() {
             Some("mainstay") if !text.contains("--listen") => " --listen 127.0.0.1:0".to_owned(),
             Some("opm") if !text.contains("-p ") => format!(" -p {}", self.port + 3),
@@ -238,34 +242,34 @@ impl World {
         };
         let script = format!("exec {text}{free} 2>&1");
         let child = self.bash(&script).stdout(Stdio::piped()).spawn().expect("bash runs");
-        let mut running = Running(child);
+        let mut running = ChildProcess(child);
         let mut out = BufReader::new(running.0.stdout.take().expect("it is piped"));
-        let mut said = String::new();
+        let mut output = String::new();
         loop {
-            let from = said.len();
-            let read = out.read_line(&mut said).expect("text");
+            let from = output.len();
+            let read = out.read_line(&mut output).expect("text");
             if read == 0 {
-                return Err(format!("`{text}` ended before it was ready:\n{said}"));
+                return Err(format!("`{text}` ended before it was ready:\n{output}"));
             }
-            if said[from..].contains(ready) {
+            if output[from..].contains(ready) {
                 break;
             }
         }
-        // Who goes on talking is listened to.
+        // The rest of the output is read, so that the process does not block.
         std::thread::spawn(move || std::io::copy(&mut out, &mut std::io::sink()));
         Ok(running)
     }
 }
 
-/// Whether what a page shows is in what was said, line by line; `…` stands for anything.
-fn shows(shown: &str, said: &str) -> Result<(), String> {
-    let mut lines = said.lines();
-    for wanted in shown.lines().map(str::trim_end) {
+/// Checks the output against the lines on the page; `…` matches anything.
+fn shows(expected: &str, output: &str) -> Result<(), String> {
+    let mut lines = output.lines();
+    for wanted in expected.lines().map(str::trim_end) {
         if wanted.trim_start().starts_with('…') || wanted.is_empty() {
             continue;
         }
         if !lines.any(|line| line.trim_end() == wanted) {
-            return Err(format!("the page shows `{wanted}`, and it said:\n{said}"));
+            return Err(format!("the page shows `{wanted}`, and it said:\n{output}"));
         }
     }
     Ok(())
@@ -312,8 +316,8 @@ entries:
 - {schema: olm.channel, package: kiwi, name: stable, entries: [{name: kiwi.v1.0.0}]}
 ";
 
-/// The channel whose picture the page shows.
-const GRAPHED: &str = "schema: olm.channel
+/// The channel whose graph the page shows.
+const GRAPH_CHANNEL: &str = "schema: olm.channel
 package: kiwi
 name: stable
 entries:
@@ -329,8 +333,8 @@ entries:
   message: it leaks
 ";
 
-/// A channel in which nothing leads from 1.0.0 to the head.
-const OLD: &str = "schema: olm.channel
+/// A channel without an update from 1.0.0 to the head.
+const STRANDED_CHANNEL: &str = "schema: olm.channel
 package: kiwi
 name: stable
 entries:
@@ -339,8 +343,8 @@ entries:
 - {name: kiwi.v2.0.0, skips: [kiwi.v1.1.0]}
 ";
 
-/// A channel that begins after what is installed.
-const OTHER: &str = "schema: olm.channel
+/// A channel whose first entry is newer than the installed bundle.
+const LATER_CHANNEL: &str = "schema: olm.channel
 package: kiwi
 name: stable
 entries:
@@ -353,8 +357,8 @@ entries:
 - {name: kiwi.v2.0.0, replaces: kiwi.v1.10.0}
 ";
 
-/// The package `kiwi` with a channel, and bundles of what the channel has.
-fn kiwi_of(channel: &str) -> String {
+/// The package `kiwi` with a channel, and a bundle for each entry.
+fn kiwi_catalog(channel: &str) -> String {
     let mut text =
         format!("schema: olm.package\nname: kiwi\ndefaultChannel: stable\n---\n{channel}");
     let entries = channel.lines().filter_map(|line| line.strip_prefix("- {name: "));
@@ -370,7 +374,7 @@ fn kiwi_of(channel: &str) -> String {
 }
 
 /// A catalog with a misspelt field in line 15 and two heads in the channel of line 40.
-const WRONG: &str = "---
+const BROKEN_CATALOG: &str = "---
 schema: olm.package
 name: kiwi
 defaultChannel: stable

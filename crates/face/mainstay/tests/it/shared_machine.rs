@@ -1,4 +1,4 @@
-//! What other users of the machine, and its disk, can put in the way of a cluster.
+//! Shared machines: hostile files of other users, and full disks.
 
 use crate::harness::{Up, mainstay, tls_client, tls_cluster};
 use mainstay_object::{Object, known};
@@ -10,8 +10,8 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt, lchown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// A user that nobody is.
-const STRANGER: u32 = 12_345;
+/// The id of a user that does not exist.
+const OTHER_USER: u32 = 12_345;
 
 fn text(path: &Path) -> &str {
     path.to_str().expect("temporary paths are text")
@@ -28,7 +28,7 @@ fn names(folder: &Path) -> Vec<String> {
         .collect()
 }
 
-/// What `up` says when it refuses with the code of arguments that cannot be used.
+/// The error output of an `up` that is refused as a usage error.
 fn refusal(arguments: &[&str]) -> String {
     let output = mainstay().args(["up", "--listen", "127.0.0.1:0"]).args(arguments).output();
     refused(&output.expect("mainstay runs"))
@@ -41,7 +41,7 @@ fn refused(output: &Output) -> String {
 }
 
 /// A folder like `/tmp`.
-fn shared() -> tempfile::TempDir {
+fn folder_like_tmp() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o1777)).expect("opened");
     folder
@@ -49,14 +49,14 @@ fn shared() -> tempfile::TempDir {
 
 #[test]
 fn start_refuses_a_fifo_or_the_link_of_another_user_where_it_writes() {
-    let shared = shared();
-    let at = |name: &str| shared.path().join(name);
+    let folder_like_tmp = folder_like_tmp();
+    let at = |name: &str| folder_like_tmp.path().join(name);
     fifo(&at("fifo"));
     let error = refusal(&["--in-memory", "--kubeconfig", text(&at("fifo"))]);
     assert!(error.contains("it is a fifo") && error.contains("--kubeconfig PATH"), "{error}");
     let error = refusal(&["--in-memory", "--audit-log", text(&at("fifo"))]);
     assert!(error.contains("nobody reads") && error.contains("--audit-log FILE"), "{error}");
-    // The lock and the list of catalogs of a data folder.
+    // The lock and the catalog list of a data folder.
     for (folder, file) in [("store", "lock"), ("", "catalogs.json")] {
         let data = at(&format!("data-{file}"));
         fs::create_dir_all(data.join(folder)).expect("made");
@@ -66,7 +66,7 @@ fn start_refuses_a_fifo_or_the_link_of_another_user_where_it_writes() {
         assert!(says && error.contains(file), "{error}");
     }
     symlink(at("victim"), at("link")).expect("linked");
-    if lchown(at("link"), Some(STRANGER), None).is_err() {
+    if lchown(at("link"), Some(OTHER_USER), None).is_err() {
         return skipped("links of another user: only root can make them");
     }
     for flag in ["--kubeconfig", "--audit-log"] {
@@ -78,22 +78,22 @@ fn start_refuses_a_fifo_or_the_link_of_another_user_where_it_writes() {
 
 #[test]
 fn data_folder_of_another_user_or_writable_by_all_is_refused() {
-    let shared = shared();
-    let error = refusal(&["--data-dir", text(shared.path())]);
+    let folder_like_tmp = folder_like_tmp();
+    let error = refusal(&["--data-dir", text(folder_like_tmp.path())]);
     assert!(error.contains("everybody") && error.contains("--data-dir DIR"), "{error}");
-    assert_eq!(names(shared.path()), Vec::<String>::new());
-    let data = shared.path().join("data");
+    assert_eq!(names(folder_like_tmp.path()), Vec::<String>::new());
+    let data = folder_like_tmp.path().join("data");
     fs::create_dir(&data).expect("made");
-    if lchown(&data, Some(STRANGER), None).is_err() {
+    if lchown(&data, Some(OTHER_USER), None).is_err() {
         return skipped("folders of another user: only root can make them");
     }
     let error = refusal(&["--data-dir", text(&data)]);
     assert!(error.contains("another user (12345)") && error.contains("--data-dir DIR"), "{error}");
-    // What the program names itself, too.
+    // The default folders, too.
     for inner in ["store", "pki", "served", "pulled"] {
-        let data = shared.path().join(format!("with-{inner}"));
+        let data = folder_like_tmp.path().join(format!("with-{inner}"));
         fs::create_dir_all(data.join(inner)).expect("made");
-        lchown(data.join(inner), Some(STRANGER), None).expect("given away");
+        lchown(data.join(inner), Some(OTHER_USER), None).expect("given away");
         let error = refusal(&["--data-dir", text(&data)]);
         assert!(error.contains(inner) && error.contains("another user (12345)"), "{error}");
     }
@@ -101,36 +101,36 @@ fn data_folder_of_another_user_or_writable_by_all_is_refused() {
 
 #[test]
 fn temporary_files_are_in_private_folders_with_random_names() {
-    let shared = shared();
+    let folder_like_tmp = folder_like_tmp();
     let image = format!("--image=localhost/a:v1={}/sample", env!("CARGO_MANIFEST_DIR"));
-    // A runtime folder that others can look into is not taken.
-    let runtime = shared.path().join("runtime");
+    // A runtime folder that other users can read is not used.
+    let runtime = folder_like_tmp.path().join("runtime");
     fs::create_dir(&runtime).expect("made");
     fs::set_permissions(&runtime, PermissionsExt::from_mode(0o755)).expect("opened");
     let up = Up::start_with(
-        &[("TMPDIR", text(shared.path())), ("XDG_RUNTIME_DIR", text(&runtime))],
+        &[("TMPDIR", text(folder_like_tmp.path())), ("XDG_RUNTIME_DIR", text(&runtime))],
         &["--listen", "127.0.0.1:0", "--in-memory", &image],
     );
-    let kubeconfig = up.said.lines().find_map(|line| line.strip_prefix("kubeconfig  "));
+    let kubeconfig = up.output.lines().find_map(|line| line.strip_prefix("kubeconfig  "));
     let kubeconfig = PathBuf::from(kubeconfig.expect("the kubeconfig is told"));
-    assert!(kubeconfig.starts_with(shared.path()) && kubeconfig.exists());
+    assert!(kubeconfig.starts_with(folder_like_tmp.path()) && kubeconfig.exists());
     assert_eq!(names(&runtime), Vec::<String>::new());
     let made: Vec<String> =
-        names(shared.path()).into_iter().filter(|name| name != "runtime").collect();
+        names(folder_like_tmp.path()).into_iter().filter(|name| name != "runtime").collect();
     assert_eq!(made.len(), 2, "{made:?}");
     for name in &made {
-        let about = shared.path().join(name).symlink_metadata().expect("there");
+        let about = folder_like_tmp.path().join(name).symlink_metadata().expect("there");
         assert!(about.is_dir() && about.mode() & 0o777 == 0o700, "{name}");
         let random = name.rsplit('-').next().expect("a name");
         assert!(random.len() == 32 && random.chars().all(|c| c.is_ascii_hexdigit()), "{name}");
     }
     assert_eq!(kubeconfig.metadata().expect("there").mode() & 0o777, 0o600);
     assert!(up.stop("TERM").0);
-    assert_eq!(names(shared.path()), ["runtime"], "nothing is left");
+    assert_eq!(names(folder_like_tmp.path()), ["runtime"], "nothing is left");
 
     fs::set_permissions(&runtime, PermissionsExt::from_mode(0o700)).expect("closed");
     let up = Up::start_with(
-        &[("TMPDIR", text(shared.path())), ("XDG_RUNTIME_DIR", text(&runtime))],
+        &[("TMPDIR", text(folder_like_tmp.path())), ("XDG_RUNTIME_DIR", text(&runtime))],
         &["--listen", "127.0.0.1:0", "--in-memory"],
     );
     assert_eq!(names(&runtime).len(), 1);
@@ -151,7 +151,7 @@ fn blocked_start_ends_on_a_signal() {
             .stderr(Stdio::piped())
             .spawn()
             .expect("mainstay starts");
-        // Opened by both: it waits for what is written from now on, which is nothing.
+        // Opened for reading and writing: reading waits for data that never comes.
         let writer = fs::OpenOptions::new().write(true).open(&certificate).expect("it reads");
         let killed =
             Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status();
@@ -180,7 +180,7 @@ fn restart_on_a_full_disk_fails_at_once_with_the_cause() {
     let up = Up::start(before.path(), &["--data-dir", text(&data)]);
     let kubeconfig = up.kubeconfig.clone();
     assert!(up.stop("TERM").0, "it ends in order");
-    // More nodes than before: controllers write those, and the start waits for controllers.
+    // More nodes than before: controllers write them, and the startup waits for controllers.
     let script = format!(
         "mount -t tmpfs -o size=64m none {disk} && cp -a {data} {disk}/data && \
          cat /dev/zero > {disk}/filler 2>/dev/null; \
@@ -214,8 +214,8 @@ fn start_on_a_full_disk_is_refused_with_the_cause() {
     if !can_mount(folder.path()) {
         return skipped("a full disk: only who may mount can make a small one");
     }
-    // From one on which not even the folder fits to one on which definitions do, and then one more change
-    // that somebody waits for, or a small one after a large one.
+    // From a disk too small for the data folder, to one with room for the CRDs and then one more
+    // change.
     for size in ["4k", "8k", "16k", "32k", "64k", "128k", "384k", "528k", "552k", "600k", "768k"] {
         let error = refused(&mounted(size).output().expect("unshare runs")).to_lowercase();
         assert!(error.contains("no space left"), "{size}: {error}");
@@ -251,7 +251,7 @@ async fn removed_data_folder_refuses_writes_and_fails_readyz() {
     assert!(status.message.contains("was removed"), "{}", status.message);
     let red = ask("/readyz").await.expect_err("it is not ready");
     assert!(red.contains("[-]etcd-readiness failed"), "{red}");
-    // What is there can still be read.
+    // Existing objects can still be read.
     cluster.get(&known::CONFIG_MAP, Some("default"), "before").await.expect("read");
     assert_eq!(ask("/livez").await.as_deref(), Ok("ok"));
 }
