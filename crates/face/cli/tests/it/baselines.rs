@@ -1,10 +1,10 @@
-//! Baselines: findings that are known, and the counts of those that are not.
+//! Baselines of `validate`: known findings, and counts of the others.
 
 use mainstay_clitest::{CSV, SOUND_CATALOG, TestFolder};
 use serde_json::{Value, json};
 use std::fs;
 
-/// A bundle of a package with a warning, and a field that is unknown.
+/// A bundle with a warning and an unknown field.
 fn bundle(place: TestFolder, folder: &str) -> TestFolder {
     let csv = CSV
         .replace("  minKubeVersion: 1.25.0\n", "")
@@ -57,7 +57,7 @@ fn output_ends_with_counts_by_rule_and_by_package() {
         ])
     );
     assert_eq!(counts["rules"][0], json!({"rule": "unreadable", "errors": 1, "warnings": 0}));
-    // What is sound has nothing to count.
+    // A valid folder has no counts.
     assert_eq!(TestFolder::with(SOUND_CATALOG).catalog("validate c").out.lines().count(), 1);
 }
 
@@ -94,12 +94,12 @@ fn baseline_silences_listed_findings_and_no_new_ones() {
     "#);
     let answer = place.bundle(&format!("{BOTH} --strict --baseline known.yaml"));
     assert_eq!((answer.code, answer.out.as_str()), (0, summary), "{answer:?}");
-    // Lines move, findings stay.
+    // Findings match even if their lines move.
     let csv = place.path().join("bundles/kiwi/manifests/csv.yaml");
     let text = fs::read_to_string(&csv).unwrap();
     fs::write(&csv, format!("# A comment.\n{text}")).unwrap();
     assert_eq!(place.bundle(&format!("{BOTH} --strict --baseline known.yaml")).code, 0);
-    // A second one of a kind is new.
+    // A second equal finding is new.
     fs::write(&csv, text.replace("  version:", "  another: 1\n  version:")).unwrap();
     let answer = place.bundle(&format!("{BOTH} --baseline known.yaml -o json"));
     let found = json(&answer.out);
@@ -136,7 +136,7 @@ fn stale_baseline_entry_is_reported() {
     1 warning; 3 known findings in known.yaml
     "#);
     assert_eq!(place.bundle(&format!("{BOTH} --strict --baseline known.yaml")).code, 1);
-    // Of folders and validators that were not looked at nothing can be said.
+    // Entries about folders and validators outside of this run are not stale.
     let answer = place.bundle("validate bundles/plum --strict --baseline known.yaml");
     assert_eq!(answer.code, 0, "{answer:?}");
     let asked = format!("{BOTH} --also operatorhub/v2");
@@ -172,7 +172,7 @@ fn rewriting_a_baseline_keeps_reasons_and_entries_about_other_folders() {
     );
     assert_ne!(text, reasoned, "{text}");
     fs::write(&file, &reasoned).unwrap();
-    // From anywhere: files are seen from the folder of the baseline.
+    // From any folder: files are relative to the baseline's folder.
     let plum = place.path().join("bundles/plum");
     let answer =
         place.bundle(&format!("validate {} --write-baseline ci/known.yaml", plum.display()));
@@ -231,7 +231,7 @@ fn invalid_baseline_is_refused_with_its_place() {
     let answer = place.bundle(&format!("{BOTH} --write-baseline none/known.yaml"));
     assert_eq!(answer.code, 1);
     assert!(answer.err.contains("the baseline cannot be written: no such file"), "{answer:?}");
-    // An empty one lists nothing.
+    // An empty baseline lists nothing.
     fs::write(place.path().join("known.yaml"), "findings:\n").unwrap();
     let answer = place.bundle(&format!("{BOTH} --baseline known.yaml"));
     assert!(answer.out.ends_with("\n4 warnings\n"), "{answer:?}");

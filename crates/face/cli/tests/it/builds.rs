@@ -1,5 +1,4 @@
-//! `mainstay bundle build` and `mainstay catalog build`: what is in the images, and which digest they
-//! have.
+//! `mainstay bundle build` and `mainstay catalog build`: content and digests of the images.
 
 use mainstay_clitest::{
     ANNOTATIONS, CSV, CommandOutput, LoopbackRegistry, SOUND_CATALOG, TestFolder,
@@ -40,11 +39,11 @@ fn bundle_image_has_manifests_metadata_and_annotated_tests() {
 
 #[test]
 fn digest_of_a_folder_does_not_depend_on_time_or_place() {
-    // Pinned: whoever changes how images are made changes the digest of every image.
+    // Pinned: a change in the image format changes the digest of every image.
     let pinned = "sha256:1ef7a5985c9e90f106ec690ed931e64c386aacfad3eba4dddc648390ec19ca31";
     for target in ["oci:out:v1", "oci-archive:out.tar", "store:quay.io/a/kiwi:v1"] {
         let place = TestFolder::with_bundle();
-        // Neither times nor permissions of files count.
+        // Times and permissions of files do not count.
         let file = place.path().join("b/manifests/csv.yaml");
         let mode = <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o600);
         fs::set_permissions(&file, mode).unwrap();
@@ -168,7 +167,7 @@ fn layout_holds_several_images_and_a_name_means_the_last_one() {
     let digest = |answer: &CommandOutput| answer.json()["digest"].as_str().unwrap().to_owned();
     let kiwi = digest(&place.bundle("build b oci:out:kiwi -o json"));
     let first = digest(&place.catalog("build c oci:out:catalog -o json"));
-    // The same again changes nothing.
+    // Building again changes nothing.
     let index = || fs::read(place.path().join("out/index.json")).unwrap();
     let before = index();
     assert_eq!(digest(&place.catalog("build c oci:out:catalog -o json")), first);
@@ -180,7 +179,7 @@ fn layout_holds_several_images_and_a_name_means_the_last_one() {
         let seen = place.image(&format!("inspect oci:out:{name} -o json")).json();
         assert_eq!(seen["digest"], **wanted);
     }
-    // What is no layout is left alone.
+    // A file that is no layout stays unchanged.
     let place = place.file("other/notes.txt", "mine");
     let answer = place.bundle("build b oci:other");
     assert_eq!(answer.code, 2);
@@ -211,7 +210,7 @@ fn build_pushes_directly_to_a_registry() {
         assert_eq!(built["digest"], there.digest.to_string());
         assert!(!answer.out.contains("secret") && !answer.err.contains("secret"));
     }
-    // Nothing is left of the way there.
+    // No temporary file is left.
     let left = fs::read_dir(place.path()).unwrap().map(|entry| entry.unwrap().file_name());
     assert!(!left.into_iter().any(|name| name.to_string_lossy().contains("mainstay-images")));
 }

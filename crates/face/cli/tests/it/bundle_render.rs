@@ -1,4 +1,4 @@
-//! `mainstay bundle render`.
+//! `mainstay bundle render`: manifests, configuration and errors.
 
 use mainstay_clitest::TestFolder;
 use serde_json::{Value, json};
@@ -89,7 +89,7 @@ fn manifests_of_several_bundles_are_printed_in_order() {
         format!("{together:#}\n"),
         "written as one value"
     );
-    // What is wrong with one is told, and keeps nothing of the others back.
+    // The error of one bundle does not suppress the manifests of the others.
     let some = place.bundle("render b bad c");
     assert_eq!((some.code, &some.out), (1, &both.out));
     assert!(some.err.starts_with("error: bad: the bundle cannot be rendered"), "{}", some.err);

@@ -1,4 +1,4 @@
-//! `mainstay bundle validate`: what it finds, and what it prints.
+//! `mainstay bundle validate`: findings and output.
 
 use mainstay_clitest::{CSV, TestFolder};
 use serde_json::Value;
@@ -99,12 +99,12 @@ fn findings_about_folders_and_metadata_have_a_place() {
             "b/metadata/more.yaml:1 invalid CEL expressi",
         ]
     );
-    // Manifests alone have no metadata to be wrong.
+    // A folder of manifests alone has no metadata.
     let alone = TestFolder::new().file("m/csv.yaml", CSV).bundle("validate m");
     assert_eq!(alone.code, 0, "{alone:?}");
 }
 
-/// What was found, as `rule severity file:line message: remedy`.
+/// The findings as `rule severity file:line message: remedy`.
 fn findings(place: &TestFolder) -> Vec<String> {
     let json: Value = serde_json::from_str(&place.bundle("validate b -o json").out).unwrap();
     let problems = json["problems"].as_array().unwrap().iter();
@@ -159,7 +159,7 @@ fn repeated_keys_are_reported_as_losing_the_first_value() {
     assert_eq!(answer.code, 1);
     assert_eq!(answer.out.matches("[repeated-key]").count(), 3, "{}", answer.out);
 
-    // A file of them is not gone through line by line by anybody.
+    // A file with many repeated keys has one finding, as nobody reads one per line.
     let many = "kind: Service\napiVersion: v1\n".to_owned() + &"a: 1\n".repeat(5000);
     let place = bundle(CSV).file("b/manifests/many.yaml", &many);
     let lines: Vec<String> =
@@ -213,7 +213,7 @@ fn kinds_and_versions_that_no_cluster_serves_are_reported() {
         let rule = if wanted.contains("warning") { "[doubtful-api]" } else { "[unknown-api]" };
         assert!(answer.out.contains(rule), "{}", answer.out);
     }
-    // Of what Kubernetes has removed somebody else tells, and of what others define nobody knows.
+    // APIs that Kubernetes removed have another rule, and kinds of other CRDs are unknown.
     for sound in [
         "{apiVersion: policy/v1beta1, kind: PodDisruptionBudget, metadata: {name: a}}\n",
         "{apiVersion: monitoring.coreos.com/v1, kind: ServiceMonitor, metadata: {name: a}}\n",
@@ -292,13 +292,13 @@ fn unknown_fields_are_reported_at_any_depth() {
             (&findings["file"], &findings["line"]),
             (&"b/manifests/csv.yaml".into(), &line.into())
         );
-        // The folder is judged as part of a catalog too, and no image is made of it.
+        // The folder is validated as part of a catalog too, and the image build refuses it.
         let answer = bundle(&csv).catalog("validate b");
         assert_eq!(answer.code, 1, "{answer:?}");
         assert!(answer.out.contains(&format!("{message} [unknown-field]")), "{answer:?}");
         assert_eq!(bundle(&csv).bundle("build b oci:out").code, 1);
     }
-    // A field that is far from all others is a warning.
+    // A field unlike any known one is a warning.
     let place = bundle(&CSV.replace("  version:", "  anything: 1\n  version:"));
     let answer = place.bundle("validate b");
     assert_eq!(answer.code, 0);

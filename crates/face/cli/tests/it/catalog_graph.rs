@@ -1,10 +1,10 @@
-//! `mainstay catalog graph`.
+//! `mainstay catalog graph`: text, SVG, Mermaid, DOT and JSON.
 
 use mainstay_clitest::TestFolder;
 use serde_json::{Value, json};
 
-/// A package with two channels: a chain with a skipped bundle and a deprecated one, and a channel that
-/// begins with what it does not hold.
+/// A package with two channels: a chain with a skipped and a deprecated bundle, and a channel whose
+/// first entry replaces an unshipped bundle.
 fn catalog() -> Vec<Value> {
     let mut documents = vec![
         json!({ "schema": "olm.package", "name": "kiwi", "defaultChannel": "stable" }),
@@ -148,7 +148,7 @@ fn mermaid_and_dot_number_nodes_and_use_names_as_labels() {
     }
 }
 
-/// The names of the tags that are open at the end, and how many there were.
+/// The names of unclosed tags, and the number of all tags.
 fn tags(svg: &str) -> (Vec<&str>, usize) {
     let (mut open, mut count) = (Vec::new(), 0);
     for tag in svg.split('<').skip(1) {
@@ -251,7 +251,7 @@ fn hundreds_of_skip_ranges_share_one_rail() {
     assert!(svg.contains("<title>skipRange: 398 releases, 1.399.0 to 1.2.0, "), "{svg}");
 }
 
-/// A channel of three minor versions: the last release of each replaces that of the one before, and
+/// A channel of three minor versions: the last release of each replaces that of the previous one, and
 /// skips all others.
 fn skipping() -> Vec<Value> {
     let name = |minor: usize, patch: usize| format!("kiwi.v1.{minor}.{patch}");
@@ -284,8 +284,8 @@ fn skipping() -> Vec<Value> {
 fn releases_that_skip_all_earlier_ones_share_one_rail() {
     let place = place(&skipping());
     let svg = place.catalog("graph c kiwi -o svg").out;
-    // One line with marks, three arrows, two arcs for what is replaced, and the legend: not one of
-    // the 30 + 60 + 90 updates by itself.
+    // One rail with marks, three arrows, two arcs for replaced bundles, and the legend; none of the 30
+    // + 60 + 90 updates has a line of its own.
     assert_eq!(svg.matches("stroke=\"#8250df\"").count(), 2 + 3 + 2, "{svg}");
     for words in [
         "<title>skips: 3 releases, 1.10.30 to 1.8.30, and each takes all marks below it</title>",
@@ -297,14 +297,14 @@ fn releases_that_skip_all_earlier_ones_share_one_rail() {
     ] {
         assert!(svg.contains(words), "{words}\n{svg}");
     }
-    // The languages have points: an edge for each bundle, not for each update.
+    // Mermaid and DOT have points: an edge for each bundle, not for each update.
     let mermaid = place.catalog("graph c kiwi -o mermaid").out;
     assert_eq!(mermaid.matches(" -.- ").count(), 91 + 2, "{mermaid}");
     assert!(mermaid.contains("      c0r0p0 -. skips 91 .-> c0n92\n"), "{mermaid}");
     assert!(mermaid.contains("      c0r0p1 -.- c0r0p0\n"), "{mermaid}");
     let dot = place.catalog("graph c kiwi -o dot").out;
     assert_eq!(dot.matches("arrowhead=none").count(), 91 + 2, "{dot}");
-    // The way is still drawn by itself.
+    // The update path still has lines of its own.
     let svg = place.catalog("graph c kiwi --from 1.8.3 -o svg").out;
     assert!(svg.contains("<title>1.10.30 skips 1.8.3</title><path class=\"s-way\""), "{svg}");
 }
@@ -315,7 +315,7 @@ fn svg_has_its_colours_without_a_style_sheet() {
         let svg = place(&documents).catalog(&format!("graph c kiwi --from {from} -o svg")).out;
         let (before, rest) = svg.split_once("<style>").unwrap();
         let (style, after) = rest.split_once("</style>").unwrap();
-        // The style sheet says nothing but what changes on dark pages.
+        // The style sheet has only the colours of dark pages.
         assert!(style.starts_with("@media(prefers-color-scheme:dark){"), "{style}");
         let bare = format!("{before}{after}");
         for unknown in ["var(", "marker", "context-stroke", "style="] {
@@ -329,7 +329,7 @@ fn svg_has_its_colours_without_a_style_sheet() {
         for shape in shapes {
             let tag = shape.split('>').next().unwrap();
             assert!(tag.contains(" fill=\"#") || tag.contains(" stroke=\"#"), "{tag}");
-            // A line without a fill of its own would be filled with black.
+            // A line without a fill attribute would be filled with black.
             assert!(tag.contains(" fill=\""), "{tag}");
         }
     }

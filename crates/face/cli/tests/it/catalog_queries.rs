@@ -1,4 +1,5 @@
-//! The acceptance rows about catalog queries: what people ask with `jq` of a rendered catalog.
+//! Catalog queries of the acceptance list (AT-34 to AT-38): what users ask with `jq` of a rendered
+//! catalog.
 
 use http_body_util::BodyExt;
 use mainstay_catalog::{Catalog, LoadOptions};
@@ -10,7 +11,7 @@ use std::{collections::BTreeSet, sync::Arc, time::SystemTime};
 const PIPELINES: &str = "openshift-pipelines-operator-rh";
 const REPOSITORY: &str = "registry.redhat.io/openshift-pipelines/pipelines-operator-bundle";
 
-/// Versions and digests, as the inventory has them.
+/// Versions and digests of the inventory.
 const BUNDLES: [(&str, &str); 10] = [
     ("1.14.3", "3f64b29f6903981470d0917b2557f49d84067bccdba0544bfe874ec4412f45b0"),
     ("1.14.4", "dd3d18367da2be42539e5dde8e484dac3df33ba3ce1d5bcf896838954f3864ec"),
@@ -27,7 +28,7 @@ const BUNDLES: [(&str, &str); 10] = [
 const CHANNELS: [&str; 5] =
     ["latest", "pipelines-1.14", "pipelines-1.15", "pipelines-1.16", "pipelines-1.17"];
 
-/// A bundle that says which install modes it has; no modes: it says nothing.
+/// A bundle with its install modes; without modes, it has none of the field.
 fn bundle(package: &str, version: &str, image: &str, modes: &[(&str, bool)]) -> String {
     let mut text = format!(
         "---\nimage: {image}\nname: {package}.v{version}\npackage: {package}\nschema: olm.bundle\n\
@@ -55,7 +56,7 @@ fn small(package: &str, modes: &[(&str, bool)]) -> String {
     head + &bundle(package, "1.0.0", "example.com/a:b", modes)
 }
 
-/// A catalog with the package of the inventory among others, written in no particular order.
+/// A catalog with the inventory's package among others, in arbitrary order.
 fn place() -> TestFolder {
     let mut text = format!(
         "icon:\n  mediatype: image/png\n  base64data: iVBORw0KGgoAAAANSUhE\n\
@@ -97,8 +98,8 @@ fn place() -> TestFolder {
         .file("c/f.yaml", small("3scale-operator", &[all]))
 }
 
-/// The documents that a query gives, each a field and what it must be: those that are printed, and
-/// in another order those that the HTTP API serves.
+/// The documents of a query (fields and their values): those that `render` prints, and in another order
+/// those of the HTTP API.
 fn documents(place: &TestFolder, query: &[(&str, &str)]) -> Vec<Value> {
     let flags: String =
         query.iter().map(|(field, name)| [" --", field, " ", name].concat()).collect();
@@ -109,7 +110,7 @@ fn documents(place: &TestFolder, query: &[(&str, &str)]) -> Vec<Value> {
     };
     let printed = stream(&answer.out);
     let served = stream(&served(place, query));
-    // Served is what says that it belongs to the package, which the package's own document does not.
+    // The HTTP API serves documents with the field `package`, which the package's own document lacks.
     let fields = |document: &&Value| query.iter().all(|(field, name)| document[*field] == *name);
     let belonging: Vec<&Value> = printed.iter().filter(fields).collect();
     assert_eq!(served.len(), belonging.len(), "{query:?}");
@@ -117,7 +118,7 @@ fn documents(place: &TestFolder, query: &[(&str, &str)]) -> Vec<Value> {
     printed
 }
 
-/// What the HTTP API answers to a query.
+/// The response of the HTTP API to a query.
 fn served(place: &TestFolder, query: &[(&str, &str)]) -> String {
     let catalog = Catalog::load(&place.path().join("c"), &LoadOptions::default()).unwrap();
     let shelf = Shelf::default();
@@ -206,7 +207,7 @@ fn query_versions_and_images_of_a_package() {
         })
         .collect();
     assert_eq!(found, expected);
-    // All documents of a package, its own first, and nothing of others.
+    // All documents of a package, its own first, and none of others.
     let all = documents(&place, &[("package", PIPELINES)]);
     assert_eq!((all.len(), &all[0]["schema"]), (16, &Value::from("olm.package")));
 }

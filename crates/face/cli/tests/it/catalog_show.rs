@@ -1,4 +1,4 @@
-//! `mainstay catalog list` and `show`.
+//! `mainstay catalog list` and `show`: tables, JSON and update paths.
 
 use mainstay_clitest::TestFolder;
 use serde_json::Value;

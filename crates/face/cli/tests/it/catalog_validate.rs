@@ -1,4 +1,4 @@
-//! `mainstay catalog validate`: what it prints, for people and for programs.
+//! `mainstay catalog validate`: output for users and programs.
 
 use mainstay_clitest::{SOUND_CATALOG, TestFolder};
 use serde_json::{Value, json};
@@ -118,7 +118,7 @@ fn sarif_has_the_findings_for_code_scanners() {
             "region": {"startLine": 15, "startColumn": 8},
         })
     );
-    // A sound catalog is a run without results: what was open is closed.
+    // A valid catalog is a run without results, which closes open alerts.
     let sound = TestFolder::with(SOUND_CATALOG).catalog("validate c -o sarif");
     let log: Value = serde_json::from_str(&sound.out).unwrap();
     assert_eq!((sound.code, &log["runs"][0]["results"]), (0, &json!([])));
@@ -153,7 +153,7 @@ fn unreadable_folder_is_a_usage_error() {
 
 #[test]
 fn missing_bundles_are_reported_only_if_all_files_are_readable() {
-    // The bundle may be in the file that cannot be read.
+    // The missing bundle may be in the unreadable file.
     let place = TestFolder::with_changed("schema: olm.bundle", "schema: olm.bundel")
         .file("c/more.yaml", "a: [\n");
     let answer = place.catalog("validate c").out;

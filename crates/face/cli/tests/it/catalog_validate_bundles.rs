@@ -1,4 +1,4 @@
-//! `mainstay catalog validate` on folders of bundles.
+//! `mainstay catalog validate` with bundle folders.
 
 use mainstay_clitest::TestFolder;
 

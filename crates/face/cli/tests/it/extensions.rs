@@ -1,4 +1,4 @@
-//! `mainstay resolve` about extensions of OLM v1.
+//! `mainstay resolve` with ClusterExtensions of OLM v1.
 
 use super::resolve::ResolveFolder as _;
 use super::resolve::exit_code_and_output;
@@ -6,7 +6,7 @@ use mainstay_clitest::TestFolder;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// A package whose versions follow one another, and a newest one that nothing leads to.
+/// A package whose versions follow one another, and a newest one without an update to it.
 const TEA: &str = r#"
 {schema: olm.package, name: tea, defaultChannel: stable}
 ---
@@ -57,7 +57,7 @@ items:
   status: {install: {bundle: {name: tea.v4, version: 4.0.0}}}
 ";
 
-/// One that asks for too much.
+/// An extension with a version range that no bundle meets.
 const GREEDY: &str = "
 apiVersion: olm.operatorframework.io/v1
 kind: ClusterExtension
@@ -217,7 +217,7 @@ fn what_if_changes_of_catalogs_apply_to_extensions() {
     assert_eq!(value["extensionsWhatIf"]["difference"][0]["asItIs"], "tea.v4");
 }
 
-/// A CatalogSource and a ClusterCatalog of one name, and who uses them.
+/// A CatalogSource and a ClusterCatalog with one name, and their users.
 #[test]
 fn folder_is_the_content_of_catalogsource_and_clustercatalog_of_its_name() {
     let classic = "
@@ -236,12 +236,12 @@ spec: {name: tea, channel: next, source: shop, sourceNamespace: olm}
     assert_eq!(answer.code, 0, "{answer:?}");
     assert!(answer.out.contains("extensions: 1 to install, 1 to upgrade"), "{answer:?}");
     assert!(answer.out.contains("now        tea.v5"), "{answer:?}");
-    // With a namespace it is for the CatalogSource only.
+    // With a namespace, the folder is for the CatalogSource only.
     let answer = place.resolve("--state both.yaml --catalog olm/shop=shop");
     assert_eq!(answer.code, 3, "{answer:?}");
     assert!(answer.out.contains("now        tea.v5"), "{answer:?}");
     assert!(answer.out.contains("→ give its content with --catalog shop=DIR"), "{answer:?}");
-    // What is about namespaces only is said to be so, and so is what a universe does not hold.
+    // Notes name arguments that only affect namespaces, and what a universe does not hold.
     let answer = place
         .resolve("--state both.yaml --catalog shop=shop --what-if prohibit=tea.v5 --save w.json");
     let notes: Vec<&str> = answer.out.lines().filter(|line| line.starts_with("note: ")).collect();

@@ -1,4 +1,4 @@
-//! Results that cannot be written, or not to their end: no run ends well then.
+//! Output that cannot be written completely: the command must fail.
 
 use clap::Parser;
 use mainstay_cli::args::{Arguments, Command};
@@ -6,10 +6,10 @@ use mainstay_cli::catalog;
 use mainstay_clitest::{SOUND_CATALOG, TestFolder, block_on};
 use std::io::{self, Write};
 
-/// A disk that is full after so many bytes, or a reader that has gone away.
-struct Full(usize, io::ErrorKind);
+/// A writer that fails after a number of bytes, like a full disk or a closed pipe.
+struct LimitedWriter(usize, io::ErrorKind);
 
-impl Write for Full {
+impl Write for LimitedWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let fits = bytes.len().min(self.0);
         self.0 -= fits;
@@ -52,11 +52,12 @@ fn output_on_a_full_disk_is_a_failure() {
     ] {
         for room in [0, 5] {
             let (code, said) =
-                catalog_into(&place, command, Full(room, io::ErrorKind::StorageFull));
+                catalog_into(&place, command, LimitedWriter(room, io::ErrorKind::StorageFull));
             assert_eq!(code, 1, "{command}: {said}");
             assert!(said.contains("the answer cannot be written"), "{command}: {said}");
         }
-        let (code, said) = catalog_into(&place, command, Full(5, io::ErrorKind::BrokenPipe));
+        let (code, said) =
+            catalog_into(&place, command, LimitedWriter(5, io::ErrorKind::BrokenPipe));
         assert_eq!((code, said.as_str()), (0, ""), "{command}");
     }
 }

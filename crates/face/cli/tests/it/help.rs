@@ -1,10 +1,10 @@
-//! What `--help` shows: examples of every command, formats for programs, and no flag that does nothing.
+//! `--help`: examples of every command, output formats, and no flag without effect.
 
 use clap::{Command, CommandFactory, Parser};
 use mainstay_cli::args::Arguments;
 use mainstay_cli::upstream;
 
-/// Every command with what it is called, the program itself first.
+/// Every command with its full name, the program itself first.
 fn commands() -> Vec<(String, Command)> {
     fn walk(command: &Command, above: &str, all: &mut Vec<(String, Command)>) {
         let name = format!("{above} {}", command.get_name()).trim_start().to_owned();
@@ -21,7 +21,7 @@ fn commands() -> Vec<(String, Command)> {
     all
 }
 
-/// The command lines of this program in a help.
+/// The command lines of this program in a help text.
 fn examples(help: &str) -> Vec<Vec<String>> {
     let lines = help
         .lines()
@@ -29,7 +29,7 @@ fn examples(help: &str) -> Vec<Vec<String>> {
     lines
         .filter(|(before, _)| before.trim().is_empty() || before.trim() == "source <(")
         .map(|(_, rest)| {
-            // What is the shell's, and what is for people.
+            // Without shell syntax and comments.
             let ends = [" #", " | ", " > ", ")"].iter().filter_map(|end| rest.find(end));
             let end = ends.min().unwrap_or(rest.len());
             rest[..end].split_whitespace().map(str::to_owned).collect()
@@ -48,7 +48,7 @@ fn every_command_has_examples_in_its_help_that_parse() {
             for words in examples {
                 let typed = format!("mainstay {}", words.join(" "));
                 assert!(typed.starts_with(&name), "`{typed}` is no example of {name}");
-                // What follows is for the parser of `opm`, in whose crate it is tested.
+                // The rest is for the parser of `opm`, whose crate tests it.
                 if words.first().is_some_and(|first| first == "opm") {
                     continue;
                 }
@@ -65,12 +65,12 @@ fn every_command_has_examples_in_its_help_that_parse() {
 fn commands_in_the_help_can_be_pasted() {
     for (name, mut command) in commands() {
         let help = command.render_long_help().to_string();
-        // As clap escapes what stands in a doc comment.
+        // As clap escapes doc comments.
         assert!(!help.contains("\\ ") && !help.contains(",\\"), "{name}:\n{help}");
     }
 }
 
-/// Commands whose output is no data, and why.
+/// Commands without data as output, and the reason.
 const NO_DATA: [(&str, &str); 5] = [
     ("mainstay demo", "it tells a story"),
     ("mainstay up", "it runs until it is asked to end; its log has formats of its own"),

@@ -1,10 +1,10 @@
-//! `mainstay image`: between registries, files and the store.
+//! `mainstay image`: transfers between registries, files and the store.
 
 use mainstay_clitest::{LoopbackRegistry, SOUND_CATALOG, TestFolder};
 use serde_json::Value;
 use std::fs;
 
-/// A place with a catalog image for four platforms in a layout, and its digest.
+/// A folder with a catalog image for four platforms in a layout, and its digest.
 fn catalog() -> (TestFolder, String) {
     let place = TestFolder::with_bundle().file("c/catalog.yaml", SOUND_CATALOG);
     let built = place.catalog("build c oci:layout:v1 -o json").json();
@@ -51,7 +51,7 @@ fn pull_takes_one_platform_unless_all_are_requested() {
     assert_eq!(pulled[0]["platform"], "linux/s390x");
     let listed = place.image("ls -o json").json();
     assert_eq!(listed[0]["platforms"], serde_json::json!(["linux/s390x"]));
-    // What is not there cannot be pushed, and it is said what can.
+    // A missing image cannot be pushed; the error names those that can.
     let answer = place.image(&format!("push {name} {}/other:v1", registry.domain));
     assert_eq!(answer.code, 1);
     assert!(answer.err.contains("--platform OS/ARCH"), "{}", answer.err);

@@ -1,4 +1,4 @@
-//! The command line as people and scripts meet it: arguments in, text and exit code out.
+//! Tests of the command line: arguments in, text and exit code out.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 

@@ -1,4 +1,4 @@
-//! Clusters of tests: recorded objects, and one that does not answer.
+//! Test clusters: one with recorded objects, and one that does not respond.
 
 use mainstay_api::names;
 use mainstay_cause::Cause;
@@ -10,8 +10,8 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
-/// A cluster of recorded objects; clones are the same cluster. With a ClusterServiceVersion goes what it
-/// owns, and with a CustomResourceDefinition the objects of its kind.
+/// A cluster of recorded objects; clones share the objects. Deleting a ClusterServiceVersion deletes
+/// what it owns, and deleting a CustomResourceDefinition the objects of its kind.
 #[derive(Clone)]
 pub(super) struct RecordedCluster {
     pub(super) objects: Rc<RefCell<Vec<Object>>>,
@@ -25,7 +25,7 @@ pub(super) struct RecordedCluster {
     pub(super) namespaces: Option<&'static [&'static str]>,
     /// The catalog of the registry at an address.
     pub(super) catalog: fn(&str) -> Result<CatalogData, Cause>,
-    /// After so many writes every other one fails.
+    /// The number of writes after which every write fails.
     pub(super) writes_left: Rc<Cell<usize>>,
 }
 
@@ -129,7 +129,7 @@ impl ClusterHandle for RecordedCluster {
     }
 }
 
-/// A cluster that does not answer.
+/// A cluster that does not respond.
 pub(super) struct SilentCluster;
 
 /// The error of every request to a [`SilentCluster`].

@@ -1,4 +1,4 @@
-//! `mainstay resolve`: what would be installed, hop by hop, and why not.
+//! `mainstay resolve`: what would be installed, each upgrade, and why not.
 
 use super::recorded_cluster::RecordedCluster;
 use clap::Parser;
@@ -10,8 +10,8 @@ use mainstay_resolver::universe::parse;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// Tea in four versions, of which the third needs a kettle; cups that nobody can have; spoons in
-/// two channels that do not lead to each other.
+/// Tea in four versions, of which the third needs a kettle; cups that cannot be installed; spoons in
+/// two channels without an update between them.
 const SHOP: &str = r#"
 {schema: olm.package, name: tea, defaultChannel: stable}
 ---
@@ -106,8 +106,8 @@ items:
 
 const WITH_STATE: &str = "--state state.yaml --catalog shop=shop";
 
-/// A cluster of [`STATE`] with a registry, as somebody sees it who may see everything, or who has the role
-/// `view` in the namespace `kitchen` and no other.
+/// A cluster of [`STATE`] with a registry, for an account that may read everything, or that has the
+/// role `view` in the namespace `kitchen` only.
 fn cluster(viewer: bool) -> RecordedCluster {
     RecordedCluster {
         forbids: if viewer { |_, namespace| namespace != Some("kitchen") } else { |_, _| false },
@@ -146,12 +146,12 @@ pub(super) trait ResolveFolder {
         self.resolve_with(arguments, "")
     }
 
-    /// The same with something on standard input.
+    /// The same with text on standard input.
     fn resolve_with(&self, arguments: &str, stdin: &str) -> CommandOutput {
         self.resolve_on(false, arguments, stdin)
     }
 
-    /// The same, by somebody who may see the namespace `kitchen` alone, or everything.
+    /// The same, for an account that may read the namespace `kitchen` only, or everything.
     fn resolve_on(&self, viewer: bool, arguments: &str, stdin: &str) -> CommandOutput;
 }
 
@@ -177,7 +177,7 @@ impl ResolveFolder for TestFolder {
     }
 }
 
-/// The text and what goes wrong, below the exit code.
+/// The exit code, and below it the output and the error output.
 pub(super) fn exit_code_and_output(answer: &CommandOutput) -> String {
     format!("{}\n{}{}", answer.code, answer.out, answer.err)
 }
@@ -324,7 +324,7 @@ fn state_is_read_from_a_cluster() {
       the cluster says otherwise of Subscription my-tea: ErrorPreventedResolution: no kettle
         it may not have looked again, see another content of a catalog, or fail the namespace as a whole
     ");
-    // Content of a folder goes before that of the registry.
+    // A folder's content has precedence over that of the registry.
     let folder = kitchen().resolve("--cluster --catalog shop=shop");
     assert!(folder.out.contains("tea.v4"), "{folder:?}");
 }
@@ -531,7 +531,7 @@ fn viewer_of_one_namespace_gets_its_resolution_and_notes_about_hidden_kinds() {
     let place = kitchen();
     let given = place.resolve_on(true, "-n kitchen --catalog olm/shop=shop", "");
     assert_eq!(given.code, 0, "{given:?}");
-    // That a catalog cannot be seen is no failure: one note says which one, and what shows it.
+    // A hidden catalog is no failure: one note names it, and how to see it.
     let without = place.resolve_on(true, "-n kitchen", "");
     assert_eq!(without.code, 0, "{without:?}");
     let outage =

@@ -1,12 +1,11 @@
-//! `mainstay resolve`: saved states and arguments that cannot be used are refused; none is passed
-//! over in silence.
+//! `mainstay resolve`: unusable saved states and arguments are refused, and none is ignored silently.
 
 use super::resolve::ResolveFolder as _;
 use super::resolve::{exit_code_and_output, kitchen};
 use mainstay_clitest::TestFolder;
 use std::fmt::Write;
 
-/// A Subscription, with more fields behind `metadata`.
+/// A Subscription with more fields after `metadata`.
 fn subscription(name: &str, rest: &str) -> String {
     format!(
         "{{apiVersion: operators.coreos.com/v1alpha1, kind: Subscription, metadata: {{name: {name}, namespace: east}}, {rest}}}\n"
@@ -15,7 +14,7 @@ fn subscription(name: &str, rest: &str) -> String {
 
 const SPEC: &str = "spec: {name: tea, source: shop, sourceNamespace: olm}";
 
-/// What is said about a state.
+/// The error about a state.
 fn refusals(files: &[(&str, String)]) -> String {
     let mut out = String::new();
     for (what, content) in files {
@@ -279,7 +278,7 @@ fn request_selects_the_catalog_before_the_version() {
     }
 }
 
-/// Two namespaces with Subscriptions, one of which both have.
+/// Two namespaces with Subscriptions, one of which has the same name in both.
 fn two() -> TestFolder {
     let one = subscription("a", SPEC) + "---\n" + &subscription("both", "spec: {name: kettle}");
     let other = one.replace("namespace: east", "namespace: west").replace("name: a,", "name: b,");
@@ -418,7 +417,7 @@ fn arguments_without_effect_are_refused() {
     for arguments in ["--state state.yaml -n Kitchen", "--timeout 0", "--state="] {
         assert_eq!(kitchen().resolve(arguments).code, 2, "{arguments}");
     }
-    // What is said twice is said once.
+    // A repeated argument counts once.
     let answer = kitchen().resolve("--catalog shop=shop --catalog shop=shop kettle kettle");
     assert_eq!(answer.code, 0, "{answer:?}");
 }

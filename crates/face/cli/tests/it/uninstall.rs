@@ -1,4 +1,4 @@
-//! `mainstay uninstall` that ends in its middle, and is run again.
+//! `mainstay uninstall` that is killed midway and run again.
 
 use super::recorded_cluster::{RecordedCluster, SilentCluster};
 use clap::Parser;
@@ -77,7 +77,7 @@ fn cluster() -> RecordedCluster {
     RecordedCluster::new("kitchen", STATE)
 }
 
-/// Runs it until it has written so much.
+/// Runs `uninstall` until a number of writes.
 fn uninstall(cluster: &RecordedCluster, writes: usize, arguments: &str) -> CommandOutput {
     cluster.writes_left.set(writes);
     uninstall_from(cluster.clone(), arguments)
@@ -146,7 +146,7 @@ fn uninstall_that_is_killed_after_any_write_completes_when_run_again() {
                     "{arguments} {after}"
                 );
             }
-            // And once more: it says what is left, or that there is nothing of that name.
+            // A third run prints what is left, or that the name is unknown.
             let done = uninstall(&whole, 0, &arguments);
             if stays.is_empty() {
                 assert_eq!(done.code, 2);

@@ -1,11 +1,11 @@
-//! Universes as files: cut off, hostile, and with published catalogs beside them.
+//! Universe files: truncated, hostile, and with published catalogs.
 
 use super::resolve::ResolveFolder as _;
 use mainstay_clitest::{SOUND_CATALOG, TestFolder};
 use serde_json::{Value, json};
 use std::process::Command;
 
-/// A universe whose one catalog, and whose one ClusterServiceVersion, are published ones.
+/// A universe with one catalog and one ClusterServiceVersion, both published.
 fn published(catalog: &str, version: &str) -> String {
     json!({
         "namespace": "tenant", "globalNamespace": "olm", "operatorGroups": [{"name": "group"}],

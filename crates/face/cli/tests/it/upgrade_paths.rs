@@ -1,4 +1,4 @@
-//! `mainstay resolve`: where ways end, and that following them is bounded.
+//! `mainstay resolve`: ends of upgrade paths, and limits of the search.
 
 use super::resolve::ResolveFolder as _;
 use super::resolve::exit_code_and_output;
@@ -6,8 +6,8 @@ use mainstay_clitest::TestFolder;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// A universe of one catalog. Packages have one channel: entries by name, version and what comes
-/// before; `installed` are the bundles that their Subscriptions have.
+/// A universe of one catalog. Packages have one channel: entries by name, version and predecessor;
+/// `installed` are the bundles of their Subscriptions.
 fn universe(
     packages: &[(&str, Vec<Value>)],
     bundles: &[Value],
@@ -70,7 +70,7 @@ fn long_channel_resolves_up_to_its_head() {
     assert!(text.ends_with("end        head of channel s\n"), "{text}");
 }
 
-/// What is hard and fails does so once, not again at each of many hops beside it.
+/// A hard failure is searched once, not again at each upgrade beside it.
 #[test]
 fn failure_beside_a_long_upgrade_path_is_searched_once() {
     let (entries, mut bundles) = chain("tea", 400);

@@ -1,4 +1,4 @@
-//! `mainstay why`: what is in the way, for people and programs, and the exit code.
+//! `mainstay why`: causes as text and JSON, and the exit code.
 
 use super::recorded_cluster::{RecordedCluster, SilentCluster};
 use clap::Parser;
@@ -42,7 +42,7 @@ fn catalog(address: &str) -> Result<CatalogData, Cause> {
 /// Whether an account may not list a kind in a namespace, or everywhere at once.
 type Forbids = fn(&Resource, Option<&str>) -> bool;
 
-/// What somebody may not list who has the role `view` in the namespace `east`.
+/// What an account with the role `view` in the namespace `east` may not list.
 const VIEWER: Forbids = |kind, namespace| match namespace {
     None => true,
     Some("olm") => kind.kind == "CatalogSource",
@@ -54,7 +54,7 @@ fn why(place: &TestFolder, arguments: &str, cluster: Option<&str>) -> CommandOut
     why_as(|_, _| false, place, arguments, cluster)
 }
 
-/// What somebody is answered who may not list everything.
+/// The output for an account that may not list everything.
 fn why_as(
     forbids: Forbids,
     place: &TestFolder,

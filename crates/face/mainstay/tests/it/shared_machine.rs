@@ -214,8 +214,8 @@ fn start_on_a_full_disk_is_refused_with_the_cause() {
     if !can_mount(folder.path()) {
         return skipped("a full disk: only who may mount can make a small one");
     }
-    // From a disk too small for the data folder, to one with room for the CRDs and then one more
-    // change.
+    // From a disk too small for the data folder to one with room for the CRDs. There the failing write
+    // is one that a client waits for, or a small one after a large one.
     for size in ["4k", "8k", "16k", "32k", "64k", "128k", "384k", "528k", "552k", "600k", "768k"] {
         let error = refused(&mounted(size).output().expect("unshare runs")).to_lowercase();
         assert!(error.contains("no space left"), "{size}: {error}");

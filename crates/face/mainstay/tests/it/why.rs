@@ -126,7 +126,8 @@ async fn silent_catalog_is_named_for_subscriptions_of_other_catalogs() {
     .await;
     let (_, text) =
         exit_code_and_output(&up.kubeconfig, &["why", "subscription/teapot", "-n", "operators"]);
-    // Whatever the Subscription waits for, the output names the silent catalog.
+    // Whatever the Subscription waits for, the output names the silent catalog and never claims that it
+    // responded.
     assert!(text.contains("catalog olm/silent"), "{text}");
     assert!(!text.contains("connected at") && !text.contains("→ wait;"), "{text}");
     assert!(up.stop("TERM").0);
