@@ -421,9 +421,10 @@ pub(crate) fn image_folder(variable: &dyn Fn(&str) -> Option<String>) -> Option<
 /// The folder for large temporary files: `$TMPDIR`, or `/var/tmp`, which is on disk where `/tmp` may be
 /// in memory.
 pub(crate) fn scratch_folder(variable: &dyn Fn(&str) -> Option<String>) -> PathBuf {
-    let named = variable("TMPDIR").map(PathBuf::from);
-    let named = named.or_else(|| Some(PathBuf::from("/var/tmp")).filter(|folder| folder.is_dir()));
-    named.unwrap_or_else(std::env::temp_dir)
+    let folder = variable("TMPDIR").map(PathBuf::from);
+    let folder =
+        folder.or_else(|| Some(PathBuf::from("/var/tmp")).filter(|folder| folder.is_dir()));
+    folder.unwrap_or_else(std::env::temp_dir)
 }
 
 /// The parent of private folders that live as long as the process: `$XDG_RUNTIME_DIR`, if only this

@@ -228,7 +228,7 @@ pub fn policy(lookup: Lookup<'_>) -> Result<Option<Policy>, MachineError> {
     for place in policy_places(lookup) {
         let Some(bytes) = read_optional(&place)? else {
             // A policy that the user names must exist.
-            if lookup("CONTAINERS_POLICY_JSON").is_some_and(|named| !named.is_empty()) {
+            if lookup("CONTAINERS_POLICY_JSON").is_some_and(|path| !path.is_empty()) {
                 return Err(MachineError::NoPolicy { path: place });
             }
             continue;

@@ -123,8 +123,8 @@ impl NativePod for ControllerPod {
     fn log(&self, _: &str, _: bool) -> Option<Log> {
         let text = "the controllers run in the process of `mainstay up`; their log is its standard error, \
                     and --log mainstay::decision=info adds a line for each decision";
-        let kept = vec![LogLine { time: self.started, text: text.to_owned() }];
-        Some(Log { kept, coming: Box::pin(futures::stream::pending()) })
+        let lines = vec![LogLine { time: self.started, text: text.to_owned() }];
+        Some(Log { kept: lines, coming: Box::pin(futures::stream::pending()) })
     }
 
     fn connect(&self, port: u16) -> BoxFuture<'_, Result<Box<dyn Connection>, ConnectError>> {

@@ -240,8 +240,8 @@ impl ClusterHandle for RemoteCluster {
         labels: Option<&str>,
     ) -> Result<Vec<Object>, ClusterReadError> {
         let params = labels.map_or_else(ListParams::default, ListParams::labels);
-        let listed = self.list_pages(kind, namespace, &params).await;
-        listed.map_err(|why| self.read_error(kind, namespace, &why))
+        let objects = self.list_pages(kind, namespace, &params).await;
+        objects.map_err(|why| self.read_error(kind, namespace, &why))
     }
 
     async fn get(

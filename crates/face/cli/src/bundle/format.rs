@@ -47,7 +47,7 @@ fn folder_findings(
 ) -> Vec<Finding> {
     if !path.join(METADATA).exists() && path.join(MANIFESTS).is_dir() {
         let message = "there is no folder metadata: nobody takes the bundle without it".to_owned();
-        let manifests = about.shown(MANIFESTS);
+        let manifests = about.path_of(MANIFESTS);
         let remedy =
             format!("opm alpha bundle generate -d {manifests} -p PACKAGE -c CHANNEL writes it");
         return vec![about.finding(RULE, Severity::Warning, ("", None), message, remedy)];
@@ -63,8 +63,8 @@ fn folder_findings(
     };
     let (manifests_unread, metadata_unread) = (unread(MANIFESTS), unread(METADATA));
     // Unreadable files are reported when the bundle is read; their consequences are not.
-    let faults = reading.format(&about.shown(""));
-    let said = faults
+    let faults = reading.format(&about.path_of(""));
+    let relevant_faults = faults
         .iter()
         .filter(|fault| {
             !fault.starts_with("The directory ") && !fault.starts_with("Unable to read")
@@ -74,21 +74,22 @@ fn folder_findings(
             is_known || !fault.contains(MEDIA_TYPE)
         })
         .filter(|fault| !metadata_unread || *fault != NO_ANNOTATIONS);
-    said.map(|fault| {
-        let (place, remedy) = if fault.starts_with("Unable to locate ") {
-            (None, "a bundle has the folders manifests and metadata")
-        } else if fault == NO_ANNOTATIONS {
-            (Some((METADATA.to_owned(), None)), "write metadata/annotations.yaml")
-        } else if fault.contains(" annotation \"") {
-            let key = fault.split('"').nth(1).unwrap_or_default();
-            (find(&files, &[key, "annotations:"]), "write it as opm alpha bundle generate does")
-        } else {
-            (find(&files, &["dependencies:"]), "correct the dependency")
-        };
-        let (file, line) = place.unwrap_or_default();
-        about.finding(RULE, Severity::Error, (&file, line), lowercase_first(fault), remedy)
-    })
-    .collect()
+    relevant_faults
+        .map(|fault| {
+            let (place, remedy) = if fault.starts_with("Unable to locate ") {
+                (None, "a bundle has the folders manifests and metadata")
+            } else if fault == NO_ANNOTATIONS {
+                (Some((METADATA.to_owned(), None)), "write metadata/annotations.yaml")
+            } else if fault.contains(" annotation \"") {
+                let key = fault.split('"').nth(1).unwrap_or_default();
+                (find(&files, &[key, "annotations:"]), "write it as opm alpha bundle generate does")
+            } else {
+                (find(&files, &["dependencies:"]), "correct the dependency")
+            };
+            let (file, line) = place.unwrap_or_default();
+            about.finding(RULE, Severity::Error, (&file, line), lowercase_first(fault), remedy)
+        })
+        .collect()
 }
 
 /// Findings about objects that are neither ClusterServiceVersions nor CustomResourceDefinitions: kinds
@@ -102,9 +103,9 @@ fn object_findings(
     let folder = if path.join(MANIFESTS).is_dir() { MANIFESTS } else { "" };
     let media = reading.media_type(folder, folder);
     let found = sdk_objects(subject, media.unwrap_or_default(), Library::default());
-    let said: Vec<&mainstay_bundle::validate::Finding> = found.iter().collect();
-    let places = subject.places(&said);
-    let one = |(finding, place): (&&mainstay_bundle::validate::Finding, Option<Place>)| {
+    let findings: Vec<&mainstay_bundle::validate::Finding> = found.iter().collect();
+    let places = subject.places(&findings);
+    let to_finding = |(finding, place): (&&mainstay_bundle::validate::Finding, Option<Place>)| {
         let (message, remedy) = match finding.detail.strip_prefix("error validating object: ") {
             Some(why) => {
                 // The object itself is in the file.
@@ -119,7 +120,7 @@ fn object_findings(
         let place = place.as_ref().map_or(("", None), |place| (place.file.as_str(), place.line));
         about.finding(RULE, severity(finding.level), place, message, remedy)
     };
-    said.iter().zip(places).map(one).collect()
+    findings.iter().zip(places).map(to_finding).collect()
 }
 
 /// The metadata files by name, with their texts.

@@ -199,7 +199,7 @@ pub(super) struct BundleContext<'a> {
 
 impl BundleContext<'_> {
     /// The path of one of its files, as the user would type it.
-    pub(super) fn shown(&self, file: &str) -> String {
+    pub(super) fn path_of(&self, file: &str) -> String {
         match file {
             "" => self.argument.to_owned(),
             file => format!("{}/{file}", self.argument.trim_end_matches('/')),
@@ -221,7 +221,7 @@ impl BundleContext<'_> {
             severity,
             package: self.package.clone(),
             blob: None,
-            file: self.shown(file),
+            file: self.path_of(file),
             line,
             column: None,
             message,

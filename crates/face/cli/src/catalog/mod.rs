@@ -150,9 +150,9 @@ pub(crate) fn escape_controls(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
         if character.is_control() {
-            out.extend(character.escape_default())
+            out.extend(character.escape_default());
         } else {
-            out.push(character)
+            out.push(character);
         }
     }
     out

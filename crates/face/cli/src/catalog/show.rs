@@ -174,7 +174,7 @@ fn bundle_value(
         value["deprecation"] = channel.deprecation.as_deref().into();
         Some(value)
     });
-    let shown = |api: Api| format!("{}/{} {}", api.group, api.version, api.kind);
+    let api_text = |api: Api| format!("{}/{} {}", api.group, api.version, api.kind);
     let packages = bundle.required_packages();
     let images: Vec<String> =
         bundle.related_images()?.into_iter().map(|image| image.image).collect();
@@ -188,9 +188,9 @@ fn bundle_value(
         "channels": channels.collect::<Vec<_>>(),
         "otherChannels": updates::updates_in_other_channels(&graph, &installed),
         "asExtension": updates::extension_updates(&graph, &installed),
-        "provides": bundle.provided_apis().map(shown).collect::<Vec<_>>(),
+        "provides": bundle.provided_apis().map(api_text).collect::<Vec<_>>(),
         "requires": {
-            "apis": bundle.required_apis().map(shown).collect::<Vec<_>>(),
+            "apis": bundle.required_apis().map(api_text).collect::<Vec<_>>(),
             "packages": packages
                 .map(|package| json!({ "name": package.package_name, "versionRange": package.version_range }))
                 .collect::<Vec<_>>(),

@@ -52,9 +52,10 @@ pub(super) fn stranded_text<'v>(channels: impl Iterator<Item = &'v Value>) -> St
         }
         for (at, why, names) in groups {
             let from: Vec<&str> = names.into_iter().filter(|name| *name != at).collect();
-            let shown = from.iter().take(MAX_NAMES).copied().collect::<Vec<_>>().join(", ");
+            let sources = from.iter().take(MAX_NAMES).copied().collect::<Vec<_>>().join(", ");
             let more = if from.len() > MAX_NAMES { ", …" } else { "" };
-            let from = if shown.is_empty() { shown } else { format!(" (also from {shown}{more})") };
+            let from =
+                if sources.is_empty() { sources } else { format!(" (also from {sources}{more})") };
             let _ = writeln!(
                 out,
                 "  {name}: {}: {}{}",
@@ -126,7 +127,7 @@ fn updates_value(view: Result<&View<'_>, &NoOrder>, installed: &Installed<'_>) -
 pub(super) fn updates_text(value: &Value) -> String {
     let path: Vec<&str> =
         value["path"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    let shown = match path.as_slice() {
+    let bundles = match path.as_slice() {
         [first @ .., last] if path.len() > MAX_NAMES => {
             let first = first.get(..MAX_NAMES - 2).unwrap_or(first).join(" → ");
             format!("{first} → … → {last}")
@@ -136,7 +137,7 @@ pub(super) fn updates_text(value: &Value) -> String {
     let updates = if path.is_empty() {
         String::new()
     } else {
-        format!("{}: {shown}", count(path.len(), "update"))
+        format!("{}: {bundles}", count(path.len(), "update"))
     };
     match value["endsBecause"].as_str() {
         None => updates,

@@ -129,13 +129,13 @@ pub fn catalog(
         let cause = Cause::new("no image can be made of the catalog");
         Failure::from(cause.because(Cause::new(escape_controls(&why)).at(Place::file(shown))))
     };
-    let listed = mainstay_catalog::catalog_files(
+    let catalog_files = mainstay_catalog::catalog_files(
         &mainstay_catalog::Folder::new(folder),
         &mainstay_catalog::LoadOptions::default(),
     )
     .map_err(|error| refused(error.to_string()))?;
     let mut files = BTreeMap::new();
-    for file in listed {
+    for file in catalog_files {
         if let Some((why, remedy)) = file.fault {
             let place = Place::file(format!("{}/{}", shown.trim_end_matches('/'), file.path));
             let cause = Cause::new(escape_controls(&why)).at(place).remedy(remedy.to_string());

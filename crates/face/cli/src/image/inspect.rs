@@ -121,8 +121,8 @@ pub(super) async fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Fa
         let _ = io.stdout.write_all(&found.bytes);
         return Ok(());
     }
-    let named = arguments.platforms.platform.as_ref();
-    if let (None, Some(platform)) = (&found.image, named) {
+    let platform = arguments.platforms.platform.as_ref();
+    if let (None, Some(platform)) = (&found.image, platform) {
         let cause = Cause::new(format!("{place} has no image for {platform}"));
         let cause =
             cause.because(Cause::new(format!("it has {}", platforms_of(&found).join(", "))));

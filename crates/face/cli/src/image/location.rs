@@ -147,8 +147,8 @@ mod tests {
             ("./out", "`./out` is no image: invalid reference format (for a folder or a file"),
             ("quay.io/A", "repository name (A) must be lowercase"),
         ] {
-            let said = Location::read(text).unwrap_err().to_string();
-            assert!(said.contains(wanted) && !said.contains("secret"), "{said}");
+            let message = Location::read(text).unwrap_err().to_string();
+            assert!(message.contains(wanted) && !message.contains("secret"), "{message}");
         }
     }
 }

@@ -21,7 +21,7 @@ pub(crate) async fn transfer<T>(
     progress: Option<&Progress>,
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
-    let shown = progress.filter(|_| io.terminal);
+    let terminal_progress = progress.filter(|_| io.terminal);
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut work = std::pin::pin!(work);
@@ -32,8 +32,8 @@ pub(crate) async fn transfer<T>(
             Ok(()) = tokio::signal::ctrl_c() => {
                 break Err(Cause::new("it was interrupted").remedy("run it again").into());
             }
-            _ = ticks.tick(), if shown.is_some() => {
-                let counted = shown.map(Progress::counted).unwrap_or_default();
+            _ = ticks.tick(), if terminal_progress.is_some() => {
+                let counted = terminal_progress.map(Progress::counted).unwrap_or_default();
                 if counted.blobs > 0 {
                     written = true;
                     let _ = write!(io.stderr, "\r\x1b[K{}", line(counted));

@@ -80,15 +80,17 @@ pub(super) async fn run<C: ClusterHandle>(
     if let Some(cluster) = &cluster {
         read_registries(cluster, &mut catalogs).await;
     }
-    let mut supposed = catalogs.clone();
+    let mut changed_catalogs = catalogs.clone();
     for change in &changes {
         if let Change::ReplaceContent(folder) = change
             && state.is_for_subscriptions(&folder.name, overrides.requests_packages)
         {
-            supposed.put(&folders, folder, global).map_err(|error| failure::catalogs(&error))?;
+            changed_catalogs
+                .put(&folders, folder, global)
+                .map_err(|error| failure::catalogs(&error))?;
         }
     }
-    let shown = if changes.is_empty() { &catalogs } else { &supposed };
+    let final_catalogs = if changes.is_empty() { &catalogs } else { &changed_catalogs };
     let question = Question {
         state: &state,
         global_namespace: global,
@@ -100,13 +102,13 @@ pub(super) async fn run<C: ClusterHandle>(
         is_live: arguments.needs_cluster(),
         records_world: arguments.save.is_some(),
     };
-    let answers = match question.answer(&catalogs, &supposed) {
+    let answers = match question.answer(&catalogs, &changed_catalogs) {
         Ok(answers) => answers,
         Err(error) => {
             let why = failure::question(&error, &arguments.changes);
             // The missing name may be in a folder without a valid catalog.
-            if shown.has_unusable_folder() {
-                return Ok(report_invalid_folder(arguments, io, shown, &why));
+            if final_catalogs.has_unusable_folder() {
+                return Ok(report_invalid_folder(arguments, io, final_catalogs, &why));
             }
             // It may also be in a catalog that the account may not see.
             let unseen = state.notes.iter().filter(|note| is_about_catalogs(note));
@@ -120,15 +122,15 @@ pub(super) async fn run<C: ClusterHandle>(
     } else {
         Extensions::default()
     };
-    let hidden = shown.hidden();
+    let hidden = final_catalogs.hidden();
     let mut notes: Vec<String> = state.notes.iter().map(|note| note_text(note, &hidden)).collect();
     if !extensions.is_empty() {
         notes.extend(extensions.notes(arguments));
     }
-    let remedies = Remedies::of(shown);
+    let remedies = Remedies::of(final_catalogs);
     let change_arguments = &arguments.changes;
     let mut value = json!({
-        "catalogs": catalogs_value(shown),
+        "catalogs": catalogs_value(final_catalogs),
         "namespaces": answers.iter().map(answer_value).collect::<Vec<_>>(),
         "whatIf": change_arguments.iter().map(|change| &*change.text).collect::<Vec<_>>(),
         "notes": notes,
@@ -146,7 +148,7 @@ pub(super) async fn run<C: ClusterHandle>(
         let notes = notes
             .iter()
             .fold(String::new(), |all, note| format!("{all}note: {}\n", escape_controls(note)));
-        format!("{notes}{}{}", catalogs_text(shown), texts.join("\n"))
+        format!("{notes}{}{}", catalogs_text(final_catalogs), texts.join("\n"))
     });
     io.print(&text);
     let recorded = answers.iter().rev().find_map(|answer| answer.recorded.as_ref());
@@ -156,7 +158,7 @@ pub(super) async fn run<C: ClusterHandle>(
     // A named folder without a valid catalog is a failure, even if nothing depends on it.
     let exit = exit(arguments, answers.iter().map(NamespaceAnswer::final_walk));
     let exit = extensions.exit(arguments, exit);
-    Ok(if shown.has_unusable_folder() { Exit::Unresolved } else { exit })
+    Ok(if final_catalogs.has_unusable_folder() { Exit::Unresolved } else { exit })
 }
 
 /// Reads saved states.

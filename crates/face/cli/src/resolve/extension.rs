@@ -36,8 +36,8 @@ impl Extensions {
     ) -> Result<Self, Failure> {
         let answer = ExtensionsAnswer::of(folders, state, overrides, changes)
             .map_err(|error| failure::extensions(&error, change_arguments))?;
-        let made = answer.changes.iter().filter_map(|at| change_arguments.get(*at));
-        let changes = made.map(|change| change.text.clone()).collect();
+        let used_changes = answer.changes.iter().filter_map(|at| change_arguments.get(*at));
+        let changes = used_changes.map(|change| change.text.clone()).collect();
         Ok(Self { answer, changes })
     }
 

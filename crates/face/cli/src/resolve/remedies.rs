@@ -32,14 +32,14 @@ impl Remedies {
         if self.0.is_empty() {
             return cause.clone();
         }
-        let mut made = Cause::new(cause.what());
+        let mut copy = Cause::new(cause.what());
         if let Some(place) = cause.place() {
-            made = made.at(place.clone());
+            copy = copy.at(place.clone());
         }
         for remedy in cause.remedies() {
-            made = made.remedy(self.0.get(remedy).unwrap_or(remedy));
+            copy = copy.remedy(self.0.get(remedy).unwrap_or(remedy));
         }
-        made.because_all(cause.children().iter().map(|child| self.cause(child)))
+        copy.because_all(cause.children().iter().map(|child| self.cause(child)))
     }
 
     /// Replaces the remedies in a JSON value.

@@ -30,13 +30,13 @@ impl Text<'_> {
     pub(super) fn walk(self, walk: &NamespaceWalk) -> String {
         let title = format!("namespace {}", escape_controls(&walk.namespace));
         let mut out = format!("{}: {}\n", self.paint("1", &title), summary(walk));
-        let (moving, staying): (Vec<&OperatorPath>, Vec<&OperatorPath>) =
+        let (upgraded, unchanged): (Vec<&OperatorPath>, Vec<&OperatorPath>) =
             walk.operators.iter().partition(|path| !path.hops.is_empty());
-        for operator in moving {
-            self.moving(&mut out, operator);
+        for operator in upgraded {
+            self.upgraded_operator(&mut out, operator);
         }
-        for operator in staying {
-            self.staying(&mut out, walk, operator);
+        for operator in unchanged {
+            self.unchanged_operator(&mut out, walk, operator);
         }
         for failure in &walk.outcome.failures {
             self.failure(&mut out, walk, failure, None);
@@ -66,7 +66,7 @@ impl Text<'_> {
         out
     }
 
-    fn moving(self, out: &mut String, operator: &OperatorPath) {
+    fn upgraded_operator(self, out: &mut String, operator: &OperatorPath) {
         let first = operator.hops.first().map_or(1, |hop| hop.step);
         let word = match (&operator.installed, first) {
             (None, 1) => "install",
@@ -82,7 +82,7 @@ impl Text<'_> {
             catalog(&operator.catalog),
             escape_controls(channel)
         );
-        self.asked_by(out, operator);
+        self.write_subscriptions(out, operator);
         if let Some(installed) = &operator.installed {
             line(out, "installed", &escape_controls(installed));
         }
@@ -114,17 +114,17 @@ impl Text<'_> {
         self.end(out, operator);
     }
 
-    fn staying(self, out: &mut String, walk: &NamespaceWalk, operator: &OperatorPath) {
+    fn unchanged_operator(self, out: &mut String, walk: &NamespaceWalk, operator: &OperatorPath) {
         let name = operator.installed.as_deref().unwrap_or_default();
         let _ = write!(out, "  {} {}", self.paint("2", "stays"), escape_controls(name));
-        self.asked_by(out, operator);
+        self.write_subscriptions(out, operator);
         if walk.is_unknown(operator) {
             return line(out, "end", "not known, see below");
         }
         self.end(out, operator);
     }
 
-    fn asked_by(self, out: &mut String, operator: &OperatorPath) {
+    fn write_subscriptions(self, out: &mut String, operator: &OperatorPath) {
         let names: Vec<String> =
             operator.subscriptions.iter().map(|name| escape_controls(name)).collect();
         match names.as_slice() {

@@ -112,26 +112,27 @@ impl Baseline {
         validated: &Validated<'_>,
         io: &Io<'_>,
     ) -> usize {
-        let mut left: BTreeMap<&Key, usize> = BTreeMap::new();
+        let mut unused_counts: BTreeMap<&Key, usize> = BTreeMap::new();
         for entry in &self.entries {
-            *left.entry(&entry.key).or_default() += entry.count;
+            *unused_counts.entry(&entry.key).or_default() += entry.count;
         }
         let before = findings.len();
-        findings.retain(|finding| match left.get_mut(&self.place.key(finding, io)) {
+        findings.retain(|finding| match unused_counts.get_mut(&self.place.key(finding, io)) {
             Some(count) if *count > 0 => {
                 *count -= 1;
                 false
             }
             _ => true,
         });
-        let known = before - findings.len();
+        let silenced = before - findings.len();
         for entry in &self.entries {
-            let unused = left.get_mut(&entry.key).map_or(0, std::mem::take).min(entry.count);
+            let unused =
+                unused_counts.get_mut(&entry.key).map_or(0, std::mem::take).min(entry.count);
             if unused > 0 && self.place.concerns(entry, validated, io) {
                 findings.push(self.stale(entry, unused));
             }
         }
-        known
+        silenced
     }
 
     /// The finding about an entry with `unused` matches left.

@@ -263,12 +263,12 @@ impl Images {
     /// them.
     pub(crate) fn sources(&self, clock: Clock) -> Result<Sources, Cause> {
         let (settings, registry_hosts) = (self.settings.clone(), self.registry_hosts.clone());
-        let named = move |reference: &Reference| {
+        let local_name = move |reference: &Reference| {
             let stored = settings.stored(reference, &registry_hosts);
             let only_here = stored.domain() == DOMAIN;
             LocalName { reference: stored, only_here }
         };
-        sources(self.store.clone(), Arc::new(named), &self.private, clock)
+        sources(self.store.clone(), Arc::new(local_name), &self.private, clock)
     }
 
     /// Waits until the listener is closed, which follows `stop`.
@@ -288,15 +288,20 @@ pub(crate) fn pulled(folder: &Path, clock: Clock) -> Result<Sources, Cause> {
             .because(error)
             .remedy("choose another folder with --data-dir DIR")
     })?;
-    let named = |reference: &Reference| {
+    let local_name = |reference: &Reference| {
         let reference = reference.clone();
         LocalName { reference, only_here: false }
     };
-    sources(local, Arc::new(named), &folder.join("pulled"), clock)
+    sources(local, Arc::new(local_name), &folder.join("pulled"), clock)
 }
 
 /// The image sources: a local store, then remote registries, whose images are kept in `private`.
-fn sources(local: Store, named: Named, private: &Path, clock: Clock) -> Result<Sources, Cause> {
+fn sources(
+    local: Store,
+    local_name: Named,
+    private: &Path,
+    clock: Clock,
+) -> Result<Sources, Cause> {
     let failed = |error: &dyn std::error::Error| {
         Cause::new("pulled images cannot be kept").at(Place::file(private)).because(chain(error))
     };
@@ -324,7 +329,7 @@ fn sources(local: Store, named: Named, private: &Path, clock: Clock) -> Result<S
             machine::policy(&environment).map_err(|error| UnreadablePolicy(error.to_string()))?;
         Ok(found.unwrap_or_else(Policy::accept_anything))
     };
-    Ok(Sources { local, named, pulled, registries, policy: Arc::new(policy), work })
+    Ok(Sources { local, named: local_name, pulled, registries, policy: Arc::new(policy), work })
 }
 
 #[cfg(test)]

@@ -237,13 +237,13 @@ impl<'g> Lane<'g> {
 
     /// Labels bundles by version where it is unique, as versions are shorter than names.
     fn label(&mut self) {
-        let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+        let mut version_counts: BTreeMap<String, usize> = BTreeMap::new();
         for bundle in &self.bundles {
-            *seen.entry(version_of(bundle)).or_default() += 1;
+            *version_counts.entry(version_of(bundle)).or_default() += 1;
         }
         for bundle in &mut self.bundles {
             let version = version_of(bundle);
-            let is_plain = !version.is_empty() && seen.get(&version) == Some(&1);
+            let is_plain = !version.is_empty() && version_counts.get(&version) == Some(&1);
             bundle.label = if is_plain { version } else { bundle.name.clone() };
         }
     }

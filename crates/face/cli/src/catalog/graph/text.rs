@@ -23,18 +23,18 @@ pub(super) fn draw(lanes: &Lanes<'_>) -> String {
         out.push('\n');
         draw_lane(&mut out, lane, lanes.from.as_deref());
     }
-    let gone = lanes
+    let has_missing = lanes
         .channels
         .iter()
         .any(|lane| lane.bundles.iter().any(|bundle| bundle.role == Role::NotInChannel));
-    let skipped = lanes
+    let has_skipped = lanes
         .channels
         .iter()
         .any(|lane| lane.bundles.iter().any(|bundle| matches!(bundle.role, Role::Skipped { .. })));
     let signs = [
         (true, "◉ head   ● may be installed"),
-        (skipped, "○ skipped: never installed anew"),
-        (gone, "· not in the channel"),
+        (has_skipped, "○ skipped: never installed anew"),
+        (has_missing, "· not in the channel"),
         (lanes.from.is_some(), "▶ on the way"),
     ];
     let signs: Vec<&str> =
