@@ -104,7 +104,7 @@ pub struct Run {
     /// The addresses of the package server.
     pub packages: PackagesAddresses,
     /// The TLS files of health and metrics, if set.
-    pub secured: Option<TlsFiles>,
+    pub tls_files: Option<TlsFiles>,
     /// The images of catalog pods.
     pub images: PodImages,
     /// Notes about flags without effect.
@@ -229,7 +229,7 @@ impl Run {
                 arguments.packages_listen,
                 &arguments.upstream,
             )?,
-            secured: TlsFiles::check(&arguments.upstream)?,
+            tls_files: TlsFiles::check(&arguments.upstream)?,
             images: PodImages::of(&arguments.upstream),
             notes: arguments.upstream.notes(),
             unpack_timeout: arguments.bundle_unpack_timeout,

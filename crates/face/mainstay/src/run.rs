@@ -58,7 +58,7 @@ pub(crate) async fn run(run: Run, report: Report, startup: Startup) -> Result<()
     let address = listener
         .local_addr()
         .map_err(|error| Cause::new("the port has no address").because(io(&error)))?;
-    let tls_settings = run.secured.as_ref().map(certificate_files::server_config).transpose();
+    let tls_settings = run.tls_files.as_ref().map(certificate_files::server_config).transpose();
     let tls_settings = tls_settings.map_err(Failure::usage)?;
     let manager = run.profile.manager_namespace();
     let packages_server = packages::PackagesListener::open(&run.packages, manager, clock).await?;

@@ -121,7 +121,7 @@ mod tests {
             if stop_requested {
                 sender.send(WorkEvent::StopRequested).unwrap();
             }
-            // As a FIFO that nobody writes.
+            // Blocks like a FIFO without a writer.
             let _ = released.recv();
             Ok(())
         };

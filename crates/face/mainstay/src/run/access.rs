@@ -1,4 +1,4 @@
-//! Authentication and authorization by the cluster: TokenReviews and SubjectAccessReviews, cached for a
+//! Authentication and authorization by the cluster: `TokenReview` and `SubjectAccessReview`, cached for a
 //! moment.
 
 use http::HeaderMap;

@@ -1,8 +1,8 @@
 //! Every package of a published catalog, with nothing but `kubectl apply`.
 //!
-//! What is expected of each package follows from the catalog's own text: a head that needs other
-//! packages is refused with words that name them, every other one reaches `Succeeded`, and then accounts, rules and pod templates on the cluster are held against what its
-//! ClusterServiceVersion says.
+//! The expected outcome of each package follows from the catalog's text. A head that needs other
+//! packages is refused with an error that names them. Every other head reaches `Succeeded`, and then
+//! accounts, rules and pod templates on the cluster are those of its ClusterServiceVersion.
 
 use crate::harness::{Kubectl, Up, tls_cluster, until};
 use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, SUBSCRIPTION};

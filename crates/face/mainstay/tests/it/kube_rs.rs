@@ -74,7 +74,7 @@ async fn objects(client: &Client) {
     assert!(page.items.len() <= 1);
 }
 
-/// A watcher sees what is there, then every change, in order.
+/// A watcher receives the existing objects, then every change, in order.
 async fn watchers(client: &Client, config: watcher::Config) {
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
     maps.create(&PostParams::default(), &config_map("before")).await.expect("created");

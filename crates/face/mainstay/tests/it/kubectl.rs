@@ -267,7 +267,7 @@ fn workloads(script: &mut Script) {
     watches(script);
 }
 
-/// `get -w` prints what is there and then what changes.
+/// `get -w` prints the existing objects, then the changes.
 fn watches(script: &mut Script) {
     script.calls += 1;
     let mut watch = script

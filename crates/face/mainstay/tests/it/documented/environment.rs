@@ -179,7 +179,7 @@ impl Environment {
             Treatment::ExitsWithOtherOutput(codes) => drop(self.run_to_exit(&text, codes)?),
             Treatment::RunsUntilReady(ready) => drop(self.run_until_ready(&text, ready)?),
             Treatment::RunsToTheEndOfThePage(ready) => {
-                self.running.borrow_mut().push(self.run_until_ready(&text, ready)?)
+                self.running.borrow_mut().push(self.run_until_ready(&text, ready)?);
             }
             Treatment::Skipped(_) => {}
         }
