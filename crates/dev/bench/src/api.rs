@@ -179,7 +179,7 @@ impl Api {
             let (changes, after) = fan_out::measure(self, way, watches, usage).await?;
             let of_changes = |percent| {
                 let figures: Vec<_> =
-                    changes.iter().map(|it| Figure::time(percentile(it, percent))).collect();
+                    changes.iter().map(|times| Figure::time(percentile(times, percent))).collect();
                 median(&figures).context("no change was made")
             };
             let key = way.key();

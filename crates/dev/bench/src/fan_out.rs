@@ -138,7 +138,7 @@ async fn apart(api: &Api, watches: usize, version: &str, ear: impl Fn() -> Ear) 
             let mut stream = std::pin::pin!(stream);
             let mut line = Vec::new();
             // Ends with the watch, or when nobody wants to know any more.
-            while stream.read_until(b'\n', &mut line).await.is_ok_and(|it| it > 0) {
+            while stream.read_until(b'\n', &mut line).await.is_ok_and(|count| count > 0) {
                 line.clear();
                 if !ear.hears() {
                     break;

@@ -226,8 +226,11 @@ impl Typed {
                 }
             }
             if !of_machine {
-                let usual: Vec<_> =
-                    option.get_default_values().iter().map(|it| it.to_string_lossy()).collect();
+                let usual: Vec<_> = option
+                    .get_default_values()
+                    .iter()
+                    .map(|default_value| default_value.to_string_lossy())
+                    .collect();
                 if usual != values {
                     unusual.extend(values.iter().map(|value| format!("--{long} {value}")));
                 }
@@ -242,7 +245,8 @@ impl Machine {
     fn of(cores: usize, folder: &Path) -> Result<Self> {
         let read = |path: &str| fs::read_to_string(path).with_context(|| format!("reading {path}"));
         let memory = read("/proc/meminfo")?;
-        let memory = field(&memory, "MemTotal").and_then(|it| it.split(' ').next()?.parse().ok());
+        let memory = field(&memory, "MemTotal")
+            .and_then(|kibibytes| kibibytes.split(' ').next()?.parse().ok());
         let folder = fs::canonicalize(folder).with_context(|| folder.display().to_string())?;
         Ok(Self {
             processor: field(&read("/proc/cpuinfo")?, "model name").unwrap_or("unknown").to_owned(),
@@ -313,8 +317,9 @@ impl Processor {
     }
 
     fn read(machine: &str, own: &str) -> Option<Self> {
-        let numbers =
-            |text: &str| text.split_whitespace().map(|it| it.parse().unwrap_or(0)).collect();
+        let numbers = |text: &str| {
+            text.split_whitespace().map(|number| number.parse().unwrap_or(0)).collect()
+        };
         let all: Vec<u64> = numbers(machine.lines().next()?.strip_prefix("cpu ")?);
         // User, nice, system, interrupts and what the host took away: neither idle nor waiting.
         let all = [0, 1, 2, 5, 6, 7].iter().filter_map(|&at| all.get(at)).sum();

@@ -37,7 +37,7 @@ impl Redb {
     fn read(&self, loader: &mut Loader) -> Result<(), redb::Error> {
         let transaction = self.database.begin_read()?;
         let revision = match transaction.open_table(REVISION) {
-            Ok(table) => table.get(())?.map_or(1, |it| it.value()),
+            Ok(table) => table.get(())?.map_or(1, |table| table.value()),
             // A fresh database has no tables.
             Err(redb::TableError::TableDoesNotExist(_)) => 1,
             Err(error) => return Err(error.into()),

@@ -132,7 +132,7 @@ async fn measure(
     let folder = at("open");
     let store = kind.open(&folder)?;
     fill(&clock, &store, 64, arguments.objects).await?;
-    let raw: usize = store.list("configmaps", None).iter().map(|it| it.size()).sum();
+    let raw: usize = store.list("configmaps", None).iter().map(|object| object.size()).sum();
     store.close().await?;
     let (mut opened, mut on_disk) = (None, None);
     if !matches!(kind, Kind::Memory) {
@@ -188,7 +188,7 @@ async fn close(store: Store, folder: &Path) -> Result<()> {
 /// A config map of about 1.5 kB whose text no two share.
 pub(crate) fn config_map(index: usize) -> Object {
     let line = format!("{index:08}").repeat(16);
-    let text: Vec<_> = (0..10).map(|it| format!("{it}: {line}")).collect();
+    let text: Vec<_> = (0..10).map(|line_number| format!("{line_number}: {line}")).collect();
     let mut object = Object::default();
     object.set(&["apiVersion"], "v1".into());
     object.set(&["kind"], "ConfigMap".into());

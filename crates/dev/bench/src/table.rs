@@ -168,7 +168,7 @@ impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let head = std::iter::once(self.title.clone());
         let head: Vec<String> =
-            head.chain(self.columns.iter().map(|it| it.title.clone())).collect();
+            head.chain(self.columns.iter().map(|column| column.title.clone())).collect();
         let rows = self.rows.iter().map(|row| {
             let cells = row.cells.iter().map(ToString::to_string);
             std::iter::once(row.title.clone()).chain(cells).collect()

@@ -254,7 +254,9 @@ impl TestCluster {
         condition: &str,
     ) -> impl Future<Output = Object> + Send + use<> {
         let condition = condition.to_owned();
-        self.wait_for(resource, namespace, name, move |it| it.condition(&condition) == Some("True"))
+        self.wait_for(resource, namespace, name, move |object| {
+            object.condition(&condition) == Some("True")
+        })
     }
 
     /// Returns once no object has the name. Panics with its last state after [`PATIENCE`].

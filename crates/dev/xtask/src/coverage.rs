@@ -133,7 +133,8 @@ fn read(root: &Path) -> anyhow::Result<Ledger> {
         let name = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().replace('\\', "/");
         let text = fs::read_to_string(&path).with_context(|| format!("read {name}"))?;
         let inside = name.contains("/scenarios/");
-        let extension = path.extension().and_then(|it| it.to_str()).unwrap_or_default();
+        let extension =
+            path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
         match name.rsplit('/').next().unwrap_or_default() {
             "ids.txt" if inside => ledger.want(&name, &text)?,
             "ids.txt" => ledger.recorded(&name, &text)?,
@@ -158,12 +159,13 @@ fn collect(folder: &Path, inside: bool, files: &mut Vec<PathBuf>) -> anyhow::Res
     let entries = fs::read_dir(folder).with_context(|| format!("read {}", folder.display()))?;
     for entry in entries {
         let path = entry?.path();
-        let name = path.file_name().and_then(|it| it.to_str()).unwrap_or_default();
+        let name = path.file_name().and_then(|file_name| file_name.to_str()).unwrap_or_default();
         if path.is_dir() {
             collect(&path, inside || name == "scenarios", files)?;
             continue;
         }
-        let extension = path.extension().and_then(|it| it.to_str()).unwrap_or_default();
+        let extension =
+            path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
         let listed = matches!(name, "ids.txt" | "not-for-us.txt" | "missing.txt" | "same.txt");
         let script = extension == "sh" && folder.ends_with("tests/scripts");
         let table = name == "ids.txt";
@@ -252,7 +254,7 @@ impl Ledger {
             }
             let Some(ids) = line.strip_prefix(MARK) else { continue };
             let next = rest.peek().map_or("", |(_, next)| next.trim_start());
-            let checks = !next.starts_with('#') && CHECKS.iter().any(|it| next.contains(it));
+            let checks = !next.starts_with('#') && CHECKS.iter().any(|check| next.contains(check));
             if !checks && !next.starts_with(MARK) {
                 bail!(
                     "{file}:{}: `{line}` does not stand directly above one of {CHECKS:?}",

@@ -203,15 +203,15 @@ fn text(value: &Value, key: &str) -> String {
 }
 
 fn definition(name: &str, value: &Value) -> anyhow::Result<Definition> {
-    let mut it = Definition {
+    let mut definition = Definition {
         description: text(value, "description"),
         leaf: leaf(name),
         ..Definition::default()
     };
     let required: Vec<&str> =
         value["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    if it.leaf.is_some() {
-        return Ok(it);
+    if definition.leaf.is_some() {
+        return Ok(definition);
     }
     for (key, property) in value["properties"].as_object().into_iter().flatten() {
         // `k8s-openapi` makes metadata required for its own trait; Kubernetes does not.
@@ -223,9 +223,9 @@ fn definition(name: &str, value: &Value) -> anyhow::Result<Definition> {
             required,
             ..Field::default()
         };
-        it.fields.insert(key.clone(), field);
+        definition.fields.insert(key.clone(), field);
     }
-    Ok(it)
+    Ok(definition)
 }
 
 fn package_of(name: &str) -> &str {
@@ -281,7 +281,10 @@ fn add_lists(definitions: &mut BTreeMap<String, Definition>) -> anyhow::Result<(
             .with_context(|| format!("group {} has no package", row.group))?;
         let item = definitions.get(&name).with_context(|| format!("{name} is in no source"))?;
         let described = |field: &str, kind: &str| Field {
-            description: item.fields.get(field).map_or(String::new(), |it| it.description.clone()),
+            description: item
+                .fields
+                .get(field)
+                .map_or(String::new(), |field| field.description.clone()),
             kind: kind.to_owned(),
             ..Field::default()
         };
@@ -349,12 +352,13 @@ fn correct(definitions: &mut BTreeMap<String, Definition>) -> anyhow::Result<()>
         ("api.core.v1.AzureDiskVolumeSource", "cachingMode", Some("ReadWrite")),
         ("api.core.v1.AzureDiskVolumeSource", "kind", Some("Shared")),
     ];
-    for (definition, field, default) in rows {
-        let it = definitions.get_mut(definition).and_then(|it| it.fields.get_mut(field));
-        let it = it.with_context(|| format!("{definition} has no field {field}"))?;
+    for (name, field, default) in rows {
+        let found =
+            definitions.get_mut(name).and_then(|definition| definition.fields.get_mut(field));
+        let found = found.with_context(|| format!("{name} has no field {field}"))?;
         match default {
-            Some(text) => drop(it.options.insert("d", text.to_owned())),
-            None => it.required = true,
+            Some(text) => drop(found.options.insert("d", text.to_owned())),
+            None => found.required = true,
         }
     }
     Ok(())

@@ -81,8 +81,9 @@ mod tests {
         let file = folder.path().join("all.json");
         write(&folder.path().join("catalog"), &file, 2).unwrap();
         let bytes = fs::read(&file).unwrap();
-        let blobs: Vec<Value> =
-            documents(&bytes, &Options::default()).map(|it| it.unwrap().value).collect();
+        let blobs: Vec<Value> = documents(&bytes, &Options::default())
+            .map(|document| document.unwrap().value)
+            .collect();
         assert_eq!(blobs.len(), 4);
         assert_eq!(blobs[0]["name"], "kiwi-0");
         assert_eq!(blobs[3]["package"], "kiwi-1");

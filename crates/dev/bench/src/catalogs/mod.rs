@@ -277,8 +277,8 @@ impl Contest {
             .then_some("opm")
             .into_iter()
             .chain(arguments.iter().copied())
-            .map(|it| it.replace("{out}", &out.to_string_lossy()))
-            .map(|it| it.replace("{}", &folder.to_string_lossy()))
+            .map(|argument| argument.replace("{out}", &out.to_string_lossy()))
+            .map(|argument| argument.replace("{}", &folder.to_string_lossy()))
             .collect();
         let mut rounds = Vec::new();
         for _ in 0..self.rounds {

@@ -89,7 +89,8 @@ impl fmt::Display for Limit {
 
 impl Judged<'_> {
     fn met(&self) -> Met {
-        let holds = |figure: &Option<Figure>| figure.is_some_and(|it| self.goal.limit.holds(it));
+        let holds =
+            |figure: &Option<Figure>| figure.is_some_and(|figure| self.goal.limit.holds(figure));
         if self.figures.iter().all(|(_, figure)| figure.is_none()) {
             Met::NotMeasured
         } else if self.figures.iter().all(|(_, figure)| holds(figure)) {
@@ -106,7 +107,8 @@ impl Judged<'_> {
             None => format!("{words} not measured").trim().to_owned(),
         };
         let join = |all: &mut dyn Iterator<Item = String>| all.collect::<Vec<_>>().join("; ");
-        let mut values: Vec<Figure> = self.figures.iter().filter_map(|(_, it)| *it).collect();
+        let mut values: Vec<Figure> =
+            self.figures.iter().filter_map(|(_, figure)| *figure).collect();
         values.sort_by(|a, b| a.value.total_cmp(&b.value));
         let measured = match (self.met(), values.as_slice()) {
             (Met::NotMeasured, _) => String::new(),

@@ -93,7 +93,7 @@ fn definition(group: &str) -> Value {
 
 fn csv(package: &str, number: usize, group: &str, description: &str) -> Value {
     let modes = ["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"]
-        .map(|it| json!({"type": it, "supported": true}));
+        .map(|mode| json!({"type": mode, "supported": true}));
     let labels = json!({"app": package});
     let selected = if package == REFUSED { json!({"app": "another"}) } else { labels.clone() };
     let mut csv = json!({

@@ -21,7 +21,7 @@ const MARK: &str = "bench.example.com/mark";
 
 /// Copies that are complete: their status was written, too.
 fn complete(world: &World, labels: &str, stop: &CancellationToken) -> Cache<()> {
-    let copied = |it: &Object| (it.str(&["status", "reason"]) == Some("Copied")).then_some(());
+    let copied = |csv: &Object| (csv.str(&["status", "reason"]) == Some("Copied")).then_some(());
     let selection = Selection::all(CSV).labels(labels);
     Cache::start(world.cluster.cluster(), selection, copied, stop.clone())
 }

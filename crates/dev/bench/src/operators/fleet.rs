@@ -202,7 +202,7 @@ impl Fleet {
         })
         .await?;
         self.until("packages are served", async {
-            while self.packages().await.is_none_or(|it| it == 0) {
+            while self.packages().await.is_none_or(|count| count == 0) {
                 tokio::time::sleep(PAUSE).await;
             }
         })
@@ -232,7 +232,8 @@ impl Fleet {
         )
         .await?;
         let stop = CancellationToken::new();
-        let copied = |it: &Object| (it.str(&["status", "reason"]) == Some("Copied")).then_some(());
+        let copied =
+            |csv: &Object| (csv.str(&["status", "reason"]) == Some("Copied")).then_some(());
         let selection = Selection::all(CSV).labels("olm.copiedFrom");
         let copies = Cache::start(&self.cluster, selection, copied, stop.clone());
         let all = Cache::start(
@@ -315,7 +316,7 @@ impl Fleet {
     /// How many packages there are, if they are served.
     async fn packages(&self) -> Option<usize> {
         let list = self.cluster.list(&PACKAGE_MANIFEST, None, &ListParams::default()).await;
-        list.ok().map(|it| it.items.len())
+        list.ok().map(|list| list.items.len())
     }
 
     /// How many requests of each kind that writes the API has answered.
@@ -324,7 +325,7 @@ impl Fleet {
             self.up.api.client.request_text(http::Request::get("/metrics").body(Vec::new())?);
         let page = page.await.context("reading the API's counts")?;
         let mut counts = BTreeMap::new();
-        for line in page.lines().filter(|it| it.starts_with("apiserver_request_total{")) {
+        for line in page.lines().filter(|line| line.starts_with("apiserver_request_total{")) {
             let label = |name: &str| {
                 let (_, rest) = line.split_once(&format!("{name}=\""))?;
                 rest.split('"').next()
@@ -334,7 +335,7 @@ impl Fleet {
             if matches!(verb, "GET" | "LIST" | "WATCH") || resource.ends_with("reviews") {
                 continue;
             }
-            let count = line.rsplit(' ').next().and_then(|it| it.parse::<f64>().ok());
+            let count = line.rsplit(' ').next().and_then(|value| value.parse::<f64>().ok());
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
             let count = count.unwrap_or_default() as u64;
             *counts.entry(format!("{verb} {resource}")).or_default() += count;
@@ -380,7 +381,7 @@ impl Fleet {
     }
 
     async fn create_all(&self, kind: &Resource, objects: Vec<Value>) -> Result<()> {
-        let all = futures::stream::iter(objects.iter().map(|it| self.create(kind, it)));
+        let all = futures::stream::iter(objects.iter().map(|object| self.create(kind, object)));
         all.buffer_unordered(CLIENTS).try_collect().await
     }
 

@@ -176,7 +176,7 @@ async fn at_once(world: &World, arguments: &Arguments, table: &mut Table) -> Res
     }
     let versions: Vec<String> =
         (0..count).map(|number| catalog::version(&catalog::package(number), VERSIONS)).collect();
-    join_all(versions.iter().map(|it| world.succeeded("crowd", it))).await;
+    join_all(versions.iter().map(|csv_name| world.succeeded("crowd", csv_name))).await;
     let took = world.clock.elapsed().saturating_sub(start);
     world.rest().await;
     let sum = world.sum()?.since(before);
@@ -201,15 +201,17 @@ async fn waiting(world: &World, arguments: &Arguments, table: &mut Table) -> Res
     world.subscribe("patient", &package, TOOLS, spec).await?;
     let mut plans = Selection::all(INSTALL_PLAN.clone());
     plans.namespace = Some("patient".to_owned());
-    let asks = |it: &Object| it.str(&["status", "phase"]) == Some("RequiresApproval");
-    let found = world.cluster.wait_for_all(plans, move |all| all.iter().any(|it| asks(it))).await;
+    let asks = |plan: &Object| plan.str(&["status", "phase"]) == Some("RequiresApproval");
+    let found =
+        world.cluster.wait_for_all(plans, move |all| all.iter().any(|plan| asks(plan))).await;
     let approve = Patch::Merge(json!({"spec": {"approved": true}}));
-    for plan in found.iter().filter(|it| asks(it)) {
+    for plan in found.iter().filter(|plan| asks(plan)) {
         let cluster = world.cluster.cluster();
         cluster.patch(&INSTALL_PLAN, Some("patient"), plan.name(), &approve).await?;
     }
     world.succeeded("patient", &first).await;
-    let pending = |it: &Object| it.str(&["status", "state"]) == Some("UpgradePending");
+    let pending =
+        |subscription: &Object| subscription.str(&["status", "state"]) == Some("UpgradePending");
     world.cluster.wait_for(&SUBSCRIPTION, Some("patient"), &package, pending).await;
     let (sum, watched) = watched(world, arguments).await?;
     Row {
@@ -238,7 +240,7 @@ async fn refused(world: &World, arguments: &Arguments, table: &mut Table) -> Res
     world.team("refused").await?;
     world.subscribe("refused", catalog::REFUSED, TOOLS, json!({})).await?;
     let name = catalog::version(catalog::REFUSED, VERSIONS);
-    let failed = |it: &Object| it.str(&["status", "phase"]) == Some("Failed");
+    let failed = |csv: &Object| csv.str(&["status", "phase"]) == Some("Failed");
     let kind = &mainstay_api::resources::CLUSTER_SERVICE_VERSION;
     world.cluster.wait_for(kind, Some("refused"), &name, failed).await;
     let before = world.sum()?;

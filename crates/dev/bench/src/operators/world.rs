@@ -48,7 +48,7 @@ impl Requests {
             return;
         }
         self.writes.fetch_add(1, Ordering::SeqCst);
-        let parts: Vec<&str> = path.split('/').filter(|it| !it.is_empty()).collect();
+        let parts: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
         let below = if parts.first() == Some(&"api") { 2 } else { 3 };
         let scope = if parts.get(below) == Some(&"namespaces") && parts.len() > below + 2 {
             below + 2
@@ -56,7 +56,7 @@ impl Requests {
             below
         };
         let kind = parts.get(scope).unwrap_or(&"?");
-        let part = parts.get(scope + 2).map(|it| format!("/{it}")).unwrap_or_default();
+        let part = parts.get(scope + 2).map(|segment| format!("/{segment}")).unwrap_or_default();
         *self.kinds.lock().entry(format!("{method} {kind}{part}")).or_default() += 1;
     }
 }
@@ -299,7 +299,7 @@ fn processor() -> Result<Duration> {
         }
         let spent =
             fs::read_to_string(task.join("schedstat")).context("reading a thread's time")?;
-        let nanos = spent.split_whitespace().next().and_then(|it| it.parse().ok());
+        let nanos = spent.split_whitespace().next().and_then(|nanos| nanos.parse().ok());
         sum += Duration::from_nanos(nanos.context("a thread without a time")?);
     }
     Ok(sum)

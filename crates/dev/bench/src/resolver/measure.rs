@@ -40,10 +40,10 @@ impl Times {
 
     /// The middle, that which 99 of 100 do not exceed, and the most with its name.
     pub(super) fn summary(&self) -> (Duration, Duration, Duration, &str) {
-        let mut sorted: Vec<Duration> = self.0.iter().map(|it| it.0).collect();
+        let mut sorted: Vec<Duration> = self.0.iter().map(|(time, _)| *time).collect();
         sorted.sort_unstable();
         let most = self.0.iter().max();
-        let (most, name) = most.map_or((Duration::ZERO, "–"), |it| (it.0, &it.1));
+        let (most, name) = most.map_or((Duration::ZERO, "–"), |(time, name)| (*time, name));
         (percentile(&sorted, 50), percentile(&sorted, 99), most, name)
     }
 }

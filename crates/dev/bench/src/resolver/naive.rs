@@ -32,7 +32,7 @@ pub(super) fn solve(
         Err(Stopped::Broken(_)) if outcome.failures.is_empty() => Verdict::Other,
         Err(Stopped::Broken(_)) => Verdict::Broken,
         Ok(answer) => {
-            let blocked = outcome.failures.iter().flat_map(|it| &it.subscriptions);
+            let blocked = outcome.failures.iter().flat_map(|failure| &failure.subscriptions);
             let blocked: BTreeSet<&String> = blocked.collect();
             let mut ours = outcome.clone();
             ours.failures.clear();

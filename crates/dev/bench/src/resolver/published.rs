@@ -63,11 +63,15 @@ impl Published {
             let figures = measure(name, real, rounds, failures);
             let (median, p99, most, which) = figures.single.summary();
             let mut cells: Vec<Cell> = [figures.single.len(), real.snapshot.len()]
-                .map(|it| Figure::number(it).into())
+                .map(|count| Figure::number(count).into())
                 .into();
-            cells.extend([figures.snapshot, median, p99, most].map(|it| Figure::time(it).into()));
+            cells.extend(
+                [figures.snapshot, median, p99, most].map(|duration| Figure::time(duration).into()),
+            );
             cells.extend([which.into(), Figure::time(figures.together).into()]);
-            cells.extend([figures.resolved, figures.failing].map(|it| Figure::number(it).into()));
+            cells.extend(
+                [figures.resolved, figures.failing].map(|count| Figure::number(count).into()),
+            );
             table.row(name, name, cells);
         }
         table

@@ -162,7 +162,7 @@ fn original_cells(rows: &[Row]) -> Vec<Cell> {
 
 fn naive_cells(rows: &[Row]) -> Vec<Cell> {
     let count = |wanted: Verdict| {
-        let same = |row: &&Row| row.naive.as_ref().is_some_and(|it| it.0 == wanted);
+        let same = |row: &&Row| row.naive.as_ref().is_some_and(|outcome| outcome.0 == wanted);
         Figure::number(rows.iter().filter(same).count()).into()
     };
     let (mut ended, mut given_up) = (Ratios::default(), Ratios::default());

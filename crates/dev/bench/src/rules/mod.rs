@@ -103,7 +103,8 @@ fn creation(all: &[Rule], arguments: &Arguments) -> Result<Table> {
     let accepted: Vec<&Rule> = all
         .iter()
         .filter(|rule| {
-            definition(std::iter::once(*rule)).is_ok_and(|it| crd::validate(&it).is_empty())
+            definition(std::iter::once(*rule))
+                .is_ok_and(|definition| crd::validate(&definition).is_empty())
         })
         .collect();
     let object = definition(accepted.iter().copied().cycle().take(arguments.together))?;

@@ -72,7 +72,7 @@ impl Maker {
                 for (name, property) in schema["properties"].as_object().into_iter().flatten() {
                     let required = schema["required"]
                         .as_array()
-                        .is_some_and(|names| names.iter().any(|it| it == name));
+                        .is_some_and(|names| names.iter().any(|listed_name| listed_name == name));
                     if required || depth == 0 || self.number(3) > 0 {
                         object.insert(name.clone(), self.value(property, depth + 1));
                     }

@@ -250,8 +250,11 @@ pub async fn record(
     }
     for ((area, file), done) in files {
         let mut recording = Recording::read(home, &area, &file)?;
-        let here =
-            |name: &str| all.iter().any(|it| it.area == area && it.file == file && it.name == name);
+        let here = |name: &str| {
+            all.iter().any(|scenario| {
+                scenario.area == area && scenario.file == file && scenario.name == name
+            })
+        };
         recording.scenarios.retain(|name, _| here(name));
         recording.server.clone_from(&version);
         recording.kubectl.clone_from(&kubectl.version);

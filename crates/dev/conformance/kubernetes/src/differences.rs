@@ -96,7 +96,9 @@ impl Differences {
             if !entry.used.load(Ordering::Relaxed) {
                 wrong.push(format!("differences.txt:{line}: nothing needs it: {text}"));
             }
-            for scenario in scenarios.iter().filter(|it| entry.scenario.is_match(&it.title())) {
+            for scenario in
+                scenarios.iter().filter(|scenario| entry.scenario.is_match(&scenario.title()))
+            {
                 let title = scenario.title();
                 if STRICT.contains(&scenario.area.as_str()) {
                     wrong.push(format!("differences.txt:{line}: {title} may not differ"));

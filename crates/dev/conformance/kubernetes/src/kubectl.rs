@@ -232,20 +232,20 @@ static UID: LazyLock<Regex> = LazyLock::new(|| {
 fn referring_path(masker: &Masker, places: &Places, path: &str) -> String {
     let path = WORD.replace_all(path, |found: &regex::Captures<'_>| {
         let key = found.name("key").map_or("", |key| key.as_str());
-        let it = &found["it"];
-        let it = match key {
+        let value = &found["it"];
+        let value = match key {
             // Chosen at random.
             "timeoutSeconds" => "400".to_owned(),
             "fieldSelector" => {
                 // From a map of Go, in any order.
-                let mut terms: Vec<&str> = it.split("%2C").collect();
+                let mut terms: Vec<&str> = value.split("%2C").collect();
                 terms.sort_unstable();
                 terms.join("%2C")
             }
-            _ if repeats(masker, key, it) => places.of(it).unwrap_or(it).to_owned(),
-            _ => it.to_owned(),
+            _ if repeats(masker, key, value) => places.of(value).unwrap_or(value).to_owned(),
+            _ => value.to_owned(),
         };
-        format!("{}{it}", &found["lead"])
+        format!("{}{value}", &found["lead"])
     });
     let uid = |found: &regex::Captures<'_>| places.of(&found[0]).unwrap_or(&found[0]).to_owned();
     UID.replace_all(&path, uid).into_owned()

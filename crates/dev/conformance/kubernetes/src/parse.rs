@@ -210,7 +210,7 @@ fn call<'a>(node: &Node<'a>, method: &'a str) -> Read<Call> {
         method: method.to_owned(),
         path: path.path()?,
         body,
-        content_type: node.field("type").map(|it| it.text()).transpose()?,
+        content_type: node.field("type").map(|content_type| content_type.text()).transpose()?,
         accept: accept(node)?,
         headers: node.optional("headers", Node::table)?,
         save: node.optional("save", Node::table)?,
@@ -308,7 +308,7 @@ fn answer(node: &Node<'_>) -> Read<Reply> {
         _ => (Says::Bytes(number(one)?), "application/json"),
     };
     let status = node.field("status").map(|status| number(&status)).transpose()?;
-    let content_type = node.field("type").map(|it| it.text()).transpose()?;
+    let content_type = node.field("type").map(|content_type| content_type.text()).transpose()?;
     Ok(Reply {
         status: u16::try_from(status.unwrap_or(200)).unwrap_or(200),
         content_type: content_type.unwrap_or_else(|| usual.to_owned()),

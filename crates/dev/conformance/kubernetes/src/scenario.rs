@@ -212,7 +212,7 @@ pub struct Selection {
 impl Selection {
     /// Whether a scenario is meant.
     pub fn has(&self, scenario: &Scenario) -> bool {
-        let is = |wanted: &Option<String>, it: &str| wanted.as_ref().is_none_or(|w| w == it);
+        let is = |wanted: &Option<String>, text: &str| wanted.as_ref().is_none_or(|w| w == text);
         is(&self.area, &scenario.area)
             && is(&self.file, &scenario.file)
             && self.name.as_ref().is_none_or(|name| scenario.name.contains(name.as_str()))

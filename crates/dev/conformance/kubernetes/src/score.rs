@@ -67,9 +67,10 @@ pub fn findings(judged: &[Judged<'_>], most: usize) -> String {
 pub fn counts(scenarios: &[Scenario]) -> String {
     let mut text = format!("{:<12}{:>10}{:>9}{:>9}\n", "area", "scenarios", "steps", "kubectl");
     for area in AREAS.into_iter().map(Some).chain([None]) {
-        let those = || scenarios.iter().filter(|it| area.is_none_or(|area| it.area == area));
-        let steps: usize = those().map(|it| it.steps.len()).sum();
-        let kubectl: usize = those().map(|it| it.kubectl().count()).sum();
+        let those =
+            || scenarios.iter().filter(|scenario| area.is_none_or(|area| scenario.area == area));
+        let steps: usize = those().map(|scenario| scenario.steps.len()).sum();
+        let kubectl: usize = those().map(|scenario| scenario.kubectl().count()).sum();
         let (name, all) = (area.unwrap_or("all"), those().count());
         let _ = writeln!(text, "{name:<12}{all:>10}{steps:>9}{kubectl:>9}");
     }

@@ -127,7 +127,7 @@ fn step(folder: &Path, recorded: &Value) -> anyhow::Result<Step> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let name = file.strip_prefix("catalog-").and_then(|it| it.strip_suffix(".yaml"));
+        let name = file.strip_prefix("catalog-").and_then(|stem| stem.strip_suffix(".yaml"));
         if let Some(name) = name {
             catalogs.push((name.to_owned(), fs::read_to_string(&path)?));
         }
@@ -143,9 +143,9 @@ fn step(folder: &Path, recorded: &Value) -> anyhow::Result<Step> {
         until: recorded["until"].as_str().map(str::to_owned),
         reached: recorded["reached"].as_bool().unwrap_or(true),
         changing: texts(&recorded["still_changing"]),
-        command: optional("command.txt")?.map(|it| it.trim().to_owned()),
+        command: optional("command.txt")?.map(|text| text.trim().to_owned()),
         input: optional("input.yaml")?.unwrap_or_default(),
-        exit: exit.and_then(|it| it.trim().parse().ok()),
+        exit: exit.and_then(|text| text.trim().parse().ok()),
         printed: (out.to_owned(), error.to_owned()),
         catalogs,
         objects: list("objects.json")?,

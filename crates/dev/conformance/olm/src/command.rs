@@ -147,14 +147,17 @@ const SHORT: &[(&str, &str)] = &[
 async fn resource(cluster: &Cluster, name: &str) -> anyhow::Result<Resource> {
     let found = cluster.resources().await?;
     let name = SHORT.iter().find(|(short, _)| *short == name).map_or(name, |(_, long)| long);
-    let fits = |it: &Resource| {
-        let (plural, kind) = (it.plural.as_ref(), it.kind.to_lowercase());
-        let full = format!("{plural}.{}.{}", it.version, it.group);
-        name == plural || name == kind || name == it.group_resource() || name == full
+    let fits = |resource: &Resource| {
+        let (plural, kind) = (resource.plural.as_ref(), resource.kind.to_lowercase());
+        let full = format!("{plural}.{}.{}", resource.version, resource.group);
+        name == plural || name == kind || name == resource.group_resource() || name == full
     };
-    let mut fitting: Vec<_> =
-        found.resources.iter().filter(|it| fits(&it.resource) && it.can("list")).collect();
-    fitting.sort_by_key(|it| !it.preferred);
+    let mut fitting: Vec<_> = found
+        .resources
+        .iter()
+        .filter(|resource| fits(&resource.resource) && resource.can("list"))
+        .collect();
+    fitting.sort_by_key(|resource| !resource.preferred);
     let first = fitting.first().with_context(|| format!("no resource is called {name}"))?;
     Ok(first.resource.clone())
 }
@@ -203,7 +206,7 @@ async fn named(cluster: &Cluster, line: &Line) -> anyhow::Result<()> {
         }
         "scale" => merge(json!({"spec": {"replicas": line.replicas}})),
         "set" => {
-            let images = rest.iter().filter_map(|it| it.split_once('='));
+            let images = rest.iter().filter_map(|argument| argument.split_once('='));
             let containers: Vec<Value> =
                 images.map(|(name, image)| json!({"name": name, "image": image})).collect();
             Patch::Strategic(json!({"spec": {"template": {"spec": {"containers": containers}}}}))
@@ -270,7 +273,8 @@ async fn apply(cluster: &Cluster, value: Value) -> mainstay_client::Result<()> {
         cluster.client().request::<Value>(request).await?;
         return Ok(());
     };
-    let before = live.annotation(LAST_APPLIED).and_then(|it| serde_json::from_str(it).ok());
+    let before =
+        live.annotation(LAST_APPLIED).and_then(|annotation| serde_json::from_str(annotation).ok());
     let before: Value = before.unwrap_or_else(|| json!({}));
     let mut patch = changed(&live.to_value(), &object.to_value());
     removed(&before, &object.to_value(), &mut patch);
@@ -296,7 +300,7 @@ fn changed(live: &Value, wanted: &Value) -> Value {
             Some(before) if before == value => {}
             Some(before) if before.is_object() && value.is_object() => {
                 let inner = changed(before, value);
-                if inner.as_object().is_some_and(|it| !it.is_empty()) {
+                if inner.as_object().is_some_and(|fields| !fields.is_empty()) {
                     patch.insert(key.clone(), inner);
                 }
             }
@@ -323,7 +327,7 @@ fn removed(before: &Value, wanted: &Value, patch: &mut Value) {
             Some(now) if value.is_object() && now.is_object() => {
                 let mut inner = patch.get(key).cloned().unwrap_or_else(|| json!({}));
                 removed(value, now, &mut inner);
-                if inner.as_object().is_some_and(|it| !it.is_empty()) {
+                if inner.as_object().is_some_and(|fields| !fields.is_empty()) {
                     patch.insert(key.clone(), inner);
                 }
             }

@@ -233,7 +233,8 @@ impl Lists {
                 let paragraph = lists.paragraphs.len() - 1;
                 lists.entries.push(entry(line, paragraph, text.trim()).with_context(place)?);
             } else {
-                let citation = text.rsplit_once(" [").and_then(|(_, it)| it.strip_suffix(']'));
+                let citation =
+                    text.rsplit_once(" [").and_then(|(_, citation)| citation.strip_suffix(']'));
                 let citation = citation.map(str::to_owned);
                 let sometimes = text.starts_with("Sometimes ");
                 lists.paragraphs.push(Paragraph { line, citation, sometimes });
@@ -243,7 +244,8 @@ impl Lists {
             let place = || format!("olm/subjects.txt:{line}");
             if let Some(text) = text.strip_prefix("except ") {
                 let (rule, reason) = text.split_once(": ").with_context(place)?;
-                let citation = reason.rsplit_once(" [").and_then(|(_, it)| it.strip_suffix(']'));
+                let citation =
+                    reason.rsplit_once(" [").and_then(|(_, citation)| citation.strip_suffix(']'));
                 let citation =
                     citation.context("an exception cites something").with_context(place)?;
                 lists.exceptions.insert(rule.to_owned(), (line, citation.to_owned()));

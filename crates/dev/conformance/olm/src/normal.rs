@@ -25,19 +25,19 @@ impl Names {
     pub(super) fn of<'a>(recorded: impl Iterator<Item = &'a Value>) -> Self {
         let mut names = Self::default();
         let mut found: BTreeMap<(String, String), BTreeSet<usize>> = BTreeMap::new();
-        for metadata in recorded.map(|it| &it["metadata"]) {
+        for metadata in recorded.map(|metadata| &metadata["metadata"]) {
             let text = |key: &str| metadata[key].as_str().unwrap_or_default();
             let prefix = text("generateName");
             let number = text("name").strip_prefix(prefix).filter(|_| !prefix.is_empty());
             let number =
-                number.and_then(|it| it.strip_prefix('{')?.strip_suffix('}')?.parse().ok());
+                number.and_then(|digits| digits.strip_prefix('{')?.strip_suffix('}')?.parse().ok());
             let key = || (text("namespace").to_owned(), prefix.to_owned());
             if let Some(number) = number {
                 found.entry(key()).or_default().insert(number);
             } else if !prefix.is_empty() && !text("name").starts_with(prefix) {
                 // A long name was cut to make room, and has no placeholder.
                 let cut = names.recorded.entry(key()).or_default();
-                if !cut.iter().any(|it| it == text("name")) {
+                if !cut.iter().any(|name| name == text("name")) {
                     cut.push_back(text("name").to_owned());
                 }
             }
@@ -46,7 +46,7 @@ impl Names {
             let last = numbers.last().copied().unwrap_or_default();
             let count = names.counts.entry(prefix.clone()).or_default();
             *count = last.max(*count);
-            let all = numbers.into_iter().map(|it| format!("{prefix}{{{it}}}")).collect();
+            let all = numbers.into_iter().map(|number| format!("{prefix}{{{number}}}")).collect();
             names.recorded.insert((namespace, prefix), all);
         }
         names
@@ -94,11 +94,11 @@ pub(super) fn belongs(object: &Object, id: &str, namespaces: &[String]) -> bool 
             (object.kind(), object.name()),
             ("ServiceAccount", "default") | ("ConfigMap", "kube-root-ca.crt")
         );
-        let here = namespaces.iter().any(|it| it == object.namespace());
+        let here = namespaces.iter().any(|namespace| namespace == object.namespace());
         return here && !usual && !of_deployment(object);
     }
     if object.kind() == "Namespace" {
-        return namespaces.iter().any(|it| it == object.name());
+        return namespaces.iter().any(|namespace| namespace == object.name());
     }
     // There is one, and it was recorded where the case is about it.
     if object.kind() == "OLMConfig" {
@@ -121,16 +121,20 @@ pub(super) fn belongs(object: &Object, id: &str, namespaces: &[String]) -> bool 
         text.match_indices(word).any(|(at, _)| {
             let before = text[..at].chars().next_back();
             let after = text[at + word.len()..].chars().next();
-            let part = |it: Option<char>| it.is_some_and(char::is_alphanumeric);
+            let part = |neighbour: Option<char>| neighbour.is_some_and(char::is_alphanumeric);
             !part(before) && !part(after)
         })
     };
-    word(id) || namespaces.iter().any(|it| text.contains(&format!("\"{it}\"")))
+    word(id) || namespaces.iter().any(|namespace| text.contains(&format!("\"{namespace}\"")))
 }
 
 /// Whether a pod comes from a Deployment.
 fn of_deployment(object: &Object) -> bool {
-    object.kind() == "Pod" && object.owner_references().iter().any(|it| it.kind == "ReplicaSet")
+    object.kind() == "Pod"
+        && object
+            .owner_references()
+            .iter()
+            .any(|owner_reference| owner_reference.kind == "ReplicaSet")
 }
 
 /// An object of ours as the recordings would have it.
@@ -148,7 +152,7 @@ pub(super) fn ours(object: &Object, names: &Names, addresses: &BTreeMap<String, 
     object.remove(&["metadata", "annotations", LAST_APPLIED]);
     let empty = object
         .get(&["metadata", "annotations"])
-        .is_some_and(|it| it.as_object().is_some_and(Map::is_empty));
+        .is_some_and(|annotations| annotations.as_object().is_some_and(Map::is_empty));
     if empty {
         object.remove(&["metadata", "annotations"]);
     }
@@ -221,7 +225,7 @@ fn replace(value: &mut Value, kind: &str, of: &mut impl FnMut(&str) -> String) {
                 *text = new;
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(|it| replace(it, kind, of)),
+        Value::Array(items) => items.iter_mut().for_each(|value| replace(value, kind, of)),
         Value::Object(fields) => {
             for (key, mut value) in std::mem::take(fields) {
                 match key.as_str() {
@@ -234,11 +238,11 @@ fn replace(value: &mut Value, kind: &str, of: &mut impl FnMut(&str) -> String) {
                             .as_array_mut()
                             .into_iter()
                             .flatten()
-                            .for_each(|it| masked(it, "{ip}"));
+                            .for_each(|value| masked(value, "{ip}"));
                     }
                     "data" if kind == "Secret" => {
                         let data = value.as_object_mut().into_iter().flatten();
-                        data.for_each(|(_, it)| *it = "{bytes}".into());
+                        data.for_each(|(_, value)| *value = "{bytes}".into());
                     }
                     _ => replace(&mut value, kind, of),
                 }
@@ -250,7 +254,7 @@ fn replace(value: &mut Value, kind: &str, of: &mut impl FnMut(&str) -> String) {
 }
 
 fn masked(value: &mut Value, with: &str) {
-    if value.as_str().is_some_and(|it| it != "None" && !it.is_empty()) {
+    if value.as_str().is_some_and(|address| address != "None" && !address.is_empty()) {
         *value = with.into();
     }
 }
@@ -289,8 +293,8 @@ fn level(value: &mut Value) {
         "ClusterServiceVersion" => {
             let history = value.pointer_mut("/status/conditions").and_then(Value::as_array_mut);
             if let Some(history) = history {
-                history.retain(|it| {
-                    let state = (it["phase"].as_str(), it["reason"].as_str());
+                history.retain(|entry| {
+                    let state = (entry["phase"].as_str(), entry["reason"].as_str());
                     !matches!(
                         state,
                         (Some("Installing"), Some("InstallWaiting"))
@@ -313,7 +317,7 @@ fn level(value: &mut Value) {
         "Role" | "RoleBinding" => {
             // Copies have the label that joins the original to its operator if that had it already.
             let labels = value.pointer_mut("/metadata/labels").and_then(Value::as_object_mut);
-            if let Some(labels) = labels.filter(|it| it.contains_key("olm.copiedFrom")) {
+            if let Some(labels) = labels.filter(|labels| labels.contains_key("olm.copiedFrom")) {
                 labels.retain(|key, _| !key.starts_with("operators.coreos.com/"));
             }
         }
@@ -321,7 +325,7 @@ fn level(value: &mut Value) {
         "Deployment" => {
             // Generations of kinds that are not OLM's were not recorded.
             let status = value.pointer_mut("/status").and_then(Value::as_object_mut);
-            status.and_then(|it| it.remove("observedGeneration"));
+            status.and_then(|status| status.remove("observedGeneration"));
             let certified = value.to_string().contains("olmcahash");
             let labels = value.pointer_mut("/metadata/labels").and_then(Value::as_object_mut);
             if let Some(labels) = labels.filter(|_| certified) {
@@ -334,7 +338,7 @@ fn level(value: &mut Value) {
 
 /// Pods that serve a `ConfigMap` are labelled with its revision.
 fn revision(labels: Option<&mut Value>) {
-    let label = labels.and_then(|it| it.get_mut("olm.configMapResourceVersion"));
+    let label = labels.and_then(|labels| labels.get_mut("olm.configMapResourceVersion"));
     if let Some(label) = label {
         *label = "{rv}".into();
     }
@@ -349,20 +353,21 @@ fn bundles(plan: &mut Value) {
     }
     let steps = plan.pointer_mut("/status/plan").and_then(Value::as_array_mut);
     if let Some(steps) = steps {
-        steps.sort_by_cached_key(|it| it["resolving"].to_string());
+        steps.sort_by_cached_key(|step| step["resolving"].to_string());
     }
 }
 
 /// In a part of the recorded upgrades the new version loses its requirements for a moment once the
 /// old one is gone, and is installed again.
 fn relapse(history: &mut Vec<Value>) {
-    let is = |it: &Value, phase: &str| it["phase"] == phase;
-    let lost = |it: &Value| is(it, "Failed") && it["reason"] == "RequirementsNotMet";
-    let Some(from) = history.windows(2).position(|it| is(&it[0], "Succeeded") && lost(&it[1]))
+    let is = |entry: &Value, phase: &str| entry["phase"] == phase;
+    let lost = |entry: &Value| is(entry, "Failed") && entry["reason"] == "RequirementsNotMet";
+    let Some(from) =
+        history.windows(2).position(|pair| is(&pair[0], "Succeeded") && lost(&pair[1]))
     else {
         return;
     };
-    let again = history.iter().skip(from + 1).position(|it| is(it, "Succeeded"));
+    let again = history.iter().skip(from + 1).position(|entry| is(entry, "Succeeded"));
     if let Some(after) = again {
         history.drain(from + 1..=from + 1 + after);
     }
@@ -380,8 +385,8 @@ fn alternations(history: &mut Vec<Value>) {
                 return false;
             };
             one == other
-                && one.iter().any(|it| it["phase"] == "Failed")
-                && one.iter().all(|it| it["phase"] != "Succeeded")
+                && one.iter().any(|entry| entry["phase"] == "Failed")
+                && one.iter().all(|entry| entry["phase"] != "Succeeded")
         });
         match repeated {
             Some(round) => {
@@ -405,9 +410,9 @@ fn rules_of_upgrade(version: &mut Value) {
         let Some(rules) = fields.get_mut("dependents").and_then(Value::as_array_mut) else {
             continue;
         };
-        rules.retain(|it| {
-            let text = it["message"].as_str().unwrap_or_default();
-            it["status"] != "Satisfied" || !text.starts_with("namespaced rule:")
+        rules.retain(|requirement| {
+            let text = requirement["message"].as_str().unwrap_or_default();
+            requirement["status"] != "Satisfied" || !text.starts_with("namespaced rule:")
         });
         if rules.is_empty() {
             fields.remove("dependents");
@@ -418,24 +423,30 @@ fn rules_of_upgrade(version: &mut Value) {
 /// Takes away what differs between two runs of the original, from all objects of a step.
 pub(super) fn level_all(objects: &mut [Value]) {
     objects.iter_mut().for_each(level);
-    let text = |it: &Value, path: &str| it.pointer(path).and_then(Value::as_str).map(str::to_owned);
+    let text = |object: &Value, path: &str| {
+        object.pointer(path).and_then(Value::as_str).map(str::to_owned)
+    };
     let versions: BTreeSet<String> = objects
         .iter()
-        .filter(|it| it["kind"] == "ClusterServiceVersion")
-        .filter_map(|it| {
-            Some(format!("{}/{}", text(it, "/metadata/namespace")?, text(it, "/metadata/name")?))
+        .filter(|object| object["kind"] == "ClusterServiceVersion")
+        .filter_map(|object| {
+            Some(format!(
+                "{}/{}",
+                text(object, "/metadata/namespace")?,
+                text(object, "/metadata/name")?
+            ))
         })
         .collect();
     // A definition names the versions that it was installed with. One that was replaced is forgotten
     // when the new one is looked at after it is gone, which happens sometimes.
-    for object in objects.iter_mut().filter(|it| it["kind"] == "CustomResourceDefinition") {
+    for object in objects.iter_mut().filter(|object| object["kind"] == "CustomResourceDefinition") {
         let annotations =
             object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut);
         let Some(annotations) = annotations else { continue };
         let is_version = |key: &String| key.starts_with(ALONGSIDE);
-        let there = |it: &Value| it.as_str().is_some_and(|it| versions.contains(it));
-        if annotations.iter().any(|(key, it)| is_version(key) && there(it)) {
-            annotations.retain(|key, it| !is_version(key) || there(it));
+        let there = |value: &Value| value.as_str().is_some_and(|id| versions.contains(id));
+        if annotations.iter().any(|(key, csv_id)| is_version(key) && there(csv_id)) {
+            annotations.retain(|key, csv_id| !is_version(key) || there(csv_id));
         }
     }
 }

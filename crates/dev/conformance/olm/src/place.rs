@@ -334,7 +334,7 @@ metadata: {name: global-operators, namespace: operators}
         if let Some(classic) = &self.classic {
             classic.monitor().write_metrics(&mut page);
         }
-        page.text().lines().filter(|it| it.contains(id)).filter_map(normal::series).collect()
+        page.text().lines().filter(|line| line.contains(id)).filter_map(normal::series).collect()
     }
 
     /// All events.
@@ -347,9 +347,9 @@ metadata: {name: global-operators, namespace: operators}
     pub(super) async fn plans(&self) -> anyhow::Result<Vec<Object>> {
         let params = ListParams::default();
         let mut plans = self.cluster().list(&resources::INSTALL_PLAN, None, &params).await?.items;
-        plans.sort_by_key(|it| {
-            let generation = it.i64(&["spec", "generation"]).unwrap_or_default();
-            json!([it.creation_timestamp().map(|it| it.to_string()), generation, it.name()])
+        plans.sort_by_key(|plan| {
+            let generation = plan.i64(&["spec", "generation"]).unwrap_or_default();
+            json!([plan.creation_timestamp().map(|time| time.to_string()), generation, plan.name()])
                 .to_string()
         });
         Ok(plans)
@@ -389,18 +389,22 @@ const KINDS: &[(&str, &str)] = &[
 
 /// Whether a Deployment was recorded that has a short deadline and still makes progress.
 fn is_short(objects: &[Value]) -> bool {
-    let progresses = |it: &&Value| {
-        let conditions = it.pointer("/status/conditions").and_then(Value::as_array);
-        conditions.into_iter().flatten().any(|it| it["reason"] == "ReplicaSetUpdated")
+    let progresses = |object: &&Value| {
+        let conditions = object.pointer("/status/conditions").and_then(Value::as_array);
+        conditions.into_iter().flatten().any(|condition| condition["reason"] == "ReplicaSetUpdated")
     };
-    objects.iter().filter(progresses).any(|it| !deadline(std::slice::from_ref(it)).is_zero())
+    objects
+        .iter()
+        .filter(progresses)
+        .any(|object| !deadline(std::slice::from_ref(object)).is_zero())
 }
 
 /// The longest time after which a Deployment that makes no progress is given up, of those that set one
 /// to see that happen.
 fn deadline(objects: &[Value]) -> Duration {
     const SHORT: i64 = 60;
-    let of = |it: &Value| it.pointer("/spec/progressDeadlineSeconds")?.as_i64();
-    let seconds = objects.iter().filter_map(of).filter(|it| *it < SHORT).max().unwrap_or(0);
+    let of = |object: &Value| object.pointer("/spec/progressDeadlineSeconds")?.as_i64();
+    let seconds =
+        objects.iter().filter_map(of).filter(|seconds| *seconds < SHORT).max().unwrap_or(0);
     Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
 }

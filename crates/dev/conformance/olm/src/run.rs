@@ -219,7 +219,9 @@ fn is_layout(object: &Object) -> bool {
 }
 
 fn records(step: &Step, object: &Object) -> bool {
-    let is = |it: &Value| it["kind"] == object.kind() && it["metadata"]["name"] == object.name();
+    let is = |entry: &Value| {
+        entry["kind"] == object.kind() && entry["metadata"]["name"] == object.name()
+    };
     step.objects.iter().any(is)
 }
 
@@ -228,7 +230,7 @@ fn records(step: &Step, object: &Object) -> bool {
 fn of_case(event: &Value, case: &Case) -> bool {
     let text = |key: &str| event[key].as_str().unwrap_or_default();
     let namespace = if text("kind") == "Namespace" { text("name") } else { text("namespace") };
-    case.namespaces.iter().any(|it| it == namespace)
+    case.namespaces.iter().any(|listed_namespace| listed_namespace == namespace)
         && !matches!(
             text("kind"),
             "Pod" | "ReplicaSet" | "Deployment" | "Job" | "Node" | "Endpoints" | "Service"

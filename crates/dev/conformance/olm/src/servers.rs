@@ -78,8 +78,8 @@ impl Servers {
         let placeholder = |name: &str| {
             if name == USUAL { "{port}".to_owned() } else { format!("{{port-{name}}}") }
         };
-        let of = |(name, it): (&String, &Server)| {
-            (it.address.to_string(), format!("127.0.0.1:{}", placeholder(name)))
+        let of = |(name, server): (&String, &Server)| {
+            (server.address.to_string(), format!("127.0.0.1:{}", placeholder(name)))
         };
         self.0.iter().map(of).collect()
     }
@@ -98,15 +98,16 @@ impl Servers {
 
     /// What the usual server serves, and the servers that a text mentions and that serve nothing.
     pub(super) fn silent(&self, text: &str) -> (&str, Vec<String>) {
-        let usual = self.0.get(USUAL).map_or("", |it| it.text.as_str());
+        let usual = self.0.get(USUAL).map_or("", |server| server.text.as_str());
         let mentioned = |name: &String| text.contains(&format!("{{port-{name}}}"));
-        let silent = self.0.iter().filter(|(name, it)| it.text.is_empty() && mentioned(name));
+        let silent =
+            self.0.iter().filter(|(name, server)| server.text.is_empty() && mentioned(name));
         (usual, silent.map(|(name, _)| name.clone()).collect())
     }
 
     /// A server goes away.
     pub(super) async fn stop(&mut self, name: &str) {
-        let running = self.0.get_mut(name).and_then(|it| it.running.take());
+        let running = self.0.get_mut(name).and_then(|server| server.running.take());
         if let Some((stop, serving)) = running {
             stop.cancel();
             // That it ended is all that counts.

@@ -20,7 +20,7 @@ pub(super) fn recorded(step: &Step) -> Value {
     let (out, error) = &step.printed;
     let printed = match serde_json::from_str::<Value>(out) {
         Ok(value) => level(value),
-        Err(_) if out.lines().next().is_some_and(|it| it.contains("NAME ")) => cells(out),
+        Err(_) if out.lines().next().is_some_and(|header| header.contains("NAME ")) => cells(out),
         Err(_) => out.trim_end().into(),
     };
     answer(step.exit.unwrap_or_default(), printed, error)
@@ -31,7 +31,7 @@ pub(super) async fn ours(cluster: &Cluster, text: &str) -> anyhow::Result<Option
     let line = command::line(text)?;
     let of_packages = match &line.raw {
         Some(path) => path.contains(GROUP),
-        None => line.rest.first().is_some_and(|it| it == PLURAL),
+        None => line.rest.first().is_some_and(|argument| argument == PLURAL),
     };
     if line.verb != "get" || !of_packages {
         return Ok(None);
@@ -69,7 +69,7 @@ async fn printed(cluster: &Cluster, line: &Line) -> anyhow::Result<(Value, Optio
         let value = serde_json::from_str(&text).map(level);
         return Ok((value.unwrap_or_else(|_| text.trim_end().into()), None));
     }
-    let everywhere = line.flags.iter().any(|it| it == "-A");
+    let everywhere = line.flags.iter().any(|flag| flag == "-A");
     let mut path = format!("/apis/{GROUP}/{VERSION}");
     if !everywhere {
         let _ = write!(path, "/namespaces/{}", line.namespace.as_deref().unwrap_or("default"));
@@ -86,9 +86,9 @@ async fn printed(cluster: &Cluster, line: &Line) -> anyhow::Result<(Value, Optio
         return Ok((level(serde_json::from_str(&text)?), None));
     }
     let table: Value = serde_json::from_str(&ask(cluster, &path, TABLE).await?)?;
-    let labelled = line.flags.iter().any(|it| it == "--show-labels");
+    let labelled = line.flags.iter().any(|flag| flag == "--show-labels");
     let shown = rows(&table, everywhere, labelled);
-    if line.flags.iter().any(|it| it == "--watch") {
+    if line.flags.iter().any(|flag| flag == "--watch") {
         let revision = table["metadata"]["resourceVersion"].as_str().unwrap_or_default();
         let watch = format!("{path}&watch=true&timeoutSeconds=1&resourceVersion={revision}");
         if let Err(error) = ask(cluster, &watch, TABLE).await {
@@ -120,7 +120,7 @@ fn level(mut value: Value) -> Value {
                 }
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(|it| *it = level(it.take())),
+        Value::Array(items) => items.iter_mut().for_each(|item| *item = level(item.take())),
         _ => {}
     }
     value
@@ -129,9 +129,9 @@ fn level(mut value: Value) -> Value {
 /// The rows of a printed table.
 fn cells(text: &str) -> Value {
     let split = |line: &str| -> Value {
-        line.split("  ").map(str::trim).filter(|it| !it.is_empty()).map(Value::from).collect()
+        line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).map(Value::from).collect()
     };
-    let mut lines: Vec<&str> = text.lines().filter(|it| !it.trim().is_empty()).collect();
+    let mut lines: Vec<&str> = text.lines().filter(|row| !row.trim().is_empty()).collect();
     lines.get_mut(1..).unwrap_or_default().sort_unstable();
     lines.into_iter().map(split).collect()
 }
@@ -142,9 +142,9 @@ fn rows(table: &Value, everywhere: bool, labelled: bool) -> Value {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let mut titles: Vec<String> = items(&table["columnDefinitions"])
         .iter()
-        .map(|it| text(&it["name"]).to_uppercase())
+        .map(|column_definition| text(&column_definition["name"]).to_uppercase())
         .collect();
-    let age = titles.iter().position(|it| it == "AGE");
+    let age = titles.iter().position(|title| title == "AGE");
     let shown = |row: &Value| {
         let mut cells: Vec<String> = items(&row["cells"]).iter().map(text).collect();
         if let Some(cell) = age.and_then(|at| cells.get_mut(at)) {
@@ -161,7 +161,7 @@ fn rows(table: &Value, everywhere: bool, labelled: bool) -> Value {
             labels.sort_unstable();
             cells.push(labels.join(","));
         }
-        cells.retain(|it| !it.is_empty());
+        cells.retain(|cell| !cell.is_empty());
         cells
     };
     let mut all: Vec<Vec<String>> = items(&table["rows"]).iter().map(shown).collect();

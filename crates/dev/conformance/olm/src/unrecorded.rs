@@ -17,15 +17,16 @@ pub(super) fn catalog(base: &str, objects: &[Value]) -> anyhow::Result<String> {
         documents.push(document.context("read the catalog")?.value);
     }
     let mut bundles: BTreeMap<String, Vec<Value>> = BTreeMap::new();
-    let plans = objects.iter().filter(|it| it["kind"] == "InstallPlan");
-    for step in plans.filter_map(|it| it.pointer("/status/plan")?.as_array()).flatten() {
+    let plans = objects.iter().filter(|object| object["kind"] == "InstallPlan");
+    for step in plans.filter_map(|plan| plan.pointer("/status/plan")?.as_array()).flatten() {
         let resource = &step["resource"];
         let shipped = ["ClusterServiceVersion", "CustomResourceDefinition"];
-        if !shipped.iter().any(|it| resource["kind"] == **it) {
+        if !shipped.iter().any(|kind| resource["kind"] == **kind) {
             continue;
         }
         let name = step["resolving"].as_str().unwrap_or_default();
-        let known = |it: &Value| it["schema"] == "olm.bundle" && it["name"] == *name;
+        let known =
+            |document: &Value| document["schema"] == "olm.bundle" && document["name"] == *name;
         if documents.iter().any(known) {
             continue;
         }
@@ -51,14 +52,15 @@ fn bundle(name: &str, manifests: Vec<Value>, documents: &mut [Value]) -> anyhow:
         if let Some(text) = manifest.pointer(PROPERTIES).and_then(Value::as_str) {
             let told: Value = serde_json::from_str(text).context("read recorded properties")?;
             let told = told["properties"].as_array().cloned().unwrap_or_default();
-            let of = told.iter().find(|it| it["type"] == "olm.package");
-            package = of.map(|it| it["value"]["packageName"].clone()).unwrap_or_default();
+            let of = told.iter().find(|property| property["type"] == "olm.package");
+            package =
+                of.map(|property| property["value"]["packageName"].clone()).unwrap_or_default();
             properties.extend(told);
         }
         let replaced = manifest.pointer("/spec/replaces").cloned().unwrap_or_default();
-        let channels = documents.iter_mut().filter(|it| it["schema"] == "olm.channel");
-        for entries in channels.filter_map(|it| it["entries"].as_array_mut()) {
-            if entries.iter().any(|it| it["name"] == replaced) {
+        let channels = documents.iter_mut().filter(|document| document["schema"] == "olm.channel");
+        for entries in channels.filter_map(|channel| channel["entries"].as_array_mut()) {
+            if entries.iter().any(|entry| entry["name"] == replaced) {
                 entries.push(json!({"name": name, "replaces": replaced}));
             }
         }
@@ -99,8 +101,8 @@ mod tests {
         let text = catalog(base, &[plan]).unwrap();
         let found: Vec<Value> =
             mainstay_yaml::documents(text.as_bytes(), &mainstay_yaml::Options::default())
-                .map(|it| it.unwrap().value)
-                .filter(|it| !it.is_null())
+                .map(|document| document.unwrap().value)
+                .filter(|value| !value.is_null())
                 .collect();
         assert_eq!(found[0]["entries"][1], json!({"name": "a.v2", "replaces": "a.v1"}));
         assert_eq!((&found[1]["name"], &found[1]["package"]), (&json!("a.v2"), &json!("a")));

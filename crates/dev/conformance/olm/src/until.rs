@@ -51,13 +51,13 @@ pub(super) enum Wanted {
 
 /// Whether it may come without anything being written.
 pub(super) fn is_unwritten(wanted: &[Wanted]) -> bool {
-    wanted.iter().any(|it| matches!(it, Wanted::Package { .. } | Wanted::Deprecation))
+    wanted.iter().any(|condition| matches!(condition, Wanted::Package { .. } | Wanted::Deprecation))
 }
 
 /// Whether it is about plans that fail, which takes as long as plans are tried again, or about a
 /// version that was waited for too long.
 pub(super) fn fails(wanted: &[Wanted]) -> bool {
-    wanted.iter().any(|it| match it {
+    wanted.iter().any(|condition| match condition {
         Wanted::Plans { phase, .. } => phase == "Failed",
         Wanted::Had { phase, reason, .. } => phase == "Failed" && reason == "InstallCheckFailed",
         _ => false,
@@ -109,7 +109,9 @@ async fn listed(
     namespaces: &[String],
 ) -> anyhow::Result<Vec<Object>> {
     let mut items = cluster.list(resource, None, &ListParams::default()).await?.items;
-    items.retain(|it| it.namespace().is_empty() || namespaces.iter().any(|n| n == it.namespace()));
+    items.retain(|object| {
+        object.namespace().is_empty() || namespaces.iter().any(|n| n == object.namespace())
+    });
     Ok(items)
 }
 
@@ -142,50 +144,58 @@ async fn is_true(
         }
         Wanted::Deprecation => {
             let all = cluster.list(&PACKAGE, None, &ListParams::default()).await?.items;
-            all.iter().any(|it| it.get(&["status", "deprecation"]).is_some())
+            all.iter().any(|package| package.get(&["status", "deprecation"]).is_some())
         }
-        Wanted::Ready(name) => {
-            listed(cluster, &resources::CATALOG_SOURCE, namespaces).await?.iter().any(|it| {
-                it.name() == name
-                    && it.str(&["status", "connectionState", "lastObservedState"]) == Some("READY")
-            })
-        }
+        Wanted::Ready(name) => listed(cluster, &resources::CATALOG_SOURCE, namespaces)
+            .await?
+            .iter()
+            .any(|catalog_source| {
+                catalog_source.name() == name
+                    && catalog_source.str(&["status", "connectionState", "lastObservedState"])
+                        == Some("READY")
+            }),
         Wanted::Phase { csv, phase, reason } => {
-            listed(cluster, csvs, namespaces).await?.iter().any(|it| {
-                it.name() == csv
-                    && it.label(names::COPIED_FROM).is_none()
-                    && it.str(&["status", "phase"]) == Some(phase)
+            listed(cluster, csvs, namespaces).await?.iter().any(|object| {
+                object.name() == csv
+                    && object.label(names::COPIED_FROM).is_none()
+                    && object.str(&["status", "phase"]) == Some(phase)
                     && reason
                         .as_deref()
-                        .is_none_or(|it2| it.str(&["status", "reason"]) == Some(it2))
+                        .is_none_or(|reason| object.str(&["status", "reason"]) == Some(reason))
             })
         }
         Wanted::Had { csv, phase, reason } => {
-            listed(cluster, csvs, namespaces).await?.iter().any(|it| {
-                it.name() == csv
-                    && it.array(&["status", "conditions"]).iter().any(|condition| {
+            listed(cluster, csvs, namespaces).await?.iter().any(|object| {
+                object.name() == csv
+                    && object.array(&["status", "conditions"]).iter().any(|condition| {
                         condition["phase"] == **phase && condition["reason"] == **reason
                     })
             })
         }
         Wanted::Plans { count, phase } => {
             let plans = listed(cluster, &resources::INSTALL_PLAN, namespaces).await?;
-            let fits = |it: &&Object| it.str(&["status", "phase"]) == Some(phase);
+            let fits = |plan: &&Object| plan.str(&["status", "phase"]) == Some(phase);
             plans.iter().filter(fits).count() >= *count
         }
         Wanted::Condition { subscription, kind, status } => {
             let found = listed(cluster, &resources::SUBSCRIPTION, namespaces).await?;
-            found.iter().any(|it| it.name() == subscription && it.condition(kind) == Some(status))
+            found.iter().any(|object| {
+                object.name() == subscription && object.condition(kind) == Some(status)
+            })
         }
         Wanted::Gone { kind, name } if kind == "Namespace" => {
             !listed(cluster, &known::NAMESPACE, namespaces)
                 .await?
                 .iter()
-                .any(|it| it.name() == name)
+                .any(|namespace| namespace.name() == name)
         }
-        Wanted::Gone { name, .. } => !listed(cluster, csvs, namespaces).await?.iter().any(|it| {
-            it.name() == name && it.namespace() == here && it.label(names::COPIED_FROM).is_none()
-        }),
+        Wanted::Gone { name, .. } => {
+            !listed(cluster, csvs, namespaces).await?.iter().any(|object| {
+                object.name() == name
+                    && object.namespace() == here
+                    && object.label(names::COPIED_FROM).is_none()
+            })
+        }
     })
 }
 

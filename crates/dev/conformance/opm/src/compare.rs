@@ -30,7 +30,8 @@ fn kind(case: &Case, recorded: &str) -> Kind {
         Kind::Help
     } else if word(0).is_some_and(|word| word.starts_with("__complete")) {
         Kind::Candidates
-    } else if word(0) == Some("completion") && word(1).is_some_and(|it| shells.contains(&it)) {
+    } else if word(0) == Some("completion") && word(1).is_some_and(|shell| shells.contains(&shell))
+    {
         Kind::Script
     } else if recorded.starts_with("Version: version.Version{") {
         Kind::Version
@@ -74,9 +75,9 @@ pub(super) fn error(recorded: &[String], stderr: &str) -> Option<String> {
     let ours = message::of(stderr);
     let agrees = match &ours {
         None => recorded.is_empty(),
-        Some(ours) => {
-            recorded.iter().any(|it| it == ours || message::sorted(it) == message::sorted(ours))
-        }
+        Some(ours) => recorded
+            .iter()
+            .any(|error| error == ours || message::sorted(error) == message::sorted(ours)),
     };
     let first = recorded.first().map_or("(none)", String::as_str);
     (!agrees).then(|| format!("error: {}", difference(first, ours.as_deref().unwrap_or("(none)"))))
@@ -123,7 +124,8 @@ fn flags(help: &str) -> String {
         if !line.starts_with(' ') {
             section = if line.ends_with("Flags:") { line } else { "" };
         } else if !section.is_empty()
-            && (text.starts_with("--") || text.get(2..).is_some_and(|it| it.starts_with(", --")))
+            && (text.starts_with("--")
+                || text.get(2..).is_some_and(|rest| rest.starts_with(", --")))
         {
             let end = text.find("   ").unwrap_or(text.len());
             let default = text.rfind("(default \"").map_or("", |at| &text[at..]);

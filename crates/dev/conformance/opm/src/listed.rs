@@ -58,14 +58,14 @@ impl Listed {
             .map(|judged| &*judged.name)
             .collect();
         let unused =
-            self.0.iter().filter(|(pattern, _)| !excused.iter().any(|it| pattern.is_match(it)));
+            self.0.iter().filter(|(pattern, _)| !excused.iter().any(|name| pattern.is_match(name)));
         let mut faults: Vec<String> =
             unused.map(|(_, entry)| format!("nothing needs the entry `{entry}`")).collect();
         // Commands and calls are held to it each by themselves.
         for (what, calls) in [("commands", false), ("calls and inputs", true)] {
             let all = judged.iter().filter(|judged| judged.name.contains(':') == calls).count();
-            let wanted = excused.iter().filter(|it| it.contains(':') == calls);
-            let wanted = wanted.filter(|it| self.has(it) == Some(true)).count();
+            let wanted = excused.iter().filter(|name| name.contains(':') == calls);
+            let wanted = wanted.filter(|name| self.has(name) == Some(true)).count();
             if harness::exceeds(wanted, all) {
                 faults.push(format!("{wanted} of {all} {what} are excused, more than one in 100"));
             }

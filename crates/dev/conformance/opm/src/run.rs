@@ -130,7 +130,9 @@ fn whole(case: &Case, archives: &Archives) -> anyhow::Result<Vec<String>> {
 
     let mut differences = Vec::new();
     // Where upstream crashes, ours says what is wrong.
-    if !case.messages.is_empty() && case.messages.iter().all(|it| it.starts_with("panic: ")) {
+    if !case.messages.is_empty()
+        && case.messages.iter().all(|message| message.starts_with("panic: "))
+    {
         if exit != 1 || message::of(&stderr).is_none() {
             differences.push(format!("exit: recorded a crash, ours {exit} and no error"));
         }

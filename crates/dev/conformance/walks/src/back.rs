@@ -129,7 +129,9 @@ impl Way<'_> {
     async fn use_it(&self, back: &mut Back) -> anyhow::Result<()> {
         let cluster = &self.ground.cluster;
         let installed = cluster.find(&SUBSCRIPTION, Some(PLACE), NAME).await?;
-        let name = installed.as_ref().and_then(|it| it.str(&["status", "installedCSV"]));
+        let name = installed
+            .as_ref()
+            .and_then(|subscription| subscription.str(&["status", "installedCSV"]));
         let Some(name) = name else { return Ok(()) };
         let Some(version) = cluster.find(&CLUSTER_SERVICE_VERSION, Some(PLACE), name).await? else {
             return Ok(());
@@ -139,7 +141,7 @@ impl Way<'_> {
         let owned = version.array(&["spec", "customresourcedefinitions", "owned"]);
         for example in examples {
             let Ok(mut object) = Object::from_value(example) else { continue };
-            if !owned.iter().any(|it| it["kind"] == *object.kind()) {
+            if !owned.iter().any(|crd| crd["kind"] == *object.kind()) {
                 continue;
             }
             let Some(resource) = cluster.resource_of(&object.gvk()).await? else { continue };

@@ -73,21 +73,21 @@ impl Dump {
     /// What tells whether something was written.
     pub(super) fn state(&self) -> Vec<(&Id, &str)> {
         let quiet = self.objects.iter().filter(|(id, _)| !RESTLESS.contains(&&*id.kind));
-        quiet.map(|(id, (_, it))| (id, it.resource_version())).collect()
+        quiet.map(|(id, (_, object))| (id, object.resource_version())).collect()
     }
 
     /// What another one has in another state, was made, or is gone.
     pub(super) fn rewritten(&self, other: &Self) -> Vec<String> {
         let (one, other) = (self.state(), other.state());
-        let new = other.iter().filter(|it| !one.contains(it));
-        let old = one.iter().filter(|it| !other.contains(it));
-        let ids: BTreeSet<&Id> = new.chain(old).map(|it| it.0).collect();
+        let new = other.iter().filter(|entry| !one.contains(entry));
+        let old = one.iter().filter(|entry| !other.contains(entry));
+        let ids: BTreeSet<&Id> = new.chain(old).map(|(id, _)| *id).collect();
         ids.into_iter().map(ToString::to_string).collect()
     }
 
     /// Whether it has this very object, and not a later one of its name.
     pub(super) fn has(&self, id: &Id, uid: &str) -> bool {
-        self.objects.get(id).is_some_and(|(_, it)| it.uid() == uid)
+        self.objects.get(id).is_some_and(|(_, object)| object.uid() == uid)
     }
 
     /// Whether it has an object of a kind, whatever group that is of.
@@ -101,7 +101,7 @@ impl Dump {
         &'a self,
         other: &Self,
     ) -> impl Iterator<Item = (&'a Id, &'a Resource, &'a Object)> {
-        let new = self.objects.iter().filter(|(id, (_, it))| !other.has(id, it.uid()));
+        let new = self.objects.iter().filter(|(id, (_, object))| !other.has(id, object.uid()));
         new.map(|(id, (resource, object))| (id, resource, object)).collect::<Vec<_>>().into_iter()
     }
 
@@ -109,7 +109,9 @@ impl Dump {
     pub(super) fn changed(&self, now: &Self) -> (Vec<String>, Vec<&'static str>) {
         let (mut wrong, mut changes) = (Vec::new(), Vec::new());
         for (id, (_, old)) in &self.objects {
-            let Some((_, new)) = now.objects.get(id).filter(|(_, it)| it.uid() == old.uid()) else {
+            let Some((_, new)) =
+                now.objects.get(id).filter(|(_, object)| object.uid() == old.uid())
+            else {
                 continue;
             };
             if RESTLESS.contains(&&*id.kind) {
@@ -140,7 +142,10 @@ impl Dump {
         loop {
             let before = found.len();
             for (id, (_, object)) in &self.objects {
-                let belongs = object.owner_references().iter().any(|it| owners.contains(&it.uid));
+                let belongs = object
+                    .owner_references()
+                    .iter()
+                    .any(|owner_reference| owners.contains(&owner_reference.uid));
                 if belongs && found.insert(id.clone()) {
                     owners.insert(object.uid().to_owned());
                 }
@@ -192,12 +197,13 @@ fn difference(path: &str, old: &Value, new: &Value) -> Option<String> {
     if let (Value::Object(old), Value::Object(new)) = (old, new) {
         let keys: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
         return keys.into_iter().find_map(|key| {
-            let side = |it: &serde_json::Map<String, Value>| it.get(key).cloned();
+            let side = |fields: &serde_json::Map<String, Value>| fields.get(key).cloned();
             let [old, new] = [side(old), side(new)].map(Option::unwrap_or_default);
             difference(&format!("{path}.{key}"), &old, &new)
         });
     }
-    let [old, new] = [old, new].map(|it| it.to_string().chars().take(LONG).collect::<String>());
+    let [old, new] =
+        [old, new].map(|value| value.to_string().chars().take(LONG).collect::<String>());
     Some(format!("{} was {old} and is {new}", path.trim_start_matches('.')))
 }
 
@@ -234,7 +240,7 @@ mod tests {
         let before = dump(&[map("a", "1", "x"), map("b", "2", "x"), map("c", "3", "x")]);
         let after = dump(&[map("a", "1", "x"), map("b", "9", "x"), map("c", "3", "y")]);
         let names = |from: &Dump, other: &Dump| -> Vec<String> {
-            from.beyond(other).map(|it| it.0.to_string()).collect()
+            from.beyond(other).map(|(id, _, _)| id.to_string()).collect()
         };
         assert_eq!(names(&after, &before), ["ConfigMap n/b"]);
         assert_eq!(names(&before, &after), ["ConfigMap n/b"]);
@@ -253,7 +259,7 @@ mod tests {
         last["metadata"]["ownerReferences"] = owner("2");
         let all = dump(&[last, middle, map("c", "4", "")]);
         let found = all.dependents(BTreeSet::from(["1".to_owned()]));
-        let names: Vec<&str> = found.iter().map(|it| &*it.name).collect();
+        let names: Vec<&str> = found.iter().map(|id| &*id.name).collect();
         assert_eq!(names, ["a", "b"]);
     }
 }

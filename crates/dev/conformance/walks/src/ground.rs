@@ -122,8 +122,8 @@ impl Ground {
         }
         let mut all = Vec::new();
         for kind in kinds {
-            for it in self.list(kind).await? {
-                all.push((it.uid().to_owned(), it.resource_version().to_owned()));
+            for object in self.list(kind).await? {
+                all.push((object.uid().to_owned(), object.resource_version().to_owned()));
             }
         }
         Ok(all)
@@ -237,7 +237,8 @@ impl Running {
             loop {
                 let source = cluster.find(kind, Some(CATALOGS), NAME).await?;
                 let state = ["status", "connectionState", "lastObservedState"];
-                if source.is_some_and(|it| it.str(&state) == Some("READY")) {
+                if source.is_some_and(|catalog_source| catalog_source.str(&state) == Some("READY"))
+                {
                     return Ok::<_, anyhow::Error>(());
                 }
                 tokio::time::sleep(LOOK).await;

@@ -132,8 +132,8 @@ pub async fn walk(items: &[Item], back: bool, most: usize, hear: impl Fn(&Walk))
         hear(&walked);
         all.push((at, walked));
     }
-    all.sort_by_key(|it| it.0);
-    all.into_iter().map(|it| it.1).collect()
+    all.sort_by_key(|(at, _)| *at);
+    all.into_iter().map(|(_, walked)| walked).collect()
 }
 
 /// Walks packages of stocks on a cluster that is there and back, one after the other. `hear` is told of each.
@@ -148,7 +148,7 @@ pub async fn walk_there(
 ) -> anyhow::Result<Vec<Walk>> {
     let mut all = Vec::with_capacity(items.len());
     for stock in stocks {
-        let of_stock: Vec<&Item> = items.iter().filter(|it| it.catalog == stock.name).collect();
+        let of_stock: Vec<&Item> = items.iter().filter(|item| item.catalog == stock.name).collect();
         if of_stock.is_empty() {
             continue;
         }
@@ -169,7 +169,7 @@ pub fn faults(walks: &[Walk], complete: bool) -> Vec<String> {
     for walk in walks {
         match &walk.back {
             Some(back) => {
-                all.extend(back.wrong.iter().map(|it| format!("{}: {it}", walk.package)));
+                all.extend(back.wrong.iter().map(|finding| format!("{}: {finding}", walk.package)));
             }
             None if walk.plan.is_some() => {
                 all.push(format!("{}: it was not uninstalled: {:?}", walk.package, walk.end));
@@ -178,8 +178,8 @@ pub fn faults(walks: &[Walk], complete: bool) -> Vec<String> {
         }
     }
     if complete {
-        let unused = stays::unused(walks.iter().filter_map(|it| it.back.as_ref()));
-        all.extend(unused.into_iter().map(|it| format!("no package leaves behind: {it}")));
+        let unused = stays::unused(walks.iter().filter_map(|walk| walk.back.as_ref()));
+        all.extend(unused.into_iter().map(|name| format!("no package leaves behind: {name}")));
     }
     all
 }

@@ -91,7 +91,7 @@ pub(super) async fn once(
     let outcome = legs(ground, item, plan).await;
     let versions = ground.list(&CLUSTER_SERVICE_VERSION).await;
     let own = ground.cluster.find(&SUBSCRIPTION, Some(PLACE), NAME).await?;
-    let last = own.as_ref().and_then(|it| it.str(&["status", "installedCSV"]));
+    let last = own.as_ref().and_then(|subscription| subscription.str(&["status", "installedCSV"]));
     // Its watch may be told later than who asks.
     for _ in 0..CALM {
         if seen.lock().last().map(String::as_str) == last {
@@ -105,9 +105,9 @@ pub(super) async fn once(
     };
     watcher.abort();
     walked.seen = std::mem::take(&mut *seen.lock());
-    let own = |it: &&Object| item.found().is_some_and(|found| found.bundle(it.name()).is_some());
+    let own = |csv: &&Object| item.found().is_some_and(|found| found.bundle(csv.name()).is_some());
     walked.company =
-        versions?.iter().filter(|it| !own(it)).map(|it| it.name().to_owned()).collect();
+        versions?.iter().filter(|csv| !own(csv)).map(|csv| csv.name().to_owned()).collect();
     Ok(())
 }
 
@@ -152,13 +152,15 @@ fn subscription(item: &Item, plan: &super::Plan, channel: &str) -> Value {
 
 /// A group with a target that as many versions of the way as possible support.
 fn group(item: &Item, plan: &super::Plan) -> Value {
-    let names = std::iter::once(&plan.start).chain(plan.legs.iter().flat_map(|it| &it.hops));
+    let names = std::iter::once(&plan.start).chain(plan.legs.iter().flat_map(|leg| &leg.hops));
     let versions: Vec<Object> =
         names.filter_map(|name| item.found()?.bundle(name)?.csv().ok()?).collect();
     let support = |mode: &str| {
-        let supports = |it: &&Object| {
-            let mut modes = it.array(&["spec", "installModes"]).iter();
-            modes.any(|it| it["type"] == mode && it["supported"] == true)
+        let supports = |csv: &&Object| {
+            let mut modes = csv.array(&["spec", "installModes"]).iter();
+            modes.any(|install_mode| {
+                install_mode["type"] == mode && install_mode["supported"] == true
+            })
         };
         versions.iter().filter(supports).count()
     };
@@ -173,7 +175,7 @@ fn group(item: &Item, plan: &super::Plan) -> Value {
     json!({
         "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
         "metadata": {"name": "group", "namespace": PLACE},
-        "spec": best.map_or_else(|| json!({}), |it| it.1),
+        "spec": best.map_or_else(|| json!({}), |(_, spec)| spec),
     })
 }
 
@@ -184,17 +186,20 @@ async fn arrives(ground: &Ground, wanted: &str) -> anyhow::Result<Option<String>
     let (mut revision, mut calm) = (None, 0);
     let mut complaint = None;
     loop {
-        let now = ground.news(&TELLING.map(|it| it.0)).await?;
+        let now = ground.news(&TELLING.map(|(resource, _)| resource)).await?;
         if revision.as_ref() != Some(&now) {
             (revision, calm) = (Some(now), 0);
             let subscriptions = ground.list(&SUBSCRIPTION).await?;
             let versions = ground.list(&CLUSTER_SERVICE_VERSION).await?;
-            let Some(own) = subscriptions.iter().find(|it| it.name() == NAME) else { continue };
+            let Some(own) = subscriptions.iter().find(|subscription| subscription.name() == NAME)
+            else {
+                continue;
+            };
             let installed = own.str(&["status", "installedCSV"]) == Some(wanted);
             let latest = own.str(&["status", "state"]) == Some("AtLatestKnown");
-            let runs = versions
-                .iter()
-                .any(|it| it.name() == wanted && it.str(&["status", "phase"]) == Some("Succeeded"));
+            let runs = versions.iter().any(|csv| {
+                csv.name() == wanted && csv.str(&["status", "phase"]) == Some("Succeeded")
+            });
             if installed && latest && runs {
                 return Ok(None);
             }
@@ -220,10 +225,10 @@ async fn arrives(ground: &Ground, wanted: &str) -> anyhow::Result<Option<String>
 async fn standing(ground: &Ground) -> anyhow::Result<String> {
     let mut all = Vec::new();
     for (kind, field) in TELLING {
-        for it in ground.list(kind).await? {
+        for object in ground.list(kind).await? {
             let what =
-                it.get(&["status", field]).map_or_else(|| "new".to_owned(), Value::to_string);
-            all.push(format!("{} {} is {what}", kind.kind, it.name()));
+                object.get(&["status", field]).map_or_else(|| "new".to_owned(), Value::to_string);
+            all.push(format!("{} {} is {what}", kind.kind, object.name()));
         }
     }
     Ok(all.join(", "))
@@ -248,9 +253,11 @@ fn wrong(subscription: &Object, versions: &[Object]) -> Option<String> {
                 let unmet: Vec<String> = version
                     .array(&["status", "requirementStatus"])
                     .iter()
-                    .filter(|it| it["status"] != "Present" && it["status"] != "Satisfied")
-                    .map(|it| {
-                        let parts = ["kind", "name", "message"].map(|key| text(it, key));
+                    .filter(|requirement| {
+                        requirement["status"] != "Present" && requirement["status"] != "Satisfied"
+                    })
+                    .map(|requirement| {
+                        let parts = ["kind", "name", "message"].map(|key| text(requirement, key));
                         parts.join(" ").trim_end().to_owned()
                     })
                     .collect();
@@ -271,12 +278,15 @@ async fn follow(
     let mut watch = cluster.watch(&selection, &list.resource_version).await?;
     Ok(tokio::spawn(async move {
         while let Some(Ok(event)) = watch.next().await {
-            let (WatchEvent::Added(it) | WatchEvent::Modified(it)) = event else { continue };
-            let installed = it.str(&["status", "installedCSV"]).unwrap_or_default();
+            let (WatchEvent::Added(subscription) | WatchEvent::Modified(subscription)) = event
+            else {
+                continue;
+            };
+            let installed = subscription.str(&["status", "installedCSV"]).unwrap_or_default();
             let mut seen = seen.lock();
-            if it.name() == NAME
+            if subscription.name() == NAME
                 && !installed.is_empty()
-                && seen.last().is_none_or(|it| it != installed)
+                && seen.last().is_none_or(|last| last != installed)
             {
                 seen.push(installed.to_owned());
             }

@@ -45,14 +45,14 @@ impl Plan {
     /// can be installed; none for a package of which nothing can be asked for.
     pub fn of(graph: &Graph, can: impl Fn(&str) -> bool) -> Option<Self> {
         let mut all: Vec<&Bundle> =
-            graph.bundles().filter(|it| !channels(graph, it).is_empty()).collect();
+            graph.bundles().filter(|bundle| !channels(graph, bundle).is_empty()).collect();
         all.sort_by(|a, b| (&a.version, &a.name).cmp(&(&b.version, &b.name)));
         let newest = *all.last()?;
         // If none can be installed, the cluster says why.
-        let none = !all.iter().any(|it| can(&it.name));
+        let none = !all.iter().any(|bundle| can(&bundle.name));
         let can = |name: &str| none || can(name);
         let mut plans: Vec<(usize, Vec<Leg>)> = Vec::new();
-        for (at, start) in all.iter().enumerate().filter(|(_, it)| can(&it.name)) {
+        for (at, start) in all.iter().enumerate().filter(|(_, bundle)| can(&bundle.name)) {
             plans.extend(furthest(graph, start).map(|legs| (at, legs)));
         }
         let moves = |legs: &[Leg]| legs.iter().any(|leg| !leg.hops.is_empty());
@@ -68,8 +68,8 @@ impl Plan {
             plans.into_iter().next_back()?
         };
         let older = |barred: bool| {
-            let of = all[..at].iter().filter(|it| can(&it.name) != barred);
-            of.map(|it| it.name.to_string()).collect()
+            let of = all[..at].iter().filter(|bundle| can(&bundle.name) != barred);
+            of.map(|bundle| bundle.name.to_string()).collect()
         };
         Some(Self {
             start: all[at].name.to_string(),
@@ -89,14 +89,14 @@ fn channels(graph: &Graph, bundle: &Bundle) -> Vec<String> {
     let mut names: Vec<(bool, String)> = Vec::new();
     for channel in graph.channels() {
         let Ok(mut chain) = channel.chain() else { continue };
-        let offered = chain.any(|it| it.name == bundle.name)
-            || channel.skipped().iter().any(|it| it.name == bundle.name);
+        let offered = chain.any(|entry| entry.name == bundle.name)
+            || channel.skipped().iter().any(|entry| entry.name == bundle.name);
         if offered {
             names.push((channel.name != graph.default_channel, channel.name.to_string()));
         }
     }
     names.sort();
-    names.into_iter().map(|it| it.1).collect()
+    names.into_iter().map(|(_, name)| name).collect()
 }
 
 /// The way from a version to the newest that can be reached, over as few channels as possible.
@@ -113,7 +113,7 @@ fn furthest(graph: &Graph, start: &Bundle) -> Option<Vec<Leg>> {
         let Some(route) = rests(switch.route.ok()) else { continue };
         let end = route.steps.last().map_or(start, |step| step.bundle);
         let channel = switch.channel;
-        if asked.iter().any(|it| **it == *channel.name) && !ways.contains_key(&*end.name) {
+        if asked.iter().any(|name| **name == *channel.name) && !ways.contains_key(&*end.name) {
             ways.insert(&end.name, vec![leg(channel, &route)]);
             open.push_back(end);
         }
@@ -131,13 +131,15 @@ fn furthest(graph: &Graph, start: &Bundle) -> Option<Vec<Leg>> {
             }
         }
     }
-    let version = |name: &str| graph.bundle(name).and_then(|it| it.version.clone());
-    ways.into_iter().max_by_key(|(name, legs)| (version(name), Reverse(legs.len()))).map(|it| it.1)
+    let version = |name: &str| graph.bundle(name).and_then(|bundle| bundle.version.clone());
+    ways.into_iter()
+        .max_by_key(|(name, legs)| (version(name), Reverse(legs.len())))
+        .map(|(_, legs)| legs)
 }
 
 /// A route that comes to an end.
 fn rests(route: Option<Route<'_>>) -> Option<Route<'_>> {
-    route.filter(|it| !matches!(it.end, End::Circle { .. }))
+    route.filter(|route| !matches!(route.end, End::Circle { .. }))
 }
 
 #[cfg(test)]
@@ -150,7 +152,10 @@ mod tests {
     }
 
     fn leg(channel: &str, hops: &[&str]) -> Leg {
-        Leg { channel: channel.to_owned(), hops: hops.iter().map(|it| (*it).to_owned()).collect() }
+        Leg {
+            channel: channel.to_owned(),
+            hops: hops.iter().map(|hop| (*hop).to_owned()).collect(),
+        }
     }
 
     #[test]

@@ -43,9 +43,12 @@ const STAYS: &[Stay] = &[
     },
     Stay {
         name: "role",
-        is: |id, it, left| {
+        is: |id, object, left| {
             id.kind == *known::CLUSTER_ROLE.kind
-                && it.owner_references().iter().any(|it| left.uids.contains(&it.uid))
+                && object
+                    .owner_references()
+                    .iter()
+                    .any(|owner_reference| left.uids.contains(&owner_reference.uid))
         },
         why: "whoever may work with the objects still may; they go with the definition",
     },
@@ -56,12 +59,13 @@ const STAYS: &[Stay] = &[
     },
     Stay {
         name: LOCAL,
-        is: |id, it, left| {
-            let service = it.get(&["spec", "service"]).is_some_and(|it| !it.is_null());
-            let group = it.str(&["spec", "group"]).unwrap_or_default();
+        is: |id, object, left| {
+            let service =
+                object.get(&["spec", "service"]).is_some_and(|service| !service.is_null());
+            let group = object.str(&["spec", "group"]).unwrap_or_default();
             id.kind == *known::API_SERVICE.kind
                 && !service
-                && left.kinds.iter().any(|it| it.1 == group)
+                && left.kinds.iter().any(|(_, of)| of == group)
         },
         why: "the server makes one for each version of the groups that it serves",
     },
@@ -84,30 +88,30 @@ const KEPT: &str = "rules of a group's role";
 pub(super) const CHANGES: &[Change] = &[
     Change {
         name: "rules of a role that gathers them",
-        hide: |it| {
-            if it.get(&["aggregationRule"]).is_some() {
-                it.remove(&["rules"]);
+        hide: |object| {
+            if object.get(&["aggregationRule"]).is_some() {
+                object.remove(&["rules"]);
             }
         },
         why: "they are those of the roles that stay",
     },
     Change {
         name: KEPT,
-        hide: |it| {
-            if it.label(names::OWNER_KIND) == Some(&OPERATOR_GROUP.kind) {
-                it.remove(&["rules"]);
+        hide: |object| {
+            if object.label(names::OWNER_KIND) == Some(&OPERATOR_GROUP.kind) {
+                object.remove(&["rules"]);
             }
         },
         why: "once its group has no operators it gathers nothing any more, and keeps what it has",
     },
     Change {
         name: "APIs of a group",
-        hide: |it| {
-            if it.annotation(names::PROVIDED_APIS) == Some("") {
-                it.remove(&["metadata", "annotations", names::PROVIDED_APIS]);
+        hide: |object| {
+            if object.annotation(names::PROVIDED_APIS) == Some("") {
+                object.remove(&["metadata", "annotations", names::PROVIDED_APIS]);
             }
-            if it.get(&["metadata", "annotations"]) == Some(&serde_json::json!({})) {
-                it.remove(&["metadata", "annotations"]);
+            if object.get(&["metadata", "annotations"]) == Some(&serde_json::json!({})) {
+                object.remove(&["metadata", "annotations"]);
             }
         },
         why: "a list that is empty again is written as an empty list",
@@ -117,24 +121,24 @@ pub(super) const CHANGES: &[Change] = &[
 /// Names of what the lists have and no package left behind.
 pub(super) fn unused<'a>(all: impl IntoIterator<Item = &'a Back>) -> Vec<&'static str> {
     let mut used: BTreeSet<&str> = BTreeSet::new();
-    for it in all {
-        used.extend(it.stays.keys());
-        used.extend(&it.changes);
+    for back in all {
+        used.extend(back.stays.keys());
+        used.extend(&back.changes);
     }
     // Not every server shows them.
-    let known = STAYS.iter().map(|it| it.name).filter(|it| *it != LOCAL);
-    let changes = CHANGES.iter().map(|it| it.name).filter(|it| *it != KEPT);
-    known.chain(changes).filter(|it| !used.contains(it)).collect()
+    let known = STAYS.iter().map(|exception| exception.name).filter(|name| *name != LOCAL);
+    let changes = CHANGES.iter().map(|exception| exception.name).filter(|name| *name != KEPT);
+    known.chain(changes).filter(|name| !used.contains(name)).collect()
 }
 
 /// What stays and why, for the page.
 pub(super) fn about() -> impl Iterator<Item = (&'static str, &'static str)> {
-    STAYS.iter().map(|it| (it.name, it.why))
+    STAYS.iter().map(|exception| (exception.name, exception.why))
 }
 
 /// What may be another and why, for the page.
 pub(super) fn about_changes() -> impl Iterator<Item = (&'static str, &'static str)> {
-    CHANGES.iter().map(|it| (it.name, it.why))
+    CHANGES.iter().map(|exception| (exception.name, exception.why))
 }
 
 /// Judges what is there and was not: counts what may, and says what may not.
@@ -148,7 +152,7 @@ pub(super) fn judge(before: &Dump, after: &Dump, back: &mut Back) {
         }
     }
     for (id, _, object) in after.beyond(before) {
-        match STAYS.iter().find(|it| (it.is)(id, object, &left)) {
+        match STAYS.iter().find(|exception| (exception.is)(id, object, &left)) {
             Some(stay) => *back.stays.entry(stay.name).or_default() += 1,
             None => back.wrong.push(format!("{id} stays")),
         }

@@ -43,8 +43,10 @@ impl Stock {
     pub fn read(name: &str, folder: &Path) -> anyhow::Result<Arc<Self>> {
         let mut packages = BTreeMap::new();
         for package in below(folder)? {
-            let versions: Vec<PathBuf> =
-                below(&package)?.into_iter().filter(|it| it.join("manifests").is_dir()).collect();
+            let versions: Vec<PathBuf> = below(&package)?
+                .into_iter()
+                .filter(|folder| folder.join("manifests").is_dir())
+                .collect();
             if !versions.is_empty() {
                 packages.insert(package, versions);
             }
@@ -69,7 +71,8 @@ impl Stock {
         let documents: Vec<Value> =
             made.into_iter().flat_map(|(package, made)| declare(&package, made)).collect();
         let origin = |line| Origin { file: "bundles".into(), line };
-        let numbered = documents.into_iter().enumerate().map(|(at, it)| (origin(at + 1), it));
+        let numbered =
+            documents.into_iter().enumerate().map(|(at, document)| (origin(at + 1), document));
         let declared = Declared::of(numbered).context("make a catalog of bundles")?;
         let catalog = declared.check().context("make a catalog of bundles")?;
         Ok(Arc::new(Self { name: name.to_owned(), catalog, unreadable }))
@@ -77,7 +80,7 @@ impl Stock {
 
     /// Its packages, in order of their names.
     pub fn items(self: &Arc<Self>) -> Vec<Item> {
-        let known = self.catalog.packages().map(|it| it.name.to_string());
+        let known = self.catalog.packages().map(|package| package.name.to_string());
         let names: BTreeSet<String> = known.chain(self.unreadable.keys().cloned()).collect();
         let item = |package| Item {
             catalog: self.name.clone(),
@@ -115,13 +118,23 @@ impl Stock {
         while let Some(package) = open.pop() {
             let named: BTreeSet<String> = package
                 .bundles()
-                .flat_map(|it| it.required_packages().map(|it| it.package_name).collect::<Vec<_>>())
+                .flat_map(|bundle| {
+                    bundle
+                        .required_packages()
+                        .map(|required_package| required_package.package_name)
+                        .collect::<Vec<_>>()
+                })
                 .collect();
-            let apis: BTreeSet<_> =
-                package.bundles().flat_map(|it| it.required_apis().collect::<Vec<_>>()).collect();
+            let apis: BTreeSet<_> = package
+                .bundles()
+                .flat_map(|bundle| bundle.required_apis().collect::<Vec<_>>())
+                .collect();
             for other in self.catalog.packages() {
-                let brings =
-                    || other.bundles().any(|it| it.provided_apis().any(|it| apis.contains(&it)));
+                let brings = || {
+                    other
+                        .bundles()
+                        .any(|bundle| bundle.provided_apis().any(|api| apis.contains(&api)))
+                };
                 let wanted = named.contains(&*other.name) || (!apis.is_empty() && brings());
                 if wanted && found.insert(other.name.to_string()) {
                     open.push(other);
@@ -157,16 +170,17 @@ impl Item {
 
     /// The version of a bundle.
     pub fn version(&self, name: &str) -> String {
-        let bundle = self.found().and_then(|it| it.bundle(name));
-        bundle.map_or_else(|| name.to_owned(), |it| it.version.to_string())
+        let bundle = self.found().and_then(|package| package.bundle(name));
+        bundle.map_or_else(|| name.to_owned(), |bundle| bundle.version.to_string())
     }
 
     /// What a bundle asks for that it cannot have, if there is such a thing.
     pub(super) fn barred(&self, bundle: &str) -> Option<&BTreeSet<String>> {
         let all = self.barred.get_or_init(|| {
             let catalog = &self.stock.catalog;
-            let company = self.found().map(|it| self.stock.company(it)).unwrap_or_default();
-            let packages = catalog.packages().filter(|it| company.contains(&*it.name));
+            let company =
+                self.found().map(|package| self.stock.company(package)).unwrap_or_default();
+            let packages = catalog.packages().filter(|package| company.contains(&*package.name));
             barred(&packages.flat_map(Package::bundles).collect::<Vec<_>>())
         });
         all.get(&(self.package.clone(), bundle.to_owned()))
@@ -178,8 +192,8 @@ impl Item {
             .found()
             .into_iter()
             .flat_map(Package::bundles)
-            .flat_map(|it| it.provided_apis().collect::<Vec<_>>());
-        apis.any(|it| it.group == group && it.kind == kind)
+            .flat_map(|bundle| bundle.provided_apis().collect::<Vec<_>>());
+        apis.any(|api| api.group == group && api.kind == kind)
     }
 
     /// A catalog of this package and those that it may need, as one file.
@@ -193,27 +207,31 @@ impl Item {
 /// The bundles that cannot be installed, and what each of them asks for: what is not done yet, and other
 /// packages and kinds that none of those brings that can be installed.
 fn barred(bundles: &[&Arc<mainstay_catalog::Bundle>]) -> Barred {
-    let key = |it: &mainstay_catalog::Bundle| (it.package.to_string(), it.name.to_string());
+    let key =
+        |bundle: &mainstay_catalog::Bundle| (bundle.package.to_string(), bundle.name.to_string());
     let mut barred = Barred::new();
     // Who needs what is barred is barred as well, until nothing more is.
     loop {
-        let good: Vec<_> = bundles.iter().filter(|it| !barred.contains_key(&key(it))).collect();
+        let good: Vec<_> =
+            bundles.iter().filter(|bundle| !barred.contains_key(&key(bundle))).collect();
         let count: usize = barred.values().map(BTreeSet::len).sum();
         let mut found = Barred::new();
         for bundle in bundles {
             let mut needs = BTreeSet::new();
             for need in bundle.required_packages() {
                 let range = mainstay_version::Range::parse(&need.version_range).ok();
-                let fits = |it: &mainstay_catalog::Bundle| {
-                    *it.package == *need.package_name
-                        && range.as_ref().is_some_and(|range| range.contains(&it.version))
+                let fits = |bundle: &mainstay_catalog::Bundle| {
+                    *bundle.package == *need.package_name
+                        && range.as_ref().is_some_and(|range| range.contains(&bundle.version))
                 };
-                if !good.iter().any(|it| fits(it)) {
+                if !good.iter().any(|candidate| fits(candidate)) {
                     needs.insert(format!("{} {}", need.package_name, need.version_range));
                 }
             }
             for api in bundle.required_apis() {
-                if !good.iter().any(|it| it.provided_apis().any(|it| it == api)) {
+                if !good.iter().any(|candidate| {
+                    candidate.provided_apis().any(|provided_api| provided_api == api)
+                }) {
                     needs.insert(format!("{}.{}/{}", api.kind, api.group, api.version));
                 }
             }
@@ -234,9 +252,10 @@ fn barred(bundles: &[&Arc<mainstay_catalog::Bundle>]) -> Barred {
 fn below(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let entries =
         std::fs::read_dir(folder).with_context(|| format!("read {}", folder.display()))?;
-    let paths: Result<Vec<PathBuf>, _> = entries.map(|it| it.map(|it| it.path())).collect();
+    let paths: Result<Vec<PathBuf>, _> =
+        entries.map(|entry| entry.map(|entry| entry.path())).collect();
     let mut paths = paths?;
-    paths.retain(|it| it.is_dir());
+    paths.retain(|path| path.is_dir());
     paths.sort();
     Ok(paths)
 }
@@ -264,7 +283,8 @@ fn read(folders: &[PathBuf], all: &mut BTreeMap<String, Vec<Made>>) -> anyhow::R
             }
         };
         let blob: Value = serde_json::from_str(&blob).context("read what was declared")?;
-        let stated = bundle.csv().spec().and_then(|it| it["version"].as_str()).unwrap_or("0.0.0");
+        let stated =
+            bundle.csv().spec().and_then(|spec| spec["version"].as_str()).unwrap_or("0.0.0");
         let Ok(version) = mainstay_version::parse_strict(stated) else {
             bad.push(format!("{called}: {stated} is no version"));
             continue;
@@ -288,14 +308,14 @@ fn declare(package: &str, mut made: Vec<Made>) -> Vec<Value> {
     };
     let mut before = Value::Null;
     let mut entries = Vec::new();
-    for it in &made {
-        entries.push(json!({"name": it.bundle.name(), "replaces": before}));
-        before = it.bundle.name().into();
+    for bundle in &made {
+        entries.push(json!({"name": bundle.bundle.name(), "replaces": before}));
+        before = bundle.bundle.name().into();
     }
     let mut documents = vec![
         json!({"schema": "olm.package", "name": package, "defaultChannel": channel}),
         json!({"schema": "olm.channel", "package": package, "name": channel, "entries": entries}),
     ];
-    documents.extend(made.into_iter().map(|it| it.blob));
+    documents.extend(made.into_iter().map(|bundle| bundle.blob));
     documents
 }

@@ -40,7 +40,7 @@ impl Outcome {
     }
 
     pub(super) fn of(walk: &Walk) -> Self {
-        let moved = walk.plan.as_ref().is_some_and(|it| it.hops() > 0);
+        let moved = walk.plan.as_ref().is_some_and(|plan| plan.hops() > 0);
         match &walk.end {
             End::There if moved => Self::Reached,
             End::There => Self::One,
@@ -56,7 +56,7 @@ fn updating(walk: &Walk) -> bool {
     let End::Stuck(why) = &walk.end else { return false };
     let first = walk.seen.first();
     first.is_some_and(|first| !why.starts_with(&format!("{first}: ")))
-        && walk.plan.as_ref().is_some_and(|it| it.hops() > 0)
+        && walk.plan.as_ref().is_some_and(|plan| plan.hops() > 0)
 }
 
 /// The page, of walks in the order of their items.
@@ -74,12 +74,12 @@ pub fn table(items: &[Item], walks: &[Walk]) -> String {
     }
     page += "\n|---|---:|---:|---:|---:|---:|\n";
     let count = |of: &dyn Fn(&&Walk) -> bool| walks.iter().filter(of).count();
-    for catalog in catalogs.iter().map(|it| Some(*it)).chain([None]) {
-        let has = |it: &Walk| catalog.is_none_or(|catalog| it.catalog == catalog);
-        let name = catalog.map_or("all".to_owned(), |it| format!("`{it}`"));
-        let _ = write!(page, "| {name} | {} |", count(&|it| has(it)));
+    for catalog in catalogs.iter().map(|catalog| Some(*catalog)).chain([None]) {
+        let has = |walk: &Walk| catalog.is_none_or(|catalog| walk.catalog == catalog);
+        let name = catalog.map_or("all".to_owned(), |catalog| format!("`{catalog}`"));
+        let _ = write!(page, "| {name} | {} |", count(&|walk| has(walk)));
         for outcome in Outcome::ALL {
-            let _ = write!(page, " {} |", count(&|it| has(it) && Outcome::of(it) == outcome));
+            let _ = write!(page, " {} |", count(&|walk| has(walk) && Outcome::of(walk) == outcome));
         }
         page.push('\n');
     }
@@ -87,7 +87,7 @@ pub fn table(items: &[Item], walks: &[Walk]) -> String {
     for outcome in Outcome::ALL {
         let _ = writeln!(page, "* *{}*: {}.", outcome.name(), outcome.about());
     }
-    let back = walks.iter().any(|it| it.back.is_some());
+    let back = walks.iter().any(|walk| walk.back.is_some());
     if back {
         page += BACK;
         for (name, why) in stays::about() {
@@ -104,7 +104,7 @@ pub fn table(items: &[Item], walks: &[Walk]) -> String {
             page,
             "\n## `{catalog}`\n\n| Package | Channel | From | To | Updates | Outcome |{head} Why, and what else |\n|---|---|---|---|---:|---|{line}---|\n"
         );
-        for (item, walk) in items.iter().zip(walks).filter(|(_, it)| it.catalog == catalog) {
+        for (item, walk) in items.iter().zip(walks).filter(|(_, walk)| walk.catalog == catalog) {
             page += &row(item, walk, back);
         }
     }
@@ -144,14 +144,14 @@ What is another than before on what was there before:
 
 fn row(item: &Item, walk: &Walk, back: bool) -> String {
     let mut channels: Vec<&str> = Vec::new();
-    for leg in walk.plan.iter().flat_map(|it| &it.legs) {
+    for leg in walk.plan.iter().flat_map(|plan| &plan.legs) {
         channels.push(&leg.channel);
     }
-    let version = |name: Option<&String>| name.map_or(String::new(), |it| item.version(it));
+    let version = |name: Option<&String>| name.map_or(String::new(), |name| item.version(name));
     let mut cells = vec![
         format!("`{}`", item.package),
         channels.join(" → "),
-        version(walk.plan.as_ref().map(|it| &it.start)),
+        version(walk.plan.as_ref().map(|plan| &plan.start)),
         version(walk.seen.last()),
         walk.seen.len().saturating_sub(1).to_string(),
         Outcome::of(walk).name().to_owned(),
@@ -161,7 +161,7 @@ fn row(item: &Item, walk: &Walk, back: bool) -> String {
     }
     cells.push(remarks(item, walk).join("; "));
     let cells: Vec<String> =
-        cells.iter().map(|it| it.replace('|', "\\|").replace('\n', " ")).collect();
+        cells.iter().map(|cell| cell.replace('|', "\\|").replace('\n', " ")).collect();
     format!("| {} |\n", cells.join(" | "))
 }
 
@@ -205,7 +205,7 @@ fn remarks(item: &Item, walk: &Walk) -> Vec<String> {
             )),
         }
         let lacks: BTreeSet<&String> =
-            plan.barred.iter().filter_map(|it| item.barred(it)).flatten().collect();
+            plan.barred.iter().filter_map(|name| item.barred(name)).flatten().collect();
         let lacks = some(&lacks.into_iter().cloned().collect::<Vec<_>>());
         match plan.barred.as_slice() {
             [] => {}
@@ -214,7 +214,7 @@ fn remarks(item: &Item, walk: &Walk) -> Vec<String> {
         }
         if matches!(walk.end, End::There) {
             let wanted: Vec<&String> = std::iter::once(&plan.start)
-                .chain(plan.legs.iter().flat_map(|it| &it.hops))
+                .chain(plan.legs.iter().flat_map(|leg| &leg.hops))
                 .collect();
             if wanted != walk.seen.iter().collect::<Vec<_>>() {
                 all.push("**another way than the graph says**".to_owned());
@@ -237,9 +237,10 @@ fn reason(item: &Item, walk: &Walk, why: &str) -> String {
     }
     if why.contains("constraints not satisfiable") {
         let found = item.found().into_iter().flat_map(mainstay_catalog::Package::bundles);
-        let named = found.filter(|it| why.contains(&format!("bundle {} requires ", it.name)));
+        let named =
+            found.filter(|bundle| why.contains(&format!("bundle {} requires ", bundle.name)));
         let needs: BTreeSet<&String> =
-            named.filter_map(|it| item.barred(&it.name)).flatten().collect();
+            named.filter_map(|bundle| item.barred(&bundle.name)).flatten().collect();
         let needs: Vec<String> = needs.into_iter().cloned().collect();
         if !needs.is_empty() {
             let next = next(item, walk, why);
@@ -257,8 +258,8 @@ fn waiting(item: &Item, walk: &Walk) -> Option<String> {
     let plan = walk.plan.as_ref()?;
     let End::Stuck(why) = &walk.end else { return None };
     let last = walk.seen.last().filter(|_| why.starts_with(super::place::NO_END))?;
-    let way = std::iter::once(&plan.start).chain(plan.legs.iter().flat_map(|it| &it.hops));
-    let next = way.skip_while(|it| *it != last).nth(1)?;
+    let way = std::iter::once(&plan.start).chain(plan.legs.iter().flat_map(|leg| &leg.hops));
+    let next = way.skip_while(|name| *name != last).nth(1)?;
     let needs: Vec<String> = item.barred(next)?.iter().cloned().collect();
     let version = item.version(next);
     Some(format!("{version}: not alone: it needs {}, which cannot be had here", some(&needs)))
@@ -267,7 +268,8 @@ fn waiting(item: &Item, walk: &Walk) -> Option<String> {
 /// The version that a message is about, if it is an update.
 fn next(item: &Item, walk: &Walk, said: &str) -> String {
     let found = item.found().into_iter().flat_map(mainstay_catalog::Package::bundles);
-    let named = found.filter(|it| said.split([' ', ',', ':']).any(|word| word == &*it.name)).last();
+    let named =
+        found.filter(|bundle| said.split([' ', ',', ':']).any(|word| word == &*bundle.name)).last();
     match named {
         Some(bundle) if !walk.seen.is_empty() => format!("{}: ", bundle.version),
         _ => String::new(),
@@ -276,7 +278,7 @@ fn next(item: &Item, walk: &Walk, said: &str) -> String {
 
 /// The first names of a list, and how many more there are.
 fn some(names: &[String]) -> String {
-    let first: Vec<String> = names.iter().take(NAMES).map(|it| format!("`{it}`")).collect();
+    let first: Vec<String> = names.iter().take(NAMES).map(|name| format!("`{name}`")).collect();
     match names.len().saturating_sub(NAMES) {
         0 => first.join(", "),
         more => format!("{} and {more} more", first.join(", ")),

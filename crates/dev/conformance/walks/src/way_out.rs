@@ -203,20 +203,24 @@ impl ClusterHandle for InProcessCluster {
 /// Where it was not as it was said.
 pub(super) fn broken(preview: &Preview, before: &Dump, after: &Dump) -> Vec<String> {
     let mut wrong = Vec::new();
-    let gone: BTreeSet<&Id> = before.beyond(after).map(|it| it.0).collect();
-    for it in &preview.goes {
-        match before.named(&it.kind, &it.namespace, &it.name) {
-            None => wrong.push(format!("{} {} is said to go, and was not there", it.kind, it.name)),
+    let gone: BTreeSet<&Id> = before.beyond(after).map(|(id, _, _)| id).collect();
+    for object in &preview.goes {
+        match before.named(&object.kind, &object.namespace, &object.name) {
+            None => wrong
+                .push(format!("{} {} is said to go, and was not there", object.kind, object.name)),
             Some(id) if !gone.contains(id) => {
                 wrong.push(format!("{id} is said to go, and is there"));
             }
             Some(_) => {}
         }
     }
-    for it in preview.stays.iter().chain(&preview.hangs) {
-        match before.named(&it.kind, &it.namespace, &it.name) {
+    for object in preview.stays.iter().chain(&preview.hangs) {
+        match before.named(&object.kind, &object.namespace, &object.name) {
             None => {
-                wrong.push(format!("{} {} is said to stay, and was not there", it.kind, it.name));
+                wrong.push(format!(
+                    "{} {} is said to stay, and was not there",
+                    object.kind, object.name
+                ));
             }
             Some(id) if gone.contains(id) => {
                 wrong.push(format!("{id} is said to stay, and is gone"));
@@ -226,11 +230,11 @@ pub(super) fn broken(preview: &Preview, before: &Dump, after: &Dump) -> Vec<Stri
     }
     // What goes with a definition or an API, the roles of its users, is no business of the operator.
     let apis =
-        gone.iter().filter(|it| ["CustomResourceDefinition", "APIService"].contains(&&*it.kind));
+        gone.iter().filter(|id| ["CustomResourceDefinition", "APIService"].contains(&&*id.kind));
     let uids = apis.filter_map(|id| Some(before.objects.get(*id)?.1.uid().to_owned()));
     let with_apis = before.dependents(uids.collect());
     for (id, _, object) in before.beyond(after) {
-        let told = preview.goes.iter().any(|it| it.is(id));
+        let told = preview.goes.iter().any(|object| object.is(id));
         if !told && !stays::follows(id, object) && !with_apis.contains(id) {
             wrong.push(format!("{id} goes, and nobody was told"));
         }
@@ -245,8 +249,12 @@ pub(super) fn broken(preview: &Preview, before: &Dump, after: &Dump) -> Vec<Stri
 
 /// What is there since an installation, and none of its ends has told of.
 pub(super) fn untold(previews: &[Preview], base: &Dump, after: &Dump) -> Vec<String> {
-    let told = |id: &Id| previews.iter().any(|it| it.stays.iter().any(|it| it.is(id)));
-    let uids = after.beyond(base).filter(|it| told(it.0)).map(|it| it.2.uid().to_owned());
+    let told =
+        |id: &Id| previews.iter().any(|object| object.stays.iter().any(|object| object.is(id)));
+    let uids = after
+        .beyond(base)
+        .filter(|(id, _, _)| told(id))
+        .map(|(_, _, object)| object.uid().to_owned());
     let with = after.dependents(uids.collect());
     let left = after
         .beyond(base)
@@ -257,21 +265,29 @@ pub(super) fn untold(previews: &[Preview], base: &Dump, after: &Dump) -> Vec<Str
 /// The package of a Subscription that no other of its namespace needs, to begin with; any if each is
 /// needed by another.
 pub(super) fn first<'a>(subscriptions: &'a [Object], versions: &[Object]) -> Option<&'a Object> {
-    let of = |it: &Object, kind: &str| -> Vec<Value> {
-        let text = it.annotation(mainstay_api::names::PROPERTIES).unwrap_or_default();
+    let of = |object: &Object, kind: &str| -> Vec<Value> {
+        let text = object.annotation(mainstay_api::names::PROPERTIES).unwrap_or_default();
         let value: Value = serde_json::from_str(text).unwrap_or_default();
         let all = value["properties"].as_array().cloned().unwrap_or_default();
-        all.into_iter().filter(|it| it["type"] == kind).map(|it| it["value"].clone()).collect()
+        all.into_iter()
+            .filter(|property| property["type"] == kind)
+            .map(|property| property["value"].clone())
+            .collect()
     };
     let needed = |subscription: &&Object| {
         let installed = subscription.str(&["status", "installedCSV"]).unwrap_or_default();
-        let brings = versions.iter().find(|it| it.name() == installed);
-        let apis = brings.map(|it| of(it, "olm.gvk")).unwrap_or_default();
+        let brings = versions.iter().find(|csv| csv.name() == installed);
+        let apis = brings.map(|csv| of(csv, "olm.gvk")).unwrap_or_default();
         let package = subscription.str(&["spec", "name"]).unwrap_or_default();
-        versions.iter().filter(|it| it.name() != installed).any(|other| {
-            of(other, "olm.package.required").iter().any(|it| it["packageName"] == *package)
-                || of(other, "olm.gvk.required").iter().any(|it| apis.contains(it))
+        versions.iter().filter(|csv| csv.name() != installed).any(|other| {
+            of(other, "olm.package.required")
+                .iter()
+                .any(|property| property["packageName"] == *package)
+                || of(other, "olm.gvk.required").iter().any(|property| apis.contains(property))
         })
     };
-    subscriptions.iter().find(|it| !needed(it)).or_else(|| subscriptions.first())
+    subscriptions
+        .iter()
+        .find(|subscription| !needed(subscription))
+        .or_else(|| subscriptions.first())
 }

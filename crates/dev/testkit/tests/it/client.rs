@@ -165,9 +165,9 @@ async fn a_watch_tells_what_happened_after_its_revision() {
     let mut seen = Vec::new();
     while seen.len() < 3 {
         match watch.next().await.unwrap().unwrap() {
-            WatchEvent::Added(it) => seen.push(format!("+{}", it.name())),
-            WatchEvent::Modified(it) => seen.push(format!("~{}", it.name())),
-            WatchEvent::Deleted(it) => seen.push(format!("-{}", it.name())),
+            WatchEvent::Added(map) => seen.push(format!("+{}", map.name())),
+            WatchEvent::Modified(map) => seen.push(format!("~{}", map.name())),
+            WatchEvent::Deleted(map) => seen.push(format!("-{}", map.name())),
             WatchEvent::Bookmark(_) => {}
         }
     }
@@ -245,7 +245,7 @@ async fn an_event_that_repeats_is_counted() -> Result<(), Error> {
         }
         tokio::task::yield_now().await;
     };
-    let again = events.iter().find(|it| it.str(&["reason"]) == Some("Again")).unwrap();
+    let again = events.iter().find(|event| event.str(&["reason"]) == Some("Again")).unwrap();
     assert_eq!(events.len(), 2);
     assert_eq!(again.i64(&["count"]), Some(3));
     assert_eq!(again.str(&["source", "component"]), Some("test"));

@@ -82,8 +82,8 @@ async fn orphans_stay_and_are_adopted_by_the_next_owner() {
     assert_eq!(orphan.owner_references(), []);
     let web = cluster.apply_yaml(&deployment("web", 1, "a")).await.remove(0);
     cluster
-        .wait_for(&known::REPLICA_SET, Some("default"), &set, |it| {
-            it.controller_owner().is_some_and(|owner| owner.uid == web.uid())
+        .wait_for(&known::REPLICA_SET, Some("default"), &set, |replica_set| {
+            replica_set.controller_owner().is_some_and(|owner| owner.uid == web.uid())
         })
         .await;
 }
@@ -110,8 +110,8 @@ async fn a_second_owner_keeps_an_object_and_a_wrong_uid_does_not() {
     cluster.wait_gone(&known::CONFIG_MAP, Some("default"), "impostor").await;
     delete(&cluster, &known::CONFIG_MAP, "a", Propagation::Background).await;
     cluster
-        .wait_for(&known::CONFIG_MAP, Some("default"), "kept", |it| {
-            it.owner_references().len() == 1 && it.owner_references()[0].name == "b"
+        .wait_for(&known::CONFIG_MAP, Some("default"), "kept", |config_map| {
+            config_map.owner_references().len() == 1 && config_map.owner_references()[0].name == "b"
         })
         .await;
 }

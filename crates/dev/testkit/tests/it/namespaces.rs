@@ -27,7 +27,9 @@ async fn every_namespace_has_an_account_and_the_certificates() {
     let options = DeleteOptions::default();
     api.delete(&known::SERVICE_ACCOUNT, Some("team"), "default", &options).await.unwrap();
     cluster
-        .wait_for(&known::SERVICE_ACCOUNT, Some("team"), "default", |it| it.uid() != account.uid())
+        .wait_for(&known::SERVICE_ACCOUNT, Some("team"), "default", |service_account| {
+            service_account.uid() != account.uid()
+        })
         .await;
     let spoil = Patch::Merge(json!({"data": {"ca.crt": "spoiled"}}));
     api.patch(&known::CONFIG_MAP, Some("team"), "kube-root-ca.crt", &spoil).await.unwrap();
@@ -93,7 +95,8 @@ async fn pods_go_before_anything_else() {
         .await;
     let api = cluster.cluster();
     api.delete(&known::NAMESPACE, None, "room", &DeleteOptions::default()).await.unwrap();
-    let has_looked = |it: &Object| it.condition("NamespaceDeletionContentFailure").is_some();
+    let has_looked =
+        |namespace: &Object| namespace.condition("NamespaceDeletionContentFailure").is_some();
     cluster.wait_for(&known::NAMESPACE, None, "room", has_looked).await;
     cluster.wait_for(&known::POD, Some("room"), "p", Object::is_terminating).await;
     let needed = api.get(&known::CONFIG_MAP, Some("room"), "needed").await.unwrap();

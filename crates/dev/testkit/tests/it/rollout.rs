@@ -7,20 +7,22 @@ use mainstay_testkit::TestCluster;
 use serde_json::json;
 
 fn available(count: i64) -> impl Fn(&Object) -> bool {
-    move |it| {
-        it.i64(&["status", "availableReplicas"]).unwrap_or_default() == count
-            && it.i64(&["status", "replicas"]).unwrap_or_default() == count
-            && it.i64(&["status", "observedGeneration"]) == Some(it.generation())
+    move |deployment| {
+        deployment.i64(&["status", "availableReplicas"]).unwrap_or_default() == count
+            && deployment.i64(&["status", "replicas"]).unwrap_or_default() == count
+            && deployment.i64(&["status", "observedGeneration"]) == Some(deployment.generation())
     }
 }
 
-fn settled(it: &Object) -> bool {
-    let progressing =
-        mainstay_client::conditions::find(it.array(&["status", "conditions"]), "Progressing");
-    progressing.is_some_and(|it| it["reason"] == "NewReplicaSetAvailable")
-        && it.i64(&["status", "observedGeneration"]) == Some(it.generation())
-        && it.get(&["status", "unavailableReplicas"]).is_none()
-        && it.get(&["status", "updatedReplicas"]) == it.get(&["status", "replicas"])
+fn settled(deployment: &Object) -> bool {
+    let progressing = mainstay_client::conditions::find(
+        deployment.array(&["status", "conditions"]),
+        "Progressing",
+    );
+    progressing.is_some_and(|condition| condition["reason"] == "NewReplicaSetAvailable")
+        && deployment.i64(&["status", "observedGeneration"]) == Some(deployment.generation())
+        && deployment.get(&["status", "unavailableReplicas"]).is_none()
+        && deployment.get(&["status", "updatedReplicas"]) == deployment.get(&["status", "replicas"])
 }
 
 #[tokio::test]
@@ -106,18 +108,18 @@ async fn what_pods_simulate_shows_in_their_deployment() {
         ("wait", "stuck", "Pending"),
         ("sick", "not-ready", "Running"),
     ] {
-        let mut it = cluster_object(&deployment(name, 1, "a"));
-        it.set(
+        let mut object = cluster_object(&deployment(name, 1, "a"));
+        object.set(
             &["spec", "template", "metadata", "annotations"],
             json!({"mainstay.dev/simulate": behaviour}),
         );
-        cluster.apply(it).await;
-        let it = cluster
-            .wait_for(&known::DEPLOYMENT, Some("default"), name, |it| {
-                it.i64(&["status", "replicas"]) == Some(1)
+        cluster.apply(object).await;
+        let object = cluster
+            .wait_for(&known::DEPLOYMENT, Some("default"), name, |deployment| {
+                deployment.i64(&["status", "replicas"]) == Some(1)
             })
             .await;
-        assert_eq!(it.condition("Available"), Some("False"), "{name}");
+        assert_eq!(object.condition("Available"), Some("False"), "{name}");
         let pod = listed(&cluster, &known::POD, &format!("app={name}")).await.remove(0);
         let api = cluster.cluster();
         let pod = cluster
@@ -143,8 +145,9 @@ async fn a_world_at_rest_is_not_written_to() {
         .await;
     cluster.wait_for(&known::DEPLOYMENT, Some("default"), "web", settled).await;
     cluster
-        .wait_for(&known::ENDPOINTS, Some("default"), "web", |it| {
-            it.array(&["subsets"])
+        .wait_for(&known::ENDPOINTS, Some("default"), "web", |endpoints| {
+            endpoints
+                .array(&["subsets"])
                 .first()
                 .and_then(|subset| subset["addresses"].as_array())
                 .is_some_and(|addresses| addresses.len() == 2)
@@ -165,7 +168,7 @@ async fn a_world_at_rest_is_not_written_to() {
             known::SERVICE,
         ] {
             let objects = listed(&cluster, &resource, "").await;
-            world.extend(objects.into_iter().filter(|it| it.name().starts_with("web")));
+            world.extend(objects.into_iter().filter(|object| object.name().starts_with("web")));
         }
         world
     };

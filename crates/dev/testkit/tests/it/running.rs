@@ -56,8 +56,8 @@ spec:
         )
         .await;
     cluster
-        .wait_for(&known::JOB, Some("default"), "runs", |it| {
-            it.i64(&["status", "ready"]) == Some(1)
+        .wait_for(&known::JOB, Some("default"), "runs", |job| {
+            job.i64(&["status", "ready"]) == Some(1)
         })
         .await;
     let pod = listed(&cluster, &known::POD, "app=runs").await.remove(0);
@@ -86,7 +86,7 @@ spec:
 ",
         )
         .await;
-    let ready = |it: &Object| it.i64(&["status", "readyReplicas"]) == Some(2);
+    let ready = |controller: &Object| controller.i64(&["status", "readyReplicas"]) == Some(2);
     let resource = &known::REPLICATION_CONTROLLER;
     cluster.wait_for(resource, Some("default"), "old", ready).await;
     let pod = listed(&cluster, &known::POD, "app=old").await.remove(0);
@@ -94,7 +94,7 @@ spec:
     let api = cluster.cluster();
     api.patch(&known::POD, Some("default"), pod.name(), &patch).await.unwrap();
     cluster
-        .wait_for(&known::POD, Some("default"), pod.name(), |it| it.controller_owner().is_none())
+        .wait_for(&known::POD, Some("default"), pod.name(), |pod| pod.controller_owner().is_none())
         .await;
     cluster.wait_for(resource, Some("default"), "old", ready).await;
 }
@@ -128,13 +128,13 @@ spec:
         )
         .await;
     cluster
-        .wait_for(&known::STATEFUL_SET, Some("default"), "db", |it| {
-            it.i64(&["status", "readyReplicas"]) == Some(3)
+        .wait_for(&known::STATEFUL_SET, Some("default"), "db", |stateful_set| {
+            stateful_set.i64(&["status", "readyReplicas"]) == Some(3)
         })
         .await;
     cluster
-        .wait_for(&known::DAEMON_SET, Some("default"), "agent", |it| {
-            it.i64(&["status", "numberAvailable"]) == Some(3)
+        .wait_for(&known::DAEMON_SET, Some("default"), "agent", |daemon_set| {
+            daemon_set.i64(&["status", "numberAvailable"]) == Some(3)
         })
         .await;
     let names: Vec<String> = listed(&cluster, &known::POD, "app=db")
@@ -160,9 +160,9 @@ async fn a_service_lists_ready_pods_and_drops_others() {
         .apply_yaml("{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {selector: {app: web}, ports: [{port: 80, targetPort: http}]}}")
         .await;
     let ready = |count: usize| {
-        move |it: &Object| {
-            let subset = it.array(&["subsets"]).first();
-            let addresses = subset.and_then(|it| it["addresses"].as_array());
+        move |endpoints: &Object| {
+            let subset = endpoints.array(&["subsets"]).first();
+            let addresses = subset.and_then(|subset| subset["addresses"].as_array());
             addresses.map_or(0, Vec::len) == count
         }
     };
@@ -192,8 +192,9 @@ async fn a_pod_that_no_node_takes_says_why_and_goes_when_one_does() {
     cluster
         .wait_for(&known::POD, Some("default"), "picky", |pod| {
             let conditions = pod.array(&["status", "conditions"]);
-            mainstay_client::conditions::find(conditions, "PodScheduled")
-                .is_some_and(|it| it["status"] == "False" && it["message"] == why)
+            mainstay_client::conditions::find(conditions, "PodScheduled").is_some_and(|condition| {
+                condition["status"] == "False" && condition["message"] == why
+            })
         })
         .await;
     let patch = Patch::Merge(json!({"metadata": {"labels": {"disk": "ssd"}}}));
@@ -206,7 +207,7 @@ async fn a_pod_that_no_node_takes_says_why_and_goes_when_one_does() {
 async fn a_node_that_is_tainted_loses_its_pods_to_another() {
     let cluster = TestCluster::with(Settings { nodes: 2, ..Settings::default() }).await;
     cluster.apply_yaml(&deployment("web", 1, "a")).await;
-    let web = |it: &Object| it.i64(&["status", "availableReplicas"]) == Some(1);
+    let web = |deployment: &Object| deployment.i64(&["status", "availableReplicas"]) == Some(1);
     cluster.wait_for(&known::DEPLOYMENT, Some("default"), "web", web).await;
     let pod = listed(&cluster, &known::POD, "app=web").await.remove(0);
     let node = pod.str(&["spec", "nodeName"]).unwrap().to_owned();
@@ -228,9 +229,9 @@ async fn a_node_that_is_tainted_loses_its_pods_to_another() {
     for (value, ready, taints) in [(Some("not-ready"), "False", 3), (None, "True", 1)] {
         cluster.cluster().patch(&known::NODE, None, &node, &tell(value)).await.unwrap();
         cluster
-            .wait_for(&known::NODE, None, &node, |it| {
-                it.condition("Ready") == Some(ready)
-                    && it.array(&["spec", "taints"]).len() == taints
+            .wait_for(&known::NODE, None, &node, |node| {
+                node.condition("Ready") == Some(ready)
+                    && node.array(&["spec", "taints"]).len() == taints
             })
             .await;
     }
@@ -244,8 +245,8 @@ async fn a_budget_says_how_many_pods_may_go() {
         .apply_yaml("{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: web}, spec: {maxUnavailable: 1, selector: {matchLabels: {app: web}}}}")
         .await;
     let budget = cluster
-        .wait_for(&known::POD_DISRUPTION_BUDGET, Some("default"), "web", |it| {
-            it.i64(&["status", "disruptionsAllowed"]) == Some(1)
+        .wait_for(&known::POD_DISRUPTION_BUDGET, Some("default"), "web", |budget| {
+            budget.i64(&["status", "disruptionsAllowed"]) == Some(1)
         })
         .await;
     assert_eq!(budget.i64(&["status", "expectedPods"]), Some(3));
@@ -272,8 +273,8 @@ spec:
         )
         .await;
     let cron = cluster
-        .wait_for(&known::CRON_JOB, Some("default"), "tick", |it| {
-            it.str(&["status", "lastSuccessfulTime"]).is_some()
+        .wait_for(&known::CRON_JOB, Some("default"), "tick", |cron_job| {
+            cron_job.str(&["status", "lastSuccessfulTime"]).is_some()
         })
         .await;
     let minute = cluster.clock().now().as_second() / 60;
@@ -393,7 +394,7 @@ async fn a_container_that_is_added_to_a_running_pod_runs_too() {
     cluster
         .apply_yaml("{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: main, image: a}]}}")
         .await;
-    let running = |it: &Object| it.str(&["status", "phase"]) == Some("Running");
+    let running = |pod: &Object| pod.str(&["status", "phase"]) == Some("Running");
     cluster.wait_for(&known::POD, Some("default"), "p", running).await;
     let api = cluster.cluster();
     let mut pod = api.get(&known::POD, Some("default"), "p").await.unwrap();
@@ -401,9 +402,9 @@ async fn a_container_that_is_added_to_a_running_pod_runs_too() {
     pod.set(&["spec", "ephemeralContainers"], debugger);
     api.update_subresource(&known::POD, "ephemeralcontainers", &pod).await.unwrap();
     cluster
-        .wait_for(&known::POD, Some("default"), "p", |it| {
-            let all = it.array(&["status", "ephemeralContainerStatuses"]);
-            all.first().is_some_and(|it| it["state"].get("running").is_some())
+        .wait_for(&known::POD, Some("default"), "p", |pod| {
+            let all = pod.array(&["status", "ephemeralContainerStatuses"]);
+            all.first().is_some_and(|status| status["state"].get("running").is_some())
         })
         .await;
 }
@@ -416,16 +417,17 @@ async fn what_a_client_writes_of_disrupted_pods_stays_until_they_go() {
         .apply_yaml("{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: web}, spec: {maxUnavailable: 1, selector: {matchLabels: {app: web}}}}")
         .await;
     let (budgets, namespace) = (&known::POD_DISRUPTION_BUDGET, Some("default"));
-    let allowed =
-        |count: i64| move |it: &Object| it.i64(&["status", "disruptionsAllowed"]) == Some(count);
+    let allowed = |count: i64| {
+        move |budget: &Object| budget.i64(&["status", "disruptionsAllowed"]) == Some(count)
+    };
     cluster.wait_for(budgets, namespace, "web", allowed(1)).await;
     let pod = listed(&cluster, &known::POD, "app=web").await.remove(0);
     let taken = json!({"status": {"disruptedPods": {(pod.name()): cluster.clock().now_rfc3339()}}});
     let api = cluster.cluster();
     api.patch_status(budgets, namespace, "web", &Patch::Merge(taken)).await.unwrap();
-    let it = cluster.wait_for(budgets, namespace, "web", allowed(0)).await;
-    assert!(it.get(&["status", "disruptedPods", pod.name()]).is_some(), "{it:?}");
+    let budget = cluster.wait_for(budgets, namespace, "web", allowed(0)).await;
+    assert!(budget.get(&["status", "disruptedPods", pod.name()]).is_some(), "{budget:?}");
     api.delete(&known::POD, namespace, pod.name(), &DeleteOptions::default()).await.unwrap();
-    let it = cluster.wait_for(budgets, namespace, "web", allowed(1)).await;
-    assert!(it.get(&["status", "disruptedPods"]).is_none(), "{it:?}");
+    let budget = cluster.wait_for(budgets, namespace, "web", allowed(1)).await;
+    assert!(budget.get(&["status", "disruptedPods"]).is_none(), "{budget:?}");
 }

@@ -172,7 +172,7 @@ impl Sources {
 
     /// Whether code in a function asserts something, be it through helpers.
     fn asserts(&self, name: &str, around: &str, code: &str, depth: usize) -> anyhow::Result<bool> {
-        if ASSERTIONS.iter().any(|it| code.contains(it)) || calls(code, "panic!") {
+        if ASSERTIONS.iter().any(|assertion| code.contains(assertion)) || calls(code, "panic!") {
             return Ok(true);
         }
         let Some(helper) = HELPERS.into_iter().find(|helper| calls(code, helper)) else {
@@ -198,7 +198,8 @@ impl Sources {
         if !closures.is_empty() {
             return closures;
         }
-        let own = self.files.get(name).map(|it| functions(&it.code, helper)).unwrap_or_default();
+        let own =
+            self.files.get(name).map(|file| functions(&file.code, helper)).unwrap_or_default();
         if !own.is_empty() {
             return own;
         }
@@ -206,8 +207,8 @@ impl Sources {
             .iter()
             .find_map(|part| name.find(part).map(|at| &name[..at + part.len()]));
         let Some(folder) = folder else { return own };
-        let files = self.files.iter().filter(|(it, _)| it.starts_with(folder));
-        files.flat_map(|(_, it)| functions(&it.code, helper)).collect()
+        let files = self.files.iter().filter(|(path, _)| path.starts_with(folder));
+        files.flat_map(|(_, file)| functions(&file.code, helper)).collect()
     }
 }
 
@@ -220,10 +221,11 @@ impl Source {
             .filter_map(|start| Some((start, body(&self.code, start)?)))
             .filter(|(_, range)| range.contains(&at))
             .last()?;
-        let above = self.text[..start].rsplit_once('\n').map_or("", |it| it.0);
+        let above = self.text[..start].rsplit_once('\n').map_or("", |(above, _)| above);
         let is_head = |line: &&str| line.starts_with('#') || line.starts_with("//");
         let mut head = above.lines().rev().map(str::trim).take_while(is_head);
-        let is_test = head.any(|it| it.starts_with("#[test") || it.starts_with("#[tokio::test"));
+        let is_test =
+            head.any(|line| line.starts_with("#[test") || line.starts_with("#[tokio::test"));
         is_test.then(|| &self.code[range])
     }
 }
@@ -276,10 +278,13 @@ fn statement(code: &str) -> &str {
 
 /// Whether a statement gives a name to a closure.
 fn is_closure(code: &str) -> bool {
-    let value = code.strip_prefix("let ").and_then(|it| it.split_once('=')).map(|it| it.1);
-    value.is_some_and(|it| {
-        let it = it.trim_start();
-        it.starts_with('|') || it.starts_with("move |") || it.starts_with("async ")
+    let value = code
+        .strip_prefix("let ")
+        .and_then(|binding| binding.split_once('='))
+        .map(|(_, value)| value);
+    value.is_some_and(|value| {
+        let value = value.trim_start();
+        value.starts_with('|') || value.starts_with("move |") || value.starts_with("async ")
     })
 }
 
@@ -313,7 +318,7 @@ fn functions<'c>(code: &'c str, name: &str) -> Vec<&'c str> {
 fn closures<'c>(code: &'c str, name: &str) -> Vec<&'c str> {
     let head = format!("let {name} =");
     let all = code.match_indices(&head).map(|(at, _)| statement(&code[at..]));
-    all.filter(|it| is_closure(it)).collect()
+    all.filter(|statement| is_closure(statement)).collect()
 }
 
 fn is_word(c: char) -> bool {
@@ -446,7 +451,7 @@ mod tests {
             mark("R3..R5")
         );
         let found = test(&body).markers().unwrap();
-        let ids: Vec<&str> = found.iter().map(|it| &*it.ids).collect();
+        let ids: Vec<&str> = found.iter().map(|marker| &*marker.ids).collect();
         assert_eq!(ids, ["R1 R2", "R3..R5"]);
         assert_eq!(found[1].place, "crates/a/tests/it/a.rs:8");
     }

@@ -56,12 +56,12 @@ fn find<'a>(
     name: &str,
 ) -> anyhow::Result<Place<'a>> {
     if definitions.contains_key(name) {
-        let it = definitions.get_mut(name).context("a type of this name")?;
-        return Ok((&mut it.description, &mut it.patch));
+        let definition = definitions.get_mut(name).context("a type of this name")?;
+        return Ok((&mut definition.description, &mut definition.patch));
     }
     let (owner, field) = name.rsplit_once('.').context("a type and a field")?;
-    let it = definitions.get_mut(owner).with_context(|| format!("no type {owner}"))?;
-    let field = it.fields.get_mut(field).with_context(|| format!("no field {name}"))?;
+    let definition = definitions.get_mut(owner).with_context(|| format!("no type {owner}"))?;
+    let field = definition.fields.get_mut(field).with_context(|| format!("no field {name}"))?;
     Ok((&mut field.description, &mut field.patch))
 }
 

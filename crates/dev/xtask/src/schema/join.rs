@@ -135,7 +135,7 @@ fn collect<'a>(
             let embed = inner
                 .fields
                 .iter()
-                .any(|it| known.contains(&folded(&it.name)) || it.single().is_some());
+                .any(|field| known.contains(&folded(&field.name)) || field.single().is_some());
             if embed && place.tags.len() < 4 {
                 embeds.insert((key, short(name).to_owned()));
                 place.embeds.push(short(name).to_owned());
@@ -156,17 +156,17 @@ fn made(
     spelling: &Spelling,
     embeds: &Embeds,
 ) -> Definition {
-    let mut it = Definition {
+    let mut definition = Definition {
         leaf: leaf(name),
         atomic: message.marks.iter().any(|mark| mark == "structType=atomic"),
         unserved: true,
         ..Definition::default()
     };
-    if it.leaf.is_none() {
+    if definition.leaf.is_none() {
         let maker = Maker { owner: name, messages, names, spelling, embeds };
-        maker.fields(message, &mut Place::default(), &mut it.fields);
+        maker.fields(message, &mut Place::default(), &mut definition.fields);
     }
-    it
+    definition
 }
 
 struct Maker<'a> {

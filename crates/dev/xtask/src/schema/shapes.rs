@@ -95,23 +95,23 @@ type Fact = (Option<String>, Option<String>);
 
 impl Facts {
     fn read() -> anyhow::Result<Self> {
-        let mut it = Self::default();
+        let mut corrections = Self::default();
         for line in FACTS.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
             let (owner, rest) = line.split_once(' ').with_context(|| format!("go.txt: {line}"))?;
             let mut words = rest.split(' ');
             match owner {
-                "+kind" => it.kinds.extend(words.map(str::to_owned)),
+                "+kind" => corrections.kinds.extend(words.map(str::to_owned)),
                 "+name" => {
                     let of = words.next().unwrap_or_default();
                     for (from, to) in words.filter_map(|word| word.split_once('=')) {
-                        it.names.push((of.to_owned(), from.to_owned(), to.to_owned()));
+                        corrections.names.push((of.to_owned(), from.to_owned(), to.to_owned()));
                     }
                 }
                 "+order" => {
                     let of = words.next().unwrap_or_default().to_owned();
-                    it.orders.entry(of).or_default().extend(words.map(str::to_owned));
+                    corrections.orders.entry(of).or_default().extend(words.map(str::to_owned));
                 }
-                "-kind" => it.no_kinds.extend(words.map(str::to_owned)),
+                "-kind" => corrections.no_kinds.extend(words.map(str::to_owned)),
                 _ => {
                     for word in words {
                         let (word, type_name) = match word.split_once(':') {
@@ -122,12 +122,12 @@ impl Facts {
                             Some((field, letters)) => (field, Some(letters.to_owned())),
                             None => (word, None),
                         };
-                        it.shapes.insert(format!("{owner}.{field}"), (letters, type_name));
+                        corrections.shapes.insert(format!("{owner}.{field}"), (letters, type_name));
                     }
                 }
             }
         }
-        Ok(it)
+        Ok(corrections)
     }
 
     /// What the nearest facts say, part by part: those of all types, of a short name, of a full one.

@@ -206,8 +206,12 @@ mod tests {
         let found: Vec<String> = programs(said)
             .unwrap()
             .into_iter()
-            .map(|((package, name), it)| {
-                format!("{package} {name} {} {}", it.executable.display(), it.folder.display())
+            .map(|((package, name), process)| {
+                format!(
+                    "{package} {name} {} {}",
+                    process.executable.display(),
+                    process.folder.display()
+                )
             })
             .collect();
         assert_eq!(

@@ -126,7 +126,7 @@ impl Masker {
         let written = |found: &str| rule.unless_written && self.source.contains(found);
         rule.pattern
             .replace_all(text, |found: &regex::Captures<'_>| {
-                if written(found.name("it").map_or(&found[0], |it| it.as_str())) {
+                if written(found.name("it").map_or(&found[0], |group| group.as_str())) {
                     return found[0].to_owned();
                 }
                 let mut mask = String::new();
@@ -212,7 +212,8 @@ impl Masker {
     fn field(&self, key: &str, value: &Value) -> Value {
         match (key, value) {
             ("managedFields", Value::Array(entries)) => {
-                let mut entries: Vec<Value> = entries.iter().map(|it| self.walk(it)).collect();
+                let mut entries: Vec<Value> =
+                    entries.iter().map(|entry| self.walk(entry)).collect();
                 let place = |entry: &Value| {
                     rules::MANAGERS.map(|key| entry[key].as_str().unwrap_or_default().to_owned())
                 };
@@ -221,7 +222,7 @@ impl Masker {
             }
             // Which of several managers is named first is up to the order of Go's maps.
             ("causes", Value::Array(causes)) if rules::is_conflict(causes) => {
-                let mut causes: Vec<Value> = causes.iter().map(|it| self.walk(it)).collect();
+                let mut causes: Vec<Value> = causes.iter().map(|cause| self.walk(cause)).collect();
                 causes.sort_by_key(ToString::to_string);
                 causes.into()
             }

@@ -51,13 +51,15 @@ fn no_recording_outlives_its_scenarios() {
     let home = scenario::home();
     let all = scenario::all(&home).expect("scenarios");
     let names: BTreeSet<(&str, &str)> =
-        all.iter().map(|it| (it.area.as_str(), it.file.as_str())).collect();
+        all.iter().map(|scenario| (scenario.area.as_str(), scenario.file.as_str())).collect();
     for (area, file) in recording::all(&home).expect("recordings") {
         assert!(names.contains(&(area.as_str(), file.as_str())), "recorded/{area}/{file}.json");
         let found = recording::Recording::read(&home, &area, &file).expect("a recording");
         for name in found.scenarios.keys() {
             assert!(
-                all.iter().any(|it| it.area == area && it.file == file && it.name == *name),
+                all.iter().any(|scenario| scenario.area == area
+                    && scenario.file == file
+                    && scenario.name == *name),
                 "recorded/{area}/{file}.json: {name} is no scenario"
             );
         }
@@ -111,13 +113,13 @@ fn there_are_enough_scenarios_of_every_sort() {
     let (scenarios, of_an_area, invocations) = LEAST;
     assert!(all.len() >= scenarios, "{} scenarios", all.len());
     for area in scenario::AREAS {
-        let those = all.iter().filter(|it| it.area == area).count();
+        let those = all.iter().filter(|scenario| scenario.area == area).count();
         assert!(those >= of_an_area, "{those} scenarios of {area}");
     }
     let kubectl: Vec<_> = all.iter().flat_map(Scenario::kubectl).collect();
     assert!(kubectl.len() >= invocations, "{} invocations of kubectl", kubectl.len());
     let found: BTreeSet<String> = kubectl.iter().map(|step| step.sub_command()).collect();
-    let missing: Vec<_> = COMMANDS.iter().filter(|it| !found.contains(**it)).collect();
+    let missing: Vec<_> = COMMANDS.iter().filter(|command| !found.contains(**command)).collect();
     assert!(missing.is_empty(), "nothing invokes kubectl {missing:?}");
     // Forms of a sub-command that are told apart by what stands behind it.
     for (command, argument) in [

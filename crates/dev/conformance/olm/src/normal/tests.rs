@@ -19,13 +19,13 @@ fn the_order_of_bundles_is_chance_and_that_of_their_steps_is_not() {
 #[test]
 fn what_an_upgrade_lists_of_granted_roles_is_chance() {
     let version = |rules: Value, replaces: Value| {
-        let mut it = json!({"kind": "ClusterServiceVersion", "spec": {"replaces": replaces},
+        let mut csv = json!({"kind": "ClusterServiceVersion", "spec": {"replaces": replaces},
             "status": {"requirementStatus": [{"dependents": rules}]}});
-        if it["spec"]["replaces"].is_null() {
-            it["spec"] = json!({});
+        if csv["spec"]["replaces"].is_null() {
+            csv["spec"] = json!({});
         }
-        level(&mut it);
-        it
+        level(&mut csv);
+        csv
     };
     let rule = |scope: &str, status: &str| json!({"message": format!("{scope} rule:{{}}"), "status": status});
     let (role, cluster) = (rule("namespaced", "Satisfied"), rule("cluster", "Satisfied"));
@@ -40,10 +40,10 @@ fn what_an_upgrade_lists_of_granted_roles_is_chance() {
 fn a_version_that_lost_its_requirements_for_a_moment_is_as_one_that_did_not() {
     let history = |states: &[(&str, &str)]| {
         let list: Vec<Value> =
-            states.iter().map(|it| json!({"phase": it.0, "reason": it.1})).collect();
-        let mut it = json!({"kind": "ClusterServiceVersion", "status": {"conditions": list}});
-        level(&mut it);
-        it
+            states.iter().map(|state| json!({"phase": state.0, "reason": state.1})).collect();
+        let mut csv = json!({"kind": "ClusterServiceVersion", "status": {"conditions": list}});
+        level(&mut csv);
+        csv
     };
     let usual = [("Installing", "InstallSucceeded"), ("Succeeded", "InstallSucceeded")];
     let lost = [("Failed", "RequirementsNotMet"), ("Pending", "RequirementsNotMet")];
@@ -55,10 +55,10 @@ fn a_version_that_lost_its_requirements_for_a_moment_is_as_one_that_did_not() {
 #[test]
 fn rounds_of_a_version_that_fails_again_and_again_count_once() {
     let history = |states: &[&str]| {
-        let list: Vec<Value> = states.iter().map(|it| json!({"phase": it})).collect();
-        let mut it = json!({"kind": "ClusterServiceVersion", "status": {"conditions": list}});
-        level(&mut it);
-        it["status"]["conditions"].clone()
+        let list: Vec<Value> = states.iter().map(|state| json!({"phase": state})).collect();
+        let mut csv = json!({"kind": "ClusterServiceVersion", "status": {"conditions": list}});
+        level(&mut csv);
+        csv["status"]["conditions"].clone()
     };
     let once = history(&["InstallReady", "Failed", "Pending"]);
     let round = ["Failed", "Pending", "InstallReady"];
@@ -72,8 +72,10 @@ fn rounds_of_a_version_that_fails_again_and_again_count_once() {
 #[test]
 fn a_definition_may_still_name_a_version_that_was_replaced() {
     let world = |named: &[&str]| {
-        let named: Map<String, Value> =
-            named.iter().map(|it| (format!("{ALONGSIDE}{it}"), format!("n/{it}").into())).collect();
+        let named: Map<String, Value> = named
+            .iter()
+            .map(|csv_name| (format!("{ALONGSIDE}{csv_name}"), format!("n/{csv_name}").into()))
+            .collect();
         let mut all = vec![
             json!({"kind": "ClusterServiceVersion", "metadata": {"namespace": "n", "name": "v2"}}),
             json!({"kind": "CustomResourceDefinition", "metadata": {"annotations": named}}),

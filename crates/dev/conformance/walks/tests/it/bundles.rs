@@ -59,7 +59,7 @@ fn version(package: &str, version: &str, plural: &str, kind: &str, mode: &str) -
         },
         "spec": {
             "version": version, "displayName": package,
-            "installModes": modes.map(|it| json!({"type": it, "supported": it == mode})),
+            "installModes": modes.map(|mode_name| json!({"type": mode_name, "supported": mode_name == mode})),
             "customresourcedefinitions": {"owned": [{
                 "name": format!("{plural}.forge.example.com"), "version": "v1", "kind": kind,
             }]},
@@ -89,8 +89,8 @@ fn bundle(folder: &Path, csv: &Value, others: &[Value], dependencies: &Value) {
     fs::create_dir_all(&manifests).unwrap();
     fs::create_dir_all(&metadata).unwrap();
     write(&manifests, "version.yaml", csv);
-    for (at, it) in others.iter().enumerate() {
-        write(&manifests, &format!("{at}.yaml"), it);
+    for (at, object) in others.iter().enumerate() {
+        write(&manifests, &format!("{at}.yaml"), object);
     }
     let annotations = json!({"annotations": {
         "operators.operatorframework.io.bundle.mediatype.v1": "registry+v1",
@@ -158,7 +158,7 @@ fn extras(suffix: &str) -> Vec<Value> {
 /// under other names in each version, and needs `ore` and `coal`; `ore` needs `coal`.
 pub(crate) fn everything(folder: &Path) {
     let needs = |packages: &[&str]| {
-        let one = |it: &&str| json!({"type": "olm.package", "value": {"packageName": it, "version": ">=1.0.0"}});
+        let one = |dependency: &&str| json!({"type": "olm.package", "value": {"packageName": dependency, "version": ">=1.0.0"}});
         json!({"dependencies": packages.iter().map(one).collect::<Vec<_>>()})
     };
     for number in ["1.0.0", "1.1.0"] {

@@ -24,15 +24,15 @@ async fn what_the_page_says_of_a_few_packages_is_what_becomes_of_them() {
     };
     let stocks = SAMPLE.map(read);
     let items: Vec<Item> = stocks.iter().flat_map(Stock::items).collect();
-    let names: Vec<&str> = items.iter().map(|it| &*it.package).collect();
-    assert_eq!(names, SAMPLE.map(|it| it.1));
+    let names: Vec<&str> = items.iter().map(|item| &*item.package).collect();
+    assert_eq!(names, SAMPLE.map(|(_, package)| package));
     let walks = walk::walk(&items, true, items.len(), |_| ()).await;
     let found = walk::table(&items, &walks);
     let page = std::fs::read_to_string(PAGE).unwrap();
     for package in names {
         let row = |text: &str| {
             let begin = format!("| `{package}` |");
-            let row = text.lines().find(|it| it.starts_with(&begin)).map(str::to_owned);
+            let row = text.lines().find(|line| line.starts_with(&begin)).map(str::to_owned);
             row.unwrap_or_else(|| panic!("there is no row of {package}"))
         };
         assert_eq!(row(&found), row(&page));
@@ -48,7 +48,7 @@ const BACK: [&str; 3] = ["hulft", "ako-operator", "elasticsearch-eck-operator-ce
 async fn a_few_packages_go_and_leave_what_may_stay_or_nothing() {
     let Some(stocks) = walk::published().unwrap() else { return };
     let mut items: Vec<Item> = stocks.iter().flat_map(Stock::items).collect();
-    items.retain(|it| BACK.contains(&&*it.package));
+    items.retain(|item| BACK.contains(&&*item.package));
     let walks = walk::walk(&items, true, items.len(), |_| ()).await;
     assert_eq!(walk::faults(&walks, false), Vec::<String>::new());
     for walk in &walks {
