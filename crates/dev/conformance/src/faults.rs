@@ -1,4 +1,4 @@
-//! `faults`: seeds faults one by one, and says which scenario or test finds each.
+//! `faults`: seeds faults one by one, and reports which scenario or test detects each.
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -6,10 +6,11 @@ use mainstay_conformance_kubernetes::differences::Differences;
 use mainstay_conformance_kubernetes::scenario::Scenario;
 use std::path::Path;
 
-/// Which faults, and how.
+/// Options of `faults`.
 #[derive(Args)]
 pub(crate) struct WhichFaults {
-    /// Only faults in Kubernetes, which scenarios find, or in operators and their content, which tests find.
+    /// Only faults in Kubernetes, which scenarios detect, or in operators and their content, which
+    /// tests detect.
     #[arg(long)]
     of: Option<FaultsOf>,
     /// Only faults of this area.
@@ -18,20 +19,21 @@ pub(crate) struct WhichFaults {
     /// Only faults whose name contains this.
     #[arg(long)]
     name: Option<String>,
-    /// Try only what the list names, instead of everything until something finds the fault.
+    /// Run only the scenario or test that the list names for each fault, instead of all until one
+    /// detects it.
     #[arg(long)]
     listed: bool,
-    /// How many faults in Kubernetes are hunted at the same time, each by a process of its own: a fault is
-    /// seeded for a whole process, and most of the time nothing is done but to wait.
+    /// The number of processes that hunt faults in Kubernetes at the same time. A fault is seeded
+    /// for a whole process, which mostly waits.
     #[arg(long, default_value_t = 6)]
     jobs: usize,
-    /// Hunt exactly these in this process, and print what became of each as JSON: for the process that
-    /// hunts all of them.
+    /// Hunt exactly these faults in this process, and print the results as JSON for the parent
+    /// process.
     #[arg(long, hide = true, value_delimiter = ',')]
     here: Vec<String>,
 }
 
-/// Where a fault is seeded.
+/// The part of the system in which a fault is seeded.
 #[derive(Clone, Copy, clap::ValueEnum)]
 pub(crate) enum FaultsOf {
     Kubernetes,
@@ -43,79 +45,84 @@ pub(crate) async fn run(
     home: &Path,
     all: &[Scenario],
     differences: &Differences,
-    which: &WhichFaults,
+    options: &WhichFaults,
 ) -> anyhow::Result<()> {
     use futures::StreamExt;
     use mainstay_conformance_kubernetes::faults::list::{self, Fault};
     use mainstay_conformance_kubernetes::faults::processes;
     use mainstay_conformance_kubernetes::faults::report::Report;
-    use mainstay_conformance_kubernetes::faults::scenarios::Hunter;
+    use mainstay_conformance_kubernetes::faults::scenarios::ScenarioDetector;
     use mainstay_conformance_kubernetes::faults::suites::Suites;
-    /// How many faults a process hunts, one after the other.
-    const AT_ONCE: usize = 4;
-    let listed = list::read(home)?;
-    let is_wanted = |fault: &&Fault| {
-        if !which.here.is_empty() {
-            return which.here.contains(&fault.name);
+    /// The number of faults that one process hunts, one after the other.
+    const FAULTS_PER_PROCESS: usize = 4;
+    let all_faults = list::read(home)?;
+    let is_selected = |fault: &&Fault| {
+        if !options.here.is_empty() {
+            return options.here.contains(&fault.name);
         }
-        which.name.as_ref().is_none_or(|name| fault.name.contains(name.as_str()))
-            && which.area.as_ref().is_none_or(|area| fault.area == *area)
-            && match which.of {
-                Some(FaultsOf::Kubernetes) => fault.is_of_kubernetes(),
-                Some(FaultsOf::Operators) => !fault.is_of_kubernetes(),
+        options.name.as_ref().is_none_or(|name| fault.name.contains(name.as_str()))
+            && options.area.as_ref().is_none_or(|area| fault.area == *area)
+            && match options.of {
+                Some(FaultsOf::Kubernetes) => fault.is_in_kubernetes(),
+                Some(FaultsOf::Operators) => !fault.is_in_kubernetes(),
                 None => true,
             }
     };
-    let wanted: Vec<&Fault> = listed.iter().filter(is_wanted).collect();
-    if wanted.is_empty() {
+    let selected: Vec<&Fault> = all_faults.iter().filter(is_selected).collect();
+    if selected.is_empty() {
         bail!("no fault is meant by that");
     }
-    let (of_kubernetes, of_operators): (Vec<&Fault>, Vec<&Fault>) =
-        wanted.into_iter().partition(|fault| fault.is_of_kubernetes());
+    let (kubernetes_faults, operator_faults): (Vec<&Fault>, Vec<&Fault>) =
+        selected.into_iter().partition(|fault| fault.is_in_kubernetes());
     let mut report = Report::default();
-    let apart = which.here.is_empty() && of_kubernetes.len() > AT_ONCE;
-    if apart {
-        // The slow ones of an area are not left to one process.
-        let count = of_kubernetes.len().div_ceil(AT_ONCE);
+    let in_processes = options.here.is_empty() && kubernetes_faults.len() > FAULTS_PER_PROCESS;
+    if in_processes {
+        // Faults of one area are spread over several processes, because some areas are slow.
+        let count = kubernetes_faults.len().div_ceil(FAULTS_PER_PROCESS);
         let shares = (0..count).map(|at| {
-            let share = of_kubernetes.iter().skip(at).step_by(count);
+            let share = kubernetes_faults.iter().skip(at).step_by(count);
             share.map(|fault| fault.name.clone()).collect::<Vec<String>>()
         });
-        let hunts = |names: Vec<String>| {
+        let detections = |names: Vec<String>| {
             let mut arguments = vec!["faults".to_owned(), format!("--here={}", names.join(","))];
-            arguments.extend(which.listed.then(|| "--listed".to_owned()));
-            processes::hunt(home, arguments)
+            arguments.extend(options.listed.then(|| "--listed".to_owned()));
+            processes::detect(home, arguments)
         };
-        let mut hunted = futures::stream::iter(shares).map(hunts).buffered(which.jobs.max(1));
-        while let Some(hunts) = hunted.next().await {
-            for (name, hunt) in hunts? {
-                let fault = of_kubernetes.iter().find(|fault| fault.name == name);
+        let mut detections =
+            futures::stream::iter(shares).map(detections).buffered(options.jobs.max(1));
+        while let Some(detections) = detections.next().await {
+            for (name, detection) in detections? {
+                let fault = kubernetes_faults.iter().find(|fault| fault.name == name);
                 let fault = fault.with_context(|| format!("there is no fault {name}"))?;
-                println!("{}", report.add(fault, hunt));
+                println!("{}", report.add(fault, detection));
             }
         }
-        if report.len() != of_kubernetes.len() {
-            bail!("{} faults were hunted of {}", report.len(), of_kubernetes.len());
+        if report.len() != kubernetes_faults.len() {
+            bail!("{} faults were hunted of {}", report.len(), kubernetes_faults.len());
         }
-    } else if !of_kubernetes.is_empty() {
-        let mut hunter = Hunter::new(home, all, differences)?;
-        hunter.prepare(&of_kubernetes).await;
-        for fault in of_kubernetes {
-            let hunt = hunter.hunt(fault, which.listed).await;
-            if which.here.is_empty() {
-                println!("{}", report.add(fault, hunt));
+    } else if !kubernetes_faults.is_empty() {
+        let mut detector = ScenarioDetector::new(home, all, differences)?;
+        detector.prepare(&kubernetes_faults).await;
+        for fault in kubernetes_faults {
+            let detection = detector.detect(fault, options.listed).await;
+            if options.here.is_empty() {
+                println!("{}", report.add(fault, detection));
             } else {
-                println!("{}", serde_json::to_string(&(&fault.name, &hunt))?);
+                println!("{}", serde_json::to_string(&(&fault.name, &detection))?);
             }
         }
     }
-    if !of_operators.is_empty() {
+    if !operator_faults.is_empty() {
         let mut suites = Suites::build().await?;
-        suites.prepare(&of_operators).await;
-        suites.hunt(&of_operators, |fault, hunt| println!("{}", report.add(fault, hunt))).await;
+        suites.prepare(&operator_faults).await;
+        suites
+            .detect(&operator_faults, |fault, detection| {
+                println!("{}", report.add(fault, detection))
+            })
+            .await;
     }
-    if !which.here.is_empty() {
-        // Whoever reads it judges all of them together.
+    if !options.here.is_empty() {
+        // The parent process judges all results together.
         return Ok(());
     }
     print!("{}", report.total());

@@ -1,5 +1,5 @@
-//! `mainstay-conformance`: records what a real Kubernetes answers, and holds the embedded API
-//! against it. See the README beside it.
+//! `mainstay-conformance`: compares this project with the originals that it imitates, by recordings
+//! of a real Kubernetes, OLM classic and opm. See the README beside it.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool")]
 
 #[cfg(debug_assertions)]
@@ -17,7 +17,7 @@ use mainstay_conformance_kubernetes::kubectl::Kubectl;
 use mainstay_conformance_kubernetes::scenario::{self, Scenario};
 use mainstay_conformance_kubernetes::score;
 use mainstay_conformance_kubernetes::server::Server;
-use scenarios::{Which, choose, real, report};
+use scenarios::{Which, real_server, report, select_scenarios};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -28,7 +28,7 @@ struct Arguments {
     /// The folder with scenarios/ and recorded/.
     #[arg(long, global = true, default_value_os_t = scenario::home())]
     home: PathBuf,
-    /// The kubectl to run, with further words if need be; its minor version must be 35.
+    /// The kubectl command, with further arguments if needed; its minor version must be 35.
     #[arg(long, global = true, env = "KUBECTL")]
     kubectl: Option<String>,
     /// How many differences of a scenario to print.
@@ -40,19 +40,19 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Holds the embedded API against the recordings.
+    /// Compares the embedded API with the recordings.
     Check {
         #[command(flatten)]
         which: Which,
-        /// Do not run kubectl even if there is one: send the recorded requests.
+        /// Never run kubectl: send the recorded requests instead.
         #[arg(long)]
         replay: bool,
     },
-    /// Records what the real server of a kubeconfig answers.
+    /// Records the responses of the real server of a kubeconfig.
     Record {
         #[command(flatten)]
         which: Which,
-        /// The real server.
+        /// The kubeconfig of the real server.
         #[arg(long)]
         kubeconfig: PathBuf,
         /// How often each scenario runs; rounds that differ are an error.
@@ -63,23 +63,23 @@ enum Task {
     SideBySide {
         #[command(flatten)]
         which: Which,
-        /// The real server.
+        /// The kubeconfig of the real server.
         #[arg(long)]
         kubeconfig: PathBuf,
     },
-    /// Seeds faults one by one, and says which scenario or test finds each.
+    /// Seeds faults one by one, and reports which scenario or test detects each.
     #[cfg(debug_assertions)]
     Faults(faults::WhichFaults),
-    /// Holds `opm` against the recorded answers of opm 1.73, `answers/opm.tar.xz` in the folder that
-    /// `MAINSTAY_TESTDATA` names.
+    /// Compares `opm` with the recorded outputs of opm 1.73, `answers/opm.tar.xz` in the folder
+    /// that `MAINSTAY_TESTDATA` names.
     Opm(opm::OpmCases),
-    /// Holds OLM classic against the recorded behaviour of the original, `answers/olm-classic.tar.xz` in
-    /// the folder that `MAINSTAY_TESTDATA` names.
+    /// Compares OLM classic with the recorded behaviour of the original,
+    /// `answers/olm-classic.tar.xz` in the folder that `MAINSTAY_TESTDATA` names.
     Classic(olm::ClassicCases),
-    /// Has every package of published catalogs updated from its oldest to its newest version, and makes
-    /// a page of what became of it.
+    /// Installs every package of published catalogs, upgrades it from its oldest to its newest
+    /// version, and writes a page with the results.
     Walk(walk::Walks),
-    /// Counts scenarios and invocations of kubectl.
+    /// Counts scenarios and kubectl commands.
     List {
         #[command(flatten)]
         which: Which,
@@ -113,16 +113,16 @@ async fn run(arguments: Arguments) -> anyhow::Result<()> {
     let all = scenario::all(&home)?;
     let differences = Differences::read(&home)?;
     match task {
-        // Above: nothing of a cluster is needed.
+        // These tasks need no scenarios and returned above.
         Task::Opm(_) | Task::Classic(_) | Task::Walk(_) => Ok(()),
         Task::List { which } => {
-            let (wanted, _) = choose(&all, which)?;
+            let (wanted, _) = select_scenarios(&all, which)?;
             let wanted: Vec<Scenario> = wanted.into_iter().cloned().collect();
             print!("{}", score::counts(&wanted));
             Ok(())
         }
         Task::Check { which, replay } => {
-            let (wanted, complete) = choose(&all, which)?;
+            let (wanted, complete) = select_scenarios(&all, which)?;
             let kubectl = match kubectl {
                 Ok(_) if replay => None,
                 Ok(kubectl) => {
@@ -147,26 +147,26 @@ async fn run(arguments: Arguments) -> anyhow::Result<()> {
             report(&judged, &differences, &all, complete, most)
         }
         Task::SideBySide { which, kubeconfig } => {
-            let (wanted, complete) = choose(&all, which)?;
+            let (wanted, complete) = select_scenarios(&all, which)?;
             let kubectl = kubectl.map_err(anyhow::Error::msg)?;
-            let real = real(&kubeconfig).await?;
+            let real = real_server(&kubeconfig).await?;
             let ours = Server::embedded().await;
             let both = check::side_by_side(&wanted, &real, &ours, &kubectl, &differences).await;
             for title in &both.late {
                 println!("the real server said it late: {title}");
             }
-            // A real server that is late more often is too busy to compare with.
+            // A real server that is late more often is too busy for a comparison.
             if both.late.len() * 100 > wanted.len() {
                 bail!("in {} scenarios the real server was late", both.late.len());
             }
-            report(&both.judged, &differences, &all, complete, most)
+            report(&both.results, &differences, &all, complete, most)
         }
         #[cfg(debug_assertions)]
         Task::Faults(which) => faults::run(&home, &all, &differences, &which).await,
         Task::Record { which, kubeconfig, rounds } => {
-            let (wanted, _) = choose(&all, which)?;
+            let (wanted, _) = select_scenarios(&all, which)?;
             let kubectl = kubectl.map_err(anyhow::Error::msg)?;
-            let real = real(&kubeconfig).await?;
+            let real = real_server(&kubeconfig).await?;
             let wrong = check::record(&home, &all, &wanted, &real, &kubectl, rounds).await?;
             println!("{} of {} recorded", wanted.len() - wrong.len(), wanted.len());
             if wrong.is_empty() { Ok(()) } else { bail!("{}", wrong.join("\n")) }

@@ -1,14 +1,14 @@
-//! `opm`: our `opm` against the recorded answers of upstream's.
+//! `opm`: compares our `opm` with the recorded outputs of upstream's.
 
 use anyhow::bail;
 use clap::Args;
 use mainstay_conformance_opm as opm;
 use std::path::PathBuf;
 
-/// Which cases.
+/// Options of `opm`.
 #[derive(Args)]
 pub(crate) struct OpmCases {
-    /// A folder of cases to run instead, recorded in the same form.
+    /// A folder of cases to run instead, recorded in the same format.
     #[arg(long)]
     answers: Option<PathBuf>,
     /// Only cases of this area.
@@ -19,9 +19,9 @@ pub(crate) struct OpmCases {
     name: Option<String>,
 }
 
-/// Holds `opm` to the cases.
-pub(crate) fn run(which: &OpmCases, most: usize) -> anyhow::Result<()> {
-    let OpmCases { answers, area, name } = which;
+/// Runs and compares the cases.
+pub(crate) fn run(options: &OpmCases, limit: usize) -> anyhow::Result<()> {
+    let OpmCases { answers, area, name } = options;
     let unpacked = match answers {
         Some(_) => None,
         None => mainstay_testdata::unpack("answers/opm", "recorded answers of opm"),
@@ -33,8 +33,8 @@ pub(crate) fn run(which: &OpmCases, most: usize) -> anyhow::Result<()> {
     };
     let mut cases = opm::case::all(&root)?;
     let scope = opm::scope::Scope::read(&opm::home())?;
-    let out = scope.count(&cases);
-    for (reason, count) in &out.reasons {
+    let exclusions = scope.count_excluded(&cases);
+    for (reason, count) in &exclusions.reasons {
         println!("{count:>5} are out: {reason}");
     }
     cases.retain(|case| {
@@ -42,19 +42,19 @@ pub(crate) fn run(which: &OpmCases, most: usize) -> anyhow::Result<()> {
             && area.as_ref().is_none_or(|area| case.area == *area)
             && name.as_ref().is_none_or(|name| case.name.contains(name))
     });
-    let archives = opm::place::Archives::unpack(&cases)?;
-    cases.retain(|case| archives.has(case));
-    let listed = opm::listed::Listed::read(&opm::home())?;
-    let judged = opm::judge(&cases, &archives)?;
-    let (text, good) = opm::report(&judged, &listed, most);
+    let archives = opm::working_folder::Archives::unpack(&cases)?;
+    cases.retain(|case| archives.has_inputs(case));
+    let expected_differences = opm::differences::ExpectedDifferences::read(&opm::home())?;
+    let results = opm::run_cases(&cases, &archives)?;
+    let (text, good) = opm::report(&results, &expected_differences, limit);
     print!("{text}");
-    let mut faults = Vec::new();
+    let mut problems = Vec::new();
     if answers.is_none() && area.is_none() && name.is_none() {
-        faults.extend(out.unused);
-        faults.extend(listed.faults(&judged));
+        problems.extend(exclusions.unused);
+        problems.extend(expected_differences.problems(&results));
     }
-    if !good || !faults.is_empty() {
-        bail!("not all cases are as they shall be\n{}", faults.join("\n"));
+    if !good || !problems.is_empty() {
+        bail!("not all cases are as they shall be\n{}", problems.join("\n"));
     }
     Ok(())
 }

@@ -1,15 +1,16 @@
-//! `check`, `record`, `side-by-side`, `list`: scenarios on the embedded API and on a real Kubernetes.
+//! `check`, `record`, `side-by-side`, `list`: scenarios on the embedded API and on a real
+//! Kubernetes.
 
 use anyhow::{Context, bail};
 use clap::Args;
-use mainstay_conformance_kubernetes::check::{self, Judged};
+use mainstay_conformance_kubernetes::check::{self, ScenarioResult};
 use mainstay_conformance_kubernetes::differences::Differences;
 use mainstay_conformance_kubernetes::scenario::{Scenario, Selection};
 use mainstay_conformance_kubernetes::score;
 use mainstay_conformance_kubernetes::server::Server;
 use std::path::Path;
 
-/// Which scenarios.
+/// Selects scenarios.
 #[derive(Args)]
 pub(crate) struct Which {
     /// Only scenarios of this area.
@@ -23,9 +24,9 @@ pub(crate) struct Which {
     name: Option<String>,
 }
 
-/// The real server of a kubeconfig.
-pub(crate) async fn real(kubeconfig: &Path) -> anyhow::Result<Server> {
-    let server = Server::at(kubeconfig).await?;
+/// The real server of a kubeconfig; its version must be 1.35.
+pub(crate) async fn real_server(kubeconfig: &Path) -> anyhow::Result<Server> {
+    let server = Server::from_kubeconfig(kubeconfig).await?;
     let version = server.version().await.context("ask the real server")?;
     if !version.starts_with("v1.35.") {
         bail!("the real server is {version}, not 1.35");
@@ -33,33 +34,37 @@ pub(crate) async fn real(kubeconfig: &Path) -> anyhow::Result<Server> {
     Ok(server)
 }
 
-/// The scenarios that are meant, and whether these are all.
-pub(crate) fn choose(all: &[Scenario], which: Which) -> anyhow::Result<(Vec<&Scenario>, bool)> {
+/// The selected scenarios, and whether these are all.
+pub(crate) fn select_scenarios(
+    all: &[Scenario],
+    which: Which,
+) -> anyhow::Result<(Vec<&Scenario>, bool)> {
     let Which { area, file, name } = which;
     let file = file.map(|file| file.trim_end_matches(".yaml").to_owned());
     let selection = Selection { area, file, name };
-    let wanted: Vec<&Scenario> = all.iter().filter(|scenario| selection.has(scenario)).collect();
-    if wanted.is_empty() {
+    let selected: Vec<&Scenario> = all.iter().filter(|scenario| selection.has(scenario)).collect();
+    if selected.is_empty() {
         bail!("no scenario is meant by that");
     }
-    Ok((wanted, selection.is_all()))
+    Ok((selected, selection.is_all()))
 }
 
-/// Prints what became of the scenarios.
+/// Prints the results of the scenarios.
 pub(crate) fn report(
-    judged: &[Judged<'_>],
+    results: &[ScenarioResult<'_>],
     differences: &Differences,
     all: &[Scenario],
     complete: bool,
-    most: usize,
+    limit: usize,
 ) -> anyhow::Result<()> {
-    print!("{}", score::findings(judged, most));
-    println!("{}", score::table(judged));
-    let bad = judged.iter().filter(|judged| !judged.verdict.is_good()).count();
-    let listed = judged.iter().filter(|judged| judged.verdict == check::Verdict::Listed).count();
-    let wrong = if complete { differences.verdict(all, listed) } else { Vec::new() };
-    if bad > 0 || !wrong.is_empty() {
-        bail!("{bad} scenarios are not as they shall be\n{}", wrong.join("\n"));
+    print!("{}", score::findings(results, limit));
+    println!("{}", score::table(results));
+    let unexpected = results.iter().filter(|results| !results.verdict.passes()).count();
+    let expected =
+        results.iter().filter(|results| results.verdict == check::Verdict::Expected).count();
+    let problems = if complete { differences.problems(all, expected) } else { Vec::new() };
+    if unexpected > 0 || !problems.is_empty() {
+        bail!("{unexpected} scenarios are not as they shall be\n{}", problems.join("\n"));
     }
     Ok(())
 }

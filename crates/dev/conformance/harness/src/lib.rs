@@ -1,31 +1,31 @@
-//! What every comparison with an original needs of its lists.
+//! List files of comparisons: parsing, name patterns, and the limit on exceptions.
 //!
-//! A comparison holds our answers against recorded ones. Each has lists beside it: differences that are
-//! wanted, cases that are out of scope, assertions about requirements. A list has an entry in a line,
-//! `#` begins a comment, and `*` in a name stands for any letters. No list may excuse much: [`exceeds`]
-//! is the measure.
+//! A comparison checks our outputs against recorded ones of an original. Beside it are lists of
+//! expected differences, cases out of scope, and assertions about requirements. A list has one
+//! entry per line, `#` begins a comment, and `*` in a name matches any characters. No list may
+//! excuse many cases: [`exceeds`] is the limit.
 
 use anyhow::Context;
 use regex::Regex;
 
-/// The entries of a list: the number of each line that is neither empty nor a comment, and its text
-/// without the spaces behind it.
+/// The entries of a list: line number and text of each line that is neither empty nor a comment,
+/// without trailing spaces.
 pub fn entries(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let lines = (1..).zip(text.lines().map(str::trim_end));
     lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
 }
 
-/// A pattern that matches a whole name; `*` stands for any letters.
+/// Compiles a pattern for a whole name; `*` matches any characters.
 ///
 /// # Errors
-/// The pattern is longer than an expression may be.
+/// The pattern exceeds the size limit of regular expressions.
 pub fn glob(pattern: &str) -> anyhow::Result<Regex> {
     let parts: Vec<String> = pattern.split('*').map(regex::escape).collect();
     let expression = format!("^{}$", parts.join(".*"));
     Regex::new(&expression).with_context(|| format!("read the pattern {pattern}"))
 }
 
-/// Whether `excused` of `all` are more than one in a hundred.
+/// Whether `excused` exceeds 1 % of `all`.
 pub const fn exceeds(excused: usize, all: usize) -> bool {
     excused * 100 > all
 }

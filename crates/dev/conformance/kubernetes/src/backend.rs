@@ -1,6 +1,8 @@
-//! Servers that a scenario has beside the one that is tried: webhooks, conversions, whatever is
-//! called by it. They answer as the scenario says, over HTTPS on 127.0.0.1, and remember what they
-//! were sent.
+//! Backends of a scenario: the webhooks, conversion webhooks and extension API servers that the
+//! tested server calls.
+//!
+//! They reply as the scenario says, over HTTPS on 127.0.0.1, and record the requests that they
+//! receive.
 
 use crate::exchange::body;
 use anyhow::Context;
@@ -26,12 +28,12 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// The most of a request's body that is kept.
-const MOST: usize = 16 << 20;
-/// Bytes of an endless answer that are made at once.
+/// The greatest size of a request body.
+const MAX_BODY: usize = 16 << 20;
+/// The chunk size of large replies.
 const CHUNK: usize = 64 << 10;
 
-/// How a path is answered.
+/// The reply to requests for a path.
 #[derive(Clone, Debug, Default)]
 pub struct Reply {
     /// Status code.
@@ -40,68 +42,68 @@ pub struct Reply {
     pub content_type: String,
     /// Further headers.
     pub headers: BTreeMap<String, String>,
-    /// What is answered.
-    pub says: Says,
+    /// The body.
+    pub content: ReplyContent,
 }
 
-/// What an answer says.
+/// The body of a reply.
 #[derive(Clone, Debug, Default)]
-pub enum Says {
-    /// A text, in which `{uid}` is that of the review that was sent.
+pub enum ReplyContent {
+    /// A text; `{uid}` stands for the uid of the received review.
     Text(String),
-    /// A review of the kind and version that was sent, with this response and the uid that was
-    /// sent. A `patch` that is a list is packed, with its type.
+    /// A review of the received kind and version, with this response and the received uid. A
+    /// `patch` that is a list is encoded as Base64, and its type is added.
     Response(Value),
-    /// A conversion: patches by the version that is wanted. Everything else stays.
+    /// A conversion: patches by desired version. All other fields stay.
     Convert(BTreeMap<String, Value>),
-    /// Nothing, and the connection stays.
+    /// No reply; the connection stays open.
     #[default]
     Silence,
-    /// Nothing, and the connection is closed.
+    /// No reply; the connection is closed.
     Close,
-    /// This many bytes.
+    /// So many bytes.
     Bytes(u64),
 }
 
-/// A server of a scenario.
+/// A running backend of a scenario.
 pub(crate) struct Backend {
     /// Its address.
     pub(crate) address: String,
-    /// Who signed its certificate, as `caBundle` has it.
-    pub(crate) authority: String,
+    /// The CA of its certificate, as in `caBundle`.
+    pub(crate) ca: String,
     received: Arc<Mutex<Vec<Value>>>,
     _stop: DropGuard,
 }
 
 impl Backend {
-    /// Starts one with a certificate for these names.
+    /// Starts a backend with a certificate for these names.
     pub(crate) async fn start(
         names: &[String],
         replies: BTreeMap<String, Reply>,
     ) -> anyhow::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?.to_string();
-        let (authority, tls) = certificate(names, &address)?;
+        let (ca, tls) = certificate(names, &address)?;
         let stop = CancellationToken::new();
         let received = Arc::new(Mutex::new(Vec::new()));
-        let desk = Arc::new(Desk { replies, received: received.clone() });
-        tokio::spawn(serve(listener, tls, desk, stop.clone()));
-        Ok(Self { address, authority, received, _stop: stop.drop_guard() })
+        let handler = Arc::new(Handler { replies, received: received.clone() });
+        tokio::spawn(serve(listener, tls, handler, stop.clone()));
+        Ok(Self { address, ca, received, _stop: stop.drop_guard() })
     }
 
-    /// What it was sent since it was asked last.
+    /// The requests received since the last call.
     pub(crate) fn received(&self) -> Vec<Value> {
         std::mem::take(&mut self.received.lock())
     }
 }
 
 fn certificate(names: &[String], own: &str) -> anyhow::Result<(String, TlsAcceptor)> {
-    let mut signer = CertificateParams::new(Vec::new())?;
-    signer.is_ca = IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
-    signer.distinguished_name.push(rcgen::DnType::CommonName, format!("authority of {own}"));
-    let signer_key = KeyPair::generate()?;
-    let authority = signer.self_signed(&signer_key)?;
-    let issuer = rcgen::Issuer::new(signer, signer_key);
+    let mut ca_params = CertificateParams::new(Vec::new())?;
+    ca_params.is_ca = IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    ca_params.distinguished_name.push(rcgen::DnType::CommonName, format!("authority of {own}"));
+    let ca_key = KeyPair::generate()?;
+    let ca = ca_params.self_signed(&ca_key)?;
+    let issuer = rcgen::Issuer::new(ca_params, ca_key);
     let mut leaf = CertificateParams::new(Vec::new())?;
     leaf.distinguished_name.push(rcgen::DnType::CommonName, "scenario");
     for name in names {
@@ -120,10 +122,15 @@ fn certificate(names: &[String], own: &str) -> anyhow::Result<(String, TlsAccept
         .with_no_client_auth()
         .with_single_cert(chain, key)
         .context("the certificate of a server")?;
-    Ok((STANDARD.encode(authority.pem()), TlsAcceptor::from(Arc::new(config))))
+    Ok((STANDARD.encode(ca.pem()), TlsAcceptor::from(Arc::new(config))))
 }
 
-async fn serve(listener: TcpListener, tls: TlsAcceptor, desk: Arc<Desk>, stop: CancellationToken) {
+async fn serve(
+    listener: TcpListener,
+    tls: TlsAcceptor,
+    handler: Arc<Handler>,
+    stop: CancellationToken,
+) {
     let mut connections = JoinSet::new();
     loop {
         let accepted = tokio::select! {
@@ -131,29 +138,29 @@ async fn serve(listener: TcpListener, tls: TlsAcceptor, desk: Arc<Desk>, stop: C
             accepted = listener.accept() => accepted,
         };
         let Ok((stream, _)) = accepted else { return };
-        let (tls, desk) = (tls.clone(), desk.clone());
+        let (tls, handler) = (tls.clone(), handler.clone());
         connections.spawn(async move {
-            // Whoever does not trust the certificate goes away.
+            // A client that does not trust the certificate disconnects.
             let Ok(stream) = tls.accept(stream).await else { return };
             let service = service_fn(move |request| {
-                let desk = desk.clone();
-                async move { desk.answer(request).await }
+                let handler = handler.clone();
+                async move { handler.answer(request).await }
             });
             let http = hyper::server::conn::http1::Builder::new();
-            // That a client goes away is what some scenarios are about.
+            // Some scenarios test clients that disconnect.
             drop(http.serve_connection(TokioIo::new(stream), service).await);
         });
     }
 }
 
-struct Desk {
+struct Handler {
     replies: BTreeMap<String, Reply>,
     received: Arc<Mutex<Vec<Value>>>,
 }
 
-type Sent = http_body_util::combinators::BoxBody<Bytes, Infallible>;
+type ResponseBody = http_body_util::combinators::BoxBody<Bytes, Infallible>;
 
-/// The connection is closed.
+/// The error that closes the connection.
 #[derive(Debug)]
 struct Closed;
 
@@ -165,10 +172,10 @@ impl std::fmt::Display for Closed {
 
 impl std::error::Error for Closed {}
 
-impl Desk {
-    async fn answer(&self, request: Request<Incoming>) -> Result<Response<Sent>, Closed> {
+impl Handler {
+    async fn answer(&self, request: Request<Incoming>) -> Result<Response<ResponseBody>, Closed> {
         let (parts, sent) = request.into_parts();
-        let limited = http_body_util::Limited::new(sent, MOST);
+        let limited = http_body_util::Limited::new(sent, MAX_BODY);
         let bytes = limited
             .collect()
             .await
@@ -186,21 +193,25 @@ impl Desk {
         let missing = Reply {
             status: 404,
             content_type: "text/plain".to_owned(),
-            says: Says::Text("no such path\n".to_owned()),
+            content: ReplyContent::Text("no such path\n".to_owned()),
             ..Reply::default()
         };
         let reply = self.replies.get(parts.uri.path()).unwrap_or(&missing);
         let whole = |text: String| Full::new(Bytes::from(text)).boxed();
-        let said = match &reply.says {
-            Says::Silence => std::future::pending().await,
-            Says::Close => return Err(Closed),
-            Says::Text(text) => {
+        let content = match &reply.content {
+            ReplyContent::Silence => std::future::pending().await,
+            ReplyContent::Close => return Err(Closed),
+            ReplyContent::Text(text) => {
                 let uid = value.pointer("/request/uid").and_then(Value::as_str);
                 whole(text.replace("{uid}", uid.unwrap_or_default()))
             }
-            Says::Response(response) => whole(reviewed(&value, response).to_string()),
-            Says::Convert(patches) => whole(converted(&value, patches).to_string()),
-            Says::Bytes(count) => {
+            ReplyContent::Response(response) => {
+                whole(review_response(&value, response).to_string())
+            }
+            ReplyContent::Convert(patches) => {
+                whole(conversion_response(&value, patches).to_string())
+            }
+            ReplyContent::Bytes(count) => {
                 let pieces = usize::try_from(*count).unwrap_or(usize::MAX).div_ceil(CHUNK);
                 let piece = Bytes::from(vec![b' '; CHUNK]);
                 let all = futures::stream::repeat(piece).take(pieces);
@@ -215,12 +226,12 @@ impl Desk {
         for (name, value) in &reply.headers {
             response = response.header(name, value);
         }
-        response.body(said).map_err(|_| Closed)
+        response.body(content).map_err(|_| Closed)
     }
 }
 
 /// A review with a response.
-fn reviewed(sent: &Value, response: &Value) -> Value {
+fn review_response(sent: &Value, response: &Value) -> Value {
     let mut response = response.as_object().cloned().unwrap_or_default();
     response.entry("uid").or_insert_with(|| sent["request"]["uid"].clone());
     if let Some(patch) = response.get("patch").filter(|patch| patch.is_array()) {
@@ -231,7 +242,7 @@ fn reviewed(sent: &Value, response: &Value) -> Value {
     json!({"apiVersion": sent["apiVersion"], "kind": sent["kind"], "response": response})
 }
 
-fn converted(sent: &Value, patches: &BTreeMap<String, Value>) -> Value {
+fn conversion_response(sent: &Value, patches: &BTreeMap<String, Value>) -> Value {
     let wanted = sent["request"]["desiredAPIVersion"].as_str().unwrap_or_default();
     let version = wanted.rsplit('/').next().unwrap_or_default();
     let mut objects = sent["request"]["objects"].as_array().cloned().unwrap_or_default();
@@ -241,21 +252,21 @@ fn converted(sent: &Value, patches: &BTreeMap<String, Value>) -> Value {
         }
         object["apiVersion"] = wanted.into();
         for step in patches.get(version).and_then(Value::as_array).into_iter().flatten() {
-            moved(object, step);
+            apply_step(object, step);
         }
     }
     let mut response = Map::new();
     response.insert("convertedObjects".to_owned(), objects.into());
     response.insert("result".to_owned(), json!({"status": "Success"}));
-    reviewed(sent, &response.into())
+    review_response(sent, &response.into())
 }
 
-/// One step of a conversion: `{from, to}` moves a value that is there, `{at, value}` sets one.
-/// Both are JSON pointers, whose parents are made.
-fn moved(object: &mut Value, step: &Value) {
+/// One step of a conversion: `{from, to}` moves a value if it exists, `{at, value}` sets one. Both
+/// are JSON pointers, whose parents are created.
+fn apply_step(object: &mut Value, step: &Value) {
     let text = |name: &str| step[name].as_str().unwrap_or_default();
     let value = if step.get("from").is_some() {
-        taken(object, text("from"))
+        remove_field(object, text("from"))
     } else {
         step.get("value").cloned()
     };
@@ -271,7 +282,7 @@ fn moved(object: &mut Value, step: &Value) {
     *place = value;
 }
 
-fn taken(object: &mut Value, pointer: &str) -> Option<Value> {
+fn remove_field(object: &mut Value, pointer: &str) -> Option<Value> {
     let (parent, name) = pointer.rsplit_once('/')?;
     object.pointer_mut(parent)?.as_object_mut()?.remove(name)
 }
@@ -281,7 +292,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_conversion_moves_and_sets_what_it_is_told() {
+    fn conversion_moves_and_sets_fields() {
         let sent = json!({
             "apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview",
             "request": {"uid": "u", "desiredAPIVersion": "g/v2", "objects": [
@@ -289,7 +300,7 @@ mod tests {
             ]},
         });
         let steps = json!([{"from": "/spec/a", "to": "/spec/b/c"}, {"at": "/x", "value": true}]);
-        let answer = converted(&sent, &BTreeMap::from([("v2".to_owned(), steps)]));
+        let answer = conversion_response(&sent, &BTreeMap::from([("v2".to_owned(), steps)]));
         assert_eq!(
             answer["response"]["convertedObjects"],
             json!([
@@ -301,9 +312,9 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_that_is_a_list_is_packed() {
+    fn list_patch_is_encoded_as_base64() {
         let sent = json!({"apiVersion": "a/v1", "kind": "K", "request": {"uid": "u"}});
-        let answer = reviewed(&sent, &json!({"allowed": true, "patch": [], "uid": "mine"}));
+        let answer = review_response(&sent, &json!({"allowed": true, "patch": [], "uid": "mine"}));
         assert_eq!(
             answer["response"],
             json!({"allowed": true, "patch": "W10=", "patchType": "JSONPatch", "uid": "mine"})

@@ -1,4 +1,4 @@
-//! Runs scenarios and compares: with recordings, or two servers side by side.
+//! Runs scenarios and compares them: with recordings, or on two servers side by side.
 
 use crate::compare::{self, Difference};
 use crate::differences::Differences;
@@ -13,44 +13,44 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::path::Path;
 
-/// How many scenarios run at a time.
-pub(crate) const AT_A_TIME: usize = 8;
+/// The number of scenarios that run at the same time.
+pub(crate) const CONCURRENCY: usize = 8;
 
-/// What became of a scenario.
+/// The result of comparing a scenario.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
-    /// Nothing differs.
+    /// No differences.
     Same,
-    /// Only what is listed differs.
-    Listed,
-    /// These differ.
+    /// Only differences that are listed.
+    Expected,
+    /// Unexpected differences.
     Different(Vec<Difference>),
-    /// A step could not be taken; what differed until then.
-    Broken(String, Vec<Difference>),
-    /// There is no recording of it, or one of what it said once.
+    /// A step failed; with the differences of the steps before it.
+    Failed(String, Vec<Difference>),
+    /// No recording exists, or it is of an older text of the scenario.
     NotRecorded,
 }
 
 /// A scenario and its verdict.
-pub struct Judged<'a> {
-    /// Which.
+pub struct ScenarioResult<'a> {
+    /// The scenario.
     pub scenario: &'a Scenario,
-    /// How.
+    /// Its verdict.
     pub verdict: Verdict,
 }
 
 impl Verdict {
-    /// Whether it is as it shall be.
-    pub const fn is_good(&self) -> bool {
-        matches!(self, Self::Same | Self::Listed)
+    /// Whether there are no unexpected differences.
+    pub const fn passes(&self) -> bool {
+        matches!(self, Self::Same | Self::Expected)
     }
 }
 
-/// All recordings of these scenarios.
+/// Reads all recordings of these scenarios.
 ///
 /// # Errors
 ///
-/// A file that is no recording.
+/// A file is no recording.
 pub fn recordings<'a>(
     home: &Path,
     scenarios: impl IntoIterator<Item = &'a Scenario>,
@@ -65,44 +65,45 @@ pub fn recordings<'a>(
     Ok(found)
 }
 
-/// Holds the server against the recordings.
+/// Compares the server with the recordings.
 pub async fn against_recordings<'a>(
     scenarios: &[&'a Scenario],
     recordings: &BTreeMap<(String, String), Recording>,
     server: &Server,
     kubectl: Option<&Kubectl>,
     differences: &Differences,
-) -> Vec<Judged<'a>> {
-    let judge = |(at, scenario)| async move {
+) -> Vec<ScenarioResult<'a>> {
+    let run_one = |(at, scenario)| async move {
         (at, against_recording(scenario, recordings, server, kubectl, differences).await)
     };
-    // Not in their order: one that waits for long would hold up those that are done.
-    let running = futures::stream::iter(scenarios.iter().copied().enumerate()).map(judge);
-    let mut all: Vec<(usize, Judged<'a>)> = running.buffer_unordered(AT_A_TIME).collect().await;
+    // Unordered: a slow scenario would delay finished ones.
+    let running = futures::stream::iter(scenarios.iter().copied().enumerate()).map(run_one);
+    let mut all: Vec<(usize, ScenarioResult<'a>)> =
+        running.buffer_unordered(CONCURRENCY).collect().await;
     all.sort_by_key(|(at, _)| *at);
-    all.into_iter().map(|(_, judged)| judged).collect()
+    all.into_iter().map(|(_, result)| result).collect()
 }
 
-/// Holds the server against the recording of a scenario.
+/// Compares the server with the recording of one scenario.
 pub(crate) async fn against_recording<'a>(
     scenario: &'a Scenario,
     recordings: &BTreeMap<(String, String), Recording>,
     server: &Server,
     kubectl: Option<&Kubectl>,
     differences: &Differences,
-) -> Judged<'a> {
+) -> ScenarioResult<'a> {
     let recording = recordings.get(&(scenario.area.clone(), scenario.file.clone()));
     let recorded = recording.and_then(|recording| recording.scenarios.get(&scenario.name));
-    let Some(recorded) = recorded.filter(|recorded| recorded.of == scenario.digest) else {
-        return Judged { scenario, verdict: Verdict::NotRecorded };
+    let Some(recorded) = recorded.filter(|recorded| recorded.digest == scenario.digest) else {
+        return ScenarioResult { scenario, verdict: Verdict::NotRecorded };
     };
     let mode = kubectl.map_or(Mode::Replay(&recorded.steps), Mode::Live);
     let outcome = run::run(scenario, server, &mode).await;
-    let verdict = verdict(scenario, &recorded.steps, outcome, differences);
-    Judged { scenario, verdict }
+    let verdict = decide(scenario, &recorded.steps, outcome, differences);
+    ScenarioResult { scenario, verdict }
 }
 
-/// Runs every scenario on both servers.
+/// Runs every scenario on both servers, and compares them.
 pub async fn side_by_side<'a>(
     scenarios: &[&'a Scenario],
     real: &Server,
@@ -110,100 +111,102 @@ pub async fn side_by_side<'a>(
     kubectl: &Kubectl,
     differences: &Differences,
 ) -> SideBySide<'a> {
-    let judge = |scenario: &'a Scenario| async move {
+    let run_one = |scenario: &'a Scenario| async move {
         let mode = Mode::Live(kubectl);
         let theirs = run::run(scenario, real, &mode).await;
         let ours = run::run(scenario, ours, &mode).await;
-        let made = ours.steps.clone();
-        let verdict = match theirs.broken {
-            Some(why) => Verdict::Broken(format!("the real server: {why}"), Vec::new()),
-            None => verdict(scenario, &theirs.steps, ours, differences),
+        let steps_of_ours = ours.steps.clone();
+        let verdict = match theirs.error {
+            Some(why) => Verdict::Failed(format!("the real server: {why}"), Vec::new()),
+            None => decide(scenario, &theirs.steps, ours, differences),
         };
-        (Judged { scenario, verdict }, made)
+        (ScenarioResult { scenario, verdict }, steps_of_ours)
     };
-    let all = futures::stream::iter(scenarios.iter().copied()).map(judge).buffered(4);
+    let all = futures::stream::iter(scenarios.iter().copied()).map(run_one).buffered(4);
     let mut all: Vec<_> = all.collect().await;
     let mut late = Vec::new();
-    for (judged, made) in &mut all {
-        for _ in 0..AGAIN {
-            if judged.verdict.is_good() {
+    for (result, steps_of_ours) in &mut all {
+        for _ in 0..RETRIES {
+            if result.verdict.passes() {
                 break;
             }
-            let (again, mut now) = judge(judged.scenario).await;
-            for (now, before) in now.iter_mut().zip(made.iter()) {
-                same_last(before, now);
+            let (again, mut now) = run_one(result.scenario).await;
+            for (now, before) in now.iter_mut().zip(steps_of_ours.iter()) {
+                ignore_last_event(before, now);
             }
-            // Ours has no second try: what it says must be what it said.
-            if again.verdict.is_good() && compare::steps(made, &now).is_empty() {
-                late.push(judged.scenario.title());
-                *judged = again;
+            // Our server has no second try: it must respond as before.
+            if again.verdict.passes() && compare::steps(steps_of_ours, &now).is_empty() {
+                late.push(result.scenario.title());
+                *result = again;
             }
         }
     }
-    SideBySide { judged: all.into_iter().map(|(judged, _)| judged).collect(), late }
+    SideBySide { results: all.into_iter().map(|(result, _)| result).collect(), late }
 }
 
-/// How often a scenario that differs is run again, alone.
-const AGAIN: usize = 2;
+/// The number of retries for a scenario that differs; it then runs alone.
+const RETRIES: usize = 2;
 
-/// What came of running scenarios on both servers.
+/// The results of running scenarios on both servers.
 pub struct SideBySide<'a> {
-    /// The scenarios, in their order.
-    pub judged: Vec<Judged<'a>>,
-    /// Those in which the real server said something else at first: it decides from caches, which are
-    /// late where it is busy. Ours said the same each time.
+    /// The results, in the order of the scenarios.
+    pub results: Vec<ScenarioResult<'a>>,
+    /// Titles of scenarios in which the real server differed at first. It decides from caches,
+    /// which are stale while it is busy. Ours responded the same each time.
     pub late: Vec<String>,
 }
 
-fn verdict(
+fn decide(
     scenario: &Scenario,
     theirs: &[Value],
     ours: Outcome,
     differences: &Differences,
 ) -> Verdict {
-    let Outcome { steps: mut made, broken } = ours;
-    // How far kubectl's watches went is timing where kubectl itself ran; see `kubectl::noted`.
+    let Outcome { steps: mut steps_of_ours, error } = ours;
+    // Where kubectl itself ran, the last event of its watches depends on timing; see
+    // `kubectl::record_exchange`.
     for (at, step) in scenario.steps.iter().enumerate() {
         if let (Step::Kubectl(_), Some(ours), Some(theirs)) =
-            (step, made.get_mut(at), theirs.get(at))
+            (step, steps_of_ours.get_mut(at), theirs.get(at))
         {
-            same_last(theirs, ours);
+            ignore_last_event(theirs, ours);
         }
     }
-    let until = if broken.is_some() { made.len().min(theirs.len()) } else { theirs.len() };
-    let mut found = compare::steps(&theirs[..until], &made);
-    let listed = differences.take(scenario, &mut found);
-    match (broken, found.is_empty()) {
-        (Some(why), _) => Verdict::Broken(why, found),
+    let compared =
+        if error.is_some() { steps_of_ours.len().min(theirs.len()) } else { theirs.len() };
+    let mut found = compare::steps(&theirs[..compared], &steps_of_ours);
+    let listed = differences.remove_expected(scenario, &mut found);
+    match (error, found.is_empty()) {
+        (Some(why), _) => Verdict::Failed(why, found),
         (None, false) => Verdict::Different(found),
-        (None, true) if listed > 0 => Verdict::Listed,
+        (None, true) if listed > 0 => Verdict::Expected,
         (None, true) => Verdict::Same,
     }
 }
 
-/// Where kubectl's text tells that it saw what it waited for, the event that it saw may differ in
-/// what controllers had done by then: only its type, kind and name are compared.
-fn same_last(theirs: &Value, ours: &mut Value) {
+/// Ignores differences in the last event of kubectl's watches, except in type, kind and name:
+/// controllers may have progressed further by then.
+fn ignore_last_event(theirs: &Value, ours: &mut Value) {
     let ours = ours.get_mut("calls").and_then(Value::as_array_mut);
     let (Some(theirs), Some(ours)) = (theirs["calls"].as_array(), ours) else { return };
     for (theirs, ours) in theirs.iter().zip(ours) {
-        let same = |pointer: &str| theirs.pointer(pointer) == ours.pointer(pointer);
+        let equal = |pointer: &str| theirs.pointer(pointer) == ours.pointer(pointer);
         if theirs.get("last").is_some()
             && ["/last/type", "/last/object/kind", "/last/object/metadata/name"]
                 .into_iter()
-                .all(same)
+                .all(equal)
         {
             ours["last"] = theirs["last"].clone();
         }
     }
 }
 
-/// Records scenarios of a file anew: runs each on the real server `rounds` times and keeps what came
-/// back, unless the rounds differ. Returns what was wrong, by name.
+/// Records scenarios again: runs each `rounds` times on the real server, and stores the responses
+/// unless the rounds differ. Returns the problems, by title.
 ///
 /// # Errors
 ///
-/// A recording that cannot be read or written.
+/// A recording cannot be read or written.
 pub async fn record(
     home: &Path,
     all: &[Scenario],
@@ -213,36 +216,41 @@ pub async fn record(
     rounds: usize,
 ) -> anyhow::Result<Vec<String>> {
     let version = real.version().await?;
-    let mut wrong = Vec::new();
-    let take = |scenario: &'_ Scenario| {
+    let mut problems = Vec::new();
+    let record_scenario = |scenario: &'_ Scenario| {
         let scenario = scenario.clone();
         async move {
             let mut outcome = run::run(&scenario, real, &Mode::Live(kubectl)).await;
-            let mut unsteady = Vec::new();
+            let mut nondeterministic = Vec::new();
             for _ in 1..rounds {
-                if outcome.broken.is_some() || !unsteady.is_empty() {
+                if outcome.error.is_some() || !nondeterministic.is_empty() {
                     break;
                 }
                 let mut again = run::run(&scenario, real, &Mode::Live(kubectl)).await;
                 for (ours, theirs) in again.steps.iter_mut().zip(&outcome.steps) {
-                    same_last(theirs, ours);
+                    ignore_last_event(theirs, ours);
                 }
-                unsteady = compare::steps(&outcome.steps, &again.steps);
-                outcome.broken = again.broken;
+                nondeterministic = compare::steps(&outcome.steps, &again.steps);
+                outcome.error = again.error;
             }
-            (scenario, outcome, unsteady)
+            (scenario, outcome, nondeterministic)
         }
     };
-    let done: Vec<_> =
-        futures::stream::iter(wanted.iter().copied()).map(take).buffered(4).collect().await;
+    let done: Vec<_> = futures::stream::iter(wanted.iter().copied())
+        .map(record_scenario)
+        .buffered(4)
+        .collect()
+        .await;
     let mut files: BTreeMap<(String, String), Vec<(Scenario, Outcome)>> = BTreeMap::new();
-    for (scenario, outcome, unsteady) in done {
+    for (scenario, outcome, nondeterministic) in done {
         let title = scenario.title();
-        if let Some(why) = &outcome.broken {
-            wrong.push(format!("{title}: {why}"));
-        } else if !unsteady.is_empty() {
-            let told: Vec<String> = unsteady.iter().take(5).map(ToString::to_string).collect();
-            wrong.push(format!("{title}: two runs on the real server differ\n{}", told.join("\n")));
+        if let Some(why) = &outcome.error {
+            problems.push(format!("{title}: {why}"));
+        } else if !nondeterministic.is_empty() {
+            let shown: Vec<String> =
+                nondeterministic.iter().take(5).map(ToString::to_string).collect();
+            problems
+                .push(format!("{title}: two runs on the real server differ\n{}", shown.join("\n")));
         } else {
             let key = (scenario.area.clone(), scenario.file.clone());
             files.entry(key).or_default().push((scenario, outcome));
@@ -250,19 +258,19 @@ pub async fn record(
     }
     for ((area, file), done) in files {
         let mut recording = Recording::read(home, &area, &file)?;
-        let here = |name: &str| {
+        let exists = |name: &str| {
             all.iter().any(|scenario| {
                 scenario.area == area && scenario.file == file && scenario.name == name
             })
         };
-        recording.scenarios.retain(|name, _| here(name));
+        recording.scenarios.retain(|name, _| exists(name));
         recording.server.clone_from(&version);
         recording.kubectl.clone_from(&kubectl.version);
         for (scenario, outcome) in done {
-            let recorded = Recorded { of: scenario.digest, steps: outcome.steps };
+            let recorded = Recorded { digest: scenario.digest, steps: outcome.steps };
             recording.scenarios.insert(scenario.name, recorded);
         }
         recording.write(home, &area, &file)?;
     }
-    Ok(wrong)
+    Ok(problems)
 }

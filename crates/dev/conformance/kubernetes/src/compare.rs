@@ -1,19 +1,20 @@
-//! What two runs of a scenario say differently, and where.
+//! Comparison of two runs of a scenario.
 
 use serde_json::Value;
 use std::fmt;
 
-/// The most differences of one scenario that are looked for: many, lest some hide behind wanted ones.
-const MOST: usize = 400;
+/// The greatest number of differences per scenario. It is high, because expected differences are
+/// removed afterwards.
+const MAX_DIFFERENCES: usize = 400;
 
 /// One difference.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
-    /// The number of the step and a JSON pointer into what came back, as `2/body/metadata/name`.
+    /// The step's number and a JSON pointer into its result, such as `2/body/metadata/name`.
     pub at: String,
-    /// What the real server says; none where it says nothing.
+    /// The real server's value; none if it has none.
     pub theirs: Option<Value>,
-    /// What we say; none where we say nothing.
+    /// Our value; none if we have none.
     pub ours: Option<Value>,
 }
 
@@ -24,7 +25,7 @@ impl fmt::Display for Difference {
             Some(Value::String(text)) if text.contains('\n') => {
                 format!("\n      | {}", text.trim_end_matches('\n').replace('\n', "\n      | "))
             }
-            Some(value) => shortened(&value.to_string()),
+            Some(value) => truncate(&value.to_string()),
         };
         writeln!(f, "  {}", self.at)?;
         writeln!(f, "    theirs: {}", side(&self.theirs))?;
@@ -32,16 +33,16 @@ impl fmt::Display for Difference {
     }
 }
 
-/// A value in a line of bearable length.
-fn shortened(text: &str) -> String {
-    const LONG: usize = 600;
-    match text.char_indices().nth(LONG) {
+/// Cuts a value to a bearable length.
+fn truncate(text: &str) -> String {
+    const LIMIT: usize = 600;
+    match text.char_indices().nth(LIMIT) {
         Some((at, _)) => format!("{}… ({} bytes)", &text[..at], text.len()),
         None => text.to_owned(),
     }
 }
 
-/// All differences (at most four hundred) of two lists of steps.
+/// All differences between two lists of steps, at most four hundred.
 pub fn steps(theirs: &[Value], ours: &[Value]) -> Vec<Difference> {
     let mut found = Vec::new();
     for at in 0..theirs.len().max(ours.len()) {
@@ -56,12 +57,12 @@ fn walk(
     ours: Option<&Value>,
     found: &mut Vec<Difference>,
 ) {
-    if theirs == ours || found.len() >= MOST {
+    if theirs == ours || found.len() >= MAX_DIFFERENCES {
         return;
     }
     let length = at.len();
     match (theirs, ours) {
-        // Objects of other kinds (a Status where something else is) are told whole.
+        // Objects of different kinds, such as a Status instead of a list, are one difference.
         (Some(Value::Object(theirs)), Some(Value::Object(ours)))
             if theirs.get("kind") == ours.get("kind") =>
         {
@@ -73,7 +74,7 @@ fn walk(
                 at.truncate(length);
             }
         }
-        // Lists of other lengths are easier to read whole, unless they are long.
+        // Short lists of different lengths are easier to read as a whole.
         (Some(Value::Array(theirs)), Some(Value::Array(ours)))
             if theirs.len() == ours.len() || theirs.len().max(ours.len()) > 3 =>
         {
@@ -97,7 +98,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_difference_is_told_where_it_is_and_from_both_sides() {
+    fn difference_has_its_path_and_both_values() {
         let theirs = [json!({"status": 200, "body": {"a/b": [1, 2], "c": 1}})];
         let ours = [json!({"status": 200, "body": {"a/b": [1, 3], "d": 1}}), json!(null)];
         let found: Vec<String> = steps(&theirs, &ours).iter().map(ToString::to_string).collect();
@@ -114,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_other_forms_are_different() {
+    fn integer_and_float_differ() {
         assert_eq!(steps(&[json!(1)], &[json!(1.0)]).len(), 1);
     }
 }

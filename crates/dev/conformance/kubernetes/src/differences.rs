@@ -1,11 +1,11 @@
-//! Differences that are wanted: `differences.txt`.
+//! Expected differences from the real server: `differences.txt`.
 //!
-//! A line is `AREA/NAME [AT] REASON…`, where `AREA/NAME` is a scenario with `*` for any letters, and
-//! `AT` (which begins with `@`) is where the difference is, with `*` too; without it all of the
-//! scenario's differences are meant. `#` begins a comment.
+//! A line is `AREA/NAME [AT] REASON…`. `AREA/NAME` is a scenario, with `*` for any characters. `AT`
+//! begins with `@` and is the path of the difference, with `*` too; without it the entry covers all
+//! differences of the scenario. `#` begins a comment.
 //!
-//! The list is short by rule: an entry that nothing needs fails, as does one about [`STRICT`] areas
-//! or watches, or a list that excuses more than one in a hundred scenarios.
+//! The list stays short: unused entries fail, and so do entries about [`STRICT_AREAS`] or watches,
+//! and a list that excuses more than one scenario in a hundred.
 
 use crate::compare::Difference;
 use crate::scenario::Scenario;
@@ -15,31 +15,31 @@ use regex::Regex;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Areas in which no difference is wanted.
-pub const STRICT: [&str; 3] = ["apply", "patches", "schemas"];
+/// Areas in which differences are never expected.
+pub const STRICT_AREAS: [&str; 3] = ["apply", "patches", "schemas"];
 
 /// An entry.
 #[derive(Debug)]
 pub struct Entry {
-    /// The line it is on.
+    /// The line number.
     pub line: usize,
-    /// What it says.
+    /// The text of the line.
     pub text: String,
     scenario: Regex,
     at: Option<Regex>,
     used: AtomicBool,
 }
 
-/// The list.
+/// The entries of `differences.txt`.
 #[derive(Debug, Default)]
 pub struct Differences(Vec<Entry>);
 
 impl Differences {
-    /// Reads the list of a folder.
+    /// Reads `differences.txt` of a folder.
     ///
     /// # Errors
     ///
-    /// A line that is no entry.
+    /// A line is no entry.
     pub fn read(home: &Path) -> anyhow::Result<Self> {
         let path = home.join("differences.txt");
         let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
@@ -72,46 +72,48 @@ impl Differences {
         Ok(Self(entries))
     }
 
-    /// Takes the wanted differences of a scenario away; how many there were.
-    pub fn take(&self, scenario: &Scenario, found: &mut Vec<Difference>) -> usize {
+    /// Removes the expected differences of a scenario; returns their number.
+    pub fn remove_expected(&self, scenario: &Scenario, found: &mut Vec<Difference>) -> usize {
         let before = found.len();
         let title = scenario.title();
         for entry in self.0.iter().filter(|entry| entry.scenario.is_match(&title)) {
             found.retain(|difference| {
-                let meant = entry.at.as_ref().is_none_or(|at| at.is_match(&difference.at));
-                if meant {
+                let matches = entry.at.as_ref().is_none_or(|at| at.is_match(&difference.at));
+                if matches {
                     entry.used.store(true, Ordering::Relaxed);
                 }
-                !meant
+                !matches
             });
         }
         before - found.len()
     }
 
-    /// What is wrong with the list, after every scenario was compared and `listed` of them needed it.
-    pub fn verdict(&self, scenarios: &[Scenario], listed: usize) -> Vec<String> {
-        let mut wrong = Vec::new();
+    /// Checks the list after all scenarios were compared; `expected` of them needed it.
+    pub fn problems(&self, scenarios: &[Scenario], expected: usize) -> Vec<String> {
+        let mut problems = Vec::new();
         for entry in &self.0 {
             let Entry { line, text, .. } = entry;
             if !entry.used.load(Ordering::Relaxed) {
-                wrong.push(format!("differences.txt:{line}: nothing needs it: {text}"));
+                problems.push(format!("differences.txt:{line}: nothing needs it: {text}"));
             }
             for scenario in
                 scenarios.iter().filter(|scenario| entry.scenario.is_match(&scenario.title()))
             {
                 let title = scenario.title();
-                if STRICT.contains(&scenario.area.as_str()) {
-                    wrong.push(format!("differences.txt:{line}: {title} may not differ"));
+                if STRICT_AREAS.contains(&scenario.area.as_str()) {
+                    problems.push(format!("differences.txt:{line}: {title} may not differ"));
                 } else if scenario.watches() {
-                    wrong.push(format!("differences.txt:{line}: {title} watches, may not differ"));
+                    problems
+                        .push(format!("differences.txt:{line}: {title} watches, may not differ"));
                 }
             }
         }
-        if exceeds(listed, scenarios.len()) {
+        if exceeds(expected, scenarios.len()) {
             let all = scenarios.len();
-            wrong.push(format!("differences.txt: {listed} of {all} scenarios are too many (1 %)"));
+            problems
+                .push(format!("differences.txt: {expected} of {all} scenarios are too many (1 %)"));
         }
-        wrong
+        problems
     }
 }
 
@@ -131,28 +133,28 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_takes_what_it_names_and_nothing_else() {
+    fn entry_removes_only_the_differences_that_it_names() {
         let list = Differences::parse("# why\ndocuments/one-* @0/body/*/x it is wanted\n").unwrap();
         let mut found = vec![difference("0/body/a/x"), difference("0/body/a/y")];
-        assert_eq!(list.take(&scenario("documents", "one-a", false), &mut found), 1);
+        assert_eq!(list.remove_expected(&scenario("documents", "one-a", false), &mut found), 1);
         assert_eq!(found, [difference("0/body/a/y")]);
-        assert_eq!(list.take(&scenario("documents", "two", false), &mut found), 0);
+        assert_eq!(list.remove_expected(&scenario("documents", "two", false), &mut found), 0);
         assert!(Differences::parse("documents/one @0\n").is_err(), "no reason");
     }
 
     #[test]
-    fn the_list_is_kept_short() {
+    fn unused_strict_and_excessive_entries_are_problems() {
         let list = Differences::parse("documents/w all\napply/a all\ndeletion/none all\n").unwrap();
         let mut all: Vec<Scenario> =
             (0..150).map(|n| scenario("deletion", &format!("n{n}"), false)).collect();
         all.push(scenario("documents", "w", true));
         all.push(scenario("apply", "a", false));
         for scenario in &all {
-            list.take(scenario, &mut vec![difference("0")]);
+            list.remove_expected(scenario, &mut vec![difference("0")]);
         }
-        let wrong = list.verdict(&all, 2);
+        let problems = list.problems(&all, 2);
         assert_eq!(
-            wrong,
+            problems,
             [
                 "differences.txt:1: documents/w watches, may not differ",
                 "differences.txt:2: apply/a may not differ",

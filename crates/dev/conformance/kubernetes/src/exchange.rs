@@ -1,4 +1,4 @@
-//! A request, its answer, and how both become values that can be compared.
+//! Requests and responses, and their conversion to values that can be compared.
 
 use crate::mask::Masker;
 use base64::Engine;
@@ -7,10 +7,10 @@ use flate2::read::GzDecoder;
 use serde_json::{Map, Value, json};
 use std::io::Read;
 
-/// The most that an answer may have, in bytes.
-const MOST: u64 = 64 << 20;
+/// The greatest size of an unpacked body, in bytes.
+const MAX_BODY: u64 = 64 << 20;
 
-/// What is sent.
+/// A request.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     /// The method.
@@ -23,33 +23,34 @@ pub(crate) struct Request {
     pub(crate) body: Vec<u8>,
 }
 
-/// What came back.
+/// A response.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Answer {
+pub(crate) struct ServerResponse {
     /// The status code.
     pub(crate) status: u16,
     /// Headers, with lower-case names, in order.
     pub(crate) headers: Vec<(String, String)>,
-    /// The body; still packed if a header says so.
+    /// The body, compressed if `content-encoding` says so.
     pub(crate) body: Vec<u8>,
 }
 
-impl Answer {
+impl ServerResponse {
     /// The values of a header.
     pub(crate) fn header<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a str> {
         self.headers.iter().filter(move |(n, _)| n == name).map(|(_, value)| value.as_str())
     }
 
-    /// The body without packing, as a value: JSON as what it says, other text as text, other bytes
-    /// as base64.
+    /// The uncompressed body as a value: JSON as its value, other text as text, other bytes as
+    /// Base64.
     pub(crate) fn value(&self) -> Value {
-        let packed = self.header("content-encoding").any(|encoding| encoding == "gzip");
-        let mut plain = Vec::new();
-        let good = packed && GzDecoder::new(&*self.body).take(MOST).read_to_end(&mut plain).is_ok();
-        body(if good { &plain } else { &self.body })
+        let is_gzip = self.header("content-encoding").any(|encoding| encoding == "gzip");
+        let mut unpacked_body = Vec::new();
+        let unpacked = is_gzip
+            && GzDecoder::new(&*self.body).take(MAX_BODY).read_to_end(&mut unpacked_body).is_ok();
+        body(if unpacked { &unpacked_body } else { &self.body })
     }
 
-    /// Everything of it that is compared, masked, except the body.
+    /// The compared parts of the response except its body: status and some headers, masked.
     pub(crate) fn outline(&self, masker: &mut Masker) -> Map<String, Value> {
         let mut outline = Map::new();
         outline.insert("status".to_owned(), json!(self.status));
@@ -64,7 +65,7 @@ impl Answer {
                 outline.insert(key.to_owned(), masker.text(value).into());
             }
         }
-        // What it is differs; that there is one does not.
+        // Only the existence of the etag is compared.
         if self.header("etag").next().is_some() {
             outline.insert("etag".to_owned(), "<etag>".into());
         }
@@ -77,12 +78,12 @@ impl Answer {
     }
 }
 
-/// A body as a value; see [`Answer::value`].
+/// Converts a body to a value; see [`ServerResponse::value`].
 pub(crate) fn body(bytes: &[u8]) -> Value {
     if bytes.is_empty() {
         return Value::Null;
     }
-    // Kubernetes' protobuf may be text by chance.
+    // Kubernetes' protobuf may be valid text.
     if bytes.starts_with(b"k8s\0") {
         return as_base64(bytes);
     }
@@ -95,12 +96,12 @@ pub(crate) fn body(bytes: &[u8]) -> Value {
     }
 }
 
-/// Bytes as a value.
+/// Bytes as a value, in Base64.
 pub(crate) fn as_base64(bytes: &[u8]) -> Value {
     json!({"base64": STANDARD.encode(bytes)})
 }
 
-/// The bytes that [`body`] makes this of; JSON in its shortest form.
+/// The inverse of [`body`]; JSON in its shortest form.
 pub(crate) fn bytes(value: &Value) -> Vec<u8> {
     match value.as_object() {
         _ if value.is_null() => Vec::new(),

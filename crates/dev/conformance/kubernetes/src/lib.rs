@@ -1,24 +1,25 @@
-//! Whether clients can tell the embedded API from a real Kubernetes.
+//! Conformance of the embedded API: runs scenarios, and compares the responses with those of a real
+//! Kubernetes.
 //!
-//! Scenarios are data: API calls and kubectl invocations in `scenarios/<area>/<file>.yaml`. Each runs
-//! against a real Kubernetes once, whose answers are kept in `recorded/<area>/<file>.json`, and
-//! against the embedded API whenever somebody asks. Everything is compared that is not masked, and
-//! what is masked is one list ([`mask`]).
+//! Scenarios are data: API calls and kubectl commands in `scenarios/<area>/<file>.yaml`. Each runs
+//! once against a real Kubernetes, whose responses are stored in `recorded/<area>/<file>.json`, and
+//! against the embedded API in every test run. Everything is compared except what the list of masks
+//! excludes ([`mask`]).
 //!
 //! ```text
-//! scenarios ─► run ─► server (embedded, or by kubeconfig) ─► answers ─► mask ─► steps ─┐
-//!                └► kubectl ─► proxy ─► server                                          ├► compare ─► score
-//! recorded ─► steps of the real server ─────────────────────────────────────────────────┘
+//! scenarios ─► run ─► server (embedded, or by kubeconfig) ─► responses ─► mask ─► steps ─┐
+//!                └► kubectl ─► proxy ─► server                                            ├► compare ─► score
+//! recorded ─► steps of the real server ───────────────────────────────────────────────────┘
 //! ```
 //!
-//! Why recordings and not only two servers side by side: the embedded side must be held on machines
-//! without Go. For the same reason the requests that kubectl sent are part of a recording: without
-//! a kubectl of the recorded minor version they are sent again, and only its text goes unchecked.
+//! Recordings make the embedded API testable on machines without Go, where no real Kubernetes can
+//! run. For the same reason recordings contain the requests of kubectl: without a kubectl of the
+//! recorded minor version these are sent again, and only its output stays unchecked.
 //!
-//! What this does not do: time anything, or test what is not an answer to a client (memory,
-//! durability, the lifecycle controllers).
+//! Not covered: timing, and anything that is no response to a client (memory, durability, the
+//! lifecycle controllers).
 
-// In a release nothing is seeded.
+// Release builds seed no faults.
 use mainstay_fault as _;
 
 pub mod backend;
@@ -30,9 +31,9 @@ pub mod faults;
 pub mod kubectl;
 pub mod mask;
 mod parse;
-mod place;
 mod proxy;
 pub mod recording;
+mod references;
 mod replay;
 pub mod run;
 pub mod scenario;

@@ -1,145 +1,151 @@
-//! Scenario files: strict, so that a misspelt key is an error with its line and not a step that
-//! silently does less.
+//! Parser of scenario files. It is strict: a misspelt key is an error with its line, and not a step
+//! that silently does less.
 
-use crate::backend::{Reply, Says};
+use crate::backend::{Reply, ReplyContent};
 use crate::scenario::{Call, Kubectl, Payload, Scenario, Serve, Step, Wait, Watch, digest};
 use base64::Engine;
-use mainstay_yaml::{DuplicateKeys, Options, Step as To, locate};
+use mainstay_yaml::{DuplicateKeys, Options, Step as PathStep, locate};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// Methods that are keys of steps.
+/// The HTTP methods that may be keys of steps.
 const METHODS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
 
-/// What is wrong, and on which line.
+/// A parse error and its line.
 #[derive(Debug)]
-pub(crate) struct Wrong {
+pub(crate) struct ParseError {
     line: usize,
     what: String,
 }
 
-impl std::fmt::Display for Wrong {
+impl std::fmt::Display for ParseError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}: {}", self.line, self.what)
     }
 }
 
-impl std::error::Error for Wrong {}
+impl std::error::Error for ParseError {}
 
-/// A part of the document and the way to it.
+/// A value of the document and its path.
 #[derive(Clone)]
 struct Node<'a> {
     value: &'a Value,
-    path: Vec<To<'a>>,
+    path: Vec<PathStep<'a>>,
 }
 
-type Read<T> = Result<T, (Vec<Place>, String)>;
+type Parsed<T> = Result<T, (Vec<OwnedStep>, String)>;
 
 /// A step of a path, owned.
 #[derive(Clone, Debug)]
-enum Place {
+enum OwnedStep {
     Field(String),
     Item(usize),
 }
 
 impl<'a> Node<'a> {
-    fn wrong<T>(&self, what: impl Into<String>) -> Read<T> {
+    fn error<T>(&self, what: impl Into<String>) -> Parsed<T> {
         let path = self.path.iter().map(|to| match to {
-            To::Field(name) => Place::Field((*name).to_owned()),
-            To::Item(index) => Place::Item(*index),
+            PathStep::Field(name) => OwnedStep::Field((*name).to_owned()),
+            PathStep::Item(index) => OwnedStep::Item(*index),
         });
         Err((path.collect(), what.into()))
     }
 
-    fn at(&self, value: &'a Value, to: To<'a>) -> Self {
+    fn at(&self, value: &'a Value, to: PathStep<'a>) -> Self {
         let mut path = self.path.clone();
         path.push(to);
         Node { value, path }
     }
 
-    fn map(&self) -> Read<&'a Map<String, Value>> {
-        self.value.as_object().map_or_else(|| self.wrong("a mapping is expected"), Ok)
+    fn map(&self) -> Parsed<&'a Map<String, Value>> {
+        self.value.as_object().map_or_else(|| self.error("a mapping is expected"), Ok)
     }
 
-    fn items(&self) -> Read<Vec<Self>> {
-        let Some(list) = self.value.as_array() else { return self.wrong("a list is expected") };
-        Ok(list.iter().enumerate().map(|(at, item)| self.at(item, To::Item(at))).collect())
+    fn items(&self) -> Parsed<Vec<Self>> {
+        let Some(list) = self.value.as_array() else { return self.error("a list is expected") };
+        Ok(list.iter().enumerate().map(|(at, item)| self.at(item, PathStep::Item(at))).collect())
     }
 
-    fn text(&self) -> Read<String> {
+    fn text(&self) -> Parsed<String> {
         match self.value.as_str() {
             Some(text) => Ok(text.to_owned()),
-            None => self.wrong("a text is expected (quote numbers and the like)"),
+            None => self.error("a text is expected (quote numbers and the like)"),
         }
     }
 
     fn field(&self, name: &'a str) -> Option<Self> {
-        self.value.get(name).map(|value| self.at(value, To::Field(name)))
+        self.value.get(name).map(|value| self.at(value, PathStep::Field(name)))
     }
 
-    fn only(&self, known: &[&str]) -> Read<()> {
+    fn only(&self, known: &[&str]) -> Parsed<()> {
         for (key, value) in self.map()? {
             if !known.contains(&key.as_str()) {
                 let words = known.join(", ");
-                return self.at(value, To::Field(key)).wrong(format!("`{key}` is none of {words}"));
+                return self
+                    .at(value, PathStep::Field(key))
+                    .error(format!("`{key}` is none of {words}"));
             }
         }
         Ok(())
     }
 
-    fn optional<T: Default>(&self, name: &'a str, read: impl FnOnce(&Self) -> Read<T>) -> Read<T> {
+    fn optional<T: Default>(
+        &self,
+        name: &'a str,
+        read: impl FnOnce(&Self) -> Parsed<T>,
+    ) -> Parsed<T> {
         self.field(name).map_or_else(|| Ok(T::default()), |node| read(&node))
     }
 
-    fn texts(&self) -> Read<Vec<String>> {
+    fn texts(&self) -> Parsed<Vec<String>> {
         self.items()?.iter().map(Self::text).collect()
     }
 
-    fn table(&self) -> Read<BTreeMap<String, String>> {
+    fn table(&self) -> Parsed<BTreeMap<String, String>> {
         let fields = self.map()?.iter();
-        fields.map(|(k, v)| Ok((k.clone(), self.at(v, To::Field(k)).text()?))).collect()
+        fields.map(|(k, v)| Ok((k.clone(), self.at(v, PathStep::Field(k)).text()?))).collect()
     }
 
-    fn path(&self) -> Read<String> {
+    fn path(&self) -> Parsed<String> {
         let path = self.text()?;
-        if path.starts_with('/') { Ok(path) } else { self.wrong("a path begins with /") }
+        if path.starts_with('/') { Ok(path) } else { self.error("a path begins with /") }
     }
 }
 
-/// Reads a file of scenarios.
-pub(crate) fn file(area: &str, file: &str, text: &str) -> Result<Vec<Scenario>, Wrong> {
+/// Parses a file of scenarios.
+pub(crate) fn file(area: &str, file: &str, text: &str) -> Result<Vec<Scenario>, ParseError> {
     let options = Options { duplicate_keys: DuplicateKeys::Refuse, ..Options::default() };
     let document = mainstay_yaml::one(text.as_bytes(), &options)
-        .map_err(|error| Wrong { line: error.line, what: error.fault.to_string() })?;
+        .map_err(|error| ParseError { line: error.line, what: error.fault.to_string() })?;
     let root = Node { value: &document, path: Vec::new() };
     let read = root.items().and_then(|items| {
-        items.iter().map(|item| scenario(area, file, item)).collect::<Read<Vec<_>>>()
+        items.iter().map(|item| scenario(area, file, item)).collect::<Parsed<Vec<_>>>()
     });
     read.map_err(|(path, what)| {
-        let steps: Vec<To<'_>> = path
+        let steps: Vec<PathStep<'_>> = path
             .iter()
             .map(|place| match place {
-                Place::Field(name) => To::Field(name),
-                Place::Item(index) => To::Item(*index),
+                OwnedStep::Field(name) => PathStep::Field(name),
+                OwnedStep::Item(index) => PathStep::Item(*index),
             })
             .collect();
-        Wrong { line: locate(text, &steps).map_or(1, |(line, _)| line), what }
+        ParseError { line: locate(text, &steps).map_or(1, |(line, _)| line), what }
     })
 }
 
-fn scenario(area: &str, file: &str, node: &Node<'_>) -> Read<Scenario> {
+fn scenario(area: &str, file: &str, node: &Node<'_>) -> Parsed<Scenario> {
     node.only(&["name", "about", "steps", "cleanup"])?;
-    let Some(name) = node.field("name") else { return node.wrong("a scenario has a name") };
+    let Some(name) = node.field("name") else { return node.error("a scenario has a name") };
     let title = name.text()?;
     if title.is_empty()
         || !title.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
     {
-        return name.wrong("a name has lower-case letters, digits and dashes");
+        return name.error("a name has lower-case letters, digits and dashes");
     }
-    let Some(steps) = node.field("steps") else { return node.wrong("a scenario has steps") };
-    let read: Vec<Step> = steps.items()?.iter().map(step).collect::<Read<_>>()?;
+    let Some(steps) = node.field("steps") else { return node.error("a scenario has steps") };
+    let read: Vec<Step> = steps.items()?.iter().map(step).collect::<Parsed<_>>()?;
     if read.is_empty() {
-        return steps.wrong("a scenario has steps");
+        return steps.error("a scenario has steps");
     }
     let cleanup =
         node.optional("cleanup", |list| list.items()?.iter().map(Node::path).collect())?;
@@ -159,13 +165,13 @@ fn cleanup_text(node: &Node<'_>) -> String {
     node.value.get("cleanup").map(Value::to_string).unwrap_or_default()
 }
 
-fn step(node: &Node<'_>) -> Read<Step> {
+fn step(node: &Node<'_>) -> Parsed<Step> {
     let fields = node.map()?;
     let methods: Vec<&str> =
         METHODS.into_iter().filter(|method| fields.contains_key(*method)).collect();
     match methods.as_slice() {
         [method] => call(node, method).map(Step::Call),
-        [_, ..] => node.wrong("a step has one method"),
+        [_, ..] => node.error("a step has one method"),
         [] if fields.contains_key("watch") => watch(node).map(Step::Watch),
         [] if fields.contains_key("wait") => wait(node).map(Step::Wait),
         [] if fields.contains_key("kubectl") => kubectl(node).map(Step::Kubectl),
@@ -179,18 +185,18 @@ fn step(node: &Node<'_>) -> Read<Step> {
             node.optional("settle", flag)?;
             Ok(Step::Settle)
         }
-        [] => node.wrong("a step is a method, watch, wait, kubectl, serve, received or settle"),
+        [] => node.error("a step is a method, watch, wait, kubectl, serve, received or settle"),
     }
 }
 
-fn accept(node: &Node<'_>) -> Read<String> {
+fn accept(node: &Node<'_>) -> Parsed<String> {
     let accept = node.optional("accept", Node::text)?;
     Ok(if accept.is_empty() { "application/json".to_owned() } else { accept })
 }
 
-fn call<'a>(node: &Node<'a>, method: &'a str) -> Read<Call> {
+fn call<'a>(node: &Node<'a>, method: &'a str) -> Parsed<Call> {
     node.only(&[method, "body", "text", "base64", "type", "accept", "headers", "save", "only"])?;
-    let Some(path) = node.field(method) else { return node.wrong("a path is missing") };
+    let Some(path) = node.field(method) else { return node.error("a path is missing") };
     let bodies = ["body", "text", "base64"].map(|name| node.field(name));
     let body = match bodies {
         [None, None, None] => Payload::None,
@@ -200,10 +206,10 @@ fn call<'a>(node: &Node<'a>, method: &'a str) -> Read<Call> {
             let packed = text.text()?.replace(char::is_whitespace, "");
             match base64::engine::general_purpose::STANDARD.decode(packed) {
                 Ok(bytes) => Payload::Bytes(bytes),
-                Err(error) => return text.wrong(format!("not base64: {error}")),
+                Err(error) => return text.error(format!("not base64: {error}")),
             }
         }
-        _ => return node.wrong("one of body, text and base64"),
+        _ => return node.error("one of body, text and base64"),
     };
     let only = node.optional("only", Node::texts)?;
     Ok(Call {
@@ -218,12 +224,12 @@ fn call<'a>(node: &Node<'a>, method: &'a str) -> Read<Call> {
     })
 }
 
-fn watch(node: &Node<'_>) -> Read<Watch> {
+fn watch(node: &Node<'_>) -> Parsed<Watch> {
     node.only(&["watch", "events", "bookmarks", "accept", "headers", "save"])?;
-    let Some(path) = node.field("watch") else { return node.wrong("a path is missing") };
-    let Some(events) = node.field("events") else { return node.wrong("how many events?") };
+    let Some(path) = node.field("watch") else { return node.error("a path is missing") };
+    let Some(events) = node.field("events") else { return node.error("how many events?") };
     let Some(count) = events.value.as_u64().and_then(|count| usize::try_from(count).ok()) else {
-        return events.wrong("a number is expected");
+        return events.error("a number is expected");
     };
     Ok(Watch {
         path: path.path()?,
@@ -235,15 +241,15 @@ fn watch(node: &Node<'_>) -> Read<Watch> {
     })
 }
 
-fn wait(node: &Node<'_>) -> Read<Wait> {
+fn wait(node: &Node<'_>) -> Parsed<Wait> {
     node.only(&["wait", "until", "gone", "headers", "body"])?;
-    let Some(path) = node.field("wait") else { return node.wrong("a path is missing") };
+    let Some(path) = node.field("wait") else { return node.error("a path is missing") };
     let until: BTreeMap<String, Value> = node.optional("until", |until| {
         Ok(until.map()?.iter().map(|(k, v)| (k.clone(), v.clone())).collect())
     })?;
     let gone = node.optional("gone", flag)?;
     if until.is_empty() != gone {
-        return node.wrong("a wait has either `until` or `gone: true`");
+        return node.error("a wait has either `until` or `gone: true`");
     }
     Ok(Wait {
         path: path.path()?,
@@ -254,13 +260,13 @@ fn wait(node: &Node<'_>) -> Read<Wait> {
     })
 }
 
-fn flag(node: &Node<'_>) -> Read<bool> {
-    node.value.as_bool().map_or_else(|| node.wrong("true or false is expected"), Ok)
+fn flag(node: &Node<'_>) -> Parsed<bool> {
+    node.value.as_bool().map_or_else(|| node.error("true or false is expected"), Ok)
 }
 
-fn kubectl(node: &Node<'_>) -> Read<Kubectl> {
+fn kubectl(node: &Node<'_>) -> Parsed<Kubectl> {
     node.only(&["kubectl", "stdin", "files", "env"])?;
-    let Some(words) = node.field("kubectl") else { return node.wrong("arguments are missing") };
+    let Some(words) = node.field("kubectl") else { return node.error("arguments are missing") };
     Ok(Kubectl {
         arguments: words.texts()?,
         stdin: node.optional("stdin", Node::text)?,
@@ -269,43 +275,47 @@ fn kubectl(node: &Node<'_>) -> Read<Kubectl> {
     })
 }
 
-fn serve(node: &Node<'_>) -> Read<Serve> {
+fn serve(node: &Node<'_>) -> Parsed<Serve> {
     node.only(&["serve", "names", "answers"])?;
-    let Some(name) = node.field("serve") else { return node.wrong("a name is missing") };
+    let Some(name) = node.field("serve") else { return node.error("a name is missing") };
     let mut names = node.optional("names", Node::texts)?;
     if names.is_empty() {
         names.push("127.0.0.1".to_owned());
     }
     let answers = node.optional("answers", |answers| {
         let each = answers.map()?.iter();
-        each.map(|(path, reply)| Ok((path.clone(), answer(&answers.at(reply, To::Field(path)))?)))
-            .collect()
+        each.map(|(path, reply)| {
+            Ok((path.clone(), answer(&answers.at(reply, PathStep::Field(path)))?))
+        })
+        .collect()
     })?;
     Ok(Serve { name: name.text()?, names, answers })
 }
 
-fn answer(node: &Node<'_>) -> Read<Reply> {
-    let says = ["text", "response", "convert", "silent", "close", "bytes"];
+fn answer(node: &Node<'_>) -> Parsed<Reply> {
+    let content = ["text", "response", "convert", "silent", "close", "bytes"];
     let mut known = vec!["status", "type", "headers"];
-    known.extend(says);
+    known.extend(content);
     node.only(&known)?;
-    let given: Vec<Node<'_>> = says.iter().filter_map(|name| node.field(name)).collect();
+    let given: Vec<Node<'_>> = content.iter().filter_map(|name| node.field(name)).collect();
     let [one] = given.as_slice() else {
-        return node.wrong(format!("an answer has one of {}", says.join(", ")));
+        return node.error(format!("an answer has one of {}", content.join(", ")));
     };
     let number = |node: &Node<'_>| {
-        node.value.as_u64().map_or_else(|| node.wrong("a number is expected"), Ok)
+        node.value.as_u64().map_or_else(|| node.error("a number is expected"), Ok)
     };
-    let (says, usual) = match one.path.last() {
-        Some(To::Field("text")) => (Says::Text(one.text()?), "text/plain"),
-        Some(To::Field("response")) => (Says::Response(one.value.clone()), "application/json"),
-        Some(To::Field("convert")) => {
-            let steps = one.map()?.iter().map(|(key, value)| (key.clone(), value.clone()));
-            (Says::Convert(steps.collect()), "application/json")
+    let (content, usual) = match one.path.last() {
+        Some(PathStep::Field("text")) => (ReplyContent::Text(one.text()?), "text/plain"),
+        Some(PathStep::Field("response")) => {
+            (ReplyContent::Response(one.value.clone()), "application/json")
         }
-        Some(To::Field("silent")) => (Says::Silence, ""),
-        Some(To::Field("close")) => (Says::Close, ""),
-        _ => (Says::Bytes(number(one)?), "application/json"),
+        Some(PathStep::Field("convert")) => {
+            let steps = one.map()?.iter().map(|(key, value)| (key.clone(), value.clone()));
+            (ReplyContent::Convert(steps.collect()), "application/json")
+        }
+        Some(PathStep::Field("silent")) => (ReplyContent::Silence, ""),
+        Some(PathStep::Field("close")) => (ReplyContent::Close, ""),
+        _ => (ReplyContent::Bytes(number(one)?), "application/json"),
     };
     let status = node.field("status").map(|status| number(&status)).transpose()?;
     let content_type = node.field("type").map(|content_type| content_type.text()).transpose()?;
@@ -313,7 +323,7 @@ fn answer(node: &Node<'_>) -> Read<Reply> {
         status: u16::try_from(status.unwrap_or(200)).unwrap_or(200),
         content_type: content_type.unwrap_or_else(|| usual.to_owned()),
         headers: node.optional("headers", Node::table)?,
-        says,
+        content,
     })
 }
 
@@ -321,12 +331,12 @@ fn answer(node: &Node<'_>) -> Read<Reply> {
 mod tests {
     use super::*;
 
-    fn wrong(text: &str) -> String {
+    fn error(text: &str) -> String {
         file("apply", "f", text).unwrap_err().to_string()
     }
 
     #[test]
-    fn what_a_file_may_not_say_is_told_with_its_line() {
+    fn parse_error_names_the_line() {
         let step = |step: &str| format!("- name: a\n  steps:\n  - {step}\n");
         for (text, said) in [
             ("a: 1", "1: a list is expected"),
@@ -356,12 +366,12 @@ mod tests {
             (&step("kubectl: [get, 1]"), "3: a text is expected (quote numbers and the like)"),
             (&step("GET: /a\n    GET: /b"), "4: key \"GET\" already set in map"),
         ] {
-            assert_eq!(wrong(text), said, "{text}");
+            assert_eq!(error(text), said, "{text}");
         }
     }
 
     #[test]
-    fn the_digest_is_of_the_steps_only() {
+    fn digest_covers_the_steps_only() {
         let digest = |text: &str| file("apply", "f", text).unwrap().remove(0).digest;
         let first = digest("- {name: a, steps: [{GET: /a}]}");
         assert_eq!(first, digest("# more\n- name: b\n  about: c\n  steps:\n  - GET: /a\n"));

@@ -1,7 +1,7 @@
-//! The server that kubectl talks to: plain HTTP on loopback, which passes everything on and notes
-//! what was asked and answered.
+//! The proxy between kubectl and the server: plain HTTP on loopback, which records every request
+//! and response.
 
-use crate::exchange::{Answer, Request};
+use crate::exchange::{Request, ServerResponse};
 use crate::server::{headers, open};
 use anyhow::Context;
 use bytes::Bytes;
@@ -16,31 +16,31 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// Who kubectl is, wherever it is built: managers of fields are named after it.
+/// The user agent of kubectl, independent of its build: field managers are named after it.
 pub(crate) const AGENT: &str = "kubectl/v1.35 (scenario)";
 
-/// A request of kubectl and what it got.
+/// A request of kubectl and its response.
 #[derive(Clone, Debug)]
 pub(crate) struct Exchange {
-    /// What it sent, as it was passed on.
+    /// The request, as forwarded.
     pub(crate) request: Request,
-    /// What it got, of a stream as far as it went.
-    pub(crate) answer: Answer,
+    /// The response; of a stream, the part received so far.
+    pub(crate) answer: ServerResponse,
 }
 
 type Log = Arc<Mutex<Vec<Exchange>>>;
 type Reply = http::Response<UnsyncBoxBody<Bytes, kube::Error>>;
 
-/// A running proxy. Dropping it ends it.
+/// A running proxy. Dropping it stops it.
 pub(crate) struct Proxy {
-    /// Where it listens, as `http://127.0.0.1:1234`.
+    /// Its URL, such as `http://127.0.0.1:1234`.
     pub(crate) url: String,
     log: Log,
     _stop: DropGuard,
 }
 
 impl Proxy {
-    /// Starts one in front of a server.
+    /// Starts a proxy in front of a server.
     pub(crate) async fn start(client: kube::Client) -> anyhow::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.context("open a loopback port")?;
         let url = format!("http://{}", listener.local_addr()?);
@@ -50,7 +50,7 @@ impl Proxy {
         Ok(Self { url, log, _stop: stop.drop_guard() })
     }
 
-    /// What was asked and answered so far, without discovery and documents.
+    /// The exchanges so far, without discovery and OpenAPI documents.
     pub(crate) fn exchanges(&self) -> Vec<Exchange> {
         self.log.lock().clone()
     }
@@ -65,11 +65,11 @@ async fn accept(listener: TcpListener, client: kube::Client, log: Log, stop: Can
         let Ok((stream, _)) = accepted else { continue };
         let (client, log, stop) = (client.clone(), Arc::clone(&log), stop.clone());
         tokio::spawn(async move {
-            let service = service_fn(|request| pass(client.clone(), Arc::clone(&log), request));
+            let service = service_fn(|request| forward(client.clone(), Arc::clone(&log), request));
             let serving = hyper::server::conn::http1::Builder::new()
                 .serve_connection(TokioIo::new(stream), service);
             tokio::select! {
-                // A client that goes away needs no answer.
+                // The client disconnected.
                 _ = serving => {}
                 () = stop.cancelled() => {}
             }
@@ -77,8 +77,9 @@ async fn accept(listener: TcpListener, client: kube::Client, log: Log, stop: Can
     }
 }
 
-/// Whether a request is about the API rather than about objects. kubectl lists all definitions
-/// where a kind is not in the documents yet, which is a matter of timing.
+/// Whether a request reads the API's description instead of objects. kubectl lists all
+/// CustomResourceDefinitions if a kind is not in the OpenAPI documents yet, which depends on
+/// timing.
 fn is_about_the_api(path: &str) -> bool {
     if path == "/apis/apiextensions.k8s.io/v1/customresourcedefinitions" {
         return true;
@@ -93,14 +94,14 @@ fn is_about_the_api(path: &str) -> bool {
     }
 }
 
-async fn pass(
+async fn forward(
     client: kube::Client,
     log: Log,
     request: http::Request<Incoming>,
 ) -> Result<Reply, kube::Error> {
     let (mut head, body) = request.into_parts();
     let path = head.uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
-    let quiet = head.method == http::Method::GET && is_about_the_api(&path);
+    let unrecorded = head.method == http::Method::GET && is_about_the_api(&path);
     for name in ["connection", "host", "content-length", "transfer-encoding", "kubectl-session"] {
         head.headers.remove(name);
     }
@@ -108,21 +109,23 @@ async fn pass(
     head.headers.remove("kubectl-command");
     head.headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
     let accept = head.headers.get(ACCEPT).and_then(|accept| accept.to_str().ok());
-    // Typed clients prefer protobuf; JSON is what can be compared.
-    if !quiet && accept.is_none_or(|accept| accept.contains("protobuf")) {
+    // Typed clients prefer protobuf; only JSON can be compared.
+    if !unrecorded && accept.is_none_or(|accept| accept.contains("protobuf")) {
         head.headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
     }
     let body = match body.collect().await {
         Ok(body) => body.to_bytes().to_vec(),
         Err(error) => return Ok(failure(&format!("the request does not end: {error}"))),
     };
-    let kept = ["accept", "content-type", "user-agent"];
+    let recorded_headers = ["accept", "content-type", "user-agent"];
     let request = Request {
         method: head.method.as_str().to_owned(),
         path,
         headers: headers(&head.headers)
             .into_iter()
-            .filter(|(name, _)| kept.contains(&&**name) || name.starts_with("impersonate-"))
+            .filter(|(name, _)| {
+                recorded_headers.contains(&&**name) || name.starts_with("impersonate-")
+            })
             .collect(),
         body,
     };
@@ -131,14 +134,17 @@ async fn pass(
         Err(error) => return Ok(failure(&format!("{error:#}"))),
     };
     let (mut head, body) = answer.into_parts();
-    // hyper frames the answer anew.
+    // hyper adds its own framing.
     head.headers.remove("transfer-encoding");
     head.headers.remove("connection");
-    if quiet {
+    if unrecorded {
         return Ok(http::Response::from_parts(head, body.boxed_unsync()));
     }
-    let answer =
-        Answer { status: head.status.as_u16(), headers: headers(&head.headers), body: Vec::new() };
+    let answer = ServerResponse {
+        status: head.status.as_u16(),
+        headers: headers(&head.headers),
+        body: Vec::new(),
+    };
     let at = {
         let mut log = log.lock();
         log.push(Exchange { request, answer });

@@ -17,43 +17,43 @@
 //! One step is one line, names and keys are sorted: a new recording of the same answers is the same
 //! file, and a changed answer is a changed line.
 
-use crate::scenario::digest;
+use crate::scenario;
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// The answers to one scenario.
+/// The recording of one scenario.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recorded {
-    /// The digest of the scenario that was run.
-    pub of: String,
-    /// What each step gave, masked.
+    /// The digest of the recorded scenario.
+    pub digest: String,
+    /// The result of each step, masked.
     pub steps: Vec<Value>,
 }
 
-/// The answers to the scenarios of a file.
+/// The recordings of all scenarios of a file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Recording {
     /// The version of the server.
     pub server: String,
-    /// The version of kubectl, empty where none ran.
+    /// The version of kubectl; empty if no scenario uses it.
     pub kubectl: String,
-    /// By name of the scenario.
+    /// The recordings, by name of the scenario.
     pub scenarios: BTreeMap<String, Recorded>,
 }
 
-/// Where the recording of a file of scenarios lies.
+/// The path of the recording of a scenario file.
 pub fn path(home: &Path, area: &str, file: &str) -> PathBuf {
     home.join("recorded").join(area).join(format!("{file}.json"))
 }
 
-/// Every recording below a folder, as (area, file), in order.
+/// All recordings in a folder, as (area, file), sorted.
 ///
 /// # Errors
 ///
-/// A folder that cannot be read.
+/// A folder cannot be read.
 pub fn all(home: &Path) -> anyhow::Result<Vec<(String, String)>> {
     let mut found = Vec::new();
     let root = home.join("recorded");
@@ -73,11 +73,11 @@ pub fn all(home: &Path) -> anyhow::Result<Vec<(String, String)>> {
 }
 
 impl Recording {
-    /// Reads one; an empty one where there is none yet.
+    /// Reads a recording; an empty one if the file does not exist.
     ///
     /// # Errors
     ///
-    /// A file that is no recording.
+    /// The file is no recording.
     pub fn read(home: &Path, area: &str, file: &str) -> anyhow::Result<Self> {
         let path = path(home, area, file);
         if !path.exists() {
@@ -99,23 +99,23 @@ impl Recording {
                 recording.kubectl = word("kubectl");
                 continue;
             }
-            let of = word("of");
+            let digest = word("of");
             let Value::Array(mut steps) = value["steps"].take() else {
                 bail!("{name} has no steps")
             };
             for step in &mut steps {
                 expand(step, &shared);
             }
-            recording.scenarios.insert(name.clone(), Recorded { of, steps });
+            recording.scenarios.insert(name.clone(), Recorded { digest, steps });
         }
         Ok(recording)
     }
 
-    /// Writes it.
+    /// Writes the recording.
     ///
     /// # Errors
     ///
-    /// A folder that cannot be written.
+    /// The folder cannot be written.
     pub fn write(&self, home: &Path, area: &str, file: &str) -> anyhow::Result<()> {
         let path = path(home, area, file);
         if let Some(folder) = path.parent() {
@@ -125,17 +125,17 @@ impl Recording {
     }
 
     fn text(&self) -> String {
-        let mut times = BTreeMap::new();
+        let mut counts = BTreeMap::new();
         for step in self.scenarios.values().flat_map(|recorded| &recorded.steps) {
-            count(step, &mut times);
+            count_values(step, &mut counts);
         }
         let mut shared = BTreeMap::new();
         let mut lines = Vec::new();
-        for (name, Recorded { of, steps }) in &self.scenarios {
-            let steps = steps.iter().map(|step| share(step, &times, &mut shared));
+        for (name, Recorded { digest, steps }) in &self.scenarios {
+            let steps = steps.iter().map(|step| extract_shared(step, &counts, &mut shared));
             let steps: Vec<String> = steps.map(|step| format!(" {step}")).collect();
-            let (name, of, steps) = (json!(name), json!(of), steps.join(",\n"));
-            lines.push(format!(",\n{name}: {{\"of\": {of}, \"steps\": [\n{steps}\n]}}"));
+            let (name, digest, steps) = (json!(name), json!(digest), steps.join(",\n"));
+            lines.push(format!(",\n{name}: {{\"of\": {digest}, \"steps\": [\n{steps}\n]}}"));
         }
         let (server, kubectl) = (json!(self.server), json!(self.kubectl));
         let mut text = format!("{{\n\"\": {{\"server\": {server}, \"kubectl\": {kubectl}");
@@ -151,51 +151,53 @@ impl Recording {
     }
 }
 
-/// Values of fewer bytes are written wherever they are.
-const SHORT: usize = 160;
+/// The least size of shared values, in bytes.
+const MIN_SHARED_LENGTH: usize = 160;
 
-/// How often each value that is not short appears, by its text.
-fn count(value: &Value, times: &mut BTreeMap<String, usize>) {
+/// Counts how often each long value appears, by its text.
+fn count_values(value: &Value, counts: &mut BTreeMap<String, usize>) {
     let text = value.to_string();
-    if text.len() < SHORT {
+    if text.len() < MIN_SHARED_LENGTH {
         return;
     }
-    let seen = times.entry(text).or_default();
+    let seen = counts.entry(text).or_default();
     *seen += 1;
-    // The parts of what is shared anyway appear once, in the table.
+    // The parts of a shared value appear once, in the table.
     if *seen > 1 {
         return;
     }
     match value {
-        Value::Array(items) => items.iter().for_each(|item| count(item, times)),
-        Value::Object(fields) => fields.values().for_each(|value| count(value, times)),
+        Value::Array(items) => items.iter().for_each(|item| count_values(item, counts)),
+        Value::Object(fields) => fields.values().for_each(|value| count_values(value, counts)),
         _ => {}
     }
 }
 
-/// The value with its shared parts put into the table.
-fn share(
+/// The value with its shared parts moved into the table.
+fn extract_shared(
     value: &Value,
-    times: &BTreeMap<String, usize>,
+    counts: &BTreeMap<String, usize>,
     shared: &mut BTreeMap<String, Value>,
 ) -> Value {
     let parts = |shared: &mut BTreeMap<String, Value>| match value {
-        Value::Array(items) => items.iter().map(|item| share(item, times, shared)).collect(),
+        Value::Array(items) => {
+            items.iter().map(|item| extract_shared(item, counts, shared)).collect()
+        }
         Value::Object(fields) => fields
             .iter()
-            .map(|(key, value)| (key.clone(), share(value, times, shared)))
+            .map(|(key, value)| (key.clone(), extract_shared(value, counts, shared)))
             .collect::<serde_json::Map<_, _>>()
             .into(),
         other => other.clone(),
     };
     let text = value.to_string();
-    if text.len() < SHORT {
+    if text.len() < MIN_SHARED_LENGTH {
         return value.clone();
     }
-    if times.get(&text).is_none_or(|times| *times < 2) {
+    if counts.get(&text).is_none_or(|counts| *counts < 2) {
         return parts(shared);
     }
-    let name = format!("&{}", digest(&text));
+    let name = format!("&{}", scenario::digest(&text));
     if !shared.contains_key(&name) {
         let value = parts(shared);
         shared.insert(name.clone(), value);
@@ -203,13 +205,13 @@ fn share(
     name.into()
 }
 
-/// Puts shared values back.
+/// Replaces names of shared values by the values.
 fn expand(value: &mut Value, shared: &Value) {
     if let Value::String(name) = value
         && name.starts_with('&')
-        && let Some(meant) = shared.get(name.as_str())
+        && let Some(shared_value) = shared.get(name.as_str())
     {
-        *value = meant.clone();
+        *value = shared_value.clone();
     }
     match value {
         Value::Array(items) => items.iter_mut().for_each(|item| expand(item, shared)),
@@ -223,12 +225,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_appears_twice_is_written_once() {
+    fn repeated_values_are_written_once() {
         let inner = json!({"text": "x".repeat(200), "more": [1]});
         let outer = json!({"inner": inner, "y": "y".repeat(200)});
         let mut recording = Recording::default();
         for (name, step) in [("a", outer.clone()), ("b", outer), ("c", inner)] {
-            let recorded = Recorded { of: name.into(), steps: vec![step] };
+            let recorded = Recorded { digest: name.into(), steps: vec![step] };
             recording.scenarios.insert(name.into(), recorded);
         }
         let text = recording.text();
@@ -239,12 +241,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again_and_written_the_same() {
+    fn recording_survives_a_round_trip() {
         let mut recording =
             Recording { server: "v1".into(), kubectl: String::new(), ..Recording::default() };
         let steps = vec![json!({"status": 200, "body": {"a": ["<", "é"]}}), Value::Null];
-        recording.scenarios.insert("a".into(), Recorded { of: "1".into(), steps });
-        recording.scenarios.insert("b".into(), Recorded { of: "2".into(), steps: vec![] });
+        recording.scenarios.insert("a".into(), Recorded { digest: "1".into(), steps });
+        recording.scenarios.insert("b".into(), Recorded { digest: "2".into(), steps: vec![] });
         let text = recording.text();
         let again = Recording::parse(&text).unwrap();
         assert_eq!(again, recording);

@@ -1,4 +1,4 @@
-//! Sends what kubectl sent when it was recorded, where there is no kubectl to send it.
+//! Replay of recorded kubectl requests, for machines without kubectl.
 
 use crate::exchange::{self, Request};
 use crate::kubectl::is_watch;
@@ -8,51 +8,56 @@ use anyhow::{Context, bail};
 use serde_json::{Map, Value};
 use std::time::Duration;
 
-/// How long the event may take that kubectl waited for.
+/// The timeout for the event that kubectl waited for.
 const NEXT_EVENT: Duration = Duration::from_secs(8);
 
-/// Takes a recorded step of kubectl again: the requests are sent, the texts are as recorded.
+/// Replays a recorded kubectl step: sends its requests; the output stays as recorded.
 pub(crate) async fn run(run: &mut Run<'_>, at: usize, recorded: &Value) -> anyhow::Result<Value> {
     let Some(calls) = recorded["calls"].as_array() else {
         bail!("there is no recording of this invocation");
     };
-    let mut again = recorded.clone();
+    let mut replayed = recorded.clone();
     let mut answers = Vec::new();
     for (number, call) in calls.iter().enumerate() {
         let context = || format!("call {number}: {}", call["ask"]);
-        answers.push(one(run, at, number, call).await.with_context(context)?);
+        answers.push(replay_call(run, at, number, call).await.with_context(context)?);
     }
-    again["calls"] = answers.into();
-    Ok(again)
+    replayed["calls"] = answers.into();
+    Ok(replayed)
 }
 
-async fn one(run: &mut Run<'_>, at: usize, number: usize, call: &Value) -> anyhow::Result<Value> {
+async fn replay_call(
+    run: &mut Run<'_>,
+    at: usize,
+    number: usize,
+    call: &Value,
+) -> anyhow::Result<Value> {
     let request = request(run, call)?;
-    let mut again: Map<String, Value> = ["ask", "accept", "sends", "with"]
+    let mut replayed: Map<String, Value> = ["ask", "accept", "sends", "with"]
         .iter()
         .filter_map(|key| Some(((*key).to_owned(), call.get(*key)?.clone())))
-        .chain(acting(call).map(|(name, value)| (name.clone(), value.clone())))
+        .chain(impersonation_headers(call).map(|(name, value)| (name.clone(), value.clone())))
         .collect();
     if is_watch(&request.path) {
-        let (head, last) = last_event(run, request, &call["last"]).await?;
-        again.append(&mut head.outline(&mut run.masker));
-        again.insert("last".to_owned(), last);
+        let (head, last) = read_last_event(run, request, &call["last"]).await?;
+        replayed.append(&mut head.outline(&mut run.masker));
+        replayed.insert("last".to_owned(), last);
     } else {
-        let answer = run.server.ask(request).await?;
+        let answer = run.server.send(request).await?;
         let body = answer.value();
-        again.append(&mut answer.outline(&mut run.masker));
-        again.insert("answer".to_owned(), run.masker.value(&body));
-        run.places.note(at, number, &body);
+        replayed.append(&mut answer.outline(&mut run.masker));
+        replayed.insert("answer".to_owned(), run.masker.value(&body));
+        run.references.record(at, number, &body);
     }
-    Ok(again.into())
+    Ok(replayed.into())
 }
 
-/// Whom a recorded request acts as.
-fn acting(call: &Value) -> impl Iterator<Item = (&String, &Value)> {
+/// The impersonation headers of a recorded request.
+fn impersonation_headers(call: &Value) -> impl Iterator<Item = (&String, &Value)> {
     call.as_object().into_iter().flatten().filter(|(name, _)| name.starts_with("impersonate-"))
 }
 
-/// The request that a recording describes.
+/// Builds the recorded request.
 fn request(run: &Run<'_>, call: &Value) -> anyhow::Result<Request> {
     let ask = call["ask"].as_str().context("the recording asks nothing")?;
     let (method, path) = ask.split_once(' ').context("the recording asks nothing")?;
@@ -62,56 +67,55 @@ fn request(run: &Run<'_>, call: &Value) -> anyhow::Result<Request> {
     if let Some(sends) = call["sends"].as_str() {
         headers.push(("content-type".to_owned(), sends.to_owned()));
     }
-    for (name, value) in acting(call) {
-        headers.push((name.clone(), filled_text(run, value.as_str().unwrap_or_default())?));
+    for (name, value) in impersonation_headers(call) {
+        headers.push((name.clone(), fill_text(run, value.as_str().unwrap_or_default())?));
     }
     let body = match &call["with"] {
         Value::Null => Vec::new(),
-        with => exchange::bytes(&filled(run, with)?),
+        with => exchange::bytes(&fill(run, with)?),
     };
-    let path = filled_text(run, path)?;
+    let path = fill_text(run, path)?;
     Ok(Request { method: method.to_owned(), path, headers, body })
 }
 
-fn filled_text(run: &Run<'_>, text: &str) -> anyhow::Result<String> {
+fn fill_text(run: &Run<'_>, text: &str) -> anyhow::Result<String> {
     let text = run.masker.unmask(text);
-    run.places.fill(&text.replace("<time>", "2026-01-01T00:00:00Z")).map_err(anyhow::Error::msg)
+    run.references.fill(&text.replace("<time>", "2026-01-01T00:00:00Z")).map_err(anyhow::Error::msg)
 }
 
-fn filled(run: &Run<'_>, value: &Value) -> anyhow::Result<Value> {
+fn fill(run: &Run<'_>, value: &Value) -> anyhow::Result<Value> {
     Ok(match value {
-        Value::String(text) => filled_text(run, text)?.into(),
+        Value::String(text) => fill_text(run, text)?.into(),
         Value::Array(items) => {
-            items.iter().map(|item| filled(run, item)).collect::<anyhow::Result<Vec<_>>>()?.into()
+            items.iter().map(|item| fill(run, item)).collect::<anyhow::Result<Vec<_>>>()?.into()
         }
         Value::Object(only) if only.len() == 1 && only.contains_key("base64") => {
             let bytes = run.masker.unmask_bytes(&exchange::bytes(value));
             return Ok(exchange::as_base64(&bytes));
         }
         Value::Object(fields) => {
-            let mut filled_in = Map::new();
+            let mut result = Map::new();
             for (key, value) in fields {
-                filled_in.insert(filled_text(run, key)?, filled(run, value)?);
+                result.insert(fill_text(run, key)?, fill(run, value)?);
             }
-            filled_in.into()
+            result.into()
         }
         other => other.clone(),
     })
 }
 
-/// Reads a watch until the event comes that was the last one when it was recorded; or returns the
-/// last one that came.
-async fn last_event(
+/// Reads a watch until the recorded last event comes; returns the last received event.
+async fn read_last_event(
     run: &mut Run<'_>,
     request: Request,
     wanted: &Value,
-) -> anyhow::Result<(exchange::Answer, Value)> {
+) -> anyhow::Result<(exchange::ServerResponse, Value)> {
     let mut events = Events::open(run.server, request).await?;
     let mut last = Value::Null;
     while !wanted.is_null() && last != *wanted {
         match events.next(NEXT_EVENT).await? {
             Next::Event(event) => last = run.masker.value(&event),
-            Next::Closed | Next::Silence => break,
+            Next::Closed | Next::TimedOut => break,
         }
     }
     Ok((events.head, last))

@@ -1,13 +1,13 @@
-//! Takes the steps of a scenario on a server and notes what came back, masked.
+//! Runs the steps of a scenario on a server, and records the masked results.
 
-use crate::backend::{Backend, Reply, Says};
-use crate::exchange::{Answer, Request};
+use crate::backend::{Backend, Reply, ReplyContent};
+use crate::exchange::{Request, ServerResponse};
 use crate::kubectl::{self, Kubectl};
 use crate::mask::Masker;
-use crate::place::Places;
+use crate::references::References;
 use crate::replay;
 use crate::scenario::{Call, Payload, Scenario, Serve, Step, Wait, Watch};
-use crate::server::{PATIENCE, Server, headers};
+use crate::server::{Server, TIMEOUT, headers};
 use crate::vars::Vars;
 use anyhow::{Context, bail};
 use http_body_util::BodyExt;
@@ -15,71 +15,71 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Who the runner says that it is, unless a step says otherwise.
+/// The default user agent.
 const AGENT: &str = "scenario/1.0";
-/// How long the real server may take to read what was configured.
-const SETTLES: Duration = Duration::from_millis(1500);
-/// How long a watch may take until its next event.
+/// The time that the real server needs to observe its configuration.
+const CONFIGURATION_DELAY: Duration = Duration::from_millis(1500);
+/// The timeout for the next event of a watch.
 const NEXT_EVENT: Duration = Duration::from_secs(15);
-/// How long something may take that must come to pass on a server of any make, which may be busy with
-/// many other namespaces; on the embedded one, which has nothing else to do.
-const COMES_TO_PASS: [Duration; 2] = [Duration::from_secs(90), Duration::from_secs(20)];
+/// The timeout of waits: on a real server, which may be busy with many other namespaces, and on the
+/// embedded one, which is not.
+const WAIT_TIMEOUTS: [Duration; 2] = [Duration::from_secs(90), Duration::from_secs(20)];
 
-/// How steps of kubectl are taken.
+/// How kubectl steps run.
 pub enum Mode<'a> {
     /// kubectl runs.
     Live(&'a Kubectl),
-    /// Its recorded requests are sent; the recorded steps are given.
+    /// The recorded requests are sent, from these recorded steps.
     Replay(&'a [Value]),
 }
 
-/// What came back from the steps of a scenario.
+/// The result of a scenario.
 pub struct Outcome {
-    /// What came back, a value for each step that was taken.
+    /// The result of each step that ran.
     pub steps: Vec<Value>,
-    /// Why the steps after these could not be taken.
-    pub broken: Option<String>,
+    /// The error that prevented the remaining steps.
+    pub error: Option<String>,
 }
 
-/// A run.
+/// The state of a running scenario.
 pub(crate) struct Run<'a> {
     pub(crate) server: &'a Server,
     pub(crate) namespace: String,
     pub(crate) vars: Vars,
     pub(crate) masker: Masker,
-    pub(crate) places: Places,
+    pub(crate) references: References,
     backends: BTreeMap<String, Backend>,
 }
 
-/// Runs a scenario. Whatever goes wrong is part of the outcome; no wait is without an end.
+/// Runs a scenario. Every error is part of the outcome, and every wait has a timeout.
 pub async fn run(scenario: &Scenario, server: &Server, mode: &Mode<'_>) -> Outcome {
-    let id = format!("id{}", word());
-    let namespace = format!("ns-{}", word());
+    let id = format!("id{}", random_word());
+    let namespace = format!("ns-{}", random_word());
     let masker = Masker::new(&namespace, &id, &scenario.source);
     let mut vars = Vars::default();
     vars.set("ns", namespace.clone());
     vars.set("id", id);
-    let places = Places::default();
+    let references = References::default();
     let backends = BTreeMap::new();
-    let mut run = Run { server, namespace, vars, masker, places, backends };
+    let mut run = Run { server, namespace, vars, masker, references, backends };
     let mut steps = Vec::new();
-    let taken = run.take(scenario, mode, &mut steps).await;
+    let taken = run.run_steps(scenario, mode, &mut steps).await;
     let ended = run.clean_up(scenario).await;
-    let broken = taken.and(ended).err().map(|error| format!("{error:#}"));
-    Outcome { steps, broken }
+    let error = taken.and(ended).err().map(|error| format!("{error:#}"));
+    Outcome { steps, error }
 }
 
 /// Eight random letters and digits.
-fn word() -> String {
+fn random_word() -> String {
     const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
     let mut bytes = [0_u8; 8];
-    // Without randomness two runs would meet in a namespace, and say so.
+    // Without randomness two runs would share a namespace, and fail.
     let _ = getrandom::fill(&mut bytes);
     bytes.iter().map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect()
 }
 
 impl Run<'_> {
-    async fn take(
+    async fn run_steps(
         &mut self,
         scenario: &Scenario,
         mode: &Mode<'_>,
@@ -107,11 +107,11 @@ impl Run<'_> {
                     Ok(())
                 }
                 (Step::Kubectl(step), Mode::Live(kubectl)) => {
-                    kubectl::run(self, at, step, kubectl).await.map(|made| steps.push(made))
+                    kubectl::run(self, at, step, kubectl).await.map(|created| steps.push(created))
                 }
                 (Step::Kubectl(_), Mode::Replay(recorded)) => {
                     let recorded = recorded.get(at).unwrap_or(&Value::Null);
-                    replay::run(self, at, recorded).await.map(|made| steps.push(made))
+                    replay::run(self, at, recorded).await.map(|created| steps.push(created))
                 }
             };
             taken.with_context(|| format!("step {at}"))?;
@@ -123,9 +123,9 @@ impl Run<'_> {
         let names: Vec<String> = serve.names.iter().map(|name| self.vars.fill(name)).collect();
         let filled = |reply: &Reply| {
             let mut reply = reply.clone();
-            reply.says = match reply.says {
-                Says::Text(text) => Says::Text(self.vars.fill(&text)),
-                Says::Response(value) => Says::Response(self.vars.value(&value)),
+            reply.content = match reply.content {
+                ReplyContent::Text(text) => ReplyContent::Text(self.vars.fill(&text)),
+                ReplyContent::Response(value) => ReplyContent::Response(self.vars.value(&value)),
                 other => other,
             };
             reply
@@ -133,12 +133,12 @@ impl Run<'_> {
         let answers = serve.answers.iter().map(|(path, reply)| (path.clone(), filled(reply)));
         let backend = Backend::start(&names, answers.collect()).await?;
         let name = &serve.name;
-        let (address, authority) = (&backend.address, &backend.authority);
-        self.masker.also(address, &format!("<{name}>"));
-        self.masker.also(authority, &format!("<{name} authority>"));
+        let (address, ca) = (&backend.address, &backend.ca);
+        self.masker.add_word(address, &format!("<{name}>"));
+        self.masker.add_word(ca, &format!("<{name} authority>"));
         self.vars.set(&format!("{name}-url"), format!("https://{address}"));
         self.vars.set(&format!("{name}-address"), address.clone());
-        self.vars.set(&format!("{name}-ca"), authority.clone());
+        self.vars.set(&format!("{name}-ca"), ca.clone());
         self.backends.insert(name.clone(), backend);
         Ok(())
     }
@@ -146,9 +146,9 @@ impl Run<'_> {
     fn received(&mut self, name: &str, steps: &mut Vec<Value>) -> anyhow::Result<()> {
         let backend = self.backends.get(name).with_context(|| format!("no server {name}"))?;
         let mut received = backend.received();
-        for one in &mut received {
-            // Who the runner is differs; whom it plays does not.
-            let user = one.pointer_mut("/body/request/userInfo");
+        for request in &mut received {
+            // The runner's own user differs between servers; an impersonated user does not.
+            let user = request.pointer_mut("/body/request/userInfo");
             let Some(user) = user else { continue };
             let known = user["username"].as_str().is_some_and(|name| {
                 self.masker.is_written(name) || name.starts_with("system:serviceaccount:")
@@ -163,59 +163,64 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// The embedded server knows what is configured as soon as it has answered. The original reads
-    /// it a moment later, and nothing says when.
+    /// The embedded server applies its configuration before it responds. The original reads it a
+    /// moment later, without a signal.
     async fn settle(&self) {
         if !self.server.is_embedded() {
-            tokio::time::sleep(SETTLES).await;
+            tokio::time::sleep(CONFIGURATION_DELAY).await;
         }
     }
 
     async fn make_namespace(&self) -> anyhow::Result<()> {
         let name = &self.namespace;
         let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-        let made = self.plain("POST", "/api/v1/namespaces", &body).await?;
-        if made.status != 201 {
-            bail!("{}", made.value());
+        let created = self.send_setup_request("POST", "/api/v1/namespaces", &body).await?;
+        if created.status != 201 {
+            bail!("{}", created.value());
         }
-        // What every namespace gets shall not appear in the middle of a scenario.
+        // The default objects of a namespace must not appear in the middle of a scenario.
         for path in ["configmaps/kube-root-ca.crt", "serviceaccounts/default"] {
             let path = format!("/api/v1/namespaces/{name}/{path}");
-            self.until(&path, |answer| answer.status == 200).await?;
+            self.wait_for_path(&path, |answer| answer.status == 200).await?;
         }
         Ok(())
     }
 
     async fn clean_up(&self, scenario: &Scenario) -> anyhow::Result<()> {
         for path in &scenario.cleanup {
-            self.plain("DELETE", &self.vars.path(path)?, &Value::Null).await?;
+            self.send_setup_request("DELETE", &self.vars.path(path)?, &Value::Null).await?;
         }
         if scenario.needs_namespace() {
             let path = format!("/api/v1/namespaces/{}", self.namespace);
-            self.plain("DELETE", &path, &Value::Null).await?;
+            self.send_setup_request("DELETE", &path, &Value::Null).await?;
         }
         Ok(())
     }
 
-    /// A request that is no part of the scenario.
-    async fn plain(&self, method: &str, path: &str, body: &Value) -> anyhow::Result<Answer> {
-        self.plain_with(method, path, body, &[]).await
-    }
-
-    async fn plain_with(
+    /// Sends a request that is not part of the scenario.
+    async fn send_setup_request(
         &self,
         method: &str,
         path: &str,
         body: &Value,
-        more: &[(String, String)],
-    ) -> anyhow::Result<Answer> {
+    ) -> anyhow::Result<ServerResponse> {
+        self.send_with_headers(method, path, body, &[]).await
+    }
+
+    async fn send_with_headers(
+        &self,
+        method: &str,
+        path: &str,
+        body: &Value,
+        further_headers: &[(String, String)],
+    ) -> anyhow::Result<ServerResponse> {
         let json = |name: &str| (name.to_owned(), "application/json".to_owned());
         let mut headers =
             vec![json("accept"), json("content-type"), ("user-agent".into(), AGENT.into())];
-        headers.extend_from_slice(more);
+        headers.extend_from_slice(further_headers);
         let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
         let request = Request { method: method.to_owned(), path: path.to_owned(), headers, body };
-        self.server.ask(request).await
+        self.server.send(request).await
     }
 
     async fn call(&mut self, at: usize, call: &Call, steps: &mut Vec<Value>) -> anyhow::Result<()> {
@@ -234,13 +239,13 @@ impl Run<'_> {
         }
         let path = self.vars.path(&call.path)?;
         let request = Request { method: call.method.clone(), path, headers, body };
-        let answer = self.server.ask(request).await?;
+        let answer = self.server.send(request).await?;
         let body = answer.value();
         let mut outline = answer.outline(&mut self.masker);
         if call.only.is_empty() {
             outline.insert("body".to_owned(), self.masker.value(&body));
         } else {
-            // Made-up words may stand outside of the parts that are compared.
+            // Generated names may occur outside of the compared parts: learn them.
             self.masker.value(&body);
             let mut parts = Map::new();
             for pointer in &call.only {
@@ -249,7 +254,7 @@ impl Run<'_> {
             }
             outline.insert("only".to_owned(), parts.into());
         }
-        self.places.note(at, 0, &body);
+        self.references.record(at, 0, &body);
         steps.push(outline.into());
         for (name, from) in &call.save {
             let value = if let Some(header) = from.strip_prefix("header:") {
@@ -263,13 +268,17 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn headers(&self, accept: &str, more: &BTreeMap<String, String>) -> Vec<(String, String)> {
+    fn headers(
+        &self,
+        accept: &str,
+        further_headers: &BTreeMap<String, String>,
+    ) -> Vec<(String, String)> {
         let mut headers = vec![("accept".to_owned(), self.vars.fill(accept))];
-        let agent = more.keys().any(|name| name.eq_ignore_ascii_case("user-agent"));
+        let agent = further_headers.keys().any(|name| name.eq_ignore_ascii_case("user-agent"));
         if !agent {
             headers.push(("user-agent".to_owned(), AGENT.to_owned()));
         }
-        headers.extend(self.vars.table(more));
+        headers.extend(self.vars.table(further_headers));
         headers
     }
 
@@ -279,31 +288,33 @@ impl Run<'_> {
         let headers = self.headers(&watch.accept, &watch.headers);
         let request = Request { method: "GET".to_owned(), path, headers, body: Vec::new() };
         let mut events = Events::open(self.server, request).await?;
-        let mut seen = Vec::new();
+        let mut events_read = Vec::new();
         let mut end = None;
-        while seen.len() < watch.events {
+        while events_read.len() < watch.events {
             match events.next(NEXT_EVENT).await? {
-                Next::Event(event) if watch.bookmarks || counts(&event) => seen.push(event),
+                Next::Event(event) if watch.bookmarks || is_counted(&event) => {
+                    events_read.push(event)
+                }
                 Next::Event(_) => {}
                 Next::Closed => {
                     end = Some("closed");
                     break;
                 }
-                Next::Silence => {
+                Next::TimedOut => {
                     end = Some("nothing came");
                     break;
                 }
             }
         }
-        let seen = Value::Array(seen);
+        let events_read = Value::Array(events_read);
         let mut outline = events.head.outline(&mut self.masker);
-        outline.insert("events".to_owned(), self.masker.value(&seen));
+        outline.insert("events".to_owned(), self.masker.value(&events_read));
         if let Some(end) = end {
             outline.insert("end".to_owned(), end.into());
         }
         steps.push(outline.into());
         for (name, pointer) in &watch.save {
-            let value = seen.pointer(pointer).map(plain_text);
+            let value = events_read.pointer(pointer).map(plain_text);
             let value = value.with_context(|| format!("the events have no {pointer}"))?;
             self.vars.set(name, value);
         }
@@ -321,7 +332,7 @@ impl Run<'_> {
         let headers: Vec<(String, String)> = wait.headers.iter().map(fill).collect();
         let body = wait.body.as_ref().map_or(Value::Null, |body| self.vars.value(body));
         let method = if wait.body.is_some() { "POST" } else { "GET" };
-        self.until_asked((method, &path, &body, &headers), |answer| {
+        self.poll_until((method, &path, &body, &headers), |answer| {
             if wait.gone {
                 return answer.status == 404;
             }
@@ -331,48 +342,52 @@ impl Run<'_> {
         .await
     }
 
-    async fn until(&self, path: &str, good: impl Fn(&Answer) -> bool) -> anyhow::Result<()> {
-        self.until_asked(("GET", path, &Value::Null, &[]), good).await
+    async fn wait_for_path(
+        &self,
+        path: &str,
+        is_done: impl Fn(&ServerResponse) -> bool,
+    ) -> anyhow::Result<()> {
+        self.poll_until(("GET", path, &Value::Null, &[]), is_done).await
     }
 
-    async fn until_asked(
+    async fn poll_until(
         &self,
         (method, path, body, headers): (&str, &str, &Value, &[(String, String)]),
-        good: impl Fn(&Answer) -> bool,
+        is_done: impl Fn(&ServerResponse) -> bool,
     ) -> anyhow::Result<()> {
-        let patience = COMES_TO_PASS[usize::from(self.server.is_embedded())];
+        let wait_timeout = WAIT_TIMEOUTS[usize::from(self.server.is_embedded())];
         let mut last = Value::Null;
         let mut poll = tokio::time::interval(Duration::from_millis(40));
         poll.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let look = async {
+        let poll_loop = async {
             loop {
                 poll.tick().await;
-                let answer = self.plain_with(method, path, body, headers).await?;
-                if good(&answer) {
+                let answer = self.send_with_headers(method, path, body, headers).await?;
+                if is_done(&answer) {
                     return anyhow::Ok(());
                 }
                 last = answer.value();
             }
         };
-        match tokio::time::timeout(patience, look).await {
+        match tokio::time::timeout(wait_timeout, poll_loop).await {
             Ok(done) => done,
             Err(_) => bail!("waited for {path} in vain; it is {last}"),
         }
     }
 }
 
-/// Whether an event counts where bookmarks were not asked for: those that end the initial events do.
-pub(crate) fn counts(event: &Value) -> bool {
+/// Whether an event counts if bookmarks are ignored: bookmarks that end the initial events do.
+pub(crate) fn is_counted(event: &Value) -> bool {
     event["type"] != "BOOKMARK"
         || event.pointer("/object/metadata/annotations/k8s.io~1initial-events-end").is_some()
 }
 
-/// A scalar as a variable has it.
+/// The text of a scalar, as the value of a variable.
 fn plain_text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned)
 }
 
-/// A part of a value by a JSON pointer, in which `key=value` selects the first such item of a list.
+/// The value at a JSON pointer, in which `key=value` selects the first such element of a list.
 fn select<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
     pointer.split('/').skip(1).try_fold(value, |value, segment| {
         let segment = segment.replace("~1", "/").replace("~0", "~");
@@ -386,29 +401,29 @@ fn select<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
     })
 }
 
-/// The events of a watch, as they come.
+/// The events of an open watch.
 pub(crate) struct Events {
-    /// The answer without its body; of an answer that is no stream, with it.
-    pub(crate) head: Answer,
+    /// The head of the response.
+    pub(crate) head: ServerResponse,
     body: kube::client::Body,
     rest: Vec<u8>,
 }
 
-/// What comes next in a watch.
+/// The next result of a watch.
 pub(crate) enum Next {
-    /// An event (or, of an answer that is no stream, the answer).
+    /// An event; or the whole response, if it is no stream.
     Event(Value),
-    /// The server ended it.
+    /// The server closed the stream.
     Closed,
-    /// Nothing for too long.
-    Silence,
+    /// No event within the timeout.
+    TimedOut,
 }
 
 impl Events {
     /// Opens a watch.
     pub(crate) async fn open(server: &Server, request: Request) -> anyhow::Result<Self> {
         let (head, body) = server.open(request).await?.into_parts();
-        let head = Answer {
+        let head = ServerResponse {
             status: head.status.as_u16(),
             headers: headers(&head.headers),
             body: Vec::new(),
@@ -416,16 +431,16 @@ impl Events {
         Ok(Self { head, body, rest: Vec::new() })
     }
 
-    /// Waits for what comes next.
-    pub(crate) async fn next(&mut self, patience: Duration) -> anyhow::Result<Next> {
-        debug_assert!(patience < PATIENCE, "a watch is given up before a whole answer");
+    /// Waits for the next event.
+    pub(crate) async fn next(&mut self, timeout: Duration) -> anyhow::Result<Next> {
+        debug_assert!(timeout < TIMEOUT, "a watch is given up before a whole answer");
         loop {
             if let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.rest.drain(..=end).collect();
                 return Ok(Next::Event(crate::exchange::body(line.trim_ascii())));
             }
-            match tokio::time::timeout(patience, self.body.frame()).await {
-                Err(_) => return Ok(Next::Silence),
+            match tokio::time::timeout(timeout, self.body.frame()).await {
+                Err(_) => return Ok(Next::TimedOut),
                 Ok(None) if self.rest.is_empty() => return Ok(Next::Closed),
                 Ok(None) => {
                     let last = std::mem::take(&mut self.rest);
@@ -446,7 +461,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wait_selects_from_lists_by_what_items_say() {
+    fn wait_selects_list_elements_by_field_value() {
         let value = json!({"c": [{"type": "A", "s": 1}, {"type": "B", "s": 2}], "a/b": 3});
         assert_eq!(select(&value, "/c/type=B/s"), Some(&json!(2)));
         assert_eq!(select(&value, "/c/0/s"), Some(&json!(1)));
@@ -458,7 +473,7 @@ mod tests {
     fn only_bookmarks_that_end_the_initial_events_count() {
         let ends = json!({"type": "BOOKMARK", "object": {"metadata":
             {"annotations": {"k8s.io/initial-events-end": "true"}}}});
-        assert!(counts(&ends) && counts(&json!({"type": "ADDED"})));
-        assert!(!counts(&json!({"type": "BOOKMARK", "object": {"metadata": {}}})));
+        assert!(is_counted(&ends) && is_counted(&json!({"type": "ADDED"})));
+        assert!(!is_counted(&json!({"type": "BOOKMARK", "object": {"metadata": {}}})));
     }
 }

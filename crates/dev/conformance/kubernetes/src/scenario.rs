@@ -1,4 +1,4 @@
-//! What a scenario says, and where all of them lie.
+//! Scenarios: their data types, and the folder that holds them.
 
 use crate::backend::Reply;
 use crate::parse;
@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// The areas, in the order in which they are shown.
+/// The areas, in the order of reports.
 pub const AREAS: [&str; 11] = [
     "apply",
     "patches",
@@ -24,52 +24,52 @@ pub const AREAS: [&str; 11] = [
     "limits",
 ];
 
-/// One scenario: steps that are taken one after the other in a namespace of their own.
+/// A scenario: steps that run one after the other, in a namespace of their own.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// The folder that it lies in; one of [`AREAS`].
+    /// The area; one of [`AREAS`].
     pub area: String,
     /// The name of its file without `.yaml`.
     pub file: String,
-    /// What it is called, unique in its area: the rule that it holds.
+    /// The name, unique in its area: the tested rule.
     pub name: String,
-    /// What is done.
+    /// The steps.
     pub steps: Vec<Step>,
     /// Paths of cluster-scoped objects to delete at the end.
     pub cleanup: Vec<String>,
-    /// A digest of what it says; a recording of another digest is out of date.
+    /// A digest of the steps; a recording with another digest is out of date.
     pub digest: String,
-    /// All that it says as one text: words that it wrote itself are never masked.
+    /// The text of the scenario: words in it are never masked.
     pub source: String,
 }
 
 /// One step.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// A request and its answer.
+    /// Sends a request and compares its response.
     Call(Call),
-    /// A watch that is read for some events.
+    /// Opens a watch and compares some events.
     Watch(Watch),
-    /// Something that must come to pass before the next step; not compared.
+    /// Waits for a condition; not compared.
     Wait(Wait),
-    /// An invocation of kubectl.
+    /// Runs kubectl and compares its output, requests and responses.
     Kubectl(Kubectl),
-    /// A server of the scenario's own begins to answer.
+    /// Starts a backend.
     Serve(Serve),
-    /// What such a server was sent since this was asked last.
+    /// Compares the requests that a backend received since the last such step.
     Received(String),
-    /// A moment in which the real server notices what was configured.
+    /// Gives the real server time to observe its configuration.
     Settle,
 }
 
-/// A server of a scenario's own.
+/// A backend.
 #[derive(Clone, Debug)]
 pub struct Serve {
-    /// What it is called: its variables are `{NAME-url}`, `{NAME-address}` and `{NAME-ca}`.
+    /// Its name; its variables are `{NAME-url}`, `{NAME-address}` and `{NAME-ca}`.
     pub name: String,
     /// The names in its certificate.
     pub names: Vec<String>,
-    /// What it answers, by path.
+    /// Its replies, by path.
     pub answers: BTreeMap<String, Reply>,
 }
 
@@ -80,28 +80,28 @@ pub struct Call {
     pub method: String,
     /// Path and query, with variables.
     pub path: String,
-    /// What is sent.
+    /// The body.
     pub body: Payload,
-    /// `Content-Type`; none for none (and `application/json` where there is a body).
+    /// `Content-Type`; empty for none. The default for a body is `application/json`.
     pub content_type: Option<String>,
     /// `Accept`.
     pub accept: String,
     /// Further headers.
     pub headers: BTreeMap<String, String>,
-    /// Variables to take from the answer: name → JSON pointer, or `header:NAME`.
+    /// Variables to set from the response: name → JSON pointer, or `header:NAME`.
     pub save: BTreeMap<String, String>,
-    /// JSON pointers of the parts of the answer that are compared; empty for all of it.
+    /// JSON pointers of the compared parts of the response; empty for all of it.
     pub only: Vec<String>,
 }
 
-/// What a request carries.
+/// The body of a request.
 #[derive(Clone, Debug)]
 pub enum Payload {
     /// Nothing.
     None,
     /// A value, sent as JSON.
     Json(Value),
-    /// A text, sent as it is.
+    /// A text, sent unchanged.
     Text(String),
     /// Bytes.
     Bytes(Vec<u8>),
@@ -112,48 +112,50 @@ pub enum Payload {
 pub struct Watch {
     /// Path and query; `watch=1` is added.
     pub path: String,
-    /// How many events are read. A watch that the server closes earlier is fine.
+    /// The number of events to read. The server may close the watch earlier.
     pub events: usize,
-    /// Whether every bookmark counts as an event. Otherwise only those that end the initial events.
+    /// Whether every bookmark counts as an event. Otherwise only bookmarks that end the initial
+    /// events do.
     pub bookmarks: bool,
     /// `Accept`.
     pub accept: String,
     /// Further headers.
     pub headers: BTreeMap<String, String>,
-    /// Variables to take from the list of events: name → JSON pointer, as `/0/object/metadata/name`.
+    /// Variables to set from the list of events: name → JSON pointer, such as
+    /// `/0/object/metadata/name`.
     pub save: BTreeMap<String, String>,
 }
 
-/// A wait.
+/// A wait for a condition.
 #[derive(Clone, Debug)]
 pub struct Wait {
-    /// The path that is read again and again.
+    /// The polled path.
     pub path: String,
-    /// What must hold: JSON pointer → value; a segment `key=value` selects from a list.
+    /// The condition: JSON pointer → value; a segment `key=value` selects from a list.
     pub until: BTreeMap<String, Value>,
-    /// Whether the answer must be 404 instead.
+    /// Whether to wait for 404 instead.
     pub gone: bool,
     /// Further headers.
     pub headers: BTreeMap<String, String>,
-    /// What is posted to the path instead of reading it: a question, which changes nothing.
+    /// A body to post to the path instead of reading it, for reviews that change nothing.
     pub body: Option<Value>,
 }
 
-/// An invocation of kubectl.
+/// A kubectl command.
 #[derive(Clone, Debug)]
 pub struct Kubectl {
-    /// What stands behind `kubectl`.
+    /// The arguments after `kubectl`.
     pub arguments: Vec<String>,
     /// Its standard input.
     pub stdin: String,
-    /// Files of the folder that it runs in.
+    /// Files in the working folder.
     pub files: BTreeMap<String, String>,
-    /// Variables of its environment.
+    /// Environment variables.
     pub env: BTreeMap<String, String>,
 }
 
 impl Kubectl {
-    /// The sub-command, of two words where the first is a group of commands.
+    /// The sub-command: two words if the first is a command group.
     pub fn sub_command(&self) -> String {
         const GROUPS: [&str; 7] =
             ["create", "rollout", "set", "apply", "auth", "config", "certificate"];
@@ -184,7 +186,7 @@ impl Scenario {
             || self.steps.iter().any(|step| matches!(step, Step::Kubectl(_)))
     }
 
-    /// Its invocations of kubectl.
+    /// Its kubectl commands.
     pub fn kubectl(&self) -> impl Iterator<Item = &Kubectl> {
         self.steps.iter().filter_map(|step| match step {
             Step::Kubectl(kubectl) => Some(kubectl),
@@ -192,13 +194,13 @@ impl Scenario {
         })
     }
 
-    /// Whether a watch is part of it.
+    /// Whether it has a watch step.
     pub fn watches(&self) -> bool {
         self.steps.iter().any(|step| matches!(step, Step::Watch(_)))
     }
 }
 
-/// Which scenarios are meant.
+/// Selects scenarios.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
     /// Only this area.
@@ -210,7 +212,7 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Whether a scenario is meant.
+    /// Whether a scenario is selected.
     pub fn has(&self, scenario: &Scenario) -> bool {
         let is = |wanted: &Option<String>, text: &str| wanted.as_ref().is_none_or(|w| w == text);
         is(&self.area, &scenario.area)
@@ -218,7 +220,7 @@ impl Selection {
             && self.name.as_ref().is_none_or(|name| scenario.name.contains(name.as_str()))
     }
 
-    /// Whether everything is meant.
+    /// Whether all scenarios are selected.
     pub const fn is_all(&self) -> bool {
         self.area.is_none() && self.file.is_none() && self.name.is_none()
     }
@@ -232,17 +234,16 @@ pub(crate) fn digest(text: &str) -> String {
     })
 }
 
-/// The folder of this crate in the checkout that it was built in.
+/// The folder of this crate in the checkout in which it was built.
 pub fn home() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Reads every scenario below `<home>/scenarios`, in order of areas, files and lines.
+/// Reads all scenarios in `<home>/scenarios`, in order of areas, files and lines.
 ///
 /// # Errors
 ///
-/// A folder that is no area, a file that does not say what a scenario says (with its line), a name
-/// that is there twice.
+/// A folder is no area, a file has a parse error (with its line), or a name is not unique.
 pub fn all(home: &Path) -> anyhow::Result<Vec<Scenario>> {
     let root = home.join("scenarios");
     for entry in std::fs::read_dir(&root).with_context(|| format!("read {}", root.display()))? {

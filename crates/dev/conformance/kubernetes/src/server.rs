@@ -1,6 +1,6 @@
-//! The two kinds of server a scenario runs against.
+//! The server under test: embedded, or that of a kubeconfig.
 
-use crate::exchange::{Answer, Request};
+use crate::exchange::{Request, ServerResponse};
 use anyhow::Context;
 use bytes::Bytes;
 use http_body_util::BodyExt;
@@ -9,10 +9,10 @@ use mainstay_testkit::TestCluster;
 use std::path::Path;
 use std::time::Duration;
 
-/// How long any answer may take to begin, and to end if it is no watch.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(40);
+/// The timeout for a response to begin, and to end unless it is a watch.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(40);
 
-/// Something that answers Kubernetes requests with all permissions.
+/// A Kubernetes API server, reached with all permissions.
 pub struct Server {
     client: kube::Client,
     name: &'static str,
@@ -20,7 +20,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// The embedded API with its controllers and one node, in this process and in memory.
+    /// Starts the embedded API with its controllers and one node, in this process and in memory.
     pub async fn embedded() -> Self {
         let cluster = TestCluster::start().await;
         Self { client: cluster.kube_client(), name: "embedded", embedded: Some(cluster) }
@@ -30,22 +30,22 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// A kubeconfig that cannot be read or used.
-    pub async fn at(kubeconfig: &Path) -> anyhow::Result<Self> {
-        // Somebody else may have been first, with the same provider.
+    /// The kubeconfig cannot be read or used.
+    pub async fn from_kubeconfig(kubeconfig: &Path) -> anyhow::Result<Self> {
+        // Another caller may have installed the same provider already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let file = kube::config::Kubeconfig::read_from(kubeconfig)
             .with_context(|| format!("read {}", kubeconfig.display()))?;
         let options = kube::config::KubeConfigOptions::default();
         let mut config = kube::Config::from_custom_kubeconfig(file, &options).await?;
-        // Every answer counts, also "try again"; and watches last as long as they last.
+        // Every response counts, including "try again", and watches have no read timeout.
         config.default_retry = false;
         config.read_timeout = None;
         let client = kube::Client::try_from(config).context("make a client")?;
         Ok(Self { client, name: "real", embedded: None })
     }
 
-    /// What to call it.
+    /// Its name in reports.
     pub const fn name(&self) -> &'static str {
         self.name
     }
@@ -55,11 +55,11 @@ impl Server {
         self.embedded.is_some()
     }
 
-    /// Its version, as `v1.35.4`.
+    /// Its version, such as `v1.35.4`.
     ///
     /// # Errors
     ///
-    /// A server that does not tell.
+    /// The server does not report a version.
     pub async fn version(&self) -> anyhow::Result<String> {
         let request = Request {
             method: "GET".to_owned(),
@@ -67,38 +67,38 @@ impl Server {
             headers: Vec::new(),
             body: Vec::new(),
         };
-        let answer = self.ask(request).await?.value();
-        let version = answer["gitVersion"].as_str().context("the server has no version")?;
+        let response = self.send(request).await?.value();
+        let version = response["gitVersion"].as_str().context("the server has no version")?;
         Ok(version.to_owned())
     }
 
-    /// The answer without its body, which may go on and on.
+    /// Sends a request, and returns when the response begins.
     pub(crate) async fn open(&self, request: Request) -> anyhow::Result<http::Response<Body>> {
         open(&self.client, request).await
     }
 
-    /// The whole answer.
-    pub(crate) async fn ask(&self, request: Request) -> anyhow::Result<Answer> {
+    /// Sends a request, and returns the whole response.
+    pub(crate) async fn send(&self, request: Request) -> anyhow::Result<ServerResponse> {
         let what = format!("{} {}", request.method, request.path);
         let (head, body) = self.open(request).await?.into_parts();
-        let body = tokio::time::timeout(PATIENCE, body.collect())
+        let body = tokio::time::timeout(TIMEOUT, body.collect())
             .await
             .with_context(|| format!("{what}: the answer does not end"))?
             .with_context(|| what.clone())?;
-        Ok(Answer {
+        Ok(ServerResponse {
             status: head.status.as_u16(),
             headers: headers(&head.headers),
             body: body.to_bytes().to_vec(),
         })
     }
 
-    /// The client underneath.
+    /// The underlying client.
     pub(crate) fn client(&self) -> kube::Client {
         self.client.clone()
     }
 }
 
-/// Sends a request and returns as soon as the answer begins.
+/// Sends a request, and returns when the response begins.
 pub(crate) async fn open(
     client: &kube::Client,
     request: Request,
@@ -111,10 +111,10 @@ pub(crate) async fn open(
     }
     let body = Body::from(Bytes::from(body));
     let request = builder.body(body).with_context(|| what.clone())?;
-    let answer = tokio::time::timeout(PATIENCE, client.send(request))
+    let response = tokio::time::timeout(TIMEOUT, client.send(request))
         .await
         .with_context(|| format!("{what}: no answer"))?;
-    answer.with_context(|| what.clone())
+    response.with_context(|| what.clone())
 }
 
 /// Headers as names and texts.

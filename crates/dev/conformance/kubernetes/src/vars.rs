@@ -1,4 +1,4 @@
-//! Variables of a scenario: `{ns}`, `{id}`, and what steps saved.
+//! Variables of a scenario: `{ns}`, `{id}`, and the values that steps save.
 
 use anyhow::bail;
 use regex::Regex;
@@ -10,17 +10,17 @@ use std::sync::LazyLock;
 static NAME: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"\{([a-z][a-z0-9_-]*)\}").expect("a pattern"));
 
-/// What the names stand for at present.
+/// The current values.
 #[derive(Debug, Default)]
 pub(crate) struct Vars(BTreeMap<String, String>);
 
 impl Vars {
-    /// Gives a name a meaning.
+    /// Sets a variable.
     pub(crate) fn set(&mut self, name: &str, value: String) {
         self.0.insert(name.to_owned(), value);
     }
 
-    /// The text with every known name filled in; others stay, since bodies are full of braces.
+    /// Replaces all known variables; other braces stay, since bodies are full of them.
     pub(crate) fn fill(&self, text: &str) -> String {
         let known = |found: &regex::Captures<'_>| {
             self.0.get(&found[1]).cloned().unwrap_or_else(|| found[0].to_owned())
@@ -28,7 +28,7 @@ impl Vars {
         NAME.replace_all(text, known).into_owned()
     }
 
-    /// As [`Vars::fill`], for a path, which has no other braces.
+    /// As [`Vars::fill`], for a path, in which an unknown variable is an error.
     pub(crate) fn path(&self, text: &str) -> anyhow::Result<String> {
         let path = self.fill(text);
         if let Some(unknown) = NAME.find(&path) {
@@ -61,7 +61,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn known_names_are_filled_in_and_other_braces_stay() {
+    fn known_variables_are_replaced_and_other_braces_stay() {
         let mut vars = Vars::default();
         vars.set("ns", "one".to_owned());
         let value = json!({"a{ns}": ["{ns}/{x}", {"b": "{.items}{ns}"}, 1]});

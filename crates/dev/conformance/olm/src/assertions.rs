@@ -1,22 +1,23 @@
-//! What recorded cases show of the rows of the specification: `olm/ids.txt`, one assertion a line.
+//! Requirement assertions: the recorded fields that prove rows of the specification (`olm/ids.txt`,
+//! one assertion per line).
 //!
-//! `IDS = RULE STEPS KIND OBJECT: PATHS` says that these fields, as recorded in these steps, show these
-//! rows. `cargo xtask coverage` reads the ids; here each line is held: the field is recorded, it was
-//! compared, and ours neither differs in it nor in what it is a part of, as wanted or not. The patterns
-//! are those of `differences.txt` ([`super::listed`]).
+//! `IDS = RULE STEPS KIND OBJECT: PATHS` says that these fields, as recorded in these steps, prove
+//! these rows. `cargo xtask coverage` reads the ids. This module checks each line: the field is
+//! recorded and was compared, and neither it nor a value that contains it differs, expected or not.
+//! The patterns are those of `differences.txt` ([`super::differences`]).
 
 use super::case::{Case, Step};
 use super::compare::{self, Finding};
-use super::listed::{self, Pattern};
-use super::normal;
-use super::run::Judged;
+use super::differences::{self, Pattern};
+use super::normalize;
+use super::run::CaseResult;
 use anyhow::Context;
 use serde_json::Value;
 use std::path::Path;
 
-const FORM: &str = "not IDS = RULE STEPS KIND OBJECT: PATHS";
+const SYNTAX: &str = "not IDS = RULE STEPS KIND OBJECT: PATHS";
 
-/// A line.
+/// One line.
 #[derive(Debug)]
 struct Assertion {
     line: usize,
@@ -24,20 +25,20 @@ struct Assertion {
     steps: Vec<String>,
     kind: String,
     object: Pattern,
-    /// None: that the object is there.
+    /// Empty: the existence of the object.
     paths: Vec<Pattern>,
 }
 
-/// All lines.
+/// All assertions.
 #[derive(Debug, Default)]
 pub struct Assertions(Vec<Assertion>);
 
 impl Assertions {
-    /// Reads the lines of a folder.
+    /// Reads `ids.txt` of a folder.
     ///
     /// # Errors
     ///
-    /// A file that cannot be read, or a line that is no assertion.
+    /// The file cannot be read, or a line is no assertion.
     pub fn read(home: &Path) -> anyhow::Result<Self> {
         let path = home.join("ids.txt");
         let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
@@ -52,7 +53,7 @@ impl Assertions {
         Ok(Self(all.collect::<Result<_, _>>()?))
     }
 
-    /// How many there are.
+    /// The number of assertions.
     pub const fn len(&self) -> usize {
         self.0.len()
     }
@@ -62,40 +63,40 @@ impl Assertions {
         self.0.is_empty()
     }
 
-    /// The lines that do not hold, of those whose cases were judged.
-    pub fn faults(&self, cases: &[Case], judged: &[Judged]) -> Vec<String> {
-        let mut faults = Vec::new();
+    /// The assertions that fail, among those whose cases were run.
+    pub fn problems(&self, cases: &[Case], results: &[CaseResult]) -> Vec<String> {
+        let mut problems = Vec::new();
         for assertion in &self.0 {
             let case = cases.iter().find(|case| case.rule == assertion.rule);
-            let judged = judged.iter().find(|case| case.rule == assertion.rule);
-            let (Some(case), Some(judged)) = (case, judged) else { continue };
-            let wrong = assertion.steps.iter().filter_map(|step| {
-                let why = assertion.fault(case, judged, step)?;
+            let results = results.iter().find(|case| case.rule == assertion.rule);
+            let (Some(case), Some(results)) = (case, results) else { continue };
+            let found = assertion.steps.iter().filter_map(|step| {
+                let why = assertion.problem(case, results, step)?;
                 Some(format!("olm/ids.txt:{}: step {step}: {why}", assertion.line))
             });
-            faults.extend(wrong);
+            problems.extend(found);
         }
-        faults
+        problems
     }
 }
 
 fn assertion(line: usize, text: &str) -> anyhow::Result<Assertion> {
-    let (_, text) = text.split_once(" = ").context(FORM)?;
+    let (_, text) = text.split_once(" = ").context(SYNTAX)?;
     let (head, paths) = text.split_once(": ").unwrap_or((text, ""));
     let words: Vec<&str> = head.split_whitespace().collect();
-    let [rule, steps, kind, object] = words.as_slice() else { anyhow::bail!(FORM) };
+    let [rule, steps, kind, object] = words.as_slice() else { anyhow::bail!(SYNTAX) };
     let paths = paths.split_whitespace().map(|path| Pattern::read(path, true));
     Ok(Assertion {
         line,
         rule: (*rule).to_owned(),
-        steps: listed::steps(steps)?,
+        steps: differences::steps(steps)?,
         kind: (*kind).to_owned(),
         object: Pattern::read(object, false)?,
         paths: paths.collect::<Result<_, _>>()?,
     })
 }
 
-/// What a step recorded of a kind: each object with the paths of its fields.
+/// The recorded objects of a kind in a step, with the paths of their fields.
 fn recorded(step: &Step, kind: &str) -> Vec<(String, Vec<String>)> {
     match kind {
         "Event" => step
@@ -112,7 +113,7 @@ fn recorded(step: &Step, kind: &str) -> Vec<(String, Vec<String>)> {
         }
         _ => {
             let mut objects = step.objects.clone();
-            normal::level_all(&mut objects);
+            normalize::canonicalize_all(&mut objects);
             let of_kind = objects.iter().filter(|object| object["kind"] == kind);
             of_kind.map(|object: &Value| (compare::key(object).1, compare::paths(object))).collect()
         }
@@ -120,10 +121,10 @@ fn recorded(step: &Step, kind: &str) -> Vec<(String, Vec<String>)> {
 }
 
 impl Assertion {
-    /// Why the line does not hold in a step.
-    fn fault(&self, case: &Case, judged: &Judged, number: &str) -> Option<String> {
+    /// Why the assertion fails in a step.
+    fn problem(&self, case: &Case, results: &CaseResult, number: &str) -> Option<String> {
         let step = case.steps.iter().find(|step| step.number() == number);
-        let compared = judged.steps.iter().find(|step| step.number() == number);
+        let compared = results.steps.iter().find(|step| step.number() == number);
         let (Some(step), Some(compared)) = (step, compared) else {
             return Some("there is no such step".to_owned());
         };
@@ -133,9 +134,9 @@ impl Assertion {
         if objects.is_empty() {
             return Some(format!("no {} {} is recorded", self.kind, self.object.text()));
         }
-        let findings = || compared.wanted.iter().chain(&compared.open);
+        let findings = || compared.expected.iter().chain(&compared.unexpected);
         let differs = |object: &str, path: &str| {
-            let below = |part: &str, whole: &str| {
+            let contains = |part: &str, whole: &str| {
                 whole.is_empty()
                     || part == whole
                     || part.strip_prefix(whole).is_some_and(|rest| rest.starts_with('/'))
@@ -143,12 +144,12 @@ impl Assertion {
             let of_object =
                 |finding: &&Finding| finding.kind == self.kind && finding.object == object;
             findings().filter(of_object).any(|finding| {
-                // The object as a whole differs only where one side lacks it.
+                // A finding without a path means that one side lacks the object.
                 let theirs = finding.path.as_str();
                 if path.is_empty() {
                     theirs.is_empty()
                 } else {
-                    below(theirs, path) || below(path, theirs)
+                    contains(theirs, path) || contains(path, theirs)
                 }
             })
         };
@@ -181,8 +182,8 @@ impl Assertion {
 
 #[cfg(test)]
 mod tests {
-    use super::super::compare::Compared;
-    use super::super::run::JudgedStep;
+    use super::super::compare::FieldCounts;
+    use super::super::run::StepResult;
     use super::*;
     use serde_json::json;
 
@@ -199,7 +200,7 @@ mod tests {
         Case { id: "c001".to_owned(), rule: "a".to_owned(), steps: vec![step], ..Case::default() }
     }
 
-    fn faults(line: &str, differs: &[&str]) -> Vec<String> {
+    fn problems(line: &str, differs: &[&str]) -> Vec<String> {
         let findings = differs.iter().map(|path| Finding {
             kind: "Subscription".to_owned(),
             object: "c001/anvil-c001".to_owned(),
@@ -208,29 +209,30 @@ mod tests {
             recorded: None,
             ours: None,
         });
-        let step = JudgedStep {
+        let step = StepResult {
             name: "02-x".to_owned(),
-            wanted: findings.collect(),
-            compared: Compared::default(),
-            ..JudgedStep::default()
+            expected: findings.collect(),
+            compared: FieldCounts::default(),
+            ..StepResult::default()
         };
-        let judged = Judged { rule: "a".to_owned(), steps: vec![step], ..Judged::default() };
-        Assertions::parse(line).unwrap().faults(&[case()], &[judged])
+        let results =
+            CaseResult { rule: "a".to_owned(), steps: vec![step], ..CaseResult::default() };
+        Assertions::parse(line).unwrap().problems(&[case()], &[results])
     }
 
     #[test]
     fn an_assertion_holds_if_its_field_is_recorded_and_agrees() {
         let line = "A1 = a 02 Subscription {case}/{name}-{case}: status/state status/conditions/type=A/status\n";
-        assert_eq!(faults(line, &[]), Vec::<String>::new());
-        assert_eq!(faults(line, &["status/currentCSV"]), Vec::<String>::new(), "another field");
+        assert_eq!(problems(line, &[]), Vec::<String>::new());
+        assert_eq!(problems(line, &["status/currentCSV"]), Vec::<String>::new(), "another field");
         for differs in ["status/state", "status", ""] {
-            assert_eq!(faults(line, &[differs]).len(), 1, "{differs}");
+            assert_eq!(problems(line, &[differs]).len(), 1, "{differs}");
         }
         let whole = "A1 = a 02 Subscription {case}/{name}-{case}\n";
-        assert_eq!(faults(whole, &["status/state"]), Vec::<String>::new());
-        assert_eq!(faults(whole, &[""]).len(), 1);
+        assert_eq!(problems(whole, &["status/state"]), Vec::<String>::new());
+        assert_eq!(problems(whole, &[""]).len(), 1);
         assert_eq!(
-            faults("A1 = a 02 Event Subscription/{name}-{case}: Done\n", &[]),
+            problems("A1 = a 02 Event Subscription/{name}-{case}: Done\n", &[]),
             Vec::<String>::new()
         );
         for line in [
@@ -239,7 +241,7 @@ mod tests {
             "A1 = a 03 Subscription {case}/{name}-{case}: status/state\n",
             "A1 = a 02 Event Subscription/{name}-{case}: Undone\n",
         ] {
-            assert_eq!(faults(line, &[]).len(), 1, "{line}");
+            assert_eq!(problems(line, &[]).len(), 1, "{line}");
         }
         assert!(Assertions::parse("A1 = a 02 Subscription\n").is_err());
     }

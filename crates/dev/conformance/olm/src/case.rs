@@ -8,53 +8,53 @@ use std::path::Path;
 /// One recorded case.
 #[derive(Clone, Debug, Default)]
 pub struct Case {
-    /// What it is called, `cNNN`; names of its objects have it as a part.
+    /// The id, `cNNN`; it is part of the names of the case's objects.
     pub id: String,
-    /// The rule that it shows.
+    /// The rule that the case demonstrates.
     pub rule: String,
-    /// What happens, in words.
+    /// A description.
     pub title: String,
-    /// The rows of the specification that it belongs to.
+    /// The rows of the specification that the case belongs to.
     pub spec: String,
     /// Its namespaces.
     pub namespaces: Vec<String>,
-    /// What was done, one after the other.
+    /// The steps, in order.
     pub steps: Vec<Step>,
 }
 
 /// One step of a case.
 #[derive(Clone, Debug, Default)]
 pub struct Step {
-    /// The name of its folder: number and title.
+    /// The folder's name: number and title.
     pub name: String,
-    /// What happens, in words.
+    /// A description.
     pub title: String,
-    /// What was waited for.
+    /// The condition that the recording waited for.
     pub until: Option<String>,
-    /// Whether that came.
+    /// Whether the condition came true.
     pub reached: bool,
-    /// The objects that did not come to rest.
+    /// The objects that kept changing.
     pub changing: Vec<String>,
-    /// The command line of kubectl.
+    /// The kubectl command line.
     pub command: Option<String>,
-    /// What it read.
+    /// The standard input of the command.
     pub input: String,
-    /// How it ended.
+    /// The exit code of the command.
     pub exit: Option<i64>,
-    /// What it printed, and what it said on standard error.
+    /// The standard output and standard error of the command.
     pub printed: (String, String),
-    /// Catalogs that are served from here on, by name.
+    /// Catalogs that are served from this step on, by name.
     pub catalogs: Vec<(String, String)>,
-    /// The objects at rest.
+    /// The objects when the cluster was idle.
     pub objects: Vec<Value>,
-    /// The events so far.
+    /// All events up to then.
     pub events: Vec<Value>,
-    /// Series of metrics that name the case, a line each.
+    /// The metric series that name the case, one per line.
     pub metrics: Vec<String>,
 }
 
 impl Case {
-    /// Its id and rule, as its folder is called.
+    /// The folder's name: id and rule.
     pub fn name(&self) -> String {
         format!("{}-{}", self.id, self.rule)
     }
@@ -67,11 +67,11 @@ impl Step {
     }
 }
 
-/// All cases below a folder, in order.
+/// Reads all cases in a folder, sorted by id.
 ///
 /// # Errors
 ///
-/// What cannot be read.
+/// A file cannot be read.
 pub fn all(root: &Path) -> anyhow::Result<Vec<Case>> {
     let mut cases = Vec::new();
     for entry in fs::read_dir(root).with_context(|| root.display().to_string())? {

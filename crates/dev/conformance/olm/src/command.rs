@@ -1,6 +1,6 @@
-//! The commands of kubectl that the recordings have, carried out without kubectl.
+//! Recorded kubectl commands, carried out without kubectl.
 //!
-//! Only what a command does to objects is repeated, and whether it succeeds; what it prints is
+//! Only the effect of a command on objects is reproduced, and whether it succeeds; its output is
 //! not.
 
 use anyhow::{Context, bail};
@@ -8,19 +8,19 @@ use mainstay_client::{Cluster, DeleteOptions, ListParams, Patch};
 use mainstay_object::{Object, Resource};
 use serde_json::{Map, Value, json};
 
-/// Where kubectl keeps what was applied.
+/// The annotation in which kubectl stores the applied configuration.
 pub(super) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// What kubectl calls itself as a manager of fields.
-const MANAGER: &str = "kubectl-client-side-apply";
+/// kubectl's field manager.
+const FIELD_MANAGER: &str = "kubectl-client-side-apply";
 
-/// The namespace that a command line names.
+/// The namespace option of a command line.
 pub(super) fn namespace(text: &str) -> Option<String> {
-    line(text).ok()?.namespace
+    parse(text).ok()?.namespace
 }
 
-/// Splits a line as a shell does, with quotes.
-fn words(line: &str) -> Vec<String> {
+/// Splits a line into words, as a shell does with quotes.
+fn split_words(line: &str) -> Vec<String> {
     let (mut all, mut word, mut quote) = (Vec::new(), None::<String>, None);
     for letter in line.chars() {
         if quote == Some(letter) {
@@ -38,12 +38,12 @@ fn words(line: &str) -> Vec<String> {
     all
 }
 
-/// A command line taken apart.
+/// A parsed command line.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Line {
+pub(super) struct CommandLine {
     pub(super) verb: String,
     pub(super) namespace: Option<String>,
-    pub(super) rest: Vec<String>,
+    pub(super) arguments: Vec<String>,
     kind: String,
     patch: String,
     subresource: String,
@@ -56,9 +56,9 @@ pub(super) struct Line {
     pub(super) raw: Option<String>,
 }
 
-pub(super) fn line(text: &str) -> anyhow::Result<Line> {
-    let mut line = Line::default();
-    let mut words = words(text).into_iter().skip(1);
+pub(super) fn parse(text: &str) -> anyhow::Result<CommandLine> {
+    let mut line = CommandLine::default();
+    let mut words = split_words(text).into_iter().skip(1);
     while let Some(word) = words.next() {
         let mut value = || words.next().with_context(|| format!("a value of {word}"));
         match word.as_str() {
@@ -77,31 +77,31 @@ pub(super) fn line(text: &str) -> anyhow::Result<Line> {
             }
             other if other.starts_with('-') && other.len() > 1 => line.flags.push(word),
             _ if line.verb.is_empty() => line.verb = word,
-            _ => line.rest.push(word),
+            _ => line.arguments.push(word),
         }
     }
     Ok(line)
 }
 
-/// What is answered: whether the command succeeded, and what was wrong.
+/// The result of a command: exit code and error messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Done {
+pub(super) struct CommandResult {
     pub(super) exit: i64,
     pub(super) error: String,
 }
 
-/// Carries out a command line; `None` if it only reads.
+/// Runs a command line; `None` if it only reads.
 pub(super) async fn run(
     cluster: &Cluster,
     text: &str,
     input: &str,
-) -> anyhow::Result<Option<Done>> {
-    let line = line(text)?;
-    let mut done = Done::default();
+) -> anyhow::Result<Option<CommandResult>> {
+    let line = parse(text)?;
+    let mut result = CommandResult::default();
     let mut failed = |error: &dyn std::fmt::Display| {
-        done.exit = 1;
-        done.error += &error.to_string();
-        done.error.push('\n');
+        result.exit = 1;
+        result.error += &error.to_string();
+        result.error.push('\n');
     };
     match line.verb.as_str() {
         "get" => return Ok(None),
@@ -119,7 +119,7 @@ pub(super) async fn run(
             }
         }
         "patch" | "delete" | "annotate" | "label" | "scale" | "set" => {
-            let outcome = named(cluster, &line).await;
+            let outcome = run_on_object(cluster, &line).await;
             if let Err(error) = outcome {
                 match error.downcast_ref::<mainstay_client::Error>() {
                     Some(error) => failed(error),
@@ -129,11 +129,11 @@ pub(super) async fn run(
         }
         other => bail!("no such command is known here: {other}"),
     }
-    Ok(Some(done))
+    Ok(Some(result))
 }
 
 /// Short names of resources.
-const SHORT: &[(&str, &str)] = &[
+const SHORT_NAMES: &[(&str, &str)] = &[
     ("csv", "clusterserviceversions"),
     ("og", "operatorgroups"),
     ("sa", "serviceaccounts"),
@@ -146,7 +146,7 @@ const SHORT: &[(&str, &str)] = &[
 
 async fn resource(cluster: &Cluster, name: &str) -> anyhow::Result<Resource> {
     let found = cluster.resources().await?;
-    let name = SHORT.iter().find(|(short, _)| *short == name).map_or(name, |(_, long)| long);
+    let name = SHORT_NAMES.iter().find(|(short, _)| *short == name).map_or(name, |(_, long)| long);
     let fits = |resource: &Resource| {
         let (plural, kind) = (resource.plural.as_ref(), resource.kind.to_lowercase());
         let full = format!("{plural}.{}.{}", resource.version, resource.group);
@@ -162,17 +162,17 @@ async fn resource(cluster: &Cluster, name: &str) -> anyhow::Result<Resource> {
     Ok(first.resource.clone())
 }
 
-async fn named(cluster: &Cluster, line: &Line) -> anyhow::Result<()> {
-    let mut rest = line.rest.as_slice();
+async fn run_on_object(cluster: &Cluster, line: &CommandLine) -> anyhow::Result<()> {
+    let mut arguments = line.arguments.as_slice();
     if line.verb == "set" {
-        rest = rest.get(1..).unwrap_or_default();
+        arguments = arguments.get(1..).unwrap_or_default();
     }
-    let (kind, rest) = rest.split_first().context("a kind")?;
-    let (kind, name, rest) = match kind.split_once('/') {
-        Some((kind, name)) => (kind, Some(name), rest),
-        None => match rest.split_first() {
-            Some((name, rest)) => (kind.as_str(), Some(name.as_str()), rest),
-            None => (kind.as_str(), None, rest),
+    let (kind, arguments) = arguments.split_first().context("a kind")?;
+    let (kind, name, arguments) = match kind.split_once('/') {
+        Some((kind, name)) => (kind, Some(name), arguments),
+        None => match arguments.split_first() {
+            Some((name, arguments)) => (kind.as_str(), Some(name.as_str()), arguments),
+            None => (kind.as_str(), None, arguments),
         },
     };
     let resource = resource(cluster, kind).await?;
@@ -194,7 +194,7 @@ async fn named(cluster: &Cluster, line: &Line) -> anyhow::Result<()> {
         }
         verb @ ("annotate" | "label") => {
             let mut fields = Map::new();
-            for word in rest {
+            for word in arguments {
                 if let Some((key, value)) = word.split_once('=') {
                     fields.insert(key.to_owned(), value.into());
                 } else if let Some(key) = word.strip_suffix('-') {
@@ -206,7 +206,7 @@ async fn named(cluster: &Cluster, line: &Line) -> anyhow::Result<()> {
         }
         "scale" => merge(json!({"spec": {"replicas": line.replicas}})),
         "set" => {
-            let images = rest.iter().filter_map(|argument| argument.split_once('='));
+            let images = arguments.iter().filter_map(|argument| argument.split_once('='));
             let containers: Vec<Value> =
                 images.map(|(name, image)| json!({"name": name, "image": image})).collect();
             Patch::Strategic(json!({"spec": {"template": {"spec": {"containers": containers}}}}))
@@ -226,7 +226,7 @@ async fn delete(
     resource: &Resource,
     namespace: Option<&str>,
     name: Option<&str>,
-    line: &Line,
+    line: &CommandLine,
 ) -> anyhow::Result<()> {
     let options = DeleteOptions::default();
     if let Some(name) = name {
@@ -245,8 +245,8 @@ async fn delete(
     Ok(())
 }
 
-/// Client-side apply: creates, or merges what was applied before, what is given now and what is
-/// there.
+/// Client-side apply: creates the object, or merges the last applied configuration, the new one and
+/// the live object.
 async fn apply(cluster: &Cluster, value: Value) -> mainstay_client::Result<()> {
     let mut object = Object::from_value(value).map_err(invalid)?;
     let gvk = object.gvk();
@@ -256,17 +256,17 @@ async fn apply(cluster: &Cluster, value: Value) -> mainstay_client::Result<()> {
     if resource.is_namespaced() && object.namespace().is_empty() {
         object.set(&["metadata", "namespace"], "default".into());
     }
-    let mut kept = object.clone();
-    if kept.get(&["metadata", "annotations"]).is_none() {
-        kept.set(&["metadata", "annotations"], json!({}));
+    let mut configuration = object.clone();
+    if configuration.get(&["metadata", "annotations"]).is_none() {
+        configuration.set(&["metadata", "annotations"], json!({}));
     }
-    object.set_annotation(LAST_APPLIED, format!("{}\n", kept.to_value()));
+    object.set_annotation(LAST_APPLIED, format!("{}\n", configuration.to_value()));
     let namespace = resource.is_namespaced().then(|| object.namespace().to_owned());
     let live = cluster.find(&resource, namespace.as_deref(), object.name()).await?;
     let Some(live) = live else {
-        // kubectl asks for fields that nobody knows to be refused.
+        // kubectl asks the server to reject unknown fields.
         let path = resource.collection_path(namespace.as_deref());
-        let path = format!("{path}?fieldValidation=Strict&fieldManager={MANAGER}");
+        let path = format!("{path}?fieldValidation=Strict&fieldManager={FIELD_MANAGER}");
         let body = serde_json::to_vec(&object.to_value()).map_err(invalid)?;
         let request = http::Request::post(path).header("content-type", "application/json");
         let request = request.body(body).map_err(invalid)?;
@@ -276,8 +276,8 @@ async fn apply(cluster: &Cluster, value: Value) -> mainstay_client::Result<()> {
     let before =
         live.annotation(LAST_APPLIED).and_then(|annotation| serde_json::from_str(annotation).ok());
     let before: Value = before.unwrap_or_else(|| json!({}));
-    let mut patch = changed(&live.to_value(), &object.to_value());
-    removed(&before, &object.to_value(), &mut patch);
+    let mut patch = merge_patch(&live.to_value(), &object.to_value());
+    add_removals(&before, &object.to_value(), &mut patch);
     if patch.as_object().is_some_and(Map::is_empty) {
         return Ok(());
     }
@@ -289,8 +289,8 @@ fn invalid(why: impl std::fmt::Display) -> mainstay_client::Error {
     mainstay_client::Error::Status(mainstay_object::Status::bad_request(why.to_string()))
 }
 
-/// What has to be added or changed, as a merge patch.
-fn changed(live: &Value, wanted: &Value) -> Value {
+/// The merge patch that adds and changes fields.
+fn merge_patch(live: &Value, wanted: &Value) -> Value {
     let (Value::Object(live), Value::Object(wanted)) = (live, wanted) else {
         return wanted.clone();
     };
@@ -299,7 +299,7 @@ fn changed(live: &Value, wanted: &Value) -> Value {
         match live.get(key) {
             Some(before) if before == value => {}
             Some(before) if before.is_object() && value.is_object() => {
-                let inner = changed(before, value);
+                let inner = merge_patch(before, value);
                 if inner.as_object().is_some_and(|fields| !fields.is_empty()) {
                     patch.insert(key.clone(), inner);
                 }
@@ -312,8 +312,8 @@ fn changed(live: &Value, wanted: &Value) -> Value {
     Value::Object(patch)
 }
 
-/// Adds what was applied before and is given no more, as nulls.
-fn removed(before: &Value, wanted: &Value, patch: &mut Value) {
+/// Adds nulls to the patch for fields that were applied before and are not applied now.
+fn add_removals(before: &Value, wanted: &Value, patch: &mut Value) {
     let (Value::Object(before), Value::Object(wanted), Value::Object(patch)) =
         (before, wanted, patch)
     else {
@@ -326,7 +326,7 @@ fn removed(before: &Value, wanted: &Value, patch: &mut Value) {
             }
             Some(now) if value.is_object() && now.is_object() => {
                 let mut inner = patch.get(key).cloned().unwrap_or_else(|| json!({}));
-                removed(value, now, &mut inner);
+                add_removals(value, now, &mut inner);
                 if inner.as_object().is_some_and(|fields| !fields.is_empty()) {
                     patch.insert(key.clone(), inner);
                 }
@@ -341,27 +341,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_line_is_taken_apart() {
-        let found = line(
+    fn command_line_is_parsed_into_verb_arguments_and_options() {
+        let found = parse(
             r#"kubectl -n c1 patch csv a --subresource status --type merge -p '{"status": {"x": "y"}}'"#,
         );
         let found = found.unwrap();
         assert_eq!((found.verb.as_str(), found.namespace.as_deref()), ("patch", Some("c1")));
-        assert_eq!(found.rest, ["csv", "a"]);
+        assert_eq!(found.arguments, ["csv", "a"]);
         assert_eq!(found.patch, r#"{"status": {"x": "y"}}"#);
-        let found = line("kubectl -n c1 scale deployment/a --replicas=0").unwrap();
-        assert_eq!((found.replicas, found.rest), (Some(0), vec!["deployment/a".to_owned()]));
-        let found = line("kubectl -n c1 label csv a olm.copiedFrom- x= --overwrite").unwrap();
-        assert_eq!(found.rest, ["csv", "a", "olm.copiedFrom-", "x="]);
+        let found = parse("kubectl -n c1 scale deployment/a --replicas=0").unwrap();
+        assert_eq!((found.replicas, found.arguments), (Some(0), vec!["deployment/a".to_owned()]));
+        let found = parse("kubectl -n c1 label csv a olm.copiedFrom- x= --overwrite").unwrap();
+        assert_eq!(found.arguments, ["csv", "a", "olm.copiedFrom-", "x="]);
     }
 
     #[test]
-    fn applying_again_removes_what_is_given_no_more() {
+    fn apply_removes_fields_that_are_no_longer_applied() {
         let before = json!({"spec": {"a": 1, "b": {"c": 1}}});
         let live = json!({"spec": {"a": 1, "b": {"c": 1, "set": 1}}, "status": {}});
         let wanted = json!({"spec": {"a": 2, "b": {}}});
-        let mut patch = changed(&live, &wanted);
-        removed(&before, &wanted, &mut patch);
+        let mut patch = merge_patch(&live, &wanted);
+        add_removals(&before, &wanted, &mut patch);
         assert_eq!(patch, json!({"spec": {"a": 2, "b": {"c": null}}}));
     }
 }

@@ -1,8 +1,9 @@
-//! Compares what was recorded with what our run of it has, field by field.
+//! Field-by-field comparison of a recorded step with the replayed one.
 //!
-//! Every field counts. Lists whose elements have an identity (conditions by type, references by kind
-//! and name) are compared element by element, and the history of a ClusterServiceVersion as the
-//! shortest edit between the two, so that one element more does not make all later ones differ.
+//! Every field counts. Lists whose elements have an identity (conditions by type, references by
+//! kind and name) are compared element by element. The history of a ClusterServiceVersion is
+//! compared as the shortest edit between the two, so that one additional element does not make all
+//! later ones differ.
 
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -11,26 +12,27 @@ use std::fmt;
 /// A field that differs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
-    /// The kind of the object; `Event`, `Command`, `Step` or the name of a metric for what is no object.
+    /// The kind of the object; `Event`, `Command`, `Step` or a metric's name for anything else.
     pub kind: String,
     /// The object, `NAMESPACE/NAME` or `NAME`.
     pub object: String,
-    /// Where in it, as `status/conditions/type=Ready/message`; empty: the object as a whole.
+    /// The path of the field, such as `status/conditions/type=Ready/message`; empty for the object
+    /// as a whole.
     pub path: String,
-    /// How many fields it stands for: more than one where one side lacks a part of several fields.
+    /// The number of fields: more than one where one side lacks a value that contains several.
     pub fields: usize,
-    /// What was recorded; none if it was not there.
+    /// The recorded value, if any.
     pub recorded: Option<Value>,
-    /// What we have; none if we have none.
+    /// Our value, if any.
     pub ours: Option<Value>,
 }
 
-/// How many fields were compared, by the kind of their object.
+/// The number of compared fields, by the kind of their object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Compared(pub BTreeMap<String, usize>);
+pub struct FieldCounts(pub BTreeMap<String, usize>);
 
-impl Compared {
-    /// Of all kinds.
+impl FieldCounts {
+    /// The sum over all kinds.
     pub fn total(&self) -> usize {
         self.0.values().sum()
     }
@@ -40,7 +42,7 @@ impl Compared {
     }
 }
 
-impl std::ops::AddAssign<&Self> for Compared {
+impl std::ops::AddAssign<&Self> for FieldCounts {
     fn add_assign(&mut self, other: &Self) {
         for (kind, fields) in &other.0 {
             self.add(kind, *fields);
@@ -48,14 +50,14 @@ impl std::ops::AddAssign<&Self> for Compared {
     }
 }
 
-/// What a comparison found, and how much it compared.
-pub type Comparison = (Vec<Finding>, Compared);
+/// The findings of a comparison, and the number of compared fields.
+pub type Comparison = (Vec<Finding>, FieldCounts);
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let side = |value: &Option<Value>| match value {
             None => "nothing".to_owned(),
-            Some(value) => shortened(&value.to_string()),
+            Some(value) => truncate(&value.to_string()),
         };
         let Self { kind, object, path, .. } = self;
         let colon = if path.is_empty() { "" } else { ": " };
@@ -65,31 +67,31 @@ impl fmt::Display for Finding {
     }
 }
 
-/// A value in a line of bearable length.
-fn shortened(text: &str) -> String {
-    const LONG: usize = 500;
-    match text.char_indices().nth(LONG) {
+/// Cuts a value to a bearable length.
+fn truncate(text: &str) -> String {
+    const LIMIT: usize = 500;
+    match text.char_indices().nth(LIMIT) {
         Some((at, _)) => format!("{}… ({} bytes)", &text[..at], text.len()),
         None => text.to_owned(),
     }
 }
 
-/// A comparison of one object.
+/// The comparison of one object.
 #[derive(Debug, Default)]
-struct Comparing {
+struct Comparator {
     kind: String,
     object: String,
     findings: Vec<Finding>,
-    compared: Compared,
+    compared: FieldCounts,
 }
 
-impl Comparing {
+impl Comparator {
     fn of(kind: &str, object: &str) -> Self {
         let (kind, object) = (kind.to_owned(), object.to_owned());
         Self { kind, object, ..Self::default() }
     }
 
-    fn done(self) -> Comparison {
+    fn finish(self) -> Comparison {
         (self.findings, self.compared)
     }
 
@@ -115,11 +117,11 @@ impl Comparing {
         match (recorded, ours) {
             (Some(Value::Object(a)), Some(Value::Object(b))) => {
                 for key in a.keys().chain(b.keys().filter(|key| !a.contains_key(*key))) {
-                    self.value(&below(path, key), a.get(key), b.get(key));
+                    self.value(&join(path, key), a.get(key), b.get(key));
                 }
             }
             (Some(Value::Array(a)), Some(Value::Array(b))) => self.list(path, a, b),
-            // Whole parts that one side lacks are one finding, and weigh as much as their fields.
+            // A value that one side lacks is one finding, and weighs as much as its fields.
             (Some(one @ (Value::Object(_) | Value::Array(_))), None)
             | (None, Some(one @ (Value::Object(_) | Value::Array(_)))) => {
                 let fields = fields(one);
@@ -141,7 +143,7 @@ impl Comparing {
         }
         let (Some(left), Some(right)) = (identities(a), identities(b)) else {
             for at in 0..a.len().max(b.len()) {
-                self.value(&below(path, &at.to_string()), a.get(at), b.get(at));
+                self.value(&join(path, &at.to_string()), a.get(at), b.get(at));
             }
             return;
         };
@@ -150,20 +152,20 @@ impl Comparing {
         };
         for name in left.iter().chain(right.iter().filter(|name| !left.contains(name))) {
             let (recorded, ours) = (find(&left, a, name), find(&right, b, name));
-            self.value(&below(path, name), recorded.as_ref(), ours.as_ref());
+            self.value(&join(path, name), recorded.as_ref(), ours.as_ref());
         }
         let order = |names: &[String], others: &[String]| -> Value {
             names.iter().filter(|name| others.contains(name)).cloned().collect()
         };
         let (recorded, ours) = (order(&left, &right), order(&right, &left));
-        self.field(&below(path, "order"), Some(&recorded), Some(&ours));
+        self.field(&join(path, "order"), Some(&recorded), Some(&ours));
     }
 
-    /// The phases that a ClusterServiceVersion went through: those that only one side has are
-    /// findings, under the phase and the reason.
+    /// The phases of a ClusterServiceVersion: phases that only one side has are findings, named by
+    /// phase and reason.
     fn history(&mut self, path: &str, a: &[Value], b: &[Value]) {
         let width = b.len() + 1;
-        // The length of the longest common subsequence of the rests `a[i..]` and `b[j..]`.
+        // The length of the longest common subsequence of `a[i..]` and `b[j..]`.
         let mut common = vec![0_usize; (a.len() + 1) * width];
         for i in (0..a.len()).rev() {
             for j in (0..b.len()).rev() {
@@ -174,7 +176,7 @@ impl Comparing {
                 };
             }
         }
-        let name = |entry: &Value| below(path, &phase_name(entry));
+        let name = |entry: &Value| join(path, &phase_name(entry));
         let (mut i, mut j) = (0, 0);
         while i < a.len() || j < b.len() {
             match (a.get(i), b.get(j)) {
@@ -198,7 +200,7 @@ impl Comparing {
         }
     }
 
-    /// Manifests are texts of JSON: what differs in them is told by their fields.
+    /// Manifests are JSON in a string: they are compared field by field.
     fn manifest(&mut self, path: &str, a: &str, b: &str) {
         let parsed = |text: &str| serde_json::from_str::<Value>(text).ok();
         match (parsed(a), parsed(b)) {
@@ -210,7 +212,7 @@ impl Comparing {
     }
 }
 
-fn below(path: &str, key: &str) -> String {
+fn join(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_owned() } else { format!("{path}/{key}") }
 }
 
@@ -220,13 +222,13 @@ fn is_history(path: &str, list: &[Value]) -> bool {
     path == "status/conditions" && list.iter().all(is_phase)
 }
 
-/// What an entry of a history is called: its phase and reason.
+/// The name of a history entry: phase and reason.
 fn phase_name(entry: &Value) -> String {
     let text = |key: &str| entry[key].as_str().unwrap_or_default();
     format!("{}/{}", text("phase"), text("reason"))
 }
 
-/// What the elements of a list are called, if each has a name of its own.
+/// The identities of a list's elements; none unless each element has one and all differ.
 fn identities(list: &[Value]) -> Option<Vec<String>> {
     let mut names: Vec<String> = Vec::new();
     for entry in list {
@@ -241,7 +243,7 @@ fn identities(list: &[Value]) -> Option<Vec<String>> {
 
 fn identity(entry: &Value) -> Option<String> {
     let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
-    // Webhooks and policies have a type as well, and no status.
+    // Webhooks and policies have a type but no status.
     if entry.get("status").is_some()
         && let Some(kind) = text(entry, "type")
     {
@@ -256,7 +258,7 @@ fn identity(entry: &Value) -> Option<String> {
     Some(format!("{resolving}{kind}({namespace}{name})"))
 }
 
-/// The paths of all fields of a value and of the parts that they are in.
+/// The paths of all fields of a value, and of the values that contain them.
 pub fn paths(value: &Value) -> Vec<String> {
     fn collect(path: &str, value: &Value, all: &mut Vec<String>) {
         if !path.is_empty() {
@@ -264,7 +266,7 @@ pub fn paths(value: &Value) -> Vec<String> {
         }
         match value {
             Value::Object(map) => {
-                map.iter().for_each(|(key, value)| collect(&below(path, key), value, all));
+                map.iter().for_each(|(key, value)| collect(&join(path, key), value, all));
             }
             Value::Array(list) => {
                 let numbers = || (0..list.len()).map(|at| at.to_string()).collect();
@@ -274,7 +276,7 @@ pub fn paths(value: &Value) -> Vec<String> {
                     identities(list).unwrap_or_else(numbers)
                 };
                 for (name, value) in names.iter().zip(list) {
-                    collect(&below(path, name), value, all);
+                    collect(&join(path, name), value, all);
                 }
             }
             _ => {}
@@ -285,7 +287,7 @@ pub fn paths(value: &Value) -> Vec<String> {
     all
 }
 
-/// How many fields a value has.
+/// The number of fields of a value.
 pub fn fields(value: &Value) -> usize {
     match value {
         Value::Object(map) if !map.is_empty() => map.values().map(fields).sum(),
@@ -294,7 +296,7 @@ pub fn fields(value: &Value) -> usize {
     }
 }
 
-/// What an object is found by: its kind, and its namespace and name.
+/// An object's kind, and its namespace and name.
 pub type Key = (String, String);
 
 /// The key of an object.
@@ -305,7 +307,7 @@ pub fn key(object: &Value) -> Key {
     (text("/kind").to_owned(), place)
 }
 
-/// The key of objects with generated names, which are alike but for the name.
+/// The key that all objects share whose names were generated from one prefix.
 pub fn generated_key(object: &Value) -> Option<Key> {
     let prefix = object.pointer("/metadata/generateName")?.as_str()?;
     let namespace = object.pointer("/metadata/namespace").and_then(Value::as_str);
@@ -313,10 +315,16 @@ pub fn generated_key(object: &Value) -> Option<Key> {
     Some((kind.to_owned(), format!("{}/{prefix}*", namespace.unwrap_or_default())))
 }
 
-/// Compares the objects of a step. An object that only we have is held against `earlier`, what was
-/// recorded of it in another step of the case, or of one with the same generated name, if there is any:
-/// then only that it is there is a difference, and what it says is compared.
-pub fn objects(recorded: &[Value], ours: &[Value], earlier: &BTreeMap<Key, Value>) -> Comparison {
+/// Compares the objects of a step.
+///
+/// An object that only we have is compared with `other_steps`: its recording in another step of the
+/// case, or that of an object with the same generated name. Then its existence is one finding, and
+/// its fields are compared as well.
+pub fn objects(
+    recorded: &[Value],
+    ours: &[Value],
+    other_steps: &BTreeMap<Key, Value>,
+) -> Comparison {
     let by_key = |objects: &[Value]| -> BTreeMap<Key, Value> {
         objects.iter().map(|object| (key(object), object.clone())).collect()
     };
@@ -324,45 +332,45 @@ pub fn objects(recorded: &[Value], ours: &[Value], earlier: &BTreeMap<Key, Value
     let (mut findings, mut compared) = Comparison::default();
     let more = ours.keys().filter(|key| !recorded.contains_key(*key));
     for key in recorded.keys().chain(more) {
-        let mut comparing = Comparing::of(&key.0, &key.1);
-        let known = earlier
-            .get(key)
-            .or_else(|| ours.get(key).and_then(generated_key).and_then(|key| earlier.get(&key)));
+        let mut comparator = Comparator::of(&key.0, &key.1);
+        let known = other_steps.get(key).or_else(|| {
+            ours.get(key).and_then(generated_key).and_then(|key| other_steps.get(&key))
+        });
         match (recorded.get(key), ours.get(key), known) {
-            (Some(a), Some(b), _) => comparing.value("", Some(a), Some(b)),
+            (Some(a), Some(b), _) => comparator.value("", Some(a), Some(b)),
             (None, Some(b), Some(a)) => {
-                comparing.add("", 1, None, Some(&brief(b)));
+                comparator.add("", 1, None, Some(&excerpt(b)));
                 let mut a = a.clone();
                 a["metadata"]["name"] = b["metadata"]["name"].clone();
-                comparing.value("", Some(&a), Some(b));
+                comparator.value("", Some(&a), Some(b));
             }
             (a, b, _) => {
                 let weight = a.or(b).map_or(0, fields);
-                comparing.compared.add(&key.0, weight);
-                let (a, b) = (a.map(brief), b.map(brief));
-                comparing.add("", weight, a.as_ref(), b.as_ref());
+                comparator.compared.add(&key.0, weight);
+                let (a, b) = (a.map(excerpt), b.map(excerpt));
+                comparator.add("", weight, a.as_ref(), b.as_ref());
             }
         }
-        let (more, further) = comparing.done();
+        let (more, further) = comparator.finish();
         findings.extend(more);
         compared += &further;
     }
     (findings, compared)
 }
 
-/// What is shown of an object that only one side has.
-fn brief(object: &Value) -> Value {
-    let mut brief = Map::new();
+/// The part of an object that is shown if only one side has it.
+fn excerpt(object: &Value) -> Value {
+    let mut excerpt = Map::new();
     for field in ["metadata", "status"] {
         if let Some(value) = object.get(field) {
-            brief.insert(field.to_owned(), value.clone());
+            excerpt.insert(field.to_owned(), value.clone());
         }
     }
-    Value::Object(brief)
+    Value::Object(excerpt)
 }
 
-/// Compares the sets of events of a step. The object of a finding is what the event is about,
-/// `KIND/NAME`, and its path is the reason.
+/// Compares the sets of events of a step. In a finding, the object is the involved object,
+/// `KIND/NAME`, and the path is the reason.
 pub fn events(recorded: &[Value], ours: &[Value]) -> Comparison {
     let text = |event: &Value, key: &str| event[key].as_str().unwrap_or_default().to_owned();
     let by_text = |events: &[Value]| -> BTreeMap<String, Value> {
@@ -375,20 +383,20 @@ pub fn events(recorded: &[Value], ours: &[Value]) -> Comparison {
         let (a, b) = (recorded.get(key), ours.get(key));
         let Some(one) = a.or(b) else { continue };
         let object = format!("{}/{}", text(one, "kind"), text(one, "name"));
-        let mut comparing = Comparing::of("Event", &object);
-        comparing.compared.add("Event", fields(one));
+        let mut comparator = Comparator::of("Event", &object);
+        comparator.compared.add("Event", fields(one));
         if a.is_none() || b.is_none() {
-            comparing.add(&text(one, "reason"), fields(one), a, b);
+            comparator.add(&text(one, "reason"), fields(one), a, b);
         }
-        let (more, further) = comparing.done();
+        let (more, further) = comparator.finish();
         findings.extend(more);
         compared += &further;
     }
     (findings, compared)
 }
 
-/// Compares series of metrics, `NAME{LABELS} VALUE`. The kind of a finding is the name of the metric,
-/// its object is what the labels `namespace` and `name` say, and its path is the other labels.
+/// Compares metric series, `NAME{LABELS} VALUE`. In a finding, the kind is the metric's name, the
+/// object comes from the labels `namespace` and `name`, and the path is the other labels.
 pub fn metrics(recorded: &[String], ours: &[String]) -> Comparison {
     let by_series = |lines: &[String]| -> BTreeMap<String, Value> {
         let parts = lines.iter().filter_map(|line| line.rsplit_once(' '));
@@ -411,29 +419,30 @@ pub fn metrics(recorded: &[String], ours: &[String]) -> Comparison {
         let object = format!("{namespace}{}", of("name").unwrap_or_default());
         let others = labels.iter().filter(|label| !["namespace", "name"].contains(&label.0));
         let path: Vec<String> = others.map(|(label, value)| format!("{label}={value}")).collect();
-        // A metric without further labels is a field as well.
+        // A series without further labels is one field.
         let path = if path.is_empty() { "value".to_owned() } else { path.join(",") };
-        let mut comparing = Comparing::of(metric, &object);
-        comparing.field(&path, recorded.get(series), ours.get(series));
-        let (more, further) = comparing.done();
+        let mut comparator = Comparator::of(metric, &object);
+        comparator.field(&path, recorded.get(series), ours.get(series));
+        let (more, further) = comparator.finish();
         findings.extend(more);
         compared += &further;
     }
     (findings, compared)
 }
 
-/// Compares how the command of a step ended, or what it prints. The object is the number of the step.
+/// Compares the exit or the output of a step's command. In a finding, the object is the step's
+/// number.
 pub fn command(step: &str, path: &str, recorded: &Value, ours: &Value) -> Comparison {
-    let mut comparing = Comparing::of("Command", step);
-    comparing.value(path, Some(recorded), Some(ours));
-    comparing.done()
+    let mut comparator = Comparator::of("Command", step);
+    comparator.value(path, Some(recorded), Some(ours));
+    comparator.finish()
 }
 
-/// Compares whether what a step waits for came, and whether the cluster came to rest after it.
+/// Compares whether a step's condition came true, and whether the cluster became idle.
 pub fn step(number: &str, path: &str, recorded: bool, ours: bool) -> Comparison {
-    let mut comparing = Comparing::of("Step", number);
-    comparing.field(path, Some(&recorded.into()), Some(&ours.into()));
-    comparing.done()
+    let mut comparator = Comparator::of("Step", number);
+    comparator.field(path, Some(&recorded.into()), Some(&ours.into()));
+    comparator.finish()
 }
 
 #[cfg(test)]
@@ -447,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn every_field_is_compared_and_parts_weigh_as_their_fields() {
+    fn missing_value_weighs_as_much_as_its_fields() {
         let plan = |phase: &str, manifest: &str| {
             json!({"kind": "InstallPlan", "metadata": {"namespace": "n", "name": "p"}, "status": {
                 "phase": phase, "startTime": "{time}",
@@ -463,14 +472,14 @@ mod tests {
     }
 
     #[test]
-    fn an_object_that_only_we_have_is_held_against_what_was_recorded_of_it_before() {
+    fn additional_object_is_compared_with_its_recording_in_another_step() {
         let csv = |phase: &str| {
             json!({"kind": "ClusterServiceVersion", "metadata": {"namespace": "n", "name": "a.v1"},
                 "status": {"phase": phase, "reason": "r"}})
         };
-        let earlier = BTreeMap::from([(key(&csv("")), csv("Succeeded"))]);
+        let other_steps = BTreeMap::from([(key(&csv("")), csv("Succeeded"))]);
         let paths = |ours: Value| {
-            let (found, _) = objects(&[], &[ours], &earlier);
+            let (found, _) = objects(&[], &[ours], &other_steps);
             found.into_iter().map(|finding| finding.path).collect::<Vec<_>>()
         };
         assert_eq!(paths(csv("Succeeded")), [""]);
@@ -478,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_of_lists_are_found_by_what_they_are() {
+    fn list_elements_are_matched_by_identity() {
         let operator = |names: &[&str]| {
             let refs: Vec<Value> = names
                 .iter()
@@ -497,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn histories_are_compared_as_an_edit() {
+    fn csv_histories_are_compared_as_the_shortest_edit() {
         let csv = |phases: &[&str]| {
             let list: Vec<Value> =
                 phases.iter().map(|phase| json!({"phase": phase, "reason": "r"})).collect();
@@ -513,7 +522,7 @@ mod tests {
     }
 
     #[test]
-    fn series_of_metrics_are_there_on_both_sides_with_the_same_value() {
+    fn metric_series_are_compared_by_labels_and_value() {
         let lines = |all: &[&str]| all.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>();
         let recorded = lines(&["a{name=\"x\",namespace=\"n\",x=\"1 2\"} 1", "b{name=\"y\"} 0"]);
         let ours = lines(&["a{name=\"x\",namespace=\"n\",x=\"1 2\"} 0", "c{name=\"z\"} 1"]);
@@ -527,7 +536,7 @@ mod tests {
     }
 
     #[test]
-    fn events_differ_as_a_whole() {
+    fn event_differs_as_a_whole() {
         let event = |message: &str| json!({"kind": "Subscription", "name": "s", "reason": "R", "message": message});
         let (found, _) = events(&[event("a"), event("b")], &[event("a")]);
         let found: Vec<_> =

@@ -1,36 +1,36 @@
-//! Whether administrators can tell our OLM classic from the real one.
+//! Conformance of OLM classic: replays recorded cases of the original and compares every field.
 //!
-//! The recorded cases (`answers/olm-classic.tar.xz`, not part of the project) say step by step what
-//! an administrator did and which objects and events there were when the original had come to rest.
-//! Each case runs in a cluster of its own in this process: API server, workloads, simulated nodes
-//! and the controllers of `lifecycle/classic`.
+//! The recorded cases (`answers/olm-classic.tar.xz`, not part of the project) list step by step the
+//! commands of an administrator, and the objects and events once the original was idle. Each case
+//! runs in a cluster of its own in this process: API server, workloads, simulated nodes and the
+//! controllers of `lifecycle/classic`.
 //!
 //! ```text
-//! catalog-*.yaml ─► registry ─► CatalogSource ┐
-//! command.txt, input.yaml ─► command ─────────┴► cluster ─► until, quiet ─► normal ─┐
-//! objects.json, events.json ────────────────────────────────────────────────────────┴► compare ─► listed
+//! catalog-*.yaml ─► servers ─► CatalogSource ┐
+//! command.txt, input.yaml ─► command ────────┴► case_cluster ─► wait_condition ─► normalize ─┐
+//! objects.json, events.json ─────────────────────────────────────────────────────────────────┴► compare ─► differences
 //! ```
 //!
-//! Of commands that only read, those about packages are asked again (`shown`): what they print is
-//! no object.
+//! Commands that only read are replayed for packages alone (`kubectl_get`): PackageManifests are
+//! computed, and no object holds them.
 //!
-//! Every recorded field counts, unless the notes on the recordings call it random (`normal`).
-//! Differences that are wanted stand in `olm/differences.txt`, each with its case, object and field
-//! and with a citation ([`listed`]).
+//! Every recorded field counts, unless the notes on the recordings call it random (`normalize`).
+//! Expected differences are listed in `olm/differences.txt`, each with case, object, field and
+//! citation ([`differences`]).
 
 pub mod assertions;
 pub mod case;
+mod case_cluster;
 mod command;
 pub mod compare;
-pub mod listed;
-mod normal;
-mod place;
+pub mod differences;
+mod inferred_catalog;
+mod kubectl_get;
+mod normalize;
 pub mod report;
 pub mod run;
 mod servers;
-mod shown;
-mod unrecorded;
-mod until;
+mod wait_condition;
 
 use std::path::PathBuf;
 

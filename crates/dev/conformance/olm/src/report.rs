@@ -1,39 +1,39 @@
-//! What is printed of a replay.
+//! The printed report of a replay.
 
-use super::compare::{Compared, Finding};
-use super::listed::Lists;
-use super::run::Judged;
+use super::compare::{FieldCounts, Finding};
+use super::differences::ExpectedDifferences;
+use super::run::CaseResult;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// How all cases compare: everything is counted before a difference is called wanted.
+/// The totals over all cases. Everything is counted before a difference counts as expected.
 #[derive(Debug, Default)]
 pub struct Score {
-    /// Cases without a difference that is not wanted, and all.
+    /// The number of cases without unexpected differences, and of all cases.
     pub cases: [usize; 2],
-    /// How many fields were compared.
-    pub compared: Compared,
-    /// How many of them differ, by kind.
+    /// The number of compared fields.
+    pub compared: FieldCounts,
+    /// The number of differing fields, by kind.
     pub differ: BTreeMap<String, usize>,
-    /// How many differ and are not wanted.
-    pub open: usize,
-    /// How many differ and are wanted without a citation.
+    /// The number of unexpectedly differing fields.
+    pub unexpected: usize,
+    /// The number of expected differing fields without a citation.
     pub uncited: usize,
 }
 
-/// Adds up.
-pub fn score(judged: &[Judged]) -> Score {
+/// Sums up the results.
+pub fn score(results: &[CaseResult]) -> Score {
     let mut score = Score::default();
-    for case in judged {
-        let mut agrees = case.broken.is_none();
+    for case in results {
+        let mut agrees = case.error.is_none();
         for step in &case.steps {
             score.compared += &step.compared;
-            for finding in step.wanted.iter().chain(&step.open) {
+            for finding in step.expected.iter().chain(&step.unexpected) {
                 *score.differ.entry(finding.kind.clone()).or_default() += finding.fields;
             }
-            score.open += step.open.iter().map(|finding| finding.fields).sum::<usize>();
+            score.unexpected += step.unexpected.iter().map(|finding| finding.fields).sum::<usize>();
             score.uncited += step.uncited;
-            agrees &= step.open.is_empty();
+            agrees &= step.unexpected.is_empty();
         }
         score.cases[1] += 1;
         score.cases[0] += usize::from(agrees);
@@ -41,31 +41,36 @@ pub fn score(judged: &[Judged]) -> Score {
     score
 }
 
-/// One case: a line, and what differs without being wanted; `all` also what is wanted.
-pub fn case(case: &Judged, lists: &Lists, all: bool, most: usize) -> String {
+/// The report of one case: a summary line and the unexpected differences; with `all` also the
+/// expected ones.
+pub fn case(case: &CaseResult, lists: &ExpectedDifferences, all: bool, limit: usize) -> String {
     let mut text = String::new();
-    let Judged { id, rule, took, .. } = case;
+    let CaseResult { id, rule, duration, .. } = case;
     let sum = |findings: &[Finding]| findings.iter().map(|finding| finding.fields).sum::<usize>();
-    let open: usize = case.steps.iter().map(|step| sum(&step.open)).sum();
-    let wanted: usize = case.steps.iter().map(|step| sum(&step.wanted)).sum();
-    let verdict = if lists.fault(case).is_none() { "agrees" } else { "differs" };
+    let unexpected: usize = case.steps.iter().map(|step| sum(&step.unexpected)).sum();
+    let expected: usize = case.steps.iter().map(|step| sum(&step.expected)).sum();
+    let verdict = if lists.problem(case).is_none() { "agrees" } else { "differs" };
     let _ = writeln!(
         text,
-        "{id} {rule} (about {}): {verdict}; of {} fields {wanted} differ as wanted and {open} otherwise, {:.1} s",
+        "{id} {rule} (about {}): {verdict}; of {} fields {expected} differ as wanted and {unexpected} otherwise, {:.1} s",
         lists.subject(rule).join(", "),
         case.compared().total(),
-        took.as_secs_f64()
+        duration.as_secs_f64()
     );
-    if let Some(broken) = &case.broken {
-        let _ = writeln!(text, "  not run to its end: {broken}");
+    if let Some(error) = &case.error {
+        let _ = writeln!(text, "  not run to its end: {error}");
     }
     for step in &case.steps {
-        let shown: Vec<&Finding> =
-            step.open.iter().chain(step.wanted.iter().filter(|_| all)).take(most).collect();
-        if !shown.is_empty() {
+        let findings: Vec<&Finding> = step
+            .unexpected
+            .iter()
+            .chain(step.expected.iter().filter(|_| all))
+            .take(limit)
+            .collect();
+        if !findings.is_empty() {
             let _ = writeln!(text, " {}", step.name);
         }
-        for finding in shown {
+        for finding in findings {
             let _ = writeln!(text, "{finding}");
         }
     }
@@ -73,26 +78,26 @@ pub fn case(case: &Judged, lists: &Lists, all: bool, most: usize) -> String {
 }
 
 /// The totals.
-pub fn totals(score: &Score, lists: &Lists) -> String {
+pub fn totals(score: &Score, lists: &ExpectedDifferences) -> String {
     let mut text = String::new();
-    let share = |part: usize, whole: usize| {
+    let percentage = |part: usize, whole: usize| {
         let parts = (part * 10_000).checked_div(whole).unwrap_or_default();
         format!("{part} of {whole} ({}.{:02} %)", parts / 100, parts % 100)
     };
     let compared = score.compared.total();
     let differ: usize = score.differ.values().sum();
-    let [good, all] = score.cases;
+    let [agreeing, all] = score.cases;
     let _ = writeln!(
         text,
-        "{good} of {all} cases agree, {} of them differ as a whole as wanted; {} fields differ, {} of them not as wanted; without a citation {}",
+        "{agreeing} of {all} cases agree, {} of them differ as a whole as wanted; {} fields differ, {} of them not as wanted; without a citation {}",
         lists.exceptions(),
-        share(differ, compared),
-        score.open,
-        share(score.uncited, compared),
+        percentage(differ, compared),
+        score.unexpected,
+        percentage(score.uncited, compared),
     );
     let kinds = score.compared.0.iter().filter_map(|(kind, fields)| {
         let differ = score.differ.get(kind)?;
-        Some(format!("{kind} {}", share(*differ, *fields)))
+        Some(format!("{kind} {}", percentage(*differ, *fields)))
     });
     let _ = writeln!(text, "fields that differ, by kind: {}", kinds.collect::<Vec<_>>().join(", "));
     text

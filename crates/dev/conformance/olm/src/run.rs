@@ -1,11 +1,11 @@
-//! Runs cases, each in a cluster of its own, and compares.
+//! The replay: runs each case in a cluster of its own, and compares every step with the recording.
 
 use super::case::{Case, Step};
-use super::compare::{self, Compared, Comparison, Finding, Key};
-use super::listed::{Divided, Lists};
-use super::normal::{self, Names};
-use super::place::Place;
-use super::shown;
+use super::case_cluster::CaseCluster;
+use super::compare::{self, Comparison, FieldCounts, Finding, Key};
+use super::differences::{ExpectedDifferences, SplitFindings};
+use super::kubectl_get;
+use super::normalize::{self, GeneratedNames};
 use futures::StreamExt;
 use mainstay_object::Object;
 use serde_json::Value;
@@ -13,192 +13,209 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a case may take in all.
-const LONGEST: Duration = Duration::from_mins(15);
+/// The timeout of a case.
+const CASE_TIMEOUT: Duration = Duration::from_mins(15);
 
-/// How a step compares.
+/// The result of a step.
 #[derive(Clone, Debug, Default)]
-pub struct JudgedStep {
-    /// Its folder.
+pub struct StepResult {
+    /// The name of its folder.
     pub name: String,
-    /// What differs and is not wanted.
-    pub open: Vec<Finding>,
-    /// What differs and is wanted.
-    pub wanted: Vec<Finding>,
-    /// How many fields differ as wanted without a citation.
+    /// Differences that are not listed.
+    pub unexpected: Vec<Finding>,
+    /// Differences that `olm/differences.txt` lists.
+    pub expected: Vec<Finding>,
+    /// The number of expected differing fields without a citation.
     pub uncited: usize,
-    /// How much was compared.
-    pub compared: Compared,
+    /// The number of compared fields.
+    pub compared: FieldCounts,
 }
 
-impl JudgedStep {
+impl StepResult {
     /// The number of the step, two digits.
     pub fn number(&self) -> &str {
         self.name.get(..2).unwrap_or(&self.name)
     }
 }
 
-/// How a case compares.
+/// The result of a case.
 #[derive(Clone, Debug, Default)]
-pub struct Judged {
+pub struct CaseResult {
     /// Its id, `cNNN`.
     pub id: String,
     /// Its rule.
     pub rule: String,
     /// Its steps.
-    pub steps: Vec<JudgedStep>,
-    /// Why it could not be run to the end.
-    pub broken: Option<String>,
-    /// How long it took.
-    pub took: Duration,
+    pub steps: Vec<StepResult>,
+    /// Why the replay failed, if it did.
+    pub error: Option<String>,
+    /// The duration of the replay.
+    pub duration: Duration,
 }
 
-impl Judged {
-    /// How much was compared in all steps.
-    pub fn compared(&self) -> Compared {
-        let mut all = Compared::default();
+impl CaseResult {
+    /// The number of compared fields in all steps.
+    pub fn compared(&self) -> FieldCounts {
+        let mut all = FieldCounts::default();
         self.steps.iter().for_each(|step| all += &step.compared);
         all
     }
 }
 
-/// How many cases run at the same time: they wait much more than they work, for a cluster is at rest
-/// when nothing was written for seconds.
+/// The default number of concurrent cases. Cases wait much more than they compute: a cluster is
+/// idle only after seconds without a write.
 pub fn jobs() -> usize {
     24 * std::thread::available_parallelism().map_or(2, usize::from)
 }
 
-/// Runs cases, at most `most` at a time, and compares them. `hear` is told of each when it is done.
-pub async fn judge(
+/// Runs and compares cases, at most `limit` at a time. `report_case` is called for each case when
+/// it is done.
+pub async fn run_cases(
     cases: Vec<Case>,
-    lists: &Arc<Lists>,
-    most: usize,
-    hear: impl Fn(&Judged),
-) -> Vec<Judged> {
+    lists: &Arc<ExpectedDifferences>,
+    limit: usize,
+    report_case: impl Fn(&CaseResult),
+) -> Vec<CaseResult> {
     let running = cases.into_iter().map(|case| {
         let (case, lists) = (Arc::new(case), Arc::clone(lists));
         async move {
             let (id, rule) = (case.id.clone(), case.rule.clone());
-            let task = tokio::spawn(one(case, lists));
+            let task = tokio::spawn(run_case(case, lists));
             match task.await {
-                Ok(judged) => judged,
-                Err(error) => Judged {
+                Ok(result) => result,
+                Err(error) => CaseResult {
                     id,
                     rule,
-                    broken: Some(format!("the replay panicked: {error}")),
-                    ..Judged::default()
+                    error: Some(format!("the replay panicked: {error}")),
+                    ..CaseResult::default()
                 },
             }
         }
     });
     let mut all = Vec::new();
-    let mut done = futures::stream::iter(running).buffer_unordered(most);
-    while let Some(judged) = done.next().await {
-        hear(&judged);
-        all.push(judged);
+    let mut outcome = futures::stream::iter(running).buffer_unordered(limit);
+    while let Some(result) = outcome.next().await {
+        report_case(&result);
+        all.push(result);
     }
     all.sort_by(|a, b| a.id.cmp(&b.id));
     all
 }
 
-async fn one(case: Arc<Case>, lists: Arc<Lists>) -> Judged {
+async fn run_case(case: Arc<Case>, lists: Arc<ExpectedDifferences>) -> CaseResult {
     let clock = mainstay_clock::Clock::system();
-    let mut judged = Judged { id: case.id.clone(), rule: case.rule.clone(), ..Judged::default() };
-    let all = tokio::time::timeout(LONGEST, steps(&case, &lists, &mut judged.steps)).await;
-    judged.broken = match all {
+    let mut result =
+        CaseResult { id: case.id.clone(), rule: case.rule.clone(), ..CaseResult::default() };
+    let all = tokio::time::timeout(CASE_TIMEOUT, run_steps(&case, &lists, &mut result.steps)).await;
+    result.error = match all {
         Ok(Ok(())) => None,
         Ok(Err(error)) => Some(format!("{error:#}")),
         Err(_) => Some("it took too long".to_owned()),
     };
-    judged.took = clock.elapsed();
-    judged
+    result.duration = clock.elapsed();
+    result
 }
 
-async fn steps(case: &Case, lists: &Lists, judged: &mut Vec<JudgedStep>) -> anyhow::Result<()> {
-    let mut place = Place::of(case).await?;
-    let mut names = Names::of(case.steps.iter().flat_map(|step| &step.objects));
+async fn run_steps(
+    case: &Case,
+    lists: &ExpectedDifferences,
+    results: &mut Vec<StepResult>,
+) -> anyhow::Result<()> {
+    let mut cluster = CaseCluster::of(case).await?;
+    let mut names = GeneratedNames::of(case.steps.iter().flat_map(|step| &step.objects));
     let recorded: Vec<Vec<Value>> = case
         .steps
         .iter()
         .map(|step| {
             let mut objects = step.objects.clone();
-            normal::level_all(&mut objects);
+            normalize::canonicalize_all(&mut objects);
             objects
         })
         .collect();
     for (at, step) in case.steps.iter().enumerate() {
-        let done = place.carry_out(step, &names.known).await?;
-        let mut found = Compare::default();
-        names.learn(&place.plans().await?);
-        let objects = place.objects().await?;
-        names.learn(&objects);
-        let addresses = place.addresses();
+        let outcome = cluster.run_step(step, &names.by_name).await?;
+        let mut comparison = StepComparison::default();
+        names.assign_placeholders(&cluster.plans().await?);
+        let objects = cluster.objects().await?;
+        names.assign_placeholders(&objects);
+        let addresses = cluster.addresses();
         let mut ours: Vec<Value> = objects
             .iter()
-            .filter(|object| normal::belongs(object, &case.id, &case.namespaces))
-            .filter(|object| !is_layout(object) || records(step, object))
-            .map(|object| normal::ours(object, &names, &addresses))
+            .filter(|object| normalize::belongs_to_case(object, &case.id, &case.namespaces))
+            .filter(|object| !is_layout(object) || is_recorded(step, object))
+            .map(|object| normalize::normalize_object(object, &names, &addresses))
             .collect();
-        normal::level_all(&mut ours);
-        found.add(compare::objects(&recorded[at], &ours, &elsewhere(&recorded, at)));
+        normalize::canonicalize_all(&mut ours);
+        comparison.add(compare::objects(
+            &recorded[at],
+            &ours,
+            &recorded_in_other_steps(&recorded, at),
+        ));
 
-        let events: Vec<Value> = place
+        let events: Vec<Value> = cluster
             .events()
             .await?
             .iter()
-            .map(|event| normal::event(event, &names, &addresses))
-            .filter(|event| of_case(event, case) && !normal::is_chance(event))
+            .map(|event| normalize::event(event, &names, &addresses))
+            .filter(|event| belongs_to_case(event, case) && !normalize::is_nondeterministic(event))
             .collect();
         let mut recorded_events = step.events.clone();
-        recorded_events.retain(|event| !normal::is_chance(event));
-        found.add(compare::events(&recorded_events, &events));
-        found.add(compare::metrics(&step.metrics, &place.metrics(&case.id)));
+        recorded_events.retain(|event| !normalize::is_nondeterministic(event));
+        comparison.add(compare::events(&recorded_events, &events));
+        comparison.add(compare::metrics(&step.metrics, &cluster.metrics(&case.id)));
 
         let number = step.number();
-        if let (Some(command), Some(exit)) = (&done.command, step.exit) {
+        if let (Some(command), Some(exit)) = (&outcome.command, step.exit) {
             let ours = if command.exit == exit {
                 Value::from(exit)
             } else {
                 format!("{} {}", command.exit, command.error.trim()).into()
             };
-            found.add(compare::command(number, "exit", &exit.into(), &ours));
+            comparison.add(compare::command(number, "exit", &exit.into(), &ours));
         }
-        if let Some(printed) = place.printed(step, &names.known).await? {
-            found.add(compare::command(number, "printed", &shown::recorded(step), &printed));
+        if let Some(run_kubectl_get) = cluster.run_kubectl_get(step, &names.by_name).await? {
+            comparison.add(compare::command(
+                number,
+                "printed",
+                &kubectl_get::recorded_output(step),
+                &run_kubectl_get,
+            ));
         }
-        // An object that comes back at once may be gone unseen; that it is there is judged by the objects.
-        let seen =
-            done.reached || !step.until.as_ref().is_some_and(|until| until.ends_with(" gone"));
-        if step.until.is_some() && seen {
-            found.add(compare::step(number, "until", step.reached, done.reached));
+        // The absence of an object that is recreated at once may go unobserved; its existence is
+        // compared with the objects.
+        let observable =
+            outcome.reached || !step.until.as_ref().is_some_and(|until| until.ends_with(" gone"));
+        if step.until.is_some() && observable {
+            comparison.add(compare::step(number, "until", step.reached, outcome.reached));
         }
-        found.add(compare::step(number, "rest", true, done.rests));
-        let Divided { wanted, open, uncited } =
-            lists.divide(&case.rule, &case.id, number, found.findings);
-        let (name, compared) = (step.name.clone(), found.compared);
-        judged.push(JudgedStep { name, open, wanted, uncited, compared });
+        comparison.add(compare::step(number, "rest", true, outcome.idle));
+        let SplitFindings { expected, unexpected, uncited } =
+            lists.split(&case.rule, &case.id, number, comparison.findings);
+        let (name, compared) = (step.name.clone(), comparison.compared);
+        results.push(StepResult { name, unexpected, expected, uncited, compared });
     }
-    place.end().await;
+    cluster.shutdown().await;
     Ok(())
 }
 
-/// What the parts of a step differ in.
+/// The findings of all comparisons of a step.
 #[derive(Debug, Default)]
-struct Compare {
+struct StepComparison {
     findings: Vec<Finding>,
-    compared: Compared,
+    compared: FieldCounts,
 }
 
-impl Compare {
+impl StepComparison {
     fn add(&mut self, (findings, compared): Comparison) {
         self.findings.extend(findings);
         self.compared += &compared;
     }
 }
 
-/// What was recorded of objects in other steps than the one `at`: in the nearest one, an earlier one
-/// if two are as near. Objects with generated names are found by these as well, also in the step itself.
-fn elsewhere(recorded: &[Vec<Value>], at: usize) -> BTreeMap<Key, Value> {
+/// The recordings of objects in steps other than `at`: from the nearest step, and from the earlier
+/// of two. Objects with generated names are also recorded under their prefix, including those of
+/// the step itself.
+fn recorded_in_other_steps(recorded: &[Vec<Value>], at: usize) -> BTreeMap<Key, Value> {
     let mut order: Vec<usize> = (0..recorded.len()).filter(|other| *other != at).collect();
     order.sort_by_key(|other| (other.abs_diff(at), *other));
     let mut all = BTreeMap::new();
@@ -213,21 +230,21 @@ fn elsewhere(recorded: &[Vec<Value>], at: usize) -> BTreeMap<Key, Value> {
     all
 }
 
-/// Whether an object is part of the standard layout, which was only recorded where it counts.
+/// Whether an object is part of the standard layout, which was recorded only where it matters.
 fn is_layout(object: &Object) -> bool {
     matches!((object.kind(), object.name()), ("OLMConfig", _) | ("OperatorGroup", "olm-operators"))
 }
 
-fn records(step: &Step, object: &Object) -> bool {
-    let is = |entry: &Value| {
+fn is_recorded(step: &Step, object: &Object) -> bool {
+    let matches = |entry: &Value| {
         entry["kind"] == object.kind() && entry["metadata"]["name"] == object.name()
     };
-    step.objects.iter().any(is)
+    step.objects.iter().any(matches)
 }
 
-/// Whether an event is one of those that were recorded: of the case's namespaces, and not told by
-/// what stands in for kubelets and Kubernetes' own controllers.
-fn of_case(event: &Value, case: &Case) -> bool {
+/// Whether an event was recorded: it is in the case's namespaces, and not from a kubelet or a
+/// controller of Kubernetes itself.
+fn belongs_to_case(event: &Value, case: &Case) -> bool {
     let text = |key: &str| event[key].as_str().unwrap_or_default();
     let namespace = if text("kind") == "Namespace" { text("name") } else { text("namespace") };
     case.namespaces.iter().any(|listed_namespace| listed_namespace == namespace)

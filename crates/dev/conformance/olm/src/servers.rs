@@ -1,4 +1,4 @@
-//! The registry servers of a case, each at a port of its own.
+//! Registry servers: each catalog of a case is served at a port of its own.
 
 use anyhow::Context;
 use mainstay_catalog::{Catalog, LoadOptions};
@@ -13,8 +13,8 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// The server whose port the recordings call `{port}`.
-const USUAL: &str = "cat";
+/// The server whose port is `{port}` in the recordings.
+const MAIN: &str = "cat";
 
 /// Servers by name.
 #[derive(Default)]
@@ -22,20 +22,20 @@ pub(super) struct Servers(BTreeMap<String, Server>);
 
 struct Server {
     served: Arc<Served>,
-    /// What it serves.
+    /// The catalog that it serves; empty before the first one.
     text: String,
     address: SocketAddr,
-    /// The port before it is served at: nobody else gets it.
-    kept: Option<TcpListener>,
-    running: Option<(CancellationToken, JoinHandle<()>)>,
+    /// The listener that reserves the port until the server runs.
+    reserved: Option<TcpListener>,
+    task: Option<(CancellationToken, JoinHandle<()>)>,
 }
 
 impl Server {
     async fn run(&mut self) -> anyhow::Result<()> {
-        if self.running.is_some() {
+        if self.task.is_some() {
             return Ok(());
         }
-        let listener = match self.kept.take() {
+        let listener = match self.reserved.take() {
             Some(listener) => listener,
             None => TcpListener::bind(self.address).await.context("take the port again")?,
         };
@@ -44,19 +44,19 @@ impl Server {
         let limits = Limits { grace: Duration::from_millis(50), ..Limits::default() };
         let http = Api::new(Arc::new(Shelf::default()));
         let serving = tokio::spawn(serve(listener, http, answers, limits, None, stop.clone()));
-        self.running = Some((stop, serving));
+        self.task = Some((stop, serving));
         Ok(())
     }
 }
 
 impl Servers {
-    /// A port for each of the names that a text of the recordings mentions as `{port-NAME}`.
+    /// Reserves a port for each name that a recorded text mentions as `{port-NAME}`.
     pub(super) async fn of(text: &str) -> anyhow::Result<Self> {
         let mut servers = BTreeMap::new();
         for (at, _) in text.match_indices("{port") {
             let rest = &text[at + "{port".len()..];
             let Some((name, _)) = rest.split_once('}') else { continue };
-            let name = name.strip_prefix('-').unwrap_or(USUAL);
+            let name = name.strip_prefix('-').unwrap_or(MAIN);
             if servers.contains_key(name) {
                 continue;
             }
@@ -65,26 +65,26 @@ impl Servers {
                 served: Arc::new(Served::new(name)),
                 text: String::new(),
                 address: listener.local_addr()?,
-                kept: Some(listener),
-                running: None,
+                reserved: Some(listener),
+                task: None,
             };
             servers.insert(name.to_owned(), server);
         }
         Ok(Self(servers))
     }
 
-    /// What stands for each address in the recordings.
+    /// The recordings' placeholder of each address.
     pub(super) fn addresses(&self) -> BTreeMap<String, String> {
         let placeholder = |name: &str| {
-            if name == USUAL { "{port}".to_owned() } else { format!("{{port-{name}}}") }
+            if name == MAIN { "{port}".to_owned() } else { format!("{{port-{name}}}") }
         };
-        let of = |(name, server): (&String, &Server)| {
+        let entry = |(name, server): (&String, &Server)| {
             (server.address.to_string(), format!("127.0.0.1:{}", placeholder(name)))
         };
-        self.0.iter().map(of).collect()
+        self.0.iter().map(entry).collect()
     }
 
-    /// Serves a catalog from now on.
+    /// Serves a catalog, and starts the server if necessary.
     pub(super) async fn publish(&mut self, name: &str, text: &str) -> anyhow::Result<()> {
         let Some(server) = self.0.get_mut(name) else { return Ok(()) };
         let folder = tempfile::tempdir()?;
@@ -96,27 +96,27 @@ impl Servers {
         server.run().await
     }
 
-    /// What the usual server serves, and the servers that a text mentions and that serve nothing.
-    pub(super) fn silent(&self, text: &str) -> (&str, Vec<String>) {
-        let usual = self.0.get(USUAL).map_or("", |server| server.text.as_str());
+    /// The main server's catalog, and the names of mentioned servers without a catalog.
+    pub(super) fn unserved(&self, text: &str) -> (&str, Vec<String>) {
+        let main = self.0.get(MAIN).map_or("", |server| server.text.as_str());
         let mentioned = |name: &String| text.contains(&format!("{{port-{name}}}"));
-        let silent =
+        let unserved =
             self.0.iter().filter(|(name, server)| server.text.is_empty() && mentioned(name));
-        (usual, silent.map(|(name, _)| name.clone()).collect())
+        (main, unserved.map(|(name, _)| name.clone()).collect())
     }
 
-    /// A server goes away.
+    /// Stops a server.
     pub(super) async fn stop(&mut self, name: &str) {
-        let running = self.0.get_mut(name).and_then(|server| server.running.take());
-        if let Some((stop, serving)) = running {
+        let task = self.0.get_mut(name).and_then(|server| server.task.take());
+        if let Some((stop, serving)) = task {
             stop.cancel();
-            // That it ended is all that counts.
+            // The server's own result does not matter.
             let _ = serving.await;
         }
     }
 
-    /// All servers go away.
-    pub(super) async fn end(&mut self) {
+    /// Stops all servers.
+    pub(super) async fn stop_all(&mut self) {
         let names: Vec<String> = self.0.keys().cloned().collect();
         for name in names {
             self.stop(&name).await;

@@ -1,5 +1,5 @@
-//! Recorded calls of the registry API (`calls.jsonl`), answered by ours and compared message by
-//! message.
+//! Replay of recorded registry API calls (`calls.jsonl`): our server answers them, and every
+//! message is compared.
 
 use anyhow::Context;
 use mainstay_registry::grpc::Grpc;
@@ -8,63 +8,63 @@ use serde_json::{Number, Value};
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 
-/// Makes all calls of a recording, in order. Gives each call (method and request) and what is
-/// different about its answer.
+/// Makes all calls of a recording, in order. Returns each call (method and request) with its
+/// differences.
 ///
 /// # Errors
 ///
-/// If a line is none of a recording.
+/// A line is no recorded call.
 pub async fn replay(recording: &str, grpc: &Grpc) -> anyhow::Result<Vec<(String, Vec<String>)>> {
     let mut calls = Vec::new();
     for (index, line) in recording.lines().enumerate() {
-        let wanted: Value =
+        let expected: Value =
             serde_json::from_str(line).with_context(|| format!("line {}", index + 1))?;
-        let rpc = wanted["rpc"].as_str().unwrap_or_default();
-        let metadata: Vec<(&str, &str)> = wanted["metadata"]
+        let rpc = expected["rpc"].as_str().unwrap_or_default();
+        let metadata: Vec<(&str, &str)> = expected["metadata"]
             .as_object()
             .into_iter()
             .flatten()
             .filter_map(|(name, value)| Some((name.as_str(), value.as_str()?)))
             .collect();
-        let answer = ask(grpc.clone(), rpc, &wanted["request"], &metadata)
+        let answer = ask(grpc.clone(), rpc, &expected["request"], &metadata)
             .await
             .map_err(|why| anyhow::anyhow!("line {}: {why}", index + 1))?;
-        let call = format!("{rpc}{}", wanted["request"]);
-        calls.push((call, compare(rpc, &wanted, answer).into_iter().collect()));
+        let call = format!("{rpc}{}", expected["request"]);
+        calls.push((call, compare(rpc, &expected, answer).into_iter().collect()));
     }
     Ok(calls)
 }
 
-/// What differs between a recorded call and an answer.
-fn compare(rpc: &str, wanted: &Value, answer: Answer) -> Option<String> {
-    let (code, message) = (&wanted["code"], wanted["message"].as_str().unwrap_or_default());
+/// The difference between a recorded response and ours.
+fn compare(rpc: &str, expected: &Value, answer: Answer) -> Option<String> {
+    let (code, message) = (&expected["code"], expected["message"].as_str().unwrap_or_default());
     if code != answer.code || message != answer.message {
         return Some(format!(
             "{code} {message:?} is wanted, {} {:?} is given",
             answer.code, answer.message
         ));
     }
-    let mut given: Vec<String> = answer.messages.into_iter().map(canonical).collect();
-    let several = wanted["one_of"].is_array();
-    if let Some(sum) = wanted["sha256"].as_str().filter(|_| !several) {
-        given.sort();
-        let text = given.join("\n") + "\n";
-        let counts = (wanted["count"].as_u64(), wanted["bytes"].as_u64());
-        if counts != (Some(given.len() as u64), Some(text.len() as u64)) || sum != hash(&text) {
+    let mut actual: Vec<String> = answer.messages.into_iter().map(canonical).collect();
+    let has_alternatives = expected["one_of"].is_array();
+    if let Some(sum) = expected["sha256"].as_str().filter(|_| !has_alternatives) {
+        actual.sort();
+        let text = actual.join("\n") + "\n";
+        let counts = (expected["count"].as_u64(), expected["bytes"].as_u64());
+        if counts != (Some(actual.len() as u64), Some(text.len() as u64)) || sum != hash(&text) {
             return Some(format!(
                 "{counts:?} messages and bytes are wanted, {} and {} (or of other content) are given",
-                given.len(),
+                actual.len(),
                 text.len()
             ));
         }
         return None;
     }
-    // Upstream's order is that of a hash table, which few repetitions need not show.
-    let any_order = rpc != "ListBundles" || wanted["order"] == "any";
+    // Upstream iterates over a hash table: a few recordings may miss that the order varies.
+    let any_order = rpc != "ListBundles" || expected["order"] == "any";
     if any_order {
-        given.sort();
+        actual.sort();
     }
-    let all = wanted["one_of"].as_array().into_iter().flatten().chain([&wanted["answers"]]);
+    let all = expected["one_of"].as_array().into_iter().flatten().chain([&expected["answers"]]);
     let all: Vec<Vec<String>> = all
         .map(|messages| {
             let messages = messages.as_array().into_iter().flatten().cloned();
@@ -75,29 +75,29 @@ fn compare(rpc: &str, wanted: &Value, answer: Answer) -> Option<String> {
             messages
         })
         .collect();
-    if all.contains(&given) {
+    if all.contains(&actual) {
         return None;
     }
-    let wanted = all.first().map(Vec::as_slice).unwrap_or_default();
-    let at = wanted.iter().zip(&given).position(|(wanted, given)| wanted != given);
-    let at = at.unwrap_or(wanted.len().min(given.len()));
+    let expected = all.first().map(Vec::as_slice).unwrap_or_default();
+    let at = expected.iter().zip(&actual).position(|(expected, actual)| expected != actual);
+    let at = at.unwrap_or(expected.len().min(actual.len()));
     Some(format!(
         "{} messages are wanted, {} given; message {at}:\n  {}\n  {}",
-        wanted.len(),
-        given.len(),
-        wanted.get(at).map_or("-", String::as_str),
-        given.get(at).map_or("-", String::as_str)
+        expected.len(),
+        actual.len(),
+        expected.get(at).map_or("-", String::as_str),
+        actual.get(at).map_or("-", String::as_str)
     ))
 }
 
-/// A message as compact JSON with sorted keys; whole numbers in full.
+/// A message as compact JSON with sorted keys and normalized numbers.
 fn canonical(mut message: Value) -> String {
-    numbers(&mut message);
+    normalize_numbers(&mut message);
     message.to_string()
 }
 
-/// All numbers of messages are floats; those that are whole are written so.
-fn numbers(value: &mut Value) {
+/// All numbers of messages are floats; whole ones are written as integers.
+fn normalize_numbers(value: &mut Value) {
     match value {
         Value::Number(number) => {
             let float = number.as_f64().unwrap_or_default();
@@ -109,8 +109,8 @@ fn numbers(value: &mut Value) {
                 *number = float;
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(numbers),
-        Value::Object(fields) => fields.values_mut().for_each(numbers),
+        Value::Array(items) => items.iter_mut().for_each(normalize_numbers),
+        Value::Object(fields) => fields.values_mut().for_each(normalize_numbers),
         _ => {}
     }
 }

@@ -6,53 +6,54 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What is recorded in a case's folder and was not there when it ran.
-const RECORDED: [&str; 4] = ["case.json", "out", "calls.jsonl", "rows.jsonl"];
+/// Files of a case's folder that belong to the recording, and were not there when the case ran.
+const OUTPUT_FILES: [&str; 4] = ["case.json", "out", "calls.jsonl", "rows.jsonl"];
 
 /// One recorded case.
 #[derive(Clone, Debug, Default)]
 pub struct Case {
     /// The name of its folder, `NNNN-AREA-SLUG`.
     pub name: String,
-    /// What it belongs to.
+    /// The area of the command line interface.
     pub area: String,
-    /// Where it lies.
+    /// The path of the folder.
     pub folder: PathBuf,
     /// The command line after the program's name.
     pub arguments: Vec<String>,
     /// Whether `HELP_ALPHA` is set.
     pub alpha: bool,
-    /// The variables of the environment that are set besides.
+    /// Further environment variables.
     pub environment: BTreeMap<String, String>,
-    /// What stands on standard input.
+    /// The standard input.
     pub input: String,
-    /// What must be at hand besides: `registry`, or the archive with the real input.
+    /// What the case needs besides its folder: `registry`, or the archive with published catalogs
+    /// or bundles.
     pub needs: Option<String>,
-    /// Exit codes that were seen.
+    /// The recorded exit codes.
     pub exits: Vec<i64>,
-    /// Errors that were seen.
+    /// The recorded errors.
     pub messages: Vec<String>,
-    /// Outputs that were seen.
+    /// The recorded outputs.
     pub outputs: Vec<String>,
-    /// The SHA-256 of an output that is too large to be kept.
+    /// The SHA-256 of an output that is too large to record.
     pub digest: Option<String>,
-    /// The SHA-256 of the files written, by their path below the folder that the command line
-    /// names, where they are too large to be kept.
+    /// The SHA-256 of written files that are too large to record, by path in the folder that the
+    /// command line names.
     pub written: Option<BTreeMap<String, String>>,
-    /// The calls that were made to what the command line serves, a line each.
+    /// Recorded calls to the served catalog, one per line.
     pub calls: Option<String>,
-    /// What was run on each of many inputs, where the case stands for all of them.
+    /// The inputs of a case that runs one command line on many inputs.
     pub rows: Vec<Row>,
-    /// Whether the program said that it began with what the command is for.
-    pub begun: bool,
-    /// The rule it probes.
-    pub why: String,
+    /// Whether upstream logged that it started the command's actual work.
+    pub started: bool,
+    /// The rule that the case tests.
+    pub rule: String,
 }
 
 /// One of many inputs of a case.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// What the command line has in place of `{bundle}` and `{flags}`.
+    /// The arguments that replace `{bundle}` and `{flags}`.
     pub arguments: Vec<String>,
     /// The exit code.
     pub exit: i64,
@@ -75,11 +76,11 @@ impl Row {
     }
 }
 
-/// All cases below a folder, in order.
+/// Reads all cases in a folder, sorted by name.
 ///
 /// # Errors
 ///
-/// What cannot be read.
+/// A file cannot be read.
 pub fn all(root: &Path) -> anyhow::Result<Vec<Case>> {
     let mut cases = Vec::new();
     for entry in fs::read_dir(root).with_context(|| root.display().to_string())? {
@@ -114,7 +115,7 @@ fn read(folder: &Path) -> anyhow::Result<Case> {
             outputs.push(String::from_utf8_lossy(&fs::read(path)?).into_owned());
         }
     }
-    // Of large outputs and scripts only the size was kept.
+    // Of large outputs and of scripts only the size was recorded.
     if case["stdout_bytes"].as_u64().is_some_and(|size| size > 0) {
         outputs.retain(|output| !output.is_empty());
     }
@@ -148,18 +149,18 @@ fn read(folder: &Path) -> anyhow::Result<Case> {
         written,
         calls: fs::read_to_string(folder.join("calls.jsonl")).ok(),
         rows: lines("rows.jsonl")?.iter().map(Row::of).collect(),
-        begun: fs::read_to_string(folder.join("stderr"))
+        started: fs::read_to_string(folder.join("stderr"))
             .is_ok_and(|stderr| stderr.contains(" level=info ")),
-        why: text("why").unwrap_or_default(),
+        rule: text("why").unwrap_or_default(),
     })
 }
 
-/// `stdout`, `stdout.2` and so on.
+/// Whether a file is `stdout`, `stdout.2` and so on.
 fn is_output(file: &str, kind: &str) -> bool {
     file.strip_prefix(kind).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// Whether a file of a case's folder was there when it ran.
+/// Whether a file of a case's folder is an input of the case.
 pub(super) fn is_input(file: &str) -> bool {
-    !RECORDED.contains(&file) && !is_output(file, "stdout") && !is_output(file, "stderr")
+    !OUTPUT_FILES.contains(&file) && !is_output(file, "stdout") && !is_output(file, "stderr")
 }

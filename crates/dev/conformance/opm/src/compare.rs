@@ -1,4 +1,4 @@
-//! What of an output must agree.
+//! Comparison of outputs, errors and files.
 
 use super::case::Case;
 use super::message;
@@ -6,18 +6,18 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// What of the output of a case is compared.
+/// The part of an output that is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// Every byte.
     Bytes,
-    /// Flags and defaults: the words are our own.
+    /// Flags and defaults: descriptions are our own.
     Help,
-    /// The candidates and what the shell shall do: what they are for is said in our own words.
+    /// Shell completions and the directive to the shell, without their descriptions.
     Candidates,
-    /// That there is something: a script of our own.
+    /// That the output is not empty: the script is our own.
     Script,
-    /// All but which program it is.
+    /// Everything except the program's version.
     Version,
 }
 
@@ -40,28 +40,28 @@ fn kind(case: &Case, recorded: &str) -> Kind {
     }
 }
 
-/// What is different between the outputs that were recorded and ours; none if one of them agrees.
+/// The difference between our output and the recorded ones; none if it equals one of them.
 pub(super) fn output(case: &Case, ours: &str) -> Option<String> {
     let mut first = None;
     for recorded in &case.outputs {
         let kind = kind(case, recorded);
-        let (recorded, ours) = (reduce(kind, recorded), reduce(kind, ours));
+        let (recorded, ours) = (comparable(kind, recorded), comparable(kind, ours));
         if recorded == ours {
             return None;
         }
         first.get_or_insert_with(|| difference(&recorded, &ours));
     }
-    // Where only a size was kept there is nothing to compare.
+    // Without a recorded output, nothing is compared.
     first
 }
 
-/// What is different between the digest of an output that was recorded and ours.
+/// The difference between our output and a recorded SHA-256.
 pub(super) fn digest(recorded: &str, ours: &[u8]) -> Option<String> {
-    let sum = sha256(ours);
-    (sum != recorded).then(|| format!("{} bytes with SHA-256 {sum}, not {recorded}", ours.len()))
+    let hash = sha256(ours);
+    (hash != recorded).then(|| format!("{} bytes with SHA-256 {hash}, not {recorded}", ours.len()))
 }
 
-/// SHA-256, as it is recorded.
+/// The SHA-256 in hexadecimal digits.
 pub(super) fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().fold(String::new(), |mut text, byte| {
         // Writing to a string cannot fail.
@@ -70,20 +70,20 @@ pub(super) fn sha256(bytes: &[u8]) -> String {
     })
 }
 
-/// What is different between the errors that were recorded and what ours wrote to standard error.
+/// The difference between the recorded errors and our standard error.
 pub(super) fn error(recorded: &[String], stderr: &str) -> Option<String> {
-    let ours = message::of(stderr);
+    let ours = message::extract(stderr);
     let agrees = match &ours {
         None => recorded.is_empty(),
-        Some(ours) => recorded
-            .iter()
-            .any(|error| error == ours || message::sorted(error) == message::sorted(ours)),
+        Some(ours) => recorded.iter().any(|error| {
+            error == ours || message::sort_branches(error) == message::sort_branches(ours)
+        }),
     };
     let first = recorded.first().map_or("(none)", String::as_str);
     (!agrees).then(|| format!("error: {}", difference(first, ours.as_deref().unwrap_or("(none)"))))
 }
 
-/// What is different between the files that were recorded and ours.
+/// The difference between the recorded files and ours.
 pub(super) fn files<T: PartialEq>(
     recorded: &BTreeMap<String, T>,
     ours: &BTreeMap<String, T>,
@@ -99,7 +99,7 @@ pub(super) fn files<T: PartialEq>(
     Some(format!("files: ours: {which} {what}"))
 }
 
-fn reduce(kind: Kind, output: &str) -> String {
+fn comparable(kind: Kind, output: &str) -> String {
     match kind {
         Kind::Bytes => output.to_owned(),
         Kind::Help => flags(output),
@@ -115,7 +115,7 @@ fn reduce(kind: Kind, output: &str) -> String {
     }
 }
 
-/// The flags of a help text, a line each: section, letter, name, kind, default.
+/// The flags of a help text, one per line: section, letter, name, type, default.
 fn flags(help: &str) -> String {
     let mut section = "";
     let mut found = Vec::new();

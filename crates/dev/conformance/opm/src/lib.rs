@@ -1,21 +1,21 @@
-//! Whether scripts can tell our `opm` from the real one.
+//! Conformance of `opm`: replays recorded cases of upstream's opm.
 //!
-//! The recorded cases (`answers/opm.tar.xz`, not part of the project) say what opm 1.73 answered:
-//! exit code, output, error, files written. Each runs in this process, in a copy of its folder, and
-//! is compared ([`compare`]): output byte for byte, help by its flags and defaults, errors with
-//! the branches of their trees sorted. Differences that are wanted are a short list ([`listed`]).
+//! The recorded cases (`answers/opm.tar.xz`, not part of the project) hold the results of opm 1.73:
+//! exit code, output, error and written files. Each case runs in this process, in a copy of its
+//! folder. [`compare`] compares outputs byte for byte, help texts by flags and defaults, and errors
+//! with the branches of their trees sorted. Expected differences are listed ([`differences`]).
 
 pub mod calls;
 pub mod case;
 pub mod compare;
-pub mod listed;
+pub mod differences;
+pub mod image_registry;
 mod message;
-pub mod place;
 mod run;
 pub mod scope;
-pub mod stock;
+pub mod working_folder;
 
-pub use run::{Judged, judge, report};
+pub use run::{CaseResult, report, run_cases};
 
 use std::path::PathBuf;
 

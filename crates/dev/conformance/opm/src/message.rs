@@ -1,8 +1,8 @@
-//! Errors, taken out of what is written around them.
+//! Error messages: extracts them from standard error, and sorts the branches of error trees.
 
-/// The error in what a run wrote to standard error: the fatal line of the structured log, the
-/// line of the plain log, or what follows `Error: `.
-pub(super) fn of(stderr: &str) -> Option<String> {
+/// The error message in standard error: that of the fatal line of the structured log, of the line
+/// of the plain log, or the text after `Error: `.
+pub(super) fn extract(stderr: &str) -> Option<String> {
     for (at, line) in lines(stderr) {
         if let Some(message) = line.split_once(" level=fatal msg=").map(|(_, message)| message) {
             return Some(unquote(message));
@@ -12,7 +12,7 @@ pub(super) fn of(stderr: &str) -> Option<String> {
             let end = text.find("\nUsage:\n").unwrap_or(text.len());
             return Some(text[..end].trim_end_matches('\n').to_owned());
         }
-        if is_dated(line) {
+        if has_date(line) {
             return Some(stderr[at + DATE.len()..].trim_end_matches('\n').to_owned());
         }
     }
@@ -30,7 +30,7 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
 
 const DATE: &str = "0000/00/00 00:00:00 ";
 
-fn is_dated(line: &str) -> bool {
+fn has_date(line: &str) -> bool {
     line.len() >= DATE.len()
         && line.bytes().zip(DATE.bytes()).all(|(byte, pattern)| match pattern {
             b'0' => byte.is_ascii_digit(),
@@ -38,7 +38,7 @@ fn is_dated(line: &str) -> bool {
         })
 }
 
-/// The text of a Go literal; what stands without quotes is itself.
+/// The value of a Go string literal; unquoted text stands for itself.
 fn unquote(text: &str) -> String {
     let Some(inner) = text.strip_prefix('"') else {
         return text.split(' ').next().unwrap_or_default().to_owned();
@@ -79,9 +79,9 @@ fn unquote(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The error with the branches of each node of its trees sorted by their text. What has no tree
-/// was recorded without the blanks at the start of its lines.
-pub(super) fn sorted(message: &str) -> String {
+/// The error with the branches of each tree node sorted by their text. Messages without a tree were
+/// recorded without the leading blanks of their lines.
+pub(super) fn sort_branches(message: &str) -> String {
     let lines: Vec<&str> = message.split('\n').collect();
     let Some(first) = lines.iter().position(|line| branch(line).is_some()) else {
         return lines.iter().map(|line| line.trim_start()).collect::<Vec<_>>().join("\n");
@@ -93,7 +93,7 @@ pub(super) fn sorted(message: &str) -> String {
         let (depth, text) = branch(lines[at]).unwrap_or((0, lines[at]));
         let mut text = text.to_owned();
         at += 1;
-        // A text of several lines goes on without a branch of its own.
+        // Further lines of a text have no branch of their own.
         while at < lines.len() && branch(lines[at]).is_none() {
             text = text + "\n" + lines[at].trim_start_matches(['│', ' ']);
             at += 1;
@@ -106,7 +106,7 @@ pub(super) fn sorted(message: &str) -> String {
     nodes
 }
 
-/// The depth of a line that begins a branch, and its text.
+/// The depth and text of a line that begins a branch.
 fn branch(line: &str) -> Option<(usize, &str)> {
     let mut rest = line;
     let mut depth = 0;
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_are_found_in_all_styles() {
+    fn errors_are_extracted_from_all_log_formats() {
         for (stderr, message) in [
             ("", None),
             ("a warning\n", None),
@@ -154,16 +154,16 @@ mod tests {
             ("w\nError: a\nb\nUsage:\n  opm\n\n", Some("a\nb")),
             ("2026/01/02 03:04:05 a\nb\n", Some("a\nb")),
         ] {
-            assert_eq!(of(stderr).as_deref(), message, "{stderr}");
+            assert_eq!(extract(stderr).as_deref(), message, "{stderr}");
         }
     }
 
     #[test]
-    fn branches_are_sorted() {
+    fn error_tree_branches_are_sorted() {
         let one = "top:\n├── b:\n│   ├── y\n│   └── x\n└── a:\n    └── z\n       more";
         let other = "top:\n├── a:\n│   └── z\n│      more\n└── b:\n    ├── x\n    └── y";
-        assert_eq!(sorted(one), sorted(other));
-        assert_ne!(sorted(one), sorted("top:\n├── b:\n└── a:"));
-        assert_eq!(sorted("no tree"), "no tree");
+        assert_eq!(sort_branches(one), sort_branches(other));
+        assert_ne!(sort_branches(one), sort_branches("top:\n├── b:\n└── a:"));
+        assert_eq!(sort_branches("no tree"), "no tree");
     }
 }

@@ -1,11 +1,11 @@
-//! Runs cases and says how they compare.
+//! The replay: runs cases in parallel, and reports their differences.
 
 use super::calls::replay;
 use super::case::{Case, Row};
 use super::compare;
-use super::listed::Listed;
+use super::differences::ExpectedDifferences;
 use super::message;
-use super::place::{self, Archives, Place};
+use super::working_folder::{self, Archives, WorkingFolder};
 use anyhow::Context;
 use mainstay_catalog::{Catalog, LoadOptions};
 use mainstay_clock::Clock;
@@ -17,26 +17,26 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::SystemTime;
 
-/// How a case compares, or one of the calls or inputs that a case stands for.
+/// The result of a case, or of one of its calls or inputs.
 #[derive(Clone, Debug)]
-pub struct Judged {
-    /// The case's folder; a colon and the call or input behind it.
+pub struct CaseResult {
+    /// The case's folder; for a call or input, followed by a colon and that.
     pub name: String,
     /// Its area.
     pub area: String,
-    /// The rule it probes.
-    pub why: String,
-    /// What is different; empty if it agrees.
+    /// The rule that the case tests.
+    pub rule: String,
+    /// The differences; empty if there are none.
     pub differences: Vec<String>,
 }
 
-/// Runs all cases, several at a time, and compares them.
+/// Runs and compares all cases, one per thread at a time.
 ///
 /// # Errors
 ///
-/// A case that cannot be set up.
-pub fn judge(cases: &[Case], archives: &Archives) -> anyhow::Result<Vec<Judged>> {
-    // The large ones first, so that no thread is left with one at the end.
+/// A case cannot be set up.
+pub fn run_cases(cases: &[Case], archives: &Archives) -> anyhow::Result<Vec<CaseResult>> {
+    // Large cases first, so that none of them runs alone at the end.
     let mut parts: Vec<(usize, Option<&Row>)> = Vec::new();
     for (at, case) in cases.iter().enumerate() {
         if case.rows.is_empty() {
@@ -47,23 +47,24 @@ pub fn judge(cases: &[Case], archives: &Archives) -> anyhow::Result<Vec<Judged>>
     }
     parts.sort_by_key(|(at, row)| (cases[*at].needs.is_none(), row.is_some()));
     let next = AtomicUsize::new(0);
-    let worker = || -> anyhow::Result<Vec<Judged>> {
-        let mut judged = Vec::new();
+    let worker = || -> anyhow::Result<Vec<CaseResult>> {
+        let mut results = Vec::new();
         loop {
             let part = next.fetch_add(1, Ordering::Relaxed);
-            let Some(&(at, part)) = parts.get(part) else { return Ok(judged) };
+            let Some(&(at, part)) = parts.get(part) else { return Ok(results) };
             let case = &cases[at];
-            let found = match part {
-                None if case.calls.is_some() => calls(case, archives),
-                None => whole(case, archives).map(|found| vec![(String::new(), found)]),
-                Some(part) => row(case, part, archives).map(|found| vec![found]),
+            let comparisons = match part {
+                None if case.calls.is_some() => replay_calls(case, archives),
+                None => run_command(case, archives)
+                    .map(|comparisons| vec![(String::new(), comparisons)]),
+                Some(part) => run_row(case, part, archives).map(|comparisons| vec![comparisons]),
             };
-            for (part, differences) in found.with_context(|| case.name.clone())? {
+            for (part, differences) in comparisons.with_context(|| case.name.clone())? {
                 let colon = if part.is_empty() { "" } else { ":" };
-                judged.push(Judged {
+                results.push(CaseResult {
                     name: format!("{}{colon}{part}", case.name),
                     area: case.area.clone(),
-                    why: case.why.clone(),
+                    rule: case.rule.clone(),
                     differences,
                 });
             }
@@ -75,7 +76,7 @@ pub fn judge(cases: &[Case], archives: &Archives) -> anyhow::Result<Vec<Judged>>
         let mut all = Vec::new();
         for thread in running {
             match thread.join() {
-                Ok(judged) => all.extend(judged?),
+                Ok(results) => all.extend(results?),
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         }
@@ -85,8 +86,8 @@ pub fn judge(cases: &[Case], archives: &Archives) -> anyhow::Result<Vec<Judged>>
     Ok(all)
 }
 
-/// What a command line did.
-struct Done {
+/// The result of a command line.
+struct CommandOutput {
     exit: i64,
     stdout: Vec<u8>,
     stderr: String,
@@ -97,7 +98,7 @@ fn run(
     case: &Case,
     archives: &Archives,
     root: &Path,
-) -> anyhow::Result<Done> {
+) -> anyhow::Result<CommandOutput> {
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     let environment = |name: &str| archives.variable(case, name);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -115,25 +116,25 @@ fn run(
         },
     ));
     let stderr = String::from_utf8_lossy(&stderr).into_owned();
-    Ok(Done { exit: i64::from(code), stdout, stderr })
+    Ok(CommandOutput { exit: i64::from(code), stdout, stderr })
 }
 
 /// Runs the command line of a case.
-fn whole(case: &Case, archives: &Archives) -> anyhow::Result<Vec<String>> {
-    let place = Place::of(case, archives)?;
-    let name = place.root.to_string_lossy().into_owned();
-    let argument = |argument: &String| archives.named(&argument.replace("{case}", &name));
+fn run_command(case: &Case, archives: &Archives) -> anyhow::Result<Vec<String>> {
+    let folder = WorkingFolder::of(case, archives)?;
+    let name = folder.root.to_string_lossy().into_owned();
+    let argument = |argument: &String| archives.fill_registry(&argument.replace("{case}", &name));
     let arguments: Vec<String> = case.arguments.iter().map(argument).collect();
-    let before = place.files()?;
-    let Done { exit, stdout, stderr } = run(&arguments, case, archives, &place.root)?;
-    let recorded = |text: &str| archives.unnamed(&text.replace(&name, "{case}"));
+    let before = folder.files()?;
+    let CommandOutput { exit, stdout, stderr } = run(&arguments, case, archives, &folder.root)?;
+    let recorded = |text: &str| archives.mask_registry(&text.replace(&name, "{case}"));
 
     let mut differences = Vec::new();
-    // Where upstream crashes, ours says what is wrong.
+    // Where upstream panics, ours reports an error.
     if !case.messages.is_empty()
         && case.messages.iter().all(|message| message.starts_with("panic: "))
     {
-        if exit != 1 || message::of(&stderr).is_none() {
+        if exit != 1 || message::extract(&stderr).is_none() {
             differences.push(format!("exit: recorded a crash, ours {exit} and no error"));
         }
         return Ok(differences);
@@ -149,22 +150,23 @@ fn whole(case: &Case, archives: &Archives) -> anyhow::Result<Vec<String>> {
     }
     differences.extend(compare::error(&case.messages, &recorded(&stderr)));
     if let Some(recorded) = &case.written {
-        let folder = place.root.join(case.arguments.get(2).map_or("", String::as_str));
-        let written = place::files(&folder)?;
-        std::fs::remove_dir_all(&folder)?;
+        let output_folder = folder.root.join(case.arguments.get(2).map_or("", String::as_str));
+        let written = working_folder::files(&output_folder)?;
+        std::fs::remove_dir_all(&output_folder)?;
         let ours = written.iter().map(|(path, bytes)| (path.clone(), compare::sha256(bytes)));
         differences.extend(compare::files(recorded, &ours.collect()));
     } else {
-        let mut written = place.files()?;
+        let mut written = folder.files()?;
         written.retain(|path, bytes| before.get(path) != Some(bytes));
         for bytes in written.values_mut() {
             if let Ok(text) = std::str::from_utf8(bytes) {
-                *bytes = archives.unnamed(text).into_bytes();
+                *bytes = archives.mask_registry(text).into_bytes();
             }
         }
         let out = case.folder.join("out");
-        let mut recorded = if out.is_dir() { place::files(&out)? } else { BTreeMap::new() };
-        // What upstream leaves in a database that it was asked to read: ours leaves it as it is.
+        let mut recorded =
+            if out.is_dir() { working_folder::files(&out)? } else { BTreeMap::new() };
+        // Upstream modifies a database that it only has to read; ours does not.
         recorded.retain(|path, _| !path.ends_with(".db.rows"));
         differences.extend(compare::files(&recorded, &written));
     }
@@ -172,11 +174,11 @@ fn whole(case: &Case, archives: &Archives) -> anyhow::Result<Vec<String>> {
 }
 
 /// Runs the command line of a case on one of its many inputs.
-fn row(case: &Case, row: &Row, archives: &Archives) -> anyhow::Result<(String, Vec<String>)> {
-    let place = Place::of(case, archives)?;
+fn run_row(case: &Case, row: &Row, archives: &Archives) -> anyhow::Result<(String, Vec<String>)> {
+    let folder = WorkingFolder::of(case, archives)?;
     let command = case.arguments.iter().filter(|argument| !argument.starts_with('{'));
     let arguments: Vec<String> = command.chain(&row.arguments).cloned().collect();
-    let Done { exit, stdout, stderr } = run(&arguments, case, archives, &place.root)?;
+    let CommandOutput { exit, stdout, stderr } = run(&arguments, case, archives, &folder.root)?;
     let mut differences = Vec::new();
     if row.exit != exit {
         differences.push(format!("exit: recorded {}, ours {exit}", row.exit));
@@ -187,10 +189,10 @@ fn row(case: &Case, row: &Row, archives: &Archives) -> anyhow::Result<(String, V
     Ok((row.arguments.join(","), differences))
 }
 
-/// Makes the calls of a case to a server of its catalog.
-fn calls(case: &Case, archives: &Archives) -> anyhow::Result<Vec<(String, Vec<String>)>> {
-    let place = Place::of(case, archives)?;
-    let catalog = Catalog::load(&place.root.join("input"), &LoadOptions::default())?;
+/// Replays the calls of a case against a server of its catalog.
+fn replay_calls(case: &Case, archives: &Archives) -> anyhow::Result<Vec<(String, Vec<String>)>> {
+    let folder = WorkingFolder::of(case, archives)?;
+    let catalog = Catalog::load(&folder.root.join("input"), &LoadOptions::default())?;
     let served = Arc::new(Served::new("recorded"));
     served.put(Arc::new(Index::new(catalog, SystemTime::UNIX_EPOCH)));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -198,31 +200,35 @@ fn calls(case: &Case, archives: &Archives) -> anyhow::Result<Vec<(String, Vec<St
     runtime.block_on(replay(recording, &grpc::service(served)))
 }
 
-/// A line for each case that differs and is not listed, and the score of each area; and whether
-/// everything is as it shall be.
-pub fn report(judged: &[Judged], listed: &Listed, most: usize) -> (String, bool) {
+/// The report: the unexpected differences, at most `limit` cases, and the score of each area. Also
+/// whether no case differs unexpectedly.
+pub fn report(
+    results: &[CaseResult],
+    expected_differences: &ExpectedDifferences,
+    limit: usize,
+) -> (String, bool) {
     let mut text = String::new();
     let mut areas: BTreeMap<&str, [usize; 4]> = BTreeMap::new();
-    let mut bad = 0;
-    for Judged { name, area, why, differences } in judged {
-        let [agree, excused, open, all] = areas.entry(area).or_default();
+    let mut unexpected = 0;
+    for CaseResult { name, area, rule, differences } in results {
+        let [agreeing, excused, known, all] = areas.entry(area).or_default();
         *all += 1;
         if differences.is_empty() {
-            *agree += 1;
-        } else if let Some(wanted) = listed.has(name) {
-            *(if wanted { excused } else { open }) += 1;
+            *agreeing += 1;
+        } else if let Some(expected) = expected_differences.is_expected(name) {
+            *(if expected { excused } else { known }) += 1;
         } else {
-            bad += 1;
-            if bad <= most {
-                text = text + name + " (" + why + ")\n  " + &differences.join("\n  ") + "\n";
+            unexpected += 1;
+            if unexpected <= limit {
+                text = text + name + " (" + rule + ")\n  " + &differences.join("\n  ") + "\n";
             }
         }
     }
-    for (area, [agree, excused, open, all]) in areas {
+    for (area, [agreeing, excused, known, all]) in areas {
         let line = format!(
-            "{area:<12} {agree:>5} of {all:>5} agree, {excused} wanted differences, {open} open\n"
+            "{area:<12} {agreeing:>5} of {all:>5} agree, {excused} wanted differences, {known} open\n"
         );
         text += &line;
     }
-    (text, bad == 0)
+    (text, unexpected == 0)
 }

@@ -1,16 +1,16 @@
-//! Which recorded cases are about something that is built: `scope.txt`.
+//! Cases out of scope, because they test commands that are not implemented: `scope.txt`.
 //!
-//! A line is `KIND VALUE | REASON` and takes cases out: those of an `area`, of a `command` (its
-//! words without flags, with everything below it), or with something that is `needs`-ed; `begun` is as
-//! `command`, but takes out only cases in which upstream began to do what the command is for. The first
-//! line that fits gives the reason. A line that takes nothing out fails.
+//! A line is `KIND VALUE | REASON`. It excludes the cases of an `area`, of a `command` (its words
+//! without flags, including subcommands), or those that need something (`needs`). `begun` is like
+//! `command`, but excludes only cases in which upstream started the command's actual work. The
+//! first matching line gives the reason. Unused lines fail.
 
 use super::case::Case;
 use anyhow::{Context, bail};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// What is out.
+/// The rules of `scope.txt`.
 #[derive(Debug, Default)]
 pub struct Scope(Vec<Rule>);
 
@@ -24,17 +24,17 @@ struct Rule {
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Area,
-    Begun,
+    Started,
     Command,
     Needs,
 }
 
 impl Scope {
-    /// Reads the rules of a folder.
+    /// Reads `scope.txt` of a folder.
     ///
     /// # Errors
     ///
-    /// A line that is no rule.
+    /// A line is no rule.
     pub fn read(home: &Path) -> anyhow::Result<Self> {
         let path = home.join("scope.txt");
         let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
@@ -48,7 +48,7 @@ impl Scope {
             let (kind, value) = what.split_once(' ').context("a rule has a kind and a value")?;
             let kind = match kind {
                 "area" => Kind::Area,
-                "begun" => Kind::Begun,
+                "begun" => Kind::Started,
                 "command" => Kind::Command,
                 "needs" => Kind::Needs,
                 other => bail!("there is no kind of rule `{other}`"),
@@ -61,7 +61,7 @@ impl Scope {
             .map(Self)
     }
 
-    /// Why a case is out, if it is.
+    /// Why a case is excluded; none if it is in scope.
     pub fn reason(&self, case: &Case) -> Option<&str> {
         self.rule(case).map(|rule| &*rule.reason)
     }
@@ -72,17 +72,17 @@ impl Scope {
         self.0.iter().find(|rule| match rule.kind {
             Kind::Area => case.area == rule.value,
             Kind::Needs => case.needs.as_ref() == Some(&rule.value),
-            // Calls are about what is served, not about the command that does.
-            Kind::Begun | Kind::Command => {
+            // Recorded calls test the served catalog, not the command that serves it.
+            Kind::Started | Kind::Command => {
                 let command: Vec<&str> = rule.value.split(' ').collect();
-                let begun = matches!(rule.kind, Kind::Command) || case.begun;
-                begun && case.calls.is_none() && words.starts_with(&command)
+                let counts = matches!(rule.kind, Kind::Command) || case.started;
+                counts && case.calls.is_none() && words.starts_with(&command)
             }
         })
     }
 
-    /// How many cases each reason takes out, and the rules that take none.
-    pub fn count<'a>(&self, all: impl IntoIterator<Item = &'a Case>) -> Out<'_> {
+    /// Counts the excluded cases.
+    pub fn count_excluded<'a>(&self, all: impl IntoIterator<Item = &'a Case>) -> Exclusions<'_> {
         let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
         let mut used = Vec::new();
         for rule in all.into_iter().filter_map(|case| self.rule(case)) {
@@ -91,16 +91,16 @@ impl Scope {
         }
         let unused = self.0.iter().filter(|&rule| !used.contains(&std::ptr::from_ref(rule)));
         let unused = unused.map(|rule| format!("no case needs the rule `{}`", rule.value));
-        Out { unused: unused.collect(), reasons }
+        Exclusions { unused: unused.collect(), reasons }
     }
 }
 
-/// What the rules take out.
+/// The excluded cases.
 #[derive(Debug)]
-pub struct Out<'a> {
-    /// How many cases, by reason.
+pub struct Exclusions<'a> {
+    /// The number of cases, by reason.
     pub reasons: BTreeMap<&'a str, usize>,
-    /// Rules that take nothing out.
+    /// Rules that exclude no case.
     pub unused: Vec<String>,
 }
 
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_take_out_areas_commands_and_needs() {
+    fn scope_rules_exclude_areas_commands_and_needs() {
         let rules = "# why\narea sqlite | a\ncommand alpha bundle | b\nneeds registry | c\n";
         let scope = Scope::parse(rules).unwrap();
         for (area, arguments, needs, reason) in [
@@ -132,12 +132,12 @@ mod tests {
             assert_eq!(scope.reason(&case(area, arguments, needs)), reason, "{arguments:?}");
         }
         let scope = Scope::parse("begun index | a").unwrap();
-        for (begun, reason) in [(false, None), (true, Some("a"))] {
-            let case = Case { begun, ..case("cli", &["index", "add"], None) };
+        for (started, reason) in [(false, None), (true, Some("a"))] {
+            let case = Case { started, ..case("cli", &["index", "add"], None) };
             assert_eq!(scope.reason(&case), reason);
         }
         let scope = Scope::parse(rules).unwrap();
-        let out = scope.count([&case("sqlite", &[], None)]);
+        let out = scope.count_excluded([&case("sqlite", &[], None)]);
         assert_eq!((out.reasons.len(), out.unused.len()), (1, 2));
         for wrong in ["area x", "thing x | y", "area | y"] {
             assert!(Scope::parse(wrong).is_err(), "{wrong}");

@@ -1,5 +1,5 @@
-//! The program `mainstay-conformance`. That it is tested is also why `cargo test` builds it, and seeded
-//! faults are hunted with what that has built (`.ci/run`).
+//! The program `mainstay-conformance`. These tests also make `cargo test` build it: `.ci/run` hunts
+//! seeded faults with that build.
 
 use std::process::Command;
 

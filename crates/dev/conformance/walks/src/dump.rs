@@ -1,6 +1,6 @@
-//! Everything that a cluster has, and in what two such differ.
+//! Cluster dumps: every object of a cluster, and the differences between two dumps.
 
-use super::stays::CHANGES;
+use super::leftovers::ALLOWED_CHANGES;
 use anyhow::bail;
 use futures::StreamExt;
 use mainstay_client::{Cluster, ListParams};
@@ -9,24 +9,24 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// Kinds that are no state of the cluster: what happened, and what nobody keeps.
-const NO_STATE: [&str; 2] = ["events", "componentstatuses"];
-/// Kinds that say that their owner is alive, again and again.
-const RESTLESS: [&str; 2] = ["Lease", "Node"];
-/// How much is shown of a value that differs, in characters.
-const LONG: usize = 200;
-/// How many lists are asked for at the same time.
-const AT_ONCE: usize = 8;
-/// What an object is called.
+/// Resources that hold no state: Events report what happened, ComponentStatuses are not stored.
+const EXCLUDED_RESOURCES: [&str; 2] = ["events", "componentstatuses"];
+/// Kinds that are rewritten as heartbeats.
+const HEARTBEAT_KINDS: [&str; 2] = ["Lease", "Node"];
+/// The length at which differing values are cut, in characters.
+const VALUE_LIMIT: usize = 200;
+/// The number of concurrent list requests.
+const CONCURRENT_LISTS: usize = 8;
+/// The kind and name of an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Id {
+pub(super) struct ObjectId {
     pub(super) kind: String,
     pub(super) group: String,
     pub(super) namespace: String,
     pub(super) name: String,
 }
 
-impl fmt::Display for Id {
+impl fmt::Display for ObjectId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &*self.namespace {
             "" => write!(f, "{} {}", self.kind, self.name),
@@ -38,27 +38,27 @@ impl fmt::Display for Id {
 /// Every object of every kind that can be listed, in all namespaces.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Dump {
-    pub(super) objects: BTreeMap<Id, (Resource, Object)>,
+    pub(super) objects: BTreeMap<ObjectId, (Resource, Object)>,
 }
 
 impl Dump {
-    /// Reads everything.
+    /// Lists all objects.
     pub(super) async fn of(cluster: &Cluster) -> anyhow::Result<Self> {
         let mut kinds: BTreeMap<(String, String), Vec<Resource>> = BTreeMap::new();
         for api in cluster.resources().await?.resources {
             let resource = &api.resource;
-            if api.can("list") && !NO_STATE.contains(&&*resource.plural) {
+            if api.can("list") && !EXCLUDED_RESOURCES.contains(&&*resource.plural) {
                 let key = (resource.group.to_string(), resource.plural.to_string());
                 kinds.entry(key).or_default().push(api.resource);
             }
         }
         let lists = kinds.into_values().map(|versions| list(cluster, versions));
-        let mut lists = futures::stream::iter(lists).buffer_unordered(AT_ONCE);
+        let mut lists = futures::stream::iter(lists).buffer_unordered(CONCURRENT_LISTS);
         let mut dump = Self::default();
         while let Some(list) = lists.next().await {
             let (resource, objects) = list?;
             for object in objects {
-                let id = Id {
+                let id = ObjectId {
                     kind: resource.kind.to_string(),
                     group: resource.group.to_string(),
                     namespace: object.namespace().to_owned(),
@@ -70,55 +70,56 @@ impl Dump {
         Ok(dump)
     }
 
-    /// What tells whether something was written.
-    pub(super) fn state(&self) -> Vec<(&Id, &str)> {
-        let quiet = self.objects.iter().filter(|(id, _)| !RESTLESS.contains(&&*id.kind));
-        quiet.map(|(id, (_, object))| (id, object.resource_version())).collect()
+    /// The resource versions of all objects without heartbeats.
+    pub(super) fn resource_versions(&self) -> Vec<(&ObjectId, &str)> {
+        let stable = self.objects.iter().filter(|(id, _)| !HEARTBEAT_KINDS.contains(&&*id.kind));
+        stable.map(|(id, (_, object))| (id, object.resource_version())).collect()
     }
 
-    /// What another one has in another state, was made, or is gone.
-    pub(super) fn rewritten(&self, other: &Self) -> Vec<String> {
-        let (one, other) = (self.state(), other.state());
+    /// The objects that were created, written or deleted between two dumps.
+    pub(super) fn changed_objects(&self, other: &Self) -> Vec<String> {
+        let (one, other) = (self.resource_versions(), other.resource_versions());
         let new = other.iter().filter(|entry| !one.contains(entry));
         let old = one.iter().filter(|entry| !other.contains(entry));
-        let ids: BTreeSet<&Id> = new.chain(old).map(|(id, _)| *id).collect();
+        let ids: BTreeSet<&ObjectId> = new.chain(old).map(|(id, _)| *id).collect();
         ids.into_iter().map(ToString::to_string).collect()
     }
 
-    /// Whether it has this very object, and not a later one of its name.
-    pub(super) fn has(&self, id: &Id, uid: &str) -> bool {
+    /// Whether the dump has this object, and not a later one of the same name.
+    pub(super) fn contains(&self, id: &ObjectId, uid: &str) -> bool {
         self.objects.get(id).is_some_and(|(_, object)| object.uid() == uid)
     }
 
-    /// Whether it has an object of a kind, whatever group that is of.
-    pub(super) fn named(&self, kind: &str, namespace: &str, name: &str) -> Option<&Id> {
-        let is = |id: &&Id| id.kind == kind && id.namespace == namespace && id.name == name;
+    /// Finds an object of a kind, in any API group.
+    pub(super) fn find_id(&self, kind: &str, namespace: &str, name: &str) -> Option<&ObjectId> {
+        let is = |id: &&ObjectId| id.kind == kind && id.namespace == namespace && id.name == name;
         self.objects.keys().find(is)
     }
 
-    /// What it has that another one has not.
-    pub(super) fn beyond<'a>(
+    /// The objects that another dump does not have.
+    pub(super) fn not_in<'a>(
         &'a self,
         other: &Self,
-    ) -> impl Iterator<Item = (&'a Id, &'a Resource, &'a Object)> {
-        let new = self.objects.iter().filter(|(id, (_, object))| !other.has(id, object.uid()));
+    ) -> impl Iterator<Item = (&'a ObjectId, &'a Resource, &'a Object)> {
+        let new = self.objects.iter().filter(|(id, (_, object))| !other.contains(id, object.uid()));
         new.map(|(id, (resource, object))| (id, resource, object)).collect::<Vec<_>>().into_iter()
     }
 
-    /// What both have, and not alike: which, where, and how it is in each; and names of what may be another.
-    pub(super) fn changed(&self, now: &Self) -> (Vec<String>, Vec<&'static str>) {
-        let (mut wrong, mut changes) = (Vec::new(), Vec::new());
+    /// How objects changed between two dumps: unexpected changes as text, with the path of the
+    /// field and both values, and the names of the exceptions that applied.
+    pub(super) fn differences(&self, after: &Self) -> (Vec<String>, Vec<&'static str>) {
+        let (mut findings, mut changes) = (Vec::new(), Vec::new());
         for (id, (_, old)) in &self.objects {
             let Some((_, new)) =
-                now.objects.get(id).filter(|(_, object)| object.uid() == old.uid())
+                after.objects.get(id).filter(|(_, object)| object.uid() == old.uid())
             else {
                 continue;
             };
-            if RESTLESS.contains(&&*id.kind) {
+            if HEARTBEAT_KINDS.contains(&&*id.kind) {
                 continue;
             }
-            let (mut old, mut new) = (content(old), content(new));
-            for change in CHANGES {
+            let (mut old, mut new) = (comparable(old), comparable(new));
+            for change in ALLOWED_CHANGES {
                 if old == new {
                     break;
                 }
@@ -130,14 +131,14 @@ impl Dump {
                 }
             }
             if let Some(what) = difference("", &old.to_value(), &new.to_value()) {
-                wrong.push(format!("{id} is another one: {what}"));
+                findings.push(format!("{id} is another one: {what}"));
             }
         }
-        (wrong, changes)
+        (findings, changes)
     }
 
-    /// What belongs, over any number of owners, to one of these.
-    pub(super) fn dependents(&self, owners: BTreeSet<String>) -> BTreeSet<Id> {
+    /// The transitive dependents of some owners, which are given by their UIDs.
+    pub(super) fn dependents(&self, owners: BTreeSet<String>) -> BTreeSet<ObjectId> {
         let (mut owners, mut found) = (owners, BTreeSet::new());
         loop {
             let before = found.len();
@@ -157,7 +158,7 @@ impl Dump {
     }
 }
 
-/// The objects of a kind, by the first of its versions in which it can be listed.
+/// Lists the objects of a kind, in the first of its versions that can be listed.
 async fn list(
     cluster: &Cluster,
     versions: Vec<Resource>,
@@ -166,9 +167,9 @@ async fn list(
     for resource in versions {
         match cluster.list_pages(&resource, None, &ListParams::default()).await {
             Ok(list) => return Ok((resource, list.items)),
-            // Its definition has just gone.
+            // The CustomResourceDefinition was just deleted.
             Err(error) if error.is_not_found() => return Ok((resource, Vec::new())),
-            // Of several versions some may need the operator to be read.
+            // Some versions may need the operator's conversion webhook.
             Err(error) => refused = Some((resource, error)),
         }
     }
@@ -180,8 +181,8 @@ async fn list(
     }
 }
 
-/// What an object says, without the traces of who wrote it when.
-fn content(object: &Object) -> Object {
+/// An object without the metadata that every write changes.
+fn comparable(object: &Object) -> Object {
     let mut object = object.clone();
     for field in ["resourceVersion", "managedFields", "generation"] {
         object.remove(&["metadata", field]);
@@ -189,7 +190,7 @@ fn content(object: &Object) -> Object {
     object
 }
 
-/// The first place in which two values differ, and how.
+/// The path of the first field in which two values differ, and both values.
 fn difference(path: &str, old: &Value, new: &Value) -> Option<String> {
     if old == new {
         return None;
@@ -203,7 +204,7 @@ fn difference(path: &str, old: &Value, new: &Value) -> Option<String> {
         });
     }
     let [old, new] =
-        [old, new].map(|value| value.to_string().chars().take(LONG).collect::<String>());
+        [old, new].map(|value| value.to_string().chars().take(VALUE_LIMIT).collect::<String>());
     Some(format!("{} was {old} and is {new}", path.trim_start_matches('.')))
 }
 
@@ -217,7 +218,7 @@ mod tests {
         let mut dump = Dump::default();
         for value in objects {
             let object = Object::from_value(value.clone()).unwrap();
-            let id = Id {
+            let id = ObjectId {
                 kind: object.kind().to_owned(),
                 group: String::new(),
                 namespace: object.namespace().to_owned(),
@@ -236,22 +237,22 @@ mod tests {
     }
 
     #[test]
-    fn one_that_was_made_again_is_another_one_and_a_change_is_told_with_its_place() {
+    fn recreated_object_is_a_new_one_and_a_change_names_its_field() {
         let before = dump(&[map("a", "1", "x"), map("b", "2", "x"), map("c", "3", "x")]);
         let after = dump(&[map("a", "1", "x"), map("b", "9", "x"), map("c", "3", "y")]);
         let names = |from: &Dump, other: &Dump| -> Vec<String> {
-            from.beyond(other).map(|(id, _, _)| id.to_string()).collect()
+            from.not_in(other).map(|(id, _, _)| id.to_string()).collect()
         };
         assert_eq!(names(&after, &before), ["ConfigMap n/b"]);
         assert_eq!(names(&before, &after), ["ConfigMap n/b"]);
         assert_eq!(
-            before.changed(&after).0,
+            before.differences(&after).0,
             [r#"ConfigMap n/c is another one: data.a was "x" and is "y""#]
         );
     }
 
     #[test]
-    fn what_belongs_to_what_belongs_is_found() {
+    fn transitive_dependents_are_found() {
         let mut middle = map("b", "2", "");
         let owner = |uid: &str| json!([{"apiVersion": "v1", "kind": "K", "name": "k", "uid": uid}]);
         middle["metadata"]["ownerReferences"] = owner("1");

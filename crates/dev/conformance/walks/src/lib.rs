@@ -1,95 +1,99 @@
-//! How packages of published catalogs walk from their oldest to their newest version, and back out.
+//! Package walks: install published packages, upgrade them along their update graph, and uninstall
+//! them.
 //!
-//! Each package is subscribed to in a cluster of its own in this process (API server, workloads,
-//! simulated nodes and the controllers of `lifecycle/classic`), or, one after the other, in a cluster that
-//! is there, on which `mainstay run` works. It starts at the oldest version from which
-//! the newest can be reached, and is updated by itself; where the way goes on in another channel, its
-//! Subscription changes to that one. Then it is uninstalled, and a dump of everything that the API shows
-//! is held against one from before (`walk::back`).
+//! By default each package gets a cluster of its own in this process: API server, workloads,
+//! simulated nodes and the controllers of `lifecycle/classic`. With a kubeconfig, the packages run
+//! one after the other on an existing cluster, where `mainstay run` works.
+//!
+//! The Subscription starts at the oldest version from which the newest can be reached, with
+//! automatic approval. Where the upgrade path continues in another channel, the Subscription
+//! changes to that channel. Then `mainstay uninstall` removes the package, and a dump of all
+//! objects is compared with one from before the installation (`round_trip`).
 //!
 //! ```text
-//! catalog folder, or folders of bundles ─► stock ─► package, and what it may need ─► route ─► place
-//!                                                                                              │
-//!                                           docs ◄── table ◄── what became of it ◄─────────────┘
+//! catalog folder, or folders of bundles ─► catalogs ─► package and its dependencies ─► upgrade_path ─► package_walk
+//!                                                                                                           │
+//!                                                               docs/walks.md ◄── table ◄── Walk ◄──────────┘
 //! ```
 //!
-//! What was meant comes from the graph of the catalog (`catalog/updates`), what happened from the
-//! cluster: the two are computed by different code and must agree.
+//! The expected path comes from the catalog's update graph (`catalog/updates`), the actual one from
+//! the cluster. Different code computes the two, and they must agree.
 
-mod back;
+mod catalogs;
 mod dump;
-mod ground;
-mod place;
-mod route;
+mod leftovers;
+mod package_walk;
+mod round_trip;
 mod share;
-mod stays;
-mod stock;
 mod table;
-mod way_out;
+mod uninstall;
+mod upgrade_path;
+mod walk_cluster;
 
-pub use ground::There;
-pub use route::{Leg, Plan};
+pub use catalogs::{LoadedCatalog, PackageUnderTest};
 pub use share::Share;
-pub use stock::{Item, Stock};
 pub use table::table;
+pub use upgrade_path::{ChannelSegment, UpgradePath};
+pub use walk_cluster::ExistingCluster;
 
 use futures::StreamExt;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// What became of a package.
+/// The result of one package.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Walk {
     /// The catalog's name.
     pub catalog: String,
     /// The package's name.
     pub package: String,
-    /// Which way it was to go; none if there is nothing to be walked.
-    pub plan: Option<Plan>,
-    /// The versions that were installed, one after the other, by name.
-    pub seen: Vec<String>,
-    /// Other operators that were installed with it, because it needs them.
-    pub company: Vec<String>,
-    /// How it ended.
+    /// The expected upgrade path; none if the package cannot be read.
+    pub upgrade_path: Option<UpgradePath>,
+    /// The names of the installed ClusterServiceVersions, in the order of their installation.
+    pub installed_csvs: Vec<String>,
+    /// The names of the ClusterServiceVersions of other packages, which were installed as
+    /// dependencies.
+    pub dependencies: Vec<String>,
+    /// How the upgrades ended.
     pub end: End,
-    /// What became of it when it was uninstalled; none if it could not be looked at.
-    pub back: Option<Back>,
+    /// The result of the uninstallation; none if the package was not uninstalled.
+    pub uninstall_report: Option<UninstallReport>,
 }
 
-/// What was left of a package that was uninstalled.
+/// The result of uninstalling a package.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Back {
-    /// How many objects of its kinds there were, as examples.
-    pub objects: usize,
-    /// What stays and may, by name, and how much of it.
-    pub stays: BTreeMap<&'static str, usize>,
-    /// What is another than before and may, by name.
+pub struct UninstallReport {
+    /// The number of custom resources that were created from `alm-examples`.
+    pub examples: usize,
+    /// Allowed leftovers: the number of objects by the name of the exception.
+    pub leftovers: BTreeMap<&'static str, usize>,
+    /// Names of the exceptions under which older objects were allowed to change.
     pub changes: BTreeSet<&'static str>,
-    /// What is not as it shall be, in words.
-    pub wrong: Vec<String>,
+    /// Deviations from the expected state, as text.
+    pub findings: Vec<String>,
 }
 
 /// How a walk ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
-    /// The last version of the plan runs.
-    There,
-    /// It stands still, and this is what the cluster says.
+    /// The last version of the upgrade path is installed and runs.
+    Completed,
+    /// An installation or upgrade does not finish, with what the cluster reports.
     Stuck(String),
-    /// It could not begin: the package cannot be read.
+    /// No bundle of the package can be read, with the errors.
     Unreadable(String),
 }
 
-/// How many packages walk at the same time: they wait more than they work.
+/// The default number of packages that run at the same time: they wait more than they compute.
 pub fn jobs() -> usize {
     2 * std::thread::available_parallelism().map_or(2, usize::from)
 }
 
-/// The published catalogs that are at hand; none if they are not.
+/// Loads the published catalogs of the test data; none if the test data is missing.
 ///
 /// # Errors
-/// Data that cannot be read.
-pub fn published() -> anyhow::Result<Option<Vec<Arc<Stock>>>> {
+/// The data cannot be read.
+pub fn published() -> anyhow::Result<Option<Vec<Arc<LoadedCatalog>>>> {
     let Some(catalog) = mainstay_testdata::unpack("catalog-certified-v4.14", "walks of a catalog")
     else {
         return Ok(None);
@@ -97,88 +101,102 @@ pub fn published() -> anyhow::Result<Option<Vec<Arc<Stock>>>> {
     let Some(bundles) = mainstay_testdata::unpack("bundles-249", "walks of bundles") else {
         return Ok(None);
     };
-    let mut stocks = vec![Stock::read("certified-v4.14", &catalog.path().join("v4.14"))?];
+    let mut catalogs = vec![LoadedCatalog::read("certified-v4.14", &catalog.path().join("v4.14"))?];
     for repository in ["certified-operators", "community-operators-prod"] {
         let name = format!("bundles-249/{repository}");
-        stocks.push(Stock::read(&name, &bundles.path().join(repository))?);
+        catalogs.push(LoadedCatalog::read(&name, &bundles.path().join(repository))?);
     }
-    Ok(Some(stocks))
+    Ok(Some(catalogs))
 }
 
-/// Walks packages, at most `most` at a time, and back if told so. `hear` is told of each when it is done; the answer is in
-/// the order of `items`.
-pub async fn walk(items: &[Item], back: bool, most: usize, hear: impl Fn(&Walk)) -> Vec<Walk> {
+/// Walks packages, at most `limit` at a time, and uninstalls them if `uninstall` is set.
+///
+/// `report_walk` is called for each package when it is done. The results are in the order of
+/// `items`.
+pub async fn walk(
+    items: &[PackageUnderTest],
+    uninstall: bool,
+    limit: usize,
+    report_walk: impl Fn(&Walk),
+) -> Vec<Walk> {
     let running = items.iter().enumerate().map(|(at, item)| {
         let item = item.clone();
         async move {
             let (catalog, package) = (item.catalog.clone(), item.package.clone());
-            let plan = item.plan().ok();
-            let walked =
-                tokio::spawn(place::walk(item, None, back)).await.unwrap_or_else(|error| Walk {
+            let upgrade_path = item.upgrade_path().ok();
+            let walk = tokio::spawn(package_walk::walk(item, None, uninstall))
+                .await
+                .unwrap_or_else(|error| Walk {
                     catalog,
                     package,
-                    plan,
-                    seen: Vec::new(),
-                    company: Vec::new(),
+                    upgrade_path,
+                    installed_csvs: Vec::new(),
+                    dependencies: Vec::new(),
                     end: End::Stuck(format!("the walk panicked: {error}")),
-                    back: None,
+                    uninstall_report: None,
                 });
-            (at, walked)
+            (at, walk)
         }
     });
     let mut all = Vec::with_capacity(items.len());
-    let mut done = futures::stream::iter(running).buffer_unordered(most);
-    while let Some((at, walked)) = done.next().await {
-        hear(&walked);
-        all.push((at, walked));
+    let mut done = futures::stream::iter(running).buffer_unordered(limit);
+    while let Some((at, walk)) = done.next().await {
+        report_walk(&walk);
+        all.push((at, walk));
     }
     all.sort_by_key(|(at, _)| *at);
-    all.into_iter().map(|(_, walked)| walked).collect()
+    all.into_iter().map(|(_, walk)| walk).collect()
 }
 
-/// Walks packages of stocks on a cluster that is there and back, one after the other. `hear` is told of each.
+/// Walks and uninstalls packages on an existing cluster, one after the other. `report_walk` is
+/// called for each package when it is done.
 ///
 /// # Errors
-/// A cluster that cannot be reached, or a program that does not run.
+/// The cluster cannot be reached, or a program does not run.
 pub async fn walk_there(
-    there: &There,
-    stocks: &[Arc<Stock>],
-    items: &[Item],
-    hear: impl Fn(&Walk),
+    cluster: &ExistingCluster,
+    catalogs: &[Arc<LoadedCatalog>],
+    items: &[PackageUnderTest],
+    report_walk: impl Fn(&Walk),
 ) -> anyhow::Result<Vec<Walk>> {
     let mut all = Vec::with_capacity(items.len());
-    for stock in stocks {
-        let of_stock: Vec<&Item> = items.iter().filter(|item| item.catalog == stock.name).collect();
-        if of_stock.is_empty() {
+    for catalog in catalogs {
+        let packages: Vec<&PackageUnderTest> =
+            items.iter().filter(|item| item.catalog == catalog.name).collect();
+        if packages.is_empty() {
             continue;
         }
-        let running = ground::Running::start(there, stock).await?;
-        for item in of_stock {
-            let walked = place::walk(item.clone(), Some(there.clone()), true).await;
-            hear(&walked);
-            all.push(walked);
+        let running = walk_cluster::MainstayProcess::start(cluster, catalog).await?;
+        for item in packages {
+            let walk = package_walk::walk(item.clone(), Some(cluster.clone()), true).await;
+            report_walk(&walk);
+            all.push(walk);
         }
         running.stop().await?;
     }
     Ok(all)
 }
 
-/// What is wrong with the ways back: of each package, and entries of what may stay that none needs.
+/// The findings of all uninstallations. A `complete` run also reports exceptions that no package
+/// needs.
 pub fn faults(walks: &[Walk], complete: bool) -> Vec<String> {
     let mut all = Vec::new();
     for walk in walks {
-        match &walk.back {
-            Some(back) => {
-                all.extend(back.wrong.iter().map(|finding| format!("{}: {finding}", walk.package)));
+        match &walk.uninstall_report {
+            Some(report) => {
+                all.extend(
+                    report.findings.iter().map(|finding| format!("{}: {finding}", walk.package)),
+                );
             }
-            None if walk.plan.is_some() => {
+            None if walk.upgrade_path.is_some() => {
                 all.push(format!("{}: it was not uninstalled: {:?}", walk.package, walk.end));
             }
             None => {}
         }
     }
     if complete {
-        let unused = stays::unused(walks.iter().filter_map(|walk| walk.back.as_ref()));
+        let unused =
+            leftovers::unused(walks.iter().filter_map(|walk| walk.uninstall_report.as_ref()));
         all.extend(unused.into_iter().map(|name| format!("no package leaves behind: {name}")));
     }
     all

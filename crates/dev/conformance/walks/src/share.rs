@@ -1,8 +1,8 @@
-//! A share of all packages: what takes too long as one check runs as several.
+//! Shares of all packages: a check that takes too long is split into several runs.
 
 use std::str::FromStr;
 
-/// Every `of`-th package, beginning with the `number`-th, written `NUMBER/OF`.
+/// Every `of`-th package, beginning with the `number`-th; written `NUMBER/OF`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
     number: usize,
@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_have_each_package_once() {
+    fn each_package_is_in_exactly_one_share() {
         let mut all: Vec<usize> = ["1/3", "2/3", "3/3"]
             .iter()
             .flat_map(|share| share.parse::<Share>().unwrap().of((0..10).collect()))
@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_that_has_nothing_is_refused() {
+    fn empty_or_malformed_share_is_rejected() {
         for text in ["", "1", "0/2", "3/2", "1/0", "a/b", "-1/2", "1/2/3"] {
             assert!(text.parse::<Share>().is_err(), "{text}");
         }

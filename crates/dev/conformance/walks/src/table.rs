@@ -1,67 +1,71 @@
-//! What became of packages, as a page for people.
+//! The results page (`docs/walks.md`): a summary of all walks, and a table for each catalog.
 
-use super::{End, Item, Walk, stays};
+use super::{End, PackageUnderTest, Walk, leftovers};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-/// How long a reason may be, in characters.
-const LONG: usize = 480;
-/// How many names of a list are told.
-const NAMES: usize = 3;
+/// The length at which a reason is cut, in characters.
+const REASON_LIMIT: usize = 480;
+/// How many names of a list are shown.
+const LISTED_NAMES: usize = 3;
 
-/// What a walk comes to.
+/// The outcome of a walk, as the page counts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     Reached,
-    One,
+    OneVersion,
     Stops,
-    Refused,
+    NotInstalled,
 }
 
 impl Outcome {
-    const ALL: [Self; 4] = [Self::Reached, Self::One, Self::Stops, Self::Refused];
+    const ALL: [Self; 4] = [Self::Reached, Self::OneVersion, Self::Stops, Self::NotInstalled];
 
     const fn name(self) -> &'static str {
         match self {
             Self::Reached => "reached",
-            Self::One => "one version",
+            Self::OneVersion => "one version",
             Self::Stops => "stops",
-            Self::Refused => "not installed",
+            Self::NotInstalled => "not installed",
         }
     }
 
-    const fn about(self) -> &'static str {
+    const fn explanation(self) -> &'static str {
         match self {
             Self::Reached => "it was updated to the last version of its way, which runs",
-            Self::One => "no version leads to another; the newest one was installed and runs",
+            Self::OneVersion => {
+                "no version leads to another; the newest one was installed and runs"
+            }
             Self::Stops => "an update on the way is not made",
-            Self::Refused => "not even the first version runs",
+            Self::NotInstalled => "not even the first version runs",
         }
     }
 
     pub(super) fn of(walk: &Walk) -> Self {
-        let moved = walk.plan.as_ref().is_some_and(|plan| plan.hops() > 0);
+        let moved = walk.upgrade_path.as_ref().is_some_and(|path| path.update_count() > 0);
         match &walk.end {
-            End::There if moved => Self::Reached,
-            End::There => Self::One,
-            // The first may be installed and not run.
-            End::Stuck(_) if walk.seen.len() > 1 || updating(walk) => Self::Stops,
-            End::Stuck(_) | End::Unreadable(_) => Self::Refused,
+            End::Completed if moved => Self::Reached,
+            End::Completed => Self::OneVersion,
+            // The first version may be installed without having succeeded.
+            End::Stuck(_) if walk.installed_csvs.len() > 1 || stopped_after_first(walk) => {
+                Self::Stops
+            }
+            End::Stuck(_) | End::Unreadable(_) => Self::NotInstalled,
         }
     }
 }
 
-/// Whether the first version is installed and what is wrong is not about that one.
-fn updating(walk: &Walk) -> bool {
+/// Whether the first version is installed, and the reported failure names another one.
+fn stopped_after_first(walk: &Walk) -> bool {
     let End::Stuck(why) = &walk.end else { return false };
-    let first = walk.seen.first();
+    let first = walk.installed_csvs.first();
     first.is_some_and(|first| !why.starts_with(&format!("{first}: ")))
-        && walk.plan.as_ref().is_some_and(|plan| plan.hops() > 0)
+        && walk.upgrade_path.as_ref().is_some_and(|path| path.update_count() > 0)
 }
 
-/// The page, of walks in the order of their items.
-pub fn table(items: &[Item], walks: &[Walk]) -> String {
-    let mut page = String::from(HEAD);
+/// Renders the page; `walks` is in the order of `items`.
+pub fn table(items: &[PackageUnderTest], walks: &[Walk]) -> String {
+    let mut page = String::from(INTRODUCTION);
     let mut catalogs: Vec<&str> = Vec::new();
     for walk in walks {
         if catalogs.last() != Some(&&*walk.catalog) {
@@ -85,16 +89,16 @@ pub fn table(items: &[Item], walks: &[Walk]) -> String {
     }
     page.push('\n');
     for outcome in Outcome::ALL {
-        let _ = writeln!(page, "* *{}*: {}.", outcome.name(), outcome.about());
+        let _ = writeln!(page, "* *{}*: {}.", outcome.name(), outcome.explanation());
     }
-    let back = walks.iter().any(|walk| walk.back.is_some());
+    let back = walks.iter().any(|walk| walk.uninstall_report.is_some());
     if back {
-        page += BACK;
-        for (name, why) in stays::about() {
+        page += UNINSTALL_SECTION;
+        for (name, why) in leftovers::leftover_reasons() {
             let _ = writeln!(page, "* *{name}*: {why}.");
         }
-        page += CHANGES;
-        for (name, why) in stays::about_changes() {
+        page += CHANGES_SECTION;
+        for (name, why) in leftovers::change_reasons() {
             let _ = writeln!(page, "* *{name}*: {why}.");
         }
     }
@@ -111,7 +115,7 @@ pub fn table(items: &[Item], walks: &[Walk]) -> String {
     page
 }
 
-const HEAD: &str = "# Walks of published packages
+const INTRODUCTION: &str = "# Walks of published packages
 
 *Written by `mainstay-conformance walk --back --table docs/walks.md`; do not edit.*
 
@@ -128,7 +132,7 @@ each version replaces the one before it.
 From, To and Updates say what happened, not what was meant. Where it stopped, the reason is what the cluster says.
 ";
 
-const BACK: &str = "
+const UNINSTALL_SECTION: &str = "
 Then objects are made as the operator's examples show them (as far as the API takes them, and without finalizers, which the simulated
 operator would never remove), and it is taken out with `mainstay uninstall`, whatever came along after it. What every kind of the API
 lists, in all namespaces, is compared with what it listed before the installation; what its preview says goes, goes, what it says stays,
@@ -137,27 +141,27 @@ these packages. What stays without, counted in the column Stays:
 
 ";
 
-const CHANGES: &str = "
+const CHANGES_SECTION: &str = "
 What is another than before on what was there before:
 
 ";
 
-fn row(item: &Item, walk: &Walk, back: bool) -> String {
+fn row(item: &PackageUnderTest, walk: &Walk, back: bool) -> String {
     let mut channels: Vec<&str> = Vec::new();
-    for leg in walk.plan.iter().flat_map(|plan| &plan.legs) {
+    for leg in walk.upgrade_path.iter().flat_map(|path| &path.segments) {
         channels.push(&leg.channel);
     }
     let version = |name: Option<&String>| name.map_or(String::new(), |name| item.version(name));
     let mut cells = vec![
         format!("`{}`", item.package),
         channels.join(" → "),
-        version(walk.plan.as_ref().map(|plan| &plan.start)),
-        version(walk.seen.last()),
-        walk.seen.len().saturating_sub(1).to_string(),
+        version(walk.upgrade_path.as_ref().map(|path| &path.start)),
+        version(walk.installed_csvs.last()),
+        walk.installed_csvs.len().saturating_sub(1).to_string(),
         Outcome::of(walk).name().to_owned(),
     ];
     if back {
-        cells.push(left(walk));
+        cells.push(leftover_cell(walk));
     }
     cells.push(remarks(item, walk).join("; "));
     let cells: Vec<String> =
@@ -165,13 +169,13 @@ fn row(item: &Item, walk: &Walk, back: bool) -> String {
     format!("| {} |\n", cells.join(" | "))
 }
 
-/// What is left of it when it has been uninstalled.
-fn left(walk: &Walk) -> String {
-    let Some(back) = &walk.back else { return String::new() };
-    if let Some(wrong) = back.wrong.first() {
-        return format!("**{}**", short(wrong));
+/// The cell for leftovers.
+fn leftover_cell(walk: &Walk) -> String {
+    let Some(report) = &walk.uninstall_report else { return String::new() };
+    if let Some(finding) = report.findings.first() {
+        return format!("**{}**", truncate(finding));
     }
-    let counted = back.stays.iter().map(|(name, count)| match count {
+    let counted = report.leftovers.iter().map(|(name, count)| match count {
         1 => format!("1 {name}"),
         many => format!("{many} {name}s"),
     });
@@ -179,116 +183,132 @@ fn left(walk: &Walk) -> String {
     if all.is_empty() { "nothing".to_owned() } else { all.join(", ") }
 }
 
-/// Why it ended where it did, and what else is to be known.
-fn remarks(item: &Item, walk: &Walk) -> Vec<String> {
+/// Why the walk ended, and other remarks.
+fn remarks(item: &PackageUnderTest, walk: &Walk) -> Vec<String> {
     let mut all = Vec::new();
     match &walk.end {
-        End::There => {}
+        End::Completed => {}
         End::Stuck(why) => all.push(reason(item, walk, why)),
-        End::Unreadable(why) => all.push(format!("no bundle of it can be read: {}", short(why))),
+        End::Unreadable(why) => all.push(format!("no bundle of it can be read: {}", truncate(why))),
     }
-    if let Some(plan) = &walk.plan {
-        if plan.end() != plan.newest {
+    if let Some(path) = &walk.upgrade_path {
+        if path.end() != path.newest {
             all.push(format!(
                 "nothing leads to {}, the newest, from an older version",
-                item.version(&plan.newest)
+                item.version(&path.newest)
             ));
         }
-        match plan.stranded.as_slice() {
+        match path.dead_ends.as_slice() {
             [] => {}
             [one] => all.push(format!("no way leads there from {}", item.version(one))),
             [first, .., last] => all.push(format!(
                 "no way leads there from {} older versions, {} to {}",
-                plan.stranded.len(),
+                path.dead_ends.len(),
                 item.version(first),
                 item.version(last)
             )),
         }
-        let lacks: BTreeSet<&String> =
-            plan.barred.iter().filter_map(|name| item.barred(name)).flatten().collect();
-        let lacks = some(&lacks.into_iter().cloned().collect::<Vec<_>>());
-        match plan.barred.as_slice() {
+        let lacks: BTreeSet<&String> = path
+            .uninstallable
+            .iter()
+            .filter_map(|name| item.missing_requirements(name))
+            .flatten()
+            .collect();
+        let lacks = abbreviate_list(&lacks.into_iter().cloned().collect::<Vec<_>>());
+        match path.uninstallable.as_slice() {
             [] => {}
             [one] => all.push(format!("{} needs {lacks}", item.version(one))),
             many => all.push(format!("{} older versions need {lacks}", many.len())),
         }
-        if matches!(walk.end, End::There) {
-            let wanted: Vec<&String> = std::iter::once(&plan.start)
-                .chain(plan.legs.iter().flat_map(|leg| &leg.hops))
+        if matches!(walk.end, End::Completed) {
+            let wanted: Vec<&String> = std::iter::once(&path.start)
+                .chain(path.segments.iter().flat_map(|leg| &leg.updates))
                 .collect();
-            if wanted != walk.seen.iter().collect::<Vec<_>>() {
+            if wanted != walk.installed_csvs.iter().collect::<Vec<_>>() {
                 all.push("**another way than the graph says**".to_owned());
             }
         }
     }
-    if !walk.company.is_empty() {
-        all.push(format!("with {}", some(&walk.company)));
+    if !walk.dependencies.is_empty() {
+        all.push(format!("with {}", abbreviate_list(&walk.dependencies)));
     }
-    if !item.unreadable().is_empty() && item.found().is_some() {
-        all.push(format!("cannot be read: {}", short(&item.unreadable().join("; "))));
+    if !item.unreadable().is_empty() && item.loaded_package().is_some() {
+        all.push(format!("cannot be read: {}", truncate(&item.unreadable().join("; "))));
     }
     all
 }
 
-/// What the cluster says, in words that a reader can act on.
-fn reason(item: &Item, walk: &Walk, why: &str) -> String {
-    if let Some(needs) = waiting(item, walk) {
+/// The cluster's message, reworded for readers where it is long or indirect.
+fn reason(item: &PackageUnderTest, walk: &Walk, why: &str) -> String {
+    if let Some(needs) = waits_for(item, walk) {
         return needs;
     }
     if why.contains("constraints not satisfiable") {
-        let found = item.found().into_iter().flat_map(mainstay_catalog::Package::bundles);
-        let named =
+        let found = item.loaded_package().into_iter().flat_map(mainstay_catalog::Package::bundles);
+        let mentioned =
             found.filter(|bundle| why.contains(&format!("bundle {} requires ", bundle.name)));
-        let needs: BTreeSet<&String> =
-            named.filter_map(|bundle| item.barred(&bundle.name)).flatten().collect();
+        let needs: BTreeSet<&String> = mentioned
+            .filter_map(|bundle| item.missing_requirements(&bundle.name))
+            .flatten()
+            .collect();
         let needs: Vec<String> = needs.into_iter().cloned().collect();
         if !needs.is_empty() {
-            let next = next(item, walk, why);
-            return format!("{next}not alone: it needs {}, which cannot be had here", some(&needs));
+            let update_prefix = update_prefix(item, walk, why);
+            return format!(
+                "{update_prefix}not alone: it needs {}, which cannot be had here",
+                abbreviate_list(&needs)
+            );
         }
     }
     if why.contains("Request entity too large") {
-        return "its install plan would be larger than the API takes, for it has all manifests in it".to_owned();
+        return "its install path would be larger than the API takes, for it has all manifests in it".to_owned();
     }
-    short(why)
+    truncate(why)
 }
 
-/// Of a version that stays because the next one needs what is not there: which, and what.
-fn waiting(item: &Item, walk: &Walk) -> Option<String> {
-    let plan = walk.plan.as_ref()?;
+/// For a package without upgrade, the unsatisfied requirements of the next version.
+fn waits_for(item: &PackageUnderTest, walk: &Walk) -> Option<String> {
+    let path = walk.upgrade_path.as_ref()?;
     let End::Stuck(why) = &walk.end else { return None };
-    let last = walk.seen.last().filter(|_| why.starts_with(super::place::NO_END))?;
-    let way = std::iter::once(&plan.start).chain(plan.legs.iter().flat_map(|leg| &leg.hops));
-    let next = way.skip_while(|name| *name != last).nth(1)?;
-    let needs: Vec<String> = item.barred(next)?.iter().cloned().collect();
-    let version = item.version(next);
-    Some(format!("{version}: not alone: it needs {}, which cannot be had here", some(&needs)))
+    let last =
+        walk.installed_csvs.last().filter(|_| why.starts_with(super::package_walk::NO_PROGRESS))?;
+    let csvs =
+        std::iter::once(&path.start).chain(path.segments.iter().flat_map(|leg| &leg.updates));
+    let update_prefix = csvs.skip_while(|name| *name != last).nth(1)?;
+    let needs: Vec<String> = item.missing_requirements(update_prefix)?.iter().cloned().collect();
+    let version = item.version(update_prefix);
+    Some(format!(
+        "{version}: not alone: it needs {}, which cannot be had here",
+        abbreviate_list(&needs)
+    ))
 }
 
-/// The version that a message is about, if it is an update.
-fn next(item: &Item, walk: &Walk, said: &str) -> String {
-    let found = item.found().into_iter().flat_map(mainstay_catalog::Package::bundles);
-    let named =
-        found.filter(|bundle| said.split([' ', ',', ':']).any(|word| word == &*bundle.name)).last();
-    match named {
-        Some(bundle) if !walk.seen.is_empty() => format!("{}: ", bundle.version),
+/// The version that an upgrade's message names, as a prefix; empty for the first installation.
+fn update_prefix(item: &PackageUnderTest, walk: &Walk, message: &str) -> String {
+    let found = item.loaded_package().into_iter().flat_map(mainstay_catalog::Package::bundles);
+    let mentioned = found
+        .filter(|bundle| message.split([' ', ',', ':']).any(|word| word == &*bundle.name))
+        .last();
+    match mentioned {
+        Some(bundle) if !walk.installed_csvs.is_empty() => format!("{}: ", bundle.version),
         _ => String::new(),
     }
 }
 
-/// The first names of a list, and how many more there are.
-fn some(names: &[String]) -> String {
-    let first: Vec<String> = names.iter().take(NAMES).map(|name| format!("`{name}`")).collect();
-    match names.len().saturating_sub(NAMES) {
+/// The first names of a list, and the number of the others.
+fn abbreviate_list(names: &[String]) -> String {
+    let first: Vec<String> =
+        names.iter().take(LISTED_NAMES).map(|name| format!("`{name}`")).collect();
+    match names.len().saturating_sub(LISTED_NAMES) {
         0 => first.join(", "),
         more => format!("{} and {more} more", first.join(", ")),
     }
 }
 
-fn short(text: &str) -> String {
-    if text.chars().count() <= LONG {
+fn truncate(text: &str) -> String {
+    if text.chars().count() <= REASON_LIMIT {
         return text.to_owned();
     }
-    let cut: String = text.chars().take(LONG).collect();
+    let cut: String = text.chars().take(REASON_LIMIT).collect();
     format!("{cut} …")
 }

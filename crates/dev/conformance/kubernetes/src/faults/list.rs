@@ -1,4 +1,4 @@
-//! The faults, as `faults.yaml` lists them.
+//! The list of faults: `faults.yaml`.
 
 use anyhow::{Context, bail};
 use mainstay_yaml::{DuplicateKeys, Options};
@@ -6,27 +6,27 @@ use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// The areas whose faults tests find; scenarios find the others.
-const OF_OPERATORS: [&str; 5] = ["bundles", "catalogs", "classic", "images", "resolver"];
+/// Areas whose faults tests detect; scenarios detect the others.
+const OPERATOR_AREAS: [&str; 5] = ["bundles", "catalogs", "classic", "images", "resolver"];
 
 /// A fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// What the code calls it.
+    /// The name that the code uses (`mainstay_fault::is_on`).
     pub name: String,
-    /// Where it is.
+    /// The area.
     pub area: String,
-    /// What goes wrong.
+    /// What the fault does.
     pub what: String,
-    /// What is tried first.
-    pub by: Finder,
-    /// Why nothing finds it, if that is known.
-    pub missed: Option<String>,
+    /// The scenario or test that is tried first.
+    pub detected_by: Detector,
+    /// Why nothing detects it, for a known gap.
+    pub undetected_reason: Option<String>,
 }
 
-/// What may find a fault.
+/// A scenario or test that may detect a fault.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Finder {
+pub enum Detector {
     /// A scenario, by its title.
     Scenario(String),
     /// A test.
@@ -38,9 +38,9 @@ pub enum Finder {
 pub struct TestName {
     /// The package.
     pub package: String,
-    /// Its program: `lib` for the tests in its sources, else the name of the target, as `it`.
+    /// The test program: `lib` for unit tests, else the name of the target, such as `it`.
     pub program: String,
-    /// The path of the test in that.
+    /// The path of the test in the program.
     pub test: String,
 }
 
@@ -50,7 +50,7 @@ impl std::fmt::Display for TestName {
     }
 }
 
-impl std::fmt::Display for Finder {
+impl std::fmt::Display for Detector {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Scenario(title) => f.write_str(title),
@@ -60,15 +60,15 @@ impl std::fmt::Display for Finder {
 }
 
 impl Fault {
-    /// Whether it is in what Kubernetes does, so that scenarios find it.
-    pub fn is_of_kubernetes(&self) -> bool {
-        matches!(self.by, Finder::Scenario(_))
+    /// Whether the fault is in the behaviour of Kubernetes, so that scenarios detect it.
+    pub fn is_in_kubernetes(&self) -> bool {
+        matches!(self.detected_by, Detector::Scenario(_))
     }
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Listed {
+struct FaultEntry {
     name: String,
     what: String,
     by: String,
@@ -79,7 +79,7 @@ struct Listed {
 ///
 /// # Errors
 ///
-/// A file that does not say what it should, and a name that is there twice.
+/// The file is malformed, or a name is not unique.
 pub fn read(home: &Path) -> anyhow::Result<Vec<Fault>> {
     let path = home.join("faults.yaml");
     let text = std::fs::read(&path).with_context(|| format!("read {}", path.display()))?;
@@ -89,29 +89,35 @@ pub fn read(home: &Path) -> anyhow::Result<Vec<Fault>> {
 fn parse(text: &[u8]) -> anyhow::Result<Vec<Fault>> {
     let options = Options { duplicate_keys: DuplicateKeys::Refuse, ..Options::default() };
     let value = mainstay_yaml::one(text, &options)?;
-    let areas: BTreeMap<String, Vec<Listed>> = serde_json::from_value(value)?;
+    let areas: BTreeMap<String, Vec<FaultEntry>> = serde_json::from_value(value)?;
     let (mut faults, mut names) = (Vec::new(), BTreeSet::new());
-    for (area, listed) in areas {
-        for Listed { name, what, by, missed } in listed {
+    for (area, entries) in areas {
+        for FaultEntry { name, what, by, missed } in entries {
             if !names.insert(name.clone()) {
                 bail!("{name} is there twice");
             }
-            let by = finder(&area, &by).with_context(|| name.clone())?;
-            faults.push(Fault { name, area: area.clone(), what, by, missed });
+            let detected_by = detector(&area, &by).with_context(|| name.clone())?;
+            faults.push(Fault {
+                name,
+                area: area.clone(),
+                what,
+                detected_by,
+                undetected_reason: missed,
+            });
         }
     }
     Ok(faults)
 }
 
-fn finder(area: &str, by: &str) -> anyhow::Result<Finder> {
-    if !OF_OPERATORS.contains(&area) {
-        return Ok(Finder::Scenario(by.to_owned()));
+fn detector(area: &str, by: &str) -> anyhow::Result<Detector> {
+    if !OPERATOR_AREAS.contains(&area) {
+        return Ok(Detector::Scenario(by.to_owned()));
     }
     let words: Vec<&str> = by.split(' ').collect();
     let [package, program, test] = words.as_slice() else {
         bail!("`by` is a package, `lib` or a test program of it, and a test");
     };
-    Ok(Finder::Test(TestName {
+    Ok(Detector::Test(TestName {
         package: (*package).to_owned(),
         program: (*program).to_owned(),
         test: (*test).to_owned(),
@@ -123,17 +129,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_finder_is_a_scenario_or_a_test_by_the_area() {
+    fn detector_is_a_scenario_or_a_test_depending_on_the_area() {
         let text = b"
             resolver: [{name: a, what: w, by: mainstay-resolver it scenes::one}]
             access: [{name: b, what: w, by: access/one, missed: nobody looks}]
         ";
         let faults = parse(text).unwrap();
-        let told: Vec<String> =
-            faults.iter().map(|fault| format!("{} {}", fault.name, fault.by)).collect();
-        assert_eq!(told, ["b access/one", "a mainstay-resolver it scenes::one"]);
-        assert!(faults[0].is_of_kubernetes() && !faults[1].is_of_kubernetes());
-        assert_eq!(faults[0].missed.as_deref(), Some("nobody looks"));
+        let lines: Vec<String> =
+            faults.iter().map(|fault| format!("{} {}", fault.name, fault.detected_by)).collect();
+        assert_eq!(lines, ["b access/one", "a mainstay-resolver it scenes::one"]);
+        assert!(faults[0].is_in_kubernetes() && !faults[1].is_in_kubernetes());
+        assert_eq!(faults[0].undetected_reason.as_deref(), Some("nobody looks"));
         for wrong in [
             "access: [{name: a, what: w, by: x}, {name: a, what: w, by: x}]",
             "classic: [{name: a, what: w, by: access/one}]",

@@ -1,14 +1,14 @@
-//! The proof of the harness: faults that are seeded one by one, each of which a scenario or a test must
-//! find.
+//! Seeded faults: a mutation test of the conformance tests. Faults are seeded one by one, and a
+//! scenario or a test must detect each.
 //!
 //! ```text
-//! faults.yaml ─► list ─┬─► scenarios: the embedded API with a fault, held against the recordings ─┐
-//!                      └─► suites: test programs that are started with a fault ──────────────────┴─► report
+//! faults.yaml ─► list ─┬─► scenarios: the embedded API with a fault, compared with the recordings ─┐
+//!                      └─► suites: test programs that are started with a fault ────────────────────┴─► report
 //! ```
 //!
-//! Where a fault is in the code is where `mainstay_fault::is_on` is asked for its name. It is found by what
-//! passes without it and fails with it, twice. What is in Kubernetes is hunted with scenarios, what is in
-//! operators and their content with tests of the crates it is in.
+//! The code asks `mainstay_fault::is_on` for the name of a fault where it would occur. A scenario
+//! or test detects a fault if it passes without it, and fails with it twice. Scenarios detect
+//! faults in the behaviour of Kubernetes; tests detect faults in operators and their content.
 
 pub mod list;
 #[cfg(debug_assertions)]

@@ -1,17 +1,21 @@
-//! Faults beside each other: one is seeded for a whole process, so each share of them has its own.
+//! Parallel processes: a fault is seeded for a whole process, so each share of the faults gets its
+//! own.
 
-use super::report::Hunt;
+use super::report::Detection;
 use anyhow::{Context, bail};
 use std::path::Path;
 use std::process::Stdio;
 use tokio::process::Command;
 
-/// Hunts some faults with this program, as the arguments say, and returns what became of each, by name.
+/// Runs this program with these arguments for some faults, and returns the result of each, by name.
 ///
 /// # Errors
 ///
-/// The program cannot be started, fails, or says something else.
-pub async fn hunt(home: &Path, arguments: Vec<String>) -> anyhow::Result<Vec<(String, Hunt)>> {
+/// The program cannot be started, fails, or prints something else.
+pub async fn detect(
+    home: &Path,
+    arguments: Vec<String>,
+) -> anyhow::Result<Vec<(String, Detection)>> {
     let program = std::env::current_exe().context("find this program")?;
     let what = || format!("run {} {}", program.display(), arguments.join(" "));
     let mut command = Command::new(&program);
@@ -22,6 +26,6 @@ pub async fn hunt(home: &Path, arguments: Vec<String>) -> anyhow::Result<Vec<(St
         bail!("{}: {}", what(), output.status);
     }
     let text = String::from_utf8(output.stdout).with_context(what)?;
-    let hunts = text.lines().map(|line| serde_json::from_str(line).with_context(what));
-    hunts.collect()
+    let detections = text.lines().map(|line| serde_json::from_str(line).with_context(what));
+    detections.collect()
 }

@@ -1,97 +1,110 @@
-//! What became of each fault, line by line, and whether that is enough.
+//! The report of all faults, and whether enough were detected.
 
 use super::list::Fault;
 use anyhow::bail;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// How many of a hundred must be found.
-const ENOUGH: usize = 95;
+/// The percentage of faults that must be detected.
+const REQUIRED_PERCENT: usize = 95;
 
-/// What became of a fault.
+/// The result of a fault.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Hunt {
-    /// This passes without it, and failed with it twice.
-    Found(String),
-    /// Nothing differed.
-    Unnoticed,
-    /// Nothing comes by its place.
-    NotMet,
-    /// What shall find it cannot: why.
-    Useless(String),
+pub enum Detection {
+    /// This scenario or test passes without the fault, and failed with it twice.
+    Detected(String),
+    /// Nothing failed.
+    Undetected,
+    /// Nothing reached the faulty code.
+    NotReached,
+    /// The listed scenario or test cannot be used, with the reason.
+    Invalid(String),
 }
 
-impl fmt::Display for Hunt {
+impl fmt::Display for Detection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Found(by) => write!(f, "found by {by}"),
-            Self::Unnoticed => f.write_str("NOT FOUND"),
-            Self::NotMet => f.write_str("NOT FOUND: nothing comes by"),
-            Self::Useless(why) => write!(f, "NOT FOUND: {why}"),
+            Self::Detected(by) => write!(f, "found by {by}"),
+            Self::Undetected => f.write_str("NOT FOUND"),
+            Self::NotReached => f.write_str("NOT FOUND: nothing comes by"),
+            Self::Invalid(reason) => write!(f, "NOT FOUND: {reason}"),
         }
     }
 }
 
-/// What became of all.
+/// The results of all faults.
 #[derive(Debug, Default)]
 pub struct Report {
-    hunted: Vec<(Fault, Hunt)>,
+    detections: Vec<(Fault, Detection)>,
 }
 
 impl Report {
-    /// Takes note of what became of a fault; the line that says it.
-    pub fn add(&mut self, fault: &Fault, hunt: Hunt) -> String {
-        let line = format!("{:<10} {:<44} {hunt}", fault.area, fault.name);
-        self.hunted.push((fault.clone(), hunt));
+    /// Adds a result, and returns its line.
+    pub fn add(&mut self, fault: &Fault, detection: Detection) -> String {
+        let line = format!("{:<10} {:<44} {detection}", fault.area, fault.name);
+        self.detections.push((fault.clone(), detection));
         line
     }
 
-    /// Those that were not found, each on a line, and the total.
+    /// The undetected faults, one per line, and the total.
     pub fn total(&self) -> String {
-        let missed = self.hunted.iter().filter(|(_, hunt)| !matches!(hunt, Hunt::Found(_)));
-        let mut lines: Vec<String> = missed
+        let undetected = self
+            .detections
+            .iter()
+            .filter(|(_, detection)| !matches!(detection, Detection::Detected(_)));
+        let mut lines: Vec<String> = undetected
             .map(|(fault, _)| {
-                let why = fault.missed.as_deref().unwrap_or("nobody knows why");
-                format!("not found: {} ({}): {why}\n", fault.name, fault.what)
+                let reason = fault.undetected_reason.as_deref().unwrap_or("nobody knows why");
+                format!("not found: {} ({}): {reason}\n", fault.name, fault.what)
             })
             .collect();
-        lines.push(format!("faults: {} of {} found\n", self.found(), self.hunted.len()));
+        lines.push(format!(
+            "faults: {} of {} found\n",
+            self.detected_count(),
+            self.detections.len()
+        ));
         lines.concat()
     }
 
-    /// How many faults were hunted.
+    /// The number of results.
     pub fn len(&self) -> usize {
-        self.hunted.len()
+        self.detections.len()
     }
 
-    /// Whether none was hunted.
+    /// Whether there are no results.
     pub fn is_empty(&self) -> bool {
-        self.hunted.is_empty()
+        self.detections.is_empty()
     }
 
-    fn found(&self) -> usize {
-        self.hunted.iter().filter(|(_, hunt)| matches!(hunt, Hunt::Found(_))).count()
+    fn detected_count(&self) -> usize {
+        self.detections
+            .iter()
+            .filter(|(_, detection)| matches!(detection, Detection::Detected(_)))
+            .count()
     }
 
+    /// Checks the results.
+    ///
     /// # Errors
     ///
-    /// Too few were found, or one was not of which the list does not say why, or one was of which it does.
+    /// Too few faults were detected, an undetected fault has no reason in the list, or a detected
+    /// one has.
     pub fn verdict(&self) -> anyhow::Result<()> {
-        let mut wrong = Vec::new();
-        for (fault, hunt) in &self.hunted {
-            match (hunt, &fault.missed) {
-                (Hunt::Found(_), Some(_)) => {
-                    wrong.push(format!("{} is found, and listed as missed", fault.name));
+        let mut problems = Vec::new();
+        for (fault, detection) in &self.detections {
+            match (detection, &fault.undetected_reason) {
+                (Detection::Detected(_), Some(_)) => {
+                    problems.push(format!("{} is found, and listed as missed", fault.name));
                 }
-                (Hunt::Found(_), None) | (_, Some(_)) => {}
-                (_, None) => wrong.push(format!("{} is not found", fault.name)),
+                (Detection::Detected(_), None) | (_, Some(_)) => {}
+                (_, None) => problems.push(format!("{} is not found", fault.name)),
             }
         }
-        if self.found() * 100 < self.hunted.len() * ENOUGH {
-            wrong.push(format!("at least {ENOUGH} of a hundred must be found"));
+        if self.detected_count() * 100 < self.detections.len() * REQUIRED_PERCENT {
+            problems.push(format!("at least {REQUIRED_PERCENT} of a hundred must be found"));
         }
-        if !wrong.is_empty() {
-            bail!("not all faults are as they shall be\n{}", wrong.join("\n"));
+        if !problems.is_empty() {
+            bail!("not all faults are as they shall be\n{}", problems.join("\n"));
         }
         Ok(())
     }
@@ -100,40 +113,40 @@ impl Report {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::faults::list::Finder;
+    use crate::faults::list::Detector;
 
-    fn report(hunts: &[(Hunt, Option<&str>)]) -> Report {
+    fn report(detections: &[(Detection, Option<&str>)]) -> Report {
         let mut report = Report::default();
-        for (at, (hunt, missed)) in hunts.iter().enumerate() {
+        for (at, (detection, undetected)) in detections.iter().enumerate() {
             let fault = Fault {
                 name: format!("fault-{at}"),
                 area: "access".to_owned(),
                 what: "something is wrong".to_owned(),
-                by: Finder::Scenario("access/one".to_owned()),
-                missed: missed.map(str::to_owned),
+                detected_by: Detector::Scenario("access/one".to_owned()),
+                undetected_reason: undetected.map(str::to_owned),
             };
-            report.add(&fault, hunt.clone());
+            report.add(&fault, detection.clone());
         }
         report
     }
 
     #[test]
-    fn what_is_missed_is_named_and_must_be_known() {
-        let found = || Hunt::Found("access/one".to_owned());
-        let mut hunts = vec![(found(), None); 39];
-        hunts.push((Hunt::Unnoticed, Some("nobody looks")));
-        let good = report(&hunts);
+    fn undetected_faults_are_reported_and_need_a_reason() {
+        let detected_count = || Detection::Detected("access/one".to_owned());
+        let mut detections = vec![(detected_count(), None); 39];
+        detections.push((Detection::Undetected, Some("nobody looks")));
+        let good = report(&detections);
         assert!(good.verdict().is_ok());
         assert_eq!(
             good.total(),
             "not found: fault-39 (something is wrong): nobody looks\nfaults: 39 of 40 found\n"
         );
-        for wrong in [
-            vec![(Hunt::NotMet, None); 1],
-            vec![(found(), Some("nobody looks"))],
-            vec![(found(), None), (Hunt::Unnoticed, Some("nobody looks"))],
+        for problems in [
+            vec![(Detection::NotReached, None); 1],
+            vec![(detected_count(), Some("nobody looks"))],
+            vec![(detected_count(), None), (Detection::Undetected, Some("nobody looks"))],
         ] {
-            assert!(report(&wrong).verdict().is_err(), "{wrong:?}");
+            assert!(report(&problems).verdict().is_err(), "{problems:?}");
         }
     }
 }

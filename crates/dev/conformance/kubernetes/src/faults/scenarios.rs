@@ -1,8 +1,9 @@
-//! Faults in Kubernetes: the embedded API has one, and the scenarios are held against their recordings.
+//! Faults in Kubernetes: scenarios run on an embedded API with a fault, and are compared with their
+//! recordings.
 
-use super::list::{Fault, Finder};
-use super::report::Hunt;
-use crate::check::{self, AT_A_TIME, Judged, Verdict};
+use super::list::{Detector, Fault};
+use super::report::Detection;
+use crate::check::{self, CONCURRENCY, ScenarioResult, Verdict};
 use crate::differences::Differences;
 use crate::recording::Recording;
 use crate::scenario::Scenario;
@@ -10,138 +11,144 @@ use crate::server::Server;
 use futures::StreamExt;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How many scenarios that differed once are given a second try.
-const TRIES: usize = 3;
+/// How many scenarios that differed once are repeated.
+const MAX_TRIES: usize = 3;
 
-/// Finds faults with scenarios.
-pub struct Hunter<'a> {
+/// Detects faults with scenarios.
+pub struct ScenarioDetector<'a> {
     all: &'a [Scenario],
     recordings: BTreeMap<(String, String), Recording>,
     differences: &'a Differences,
-    /// Titles of the scenarios that are as they shall be without a fault; only these can tell.
-    good: BTreeSet<String>,
-    /// Titles of those of which that is known.
-    judged: BTreeSet<String>,
+    /// Titles of the scenarios that pass without a fault; only these can detect one.
+    passing: BTreeSet<String>,
+    /// Titles of the scenarios that ran without a fault.
+    baselined: BTreeSet<String>,
 }
 
-impl<'a> Hunter<'a> {
-    /// With all scenarios and what is recorded of them.
+impl<'a> ScenarioDetector<'a> {
+    /// Reads the recordings of all scenarios.
     ///
     /// # Errors
     ///
-    /// A file that is no recording.
+    /// A file is no recording.
     pub fn new(
         home: &std::path::Path,
         all: &'a [Scenario],
         differences: &'a Differences,
     ) -> anyhow::Result<Self> {
         let recordings = check::recordings(home, all)?;
-        let (good, judged) = (BTreeSet::new(), BTreeSet::new());
-        Ok(Self { all, recordings, differences, good, judged })
+        let (passing, baselined) = (BTreeSet::new(), BTreeSet::new());
+        Ok(Self { all, recordings, differences, passing, baselined })
     }
 
-    /// Runs without a fault what is tried first for these.
+    /// Runs the listed scenarios of these faults without a fault.
     pub async fn prepare(&mut self, faults: &[&Fault]) {
-        let titles: BTreeSet<String> = faults.iter().map(|fault| fault.by.to_string()).collect();
-        self.judge(|scenario| titles.contains(&scenario.title())).await;
+        let titles: BTreeSet<String> =
+            faults.iter().map(|fault| fault.detected_by.to_string()).collect();
+        self.run_baseline(|scenario| titles.contains(&scenario.title())).await;
     }
 
-    /// Runs some without a fault, unless that was done before.
-    async fn judge(&mut self, wanted: impl Fn(&Scenario) -> bool) {
-        let new =
-            |scenario: &&Scenario| wanted(scenario) && !self.judged.contains(&scenario.title());
+    /// Runs the selected scenarios without a fault, unless they ran already.
+    async fn run_baseline(&mut self, selected: impl Fn(&Scenario) -> bool) {
+        let new = |scenario: &&Scenario| {
+            selected(scenario) && !self.baselined.contains(&scenario.title())
+        };
         let scenarios: Vec<&Scenario> = self.all.iter().filter(new).collect();
         if scenarios.is_empty() {
             return;
         }
         let server = Server::embedded().await;
-        let judged = check::against_recordings(
+        let baselined = check::against_recordings(
             &scenarios,
             &self.recordings,
             &server,
             None,
             self.differences,
         );
-        let good = judged.await.into_iter().filter(|judged| judged.verdict.is_good());
-        self.good.extend(good.map(|judged| judged.scenario.title()));
-        self.judged.extend(scenarios.iter().map(|scenario| scenario.title()));
+        let passing = baselined.await.into_iter().filter(|baselined| baselined.verdict.passes());
+        self.passing.extend(passing.map(|baselined| baselined.scenario.title()));
+        self.baselined.extend(scenarios.iter().map(|scenario| scenario.title()));
     }
 
-    /// Seeds a fault and runs scenarios until one differs, twice, each time on a fresh server: first the
-    /// one that the list names, then, unless only that is wanted, those of its area, then all.
-    pub async fn hunt(&mut self, fault: &Fault, only_listed: bool) -> Hunt {
-        let Finder::Scenario(first) = &fault.by else {
-            return Hunt::Useless(format!("{} is no scenario", fault.by));
+    /// Seeds a fault and runs scenarios until one fails twice, each time on a fresh server: first
+    /// the listed one, then, unless `only_listed` is set, those of its area, then all.
+    pub async fn detect(&mut self, fault: &Fault, only_listed: bool) -> Detection {
+        let Detector::Scenario(first) = &fault.detected_by else {
+            return Detection::Invalid(format!("{} is no scenario", fault.detected_by));
         };
-        let mut met = false;
+        let mut reached = false;
         let is_first = |scenario: &Scenario| scenario.title() == *first;
         let is_near = |scenario: &Scenario| scenario.area == fault.area;
-        if let Some(by) = self.find(fault, is_first, &mut met).await {
-            return Hunt::Found(by);
+        if let Some(by) = self.find(fault, is_first, &mut reached).await {
+            return Detection::Detected(by);
         }
         if only_listed {
-            return if met { Hunt::Unnoticed } else { Hunt::NotMet };
+            return if reached { Detection::Undetected } else { Detection::NotReached };
         }
-        let mut by = self.find(fault, |other| is_near(other) && !is_first(other), &mut met).await;
+        let mut by =
+            self.find(fault, |other| is_near(other) && !is_first(other), &mut reached).await;
         if by.is_none() {
-            by = self.find(fault, |other| !is_near(other) && !is_first(other), &mut met).await;
+            by = self.find(fault, |other| !is_near(other) && !is_first(other), &mut reached).await;
         }
         match by {
-            Some(by) => Hunt::Found(format!("{by}, not by {first}")),
-            None if met => Hunt::Unnoticed,
-            None => Hunt::NotMet,
+            Some(by) => Detection::Detected(format!("{by}, not by {first}")),
+            None if reached => Detection::Undetected,
+            None => Detection::NotReached,
         }
     }
 
-    /// The title of the first of some scenarios that differs, and differs again.
+    /// The title of the first selected scenario that fails twice.
     async fn find(
         &mut self,
         fault: &Fault,
-        wanted: impl Fn(&Scenario) -> bool,
-        met: &mut bool,
+        selected: impl Fn(&Scenario) -> bool,
+        reached: &mut bool,
     ) -> Option<String> {
-        self.judge(&wanted).await;
-        let good = |scenario: &&Scenario| wanted(scenario) && self.good.contains(&scenario.title());
-        let mut left: Vec<&Scenario> = self.all.iter().filter(good).collect();
-        for _ in 0..TRIES {
-            let title = self.first_difference(fault, &left, met).await?;
+        self.run_baseline(&selected).await;
+        let passing =
+            |scenario: &&Scenario| selected(scenario) && self.passing.contains(&scenario.title());
+        let mut remaining: Vec<&Scenario> = self.all.iter().filter(passing).collect();
+        for _ in 0..MAX_TRIES {
+            let title = self.first_difference(fault, &remaining, reached).await?;
             let again: Vec<&Scenario> =
-                left.iter().copied().filter(|scenario| scenario.title() == title).collect();
-            if self.first_difference(fault, &again, met).await.is_some() {
+                remaining.iter().copied().filter(|scenario| scenario.title() == title).collect();
+            if self.first_difference(fault, &again, reached).await.is_some() {
                 return Some(title);
             }
-            left.retain(|scenario| scenario.title() != title);
+            remaining.retain(|scenario| scenario.title() != title);
         }
         None
     }
 
-    /// Seeds a fault, runs scenarios on a fresh server until the first difference, and takes it out.
+    /// Seeds a fault, runs scenarios on a fresh server until the first difference, and removes the
+    /// fault.
     async fn first_difference(
         &self,
         fault: &Fault,
         scenarios: &[&Scenario],
-        met: &mut bool,
+        reached: &mut bool,
     ) -> Option<String> {
         if scenarios.is_empty() {
             return None;
         }
-        // The controllers shall be up before anything is wrong.
+        // Start the controllers before the fault is seeded.
         let server = Server::embedded().await;
         mainstay_fault::seed(Some(&fault.name));
-        let judge = |scenario| {
+        let run_baseline = |scenario| {
             check::against_recording(scenario, &self.recordings, &server, None, self.differences)
         };
-        let mut judged =
-            futures::stream::iter(scenarios.iter().copied()).map(judge).buffer_unordered(AT_A_TIME);
+        let mut baselined = futures::stream::iter(scenarios.iter().copied())
+            .map(run_baseline)
+            .buffer_unordered(CONCURRENCY);
         let mut found = None;
-        while let Some(Judged { scenario, verdict }) = judged.next().await {
-            if matches!(verdict, Verdict::Different(_) | Verdict::Broken(..)) {
+        while let Some(ScenarioResult { scenario, verdict }) = baselined.next().await {
+            if matches!(verdict, Verdict::Different(_) | Verdict::Failed(..)) {
                 found = Some(scenario.title());
                 break;
             }
         }
-        drop(judged);
-        *met |= mainstay_fault::was_met();
+        drop(baselined);
+        *reached |= mainstay_fault::was_met();
         mainstay_fault::seed(None);
         found
     }

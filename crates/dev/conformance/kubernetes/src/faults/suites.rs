@@ -1,8 +1,8 @@
-//! Faults in operators and their content: test programs are built with all faults in them, and started
-//! with one.
+//! Faults in operators and their content: test programs are built with all faults, and started with
+//! one.
 
-use super::list::{Fault, Finder, TestName};
-use super::report::Hunt;
+use super::list::{Detector, Fault, TestName};
+use super::report::Detection;
 use anyhow::{Context, bail};
 use futures::StreamExt;
 use serde::Deserialize;
@@ -12,18 +12,19 @@ use std::process::Stdio;
 use std::time::Duration;
 use tokio::process::Command;
 
-/// How many tests run at a time.
-const AT_A_TIME: usize = 2;
-/// How long a test may take. One that takes longer with a fault, and passes without, has found it.
-const PATIENCE: Duration = Duration::from_mins(2);
-/// Where a test program looks for the fault it is to have (`mainstay_fault`).
-const VARIABLE: &str = "MAINSTAY_FAULT";
+/// The number of tests that run at the same time.
+const CONCURRENCY: usize = 2;
+/// The timeout of a test. A test that passes without the fault and times out with it has detected
+/// it.
+const TEST_TIMEOUT: Duration = Duration::from_mins(2);
+/// The variable from which a test program reads its fault (`mainstay_fault`).
+const FAULT_VARIABLE: &str = "MAINSTAY_FAULT";
 
 /// A test program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Program {
     executable: PathBuf,
-    /// The folder of its package, in which tests run.
+    /// The folder of its package, the working folder of tests.
     folder: PathBuf,
 }
 
@@ -31,11 +32,11 @@ struct Program {
 #[derive(Debug, Default)]
 pub struct Suites {
     programs: BTreeMap<(String, String), Program>,
-    /// What is wrong with tests without a fault.
-    useless: BTreeMap<TestName, String>,
+    /// Tests that cannot be used, with the reason.
+    invalid_tests: BTreeMap<TestName, String>,
 }
 
-/// What cargo says of what it has built, as far as it is about test programs.
+/// A message of cargo, as far as it describes test programs.
 #[derive(Deserialize)]
 struct Message {
     reason: String,
@@ -51,23 +52,23 @@ struct Target {
     kind: Vec<String>,
 }
 
-/// How a test ended.
+/// The result of a test.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum End {
+enum TestEnd {
     Passed,
     Failed,
     TimedOut,
-    /// So many tests have that name.
-    Number(usize),
+    /// So many tests have the name, instead of one.
+    Matches(usize),
 }
 
 impl Suites {
-    /// Builds the test programs as `cargo test --workspace` does, so that nothing is compiled twice: all
-    /// faults are in them.
+    /// Builds the test programs as `cargo test --workspace` does, so that nothing is compiled
+    /// twice. They contain all faults.
     ///
     /// # Errors
     ///
-    /// They cannot be built.
+    /// The build fails.
     pub async fn build() -> anyhow::Result<Self> {
         let mut cargo = Command::new("cargo");
         cargo.args(["test", "--workspace", "--no-run", "--locked", "--message-format=json"]);
@@ -76,57 +77,62 @@ impl Suites {
         if !built.status.success() {
             bail!("the test programs cannot be built");
         }
-        Ok(Self { programs: programs(&built.stdout)?, useless: BTreeMap::new() })
+        Ok(Self { programs: programs(&built.stdout)?, invalid_tests: BTreeMap::new() })
     }
 
-    /// Runs without a fault what is to find some of them.
+    /// Runs the listed tests of these faults without a fault.
     pub async fn prepare(&mut self, faults: &[&Fault]) {
         let names: BTreeSet<&TestName> = tests(faults).collect();
         let this = &*self;
         let judge = |name| async move { (name, this.run(name, None).await) };
         let ends: Vec<_> =
-            futures::stream::iter(names).map(judge).buffered(AT_A_TIME).collect().await;
+            futures::stream::iter(names).map(judge).buffered(CONCURRENCY).collect().await;
         for (name, end) in ends {
             let why = match end {
-                Ok(End::Passed) => continue,
-                Ok(End::Failed) => format!("{name} fails without it"),
-                Ok(End::TimedOut) => format!("{name} takes too long without it"),
-                Ok(End::Number(number)) => format!("{number} tests are called {name}"),
+                Ok(TestEnd::Passed) => continue,
+                Ok(TestEnd::Failed) => format!("{name} fails without it"),
+                Ok(TestEnd::TimedOut) => format!("{name} takes too long without it"),
+                Ok(TestEnd::Matches(number)) => format!("{number} tests are called {name}"),
                 Err(why) => format!("{why:#}"),
             };
-            self.useless.insert(name.clone(), why);
+            self.invalid_tests.insert(name.clone(), why);
         }
     }
 
-    /// Hunts faults; `hear` is told what became of each, in their order.
-    pub async fn hunt(&self, faults: &[&Fault], mut hear: impl FnMut(&Fault, Hunt)) {
-        let one = |fault| async move { (fault, self.hunt_one(fault).await) };
-        let mut hunted = futures::stream::iter(faults.iter().copied()).map(one).buffered(AT_A_TIME);
-        while let Some((fault, hunt)) = hunted.next().await {
-            hear(fault, hunt);
+    /// Detects faults; `report_fault` is called for each, in order.
+    pub async fn detect(&self, faults: &[&Fault], mut report_fault: impl FnMut(&Fault, Detection)) {
+        let detect_fault = |fault| async move { (fault, self.detect_one(fault).await) };
+        let mut detections =
+            futures::stream::iter(faults.iter().copied()).map(detect_fault).buffered(CONCURRENCY);
+        while let Some((fault, detection)) = detections.next().await {
+            report_fault(fault, detection);
         }
     }
 
-    async fn hunt_one(&self, fault: &Fault) -> Hunt {
-        let Finder::Test(name) = &fault.by else {
-            return Hunt::Useless(format!("{} is no test", fault.by));
+    async fn detect_one(&self, fault: &Fault) -> Detection {
+        let Detector::Test(name) = &fault.detected_by else {
+            return Detection::Invalid(format!("{} is no test", fault.detected_by));
         };
-        if let Some(why) = self.useless.get(name) {
-            return Hunt::Useless(why.clone());
+        if let Some(why) = self.invalid_tests.get(name) {
+            return Detection::Invalid(why.clone());
         }
-        let mut late = false;
+        let mut timed_out = false;
         for _ in 0..2 {
             match self.run(name, Some(&fault.name)).await {
-                Ok(End::Failed) => {}
-                Ok(End::TimedOut) => late = true,
-                Ok(End::Passed | End::Number(_)) => return Hunt::Unnoticed,
-                Err(why) => return Hunt::Useless(format!("{why:#}")),
+                Ok(TestEnd::Failed) => {}
+                Ok(TestEnd::TimedOut) => timed_out = true,
+                Ok(TestEnd::Passed | TestEnd::Matches(_)) => return Detection::Undetected,
+                Err(why) => return Detection::Invalid(format!("{why:#}")),
             }
         }
-        Hunt::Found(if late { format!("{name}, which took too long") } else { name.to_string() })
+        Detection::Detected(if timed_out {
+            format!("{name}, which took too long")
+        } else {
+            name.to_string()
+        })
     }
 
-    async fn run(&self, name: &TestName, fault: Option<&str>) -> anyhow::Result<End> {
+    async fn run(&self, name: &TestName, fault: Option<&str>) -> anyhow::Result<TestEnd> {
         let key = (name.package.clone(), name.program.clone());
         let program = self.programs.get(&key);
         let program = program.with_context(|| format!("{} has no {}", key.0, key.1))?;
@@ -134,37 +140,37 @@ impl Suites {
         test.args([name.test.as_str(), "--exact"])
             .current_dir(&program.folder)
             .env("CARGO_MANIFEST_DIR", &program.folder)
-            .env(VARIABLE, fault.unwrap_or_default())
-            // What a fault makes of answers shall not be kept anywhere.
+            .env(FAULT_VARIABLE, fault.unwrap_or_default())
+            // Tests must not store results of a seeded fault.
             .env("INSTA_UPDATE", "no")
             .env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "1")
             .stdin(Stdio::null())
             .kill_on_drop(true);
-        let Ok(ended) = tokio::time::timeout(PATIENCE, test.output()).await else {
-            return Ok(End::TimedOut);
+        let Ok(output) = tokio::time::timeout(TEST_TIMEOUT, test.output()).await else {
+            return Ok(TestEnd::TimedOut);
         };
-        let ended = ended.with_context(|| format!("run {}", program.executable.display()))?;
-        let text = String::from_utf8_lossy(&ended.stdout);
+        let output = output.with_context(|| format!("run {}", program.executable.display()))?;
+        let text = String::from_utf8_lossy(&output.stdout);
         let number = text.lines().find_map(|line| {
             let rest = line.strip_prefix("running ")?;
             rest.split(' ').next()?.parse().ok()
         });
         Ok(match number {
-            Some(1) if ended.status.success() => End::Passed,
-            Some(1) => End::Failed,
-            other => End::Number(other.unwrap_or_default()),
+            Some(1) if output.status.success() => TestEnd::Passed,
+            Some(1) => TestEnd::Failed,
+            other => TestEnd::Matches(other.unwrap_or_default()),
         })
     }
 }
 
 fn tests<'a>(faults: &[&'a Fault]) -> impl Iterator<Item = &'a TestName> {
-    faults.iter().filter_map(|fault| match &fault.by {
-        Finder::Test(name) => Some(name),
-        Finder::Scenario(_) => None,
+    faults.iter().filter_map(|fault| match &fault.detected_by {
+        Detector::Test(name) => Some(name),
+        Detector::Scenario(_) => None,
     })
 }
 
-/// The test programs that cargo says it has built.
+/// The test programs in cargo's messages.
 fn programs(messages: &[u8]) -> anyhow::Result<BTreeMap<(String, String), Program>> {
     let mut programs = BTreeMap::new();
     for line in messages.split(|byte| *byte == b'\n').filter(|line| line.starts_with(b"{")) {
@@ -180,7 +186,7 @@ fn programs(messages: &[u8]) -> anyhow::Result<BTreeMap<(String, String), Progra
             Some("test") => target.name,
             _ => continue,
         };
-        // `path+file:///folder#name@version`, where the name may be that of the folder.
+        // `path+file:///folder#name@version`; the name is missing if it equals the folder's.
         let name = id.rsplit_once('#').map_or(id.as_str(), |(_, name)| name);
         let package = name.split('@').next().unwrap_or_default().to_owned();
         let folder = manifest.parent().unwrap_or(Path::new("/")).to_owned();
@@ -196,14 +202,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn programs_are_known_by_package_and_name() {
-        let said = br#"
+    fn test_programs_are_found_by_package_and_name() {
+        let messages = br#"
 {"reason":"compiler-artifact","package_id":"path+file:///w/crates/a#mainstay-a@0.1.0","manifest_path":"/w/crates/a/Cargo.toml","target":{"kind":["lib"],"name":"mainstay_a"},"executable":null}
 {"reason":"compiler-artifact","package_id":"path+file:///w/crates/a#mainstay-a@0.1.0","manifest_path":"/w/crates/a/Cargo.toml","target":{"kind":["lib"],"name":"mainstay_a"},"executable":"/t/mainstay_a-1"}
 {"reason":"compiler-artifact","package_id":"path+file:///w/crates/a#mainstay-a@0.1.0","manifest_path":"/w/crates/a/Cargo.toml","target":{"kind":["test"],"name":"it"},"executable":"/t/it-1"}
 {"reason":"build-finished","success":true}
 "#;
-        let found: Vec<String> = programs(said)
+        let found: Vec<String> = programs(messages)
             .unwrap()
             .into_iter()
             .map(|((package, name), process)| {

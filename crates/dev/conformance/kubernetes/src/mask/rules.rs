@@ -1,67 +1,77 @@
-//! The list of masks. Each has a reason; whatever is not here is compared.
+//! The list of masks, each with a reason. Everything else is compared.
 
 use regex::Regex;
 use std::sync::LazyLock;
 
-/// What a field must hold for its name to mask it.
+/// The values that a key rule masks.
 #[derive(Debug)]
-pub enum By {
+pub enum MaskedType {
     /// Digits other than `0`, as text.
     Digits,
-    /// Any text that the scenario did not write (and that is not `None`).
+    /// Any text except `None` and texts of the scenario.
     Text,
-    /// Any number that the scenario did not write.
+    /// Any number except numbers of the scenario.
     Number,
 }
 
-/// A field whose value is masked, wherever it is.
+/// A rule that masks a field by its key, anywhere.
 #[derive(Debug)]
-pub struct Key {
-    /// Its name.
+pub struct KeyRule {
+    /// The key.
     pub key: &'static str,
-    /// What it must hold.
-    pub by: By,
-    /// What stands there instead.
+    /// The values that it masks.
+    pub masked_type: MaskedType,
+    /// The mask.
     pub mask: &'static str,
     /// Why two servers may differ.
     pub why: &'static str,
 }
 
-/// Fields.
-pub const KEYS: &[Key] = &[
-    key("resourceVersion", By::Digits, "<rv>", "counts every write of a server since it began"),
-    key("continue", By::Text, "<continue>", "opaque; holds a revision"),
-    key("clusterIP", By::Text, "<ip>", "allocated at random"),
-    key("podIP", By::Text, "<ip>", "made up by simulated nodes"),
-    key("hostIP", By::Text, "<ip>", "made up by simulated nodes"),
-    key("podCIDR", By::Text, "<ip>", "made up by simulated nodes"),
-    key("nodePort", By::Number, "<port>", "allocated at random"),
-    key("healthCheckNodePort", By::Number, "<port>", "allocated at random"),
-    key("ca.crt", By::Text, "<pem>", "a server's own certificates"),
-    key("observedTime", By::Text, "<time>", "when it was looked at"),
+/// The key rules.
+pub const KEY_RULES: &[KeyRule] = &[
+    key(
+        "resourceVersion",
+        MaskedType::Digits,
+        "<rv>",
+        "counts every write of a server since it began",
+    ),
+    key("continue", MaskedType::Text, "<continue>", "opaque; holds a revision"),
+    key("clusterIP", MaskedType::Text, "<ip>", "allocated at random"),
+    key("podIP", MaskedType::Text, "<ip>", "made up by simulated nodes"),
+    key("hostIP", MaskedType::Text, "<ip>", "made up by simulated nodes"),
+    key("podCIDR", MaskedType::Text, "<ip>", "made up by simulated nodes"),
+    key("nodePort", MaskedType::Number, "<port>", "allocated at random"),
+    key("healthCheckNodePort", MaskedType::Number, "<port>", "allocated at random"),
+    key("ca.crt", MaskedType::Text, "<pem>", "a server's own certificates"),
+    key("observedTime", MaskedType::Text, "<time>", "when it was looked at"),
 ];
 
-const fn key(key: &'static str, by: By, mask: &'static str, why: &'static str) -> Key {
-    Key { key, by, mask, why }
+const fn key(
+    key: &'static str,
+    masked_type: MaskedType,
+    mask: &'static str,
+    why: &'static str,
+) -> KeyRule {
+    KeyRule { key, masked_type, mask, why }
 }
 
-/// Entries of `managedFields` are put in the order of these fields: a server orders them by the second
-/// of their last write first, so that it depends on when in a second a scenario began. Everything in
-/// the entries but their time is compared.
-pub const MANAGERS: [&str; 4] = ["operation", "manager", "apiVersion", "subresource"];
+/// The sort order of `managedFields` entries. A server sorts them by the second of their last write
+/// first, so that the order depends on the second in which a scenario began. Everything in the
+/// entries except their time is compared.
+pub const MANAGED_FIELDS_ORDER: [&str; 4] = ["operation", "manager", "apiVersion", "subresource"];
 
-/// Labels whose values are hashes of Go's memory layout, printed; the words are learned.
-pub const HASHES: &[&str] =
+/// Labels with hashes of Go's memory layout; the hashes are learned.
+pub const HASH_LABELS: &[&str] =
     &["pod-template-hash", "controller-revision-hash", "controller.kubernetes.io/hash"];
 
-/// A pattern that is masked in texts.
+/// A rule that masks a pattern in texts.
 #[derive(Debug)]
 pub struct Text {
-    /// What is looked for. A group `it` is what counts as written by the scenario.
+    /// The pattern. A group `value` is the part that the scenario may have written.
     pub pattern: Regex,
-    /// What stands there instead, with groups as `$1`.
+    /// The mask, with groups as `$1`.
     pub mask: &'static str,
-    /// Whether words that the scenario wrote stay.
+    /// Whether words of the scenario stay.
     pub unless_written: bool,
     /// Why two servers may differ.
     pub why: &'static str,
@@ -72,8 +82,8 @@ fn text(pattern: &str, mask: &'static str, unless_written: bool, why: &'static s
     Text { pattern: Regex::new(pattern).expect("a pattern"), mask, unless_written, why }
 }
 
-/// Patterns in every text: of answers and of what kubectl prints.
-pub static TEXTS: LazyLock<Vec<Text>> = LazyLock::new(|| {
+/// Rules for every text: of responses and of kubectl's output.
+pub static TEXT_RULES: LazyLock<Vec<Text>> = LazyLock::new(|| {
     vec![
         text(
             r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b",
@@ -160,8 +170,8 @@ pub static TEXTS: LazyLock<Vec<Text>> = LazyLock::new(|| {
     ]
 });
 
-/// Patterns in what is printed for people, where nothing but the form tells what a word is.
-pub static LOOSE: LazyLock<Vec<Text>> = LazyLock::new(|| {
+/// Rules for output for people, in which only the form identifies a value.
+pub static PRINTED_TEXT_RULES: LazyLock<Vec<Text>> = LazyLock::new(|| {
     vec![
         text(
             r"(?P<lead>^|[\s(])(\d+[ywdhms]){1,3}(?P<tail> ago\)|[\s)]|$)",
@@ -176,12 +186,12 @@ pub static LOOSE: LazyLock<Vec<Text>> = LazyLock::new(|| {
             "twice, since neighbours share the blank between them",
         ),
         text(
-            r"\b(?P<it>3[0-2]\d{3})(?P<tail>/(TCP|UDP|SCTP))",
+            r"\b(?P<value>3[0-2]\d{3})(?P<tail>/(TCP|UDP|SCTP))",
             "<port>$tail",
             true,
             "allocated node ports",
         ),
-        text(r"(?i)(nodePort: )(?P<it>3[0-2]\d{3})\b", "$1<port>", true, "allocated node ports"),
+        text(r"(?i)(nodePort: )(?P<value>3[0-2]\d{3})\b", "$1<port>", true, "allocated node ports"),
         text(r"(Resource Version:\s+)\d+", "$1<rv>", false, "revisions"),
         text(
             r"\b(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d \w{3} \d{4} \d\d:\d\d:\d\d [+-]\d{4}",
@@ -206,23 +216,24 @@ pub static LOOSE: LazyLock<Vec<Text>> = LazyLock::new(|| {
     ]
 });
 
-/// Masks of values whose lengths differ: they shift what stands beside them.
-pub const UNEVEN: &[&str] =
+/// Masks of values of varying length: they shift the columns beside them.
+pub const VARIABLE_WIDTH_MASKS: &[&str] =
     &["<age>", "<ip>", "<hash>", "<token>", "<rv>", "<port>", "<date>", "<pem>"];
 
 /// Blanks that align columns.
 #[expect(clippy::expect_used, reason = "the pattern is fixed and a test compiles it")]
-pub static BLANKS: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"(\S) {2,}").expect("a pattern"));
+pub static ALIGNMENT: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"(\S) {2,}").expect("a pattern"));
 
-/// A cell that says how long something is there.
+/// A table cell with an age.
 #[expect(clippy::expect_used, reason = "the pattern is fixed and a test compiles it")]
 pub static AGE: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"^(\d+[ywdhms]){1,3}$").expect("a pattern"));
 
-/// What stands in such a cell instead.
+/// The mask of an age.
 pub const AGE_MASK: &str = "<age>";
 
-/// Whether the causes of a refusal are those of server-side apply.
+/// Whether the causes of an error are conflicts of server-side apply.
 pub fn is_conflict(causes: &[serde_json::Value]) -> bool {
     causes.iter().all(|cause| cause["reason"] == "FieldManagerConflict")
 }

@@ -1,4 +1,4 @@
-//! What is masked, and what is not.
+//! Tests of the masks.
 
 use super::*;
 
@@ -54,7 +54,7 @@ fn made_up_names_are_learned_where_they_appear_and_masked_everywhere() {
     assert_eq!(masker.value(&pods), masked);
     assert!(masker.is_made_up("web-7c5ddbdf54-x2x4z"));
     assert_eq!(masker.text("pods \"web-7c5ddbdf54-x2x4z\""), "pods \"web-<hash>-xxxxx\"");
-    // A name that its author chose is no such name.
+    // A name that the user chose is not generated.
     assert_eq!(masker.value(&json!({"name": "p-x2x4z"})), json!({"name": "p-x2x4z"}));
 }
 
@@ -93,6 +93,6 @@ fn names_in_bytes_are_masked_by_words_of_the_same_length_and_put_back() {
 
 #[test]
 fn every_mask_has_a_reason() {
-    assert!(KEYS.iter().all(|rule| !rule.why.is_empty()));
-    assert!(TEXTS.iter().chain(LOOSE.iter()).all(|rule| !rule.why.is_empty()));
+    assert!(KEY_RULES.iter().all(|rule| !rule.why.is_empty()));
+    assert!(TEXT_RULES.iter().chain(PRINTED_TEXT_RULES.iter()).all(|rule| !rule.why.is_empty()));
 }

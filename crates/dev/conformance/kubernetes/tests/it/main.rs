@@ -1,4 +1,4 @@
-//! The embedded API against the recordings of a real one.
+//! Conformance tests of the embedded API.
 
 mod faults;
 mod recordings;

@@ -1,4 +1,4 @@
-//! Every scenario, as it was recorded.
+//! Every scenario is compared with its recording, and the scenarios cover enough.
 
 use mainstay_conformance_kubernetes::check;
 use mainstay_conformance_kubernetes::differences::Differences;
@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 
 #[tokio::test(flavor = "multi_thread")]
 #[expect(clippy::disallowed_methods, reason = "tests have no configuration")]
-async fn the_embedded_api_answers_as_the_real_one_did() {
+async fn embedded_api_responds_as_recorded() {
     let home = scenario::home();
     let all = scenario::all(&home).expect("scenarios");
     let differences = Differences::read(&home).expect("a list of differences");
@@ -29,25 +29,26 @@ async fn the_embedded_api_answers_as_the_real_one_did() {
     let recordings = check::recordings(&home, &all).expect("recordings");
     let wanted: Vec<&Scenario> = all.iter().collect();
     let server = Server::embedded().await;
-    let judged =
+    let results =
         check::against_recordings(&wanted, &recordings, &server, kubectl.as_ref(), &differences)
             .await;
-    let bad = judged.iter().filter(|judged| !judged.verdict.is_good()).count();
-    let listed = judged.iter().filter(|judged| judged.verdict == check::Verdict::Listed).count();
-    let wrong = differences.verdict(&all, listed);
-    for line in score::table(&judged).lines() {
+    let unexpected = results.iter().filter(|results| !results.verdict.passes()).count();
+    let expected =
+        results.iter().filter(|results| results.verdict == check::Verdict::Expected).count();
+    let problems = differences.problems(&all, expected);
+    for line in score::table(&results).lines() {
         ran(line);
     }
     assert!(
-        bad == 0 && wrong.is_empty(),
-        "{bad} scenarios are not as they shall be\n{}{}",
-        score::findings(&judged, 6),
-        wrong.join("\n")
+        unexpected == 0 && problems.is_empty(),
+        "{unexpected} scenarios are not as they shall be\n{}{}",
+        score::findings(&results, 6),
+        problems.join("\n")
     );
 }
 
 #[test]
-fn no_recording_outlives_its_scenarios() {
+fn every_recording_has_its_scenarios() {
     let home = scenario::home();
     let all = scenario::all(&home).expect("scenarios");
     let names: BTreeSet<(&str, &str)> =
@@ -66,11 +67,11 @@ fn no_recording_outlives_its_scenarios() {
     }
 }
 
-/// What there must be at least: scenarios, of each area, invocations of kubectl.
-const LEAST: (usize, usize, usize) = (350, 40, 120);
+/// The least number of scenarios, of scenarios per area, and of kubectl commands.
+const MINIMUM: (usize, usize, usize) = (350, 40, 120);
 
-/// Sub-commands of kubectl that scenarios must invoke.
-const COMMANDS: [&str; 34] = [
+/// Sub-commands of kubectl that scenarios must use.
+const REQUIRED_COMMANDS: [&str; 34] = [
     "annotate",
     "api-resources",
     "apply",
@@ -108,9 +109,9 @@ const COMMANDS: [&str; 34] = [
 ];
 
 #[test]
-fn there_are_enough_scenarios_of_every_sort() {
+fn scenarios_cover_every_area_and_kubectl_command() {
     let all = scenario::all(&scenario::home()).expect("scenarios");
-    let (scenarios, of_an_area, invocations) = LEAST;
+    let (scenarios, of_an_area, invocations) = MINIMUM;
     assert!(all.len() >= scenarios, "{} scenarios", all.len());
     for area in scenario::AREAS {
         let those = all.iter().filter(|scenario| scenario.area == area).count();
@@ -119,9 +120,10 @@ fn there_are_enough_scenarios_of_every_sort() {
     let kubectl: Vec<_> = all.iter().flat_map(Scenario::kubectl).collect();
     assert!(kubectl.len() >= invocations, "{} invocations of kubectl", kubectl.len());
     let found: BTreeSet<String> = kubectl.iter().map(|step| step.sub_command()).collect();
-    let missing: Vec<_> = COMMANDS.iter().filter(|command| !found.contains(**command)).collect();
+    let missing: Vec<_> =
+        REQUIRED_COMMANDS.iter().filter(|command| !found.contains(**command)).collect();
     assert!(missing.is_empty(), "nothing invokes kubectl {missing:?}");
-    // Forms of a sub-command that are told apart by what stands behind it.
+    // Variants of a sub-command that an argument selects.
     for (command, argument) in [
         ("apply", "--server-side"),
         ("apply", "--force-conflicts"),

@@ -1,28 +1,30 @@
-//! OLM classic against the recorded behaviour of the original.
+//! Replay of the recorded behaviour of OLM classic.
 
-use mainstay_conformance_olm::{assertions::Assertions, case, home, listed::Lists, report, run};
+use mainstay_conformance_olm::{
+    assertions::Assertions, case, differences::ExpectedDifferences, home, report, run,
+};
 use std::sync::Arc;
 
-/// Every recorded field is ours, or differs as `olm/differences.txt` says.
+/// Every field is as recorded, or `olm/differences.txt` lists the difference.
 #[tokio::test(flavor = "multi_thread")]
-async fn recorded_behaviour_of_classic_is_ours() {
+async fn replayed_cases_match_the_recorded_behaviour() {
     let what = "recorded behaviour of OLM classic";
     let Some(data) = mainstay_testdata::unpack("answers/olm-classic", what) else { return };
     let cases = case::all(&data.path().join("olm-classic")).unwrap();
     let notes = mainstay_testdata::file("answers/olm-classic.md");
-    let lists = Arc::new(Lists::read(&home(), notes.as_deref()).unwrap());
-    let judged = run::judge(cases.clone(), &lists, run::jobs(), |_| ()).await;
-    let mut faults = lists.faults(&judged, true);
+    let lists = Arc::new(ExpectedDifferences::read(&home(), notes.as_deref()).unwrap());
+    let results = run::run_cases(cases.clone(), &lists, run::jobs(), |_| ()).await;
+    let mut problems = lists.problems(&results, true);
     let assertions = Assertions::read(&home()).unwrap();
-    faults.extend(assertions.faults(&cases, &judged));
+    problems.extend(assertions.problems(&cases, &results));
     mainstay_testdata::ran(&format!("{what}: {} assertions about rows", assertions.len()));
-    let text: String = judged
+    let text: String = results
         .iter()
-        .filter(|case| lists.fault(case).is_some())
+        .filter(|case| lists.problem(case).is_some())
         .map(|case| report::case(case, &lists, false, 12))
         .collect();
-    for line in report::totals(&report::score(&judged), &lists).lines() {
+    for line in report::totals(&report::score(&results), &lists).lines() {
         mainstay_testdata::ran(&format!("{what}: {line}"));
     }
-    assert!(faults.is_empty(), "{text}{}", faults.join("\n"));
+    assert!(problems.is_empty(), "{text}{}", problems.join("\n"));
 }

@@ -1,3 +1,3 @@
-//! OLM classic against recorded behaviour.
+//! Conformance tests of OLM classic.
 
 mod classic;

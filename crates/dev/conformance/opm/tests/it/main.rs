@@ -1,3 +1,3 @@
-//! `opm` against recorded answers.
+//! Conformance tests of `opm`.
 
 mod opm;

@@ -1,30 +1,32 @@
-//! `opm` against the recorded answers of opm 1.73.
+//! Replay of the recorded outputs of opm 1.73.
 
-use mainstay_conformance_opm::{self as opm, case, listed::Listed, place::Archives, scope::Scope};
+use mainstay_conformance_opm::{
+    self as opm, case, differences::ExpectedDifferences, scope::Scope, working_folder::Archives,
+};
 
-/// Every case about something that is built agrees, or is a wanted difference.
+/// Every case in scope agrees with the recording, or its difference is listed.
 #[test]
-fn recorded_answers_of_opm_are_ours() {
+fn replayed_cases_match_the_recorded_outputs() {
     let Some(data) = mainstay_testdata::unpack("answers/opm", "recorded answers of opm") else {
         return;
     };
     let cases = case::all(&data.path().join("opm")).unwrap();
     let scope = Scope::read(&opm::home()).unwrap();
-    let out = scope.count(&cases);
-    assert_eq!(out.unused, Vec::<String>::new());
+    let exclusions = scope.count_excluded(&cases);
+    assert_eq!(exclusions.unused, Vec::<String>::new());
     let (wanted, _): (Vec<_>, Vec<_>) =
         cases.iter().cloned().partition(|case| scope.reason(case).is_none());
     let archives = Archives::unpack(&wanted).unwrap();
-    let cases: Vec<_> = wanted.iter().filter(|case| archives.has(case)).cloned().collect();
-    let listed = Listed::read(&opm::home()).unwrap();
-    let judged = opm::judge(&cases, &archives).unwrap();
-    let (text, good) = opm::report(&judged, &listed, 40);
+    let cases: Vec<_> = wanted.iter().filter(|case| archives.has_inputs(case)).cloned().collect();
+    let expected_differences = ExpectedDifferences::read(&opm::home()).unwrap();
+    let results = opm::run_cases(&cases, &archives).unwrap();
+    let (text, good) = opm::report(&results, &expected_differences, 40);
     assert!(good, "{text}");
-    assert_eq!(listed.faults(&judged), Vec::<String>::new());
+    assert_eq!(expected_differences.problems(&results), Vec::<String>::new());
     for line in text.lines() {
         mainstay_testdata::ran(&format!("recorded answers of opm: {line}"));
     }
-    for (reason, count) in &out.reasons {
+    for (reason, count) in &exclusions.reasons {
         mainstay_testdata::skipped(&format!("{count} recorded answers of opm: {reason}"));
     }
 }

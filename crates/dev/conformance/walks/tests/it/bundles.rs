@@ -1,4 +1,4 @@
-//! Folders of bundles that ask for everything an operator may bring.
+//! Bundle folders that use every feature of a ClusterServiceVersion.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -43,8 +43,8 @@ fn webhook(kind: &str, name: &str) -> Value {
     })
 }
 
-/// A version of a package whose kind is `kind`, with one Deployment, which has permissions of its
-/// namespace and of the cluster.
+/// A ClusterServiceVersion with one owned kind, and one Deployment with Role and ClusterRole
+/// permissions.
 fn version(package: &str, version: &str, plural: &str, kind: &str, mode: &str) -> Value {
     let example = json!([{
         "apiVersion": "forge.example.com/v1", "kind": kind,
@@ -104,7 +104,7 @@ fn bundle(folder: &Path, csv: &Value, others: &[Value], dependencies: &Value) {
     write(&metadata, "dependencies.yaml", dependencies);
 }
 
-/// What a bundle may bring besides: tied to its version, and not.
+/// Bundle objects of every further kind; `suffix` makes their names differ between versions.
 fn extras(suffix: &str) -> Vec<Value> {
     let named = |kind: &str, api: &str| {
         let name = format!("anvil-{}-{suffix}", kind.to_lowercase());
@@ -154,8 +154,9 @@ fn extras(suffix: &str) -> Vec<Value> {
     ]
 }
 
-/// Packages: `anvil` serves an API by itself, has all three types of webhooks, brings every further kind,
-/// under other names in each version, and needs `ore` and `coal`; `ore` needs `coal`.
+/// Writes three packages. `anvil` has an extension API server, all three types of webhooks and
+/// every further kind, under other names in each version. It requires `ore` and `coal`; `ore`
+/// requires `coal`.
 pub(crate) fn everything(folder: &Path) {
     let needs = |packages: &[&str]| {
         let one = |dependency: &&str| json!({"type": "olm.package", "value": {"packageName": dependency, "version": ">=1.0.0"}});

@@ -1,4 +1,4 @@
-//! Published and made-up packages, walked there and back.
+//! Walks of published and of generated packages.
 
 mod bundles;
 mod walks;

@@ -1,11 +1,11 @@
-//! The wanted differences from the recordings, `olm/differences.txt`, and what each case is about,
-//! `olm/subjects.txt`.
+//! Expected differences from the recordings (`olm/differences.txt`), and the subject of each case
+//! (`olm/subjects.txt`).
 //!
-//! Both name cases by their rules, so that they hold for other recordings of the same rules. `#`
+//! Both name cases by their rules, so that they apply to other recordings of the same rules. `#`
 //! begins a comment.
 //!
-//! `differences.txt` has paragraphs. The first line of one is a reason with a citation, the indented
-//! lines below it are the differences:
+//! `differences.txt` has paragraphs. The first line of one is a reason with a citation; the
+//! indented lines below it are the differences:
 //!
 //! ```text
 //! A dependency that is deleted comes back while a Subscription needs it. [dependency-*]
@@ -13,22 +13,24 @@
 //!   dependency-gvk 04-05 Subscription {case}/{name}-{case}: status/state status/conditions/type=A
 //! ```
 //!
-//! A difference is `RULES STEPS KIND OBJECTS: PATHS`. `+KIND OBJECTS` are objects that only we have,
-//! `-KIND OBJECTS` objects that only the recording has; without a sign both have the object, and the
-//! paths say in which fields it differs. `{case}` stands for the id of the case, `{name}` for a word,
-//! `{hash}` for letters and digits; in a path `*` stands for anything after two parts of it that are
-//! named. For events the object is `KIND/NAME` and the path the reason; for commands and steps the
-//! object is the number of the step.
+//! A difference is `RULES STEPS KIND OBJECTS: PATHS`. `+KIND OBJECTS` are objects that only we
+//! have, `-KIND OBJECTS` objects that only the recording has. Without a sign both have the object,
+//! and the paths name the fields that differ.
 //!
-//! The citation is a rule under which the notes on the recordings state a fact, or `differences: AREA`
-//! with the first cell of a row of `docs/differences.md`; both are looked up. What nothing needs fails:
-//! a line, and each rule, step, object and path in it; below a reason that begins with `Sometimes` are
-//! differences that do not come in every run, which need not be used. Differences without a citation may be at most one
-//! per cent of all fields. Of the fields of the kinds that a case is about (`subjects.txt`:
-//! `KINDS RULES…`), at most a fifth may be excused.
+//! `{case}` stands for the id of the case, `{name}` for a word, `{hash}` for letters and digits. In
+//! a path `*` matches anything after two literal parts. For events the object is `KIND/NAME` and
+//! the path the reason; for commands and steps the object is the number of the step.
+//!
+//! The citation is a rule under which the notes on the recordings state a fact, or `differences:
+//! AREA` with the first cell of a row of `docs/differences.md`; both are checked.
+//!
+//! Unused lines fail, and so does each unused rule, step, object and path of a line. Below a reason
+//! that begins with `Sometimes` they do not fail, because those differences occur in some runs
+//! only. Differences without a citation may be at most one per cent of all fields. Of the fields of
+//! the kinds that a case is about (`subjects.txt`: `KINDS RULES…`), at most a fifth may be excused.
 
 use super::compare::Finding;
-use super::run::Judged;
+use super::run::CaseResult;
 use anyhow::{Context, bail};
 use mainstay_conformance_harness::{entries, exceeds, glob};
 use regex::Regex;
@@ -37,13 +39,13 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-/// The most excused fields of what a case is about, as a share of all of them.
-const MOST_OF_SUBJECT: usize = 5;
+/// The reciprocal of the share of a case's subject fields that may be excused.
+const MAX_SUBJECT_SHARE: usize = 5;
 
-/// The most exceptions, as a share of all cases.
-const MOST_EXCEPTIONS: usize = 20;
+/// The reciprocal of the share of cases that may be exceptions.
+const MAX_EXCEPTION_SHARE: usize = 20;
 
-/// Which side has an object.
+/// The side that has an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
     Both,
@@ -58,7 +60,7 @@ pub(super) struct Pattern {
     regex: Regex,
 }
 
-/// A line of differences.
+/// A line of `differences.txt`.
 #[derive(Debug)]
 struct Entry {
     line: usize,
@@ -69,38 +71,38 @@ struct Entry {
     kind: String,
     objects: Vec<Pattern>,
     paths: Vec<Pattern>,
-    /// The rules, steps, objects and paths that were needed.
+    /// The rules, steps, objects and paths that matched a finding.
     used: Mutex<BTreeSet<String>>,
 }
 
-/// A reason and the lines that have it.
+/// A reason; the lines below it refer to it.
 #[derive(Debug)]
 struct Paragraph {
     line: usize,
     citation: Option<String>,
-    /// Whether its differences do not come in every run.
+    /// Whether its differences occur in some runs only.
     sometimes: bool,
 }
 
-/// What may be cited.
+/// What citations may refer to.
 #[derive(Debug, Default)]
-pub struct Sources {
-    /// Rules under which the notes on the recordings state facts; none without the notes.
+pub struct CitationSources {
+    /// Rules for which the notes on the recordings state facts; none without the notes.
     pub facts: Option<BTreeSet<String>>,
     /// First cells of the rows of `docs/differences.md`.
     pub documented: BTreeSet<String>,
 }
 
-/// The lists.
+/// The contents of `differences.txt` and `subjects.txt`.
 #[derive(Debug, Default)]
-pub struct Lists {
+pub struct ExpectedDifferences {
     paragraphs: Vec<Paragraph>,
     entries: Vec<Entry>,
-    /// Kinds that cases are about, by rule.
+    /// The kinds that cases are about, by rule.
     subjects: Vec<(Vec<String>, Regex)>,
-    /// The rules whose cases as a whole come out otherwise: the line, and what it cites.
+    /// Rules whose cases may differ without a limit: the line number and the citation.
     exceptions: BTreeMap<String, (usize, String)>,
-    sources: Sources,
+    sources: CitationSources,
 }
 
 impl Pattern {
@@ -129,13 +131,13 @@ impl Pattern {
         Ok(Self { text: text.to_owned(), regex })
     }
 
-    /// As it is written.
+    /// The pattern as written.
     pub(super) fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether it stands for a name or path of the case `id`. Placeholders of the recordings stand for
-    /// themselves.
+    /// Whether the pattern matches a name or path of the case `id`. The recordings' own
+    /// placeholders match literally.
     pub(super) fn is_match(&self, text: &str, id: &str) -> bool {
         self.regex.is_match(&text.replace(id, "{case}"))
     }
@@ -157,9 +159,9 @@ pub(super) fn steps(text: &str) -> anyhow::Result<Vec<String>> {
     Ok(all)
 }
 
-impl Sources {
-    /// Reads what may be cited: `notes` is the page about the recordings, `differences` the page
-    /// about ours.
+impl CitationSources {
+    /// Collects what may be cited: `notes` is the page about the recordings, `differences` is
+    /// `docs/differences.md`.
     pub fn of(notes: Option<&str>, differences: &str) -> Self {
         let cells = |line: &str| -> Vec<String> {
             let row = line.strip_prefix("| ").and_then(|row| row.strip_suffix(" |"));
@@ -189,8 +191,8 @@ impl Sources {
         Self { facts, documented: documented.collect() }
     }
 
-    /// Why a citation does not hold.
-    fn fault(&self, citation: &str) -> Option<String> {
+    /// Why a citation is wrong.
+    fn problem(&self, citation: &str) -> Option<String> {
         match citation.strip_prefix("differences: ") {
             Some(area) if self.documented.contains(area) => None,
             Some(area) => Some(format!("docs/differences.md has no row {area:?}")),
@@ -205,12 +207,12 @@ impl Sources {
     }
 }
 
-impl Lists {
-    /// Reads the lists of a folder; `notes` is the page about the recordings, if it is at hand.
+impl ExpectedDifferences {
+    /// Reads the lists of a folder. `notes` is the page about the recordings, if available.
     ///
     /// # Errors
     ///
-    /// A file that cannot be read, or a line that is no entry.
+    /// A file cannot be read, or a line is no entry.
     pub fn read(home: &Path, notes: Option<&Path>) -> anyhow::Result<Self> {
         let text =
             |path: &Path| std::fs::read_to_string(path).with_context(|| path.display().to_string());
@@ -218,7 +220,7 @@ impl Lists {
         let notes = notes.map(text).transpose()?;
         let documented = text(&home.join("../../../../docs/differences.md"))?;
         let mut lists = Self::parse(&list("differences.txt")?, &list("subjects.txt")?)?;
-        lists.sources = Sources::of(notes.as_deref(), &documented);
+        lists.sources = CitationSources::of(notes.as_deref(), &documented);
         Ok(lists)
     }
 
@@ -267,14 +269,13 @@ impl Lists {
         found.map_or(&[], |(kinds, _)| kinds)
     }
 
-    /// Divides the differences of a step of the case `id` into those that are wanted and those that
-    /// are not; the number of fields that are wanted without a citation comes with them.
-    pub fn divide(&self, rule: &str, id: &str, step: &str, found: Vec<Finding>) -> Divided {
-        let mut divided = Divided::default();
+    /// Splits the findings of a step of the case `id` into expected and unexpected ones.
+    pub fn split(&self, rule: &str, id: &str, step: &str, found: Vec<Finding>) -> SplitFindings {
+        let mut divided = SplitFindings::default();
         for finding in found {
-            let entry = self.entries.iter().find(|entry| entry.explains(rule, id, step, &finding));
+            let entry = self.entries.iter().find(|entry| entry.matches(rule, id, step, &finding));
             let Some(entry) = entry else {
-                divided.open.push(finding);
+                divided.unexpected.push(finding);
                 continue;
             };
             if self
@@ -284,62 +285,63 @@ impl Lists {
             {
                 divided.uncited += finding.fields;
             }
-            divided.wanted.push(finding);
+            divided.expected.push(finding);
         }
         divided
     }
 
-    /// What is wrong with the lists after all cases were judged; `complete` says that these are all
-    /// cases, so that what was not needed is needed by none.
-    pub fn faults(&self, judged: &[Judged], complete: bool) -> Vec<String> {
-        let mut faults = Vec::new();
+    /// Checks the lists and the results after a run. In a `complete` run, which has all cases,
+    /// unused entries are problems too.
+    pub fn problems(&self, results: &[CaseResult], complete: bool) -> Vec<String> {
+        let mut problems = Vec::new();
         if complete {
-            let always = |entry: &&Entry| {
+            let is_always_needed = |entry: &&Entry| {
                 self.paragraphs.get(entry.paragraph).is_none_or(|paragraph| !paragraph.sometimes)
             };
-            faults.extend(self.entries.iter().filter(always).filter_map(Entry::unused));
+            problems.extend(self.entries.iter().filter(is_always_needed).filter_map(Entry::unused));
         }
         for Paragraph { line, citation, .. } in &self.paragraphs {
-            let fault = citation.as_ref().and_then(|citation| self.sources.fault(citation));
-            faults.extend(fault.map(|fault| format!("olm/differences.txt:{line}: {fault}")));
+            let problem = citation.as_ref().and_then(|citation| self.sources.problem(citation));
+            problems
+                .extend(problem.map(|problem| format!("olm/differences.txt:{line}: {problem}")));
         }
-        let compared: usize = judged.iter().map(|case| case.compared().total()).sum();
+        let compared: usize = results.iter().map(|case| case.compared().total()).sum();
         let uncited: usize =
-            judged.iter().flat_map(|case| &case.steps).map(|step| step.uncited).sum();
+            results.iter().flat_map(|case| &case.steps).map(|step| step.uncited).sum();
         if complete && exceeds(uncited, compared) {
-            faults.push(format!(
+            problems.push(format!(
                 "olm/differences.txt: {uncited} of {compared} fields differ without a citation, more than one in 100"
             ));
         }
         for (line, citation) in self.exceptions.values() {
-            let fault = self.sources.fault(citation);
-            faults.extend(fault.map(|fault| format!("olm/subjects.txt:{line}: {fault}")));
+            let problem = self.sources.problem(citation);
+            problems.extend(problem.map(|problem| format!("olm/subjects.txt:{line}: {problem}")));
         }
-        if complete && self.exceptions.len() * MOST_EXCEPTIONS > judged.len() {
-            let (count, all) = (self.exceptions.len(), judged.len());
-            faults.push(format!("olm/subjects.txt: {count} exceptions among {all} cases"));
+        if complete && self.exceptions.len() * MAX_EXCEPTION_SHARE > results.len() {
+            let (count, all) = (self.exceptions.len(), results.len());
+            problems.push(format!("olm/subjects.txt: {count} exceptions among {all} cases"));
         }
-        for case in judged {
-            faults.extend(self.fault(case));
+        for case in results {
+            problems.extend(self.problem(case));
         }
-        faults
+        problems
     }
 
-    /// How many cases are exceptions.
+    /// The number of exceptions.
     pub fn exceptions(&self) -> usize {
         self.exceptions.len()
     }
 
-    /// What is wrong with a case.
-    pub fn fault(&self, case: &Judged) -> Option<String> {
-        let Judged { id, rule, .. } = case;
+    /// Why a case fails.
+    pub fn problem(&self, case: &CaseResult) -> Option<String> {
+        let CaseResult { id, rule, .. } = case;
         let name = format!("{rule} ({id})");
-        if let Some(broken) = &case.broken {
-            return Some(format!("{name} was not run to its end: {broken}"));
+        if let Some(error) = &case.error {
+            return Some(format!("{name} was not run to its end: {error}"));
         }
-        let open = case.steps.iter().map(|step| step.open.len()).sum::<usize>();
-        if open > 0 {
-            return Some(format!("{name}: {open} differences are not wanted"));
+        let unexpected = case.steps.iter().map(|step| step.unexpected.len()).sum::<usize>();
+        if unexpected > 0 {
+            return Some(format!("{name}: {unexpected} differences are not wanted"));
         }
         let subject = self.subject(rule);
         if subject.is_empty() {
@@ -350,7 +352,7 @@ impl Lists {
         let excused: usize = case
             .steps
             .iter()
-            .flat_map(|step| &step.wanted)
+            .flat_map(|step| &step.expected)
             .filter(|finding| subject.contains(&finding.kind))
             .map(|finding| finding.fields)
             .sum();
@@ -358,35 +360,35 @@ impl Lists {
         if all == 0 {
             return Some(format!("{name}: there is no {kinds} in it, which it is about"));
         }
-        let much = excused * MOST_OF_SUBJECT > all;
+        let much = excused * MAX_SUBJECT_SHARE > all;
         if let Some((line, _)) = self.exceptions.get(rule) {
             return (!much).then(|| format!("olm/subjects.txt:{line}: {name} is no exception"));
         }
         much.then(|| {
-            format!("{name}: of the {all} fields of {kinds}, which it is about, {excused} are excused: more than one in {MOST_OF_SUBJECT}")
+            format!("{name}: of the {all} fields of {kinds}, which it is about, {excused} are excused: more than one in {MAX_SUBJECT_SHARE}")
         })
     }
 }
 
-/// The differences of a step.
+/// The findings of a step.
 #[derive(Clone, Debug, Default)]
-pub struct Divided {
-    /// Those that are wanted.
-    pub wanted: Vec<Finding>,
-    /// Those that are not.
-    pub open: Vec<Finding>,
-    /// How many fields are wanted without a citation.
+pub struct SplitFindings {
+    /// Findings that `differences.txt` lists.
+    pub expected: Vec<Finding>,
+    /// All others.
+    pub unexpected: Vec<Finding>,
+    /// The number of expected differing fields without a citation.
     pub uncited: usize,
 }
 
 fn entry(line: usize, paragraph: usize, text: &str) -> anyhow::Result<Entry> {
-    const FORM: &str = "not RULES STEPS KIND OBJECTS: PATHS, nor RULES STEPS +KIND OBJECTS";
+    const SYNTAX: &str = "not RULES STEPS KIND OBJECTS: PATHS, nor RULES STEPS +KIND OBJECTS";
     let (head, paths) = match text.split_once(": ") {
         Some((head, paths)) => (head, paths.split_whitespace().collect()),
         None => (text, Vec::new()),
     };
     let mut words = head.split_whitespace();
-    let mut word = || words.next().context(FORM);
+    let mut word = || words.next().context(SYNTAX);
     let (rules, numbers, kind) = (word()?, word()?, word()?);
     let (side, kind) = match (kind.strip_prefix('+'), kind.strip_prefix('-')) {
         (Some(kind), _) => (Side::Ours, kind),
@@ -398,7 +400,7 @@ fn entry(line: usize, paragraph: usize, text: &str) -> anyhow::Result<Entry> {
     let paths: Vec<Pattern> =
         paths.into_iter().map(|path| Pattern::read(path, true)).collect::<Result<_, _>>()?;
     if objects.is_empty() || (side == Side::Both) == paths.is_empty() {
-        bail!(FORM);
+        bail!(SYNTAX);
     }
     if kind.contains('*') || rules.contains('*') {
         bail!("rules and kinds are named, without `*`");
@@ -417,7 +419,7 @@ fn entry(line: usize, paragraph: usize, text: &str) -> anyhow::Result<Entry> {
 }
 
 impl Entry {
-    fn explains(&self, rule: &str, id: &str, step: &str, finding: &Finding) -> bool {
+    fn matches(&self, rule: &str, id: &str, step: &str, finding: &Finding) -> bool {
         let side = match (finding.path.is_empty(), &finding.recorded) {
             (false, _) => Side::Both,
             (true, None) => Side::Ours,
@@ -451,7 +453,7 @@ impl Entry {
         true
     }
 
-    /// What of the line nothing needed.
+    /// The parts of the line that matched no finding.
     fn unused(&self) -> Option<String> {
         let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         let mut parts: Vec<String> = Vec::new();
@@ -466,16 +468,16 @@ impl Entry {
     }
 }
 
-/// Lines for `differences.txt` that would explain what is open, for a person to give reasons to.
-pub fn proposal(judged: &[Judged]) -> String {
+/// Lines for `differences.txt` that would list the unexpected findings. A person adds the reasons.
+pub fn proposal(results: &[CaseResult]) -> String {
     type Difference<'a> = (&'a str, String, String, BTreeSet<String>);
-    // By rule, kind, object and paths: the steps.
+    // The steps, by rule, kind, object and paths.
     let mut all: BTreeMap<Difference<'_>, BTreeSet<&str>> = BTreeMap::new();
-    for case in judged {
+    for case in results {
         let general = |text: &str| text.replace(&case.id, "{case}");
         for step in &case.steps {
             let mut objects: BTreeMap<(String, String), BTreeSet<String>> = BTreeMap::new();
-            for finding in &step.open {
+            for finding in &step.unexpected {
                 let sign = match (finding.path.is_empty(), &finding.recorded) {
                     (false, _) => "",
                     (true, None) => "+",

@@ -1,4 +1,5 @@
-//! Catalogs that were served and not recorded: what was installed from them tells what they had.
+//! Catalogs that were served but not recorded, reconstructed from the InstallPlans that were made
+//! from them.
 
 use anyhow::Context;
 use base64::Engine;
@@ -7,10 +8,10 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// The annotation of a planned version with the properties of its bundle.
+/// The annotation of a planned ClusterServiceVersion with the properties of its bundle.
 const PROPERTIES: &str = "/metadata/annotations/operatorframework.io~1properties";
 
-/// A catalog as `base`, with the bundles that the recorded plans bring and `base` does not have.
+/// The catalog `base` plus the bundles of recorded InstallPlans that it lacks.
 pub(super) fn catalog(base: &str, objects: &[Value]) -> anyhow::Result<String> {
     let mut documents = Vec::new();
     for document in mainstay_yaml::documents(base.as_bytes(), &mainstay_yaml::Options::default()) {
@@ -25,9 +26,9 @@ pub(super) fn catalog(base: &str, objects: &[Value]) -> anyhow::Result<String> {
             continue;
         }
         let name = step["resolving"].as_str().unwrap_or_default();
-        let known =
+        let is_in_base =
             |document: &Value| document["schema"] == "olm.bundle" && document["name"] == *name;
-        if documents.iter().any(known) {
+        if documents.iter().any(is_in_base) {
             continue;
         }
         let text = resource["manifest"].as_str().unwrap_or_default();
@@ -45,17 +46,21 @@ pub(super) fn catalog(base: &str, objects: &[Value]) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// The document of a bundle; its channel gets an entry.
+/// Builds the `olm.bundle` blob, and adds an entry to the channel.
 fn bundle(name: &str, manifests: Vec<Value>, documents: &mut [Value]) -> anyhow::Result<Value> {
     let (mut properties, mut package) = (Vec::new(), Value::Null);
     for mut manifest in manifests {
         if let Some(text) = manifest.pointer(PROPERTIES).and_then(Value::as_str) {
-            let told: Value = serde_json::from_str(text).context("read recorded properties")?;
-            let told = told["properties"].as_array().cloned().unwrap_or_default();
-            let of = told.iter().find(|property| property["type"] == "olm.package");
-            package =
-                of.map(|property| property["value"]["packageName"].clone()).unwrap_or_default();
-            properties.extend(told);
+            let bundle_properties: Value =
+                serde_json::from_str(text).context("read recorded properties")?;
+            let bundle_properties =
+                bundle_properties["properties"].as_array().cloned().unwrap_or_default();
+            let package_property =
+                bundle_properties.iter().find(|property| property["type"] == "olm.package");
+            package = package_property
+                .map(|property| property["value"]["packageName"].clone())
+                .unwrap_or_default();
+            properties.extend(bundle_properties);
         }
         let replaced = manifest.pointer("/spec/replaces").cloned().unwrap_or_default();
         let channels = documents.iter_mut().filter(|document| document["schema"] == "olm.channel");
@@ -81,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bundle_that_was_planned_is_in_the_catalog() {
+    fn bundle_of_an_install_plan_is_added_to_the_catalog() {
         let base = "{schema: olm.channel, name: s, package: a, entries: [{name: a.v1}]}";
         let properties = json!({"properties": [
             {"type": "olm.package", "value": {"packageName": "a", "version": "2.0.0"}},

@@ -1,6 +1,7 @@
-//! What there is to be walked: packages of catalogs, each with what it may need.
+//! Catalogs under test: their packages, the dependencies of each, and the bundles that cannot be
+//! read.
 
-use super::route::Plan;
+use super::upgrade_path::UpgradePath;
 use anyhow::Context;
 use mainstay_bundle::{Bundle, Image};
 use mainstay_catalog::{Catalog, Declared, LoadOptions, Origin, Package};
@@ -10,40 +11,40 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-/// A catalog, and what could not be read of it.
-pub struct Stock {
-    /// Its name.
+/// A catalog, with the errors of the bundles that could not be read.
+pub struct LoadedCatalog {
+    /// The catalog's name.
     pub name: String,
     catalog: Arc<Catalog>,
-    /// Bundles that cannot be read, by package: which, and why.
+    /// The errors of unreadable bundles, by package.
     unreadable: BTreeMap<String, Vec<String>>,
 }
 
-/// What each bundle asks for that nothing of the catalog can give, by package and name; those that can be
-/// installed are not in it.
-type Barred = BTreeMap<(String, String), BTreeSet<String>>;
+/// The requirements of each bundle that the catalog cannot satisfy, by package and bundle name.
+/// Bundles that can be installed are not in it.
+type MissingRequirements = BTreeMap<(String, String), BTreeSet<String>>;
 
-/// A package to be walked.
+/// A package of a catalog.
 #[derive(Clone)]
-pub struct Item {
+pub struct PackageUnderTest {
     /// The catalog's name.
     pub catalog: String,
     /// The package's name.
     pub package: String,
     /// The whole catalog.
-    stock: Arc<Stock>,
-    barred: Arc<OnceLock<Barred>>,
+    loaded: Arc<LoadedCatalog>,
+    missing_requirements: Arc<OnceLock<MissingRequirements>>,
 }
 
-impl Stock {
-    /// Reads a catalog in files; or, where there are none, folders of bundles, `PACKAGE/VERSION`.
+impl LoadedCatalog {
+    /// Reads a file-based catalog, or a folder of bundles, `PACKAGE/VERSION`.
     ///
     /// # Errors
-    /// A folder that is neither, or a catalog with errors.
+    /// The folder is neither, or the catalog has errors.
     pub fn read(name: &str, folder: &Path) -> anyhow::Result<Arc<Self>> {
         let mut packages = BTreeMap::new();
-        for package in below(folder)? {
-            let versions: Vec<PathBuf> = below(&package)?
+        for package in subfolders(folder)? {
+            let versions: Vec<PathBuf> = subfolders(&package)?
                 .into_iter()
                 .filter(|folder| folder.join("manifests").is_dir())
                 .collect();
@@ -60,16 +61,18 @@ impl Stock {
                 unreadable: BTreeMap::new(),
             }));
         }
-        let (mut made, mut unreadable) = (BTreeMap::new(), BTreeMap::new());
+        let (mut bundles, mut unreadable) = (BTreeMap::new(), BTreeMap::new());
         for (folder, versions) in packages {
-            let bad = read(&versions, &mut made)?;
+            let problems = read_bundles(&versions, &mut bundles)?;
             let package = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            if !bad.is_empty() {
-                unreadable.insert(package, bad);
+            if !problems.is_empty() {
+                unreadable.insert(package, problems);
             }
         }
-        let documents: Vec<Value> =
-            made.into_iter().flat_map(|(package, made)| declare(&package, made)).collect();
+        let documents: Vec<Value> = bundles
+            .into_iter()
+            .flat_map(|(package, bundles)| catalog_documents(&package, bundles))
+            .collect();
         let origin = |line| Origin { file: "bundles".into(), line };
         let numbered =
             documents.into_iter().enumerate().map(|(at, document)| (origin(at + 1), document));
@@ -78,26 +81,26 @@ impl Stock {
         Ok(Arc::new(Self { name: name.to_owned(), catalog, unreadable }))
     }
 
-    /// Its packages, in order of their names.
-    pub fn items(self: &Arc<Self>) -> Vec<Item> {
+    /// Its packages, sorted by name.
+    pub fn packages(self: &Arc<Self>) -> Vec<PackageUnderTest> {
         let known = self.catalog.packages().map(|package| package.name.to_string());
         let names: BTreeSet<String> = known.chain(self.unreadable.keys().cloned()).collect();
-        let item = |package| Item {
+        let package_under_test = |package| PackageUnderTest {
             catalog: self.name.clone(),
             package,
-            stock: Arc::clone(self),
-            barred: Arc::default(),
+            loaded: Arc::clone(self),
+            missing_requirements: Arc::default(),
         };
-        names.into_iter().map(item).collect()
+        names.into_iter().map(package_under_test).collect()
     }
 
     /// The whole catalog, as one file.
     pub(super) fn text(&self) -> anyhow::Result<String> {
-        self.part(|_| true)
+        self.blobs_of(|_| true)
     }
 
     /// The blobs of some packages, as one file.
-    fn part(&self, of: impl Fn(&str) -> bool) -> anyhow::Result<String> {
+    fn blobs_of(&self, of: impl Fn(&str) -> bool) -> anyhow::Result<String> {
         let mut text = String::new();
         for blob in self.catalog.blobs() {
             let owner =
@@ -110,9 +113,9 @@ impl Stock {
         Ok(text)
     }
 
-    /// The packages that may have to be installed with another one: those that it or one of them
-    /// requires by name, and those with an API that is required.
-    fn company(&self, package: &Package) -> BTreeSet<String> {
+    /// The transitive dependencies of a package: packages that are required by name, and all
+    /// packages that provide a required API.
+    fn dependencies(&self, package: &Package) -> BTreeSet<String> {
         let mut found = BTreeSet::from([package.name.to_string()]);
         let mut open = vec![package];
         while let Some(package) = open.pop() {
@@ -130,12 +133,12 @@ impl Stock {
                 .flat_map(|bundle| bundle.required_apis().collect::<Vec<_>>())
                 .collect();
             for other in self.catalog.packages() {
-                let brings = || {
+                let provides = || {
                     other
                         .bundles()
                         .any(|bundle| bundle.provided_apis().any(|api| apis.contains(&api)))
                 };
-                let wanted = named.contains(&*other.name) || (!apis.is_empty() && brings());
+                let wanted = named.contains(&*other.name) || (!apis.is_empty() && provides());
                 if wanted && found.insert(other.name.to_string()) {
                     open.push(other);
                 }
@@ -145,77 +148,83 @@ impl Stock {
     }
 }
 
-impl Item {
-    /// The package, if any of it can be read.
-    pub(super) fn found(&self) -> Option<&Package> {
-        self.stock.catalog.package(&self.package)
+impl PackageUnderTest {
+    /// The package in the catalog; none if none of its bundles can be read.
+    pub(super) fn loaded_package(&self) -> Option<&Package> {
+        self.loaded.catalog.package(&self.package)
     }
 
-    /// The way it is to go.
+    /// The expected upgrade path.
     ///
     /// # Errors
-    /// Why there is none, in words.
-    pub fn plan(&self) -> Result<Plan, String> {
+    /// Why there is none, as text.
+    pub fn upgrade_path(&self) -> Result<UpgradePath, String> {
         let unreadable = self.unreadable().join("; ");
-        let Some(package) = self.found() else { return Err(unreadable) };
-        let can = |name: &str| self.barred(name).is_none();
-        Plan::of(&Graph::of(package), can)
+        let Some(package) = self.loaded_package() else { return Err(unreadable) };
+        let can = |name: &str| self.missing_requirements(name).is_none();
+        UpgradePath::of(&Graph::of(package), can)
             .ok_or_else(|| "no version of it can be asked for".to_owned())
     }
 
-    /// Which of its bundles cannot be read, and why.
+    /// The errors of its unreadable bundles.
     pub fn unreadable(&self) -> &[String] {
-        self.stock.unreadable.get(&self.package).map_or(&[], Vec::as_slice)
+        self.loaded.unreadable.get(&self.package).map_or(&[], Vec::as_slice)
     }
 
     /// The version of a bundle.
     pub fn version(&self, name: &str) -> String {
-        let bundle = self.found().and_then(|package| package.bundle(name));
+        let bundle = self.loaded_package().and_then(|package| package.bundle(name));
         bundle.map_or_else(|| name.to_owned(), |bundle| bundle.version.to_string())
     }
 
-    /// What a bundle asks for that it cannot have, if there is such a thing.
-    pub(super) fn barred(&self, bundle: &str) -> Option<&BTreeSet<String>> {
-        let all = self.barred.get_or_init(|| {
-            let catalog = &self.stock.catalog;
-            let company =
-                self.found().map(|package| self.stock.company(package)).unwrap_or_default();
-            let packages = catalog.packages().filter(|package| company.contains(&*package.name));
-            barred(&packages.flat_map(Package::bundles).collect::<Vec<_>>())
+    /// The requirements of a bundle that the catalog cannot satisfy; none if it can be installed.
+    pub(super) fn missing_requirements(&self, bundle: &str) -> Option<&BTreeSet<String>> {
+        let all = self.missing_requirements.get_or_init(|| {
+            let catalog = &self.loaded.catalog;
+            let dependencies = self
+                .loaded_package()
+                .map(|package| self.loaded.dependencies(package))
+                .unwrap_or_default();
+            let packages =
+                catalog.packages().filter(|package| dependencies.contains(&*package.name));
+            missing_requirements(&packages.flat_map(Package::bundles).collect::<Vec<_>>())
         });
         all.get(&(self.package.clone(), bundle.to_owned()))
     }
 
-    /// Whether a version of it brings a kind.
-    pub(super) fn brings(&self, group: &str, kind: &str) -> bool {
+    /// Whether a version of the package provides a kind.
+    pub(super) fn provides_kind(&self, group: &str, kind: &str) -> bool {
         let mut apis = self
-            .found()
+            .loaded_package()
             .into_iter()
             .flat_map(Package::bundles)
             .flat_map(|bundle| bundle.provided_apis().collect::<Vec<_>>());
         apis.any(|api| api.group == group && api.kind == kind)
     }
 
-    /// A catalog of this package and those that it may need, as one file.
+    /// A catalog of this package and its dependencies, as one file.
     pub(super) fn text(&self) -> anyhow::Result<String> {
-        let package = self.found().context("there is no such package")?;
-        let company = self.stock.company(package);
-        self.stock.part(|name| company.contains(name))
+        let package = self.loaded_package().context("there is no such package")?;
+        let dependencies = self.loaded.dependencies(package);
+        self.loaded.blobs_of(|name| dependencies.contains(name))
     }
 }
 
-/// The bundles that cannot be installed, and what each of them asks for: what is not done yet, and other
-/// packages and kinds that none of those brings that can be installed.
-fn barred(bundles: &[&Arc<mainstay_catalog::Bundle>]) -> Barred {
+/// The bundles that cannot be installed, with the packages and APIs that no installable bundle
+/// provides.
+fn missing_requirements(bundles: &[&Arc<mainstay_catalog::Bundle>]) -> MissingRequirements {
     let key =
         |bundle: &mainstay_catalog::Bundle| (bundle.package.to_string(), bundle.name.to_string());
-    let mut barred = Barred::new();
-    // Who needs what is barred is barred as well, until nothing more is.
+    let mut missing_requirements = MissingRequirements::new();
+    // A bundle that requires an uninstallable bundle is uninstallable too: repeat until nothing is
+    // added.
     loop {
-        let good: Vec<_> =
-            bundles.iter().filter(|bundle| !barred.contains_key(&key(bundle))).collect();
-        let count: usize = barred.values().map(BTreeSet::len).sum();
-        let mut found = Barred::new();
+        let installable: Vec<_> = bundles
+            .iter()
+            .filter(|bundle| !missing_requirements.contains_key(&key(bundle)))
+            .collect();
+        let count: usize = missing_requirements.values().map(BTreeSet::len).sum();
+        let mut found = MissingRequirements::new();
         for bundle in bundles {
             let mut needs = BTreeSet::new();
             for need in bundle.required_packages() {
@@ -224,12 +233,12 @@ fn barred(bundles: &[&Arc<mainstay_catalog::Bundle>]) -> Barred {
                     *bundle.package == *need.package_name
                         && range.as_ref().is_some_and(|range| range.contains(&bundle.version))
                 };
-                if !good.iter().any(|candidate| fits(candidate)) {
+                if !installable.iter().any(|candidate| fits(candidate)) {
                     needs.insert(format!("{} {}", need.package_name, need.version_range));
                 }
             }
             for api in bundle.required_apis() {
-                if !good.iter().any(|candidate| {
+                if !installable.iter().any(|candidate| {
                     candidate.provided_apis().any(|provided_api| provided_api == api)
                 }) {
                     needs.insert(format!("{}.{}/{}", api.kind, api.group, api.version));
@@ -240,16 +249,16 @@ fn barred(bundles: &[&Arc<mainstay_catalog::Bundle>]) -> Barred {
             }
         }
         for (bundle, needs) in found {
-            barred.entry(bundle).or_default().extend(needs);
+            missing_requirements.entry(bundle).or_default().extend(needs);
         }
-        if count == barred.values().map(BTreeSet::len).sum::<usize>() {
-            return barred;
+        if count == missing_requirements.values().map(BTreeSet::len).sum::<usize>() {
+            return missing_requirements;
         }
     }
 }
 
-/// The folders below a folder, in order.
-fn below(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+/// The folders in a folder, sorted.
+fn subfolders(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let entries =
         std::fs::read_dir(folder).with_context(|| format!("read {}", folder.display()))?;
     let paths: Result<Vec<PathBuf>, _> =
@@ -260,47 +269,53 @@ fn below(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// A bundle in a folder.
-struct Made {
+/// A bundle that was read from a folder.
+struct FolderBundle {
     version: mainstay_version::Version,
     bundle: Bundle,
-    /// Its document in a catalog.
+    /// Its `olm.bundle` blob.
     blob: Value,
 }
 
-/// Reads bundles in folders, by the package that they say they are of; which cannot be read, and why.
-fn read(folders: &[PathBuf], all: &mut BTreeMap<String, Vec<Made>>) -> anyhow::Result<Vec<String>> {
-    let mut bad = Vec::new();
+/// Reads bundle folders into `all`, by the package that each declares. Returns the errors of
+/// unreadable bundles.
+fn read_bundles(
+    folders: &[PathBuf],
+    all: &mut BTreeMap<String, Vec<FolderBundle>>,
+) -> anyhow::Result<Vec<String>> {
+    let mut problems = Vec::new();
     for folder in folders {
-        let called = folder.file_name().unwrap_or_default().to_string_lossy();
+        let folder_name = folder.file_name().unwrap_or_default().to_string_lossy();
         let read = Bundle::read(folder)
-            .and_then(|bundle| Ok((bundle.declare(Image::None, &called)?.json(), bundle)));
+            .and_then(|bundle| Ok((bundle.declare(Image::None, &folder_name)?.json(), bundle)));
         let (blob, bundle) = match read {
             Ok(read) => read,
             Err(error) => {
-                bad.push(format!("{called}: {}", error.problem().message));
+                problems.push(format!("{folder_name}: {}", error.problem().message));
                 continue;
             }
         };
         let blob: Value = serde_json::from_str(&blob).context("read what was declared")?;
-        let stated =
+        let declared_version =
             bundle.csv().spec().and_then(|spec| spec["version"].as_str()).unwrap_or("0.0.0");
-        let Ok(version) = mainstay_version::parse_strict(stated) else {
-            bad.push(format!("{called}: {stated} is no version"));
+        let Ok(version) = mainstay_version::parse_strict(declared_version) else {
+            problems.push(format!("{folder_name}: {declared_version} is no version"));
             continue;
         };
         let package = bundle.package().to_owned();
-        all.entry(package).or_default().push(Made { version, bundle, blob });
+        all.entry(package).or_default().push(FolderBundle { version, bundle, blob });
     }
-    Ok(bad)
+    Ok(problems)
 }
 
-/// The documents of a package whose bundles are folders. Folders say nothing of channels that holds
-/// together, so there is one, called as the newest version's default, in which each version replaces the
-/// one before it.
-fn declare(package: &str, mut made: Vec<Made>) -> Vec<Value> {
-    made.sort_by(|a, b| a.version.cmp(&b.version));
-    let Some(newest) = made.last() else { return Vec::new() };
+/// The catalog blobs of a package whose bundles are folders.
+///
+/// The channels that bundle folders declare do not form one graph. So the package gets one channel,
+/// with the default channel name of the newest version, in which each version replaces the one
+/// before it.
+fn catalog_documents(package: &str, mut bundles: Vec<FolderBundle>) -> Vec<Value> {
+    bundles.sort_by(|a, b| a.version.cmp(&b.version));
+    let Some(newest) = bundles.last() else { return Vec::new() };
     let annotations = newest.bundle.annotations();
     let channel = match annotations.default_channel.as_str() {
         "" => annotations.channel_names().next().unwrap_or("stable").to_owned(),
@@ -308,7 +323,7 @@ fn declare(package: &str, mut made: Vec<Made>) -> Vec<Value> {
     };
     let mut before = Value::Null;
     let mut entries = Vec::new();
-    for bundle in &made {
+    for bundle in &bundles {
         entries.push(json!({"name": bundle.bundle.name(), "replaces": before}));
         before = bundle.bundle.name().into();
     }
@@ -316,6 +331,6 @@ fn declare(package: &str, mut made: Vec<Made>) -> Vec<Value> {
         json!({"schema": "olm.package", "name": package, "defaultChannel": channel}),
         json!({"schema": "olm.channel", "package": package, "name": channel, "entries": entries}),
     ];
-    documents.extend(made.into_iter().map(|bundle| bundle.blob));
+    documents.extend(bundles.into_iter().map(|bundle| bundle.blob));
     documents
 }

@@ -1,7 +1,7 @@
-//! `mainstay uninstall`, and whether it does what it says.
+//! `mainstay uninstall`: runs the command, and compares its preview with what it does.
 
-use super::dump::{Dump, Id};
-use super::stays;
+use super::dump::{Dump, ObjectId};
+use super::leftovers;
 use anyhow::Context;
 use clap::Parser;
 use mainstay_cause::Cause;
@@ -21,93 +21,101 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::runtime::Handle;
 
-/// How often it is looked whether something is gone.
-const LOOK: Duration = Duration::from_millis(20);
+/// The interval between two polls for a deleted object.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The command line, as far as it is needed.
+/// The part of the command line that the in-process run parses.
 #[derive(Parser)]
-struct Line {
+struct CommandLine {
     #[command(flatten)]
     uninstall: UninstallArguments,
 }
 
-/// What is said to go, to stay and to hang.
+/// The preview: objects that will be deleted, objects that remain, and objects whose deletion may
+/// hang.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Preview {
-    goes: Vec<Told>,
-    pub(super) stays: Vec<Told>,
-    hangs: Vec<Told>,
+    goes: Vec<ObjectRef>,
+    pub(super) stays: Vec<ObjectRef>,
+    hangs: Vec<ObjectRef>,
 }
 
-/// An object that is told of.
+/// An object that a preview names.
 #[derive(Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Told {
+pub(super) struct ObjectRef {
     kind: String,
     namespace: String,
     name: String,
 }
 
-impl Told {
-    /// Whether it means an object.
-    pub(super) fn is(&self, id: &Id) -> bool {
+impl ObjectRef {
+    /// Whether the preview names this object.
+    pub(super) fn matches(&self, id: &ObjectId) -> bool {
         self.kind == id.kind && self.namespace == id.namespace && self.name == id.name
     }
 }
 
-/// Who uninstalls.
-pub(super) enum Way {
-    /// The command's own code, in this process.
-    Here(Box<Cluster>),
-    /// The command.
+/// How the command is run.
+pub(super) enum Uninstaller {
+    /// As a function in this process.
+    InProcess(Box<Cluster>),
+    /// As a process.
     Command { program: PathBuf, kubeconfig: PathBuf },
 }
 
-impl Way {
-    /// Uninstalls, and returns what was said before; or what was said against it.
-    pub(super) async fn out(
+impl Uninstaller {
+    /// Uninstalls a Subscription and returns the preview, or the command's error message.
+    pub(super) async fn uninstall(
         &self,
         namespace: &str,
         name: &str,
         all: bool,
     ) -> anyhow::Result<Result<Preview, String>> {
-        let mut words: Vec<String> =
+        let mut arguments: Vec<String> =
             ["uninstall", name, "--namespace", namespace, "--output", "json"]
                 .map(str::to_owned)
                 .to_vec();
         if all {
-            words.extend(["--operands", "--definitions"].map(str::to_owned));
+            arguments.extend(["--operands", "--definitions"].map(str::to_owned));
         }
-        let (done, said, error) = match self {
-            Self::Here(cluster) => {
+        let (succeeded, output, error) = match self {
+            Self::InProcess(cluster) => {
                 let cluster = cluster.clone();
                 let runtime = Handle::current();
-                // The command is a task of one thread: its outputs cannot move to others.
-                let command = move || runtime.block_on(here(*cluster, &words));
+                // The command's future is not `Send`, because of the output streams that it
+                // borrows.
+                let command = move || runtime.block_on(run_in_process(*cluster, &arguments));
                 tokio::task::spawn_blocking(command).await??
             }
-            Self::Command { program, kubeconfig } => command(program, kubeconfig, &words).await?,
+            Self::Command { program, kubeconfig } => {
+                run_command(program, kubeconfig, &arguments).await?
+            }
         };
-        if !done {
+        if !succeeded {
             return Ok(Err(error));
         }
-        let preview = serde_json::from_str(&said);
-        Ok(Ok(preview.with_context(|| format!("read the preview: {said}"))?))
+        let preview = serde_json::from_str(&output);
+        Ok(Ok(preview.with_context(|| format!("read the preview: {output}"))?))
     }
 }
 
-/// Whether it was done, and what was said, on both outputs.
-type Said = (bool, String, String);
+/// Whether the command succeeded, its standard output and its standard error.
+type CommandResult = (bool, String, String);
 
-async fn command(program: &Path, kubeconfig: &Path, words: &[String]) -> anyhow::Result<Said> {
+async fn run_command(
+    program: &Path,
+    kubeconfig: &Path,
+    arguments: &[String],
+) -> anyhow::Result<CommandResult> {
     let mut command = tokio::process::Command::new(program);
-    command.args(words).arg("--kubeconfig").arg(kubeconfig).env("NO_COLOR", "1");
+    command.args(arguments).arg("--kubeconfig").arg(kubeconfig).env("NO_COLOR", "1");
     let output = command.output().await.with_context(|| format!("run {}", program.display()))?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     Ok((output.status.success(), text(&output.stdout), text(&output.stderr)))
 }
 
-async fn here(cluster: Cluster, words: &[String]) -> anyhow::Result<Said> {
-    let line = Line::try_parse_from(words)?;
+async fn run_in_process(cluster: Cluster, arguments: &[String]) -> anyhow::Result<CommandResult> {
+    let line = CommandLine::try_parse_from(arguments)?;
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     let mut io = Io {
         stdin: &mut std::io::empty(),
@@ -116,16 +124,16 @@ async fn here(cluster: Cluster, words: &[String]) -> anyhow::Result<Said> {
         folder: PathBuf::new(),
         colour: false,
     };
-    let connect = async move || Ok(InProcessCluster(cluster));
+    let connect = async move || Ok(DirectClusterHandle(cluster));
     let exit = uninstall::run(&line.uninstall, &mut io, connect).await;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     Ok((matches!(exit, Exit::Done), text(&stdout), text(&stderr)))
 }
 
-/// A cluster that is reached without a socket.
-struct InProcessCluster(Cluster);
+/// A [`ClusterHandle`] on an in-process cluster, without a socket.
+struct DirectClusterHandle(Cluster);
 
-fn refused(error: &mainstay_client::Error) -> ClusterReadError {
+fn read_error(error: &mainstay_client::Error) -> ClusterReadError {
     let cause = cause(error);
     if error.is_not_found() {
         ClusterReadError::UnknownKind(cause)
@@ -138,7 +146,7 @@ fn cause(error: &mainstay_client::Error) -> Cause {
     Cause::new(error.to_string())
 }
 
-impl ClusterHandle for InProcessCluster {
+impl ClusterHandle for DirectClusterHandle {
     async fn list(
         &self,
         kind: &Resource,
@@ -147,7 +155,7 @@ impl ClusterHandle for InProcessCluster {
     ) -> Result<Vec<Object>, ClusterReadError> {
         let params = labels.map_or_else(ListParams::default, ListParams::labels);
         let list = self.0.list_pages(kind, namespace, &params).await;
-        list.map(|list| list.items).map_err(|error| refused(&error))
+        list.map(|list| list.items).map_err(|error| read_error(&error))
     }
 
     async fn get(
@@ -156,7 +164,7 @@ impl ClusterHandle for InProcessCluster {
         namespace: Option<&str>,
         name: &str,
     ) -> Result<Option<Object>, ClusterReadError> {
-        self.0.find(kind, namespace, name).await.map_err(|error| refused(&error))
+        self.0.find(kind, namespace, name).await.map_err(|error| read_error(&error))
     }
 
     async fn delete(&self, step: &Step) -> Result<(), Cause> {
@@ -179,7 +187,7 @@ impl ClusterHandle for InProcessCluster {
             if found.is_none() || began + timeout < clock.elapsed() {
                 return Ok(found);
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
@@ -200,71 +208,80 @@ impl ClusterHandle for InProcessCluster {
     }
 }
 
-/// Where it was not as it was said.
-pub(super) fn broken(preview: &Preview, before: &Dump, after: &Dump) -> Vec<String> {
-    let mut wrong = Vec::new();
-    let gone: BTreeSet<&Id> = before.beyond(after).map(|(id, _, _)| id).collect();
+/// Deviations of an uninstallation from its preview.
+pub(super) fn preview_mismatches(preview: &Preview, before: &Dump, after: &Dump) -> Vec<String> {
+    let mut findings = Vec::new();
+    let deleted: BTreeSet<&ObjectId> = before.not_in(after).map(|(id, _, _)| id).collect();
     for object in &preview.goes {
-        match before.named(&object.kind, &object.namespace, &object.name) {
-            None => wrong
+        match before.find_id(&object.kind, &object.namespace, &object.name) {
+            None => findings
                 .push(format!("{} {} is said to go, and was not there", object.kind, object.name)),
-            Some(id) if !gone.contains(id) => {
-                wrong.push(format!("{id} is said to go, and is there"));
+            Some(id) if !deleted.contains(id) => {
+                findings.push(format!("{id} is said to go, and is there"));
             }
             Some(_) => {}
         }
     }
     for object in preview.stays.iter().chain(&preview.hangs) {
-        match before.named(&object.kind, &object.namespace, &object.name) {
+        match before.find_id(&object.kind, &object.namespace, &object.name) {
             None => {
-                wrong.push(format!(
+                findings.push(format!(
                     "{} {} is said to stay, and was not there",
                     object.kind, object.name
                 ));
             }
-            Some(id) if gone.contains(id) => {
-                wrong.push(format!("{id} is said to stay, and is gone"));
+            Some(id) if deleted.contains(id) => {
+                findings.push(format!("{id} is said to stay, and is gone"));
             }
             Some(_) => {}
         }
     }
-    // What goes with a definition or an API, the roles of its users, is no business of the operator.
+    // Dependents of CustomResourceDefinitions and APIServices, such as the aggregated ClusterRoles
+    // for users, are not listed in previews.
     let apis =
-        gone.iter().filter(|id| ["CustomResourceDefinition", "APIService"].contains(&&*id.kind));
+        deleted.iter().filter(|id| ["CustomResourceDefinition", "APIService"].contains(&&*id.kind));
     let uids = apis.filter_map(|id| Some(before.objects.get(*id)?.1.uid().to_owned()));
     let with_apis = before.dependents(uids.collect());
-    for (id, _, object) in before.beyond(after) {
-        let told = preview.goes.iter().any(|object| object.is(id));
-        if !told && !stays::follows(id, object) && !with_apis.contains(id) {
-            wrong.push(format!("{id} goes, and nobody was told"));
+    for (id, _, object) in before.not_in(after) {
+        let announced = preview.goes.iter().any(|object| object.matches(id));
+        if !announced && !leftovers::is_derived(id, object) && !with_apis.contains(id) {
+            findings.push(format!("{id} goes, and nobody was told"));
         }
     }
-    for (id, _, object) in after.beyond(before) {
-        if !stays::follows(id, object) {
-            wrong.push(format!("{id} is new after it"));
+    for (id, _, object) in after.not_in(before) {
+        if !leftovers::is_derived(id, object) {
+            findings.push(format!("{id} is new after it"));
         }
     }
-    wrong
+    findings
 }
 
-/// What is there since an installation, and none of its ends has told of.
-pub(super) fn untold(previews: &[Preview], base: &Dump, after: &Dump) -> Vec<String> {
-    let told =
-        |id: &Id| previews.iter().any(|object| object.stays.iter().any(|object| object.is(id)));
+/// Objects that were added since the installation and that no preview announces.
+pub(super) fn unannounced_leftovers(
+    previews: &[Preview],
+    base: &Dump,
+    after: &Dump,
+) -> Vec<String> {
+    let announced = |id: &ObjectId| {
+        previews.iter().any(|object| object.stays.iter().any(|object| object.matches(id)))
+    };
     let uids = after
-        .beyond(base)
-        .filter(|(id, _, _)| told(id))
+        .not_in(base)
+        .filter(|(id, _, _)| announced(id))
         .map(|(_, _, object)| object.uid().to_owned());
     let with = after.dependents(uids.collect());
-    let left = after
-        .beyond(base)
-        .filter(|(id, _, object)| !told(id) && !with.contains(id) && !stays::follows(id, object));
+    let left = after.not_in(base).filter(|(id, _, object)| {
+        !announced(id) && !with.contains(id) && !leftovers::is_derived(id, object)
+    });
     left.map(|(id, _, _)| format!("{id} stays, and nobody was told")).collect()
 }
 
-/// The package of a Subscription that no other of its namespace needs, to begin with; any if each is
-/// needed by another.
-pub(super) fn first<'a>(subscriptions: &'a [Object], versions: &[Object]) -> Option<&'a Object> {
+/// The first Subscription whose package no other ClusterServiceVersion requires, or any
+/// Subscription if all packages are required.
+pub(super) fn next_to_uninstall<'a>(
+    subscriptions: &'a [Object],
+    csvs: &[Object],
+) -> Option<&'a Object> {
     let of = |object: &Object, kind: &str| -> Vec<Value> {
         let text = object.annotation(mainstay_api::names::PROPERTIES).unwrap_or_default();
         let value: Value = serde_json::from_str(text).unwrap_or_default();
@@ -276,10 +293,10 @@ pub(super) fn first<'a>(subscriptions: &'a [Object], versions: &[Object]) -> Opt
     };
     let needed = |subscription: &&Object| {
         let installed = subscription.str(&["status", "installedCSV"]).unwrap_or_default();
-        let brings = versions.iter().find(|csv| csv.name() == installed);
-        let apis = brings.map(|csv| of(csv, "olm.gvk")).unwrap_or_default();
+        let installed_csv = csvs.iter().find(|csv| csv.name() == installed);
+        let apis = installed_csv.map(|csv| of(csv, "olm.gvk")).unwrap_or_default();
         let package = subscription.str(&["spec", "name"]).unwrap_or_default();
-        versions.iter().filter(|csv| csv.name() != installed).any(|other| {
+        csvs.iter().filter(|csv| csv.name() != installed).any(|other| {
             of(other, "olm.package.required")
                 .iter()
                 .any(|property| property["packageName"] == *package)

@@ -1,5 +1,4 @@
-//! The images of the recorded cases, in a registry on loopback, and a home with a policy that takes
-//! them.
+//! An image registry on loopback with the images of the recorded cases.
 
 use anyhow::Context;
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -12,34 +11,34 @@ use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
-/// The registry. It serves for as long as this lives.
+/// A running registry. Dropping it stops it.
 #[derive(Debug)]
-pub struct Stock {
+pub struct ImageRegistry {
     /// Its host and port.
     pub address: String,
-    /// There until the end.
+    /// Taken when the registry is dropped.
     runtime: Option<Runtime>,
     _store: TempDir,
 }
 
-impl Drop for Stock {
+impl Drop for ImageRegistry {
     fn drop(&mut self) {
-        // It may end within another runtime, which must not wait.
+        // The registry may be dropped in another runtime, which must not block.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
     }
 }
 
-impl Stock {
-    /// Serves the images of a layout, which name themselves `repository:tag`.
+impl ImageRegistry {
+    /// Serves the images of an OCI layout; each is annotated with `repository:tag`.
     ///
     /// # Errors
     ///
-    /// A layout that cannot be read, or a port that cannot be had.
+    /// The layout cannot be read, or no port can be opened.
     pub fn open(folder: &Path) -> anyhow::Result<Self> {
-        let place = tempfile::tempdir()?;
-        let store = Store::open(place.path())?;
+        let store_folder = tempfile::tempdir()?;
+        let store = Store::open(store_folder.path())?;
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let listener = std::net::TcpListener::bind(("127.0.0.1", 0))?;
@@ -65,11 +64,11 @@ impl Stock {
                 });
                 tokio::spawn(async move {
                     let server = auto::Builder::new(TokioExecutor::new());
-                    // Who asks sees what went wrong.
+                    // The client reports the error.
                     let _ = server.serve_connection(TokioIo::new(stream), answer).await;
                 });
             }
         });
-        Ok(Self { address, runtime: Some(runtime), _store: place })
+        Ok(Self { address, runtime: Some(runtime), _store: store_folder })
     }
 }

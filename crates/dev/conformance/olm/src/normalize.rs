@@ -1,5 +1,5 @@
-//! Objects in the form of the recordings: without what no two runs have in common, and with
-//! placeholders for what every run makes up.
+//! Normalization: replaces generated values in our objects by the recordings' placeholders, and
+//! removes what differs between two runs of the original from both sides.
 
 use super::command::LAST_APPLIED;
 use mainstay_object::Object;
@@ -8,20 +8,20 @@ use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::LazyLock;
 
-/// Names that were made up, and what stands for them.
+/// Generated names and their placeholders.
 #[derive(Debug, Default)]
-pub(super) struct Names {
-    /// By name.
-    pub(super) known: BTreeMap<String, String>,
-    /// The recorded placeholders that are still to be given, the first one first: by namespace and
-    /// prefix, for which of two namespaces is served first is a matter of luck.
+pub(super) struct GeneratedNames {
+    /// The placeholder of each generated name.
+    pub(super) by_name: BTreeMap<String, String>,
+    /// Recorded placeholders that are not assigned yet, in order. They are kept by namespace and
+    /// prefix, because the order between two namespaces is random.
     recorded: BTreeMap<(String, String), VecDeque<String>>,
-    /// The highest number that was given, by prefix.
+    /// The highest number assigned so far, by prefix.
     counts: BTreeMap<String, usize>,
 }
 
-impl Names {
-    /// The placeholders of a recording, in which objects are numbered as they were made.
+impl GeneratedNames {
+    /// Collects the placeholders of a recording, whose numbers follow the order of creation.
     pub(super) fn of<'a>(recorded: impl Iterator<Item = &'a Value>) -> Self {
         let mut names = Self::default();
         let mut found: BTreeMap<(String, String), BTreeSet<usize>> = BTreeMap::new();
@@ -35,7 +35,7 @@ impl Names {
             if let Some(number) = number {
                 found.entry(key()).or_default().insert(number);
             } else if !prefix.is_empty() && !text("name").starts_with(prefix) {
-                // A long name was cut to make room, and has no placeholder.
+                // A truncated long name has no placeholder.
                 let cut = names.recorded.entry(key()).or_default();
                 if !cut.iter().any(|name| name == text("name")) {
                     cut.push_back(text("name").to_owned());
@@ -52,12 +52,12 @@ impl Names {
         names
     }
 
-    /// Gives placeholders to what has a generated name, in the order given: those of the recording,
-    /// and, to what it does not have, further ones.
-    pub(super) fn learn(&mut self, objects: &[Object]) {
+    /// Assigns placeholders to generated names, in the order of `objects`: the recorded ones first,
+    /// then further ones.
+    pub(super) fn assign_placeholders(&mut self, objects: &[Object]) {
         for object in objects {
             let Some(prefix) = object.str(&["metadata", "generateName"]) else { continue };
-            if object.name().is_empty() || self.known.contains_key(object.name()) {
+            if object.name().is_empty() || self.by_name.contains_key(object.name()) {
                 continue;
             }
             let key = (object.namespace().to_owned(), prefix.to_owned());
@@ -67,7 +67,7 @@ impl Names {
                 *count += 1;
                 format!("{prefix}{{{count}}}")
             });
-            self.known.insert(object.name().to_owned(), placeholder);
+            self.by_name.insert(object.name().to_owned(), placeholder);
         }
     }
 }
@@ -88,7 +88,7 @@ static TOKEN: LazyLock<Regex> = LazyLock::new(|| pattern("kube-api-access-[a-z0-
 static REPLICA_SET: LazyLock<Regex> = LazyLock::new(|| pattern(r#"(ReplicaSet ")[^"]+(")"#));
 
 /// Whether an object belongs to the case.
-pub(super) fn belongs(object: &Object, id: &str, namespaces: &[String]) -> bool {
+pub(super) fn belongs_to_case(object: &Object, id: &str, namespaces: &[String]) -> bool {
     if !object.namespace().is_empty() {
         let usual = matches!(
             (object.kind(), object.name()),
@@ -100,7 +100,7 @@ pub(super) fn belongs(object: &Object, id: &str, namespaces: &[String]) -> bool 
     if object.kind() == "Namespace" {
         return namespaces.iter().any(|namespace| namespace == object.name());
     }
-    // There is one, and it was recorded where the case is about it.
+    // The single OLMConfig was recorded where the case is about it.
     if object.kind() == "OLMConfig" {
         return true;
     }
@@ -109,8 +109,9 @@ pub(super) fn belongs(object: &Object, id: &str, namespaces: &[String]) -> bool 
     {
         return false;
     }
-    // What it is called and whose it is; rules of general roles may name anything. The roles of APIs
-    // that operators serve have names without the group, and were not recorded.
+    // Search name, labels and annotations only, because the rules of general roles may name
+    // anything. The aggregated ClusterRoles of provided APIs do not name the OperatorGroup and were
+    // not recorded.
     let mut text = String::new();
     for field in ["name", "labels", "annotations"] {
         if let Some(value) = object.get(&["metadata", field]) {
@@ -137,8 +138,12 @@ fn of_deployment(object: &Object) -> bool {
             .any(|owner_reference| owner_reference.kind == "ReplicaSet")
 }
 
-/// An object of ours as the recordings would have it.
-pub(super) fn ours(object: &Object, names: &Names, addresses: &BTreeMap<String, String>) -> Value {
+/// Normalizes one of our objects.
+pub(super) fn normalize_object(
+    object: &Object,
+    names: &GeneratedNames,
+    addresses: &BTreeMap<String, String>,
+) -> Value {
     let mut object = object.clone();
     for field in ["uid", "resourceVersion", "managedFields", "creationTimestamp", "selfLink"] {
         object.remove(&["metadata", field]);
@@ -162,8 +167,12 @@ pub(super) fn ours(object: &Object, names: &Names, addresses: &BTreeMap<String, 
     value
 }
 
-/// An event of ours as the recordings have it.
-pub(super) fn event(event: &Object, names: &Names, addresses: &BTreeMap<String, String>) -> Value {
+/// Converts one of our events to the recorded form.
+pub(super) fn event(
+    event: &Object,
+    names: &GeneratedNames,
+    addresses: &BTreeMap<String, String>,
+) -> Value {
     let text =
         |path: &[&str]| placeholders(event.str(path).unwrap_or_default(), names, addresses).into();
     let mut found = Map::new();
@@ -182,8 +191,8 @@ pub(super) fn event(event: &Object, names: &Names, addresses: &BTreeMap<String, 
     Value::Object(found)
 }
 
-/// A series of ours as the recordings have it, if they do.
-pub(super) fn series(line: &str) -> Option<String> {
+/// Normalizes one of our metric series; none if its metric was not recorded.
+pub(super) fn normalize_series(line: &str) -> Option<String> {
     let (name, _) = line.split_once('{')?;
     match name {
         "subscription_sync_total" => Some(format!("{} {{count}}", line.rsplit_once(' ')?.0)),
@@ -192,18 +201,21 @@ pub(super) fn series(line: &str) -> Option<String> {
     }
 }
 
-/// Whether an event tells of something that a version goes through by chance, which its history may
-/// have or lack as well.
-pub(super) fn is_chance(event: &Value) -> bool {
+/// Whether an event reports a phase that a ClusterServiceVersion passes through in some runs only.
+pub(super) fn is_nondeterministic(event: &Value) -> bool {
     let is = |key: &str, value: &str| event[key] == value;
     is("kind", "ClusterServiceVersion")
         && (is("reason", "InstallWaiting")
             || (is("reason", "RequirementsNotMet") && is("type", "Normal")))
 }
 
-fn placeholders(text: &str, names: &Names, addresses: &BTreeMap<String, String>) -> String {
+fn placeholders(
+    text: &str,
+    names: &GeneratedNames,
+    addresses: &BTreeMap<String, String>,
+) -> String {
     let mut text = text.to_owned();
-    for (name, placeholder) in names.known.iter().rev() {
+    for (name, placeholder) in names.by_name.iter().rev() {
         if text.contains(name) {
             text = text.replace(name, placeholder);
         }
@@ -216,7 +228,7 @@ fn placeholders(text: &str, names: &Names, addresses: &BTreeMap<String, String>)
     REPLICA_SET.replace_all(&text, "$1{rs}$2").into_owned()
 }
 
-/// Replaces texts and keys everywhere, and the fields whose value never is the same.
+/// Replaces texts and keys everywhere, and masks fields that are random.
 fn replace(value: &mut Value, kind: &str, of: &mut impl FnMut(&str) -> String) {
     match value {
         Value::String(text) => {
@@ -232,13 +244,13 @@ fn replace(value: &mut Value, kind: &str, of: &mut impl FnMut(&str) -> String) {
                     "resourceVersion" => value = "{rv}".into(),
                     "caBundle" => value = "{ca}".into(),
                     "olmcahash" => value = "{hash}".into(),
-                    "clusterIP" => masked(&mut value, "{ip}"),
+                    "clusterIP" => mask(&mut value, "{ip}"),
                     "clusterIPs" => {
                         value
                             .as_array_mut()
                             .into_iter()
                             .flatten()
-                            .for_each(|value| masked(value, "{ip}"));
+                            .for_each(|value| mask(value, "{ip}"));
                     }
                     "data" if kind == "Secret" => {
                         let data = value.as_object_mut().into_iter().flatten();
@@ -253,14 +265,14 @@ fn replace(value: &mut Value, kind: &str, of: &mut impl FnMut(&str) -> String) {
     }
 }
 
-fn masked(value: &mut Value, with: &str) {
+fn mask(value: &mut Value, with: &str) {
     if value.as_str().is_some_and(|address| address != "None" && !address.is_empty()) {
         *value = with.into();
     }
 }
 
-/// Takes away what differs between two runs of the original, from one object.
-fn level(value: &mut Value) {
+/// Removes what differs between two runs of the original from one object.
+fn canonicalize(value: &mut Value) {
     let kind = value["kind"].as_str().unwrap_or_default().to_owned();
     let sort = |list: Option<&mut Value>| {
         if let Some(list) = list.and_then(Value::as_array_mut) {
@@ -271,8 +283,8 @@ fn level(value: &mut Value) {
     match kind.as_str() {
         "OperatorGroup" => sort(value.pointer_mut("/status/namespaces")),
         "OLMConfig" => {
-            // There is one for all cases: how often others changed it, and that one of them left an empty
-            // spec, is no part of the case.
+            // All cases share one OLMConfig: its generation, and an empty spec that another case
+            // left, do not belong to this case.
             if let Some(metadata) = value["metadata"].as_object_mut() {
                 metadata.remove("generation");
             }
@@ -281,14 +293,14 @@ fn level(value: &mut Value) {
             }
         }
         "InstallPlan" => {
-            // A step that is carried out again finds what it made.
+            // A repeated step finds the object that it created.
             let steps = value.pointer_mut("/status/plan").and_then(Value::as_array_mut);
             for step in steps.into_iter().flatten() {
                 if step["status"] == "Present" {
                     step["status"] = "Created".into();
                 }
             }
-            bundles(value);
+            sort_bundles(value);
         }
         "ClusterServiceVersion" => {
             let history = value.pointer_mut("/status/conditions").and_then(Value::as_array_mut);
@@ -301,29 +313,30 @@ fn level(value: &mut Value) {
                             | (Some("Pending"), Some("RequirementsNotMet"))
                     )
                 });
-                relapse(history);
-                alternations(history);
+                drop_relapse(history);
+                collapse_repeats(history);
             }
-            rules_of_upgrade(value);
+            drop_granted_rules(value);
         }
         "Pod" => {
-            // Where it runs and what every pod gets were not recorded.
+            // The node name and the injected volumes were not recorded.
             if let Some(spec) = value.pointer_mut("/spec").and_then(Value::as_object_mut) {
                 spec.retain(|key, _| key != "nodeName" && key != "volumes");
             }
-            revision(value.pointer_mut("/metadata/labels"));
+            mask_revision(value.pointer_mut("/metadata/labels"));
             replace(value, "Pod", &mut |text| TOKEN.replace_all(text, "{token}").into_owned());
         }
         "Role" | "RoleBinding" => {
-            // Copies have the label that joins the original to its operator if that had it already.
+            // Copied roles have the operator's label only if the original had it when it was
+            // copied.
             let labels = value.pointer_mut("/metadata/labels").and_then(Value::as_object_mut);
             if let Some(labels) = labels.filter(|labels| labels.contains_key("olm.copiedFrom")) {
                 labels.retain(|key, _| !key.starts_with("operators.coreos.com/"));
             }
         }
-        "NetworkPolicy" => revision(value.pointer_mut("/spec/podSelector/matchLabels")),
+        "NetworkPolicy" => mask_revision(value.pointer_mut("/spec/podSelector/matchLabels")),
         "Deployment" => {
-            // Generations of kinds that are not OLM's were not recorded.
+            // Generations were recorded for OLM's own kinds only.
             let status = value.pointer_mut("/status").and_then(Value::as_object_mut);
             status.and_then(|status| status.remove("observedGeneration"));
             let certified = value.to_string().contains("olmcahash");
@@ -336,17 +349,17 @@ fn level(value: &mut Value) {
     }
 }
 
-/// Pods that serve a `ConfigMap` are labelled with its revision.
-fn revision(labels: Option<&mut Value>) {
+/// Pods that serve a `ConfigMap` have its resourceVersion as a label.
+fn mask_revision(labels: Option<&mut Value>) {
     let label = labels.and_then(|labels| labels.get_mut("olm.configMapResourceVersion"));
     if let Some(label) = label {
         *label = "{rv}".into();
     }
 }
 
-/// The bundles of a plan come in the order of a Go map: sorted by name, with the steps of each in
-/// the order that they have.
-fn bundles(plan: &mut Value) {
+/// The original lists the bundles of an InstallPlan in the order of a Go map: sort them by name,
+/// and keep the order of the steps of each.
+fn sort_bundles(plan: &mut Value) {
     let names = plan.pointer_mut("/spec/clusterServiceVersionNames").and_then(Value::as_array_mut);
     if let Some(names) = names {
         names.sort_by_cached_key(Value::to_string);
@@ -357,9 +370,9 @@ fn bundles(plan: &mut Value) {
     }
 }
 
-/// In a part of the recorded upgrades the new version loses its requirements for a moment once the
-/// old one is gone, and is installed again.
-fn relapse(history: &mut Vec<Value>) {
+/// In some recorded upgrades the new ClusterServiceVersion loses its requirements briefly once the
+/// old one is deleted, and is installed again.
+fn drop_relapse(history: &mut Vec<Value>) {
     let is = |entry: &Value, phase: &str| entry["phase"] == phase;
     let lost = |entry: &Value| is(entry, "Failed") && entry["reason"] == "RequirementsNotMet";
     let Some(from) =
@@ -373,9 +386,9 @@ fn relapse(history: &mut Vec<Value>) {
     }
 }
 
-/// A version that fails again and again alternates between phases several times a second: how often it
-/// did so when it was recorded is chance, so each round counts once.
-fn alternations(history: &mut Vec<Value>) {
+/// A ClusterServiceVersion that fails repeatedly changes its phase several times a second. The
+/// number of recorded rounds is random, so each round counts once.
+fn collapse_repeats(history: &mut Vec<Value>) {
     const LONGEST: usize = 5;
     let mut at = 0;
     while at < history.len() {
@@ -397,10 +410,10 @@ fn alternations(history: &mut Vec<Value>) {
     }
 }
 
-/// In an upgrade, the rules of roles are listed if the account had them before the roles of the new
-/// version were seen, and not if they were checked once more after that: in half of the recorded
-/// upgrades the one, in half the other. What is not granted is told in both.
-fn rules_of_upgrade(version: &mut Value) {
+/// During an upgrade, the original lists the satisfied rules of roles if the ServiceAccount had
+/// them before the new roles were observed, and not if it checked again later. Half of the recorded
+/// upgrades list them. Unsatisfied rules are listed in both.
+fn drop_granted_rules(version: &mut Value) {
     if version.pointer("/spec/replaces").is_none() {
         return;
     }
@@ -420,9 +433,9 @@ fn rules_of_upgrade(version: &mut Value) {
     }
 }
 
-/// Takes away what differs between two runs of the original, from all objects of a step.
-pub(super) fn level_all(objects: &mut [Value]) {
-    objects.iter_mut().for_each(level);
+/// Removes what differs between two runs of the original from all objects of a step.
+pub(super) fn canonicalize_all(objects: &mut [Value]) {
+    objects.iter_mut().for_each(canonicalize);
     let text = |object: &Value, path: &str| {
         object.pointer(path).and_then(Value::as_str).map(str::to_owned)
     };
@@ -437,13 +450,13 @@ pub(super) fn level_all(objects: &mut [Value]) {
             ))
         })
         .collect();
-    // A definition names the versions that it was installed with. One that was replaced is forgotten
-    // when the new one is looked at after it is gone, which happens sometimes.
+    // A CustomResourceDefinition names the ClusterServiceVersions that it was installed with. The
+    // name of a replaced one is removed only if the new one is reconciled after the deletion.
     for object in objects.iter_mut().filter(|object| object["kind"] == "CustomResourceDefinition") {
         let annotations =
             object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut);
         let Some(annotations) = annotations else { continue };
-        let is_version = |key: &String| key.starts_with(ALONGSIDE);
+        let is_version = |key: &String| key.starts_with(INSTALLED_ALONGSIDE);
         let there = |value: &Value| value.as_str().is_some_and(|id| versions.contains(id));
         if annotations.iter().any(|(key, csv_id)| is_version(key) && there(csv_id)) {
             annotations.retain(|key, csv_id| !is_version(key) || there(csv_id));
@@ -451,8 +464,8 @@ pub(super) fn level_all(objects: &mut [Value]) {
     }
 }
 
-/// The annotations by which a definition names the versions that it was installed with.
-const ALONGSIDE: &str = "operatorframework.io/installed-alongside-";
+/// The prefix of the annotations that name these ClusterServiceVersions.
+const INSTALLED_ALONGSIDE: &str = "operatorframework.io/installed-alongside-";
 
 #[cfg(test)]
 mod tests;

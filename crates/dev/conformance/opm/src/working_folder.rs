@@ -1,49 +1,50 @@
-//! Where cases run: copies of their folders, or the published catalogs and bundles.
+//! Working folders of cases: copies of their recorded folders, or published catalogs and bundles.
 
 use super::case::{self, Case};
-use super::stock::Stock;
+use super::image_registry::ImageRegistry;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// What cases need besides their folders and is at hand.
+/// Inputs of cases besides their folders.
 #[derive(Debug, Default)]
 pub struct Archives {
-    /// The real inputs, by the name of their archive.
+    /// Published catalogs and bundles, by the name of their archive.
     inputs: BTreeMap<String, TempDir>,
-    /// The images.
-    stock: Option<Stock>,
-    /// The home that command lines have unless they name another.
+    /// The registry with the images of cases.
+    registry: Option<ImageRegistry>,
+    /// The default `HOME`, with an image policy that accepts everything.
     home: Option<TempDir>,
 }
 
-/// What a case calls the registry with the images.
-const REGISTRY: &str = "{registry}";
+/// The placeholder of the registry's address in cases.
+const REGISTRY_PLACEHOLDER: &str = "{registry}";
 
-/// Where containers' tools look for their policy, whatever the home.
-const POLICY: [&str; 2] = ["/etc/containers/policy.json", "/usr/share/containers/policy.json"];
+/// The image policy files of the machine, which apply without a home folder too.
+const POLICY_FILES: [&str; 2] =
+    ["/etc/containers/policy.json", "/usr/share/containers/policy.json"];
 
 impl Archives {
-    /// Unpacks what the cases need, and says what is not at hand.
+    /// Unpacks the inputs that the cases need; missing archives are reported and skipped.
     ///
     /// # Errors
     ///
-    /// What cannot be moved to where the command lines expect it.
+    /// An archive cannot be moved to the path that the command lines use.
     pub fn unpack(cases: &[Case]) -> anyhow::Result<Self> {
         let mut archives = BTreeMap::new();
-        let mut stock = None;
+        let mut registry = None;
         for (need, case) in cases.iter().filter_map(|case| Some((case.needs.as_deref()?, case))) {
-            if need == "registry" && stock.is_none() {
+            if need == "registry" && registry.is_none() {
                 let images = case.folder.with_file_name("images");
-                stock = Some(Stock::open(&images)?);
+                registry = Some(ImageRegistry::open(&images)?);
             }
             let Some(name) = need.strip_suffix(".tar.xz") else { continue };
             if archives.contains_key(need) {
                 continue;
             }
             if let Some(folder) = mainstay_testdata::unpack(name, name) {
-                // A catalog lies in the one folder of its archive; the command lines call it `input`.
+                // A catalog archive has a single folder, which the command lines call `input`.
                 let mut entries = fs::read_dir(folder.path())?;
                 if let (Some(only), None) = (entries.next(), entries.next()) {
                     fs::rename(only?.path(), folder.path().join("input"))?;
@@ -55,54 +56,58 @@ impl Archives {
         let policy = home.path().join(".config/containers/policy.json");
         fs::create_dir_all(policy.parent().unwrap_or(&policy))?;
         fs::write(policy, r#"{"default":[{"type":"insecureAcceptAnything"}]}"#)?;
-        Ok(Self { inputs: archives, stock, home: Some(home) })
+        Ok(Self { inputs: archives, registry, home: Some(home) })
     }
 
-    /// A variable of the environment, as a case has it.
+    /// An environment variable of a case.
     pub(super) fn variable(&self, case: &Case, name: &str) -> Option<String> {
         let home = || self.home.as_ref().map(|home| home.path().to_string_lossy().into_owned());
         case.environment.get(name).cloned().or_else(|| (name == "HOME").then(home).flatten())
     }
 
-    /// A recorded text as it reads with the registry that is at hand.
-    pub(super) fn named(&self, text: &str) -> String {
-        self.stock
-            .as_ref()
-            .map_or_else(|| text.to_owned(), |stock| text.replace(REGISTRY, &stock.address))
+    /// Replaces the placeholder in a recorded text by the registry's address.
+    pub(super) fn fill_registry(&self, text: &str) -> String {
+        self.registry.as_ref().map_or_else(
+            || text.to_owned(),
+            |registry| text.replace(REGISTRY_PLACEHOLDER, &registry.address),
+        )
     }
 
-    /// One of our texts as it would have been recorded.
-    pub(super) fn unnamed(&self, text: &str) -> String {
-        self.stock
-            .as_ref()
-            .map_or_else(|| text.to_owned(), |stock| text.replace(&stock.address, REGISTRY))
+    /// Replaces the registry's address in our text by the placeholder.
+    pub(super) fn mask_registry(&self, text: &str) -> String {
+        self.registry.as_ref().map_or_else(
+            || text.to_owned(),
+            |registry| text.replace(&registry.address, REGISTRY_PLACEHOLDER),
+        )
     }
 
-    /// Whether a case has what it needs.
-    pub fn has(&self, case: &Case) -> bool {
-        // Without a home only the machine has a policy, if anybody.
-        let bare = case.environment.get("HOME").is_some_and(|home| home == "/nonexistent");
-        if bare && POLICY.iter().any(|path| Path::new(path).exists()) {
+    /// Whether the inputs of a case are available.
+    pub fn has_inputs(&self, case: &Case) -> bool {
+        // These cases expect that no policy file exists; one of the machine would change the
+        // result.
+        let no_home = case.environment.get("HOME").is_some_and(|home| home == "/nonexistent");
+        if no_home && POLICY_FILES.iter().any(|path| Path::new(path).exists()) {
             return false;
         }
         match case.needs.as_deref() {
             None => true,
-            Some("registry") => self.stock.is_some(),
+            Some("registry") => self.registry.is_some(),
             Some(need) => self.inputs.contains_key(need),
         }
     }
 }
 
-/// The folder a command line runs in.
+/// The folder in which a command line runs.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct WorkingFolder {
     copy: Option<TempDir>,
-    /// Where it is.
+    /// Its path.
     pub(super) root: PathBuf,
 }
 
-impl Place {
-    /// The folder of a case: the real input it needs, or a copy of its own.
+impl WorkingFolder {
+    /// Prepares the folder of a case: the published input that it needs, or a copy of its recorded
+    /// folder.
     pub(super) fn of(case: &Case, archives: &Archives) -> anyhow::Result<Self> {
         if let Some(folder) = case.needs.as_ref().and_then(|need| archives.inputs.get(need)) {
             return Ok(Self { copy: None, root: fs::canonicalize(folder.path())? });
@@ -118,16 +123,16 @@ impl Place {
         if case.needs.as_deref() == Some("registry") {
             for (path, bytes) in files(&root)? {
                 if let Ok(text) = String::from_utf8(bytes)
-                    && text.contains(REGISTRY)
+                    && text.contains(REGISTRY_PLACEHOLDER)
                 {
-                    fs::write(root.join(path), archives.named(&text))?;
+                    fs::write(root.join(path), archives.fill_registry(&text))?;
                 }
             }
         }
         Ok(Self { copy: Some(copy), root })
     }
 
-    /// All files there by their path, without real input.
+    /// All files in a copied folder, by path; empty for published input.
     pub(super) fn files(&self) -> anyhow::Result<BTreeMap<String, Vec<u8>>> {
         if self.copy.is_some() { files(&self.root) } else { Ok(BTreeMap::new()) }
     }
@@ -149,7 +154,7 @@ fn copy_to(from: &Path, to: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// All files below a folder, by their path.
+/// All files in a folder and its subfolders, by path.
 pub(super) fn files(root: &Path) -> anyhow::Result<BTreeMap<String, Vec<u8>>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![root.to_owned()];

@@ -1,12 +1,12 @@
 use super::*;
 
 #[test]
-fn the_order_of_bundles_is_chance_and_that_of_their_steps_is_not() {
+fn bundle_order_is_ignored_and_step_order_is_not() {
     let step = |of: &str, name: &str| json!({"resolving": of, "resource": {"name": name}});
     let plan = |steps: &[Value], names: &[&str]| {
         let mut plan = json!({"kind": "InstallPlan", "status": {"plan": steps},
             "spec": {"clusterServiceVersionNames": names}});
-        level(&mut plan);
+        canonicalize(&mut plan);
         plan
     };
     let (a, b) = ([step("a", "y"), step("a", "x")], [step("b", "w"), step("b", "z")]);
@@ -17,14 +17,14 @@ fn the_order_of_bundles_is_chance_and_that_of_their_steps_is_not() {
 }
 
 #[test]
-fn what_an_upgrade_lists_of_granted_roles_is_chance() {
+fn satisfied_role_rules_are_ignored_in_upgrades() {
     let version = |rules: Value, replaces: Value| {
         let mut csv = json!({"kind": "ClusterServiceVersion", "spec": {"replaces": replaces},
             "status": {"requirementStatus": [{"dependents": rules}]}});
         if csv["spec"]["replaces"].is_null() {
             csv["spec"] = json!({});
         }
-        level(&mut csv);
+        canonicalize(&mut csv);
         csv
     };
     let rule = |scope: &str, status: &str| json!({"message": format!("{scope} rule:{{}}"), "status": status});
@@ -37,12 +37,12 @@ fn what_an_upgrade_lists_of_granted_roles_is_chance() {
 }
 
 #[test]
-fn a_version_that_lost_its_requirements_for_a_moment_is_as_one_that_did_not() {
+fn csv_that_briefly_lost_its_requirements_equals_one_that_did_not() {
     let history = |states: &[(&str, &str)]| {
         let list: Vec<Value> =
             states.iter().map(|state| json!({"phase": state.0, "reason": state.1})).collect();
         let mut csv = json!({"kind": "ClusterServiceVersion", "status": {"conditions": list}});
-        level(&mut csv);
+        canonicalize(&mut csv);
         csv
     };
     let usual = [("Installing", "InstallSucceeded"), ("Succeeded", "InstallSucceeded")];
@@ -53,11 +53,11 @@ fn a_version_that_lost_its_requirements_for_a_moment_is_as_one_that_did_not() {
 }
 
 #[test]
-fn rounds_of_a_version_that_fails_again_and_again_count_once() {
+fn repeated_failure_rounds_of_a_csv_count_once() {
     let history = |states: &[&str]| {
         let list: Vec<Value> = states.iter().map(|state| json!({"phase": state})).collect();
         let mut csv = json!({"kind": "ClusterServiceVersion", "status": {"conditions": list}});
-        level(&mut csv);
+        canonicalize(&mut csv);
         csv["status"]["conditions"].clone()
     };
     let once = history(&["InstallReady", "Failed", "Pending"]);
@@ -70,17 +70,19 @@ fn rounds_of_a_version_that_fails_again_and_again_count_once() {
 }
 
 #[test]
-fn a_definition_may_still_name_a_version_that_was_replaced() {
+fn crd_annotation_of_a_replaced_csv_is_ignored() {
     let world = |named: &[&str]| {
         let named: Map<String, Value> = named
             .iter()
-            .map(|csv_name| (format!("{ALONGSIDE}{csv_name}"), format!("n/{csv_name}").into()))
+            .map(|csv_name| {
+                (format!("{INSTALLED_ALONGSIDE}{csv_name}"), format!("n/{csv_name}").into())
+            })
             .collect();
         let mut all = vec![
             json!({"kind": "ClusterServiceVersion", "metadata": {"namespace": "n", "name": "v2"}}),
             json!({"kind": "CustomResourceDefinition", "metadata": {"annotations": named}}),
         ];
-        level_all(&mut all);
+        canonicalize_all(&mut all);
         all
     };
     assert_eq!(world(&["v1", "v2"]), world(&["v2"]));
@@ -89,7 +91,7 @@ fn a_definition_may_still_name_a_version_that_was_replaced() {
 }
 
 #[test]
-fn what_a_run_makes_up_becomes_placeholders() {
+fn generated_values_become_placeholders() {
     let object = Object::from_value(json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "InstallPlan",
         "metadata": {
@@ -100,10 +102,10 @@ fn what_a_run_makes_up_becomes_placeholders() {
         "status": {"startTime": "2026-01-01T00:00:00Z", "plan": [{"status": "Present"}]},
     }))
     .unwrap();
-    let mut names = Names::default();
-    names.learn(std::slice::from_ref(&object));
-    let mut found = ours(&object, &names, &BTreeMap::new());
-    level(&mut found);
+    let mut names = GeneratedNames::default();
+    names.assign_placeholders(std::slice::from_ref(&object));
+    let mut found = normalize_object(&object, &names, &BTreeMap::new());
+    canonicalize(&mut found);
     assert_eq!(
         found,
         json!({
@@ -118,33 +120,35 @@ fn what_a_run_makes_up_becomes_placeholders() {
 }
 
 #[test]
-fn which_namespace_is_served_first_does_not_matter() {
+fn placeholder_numbers_do_not_depend_on_namespace_order() {
     let plan = |namespace: &str, name: &str| {
         json!({"metadata": {
             "name": name, "generateName": "install-", "namespace": namespace,
         }})
     };
     let recorded = [plan("a", "install-{2}"), plan("b", "install-{1}"), plan("a", "install-{3}")];
-    let mut names = Names::of(recorded.iter());
-    let ours = [("a", "install-u"), ("b", "install-v"), ("a", "install-w"), ("b", "install-x")];
-    let ours = ours.map(|(namespace, name)| Object::from_value(plan(namespace, name)).unwrap());
-    names.learn(&ours);
-    let given: Vec<&str> = names.known.values().map(String::as_str).collect();
+    let mut names = GeneratedNames::of(recorded.iter());
+    let normalize_object =
+        [("a", "install-u"), ("b", "install-v"), ("a", "install-w"), ("b", "install-x")];
+    let normalize_object = normalize_object
+        .map(|(namespace, name)| Object::from_value(plan(namespace, name)).unwrap());
+    names.assign_placeholders(&normalize_object);
+    let given: Vec<&str> = names.by_name.values().map(String::as_str).collect();
     assert_eq!(given, ["install-{2}", "install-{1}", "install-{3}", "install-{4}"]);
 }
 
 #[test]
-fn of_metrics_what_was_recorded_is_compared() {
-    assert_eq!(series("csv_count 3"), None);
-    assert_eq!(series("workqueue_depth{name=\"csv\"} 3"), None);
+fn only_recorded_metrics_are_compared() {
+    assert_eq!(normalize_series("csv_count 3"), None);
+    assert_eq!(normalize_series("workqueue_depth{name=\"csv\"} 3"), None);
     let ready = "catalogsource_ready{name=\"cat\",namespace=\"c1\"} 1";
-    assert_eq!(series(ready).as_deref(), Some(ready));
+    assert_eq!(normalize_series(ready).as_deref(), Some(ready));
     let syncs = "subscription_sync_total{name=\"a b\"}";
-    assert_eq!(series(&format!("{syncs} 12")), Some(format!("{syncs} {{count}}")));
+    assert_eq!(normalize_series(&format!("{syncs} 12")), Some(format!("{syncs} {{count}}")));
 }
 
 #[test]
-fn cluster_scoped_objects_belong_to_the_case_they_name() {
+fn cluster_scoped_object_belongs_to_the_case_that_it_names() {
     let role = |name: &str| {
         Object::from_value(json!({
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
@@ -152,6 +156,6 @@ fn cluster_scoped_objects_belong_to_the_case_they_name() {
         }))
         .unwrap()
     };
-    assert!(belongs(&role("anvils.c045.example.com-v1-edit"), "c045", &[]));
-    assert!(!belongs(&role("x-ac0451"), "c045", &[]));
+    assert!(belongs_to_case(&role("anvils.c045.example.com-v1-edit"), "c045", &[]));
+    assert!(!belongs_to_case(&role("x-ac0451"), "c045", &[]));
 }
