@@ -1,8 +1,9 @@
-//! Decisions about who may do what, with many roles and bindings.
+//! RBAC authorization with many roles and bindings: the time of a decision.
 //!
-//! Roles and bindings are put into a store as they are; the authorizer is asked as the server asks
-//! it. Three worlds: bindings for many users, all bindings for one user (the worst: each has to be
-//! looked at), and the former with a role changed before every decision.
+//! Roles and bindings are put into a store directly, and the authorizer is called as the API server
+//! calls it. There are three cases: bindings for many users; all bindings for one user, the worst
+//! case, in which each binding is evaluated; and the first case with a role changed before every
+//! decision.
 
 use crate::figure::Figure;
 use crate::table::{Cell, Report, Table, percentile};
@@ -16,27 +17,27 @@ use serde_json::{Value, json};
 use std::hint::black_box;
 use std::time::Duration;
 
-/// What to measure.
+/// Options of `access`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// How many roles there are, and how many bindings.
+    /// The number of roles, and of bindings.
     #[arg(long, default_value_t = 2_000)]
     roles: usize,
-    /// How many users the bindings are about.
+    /// The number of users with bindings.
     #[arg(long, default_value_t = 200)]
     users: usize,
-    /// How many decisions make a round.
+    /// The number of decisions per round.
     #[arg(long, default_value_t = 20_000)]
     decisions: usize,
-    /// How many rounds there are; figures are of the decisions of all.
+    /// The number of rounds; figures cover the decisions of all.
     #[arg(long, default_value_t = 5)]
     rounds: usize,
 }
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-/// What part of a round's decisions is made where a role changes before each.
-const CHURN: usize = 20;
+/// The divisor of a round's decisions where a role changes before each.
+const CHURN_DIVISOR: usize = 20;
 
 pub(crate) async fn run(arguments: &Arguments) -> Result<Report> {
     let columns = [
@@ -52,12 +53,12 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<Report> {
         ("one", "all bindings of one user".to_owned(), 1, false),
         ("churn", format!("{many} users, a role changed before each decision"), many, true),
     ] {
-        let world = World::new(arguments.roles, users.max(1)).await?;
+        let fixture = RbacFixture::new(arguments.roles, users.max(1)).await?;
         let mut cells = Vec::new();
         for verb in ["get", "delete"] {
             let mut figures = Vec::new();
             for _ in 0..arguments.rounds.max(1) {
-                world.round(arguments, verb, churn, &mut figures).await?;
+                fixture.round(arguments, verb, churn, &mut figures).await?;
             }
             figures.sort_unstable();
             let percentiles = [50, 99].map(|percent| percentile(&figures, percent));
@@ -68,19 +69,19 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<Report> {
     let mut report = Report::default();
     let decisions = arguments.decisions * arguments.rounds.max(1);
     report.fact("decisions", Figure::number(decisions));
-    report.fact("churned", Figure::number(decisions / CHURN));
+    report.fact("churned", Figure::number(decisions / CHURN_DIVISOR));
     report.table(table)?;
     Ok(report)
 }
 
-struct World {
+struct RbacFixture {
     clock: Clock,
     store: Store,
     authorizer: Authorizer,
     identities: Vec<Identity>,
 }
 
-impl World {
+impl RbacFixture {
     async fn new(roles: usize, users: usize) -> Result<Self> {
         let clock = Clock::system();
         let store = Store::in_memory(Options::new(clock));
@@ -98,7 +99,7 @@ impl World {
         Ok(Self { clock, store, authorizer, identities })
     }
 
-    /// Adds the time of each decision. With `churn` that of the change is not counted.
+    /// Adds the time of each decision. With `churn` the time of the role change is excluded.
     async fn round(
         &self,
         arguments: &Arguments,
@@ -107,7 +108,8 @@ impl World {
         figures: &mut Vec<Duration>,
     ) -> Result<()> {
         let names: Vec<String> = (0..arguments.roles).map(|at| format!("things{at}")).collect();
-        let decisions = if churn { arguments.decisions / CHURN } else { arguments.decisions };
+        let decisions =
+            if churn { arguments.decisions / CHURN_DIVISOR } else { arguments.decisions };
         for at in 0..decisions.max(1) {
             let role = at.wrapping_mul(7919) % arguments.roles;
             if churn {

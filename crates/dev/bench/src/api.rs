@@ -1,11 +1,11 @@
-//! A Kubernetes API server over TLS, whoever made it: what its clients feel.
+//! An API server over TLS, as its clients measure it.
 //!
-//! Requests are sent and answers read as bytes, so that the figures are the server's and not those
-//! of a client that parses. Each of the clients that work at the same time has a TLS connection of
-//! its own and speaks HTTP/1.1; watches are opened both ways ([`crate::fan_out`]). All servers are
-//! asked alike. Client and server share the machine; compare within one run only.
+//! Requests are sent and responses read as bytes, so that the figures exclude parsing in a client.
+//! Each concurrent client has a TLS connection of its own and speaks HTTP/1.1; watches are opened
+//! both ways ([`crate::fan_out`]). All servers get the same requests. Client and server share the
+//! machine: compare figures within one run only.
 
-use crate::fan_out::{self, Way};
+use crate::fan_out::{self, ConnectionMode};
 use crate::figure::{Figure, median};
 use crate::multiplex::Connector;
 use crate::process::Usage;
@@ -22,31 +22,31 @@ use serde_json::json;
 use std::path::Path;
 use std::time::Duration;
 
-/// How much of everything.
+/// The amounts of work.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct Amounts {
-    /// How many objects one client creates.
+    /// The number of objects that one client creates.
     #[arg(long, default_value_t = 2_000)]
     single: usize,
-    /// How many objects are there in the end, the others created by 32 clients.
+    /// The total number of objects; 32 clients create the others.
     #[arg(long, default_value_t = 10_000)]
     objects: usize,
-    /// How many watches see one change. Each takes a file descriptor here and there.
+    /// The number of watches that receive one change. Each needs a file descriptor on both sides.
     #[arg(long, default_value_t = 1_000)]
     watches: usize,
-    /// How many changes one client applies (server-side apply).
+    /// The number of changes that one client applies (server-side apply).
     #[arg(long, default_value_t = 1_000)]
     applies: usize,
 }
 
-/// The namespace that is filled. It stays behind, empty: a server without controllers could not
-/// finish it, and a run that was cut off is cleaned up by the next.
+/// The namespace that is filled. It remains, empty: a server without controllers could not finalize
+/// it, and the next run cleans up after an aborted one.
 pub(crate) const NAMESPACE: &str = "mainstay-bench";
 
-/// How often a list is fetched and a change made.
+/// The number of list requests and of watched changes.
 pub(crate) const REPEATS: usize = 5;
 
-/// One measured thing: its key, by which it is found, and its title.
+/// A figure with its key and title.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Named {
     pub(crate) key: String,
@@ -54,10 +54,10 @@ pub(crate) struct Named {
     pub(crate) figure: Figure,
 }
 
-/// What was measured of one server.
+/// The figures of one server.
 pub(crate) type Figures = Vec<Named>;
 
-/// The same work of several rounds as one figure each: the medians, found by their keys.
+/// The medians of several rounds of the same work, by key.
 pub(crate) fn medians(rounds: &[Figures]) -> Figures {
     let Some(first) = rounds.first() else { return Figures::new() };
     let of_all = |named: &Named| {
@@ -72,15 +72,15 @@ pub(crate) fn find(figures: &[Named], key: &str) -> Option<Figure> {
     figures.iter().find(|named| named.key == key).map(|named| named.figure)
 }
 
-/// Where a server is, and as whom it is spoken to.
+/// The client configuration of a kubeconfig.
 pub(crate) async fn config(kubeconfig: &Path) -> Result<Config> {
-    // An error only says that somebody has installed one already.
+    // Another caller may have installed a provider already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
     Ok(Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?)
 }
 
-/// Processor time per piece of work.
+/// Processor time per operation.
 fn each(before: Usage, after: Usage, count: usize) -> Figure {
     let spent = after.processor.saturating_sub(before.processor);
     Figure::time(spent / u32::try_from(count.max(1)).unwrap_or(u32::MAX))
@@ -113,7 +113,7 @@ impl Api {
         Ok(Self { client: Client::try_from(config)?, connector, clock: Clock::system() })
     }
 
-    /// What the server calls its version.
+    /// The server's version.
     pub(crate) async fn version(&self) -> Result<String> {
         let request = http::Request::get("/version").body(Vec::new())?;
         let version = self.client.request_text(request).await.context("asking for the version")?;
@@ -121,7 +121,7 @@ impl Api {
         Ok(version["gitVersion"].as_str().unwrap_or("of an unknown version").to_owned())
     }
 
-    /// Measures everything. What `processes` use is left out if there are none.
+    /// Measures everything. Without `processes`, memory and processor time are left out.
     pub(crate) async fn measure(&self, amounts: &Amounts, processes: &[u32]) -> Result<Figures> {
         let Amounts { single, objects, watches, applies } = *amounts;
         let all = Figure::number(objects);
@@ -174,18 +174,18 @@ impl Api {
         }
 
         let many = Figure::number(watches);
-        for way in [Way::Multiplexed, Way::Apart] {
+        for mode in [ConnectionMode::Multiplexed, ConnectionMode::Separate] {
             let before = usage()?;
-            let (changes, after) = fan_out::measure(self, way, watches, usage).await?;
+            let (changes, after) = fan_out::measure(self, mode, watches, usage).await?;
             let of_changes = |percent| {
                 let figures: Vec<_> =
                     changes.iter().map(|times| Figure::time(percentile(times, percent))).collect();
                 median(&figures).context("no change was made")
             };
-            let key = way.key();
-            let title = format!("one change to {many} watches, {way}, p50");
+            let key = mode.key();
+            let title = format!("one change to {many} watches, {mode}, p50");
             add(&format!("{key}-p50"), &title, of_changes(50)?);
-            let title = format!("one change to {many} watches, {way}, last");
+            let title = format!("one change to {many} watches, {mode}, last");
             add(&format!("{key}-last"), &title, of_changes(100)?);
             if !processes.is_empty() {
                 let more = after.memory.saturating_sub(before.memory);
@@ -208,7 +208,7 @@ impl Api {
         Ok(())
     }
 
-    /// Sees to it that the namespace exists and is empty.
+    /// Ensures that the namespace exists and is empty.
     pub(crate) async fn begin(&self) -> Result<()> {
         let namespace = json!({
             "apiVersion": "v1",
@@ -232,8 +232,8 @@ impl Api {
         Ok(())
     }
 
-    /// Creates config maps from so many clients; gives the time for all and the sorted times of
-    /// each.
+    /// Creates ConfigMaps from so many clients; returns the total time and the sorted times of each
+    /// request.
     pub(crate) async fn create(
         &self,
         clients: usize,
@@ -266,8 +266,8 @@ impl Api {
         self.client.request_text(request).await.context("listing config maps")
     }
 
-    /// Applies changes to one object, one after the other; gives the time for all and the sorted
-    /// times of each.
+    /// Applies changes to one object sequentially; returns the total time and the sorted times of
+    /// each request.
     pub(crate) async fn apply(&self, count: usize) -> Result<(Duration, Vec<Duration>)> {
         let mut requests = Vec::with_capacity(count);
         let params = PatchParams::apply("mainstay-bench").force();
@@ -294,9 +294,9 @@ impl Api {
 mod tests {
     use super::*;
 
-    /// Two rows are called "– p50": that of creates and that of applies.
+    /// Two rows have the title "– p50": that of creates and that of applies.
     #[test]
-    fn medians_of_creates_and_of_applies_are_told_apart() {
+    fn medians_of_creates_and_applies_have_different_keys() {
         let round = |create, apply| {
             [("creates-1-p50", create), ("applies-p50", apply)].map(|(key, ms)| Named {
                 key: key.to_owned(),

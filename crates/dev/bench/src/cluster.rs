@@ -1,10 +1,10 @@
-//! A whole cluster as its user meets it: how soon it is there, what it needs when nothing happens,
-//! how long an operator takes, how soon it is gone.
+//! A whole cluster as its user experiences it: start time, idle usage, installation of an operator,
+//! stop time.
 //!
-//! Every run is a process of its own, so that nothing is warm but the machine's file cache.
+//! Every run is a process of its own, so that only the machine's file cache is warm.
 
 use crate::figure::{Figure, Runs, median};
-use crate::launch::{Data, Launched, Program, demo};
+use crate::launch::{Data, MainstayServer, Program, demo};
 use crate::table::{Cell, Report, Table};
 use anyhow::{Context, Result};
 use futures::io::{AsyncBufReadExt, BufReader};
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Which program, and how often.
+/// Options of `cluster`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -24,24 +24,24 @@ pub(crate) struct Arguments {
     /// The sample catalog: a folder with the package `teapot-operator`.
     #[arg(long, value_name = "DIR", default_value = "crates/face/mainstay/sample")]
     catalog: PathBuf,
-    /// How often each short thing is measured.
+    /// The number of runs of each short measurement.
     #[arg(long, default_value_t = 9)]
     runs: usize,
-    /// How many objects of 1.5 kB a data folder with content holds.
+    /// The number of objects of 1.5 kB in a filled data folder.
     #[arg(long, default_value_t = 10_000)]
     content: usize,
 }
 
-/// What is installed, and where. The namespace has an operator group for all namespaces.
+/// The namespace of the Subscription; it has an OperatorGroup for all namespaces.
 const NAMESPACE: &str = "operators";
 const PACKAGE: &str = "teapot-operator";
 
-/// How long the cluster settles before it counts as idle, and how long it is then looked at.
-const SETTLE: Duration = Duration::from_secs(5);
+/// The time before the cluster counts as idle, and the time over which it is then observed.
+const SETTLING_TIME: Duration = Duration::from_secs(5);
 const IDLE: Duration = Duration::from_secs(10);
 
-/// How long an installation may take before the measurement is given up.
-const PATIENCE: Duration = Duration::from_mins(1);
+/// The timeout of an installation.
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 pub(crate) async fn run(arguments: &Arguments) -> Result<Report> {
     let program = arguments.program.path()?;
@@ -71,7 +71,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<Report> {
 
     let (mut ready, mut stopped) = (Vec::new(), Vec::new());
     for _ in 0..arguments.runs {
-        let up = Launched::start(&program, Data::Memory, None, work).await?;
+        let up = MainstayServer::start(&program, Data::Memory, None, work).await?;
         ready.push(Figure::time(up.ready_in));
         stopped.push(Figure::time(up.stop().await?));
     }
@@ -80,7 +80,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<Report> {
 
     let mut ready = Vec::new();
     for _ in 0..arguments.runs {
-        let up = Launched::start(&program, Data::Memory, Some(catalog), work).await?;
+        let up = MainstayServer::start(&program, Data::Memory, Some(catalog), work).await?;
         ready.push(Figure::time(up.ready_in));
     }
     row("start-catalog", "start → `/readyz`, in memory, with the sample catalog", &ready);
@@ -88,7 +88,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<Report> {
     let (mut ready, mut stopped) = (Vec::new(), Vec::new());
     for run in 0..arguments.runs {
         let data = work.join(format!("fresh-{run}"));
-        let up = Launched::start(&program, Data::Folder(&data), None, work).await?;
+        let up = MainstayServer::start(&program, Data::Folder(&data), None, work).await?;
         ready.push(Figure::time(up.ready_in));
         stopped.push(Figure::time(up.stop().await?));
     }
@@ -96,13 +96,13 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<Report> {
     row("stop-data", "SIGTERM → gone, new data folder", &stopped);
 
     let data = work.join("filled");
-    let up = Launched::start(&program, Data::Folder(&data), Some(catalog), work).await?;
+    let up = MainstayServer::start(&program, Data::Folder(&data), Some(catalog), work).await?;
     up.api.fill(arguments.content).await?;
     install(&up.api.client).await?;
     up.stop().await?;
     let (mut ready, mut stopped) = (Vec::new(), Vec::new());
     for _ in 0..arguments.runs {
-        let up = Launched::start(&program, Data::Folder(&data), None, work).await?;
+        let up = MainstayServer::start(&program, Data::Folder(&data), None, work).await?;
         ready.push(Figure::time(up.ready_in));
         stopped.push(Figure::time(up.stop().await?));
     }
@@ -119,7 +119,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<Report> {
         for run in 0..arguments.runs {
             let data = work.join(format!("install-{run}"));
             let data = if durable { Data::Folder(&data) } else { Data::Memory };
-            let up = Launched::start(&program, data, Some(catalog), work).await?;
+            let up = MainstayServer::start(&program, data, Some(catalog), work).await?;
             let (elapsed, plan) = install(&up.api.client).await?;
             installed.push(Figure::time(elapsed));
             steps = plan;
@@ -144,10 +144,10 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<Report> {
     Ok(report)
 }
 
-/// What a cluster that nobody asks anything uses.
+/// The usage of an idle cluster.
 async fn idle(program: &Path, catalog: &Path, work: &Path) -> Result<crate::process::Usage> {
-    let up = Launched::start(program, Data::Memory, Some(catalog), work).await?;
-    tokio::time::sleep(SETTLE).await;
+    let up = MainstayServer::start(program, Data::Memory, Some(catalog), work).await?;
+    tokio::time::sleep(SETTLING_TIME).await;
     let before = up.usage()?;
     tokio::time::sleep(IDLE).await;
     let mut idle = up.usage()?;
@@ -156,8 +156,9 @@ async fn idle(program: &Path, catalog: &Path, work: &Path) -> Result<crate::proc
     Ok(idle)
 }
 
-/// Subscribes to the package once the catalog is served; gives the time from sending the
-/// Subscription until a watch says that the CSV has succeeded, and the number of the plan's steps.
+/// Subscribes to the package once the catalog is served. Returns the time from sending the
+/// Subscription until a watch reports the succeeded ClusterServiceVersion, and the number of steps
+/// of the InstallPlan.
 async fn install(client: &Client) -> Result<(Duration, usize)> {
     const GROUP: &str = "/apis/operators.coreos.com/v1alpha1/namespaces";
     let installing = async {
@@ -191,15 +192,15 @@ async fn install(client: &Client) -> Result<(Duration, usize)> {
         let steps = plans.pointer("/items/0/status/plan").and_then(Value::as_array);
         anyhow::Ok((elapsed, steps.map_or(0, Vec::len)))
     };
-    tokio::time::timeout(PATIENCE, installing).await.context("the operator was not installed")?
+    tokio::time::timeout(TIMEOUT, installing).await.context("the operator was not installed")?
 }
 
 fn text<'a>(object: &'a Value, pointer: &str) -> Option<&'a str> {
     object.pointer(pointer).and_then(Value::as_str)
 }
 
-/// Opens a watch that begins with what is there; the future that it gives ends at the first object
-/// that is `wanted`.
+/// Opens a watch with initial events; the returned future ends at the first object that is
+/// `wanted`.
 async fn watch<'a>(
     client: &Client,
     path: &str,

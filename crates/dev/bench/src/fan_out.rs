@@ -1,9 +1,9 @@
-//! One change that many watches see.
+//! Fan-out: the time until one change reaches many watches.
 //!
-//! Watches are opened in two ways. Go's clients, and with them almost all programs that watch,
-//! share a connection among a hundred of them; other clients, and a thousand separate programs, have
-//! one each. With connections apart the client's own share of the work, decrypting each of them, is
-//! most of what is measured.
+//! Watches are opened in two ways. Go's clients, and so almost all programs with watches, share one
+//! connection among a hundred watches. Other clients, and a thousand separate programs, have one
+//! connection each. With separate connections, the client's own decryption is most of the measured
+//! work.
 
 use crate::api::{Api, REPEATS, collection, maps};
 use crate::multiplex::{STREAMS, Stream};
@@ -17,55 +17,55 @@ use std::fmt;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// How long one change may take to reach all watches.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// The timeout for one change to reach all watches.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How watches reach the server.
+/// How watches are connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
-    /// As streams of HTTP/2, a hundred on a connection.
+pub(crate) enum ConnectionMode {
+    /// As streams of HTTP/2, a hundred per connection.
     Multiplexed,
-    /// Each on a connection of its own, in HTTP/1.1.
-    Apart,
+    /// Each on a connection of its own, with HTTP/1.1.
+    Separate,
 }
 
-impl Way {
-    /// By which its figures are found.
+impl ConnectionMode {
+    /// The prefix of its figures' keys.
     pub(crate) const fn key(self) -> &'static str {
         match self {
             Self::Multiplexed => "watches-http2",
-            Self::Apart => "watches-apart",
+            Self::Separate => "watches-apart",
         }
     }
 }
 
-impl fmt::Display for Way {
+impl fmt::Display for ConnectionMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Multiplexed => "HTTP/2",
-            Self::Apart => "a connection each",
+            Self::Separate => "a connection each",
         })
     }
 }
 
-/// Who listens, and to whom it is told when.
-struct Ear {
-    told: mpsc::UnboundedSender<Duration>,
+/// Records when a watch receives an event.
+struct EventRecorder {
+    times: mpsc::UnboundedSender<Duration>,
     clock: mainstay_clock::Clock,
 }
 
-impl Ear {
-    /// Notes that a watch has heard something; false when nobody wants to know any more.
-    fn hears(&self) -> bool {
-        self.told.send(self.clock.elapsed()).is_ok()
+impl EventRecorder {
+    /// Records an event; false once the measurement has ended.
+    fn record_event(&self) -> bool {
+        self.times.send(self.clock.elapsed()).is_ok()
     }
 }
 
-/// Opens watches, changes one object several times, and gives for each change the sorted times until
-/// every watch was told; and what `usage` says while they are open.
+/// Opens watches and changes one object several times. Returns for each change the sorted times
+/// until each watch received it, and `usage` while the watches are open.
 pub(crate) async fn measure(
     api: &Api,
-    way: Way,
+    mode: ConnectionMode,
     watches: usize,
     usage: impl Fn() -> Result<Usage>,
 ) -> Result<(Vec<Vec<Duration>>, Usage)> {
@@ -73,24 +73,24 @@ pub(crate) async fn measure(
     let head: Value = serde_json::from_str(&api.client.request_text(head).await?)?;
     let version = head.pointer("/metadata/resourceVersion").and_then(Value::as_str);
     let version = version.context("the list says no resourceVersion")?;
-    let (told, mut hear) = mpsc::unbounded_channel();
-    let ear = || Ear { told: told.clone(), clock: api.clock };
-    match way {
-        Way::Multiplexed => multiplexed(api, watches, version, ear).await?,
-        Way::Apart => apart(api, watches, version, ear).await?,
+    let (times, mut hear) = mpsc::unbounded_channel();
+    let recorder = || EventRecorder { times: times.clone(), clock: api.clock };
+    match mode {
+        ConnectionMode::Multiplexed => multiplexed(api, watches, version, recorder).await?,
+        ConnectionMode::Separate => apart(api, watches, version, recorder).await?,
     }
     let usage = usage()?;
     let mut changes = Vec::with_capacity(REPEATS);
     for change in 0..REPEATS {
-        let patch = Patch::Merge(json!({"data": {"changed": format!("{way} {change}")}}));
+        let patch = Patch::Merge(json!({"data": {"changed": format!("{mode} {change}")}}));
         let request = maps().patch("object-000000", &PatchParams::default(), &patch)?;
         let start = api.clock.elapsed();
         api.client.request_text(request).await.context("changing one config map")?;
         let mut samples = Vec::with_capacity(watches);
         while samples.len() < watches {
-            let told = tokio::time::timeout(PATIENCE, hear.recv()).await;
-            let told = told.context("a watch is silent")?.context("all watches ended")?;
-            samples.push(told.saturating_sub(start));
+            let times = tokio::time::timeout(TIMEOUT, hear.recv()).await;
+            let times = times.context("a watch is silent")?.context("all watches ended")?;
+            samples.push(times.saturating_sub(start));
         }
         samples.sort_unstable();
         changes.push(samples);
@@ -102,27 +102,32 @@ async fn multiplexed(
     api: &Api,
     watches: usize,
     version: &str,
-    ear: impl Fn() -> Ear,
+    recorder: impl Fn() -> EventRecorder,
 ) -> Result<()> {
     let path = format!("{}?watch=true&timeoutSeconds=290&resourceVersion={version}", collection());
     let mut left = watches;
     while left > 0 {
         let mut connection = api.connector.connect().await?;
         for _ in 0..left.min(STREAMS) {
-            let (stream, ear) = (connection.open(&path).await?, ear());
-            tokio::spawn(listen(stream, ear));
+            let (stream, recorder) = (connection.open(&path).await?, recorder());
+            tokio::spawn(listen(stream, recorder));
         }
         left = left.saturating_sub(STREAMS);
     }
     Ok(())
 }
 
-/// Ends with the watch, or when nobody wants to know any more.
-async fn listen(mut stream: Stream, ear: Ear) {
-    while stream.line().await && ear.hears() {}
+/// Ends with the watch or with the measurement.
+async fn listen(mut stream: Stream, recorder: EventRecorder) {
+    while stream.line().await && recorder.record_event() {}
 }
 
-async fn apart(api: &Api, watches: usize, version: &str, ear: impl Fn() -> Ear) -> Result<()> {
+async fn apart(
+    api: &Api,
+    watches: usize,
+    version: &str,
+    recorder: impl Fn() -> EventRecorder,
+) -> Result<()> {
     let watching = WatchParams::default().timeout(290).disable_bookmarks();
     let open: Vec<_> = stream::iter(0..watches)
         .map(|_| async {
@@ -133,14 +138,14 @@ async fn apart(api: &Api, watches: usize, version: &str, ear: impl Fn() -> Ear) 
         .try_collect()
         .await?;
     for stream in open {
-        let ear = ear();
+        let recorder = recorder();
         tokio::spawn(async move {
             let mut stream = std::pin::pin!(stream);
             let mut line = Vec::new();
-            // Ends with the watch, or when nobody wants to know any more.
+            // Ends with the watch or with the measurement.
             while stream.read_until(b'\n', &mut line).await.is_ok_and(|count| count > 0) {
                 line.clear();
-                if !ear.hears() {
+                if !recorder.record_event() {
                     break;
                 }
             }

@@ -1,14 +1,13 @@
-//! Figures: one measured value with its unit, how several runs become one figure, and how a figure
-//! is written on the page.
+//! Figures: a measured value with its unit, the median of several runs, and its text on the page.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
 
-/// What a value counts. The name in a record is that of the unit.
+/// The unit of a value. The serialized name is that of the unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Unit {
-    /// Pieces of work per second.
+    /// Operations per second.
     #[serde(rename = "/s")]
     Rate,
     /// Seconds.
@@ -20,13 +19,13 @@ pub(crate) enum Unit {
     /// Bytes per second.
     #[serde(rename = "B/s")]
     Speed,
-    /// How many times as much as something else.
+    /// A ratio.
     #[serde(rename = "times")]
     Times,
-    /// The part of one processor core that was busy.
+    /// The share of one processor core that was busy.
     #[serde(rename = "of a core")]
     Share,
-    /// Requests, packages and the like.
+    /// A number of requests, packages and the like.
     #[serde(rename = "number")]
     Number,
 }
@@ -34,15 +33,15 @@ pub(crate) enum Unit {
 /// One measured value.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Figure {
-    /// In the unit, to six significant digits.
+    /// The value in the unit, rounded to six significant digits.
     pub(crate) value: f64,
     pub(crate) unit: Unit,
-    /// If the value is the median of several runs.
+    /// The runs, if the value is a median.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub(crate) runs: Option<Runs>,
 }
 
-/// The runs that a median was taken of.
+/// The runs of a median.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Runs {
     #[serde(rename = "runs")]
@@ -53,12 +52,12 @@ pub(crate) struct Runs {
 
 impl Figure {
     pub(crate) fn new(value: f64, unit: Unit) -> Self {
-        // A clock that counts nanoseconds does not make a measurement that exact.
+        // Nanoseconds on the clock suggest more precision than a measurement has.
         let value = format!("{value:.5e}").parse().unwrap_or(value);
         Self { value, unit, runs: None }
     }
 
-    /// So many pieces of work in so much time.
+    /// Operations per time.
     pub(crate) fn rate(count: usize, elapsed: Duration) -> Self {
         Self::new(float(count as u64) / elapsed.as_secs_f64(), Unit::Rate)
     }
@@ -71,7 +70,7 @@ impl Figure {
         Self::new(float(bytes), Unit::Size)
     }
 
-    /// So many bytes in so much time.
+    /// Bytes per time.
     pub(crate) fn speed(bytes: u64, elapsed: Duration) -> Self {
         Self::new(float(bytes) / elapsed.as_secs_f64(), Unit::Speed)
     }
@@ -80,7 +79,7 @@ impl Figure {
         Self::new(ratio, Unit::Times)
     }
 
-    /// Processor time as a part of the time in which one core could have spent it.
+    /// Processor time as a share of the time that one core had.
     pub(crate) fn share(part: Duration, whole: Duration) -> Self {
         Self::new(part.as_secs_f64() / whole.as_secs_f64(), Unit::Share)
     }
@@ -89,13 +88,13 @@ impl Figure {
         Self::new(float(count as u64), Unit::Number)
     }
 
-    /// So many in all, for each of so many pieces of work.
+    /// A total number per operation.
     pub(crate) fn each(count: usize, pieces: usize) -> Self {
         Self::new(float(count as u64) / float(pieces.max(1) as u64), Unit::Number)
     }
 
-    /// How many times the other figure this one is; none if that cannot be said.
-    pub(crate) fn over(self, other: Self) -> Option<Self> {
+    /// The ratio to another figure; none for zero or another unit.
+    pub(crate) fn ratio_to(self, other: Self) -> Option<Self> {
         let ratio = self.value / other.value;
         (self.unit == other.unit && ratio.is_finite()).then(|| Self::times(ratio))
     }
@@ -107,7 +106,7 @@ pub(crate) fn float(count: u64) -> f64 {
     count as f64
 }
 
-/// The middle one, of an even number the upper of the two, with the range of all.
+/// The median, the upper one of an even number, with the range of all.
 pub(crate) fn median(figures: &[Figure]) -> Option<Figure> {
     let mut sorted = figures.to_vec();
     sorted.sort_by(|a, b| a.value.total_cmp(&b.value));
@@ -126,7 +125,7 @@ impl fmt::Display for Figure {
             Unit::Times if value < 0.000_5 => f.write_str("below 0.001"),
             Unit::Times if value < 0.1 => write!(f, "{value:.3}"),
             Unit::Rate | Unit::Times => f.write_str(&significant(value)),
-            // The kernel counts in hundredths of a second: less cannot be told from nothing.
+            // The kernel counts in hundredths of a second: less is indistinguishable from zero.
             Unit::Share if value < 0.001 => f.write_str("below 0.1 %"),
             Unit::Share => write!(f, "{:.1} %", value * 100.0),
             Unit::Number if value.fract() == 0.0 => f.write_str(&grouped(value, 0)),
@@ -135,7 +134,7 @@ impl fmt::Display for Figure {
     }
 }
 
-/// A time with the unit that leaves three digits to say.
+/// A time in the unit that suits three digits.
 fn time(seconds: f64) -> String {
     if seconds >= 1.0 {
         format!("{} s", significant(seconds))
@@ -146,7 +145,7 @@ fn time(seconds: f64) -> String {
     }
 }
 
-/// As many decimals as leave three digits.
+/// A value with as many decimals as give three significant digits.
 fn significant(value: f64) -> String {
     match value.abs() {
         0.0 => "0".to_owned(),
@@ -156,7 +155,7 @@ fn significant(value: f64) -> String {
     }
 }
 
-/// A number with so many decimals, and commas between the thousands.
+/// A number with so many decimals and thousands separators.
 fn grouped(value: f64, decimals: usize) -> String {
     let text = format!("{value:.decimals$}");
     let (whole, fraction) = text.split_once('.').map_or((&*text, ""), |(a, b)| (a, b));
@@ -180,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_median_of_several_runs_keeps_their_range() {
+    fn median_keeps_the_range_of_its_runs() {
         let times = [3, 1, 2].map(|ms| Figure::time(Duration::from_millis(ms)));
         let median = median(&times).unwrap();
         assert_eq!(median.to_string(), "2.00 ms");
@@ -189,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_are_written_with_three_digits_and_their_unit() {
+    fn figures_are_formatted_with_three_digits_and_unit() {
         let time = |nanos| Figure::time(Duration::from_nanos(nanos)).to_string();
         assert_eq!(time(450), "0.45 µs");
         assert_eq!(time(64_000), "64.0 µs");
@@ -210,15 +209,15 @@ mod tests {
     }
 
     #[test]
-    fn only_figures_of_one_unit_have_a_ratio() {
+    fn ratio_needs_figures_of_the_same_unit() {
         let (a, b) = (Figure::size(50), Figure::size(200));
-        assert_eq!(a.over(b), Some(Figure::times(0.25)));
-        assert_eq!(a.over(Figure::size(0)), None);
-        assert_eq!(a.over(Figure::number(1)), None);
+        assert_eq!(a.ratio_to(b), Some(Figure::times(0.25)));
+        assert_eq!(a.ratio_to(Figure::size(0)), None);
+        assert_eq!(a.ratio_to(Figure::number(1)), None);
     }
 
     #[test]
-    fn a_record_holds_the_value_to_six_digits_and_its_runs() {
+    fn serialized_figure_has_six_digits_and_its_runs() {
         let runs = [1, 3].map(|third| Figure::times(f64::from(third) / 3.0));
         let text = serde_json::to_string(&median(&runs).unwrap()).unwrap();
         assert_eq!(text, r#"{"value":1.0,"unit":"times","runs":2,"least":0.333333,"most":1.0}"#);

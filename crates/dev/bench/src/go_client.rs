@@ -1,44 +1,44 @@
-//! What clients written in Go meet: a program with Kubernetes' own client puts the same load on ours
-//! and on a real server, in turns.
+//! API servers under the load of a Go client: an external program with client-go puts the same load
+//! on our server and on a real one, in turns.
 //!
 //! The program is not part of this project. It is called with `--kubeconfig FILE --pids N,N
-//! --objects N --watchers N` and prints a line for each figure: a tag, a name, a value in words, with
-//! tabs between.
+//! --objects N --watchers N` and prints one line per figure: a tag, a name and a value as text,
+//! separated by tabs.
 
 use crate::figure::{Figure, Unit, median};
-use crate::launch::{Data, Launched, Peer, Program};
+use crate::launch::{Data, MainstayServer, Program, RealControlPlane};
 use crate::table::{Cell, Report, Table};
 use anyhow::{Context, Result, ensure};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Which programs, and how much.
+/// Options of `go-client`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     program: Program,
-    /// The program that puts the load.
+    /// The load generator.
     #[arg(long, value_name = "PROGRAM")]
     load: Option<PathBuf>,
     /// A program that starts a real control plane to compare with, as for the subject `api`.
     #[arg(long, value_name = "PROGRAM")]
     real: Option<PathBuf>,
-    /// How many objects are made and listed.
+    /// The number of objects to create and list.
     #[arg(long, default_value_t = 10_000)]
     objects: usize,
-    /// How many watches see one change.
+    /// The number of watches that receive one change.
     #[arg(long, default_value_t = 1000)]
     watchers: usize,
-    /// How often the servers are measured; figures are medians.
+    /// The number of rounds; figures are medians.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
 }
 
 /// A figure that the program prints.
-struct Printed {
+struct PrintedFigure {
     key: &'static str,
     title: &'static str,
-    /// The name of its line.
+    /// The name in its line.
     line: &'static str,
     format: ValueFormat,
 }
@@ -47,13 +47,13 @@ struct Printed {
 enum ValueFormat {
     /// `N/s`, the first word.
     Rate,
-    /// A time, the first word.
+    /// A time, as the first word.
     First,
-    /// A time behind this word.
-    Behind(&'static str),
+    /// A time after this word.
+    After(&'static str),
 }
 
-const PRINTED: [Printed; 9] = [
+const PRINTED: [PrintedFigure; 9] = [
     printed("creates-1", "creates/s, 1 client", "create 1 clients", ValueFormat::Rate),
     printed("creates-32", "creates/s, 32 clients", "create 32 clients", ValueFormat::Rate),
     printed("list-json", "list of all as JSON", "list json", ValueFormat::First),
@@ -79,13 +79,13 @@ const PRINTED: [Printed; 9] = [
         "watch-half",
         "one change to all watches, half of them",
         "watch fan-out",
-        ValueFormat::Behind("p50"),
+        ValueFormat::After("p50"),
     ),
     printed(
         "watch-last",
         "one change to all watches, the last",
         "watch fan-out",
-        ValueFormat::Behind("max"),
+        ValueFormat::After("max"),
     ),
     printed("deletecollection", "deletecollection of all", "deletecollection", ValueFormat::First),
 ];
@@ -95,8 +95,8 @@ const fn printed(
     title: &'static str,
     line: &'static str,
     format: ValueFormat,
-) -> Printed {
-    Printed { key, title, line, format }
+) -> PrintedFigure {
+    PrintedFigure { key, title, line, format }
 }
 
 /// The figures of one run, in the order of [`PRINTED`].
@@ -112,13 +112,13 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<Report> {
         let folder = Data::Folder(data.path());
         let bare = ["--bare".into()];
         let program = arguments.program.path()?;
-        let launched = Launched::start_with(&program, folder, &bare, work.path()).await?;
+        let launched = MainstayServer::start_with(&program, folder, &bare, work.path()).await?;
         let kubeconfig = work.path().join("kubeconfig");
         ours.push(measure(load, arguments, &kubeconfig, &[launched.process()]).await?);
         launched.stop().await?;
         if let Some(program) = &arguments.real {
             let folder = arguments.program.folder()?;
-            let peer = Peer::start(program, folder.path()).await?;
+            let peer = RealControlPlane::start(program, folder.path()).await?;
             report.fact("peer", peer.api.version().await?);
             real.push(measure(load, arguments, &peer.kubeconfig, &peer.processes).await?);
             peer.stop().await?;
@@ -140,8 +140,8 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<Report> {
         let mut cells: Vec<Cell> = vec![ours.into()];
         if let Some(real) = middle(&real) {
             let times = match printed.format {
-                ValueFormat::Rate => ours.over(real),
-                ValueFormat::First | ValueFormat::Behind(_) => real.over(ours),
+                ValueFormat::Rate => ours.ratio_to(real),
+                ValueFormat::First | ValueFormat::After(_) => real.ratio_to(ours),
             };
             cells.extend([real.into(), times.map_or(Cell::Nothing, Into::into)]);
         }
@@ -151,7 +151,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<Report> {
     Ok(report)
 }
 
-/// Puts the load on a server and reads what is printed of it.
+/// Puts the load on a server, and parses the printed figures.
 async fn measure(
     load: &Path,
     arguments: &Arguments,
@@ -168,15 +168,15 @@ async fn measure(
         .output()
         .await
         .with_context(|| format!("starting {}", load.display()))?;
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let printed_lines = String::from_utf8_lossy(&output.stdout).into_owned();
     let why = String::from_utf8_lossy(&output.stderr).into_owned();
     ensure!(output.status.success(), "{} failed: {why}", load.display());
-    PRINTED.iter().map(|printed| figure(printed, &said)).collect()
+    PRINTED.iter().map(|printed| figure(printed, &printed_lines)).collect()
 }
 
-/// A figure of what the program has printed.
-fn figure(printed: &Printed, said: &str) -> Result<Figure> {
-    let value = said.lines().find_map(|line| {
+/// Parses a figure of the program's output.
+fn figure(printed: &PrintedFigure, output: &str) -> Result<Figure> {
+    let value = output.lines().find_map(|line| {
         let mut parts = line.split('\t').skip(1);
         (parts.next()? == printed.line).then(|| parts.next()).flatten()
     });
@@ -189,14 +189,14 @@ fn figure(printed: &Printed, said: &str) -> Result<Figure> {
             Ok(Figure::new(rate.parse().with_context(read)?, Unit::Rate))
         }
         ValueFormat::First => words.next().and_then(time).with_context(read),
-        ValueFormat::Behind(word) => {
+        ValueFormat::After(word) => {
             words.find(|one| *one == word).with_context(read)?;
             words.next().and_then(time).with_context(read)
         }
     }
 }
 
-/// A time as Go writes it.
+/// Parses a time in Go's format.
 fn time(text: &str) -> Option<Figure> {
     let time: Duration = mainstay_object::duration::parse(text).ok()??;
     Some(Figure::time(time))
@@ -212,7 +212,7 @@ mod tests {
         api\twatch fan-out\t1000 watchers p50 37.2ms max 64.2ms\n";
 
     #[test]
-    fn figures_are_read_where_they_stand() {
+    fn figures_are_parsed_from_the_program_output() {
         for (key, value) in [
             ("creates-1", 1872.0),
             ("list-json", 0.0271),
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_not_there_is_named() {
+    fn missing_output_line_is_named() {
         let error = figure(&PRINTED[5], SAID).unwrap_err().to_string();
         assert_eq!(error, "no line \"server-side apply 1 client\" in what was printed");
     }

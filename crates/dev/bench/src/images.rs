@@ -1,9 +1,9 @@
-//! Images pushed, pulled and unpacked by `mainstay image`, each command a process of its own, beside
-//! `skopeo copy` where it is at hand.
+//! Images pushed, pulled and unpacked by `mainstay image`, compared with `skopeo copy` if that is
+//! installed. Each command is a process of its own.
 //!
-//! The registry is ours, in this process, on loopback, with a new store for every push; so both have
-//! the same other side, which is not counted. The image is made anew, of texts and of bytes that no
-//! compression helps with, the same on every machine.
+//! Our own registry serves in this process, on loopback, with a new store for every push. Both
+//! programs talk to it, and it is not counted. The image is generated from texts and from
+//! incompressible bytes, and is the same on every machine.
 
 use crate::catalogs::child::{self, Cost};
 use crate::figure::Figure;
@@ -26,47 +26,47 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tokio::net::TcpListener;
 
-/// What to measure, beside whom.
+/// Options of `images`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     program: Program,
-    /// How large the image is when it is unpacked, in megabytes.
+    /// The unpacked size of the image, in megabytes.
     #[arg(long, value_name = "MB", default_value_t = 400)]
     size: u64,
-    /// How many layers it has.
+    /// The number of layers.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=100))]
     layers: u64,
-    /// How often each command runs: the least time and the most memory count.
+    /// The number of runs per command: the least time and the most memory count.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// The skopeo to measure beside; by default the one that is installed, if there is one.
+    /// The skopeo to compare with; by default the installed one, if any.
     #[arg(long, value_name = "PROGRAM", default_value = "skopeo")]
     skopeo: PathBuf,
 }
 
-/// How large a file of the image is.
-const FILE: u64 = 1_000_000;
+/// The size of each file of the image, in bytes.
+const FILE_SIZE: u64 = 1_000_000;
 
-/// Bytes that look like a catalog, or like nothing at all.
-struct Made {
+/// Generates texts like those of a catalog, or random bytes.
+struct ContentGenerator {
     left: u64,
     state: u64,
     plain: bool,
     rest: Vec<u8>,
 }
 
-impl Made {
+impl ContentGenerator {
     fn new(seed: u64, plain: bool) -> Self {
         Self {
-            left: FILE,
+            left: FILE_SIZE,
             state: seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1,
             plain,
             rest: Vec::new(),
         }
     }
 
-    /// Xorshift: any sequence would do that is the same everywhere.
+    /// Xorshift: any reproducible sequence would do.
     fn next(&mut self) -> u64 {
         self.state ^= self.state << 13;
         self.state ^= self.state >> 7;
@@ -75,7 +75,7 @@ impl Made {
     }
 }
 
-impl Read for Made {
+impl Read for ContentGenerator {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.left == 0 {
             return Ok(0);
@@ -103,15 +103,15 @@ impl Read for Made {
     }
 }
 
-/// An image of files, every other one text.
+/// An image of files, of which every other one is text.
 fn image(store: &Store, size: u64, layers: u64) -> Result<Descriptor> {
-    let (files, mut made) = ((size * 1_000_000 / FILE).max(layers), Vec::new());
+    let (files, mut made) = ((size * 1_000_000 / FILE_SIZE).max(layers), Vec::new());
     for layer in 0..layers {
         let mut writer = LayerWriter::new(store)?;
         for file in 0..files / layers {
             let seed = layer * files + file + 1;
             let name = format!("configs/layer{layer:03}/file{file:06}");
-            writer.add(&name, 0o644, FILE, Made::new(seed, seed % 2 == 0))?;
+            writer.add(&name, 0o644, FILE_SIZE, ContentGenerator::new(seed, seed % 2 == 0))?;
         }
         made.push(writer.finish()?);
     }
@@ -120,7 +120,7 @@ fn image(store: &Store, size: u64, layers: u64) -> Result<Descriptor> {
     Ok(image)
 }
 
-/// A registry of a store; its address.
+/// Starts a registry of a store; returns its address.
 async fn serve(store: Store) -> Result<String> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let domain = listener.local_addr()?.to_string();
@@ -134,7 +134,7 @@ async fn serve(store: Store) -> Result<String> {
                     async move { Ok::<_, Infallible>(registry.handle(request).await) }
                 });
                 let server = auto::Builder::new(TokioExecutor::new());
-                // A client that breaks off fails by itself.
+                // A client that disconnects reports its own error.
                 let _ = server.serve_connection(TokioIo::new(stream), service).await;
             });
         }
@@ -142,13 +142,13 @@ async fn serve(store: Store) -> Result<String> {
     Ok(domain)
 }
 
-/// The programs that take part, and where they work.
-struct Contest {
+/// The compared programs and their working folder.
+struct ImageComparison {
     ours: PathBuf,
     theirs: Option<PathBuf>,
     rounds: usize,
     work: tempfile::TempDir,
-    /// What is moved, in bytes.
+    /// The number of transferred bytes.
     moved: u64,
 }
 
@@ -180,7 +180,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<Report> {
             ("memory-ratio", "memory"),
         ]);
     }
-    let contest = Contest { ours, theirs, rounds: arguments.rounds.max(1), work, moved };
+    let contest = ImageComparison { ours, theirs, rounds: arguments.rounds.max(1), work, moved };
     let mut table = Table::new("moves", "work", &columns);
     contest.push(&mut table).await?;
     contest.pull(&store, &mut table).await?;
@@ -195,12 +195,13 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<Report> {
     Ok(report)
 }
 
-impl Contest {
+impl ImageComparison {
     fn path(&self, name: &str) -> String {
         self.work.path().join(name).display().to_string()
     }
 
-    /// Runs a program with these words, aside of the tasks of the registry.
+    /// Runs a program with these arguments on a blocking thread, since the registry serves in this
+    /// process.
     async fn cost(&self, program: &Path, words: &[&str]) -> Result<Cost> {
         let (program, folder) = (program.to_owned(), self.work.path().to_owned());
         let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
@@ -260,7 +261,7 @@ impl Contest {
         Ok(())
     }
 
-    /// How fast an image of the store becomes files, by what the files have.
+    /// Measures unpacking an image of the store, relative to the size of its files.
     fn unpack(&self, size: u64, table: &mut Table) -> Result<()> {
         let (source, mut ours) = (self.path("source"), Vec::new());
         for round in 0..self.rounds {
@@ -275,7 +276,7 @@ impl Contest {
         Ok(())
     }
 
-    /// Work that moves so many bytes.
+    /// Adds the row of a command that transfers so many bytes.
     fn row(&self, table: &mut Table, work: &str, bytes: u64, ours: &[Cost], theirs: &[Cost]) {
         let Some(ours) = Cost::of_rounds(ours) else { return };
         let mut cells = ours.cells().to_vec();
@@ -284,7 +285,7 @@ impl Contest {
             match Cost::of_rounds(theirs) {
                 Some(theirs) => {
                     cells.extend(theirs.cells());
-                    cells.extend(ours.over(theirs));
+                    cells.extend(ours.ratio_to(theirs));
                 }
                 None => cells.extend(std::iter::repeat_n(Cell::Nothing, 6)),
             }
@@ -298,7 +299,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_image_is_the_same_wherever_it_is_made() {
+    fn generated_image_is_reproducible() {
         let folder = tempfile::tempdir().unwrap();
         let make = |name: &str| {
             let store = Store::open(folder.path().join(name)).unwrap();
@@ -306,7 +307,10 @@ mod tests {
         };
         assert_eq!(make("a"), make("b"));
         let mut bytes = Vec::new();
-        assert_eq!(Made::new(1, true).read_to_end(&mut bytes).unwrap() as u64, FILE);
+        assert_eq!(
+            ContentGenerator::new(1, true).read_to_end(&mut bytes).unwrap() as u64,
+            FILE_SIZE
+        );
         assert!(bytes.starts_with(b"- name: kiwi.v1."));
     }
 }

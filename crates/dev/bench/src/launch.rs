@@ -1,8 +1,8 @@
-//! Servers as processes: started, waited for from outside, asked to stop.
+//! Servers as processes: start, readiness and stop.
 //!
-//! Everything is seen as a client sees it. The kubeconfig appears, `/readyz` is asked over TLS until
-//! it is green, and the process is gone when it is gone; what our program prints is not read. The
-//! program that starts a real control plane says what it has started ([`Peer`]).
+//! Everything is measured as a client sees it: the kubeconfig appears, `/readyz` succeeds over TLS,
+//! and the process has exited. Our program's output is not read. The program that starts a real
+//! control plane prints the processes that it has started ([`RealControlPlane`]).
 
 use crate::api::Api;
 use crate::process::Usage;
@@ -14,16 +14,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-/// Between two looks at a process.
-const PAUSE: Duration = Duration::from_millis(2);
+/// The interval between two polls of a process.
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
-/// How long a process may take to start or to end before the measurement is given up.
-const PATIENCE: Duration = Duration::from_mins(1);
+/// The timeout for a process to start or to stop.
+const TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Which program is started.
+/// The program to measure.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Program {
-    /// The `mainstay` to measure; by default the one beside this program.
+    /// The `mainstay` program to measure; by default the one beside this program.
     #[arg(long, value_name = "PATH")]
     binary: Option<PathBuf>,
     /// A folder on the disk to measure; by default the one for temporary files.
@@ -32,10 +32,10 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// Where the program is.
+    /// The path of the program.
     ///
     /// # Errors
-    /// If there is none.
+    /// The program does not exist.
     pub(crate) fn path(&self) -> Result<PathBuf> {
         let path = if let Some(path) = &self.binary {
             path.clone()
@@ -51,7 +51,7 @@ impl Program {
         Ok(path)
     }
 
-    /// A new folder on the disk to measure, gone when dropped.
+    /// A new folder on the disk to measure, removed when dropped.
     pub(crate) fn folder(&self) -> Result<tempfile::TempDir> {
         let folder = match &self.dir {
             Some(folder) => tempfile::tempdir_in(folder),
@@ -61,26 +61,26 @@ impl Program {
     }
 }
 
-/// Where a cluster lives.
+/// The storage of a cluster.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Data<'a> {
-    /// Nowhere.
+    /// In memory only.
     Memory,
-    /// In a folder, every answered write safe on the disk.
+    /// A data folder; every acknowledged write is durable.
     Folder(&'a Path),
 }
 
 /// A running `mainstay up`; killed when dropped.
-pub(crate) struct Launched {
+pub(crate) struct MainstayServer {
     process: Process,
-    /// A client over TLS whose connection is open.
+    /// A client with an open TLS connection.
     pub(crate) api: Api,
-    /// From the start of the program until `/readyz` was green.
+    /// The time from the start of the program until `/readyz` succeeded.
     pub(crate) ready_in: Duration,
 }
 
-impl Launched {
-    /// Starts `program` with its kubeconfig in `work` and waits until `/readyz` is green.
+impl MainstayServer {
+    /// Starts `program` with its kubeconfig in `work`, and waits until `/readyz` succeeds.
     pub(crate) async fn start(
         program: &Path,
         data: Data<'_>,
@@ -123,7 +123,7 @@ impl Launched {
         let mut api = None;
         loop {
             if api.is_none() {
-                // An error means that there is no complete kubeconfig yet.
+                // An error means that the kubeconfig is not complete yet.
                 api = Api::connect(&kubeconfig).await.ok();
             }
             if let Some(api) = &api
@@ -135,25 +135,25 @@ impl Launched {
                 bail!("mainstay ended before it was ready: {status}");
             }
             let waited = clock.elapsed().saturating_sub(start);
-            anyhow::ensure!(waited < PATIENCE, "mainstay was not ready after {PATIENCE:?}");
-            tokio::time::sleep(PAUSE).await;
+            anyhow::ensure!(waited < TIMEOUT, "mainstay was not ready after {TIMEOUT:?}");
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
         let ready_in = clock.elapsed().saturating_sub(start);
         let api = api.context("ready without a client")?;
         Ok(Self { process, api, ready_in })
     }
 
-    /// What the process has used.
+    /// The memory and processor time of the process.
     pub(crate) fn usage(&self) -> Result<Usage> {
         Usage::of(&[self.process.0.id()])
     }
 
-    /// Its process id.
+    /// The process id.
     pub(crate) fn process(&self) -> u32 {
         self.process.0.id()
     }
 
-    /// Sends SIGTERM and gives the time until the process was gone, starting `kill` included.
+    /// Sends SIGTERM; returns the time until the process has exited, starting `kill` included.
     pub(crate) async fn stop(mut self) -> Result<Duration> {
         let clock = Clock::system();
         let start = clock.elapsed();
@@ -164,21 +164,21 @@ impl Launched {
     }
 }
 
-/// A program of ours that works beside a server; killed when dropped.
-pub(crate) struct Companion(Process);
+/// A second `mainstay` process that uses a server; killed when dropped.
+pub(crate) struct SideProcess(Process);
 
-impl Companion {
-    /// Starts it.
+impl SideProcess {
+    /// Starts the process.
     pub(crate) fn start(program: &Path, arguments: &[OsString]) -> Result<Self> {
         Ok(Self(Process::start(Command::new(program).args(arguments))?))
     }
 
-    /// Its process id.
+    /// The process id.
     pub(crate) fn process(&self) -> u32 {
         self.0.0.id()
     }
 
-    /// Sends SIGTERM and waits until it is gone.
+    /// Sends SIGTERM and waits for the process.
     pub(crate) async fn stop(mut self) -> Result<()> {
         terminate(&self.0)?;
         let status = self.0.ended().await?;
@@ -194,29 +194,29 @@ async fn green(api: &Api) -> bool {
     }
 }
 
-/// A real control plane, started for one round; asked to stop when dropped.
-pub(crate) struct Peer {
+/// A real control plane, started for one round; terminated when dropped.
+pub(crate) struct RealControlPlane {
     process: Process,
     pub(crate) api: Api,
-    /// How to reach it, as whom.
+    /// The path of its kubeconfig.
     pub(crate) kubeconfig: PathBuf,
-    /// From the start of the program until `/readyz` was green.
+    /// The time from the start of the program until `/readyz` succeeded.
     pub(crate) ready_in: Duration,
-    /// Processes of all that it has started, its store and its API server first.
+    /// The ids of all its processes: its store and its API server first.
     pub(crate) processes: Vec<u32>,
-    /// What else it prints: if nobody could read that, printing would end it.
+    /// The rest of its output: closing the pipe would end the program when it prints.
     _printed: BufReader<ChildStdout>,
 }
 
-impl Peer {
-    /// Starts `PROGRAM --dir FOLDER --controllers=false`. When all is ready it is to print
-    /// `KUBECONFIG=FILE` and a line `NAME pid NUMBER` for each process, and to run until SIGTERM.
+impl RealControlPlane {
+    /// Starts `PROGRAM --dir FOLDER --controllers=false`. Once everything is ready, it must print
+    /// `KUBECONFIG=FILE` and a line `NAME pid NUMBER` for each process, and run until SIGTERM.
     pub(crate) async fn start(program: &Path, folder: &Path) -> Result<Self> {
         Self::start_with(program, folder, &["--controllers=false"], "kube-apiserver").await
     }
 
-    /// The same with other arguments behind `--dir FOLDER`; `last` is the name of the process that
-    /// is printed last.
+    /// The same with other arguments after `--dir FOLDER`; `last` is the name of the process in the
+    /// last printed line.
     pub(crate) async fn start_with(
         program: &Path,
         folder: &Path,
@@ -247,17 +247,17 @@ impl Peer {
         }
         let kubeconfig = kubeconfig.context("the real control plane did not become ready")?;
         let api = Api::connect(&kubeconfig).await?;
-        // What it says is believed when a client sees it too, as with our own program.
+        // As for our own program, a client decides when the server is ready.
         while !green(&api).await {
             let waited = clock.elapsed().saturating_sub(start);
-            anyhow::ensure!(waited < PATIENCE, "the real API was not ready after {PATIENCE:?}");
-            tokio::time::sleep(PAUSE).await;
+            anyhow::ensure!(waited < TIMEOUT, "the real API was not ready after {TIMEOUT:?}");
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
         let ready_in = clock.elapsed().saturating_sub(start);
         Ok(Self { process, api, kubeconfig, ready_in, processes, _printed: printed })
     }
 
-    /// Ends it and waits until it is gone.
+    /// Stops it and waits until it has exited.
     pub(crate) async fn stop(mut self) -> Result<()> {
         terminate(&self.process)?;
         self.process.ended().await?;
@@ -265,9 +265,9 @@ impl Peer {
     }
 }
 
-impl Drop for Peer {
+impl Drop for RealControlPlane {
     fn drop(&mut self) {
-        // It stops its own processes, which a kill would leave behind.
+        // It stops its own processes, which would survive a kill.
         if matches!(self.process.0.try_wait(), Ok(None)) && terminate(&self.process).is_ok() {
             let _ = self.process.0.wait();
         }
@@ -282,7 +282,7 @@ fn terminate(process: &Process) -> Result<()> {
     Ok(())
 }
 
-/// Runs `mainstay demo --exit` and gives the time until it had ended.
+/// Runs `mainstay demo --exit`; returns the time until it has exited.
 pub(crate) async fn demo(program: &Path) -> Result<Duration> {
     let clock = Clock::system();
     let start = clock.elapsed();
@@ -292,11 +292,11 @@ pub(crate) async fn demo(program: &Path) -> Result<Duration> {
     Ok(clock.elapsed().saturating_sub(start))
 }
 
-/// A process that does not outlive its owner.
+/// A process that is killed when its owner is dropped.
 struct Process(Child);
 
 impl Process {
-    /// Errors of the process stay visible, all else it says is dropped.
+    /// Standard error stays visible; standard output is discarded.
     fn start(command: &mut Command) -> Result<Self> {
         let command = command.stdin(Stdio::null()).stdout(Stdio::null());
         let child = command.spawn().with_context(|| format!("starting {command:?}"))?;
@@ -311,15 +311,15 @@ impl Process {
                 return Ok(status);
             }
             let waited = clock.elapsed().saturating_sub(start);
-            anyhow::ensure!(waited < PATIENCE, "mainstay still ran after {PATIENCE:?}");
-            tokio::time::sleep(PAUSE).await;
+            anyhow::ensure!(waited < TIMEOUT, "mainstay still ran after {TIMEOUT:?}");
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Both fail only if it has ended already, which is what is wanted.
+        // Both fail only if the process has exited already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

@@ -1,8 +1,8 @@
-//! `mainstay-bench`: takes the figures of `docs/performance.md`, and writes that page.
+//! `mainstay-bench`: measures the figures of `docs/performance.md`, and writes that page.
 //!
-//! One sub-command per subject: it prints tables and which goals they meet, and with `--record FOLDER`
-//! writes them to `FOLDER/SUBJECT.json`. `all` runs one subject after the other, `page` makes the page
-//! of the records. Build it with `--release`, and run it on a machine that does nothing else: figures
+//! Each sub-command measures one subject. It prints tables and the goals that they meet, and with
+//! `--record FOLDER` writes them to `FOLDER/SUBJECT.json`. `all` runs all subjects, and `page`
+//! renders the page from the records. Build with `--release`, and run on an idle machine: figures
 //! are comparable only within one run.
 #![expect(
     clippy::print_stdout,
@@ -48,46 +48,48 @@ use table::Report;
 struct Arguments {
     #[command(subcommand)]
     subject: Subject,
-    /// Write what was measured to `FOLDER/SUBJECT.json` too.
+    /// Also write the results to `FOLDER/SUBJECT.json`.
     #[arg(long, value_name = "FOLDER", global = true)]
     record: Option<PathBuf>,
 }
 
 #[derive(Subcommand)]
 enum Subject {
-    /// The object store: the journal beside redb behind the same seam.
+    /// The object store: the journal, compared with redb behind the same interface.
     Store(store::Arguments),
-    /// A whole cluster in a process: start, idle, an operator installed, stop.
+    /// A whole cluster in a process: start, idle usage, installation of an operator, stop.
     Cluster(cluster::Arguments),
-    /// API servers over TLS: our own, beside a real one where there is one.
+    /// API servers over TLS: ours, and a real one if available.
     Api(servers::Arguments),
-    /// API servers as a client written in Go meets them, ours beside a real one.
+    /// API servers under the load of a client written in Go: ours and a real one.
     GoClient(go_client::Arguments),
-    /// What the allocator gives back, beside a build with another one.
+    /// Memory of the allocator, compared with a build with another one.
     Memory(memory::Arguments),
-    /// Creates that a webhook is asked about, beside a real server where there is one.
+    /// Creates with a webhook, compared with a real server if available.
     Webhook(webhook::Arguments),
-    /// Many Deployments from apply to all Available, and what they cost when nothing happens.
+    /// Many Deployments from apply until all are Available, and their usage when idle.
     Workloads(workloads::Arguments),
-    /// Decisions about who may do what, with many roles and bindings.
+    /// RBAC authorization with many roles and bindings.
     Access(access::Arguments),
-    /// Rules of CRDs: evaluated beside kube-cel, and a CRD with many of them.
+    /// CEL rules of CRDs: evaluation compared with kube-cel, and a CRD with many rules.
     Rules(rules::Arguments),
-    /// Catalogs and bundle folders read, judged, rendered and listed, beside libyaml and opm.
+    /// Catalogs and bundle folders: read, validated, rendered and listed, compared with libyaml and
+    /// opm.
     Catalogs(catalogs::Arguments),
-    /// The registry API of a served catalog, from the start of the program on.
+    /// The registry API of a served catalog, from the start of the program.
     Registry(registry::Arguments),
-    /// Images pushed, pulled and unpacked, beside skopeo.
+    /// Images pushed, pulled and unpacked, compared with skopeo.
     Images(images::Arguments),
-    /// Resolution: published catalogs, recorded worlds, explanations, worlds made to be hard.
+    /// Resolution: published catalogs, recorded resolutions, explanations, and hard cases.
     Resolver(resolver::Arguments),
-    /// Operators installed one after the other and at once, waiting, failing, found again.
+    /// Operators: installed sequentially and concurrently, waiting, failing, and after a restart.
     Operators(operators::Arguments),
-    /// Many operators for all of many namespaces: the controllers beside an API, and all in one.
+    /// Many operators for all of many namespaces: controllers as a process of their own, and all in
+    /// one.
     Fleet(operators::fleet::Arguments),
     /// All subjects, each in a process of its own.
     All(all::Arguments),
-    /// Write the page of performance from records.
+    /// Render the performance page from records.
     Page(page::Arguments),
     #[command(hide = true)]
     Meter(catalogs::Meter),

@@ -1,10 +1,9 @@
-//! What the allocator of the binary costs and gives back: memory when idle, with many objects, and
-//! after requests that made the server use much; beside a build of the same code with another
-//! allocator, where one is named.
+//! Memory of the binary's allocator: when idle, with many objects, and after requests that needed
+//! much memory. Optionally compared with a build of the same code with another allocator.
 
 use crate::api::{Api, Figures, Named, find, medians};
 use crate::figure::Figure;
-use crate::launch::{Data, Launched, Program};
+use crate::launch::{Data, MainstayServer, Program};
 use crate::process::{Usage, anonymous};
 use crate::table::{Report, Table};
 use anyhow::{Context, Result};
@@ -15,7 +14,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What to measure, beside which build.
+/// Options of `memory`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -24,25 +23,25 @@ pub(crate) struct Arguments {
     /// `cargo build --release -p mainstay --features system-allocator`.
     #[arg(long, value_name = "PROGRAM")]
     beside: Option<PathBuf>,
-    /// How many objects one client creates.
+    /// The number of objects that one client creates.
     #[arg(long, default_value_t = 2_000)]
     single: usize,
-    /// How many objects are there in the end, the others created by 32 clients.
+    /// The total number of objects; 32 clients create the others.
     #[arg(long, default_value_t = 10_000)]
     objects: usize,
-    /// How many changes one client applies.
+    /// The number of changes that one client applies.
     #[arg(long, default_value_t = 1_000)]
     applies: usize,
-    /// How many hostile requests are sent.
+    /// The number of hostile requests.
     #[arg(long, default_value_t = 64)]
     requests: usize,
-    /// How many clients send them.
+    /// The number of clients that send them.
     #[arg(long, default_value_t = 8)]
     clients: usize,
-    /// How many seconds the server has before its memory is looked at.
+    /// The time before the server's memory is read, in seconds.
     #[arg(long, default_value_t = 10)]
     settle: u64,
-    /// How often each build is measured, in turns; figures are medians.
+    /// The number of rounds, in turns between the builds; figures are medians.
     #[arg(long, default_value_t = 2)]
     rounds: usize,
 }
@@ -67,7 +66,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<Report> {
         if arguments.beside.is_some() {
             let theirs = find(&other, &key);
             cells.push(theirs.into());
-            cells.push(theirs.and_then(|theirs| theirs.over(figure)).into());
+            cells.push(theirs.and_then(|theirs| theirs.ratio_to(figure)).into());
         }
         table.row(key, title, cells);
     }
@@ -83,7 +82,7 @@ async fn round(arguments: &Arguments, program: &Path) -> Result<Figures> {
     };
     let settle = Duration::from_secs(arguments.settle);
     let work = arguments.program.folder()?;
-    let up = Launched::start(program, Data::Memory, None, work.path()).await?;
+    let up = MainstayServer::start(program, Data::Memory, None, work.path()).await?;
     tokio::time::sleep(settle).await;
     let idle = Figure::size(anonymous(up.process())?);
     add("idle", "anonymous memory of `up --in-memory` when idle".to_owned(), idle);
@@ -92,7 +91,7 @@ async fn round(arguments: &Arguments, program: &Path) -> Result<Figures> {
     let &Arguments { single, objects, applies, requests, clients, .. } = arguments;
     let all = Figure::number(objects);
     let bare = ["--bare".into()];
-    let up = Launched::start_with(program, Data::Memory, &bare, work.path()).await?;
+    let up = MainstayServer::start_with(program, Data::Memory, &bare, work.path()).await?;
     let memory = || Ok::<_, anyhow::Error>(Figure::size(Usage::of(&[up.process()])?.memory));
     up.api.begin().await?;
     add("before", "memory of `up --bare` before the first object".to_owned(), memory()?);
@@ -123,7 +122,7 @@ async fn round(arguments: &Arguments, program: &Path) -> Result<Figures> {
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-/// A request that makes the server hold much before it is refused: its path and its object.
+/// A request that needs much memory before the server rejects it: path and object.
 fn hostile(number: usize) -> (&'static str, Value) {
     let list =
         |count: usize, item: &dyn Fn(usize) -> Value| -> Value { (0..count).map(item).collect() };
@@ -168,7 +167,7 @@ fn hostile(number: usize) -> (&'static str, Value) {
     }
 }
 
-/// Sends one; whether it is refused does not matter, but it is answered.
+/// Sends a request; the server must respond, with any status.
 async fn send(api: &Api, (path, object): (&str, Value)) -> Result<()> {
     let request =
         Request::new(path).create(&PostParams::default(), serde_json::to_vec(&object)?)?;
@@ -183,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hostile_requests_are_large_and_within_what_a_server_reads() {
+    fn hostile_requests_are_large_and_within_the_body_limit() {
         for number in 0..4 {
             let (_, object) = hostile(number);
             let size = serde_json::to_vec(&object).unwrap().len();

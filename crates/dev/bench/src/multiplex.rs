@@ -1,4 +1,4 @@
-//! Watches as Go's clients open them: many streams of HTTP/2 on few connections.
+//! Watches as Go's clients open them: many HTTP/2 streams on few connections.
 
 use anyhow::{Context, Result};
 use bytes::Bytes;
@@ -13,21 +13,21 @@ use std::sync::Arc;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-/// Streams of one connection: the limit of a kube-apiserver that is not told another one.
+/// Streams per connection: the default limit of kube-apiserver.
 pub(crate) const STREAMS: usize = 100;
 
-/// What Go's clients let a server send ahead on one stream and on one connection, in bytes.
+/// The flow-control windows of Go's clients for one stream and for one connection, in bytes.
 const STREAM_WINDOW: u32 = 4 << 20;
 const CONNECTION_WINDOW: u32 = 1 << 30;
 
-/// How to open connections to a server, with the client certificate of a kubeconfig.
+/// Opens connections to a server, with the client certificate of a kubeconfig.
 pub(crate) struct Connector {
     config: Config,
     tls: TlsConnector,
 }
 
 impl Connector {
-    /// As whom and where to is in `config`.
+    /// Creates a connector from a client configuration.
     pub(crate) fn new(config: Config) -> Result<Self> {
         let mut tls = config.rustls_client_config().context("reading certificates")?;
         tls.alpn_protocols = vec![b"h2".to_vec()];
@@ -49,7 +49,7 @@ impl Connector {
             .handshake(TokioIo::new(stream))
             .await
             .context("beginning HTTP/2")?;
-        // Ends with the server, or with the last stream; either way nobody is waiting for it.
+        // Ends with the server or with the last stream.
         tokio::spawn(async move { connection.await.ok() });
         Ok(Connection { sender, base: format!("https://{host}:{port}") })
     }
@@ -63,10 +63,10 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Opens a stream: a GET whose answer goes on and on.
+    /// Opens a stream: a GET with an endless response.
     ///
     /// # Errors
-    /// If the server refuses.
+    /// The server rejects the request.
     pub(crate) async fn open(&mut self, path: &str) -> Result<Stream> {
         let request = http::Request::get(format!("{}{path}", self.base)).body(Empty::new())?;
         self.sender.ready().await.context("waiting for the connection")?;
@@ -76,14 +76,14 @@ impl Connection {
     }
 }
 
-/// The lines of an answer.
+/// The lines of a response.
 pub(crate) struct Stream(Incoming);
 
 impl Stream {
     /// Waits for the end of the next line; false at the end of the stream.
     pub(crate) async fn line(&mut self) -> bool {
         while let Some(Ok(frame)) = self.0.frame().await {
-            // A server ends an event where it ends a frame.
+            // A server ends a frame where it ends an event.
             if frame.data_ref().is_some_and(|data| data.last() == Some(&b'\n')) {
                 return true;
             }

@@ -1,23 +1,23 @@
-//! What a process has used, as Linux tells it.
+//! Memory and processor time of processes, from Linux' `/proc`.
 
 use anyhow::{Context, Result};
 use std::fs;
 use std::time::Duration;
 
-/// Memory and processor time of some processes together.
+/// The sum of memory and processor time of some processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
     /// Resident memory, in bytes.
     pub(crate) memory: u64,
-    /// User and system time since they were started.
+    /// User and system time since their start.
     pub(crate) processor: Duration,
 }
 
-/// Clock ticks per second in `/proc`: a constant of the interface, whatever the kernel's own.
+/// Clock ticks per second in `/proc`: a constant of the interface, independent of the kernel's own.
 const TICKS: u64 = 100;
 
 impl Usage {
-    /// What these processes have used; nothing for none.
+    /// The usage of these processes; zero for none.
     pub(crate) fn of(processes: &[u32]) -> Result<Self> {
         let mut usage = Self::default();
         for id in processes {
@@ -32,14 +32,14 @@ impl Usage {
     }
 }
 
-/// What this process has resident now, and the most that it had at one time, in bytes.
+/// The current and the peak resident memory of this process, in bytes.
 pub(crate) fn own_memory() -> Result<(u64, u64)> {
     let status = fs::read_to_string("/proc/self/status").context("reading /proc/self/status")?;
     let now = memory(&status).context("a process without memory")?;
     Ok((now, kilobytes(&status, "VmHWM:").unwrap_or(now)))
 }
 
-/// The memory of a process that is no file's, in bytes: what its allocator holds, mostly.
+/// The anonymous memory of a process, in bytes: mostly that of its allocator.
 pub(crate) fn anonymous(process: u32) -> Result<u64> {
     let path = format!("/proc/{process}/status");
     let status = fs::read_to_string(&path).with_context(|| format!("reading {path}"))?;
@@ -56,7 +56,7 @@ fn kilobytes(status: &str, name: &str) -> Option<u64> {
 }
 
 fn processor(stat: &str) -> Option<Duration> {
-    // The second field is the program's name in parentheses and may hold anything.
+    // The second field is the program's name in parentheses, which may contain anything.
     let fields: Vec<_> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let ticks = fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;
     Some(Duration::from_millis(ticks * 1000 / TICKS))
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernel_s_texts_are_read_whatever_the_program_is_called() {
+    fn proc_stat_is_parsed_for_any_program_name() {
         assert_eq!(memory("Name:\tx\nVmRSS:\t    1234 kB\n"), Some(1234 * 1024));
         let (now, most) = own_memory().unwrap();
         assert!(now > 0 && most > 0);

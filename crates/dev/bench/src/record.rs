@@ -1,5 +1,5 @@
-//! Records: what one run of a subject has measured, and when, where, of which commit and with which
-//! command. `docs/performance.md` is made of records and of nothing else.
+//! Records: the results of one run of a subject, with date, machine, commit and command.
+//! `docs/performance.md` is rendered from records alone.
 
 use crate::figure::Figure;
 use crate::table::{Cell, Report};
@@ -20,23 +20,24 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Record {
     pub(crate) subject: String,
-    /// When it began, in UTC.
+    /// The start time, in UTC.
     pub(crate) date: String,
-    /// The commit that was checked out, with a word if files were changed.
+    /// The checked-out commit, with a suffix if files were changed.
     pub(crate) commit: String,
     /// `release` or `debug`.
     pub(crate) build: String,
     pub(crate) machine: Machine,
-    /// How to take the figures again; files and programs have placeholders.
+    /// The command that reproduces the figures; files and programs are placeholders.
     pub(crate) command: String,
-    /// The amounts, also those that were not named, by option.
+    /// The amounts by option, including defaults.
     pub(crate) settings: BTreeMap<String, String>,
-    /// Options that make this another measurement than the usual one.
+    /// Options with other values than the defaults.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) unusual: Vec<String>,
-    /// How long all of it took.
+    /// The duration of the run.
     pub(crate) took: Figure,
-    /// How much of all cores other programs used meanwhile; none where the kernel does not say.
+    /// The share of all cores that other programs used during the run; none if the kernel does not
+    /// report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) others: Option<Figure>,
     #[serde(flatten)]
@@ -48,14 +49,14 @@ pub(crate) struct Record {
 pub(crate) struct Machine {
     pub(crate) processor: String,
     pub(crate) cores: usize,
-    /// In bytes.
+    /// Memory in bytes.
     pub(crate) memory: u64,
     pub(crate) kernel: String,
-    /// The file system below the folders of the run.
+    /// The file system of the run's folders.
     pub(crate) disk: String,
 }
 
-/// A run that has begun.
+/// A run in progress.
 pub(crate) struct Run {
     subject: String,
     date: String,
@@ -65,7 +66,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Begins to measure a subject.
+    /// Starts a run of a subject.
     pub(crate) fn begin(subject: &str) -> Self {
         let clock = Clock::system();
         Self {
@@ -77,7 +78,7 @@ impl Run {
         }
     }
 
-    /// Ends it with what was measured. `command` and `matches` are those of the subject.
+    /// Ends the run with its report. `command` and `matches` are those of the subject.
     pub(crate) fn end(
         self,
         report: Report,
@@ -90,7 +91,8 @@ impl Run {
             (Some(before), Some(after)) => Some(after.others(before, elapsed, cores)),
             _ => None,
         };
-        let Typed { text, settings, unusual } = Typed::of(&self.subject, command, matches);
+        let CommandLine { text, settings, unusual } =
+            CommandLine::of(&self.subject, command, matches);
         let folder = matches.try_get_one::<PathBuf>("dir").ok().flatten();
         let folder = folder.cloned().unwrap_or_else(std::env::temp_dir);
         Ok(Record {
@@ -135,10 +137,10 @@ impl Record {
     }
 }
 
-/// The records of a folder, by subject; none if there is no such folder.
+/// Reads the records of a folder, by subject; none if the folder does not exist.
 ///
 /// # Errors
-/// If a file cannot be read as a record of the subject that its name says.
+/// A file is no record, or its name is not that of the subject.
 pub(crate) fn load(folder: &Path) -> Result<BTreeMap<String, Record>> {
     let mut records = BTreeMap::new();
     if !folder.is_dir() {
@@ -164,14 +166,14 @@ pub(crate) fn load(folder: &Path) -> Result<BTreeMap<String, Record>> {
     Ok(records)
 }
 
-/// How long a value may be that stands on one line of a record.
-const WIDTH: usize = 160;
+/// The greatest length of a value on one line of a record.
+const LINE_WIDTH: usize = 160;
 
-/// A value as JSON: one that is short on one line, of others each part on lines of its own. So a row
-/// of a table is a line, and a figure that changes changes one line.
+/// Formats a value as JSON: short values on one line, the parts of long ones on lines of their own.
+/// So a table row is one line, and a changed figure changes one line.
 fn lines(value: &Value, depth: usize) -> String {
     let short = value.to_string();
-    if short.len() <= WIDTH && depth > 0 {
+    if short.len() <= LINE_WIDTH && depth > 0 {
         return short;
     }
     let (indent, end) = (" ".repeat(2 * depth + 2), " ".repeat(2 * depth));
@@ -190,14 +192,14 @@ fn lines(value: &Value, depth: usize) -> String {
     }
 }
 
-/// What was typed, without what is of this machine alone.
-struct Typed {
+/// The command line without paths and process ids of this machine.
+struct CommandLine {
     text: String,
     settings: BTreeMap<String, String>,
     unusual: Vec<String>,
 }
 
-impl Typed {
+impl CommandLine {
     fn of(subject: &str, command: &clap::Command, matches: &ArgMatches) -> Self {
         let mut words = vec![format!("mainstay-bench {subject}")];
         let (mut settings, mut unusual) = (BTreeMap::new(), Vec::new());
@@ -207,9 +209,9 @@ impl Typed {
             let Ok(Some(values)) = matches.try_get_raw(id) else { continue };
             let values: Vec<String> =
                 values.map(|value| value.to_string_lossy().into_owned()).collect();
-            let typed = matches.value_source(id) == Some(ValueSource::CommandLine);
+            let given = matches.value_source(id) == Some(ValueSource::CommandLine);
             if !option.get_action().takes_values() {
-                if typed && values == ["true"] {
+                if given && values == ["true"] {
                     words.push(format!("--{long}"));
                     unusual.push(format!("--{long}"));
                 }
@@ -221,17 +223,17 @@ impl Typed {
                 option.get_value_parser().type_id() == TypeId::of::<PathBuf>() || name == "N";
             for value in &values {
                 let value = if of_machine { &name } else { value };
-                if typed {
+                if given {
                     words.push(format!("--{long} {value}"));
                 }
             }
             if !of_machine {
-                let usual: Vec<_> = option
+                let defaults: Vec<_> = option
                     .get_default_values()
                     .iter()
                     .map(|default_value| default_value.to_string_lossy())
                     .collect();
-                if usual != values {
+                if defaults != values {
                     unusual.extend(values.iter().map(|value| format!("--{long} {value}")));
                 }
                 settings.insert(long.to_owned(), values.join(" "));
@@ -264,18 +266,18 @@ fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     lines.find(|(key, _)| key.trim() == name).map(|(_, value)| value.trim())
 }
 
-/// The type of the file system that a folder lies on, by the kernel's list of mounts.
+/// The type of a folder's file system, from the kernel's list of mounts.
 fn file_system<'a>(mounts: &'a str, folder: &Path) -> Option<&'a str> {
     let mounts = mounts.lines().filter_map(|line| {
         let mut words = line.split(' ').skip(1);
         Some((words.next()?, words.next()?))
     });
     let above = mounts.filter(|(place, _)| folder.starts_with(place));
-    // Of two mounts at one place the later one is seen.
+    // Of two mounts at one path, the later one is visible.
     above.max_by_key(|(place, _)| place.len()).map(|(_, kind)| kind)
 }
 
-/// What is checked out here.
+/// The checked-out commit.
 fn commit() -> String {
     let git = |words: &[&str]| {
         let output = Command::new("git").args(words).output().ok()?;
@@ -284,7 +286,7 @@ fn commit() -> String {
     let Some(commit) = git(&["rev-parse", "--short=10", "HEAD"]) else {
         return "unknown".to_owned();
     };
-    // What this program writes itself does not make other figures.
+    // Files that this program writes itself do not affect figures.
     let changed = git(&[
         "status",
         "--porcelain",
@@ -300,7 +302,7 @@ fn commit() -> String {
     }
 }
 
-/// Processor time of the whole machine, and of this program and all that it started and saw end.
+/// Processor time of the whole machine, and of this program and its terminated children.
 #[derive(Clone, Copy)]
 struct Processor {
     all: u64,
@@ -321,14 +323,14 @@ impl Processor {
             text.split_whitespace().map(|number| number.parse().unwrap_or(0)).collect()
         };
         let all: Vec<u64> = numbers(machine.lines().next()?.strip_prefix("cpu ")?);
-        // User, nice, system, interrupts and what the host took away: neither idle nor waiting.
+        // User, nice, system, irq, softirq and steal: neither idle nor waiting.
         let all = [0, 1, 2, 5, 6, 7].iter().filter_map(|&at| all.get(at)).sum();
-        // Behind the program's name in parentheses, which may hold anything.
+        // These fields follow the program's name in parentheses, which may contain anything.
         let own: Vec<u64> = numbers(own.rsplit_once(')')?.1);
         Some(Self { all, own: own.get(11..15)?.iter().sum() })
     }
 
-    /// What others used since `before`, of all cores.
+    /// The share of all cores that other programs used since `before`.
     fn others(self, before: Self, elapsed: Duration, cores: usize) -> Figure {
         let all = self.all.saturating_sub(before.all);
         let ticks = all.saturating_sub(self.own.saturating_sub(before.own));
@@ -383,31 +385,32 @@ pub(crate) mod tests {
         record: Option<PathBuf>,
     }
 
-    fn typed(words: &[&str]) -> Typed {
+    fn given(words: &[&str]) -> CommandLine {
         let command = Options::augment_args(clap::Command::new("api"));
         let matches = command.clone().get_matches_from(words);
         Options::from_arg_matches(&matches).unwrap();
-        Typed::of("api", &command, &matches)
+        CommandLine::of("api", &command, &matches)
     }
 
     #[test]
-    fn a_command_is_recorded_without_files_and_numbers_of_this_machine() {
-        let usual = typed(&["api", "--real", "/a/up", "--pid", "7", "--pid=8", "--record", "/r"]);
-        assert_eq!(usual.text, "mainstay-bench api --real PROGRAM --pid N --pid N");
-        assert_eq!(usual.settings, BTreeMap::from([("runs".to_owned(), "9".to_owned())]));
-        assert!(usual.unusual.is_empty());
-        let other = typed(&["api", "--runs", "1", "--all"]);
+    fn recorded_command_has_placeholders_for_paths_and_pids() {
+        let defaults =
+            given(&["api", "--real", "/a/up", "--pid", "7", "--pid=8", "--record", "/r"]);
+        assert_eq!(defaults.text, "mainstay-bench api --real PROGRAM --pid N --pid N");
+        assert_eq!(defaults.settings, BTreeMap::from([("runs".to_owned(), "9".to_owned())]));
+        assert!(defaults.unusual.is_empty());
+        let other = given(&["api", "--runs", "1", "--all"]);
         assert_eq!(other.text, "mainstay-bench api --runs 1 --all");
         assert_eq!(other.unusual, ["--runs 1", "--all"]);
         assert_eq!(other.settings["runs"], "1");
     }
 
     #[test]
-    fn a_record_is_found_again_under_its_subject() {
+    fn record_is_loaded_by_its_subject() {
         let folder = tempfile::tempdir().unwrap();
         let mut table = Table::new("main", "work", &[("figure", "figure")]);
         table.row("start", "start", [Figure::number(3).into()]);
-        table.row("stop", "s".repeat(WIDTH), [Figure::number(4).into()]);
+        table.row("stop", "s".repeat(LINE_WIDTH), [Figure::number(4).into()]);
         let record = record("cluster", table);
         record.save(folder.path()).unwrap();
         let records = load(folder.path()).unwrap();
@@ -428,7 +431,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_processor_time_of_others_is_what_is_left_of_the_machine_s() {
+    fn other_programs_use_the_remaining_processor_time() {
         let at = |all: u64, own: u64| {
             let own = format!("7 (a b) S 1 7 7 0 -1 0 0 0 0 0 {own} 0 5 0 20 0");
             Processor::read(&format!("cpu  {all} 0 0 999 99 0 0 0 50 0\ncpu0 1"), &own).unwrap()
@@ -438,7 +441,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_file_system_is_that_of_the_nearest_mount() {
+    fn file_system_is_that_of_the_nearest_mount() {
         let mounts =
             "overlay / overlay rw 0 0\n/dev/vda /tmp ext4 rw 0 0\ntmpfs /tmpfs tmpfs rw 0 0\n";
         let of = |folder| file_system(mounts, Path::new(folder));

@@ -1,7 +1,7 @@
-//! redb behind the store's engine seam, for the comparison only.
+//! redb as an engine of the store, for the comparison only.
 //!
-//! One table holds the live objects, the other the revision. There is no log: the store never reads
-//! an engine's history unless it has one, so leaving it out is in redb's favour.
+//! One table holds the live objects, another the revision. There is no log: the store reads an
+//! engine's history only if it has one, so its absence favours redb.
 
 use mainstay_store::{
     Engine, EngineError, Event, EventKind, Key, Loader, OpenError, Record, Recovery,
@@ -38,7 +38,7 @@ impl Redb {
         let transaction = self.database.begin_read()?;
         let revision = match transaction.open_table(REVISION) {
             Ok(table) => table.get(())?.map_or(1, |table| table.value()),
-            // A fresh database has no tables.
+            // A new database has no tables.
             Err(redb::TableError::TableDoesNotExist(_)) => 1,
             Err(error) => return Err(error.into()),
         };
@@ -132,7 +132,7 @@ mod tests {
     use mainstay_store::{Change, Expect, Options, Store};
 
     #[tokio::test]
-    async fn what_is_written_is_read_again() {
+    async fn redb_engine_reads_what_it_wrote() {
         let folder = tempfile::tempdir().unwrap();
         let open = || {
             let engine = Redb::open(folder.path()).unwrap();

@@ -1,26 +1,26 @@
-//! API servers in turns: ours with a data folder, ours in memory, and a real one where there is one.
-//! Or one server that runs already, of any make.
+//! API servers in turns: ours with a data folder, ours in memory, and a real one if available. Or
+//! one running server of any kind.
 //!
-//! Servers are started afresh for every round, the real one by a program that is named. Rounds take
-//! turns between them, so that a slow minute of the machine meets all.
+//! Servers are restarted for every round, the real one by a given program. Rounds alternate between
+//! the servers, so that a slow minute of the machine affects all.
 
 use crate::api::{self, Amounts, Api, Figures, Named};
 use crate::figure::Figure;
-use crate::launch::{Data, Launched, Peer, Program};
+use crate::launch::{Data, MainstayServer, Program, RealControlPlane};
 use crate::store::size_of_one;
 use crate::table::{Report, Table};
 use anyhow::{Context, Result};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Which servers, and how much of everything.
+/// Options of `api`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     program: Program,
     #[command(flatten)]
     amounts: Amounts,
-    /// How often the servers are measured; figures are medians.
+    /// The number of rounds; figures are medians.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
     /// A program that starts a real control plane to compare with. It is called with
@@ -28,15 +28,15 @@ pub(crate) struct Arguments {
     /// kube-apiserver) once all is ready, and runs until SIGTERM.
     #[arg(long, value_name = "PROGRAM", conflicts_with = "kubeconfig")]
     real: Option<PathBuf>,
-    /// A running server to measure instead, once: how to reach it, as whom.
+    /// The kubeconfig of a running server to measure instead, once.
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// A process of that server, to report its memory and processor time (repeatable).
+    /// A process of that server whose memory and processor time to report (repeatable).
     #[arg(long, value_name = "N", requires = "kubeconfig")]
     pid: Vec<u32>,
 }
 
-/// The servers that take turns.
+/// The servers to measure in turns.
 #[derive(Clone, Copy)]
 enum Server {
     Durable,
@@ -71,7 +71,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<Report> {
     Ok(report)
 }
 
-/// The medians of ours with a data folder, ours in memory, and the real one if it takes part.
+/// The table of medians: ours with a data folder, ours in memory, and the real one if measured.
 fn table(medians: &[Figures]) -> Table {
     let mut columns = vec![("data", "ours, data folder"), ("memory", "ours, in memory")];
     let real = medians.get(2);
@@ -85,7 +85,7 @@ fn table(medians: &[Figures]) -> Table {
         if real.is_some() {
             let theirs = of(real);
             cells.push(theirs.into());
-            cells.push(theirs.and_then(|theirs| figure.over(theirs)).into());
+            cells.push(theirs.and_then(|theirs| figure.ratio_to(theirs)).into());
         }
         table.row(key, title, cells);
     }
@@ -100,7 +100,7 @@ async fn measure(server: Server, arguments: &Arguments, report: &mut Report) -> 
         Server::Memory => Data::Memory,
         Server::Real => {
             let real = arguments.real.as_ref().context("no real server")?;
-            let up = Peer::start(real, work.path()).await?;
+            let up = RealControlPlane::start(real, work.path()).await?;
             report.fact("peer", up.api.version().await?);
             let mut figures = vec![started(up.ready_in)];
             figures.extend(up.api.measure(&arguments.amounts, &up.processes).await?);
@@ -108,7 +108,7 @@ async fn measure(server: Server, arguments: &Arguments, report: &mut Report) -> 
             return Ok(figures);
         }
     };
-    let up = Launched::start(&program.path()?, data, None, work.path()).await?;
+    let up = MainstayServer::start(&program.path()?, data, None, work.path()).await?;
     let mut figures = vec![started(up.ready_in)];
     figures.extend(up.api.measure(&arguments.amounts, &[up.process()]).await?);
     up.stop().await?;
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_ratio_of_a_row_is_of_the_figures_beside_it() {
+    fn ratio_column_divides_the_figures_of_its_row() {
         let named = |key: &str, ms| Named {
             key: key.to_owned(),
             title: "– p50".to_owned(),

@@ -1,4 +1,4 @@
-//! The store: what durability costs, and how long a restart takes.
+//! The object store: the cost of durability, and the duration of a restart.
 
 use crate::figure::{Figure, median};
 use crate::redb_engine::Redb;
@@ -12,24 +12,24 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What to measure, and where.
+/// Options of `store`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// A folder on the disk to measure; a temporary one by default.
     #[arg(long)]
     dir: Option<PathBuf>,
-    /// How many objects are created by one client, one after the other.
+    /// The number of objects that one client creates sequentially.
     #[arg(long, default_value_t = 5_000)]
     single: usize,
-    /// How many objects are created by several clients together.
+    /// The number of objects that several clients create concurrently.
     #[arg(long, default_value_t = 50_000)]
     together: usize,
-    /// How many objects a store holds when it is opened again.
+    /// The number of objects in a store that is reopened.
     #[arg(long, default_value_t = 20_000)]
     objects: usize,
 }
 
-/// The engines that are compared.
+/// The compared engines.
 #[derive(Clone, Copy)]
 enum Kind {
     Memory,
@@ -58,8 +58,8 @@ impl Kind {
     }
 }
 
-/// How often a store is opened again.
-const OPENINGS: usize = 7;
+/// The number of times a store is reopened.
+const REOPEN_COUNT: usize = 7;
 
 pub(crate) async fn run(arguments: &Arguments) -> Result<Report> {
     let temporary = tempfile::tempdir()?;
@@ -75,21 +75,21 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<Report> {
     ];
     let mut table = Table::new("engines", "work", &columns);
     for (((key, title), memory), (journal, redb)) in
-        WORK.iter().zip(memory).zip(journal.into_iter().zip(redb))
+        MEASUREMENTS.iter().zip(memory).zip(journal.into_iter().zip(redb))
     {
-        let ratio = journal.zip(redb).and_then(|(journal, redb)| journal.over(redb));
+        let ratio = journal.zip(redb).and_then(|(journal, redb)| journal.ratio_to(redb));
         table.row(*key, *title, [memory, journal, redb, ratio].map(Cell::from));
     }
     let mut report = Report::default();
     report.fact("object", Figure::number(size_of_one()?));
     report.fact("raw", Figure::size(raw));
-    report.fact("openings", Figure::number(OPENINGS));
+    report.fact("openings", Figure::number(REOPEN_COUNT));
     report.table(table)?;
     Ok(report)
 }
 
-/// What is measured of each engine.
-const WORK: [(&str, &str); 7] = [
+/// The measurements of each engine.
+const MEASUREMENTS: [(&str, &str); 7] = [
     ("writes-1", "writes/s, 1 client"),
     ("writes-1-p50", "– p50"),
     ("writes-1-p99", "– p99"),
@@ -99,7 +99,7 @@ const WORK: [(&str, &str); 7] = [
     ("disk", "on disk"),
 ];
 
-/// A figure for each of [`WORK`], and the bytes of the objects that are opened again.
+/// The figures of [`MEASUREMENTS`], and the size of the reopened objects in bytes.
 async fn measure(
     kind: Kind,
     folder: &Path,
@@ -137,7 +137,7 @@ async fn measure(
     let (mut opened, mut on_disk) = (None, None);
     if !matches!(kind, Kind::Memory) {
         let mut times = Vec::new();
-        for _ in 0..OPENINGS {
+        for _ in 0..REOPEN_COUNT {
             let start = clock.elapsed();
             let store = kind.open(&folder)?;
             times.push(Figure::time(clock.elapsed().saturating_sub(start)));
@@ -152,7 +152,7 @@ async fn measure(
     Ok(([Some(single), Some(middle), Some(slow), many, most, opened, on_disk], raw as u64))
 }
 
-/// Creates objects from several clients at once.
+/// Creates objects from several clients concurrently.
 async fn fill(clock: &Clock, store: &Store, clients: usize, objects: usize) -> Result<Duration> {
     let start = clock.elapsed();
     let tasks: Vec<_> = (0..clients)
@@ -185,7 +185,7 @@ async fn close(store: Store, folder: &Path) -> Result<()> {
     fs::remove_dir_all(folder).context("removing what was measured")
 }
 
-/// A config map of about 1.5 kB whose text no two share.
+/// A ConfigMap of about 1.5 kB with a unique text.
 pub(crate) fn config_map(index: usize) -> Object {
     let line = format!("{index:08}").repeat(16);
     let text: Vec<_> = (0..10).map(|line_number| format!("{line_number}: {line}")).collect();
@@ -204,7 +204,7 @@ pub(crate) fn config_map(index: usize) -> Object {
     object
 }
 
-/// Bytes of one of them as a client sends it.
+/// The size of one such object as a client sends it, in bytes.
 pub(crate) fn size_of_one() -> Result<usize> {
     Ok(serde_json::to_vec(&config_map(0))?.len())
 }

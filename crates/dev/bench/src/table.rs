@@ -1,4 +1,4 @@
-//! Tables of figures: what a subject reports, on the terminal, in a record and on the page.
+//! Tables of figures: the results of a subject, in the terminal, in a record and on the page.
 
 use crate::figure::Figure;
 use anyhow::{Result, ensure};
@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
-/// Everything that one run of a subject has measured.
+/// The results of one run of a subject.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Report {
-    /// Single values that belong to no table, by name.
+    /// Single values outside of tables, by name.
     pub(crate) facts: BTreeMap<String, Cell>,
     pub(crate) tables: Vec<Table>,
 }
@@ -23,8 +23,8 @@ impl Report {
     /// Adds a table.
     ///
     /// # Errors
-    /// If two tables, two rows or two columns of it have one key: a figure that is looked up by its
-    /// key would be that of another row. Or if a row has not as many cells as there are columns.
+    /// Two tables, or two rows or columns of a table, have the same key, so that a lookup by key
+    /// would be ambiguous; or a row has the wrong number of cells.
     pub(crate) fn table(&mut self, table: Table) -> Result<()> {
         let key = &table.key;
         ensure!(self.find(key).is_none(), "two tables have the key {key}");
@@ -60,11 +60,11 @@ impl fmt::Display for Report {
     }
 }
 
-/// A table whose rows and columns have keys, by which goals and the page find a figure.
+/// A table. Rows and columns have keys, by which goals and the page find a figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Table {
     pub(crate) key: String,
-    /// The title of the first column, which has the titles of the rows.
+    /// The title of the first column, which holds the titles of the rows.
     pub(crate) title: String,
     pub(crate) columns: Vec<Column>,
     pub(crate) rows: Vec<Row>,
@@ -80,17 +80,17 @@ pub(crate) struct Column {
 pub(crate) struct Row {
     pub(crate) key: String,
     pub(crate) title: String,
-    /// One for each column.
+    /// One cell per column.
     pub(crate) cells: Vec<Cell>,
 }
 
-/// What a row says of a column.
+/// The value of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Cell {
     Figure(Figure),
     Text(String),
-    /// Nothing was measured, or nothing can be.
+    /// Not measured, or not measurable.
     Nothing,
 }
 
@@ -138,7 +138,8 @@ impl fmt::Display for Cell {
 }
 
 impl Table {
-    /// A table without rows: its key, the title of its first column, key and title of the others.
+    /// Creates an empty table from its key, the title of its first column, and keys and titles of
+    /// the others.
     pub(crate) fn new(key: &str, title: &str, columns: &[(&str, &str)]) -> Self {
         let columns = columns
             .iter()
@@ -177,7 +178,7 @@ impl fmt::Display for Table {
     }
 }
 
-/// Rows of text below the titles of their columns, as a Markdown table.
+/// Formats headings and rows as a Markdown table.
 pub(crate) fn markdown(head: &[String], rows: &[Vec<String>]) -> String {
     let width = |at: usize| {
         let cells = std::iter::once(head).chain(rows.iter().map(Vec::as_slice));
@@ -193,7 +194,7 @@ pub(crate) fn markdown(head: &[String], rows: &[Vec<String>]) -> String {
     format!("{}|{}|\n{rows}", line(head), rule.join("|"))
 }
 
-/// The value below which so many percent of the sorted samples lie.
+/// The percentile of sorted samples.
 pub(crate) fn percentile(sorted: &[Duration], percent: usize) -> Duration {
     let at = (sorted.len() * percent / 100).min(sorted.len().saturating_sub(1));
     sorted.get(at).copied().unwrap_or_default()
@@ -211,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_is_markdown_and_its_cells_are_found_by_their_keys() {
+    fn table_is_rendered_as_markdown_and_cells_are_found_by_key() {
         let table = table();
         assert_eq!(
             table.to_string(),
@@ -224,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn two_rows_with_one_key_are_refused() {
+    fn duplicate_row_keys_are_rejected() {
         let mut report = Report::default();
         let mut twice = table();
         twice.row("p50", "– p50", [Cell::Nothing, Cell::Nothing]);
@@ -238,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_keeps_every_cell() {
+    fn table_survives_serialization() {
         let mut report = Report::default();
         report.fact("steps", Figure::number(7));
         report.table(table()).unwrap();

@@ -1,11 +1,11 @@
-//! Creates that webhooks are asked about: the same requests to several servers, which ask the same
-//! webhook; it runs in this program.
+//! Creates with webhooks: the same requests to several servers, which call the same webhook in this
+//! process.
 //!
-//! Servers take turns, round by round, so that what else the machine does hits all of them.
+//! Servers take turns, round by round, so that other load on the machine affects all of them.
 
 use crate::api::{Api, NAMESPACE};
 use crate::figure::{Figure, Unit, median};
-use crate::launch::{Data, Launched, Peer, Program};
+use crate::launch::{Data, MainstayServer, Program, RealControlPlane};
 use crate::table::{Cell, Report, Table, percentile};
 use anyhow::{Context, Result, ensure};
 use base64::Engine as _;
@@ -28,7 +28,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-/// Which servers, and how much.
+/// Options of `webhook`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -38,64 +38,64 @@ pub(crate) struct Arguments {
     /// kube-apiserver) once all is ready, and runs until SIGTERM.
     #[arg(long, value_name = "PROGRAM", conflicts_with = "kubeconfig")]
     real: Option<PathBuf>,
-    /// A running server to measure instead: how to reach it, as whom (repeatable; ours first, then
-    /// the real one).
+    /// The kubeconfig of a running server to measure instead (repeatable; ours first, then the real
+    /// one).
     #[arg(long, value_name = "FILE")]
     kubeconfig: Vec<PathBuf>,
-    /// How many objects are created in one turn.
+    /// The number of objects created per turn.
     #[arg(long, default_value_t = 500)]
     objects: usize,
-    /// How many turns each server has.
+    /// The number of turns per server.
     #[arg(long, default_value_t = 5)]
     rounds: usize,
 }
 
-/// The name of the configurations that are made, and go again.
+/// The name of the webhook configurations.
 const NAME: &str = "mainstay-bench";
 const GROUP: &str = "/apis/admissionregistration.k8s.io/v1";
-/// How often a server is asked whether it has noticed a configuration.
-const LOOKS: usize = 100;
-/// Between two looks.
-const PAUSE: Duration = Duration::from_millis(100);
+/// The greatest number of polls until a server observes a configuration.
+const MAX_POLLS: usize = 100;
+/// The interval between two polls.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What webhooks are asked.
+/// The configured type of webhook.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Asked {
-    Nothing,
-    ToJudge,
-    ToChange,
+enum WebhookMode {
+    None,
+    Validating,
+    Mutating,
 }
 
-impl Asked {
-    const ALL: [Self; 3] = [Self::Nothing, Self::ToJudge, Self::ToChange];
+impl WebhookMode {
+    const ALL: [Self; 3] = [Self::None, Self::Validating, Self::Mutating];
 
     const fn key(self) -> &'static str {
         match self {
-            Self::Nothing => "none",
-            Self::ToJudge => "judge",
-            Self::ToChange => "change",
+            Self::None => "none",
+            Self::Validating => "judge",
+            Self::Mutating => "change",
         }
     }
 
     const fn name(self) -> &'static str {
         match self {
-            Self::Nothing => "no webhook",
-            Self::ToJudge => "a webhook that judges",
-            Self::ToChange => "a webhook that changes the object",
+            Self::None => "no webhook",
+            Self::Validating => "a webhook that judges",
+            Self::Mutating => "a webhook that changes the object",
         }
     }
 
     /// Kind and plural of the configuration.
     const fn kind(self) -> (&'static str, &'static str) {
         match self {
-            Self::ToChange => ("MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
+            Self::Mutating => ("MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
             _ => ("ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
         }
     }
 }
 
-/// What is measured of each server in a turn.
-const WORK: [(&str, &str); 3] = [
+/// The measurements of each turn.
+const MEASUREMENTS: [(&str, &str); 3] = [
     ("creates-1", "1 client: creates/s"),
     ("creates-1-p50", "1 client: p50"),
     ("creates-32", "32 clients: creates/s"),
@@ -113,11 +113,11 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<Report> {
         return Ok(report);
     }
     let program = &arguments.program;
-    let (data, work, beside) = (program.folder()?, program.folder()?, program.folder()?);
+    let (data, work, other) = (program.folder()?, program.folder()?, program.folder()?);
     let data = Data::Folder(data.path());
-    let ours = Launched::start(&program.path()?, data, None, work.path()).await?;
+    let ours = MainstayServer::start(&program.path()?, data, None, work.path()).await?;
     if let Some(real) = &arguments.real {
-        let real = Peer::start(real, beside.path()).await?;
+        let real = RealControlPlane::start(real, other.path()).await?;
         report.fact("peer", real.api.version().await?);
         report.table(measure(arguments, &[&ours.api, &real.api]).await?)?;
         real.stop().await?;
@@ -128,7 +128,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<Report> {
     Ok(report)
 }
 
-/// Has the servers take turns; with two of them, how many times as fast the first is.
+/// Measures the servers in turns; of two servers, also the ratio.
 async fn measure(arguments: &Arguments, apis: &[&Api]) -> Result<Table> {
     let webhook = Webhook::start().await?;
     let numbers: Vec<String> = (3..=apis.len()).map(|number| format!("server-{number}")).collect();
@@ -138,10 +138,10 @@ async fn measure(arguments: &Arguments, apis: &[&Api]) -> Result<Table> {
     };
     columns.extend(numbers.iter().map(|number| (number.as_str(), number.as_str())));
     let mut table = Table::new("creates", "work", &columns);
-    for asked in Asked::ALL {
+    for mode in WebhookMode::ALL {
         let mut figures: Vec<[Vec<Figure>; 3]> = vec![Default::default(); apis.len()];
         for api in apis {
-            configure(api, &webhook, asked).await?;
+            configure(api, &webhook, mode).await?;
         }
         for _ in 0..arguments.rounds.max(1) {
             for (api, [rates, medians, many]) in apis.iter().zip(&mut figures) {
@@ -154,51 +154,48 @@ async fn measure(arguments: &Arguments, apis: &[&Api]) -> Result<Table> {
                 let (elapsed, _) = api.create(32, arguments.objects..all).await?;
                 many.push(Figure::rate(arguments.objects, elapsed));
                 let calls = webhook.calls() - before;
-                // Controllers put back what they want in the namespace.
-                let expected = if asked == Asked::Nothing { 0 } else { all };
+                // Controllers recreate default objects in the namespace, which calls the webhook
+                // too.
+                let expected = if mode == WebhookMode::None { 0 } else { all };
                 ensure!(calls >= expected, "the webhook was called {calls} times, not {expected}");
             }
         }
         for api in apis {
-            remove(api, asked).await?;
+            remove(api, mode).await?;
             api.begin().await?;
         }
-        for (at, (key, title)) in WORK.iter().enumerate() {
+        for (at, (key, title)) in MEASUREMENTS.iter().enumerate() {
             let medians: Vec<Option<Figure>> =
                 figures.iter().map(|server| median(&server[at])).collect();
             let mut cells: Vec<Cell> = medians.iter().map(|figure| (*figure).into()).collect();
             if let [ours, theirs, ..] = medians.as_slice() {
-                // A rate is better when it is larger, a time when it is smaller.
+                // A greater rate is better, a shorter time is better.
                 let times = ours.zip(*theirs).and_then(|(ours, theirs)| match ours.unit {
-                    Unit::Time => theirs.over(ours),
-                    _ => ours.over(theirs),
+                    Unit::Time => theirs.ratio_to(ours),
+                    _ => ours.ratio_to(theirs),
                 });
                 cells.insert(2, times.into());
             }
-            table.row(
-                format!("{}-{key}", asked.key()),
-                format!("{}, {title}", asked.name()),
-                cells,
-            );
+            table.row(format!("{}-{key}", mode.key()), format!("{}, {title}", mode.name()), cells);
         }
     }
     Ok(table)
 }
 
-/// Makes the configuration, and waits until the server acts on it.
-async fn configure(api: &Api, webhook: &Webhook, asked: Asked) -> Result<()> {
+/// Creates the configuration, and waits until the server applies it.
+async fn configure(api: &Api, webhook: &Webhook, mode: WebhookMode) -> Result<()> {
     api.begin().await?;
-    remove(api, Asked::ToJudge).await?;
-    remove(api, Asked::ToChange).await?;
-    let (kind, plural) = asked.kind();
-    if asked != Asked::Nothing {
-        let path = if asked == Asked::ToChange { "change" } else { "judge" };
+    remove(api, WebhookMode::Validating).await?;
+    remove(api, WebhookMode::Mutating).await?;
+    let (kind, plural) = mode.kind();
+    if mode != WebhookMode::None {
+        let path = if mode == WebhookMode::Mutating { "change" } else { "judge" };
         let configuration = json!({
             "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": NAME},
             "webhooks": [{
                 "name": "one.bench.mainstay.dev", "sideEffects": "None",
                 "admissionReviewVersions": ["v1"],
-                "clientConfig": {"url": format!("{}/{path}", webhook.url), "caBundle": webhook.authority},
+                "clientConfig": {"url": format!("{}/{path}", webhook.url), "caBundle": webhook.ca},
                 "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": NAMESPACE}},
                 "rules": [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"],
                     "resources": ["configmaps"]}],
@@ -209,20 +206,20 @@ async fn configure(api: &Api, webhook: &Webhook, asked: Asked) -> Result<()> {
             request.create(&PostParams::default(), serde_json::to_vec(&configuration)?)?;
         api.client.request_text(request).await.context("making the configuration")?;
     }
-    // One that is asked nothing is done when the last configuration is forgotten.
-    for at in 0..LOOKS {
+    // Without a webhook, wait until the server has forgotten the last configuration.
+    for at in 0..MAX_POLLS {
         let before = webhook.calls();
         let _ = api.create(1, at..at + 1).await?;
-        if (webhook.calls() > before) == (asked != Asked::Nothing) {
+        if (webhook.calls() > before) == (mode != WebhookMode::None) {
             return Ok(());
         }
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
     anyhow::bail!("the server does not notice the configuration")
 }
 
-async fn remove(api: &Api, asked: Asked) -> Result<()> {
-    let (_, plural) = asked.kind();
+async fn remove(api: &Api, mode: WebhookMode) -> Result<()> {
+    let (_, plural) = mode.kind();
     let request =
         Request::new(format!("{GROUP}/{plural}")).delete(NAME, &DeleteParams::default())?;
     match api.client.request_text(request).await {
@@ -231,11 +228,11 @@ async fn remove(api: &Api, asked: Asked) -> Result<()> {
     }
 }
 
-/// A webhook on this machine.
+/// The webhook server of this process.
 struct Webhook {
     url: String,
-    /// Who signs for it, in Base64.
-    authority: String,
+    /// The CA certificate, in Base64.
+    ca: String,
     calls: Arc<AtomicUsize>,
 }
 
@@ -261,17 +258,17 @@ impl Webhook {
             while let Ok((stream, _)) = listener.accept().await {
                 let (tls, counted) = (tls.clone(), counted.clone());
                 tokio::spawn(async move {
-                    // Answers are small: they leave at once.
+                    // Responses are small: send them at once.
                     let _ = stream.set_nodelay(true);
                     let Ok(stream) = tls.accept(stream).await else { return };
                     let service = service_fn(move |request| answer(request, counted.clone()));
                     let http = hyper::server::conn::http1::Builder::new();
-                    // Clients go when they like.
+                    // Clients may disconnect at any time.
                     drop(http.serve_connection(TokioIo::new(stream), service).await);
                 });
             }
         });
-        Ok(Self { url, authority: STANDARD.encode(certificate.pem()), calls })
+        Ok(Self { url, ca: STANDARD.encode(certificate.pem()), calls })
     }
 
     fn calls(&self) -> usize {

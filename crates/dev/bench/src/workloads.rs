@@ -1,13 +1,13 @@
-//! Many Deployments at once: how long and how much processor time from the first apply until the
-//! last is Available, and what the cluster then uses when nobody asks anything.
+//! Many Deployments at once: time and processor time from the first apply until the last is
+//! Available, and the usage of the idle cluster afterwards.
 //!
-//! What counts is the processor time of everything that makes a server a cluster: of ours the one
-//! process, of a real one its store, API server, controllers, scheduler and what simulates its nodes.
-//! The client applies and watches, the same of every server, and is not counted.
+//! The processor time of everything that makes a server a cluster counts. Of ours that is one
+//! process; of a real one its store, API server, controllers, scheduler and node simulator. The
+//! client applies and watches the same way for every server, and is not counted.
 
 use crate::api::Api;
 use crate::figure::{Figure, median};
-use crate::launch::{Data, Launched, Peer, Program};
+use crate::launch::{Data, MainstayServer, Program, RealControlPlane};
 use crate::process::Usage;
 use crate::table::{Cell, Report, Table};
 use anyhow::{Context, Result};
@@ -21,27 +21,27 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What to measure, beside whom.
+/// Options of `workloads`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     program: Program,
-    /// How many Deployments.
+    /// The number of Deployments.
     #[arg(long, default_value_t = 500)]
     deployments: usize,
-    /// How many pods each of them has.
+    /// The number of pods per Deployment.
     #[arg(long, default_value_t = 3)]
     replicas: usize,
-    /// How many of them are applied at a time.
+    /// The number of concurrent applies.
     #[arg(long, default_value_t = 8)]
     clients: usize,
-    /// How many simulated nodes a cluster has.
+    /// The number of simulated nodes.
     #[arg(long, default_value_t = 4)]
     nodes: usize,
-    /// For how many seconds the cluster is looked at when all are there.
+    /// The time over which the idle cluster is observed, in seconds.
     #[arg(long, default_value_t = 30)]
     idle: u64,
-    /// How often each cluster is measured, each time started afresh; figures are medians.
+    /// The number of rounds, each with a new cluster; figures are medians.
     #[arg(long, default_value_t = 1)]
     rounds: usize,
     /// A running cluster to measure instead of our own, once; needs --pid.
@@ -57,31 +57,31 @@ pub(crate) struct Arguments {
     real: Option<PathBuf>,
 }
 
-/// Where the Deployments live.
+/// The namespace of the Deployments.
 const NAMESPACE: &str = "bench-workloads";
 
-/// After the last Deployment is Available, events and the like are still written. So long the
-/// cluster gets for that; it counts as work, not as idleness.
-const SETTLE: Duration = Duration::from_secs(10);
+/// The time for events and the like that are written after the last Deployment is Available. It
+/// counts as work, not as idle time.
+const SETTLING_TIME: Duration = Duration::from_secs(10);
 
-/// How long all may take before the measurement is given up.
-const PATIENCE: Duration = Duration::from_mins(20);
+/// The timeout of a round.
+const TIMEOUT: Duration = Duration::from_mins(20);
 
-/// One round.
+/// The results of one round.
 struct Round {
     wall: Duration,
     /// Processor time until the last Deployment was Available.
     busy: Duration,
-    /// That and what followed until the cluster had settled.
+    /// Processor time until the cluster had settled.
     work: Duration,
-    /// Processor time while nobody asked anything.
+    /// Processor time of the idle cluster.
     idle: Duration,
     memory: u64,
 }
 
 pub(crate) async fn run(arguments: &Arguments) -> Result<Report> {
     let mut report = Report::default();
-    report.fact("settle", Figure::time(SETTLE));
+    report.fact("settle", Figure::time(SETTLING_TIME));
     if let Some(kubeconfig) = &arguments.kubeconfig {
         let api = Api::connect(kubeconfig).await?;
         let rounds = vec![round(arguments, &api, &arguments.pid).await?];
@@ -106,26 +106,26 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<Report> {
     Ok(report)
 }
 
-/// Reads one figure of a round.
-type Reader<'a> = &'a dyn Fn(&Round) -> Figure;
+/// Selects a figure of a round.
+type FigureOf<'a> = &'a dyn Fn(&Round) -> Figure;
 
 fn table(arguments: &Arguments, columns: &[(&str, &str)], servers: &[Vec<Round>]) -> Table {
     let watched = Duration::from_secs(arguments.idle);
     let mut table = Table::new("rollout", "work", columns);
-    let mut row = |key: &str, title: &str, figure: Reader<'_>| {
+    let mut row = |key: &str, title: &str, figure: FigureOf<'_>| {
         let medians: Vec<Option<Figure>> = servers
             .iter()
             .map(|rounds| median(&rounds.iter().map(figure).collect::<Vec<_>>()))
             .collect();
         let mut cells: Vec<Cell> = medians.iter().map(|figure| (*figure).into()).collect();
         if let [ours, theirs] = medians.as_slice() {
-            cells.push(ours.zip(*theirs).and_then(|(ours, theirs)| ours.over(theirs)).into());
+            cells.push(ours.zip(*theirs).and_then(|(ours, theirs)| ours.ratio_to(theirs)).into());
         }
         table.row(key, title, cells);
     };
     row("wall", "first apply → all Available", &|round| Figure::time(round.wall));
     row("busy", "processor time until then", &|round| Figure::time(round.busy));
-    let title = format!("– and {} s more, for what is still written", SETTLE.as_secs());
+    let title = format!("– and {} s more, for what is still written", SETTLING_TIME.as_secs());
     row("work", &title, &|round| Figure::time(round.work));
     let title = format!("processor when idle with them, of one core, over {} s", watched.as_secs());
     row("idle", &title, &|round| Figure::share(round.idle, watched));
@@ -138,7 +138,7 @@ async fn ours(arguments: &Arguments) -> Result<Round> {
     let (data, work) = (program.folder()?, program.folder()?);
     let nodes = ["--nodes".into(), arguments.nodes.to_string().into()];
     let data = Data::Folder(data.path());
-    let up = Launched::start_with(&program.path()?, data, &nodes, work.path()).await?;
+    let up = MainstayServer::start_with(&program.path()?, data, &nodes, work.path()).await?;
     let round = round(arguments, &up.api, &[up.process()]).await?;
     up.stop().await?;
     Ok(round)
@@ -148,7 +148,7 @@ async fn real(arguments: &Arguments, report: &mut Report) -> Result<Round> {
     let program = arguments.real.as_ref().context("no real control plane")?;
     let folder = arguments.program.folder()?;
     let nodes = format!("--nodes={}", arguments.nodes);
-    let up = Peer::start_with(program, folder.path(), &[&nodes], "kwok").await?;
+    let up = RealControlPlane::start_with(program, folder.path(), &[&nodes], "kwok").await?;
     report.fact("peer", up.api.version().await?);
     let round = round(arguments, &up.api, &up.processes).await?;
     up.stop().await?;
@@ -157,23 +157,23 @@ async fn real(arguments: &Arguments, report: &mut Report) -> Result<Round> {
 
 async fn round(arguments: &Arguments, api: &Api, processes: &[u32]) -> Result<Round> {
     begin(&api.client).await?;
-    // What starting left to do is not the Deployments'.
-    tokio::time::sleep(SETTLE).await;
+    // Work of the cluster's own start does not count.
+    tokio::time::sleep(SETTLING_TIME).await;
     let before = Usage::of(processes)?.processor;
     let since = |start: Duration| anyhow::Ok(Usage::of(processes)?.processor.saturating_sub(start));
     let start = api.clock.elapsed();
     let rollout = roll_out(arguments, &api.client);
-    tokio::time::timeout(PATIENCE, rollout).await.context("not all became Available")??;
+    tokio::time::timeout(TIMEOUT, rollout).await.context("not all became Available")??;
     let wall = api.clock.elapsed().saturating_sub(start);
     let busy = since(before)?;
-    tokio::time::sleep(SETTLE).await;
+    tokio::time::sleep(SETTLING_TIME).await;
     let work = since(before)?;
     let Usage { memory, processor } = Usage::of(processes)?;
     tokio::time::sleep(Duration::from_secs(arguments.idle)).await;
     Ok(Round { wall, busy, work, idle: since(processor)?, memory })
 }
 
-/// Makes the namespace and waits until pods can be made in it.
+/// Creates the namespace, and waits until pods can be created in it.
 async fn begin(client: &Client) -> Result<()> {
     let namespace =
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
@@ -181,8 +181,10 @@ async fn begin(client: &Client) -> Result<()> {
         .create(&PostParams::default(), serde_json::to_vec(&namespace)?)?;
     client.request_text(request).await.context("creating the namespace")?;
     let path = format!("/api/v1/namespaces/{NAMESPACE}/serviceaccounts");
-    each(client, &path, |account| account.pointer("/metadata/name") == Some(&json!("default")))
-        .await
+    watch_each(client, &path, |account| {
+        account.pointer("/metadata/name") == Some(&json!("default"))
+    })
+    .await
 }
 
 fn collection() -> String {
@@ -210,7 +212,7 @@ fn deployment(index: usize, replicas: usize) -> Value {
     })
 }
 
-/// Applies all and returns when a watch has told that each is Available in full.
+/// Applies all Deployments, and returns once a watch has reported each as completely Available.
 async fn roll_out(arguments: &Arguments, client: &Client) -> Result<()> {
     let Arguments { deployments, replicas, clients, .. } = *arguments;
     let params = PatchParams::apply("mainstay-bench").force();
@@ -230,7 +232,7 @@ async fn roll_out(arguments: &Arguments, client: &Client) -> Result<()> {
         .try_collect::<()>();
     let mut there = HashSet::new();
     let path = collection();
-    let available = each(client, &path, |deployment| {
+    let available = watch_each(client, &path, |deployment| {
         let status = |name: &str| deployment.pointer(&format!("/status/{name}"));
         let count = |name: &str| status(name).and_then(Value::as_u64);
         let name = deployment.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
@@ -243,14 +245,18 @@ async fn roll_out(arguments: &Arguments, client: &Client) -> Result<()> {
     Ok(())
 }
 
-/// Tells of each object of a collection, what is there and what comes, until told that it is enough.
-/// A watch that ends is begun anew.
-async fn each(client: &Client, path: &str, mut enough: impl FnMut(&Value) -> bool) -> Result<()> {
+/// Calls `is_done` for each object of a collection, existing and new ones, until it returns true. A
+/// closed watch is reopened.
+async fn watch_each(
+    client: &Client,
+    path: &str,
+    mut is_done: impl FnMut(&Value) -> bool,
+) -> Result<()> {
     loop {
         let list = Request::new(path).list(&ListParams::default())?;
         let list: Value = client.request(list).await.with_context(|| format!("listing {path}"))?;
         let items = list.get("items").and_then(Value::as_array);
-        if items.into_iter().flatten().any(&mut enough) {
+        if items.into_iter().flatten().any(&mut is_done) {
             return Ok(());
         }
         let version = list.pointer("/metadata/resourceVersion").and_then(Value::as_str);
@@ -262,7 +268,7 @@ async fn each(client: &Client, path: &str, mut enough: impl FnMut(&Value) -> boo
         let mut line = Vec::new();
         while stream.read_until(b'\n', &mut line).await? > 0 {
             let event: Value = serde_json::from_slice(&line).context("reading an event")?;
-            if event.get("object").is_some_and(&mut enough) {
+            if event.get("object").is_some_and(&mut is_done) {
                 return Ok(());
             }
             line.clear();

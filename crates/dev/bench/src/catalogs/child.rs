@@ -1,7 +1,7 @@
-//! A program that runs from start to end, and what it has used.
+//! Child processes: a program that runs to completion, and its usage.
 //!
-//! Linux counts the memory of whoever starts a program as memory of that program too, as it was at the
-//! start. So it is started by a process that does nothing else ([`Meter`]): this one may hold a registry.
+//! On Linux a child's peak memory includes that of the process that starts it. So a helper process
+//! with little memory starts the program ([`Meter`]): this process may hold a registry.
 
 use crate::figure::Figure;
 use crate::table::Cell;
@@ -15,20 +15,20 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use wait4::Wait4 as _;
 
-/// What one run has cost.
+/// The cost of one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Cost {
     /// User and system time.
     pub(crate) processor: Duration,
-    /// The most memory that was resident at one time, in bytes.
+    /// Peak resident memory, in bytes.
     pub(crate) memory: u64,
-    /// From the start to the end.
+    /// Time from start to end.
     pub(crate) wall: Duration,
 }
 
 impl Cost {
-    /// Several runs of the same work as one: the least time, since all that disturbs only adds, and
-    /// the most memory.
+    /// The cost of several runs of the same work: the least time, as disturbances only add to it,
+    /// and the most memory.
     pub(crate) fn of_rounds(rounds: &[Self]) -> Option<Self> {
         rounds.iter().copied().reduce(|a, b| Self {
             processor: a.processor.min(b.processor),
@@ -37,15 +37,15 @@ impl Cost {
         })
     }
 
-    /// Time on the clock, processor time, memory.
+    /// The cells: elapsed time, processor time, memory.
     pub(crate) fn cells(self) -> [Cell; 3] {
         let Self { processor, memory, wall } = self;
         [Figure::time(wall), Figure::time(processor), Figure::size(memory)].map(Cell::from)
     }
 
-    /// How many times as much as another one, in the order of [`Cost::cells`].
-    pub(crate) fn over(self, other: Self) -> [Cell; 3] {
-        let ratio = |ours: Cell, theirs: Cell| ours.figure()?.over(theirs.figure()?);
+    /// The ratios to another cost, in the order of [`Cost::cells`].
+    pub(crate) fn ratio_to(self, other: Self) -> [Cell; 3] {
+        let ratio = |ours: Cell, theirs: Cell| ours.figure()?.ratio_to(theirs.figure()?);
         let [wall, processor, memory] = self.cells();
         let [their_wall, their_processor, their_memory] = other.cells();
         [(wall, their_wall), (processor, their_processor), (memory, their_memory)]
@@ -53,10 +53,10 @@ impl Cost {
     }
 }
 
-/// Runs a program with its output thrown away.
+/// Runs a program and discards its output.
 ///
 /// # Errors
-/// If it cannot be started or fails, with the last thing it said.
+/// It cannot be started, or fails; with its last line of output.
 pub(crate) fn run(program: &Path, arguments: &[String], folder: &Path) -> Result<Cost> {
     let (cost, failure) = finish(program, arguments, folder)?;
     match failure {
@@ -65,10 +65,10 @@ pub(crate) fn run(program: &Path, arguments: &[String], folder: &Path) -> Result
     }
 }
 
-/// As [`run`], but a program that fails has a cost too; its last words come with it.
+/// Like [`run`], but also measures a program that fails, and returns its last line of output.
 ///
 /// # Errors
-/// If it cannot be started.
+/// It cannot be started.
 pub(crate) fn finish(
     program: &Path,
     arguments: &[String],
@@ -83,7 +83,7 @@ pub(crate) fn finish(
     serde_json::from_slice(&output.stdout).context("reading what a program has used")
 }
 
-/// Runs a program and prints what it has used as JSON: for the process that asked for it.
+/// Runs a program and prints its cost as JSON, for the parent process.
 #[derive(clap::Args)]
 pub(crate) struct Meter {
     program: PathBuf,
@@ -91,10 +91,10 @@ pub(crate) struct Meter {
     arguments: Vec<OsString>,
 }
 
-/// Carries out what [`finish`] asks of its process.
+/// Runs the helper process that [`finish`] starts.
 ///
 /// # Errors
-/// If the program cannot be started.
+/// The program cannot be started.
 pub(crate) fn run_meter(meter: &Meter) -> Result<()> {
     let mut command = Command::new(&meter.program);
     let measured = measure(command.args(&meter.arguments))
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_has_a_cost_and_a_failure_its_words() {
+    fn run_has_a_cost_and_failure_has_the_last_line_of_output() {
         let run = |script: &str| measure(Command::new("/bin/sh").args(["-c", script])).unwrap();
         let (cost, failure) = run("echo out; echo err >&2");
         assert!(cost.memory > 0 && cost.wall > Duration::ZERO && failure.is_none());
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_rounds_the_least_time_and_the_most_memory_count() {
+    fn rounds_are_combined_by_least_time_and_most_memory() {
         let cost = |ms, memory| Cost {
             processor: Duration::from_millis(ms),
             memory,

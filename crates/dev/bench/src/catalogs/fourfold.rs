@@ -1,4 +1,4 @@
-//! A catalog several times over as one JSON file, its packages renamed.
+//! A large catalog: copies of a catalog with renamed packages, as one JSON file.
 
 use anyhow::{Context, Result};
 use mainstay_yaml::{Options, documents};
@@ -7,11 +7,11 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
-/// Writes the catalog in `folder` so many times to `file`, each time with other names of packages;
-/// a JSON value after the other, indented as opm renders them.
+/// Writes so many copies of the catalog in `folder` to `file`, each with other package names: a
+/// sequence of JSON values, indented as opm renders them.
 ///
 /// # Errors
-/// If the catalog cannot be read, or the file not be written.
+/// The catalog cannot be read, or the file cannot be written.
 pub(super) fn write(folder: &Path, file: &Path, times: usize) -> Result<()> {
     let mut paths = Vec::new();
     files(folder, &mut paths)?;
@@ -46,7 +46,7 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// Gives the package of a blob another name, wherever the blob says it.
+/// Renames the package of a blob in all its fields.
 fn rename(blob: &mut Value, time: usize) {
     let own = if blob["schema"] == "olm.package" { "name" } else { "package" };
     append(blob.get_mut(own), time);
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_copy_has_packages_of_its_own() {
+    fn every_catalog_copy_has_its_own_package_names() {
         let folder = tempfile::tempdir().unwrap();
         let catalog = folder.path().join("catalog/deep");
         fs::create_dir_all(&catalog).unwrap();

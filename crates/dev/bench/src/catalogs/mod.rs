@@ -1,8 +1,9 @@
-//! Catalogs read, judged, rendered and listed by `mainstay opm`, each command a process of its own.
+//! Catalogs read, validated, rendered and listed by `mainstay opm`, each command a process of its
+//! own.
 //!
 //! Processor time of different machines cannot be compared, so a yardstick is measured in the same
-//! run: libyaml's event parser over the same bytes (for JSON, Python's decoder). What opm has cost
-//! as a multiple of that is recorded; where it is at hand it takes part itself.
+//! run: libyaml's event parser over the same bytes (for JSON, Python's decoder). The recorded costs
+//! of opm are multiples of it. A real opm is measured too if available.
 
 pub(crate) mod child;
 mod fourfold;
@@ -22,7 +23,7 @@ use std::process::Command;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// What to measure, beside whom.
+/// Options of `catalogs`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -37,44 +38,46 @@ pub(crate) struct Arguments {
     /// A folder with bundle folders, in any depth.
     #[arg(long, value_name = "DIR")]
     bundles: Option<PathBuf>,
-    /// How often each command runs: the least time and the most memory count.
+    /// The number of runs per command: the least time and the most memory count.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// A real opm, to be measured in the same run.
+    /// A real opm to measure in the same run.
     #[arg(long, visible_alias = "real", value_name = "PROGRAM")]
     opm: Option<PathBuf>,
-    /// Leave out the certified catalog four times over, which needs 230 MB of disk for each copy.
+    /// Skip the large catalog, four copies of the certified one, which needs 230 MB of disk per
+    /// copy.
     #[arg(long)]
     skip_fourfold: bool,
-    /// Only write the certified catalog four times over to this file.
+    /// Only write the large catalog to this file.
     #[arg(long, value_name = "FILE")]
     write_fourfold: Option<PathBuf>,
 }
 
-/// The programs that take part.
-struct Contest {
+/// The compared programs.
+struct CatalogComparison {
     /// `mainstay`; called as `mainstay opm …`.
     ours: PathBuf,
-    /// `opm`, where it is at hand.
+    /// `opm`, if available.
     theirs: Option<PathBuf>,
     rounds: usize,
-    /// Where they may write.
+    /// The working folder.
     work: TempDir,
 }
 
-/// What is in the archives.
-const WHAT: &str = "published catalogs";
+/// The content of the archives, for messages.
+const ARCHIVE_CONTENT: &str = "published catalogs";
 
-/// How often the large catalog holds the certified one.
-const TIMES: usize = 4;
+/// The number of copies in the large catalog.
+const LARGE_CATALOG_COPIES: usize = 4;
 
-/// Writes the large catalog if that is all that is wanted; false if it is not.
+/// Writes the large catalog if only that is requested; otherwise returns false.
 pub(crate) fn write_only(arguments: &Arguments) -> Result<bool> {
     let Some(file) = &arguments.write_fourfold else { return Ok(false) };
     let mut unpacked = Vec::new();
     let (archive, below) = recorded::CATALOGS[0];
-    let certified = input(arguments.certified.as_deref(), archive, below, WHAT, &mut unpacked)?;
-    fourfold::write(&certified, file, TIMES)?;
+    let certified =
+        input(arguments.certified.as_deref(), archive, below, ARCHIVE_CONTENT, &mut unpacked)?;
+    fourfold::write(&certified, file, LARGE_CATALOG_COPIES)?;
     Ok(true)
 }
 
@@ -84,11 +87,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report> {
     let given = [&arguments.certified, &arguments.community];
     let mut catalogs = Vec::new();
     for ((archive, below), given) in recorded::CATALOGS.iter().zip(given) {
-        catalogs.push(input(given.as_deref(), archive, below, WHAT, &mut unpacked)?);
+        catalogs.push(input(given.as_deref(), archive, below, ARCHIVE_CONTENT, &mut unpacked)?);
     }
     let [certified, community] = catalogs.as_slice() else { return Ok(report) };
-    let bundles = input(arguments.bundles.as_deref(), "bundles-249", ".", WHAT, &mut unpacked)?;
-    let contest = Contest {
+    let bundles =
+        input(arguments.bundles.as_deref(), "bundles-249", ".", ARCHIVE_CONTENT, &mut unpacked)?;
+    let contest = CatalogComparison {
         ours: fs::canonicalize(arguments.program.path()?)?,
         theirs: arguments.opm.as_ref().map(fs::canonicalize).transpose().context("finding opm")?,
         rounds: arguments.rounds.max(1),
@@ -103,7 +107,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report> {
     Ok(report)
 }
 
-/// The folder that was given, or one below that of an archive, which holds `what`.
+/// The given folder, or the folder in an archive that holds `what`.
 pub(crate) fn input(
     given: Option<&Path>,
     archive: &str,
@@ -121,8 +125,8 @@ pub(crate) fn input(
     Ok(path)
 }
 
-impl Contest {
-    /// Everything that is done with one catalog. `which` is its place in what is recorded.
+impl CatalogComparison {
+    /// All measurements of one catalog; `which` is its index in the recorded figures.
     fn catalog(&self, name: &str, which: usize, folder: &Path, report: &mut Report) -> Result<()> {
         let (files, bytes) = size(folder)?;
         let libyaml = yardstick::yaml(folder)?;
@@ -144,18 +148,18 @@ impl Contest {
             let Work { name, arguments, ratio, memory } = work;
             let opm = Figure::times(ratio[which]);
             self.row(&mut table, (name, &format!("`{name}`")), arguments, folder, |ours| {
-                let multiple = Figure::time(ours.processor).over(Figure::time(libyaml));
-                let less = multiple.and_then(|multiple| opm.over(multiple));
+                let multiple = Figure::time(ours.processor).ratio_to(Figure::time(libyaml));
+                let less = multiple.and_then(|multiple| opm.ratio_to(multiple));
                 let theirs = Figure::size(u64::from(memory[which]) * 1_000_000);
-                let part = Figure::size(ours.memory).over(theirs);
+                let part = Figure::size(ours.memory).ratio_to(theirs);
                 vec![multiple.into(), opm.into(), less.into(), part.into()]
             })?;
         }
         report.table(table)
     }
 
-    /// A row of the costs of a command, what `compared` makes of them, and the real opm's if it
-    /// takes part. A command that fails has its last words instead.
+    /// Adds a row with the costs of a command, the cells of `compared`, and the costs of a real opm
+    /// if available. For a failing command, the row has its last line of output instead.
     fn row(
         &self,
         table: &mut Table,
@@ -171,7 +175,7 @@ impl Contest {
                 if self.theirs.is_some() {
                     let theirs = self.cost(false, arguments, folder).context("opm")?;
                     cells.extend(theirs.cells());
-                    cells.extend(ours.over(theirs));
+                    cells.extend(ours.ratio_to(theirs));
                 }
                 cells
             }
@@ -185,7 +189,8 @@ impl Contest {
         Ok(())
     }
 
-    /// All bundle folders rendered by one call; judged by one, and rendered to manifests by another.
+    /// All bundle folders: rendered by one command, validated by another, and rendered to manifests
+    /// by a third.
     fn bundles(&self, folder: &Path, report: &mut Report) -> Result<()> {
         let mut found = Vec::new();
         let mut bytes = 0;
@@ -209,7 +214,7 @@ impl Contest {
         self.row(&mut table, ("render", title), &arguments, folder, |ours| {
             vec![each(ours).into()]
         })?;
-        // Bundles that are found wrong, or that cannot be rendered without being configured, count too.
+        // Invalid bundles, and bundles that need a configuration, count too.
         for (key, title, command) in
             [("judge", "`bundle validate`", "validate"), ("manifests", "`bundle render`", "render")]
         {
@@ -231,7 +236,7 @@ impl Contest {
         let folder = self.work.path().join("fourfold");
         fs::create_dir(&folder)?;
         let file = folder.join("catalog.json");
-        // What a process of its own needs does not count as ours: see `Cost::memory`.
+        // The helper process's own memory does not count: see `Cost::memory`.
         let own = std::env::current_exe().context("finding out where this program is")?;
         let written = Command::new(own)
             .args(["catalogs", "--certified"])
@@ -258,9 +263,9 @@ impl Contest {
         for (command, opm) in [("validate", Some(Figure::times(recorded))), ("render", None)] {
             let title = format!("`{command}`");
             self.row(&mut table, (command, &title), &[command, "{}"], &folder, |ours| {
-                let multiple = Figure::time(ours.processor).over(Figure::time(decoder));
+                let multiple = Figure::time(ours.processor).ratio_to(Figure::time(decoder));
                 let part =
-                    Figure::size(ours.memory).over(Figure::size(u64::from(memory) * 1_000_000));
+                    Figure::size(ours.memory).ratio_to(Figure::size(u64::from(memory) * 1_000_000));
                 vec![multiple.into(), opm.into(), part.into()]
             })?;
         }
@@ -268,7 +273,7 @@ impl Contest {
         report.table(table)
     }
 
-    /// What a command costs; `{}` in its arguments stands for `folder`, `{out}` for a new one.
+    /// The cost of a command; in its arguments `{}` stands for `folder`, `{out}` for a new folder.
     fn cost(&self, ours: bool, arguments: &[&str], folder: &Path) -> Result<Cost> {
         let program = if ours { Some(&self.ours) } else { self.theirs.as_ref() };
         let program = program.context("no opm was named")?;
@@ -308,7 +313,7 @@ fn in_megabytes(bytes: u64) -> f64 {
     float(bytes) / 1e6
 }
 
-/// How many files there are below a folder, and their bytes.
+/// The number of files in a folder and its subfolders, and their size in bytes.
 fn size(folder: &Path) -> Result<(usize, u64)> {
     let (mut files, mut bytes) = (0, 0);
     for entry in fs::read_dir(folder).with_context(|| format!("listing {}", folder.display()))? {
@@ -325,7 +330,7 @@ fn size(folder: &Path) -> Result<(usize, u64)> {
     Ok((files, bytes))
 }
 
-/// The folders that have a folder `manifests`, by path, and the bytes in them.
+/// Collects the folders that have a subfolder `manifests`, by path, and their size in bytes.
 fn bundle_folders(folder: &Path, found: &mut Vec<String>, bytes: &mut u64) -> Result<()> {
     if folder.join("manifests").is_dir() {
         found.push(folder.to_string_lossy().into_owned());

@@ -1,13 +1,13 @@
-//! What opm 1.73 has cost on another machine.
+//! Recorded costs of opm 1.73 on another machine.
 //!
-//! Seconds of another machine say nothing here. What can be compared is how many times as long as
-//! libyaml on the same bytes it took there, and how much memory it needed.
+//! Absolute times of another machine are not comparable. The comparable figures are the multiple of
+//! libyaml's time for the same bytes, and the memory.
 
-/// A command, what it cost, and how it was typed.
+/// A command and its recorded cost.
 pub(super) struct Work {
-    /// As shown.
+    /// The displayed name.
     pub(super) name: &'static str,
-    /// What follows `opm`; `{}` is the catalog, `{out}` a new folder.
+    /// The arguments of `opm`; `{}` is the catalog, `{out}` a new folder.
     pub(super) arguments: &'static [&'static str],
     /// Processor time as a multiple of libyaml's: certified catalog, community catalog.
     pub(super) ratio: [f64; 2],
@@ -15,7 +15,7 @@ pub(super) struct Work {
     pub(super) memory: [u32; 2],
 }
 
-/// The published catalogs: archive, folder in it.
+/// The published catalogs: archive and folder in it.
 pub(super) const CATALOGS: [(&str, &str); 2] =
     [("catalog-certified-v4.14", "v4.14"), ("catalog-community-v4.19", "v4.19")];
 
@@ -79,9 +79,9 @@ pub(super) const WORK: &[Work] = &[
     },
 ];
 
-/// The certified catalog four times over as one JSON file, validated: processor time as a multiple
-/// of Python's JSON decoder, and peak memory in MB.
+/// Validation of the large catalog as one JSON file: processor time as a multiple of Python's JSON
+/// decoder, and peak memory in MB.
 pub(super) const FOURFOLD: (f64, u32) = (36.0, 1240);
 
-/// Bundle folders rendered: milliseconds of processor time for each MB of input.
+/// Rendering of bundle folders: milliseconds of processor time per MB of input.
 pub(super) const BUNDLES: f64 = 87.0;

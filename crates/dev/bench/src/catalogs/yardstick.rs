@@ -1,9 +1,9 @@
-//! What other parsers take for the same bytes, to make figures of different machines comparable.
+//! Yardsticks: the time of other parsers for the same bytes, which makes figures of different
+//! machines comparable.
 //!
-//! Both yardsticks are libraries in C behind Python: libyaml's events, counted and dropped, and the
-//! JSON decoder of the standard library, which reads the file and builds everything that is in it.
-//! The start of the interpreter is not counted, nor for libyaml the reading of the files; the best
-//! of three counts.
+//! Both are C libraries used from Python: libyaml's events, counted and dropped, and the JSON
+//! decoder of the standard library, which builds all values. The start of the interpreter is
+//! excluded, and for libyaml the reading of the files; the best of three runs counts.
 
 use anyhow::{Context, Result, bail};
 use std::path::Path;
@@ -46,16 +46,16 @@ print(time.process_time() - start)
 /// Processor time of libyaml's event parser over all files of a folder.
 ///
 /// # Errors
-/// Where Python or its module `yaml` with libyaml is missing.
+/// Python, or its module `yaml` with libyaml, is missing.
 pub(super) fn yaml(folder: &Path) -> Result<Duration> {
     python(YAML, folder).context("measuring libyaml (python3 with the module yaml over libyaml)")
 }
 
-/// Processor time of Python's JSON decoder over a file of JSON values. Every time is the first in
-/// its process: memory that is there already would halve it, and no program under test has any.
+/// Processor time of Python's JSON decoder over a file of JSON values. Every run is the first in
+/// its process: already allocated memory would halve the time, and no program under test has any.
 ///
 /// # Errors
-/// Where Python is missing.
+/// Python is missing.
 pub(super) fn json(file: &Path) -> Result<Duration> {
     let mut best = Duration::MAX;
     for _ in 0..3 {

@@ -1,53 +1,54 @@
-//! Goals: what was promised of each figure, and whether the recorded figures keep it.
+//! Goals: limits on figures, and whether the recorded figures meet them.
 //!
-//! A goal has one limit and names every figure that decides it; all of them have to be within the
-//! limit. A ratio is taken of two figures of one record, so both sides are of one run.
+//! A goal has one limit and names the figures that decide it; all of them must be within the limit.
+//! A ratio is taken of two figures of one record, so both sides are of one run.
 
 mod list;
 
 use crate::figure::Figure;
 use crate::record::Record;
 use crate::table::{Cell, markdown};
-use list::{Decider, GOALS, Goal, Limit, Source};
+use list::{GOALS, Goal, GoalFigure, Limit, Source};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// More figures than these are shown as their range.
-const SHOWN: usize = 4;
+/// The greatest number of figures to list; more are shown as their range.
+const MAX_LISTED_FIGURES: usize = 4;
 
-/// A goal beside its figures, by their words; none where a figure was not measured.
-struct Judged<'a> {
+/// A goal and its figures, by label; none where a figure was not measured.
+struct GoalResult<'a> {
     goal: &'a Goal,
     figures: Vec<(String, Option<Figure>)>,
 }
 
 /// Whether a goal is met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Met {
+enum GoalStatus {
     Yes,
     No,
     NotMeasured,
 }
 
 impl Goal {
-    fn judge(&self, record: Option<&Record>) -> Judged<'_> {
+    fn evaluate(&self, record: Option<&Record>) -> GoalResult<'_> {
         let mut figures = Vec::new();
-        for Decider(words, source) in self.deciders {
+        for GoalFigure(words, source) in self.deciders {
             match source {
-                Source::At(path) => figures.extend(found(record, words, path)),
+                Source::At(path) => figures.extend(figures_at(record, words, path)),
                 Source::Times(over, under) => {
                     let of = |path| record?.cell(path)?.figure();
-                    let ratio = of(over).zip(of(under)).and_then(|(over, under)| over.over(under));
+                    let ratio =
+                        of(over).zip(of(under)).and_then(|(over, under)| over.ratio_to(under));
                     figures.push(((*words).to_owned(), ratio));
                 }
             }
         }
-        Judged { goal: self, figures }
+        GoalResult { goal: self, figures }
     }
 }
 
 /// The figure at a path, or those of all rows of a table with the titles of the rows.
-fn found(record: Option<&Record>, words: &str, path: &str) -> Vec<(String, Option<Figure>)> {
+fn figures_at(record: Option<&Record>, words: &str, path: &str) -> Vec<(String, Option<Figure>)> {
     let whole = path.split_once("/*/").and_then(|(table, column)| {
         let table = record?.report.find(table)?;
         let figure = |row| table.cell(row, column).and_then(Cell::figure);
@@ -87,20 +88,21 @@ impl fmt::Display for Limit {
     }
 }
 
-impl Judged<'_> {
-    fn met(&self) -> Met {
+impl GoalResult<'_> {
+    fn status(&self) -> GoalStatus {
         let holds =
             |figure: &Option<Figure>| figure.is_some_and(|figure| self.goal.limit.holds(figure));
         if self.figures.iter().all(|(_, figure)| figure.is_none()) {
-            Met::NotMeasured
+            GoalStatus::NotMeasured
         } else if self.figures.iter().all(|(_, figure)| holds(figure)) {
-            Met::Yes
+            GoalStatus::Yes
         } else {
-            Met::No
+            GoalStatus::No
         }
     }
 
-    /// The goal, its limit, the figures, and whether it is met; if only some figures fail it, which.
+    /// The table row: goal, limit, figures, and whether it is met; if only some figures fail it,
+    /// which.
     fn row(&self) -> Vec<String> {
         let named = |(words, figure): &(String, Option<Figure>)| match figure {
             Some(figure) => format!("{words} {figure}").trim().to_owned(),
@@ -110,9 +112,11 @@ impl Judged<'_> {
         let mut values: Vec<Figure> =
             self.figures.iter().filter_map(|(_, figure)| *figure).collect();
         values.sort_by(|a, b| a.value.total_cmp(&b.value));
-        let measured = match (self.met(), values.as_slice()) {
-            (Met::NotMeasured, _) => String::new(),
-            (_, [least, .., most]) if self.figures.len() > SHOWN => format!("{least} … {most}"),
+        let measured = match (self.status(), values.as_slice()) {
+            (GoalStatus::NotMeasured, _) => String::new(),
+            (_, [least, .., most]) if self.figures.len() > MAX_LISTED_FIGURES => {
+                format!("{least} … {most}")
+            }
             _ => join(&mut self.figures.iter().map(named)),
         };
         let failing = self
@@ -120,43 +124,43 @@ impl Judged<'_> {
             .iter()
             .filter(|(_, figure)| figure.is_none_or(|figure| !self.goal.limit.holds(figure)));
         let failing: Vec<String> = failing.map(named).collect();
-        let met = match self.met() {
-            Met::Yes => "yes".to_owned(),
-            Met::NotMeasured => "not measured".to_owned(),
-            Met::No if self.figures.len() == 1 => "**no**".to_owned(),
-            Met::No if failing.len() == self.figures.len() => "**no**".to_owned(),
-            Met::No if failing.len() > SHOWN => {
+        let status = match self.status() {
+            GoalStatus::Yes => "yes".to_owned(),
+            GoalStatus::NotMeasured => "not measured".to_owned(),
+            GoalStatus::No if self.figures.len() == 1 => "**no**".to_owned(),
+            GoalStatus::No if failing.len() == self.figures.len() => "**no**".to_owned(),
+            GoalStatus::No if failing.len() > MAX_LISTED_FIGURES => {
                 format!("**no**: {} of {}", failing.len(), self.figures.len())
             }
-            Met::No => format!("**no**: {}", join(&mut failing.into_iter())),
+            GoalStatus::No => format!("**no**: {}", join(&mut failing.into_iter())),
         };
-        vec![self.goal.what.to_owned(), self.goal.limit.to_string(), measured, met]
+        vec![self.goal.what.to_owned(), self.goal.limit.to_string(), measured, status]
     }
 }
 
-fn table<'a>(judged: impl Iterator<Item = Judged<'a>>) -> String {
+fn table<'a>(judged: impl Iterator<Item = GoalResult<'a>>) -> String {
     let head = ["goal", "limit", "measured", "met"].map(str::to_owned);
     let rows: Vec<Vec<String>> = judged.map(|judged| judged.row()).collect();
     if rows.is_empty() { String::new() } else { markdown(&head, &rows) }
 }
 
-/// All goals beside the figures that are recorded.
+/// The table of all goals with the recorded figures.
 pub(crate) fn all(records: &BTreeMap<String, Record>) -> String {
-    table(GOALS.iter().map(|goal| goal.judge(records.get(goal.subject))))
+    table(GOALS.iter().map(|goal| goal.evaluate(records.get(goal.subject))))
 }
 
-/// The goals that the figures of one record decide.
+/// The table of the goals that one record decides.
 pub(crate) fn of_subject(record: &Record) -> String {
     let goals = GOALS.iter().filter(|goal| goal.subject == record.subject);
-    table(goals.map(|goal| goal.judge(Some(record))))
+    table(goals.map(|goal| goal.evaluate(Some(record))))
 }
 
-/// Goals of recorded subjects for which the record has no figure.
+/// Goals of recorded subjects whose figures the record lacks.
 #[cfg(test)]
 pub(crate) fn without_figures(records: &BTreeMap<String, Record>) -> Vec<&'static str> {
     let recorded = GOALS.iter().filter(|goal| records.contains_key(goal.subject));
     let lacking = recorded.filter(|goal| {
-        let judged = goal.judge(records.get(goal.subject));
+        let judged = goal.evaluate(records.get(goal.subject));
         judged.figures.iter().any(|(_, figure)| figure.is_none())
     });
     lacking.map(|goal| goal.what).collect()
@@ -186,25 +190,25 @@ mod tests {
 
     fn row(goal: &str, record: &Record) -> Vec<String> {
         let goal = GOALS.iter().find(|known| known.what.contains(goal)).unwrap();
-        goal.judge(Some(record)).row()
+        goal.evaluate(Some(record)).row()
     }
 
     #[test]
-    fn every_way_to_watch_decides_the_goal_of_watches() {
-        let met = row("1,000 watches", &watches(3.0));
-        assert_eq!(met[1], "at least 3");
+    fn goal_of_watches_covers_both_connection_modes() {
+        let status = row("1,000 watches", &watches(3.0));
+        assert_eq!(status[1], "at least 3");
         assert_eq!(
-            met[2],
+            status[2],
             "HTTP/2, half of them 9.00; HTTP/2, the last 4.50; \
              a connection each, half of them 4.50; a connection each, the last 3.00"
         );
-        assert_eq!(met[3], "yes");
+        assert_eq!(status[3], "yes");
         let failed = row("1,000 watches", &watches(6.0));
         assert_eq!(failed[3], "**no**: a connection each, the last 1.50");
     }
 
     #[test]
-    fn a_goal_without_its_figures_is_not_met() {
+    fn goal_without_figures_is_not_met() {
         let mut table = Table::new("times", "work", &[("median", "median")]);
         table.row("install-memory", "install", [Figure::new(0.2, Time).into()]);
         let record = record("cluster", table);
@@ -216,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn all_rows_of_a_table_decide_and_those_that_fail_are_named() {
+    fn goal_covers_all_rows_and_names_failing_ones() {
         let mut table = Table::new("certified", "command", &[("less", "times less")]);
         for (at, less) in [80.0, 12.2, 24.0, 25.0, 30.0].into_iter().enumerate() {
             table.row(format!("row-{at}"), format!("`{at}`"), [Figure::times(less).into()]);
@@ -226,14 +230,14 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_in_another_unit_meets_nothing() {
+    fn figure_in_another_unit_fails_the_goal() {
         let mut table = Table::new("times", "work", &[("median", "median")]);
         table.row("demo", "demo", [Figure::times(0.1).into()]);
         assert_eq!(row("`demo", &record("cluster", table))[3], "**no**");
     }
 
     #[test]
-    fn limits_are_written_without_needless_digits() {
+    fn limits_are_formatted_without_trailing_zeros() {
         assert_eq!(AtMost(0.075, Time).to_string(), "at most 75 ms");
         assert_eq!(AtMost(200e6, Size).to_string(), "at most 200 MB");
         assert_eq!(AtMost(0.0, Number).to_string(), "at most 0");
@@ -243,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn every_goal_names_a_subject_that_is_measured() {
+    fn every_goal_names_a_measured_subject() {
         for goal in GOALS {
             let known = crate::all::SUBJECTS.iter().any(|part| part.name == goal.subject);
             assert!(known && !goal.deciders.is_empty(), "{}", goal.what);

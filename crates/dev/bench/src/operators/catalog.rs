@@ -1,5 +1,5 @@
-//! Catalogs made up for measuring: packages with a definition, an account with rights and a
-//! Deployment each.
+//! Generated catalogs: packages with a CustomResourceDefinition, a ServiceAccount with permissions
+//! and a Deployment each.
 
 use anyhow::{Context, Result};
 use base64::Engine as _;
@@ -7,25 +7,25 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// A package that nothing installs: its Deployment selects other pods than it makes.
-pub(crate) const REFUSED: &str = "refused";
+/// A package whose installation fails: its Deployment's selector does not match its pod template.
+pub(crate) const FAILING_PACKAGE: &str = "refused";
 
 /// The name of a package.
 pub(crate) fn package(number: usize) -> String {
     format!("tool-{number:04}")
 }
 
-/// The name of a version of it.
+/// The name of a ClusterServiceVersion of a package.
 pub(crate) fn version(package: &str, number: usize) -> String {
     format!("{package}.v{number}.0.0")
 }
 
-/// Writes a catalog of so many packages with so many versions each, and [`REFUSED`].
+/// Writes a catalog of so many packages with so many versions each, and [`FAILING_PACKAGE`].
 pub(crate) fn write(folder: &Path, packages: usize, versions: usize) -> Result<()> {
     write_described(folder, packages, versions, 0)
 }
 
-/// The same with a description of so many letters in each version.
+/// The same, with a description of so many letters in each version.
 pub(crate) fn write_described(
     folder: &Path,
     packages: usize,
@@ -34,7 +34,7 @@ pub(crate) fn write_described(
 ) -> Result<()> {
     let description = "What it does. ".chars().cycle().take(letters).collect::<String>();
     let mut text = String::new();
-    for name in (0..packages).map(package).chain([REFUSED.to_owned()]) {
+    for name in (0..packages).map(package).chain([FAILING_PACKAGE.to_owned()]) {
         let entries: Vec<Value> = (1..=versions)
             .map(|number| match number {
                 1 => json!({"name": version(&name, number)}),
@@ -51,7 +51,7 @@ pub(crate) fn write_described(
             writeln!(text, "{}", bundle(&name, number, &description))?;
         }
     }
-    // At once, as careful writers do: the folder may be watched.
+    // Written atomically: the folder may be watched.
     let new = folder.join(".new");
     std::fs::write(&new, text).context("writing a catalog")?;
     std::fs::rename(&new, folder.join("catalog.json")).context("writing a catalog")
@@ -95,7 +95,8 @@ fn csv(package: &str, number: usize, group: &str, description: &str) -> Value {
     let modes = ["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"]
         .map(|mode| json!({"type": mode, "supported": true}));
     let labels = json!({"app": package});
-    let selected = if package == REFUSED { json!({"app": "another"}) } else { labels.clone() };
+    let selected =
+        if package == FAILING_PACKAGE { json!({"app": "another"}) } else { labels.clone() };
     let mut csv = json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
         "metadata": {"name": version(package, number)},

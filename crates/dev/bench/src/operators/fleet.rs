@@ -1,10 +1,10 @@
-//! Many operators for many namespaces with large catalogs: what the controllers need beside an API
-//! that is another process, and what a whole cluster in one process needs.
+//! Fleets: many operators for many namespaces with large catalogs. Measures the controllers as a
+//! process beside the API server, and a whole cluster in one process.
 
 use super::catalog;
-use super::world::CATALOGS;
+use super::counted_cluster::CATALOG_NAMESPACE;
 use crate::figure::Figure;
-use crate::launch::{Companion, Data, Launched, Program};
+use crate::launch::{Data, MainstayServer, Program, SideProcess};
 use crate::process::Usage;
 use crate::table::{Cell, Report, Table};
 use anyhow::{Context, Result};
@@ -20,27 +20,27 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-/// How much to measure.
+/// Options of `fleet`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     program: Program,
-    /// How many operators there are, each for all namespaces.
+    /// The number of operators, each for all namespaces.
     #[arg(long, default_value_t = 50)]
     operators: usize,
-    /// How many namespaces there are, apart from the usual ones.
+    /// The number of namespaces, besides the default ones.
     #[arg(long, default_value_t = 400)]
     namespaces: usize,
-    /// How many more namespaces come at once.
+    /// The number of namespaces that are created at once later.
     #[arg(long, default_value_t = 1_000)]
     more: usize,
-    /// For how many seconds nothing happens.
+    /// The time over which the idle cluster is observed, in seconds.
     #[arg(long, default_value_t = 30)]
     idle: u64,
-    /// How many letters the description of each operator has.
+    /// The length of each operator's description, in letters.
     #[arg(long, default_value_t = 20_000)]
     letters: usize,
-    /// Measure one of the two only: `apart`, the controllers beside the API, or `whole`.
+    /// Measure only one of the two: `apart`, the controllers beside the API server, or `whole`.
     #[arg(long)]
     only: Option<String>,
 }
@@ -51,23 +51,23 @@ const PACKAGE_MANIFEST: Resource = Resource::namespaced(
     "PackageManifest",
     "packagemanifests",
 );
-/// Where the operators run.
-const HOME: &str = "everywhere";
-/// How many clients make namespaces and wishes.
+/// The namespace of the operators.
+const OPERATOR_NAMESPACE: &str = "everywhere";
+/// The number of clients that create namespaces and Subscriptions.
 const CLIENTS: usize = 16;
-/// Calm is when nobody has written for so long.
-const CALM: Duration = Duration::from_secs(3);
-/// How often it is looked whether somebody has.
-const PAUSE: Duration = Duration::from_millis(500);
-/// How long anything may take before the measurement is given up.
-const PATIENCE: Duration = Duration::from_mins(5);
+/// After so much time without a write, the cluster is idle.
+const IDLE_AFTER: Duration = Duration::from_secs(3);
+/// The interval between two polls.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
+/// The timeout of each wait.
+const TIMEOUT: Duration = Duration::from_mins(5);
 
 pub(crate) async fn run(arguments: &Arguments) -> Result<Report> {
     let program = arguments.program.path()?;
     let work = arguments.program.folder()?;
     let mut unpacked = Vec::new();
     let catalogs = catalogs(work.path(), arguments, &mut unpacked)?;
-    let mut measured: [Vec<Measured>; 2] = Default::default();
+    let mut measured: [Vec<Measurement>; 2] = Default::default();
     for ((name, whole), measured) in [("apart", false), ("whole", true)].iter().zip(&mut measured) {
         if arguments.only.as_deref().is_some_and(|only| only != *name) {
             continue;
@@ -84,16 +84,16 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<Report> {
     Ok(report)
 }
 
-/// One measured thing of one of the two clusters.
-struct Measured {
+/// A figure of one of the two clusters.
+struct Measurement {
     key: &'static str,
     title: String,
     figure: Figure,
-    /// The same of the API, where it is another process.
+    /// The API server's figure, if it is another process.
     api: Option<Figure>,
 }
 
-fn table([apart, whole]: &[Vec<Measured>; 2]) -> Table {
+fn table([apart, whole]: &[Vec<Measurement>; 2]) -> Table {
     let columns = [
         ("apart", "controllers and packages beside the API"),
         ("api", "the API"),
@@ -111,14 +111,14 @@ fn table([apart, whole]: &[Vec<Measured>; 2]) -> Table {
     table
 }
 
-/// The address at which others reach this machine; nothing is sent to find it out.
+/// The address of this machine for others; no packet is sent to find it.
 fn own_address() -> std::io::Result<std::net::IpAddr> {
     let socket = std::net::UdpSocket::bind(("0.0.0.0", 0))?;
     socket.connect(("192.0.2.1", 9))?;
     Ok(socket.local_addr()?.ip())
 }
 
-/// Four catalogs: one with the operators, the two published ones where they are at hand, and made-up ones.
+/// Four catalogs: one with the operators, the two published ones if available, and generated ones.
 fn catalogs(
     work: &Path,
     arguments: &Arguments,
@@ -144,11 +144,11 @@ fn catalogs(
     Ok(all)
 }
 
-/// A cluster, and who runs operators on it.
+/// A cluster with its controllers.
 struct Fleet {
-    up: Launched,
+    api_server: MainstayServer,
     /// The controllers, if they are a process of their own.
-    beside: Option<Companion>,
+    controllers: Option<SideProcess>,
     cluster: Cluster,
 }
 
@@ -159,67 +159,68 @@ impl Fleet {
         catalogs: &[(String, PathBuf)],
         whole: bool,
     ) -> Result<Self> {
-        let mut named = Vec::new();
+        let mut catalog_arguments = Vec::new();
         for (name, folder) in catalogs {
             let mut argument = OsString::from(format!("{name}="));
             argument.push(folder);
-            named.extend([OsString::from("--catalog"), argument]);
+            catalog_arguments.extend([OsString::from("--catalog"), argument]);
         }
         let bare = [OsString::from("--bare")];
-        let arguments = if whole { named.as_slice() } else { &bare };
+        let arguments = if whole { catalog_arguments.as_slice() } else { &bare };
         let data = work.join("data");
-        let up = Launched::start_with(program, Data::Folder(&data), arguments, work).await?;
-        let beside = if whole {
+        let api_server =
+            MainstayServer::start_with(program, Data::Folder(&data), arguments, work).await?;
+        let controllers = if whole {
             None
         } else {
             let mut arguments: Vec<OsString> =
                 ["run", "--listen", "127.0.0.1:0", "--kubeconfig"].map(Into::into).into();
             arguments.push(work.join("kubeconfig").into());
             arguments.extend(["--data-dir".into(), work.join("beside").into()]);
-            // What serves packages is measured along.
+            // The server of PackageManifests is part of the measured process.
             let address = own_address().context("finding out this machine's address")?;
             arguments.extend(["--packages-address".into(), address.to_string().into()]);
             arguments.extend(["--packages-listen".into(), format!("{address}:0").into()]);
-            arguments.extend(named);
-            Some(Companion::start(program, &arguments)?)
+            arguments.extend(catalog_arguments);
+            Some(SideProcess::start(program, &arguments)?)
         };
-        let cluster = Cluster::new(up.api.client.clone());
-        Ok(Self { up, beside, cluster })
+        let cluster = Cluster::new(api_server.api.client.clone());
+        Ok(Self { api_server, controllers, cluster })
     }
 
-    async fn measure(&self, arguments: &Arguments) -> Result<Vec<Measured>> {
+    async fn measure(&self, arguments: &Arguments) -> Result<Vec<Measurement>> {
         let mut rows = Vec::new();
         let mut add = |key, title: String, figure, api| {
-            rows.push(Measured { key, title, figure, api });
+            rows.push(Measurement { key, title, figure, api });
         };
         let &Arguments { operators, namespaces, more, .. } = arguments;
-        let clock = self.up.api.clock;
-        self.until("the controllers are there", async {
-            // They bring the definitions.
+        let clock = self.api_server.api.clock;
+        self.with_timeout("the controllers are there", async {
+            // The controllers create the CustomResourceDefinitions.
             while self.cluster.list(&OPERATOR_GROUP, None, &ListParams::default()).await.is_err() {
-                tokio::time::sleep(PAUSE).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
         })
         .await?;
-        self.until("packages are served", async {
+        self.with_timeout("packages are served", async {
             while self.packages().await.is_none_or(|count| count == 0) {
-                tokio::time::sleep(PAUSE).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
         })
         .await?;
-        self.calm().await?;
+        self.wait_until_idle().await?;
         let (own, api) = self.memory()?;
         add("memory", "memory with nothing but the catalogs".to_owned(), own, api);
         let start = clock.elapsed();
         let packages = self.packages().await.context("packages are not served any more")?;
-        let took = Figure::time(clock.elapsed().saturating_sub(start));
-        add("packages", format!("a list of all {packages} packages"), took, None);
+        let elapsed = Figure::time(clock.elapsed().saturating_sub(start));
+        add("packages", format!("a list of all {packages} packages"), elapsed, None);
 
-        self.spread("few", namespaces).await?;
+        self.create_namespaces("few", namespaces).await?;
         self.create(
             &known::NAMESPACE,
             &json!({
-                "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOME},
+                "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": OPERATOR_NAMESPACE},
             }),
         )
         .await?;
@@ -227,15 +228,15 @@ impl Fleet {
             &OPERATOR_GROUP,
             &json!({
                 "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
-                "metadata": {"name": "group", "namespace": HOME},
+                "metadata": {"name": "group", "namespace": OPERATOR_NAMESPACE},
             }),
         )
         .await?;
         let stop = CancellationToken::new();
-        let copied =
+        let is_copied =
             |csv: &Object| (csv.str(&["status", "reason"]) == Some("Copied")).then_some(());
         let selection = Selection::all(CSV).labels("olm.copiedFrom");
-        let copies = Cache::start(&self.cluster, selection, copied, stop.clone());
+        let copies = Cache::start(&self.cluster, selection, is_copied, stop.clone());
         let all = Cache::start(
             &self.cluster,
             Selection::all(known::NAMESPACE),
@@ -243,86 +244,97 @@ impl Fleet {
             stop.clone(),
         );
         all.synced().await;
-        let wishes = (0..operators).map(|number| {
+        let subscriptions = (0..operators).map(|number| {
             let package = catalog::package(number);
             json!({
                 "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
-                "metadata": {"name": package, "namespace": HOME},
-                "spec": {"name": package, "channel": "stable", "source": "tools", "sourceNamespace": CATALOGS},
+                "metadata": {"name": package, "namespace": OPERATOR_NAMESPACE},
+                "spec": {"name": package, "channel": "stable", "source": "tools", "sourceNamespace": CATALOG_NAMESPACE},
             })
         });
-        let (start, before) = (clock.elapsed(), self.writes().await?);
-        self.create_all(&SUBSCRIPTION, wishes.collect()).await?;
+        let (start, before) = (clock.elapsed(), self.count_writes().await?);
+        self.create_all(&SUBSCRIPTION, subscriptions.collect()).await?;
         let wanted = operators * (all.len() - 1);
-        self.until("all copies are there", copies.until(|| copies.len() == wanted)).await?;
-        let took = clock.elapsed().saturating_sub(start);
-        self.calm().await?;
+        self.with_timeout("all copies are there", copies.until(|| copies.len() == wanted)).await?;
+        let elapsed = clock.elapsed().saturating_sub(start);
+        self.wait_until_idle().await?;
         let (count, made) = (all.len(), Figure::number(wanted));
         let title =
             format!("{operators} Subscriptions → all {made} copies in {count} namespaces there");
-        add("copies", title, Figure::time(took), None);
-        add("copies-writes", "writes until then".to_owned(), self.written(&before).await?, None);
+        add("copies", title, Figure::time(elapsed), None);
+        add(
+            "copies-writes",
+            "writes until then".to_owned(),
+            self.writes_since(&before).await?,
+            None,
+        );
         let (own, api) = self.memory()?;
         add("copies-memory", "memory then".to_owned(), own, api);
 
-        let (start, before, used) = (clock.elapsed(), self.writes().await?, self.usage()?);
+        let (start, before, used) = (clock.elapsed(), self.count_writes().await?, self.usage()?);
         tokio::time::sleep(Duration::from_secs(arguments.idle)).await;
         let spent = self.usage()?.processor.saturating_sub(used.processor);
-        let looked = clock.elapsed().saturating_sub(start);
+        let observed = clock.elapsed().saturating_sub(start);
         let title =
             format!("processor in {} s in which nothing happens, of one core", arguments.idle);
-        add("idle", title, Figure::share(spent, looked), None);
+        add("idle", title, Figure::share(spent, observed), None);
         let title = "writes then, but of the Lease".to_owned();
-        add("idle-writes", title, self.written(&before).await?, None);
+        add("idle-writes", title, self.writes_since(&before).await?, None);
 
-        let (start, before) = (clock.elapsed(), self.writes().await?);
-        self.spread("more", more).await?;
+        let (start, before) = (clock.elapsed(), self.count_writes().await?);
+        self.create_namespaces("more", more).await?;
         let made = clock.elapsed().saturating_sub(start);
         let wanted = wanted + operators * more;
-        self.until("all copies are there", copies.until(|| copies.len() == wanted)).await?;
-        let took = clock.elapsed().saturating_sub(start);
-        self.calm().await?;
+        self.with_timeout("all copies are there", copies.until(|| copies.len() == wanted)).await?;
+        let elapsed = clock.elapsed().saturating_sub(start);
+        self.wait_until_idle().await?;
         stop.cancel();
         let title = format!("{} more namespaces at once: all made", Figure::number(more));
         add("more-namespaces", title, Figure::time(made), None);
         let title = format!("– all {} more copies there", Figure::number(operators * more));
-        add("more-copies", title, Figure::time(took), None);
+        add("more-copies", title, Figure::time(elapsed), None);
         let title = "– writes until then".to_owned();
-        add("more-writes", title, self.written(&before).await?, None);
+        add("more-writes", title, self.writes_since(&before).await?, None);
         let (own, api) = self.memory()?;
         add("more-memory", "– memory then".to_owned(), own, api);
         Ok(rows)
     }
 
     async fn stop(self) -> Result<()> {
-        if let Some(beside) = self.beside {
-            beside.stop().await?;
+        if let Some(controllers) = self.controllers {
+            controllers.stop().await?;
         }
-        self.up.stop().await.map(drop)
+        self.api_server.stop().await.map(drop)
     }
 
-    /// What is measured: the controllers, or all.
+    /// The usage of the measured process: the controllers, or the whole cluster.
     fn usage(&self) -> Result<Usage> {
-        Usage::of(&[self.beside.as_ref().map_or_else(|| self.up.process(), Companion::process)])
+        Usage::of(&[self
+            .controllers
+            .as_ref()
+            .map_or_else(|| self.api_server.process(), SideProcess::process)])
     }
 
-    /// That of what is measured, and that of an API beside it.
+    /// The memory of the measured process, and that of an API server beside it.
     fn memory(&self) -> Result<(Figure, Option<Figure>)> {
         let own = Figure::size(self.usage()?.memory);
-        let api = self.beside.as_ref().map(|_| self.up.usage()).transpose()?;
+        let api = self.controllers.as_ref().map(|_| self.api_server.usage()).transpose()?;
         Ok((own, api.map(|api| Figure::size(api.memory))))
     }
 
-    /// How many packages there are, if they are served.
+    /// The number of PackageManifests; none if they are not served.
     async fn packages(&self) -> Option<usize> {
         let list = self.cluster.list(&PACKAGE_MANIFEST, None, &ListParams::default()).await;
         list.ok().map(|list| list.items.len())
     }
 
-    /// How many requests of each kind that writes the API has answered.
-    async fn writes(&self) -> Result<BTreeMap<String, u64>> {
-        let page =
-            self.up.api.client.request_text(http::Request::get("/metrics").body(Vec::new())?);
+    /// The number of write requests that the API server has handled, by verb and resource.
+    async fn count_writes(&self) -> Result<BTreeMap<String, u64>> {
+        let page = self
+            .api_server
+            .api
+            .client
+            .request_text(http::Request::get("/metrics").body(Vec::new())?);
         let page = page.await.context("reading the API's counts")?;
         let mut counts = BTreeMap::new();
         for line in page.lines().filter(|line| line.starts_with("apiserver_request_total{")) {
@@ -331,7 +343,7 @@ impl Fleet {
                 rest.split('"').next()
             };
             let (Some(verb), Some(resource)) = (label("verb"), label("resource")) else { continue };
-            // A review, as of who may ask for packages, is a question that is posted: nothing is written.
+            // Reviews, such as of access to PackageManifests, are posted but write nothing.
             if matches!(verb, "GET" | "LIST" | "WATCH") || resource.ends_with("reviews") {
                 continue;
             }
@@ -343,27 +355,28 @@ impl Fleet {
         Ok(counts)
     }
 
-    /// How many writes there were since an earlier time, apart from those of Leases.
-    async fn written(&self, before: &BTreeMap<String, u64>) -> Result<Figure> {
-        let more = self.writes().await?.into_iter().filter(|(kind, _)| !kind.ends_with(" leases"));
+    /// The number of writes since an earlier count, except those of Leases.
+    async fn writes_since(&self, before: &BTreeMap<String, u64>) -> Result<Figure> {
+        let more =
+            self.count_writes().await?.into_iter().filter(|(kind, _)| !kind.ends_with(" leases"));
         let more: u64 =
             more.map(|(kind, count)| count - before.get(&kind).copied().unwrap_or_default()).sum();
         Ok(Figure::number(usize::try_from(more)?))
     }
 
-    /// Waits until nobody writes, apart from Leases.
-    async fn calm(&self) -> Result<()> {
-        let clock = self.up.api.clock;
+    /// Waits until nothing but Leases is written.
+    async fn wait_until_idle(&self) -> Result<()> {
+        let clock = self.api_server.api.clock;
         let mut last = (BTreeMap::new(), clock.elapsed());
-        self.until("nobody writes", async {
+        self.with_timeout("nobody writes", async {
             loop {
-                tokio::time::sleep(PAUSE).await;
-                let mut writes = self.writes().await?;
+                tokio::time::sleep(POLL_INTERVAL).await;
+                let mut writes = self.count_writes().await?;
                 writes.retain(|kind, _| !kind.ends_with(" leases"));
                 let now = clock.elapsed();
                 if writes != last.0 {
                     last = (writes, now);
-                } else if now.saturating_sub(last.1) > CALM {
+                } else if now.saturating_sub(last.1) > IDLE_AFTER {
                     return anyhow::Ok(());
                 }
             }
@@ -371,8 +384,8 @@ impl Fleet {
         .await?
     }
 
-    async fn until<T>(&self, what: &str, wait: impl Future<Output = T>) -> Result<T> {
-        tokio::time::timeout(PATIENCE, wait).await.with_context(|| format!("waiting until {what}"))
+    async fn with_timeout<T>(&self, what: &str, wait: impl Future<Output = T>) -> Result<T> {
+        tokio::time::timeout(TIMEOUT, wait).await.with_context(|| format!("waiting until {what}"))
     }
 
     async fn create(&self, kind: &Resource, object: &Value) -> Result<()> {
@@ -385,7 +398,7 @@ impl Fleet {
         all.buffer_unordered(CLIENTS).try_collect().await
     }
 
-    async fn spread(&self, prefix: &str, count: usize) -> Result<()> {
+    async fn create_namespaces(&self, prefix: &str, count: usize) -> Result<()> {
         let names = (0..count).map(|number| {
             json!({
                 "apiVersion": "v1", "kind": "Namespace",

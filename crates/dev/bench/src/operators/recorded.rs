@@ -1,7 +1,7 @@
-//! What OLM has needed on a real API server with simulated pods, on another machine: it tells the
-//! order of magnitude, and is not compared.
+//! Recorded figures of OLM on a real API server with simulated pods, on another machine. They show
+//! the order of magnitude and are not compared.
 
-/// OLM's figures for a row of the table, as they were noted.
+/// OLM's recorded figures for a row of the table.
 pub(super) fn olm(key: &str) -> Option<&'static str> {
     Some(match key {
         "one-by-one" => "8.9 s, p99 11 s; 143 writes, 300 ms",

@@ -1,7 +1,7 @@
-//! The page of performance: `crates/dev/bench/page.md` with what is recorded put in.
+//! The performance page: `crates/dev/bench/page.md` with the recorded figures filled in.
 //!
-//! The text has no measured figure of its own; a place in double braces names what stands there
-//! ([`template`]). So the page says what the records say, and a test holds it to that.
+//! The text contains no measured figure; double braces name the figure to insert ([`template`]). So
+//! the page always agrees with the records, and a test checks it.
 
 mod template;
 
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
 
-/// What to do with the page.
+/// Options of `page`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// The folder with the records.
@@ -23,12 +23,12 @@ pub(crate) struct Arguments {
     /// Write the page to this file; without it, to standard output.
     #[arg(long, value_name = "FILE", conflicts_with = "check")]
     write: Option<PathBuf>,
-    /// Only say whether this file is what the records give.
+    /// Only check whether this file is up to date.
     #[arg(long, value_name = "FILE")]
     check: Option<PathBuf>,
 }
 
-/// The text of the page, without figures.
+/// The template.
 const TEXT: &str = include_str!("../../page.md");
 
 /// Writes the page, or checks it.
@@ -73,16 +73,16 @@ fn differing(found: &str, wanted: &str) -> Option<usize> {
     Some(line)
 }
 
-/// The page of these records.
+/// Renders the page of these records.
 fn page(records: &BTreeMap<String, Record>) -> Result<String> {
     template::fill(TEXT, &Records(records))
 }
 
-/// What the places of the text are filled with.
+/// The records as source of the template.
 struct Records<'a>(&'a BTreeMap<String, Record>);
 
 impl Records<'_> {
-    /// The record and the rest of `SUBJECT/REST`.
+    /// Splits `SUBJECT/REST` into the record and the rest.
     fn at<'p>(&self, path: &'p str) -> Result<(&Record, &'p str)> {
         let (subject, rest) = path.split_once('/').context("no subject is named")?;
         let record = self.0.get(subject);
@@ -99,7 +99,7 @@ impl Records<'_> {
         record.cell(rest)
     }
 
-    /// The one machine of all runs, if there is only one.
+    /// The machine of all runs; the table `runs` names them if there are several.
     fn machine(&self) -> String {
         let machines: BTreeSet<String> = self.0.values().map(machine).collect();
         match machines.first() {
@@ -108,7 +108,7 @@ impl Records<'_> {
         }
     }
 
-    /// What makes runs less than they should be.
+    /// Warnings about runs that are not representative.
     fn notes(&self) -> String {
         let named = |wanted: &dyn Fn(&Record) -> bool| {
             let subjects = self.0.values().filter(|record| wanted(record));
@@ -130,7 +130,7 @@ impl Records<'_> {
         notes.concat()
     }
 
-    /// Which run the figures of each subject are from.
+    /// The table of runs: date, commit and command of each subject.
     fn runs(&self) -> String {
         let machines: BTreeSet<String> = self.0.values().map(machine).collect();
         let mut head = vec!["subject", "command", "commit", "date", "took", "others used"];
@@ -161,7 +161,7 @@ impl Records<'_> {
     }
 }
 
-/// The machine of a run in words.
+/// Describes the machine of a run.
 fn machine(record: &Record) -> String {
     let machine = &record.machine;
     let memory = Figure::size(machine.memory).value / f64::from(1 << 30);
@@ -240,9 +240,9 @@ mod tests {
         BTreeMap::from([("webhook".to_owned(), record)])
     }
 
-    /// Where nothing is recorded yet, the page was not written by this program either.
+    /// Without records, the page was not rendered by this program either.
     #[test]
-    fn the_page_in_the_documents_is_what_the_records_give() {
+    fn performance_page_is_up_to_date() {
         let file = project().join("docs/performance.md");
         let found = fs::read_to_string(&file).unwrap();
         let records = committed();
@@ -261,16 +261,16 @@ mod tests {
     }
 
     #[test]
-    fn every_goal_of_a_recorded_subject_has_its_figures() {
+    fn records_have_the_figures_of_every_goal() {
         let lacking = goals::without_figures(&committed());
-        // Without these two programs a record is complete all the same.
+        // Figures of these two external programs may be missing from a complete record.
         let beside = |goal: &&str| !goal.contains("peer") && !goal.contains("skopeo");
         let lacking: Vec<&str> = lacking.into_iter().filter(beside).collect();
         assert!(lacking.is_empty(), "{lacking:?}");
     }
 
     #[test]
-    fn a_page_says_what_is_recorded_and_what_is_not() {
+    fn page_contains_recorded_subjects_and_notes_missing_ones() {
         let page = page(&small()).unwrap();
         assert!(page.contains("| creates/s | 1,099 |"), "{page}");
         assert!(page.contains("`target/release/mainstay-bench webhook`: creates"), "{page}");
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_means_little_is_marked() {
+    fn unrepresentative_run_is_marked() {
         let mut records = small();
         let record = records.get_mut("webhook").unwrap();
         record.build = "debug".to_owned();
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_has_no_figure_of_its_own() {
+    fn template_contains_no_figures() {
         let units = ["ms", "µs", "s", "MB", "GB", "GiB", "kB", "%", "times", "×"];
         for (number, line) in TEXT.lines().enumerate() {
             let words: Vec<&str> = line.split([' ', '(', ')', ',', ';', '|']).collect();
@@ -313,14 +313,14 @@ mod tests {
     }
 
     #[test]
-    fn the_first_line_that_differs_is_named() {
+    fn first_differing_line_is_reported() {
         assert_eq!(differing("a\nb\n", "a\nb\n"), None);
         assert_eq!(differing("a\nb\n", "a\nc\n"), Some(2));
         assert_eq!(differing("a\n", "a\nb\n"), Some(2));
     }
 
     #[test]
-    fn a_page_that_is_stale_is_refused() {
+    fn stale_page_is_rejected() {
         let folder = tempfile::tempdir().unwrap();
         let from = folder.path().join("results");
         let file = folder.path().join("page.md");

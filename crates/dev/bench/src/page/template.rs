@@ -1,27 +1,28 @@
-//! Texts with places that are filled: `{{table cluster/times}}` and the like.
+//! Templates: texts with placeholders such as `{{table cluster/times}}`.
 //!
-//! Three words stand on a line of their own: `{{section SUBJECT}}` and `{{if PATH}}` begin lines that
-//! are left out without it, `{{end}}` ends them. A section that is left out says so instead.
+//! Three directives are on lines of their own. `{{section SUBJECT}}` and `{{if PATH}}` begin lines
+//! that are omitted if the subject or figure is missing, and `{{end}}` ends them. An omitted
+//! section is replaced by a note.
 
 use anyhow::{Context, Result, bail};
 
-/// What places are filled with.
+/// The source of values.
 pub(super) trait Source {
-    /// Whether a subject or a value is there.
+    /// Whether a subject or a value exists.
     fn has(&self, path: &str) -> bool;
-    /// What stands in place of a section of a subject that is not there.
+    /// The note that replaces the section of a missing subject.
     fn without(&self, subject: &str) -> String;
-    /// What stands at a place: its first word, and the rest.
+    /// The value of a placeholder: its first word, and the rest.
     fn value(&self, what: &str, path: &str) -> Result<String>;
 }
 
-/// The text with its places filled.
+/// Fills the placeholders of a text.
 ///
 /// # Errors
-/// If a place cannot be filled, or a block has no end; with the number of the line.
+/// A placeholder cannot be filled, or a block has no end; with the line number.
 pub(super) fn fill(text: &str, source: &dyn Source) -> Result<String> {
     let mut out = String::new();
-    // Of each block that is open, whether its lines are shown.
+    // For each open block, whether its lines are included.
     let mut open: Vec<bool> = Vec::new();
     for (at, line) in text.lines().enumerate() {
         let shown = open.last().copied().unwrap_or(true);
@@ -54,7 +55,7 @@ pub(super) fn fill(text: &str, source: &dyn Source) -> Result<String> {
     Ok(tidy(&out))
 }
 
-/// A line with its places filled.
+/// Fills the placeholders of a line.
 fn places(line: &str, source: &dyn Source) -> Result<String> {
     let mut out = String::new();
     let mut rest = line;
@@ -69,7 +70,7 @@ fn places(line: &str, source: &dyn Source) -> Result<String> {
     Ok(out)
 }
 
-/// Never two empty lines one after the other, and none at the end: what was left out leaves them.
+/// Removes the repeated and trailing empty lines that omitted blocks leave.
 fn tidy(text: &str) -> String {
     let mut out = String::new();
     let mut empty = false;
@@ -110,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_filled_and_lines_of_what_is_missing_left_out() {
+    fn placeholders_are_filled_and_missing_sections_omitted() {
         assert_eq!(filled("a {{value b}} c {{value d}}"), "a B c D\n");
         let block = "{{section store}}\nx\n{{if cluster}}\ny\n{{end}}\n{{end}}\nz";
         assert_eq!(filled(block), "x\nz\n");
@@ -120,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_cannot_be_filled_names_the_line() {
+    fn template_error_names_the_line() {
         let error = |text: &str| format!("{:#}", fill(text, &Fixed).unwrap_err());
         assert_eq!(error("a\n{{wrong b}}!"), "line 2: {{wrong b}}: there is nothing called wrong");
         assert_eq!(error("a {{value"), "line 1: a place without }}");

@@ -1,5 +1,5 @@
-//! The registry API of a served catalog: from the start of the program until it serves, and what
-//! its clients wait for.
+//! The registry API of a served catalog: the time from the start of the program until it serves,
+//! and the latency of calls.
 
 mod wire;
 
@@ -15,33 +15,33 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use wire::{Connection, Field};
 
-/// What to measure.
+/// Options of `registry`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     program: Program,
-    /// The catalog as a folder. Without it the certified one of the archives in the folder that
+    /// The catalog as a folder; by default the certified one of the archives in the folder that
     /// `MAINSTAY_TESTDATA` names.
     #[arg(long, value_name = "DIR")]
     catalog: Option<PathBuf>,
-    /// How many calls of each kind.
+    /// The number of calls of each kind.
     #[arg(long, default_value_t = 2_000)]
     calls: usize,
-    /// How often the program is started.
+    /// The number of starts.
     #[arg(long, default_value_t = 5)]
     rounds: usize,
-    /// A real opm, to be measured in the same run.
+    /// A real opm to measure in the same run.
     #[arg(long, visible_alias = "real", value_name = "PROGRAM")]
     opm: Option<PathBuf>,
 }
 
-/// Between two looks at a server that is not there yet.
-const PAUSE: Duration = Duration::from_millis(2);
+/// The interval between two polls of a starting server.
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
-/// How long a server may take to serve.
-const PATIENCE: Duration = Duration::from_mins(2);
+/// The timeout for a server to start serving.
+const TIMEOUT: Duration = Duration::from_mins(2);
 
-/// A server that does not outlive its owner.
+/// A server process, killed when dropped.
 struct Server {
     child: Child,
     port: u16,
@@ -49,7 +49,7 @@ struct Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Both fail only if it has ended already, which is what is wanted.
+        // Both fail only if the process has exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -142,7 +142,7 @@ async fn measure(
         for request in requests.iter().cycle().take(arguments.calls.min(requests.len() * 1000)) {
             let texts: Vec<&str> = request.iter().map(String::as_str).collect();
             let begin = clock.elapsed();
-            // An API may have no default provider; the answer is waited for all the same.
+            // An API may have no default provider; the error response is measured all the same.
             let answered = connection.call(rpc, &texts).await;
             times.push(clock.elapsed().saturating_sub(begin));
             ensure!(answered.is_ok() || rpc.ends_with("ThatProvides"), "{rpc} {request:?}");
@@ -160,14 +160,14 @@ fn lists<const N: usize>(set: BTreeSet<[String; N]>) -> Vec<Vec<String>> {
     set.into_iter().map(Vec::from).collect()
 }
 
-/// Starts a server and waits until health says that it serves.
+/// Starts a server, and waits until its health check reports that it serves.
 async fn start(
     program: &Path,
     words: &[&str],
     catalog: &Path,
     clock: &Clock,
 ) -> Result<(Server, Connection, Duration)> {
-    // Whoever gets this port in between is met by the health check.
+    // If another process takes this port in between, the health check fails.
     let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
     let mut command = Command::new(program);
     command.args(words).arg(catalog).args(["--port", &port.to_string()]);
@@ -186,7 +186,7 @@ async fn start(
         let ended = server.child.try_wait().context("looking after a server")?;
         ensure!(ended.is_none(), "the server ended: {ended:?}");
         let waited = clock.elapsed().saturating_sub(begin);
-        ensure!(waited < PATIENCE, "not serving after {PATIENCE:?}");
-        tokio::time::sleep(PAUSE).await;
+        ensure!(waited < TIMEOUT, "not serving after {TIMEOUT:?}");
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }

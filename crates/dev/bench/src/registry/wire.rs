@@ -1,5 +1,5 @@
-//! As much of gRPC as a client of one server needs: messages of texts out, fields of messages in.
-//! Answers are not decoded further than asked, so that the figures are the server's.
+//! A minimal gRPC client: messages of strings out, fields of messages in. Responses are decoded no
+//! further than necessary, so that the figures are the server's.
 
 use anyhow::{Context, Result, bail, ensure};
 use bytes::{BufMut as _, Bytes, BytesMut};
@@ -8,7 +8,7 @@ use hyper::client::conn::http2::{self, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::TcpStream;
 
-/// What a client lets the server send ahead, in bytes.
+/// The flow-control window of the client, in bytes.
 const WINDOW: u32 = 4 << 20;
 
 /// A connection without TLS.
@@ -18,7 +18,7 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Opens one to a port of this machine.
+    /// Connects to a port of this machine.
     pub(super) async fn open(port: u16) -> Result<Self> {
         let stream = TcpStream::connect(("127.0.0.1", port)).await.context("connecting")?;
         stream.set_nodelay(true)?;
@@ -28,15 +28,15 @@ impl Connection {
             .handshake(TokioIo::new(stream))
             .await
             .context("beginning HTTP/2")?;
-        // Ends with the server, or with the last call; either way nobody is waiting for it.
+        // Ends with the server or with the last call.
         tokio::spawn(async move { connection.await.ok() });
         Ok(Self { sender, base: format!("http://127.0.0.1:{port}") })
     }
 
-    /// Calls an rpc with these texts as fields 1, 2, … and gives all messages of the answer.
+    /// Calls an RPC with these strings as fields 1, 2, …; returns all messages of the response.
     ///
     /// # Errors
-    /// If the server refuses.
+    /// The server returns an error.
     pub(super) async fn call(&mut self, rpc: &str, texts: &[&str]) -> Result<Vec<Bytes>> {
         let message = texts.iter().zip(1_u64..).fold(BytesMut::new(), |mut out, (text, field)| {
             varint(&mut out, field << 3 | 2);
@@ -83,7 +83,7 @@ fn varint(out: &mut BytesMut, mut number: u64) {
     out.put_u8(number.to_le_bytes()[0]);
 }
 
-/// The fields of a message: number, and the bytes or the number in it.
+/// The fields of a message: number, and bytes or integer.
 pub(super) fn fields(message: &[u8]) -> Result<Vec<(u64, Field<'_>)>> {
     let mut rest = message;
     let mut found = Vec::new();
@@ -111,7 +111,7 @@ pub(super) enum Field<'m> {
     Bytes(&'m [u8]),
 }
 
-/// The text in a field; empty if it is not there.
+/// The string in a field; empty if the field is missing.
 pub(super) fn text(message: &[u8], wanted: u64) -> Result<String> {
     for (field, value) in fields(message)? {
         if let (true, Field::Bytes(bytes)) = (field == wanted, value) {
@@ -139,8 +139,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_found_by_their_numbers() {
-        // 1: "ab", 2: 300, 1: "" and a cut one.
+    fn message_fields_are_found_by_number() {
+        // 1: "ab", 2: 300, 1: "" and a truncated one.
         let message = [0x0a, 2, b'a', b'b', 0x10, 0xac, 0x02, 0x0a, 0];
         let expected = [
             (1, Field::Bytes(b"ab".as_slice())),

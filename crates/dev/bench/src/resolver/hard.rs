@@ -1,4 +1,4 @@
-//! Worlds that are made to be hard; each is resolved in a process of its own.
+//! Hard cases: generated resolutions that are expensive; each is measured in a process of its own.
 
 use crate::figure::Figure;
 use crate::process::own_memory;
@@ -12,10 +12,10 @@ use std::hint::black_box;
 use std::process::Command;
 use std::time::Duration;
 
-/// A kind of hard world: what it is, and how it is made.
+/// A hard case: its description and its generator.
 type Maker = (&'static str, fn() -> Place);
 
-/// All of them.
+/// All hard cases.
 const WORLDS: [Maker; 11] = [
     ("1,000 Subscriptions, each with a chain of 4 packages of 3 versions", || {
         hostile::subscriptions(1_000, 4)
@@ -38,20 +38,20 @@ const WORLDS: [Maker; 11] = [
     }),
 ];
 
-/// What was measured of one.
+/// The measurement of one case.
 #[derive(Serialize, Deserialize)]
 struct Figures {
     made: Duration,
     first: Duration,
     again: Duration,
-    /// Before the first resolution.
+    /// Memory before the first resolution.
     before: u64,
-    /// The most.
+    /// Peak memory.
     most: u64,
     result: String,
 }
 
-/// Measures all of them.
+/// Measures all cases.
 pub(super) fn measure() -> Result<Table> {
     let own = std::env::current_exe().context("finding out where this program is")?;
     let columns = [
@@ -78,7 +78,7 @@ pub(super) fn measure() -> Result<Table> {
     Ok(table)
 }
 
-/// Measures one, and prints what [`measure`] reads.
+/// Measures one case, and prints the result for [`measure`].
 pub(super) fn one(number: usize) -> Result<()> {
     let (_, make) = WORLDS.get(number).context("there is no such world")?;
     let start = processor_time();
@@ -88,12 +88,12 @@ pub(super) fn one(number: usize) -> Result<()> {
     let (before, _) = own_memory()?;
     let begin = processor_time();
     let outcome = black_box(resolve(&world));
-    let middle = processor_time();
+    let median_time = processor_time();
     black_box(resolve(&world));
     let figures = Figures {
         made: made.saturating_sub(start),
-        first: middle.saturating_sub(begin),
-        again: processor_time().saturating_sub(middle),
+        first: median_time.saturating_sub(begin),
+        again: processor_time().saturating_sub(median_time),
         before,
         most: own_memory()?.1,
         result: result(&outcome),
@@ -110,7 +110,7 @@ fn result(outcome: &Outcome) -> String {
     match outcome.failures.as_slice() {
         [] => resolved,
         [first, ..] if first.kind == FailureKind::NotSatisfiable => "not satisfiable".to_owned(),
-        // What comes after the first comma explains it.
+        // Explanations follow the first comma.
         [first, ..] => first.message.split(", ").next().unwrap_or_default().to_owned(),
     }
 }

@@ -1,21 +1,21 @@
-//! How long a piece of work keeps the processor busy.
+//! Processor time of repeated work.
 
 use crate::table::percentile;
 use mainstay_clock::processor_time;
 use std::hint::black_box;
 use std::time::Duration;
 
-/// After so much time a piece of work is not repeated any more.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// Work that takes longer than this is not repeated.
+const TIMEOUT: Duration = Duration::from_millis(500);
 
-/// The middle of so many runs after one that does not count; if that one takes long, it counts.
-/// With it what the work has made.
-pub(super) fn middle<T>(rounds: usize, mut work: impl FnMut() -> T) -> (T, Duration) {
+/// The median of so many runs after a warm-up run, and the result of the work. A long warm-up run
+/// counts itself.
+pub(super) fn median_time<T>(rounds: usize, mut work: impl FnMut() -> T) -> (T, Duration) {
     let begin = processor_time();
     let made = black_box(work());
     let first = processor_time().saturating_sub(begin);
     let mut times = Vec::new();
-    while times.len() < rounds && processor_time().saturating_sub(begin) < PATIENCE {
+    while times.len() < rounds && processor_time().saturating_sub(begin) < TIMEOUT {
         let before = processor_time();
         let again = black_box(work());
         times.push(processor_time().saturating_sub(before));
@@ -25,7 +25,7 @@ pub(super) fn middle<T>(rounds: usize, mut work: impl FnMut() -> T) -> (T, Durat
     (made, times.get(times.len() / 2).copied().unwrap_or(first))
 }
 
-/// Times of many pieces of work, each with its name.
+/// Named times of many runs.
 #[derive(Debug, Default)]
 pub(super) struct Times(Vec<(Duration, String)>);
 
@@ -38,7 +38,7 @@ impl Times {
         self.0.len()
     }
 
-    /// The middle, that which 99 of 100 do not exceed, and the most with its name.
+    /// Median, 99th percentile, maximum and the name of the maximum.
     pub(super) fn summary(&self) -> (Duration, Duration, Duration, &str) {
         let mut sorted: Vec<Duration> = self.0.iter().map(|(time, _)| *time).collect();
         sorted.sort_unstable();
@@ -48,20 +48,19 @@ impl Times {
     }
 }
 
-/// How many times as long one time is as another, of many pairs: what each adds counts the same.
+/// Ratios of pairs of times, whose geometric mean weighs each pair equally.
 #[derive(Debug, Default)]
 pub(super) struct Ratios(Vec<f64>);
 
 impl Ratios {
-    /// Takes note of a pair, and says how many times as long; none of a time that is nothing, which
-    /// is not compared.
+    /// Adds a pair and returns its ratio; none if a time is zero, which is not compared.
     pub(super) fn note(&mut self, theirs: Duration, ours: Duration) -> Option<f64> {
         let ratio = theirs.as_secs_f64() / ours.as_secs_f64();
         let compared = ratio.is_finite() && ratio > 0.0;
         compared.then(|| self.0.push(ratio)).map(|()| ratio)
     }
 
-    /// The geometric mean; none of no pairs.
+    /// The geometric mean; none without pairs.
     pub(super) fn mean(&self) -> Option<f64> {
         #[expect(clippy::cast_precision_loss, reason = "some thousands of pairs")]
         let count = self.0.len() as f64;
@@ -75,9 +74,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_is_done_again_and_its_result_kept() {
+    fn work_is_repeated_and_its_result_returned() {
         let mut count = 0;
-        let (made, _) = middle(5, || {
+        let (made, _) = median_time(5, || {
             count += 1;
             count
         });
@@ -90,14 +89,14 @@ mod tests {
         for ms in 1..=200 {
             times.note(Duration::from_millis(ms), format!("w{ms}"));
         }
-        let (middle, p99, most, name) = times.summary();
-        assert_eq!((middle.as_millis(), p99.as_millis(), most.as_millis()), (101, 199, 200));
+        let (median_time, p99, most, name) = times.summary();
+        assert_eq!((median_time.as_millis(), p99.as_millis(), most.as_millis()), (101, 199, 200));
         assert_eq!((name, times.len()), ("w200", 200));
         assert_eq!(Times::default().summary().3, "–");
     }
 
     #[test]
-    fn half_and_double_are_one_in_the_mean() {
+    fn geometric_mean_of_half_and_double_is_one() {
         let mut ratios = Ratios::default();
         assert_eq!(ratios.mean(), None);
         ratios.note(Duration::from_secs(2), Duration::from_secs(1));

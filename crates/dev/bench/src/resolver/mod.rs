@@ -1,13 +1,12 @@
-//! Resolution: how long it takes for published catalogs, for recorded worlds, and for worlds that are
-//! made to be hard.
+//! Resolution: its time for published catalogs, for recorded resolutions, and for hard cases.
 //!
-//! All times are processor time of this process. A world is resolved once before anything counts, as
-//! in a program that runs: what a catalog has been asked once it remembers. The middle of several runs
-//! is told.
+//! All times are processor time of this process. Each case is resolved once before it counts, as in
+//! a running program, since a catalog caches the answers to earlier queries. The median of several
+//! runs is reported.
 //!
-//! Beside it stand two others. What the original resolver took was recorded on another machine, so
-//! that says something about orders of magnitude only. The reference is our own: the same rules
-//! without indexes, and an answer found by trying.
+//! There are two comparisons. The times of the original resolver were recorded on another machine,
+//! and show orders of magnitude only. The reference is our own: the same rules without indexes,
+//! solved by trial and error.
 
 mod hard;
 mod measure;
@@ -23,7 +22,7 @@ use measure::Times;
 use published::Published;
 use std::path::PathBuf;
 
-/// What to measure.
+/// Options of `resolver`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// The certified catalog as a folder. Without it, and without the two below, they are taken from
@@ -33,25 +32,25 @@ pub(crate) struct Arguments {
     /// The community catalog as a folder.
     #[arg(long, value_name = "DIR")]
     community: Option<PathBuf>,
-    /// The recorded worlds: a folder with `hand`, `random`, `large` and `real`.
+    /// The recorded resolutions: a folder with `hand`, `random`, `large` and `real`.
     #[arg(long, value_name = "DIR")]
     answers: Option<PathBuf>,
-    /// How often each world is resolved, after one time that does not count.
+    /// The number of resolutions of each case, after a warm-up run.
     #[arg(long, default_value_t = 9)]
     rounds: usize,
-    /// How many choices the reference may make for a world.
+    /// The greatest number of choices that the reference makes per case.
     #[arg(long, default_value_t = 20_000)]
     limit: u64,
-    /// Leave the reference out.
+    /// Skip the reference.
     #[arg(long)]
     skip_reference: bool,
-    /// Print the figures of every recorded world, too.
+    /// Also print the figures of every recorded case.
     #[arg(long)]
     all: bool,
-    /// Measure only the worlds that are made to be hard.
+    /// Measure only the hard cases.
     #[arg(long)]
     only_hard: bool,
-    /// Measure one of them in this process; for the program itself.
+    /// Measure one hard case in this process, for the parent process.
     #[arg(long, hide = true, value_name = "NUMBER")]
     hard: Option<usize>,
 }
@@ -59,8 +58,7 @@ pub(crate) struct Arguments {
 /// The published catalogs: name, folder in the archive.
 const CATALOGS: [(&str, &str); 2] = [("certified-v4.14", "v4.14"), ("community-v4.19", "v4.19")];
 
-/// Measures one hard world and prints it for the process that has asked for it; false if this run
-/// is not for one.
+/// Measures one hard case and prints it for the parent process; false if none is requested.
 pub(crate) fn run_hard(arguments: &Arguments) -> Result<bool> {
     arguments.hard.map_or(Ok(false), |number| hard::one(number).map(|()| true))
 }
@@ -95,7 +93,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report> {
     Ok(report)
 }
 
-/// How long resolutions take that fail, with their explanations and repairs.
+/// The times of failing resolutions, including their explanations and suggested fixes.
 fn failing(all: &[(&str, &str, Times)]) -> Table {
     let columns = [
         ("count", "how many"),

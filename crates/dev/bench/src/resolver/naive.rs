@@ -1,32 +1,32 @@
-//! The plain reference: resolution without indexes, by trying one choice after the other.
+//! The reference: resolution without indexes, by trial and error.
 
 use super::Arguments;
-use super::measure::middle;
+use super::measure::median_time;
 use mainstay_reference::{Stopped, solve as try_all};
 use mainstay_resolver::{Outcome, World};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// What came of it.
+/// How the reference compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It says the same.
+    /// The same result.
     Same,
-    /// It says something else.
+    /// Another result.
     Other,
-    /// It says only that something is broken, as the answer does.
+    /// Both report a malformed catalog; the reference gives no details.
     Broken,
-    /// It was given up.
+    /// It reached the limit of choices.
     GivenUp,
 }
 
-/// Resolves a world by trying, and compares.
+/// Resolves a case with the reference, and compares the results.
 pub(super) fn solve(
     world: &World<'_>,
     outcome: &Outcome,
     arguments: &Arguments,
 ) -> (Verdict, Duration) {
-    let (made, time) = middle(arguments.rounds.min(3), || try_all(world, arguments.limit));
+    let (made, time) = median_time(arguments.rounds.min(3), || try_all(world, arguments.limit));
     let verdict = match made {
         Err(Stopped::TooLong) => Verdict::GivenUp,
         Err(Stopped::Broken(_)) if outcome.failures.is_empty() => Verdict::Other,
@@ -37,7 +37,7 @@ pub(super) fn solve(
             let mut ours = outcome.clone();
             ours.failures.clear();
             ours.summary = None;
-            // The reference does not tell its parts apart.
+            // The reference does not separate independent parts.
             ours.parts.clear();
             ours.installs.iter_mut().for_each(|install| install.part = 0);
             if blocked.into_iter().eq(&answer.blocked) && ours == answer.outcome {

@@ -1,6 +1,6 @@
-//! The packages of published catalogs, one by one and all in one namespace.
+//! Published catalogs: each package by itself, and all packages in one namespace.
 
-use super::measure::{Times, middle};
+use super::measure::{Times, median_time};
 use crate::figure::Figure;
 use crate::table::{Cell, Table};
 use anyhow::{Context, Result};
@@ -17,11 +17,11 @@ use std::time::Duration;
 #[derive(Default)]
 pub(super) struct Published {
     pub(super) all: HashMap<String, RealCatalog>,
-    /// Their names, as they came.
+    /// Their names, in the order of loading.
     names: Vec<String>,
 }
 
-/// What was measured of a catalog.
+/// The measurements of a catalog.
 struct Figures {
     snapshot: Duration,
     single: Times,
@@ -31,7 +31,7 @@ struct Figures {
 }
 
 impl Published {
-    /// Loads one from a folder.
+    /// Loads a catalog from a folder.
     pub(super) fn load(&mut self, name: &str, folder: &Path) -> Result<()> {
         let options = LoadOptions { keep: Keep::Facts, ..LoadOptions::default() };
         let catalog = Catalog::load(folder, &options)
@@ -43,7 +43,7 @@ impl Published {
         Ok(())
     }
 
-    /// Measures all of them, and notes the failures.
+    /// Measures all catalogs, and adds the failures.
     pub(super) fn measure(&self, rounds: usize, failures: &mut Times) -> Table {
         let columns = [
             ("packages", "packages"),
@@ -79,8 +79,8 @@ impl Published {
 }
 
 fn measure(name: &str, real: &RealCatalog, rounds: usize, failures: &mut Times) -> Figures {
-    // What is measured first is a snapshot that knows nothing yet.
-    let (_, snapshot) = middle(rounds, || Snapshot::of(&real.catalog));
+    // The first measurement uses a snapshot with empty caches.
+    let (_, snapshot) = median_time(rounds, || Snapshot::of(&real.catalog));
     let key = CatalogKey::new("published", "olm");
     let all: Vec<Subscription> = real
         .catalog
@@ -108,14 +108,14 @@ fn measure(name: &str, real: &RealCatalog, rounds: usize, failures: &mut Times) 
     for subscription in &all {
         let package = &subscription.package;
         let world = world(vec![subscription.clone()]);
-        let (outcome, time) = middle(rounds, || resolve(&world));
+        let (outcome, time) = median_time(rounds, || resolve(&world));
         if !outcome.failures.is_empty() {
             failures.note(time, format!("{package} of {name}"));
         }
         single.note(time, package);
     }
     let world = world(all);
-    let (outcome, together) = middle(rounds, || resolve(&world));
+    let (outcome, together) = median_time(rounds, || resolve(&world));
     Figures {
         snapshot,
         single,

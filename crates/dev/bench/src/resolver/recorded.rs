@@ -1,7 +1,8 @@
-//! Recorded worlds, beside what the original resolver took for them, and beside the plain reference.
+//! Recorded resolutions, compared with the recorded times of the original resolver and with the
+//! reference.
 
 use super::Arguments;
-use super::measure::{Ratios, Times, middle};
+use super::measure::{Ratios, Times, median_time};
 use super::naive::{self, Verdict};
 use super::published::Published;
 use crate::figure::Figure;
@@ -13,7 +14,7 @@ use serde::Deserialize;
 use std::path::Path;
 use std::time::Duration;
 
-/// A recorded world.
+/// A recorded resolution.
 #[derive(Deserialize)]
 struct Case {
     id: String,
@@ -21,14 +22,14 @@ struct Case {
     ms: Recorded,
 }
 
-/// What the original took, in milliseconds of processor time.
+/// The original's times, in milliseconds of processor time.
 #[derive(Deserialize)]
 struct Recorded {
-    /// With the snapshots ready.
+    /// With snapshots in its cache.
     again: f64,
 }
 
-/// What was measured of one world.
+/// The measurements of one case.
 struct Row {
     id: String,
     ours: Duration,
@@ -40,7 +41,7 @@ struct Row {
 /// The folders, in the order of the recording's description.
 const FOLDERS: [&str; 4] = ["hand", "random", "large", "real"];
 
-/// Measures every recorded world, and notes those that fail.
+/// Measures every recorded case, and adds those that fail.
 pub(super) fn measure(
     root: &Path,
     published: &Published,
@@ -123,7 +124,7 @@ fn one(path: &Path, published: &Published, arguments: &Arguments) -> Result<Row>
         serde_json::from_str(&text).with_context(|| format!("reading {}", path.display()))?;
     let snapshots = case.universe.snapshots();
     let world = case.universe.world(&snapshots, &published.all).context(case.id.clone())?;
-    let (outcome, ours) = middle(arguments.rounds, || resolve(&world));
+    let (outcome, ours) = median_time(arguments.rounds, || resolve(&world));
     let naive = (!arguments.skip_reference).then(|| naive::solve(&world, &outcome, arguments));
     Ok(Row {
         id: case.id,
@@ -189,7 +190,7 @@ fn every_cells(row: &Row) -> Vec<Cell> {
     vec![
         ours.into(),
         original.into(),
-        original.over(ours).into(),
+        original.ratio_to(ours).into(),
         Figure::number(row.failures).into(),
         match row.naive {
             Some((Verdict::GivenUp, time)) => {

@@ -1,4 +1,4 @@
-//! Rules of real definitions, each with the schema of the place it stands at.
+//! CEL rules of published CustomResourceDefinitions, each with the schema at its path.
 
 use anyhow::{Context, Result};
 use serde_json::{Map, Value, json};
@@ -6,20 +6,20 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A rule as it stands in a definition.
+/// A rule of a CustomResourceDefinition.
 pub(super) struct Rule {
-    /// The kind of object, and where in it.
+    /// The kind and the path in it.
     pub(super) place: String,
     /// Its text.
     pub(super) text: String,
-    /// A schema whose property `value` has the schema of the place and this rule only.
+    /// A schema whose property `value` has the schema at the path and this rule alone.
     pub(super) schema: Value,
 }
 
 const RULES: &str = "x-kubernetes-validations";
 
-/// The rules about one object (not about a change) of all definitions below a folder, each text
-/// once, by file and place.
+/// Reads all rules without `oldSelf` in the CustomResourceDefinitions of a folder, each distinct
+/// text once, sorted by file and path.
 pub(super) fn read(folder: &Path) -> Result<Vec<Rule>> {
     let mut files = Vec::new();
     list(folder, &mut files)?;
@@ -79,7 +79,7 @@ fn gather(schema: &Value, place: &str, known: &mut BTreeSet<String>, rules: &mut
     }
 }
 
-/// Takes all rules away, and defaults, which nothing here fills in.
+/// Removes all rules, and defaults, which nothing here applies.
 fn strip(schema: &mut Value) {
     let Some(schema) = schema.as_object_mut() else { return };
     schema.remove(RULES);

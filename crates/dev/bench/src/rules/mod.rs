@@ -1,10 +1,10 @@
-//! Rules of definitions: how fast they are evaluated, beside `kube-cel`, and how long a definition
-//! with many of them takes to be accepted.
+//! CEL rules of CustomResourceDefinitions: the speed of their evaluation, compared with `kube-cel`,
+//! and the time to validate a CustomResourceDefinition with many rules.
 //!
-//! Rules and schemas are those of real definitions, which are not part of the project and are read
-//! when this runs. Objects are made after the schemas. A rule takes part in the comparison if
-//! `kube-cel` says of every object what we say; both engines walk the schema to the rule's place,
-//! both have compiled it before.
+//! Rules and schemas are those of published CustomResourceDefinitions, which are not part of the
+//! project and are read at run time. Objects are generated from the schemas. A rule is compared if
+//! `kube-cel` and our engine agree on every object. Both engines walk the schema to the rule's
+//! path, and have compiled it before.
 
 mod definitions;
 mod sample;
@@ -21,34 +21,34 @@ use std::hint::black_box;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What to measure.
+/// Options of `rules`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// A folder with custom resource definitions as YAML, in any depth. Without it the
-    /// archive `crds.tar.xz` in the folder that `MAINSTAY_TESTDATA` names.
+    /// A folder with CustomResourceDefinitions as YAML, at any depth. Without it the archive
+    /// `crds.tar.xz` in the folder that `MAINSTAY_TESTDATA` names.
     #[arg(long, value_name = "DIR")]
     definitions: Option<PathBuf>,
-    /// How many rules take part.
+    /// The number of compared rules.
     #[arg(long, default_value_t = 20)]
     rules: usize,
-    /// How many objects each rule looks at.
+    /// The number of objects per rule.
     #[arg(long, default_value_t = 10_000)]
     objects: usize,
-    /// How many rules a definition has whose creation is measured.
+    /// The number of rules of the CustomResourceDefinition whose creation is measured.
     #[arg(long, default_value_t = 100)]
     together: usize,
-    /// How often everything is measured; figures are medians.
+    /// The number of rounds; figures are medians.
     #[arg(long, default_value_t = 5)]
     rounds: usize,
 }
 
-/// One rule with both engines' forms of it and its objects.
-struct Contest {
+/// A rule, compiled by both engines, and its objects.
+struct RuleComparison {
     rule: Rule,
     ours: Definition,
     theirs: kube_cel::CompiledSchema,
     objects: Vec<Value>,
-    /// How many of the objects are right.
+    /// The number of valid objects.
     right: usize,
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report> {
     Ok(report)
 }
 
-/// A definition whose schema has these properties, one for each rule.
+/// A CustomResourceDefinition whose schema has one property per rule.
 fn definition<'a>(rules: impl Iterator<Item = &'a Rule>) -> Result<Object> {
     let mut properties = serde_json::Map::new();
     for (index, rule) in rules.enumerate() {
@@ -97,9 +97,9 @@ fn definition<'a>(rules: impl Iterator<Item = &'a Rule>) -> Result<Object> {
     Ok(object)
 }
 
-/// How long it takes to say that a definition is right, and to make it ready for objects.
+/// The time to validate a CustomResourceDefinition, and to compile it for objects.
 fn creation(all: &[Rule], arguments: &Arguments) -> Result<Table> {
-    // What is estimated to cost too much where it stands is not accepted in a schema of our own.
+    // A rule whose estimated cost is too high in its own schema is rejected here too.
     let accepted: Vec<&Rule> = all
         .iter()
         .filter(|rule| {
@@ -108,9 +108,9 @@ fn creation(all: &[Rule], arguments: &Arguments) -> Result<Table> {
         })
         .collect();
     let object = definition(accepted.iter().copied().cycle().take(arguments.together))?;
-    let wrong = crd::validate(&object);
-    if let Some(wrong) = wrong.first() {
-        bail!("the definition is refused: {wrong:?}");
+    let errors = crd::validate(&object);
+    if let Some(errors) = errors.first() {
+        bail!("the definition is refused: {errors:?}");
     }
     let clock = Clock::system();
     let (mut validated, mut compiled) = (Vec::new(), Vec::new());
@@ -134,49 +134,49 @@ fn creation(all: &[Rule], arguments: &Arguments) -> Result<Table> {
 
 fn evaluation(all: Vec<Rule>, arguments: &Arguments, report: &mut Report) -> Result<()> {
     let validator = kube_cel::Validator::new();
-    let mut contests = Vec::new();
+    let mut comparisons = Vec::new();
     let mut differing = 0;
-    for rule in spread(all, arguments.rules) {
-        if contests.len() == arguments.rules {
+    for rule in select_evenly(all, arguments.rules) {
+        if comparisons.len() == arguments.rules {
             break;
         }
-        match contest(rule, &validator, arguments.objects)? {
-            Some(contest) => contests.push(contest),
+        match comparison(rule, &validator, arguments.objects)? {
+            Some(comparison) => comparisons.push(comparison),
             None => differing += 1,
         }
     }
     report.fact("left-out", Figure::number(differing));
     let clock = Clock::system();
-    let mut measured = Vec::new();
-    for contest in &contests {
+    let mut measurements = Vec::new();
+    for comparison in &comparisons {
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         for _ in 0..arguments.rounds.max(1) {
             let start = clock.elapsed();
-            for object in &contest.objects {
-                black_box(is_right(&contest.ours, black_box(object)));
+            for object in &comparison.objects {
+                black_box(is_right(&comparison.ours, black_box(object)));
             }
             let after = clock.elapsed();
-            for object in &contest.objects {
-                black_box(validator.validate_compiled(&contest.theirs, black_box(object), None))
+            for object in &comparison.objects {
+                black_box(validator.validate_compiled(&comparison.theirs, black_box(object), None))
                     .ok();
             }
             ours.push(after.saturating_sub(start));
             theirs.push(clock.elapsed().saturating_sub(after));
         }
-        measured.push(Measured {
-            place: contest.rule.place.clone(),
-            objects: contest.objects.len(),
-            right: contest.right,
-            ours: middle(ours),
-            theirs: middle(theirs),
+        measurements.push(Measurement {
+            place: comparison.rule.place.clone(),
+            objects: comparison.objects.len(),
+            right: comparison.right,
+            ours: median_of(ours),
+            theirs: median_of(theirs),
         });
     }
-    report.table(every(&measured))?;
-    report.table(summary(&mut measured))
+    report.table(every(&measurements))?;
+    report.table(summary(&mut measurements))
 }
 
-/// The times of one rule over all its objects.
-struct Measured {
+/// The times of one rule for all its objects.
+struct Measurement {
     place: String,
     objects: usize,
     right: usize,
@@ -184,8 +184,8 @@ struct Measured {
     theirs: Duration,
 }
 
-impl Measured {
-    /// Ours and theirs of one object, and how many times as long as ours theirs is.
+impl Measurement {
+    /// The cells: our time and theirs per object, and the ratio.
     fn cells(&self) -> [Cell; 3] {
         compared(
             self.ours.div_f64(float(self.objects as u64)),
@@ -200,10 +200,10 @@ impl Measured {
 
 fn compared(ours: Duration, theirs: Duration) -> [Cell; 3] {
     let (ours, theirs) = (Figure::time(ours), Figure::time(theirs));
-    [ours.into(), theirs.into(), theirs.over(ours).into()]
+    [ours.into(), theirs.into(), theirs.ratio_to(ours).into()]
 }
 
-fn every(measured: &[Measured]) -> Table {
+fn every(measurements: &[Measurement]) -> Table {
     let columns = [
         ("right", "objects that are right"),
         ("ours", "ours"),
@@ -211,7 +211,7 @@ fn every(measured: &[Measured]) -> Table {
         ("times", "times as fast"),
     ];
     let mut table = Table::new("rules", "rule", &columns);
-    for (number, rule) in measured.iter().enumerate() {
+    for (number, rule) in measurements.iter().enumerate() {
         let mut cells = vec![Figure::number(rule.right).into()];
         cells.extend(rule.cells());
         table.row(format!("rule-{}", number + 1), &rule.place, cells);
@@ -219,37 +219,41 @@ fn every(measured: &[Measured]) -> Table {
     table
 }
 
-fn summary(measured: &mut [Measured]) -> Table {
+fn summary(measurements: &mut [Measurement]) -> Table {
     let columns = [("ours", "ours"), ("theirs", "kube-cel"), ("times", "times as fast")];
     let mut table = Table::new("summary", "work", &columns);
-    let ours = measured.iter().map(|rule| rule.ours).sum();
-    let theirs = measured.iter().map(|rule| rule.theirs).sum();
-    let objects = Figure::number(measured.first().map_or(0, |rule| rule.objects));
-    let title = format!("all {} rules over {objects} objects each", measured.len());
+    let ours = measurements.iter().map(|rule| rule.ours).sum();
+    let theirs = measurements.iter().map(|rule| rule.theirs).sum();
+    let objects = Figure::number(measurements.first().map_or(0, |rule| rule.objects));
+    let title = format!("all {} rules over {objects} objects each", measurements.len());
     table.row("all", title, compared(ours, theirs));
-    measured.sort_by(|a, b| a.times().total_cmp(&b.times()));
+    measurements.sort_by(|a, b| a.times().total_cmp(&b.times()));
     for (key, title, rule) in [
-        ("middle", "– the rule with the middle distance, for each object", measured.len() / 2),
+        ("middle", "– the rule with the middle distance, for each object", measurements.len() / 2),
         ("least", "– the rule with the smallest distance", 0),
-        ("most", "– the rule with the largest distance", measured.len().saturating_sub(1)),
+        ("most", "– the rule with the largest distance", measurements.len().saturating_sub(1)),
     ] {
-        if let Some(rule) = measured.get(rule) {
+        if let Some(rule) = measurements.get(rule) {
             table.row(key, title, rule.cells());
         }
     }
     table
 }
 
-/// First some from everywhere, then those between them: neighbours are often much alike.
-fn spread(rules: Vec<Rule>, wanted: usize) -> impl Iterator<Item = Rule> {
+/// Orders rules so that the first ones come from all files: neighbouring rules are often similar.
+fn select_evenly(rules: Vec<Rule>, wanted: usize) -> impl Iterator<Item = Rule> {
     let stride = (rules.len() / wanted.max(1)).max(1);
     let mut rules: Vec<_> = rules.into_iter().enumerate().collect();
     rules.sort_by_key(|(index, _)| (index % stride, *index));
     rules.into_iter().map(|(_, rule)| rule)
 }
 
-/// The rule with both engines' forms of it; none if they do not agree on every object.
-fn contest(rule: Rule, validator: &kube_cel::Validator, objects: usize) -> Result<Option<Contest>> {
+/// Compiles a rule with both engines; none if they disagree on an object.
+fn comparison(
+    rule: Rule,
+    validator: &kube_cel::Validator,
+    objects: usize,
+) -> Result<Option<RuleComparison>> {
     let ours = Definition::read(&definition(std::iter::once(&rule))?);
     let theirs = kube_cel::compile_schema(&json!({
         "type": "object",
@@ -276,7 +280,7 @@ fn contest(rule: Rule, validator: &kube_cel::Validator, objects: usize) -> Resul
         }
         right += usize::from(is_right);
     }
-    Ok(Some(Contest { rule, ours, theirs, objects, right }))
+    Ok(Some(RuleComparison { rule, ours, theirs, objects, right }))
 }
 
 fn is_right(definition: &Definition, object: &Value) -> bool {
@@ -285,7 +289,7 @@ fn is_right(definition: &Definition, object: &Value) -> bool {
     rules.evaluate(&version.schema, object, None).errors.is_empty()
 }
 
-fn middle(mut times: Vec<Duration>) -> Duration {
+fn median_of(mut times: Vec<Duration>) -> Duration {
     times.sort_unstable();
     times.get(times.len() / 2).copied().unwrap_or_default()
 }

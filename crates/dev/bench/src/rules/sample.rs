@@ -1,10 +1,9 @@
-//! Objects that fit a schema, for rules to look at: the same in every run, and such that rules
-//! hold for some of them.
+//! Generated objects that match a schema: reproducible, and such that rules hold for some of them.
 
 use super::definitions::Rule;
 use serde_json::{Map, Value, json};
 
-/// What strings of objects are, besides the words that a rule names.
+/// Strings in objects, besides the string literals of a rule.
 const WORDS: &[&str] = &[
     "",
     "a",
@@ -20,7 +19,7 @@ const WORDS: &[&str] = &[
     "quay.io/a/b@sha256:0123",
 ];
 
-/// Makes objects for one rule.
+/// Generates objects for one rule.
 pub(super) struct Maker {
     state: u64,
     words: Vec<String>,
@@ -28,13 +27,13 @@ pub(super) struct Maker {
 
 impl Maker {
     pub(super) fn new(rule: &Rule, seed: u64) -> Self {
-        // Every other piece between quotes is a word of the rule.
+        // Every other part between quotes is a string literal of the rule.
         let quoted = rule.text.split(['\'', '"']).skip(1).step_by(2);
         let words = quoted.chain(WORDS.iter().copied()).map(str::to_owned).collect();
         Self { state: seed, words }
     }
 
-    /// The next one.
+    /// Generates the next object.
     pub(super) fn object(&mut self, rule: &Rule) -> Value {
         self.value(&rule.schema, 0)
     }

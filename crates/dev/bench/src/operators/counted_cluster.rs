@@ -1,4 +1,4 @@
-//! A cluster whose controllers of operators can be told from all the rest: they have threads of their
+//! A cluster in which the work of the operator controllers is counted: they have threads of their
 //! own, and every request of theirs is counted.
 
 use crate::figure::Figure;
@@ -24,15 +24,15 @@ use tokio::runtime::{Handle, Runtime};
 use tower::Service as _;
 
 /// The namespace of the catalogs.
-pub(crate) const CATALOGS: &str = "olm";
-/// What the controllers' threads are called.
-const THREADS: &str = "classic";
-/// Nothing was written for so long: the controllers are at rest.
-const REST: Duration = Duration::from_millis(300);
-/// How often it is looked whether they are.
-const PAUSE: Duration = Duration::from_millis(10);
+pub(crate) const CATALOG_NAMESPACE: &str = "olm";
+/// The name of the controllers' threads.
+const THREAD_NAME: &str = "classic";
+/// After so much time without a write, the controllers are idle.
+const IDLE_AFTER: Duration = Duration::from_millis(300);
+/// The interval between two polls.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// How many requests the controllers have sent.
+/// The requests of the controllers.
 #[derive(Default)]
 pub(crate) struct Requests {
     reads: AtomicUsize,
@@ -61,16 +61,16 @@ impl Requests {
     }
 }
 
-/// What the controllers had done and used at one time.
+/// The requests and processor time of the controllers up to some time.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Sum {
+pub(crate) struct ControllerUsage {
     pub(crate) reads: usize,
     pub(crate) writes: usize,
     pub(crate) processor: Duration,
 }
 
-impl Sum {
-    /// What was done since an earlier time.
+impl ControllerUsage {
+    /// The difference to an earlier usage.
     pub(crate) fn since(self, earlier: Self) -> Self {
         Self {
             reads: self.reads - earlier.reads,
@@ -79,8 +79,8 @@ impl Sum {
         }
     }
 
-    /// Writes, reads and processor time of one of so many pieces of work.
-    pub(crate) fn each(self, count: usize) -> [Figure; 3] {
+    /// Writes, reads and processor time per operation.
+    pub(crate) fn per_operation(self, count: usize) -> [Figure; 3] {
         let parts = u32::try_from(count.max(1)).unwrap_or(u32::MAX);
         let [writes, reads] = [self.writes, self.reads].map(|sum| Figure::each(sum, count));
         [writes, reads, Figure::time(self.processor / parts)]
@@ -88,50 +88,50 @@ impl Sum {
 }
 
 /// A cluster in this process.
-pub(crate) struct World {
-    pub(crate) cluster: TestCluster,
+pub(crate) struct CountedCluster {
+    pub(crate) test_cluster: TestCluster,
     pub(crate) clock: Clock,
     requests: Arc<Requests>,
-    theirs: Option<Runtime>,
+    controller_runtime: Option<Runtime>,
     classic: Option<Classic>,
     catalogs: Vec<FolderCatalog>,
 }
 
-impl World {
-    /// A cluster with these catalogs, by name and folder, before its controllers start.
+impl CountedCluster {
+    /// Starts a cluster with these catalogs, by name and folder, without its controllers.
     pub(crate) async fn new(catalogs: &[(String, &Path)]) -> Result<Self> {
         let cluster = TestCluster::start().await;
         for crd in mainstay_api::crds() {
             cluster.apply(crd).await;
         }
-        let theirs = tokio::runtime::Builder::new_multi_thread()
+        let controller_runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
-            .thread_name(THREADS)
-            // A thread that ends takes the count of its time with it.
+            .thread_name(THREAD_NAME)
+            // The processor time of a terminated thread would be lost.
             .thread_keep_alive(Duration::from_hours(1))
             .build()
             .context("starting threads")?;
         let world = Self {
             clock: cluster.clock(),
-            cluster,
+            test_cluster: cluster,
             requests: Arc::default(),
-            theirs: Some(theirs),
+            controller_runtime: Some(controller_runtime),
             classic: None,
             catalogs: catalogs
                 .iter()
                 .map(|(name, folder)| FolderCatalog {
-                    namespace: CATALOGS.to_owned(),
+                    namespace: CATALOG_NAMESPACE.to_owned(),
                     name: name.clone(),
                     folder: (*folder).to_owned(),
                     served: None,
                 })
                 .collect(),
         };
-        world.namespace(CATALOGS).await;
+        world.create_namespace(CATALOG_NAMESPACE).await;
         for (name, _) in catalogs {
             let source = json!({
                 "apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource",
-                "metadata": {"name": name, "namespace": CATALOGS},
+                "metadata": {"name": name, "namespace": CATALOG_NAMESPACE},
                 "spec": {"sourceType": "grpc", "address": mainstay_classic::FOLDER_ADDRESS},
             });
             world.apply(source).await?;
@@ -139,14 +139,16 @@ impl World {
         Ok(world)
     }
 
-    /// Starts the controllers, and returns when they have seen everything.
+    /// Starts the controllers, and returns when their caches have synced.
     pub(crate) async fn start(&mut self) -> Result<()> {
-        let cluster = counted(&self.cluster, Arc::clone(&self.requests), Handle::current());
+        let cluster =
+            counting_client(&self.test_cluster, Arc::clone(&self.requests), Handle::current());
         let catalogs = self.catalogs.clone();
         let clock = self.clock;
-        let theirs = self.theirs.as_ref().context("threads that have ended")?;
-        let classic = theirs.spawn(async move {
-            let options = Options { catalogs, ..Options::new(clock, CATALOGS) };
+        let controller_runtime =
+            self.controller_runtime.as_ref().context("threads that have ended")?;
+        let classic = controller_runtime.spawn(async move {
+            let options = Options { catalogs, ..Options::new(clock, CATALOG_NAMESPACE) };
             let classic = Classic::start(&cluster, options);
             classic.synced().await;
             classic
@@ -155,34 +157,33 @@ impl World {
         Ok(())
     }
 
-    /// Ends the controllers; the cluster goes on.
+    /// Stops the controllers; the cluster continues.
     pub(crate) async fn stop(&mut self) {
         if let Some(classic) = self.classic.take() {
             classic.shutdown().await;
         }
     }
 
-    /// Ends everything.
-    pub(crate) async fn end(mut self) {
+    /// Stops controllers and cluster.
+    pub(crate) async fn shutdown(mut self) {
         self.stop().await;
-        if let Some(theirs) = self.theirs.take() {
-            theirs.shutdown_background();
+        if let Some(controller_runtime) = self.controller_runtime.take() {
+            controller_runtime.shutdown_background();
         }
-        self.cluster.shutdown().await;
+        self.test_cluster.shutdown().await;
     }
 
-    /// What the controllers have done so far.
-    pub(crate) fn sum(&self) -> Result<Sum> {
-        Ok(Sum {
+    /// The usage of the controllers so far.
+    pub(crate) fn usage(&self) -> Result<ControllerUsage> {
+        Ok(ControllerUsage {
             reads: self.requests.reads.load(Ordering::SeqCst),
             writes: self.requests.writes.load(Ordering::SeqCst),
-            processor: processor()?,
+            processor: processor_time()?,
         })
     }
 
-    /// The writes since the last time this was asked, by method and kind, for one of so many pieces
-    /// of work.
-    pub(crate) fn writes(&self, count: usize) -> String {
+    /// The writes since the last call, by method and kind, per operation.
+    pub(crate) fn take_writes(&self, count: usize) -> String {
         let kinds = std::mem::take(&mut *self.requests.kinds.lock());
         let mut lines: Vec<(usize, String)> =
             kinds.into_iter().map(|(kind, writes)| (writes, kind)).collect();
@@ -194,34 +195,34 @@ impl World {
         lines.collect()
     }
 
-    /// Waits until the controllers rest, and tells when the last of their writes was.
-    pub(crate) async fn rest(&self) -> Duration {
+    /// Waits until the controllers are idle; returns the time of their last write.
+    pub(crate) async fn wait_until_idle(&self) -> Duration {
         let mut last = (self.requests.writes.load(Ordering::SeqCst), self.clock.elapsed());
         loop {
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
             let writes = self.requests.writes.load(Ordering::SeqCst);
             let now = self.clock.elapsed();
             if writes != last.0 {
                 last = (writes, now);
-            } else if now.saturating_sub(last.1) > REST {
+            } else if now.saturating_sub(last.1) > IDLE_AFTER {
                 return last.1;
             }
         }
     }
 
     async fn apply(&self, object: Value) -> Result<Object> {
-        Ok(self.cluster.apply(Object::from_value(object).context("an object")?).await)
+        Ok(self.test_cluster.apply(Object::from_value(object).context("an object")?).await)
     }
 
-    /// Makes a namespace.
-    pub(crate) async fn namespace(&self, name: &str) {
+    /// Creates a namespace.
+    pub(crate) async fn create_namespace(&self, name: &str) {
         let text = format!("{{apiVersion: v1, kind: Namespace, metadata: {{name: {name}}}}}");
-        self.cluster.apply_yaml(&text).await;
+        self.test_cluster.apply_yaml(&text).await;
     }
 
-    /// Makes a namespace with a group for itself.
-    pub(crate) async fn team(&self, name: &str) -> Result<()> {
-        self.namespace(name).await;
+    /// Creates a namespace with an OperatorGroup for itself.
+    pub(crate) async fn create_own_namespace(&self, name: &str) -> Result<()> {
+        self.create_namespace(name).await;
         let group = json!({
             "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
             "metadata": {"name": "group", "namespace": name},
@@ -230,9 +231,9 @@ impl World {
         self.apply(group).await.map(drop)
     }
 
-    /// Makes a namespace with a group for all namespaces.
-    pub(crate) async fn global(&self, name: &str) -> Result<()> {
-        self.namespace(name).await;
+    /// Creates a namespace with an OperatorGroup for all namespaces.
+    pub(crate) async fn create_global_namespace(&self, name: &str) -> Result<()> {
+        self.create_namespace(name).await;
         let group = json!({
             "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
             "metadata": {"name": "group", "namespace": name},
@@ -240,7 +241,7 @@ impl World {
         self.apply(group).await.map(drop)
     }
 
-    /// Makes a Subscription, with more fields for its spec.
+    /// Creates a Subscription, with further fields for its spec.
     pub(crate) async fn subscribe(
         &self,
         namespace: &str,
@@ -249,7 +250,7 @@ impl World {
         more: Value,
     ) -> Result<()> {
         let mut spec = json!({
-            "name": package, "channel": "stable", "source": catalog, "sourceNamespace": CATALOGS,
+            "name": package, "channel": "stable", "source": catalog, "sourceNamespace": CATALOG_NAMESPACE,
         });
         if let (Some(spec), Value::Object(more)) = (spec.as_object_mut(), more) {
             spec.extend(more);
@@ -258,19 +259,19 @@ impl World {
             "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
             "metadata": {"name": package, "namespace": namespace}, "spec": spec,
         }))?;
-        self.cluster.cluster().create(&SUBSCRIPTION, &subscription).await?;
+        self.test_cluster.cluster().create(&SUBSCRIPTION, &subscription).await?;
         Ok(())
     }
 
-    /// Waits for a version to run.
-    pub(crate) async fn succeeded(&self, namespace: &str, version: &str) {
+    /// Waits until a ClusterServiceVersion has succeeded.
+    pub(crate) async fn wait_until_succeeded(&self, namespace: &str, version: &str) {
         let runs = |csv: &Object| csv.str(&["status", "phase"]) == Some("Succeeded");
-        self.cluster.wait_for(&CLUSTER_SERVICE_VERSION, Some(namespace), version, runs).await;
+        self.test_cluster.wait_for(&CLUSTER_SERVICE_VERSION, Some(namespace), version, runs).await;
     }
 }
 
-/// The cluster for the controllers: their requests are counted, and answered on other threads.
-fn counted(cluster: &TestCluster, requests: Arc<Requests>, answering: Handle) -> Cluster {
+/// The client of the controllers: requests are counted, and handled on other threads.
+fn counting_client(cluster: &TestCluster, requests: Arc<Requests>, answering: Handle) -> Cluster {
     let service = cluster.server().service(Identity::admin());
     let service = tower::service_fn(move |request: Request<Body>| {
         requests.count(request.method(), request.uri().path());
@@ -288,19 +289,19 @@ fn counted(cluster: &TestCluster, requests: Arc<Requests>, answering: Handle) ->
 }
 
 /// The processor time of the controllers' threads.
-fn processor() -> Result<Duration> {
-    let mut sum = Duration::ZERO;
+fn processor_time() -> Result<Duration> {
+    let mut total = Duration::ZERO;
     for task in fs::read_dir("/proc/self/task").context("reading the threads")? {
         let task = task.context("reading the threads")?.path();
-        // A thread may end between two looks.
+        // A thread may have ended since the listing.
         let Ok(name) = fs::read_to_string(task.join("comm")) else { continue };
-        if name.trim() != THREADS {
+        if name.trim() != THREAD_NAME {
             continue;
         }
         let spent =
             fs::read_to_string(task.join("schedstat")).context("reading a thread's time")?;
         let nanos = spent.split_whitespace().next().and_then(|nanos| nanos.parse().ok());
-        sum += Duration::from_nanos(nanos.context("a thread without a time")?);
+        total += Duration::from_nanos(nanos.context("a thread without a time")?);
     }
-    Ok(sum)
+    Ok(total)
 }
