@@ -1,5 +1,5 @@
-//! Kills at any moment, damaged files, a data folder that goes away: what was acknowledged stays, and
-//! what is damaged is refused or left out whole, never served wrong.
+//! Fault attacks: kills at any time, damaged files, and a data folder that is deleted or full.
+//! Acknowledged writes survive, and damaged data is rejected or left out as a whole, never served.
 
 use crate::report::Report;
 use crate::server::{Server, Start};
@@ -19,19 +19,19 @@ const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const KILLS: u64 = 45;
 const KILLS_AT_START: u64 = 30;
 const CLIENTS: usize = 16;
-/// Acknowledged writes before each kill; all together at least 14,176.
-const WRITES: u64 = 320;
+/// Acknowledged writes before each kill; at least 14,176 in total.
+const WRITES_PER_KILL: u64 = 320;
 const CORRUPTIONS: usize = 62;
 
-/// What was acknowledged: a name's value, or none once its deletion was.
+/// Acknowledged state: the value of each name, or none after its deletion.
 type Acknowledged = BTreeMap<String, Option<String>>;
 
-/// Writes with their outcome.
+/// Writes and their outcomes.
 #[derive(Default)]
 struct WriteLog {
-    sure: Acknowledged,
-    /// Names whose last write was under way when the server died.
-    open: BTreeMap<String, Option<String>>,
+    acknowledged: Acknowledged,
+    /// Names whose last write was in flight when the server died.
+    in_flight: BTreeMap<String, Option<String>>,
 }
 
 pub(crate) async fn run(program: &Path, report: &mut Report) -> anyhow::Result<()> {
@@ -63,9 +63,9 @@ async fn kills(program: &Path, report: &mut Report) -> anyhow::Result<()> {
                 ))
             })
             .collect();
-        let until = WRITES + u64::from(random()?) % 64;
+        let until = WRITES_PER_KILL + u64::from(random()?) % 64;
         while done.load(Ordering::Relaxed) < until {
-            // A client ends early only at a status that no write should have.
+            // A client ends early only at an unexpected status.
             if clients.iter().all(tokio::task::JoinHandle::is_finished) {
                 row.finding(format!("after {round} kills: every client met an unexpected status"));
                 break;
@@ -111,7 +111,7 @@ fn random() -> anyhow::Result<u16> {
     Ok(u16::from_le_bytes(bytes))
 }
 
-/// Creates, changes and deletes objects until the server is gone.
+/// Creates, changes and deletes objects until the server is killed.
 async fn write(
     server: Arc<Server>,
     round: u64,
@@ -123,7 +123,8 @@ async fn write(
     for step in 0_u64.. {
         let name = format!("k{at}-{}", step % 12);
         let value = format!("{round}-{step}");
-        let known = log.lock().is_ok_and(|log| matches!(log.sure.get(&name), Some(Some(_))));
+        let known =
+            log.lock().is_ok_and(|log| matches!(log.acknowledged.get(&name), Some(Some(_))));
         let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"v": value}});
         let one = format!("{MAPS}/{name}");
         let (method, path, wanted) = match (known, step % 3) {
@@ -132,7 +133,7 @@ async fn write(
             (true, _) => ("PUT", one.as_str(), Some(value)),
         };
         if let Ok(mut log) = log.lock() {
-            log.open.insert(name.clone(), wanted.clone());
+            log.in_flight.insert(name.clone(), wanted.clone());
         }
         let body = if method == "DELETE" { String::new() } else { object.to_string() };
         let headers = [("content-type", "application/json")];
@@ -140,21 +141,21 @@ async fn write(
             return;
         };
         let Ok(mut log) = log.lock() else { return };
-        log.open.remove(&name);
+        log.in_flight.remove(&name);
         match response.status {
             200 | 201 => {
-                log.sure.insert(name, wanted);
+                log.acknowledged.insert(name, wanted);
                 done.fetch_add(1, Ordering::Relaxed);
             }
-            // An outcome that was not known at the last kill: the state of the server holds.
-            404 => drop(log.sure.insert(name, None)),
-            409 => drop(log.sure.insert(name, Some(String::new()))),
+            // The outcome was unknown at the last kill: the server's state counts.
+            404 => drop(log.acknowledged.insert(name, None)),
+            409 => drop(log.acknowledged.insert(name, Some(String::new()))),
             _ => return,
         }
     }
 }
 
-/// Holds what the server has against what was acknowledged.
+/// Compares the server's state with the acknowledged one.
 async fn check(
     server: &Server,
     log: &Mutex<WriteLog>,
@@ -163,11 +164,11 @@ async fn check(
     let list = server.must("GET", MAPS, None).await?;
     let has: BTreeMap<&str, &str> = values(&list);
     let mut log = log.lock().map_err(|_| anyhow::anyhow!("a client has panicked"))?;
-    for (name, value) in &log.sure {
+    for (name, value) in &log.acknowledged {
         let now = has.get(name.as_str()).copied();
-        let open = log.open.get(name);
-        let is_open = open.is_some_and(|wanted| wanted.as_deref() == now);
-        // An empty value is one that a conflict said to be there, whatever it is.
+        let in_flight = log.in_flight.get(name);
+        let is_open = in_flight.is_some_and(|wanted| wanted.as_deref() == now);
+        // Empty stands for an object that a conflict reported, with any value.
         let fine = match value.as_deref() {
             Some("") => now.is_some(),
             value => value == now,
@@ -176,14 +177,14 @@ async fn check(
             found(format!("{name}: acknowledged {value:?}, there is {now:?}"));
         }
     }
-    // From here on what is there counts.
+    // From here on the server's current state counts.
     let now: Acknowledged = log
-        .sure
+        .acknowledged
         .keys()
-        .chain(log.open.keys())
+        .chain(log.in_flight.keys())
         .map(|name| (name.clone(), has.get(name.as_str()).map(|value| (*value).to_owned())))
         .collect();
-    *log = WriteLog { sure: now, open: BTreeMap::new() };
+    *log = WriteLog { acknowledged: now, in_flight: BTreeMap::new() };
     Ok(())
 }
 
@@ -196,7 +197,7 @@ fn values(list: &Value) -> BTreeMap<&str, &str> {
         .collect()
 }
 
-/// Files of the data folder are damaged one at a time.
+/// Damages the files of the data folder one at a time.
 async fn corruptions(program: &Path, report: &mut Report) -> anyhow::Result<()> {
     let row = report.row("faults", "damaged files", CORRUPTIONS);
     let folder = tempfile::tempdir()?;
@@ -233,7 +234,7 @@ async fn corruptions(program: &Path, report: &mut Report) -> anyhow::Result<()> 
                 served += 1;
                 let list = server.must("GET", MAPS, None).await?;
                 let has = values(&list);
-                // What is there is whole, and nothing is missing before something that is there.
+                // Every served object is intact, and no earlier one is missing.
                 let wrong = has.iter().any(|(name, value)| name.starts_with('c') && name != value);
                 let present = (0..count)
                     .take_while(|at| has.contains_key(format!("c{at:04}").as_str()))
@@ -255,7 +256,7 @@ async fn corruptions(program: &Path, report: &mut Report) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// Damages a file; says how.
+/// Damages a file; returns a description.
 fn damage(file: &Path, kind: usize, random: u64) -> anyhow::Result<String> {
     let mut bytes = fs::read(file)?;
     let length = bytes.len();
@@ -302,16 +303,16 @@ fn damage(file: &Path, kind: usize, random: u64) -> anyhow::Result<String> {
     Ok(what)
 }
 
-/// Files below a folder, by their path in it.
+/// The files in a folder and its subfolders, by relative path.
 fn files_of(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut out = Vec::new();
-    let mut open = vec![folder.to_owned()];
-    while let Some(at) = open.pop() {
+    let mut folders = vec![folder.to_owned()];
+    while let Some(at) = folders.pop() {
         for entry in fs::read_dir(&at)? {
             let entry = entry?;
             if entry.file_type()?.is_dir() {
-                open.push(entry.path());
-            // A lock says nothing, and an empty file cannot be damaged.
+                folders.push(entry.path());
+            // A lock file has no content, and an empty file cannot be damaged.
             } else if entry.metadata()?.len() > 0 && is_state(&entry.path()) {
                 out.push(entry.path().strip_prefix(folder)?.to_owned());
             }
@@ -324,7 +325,7 @@ fn files_of(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(out)
 }
 
-/// Whether a file is the cluster's state or its keys; the others are made anew at each start.
+/// Whether a file holds the cluster's state or its keys; the others are regenerated at each start.
 fn is_state(file: &Path) -> bool {
     let text = file.to_string_lossy();
     (text.contains("/store/") || text.contains("/pki/") || text.contains("journal"))
@@ -337,7 +338,7 @@ fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The data folder goes away, or its disk is full.
+/// The data folder is deleted, or its disk is full.
 async fn folders(program: &Path, report: &mut Report) -> anyhow::Result<()> {
     let row = report.row("faults", "data folders that go away", 4);
     let folder = tempfile::tempdir()?;
@@ -358,7 +359,8 @@ async fn folders(program: &Path, report: &mut Report) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A small file system is filled: a start on it ends with 2; a running server refuses and recovers.
+/// Fills a small file system: a start on it exits with 2; a running server rejects writes and
+/// recovers.
 async fn full_disk(
     program: &Path,
     folder: &Path,

@@ -1,8 +1,8 @@
-//! Connections that want to keep everybody else out: while each flood stands, the administrator and a
-//! catalog's client come in on new connections.
+//! Connection floods: while each flood lasts, the administrator and a catalog client are served on
+//! new connections.
 
 use crate::report::Report;
-use crate::server::{GUARD, OWN, Server};
+use crate::server::{ATTACKER_NAMESPACE, RESPONSE_TIMEOUT, Server};
 use crate::wire::{Address, Connection, Identity, tls_config, tls_stream};
 use anyhow::Context as _;
 use bytes::Bytes;
@@ -20,18 +20,18 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// More than the API's port takes at one time.
-const MANY: usize = 4600;
-/// More than a catalog's or the registry's port takes.
-const SOME: usize = 1200;
-/// Connections whose heads are as long as they may be.
-const FULL: usize = 2000;
-/// How much the server may grow by what strangers send.
-const GROWTH: u64 = 256 << 20;
-/// Files that the system allows a process in some places.
-const FILES: u32 = 1024;
-/// Requests of others while a flood stands.
-const BESIDE: usize = 20;
+/// More connections than the API's port accepts at the same time.
+const API_CONNECTIONS: usize = 4600;
+/// More connections than a catalog's or the registry's port accepts.
+const REGISTRY_CONNECTIONS: usize = 1200;
+/// The number of connections with request heads of maximum length.
+const LONG_HEAD_CONNECTIONS: usize = 2000;
+/// The limit of the server's memory growth.
+const MAX_MEMORY_GROWTH: u64 = 256 << 20;
+/// A common limit of open files per process.
+const FILE_LIMIT: u32 = 1024;
+/// The number of requests of other clients during a flood.
+const OTHER_REQUESTS: usize = 20;
 
 /// Floods every port of one cluster.
 pub(crate) async fn run(program: &Path, report: &mut Report) -> anyhow::Result<()> {
@@ -45,12 +45,28 @@ pub(crate) async fn run(program: &Path, report: &mut Report) -> anyhow::Result<(
         Server::start(program, folder.path(), &["--in-memory", "--catalog", &catalog]).await?;
     let api = server.api.clone();
 
-    let held = open(&api, MANY, b"").await;
-    stands(&server, report, "connections that say nothing", held.len(), MANY, None).await?;
+    let held = open(&api, API_CONNECTIONS, b"").await;
+    check_others_are_served(
+        &server,
+        report,
+        "connections that say nothing",
+        held.len(),
+        API_CONNECTIONS,
+        None,
+    )
+    .await?;
     drop(held);
-    // The beginning of a handshake that promises more.
-    let held = open(&api, MANY, &[0x16, 0x03, 0x01, 0x02, 0x00, 0x01]).await;
-    stands(&server, report, "handshakes half-sent", held.len(), MANY, None).await?;
+    // The beginning of a TLS handshake.
+    let held = open(&api, API_CONNECTIONS, &[0x16, 0x03, 0x01, 0x02, 0x00, 0x01]).await;
+    check_others_are_served(
+        &server,
+        report,
+        "handshakes half-sent",
+        held.len(),
+        API_CONNECTIONS,
+        None,
+    )
+    .await?;
     drop(held);
     half_heads(&server, report).await?;
     full_heads(&server, report).await?;
@@ -61,14 +77,22 @@ pub(crate) async fn run(program: &Path, report: &mut Report) -> anyhow::Result<(
             ("says nothing", &b""[..]),
             ("sends half a head", b"GET / HTTP/1.1\r\nhost: x\r\nx-a: "),
         ] {
-            let held = open(&address, SOME, bytes).await;
+            let held = open(&address, REGISTRY_CONNECTIONS, bytes).await;
             let name = match (word, what) {
                 ("grpc", "says nothing") => "catalog port: connections that say nothing",
                 ("grpc", _) => "catalog port: heads half-sent",
                 (_, "says nothing") => "registry: connections that say nothing",
                 _ => "registry: heads half-sent",
             };
-            stands(&server, report, name, held.len(), SOME, Some(&address)).await?;
+            check_others_are_served(
+                &server,
+                report,
+                name,
+                held.len(),
+                REGISTRY_CONNECTIONS,
+                Some(&address),
+            )
+            .await?;
         }
     }
     streams(&server, report).await?;
@@ -79,24 +103,25 @@ pub(crate) async fn run(program: &Path, report: &mut Report) -> anyhow::Result<(
     few_files(program, folder.path(), report).await
 }
 
-/// The same where the system allows the process few files: connections are the least that it needs them for.
+/// The same with a low limit of open files.
 async fn few_files(program: &Path, folder: &Path, report: &mut Report) -> anyhow::Result<()> {
     let limited = folder.join("limited");
     let program = std::path::absolute(program)?;
-    let script = format!("#!/bin/sh\nulimit -n {FILES}\nexec '{}' \"$@\"\n", program.display());
+    let script =
+        format!("#!/bin/sh\nulimit -n {FILE_LIMIT}\nexec '{}' \"$@\"\n", program.display());
     std::fs::write(&limited, script)?;
     std::fs::set_permissions(&limited, Permissions::from_mode(0o700))?;
     let data = folder.join("data");
     let data = data.to_str().context("a folder whose name is no text")?;
     let mut server = Server::start(&limited, folder, &["--data-dir", data]).await?;
-    let held = open(&server.api, SOME, b"").await;
+    let held = open(&server.api, REGISTRY_CONNECTIONS, b"").await;
     let name = "connections where 1,024 files may be open";
-    stands(&server, report, name, held.len(), SOME, None).await?;
+    check_others_are_served(&server, report, name, held.len(), REGISTRY_CONNECTIONS, None).await?;
     server.alive().await?;
     server.stop().await
 }
 
-/// Lets this process open as many files as it may.
+/// Raises this process' limit of open files to the maximum.
 fn raise_limit() -> anyhow::Result<()> {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
@@ -109,7 +134,7 @@ fn beginning() -> Instant {
     Instant::now()
 }
 
-/// Opens connections that send some bytes and are kept.
+/// Opens connections that send some bytes and stay open.
 async fn open(address: &Address, count: usize, bytes: &[u8]) -> Vec<TcpStream> {
     let mut out = Vec::new();
     while out.len() < count {
@@ -120,7 +145,7 @@ async fn open(address: &Address, count: usize, bytes: &[u8]) -> Vec<TcpStream> {
             Some(stream)
         });
         let opened: Vec<TcpStream> = join_all(opened).await.into_iter().flatten().collect();
-        // A port that accepts no more keeps the others in the system's queue, where they wait as well.
+        // Connections beyond the limit wait in the system's accept queue.
         if opened.is_empty() {
             break;
         }
@@ -129,8 +154,8 @@ async fn open(address: &Address, count: usize, bytes: &[u8]) -> Vec<TcpStream> {
     out
 }
 
-/// While a flood stands: others come in on new connections.
-async fn stands(
+/// During a flood, checks that others are served on new connections.
+async fn check_others_are_served(
     server: &Server,
     report: &mut Report,
     name: &'static str,
@@ -138,19 +163,21 @@ async fn stands(
     wanted: usize,
     port: Option<&Address>,
 ) -> anyhow::Result<()> {
-    let row = report.row("floods", name, BESIDE);
-    // A flood that did not come about shows nothing.
+    let row = report.row("floods", name, OTHER_REQUESTS);
+    // A flood of too few connections proves nothing.
     if held < wanted {
         row.finding(format!("only {held} connections or streams of {wanted} could be opened"));
     }
     let mut slowest = Duration::ZERO;
-    for at in 0..BESIDE {
+    for at in 0..OTHER_REQUESTS {
         let begun = beginning();
         let answered = match port {
-            None => timeout(GUARD, server.ask("GET", "/api/v1/namespaces/default", None))
-                .await
-                .is_ok_and(|asked| asked.is_ok_and(|response| response.status == 200)),
-            Some(address) => timeout(GUARD, async {
+            None => {
+                timeout(RESPONSE_TIMEOUT, server.ask("GET", "/api/v1/namespaces/default", None))
+                    .await
+                    .is_ok_and(|asked| asked.is_ok_and(|response| response.status == 200))
+            }
+            Some(address) => timeout(RESPONSE_TIMEOUT, async {
                 let mut connection = Connection::plain(address).await?;
                 connection.request("GET", "/healthz", &[], b"").await
             })
@@ -164,22 +191,23 @@ async fn stands(
         }
     }
     row.note(&format!(
-        "{held} connections held; the slowest of {BESIDE} requests {} ms",
+        "{held} connections held; the slowest of {OTHER_REQUESTS} requests {} ms",
         slowest.as_millis()
     ));
     row.done();
     Ok(())
 }
 
-/// Handshakes that are complete, and heads that are not.
+/// Complete TLS handshakes with incomplete request heads.
 async fn half_heads(server: &Server, report: &mut Report) -> anyhow::Result<()> {
     let config = tls_config(server.roots(), &Identity::Anonymous, &[b"http/1.1"])?;
     let mut held = Vec::new();
-    while held.len() < MANY {
-        let batch = (0..100.min(MANY - held.len())).map(|_| {
+    while held.len() < API_CONNECTIONS {
+        let batch = (0..100.min(API_CONNECTIONS - held.len())).map(|_| {
             let config = config.clone();
             async {
-                let opened = timeout(GUARD, tls_stream(&server.api, config)).await.ok()?;
+                let opened =
+                    timeout(RESPONSE_TIMEOUT, tls_stream(&server.api, config)).await.ok()?;
                 let mut stream = opened.ok()?;
                 stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\nx-a: ").await.ok()?;
                 Some(stream)
@@ -191,27 +219,30 @@ async fn half_heads(server: &Server, report: &mut Report) -> anyhow::Result<()> 
         }
         held.extend(opened);
     }
-    stands(server, report, "heads half-sent", held.len(), MANY, None).await?;
-    // A byte now and then keeps no connection alive beyond its deadline.
+    check_others_are_served(server, report, "heads half-sent", held.len(), API_CONNECTIONS, None)
+        .await?;
+    // An occasional byte must not extend a connection's deadline.
     for stream in &mut held {
         let _ = timeout(Duration::from_millis(10), stream.write_all(b"a")).await;
     }
-    stands(server, report, "heads sent slowly", held.len(), MANY, None).await
+    check_others_are_served(server, report, "heads sent slowly", held.len(), API_CONNECTIONS, None)
+        .await
 }
 
-/// Handshakes that are complete, and heads of a quarter of a megabyte that never end.
+/// Complete TLS handshakes with endless request heads of a quarter of a megabyte.
 async fn full_heads(server: &Server, report: &mut Report) -> anyhow::Result<()> {
     let config = tls_config(server.roots(), &Identity::Anonymous, &[b"http/1.1"])?;
     let before = server.memory("VmRSS")?;
     server.reset_peak()?;
     let head = format!("GET /healthz HTTP/1.1\r\nhost: x\r\nx-a: {}", "a".repeat(250_000));
     let (mut held, mut sent) = (Vec::new(), 0);
-    while sent < FULL {
+    while sent < LONG_HEAD_CONNECTIONS {
         let batch = (0..50).map(|_| async {
-            let opened = timeout(GUARD, tls_stream(&server.api, config.clone())).await.ok()?;
+            let opened =
+                timeout(RESPONSE_TIMEOUT, tls_stream(&server.api, config.clone())).await.ok()?;
             let mut stream = opened.ok()?;
-            // Who has to go is cut off in the middle of it.
-            let _ = timeout(GUARD, stream.write_all(head.as_bytes())).await;
+            // The server may close the connection in the middle.
+            let _ = timeout(RESPONSE_TIMEOUT, stream.write_all(head.as_bytes())).await;
             Some(stream)
         });
         let opened: Vec<_> = join_all(batch).await.into_iter().flatten().collect();
@@ -221,25 +252,35 @@ async fn full_heads(server: &Server, report: &mut Report) -> anyhow::Result<()> 
         sent += opened.len();
         held.extend(opened);
     }
-    stands(server, report, "heads of a quarter of a megabyte", sent, FULL, None).await?;
+    check_others_are_served(
+        server,
+        report,
+        "heads of a quarter of a megabyte",
+        sent,
+        LONG_HEAD_CONNECTIONS,
+        None,
+    )
+    .await?;
     let grown = server.memory("VmHWM")?.saturating_sub(before);
     let row = report.row("floods", "memory of long heads", 1);
-    row.check(grown < GROWTH, || format!("{} MB more than before", grown >> 20));
+    row.check(grown < MAX_MEMORY_GROWTH, || format!("{} MB more than before", grown >> 20));
     row.note(&format!("{} MB more than before at most", grown >> 20));
     row.done();
     Ok(())
 }
 
-/// An authenticated user with more watches, each on a connection of its own, than there is room for.
+/// One authenticated user with more watches than the server allows, each on a connection of its
+/// own.
 async fn one_user(server: &Server, report: &mut Report) -> anyhow::Result<()> {
     let user = server.restricted_user().await?;
-    let path = format!("/api/v1/namespaces/{OWN}/configmaps?watch=1");
+    let path = format!("/api/v1/namespaces/{ATTACKER_NAMESPACE}/configmaps?watch=1");
     let mut held = Vec::new();
-    while held.len() < MANY {
-        let batch = (0..100.min(MANY - held.len())).map(|_| {
+    while held.len() < API_CONNECTIONS {
+        let batch = (0..100.min(API_CONNECTIONS - held.len())).map(|_| {
             let (user, path) = (&user, &path);
             async move {
-                let mut connection = timeout(GUARD, server.connect(user)).await.ok()?.ok()?;
+                let mut connection =
+                    timeout(RESPONSE_TIMEOUT, server.connect(user)).await.ok()?.ok()?;
                 let head = connection.head("GET", path, &[]) + "\r\n";
                 connection.send(head.as_bytes()).await.ok()?;
                 Some(connection)
@@ -251,10 +292,18 @@ async fn one_user(server: &Server, report: &mut Report) -> anyhow::Result<()> {
         }
         held.extend(opened);
     }
-    stands(server, report, "watches of one user", held.len(), MANY, None).await
+    check_others_are_served(
+        server,
+        report,
+        "watches of one user",
+        held.len(),
+        API_CONNECTIONS,
+        None,
+    )
+    .await
 }
 
-/// One connection with as many streams as it may have, whose bodies never end.
+/// One connection with the maximum number of streams, whose bodies never end.
 async fn streams(server: &Server, report: &mut Report) -> anyhow::Result<()> {
     let config = tls_config(server.roots(), &Identity::Anonymous, &[b"h2"])?;
     let mut kept = Vec::new();
@@ -283,7 +332,8 @@ async fn streams(server: &Server, report: &mut Report) -> anyhow::Result<()> {
             futures::future::pending().await
         }));
     }
-    stands(server, report, "HTTP/2 streams without an end", opened, 18_000, None).await?;
+    check_others_are_served(server, report, "HTTP/2 streams without an end", opened, 18_000, None)
+        .await?;
     for task in kept {
         task.abort();
     }
@@ -315,7 +365,15 @@ async fn resets(server: &Server, report: &mut Report) -> anyhow::Result<()> {
         driver.abort();
     }
     let used = server.processor_time()?.saturating_sub(time);
-    stands(server, report, "HTTP/2 streams that are cancelled", cancelled, 20_000, None).await?;
+    check_others_are_served(
+        server,
+        report,
+        "HTTP/2 streams that are cancelled",
+        cancelled,
+        20_000,
+        None,
+    )
+    .await?;
     let row = report.row("floods", "cost of cancelled streams", 1);
     row.check(used < 20_000, || format!("{used} ms of processor time"));
     row.note(&format!("{cancelled} streams, {used} ms of processor time"));
@@ -323,7 +381,7 @@ async fn resets(server: &Server, report: &mut Report) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Requests of somebody who never reads the responses.
+/// Requests of a client that never reads the responses.
 async fn pipelined(server: &Server, report: &mut Report) -> anyhow::Result<()> {
     let config = tls_config(server.roots(), &server.admin(), &[b"http/1.1"])?;
     let mut held = Vec::new();
@@ -335,5 +393,13 @@ async fn pipelined(server: &Server, report: &mut Report) -> anyhow::Result<()> {
         let _ = timeout(Duration::from_millis(1), stream.read(&mut [0; 1])).await;
         held.push(stream);
     }
-    stands(server, report, "responses that nobody reads", held.len() * 500, 10_000, None).await
+    check_others_are_served(
+        server,
+        report,
+        "responses that nobody reads",
+        held.len() * 500,
+        10_000,
+        None,
+    )
+    .await
 }

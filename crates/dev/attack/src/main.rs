@@ -1,12 +1,13 @@
-//! `mainstay-attack`: a standing attack on a running `mainstay`, from outside, as a hostile user of the
-//! machine or of the cluster would carry it out. `.ci/deep attack` runs it; `docs/security.md` shows its figures.
+//! `mainstay-attack`: a standing attack on a running `mainstay`, from outside, as a hostile user of
+//! the machine or of the cluster would carry it out. `.ci/deep attack` runs it; `docs/security.md`
+//! shows its figures.
 //!
-//! Each part starts the program with a cluster of its own, attacks it, and checks three things all the
-//! time: a Secret that the attacker may not read never appears in a response, the administrator is
-//! still answered, and the process neither dies nor grows without bound. A part that finds a breach
-//! says what was sent and what came back, and the program ends with exit code 1.
+//! Each part starts the program with a cluster of its own, attacks it, and checks three things all
+//! the time: a Secret that the attacker may not read never appears in a response, the administrator
+//! is still served, and the process neither dies nor grows without bound. A part that finds a
+//! breach reports request and response, and the program exits with code 1.
 //!
-//! What it does not do: prove absence. It repeats, in more variants, what has been found once.
+//! It does not prove the absence of vulnerabilities: it repeats, in more variants, known attacks.
 #![expect(
     clippy::print_stdout,
     reason = "the figures on standard output are what this program makes"
@@ -27,7 +28,7 @@ use clap::{Parser, ValueEnum};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Attacks a `mainstay` program and says what it withstood.
+/// Attacks a `mainstay` program and reports what it withstood.
 #[derive(Parser, Debug)]
 #[command(name = "mainstay-attack")]
 pub(crate) struct Arguments {
@@ -37,24 +38,24 @@ pub(crate) struct Arguments {
     /// The program to attack [default: `mainstay` beside this program].
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
-    /// How long the soak takes.
+    /// The duration of the soak.
     #[arg(long, default_value_t = 10, value_name = "MINUTES")]
     minutes: u64,
-    /// Writes the figures between the `attack` markers of this page.
+    /// Write the figures between the `attack` markers of this page.
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
 }
 
-/// A subject of the attack.
+/// A part of the attack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Part {
-    /// Requests without rights: anonymous, forged, disguised, smuggled, escalating.
+    /// Unauthorized requests: anonymous, forged, disguised, smuggled, escalating.
     Access,
-    /// Bodies that want to cost much.
+    /// Bodies that are expensive to handle.
     Input,
-    /// Kills at any moment, damaged files, a data folder that goes away.
+    /// Kills at any time, damaged files, a deleted data folder.
     Faults,
-    /// Connections that want to keep everybody else out.
+    /// Connections that try to exclude all other clients.
     Floods,
     /// A mixed load for minutes, watching memory, files and threads.
     Soak,

@@ -1,14 +1,14 @@
-//! What an attack withstood, as figures, and what it did not, as findings.
+//! The report: attempts as figures, and breaches as findings.
 
 use anyhow::{Context as _, bail};
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// The lines between which the figures stand on a page.
-const BEGIN: &str = "<!-- attack: figures -->";
-const END: &str = "<!-- attack: end -->";
-/// Findings of one row that are printed; the others are counted.
-const SHOWN: usize = 12;
+/// The markers around the figures of a page.
+const BEGIN_MARKER: &str = "<!-- attack: figures -->";
+const END_MARKER: &str = "<!-- attack: end -->";
+/// The number of printed findings per row; the others are counted.
+const MAX_PRINTED_FINDINGS: usize = 12;
 
 /// The figures and findings of a run.
 #[derive(Default)]
@@ -20,21 +20,26 @@ pub(crate) struct Report {
 pub(crate) struct Row {
     part: &'static str,
     name: &'static str,
-    /// How often it was tried, at least this often.
-    least: usize,
+    /// The least number of attempts.
+    minimum: usize,
     count: usize,
     findings: Vec<String>,
-    /// Further figures, for people.
+    /// Further figures, as text.
     note: String,
 }
 
 impl Report {
-    /// A new row. `least` is how many attempts the row promises: fewer are a finding.
-    pub(crate) fn row(&mut self, part: &'static str, name: &'static str, least: usize) -> &mut Row {
+    /// Adds a row. Fewer attempts than `minimum` are a finding.
+    pub(crate) fn row(
+        &mut self,
+        part: &'static str,
+        name: &'static str,
+        minimum: usize,
+    ) -> &mut Row {
         self.rows.push(Row {
             part,
             name,
-            least,
+            minimum,
             count: 0,
             findings: Vec::new(),
             note: String::new(),
@@ -46,8 +51,9 @@ impl Report {
     /// Writes the table between the markers of a page.
     pub(crate) fn record(&self, page: &Path) -> anyhow::Result<()> {
         let text = std::fs::read_to_string(page).context("read the page")?;
-        let (before, rest) = text.split_once(BEGIN).context("the page has no begin marker")?;
-        let (_, after) = rest.split_once(END).context("the page has no end marker")?;
+        let (before, rest) =
+            text.split_once(BEGIN_MARKER).context("the page has no begin marker")?;
+        let (_, after) = rest.split_once(END_MARKER).context("the page has no end marker")?;
         let mut table = String::from(
             "\n\n| Part | Attack | Attempts | Findings | Figures |\n|---|---|---|---|---|\n",
         );
@@ -60,14 +66,14 @@ impl Report {
                 findings.len()
             )?;
         }
-        std::fs::write(page, format!("{before}{BEGIN}{table}\n{END}{after}"))
+        std::fs::write(page, format!("{before}{BEGIN_MARKER}{table}\n{END_MARKER}{after}"))
             .context("write the page")
     }
 
     /// Prints the totals.
     ///
     /// # Errors
-    /// If there is a finding.
+    /// There is a finding.
     pub(crate) fn finish(&self) -> anyhow::Result<()> {
         let findings: usize = self.rows.iter().map(|row| row.findings.len()).sum();
         let attempts: usize = self.rows.iter().map(|row| row.count).sum();
@@ -88,15 +94,15 @@ impl Row {
         self.count += 1;
     }
 
-    /// Counts an attempt that withstood if `fine`; otherwise `finding` says what happened.
-    pub(crate) fn check(&mut self, fine: bool, finding: impl FnOnce() -> String) {
+    /// Counts an attempt; unless it `passed`, adds a finding.
+    pub(crate) fn check(&mut self, passed: bool, finding: impl FnOnce() -> String) {
         self.count += 1;
-        if !fine {
+        if !passed {
             self.finding(finding());
         }
     }
 
-    /// Adds something that must not be.
+    /// Adds a finding.
     pub(crate) fn finding(&mut self, text: String) {
         self.findings.push(text);
     }
@@ -109,10 +115,10 @@ impl Row {
         self.note.push_str(text);
     }
 
-    /// Prints the row, once it is complete.
+    /// Prints the complete row.
     pub(crate) fn done(&mut self) {
-        if self.count < self.least {
-            let text = format!("only {} attempts of at least {}", self.count, self.least);
+        if self.count < self.minimum {
+            let text = format!("only {} attempts of at least {}", self.count, self.minimum);
             self.findings.push(text);
         }
         let Self { name, count, note, findings, .. } = self;
@@ -121,16 +127,16 @@ impl Row {
             grouped(*count),
             findings.len()
         );
-        for finding in findings.iter().take(SHOWN) {
+        for finding in findings.iter().take(MAX_PRINTED_FINDINGS) {
             println!("  FINDING {}", finding.escape_debug());
         }
-        if findings.len() > SHOWN {
-            println!("  … and {} more", findings.len() - SHOWN);
+        if findings.len() > MAX_PRINTED_FINDINGS {
+            println!("  … and {} more", findings.len() - MAX_PRINTED_FINDINGS);
         }
     }
 }
 
-/// A number with separators.
+/// A number with thousands separators.
 fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let mut out = String::new();
@@ -148,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fewer_attempts_than_promised_are_a_finding() {
+    fn fewer_attempts_than_the_minimum_are_a_finding() {
         let mut report = Report::default();
         let row = report.row("access", "forged tokens", 2);
         row.check(true, || unreachable!());
@@ -165,7 +171,8 @@ mod tests {
     fn figures_replace_those_between_the_markers_of_a_page() {
         let folder = tempfile::tempdir().unwrap();
         let page = folder.path().join("page.md");
-        std::fs::write(&page, format!("before\n{BEGIN}\nold\n{END}\nafter\n")).unwrap();
+        std::fs::write(&page, format!("before\n{BEGIN_MARKER}\nold\n{END_MARKER}\nafter\n"))
+            .unwrap();
         let mut report = Report::default();
         let row = report.row("faults", "kills", 1);
         for _ in 0..1234 {

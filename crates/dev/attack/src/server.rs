@@ -1,4 +1,4 @@
-//! The process under attack: started, watched through /proc, killed.
+//! The attacked process: started, observed through `/proc`, and killed.
 
 use crate::wire::{self, Address, Identity, Response};
 use anyhow::{Context as _, bail};
@@ -16,32 +16,32 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, ChildStdout, Command};
 use tokio::time::timeout;
 
-/// A start, or an answer to the administrator, that takes longer than this hangs.
-pub(crate) const GUARD: Duration = Duration::from_secs(20);
-/// The value that no attacker may ever see.
+/// The timeout for a start, and for a response to the administrator.
+pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(20);
+/// The Secret's value, which no attacker may ever read.
 pub(crate) const CANARY: &str = "canary-4f1c0e7a9b";
-/// The namespace whose objects the attacker may not touch.
-pub(crate) const VICTIM: &str = "victim";
-/// The namespace whose `admin` the attacker is.
-pub(crate) const OWN: &str = "attacker";
+/// The namespace that the attacker may not access.
+pub(crate) const VICTIM_NAMESPACE: &str = "victim";
+/// The namespace in which the attacker is `admin`.
+pub(crate) const ATTACKER_NAMESPACE: &str = "attacker";
 
 /// A running `mainstay up`.
 pub(crate) struct Server {
     child: Child,
-    /// Where the API is.
+    /// The address of the API.
     pub(crate) api: Address,
-    /// Other ports by the word that announces them (`registry`, `grpc`).
+    /// Other ports, by the word that announces them (`registry`, `grpc`).
     pub(crate) ports: Vec<(String, String)>,
     roots: Arc<RootCertStore>,
     admin: Identity,
     _output: tokio::task::JoinHandle<()>,
 }
 
-/// What a start came to.
+/// The outcome of a start.
 pub(crate) enum Start {
     /// It serves.
     Ready(Box<Server>),
-    /// It ended before it served: how, and what it said.
+    /// It exited before it served: exit status and output.
     Ended(ExitStatus, String),
 }
 
@@ -58,7 +58,7 @@ impl Server {
         }
     }
 
-    /// The same, where a refusal to start is an outcome.
+    /// The same, where a failed start is a valid outcome.
     pub(crate) async fn try_start(
         program: &Path,
         folder: &Path,
@@ -81,7 +81,7 @@ impl Server {
         let mut ports = Vec::new();
         let mut said = String::new();
         let catalogs = arguments.contains(&"--catalog");
-        let ready = timeout(GUARD, async {
+        let ready = timeout(RESPONSE_TIMEOUT, async {
             let mut ready = false;
             while let Some(line) = lines.next_line().await? {
                 let mut words = line.split_whitespace();
@@ -100,8 +100,9 @@ impl Server {
         .await;
         let Ok(ready) = ready else { bail!("the program hangs at its start; it said:\n{said}") };
         if !ready? {
-            let status =
-                timeout(GUARD, child.wait()).await.context("the program does not end")??;
+            let status = timeout(RESPONSE_TIMEOUT, child.wait())
+                .await
+                .context("the program does not end")??;
             return Ok(Start::Ended(status, said + &errors.await?));
         }
         let (api, roots, admin) = read_kubeconfig(&kubeconfig)?;
@@ -125,22 +126,22 @@ impl Server {
         Address::parse(at)
     }
 
-    /// The authorities that the server's certificate is held to.
+    /// The CA certificates that verify the server's certificate.
     pub(crate) fn roots(&self) -> Arc<RootCertStore> {
         Arc::clone(&self.roots)
     }
 
-    /// The administrator.
+    /// The administrator's identity.
     pub(crate) fn admin(&self) -> Identity {
         self.admin.clone()
     }
 
-    /// A connection of somebody to the API.
+    /// Connects to the API with an identity.
     pub(crate) async fn connect(&self, identity: &Identity) -> anyhow::Result<wire::Connection> {
         wire::Connection::tls(&self.api, self.roots(), identity).await
     }
 
-    /// One request of the administrator on a new connection.
+    /// Sends one request as administrator on a new connection.
     pub(crate) async fn ask(
         &self,
         method: &str,
@@ -154,13 +155,13 @@ impl Server {
             let mut connection = self.connect(&self.admin).await?;
             connection.request(method, path, &[("content-type", media)], body.as_bytes()).await
         };
-        timeout(GUARD, asked)
+        timeout(RESPONSE_TIMEOUT, asked)
             .await
             .with_context(|| format!("the administrator's {method} {path} hangs"))?
             .with_context(|| format!("the administrator's {method} {path}"))
     }
 
-    /// The same; anything but success is an error.
+    /// The same; any status except success is an error.
     pub(crate) async fn must(
         &self,
         method: &str,
@@ -174,10 +175,10 @@ impl Server {
         serde_json::from_slice(&response.body).context("a body that is no JSON")
     }
 
-    /// Makes the victim's namespace with its Secret and the attacker's namespace, and gives a token
+    /// Creates the victim's namespace with its Secret and the attacker's namespace; returns a token
     /// of a ServiceAccount that is `admin` of the latter and nothing else.
     pub(crate) async fn restricted_user(&self) -> anyhow::Result<Identity> {
-        for name in [VICTIM, OWN] {
+        for name in [VICTIM_NAMESPACE, ATTACKER_NAMESPACE] {
             let namespace =
                 json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
             self.must("POST", "/api/v1/namespaces", Some(&namespace)).await?;
@@ -186,20 +187,23 @@ impl Server {
             "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "canary"},
             "stringData": {"value": CANARY},
         });
-        self.must("POST", &format!("/api/v1/namespaces/{VICTIM}/secrets"), Some(&secret)).await?;
+        self.must("POST", &format!("/api/v1/namespaces/{VICTIM_NAMESPACE}/secrets"), Some(&secret))
+            .await?;
         let account =
             json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "mallory"}});
-        let accounts = format!("/api/v1/namespaces/{OWN}/serviceaccounts");
+        let accounts = format!("/api/v1/namespaces/{ATTACKER_NAMESPACE}/serviceaccounts");
         self.must("POST", &accounts, Some(&account)).await?;
-        let bindings = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{OWN}/rolebindings");
+        let bindings = format!(
+            "/apis/rbac.authorization.k8s.io/v1/namespaces/{ATTACKER_NAMESPACE}/rolebindings"
+        );
         let binding = json!({
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
             "metadata": {"name": "mallory"},
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "admin"},
-            "subjects": [{"kind": "ServiceAccount", "name": "mallory", "namespace": OWN}],
+            "subjects": [{"kind": "ServiceAccount", "name": "mallory", "namespace": ATTACKER_NAMESPACE}],
         });
         self.must("POST", &bindings, Some(&binding)).await?;
-        let token = self.token(OWN, "mallory", &json!({})).await?;
+        let token = self.token(ATTACKER_NAMESPACE, "mallory", &json!({})).await?;
         Ok(Identity::Token(token))
     }
 
@@ -217,7 +221,7 @@ impl Server {
         Ok(made["status"]["token"].as_str().context("no token")?.to_owned())
     }
 
-    /// The process's id.
+    /// The process id.
     pub(crate) fn pid(&self) -> anyhow::Result<u32> {
         self.child.id().context("the process has ended")
     }
@@ -233,33 +237,33 @@ impl Server {
         Ok(kib * 1024)
     }
 
-    /// Lets the kernel count the highest memory anew.
+    /// Resets the kernel's peak memory counter.
     pub(crate) fn reset_peak(&self) -> anyhow::Result<()> {
         std::fs::write(format!("/proc/{}/clear_refs", self.pid()?), "5").context("reset the peak")
     }
 
-    /// How many files and sockets the process has open.
+    /// The number of open files and sockets.
     pub(crate) fn open_files(&self) -> anyhow::Result<usize> {
         Ok(std::fs::read_dir(format!("/proc/{}/fd", self.pid()?))?.count())
     }
 
-    /// How many threads it has.
+    /// The number of threads.
     pub(crate) fn threads(&self) -> anyhow::Result<usize> {
         Ok(std::fs::read_dir(format!("/proc/{}/task", self.pid()?))?.count())
     }
 
-    /// Processor time that it has used, in milliseconds.
+    /// The processor time used, in milliseconds.
     pub(crate) fn processor_time(&self) -> anyhow::Result<u64> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid()?))?;
         let (_, fields) = stat.rsplit_once(')').context("an odd stat")?;
         let fields: Vec<&str> = fields.split_whitespace().collect();
         let ticks: u64 =
             [11, 12].iter().filter_map(|at| fields.get(*at)?.parse::<u64>().ok()).sum();
-        // A tick is a hundredth of a second on every Linux that matters here.
+        // A tick is a hundredth of a second on all relevant Linux systems.
         Ok(ticks * 10)
     }
 
-    /// Whether the process lives and the administrator is answered.
+    /// Checks that the process runs and serves the administrator.
     pub(crate) async fn alive(&mut self) -> anyhow::Result<()> {
         if let Some(status) = self.child.try_wait()? {
             bail!("the process has ended with {status}");
@@ -271,17 +275,18 @@ impl Server {
         Ok(())
     }
 
-    /// Ends it as a power cut would.
+    /// Kills the process, as a power failure would.
     pub(crate) async fn kill(mut self) -> anyhow::Result<()> {
         self.child.kill().await.context("kill the program")
     }
 
-    /// Asks it to stop.
+    /// Terminates the process.
     pub(crate) async fn stop(mut self) -> anyhow::Result<()> {
         let pid = i32::try_from(self.pid()?)?;
         let pid = rustix::process::Pid::from_raw(pid).context("no process")?;
         rustix::process::kill_process(pid, rustix::process::Signal::TERM)?;
-        let status = timeout(GUARD, self.child.wait()).await.context("it does not stop")??;
+        let status =
+            timeout(RESPONSE_TIMEOUT, self.child.wait()).await.context("it does not stop")??;
         if !status.success() {
             bail!("it stopped with {status}");
         }
@@ -289,7 +294,7 @@ impl Server {
     }
 }
 
-/// The call of `up`.
+/// The command line of `mainstay up`.
 pub(crate) fn command(program: &Path, kubeconfig: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(program);
     command

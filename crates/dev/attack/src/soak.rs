@@ -1,4 +1,4 @@
-//! A mixed load for minutes: nothing leaks, nothing fails, nobody waits.
+//! Soak test: a mixed load for minutes, without leaks, failures or stalls.
 
 use crate::report::Report;
 use crate::server::Server;
@@ -12,10 +12,11 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 const CLIENTS: usize = 6;
-/// Memory may grow by so much between the end of the first fifth and the end.
-const GROWTH: u64 = 64 << 20;
+/// The limit of memory growth after the first fifth of the time.
+const MAX_MEMORY_GROWTH: u64 = 64 << 20;
 
-/// Runs the load and compares what the process has after a fifth of the time with the end.
+/// Runs the load, and compares the process' resources after a fifth of the time with those at the
+/// end.
 pub(crate) async fn run(program: &Path, minutes: u64, report: &mut Report) -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let data = folder.path().join("data").display().to_string();
@@ -49,7 +50,7 @@ pub(crate) async fn run(program: &Path, minutes: u64, report: &mut Report) -> an
     let row = report.row("soak", "a mixed load", 3);
     let failed = failures.load(Ordering::Relaxed);
     row.check(failed == 0, || format!("{failed} responses were 5xx or never came"));
-    row.check(late.0 < early.0 + GROWTH, || {
+    row.check(late.0 < early.0 + MAX_MEMORY_GROWTH, || {
         format!("memory: {} MB, then {} MB", early.0 >> 20, late.0 >> 20)
     });
     row.check(late.1 <= early.1 + 64 && late.2 <= early.2 + 64, || {
@@ -69,7 +70,8 @@ pub(crate) async fn run(program: &Path, minutes: u64, report: &mut Report) -> an
     server.stop().await
 }
 
-/// Creates, changes, lists, watches and deletes, and sends what is refused, until told to stop.
+/// Creates, changes, lists, watches and deletes objects, and sends invalid requests, until `stop`
+/// is set.
 async fn client(
     server: Arc<Server>,
     at: usize,
@@ -136,7 +138,7 @@ async fn client(
                     let close = |value: &str| value.eq_ignore_ascii_case("close");
                     response.header("connection").is_some_and(close)
                 } else {
-                    // The server closes no connection in use without saying so.
+                    // The server must announce the closing of a connection in use.
                     failures.fetch_add(1, Ordering::Relaxed);
                     true
                 };

@@ -1,4 +1,4 @@
-//! HTTP/1.1 by hand, over TLS or without: an attacker sends what no library would.
+//! A raw HTTP/1.1 client, with and without TLS: an attacker sends what no library would.
 
 use anyhow::{Context as _, bail};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -12,8 +12,8 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-/// A response that takes longer than this does not come.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+/// The timeout of a response.
+pub(crate) const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// A host and port.
 #[derive(Clone, Debug)]
@@ -23,7 +23,7 @@ pub(crate) struct Address {
 }
 
 impl Address {
-    /// Reads `[scheme://]HOST:PORT[/…]`.
+    /// Parses `[scheme://]HOST:PORT[/…]`.
     pub(crate) fn parse(text: &str) -> anyhow::Result<Self> {
         let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
         let authority = rest.split('/').next().unwrap_or(rest);
@@ -37,7 +37,7 @@ impl Address {
         format!("{}:{}", self.host, self.port)
     }
 
-    /// A connection without TLS.
+    /// Connects without TLS.
     pub(crate) async fn dial(&self) -> anyhow::Result<TcpStream> {
         let stream = TcpStream::connect((self.host.as_str(), self.port)).await?;
         stream.set_nodelay(true)?;
@@ -45,10 +45,10 @@ impl Address {
     }
 }
 
-/// Who somebody says to be.
+/// The credentials of a client.
 #[derive(Clone, Debug)]
 pub(crate) enum Identity {
-    /// Nobody.
+    /// None.
     Anonymous,
     /// A bearer token.
     Token(String),
@@ -56,7 +56,7 @@ pub(crate) enum Identity {
     Certificate(Arc<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)>),
 }
 
-/// The settings of a TLS client that shows what an identity has.
+/// The TLS settings of a client with this identity.
 pub(crate) fn tls_config(
     roots: Arc<RootCertStore>,
     identity: &Identity,
@@ -73,7 +73,7 @@ pub(crate) fn tls_config(
     Ok(Arc::new(config))
 }
 
-/// A TLS stream to an address.
+/// Connects with TLS.
 pub(crate) async fn tls_stream(
     address: &Address,
     config: Arc<ClientConfig>,
@@ -86,16 +86,16 @@ pub(crate) async fn tls_stream(
 trait Stream: AsyncRead + AsyncWrite + Send {}
 impl<T: AsyncRead + AsyncWrite + Send> Stream for T {}
 
-/// A connection that speaks HTTP/1.1, or whatever else is sent.
+/// A connection for HTTP/1.1, or for any bytes.
 pub(crate) struct Connection {
     stream: Pin<Box<dyn Stream>>,
     host: String,
     token: Option<String>,
-    /// What came and was not yet read.
+    /// Received bytes that are not parsed yet.
     read: Vec<u8>,
 }
 
-/// What came back.
+/// A response.
 #[derive(Clone, Debug)]
 pub(crate) struct Response {
     pub(crate) status: u16,
@@ -104,12 +104,12 @@ pub(crate) struct Response {
 }
 
 impl Response {
-    /// The beginning of the body, for people.
+    /// The beginning of the body, for messages.
     pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).chars().take(300).collect()
     }
 
-    /// Whether it is a refusal of who asks or of what they may.
+    /// Whether authentication or authorization failed.
     pub(crate) fn is_refusal(&self) -> bool {
         matches!(self.status, 401 | 403)
     }
@@ -121,7 +121,7 @@ impl Response {
 }
 
 impl Connection {
-    /// A TLS connection of somebody.
+    /// Connects with TLS and an identity.
     pub(crate) async fn tls(
         address: &Address,
         roots: Arc<RootCertStore>,
@@ -136,13 +136,13 @@ impl Connection {
         Ok(Self { stream: Box::pin(stream), host: address.authority(), token, read: Vec::new() })
     }
 
-    /// A connection without TLS.
+    /// Connects without TLS.
     pub(crate) async fn plain(address: &Address) -> anyhow::Result<Self> {
         let stream = Box::pin(address.dial().await?);
         Ok(Self { stream, host: address.authority(), token: None, read: Vec::new() })
     }
 
-    /// Sends bytes as they are.
+    /// Sends raw bytes.
     pub(crate) async fn send(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
         self.stream.write_all(bytes).await?;
         self.stream.flush().await?;
@@ -163,7 +163,7 @@ impl Connection {
         head
     }
 
-    /// Sends a proper request and waits for its response.
+    /// Sends a well-formed request and waits for its response.
     pub(crate) async fn request(
         &mut self,
         method: &str,
@@ -182,8 +182,9 @@ impl Connection {
             self.stream.write_all(body).await?;
             self.stream.flush().await
         };
-        // Who is refused early may find the connection closed while it still sends.
-        let sent = timeout(PATIENCE, sent).await.context("nobody takes what is sent")?;
+        // After an early error response, the connection may be closed while the body is still being
+        // sent.
+        let sent = timeout(TIMEOUT, sent).await.context("nobody takes what is sent")?;
         match self.response().await {
             Ok(response) => Ok(response),
             Err(error) => {
@@ -195,10 +196,10 @@ impl Connection {
 
     /// Waits for a response.
     pub(crate) async fn response(&mut self) -> anyhow::Result<Response> {
-        timeout(PATIENCE, self.read_response()).await.context("no response comes")?
+        timeout(TIMEOUT, self.read_response()).await.context("no response comes")?
     }
 
-    /// Whether the other end closes the connection, and what came before that.
+    /// Whether the server closes the connection, and the bytes before that.
     pub(crate) async fn closes(&mut self, within: Duration) -> (bool, Vec<u8>) {
         let mut rest = std::mem::take(&mut self.read);
         let ended = timeout(within, async {

@@ -1,8 +1,8 @@
-//! Folders in which tests run the command lines, and a registry on this machine.
+//! Test helpers for command lines: working folders, and a registry on loopback.
 //!
-//! Tests of `mainstay` and of `opm` give arguments and look at the exit code, the text and the files. Both
-//! need a folder of their own, an environment in which neither the user nor the machine decides a test, and
-//! a few catalogs and bundles: [`TestFolder`]. Commands of `opm` are added by its own tests.
+//! Tests of `mainstay` and of `opm` pass arguments, and check exit code, output and files.
+//! [`TestFolder`] provides a folder of its own, an environment that does not depend on user and
+//! machine, and a few catalogs and bundles. The tests of `opm` add its commands themselves.
 
 #![expect(
     clippy::unwrap_used,
@@ -22,10 +22,10 @@ use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
 
-/// A policy that accepts every image.
+/// An image policy that accepts every image.
 pub const ACCEPT_ANYTHING: &str = r#"{"default":[{"type":"insecureAcceptAnything"}]}"#;
 
-/// Runs a command to its end, as the program does.
+/// Runs a command to completion, as the program does.
 pub fn block_on<T>(command: impl Future<Output = T>) -> T {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
@@ -53,20 +53,20 @@ impl CommandOutput {
         Self { code, out: text(out), err: text(err) }
     }
 
-    /// The output of a command whose arguments were refused.
+    /// The output of a command whose arguments are invalid.
     pub fn refused(error: &clap::Error) -> Self {
         let code = u8::try_from(error.exit_code()).unwrap();
         Self { code, out: String::new(), err: error.to_string() }
     }
 
-    /// Standard output of a command that succeeded, as JSON.
+    /// The standard output of a successful command, as JSON.
     pub fn json(&self) -> Value {
         assert_eq!(self.code, 0, "{self:?}");
         serde_json::from_str(&self.out).unwrap()
     }
 }
 
-/// A folder to work in.
+/// A temporary working folder.
 pub struct TestFolder(TempDir);
 
 impl TestFolder {
@@ -76,7 +76,7 @@ impl TestFolder {
         Self(TempDir::new().unwrap())
     }
 
-    /// A folder with one catalog of one file.
+    /// A folder with a catalog in one file.
     pub fn with(content: &str) -> Self {
         Self::new().file("c/catalog.yaml", content)
     }
@@ -90,7 +90,7 @@ impl TestFolder {
             .file("b/README.md", "not part of the image")
     }
 
-    /// [`SOUND_CATALOG`] with one thing changed.
+    /// A folder with [`SOUND_CATALOG`], in which one text is replaced.
     pub fn with_changed(from: &str, to: &str) -> Self {
         assert!(SOUND_CATALOG.contains(from), "{from}");
         Self::with(&SOUND_CATALOG.replacen(from, to, 1))
@@ -105,28 +105,28 @@ impl TestFolder {
         self
     }
 
-    /// Where it is.
+    /// The folder's path.
     pub fn path(&self) -> &Path {
         self.0.path()
     }
 
-    /// `mainstay catalog …`; the arguments are separated by blanks.
+    /// Runs `mainstay catalog …`; the arguments are separated by blanks.
     pub fn catalog(&self, arguments: &str) -> CommandOutput {
         self.run("catalog", arguments, false)
     }
 
-    /// The same on a terminal with colours.
+    /// The same with coloured output.
     pub fn coloured(&self, arguments: &str) -> CommandOutput {
         self.run("catalog", arguments, true)
     }
 
-    /// `mainstay bundle …`; the arguments are separated by blanks.
+    /// Runs `mainstay bundle …`; the arguments are separated by blanks.
     pub fn bundle(&self, arguments: &str) -> CommandOutput {
         self.run("bundle", arguments, false)
     }
 
-    /// `mainstay image …`; the arguments are separated by blanks. The policy of the machine does not
-    /// count.
+    /// Runs `mainstay image …`; the arguments are separated by blanks. The machine's image policy
+    /// is ignored.
     pub fn image(&self, arguments: &str) -> CommandOutput {
         let policy = self.path().join(".config/containers/policy.json");
         fs::create_dir_all(policy.parent().unwrap()).unwrap();
@@ -141,7 +141,7 @@ impl TestFolder {
             Err(error) => return CommandOutput::refused(&error),
         };
         let (mut out, mut err) = (Vec::new(), Vec::new());
-        // Neither the user nor the machine decides a test.
+        // Isolates the test from user and machine.
         let variable = |name: &str| match name {
             "HOME" | "XDG_DATA_HOME" | "TMPDIR" => Some(self.path().display().to_string()),
             "CONTAINERS_REGISTRIES_CONF" => Some("/dev/null".to_owned()),
@@ -186,7 +186,7 @@ properties:
   value: {packageName: foo, version: 0.1.0}
 ";
 
-/// A ClusterServiceVersion of which nobody has anything to say.
+/// A ClusterServiceVersion without validation findings.
 pub const CSV: &str = "apiVersion: operators.coreos.com/v1alpha1
 kind: ClusterServiceVersion
 metadata:

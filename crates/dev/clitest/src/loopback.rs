@@ -1,4 +1,4 @@
-//! A registry on this machine for tests: ours, on a port of its own, on a thread of its own.
+//! Our image registry on a loopback port, in a thread of its own.
 
 use base64::Engine as _;
 use http::{Response, StatusCode, header};
@@ -15,22 +15,22 @@ use mainstay_image::{
 use std::{convert::Infallible, path::Path};
 use tokio::net::TcpListener;
 
-/// A registry; gone with this value.
+/// A running registry. Dropping it stops it.
 pub struct LoopbackRegistry {
-    /// Its name: address and port.
+    /// Its address and port, as in image references.
     pub domain: String,
-    /// What it has.
+    /// Its store.
     pub store: Store,
     runtime: Option<tokio::runtime::Runtime>,
 }
 
 impl LoopbackRegistry {
-    /// A registry that takes everything.
+    /// A registry without authentication.
     pub fn open(folder: &Path) -> Self {
         Self::start(folder, None)
     }
 
-    /// A registry that asks for a name and a password.
+    /// A registry that requires a login, `NAME:PASSWORD`.
     pub fn locked(folder: &Path, login: &str) -> Self {
         let login = base64::engine::general_purpose::STANDARD.encode(login);
         Self::start(folder, Some(format!("Basic {login}")))
@@ -55,17 +55,22 @@ impl LoopbackRegistry {
                         service_fn(move |request: http::Request<hyper::body::Incoming>| {
                             let (registry, login) = (registry.clone(), login.clone());
                             async move {
-                                let said = request.headers().get(header::AUTHORIZATION);
-                                let said = said.and_then(|value| value.to_str().ok());
-                                let known = login.is_none() || login.as_deref() == said;
-                                let mut answer = registry.handle(request).await;
-                                if !known {
-                                    answer = Response::new(mainstay_image::serve::Body::default());
-                                    *answer.status_mut() = StatusCode::UNAUTHORIZED;
-                                    let ask = "Basic realm=\"test\"".parse().unwrap();
-                                    answer.headers_mut().insert(header::WWW_AUTHENTICATE, ask);
+                                let authorization = request.headers().get(header::AUTHORIZATION);
+                                let authorization =
+                                    authorization.and_then(|value| value.to_str().ok());
+                                let authorized =
+                                    login.is_none() || login.as_deref() == authorization;
+                                let mut response = registry.handle(request).await;
+                                if !authorized {
+                                    response =
+                                        Response::new(mainstay_image::serve::Body::default());
+                                    *response.status_mut() = StatusCode::UNAUTHORIZED;
+                                    let challenge = "Basic realm=\"test\"".parse().unwrap();
+                                    response
+                                        .headers_mut()
+                                        .insert(header::WWW_AUTHENTICATE, challenge);
                                 }
-                                Ok::<_, Infallible>(answer)
+                                Ok::<_, Infallible>(response)
                             }
                         });
                     let server = auto::Builder::new(TokioExecutor::new());

@@ -1,22 +1,22 @@
-//! Recorded data that is not part of the project, for tests that can do without it.
+//! Recorded test data that is not part of the project, for tests that may be skipped without it.
 //!
 //! The environment variable `MAINSTAY_TESTDATA` names a folder of archives, `NAME.tar.xz`. A test
-//! unpacks what it needs and ends early where it is not at hand:
+//! unpacks what it needs, and returns early if the variable is not set:
 //!
 //! ```no_run
 //! let Some(data) = mainstay_testdata::unpack("answers/opm", "recorded verdicts") else { return };
-//! // … compares with what lies below data.path() …
+//! // … compares with the files below data.path() …
 //! mainstay_testdata::ran("720 recorded verdicts");
 //! ```
 //!
-//! What ran and what did not is said on standard error itself, which the test harness does not
-//! capture, so that the log of a passing run tells it: a line `ran: …` or `skipped: …` each.
+//! Each such check is reported by a line `ran: …` or `skipped: …` on standard error itself, which
+//! the test harness does not capture, so that the log of a passing run contains it.
 //!
-//! Where the variable names a folder, all of it must be there: an archive that the folder lacks is a
-//! failure, for else a check could be lost without anybody noticing.
+//! If the variable names a folder, all archives must be there: a missing archive fails the test,
+//! because otherwise a check could be lost unnoticed.
 //!
-//! What this does not do: fetch data, or keep what it unpacked; that takes less than two seconds for
-//! the largest archive.
+//! This crate does not fetch data, and does not cache unpacked archives; unpacking the largest
+//! takes less than two seconds.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -26,14 +26,13 @@ use tempfile::TempDir;
 /// The environment variable that names the folder of archives.
 const VARIABLE: &str = "MAINSTAY_TESTDATA";
 
-/// The content of `<MAINSTAY_TESTDATA>/<archive>.tar.xz` in a temporary folder, which is gone when
-/// the value is dropped. Where the variable is not set, none, and a line that says that `what` was
+/// Unpacks `<MAINSTAY_TESTDATA>/<archive>.tar.xz` into a temporary folder, which is removed when
+/// the value is dropped. If the variable is not set, returns none and reports that `what` was
 /// skipped.
 ///
 /// # Panics
 ///
-/// If the folder that the variable names lacks the archive, or it cannot be unpacked: that is a fault,
-/// not missing data.
+/// The folder lacks the archive, or it cannot be unpacked: that is an error, not missing data.
 pub fn unpack(archive: &str, what: &str) -> Option<TempDir> {
     let Some(root) = root() else {
         skipped(&format!("{what}: {VARIABLE} is not set"));
@@ -42,11 +41,11 @@ pub fn unpack(archive: &str, what: &str) -> Option<TempDir> {
     Some(unpack_from(&root, archive))
 }
 
-/// The file `<MAINSTAY_TESTDATA>/<name>`; none where the variable is not set.
+/// The path `<MAINSTAY_TESTDATA>/<name>`; none if the variable is not set.
 ///
 /// # Panics
 ///
-/// If the folder that the variable names lacks the file.
+/// The folder lacks the file.
 pub fn file(name: &str) -> Option<PathBuf> {
     let path = root()?.join(name);
     assert!(path.is_file(), "{VARIABLE} names a folder without {name}");
@@ -59,7 +58,7 @@ fn root() -> Option<PathBuf> {
     std::env::var_os(VARIABLE).filter(|root| !root.is_empty()).map(PathBuf::from)
 }
 
-/// As [`unpack`], from a given folder.
+/// Like [`unpack`], from a given folder.
 #[expect(clippy::expect_used, reason = "without temporary folders or tar no test can go on")]
 fn unpack_from(root: &Path, archive: &str) -> TempDir {
     let archive = root.join(format!("{archive}.tar.xz"));
@@ -71,20 +70,20 @@ fn unpack_from(root: &Path, archive: &str) -> TempDir {
     folder
 }
 
-/// Says that a check did not run, and why.
+/// Reports that a check was skipped, and why.
 pub fn skipped(what: &str) {
-    say("skipped", what);
+    report("skipped", what);
 }
 
-/// Says that a check ran on something that is not always there.
+/// Reports that a check ran on data that may be missing.
 pub fn ran(what: &str) {
-    say("ran", what);
+    report("ran", what);
 }
 
-/// One line in one write, so that tests that run at the same time do not mix theirs.
-fn say(which: &str, what: &str) {
-    let line = format!("{which}: {what}\n");
-    // Who cannot be told has to do without.
+/// Writes the line at once, so that concurrent tests do not mix their lines.
+fn report(outcome: &str, what: &str) {
+    let line = format!("{outcome}: {what}\n");
+    // A closed standard error is no failure.
     let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
@@ -95,21 +94,21 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "MAINSTAY_TESTDATA names a folder without")]
-    fn an_archive_that_the_folder_lacks_is_a_fault() {
+    fn missing_archive_in_the_folder_panics() {
         let empty = tempfile::tempdir().unwrap();
         unpack_from(empty.path(), "answers/opm");
     }
 
     #[test]
-    fn an_archive_is_unpacked_and_gone_afterwards() {
+    fn unpacked_archive_is_removed_on_drop() {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir_all(root.path().join("answers/one")).unwrap();
         fs::write(root.path().join("answers/one/file"), "content").unwrap();
-        let packed = root.path().join("answers/one.tar.xz");
+        let archive = root.path().join("answers/one.tar.xz");
         let answers = root.path().join("answers");
         let tar = Command::new("tar")
             .arg("-cJf")
-            .arg(&packed)
+            .arg(&archive)
             .arg("-C")
             .arg(&answers)
             .arg("one")
@@ -117,9 +116,9 @@ mod tests {
         assert!(tar.unwrap().success());
 
         let folder = unpack_from(root.path(), "answers/one");
-        let place = folder.path().to_owned();
-        assert_eq!(fs::read_to_string(place.join("one/file")).unwrap(), "content");
+        let path = folder.path().to_owned();
+        assert_eq!(fs::read_to_string(path.join("one/file")).unwrap(), "content");
         drop(folder);
-        assert!(!place.exists());
+        assert!(!path.exists());
     }
 }

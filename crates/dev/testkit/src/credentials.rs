@@ -1,4 +1,4 @@
-//! The cluster's keys as controllers use them.
+//! The cluster's credentials, for the controllers that sign certificates and issue tokens.
 
 use mainstay_auth::authn::Authenticator;
 use mainstay_auth::pki::{self, Pki, PkiError, Signer};
@@ -7,15 +7,15 @@ use mainstay_object::Object;
 use mainstay_workloads::{Credentials, Unsigned};
 use std::sync::Arc;
 
-/// Signs requests with the cluster's authority, and tokens with its token key.
+/// Signs certificate requests with the cluster's CA, and issues tokens.
 #[derive(Debug)]
-pub(crate) struct Keys {
+pub(crate) struct ClusterCredentials {
     signer: Signer,
     authenticator: Arc<Authenticator>,
 }
 
-impl Keys {
-    /// The keys of a cluster.
+impl ClusterCredentials {
+    /// The credentials of a cluster.
     pub(crate) fn new(
         pki: &Pki,
         authenticator: Arc<Authenticator>,
@@ -25,7 +25,7 @@ impl Keys {
     }
 }
 
-impl Credentials for Keys {
+impl Credentials for ClusterCredentials {
     fn certificate(&self, request: &Object) -> Result<String, Unsigned> {
         self.signer.answer(request).map_err(|error| match error {
             pki::Unsigned::NotOurs => Unsigned::NotOurs,

@@ -19,8 +19,9 @@
 )]
 
 mod credentials;
-mod trouble;
+mod fault_injection;
 
+pub use fault_injection::{Asked, Fate};
 use mainstay_apiserver::{ApiServer, Config, VersionInfo};
 pub use mainstay_auth::Identity;
 use mainstay_auth::pki::Pki;
@@ -34,48 +35,48 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use tokio_util::sync::{CancellationToken, DropGuard};
-pub use trouble::{Asked, Fate};
 
-/// How long a test waits at least for what must come; see [`exhausted`].
+/// The least timeout of waits in tests; see [`exhausted`].
 pub const PATIENCE: Duration = Duration::from_mins(2);
 
-/// What a process works until a test that waits has had its share of it.
-const WORK: Duration = Duration::from_mins(1);
+/// The processor time that a process must get before a wait times out.
+const MIN_PROCESSOR_TIME: Duration = Duration::from_mins(1);
 
-/// Returns when it is pointless to wait any longer: after [`PATIENCE`], or later where the process hardly
-/// ran meanwhile because others are busy. A test that works never waits this long.
+/// Returns when waiting longer is pointless: after [`PATIENCE`], or later if the process hardly ran
+/// meanwhile, because others are busy. A passing test never waits this long.
 pub async fn exhausted() {
     const ROUNDS: u32 = 5;
-    let begun = processor_time();
+    let before = processor_time();
     for _ in 0..ROUNDS {
         tokio::time::sleep(PATIENCE).await;
-        if processor_time().saturating_sub(begun) > WORK {
+        if processor_time().saturating_sub(before) > MIN_PROCESSOR_TIME {
             return;
         }
     }
 }
 
-/// Who applies what [`TestCluster::apply_yaml`] reads.
-const MANAGER: &str = "mainstay-testkit";
+/// The field manager of [`TestCluster::apply_yaml`].
+const FIELD_MANAGER: &str = "mainstay-testkit";
 
-/// The keys of all tests of a process: making them takes longer than many tests.
-static KEYS: LazyLock<Pki> =
+/// The keys and certificates of all tests of a process: generating them takes longer than many
+/// tests.
+static PKI: LazyLock<Pki> =
     LazyLock::new(|| Pki::ephemeral(&Clock::system(), &[]).expect("keys can be made"));
 
-/// How a [`TestCluster`] shall be.
+/// The settings of a [`TestCluster`].
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Whether the controllers and nodes run; without them the API stays as it is left.
+    /// Whether the workload controllers and nodes run.
     pub workloads: bool,
-    /// How many simulated nodes there are.
+    /// The number of simulated nodes.
     pub nodes: usize,
-    /// What time it is.
+    /// The cluster's clock.
     pub clock: Clock,
-    /// The version of Kubernetes that the server names, such as `v1.35.0`; none leaves its own.
+    /// The Kubernetes version that the server reports, such as `v1.35.0`; by default its own.
     pub version: Option<String>,
-    /// A label of pods that asks for a simulated behaviour as the annotation does.
+    /// A pod label that selects a simulated behaviour, like the annotation does.
     pub behaviour_label: Option<String>,
-    /// The behaviour of pods that ask for none.
+    /// The behaviour of pods that select none.
     pub behaviour: Option<String>,
 }
 
@@ -92,7 +93,7 @@ impl Default for Settings {
     }
 }
 
-/// A running cluster. Dropping it ends it.
+/// A running cluster. Dropping it stops it.
 pub struct TestCluster {
     server: Arc<ApiServer>,
     client: kube::Client,
@@ -103,23 +104,24 @@ pub struct TestCluster {
 }
 
 impl TestCluster {
-    /// A cluster with controllers and one node, all of them synced.
+    /// Starts a cluster with controllers and one node, and waits until all have synced.
     pub async fn start() -> Self {
         Self::with(Settings::default()).await
     }
 
-    /// An API without controllers.
+    /// Starts an API server without controllers.
     pub async fn bare() -> Self {
         Self::with(Settings { workloads: false, ..Settings::default() }).await
     }
 
-    /// A cluster as told.
+    /// Starts a cluster with these settings.
     pub async fn with(settings: Settings) -> Self {
         let Settings { workloads, nodes, clock, version, behaviour_label, behaviour } = settings;
         let stop = CancellationToken::new();
         let store = Store::in_memory(mainstay_store::Options::new(clock));
-        let authenticator = Arc::new(KEYS.authenticator(clock).expect("the keys are good"));
-        let credentials = credentials::Keys::new(&KEYS, Arc::clone(&authenticator), clock);
+        let authenticator = Arc::new(PKI.authenticator(clock).expect("the keys are good"));
+        let credentials =
+            credentials::ClusterCredentials::new(&PKI, Arc::clone(&authenticator), clock);
         let server = ApiServer::start(Config {
             store,
             clock,
@@ -151,22 +153,22 @@ impl TestCluster {
         Self { server, client, cluster, workloads, clock, _stop: stop.drop_guard() }
     }
 
-    /// The cluster as controllers use it, with all permissions.
+    /// The client of the cluster, with all permissions.
     pub const fn cluster(&self) -> &Cluster {
         &self.cluster
     }
 
-    /// The client underneath, for kube-rs' own types.
+    /// The underlying client, for kube-rs' own types.
     pub fn kube_client(&self) -> kube::Client {
         self.client.clone()
     }
 
-    /// The cluster as another identity uses it.
+    /// A client of the cluster with another identity.
     pub fn cluster_as(&self, identity: Identity) -> Cluster {
         Cluster::new(kube::Client::new(self.server.service(identity), "default"))
     }
 
-    /// The cluster as a service account uses it.
+    /// A client of the cluster with the identity of a ServiceAccount.
     pub fn cluster_as_account(&self, namespace: &str, name: &str) -> Cluster {
         let groups =
             ["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{namespace}")];
@@ -179,18 +181,18 @@ impl TestCluster {
         &self.server
     }
 
-    /// The store under the server; its revision tells whether anything was written.
+    /// The server's store; its revision changes with every write.
     pub fn store(&self) -> &Store {
         self.server.store()
     }
 
-    /// The time.
+    /// The cluster's clock.
     pub const fn clock(&self) -> Clock {
         self.clock
     }
 
-    /// Applies every object of a YAML or JSON text, in its order, and returns them as stored.
-    /// Namespaced objects that name no namespace go to `default`.
+    /// Applies all objects of a YAML or JSON text, in order, and returns them as stored. The
+    /// default namespace is `default`.
     pub async fn apply_yaml(&self, text: &str) -> Vec<Object> {
         let mut applied = Vec::new();
         for document in
@@ -206,13 +208,13 @@ impl TestCluster {
         applied
     }
 
-    /// Applies one object, whatever its kind; see [`TestCluster::apply_yaml`].
+    /// Applies one object of any kind; see [`TestCluster::apply_yaml`].
     pub async fn apply(&self, mut object: Object) -> Object {
         let resource = self.resource_of(&object).await;
         if resource.is_namespaced() && object.namespace().is_empty() {
             object.set(&["metadata", "namespace"], "default".into());
         }
-        let applied = self.cluster.apply(&resource, &object, MANAGER).await;
+        let applied = self.cluster.apply(&resource, &object, FIELD_MANAGER).await;
         applied.unwrap_or_else(|error| {
             panic!("cannot apply {} {}: {error}", object.kind(), object.key())
         })
@@ -225,26 +227,27 @@ impl TestCluster {
         found.unwrap_or_else(|| panic!("no resource serves {gvk}"))
     }
 
-    /// Returns the object once it satisfies `good`. Panics with its last state after [`PATIENCE`].
+    /// Returns the object once it satisfies `predicate`. Panics with its last state after
+    /// [`PATIENCE`].
     #[track_caller]
     pub fn wait_for<F: FnMut(&Object) -> bool + Send>(
         &self,
         resource: &Resource,
         namespace: Option<&str>,
         name: &str,
-        mut good: F,
+        mut predicate: F,
     ) -> impl Future<Output = Object> + Send + use<F> {
-        let place = std::panic::Location::caller();
-        let wait = self.follow(one(resource, namespace, name), move |objects| {
+        let caller = std::panic::Location::caller();
+        let wait = self.watch_until(select_one(resource, namespace, name), move |objects| {
             match objects.values().next() {
-                Some(object) if good(object) => ControlFlow::Break(object.clone()),
+                Some(object) if predicate(object) => ControlFlow::Break(object.clone()),
                 _ => ControlFlow::Continue(()),
             }
         });
-        async move { wait.await.unwrap_or_else(|last| panic!("{place}: waited in vain; {last}")) }
+        async move { wait.await.unwrap_or_else(|last| panic!("{caller}: waited in vain; {last}")) }
     }
 
-    /// Returns once the object has the condition with status `True`.
+    /// Returns the object once the condition has the status `True`.
     #[track_caller]
     pub fn wait_for_condition(
         &self,
@@ -259,7 +262,7 @@ impl TestCluster {
         })
     }
 
-    /// Returns once no object has the name. Panics with its last state after [`PATIENCE`].
+    /// Returns once the object does not exist. Panics with its last state after [`PATIENCE`].
     #[track_caller]
     pub fn wait_gone(
         &self,
@@ -267,33 +270,33 @@ impl TestCluster {
         namespace: Option<&str>,
         name: &str,
     ) -> impl Future<Output = ()> + Send + use<> {
-        let place = std::panic::Location::caller();
-        let wait = self.follow(one(resource, namespace, name), |objects| {
+        let caller = std::panic::Location::caller();
+        let wait = self.watch_until(select_one(resource, namespace, name), |objects| {
             if objects.is_empty() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
-        async move { wait.await.unwrap_or_else(|last| panic!("{place}: waited in vain; {last}")) }
+        async move { wait.await.unwrap_or_else(|last| panic!("{caller}: waited in vain; {last}")) }
     }
 
-    /// Returns the objects of a selection, in order of their names, once they satisfy `good`
-    /// together. Panics with their last states after [`PATIENCE`].
+    /// Returns the selected objects, sorted by name, once they satisfy `predicate` together. Panics
+    /// with their last states after [`PATIENCE`].
     #[track_caller]
     pub fn wait_for_all<F: FnMut(&[&Object]) -> bool + Send>(
         &self,
         selection: Selection,
-        mut good: F,
+        mut predicate: F,
     ) -> impl Future<Output = Vec<Object>> + Send + use<F> {
-        let place = std::panic::Location::caller();
-        let wait = self.follow(selection, move |objects| {
+        let caller = std::panic::Location::caller();
+        let wait = self.watch_until(selection, move |objects| {
             let all: Vec<&Object> = objects.values().collect();
-            if good(&all) {
+            if predicate(&all) {
                 return ControlFlow::Break(objects.values().cloned().collect());
             }
             ControlFlow::Continue(())
         });
-        async move { wait.await.unwrap_or_else(|last| panic!("{place}: waited in vain; {last}")) }
+        async move { wait.await.unwrap_or_else(|last| panic!("{caller}: waited in vain; {last}")) }
     }
 
-    /// Ends the controllers and the server, and returns when they have ended.
+    /// Stops the controllers and the server, and waits for them.
     pub async fn shutdown(mut self) {
         if let Some(workloads) = self.workloads.take() {
             workloads.shutdown().await;
@@ -302,20 +305,21 @@ impl TestCluster {
         self.server.store().close().await.expect("memory has nothing to flush");
     }
 
-    /// Shows every state of the selected objects to `look` until that says stop. The error is the
-    /// last state in words.
-    fn follow<T: Send, F: FnMut(&Objects) -> ControlFlow<T> + Send>(
+    /// Passes every state of the selected objects to `observe` until that breaks. The error is the
+    /// last state, as text.
+    fn watch_until<T: Send, F: FnMut(&Objects) -> ControlFlow<T> + Send>(
         &self,
         selection: Selection,
-        mut look: F,
+        mut observe: F,
     ) -> impl Future<Output = Result<T, String>> + Send + use<T, F> {
         let cluster = self.cluster.clone();
         async move {
             let mut objects = Objects::new();
             let wait = async {
                 loop {
-                    let round = round(&cluster, &selection, &mut objects, &mut look).await;
-                    if let ControlFlow::Break(found) = round {
+                    let step =
+                        list_and_watch(&cluster, &selection, &mut objects, &mut observe).await;
+                    if let ControlFlow::Break(found) = step {
                         return found;
                     }
                 }
@@ -336,22 +340,22 @@ impl TestCluster {
     }
 }
 
-/// Objects by name, as a watch sees them.
+/// The state of a watch: objects by name.
 type Objects = BTreeMap<NamespacedName, Object>;
 
-/// Selects the object of a name.
-fn one(resource: &Resource, namespace: Option<&str>, name: &str) -> Selection {
+/// Selects one object by name.
+fn select_one(resource: &Resource, namespace: Option<&str>, name: &str) -> Selection {
     let mut selection = Selection::all(resource.clone()).fields(format!("metadata.name={name}"));
     selection.namespace = namespace.map(ToOwned::to_owned);
     selection
 }
 
-/// One list and the watch after it, to its end.
-async fn round<T>(
+/// Lists the objects once, and watches them until the watch ends.
+async fn list_and_watch<T>(
     cluster: &Cluster,
     selection: &Selection,
     objects: &mut Objects,
-    look: &mut (impl FnMut(&Objects) -> ControlFlow<T> + Send),
+    observe: &mut (impl FnMut(&Objects) -> ControlFlow<T> + Send),
 ) -> ControlFlow<T> {
     let params = ListParams {
         labels: selection.labels.clone(),
@@ -362,16 +366,16 @@ async fn round<T>(
     let list = match cluster.list(&selection.resource, namespace, &params).await {
         // A kind that is not served yet has no objects.
         Err(error) if error.is_not_found() => {
-            look(objects)?;
+            observe(objects)?;
             tokio::task::yield_now().await;
             return ControlFlow::Continue(());
         }
         other => other.expect("the list is answered"),
     };
     *objects = list.items.into_iter().map(|object| (object.key(), object)).collect();
-    look(objects)?;
+    observe(objects)?;
     let mut watch = match cluster.watch(selection, &list.resource_version).await {
-        Err(error) if is_over(&error) => return ControlFlow::Continue(()),
+        Err(error) if needs_relist(&error) => return ControlFlow::Continue(()),
         other => other.expect("the watch is answered"),
     };
     while let Some(event) = watch.next().await {
@@ -383,15 +387,15 @@ async fn round<T>(
                 objects.remove(&object.key());
             }
             Ok(WatchEvent::Bookmark(_)) => continue,
-            Err(error) if is_over(&error) => break,
+            Err(error) if needs_relist(&error) => break,
             Err(error) => panic!("the watch broke: {error}"),
         }
-        look(objects)?;
+        observe(objects)?;
     }
     ControlFlow::Continue(())
 }
 
-/// Whether a new list mends it.
-fn is_over(error: &Error) -> bool {
+/// Whether the error calls for a new list.
+fn needs_relist(error: &Error) -> bool {
     error.is_expired() || error.is_not_found()
 }

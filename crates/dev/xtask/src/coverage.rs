@@ -1,20 +1,21 @@
-//! Holds scenarios against the rows of the specification that they must show.
+//! Requirement coverage: every required row of the specification has an assertion.
 //!
-//! `crates/**/scenarios/ids.txt` lists the rows: an id or a range of ids a line, `#` begins a
-//! comment. A row is shown by an assertion about its subject, and its id stands on that assertion:
+//! `crates/**/scenarios/ids.txt` lists the rows: an id or a range of ids per line, `#` begins a
+//! comment. An assertion shows a row if the row's id stands on it:
+//!
 //! * in a Rust test, a line `// shows A01 B02` directly above the statement ([`rust`]);
 //! * in a scenario, which is an item of a list in `crates/**/scenarios/**/*.yaml`, or one of its
-//!   steps: `ids: [A01]` where it has one expectation, `ids: {installs: [A01], updates: [B02]}` where
-//!   it has several (`expect.bundle` for one that is inside another);
+//!   steps: `ids: [A01]` for a single expectation, `ids: {installs: [A01], updates: [B02]}` for
+//!   several (`expect.bundle` for one inside another);
 //! * in a script of `crates/**/tests/scripts`, a line `# shows A01 B02` directly above the check;
 //! * in recorded cases, a line of `crates/**/ids.txt` ([`recorded`]).
 //!
-//! A line `A01 = B02` in a `same.txt` beside a list of ids says that two rows say the same: the first
+//! A line `A01 = B02` in a `same.txt` beside a list of ids declares two rows equivalent: the first
 //! is shown where the second is.
 //!
-//! Beside a list of ids may lie `not-for-us.txt` (`A01..A03: why`), ids that nothing of ours can show,
-//! and `missing.txt`, ids that nothing shows yet. What is in neither must be shown, and what is shown
-//! must be in neither. An id that nobody lists is a slip of the pen.
+//! Beside a list of ids may be `not-for-us.txt` (`A01..A03: why`), ids that do not apply to this
+//! project, and `missing.txt`, ids without an assertion yet. All other ids must be shown, and a
+//! shown id must be in neither file. An id outside of all lists is a typing error.
 //!
 //! `docs/requirements.md` says what each listed id means ([`page`]).
 
@@ -30,7 +31,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What says what must come of a scenario. Its runner refuses keys that it does not know.
+/// Keys of scenarios that are expectations. The scenario runner rejects unknown keys.
 const EXPECTATIONS: [&str; 17] = [
     "blocks",
     "chosen",
@@ -51,13 +52,13 @@ const EXPECTATIONS: [&str; 17] = [
     "updates",
 ];
 
-/// Lists of steps, which have expectations of their own.
+/// Keys of lists of steps, which have expectations of their own.
 const STEPS: [&str; 3] = ["cases", "steps", "then"];
 
-/// The expectation that consists of expectations.
+/// The key of an expectation that consists of expectations.
 const NESTED: &str = "expect";
 
-/// What a script says when it fails unless something is so.
+/// Commands and phrases by which a line of a script fails the script.
 const CHECKS: [&str; 10] = [
     "shows ",
     "hides ",
@@ -72,62 +73,65 @@ const CHECKS: [&str; 10] = [
 ];
 
 /// The comment above such a line.
-const MARK: &str = "# shows ";
+const MARKER: &str = "# shows ";
 
-/// What is wanted and what is there.
+/// The required and the shown rows.
 #[derive(Debug, Default)]
-struct Ledger {
-    /// Ids that nothing of ours can show, and why.
-    foreign: BTreeMap<String, String>,
-    /// Ids that nothing shows yet, and the list that says so.
+struct Coverage {
+    /// Ids that do not apply to this project, with the reason.
+    not_applicable: BTreeMap<String, String>,
+    /// Ids without an assertion yet, with the file that lists them.
     missing: BTreeMap<String, String>,
-    /// Ids that say the same as another, that other, and the list that says so.
+    /// Equivalent ids: the id, the other one, and the file that lists them.
     same: Vec<(String, String, String)>,
-    /// Ids, and the list that each is in.
-    wanted: BTreeMap<String, String>,
-    /// Ids that assertions show, and how many there are of each.
+    /// Required ids, with the file that lists them.
+    required: BTreeMap<String, String>,
+    /// Shown ids, with the number of their assertions.
     shown: BTreeMap<String, usize>,
-    /// Of these, those that tests, scenarios and scripts show, whatever recordings do.
-    own: BTreeMap<String, usize>,
-    /// Ids that are named, and where.
-    named: BTreeMap<String, String>,
+    /// Ids that tests, scenarios and scripts show, not counting recordings.
+    shown_by_tests: BTreeMap<String, usize>,
+    /// Mentioned ids, with the place.
+    mentioned: BTreeMap<String, String>,
     assertions: usize,
 }
 
-/// What shows a row.
+/// The kind of assertion that shows a row.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum By {
+enum Evidence {
     /// A test, a scenario or a script.
-    Own,
-    /// A recorded case, which whoever has no recordings cannot replay.
+    Test,
+    /// A recorded case, which needs the recordings to be replayed.
     Recording,
 }
 
-/// Fails with a list of the ids that nothing shows, that nobody wants, or that have no meaning.
+/// Fails with a list of ids that are required and not shown, mentioned and not required, or without
+/// a meaning on the page.
 pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
-    let ledger = read(root)?;
+    let coverage = read(root)?;
     let text = fs::read_to_string(root.join(page::FILE))
         .with_context(|| format!("read {}", page::FILE))?;
-    let wrong = ledger.wrong() + &page::compare(&page::read_rows(&text)?, &ledger.wanted);
-    if !wrong.is_empty() {
-        bail!("{wrong}");
+    let problems =
+        coverage.problems() + &page::compare(&page::read_rows(&text)?, &coverage.required);
+    if !problems.is_empty() {
+        bail!("{problems}");
     }
-    let alone = ledger.shown.keys().filter(|id| !ledger.own.contains_key(*id)).count();
+    let alone =
+        coverage.shown.keys().filter(|id| !coverage.shown_by_tests.contains_key(*id)).count();
     println!(
         "{} ids, each shown by one of {} assertions at least, {alone} of them by recorded cases alone; {} are not ours to show, {} are missing",
-        ledger.wanted.len() - ledger.foreign.len() - ledger.missing.len(),
-        ledger.assertions,
-        ledger.foreign.len(),
-        ledger.missing.len()
+        coverage.required.len() - coverage.not_applicable.len() - coverage.missing.len(),
+        coverage.assertions,
+        coverage.not_applicable.len(),
+        coverage.missing.len()
     );
     Ok(())
 }
 
-fn read(root: &Path) -> anyhow::Result<Ledger> {
+fn read(root: &Path) -> anyhow::Result<Coverage> {
     let mut files = Vec::new();
     collect(&root.join("crates"), false, &mut files)?;
     files.sort();
-    let mut ledger = Ledger::default();
+    let mut coverage = Coverage::default();
     let mut sources = rust::Sources::default();
     for path in files {
         let name = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().replace('\\', "/");
@@ -136,25 +140,25 @@ fn read(root: &Path) -> anyhow::Result<Ledger> {
         let extension =
             path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
         match name.rsplit('/').next().unwrap_or_default() {
-            "ids.txt" if inside => ledger.want(&name, &text)?,
-            "ids.txt" => ledger.recorded(&name, &text)?,
-            "not-for-us.txt" => ledger.excuse(&name, &text)?,
-            "missing.txt" => ledger.lack(&name, &text)?,
-            "same.txt" => ledger.equal(&name, &text)?,
-            _ if extension == "sh" => ledger.script(&name, &text)?,
-            // This chore itself has such lines in its own tests.
+            "ids.txt" if inside => coverage.read_required(&name, &text)?,
+            "ids.txt" => coverage.recorded(&name, &text)?,
+            "not-for-us.txt" => coverage.read_not_applicable(&name, &text)?,
+            "missing.txt" => coverage.read_missing(&name, &text)?,
+            "same.txt" => coverage.read_same(&name, &text)?,
+            _ if extension == "sh" => coverage.read_script(&name, &text)?,
+            // The tests of this task contain such lines as test data.
             _ if extension == "rs" && name.contains("/xtask/") => {}
             _ if extension == "rs" => sources.add(&name, text),
-            _ => ledger.take(&name, &text)?,
+            _ => coverage.read_scenarios(&name, &text)?,
         }
     }
-    ledger.tests(&sources)?;
-    ledger.spread();
-    Ok(ledger)
+    coverage.tests(&sources)?;
+    coverage.apply_same();
+    Ok(coverage)
 }
 
-/// Files that say something of ids: those in folders called `scenarios`, however deep, tables of
-/// recorded cases, and tests.
+/// Collects the files that may contain ids: those in folders named `scenarios`, at any depth,
+/// tables of recorded cases, and tests.
 fn collect(folder: &Path, inside: bool, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
     let entries = fs::read_dir(folder).with_context(|| format!("read {}", folder.display()))?;
     for entry in entries {
@@ -167,32 +171,32 @@ fn collect(folder: &Path, inside: bool, files: &mut Vec<PathBuf>) -> anyhow::Res
         let extension =
             path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
         let listed = matches!(name, "ids.txt" | "not-for-us.txt" | "missing.txt" | "same.txt");
-        let script = extension == "sh" && folder.ends_with("tests/scripts");
+        let is_script = extension == "sh" && folder.ends_with("tests/scripts");
         let table = name == "ids.txt";
-        if extension == "rs" || table || script || inside && (listed || extension == "yaml") {
+        if extension == "rs" || table || is_script || inside && (listed || extension == "yaml") {
             files.push(path);
         }
     }
     Ok(())
 }
 
-impl Ledger {
-    /// Reads a list of ids that nothing of ours can show.
-    fn excuse(&mut self, file: &str, text: &str) -> anyhow::Result<()> {
+impl Coverage {
+    /// Reads `not-for-us.txt`.
+    fn read_not_applicable(&mut self, file: &str, text: &str) -> anyhow::Result<()> {
         for line in lines(text) {
             let (ids, why) = line
                 .split_once(':')
                 .filter(|(_, why)| !why.trim().is_empty())
                 .with_context(|| format!("{file}: `{line}` is no `IDS: reason`"))?;
             for id in words(file, ids)? {
-                self.foreign.insert(id, why.trim().to_owned());
+                self.not_applicable.insert(id, why.trim().to_owned());
             }
         }
         Ok(())
     }
 
-    /// Reads a list of ids that nothing shows yet.
-    fn lack(&mut self, file: &str, text: &str) -> anyhow::Result<()> {
+    /// Reads `missing.txt`.
+    fn read_missing(&mut self, file: &str, text: &str) -> anyhow::Result<()> {
         for line in lines(text) {
             for id in words(file, line)? {
                 self.missing.insert(id, file.to_owned());
@@ -201,30 +205,30 @@ impl Ledger {
         Ok(())
     }
 
-    /// Reads which fields of recorded cases show which ids.
+    /// Reads the assertions of recorded cases.
     fn recorded(&mut self, file: &str, text: &str) -> anyhow::Result<()> {
         for line in lines(text) {
             self.assertions += 1;
             for id in words(file, recorded::ids(file, line)?)? {
-                self.note(id, file, true, By::Recording);
+                self.record(id, file, true, Evidence::Recording);
             }
         }
         Ok(())
     }
 
-    /// Takes up which assertions of tests show which ids.
+    /// Adds the assertions of Rust tests.
     fn tests(&mut self, sources: &rust::Sources) -> anyhow::Result<()> {
         for shown in sources.markers()? {
             self.assertions += 1;
             for id in words(&shown.place, &shown.ids)? {
-                self.note(id, &shown.place, true, By::Own);
+                self.record(id, &shown.place, true, Evidence::Test);
             }
         }
         Ok(())
     }
 
-    /// Reads which ids say the same as others.
-    fn equal(&mut self, file: &str, text: &str) -> anyhow::Result<()> {
+    /// Reads `same.txt`.
+    fn read_same(&mut self, file: &str, text: &str) -> anyhow::Result<()> {
         for line in lines(text) {
             let (ids, other) = line
                 .split_once('=')
@@ -236,26 +240,30 @@ impl Ledger {
         Ok(())
     }
 
-    /// Shows ids where others are shown that say the same.
-    fn spread(&mut self) {
+    /// Shows equivalent ids.
+    fn apply_same(&mut self) {
         for (id, other, file) in std::mem::take(&mut self.same) {
-            let by = if self.own.contains_key(&other) { By::Own } else { By::Recording };
-            self.note(id, &file, self.shown.contains_key(&other), by);
+            let evidence = if self.shown_by_tests.contains_key(&other) {
+                Evidence::Test
+            } else {
+                Evidence::Recording
+            };
+            self.record(id, &file, self.shown.contains_key(&other), evidence);
         }
     }
 
     /// Reads a script.
-    fn script(&mut self, file: &str, text: &str) -> anyhow::Result<()> {
+    fn read_script(&mut self, file: &str, text: &str) -> anyhow::Result<()> {
         let mut rest = text.lines().enumerate().peekable();
         while let Some((at, line)) = rest.next() {
             let line = line.trim_start();
             if line.starts_with("# ids: ") {
-                bail!("{file}:{}: `{line}` stands on no check; write `{MARK}…` above it", at + 1);
+                bail!("{file}:{}: `{line}` stands on no check; write `{MARKER}…` above it", at + 1);
             }
-            let Some(ids) = line.strip_prefix(MARK) else { continue };
+            let Some(ids) = line.strip_prefix(MARKER) else { continue };
             let next = rest.peek().map_or("", |(_, next)| next.trim_start());
             let checks = !next.starts_with('#') && CHECKS.iter().any(|check| next.contains(check));
-            if !checks && !next.starts_with(MARK) {
+            if !checks && !next.starts_with(MARKER) {
                 bail!(
                     "{file}:{}: `{line}` does not stand directly above one of {CHECKS:?}",
                     at + 1
@@ -263,27 +271,27 @@ impl Ledger {
             }
             self.assertions += 1;
             for id in words(file, ids)? {
-                self.note(id, file, true, By::Own);
+                self.record(id, file, true, Evidence::Test);
             }
         }
         Ok(())
     }
 
-    fn note(&mut self, id: String, file: &str, shown: bool, by: By) {
+    fn record(&mut self, id: String, file: &str, shown: bool, evidence: Evidence) {
         if shown {
             *self.shown.entry(id.clone()).or_default() += 1;
-            if by == By::Own {
-                *self.own.entry(id.clone()).or_default() += 1;
+            if evidence == Evidence::Test {
+                *self.shown_by_tests.entry(id.clone()).or_default() += 1;
             }
         }
-        self.named.entry(id).or_insert_with(|| file.to_owned());
+        self.mentioned.entry(id).or_insert_with(|| file.to_owned());
     }
 
     /// Reads a list of ids.
-    fn want(&mut self, file: &str, text: &str) -> anyhow::Result<()> {
+    fn read_required(&mut self, file: &str, text: &str) -> anyhow::Result<()> {
         for line in lines(text) {
             for id in range(line).with_context(|| format!("{file}: `{line}` is no range of ids"))? {
-                if self.wanted.insert(id.clone(), file.to_owned()).is_some() {
+                if self.required.insert(id.clone(), file.to_owned()).is_some() {
                     bail!("{file}: {id} is listed twice");
                 }
             }
@@ -292,7 +300,7 @@ impl Ledger {
     }
 
     /// Reads a file of scenarios.
-    fn take(&mut self, file: &str, text: &str) -> anyhow::Result<()> {
+    fn read_scenarios(&mut self, file: &str, text: &str) -> anyhow::Result<()> {
         let options = Options { duplicate_keys: DuplicateKeys::Refuse, ..Options::default() };
         let document = mainstay_yaml::one(text.as_bytes(), &options)
             .map_err(|error| anyhow::anyhow!("{file}:{}: {}", error.line, error.fault))?;
@@ -303,7 +311,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Reads a scenario or a step of one, and the steps in it.
+    /// Reads a scenario or a step of one, including nested steps.
     fn scenario(&mut self, place: &str, scenario: &Value) -> anyhow::Result<()> {
         let steps = || STEPS.iter().filter_map(|key| scenario[*key].as_array()).flatten();
         let expected = expectations(scenario);
@@ -319,8 +327,8 @@ impl Ledger {
                 }
                 shown.push((expected.first().map(String::as_str), ids));
             }
-            Some(Value::Object(by)) => {
-                for (expectation, ids) in by {
+            Some(Value::Object(evidence)) => {
+                for (expectation, ids) in evidence {
                     if !expected.contains(expectation) {
                         bail!(
                             "{place}: ids name `{expectation}`, which it does not expect; it has {expected:?}"
@@ -336,7 +344,7 @@ impl Ledger {
                 .with_context(|| format!("{place}: ids is a list of texts"))?;
             self.assertions += 1;
             for id in words(place, &ids.join(" "))? {
-                self.note(id, place, expectation.is_some(), By::Own);
+                self.record(id, place, expectation.is_some(), Evidence::Test);
             }
         }
         for (at, step) in steps().enumerate() {
@@ -345,46 +353,50 @@ impl Ledger {
         Ok(())
     }
 
-    /// What is wrong, one line each.
-    fn wrong(&self) -> String {
-        let mut wrong = String::new();
-        let excused = |id: &String| self.foreign.contains_key(id) || self.missing.contains_key(id);
-        for id in self.wanted.keys().filter(|id| !self.shown.contains_key(*id) && !excused(id)) {
-            let how = match self.named.get(id) {
+    /// The problems, one per line.
+    fn problems(&self) -> String {
+        let mut problems = String::new();
+        let excused =
+            |id: &String| self.not_applicable.contains_key(id) || self.missing.contains_key(id);
+        for id in self.required.keys().filter(|id| !self.shown.contains_key(*id) && !excused(id)) {
+            let how = match self.mentioned.get(id) {
                 Some(file) => format!("is named in {file}, but nothing is expected there"),
                 None => "no scenario names it".to_owned(),
             };
-            let _ = write!(wrong, "\n{id}: {how}");
+            let _ = write!(problems, "\n{id}: {how}");
         }
-        for (id, file) in self.named.iter().filter(|(id, _)| !self.wanted.contains_key(*id)) {
-            let _ = write!(wrong, "\n{id}: named in {file}, but in no list of ids");
+        for (id, file) in self.mentioned.iter().filter(|(id, _)| !self.required.contains_key(*id)) {
+            let _ = write!(problems, "\n{id}: named in {file}, but in no list of ids");
         }
         for (id, file) in &self.missing {
             if self.shown.contains_key(id) {
-                let _ =
-                    write!(wrong, "\n{id}: {file} says that nothing shows it, but something does");
+                let _ = write!(
+                    problems,
+                    "\n{id}: {file} says that nothing shows it, but something does"
+                );
             }
         }
-        for id in self.foreign.keys().filter(|id| self.shown.contains_key(*id)) {
-            let _ = write!(wrong, "\n{id}: is said not to be ours to show, but something shows it");
+        for id in self.not_applicable.keys().filter(|id| self.shown.contains_key(*id)) {
+            let _ =
+                write!(problems, "\n{id}: is said not to be ours to show, but something shows it");
         }
-        for id in self.foreign.keys().chain(self.missing.keys()) {
-            if !self.wanted.contains_key(id) {
-                let _ = write!(wrong, "\n{id}: is excused, but in no list of ids");
+        for id in self.not_applicable.keys().chain(self.missing.keys()) {
+            if !self.required.contains_key(id) {
+                let _ = write!(problems, "\n{id}: is excused, but in no list of ids");
             }
         }
-        wrong
+        problems
     }
 }
 
-/// Lines without comments and empty ones.
+/// The lines without comments and empty lines.
 fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.lines()
         .map(|line| line.split('#').next().unwrap_or_default().trim())
         .filter(|line| !line.is_empty())
 }
 
-/// Ids and ranges of ids between blanks.
+/// Parses ids and ranges of ids, separated by blanks.
 fn words(file: &str, text: &str) -> anyhow::Result<Vec<String>> {
     let mut all = Vec::new();
     for word in text.split_whitespace() {
@@ -393,11 +405,11 @@ fn words(file: &str, text: &str) -> anyhow::Result<Vec<String>> {
     Ok(all)
 }
 
-/// What a scenario or a step says of what must come of it, without what its own steps say.
+/// The expectations of a scenario or a step, without those of its own steps.
 fn expectations(scenario: &Value) -> Vec<String> {
     let given = |value: &Value| match value {
         Value::Null => false,
-        // `nothing: false` says nothing; an empty list of installs says that there are none.
+        // `nothing: false` expects nothing; an empty list of installs expects that there are none.
         Value::Bool(given) => *given,
         _ => true,
     };
@@ -415,7 +427,7 @@ fn expectations(scenario: &Value) -> Vec<String> {
     all
 }
 
-/// The ids of `A07` or `A07..A12`: the numbers count up, with as many digits at least.
+/// The ids of `A07` or `A07..A12`: numbers count up, padded to the same number of digits.
 fn range(text: &str) -> Option<Vec<String>> {
     let split = |id: &str| {
         let digits = id.len() - id.trim_end_matches(|c: char| c.is_ascii_digit()).len();
@@ -438,15 +450,15 @@ fn range(text: &str) -> Option<Vec<String>> {
 mod tests {
     use super::*;
 
-    fn ledger(ids: &str, scenarios: &str) -> Ledger {
-        let mut ledger = Ledger::default();
-        ledger.want("ids.txt", ids).unwrap();
-        ledger.take("a.yaml", scenarios).unwrap();
-        ledger
+    fn coverage(ids: &str, scenarios: &str) -> Coverage {
+        let mut coverage = Coverage::default();
+        coverage.read_required("ids.txt", ids).unwrap();
+        coverage.read_scenarios("a.yaml", scenarios).unwrap();
+        coverage
     }
 
     #[test]
-    fn ranges_count_up_with_their_digits() {
+    fn id_ranges_keep_their_number_of_digits() {
         assert_eq!(range("R008..R011").unwrap(), ["R008", "R009", "R010", "R011"]);
         assert_eq!(range("AT-RES-18").unwrap(), ["AT-RES-18"]);
         for odd in ["R1..S2", "R2..R1", "R", "12", "R1..", "R1...R2", "R 1"] {
@@ -455,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_shown_by_a_scenario_that_expects_something() {
+    fn scenario_ids_need_an_expectation() {
         for (scenario, shown) in [
             ("- {name: a, ids: [R1], installs: []}", true),
             ("- {name: a, ids: [R1], nothing: true}", true),
@@ -464,28 +476,28 @@ mod tests {
             ("- {name: a, ids: [R1], nothing: false, error: null}", false),
             ("- {name: a, installs: []}", false),
         ] {
-            assert_eq!(ledger("R1", scenario).wrong().is_empty(), shown, "{scenario}");
+            assert_eq!(coverage("R1", scenario).problems().is_empty(), shown, "{scenario}");
         }
     }
 
     #[test]
-    fn what_is_missing_and_what_nobody_wants_is_named() {
-        let found = ledger(
+    fn missing_and_unlisted_ids_are_reported() {
+        let found = coverage(
             "# rows\nR1..R3\n",
             "- {name: a, ids: [R1, R9], nothing: true}\n- {name: b, ids: [R2]}\n",
         );
         assert_eq!(
-            found.wrong(),
+            found.problems(),
             "\nR2: is named in a.yaml: b, but nothing is expected there\nR3: no scenario names it\n\
              R9: named in a.yaml: a, but in no list of ids"
         );
-        let mut twice = Ledger::default();
-        assert!(twice.want("ids.txt", "R1\nR1").is_err());
+        let mut twice = Coverage::default();
+        assert!(twice.read_required("ids.txt", "R1\nR1").is_err());
     }
 
     #[test]
-    fn a_scenario_that_expects_several_things_says_which_of_them_shows_its_ids() {
-        for (scenario, wrong) in [
+    fn scenario_with_several_expectations_assigns_ids_to_each() {
+        for (scenario, problems) in [
             ("- {name: a, ids: {installs: [R1]}, installs: [], updates: {}}", ""),
             ("- {name: a, ids: {installs: [R1]}, installs: [], then: [{nothing: true}]}", ""),
             ("- {name: a, installs: [], then: [{ids: [R1], nothing: true}]}", ""),
@@ -503,76 +515,78 @@ mod tests {
             ("- {name: a, ids: {updates: [R1]}, installs: []}", "name `updates`, which"),
             ("- {name: a, installs: [], then: [{ids: 7}]}", "a.yaml: a, step 1: ids are a list"),
         ] {
-            let mut ledger = Ledger::default();
-            ledger.want("ids.txt", "R1").unwrap();
-            match ledger.take("a.yaml", scenario) {
-                Ok(()) => assert!(wrong.is_empty() && ledger.wrong().is_empty(), "{scenario}"),
+            let mut coverage = Coverage::default();
+            coverage.read_required("ids.txt", "R1").unwrap();
+            match coverage.read_scenarios("a.yaml", scenario) {
+                Ok(()) => {
+                    assert!(problems.is_empty() && coverage.problems().is_empty(), "{scenario}")
+                }
                 Err(said) => {
                     let said = said.to_string();
-                    assert!(!wrong.is_empty() && said.contains(wrong), "{scenario}: {said}");
+                    assert!(!problems.is_empty() && said.contains(problems), "{scenario}: {said}");
                 }
             }
         }
     }
 
     #[test]
-    fn a_row_that_recordings_alone_show_is_shown_and_counted() {
-        let mut ledger = Ledger::default();
-        ledger.want("ids.txt", "R1..R3").unwrap();
-        ledger.recorded("t.txt", "R1 R2 = a-rule 02 Pod a: status/phase # x\n").unwrap();
-        ledger.take("a.yaml", "- {name: a, ids: [R1], nothing: true}\n").unwrap();
-        ledger.excuse("n.txt", "R3: it is somebody else's\n").unwrap();
-        assert_eq!(ledger.wrong(), "");
-        assert_eq!((ledger.shown.len(), ledger.own.len()), (2, 1));
-        assert!(ledger.excuse("n.txt", "R3:\n").is_err());
-        assert!(ledger.recorded("t.txt", "R1 = a-rule another-rule\n").is_err());
+    fn row_shown_by_recordings_alone_is_counted() {
+        let mut coverage = Coverage::default();
+        coverage.read_required("ids.txt", "R1..R3").unwrap();
+        coverage.recorded("t.txt", "R1 R2 = a-rule 02 Pod a: status/phase # x\n").unwrap();
+        coverage.read_scenarios("a.yaml", "- {name: a, ids: [R1], nothing: true}\n").unwrap();
+        coverage.read_not_applicable("n.txt", "R3: it is somebody else's\n").unwrap();
+        assert_eq!(coverage.problems(), "");
+        assert_eq!((coverage.shown.len(), coverage.shown_by_tests.len()), (2, 1));
+        assert!(coverage.read_not_applicable("n.txt", "R3:\n").is_err());
+        assert!(coverage.recorded("t.txt", "R1 = a-rule another-rule\n").is_err());
     }
 
     #[test]
-    fn a_line_of_a_script_stands_on_a_check() {
-        let mark = |ids: &str| format!("{MARK}{ids}");
+    fn script_marker_must_be_above_a_check() {
+        let mark = |ids: &str| format!("{MARKER}{ids}");
         let (one, two) = (mark("R1"), mark("R2"));
-        let mut ledger = Ledger::default();
-        ledger.want("ids.txt", "R1..R2").unwrap();
+        let mut coverage = Coverage::default();
+        coverage.read_required("ids.txt", "R1..R2").unwrap();
         let text = format!("make tea\n  {one}\n  {two}\n  runs kitchen tea.v1\n");
-        ledger.script("a.sh", &text).unwrap();
-        assert_eq!(ledger.wrong(), "");
+        coverage.read_script("a.sh", &text).unwrap();
+        assert_eq!(coverage.problems(), "");
         for text in [
             format!("{one}\nkubectl apply -f -\nruns kitchen tea.v1\n"),
             format!("{one}\n# It shows nothing.\n"),
             one,
             format!("{}ids: R1\nruns kitchen tea.v1\n", "# "),
         ] {
-            let said = ledger.script("a.sh", &text).unwrap_err().to_string();
+            let said = coverage.read_script("a.sh", &text).unwrap_err().to_string();
             assert!(said.starts_with("a.sh:1: "), "{said}");
         }
     }
 
     #[test]
-    fn a_row_is_shown_where_another_is_that_says_the_same() {
-        let mut ledger = ledger("R1..R4", "- {name: a, ids: [R1], nothing: true}\n");
-        ledger.equal("s.txt", "R2 = R1\nR3 = R9\n").unwrap();
-        ledger.script("a.sh", &format!("{MARK}R4\nruns kitchen tea.v1\n")).unwrap();
-        ledger.spread();
-        assert_eq!(ledger.wrong(), "\nR3: is named in s.txt, but nothing is expected there");
+    fn equivalent_row_is_shown_with_the_other() {
+        let mut coverage = coverage("R1..R4", "- {name: a, ids: [R1], nothing: true}\n");
+        coverage.read_same("s.txt", "R2 = R1\nR3 = R9\n").unwrap();
+        coverage.read_script("a.sh", &format!("{MARKER}R4\nruns kitchen tea.v1\n")).unwrap();
+        coverage.apply_same();
+        assert_eq!(coverage.problems(), "\nR3: is named in s.txt, but nothing is expected there");
     }
 
     #[test]
-    fn what_is_said_to_be_missing_must_be_missing() {
-        let mut ledger = ledger("R1..R2", "- {name: a, ids: [R1], nothing: true}\n");
-        ledger.lack("m.txt", "R1 R2 R3\n").unwrap();
+    fn id_listed_as_missing_must_not_be_shown() {
+        let mut coverage = coverage("R1..R2", "- {name: a, ids: [R1], nothing: true}\n");
+        coverage.read_missing("m.txt", "R1 R2 R3\n").unwrap();
         assert_eq!(
-            ledger.wrong(),
+            coverage.problems(),
             "\nR1: m.txt says that nothing shows it, but something does\nR3: is excused, but in no list of ids"
         );
     }
 
     #[test]
-    fn files_that_are_no_lists_are_passed_over_and_broken_ones_named() {
-        let mut ledger = Ledger::default();
-        ledger.take("a.yaml", "steps: []\n").unwrap();
-        let error = ledger.take("a.yaml", "- {ids: [\n").unwrap_err().to_string();
+    fn other_files_are_ignored_and_malformed_ones_reported() {
+        let mut coverage = Coverage::default();
+        coverage.read_scenarios("a.yaml", "steps: []\n").unwrap();
+        let error = coverage.read_scenarios("a.yaml", "- {ids: [\n").unwrap_err().to_string();
         assert!(error.starts_with("a.yaml:"), "{error}");
-        assert!(ledger.take("a.yaml", "- {ids: R1}\n").is_err());
+        assert!(coverage.read_scenarios("a.yaml", "- {ids: R1}\n").is_err());
     }
 }

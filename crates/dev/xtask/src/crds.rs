@@ -1,10 +1,10 @@
-//! `cargo xtask crds`: writes the custom resource definitions that `mainstay-api` embeds.
+//! `cargo xtask crds`: writes the CustomResourceDefinitions that `mainstay-api` embeds.
 //!
-//! `mainstay_api::schema` states everything that is ours; here the schemas of Kubernetes' own types
-//! (pod templates, affinities, rules) are put in place of their names, from the table of built-in
-//! types. They carry no descriptions: those would be nine tenths of the definitions. [`OVERLAY`]
-//! says where the original's definitions differ from that table, so that both keep and drop the
-//! same fields; a test of `mainstay-api` compares them.
+//! `mainstay_api::schema` states our own fields. This task replaces the names of Kubernetes' types
+//! (pod templates, affinities, rules) by their schemas, from the table of built-in types. They have
+//! no descriptions, which would be nine tenths of the files. [`OVERLAY`] lists where the original's
+//! definitions differ from that table, so that both keep and prune the same fields; a test of
+//! `mainstay-api` compares them.
 
 use anyhow::{Context, bail, ensure};
 use flate2::{Compression, write::DeflateEncoder};
@@ -15,23 +15,23 @@ use std::io::Write as _;
 use std::path::Path;
 
 const FILE: &str = "crates/lifecycle/api/src/crds.bin";
-/// Pattern of quantities such as `100m` or `2Gi`.
+/// The pattern of quantities such as `100m` or `2Gi`.
 const QUANTITY: &str = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$";
 
-/// What the original's definitions say of Kubernetes' types beyond, or against, the table: type,
-/// field (none: the type itself), keywords to set. Null removes a keyword; a field without a type
-/// in the table is added by its keywords; an empty list of keywords removes the field.
+/// Where the original's definitions differ from the table: type, field (none: the type itself),
+/// keywords to set. Null removes a keyword; a field that the table lacks is added by its keywords;
+/// an empty list of keywords removes the field.
 const OVERLAY: &[(&str, Option<&str>, &str)] = &[
-    // Go embeds an atomic reference in these, which the documents of the API do not show.
+    // Go embeds an atomic reference in these, which the OpenAPI documents do not show.
     ("api.core.v1.ConfigMapEnvSource", None, ATOMIC),
     ("api.core.v1.SecretEnvSource", None, ATOMIC),
     ("api.core.v1.ConfigMapVolumeSource", None, ATOMIC),
     ("api.core.v1.ConfigMapProjection", None, ATOMIC),
     ("api.core.v1.SecretProjection", None, ATOMIC),
-    // Defaults that name a Go constant are lost by the original's generator …
+    // The original's generator loses defaults that name a Go constant …
     ("api.core.v1.AzureDiskVolumeSource", Some("cachingMode"), r#"{"default": null}"#),
     ("api.core.v1.AzureDiskVolumeSource", Some("kind"), r#"{"default": null}"#),
-    // … and keys of lists get one.
+    // … and adds defaults to list keys.
     ("api.core.v1.HostAlias", Some("ip"), r#"{"default": ""}"#),
     // Labels and annotations of pods must survive pruning.
     (
@@ -39,7 +39,7 @@ const OVERLAY: &[(&str, Option<&str>, &str)] = &[
         Some("metadata"),
         r#"{"x-kubernetes-preserve-unknown-fields": true}"#,
     ),
-    // The original is built with the release after the one of the table.
+    // The original is built with the Kubernetes release after that of the table.
     ("api.core.v1.PodSpec", Some("workloadRef"), "{}"),
     (
         "api.core.v1.PodSpec",
@@ -49,7 +49,7 @@ const OVERLAY: &[(&str, Option<&str>, &str)] = &[
 ];
 const ATOMIC: &str = r#"{"x-kubernetes-map-type": "atomic"}"#;
 
-/// Writes the definitions, or with `check` fails if those in the project differ.
+/// Writes the definitions; with `check`, fails if the files differ.
 pub(crate) fn run(root: &Path, check: bool) -> anyhow::Result<()> {
     let mut manifests = mainstay_api::schema::manifests();
     for manifest in &mut manifests {
@@ -69,7 +69,7 @@ pub(crate) fn run(root: &Path, check: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Puts schemas in place of the names of definitions, at any depth.
+/// Replaces the names of definitions by their schemas, at any depth.
 fn expand(value: &mut Value) -> anyhow::Result<()> {
     match value {
         Value::Object(fields) => {
@@ -79,7 +79,7 @@ fn expand(value: &mut Value) -> anyhow::Result<()> {
                 let Value::Object(schema) = schema(definition)? else {
                     bail!("the schema of {name} is no object");
                 };
-                // What stands beside the name goes first.
+                // Keywords beside the name take precedence.
                 for (key, value) in schema {
                     fields.entry(key).or_insert(value);
                 }
@@ -92,11 +92,11 @@ fn expand(value: &mut Value) -> anyhow::Result<()> {
     }
 }
 
-/// The schema of a type of Kubernetes' API, as generators of definitions write it.
+/// The schema of a Kubernetes type, as generators of CustomResourceDefinitions write it.
 fn schema(definition: &Definition) -> anyhow::Result<Value> {
     let int_or_string = json!([{"type": "integer"}, {"type": "string"}]);
     Ok(match definition.shape() {
-        // Metadata inside other objects is not looked into by generators.
+        // Generators write no schema for metadata inside other objects.
         Shape::Object if definition.short_name() == "ObjectMeta" => json!({"type": "object"}),
         Shape::Object => object(definition)?,
         Shape::FreeObject | Shape::Any => {

@@ -1,7 +1,7 @@
-//! Holds the arrows between our crates (docs/architecture.md §4).
+//! `cargo xtask layers`: checks the dependencies between our crates (docs/architecture.md §4).
 //!
-//! `cargo metadata` says who depends on whom; the folder a crate lies in says what it may use. The
-//! table below is the whole rule, so a new arrow is a change somebody has to argue for.
+//! `cargo metadata` lists the dependencies, and the folder of a crate decides which are allowed.
+//! The table below is the whole rule, so a new dependency is a change that needs an argument.
 
 use anyhow::{Context, bail};
 use serde_json::Value;
@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-/// What the crates of a folder (or one crate) may use. The first row that matches holds.
-/// An entry ending in `/` is a folder, any other is one crate.
+/// The allowed dependencies of a folder's crates, or of one crate. The first matching row applies.
+/// An entry that ends in `/` is a folder, any other is one crate.
 const RULES: &[(&str, &[&str])] = &[
     ("base/", &["base/"]),
     ("kube/object", &["base/"]),
@@ -99,11 +99,11 @@ const RULES: &[(&str, &[&str])] = &[
     ("face/", &["base/", "kube/", "catalog/", "lifecycle/", "author/", "face/"]),
 ];
 
-/// What every crate's tests may use besides.
-const FOR_TESTS: &[&str] = &["dev/testkit", "dev/testdata", "dev/reference", "dev/clitest"];
+/// Additional dependencies that every crate's tests may use.
+const TEST_DEPENDENCIES: &[&str] = &["dev/testkit", "dev/testdata", "dev/reference", "dev/clitest"];
 
-/// Crates from outside that only some of ours may name, with the reason.
-const CONFINED: &[(&str, &[&str], &str)] = &[
+/// External crates that only some of ours may use, with the reason.
+const CONFINED_CRATES: &[(&str, &[&str], &str)] = &[
     (
         "kube",
         &["kube/client", "dev/testkit", "dev/bench", "dev/conformance/", "face/mainstay"],
@@ -127,8 +127,8 @@ const CONFINED: &[(&str, &[&str], &str)] = &[
     ("anyhow", &["dev/"], "library errors are typed"),
 ];
 
-/// Crates that must not be in the lock file at all.
-const BANNED: &[(&str, &str)] = &[
+/// Crates that must not be in the lock file.
+const BANNED_CRATES: &[(&str, &str)] = &[
     ("aws-lc-sys", "one TLS provider: ring"),
     ("aws-lc-rs", "one TLS provider: ring"),
     ("openssl-sys", "one TLS provider: ring"),
@@ -138,7 +138,7 @@ fn covers(pattern: &str, folder: &str) -> bool {
     if pattern.ends_with('/') { folder.starts_with(pattern) } else { folder == pattern }
 }
 
-/// Fails with a list of every arrow that the table forbids.
+/// Fails with a list of all forbidden dependencies.
 pub(crate) fn run() -> anyhow::Result<()> {
     let output = Command::new("cargo")
         .args(["metadata", "--format-version", "1", "--locked"])
@@ -183,16 +183,17 @@ fn check(metadata: &Value, root: &Path) -> anyhow::Result<Vec<String>> {
             let target = dependency["name"].as_str().unwrap_or_default();
             let only_tests = dependency["kind"].as_str() == Some("dev");
             if let Some((theirs, _)) = folders.get(target) {
-                // Nothing else is looser for tests.
+                // Tests have no further exceptions.
                 let fine = allowed.iter().any(|pattern| covers(pattern, theirs))
-                    || (only_tests && FOR_TESTS.contains(&theirs.as_str()));
+                    || (only_tests && TEST_DEPENDENCIES.contains(&theirs.as_str()));
                 if !fine {
                     wrong.push(format!(
                         "{name} → {target}: crates/{folder} may use {}",
                         allowed.join(", ")
                     ));
                 }
-            } else if let Some((_, may, why)) = CONFINED.iter().find(|(who, _, _)| *who == target)
+            } else if let Some((_, may, why)) =
+                CONFINED_CRATES.iter().find(|(who, _, _)| *who == target)
                 && !only_tests
                 && !may.iter().any(|pattern| covers(pattern, folder))
             {
@@ -202,7 +203,7 @@ fn check(metadata: &Value, root: &Path) -> anyhow::Result<Vec<String>> {
     }
     for package in packages {
         let name = package["name"].as_str().unwrap_or_default();
-        if let Some((_, why)) = BANNED.iter().find(|(who, _)| *who == name) {
+        if let Some((_, why)) = BANNED_CRATES.iter().find(|(who, _)| *who == name) {
             wrong.push(format!("{name} is in Cargo.lock: {why}"));
         }
     }
@@ -229,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn an_upward_arrow_is_named() {
+    fn forbidden_dependency_is_reported() {
         let store = package("mainstay-store", "kube/store", &[]);
         let classic = package("mainstay-classic", "lifecycle/classic", &[("mainstay-store", None)]);
         let found = wrong(&[store, classic]);
@@ -253,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn confined_and_banned_crates_are_named() {
+    fn confined_and_banned_crates_are_reported() {
         let api = package("mainstay-api", "lifecycle/api", &[("kube", None)]);
         let outside =
             json!({"name": "aws-lc-sys", "manifest_path": "/r/aws/Cargo.toml", "dependencies": []});

@@ -1,10 +1,10 @@
-//! Writes the sample catalog that `mainstay demo` tells its story with.
+//! `cargo xtask sample`: writes the sample catalog of `mainstay demo`.
 //!
-//! The catalog is an ordinary file-based catalog: one folder a package, every manifest inline as
-//! `olm.bundle.object`. Inline manifests are base64, which nobody wants to edit by hand, so the
-//! packages are described here and the files are generated: four packages whose channels hold
-//! every kind of edge (replaces, skips, skipRange), one deprecation, every install mode, and one
-//! package that needs another.
+//! It is a file-based catalog with one folder per package and every manifest inline as
+//! `olm.bundle.object`. Inline manifests are Base64, which is hard to edit by hand, so the packages
+//! are described here and the files are generated. The channels of the four packages have every
+//! kind of edge (replaces, skips, skipRange), one deprecation and every install mode, and one
+//! package requires another.
 
 use anyhow::{Context, bail};
 use base64::Engine;
@@ -12,7 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-/// A package as we describe it.
+/// The description of a package.
 struct Package {
     name: &'static str,
     display: &'static str,
@@ -24,16 +24,16 @@ struct Package {
     default_channel: &'static str,
     channels: &'static [(&'static str, &'static [Entry])],
     versions: &'static [Version],
-    /// Group, version, kind that another package provides.
+    /// Group, version and kind of a required API.
     needs: Option<(&'static str, &'static str, &'static str)>,
-    /// `(schema, name, message)` of what is deprecated.
+    /// `(schema, name, message)` of deprecations.
     deprecated: &'static [(&'static str, &'static str, &'static str)],
 }
 
-/// A channel entry: version, the version it replaces, versions it skips, range it skips.
+/// A channel entry: version, replaced version, skipped versions, skip range.
 type Entry = (&'static str, Option<&'static str>, &'static [&'static str], Option<&'static str>);
 
-/// A bundle: the number of its version, the fields its API has, whether it reads nodes cluster-wide.
+/// A bundle: its version number, the fields of its API, and whether it reads nodes cluster-wide.
 struct Version {
     number: &'static str,
     fields: &'static [&'static str],
@@ -48,8 +48,8 @@ const fn version(
     Version { number, fields, watches_nodes }
 }
 
-/// Own, Single, Multi, All.
-const EVERYWHERE: [bool; 4] = [true, true, true, true];
+/// OwnNamespace, SingleNamespace, MultiNamespace, AllNamespaces.
+const ALL_INSTALL_MODES: [bool; 4] = [true, true, true, true];
 
 const PACKAGES: &[Package] = &[
     Package {
@@ -59,7 +59,7 @@ const PACKAGES: &[Package] = &[
         plural: "teapots",
         group: "brew.example.com",
         about: "Keeps teapots filled, warm and out of the way of coffee requests.",
-        modes: EVERYWHERE,
+        modes: ALL_INSTALL_MODES,
         default_channel: "stable",
         channels: &[
             (
@@ -148,7 +148,7 @@ const PACKAGES: &[Package] = &[
         plural: "samovars",
         group: "brew.example.com",
         about: "Serves the tea that teapots brew, and therefore needs the Teapot API.",
-        modes: EVERYWHERE,
+        modes: ALL_INSTALL_MODES,
         default_channel: "stable",
         channels: &[("stable", &[("0.1.0", None, &[], None)])],
         versions: &[version("0.1.0", &["cups"], false)],
@@ -157,7 +157,7 @@ const PACKAGES: &[Package] = &[
     },
 ];
 
-/// Writes the files, or fails if `check` and one of them is not what it should be.
+/// Writes the files; with `check`, fails if one of them differs.
 pub(crate) fn run(root: &Path, check: bool) -> anyhow::Result<()> {
     let folder = root.join("crates/face/mainstay/sample");
     for package in PACKAGES {
@@ -166,8 +166,8 @@ pub(crate) fn run(root: &Path, check: bool) -> anyhow::Result<()> {
             "# {}. Written by `cargo xtask sample`; an edited copy works with `mainstay demo --catalog DIR`.\n",
             package.display
         );
-        // The comment belongs to the first document: other readers take a document of comments only
-        // for an empty blob, and refuse it.
+        // The comment precedes the first document without a separator: other readers reject a
+        // document of comments alone as an empty blob.
         for (at, blob) in blobs(package).iter().enumerate() {
             if at > 0 {
                 text.push_str("---\n");

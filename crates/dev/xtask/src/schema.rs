@@ -1,16 +1,17 @@
-//! `cargo xtask schema`: writes the table of built-in types that `mainstay-schema` carries.
+//! `cargo xtask schema`: writes the table of built-in types that `mainstay-schema` embeds.
 //!
-//! Two crates know Kubernetes' types, each a half: `k8s-openapi` has JSON names, types, required
-//! fields and descriptions; `k8s-pb` has the markers of the Go sources (list types, merge keys,
-//! defaults) and the tags of protobuf, also of alpha and beta versions. Both are read as text from
-//! cargo's registry and joined by field name without case and underscores. What only the Go sources
-//! tell, pointers and which fields are written empty, is a table of facts, `schema/go.txt`. What only
-//! the documents of a server tell, enumerations above all, is another one, `schema/documents.txt`. The
-//! types of operators (ClusterServiceVersion above all) come from no crate: `schema/operators.txt` has
-//! them as they are declared.
+//! Two crates describe Kubernetes' types, each a half. `k8s-openapi` has JSON names, types,
+//! required fields and descriptions. `k8s-pb` has the markers of the Go sources (list types, merge
+//! keys, defaults) and the protobuf tags, also of alpha and beta versions. Both are read as text
+//! from cargo's registry, and joined by field name without case and underscores.
 //!
-//! Texts are written only of what the kinds of `mainstay_schema::builtin::kinds` reach. The format is
-//! described, and read again, in `crates/kube/schema/src/builtin/table.rs`.
+//! Facts that only the Go sources have, pointers and which fields are written empty, are in the
+//! table `schema/go.txt`. Facts that only the OpenAPI documents of a server have, mainly
+//! enumerations, are in `schema/documents.txt`. The types of operators (ClusterServiceVersion above
+//! all) come from no crate: `schema/operators.txt` declares them.
+//!
+//! Descriptions are written only for types that the kinds of `mainstay_schema::builtin::kinds`
+//! reach. `crates/kube/schema/src/builtin/table.rs` describes and reads the format.
 //!
 //! ```text
 //! k8s-openapi ─► definitions ──┐
@@ -41,10 +42,10 @@ mod shapes;
 use macro_text::MacroText;
 
 const TABLE: &str = "crates/kube/schema/src/builtin/table.bin";
-/// The release of Kubernetes, as the module of `k8s-openapi` that has its types.
+/// The Kubernetes release, as the module of `k8s-openapi` that has its types.
 const RELEASE: &str = "v1_35";
-/// Types that the documents speak of and no kind reaches.
-const EXTRAS: [&str; 9] = [
+/// Types in the OpenAPI documents that no kind reaches.
+const EXTRA_TYPES: [&str; 9] = [
     "apimachinery.pkg.apis.meta.v1.APIGroup",
     "apimachinery.pkg.apis.meta.v1.APIGroupList",
     "apimachinery.pkg.apis.meta.v1.APIResourceList",
@@ -56,7 +57,7 @@ const EXTRAS: [&str; 9] = [
     "apimachinery.pkg.version.Info",
 ];
 
-/// Writes the table, or with `check` fails if the one in the project differs.
+/// Writes the table; with `check`, fails if the file differs.
 pub(crate) fn run(root: &Path, check: bool) -> anyhow::Result<()> {
     let openapi = package_folder(root, "k8s-openapi")?.join("src").join(RELEASE);
     let mut definitions = BTreeMap::new();
@@ -64,7 +65,7 @@ pub(crate) fn run(root: &Path, check: bool) -> anyhow::Result<()> {
     add_lists(&mut definitions)?;
     let messages = messages::read(&package_folder(root, "k8s-pb")?.join("src"))?;
     join::all(&mut definitions, &messages);
-    correct(&mut definitions)?;
+    apply_corrections(&mut definitions)?;
     shapes::add(&mut definitions)?;
     operators::add(&mut definitions)?;
     check_names(&definitions)?;
@@ -81,7 +82,7 @@ pub(crate) fn run(root: &Path, check: bool) -> anyhow::Result<()> {
 }
 
 /// The sources of a crate in cargo's registry. `k8s-pb` is an optional dependency of `xtask` that
-/// nothing compiles; all features are asked for so that cargo fetches it.
+/// is never compiled; `--all-features` makes cargo fetch it.
 fn package_folder(root: &Path, name: &str) -> anyhow::Result<PathBuf> {
     let output = Command::new("cargo")
         .args(["metadata", "--format-version=1", "--all-features"])
@@ -107,16 +108,17 @@ fn package_folder(root: &Path, name: &str) -> anyhow::Result<PathBuf> {
 #[derive(Default)]
 struct Definition {
     description: String,
-    /// Letter of a type that is no JSON object with known fields; see [`leaf`].
+    /// The letter of a type that is no JSON object with known fields; see [`leaf`].
     leaf: Option<char>,
-    /// The whole map is one value for server-side apply.
+    /// Whether server-side apply treats the whole map as one value.
     atomic: bool,
-    /// No document has it: it belongs to a version that is not served, or to requests.
+    /// Whether no OpenAPI document has the type: it belongs to a version that is not served, or to
+    /// requests.
     unserved: bool,
-    /// What only documents say of it: a JSON merge patch of its schema.
+    /// A JSON merge patch of its schema, from `documents.txt`.
     patch: Map<String, Value>,
     fields: BTreeMap<String, Field>,
-    /// The names of the fields in the order of their declaration; empty where it is that of the tags.
+    /// The field names in the order of their declaration; empty if that is the order of the tags.
     order: Vec<String>,
 }
 
@@ -127,22 +129,22 @@ struct Field {
     required: bool,
     options: BTreeMap<&'static str, String>,
     place: Place,
-    /// How Go holds it.
+    /// The field's form in Go.
     shape: shapes::Shape,
-    /// What only documents say of it: a JSON merge patch of its schema.
+    /// A JSON merge patch of its schema, from `documents.txt`.
     patch: Map<String, Value>,
 }
 
-/// Where a field stands on the wire and in Go.
+/// The position of a field on the wire and in Go.
 #[derive(Clone, Default)]
 struct Place {
-    /// Its tag, behind those of the messages that it is embedded in.
+    /// Its tag, after the tags of the messages in which it is embedded.
     tags: Vec<u32>,
     /// The names of these messages.
     embeds: Vec<String>,
 }
 
-/// Types with their own JSON form.
+/// The letter of a type with its own JSON form.
 fn leaf(name: &str) -> Option<char> {
     Some(match name.rsplit('.').next()? {
         "Time" => 't',
@@ -160,7 +162,7 @@ fn leaf(name: &str) -> Option<char> {
     })
 }
 
-/// Reads every `impl JsonSchema` below a folder.
+/// Reads every `impl JsonSchema` in a folder and its subfolders.
 fn read_definitions(folder: &Path, into: &mut BTreeMap<String, Definition>) -> anyhow::Result<()> {
     for path in sorted_entries(folder)? {
         if path.is_dir() {
@@ -191,7 +193,7 @@ fn sorted_entries(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(entries)
 }
 
-/// A module path of either crate as the definition's name.
+/// Converts a module path of either crate to a definition's name.
 fn dotted(path: &str) -> String {
     path.replace('/', ".")
         .replace("apiextensions_apiserver", "apiextensions-apiserver")
@@ -232,8 +234,8 @@ fn package_of(name: &str) -> &str {
     name.rsplit_once('.').map_or("", |parts| parts.0)
 }
 
-/// A type in the table's letters; `@` and a name for another definition, which is short inside
-/// its own package.
+/// A type in the table's letters; `@` and a name refer to another definition. The name is short
+/// inside its own package.
 fn kind(owner: &str, property: &Value) -> anyhow::Result<String> {
     if let Some(name) = property["$ref"].as_str() {
         let short = name.strip_prefix(package_of(owner)).and_then(|name| name.strip_prefix('.'));
@@ -256,8 +258,8 @@ fn kind(owner: &str, property: &Value) -> anyhow::Result<String> {
     })
 }
 
-/// Definition names of all kinds with rows, and of those that subresources speak and that have a
-/// type here.
+/// The definitions of all kinds in the table, and of the kinds of subresources that have a type
+/// here.
 fn kind_names(definitions: &BTreeMap<String, Definition>) -> anyhow::Result<BTreeSet<String>> {
     let mut names = BTreeSet::new();
     for row in kinds() {
@@ -274,7 +276,7 @@ fn kind_names(definitions: &BTreeMap<String, Definition>) -> anyhow::Result<BTre
     Ok(names)
 }
 
-/// List types, which `k8s-openapi` has only as one generic type.
+/// Adds list types, for which `k8s-openapi` has a single generic type.
 fn add_lists(definitions: &mut BTreeMap<String, Definition>) -> anyhow::Result<()> {
     for row in kinds().iter().filter(|row| row.has_verb("list")) {
         let name = mainstay_schema::builtin::definition_name(row.group, row.version, row.kind)
@@ -343,9 +345,9 @@ fn option(field: &mut Field, mark: &str) {
     }
 }
 
-/// What neither source says as a real server does: two required fields that `k8s-openapi` makes
-/// optional, two defaults that the Go sources name by a constant.
-fn correct(definitions: &mut BTreeMap<String, Definition>) -> anyhow::Result<()> {
+/// Corrects where both sources differ from a real server: two required fields that `k8s-openapi`
+/// makes optional, and two defaults that the Go sources name by a constant.
+fn apply_corrections(definitions: &mut BTreeMap<String, Definition>) -> anyhow::Result<()> {
     let rows = [
         ("api.core.v1.Event", "metadata", None),
         ("api.events.v1.Event", "eventTime", None),
@@ -364,7 +366,7 @@ fn correct(definitions: &mut BTreeMap<String, Definition>) -> anyhow::Result<()>
     Ok(())
 }
 
-/// The full name of the definition that a type names, if it names one.
+/// The full name of the definition to which a type refers, if any.
 fn target(owner: &str, kind: &str) -> Option<String> {
     let (_, target) = kind.split_once('@')?;
     Some(if target.contains('.') {
@@ -374,7 +376,7 @@ fn target(owner: &str, kind: &str) -> Option<String> {
     })
 }
 
-/// Fails where a field names a definition that does not exist.
+/// Fails if a field refers to a missing definition.
 fn check_names(definitions: &BTreeMap<String, Definition>) -> anyhow::Result<()> {
     for (name, definition) in definitions {
         for (key, field) in &definition.fields {
@@ -389,12 +391,12 @@ fn check_names(definitions: &BTreeMap<String, Definition>) -> anyhow::Result<()>
     Ok(())
 }
 
-/// Everything that kinds and documents reach: what has texts.
+/// All definitions that kinds and documents reach: these have descriptions.
 fn reachable(definitions: &BTreeMap<String, Definition>) -> anyhow::Result<BTreeSet<String>> {
     let mut open: Vec<String> = kind_names(definitions)?.into_iter().collect();
     let lists: Vec<String> = open.iter().map(|name| format!("{name}List")).collect();
     open.extend(lists.into_iter().filter(|name| definitions.contains_key(name)));
-    open.extend(EXTRAS.map(str::to_owned));
+    open.extend(EXTRA_TYPES.map(str::to_owned));
     let mut reached = BTreeSet::new();
     while let Some(name) = open.pop() {
         let definition =
@@ -409,7 +411,7 @@ fn reachable(definitions: &BTreeMap<String, Definition>) -> anyhow::Result<BTree
     Ok(reached)
 }
 
-/// Writes the table: a directory, then the deflated types and texts of each package.
+/// Encodes the table: a directory, then the deflated types and texts of each package.
 fn encode(
     definitions: &BTreeMap<String, Definition>,
     reached: &BTreeSet<String>,
@@ -423,9 +425,9 @@ fn encode(
             .chain(definition.fields.values().map(|field| (&field.description, &field.patch)))
         {
             if described {
-                texts.push_str(&escaped(text));
+                texts.push_str(&escape(text));
                 if !patch.is_empty() {
-                    write!(texts, "\t{}", escaped(&serde_json::to_string(patch)?))?;
+                    write!(texts, "\t{}", escape(&serde_json::to_string(patch)?))?;
                 }
             }
             texts.push('\n');
@@ -452,8 +454,8 @@ fn encode(
     Ok(table)
 }
 
-/// One line, in which a tab is a separator.
-fn escaped(text: &str) -> String {
+/// Escapes a text to one line without tabs, which are separators.
+fn escape(text: &str) -> String {
     text.replace('\\', "\\\\").replace('\n', "\\n").replace('\t', "\\t")
 }
 

@@ -1,12 +1,12 @@
-//! Nobody asks for everything that discovery knows.
+//! Anonymous requests for everything in discovery.
 
 use super::{Client, shows_canary};
 use crate::report::Report;
-use crate::server::{Server, VICTIM};
+use crate::server::{Server, VICTIM_NAMESPACE};
 use crate::wire::Identity;
 use serde_json::Value;
 
-/// Paths that the bootstrap role `system:public-info-viewer` and health checks leave open.
+/// Paths that are public by the bootstrap role `system:public-info-viewer` and for health checks.
 const PUBLIC: [&str; 4] = ["/healthz", "/livez", "/readyz", "/version"];
 const OTHERS: [&str; 22] = [
     "/",
@@ -39,7 +39,7 @@ pub(super) async fn run(server: &Server, report: &mut Report) -> anyhow::Result<
         for resource in list["resources"].as_array().into_iter().flatten() {
             let name = resource["name"].as_str().unwrap_or_default();
             let place = if resource["namespaced"] == true {
-                format!("{base}/namespaces/{VICTIM}")
+                format!("{base}/namespaces/{VICTIM_NAMESPACE}")
             } else {
                 base.clone()
             };
@@ -81,7 +81,7 @@ pub(super) async fn run(server: &Server, report: &mut Report) -> anyhow::Result<
     Ok(())
 }
 
-/// Every group and version with its list of resources.
+/// All groups and versions with their lists of resources.
 async fn groups(server: &Server) -> anyhow::Result<Vec<(String, Value)>> {
     let mut bases = vec!["/api/v1".to_owned()];
     let found = server.must("GET", "/apis", None).await?;

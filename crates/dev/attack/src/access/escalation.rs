@@ -1,9 +1,9 @@
-//! The admin of a namespace wants to become more: by the API's own verbs, and through controllers
-//! that act with their own rights.
+//! Privilege escalation: a namespace's admin tries to gain permissions, by the API's own verbs, and
+//! through controllers that act with their own permissions.
 
 use super::{Client, shows_canary};
 use crate::report::{Report, Row};
-use crate::server::{OWN, Server, VICTIM};
+use crate::server::{ATTACKER_NAMESPACE, Server, VICTIM_NAMESPACE};
 use crate::wire::Identity;
 use anyhow::{Context as _, bail};
 use base64::Engine as _;
@@ -15,14 +15,14 @@ use tokio::time::sleep;
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 const OLM: &str = "/apis/operators.coreos.com";
-/// How long controllers are given to do what they should not: far longer than they take.
-const SETTLE: Duration = Duration::from_secs(3);
+/// The time for controllers to act wrongly: far longer than they take.
+const SETTLING_TIME: Duration = Duration::from_secs(3);
 
-/// Requests that a namespace's admin may make, and that are refused for what they say.
+/// Requests that a namespace's admin may make, and that are rejected as invalid.
 const INVALID: [&str; 3] =
     ["binds a role that is not there", "changes the own binding", "endpoints on the loopback"];
 
-/// Requests that would make somebody more than they are.
+/// Requests that would grant permissions.
 pub(super) async fn requests(
     server: &Server,
     attacker: &Identity,
@@ -35,8 +35,8 @@ pub(super) async fn requests(
             if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
         let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
         let response = client.request(method, &path, &[("content-type", media)], &body).await?;
-        // Only a refusal of the rights counts, unless the request is one that the user may make and
-        // that is refused for what it says: otherwise an invalid body would hide a right.
+        // Only authorization errors count, except for requests that the user may make and that are
+        // invalid: otherwise an invalid body would hide a permission.
         let refused = response.is_refusal()
             || (INVALID.contains(&what) && matches!(response.status, 400 | 404 | 422));
         row.check(refused && !shows_canary(&response.body), || {
@@ -51,7 +51,7 @@ fn binding(name: &str, kind: &str, role: &str) -> Value {
     json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": name},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": role},
-        "subjects": [{"kind": "ServiceAccount", "name": "mallory", "namespace": OWN}],
+        "subjects": [{"kind": "ServiceAccount", "name": "mallory", "namespace": ATTACKER_NAMESPACE}],
     })
 }
 
@@ -60,14 +60,14 @@ fn pod(spec: &Value) -> Value {
 }
 
 fn escalations() -> Vec<(&'static str, &'static str, String, Value)> {
-    let own = format!("{RBAC}/namespaces/{OWN}");
-    let victim = format!("/api/v1/namespaces/{VICTIM}");
+    let own = format!("{RBAC}/namespaces/{ATTACKER_NAMESPACE}");
+    let victim = format!("/api/v1/namespaces/{VICTIM_NAMESPACE}");
     let all = json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]);
     let container = json!([{"name": "c", "image": "x"}]);
     let review = |user: &str| {
         json!({
             "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
-            "spec": {"user": user, "resourceAttributes": {"verb": "get", "resource": "secrets", "namespace": VICTIM}},
+            "spec": {"user": user, "resourceAttributes": {"verb": "get", "resource": "secrets", "namespace": VICTIM_NAMESPACE}},
         })
     };
     let request = json!({
@@ -158,10 +158,15 @@ fn escalations() -> Vec<(&'static str, &'static str, String, Value)> {
         (
             "labels the namespace",
             "PATCH",
-            format!("/api/v1/namespaces/{OWN}"),
+            format!("/api/v1/namespaces/{ATTACKER_NAMESPACE}"),
             json!({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "privileged"}}}),
         ),
-        ("finalizes the victim", "PUT", format!("/api/v1/namespaces/{VICTIM}/finalize"), json!({})),
+        (
+            "finalizes the victim",
+            "PUT",
+            format!("/api/v1/namespaces/{VICTIM_NAMESPACE}/finalize"),
+            json!({}),
+        ),
         (
             "a pod for the victim",
             "POST",
@@ -171,13 +176,13 @@ fn escalations() -> Vec<(&'static str, &'static str, String, Value)> {
         (
             "a pod as another account",
             "POST",
-            format!("/api/v1/namespaces/{OWN}/pods"),
+            format!("/api/v1/namespaces/{ATTACKER_NAMESPACE}/pods"),
             pod(&json!({"containers": container, "serviceAccountName": "not-there"})),
         ),
         (
             "a pod of a static kind",
             "POST",
-            format!("/api/v1/namespaces/{OWN}/pods"),
+            format!("/api/v1/namespaces/{ATTACKER_NAMESPACE}/pods"),
             json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "annotations": {"kubernetes.io/config.mirror": "x"}}, "spec": {"containers": container, "priorityClassName": "nope"}}),
         ),
         (
@@ -227,28 +232,33 @@ fn escalations() -> Vec<(&'static str, &'static str, String, Value)> {
         (
             "endpoints on the loopback",
             "POST",
-            format!("/apis/discovery.k8s.io/v1/namespaces/{OWN}/endpointslices"),
+            format!("/apis/discovery.k8s.io/v1/namespaces/{ATTACKER_NAMESPACE}/endpointslices"),
             json!({"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "metadata": {"name": "e"}, "addressType": "IPv6", "endpoints": [{"addresses": ["::ffff:127.0.0.1"]}], "ports": [{"port": 1}]}),
         ),
         (
             "a subscription's group",
             "POST",
-            format!("{OLM}/v1/namespaces/{OWN}/operatorgroups"),
+            format!("{OLM}/v1/namespaces/{ATTACKER_NAMESPACE}/operatorgroups"),
             json!({"apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup", "metadata": {"name": "g"}}),
         ),
         (
             "a version by hand",
             "POST",
-            format!("{OLM}/v1alpha1/namespaces/{OWN}/clusterserviceversions"),
+            format!("{OLM}/v1alpha1/namespaces/{ATTACKER_NAMESPACE}/clusterserviceversions"),
             json!({}),
         ),
         (
             "a plan by hand",
             "POST",
-            format!("{OLM}/v1alpha1/namespaces/{OWN}/installplans"),
+            format!("{OLM}/v1alpha1/namespaces/{ATTACKER_NAMESPACE}/installplans"),
             json!({}),
         ),
-        ("a catalog", "POST", format!("{OLM}/v1alpha1/namespaces/{OWN}/catalogsources"), json!({})),
+        (
+            "a catalog",
+            "POST",
+            format!("{OLM}/v1alpha1/namespaces/{ATTACKER_NAMESPACE}/catalogsources"),
+            json!({}),
+        ),
         ("a copied event of others", "POST", format!("{victim}/events"), json!({})),
         (
             "a lease of the system",
@@ -265,7 +275,7 @@ fn escalations() -> Vec<(&'static str, &'static str, String, Value)> {
     ]
 }
 
-/// A catalog folder with one operator, whose permissions a namespace's admin has as well.
+/// Writes a catalog folder with one operator, whose permissions a namespace's admin has too.
 pub(super) fn write_catalog(folder: &Path) -> anyhow::Result<String> {
     let modes = ["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"]
         .map(|mode| json!({"type": mode, "supported": true}));
@@ -306,16 +316,17 @@ pub(super) fn write_catalog(folder: &Path) -> anyhow::Result<String> {
     Ok(format!("hostile={}", catalog.display()))
 }
 
-/// The admin of an operator's namespace forges what the controllers lift and copy.
+/// The admin of an operator's namespace forges the roles and bindings that the controllers lift to
+/// the cluster or copy to other namespaces.
 pub(super) async fn through_controllers(
     server: &Server,
     report: &mut Report,
 ) -> anyhow::Result<()> {
     let row = report.row("access", "escalation through controllers", 20);
-    // All namespaces: what is lifted becomes a ClusterRoleBinding.
+    // All namespaces: a RoleBinding becomes a ClusterRoleBinding.
     forge(server, row, "operators", &[]).await?;
-    // Some namespaces: what is copied lands in the victim's.
-    forge(server, row, "ward", &["ward", VICTIM]).await?;
+    // Some namespaces: roles are copied into the victim's namespace.
+    forge(server, row, "ward", &["ward", VICTIM_NAMESPACE]).await?;
     row.done();
     Ok(())
 }
@@ -399,7 +410,7 @@ async fn forge(
             row.tried();
         }
     }
-    // The attacker joins the bindings that the controller made.
+    // The attacker adds itself to the bindings that the controller created.
     let found = client.request("GET", &format!("{rbac}/rolebindings"), &[], b"").await?;
     let found: Value = serde_json::from_slice(&found.body)?;
     for item in found["items"].as_array().into_iter().flatten() {
@@ -415,14 +426,14 @@ async fn forge(
             row.tried();
         }
     }
-    // Something that makes the controller come by again.
+    // A change that makes the controller reconcile.
     let touch = json!({"metadata": {"annotations": {"touched": "yes"}}});
     server.must("PATCH", &csv, Some(&touch)).await?;
-    sleep(SETTLE).await;
+    sleep(SETTLING_TIME).await;
 
     for path in [
-        format!("/api/v1/namespaces/{VICTIM}/secrets/canary"),
-        format!("/api/v1/namespaces/{VICTIM}/secrets"),
+        format!("/api/v1/namespaces/{VICTIM_NAMESPACE}/secrets/canary"),
+        format!("/api/v1/namespaces/{VICTIM_NAMESPACE}/secrets"),
         "/api/v1/secrets".to_owned(),
         "/api/v1/nodes".to_owned(),
         format!("{RBAC}/clusterroles"),
@@ -436,9 +447,10 @@ async fn forge(
             )
         });
     }
-    for path in
-        [format!("{RBAC}/clusterrolebindings"), format!("{RBAC}/namespaces/{VICTIM}/rolebindings")]
-    {
+    for path in [
+        format!("{RBAC}/clusterrolebindings"),
+        format!("{RBAC}/namespaces/{VICTIM_NAMESPACE}/rolebindings"),
+    ] {
         let list = server.must("GET", &path, None).await?;
         let given: Vec<&str> = list["items"]
             .as_array()
@@ -460,7 +472,7 @@ async fn forge(
     Ok(())
 }
 
-/// Waits until the operator runs; gives the uid of its ClusterServiceVersion.
+/// Waits until the operator runs; returns the uid of its ClusterServiceVersion.
 async fn running(server: &Server, path: &str) -> anyhow::Result<String> {
     let mut last = String::new();
     for _ in 0..200 {

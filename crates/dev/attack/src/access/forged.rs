@@ -2,7 +2,7 @@
 
 use super::{Client, shows_canary};
 use crate::report::Report;
-use crate::server::{OWN, Server, VICTIM};
+use crate::server::{ATTACKER_NAMESPACE, Server, VICTIM_NAMESPACE};
 use crate::wire::Identity;
 use anyhow::Context as _;
 use base64::Engine as _;
@@ -15,18 +15,21 @@ use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// What every forger asks for.
+/// The path that every forged request reads.
 fn secret() -> String {
-    format!("/api/v1/namespaces/{VICTIM}/secrets/canary")
+    format!("/api/v1/namespaces/{VICTIM_NAMESPACE}/secrets/canary")
 }
 
-/// Tokens that are forged in every way that is known.
+/// Tokens, forged in every known way.
 pub(super) async fn tokens(server: &Server, report: &mut Report) -> anyhow::Result<()> {
     let row = report.row("access", "forged tokens", 174);
-    let good = server.token(OWN, "mallory", &json!({})).await?;
+    let good = server.token(ATTACKER_NAMESPACE, "mallory", &json!({})).await?;
     let mut forged = token_forgeries(&good)?;
     let foreign = json!({"audiences": ["somebody-else"]});
-    forged.push(("of another audience".to_owned(), server.token(OWN, "mallory", &foreign).await?));
+    forged.push((
+        "of another audience".to_owned(),
+        server.token(ATTACKER_NAMESPACE, "mallory", &foreign).await?,
+    ));
     forged.push(("of a deleted account".to_owned(), token_of_deleted(server).await?));
     for (what, token) in &forged {
         let mut connection = server.connect(&Identity::Anonymous).await?;
@@ -34,11 +37,11 @@ pub(super) async fn tokens(server: &Server, report: &mut Report) -> anyhow::Resu
         let response =
             connection.request("GET", &secret(), &[("authorization", &value)], b"").await;
         let response = response.with_context(|| format!("a token {what}"))?;
-        // An empty token is none: whoever sends it is anonymous.
+        // An empty token is no token: the request is anonymous.
         let refused = response.status == 401 || (token.is_empty() && response.status == 403);
         row.check(refused, || format!("a token {what}: {} {}", response.status, response.text()));
     }
-    // The same tokens where other APIs take them.
+    // The same tokens in other APIs that accept tokens.
     let admin_like = &forged[0].1;
     let protocol = format!("base64url.bearer.authorization.k8s.io.{}", BASE64.encode(admin_like));
     let places: [(&str, Vec<(&str, String)>); 5] = [
@@ -80,9 +83,9 @@ pub(super) async fn tokens(server: &Server, report: &mut Report) -> anyhow::Resu
             format!("a token {what}: {} {}", response.status, response.text())
         });
     }
-    // The good one, so that the refusals above mean something.
+    // The valid token works, so that the errors above are meaningful.
     let mut connection = server.connect(&Identity::Token(good)).await?;
-    let own = format!("/api/v1/namespaces/{OWN}/secrets");
+    let own = format!("/api/v1/namespaces/{ATTACKER_NAMESPACE}/secrets");
     let response = connection.request("GET", &own, &[], b"").await?;
     row.check(response.status == 200, || format!("the good token: {}", response.status));
     row.done();
@@ -92,14 +95,14 @@ pub(super) async fn tokens(server: &Server, report: &mut Report) -> anyhow::Resu
 async fn token_of_deleted(server: &Server) -> anyhow::Result<String> {
     let account =
         json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "gone"}});
-    let accounts = format!("/api/v1/namespaces/{OWN}/serviceaccounts");
+    let accounts = format!("/api/v1/namespaces/{ATTACKER_NAMESPACE}/serviceaccounts");
     server.must("POST", &accounts, Some(&account)).await?;
-    let token = server.token(OWN, "gone", &json!({})).await?;
+    let token = server.token(ATTACKER_NAMESPACE, "gone", &json!({})).await?;
     server.must("DELETE", &format!("{accounts}/gone"), None).await?;
     Ok(token)
 }
 
-/// Forgeries of a good token, each with what was done.
+/// Forgeries of a valid token, each with a description.
 fn token_forgeries(good: &str) -> anyhow::Result<Vec<(String, String)>> {
     let parts: Vec<&str> = good.split('.').collect();
     let [head, claims, signature] = parts[..] else { anyhow::bail!("a token has three parts") };
@@ -132,7 +135,8 @@ fn token_forgeries(good: &str) -> anyhow::Result<Vec<(String, String)>> {
             (
                 "of the victim's account",
                 with(&|claims| {
-                    claims["sub"] = json!(format!("system:serviceaccount:{VICTIM}:default"));
+                    claims["sub"] =
+                        json!(format!("system:serviceaccount:{VICTIM_NAMESPACE}:default"));
                 }),
             ),
             ("as it is", payload.clone()),
@@ -204,7 +208,7 @@ fn token_forgeries(good: &str) -> anyhow::Result<Vec<(String, String)>> {
         out.push((format!("{what}, zero signature"), format!("{text}.{}", BASE64.encode([0; 64]))));
         out.push((format!("{what}, empty signature"), format!("{text}.")));
     }
-    // Each part damaged at several places.
+    // Each part, damaged at several places.
     for (at, part) in parts.iter().enumerate() {
         for place in [0, 1, part.len() / 3, part.len() / 2] {
             let mut bytes = part.as_bytes().to_vec();
@@ -233,12 +237,12 @@ fn token_forgeries(good: &str) -> anyhow::Result<Vec<(String, String)>> {
     ] {
         out.push((what.to_owned(), token));
     }
-    // A signature of ECDSA has a twin that is as valid: it shows the same claims and no more, so it
-    // is no forgery; only claims that were changed count.
+    // ECDSA signatures are malleable: the twin of a signature is valid for the same claims, so it
+    // is no forgery. Only changed claims count.
     Ok(out)
 }
 
-/// Client certificates of other authorities.
+/// Client certificates of other CAs.
 pub(super) async fn certificates(server: &Server, report: &mut Report) -> anyhow::Result<()> {
     let row = report.row("access", "forged client certificates", 8);
     let names: [(&str, &[&str]); 4] = [
@@ -250,7 +254,7 @@ pub(super) async fn certificates(server: &Server, report: &mut Report) -> anyhow
     for (name, groups) in names {
         for self_signed in [true, false] {
             let identity = forged_certificate(name, groups, self_signed)?;
-            // Refused in the handshake is as good as refused by a response.
+            // A failed handshake is as good as an error response.
             let fine = match server.connect(&identity).await {
                 Err(_) => true,
                 Ok(mut connection) => {
@@ -282,7 +286,7 @@ fn forged_certificate(name: &str, groups: &[&str], self_signed: bool) -> anyhow:
     let chain = if self_signed {
         vec![leaf.self_signed(&key)?.der().clone()]
     } else {
-        // The name of the real authority, with another key.
+        // The name of the real CA, with another key.
         let mut authority = params("kubernetes-ca")?;
         authority.is_ca = IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
         let authority_key = KeyPair::generate()?;
@@ -294,7 +298,7 @@ fn forged_certificate(name: &str, groups: &[&str], self_signed: bool) -> anyhow:
     Ok(Identity::Certificate(Arc::new((chain, key))))
 }
 
-/// Headers that say who somebody is, of somebody who may not say it.
+/// Headers that claim an identity, from a client without that permission.
 pub(super) async fn headers(
     server: &Server,
     attacker: &Identity,
@@ -330,7 +334,7 @@ pub(super) async fn headers(
         let mut client = Client::new(server, identity);
         for headers in tricks {
             let response = client.request("GET", &secret(), headers, b"").await?;
-            // Impersonation without a user is no request that could be refused for its rights.
+            // Impersonation without a user is a bad request before authorization.
             let refused = response.is_refusal() || response.status == 400;
             row.check(refused && !shows_canary(&response.body), || {
                 format!("{headers:?}: {} {}", response.status, response.text())

@@ -1,8 +1,9 @@
-//! Other users of the machine and pages in a browser: the ports without TLS, and shared folders.
+//! Local attacks by other users of the machine and web pages in a browser: ports without TLS, and
+//! shared folders.
 
 use super::shows_canary;
 use crate::report::Report;
-use crate::server::{GUARD, Server};
+use crate::server::{RESPONSE_TIMEOUT, Server};
 use crate::wire::Connection;
 use anyhow::Context as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -25,7 +26,7 @@ pub(super) async fn run(
     folders(program, folder, report).await
 }
 
-/// Writes to the registry without its credential, or as a web page.
+/// Writes to the registry without its credential, or from a web page.
 async fn registry(server: &Server, report: &mut Report) -> anyhow::Result<()> {
     let row = report.row("access", "writes to the registry by strangers", 30);
     let address = server.port("registry")?;
@@ -77,7 +78,7 @@ async fn registry(server: &Server, report: &mut Report) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The catalog's port only reads, and knows nothing of the cluster.
+/// The catalog's port is read-only, and has no access to the cluster.
 async fn catalogs(server: &Server, report: &mut Report) -> anyhow::Result<()> {
     let row = report.row("access", "requests to the catalog's port", 20);
     let address = server.port("grpc")?;
@@ -101,7 +102,7 @@ async fn catalogs(server: &Server, report: &mut Report) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Names in the shared temporary folder are taken before the program starts.
+/// Names in the shared temporary folder are created before the program starts.
 async fn folders(program: &Path, folder: &Path, report: &mut Report) -> anyhow::Result<()> {
     let row = report.row("access", "tricks in shared folders", 4);
     let shared = folder.join("tmp");
@@ -109,7 +110,7 @@ async fn folders(program: &Path, folder: &Path, report: &mut Report) -> anyhow::
     std::fs::set_permissions(&shared, std::fs::Permissions::from_mode(0o1777))?;
     let bait = folder.join("bait");
     std::fs::write(&bait, "bait")?;
-    // The ids that the next processes will have.
+    // The likely ids of the next processes.
     let next = std::process::id();
     for at in next..next + 3000 {
         for name in [
@@ -130,7 +131,7 @@ async fn folders(program: &Path, folder: &Path, report: &mut Report) -> anyhow::
         .spawn()?;
     let mut lines = BufReader::new(child.stdout.take().context("no output")?).lines();
     let mut kubeconfig = None;
-    let started = timeout(GUARD, async {
+    let started = timeout(RESPONSE_TIMEOUT, async {
         while let Ok(Some(line)) = lines.next_line().await {
             if let Some(path) = line.strip_prefix("kubeconfig") {
                 kubeconfig = Some(PathBuf::from(path.trim()));
@@ -157,7 +158,7 @@ async fn folders(program: &Path, folder: &Path, report: &mut Report) -> anyhow::
         });
     }
     child.kill().await?;
-    // A pipe where the kubeconfig should go: refused, or ended by SIGTERM, never stuck.
+    // A named pipe as kubeconfig: rejected, or stopped by SIGTERM, never stuck.
     let pipe = folder.join("pipe");
     let made = std::process::Command::new("mkfifo").arg(&pipe).status()?;
     anyhow::ensure!(made.success(), "mkfifo failed");
@@ -171,7 +172,7 @@ async fn folders(program: &Path, folder: &Path, report: &mut Report) -> anyhow::
         let pid = rustix::process::Pid::from_raw(i32::try_from(pid)?).context("no process")?;
         rustix::process::kill_process(pid, rustix::process::Signal::TERM)?;
     }
-    let ended = timeout(GUARD, child.wait()).await;
+    let ended = timeout(RESPONSE_TIMEOUT, child.wait()).await;
     row.check(ended.is_ok(), || "a start that hangs is not ended by SIGTERM".to_owned());
     row.done();
     Ok(())

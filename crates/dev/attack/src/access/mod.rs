@@ -1,4 +1,4 @@
-//! Requests without rights: anonymous, forged, disguised, smuggled, escalating, from web pages.
+//! Unauthorized requests: anonymous, forged, disguised, smuggled, escalating, and from web pages.
 
 mod anonymous;
 mod escalation;
@@ -34,7 +34,7 @@ pub(crate) async fn run(program: &Path, report: &mut Report) -> anyhow::Result<(
     server.stop().await
 }
 
-/// Whether a response shows the victim's Secret, as text or as the API encodes it.
+/// Whether a response contains the victim's Secret, as text or as the API encodes it.
 fn shows_canary(body: &[u8]) -> bool {
     let encoded = STANDARD.encode(CANARY);
     [CANARY.as_bytes(), encoded.as_bytes()]
@@ -42,7 +42,7 @@ fn shows_canary(body: &[u8]) -> bool {
         .any(|needle| body.windows(needle.len()).any(|window| window == *needle))
 }
 
-/// Requests of one identity, over connections that are opened anew when the server closes them.
+/// Requests with one identity, on connections that are reopened when the server closes them.
 struct Client<'a> {
     server: &'a Server,
     identity: Identity,
@@ -61,7 +61,8 @@ impl<'a> Client<'a> {
         headers: &[(&str, &str)],
         body: &[u8],
     ) -> anyhow::Result<Response> {
-        // An open connection may just have been closed: one more try is no retry of a refusal.
+        // The server may just have closed the connection: sending again does not repeat a rejected
+        // request.
         if let Some(connection) = &mut self.connection
             && let Ok(response) = connection.request(method, path, headers, body).await
         {

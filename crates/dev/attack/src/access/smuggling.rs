@@ -1,15 +1,15 @@
-//! Requests whose end two readers might see at different places: whatever is ambiguous is refused,
-//! and the connection ends, so that nothing behind it is read as a request.
+//! Request smuggling: requests whose end two parsers might see at different places. Every ambiguous
+//! request is rejected, and the connection closed, so that no hidden request is handled.
 
 use super::shows_canary;
 use crate::report::Report;
-use crate::server::{OWN, Server, VICTIM};
+use crate::server::{ATTACKER_NAMESPACE, Server, VICTIM_NAMESPACE};
 use crate::wire::Identity;
 use std::time::Duration;
 
-/// What is hidden in the body: answered, it would be a request of its own.
+/// The request that is hidden in the body; a response to it would be a breach.
 fn hidden() -> String {
-    format!("GET /api/v1/namespaces/{VICTIM}/secrets/canary HTTP/1.1\r\nhost: x\r\n\r\n")
+    format!("GET /api/v1/namespaces/{VICTIM_NAMESPACE}/secrets/canary HTTP/1.1\r\nhost: x\r\n\r\n")
 }
 
 pub(super) async fn run(
@@ -18,7 +18,7 @@ pub(super) async fn run(
     report: &mut Report,
 ) -> anyhow::Result<()> {
     let row = report.row("access", "smuggled requests", 30);
-    let path = format!("/api/v1/namespaces/{OWN}/configmaps");
+    let path = format!("/api/v1/namespaces/{ATTACKER_NAMESPACE}/configmaps");
     for (what, headers, body) in ambiguous() {
         for identity in [attacker, &server.admin()] {
             let mut connection = server.connect(identity).await?;
@@ -40,7 +40,7 @@ pub(super) async fn run(
     Ok(())
 }
 
-/// What is done, its headers, and its body.
+/// Ambiguous requests: description, headers and body.
 fn ambiguous() -> Vec<(&'static str, String, String)> {
     let hidden = hidden();
     let chunked = format!("0\r\n\r\n{hidden}");

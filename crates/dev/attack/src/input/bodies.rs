@@ -1,5 +1,5 @@
-//! The hostile bodies: lists as long as a request allows, depth, width, numbers, text, patches, YAML,
-//! protobuf and compression.
+//! Hostile bodies: lists of maximum length, depth, width, numbers, text, patches, YAML, protobuf
+//! and compression.
 
 use super::MAPS;
 use flate2::Compression;
@@ -37,12 +37,12 @@ fn named(metadata: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
 }
 
-/// A list as long as a body allows.
+/// A list of maximum length.
 pub(super) fn many(count: usize, item: impl Fn(usize) -> Value) -> Value {
     Value::Array((0..count).map(item).collect())
 }
 
-/// A Pod with a field at a place below its spec.
+/// A Pod with a field at a path in its spec.
 fn pod_with(place: &str, field: &str, value: Value) -> Value {
     let mut pod = json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "default"},
@@ -60,7 +60,7 @@ fn gzip(bytes: &[u8]) -> anyhow::Result<Vec<u8>> {
     Ok(encoder.finish()?)
 }
 
-/// All of them.
+/// All hostile requests.
 pub(super) fn all() -> anyhow::Result<Vec<Hostile>> {
     let mut out = Vec::new();
     let mut add = |what: &str, method: &'static str, path: &str, body: Vec<u8>| {
@@ -104,7 +104,7 @@ pub(super) fn all() -> anyhow::Result<Vec<Hostile>> {
             text(&json!({"metadata": metadata})),
         );
     }
-    // Lists of pods: each at its place below the spec.
+    // Lists in pods, each at a path in the spec.
     let pods = "/api/v1/namespaces/default/pods";
     let container = "/containers/0";
     let port = |at: usize| json!({"containerPort": at + 1, "hostPort": at + 1});

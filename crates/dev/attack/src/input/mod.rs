@@ -1,11 +1,11 @@
-//! Bodies that want to cost much: each is sent by the administrator (nothing stops earlier) while
-//! another connection of the administrator is held to be answered.
+//! Expensive bodies: the administrator sends each, so that no limit for other users applies, while
+//! another connection of the administrator must be served.
 
 mod bodies;
 
 use self::bodies::{Hostile, many};
 use crate::report::Report;
-use crate::server::{GUARD, Server};
+use crate::server::{RESPONSE_TIMEOUT, Server};
 use crate::wire::Response;
 use anyhow::Context as _;
 use serde_json::{Value, json};
@@ -14,14 +14,14 @@ use std::time::{Duration, Instant};
 use tokio::time::timeout;
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
-/// Processor time that one body may cost, in milliseconds.
-const MOST_TIME: u64 = 4000;
-/// Memory that one body may cost at its peak, beyond what the process had before.
-const MOST_MEMORY: u64 = 256 << 20;
-/// What a stored object may have in its JSON; etcd's limit.
-const MOST_STORED: usize = 1_572_864;
+/// The limit of processor time per body, in milliseconds.
+const MAX_PROCESSOR_TIME: u64 = 4000;
+/// The limit of peak memory per body, beyond the memory before it.
+const MAX_MEMORY: u64 = 256 << 20;
+/// The limit of a stored object's JSON, in bytes; that of etcd.
+const MAX_STORED_SIZE: usize = 1_572_864;
 
-/// Sends every body and checks time, memory, size and the administrator's requests beside it.
+/// Sends every body, and checks time, memory, size and the administrator's other requests.
 pub(crate) async fn run(program: &Path, report: &mut Report) -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let mut server = Server::start(program, folder.path(), &["--in-memory"]).await?;
@@ -62,17 +62,17 @@ pub(crate) async fn run(program: &Path, report: &mut Report) -> anyhow::Result<(
         match outcome {
             Ok(response) if response.status < 500 => {}
             Ok(response) => row.finding(format!("{what}: {} {}", response.status, response.text())),
-            // Cut off in the middle of a body that is too large is a refusal.
+            // A closed connection in the middle of a too large body is a valid rejection.
             Err(error) if hostile.body.len() > 3 << 20 => drop(error),
             Err(error) => row.finding(format!("{what}: {error:#}")),
         }
-        if time > MOST_TIME {
+        if time > MAX_PROCESSOR_TIME {
             row.finding(format!("{what}: {time} ms of processor time"));
         }
-        if memory > MOST_MEMORY {
+        if memory > MAX_MEMORY {
             row.finding(format!("{what}: {} MB of memory", memory >> 20));
         }
-        if worst > GUARD / 4 {
+        if worst > RESPONSE_TIMEOUT / 4 {
             row.finding(format!("{what}: the administrator waited {worst:?}"));
         }
         if let Err(error) = server.alive().await {
@@ -109,7 +109,7 @@ async fn send(server: &Server, hostile: &Hostile) -> anyhow::Result<Response> {
     let mut headers = vec![("content-type", hostile.media)];
     headers.extend(hostile.encoding.map(|encoding| ("content-encoding", encoding)));
     let asked = connection.request(hostile.method, &hostile.path, &headers, &hostile.body);
-    timeout(GUARD * 3, asked).await.context("it hangs")?
+    timeout(RESPONSE_TIMEOUT * 3, asked).await.context("it hangs")?
 }
 
 async fn prepare(server: &Server) -> anyhow::Result<()> {
@@ -125,7 +125,7 @@ async fn prepare(server: &Server) -> anyhow::Result<()> {
         },
     });
     server.must("POST", "/apis/apps/v1/namespaces/default/deployments", Some(&deployment)).await?;
-    // Defaults that make much of little: ten of ten of ten …
+    // Defaults that multiply: ten of ten of ten …
     let filled: Value =
         (0..3).fold(json!("x".repeat(200)), |inner, _| Value::Array(vec![inner; 20]));
     let definition = json!({
@@ -157,7 +157,7 @@ async fn prepare(server: &Server) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Objects that grow by many small changes stop at the limit.
+/// Objects that grow by many small changes stop at the size limit.
 async fn growth(server: &Server, report: &mut Report) -> anyhow::Result<()> {
     let row = report.row("input", "objects grown by patches", 60);
     let piece = "x".repeat(200_000);
@@ -176,7 +176,7 @@ async fn growth(server: &Server, report: &mut Report) -> anyhow::Result<()> {
         }
     }
     let stored = server.ask("GET", &format!("{MAPS}/grows"), None).await?;
-    row.check(stored.body.len() <= MOST_STORED && refused > 0, || {
+    row.check(stored.body.len() <= MAX_STORED_SIZE && refused > 0, || {
         format!("{} bytes are stored, {refused} patches were refused", stored.body.len())
     });
     let deployment = "/apis/apps/v1/namespaces/default/deployments/target";
@@ -191,7 +191,7 @@ async fn growth(server: &Server, report: &mut Report) -> anyhow::Result<()> {
         });
     }
     let stored = server.ask("GET", deployment, None).await?;
-    row.check(stored.body.len() <= MOST_STORED, || {
+    row.check(stored.body.len() <= MAX_STORED_SIZE, || {
         format!("a Deployment of {} bytes", stored.body.len())
     });
     row.done();

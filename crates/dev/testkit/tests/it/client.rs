@@ -1,4 +1,4 @@
-//! Cluster, caches and recorder against the embedded API.
+//! Tests of the client, caches and event recorder against the embedded API.
 
 use mainstay_client::{
     Cache, DeleteOptions, Error, EventType, ListParams, Patch, Prepared, Recorder, Selection,
@@ -20,7 +20,7 @@ fn map(name: &str, data: &Value) -> Object {
 }
 
 #[tokio::test]
-async fn refusals_keep_their_reason_and_causes() {
+async fn error_status_keeps_its_reason_and_causes() {
     let cluster = TestCluster::bare().await;
     let api = cluster.cluster();
     let missing = api.get(&known::CONFIG_MAP, Some("default"), "none").await.unwrap_err();
@@ -67,7 +67,7 @@ async fn apply_creates_changes_and_then_writes_nothing() {
     let third = mine(json!({"x": "2"})).await.unwrap();
     assert_eq!(third, second);
     assert_eq!(cluster.store().revision(), revision);
-    // Sixteen writers of one object overtake each other, and all of them win in the end.
+    // Sixteen concurrent writers of one object conflict, and all succeed in the end.
     let writers =
         (0..16).map(|at| apply(format!("w{at}"), map("a", &json!({format!("w{at}"): "1"}))));
     let outcomes = futures::future::join_all(writers).await;
@@ -91,7 +91,7 @@ async fn ensure_creates_changes_and_then_writes_nothing() {
     let third = ensure(map("a", &json!({"x": "2"}))).await.unwrap();
     assert_eq!(third, second);
     assert_eq!(cluster.store().revision(), revision);
-    // Sixteen writers of one object overtake each other, and all of them win in the end.
+    // Sixteen concurrent writers of one object conflict, and all succeed in the end.
     let writers = (0..16).map(|at| ensure(map("a", &json!({format!("w{at}"): "1"}))));
     let outcomes = futures::future::join_all(writers).await;
     assert!(outcomes.iter().all(Result::is_ok));
@@ -100,7 +100,7 @@ async fn ensure_creates_changes_and_then_writes_nothing() {
 }
 
 #[tokio::test]
-async fn pages_make_up_the_whole_list() {
+async fn paged_list_is_complete() {
     let cluster = TestCluster::bare().await;
     let api = cluster.cluster();
     for at in 0..7 {
@@ -123,7 +123,7 @@ async fn pages_make_up_the_whole_list() {
 }
 
 #[tokio::test]
-async fn what_is_prepared_once_is_written_in_many_places() {
+async fn prepared_object_is_applied_in_many_namespaces() {
     let cluster = TestCluster::bare().await;
     let api = cluster.cluster();
     let places = ["a", "b"];
@@ -150,7 +150,7 @@ async fn what_is_prepared_once_is_written_in_many_places() {
 }
 
 #[tokio::test]
-async fn a_watch_tells_what_happened_after_its_revision() {
+async fn watch_reports_events_after_its_resource_version() {
     let cluster = TestCluster::bare().await;
     let api = cluster.cluster();
     api.create(&known::CONFIG_MAP, &map("before", &json!({}))).await.unwrap();
@@ -175,7 +175,7 @@ async fn a_watch_tells_what_happened_after_its_revision() {
 }
 
 #[tokio::test]
-async fn a_cache_follows_projects_and_indexes() {
+async fn cache_follows_changes_and_applies_projection_and_index() {
     let cluster = TestCluster::bare().await;
     let api = cluster.cluster();
     api.create(&known::CONFIG_MAP, &map("a", &json!({"team": "red"}))).await.unwrap();
@@ -199,7 +199,7 @@ async fn a_cache_follows_projects_and_indexes() {
     cache.seen(last.resource_version()).await;
     assert_eq!(cache.indexed("red").len(), 2);
     api.create(&known::CONFIG_MAP, &map("no-team", &json!({}))).await.unwrap();
-    // A change that the projection does not show is not told.
+    // A change outside of the projection is not reported.
     for data in [json!({"team": "blue"}), json!({"other": "x"}), json!({"team": null})] {
         let patch = Patch::Merge(json!({"data": data}));
         let last = api.patch(&known::CONFIG_MAP, Some("default"), "a", &patch).await.unwrap();
@@ -227,7 +227,7 @@ async fn discovery_finds_built_in_kinds() {
 }
 
 #[tokio::test]
-async fn an_event_that_repeats_is_counted() -> Result<(), Error> {
+async fn repeated_event_increments_its_count() -> Result<(), Error> {
     let cluster = TestCluster::bare().await;
     let api = cluster.cluster();
     let about = api.create(&known::CONFIG_MAP, &map("a", &json!({}))).await?;
@@ -254,7 +254,7 @@ async fn an_event_that_repeats_is_counted() -> Result<(), Error> {
 }
 
 #[tokio::test]
-async fn what_is_applied_with_a_uid_does_not_come_back_when_it_is_gone() {
+async fn apply_with_uid_does_not_recreate_a_deleted_object() {
     let cluster = TestCluster::bare().await;
     let api = cluster.cluster();
     let mut map = Object::new(&known::CONFIG_MAP.gvk(), "a");

@@ -1,6 +1,6 @@
-//! Garbage collection.
+//! Tests of the garbage collector.
 
-use crate::helpers::{config_map, deployment, owned};
+use crate::helpers::{config_map, deployment, owned_config_map};
 use mainstay_client::{DeleteOptions, ListParams, Patch, Propagation};
 use mainstay_object::{Object, Resource, known};
 use mainstay_testkit::TestCluster;
@@ -13,13 +13,13 @@ async fn delete(cluster: &TestCluster, resource: &Resource, name: &str, how: Pro
 
 async fn chain(cluster: &TestCluster, blocks: bool) -> Vec<Object> {
     let root = cluster.apply_yaml(&config_map("root")).await.remove(0);
-    let middle = cluster.apply_yaml(&owned("middle", &root, blocks)).await.remove(0);
-    let leaf = cluster.apply_yaml(&owned("leaf", &middle, blocks)).await.remove(0);
+    let middle = cluster.apply_yaml(&owned_config_map("middle", &root, blocks)).await.remove(0);
+    let leaf = cluster.apply_yaml(&owned_config_map("leaf", &middle, blocks)).await.remove(0);
     vec![root, middle, leaf]
 }
 
 #[tokio::test]
-async fn dependents_of_dependents_go_after_their_owner() {
+async fn transitive_dependents_are_deleted_after_their_owner() {
     let cluster = TestCluster::start().await;
     chain(&cluster, false).await;
     delete(&cluster, &known::CONFIG_MAP, "root", Propagation::Background).await;
@@ -29,7 +29,7 @@ async fn dependents_of_dependents_go_after_their_owner() {
 }
 
 #[tokio::test]
-async fn in_the_foreground_the_owner_goes_last() {
+async fn foreground_deletion_deletes_the_owner_last() {
     let cluster = TestCluster::start().await;
     chain(&cluster, true).await;
     let api = cluster.cluster();
@@ -46,7 +46,7 @@ async fn in_the_foreground_the_owner_goes_last() {
 }
 
 #[tokio::test]
-async fn owners_in_a_ring_go_together() {
+async fn owners_in_a_cycle_are_deleted_together() {
     let cluster = TestCluster::start().await;
     let mut made = Vec::new();
     for name in ["a", "b", "c"] {
@@ -149,7 +149,7 @@ spec:
     delete(&cluster, &things, "owner", Propagation::Background).await;
     cluster.wait_gone(&known::CONFIG_MAP, Some("default"), "child").await;
 
-    // The same when the kind itself goes.
+    // The same when the CustomResourceDefinition is deleted.
     let thing = cluster
         .apply_yaml("{apiVersion: test.io/v1, kind: Thing, metadata: {name: owner}}")
         .await
@@ -165,7 +165,7 @@ spec:
 }
 
 #[tokio::test]
-async fn an_owner_of_a_kind_that_nobody_serves_keeps_what_it_owns() {
+async fn owner_of_an_unserved_kind_keeps_its_dependents() {
     let cluster = TestCluster::start().await;
     let child = |name: &str, owner: serde_json::Value| {
         Object::from_value(json!({
@@ -185,7 +185,7 @@ async fn an_owner_of_a_kind_that_nobody_serves_keeps_what_it_owns() {
 }
 
 #[tokio::test]
-async fn an_owner_whose_kind_is_misspelt_is_kept_by_its_uid() {
+async fn owner_reference_with_misspelt_kind_is_resolved_by_uid() {
     let cluster = TestCluster::start().await;
     let owner = cluster.apply_yaml(&config_map("owner")).await.remove(0);
     let child = |name: &str, kind: &str, uid: &str| {
@@ -197,7 +197,8 @@ async fn an_owner_whose_kind_is_misspelt_is_kept_by_its_uid() {
         .unwrap()
     };
     let kept = cluster.apply(child("kept", "configmap", owner.uid())).await;
-    // The collector takes doubtful objects in turn, so what comes later is a sign for what was.
+    // The collector processes objects in order: once a later one is deleted, it has checked the
+    // earlier ones.
     cluster.apply(child("impostor", "ConfigMap", "another-uid")).await;
     cluster.wait_gone(&known::CONFIG_MAP, Some("default"), "impostor").await;
     let api = cluster.cluster();

@@ -1,4 +1,4 @@
-//! One of several works, the others wait.
+//! Tests of leader election.
 
 use mainstay_client::{Election, Patch, Term, Terms};
 use mainstay_clock::Clock;
@@ -17,7 +17,7 @@ const QUICK: Terms = Terms {
     retry: Duration::from_millis(30),
 };
 
-/// A candidate that tells what it does.
+/// A candidate that reports its terms as events.
 struct Candidate {
     task: JoinHandle<()>,
     stop: CancellationToken,
@@ -28,23 +28,23 @@ impl Candidate {
         cluster: &TestCluster,
         name: &'static str,
         terms: Terms,
-        tell: &UnboundedSender<String>,
+        events: &UnboundedSender<String>,
     ) -> Self {
         let key = NamespacedName::new("default", "work");
         let cluster = cluster.cluster().clone();
         let election = Election::new(cluster, key, name.to_owned(), Clock::system());
         let election = election.with_terms(terms);
-        let (stop, tell) = (CancellationToken::new(), tell.clone());
+        let (stop, events) = (CancellationToken::new(), events.clone());
         let until = stop.clone();
         let task = tokio::spawn(async move {
-            let waits = |holder: &str| tell.send(format!("{name} waits for {holder}")).unwrap();
+            let waits = |holder: &str| events.send(format!("{name} waits for {holder}")).unwrap();
             let work = |term: Term| {
-                let tell = &tell;
+                let events = &events;
                 async move {
-                    tell.send(format!("{name} begins")).unwrap();
+                    events.send(format!("{name} begins")).unwrap();
                     term.cancelled().await;
-                    // Whoever is not heard any more has nobody to tell.
-                    let _ = tell.send(format!("{name} ends"));
+                    // The test may have dropped the receiver.
+                    let _ = events.send(format!("{name} ends"));
                     Ok::<_, Infallible>(())
                 }
             };
@@ -59,8 +59,8 @@ impl Candidate {
     }
 }
 
-async fn heard(told: &mut UnboundedReceiver<String>, words: &str) {
-    assert_eq!(told.recv().await.unwrap(), words);
+async fn expect_event(received: &mut UnboundedReceiver<String>, words: &str) {
+    assert_eq!(received.recv().await.unwrap(), words);
 }
 
 async fn lease(cluster: &TestCluster) -> Object {
@@ -68,16 +68,16 @@ async fn lease(cluster: &TestCluster) -> Object {
 }
 
 #[tokio::test]
-async fn the_next_one_takes_over_when_the_lease_is_given_back() {
+async fn next_candidate_leads_when_the_lease_is_released() {
     let cluster = TestCluster::bare().await;
-    let (tell, mut told) = unbounded_channel();
-    let a = Candidate::start(&cluster, "a", QUICK, &tell);
-    heard(&mut told, "a begins").await;
-    let b = Candidate::start(&cluster, "b", QUICK, &tell);
-    heard(&mut told, "b waits for a").await;
+    let (events, mut received) = unbounded_channel();
+    let a = Candidate::start(&cluster, "a", QUICK, &events);
+    expect_event(&mut received, "a begins").await;
+    let b = Candidate::start(&cluster, "b", QUICK, &events);
+    expect_event(&mut received, "b waits for a").await;
     a.end().await;
-    heard(&mut told, "a ends").await;
-    heard(&mut told, "b begins").await;
+    expect_event(&mut received, "a ends").await;
+    expect_event(&mut received, "b begins").await;
     let held = lease(&cluster).await;
     assert_eq!(held.str(&["spec", "holderIdentity"]), Some("b"));
     assert_eq!(held.i64(&["spec", "leaseTransitions"]), Some(1));
@@ -86,29 +86,29 @@ async fn the_next_one_takes_over_when_the_lease_is_given_back() {
 }
 
 #[tokio::test]
-async fn who_loses_the_lease_ends_and_a_silent_holder_is_given_up() {
+async fn leader_without_lease_stops_and_expired_holder_is_replaced() {
     let cluster = TestCluster::bare().await;
-    let (tell, mut told) = unbounded_channel();
-    let a = Candidate::start(&cluster, "a", QUICK, &tell);
-    heard(&mut told, "a begins").await;
+    let (events, mut received) = unbounded_channel();
+    let a = Candidate::start(&cluster, "a", QUICK, &events);
+    expect_event(&mut received, "a begins").await;
     let taken = Patch::Merge(json!({"spec": {"holderIdentity": "x", "leaseDurationSeconds": 1}}));
     cluster.cluster().patch(&known::LEASE, Some("default"), "work", &taken).await.unwrap();
-    heard(&mut told, "a ends").await;
-    heard(&mut told, "a waits for x").await;
-    // Nothing is heard of the other one.
-    heard(&mut told, "a begins").await;
+    expect_event(&mut received, "a ends").await;
+    expect_event(&mut received, "a waits for x").await;
+    // The other candidate sends nothing.
+    expect_event(&mut received, "a begins").await;
     a.end().await;
 }
 
 #[tokio::test]
-async fn who_was_killed_and_comes_again_need_not_wait() {
+async fn restarted_leader_reacquires_its_lease_at_once() {
     let cluster = TestCluster::bare().await;
-    let (tell, mut told) = unbounded_channel();
+    let (events, mut received) = unbounded_channel();
     let hour = Terms { lease: Duration::from_hours(1), ..QUICK };
-    let a = Candidate::start(&cluster, "a", hour, &tell);
-    heard(&mut told, "a begins").await;
+    let a = Candidate::start(&cluster, "a", hour, &events);
+    expect_event(&mut received, "a begins").await;
     a.task.abort();
-    let again = Candidate::start(&cluster, "a", hour, &tell);
-    heard(&mut told, "a begins").await;
+    let again = Candidate::start(&cluster, "a", hour, &events);
+    expect_event(&mut received, "a begins").await;
     again.end().await;
 }

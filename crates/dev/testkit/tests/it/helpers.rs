@@ -1,11 +1,11 @@
-//! Objects that several tests use, and how they look at many.
+//! Objects and lists that several tests use.
 
 use mainstay_client::ListParams;
 use mainstay_object::{Object, Resource};
 use mainstay_testkit::TestCluster;
 
 /// The objects of a kind in `default` whose labels match.
-pub(crate) async fn listed(
+pub(crate) async fn list_by_label(
     cluster: &TestCluster,
     resource: &Resource,
     labels: &str,
@@ -36,7 +36,7 @@ spec:
 }
 
 /// A ConfigMap of this name with an owner of kind ConfigMap.
-pub(crate) fn owned(name: &str, owner: &Object, blocks: bool) -> String {
+pub(crate) fn owned_config_map(name: &str, owner: &Object, blocks: bool) -> String {
     format!(
         "
 apiVersion: v1

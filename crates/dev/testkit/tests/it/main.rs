@@ -1,4 +1,4 @@
-//! Client and controllers on the embedded API, as one cluster.
+//! Tests of client and workload controllers on the embedded API.
 
 #![expect(clippy::unwrap_used, reason = "the lint knows test functions only, not their helpers")]
 

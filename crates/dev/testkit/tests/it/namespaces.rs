@@ -1,4 +1,4 @@
-//! What namespaces have, and how they go.
+//! Tests of namespaces: their default objects and their deletion.
 
 use crate::helpers::deployment;
 use mainstay_client::{DeleteOptions, Patch};
@@ -9,7 +9,7 @@ use serde_json::json;
 const NAMESPACE: &str = "{apiVersion: v1, kind: Namespace, metadata: {name: team}}";
 
 #[tokio::test]
-async fn every_namespace_has_an_account_and_the_certificates() {
+async fn every_namespace_has_a_service_account_and_the_root_ca() {
     let cluster = TestCluster::start().await;
     cluster.apply_yaml(NAMESPACE).await;
     for namespace in ["default", "kube-system", "team"] {
@@ -21,7 +21,7 @@ async fn every_namespace_has_an_account_and_the_certificates() {
             })
             .await;
     }
-    // Both come back when somebody deletes or changes them.
+    // Both are restored after a deletion or change.
     let api = cluster.cluster();
     let account = api.get(&known::SERVICE_ACCOUNT, Some("team"), "default").await.unwrap();
     let options = DeleteOptions::default();
@@ -41,7 +41,7 @@ async fn every_namespace_has_an_account_and_the_certificates() {
 }
 
 #[tokio::test]
-async fn a_deleted_namespace_is_emptied_and_says_what_holds_it() {
+async fn deleted_namespace_is_emptied_and_reports_remaining_finalizers() {
     let cluster = TestCluster::start().await;
     cluster.apply_yaml(NAMESPACE).await;
     let text = deployment("web", 2, "a")
@@ -84,7 +84,7 @@ async fn a_deleted_namespace_is_emptied_and_says_what_holds_it() {
 }
 
 #[tokio::test]
-async fn pods_go_before_anything_else() {
+async fn pods_are_deleted_before_other_content_of_a_namespace() {
     let cluster = TestCluster::start().await;
     cluster.apply_yaml("{apiVersion: v1, kind: Namespace, metadata: {name: room}}").await;
     let held = "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: room, finalizers: [test.io/hold]}, spec: {automountServiceAccountToken: false, containers: [{name: c, image: i}]}}";
@@ -107,7 +107,7 @@ async fn pods_go_before_anything_else() {
 }
 
 #[tokio::test]
-async fn a_claim_stays_while_a_pod_mounts_it() {
+async fn persistent_volume_claim_stays_while_a_pod_mounts_it() {
     let cluster = TestCluster::start().await;
     let claim = "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}";
     let pod = "{apiVersion: v1, kind: Pod, metadata: {name: user}, spec: {schedulerName: nobody, automountServiceAccountToken: false, containers: [{name: c, image: i}], volumes: [{name: v, persistentVolumeClaim: {claimName: data}}]}}";

@@ -1,4 +1,4 @@
-//! Quotas of namespaces: charged when something is written, given back when it is gone.
+//! Tests of ResourceQuotas: usage is charged on writes and released on deletion.
 
 use mainstay_client::DeleteOptions;
 use mainstay_object::{Object, Resource, known};
@@ -20,7 +20,7 @@ async fn wait(kube: &TestCluster, name: &'static str, wanted: &'static str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn what_is_gone_or_has_ended_makes_room_again() {
+async fn deleted_and_terminated_objects_release_quota() {
     let kube = TestCluster::start().await;
     let hard = json!({"hard": {"secrets": "1", "pods": "1", "count/nothing.such": "1"}});
     kube.apply(object(&known::RESOURCE_QUOTA.gvk(), "q", hard)).await;

@@ -1,12 +1,12 @@
-//! Deployments down to Pods.
+//! Tests of Deployments, ReplicaSets and Pods.
 
-use crate::helpers::{deployment, listed};
+use crate::helpers::{deployment, list_by_label};
 use mainstay_client::{Patch, Selection};
 use mainstay_object::{Object, known};
 use mainstay_testkit::TestCluster;
 use serde_json::json;
 
-fn available(count: i64) -> impl Fn(&Object) -> bool {
+fn is_available(count: i64) -> impl Fn(&Object) -> bool {
     move |deployment| {
         deployment.i64(&["status", "availableReplicas"]).unwrap_or_default() == count
             && deployment.i64(&["status", "replicas"]).unwrap_or_default() == count
@@ -14,7 +14,7 @@ fn available(count: i64) -> impl Fn(&Object) -> bool {
     }
 }
 
-fn settled(deployment: &Object) -> bool {
+fn rollout_is_complete(deployment: &Object) -> bool {
     let progressing = mainstay_client::conditions::find(
         deployment.array(&["status", "conditions"]),
         "Progressing",
@@ -29,16 +29,16 @@ fn settled(deployment: &Object) -> bool {
 async fn a_deployment_becomes_available_through_one_replica_set() {
     let cluster = TestCluster::start().await;
     cluster.apply_yaml(&deployment("web", 3, "a")).await;
-    let web = cluster.wait_for(&known::DEPLOYMENT, Some("default"), "web", available(3)).await;
+    let web = cluster.wait_for(&known::DEPLOYMENT, Some("default"), "web", is_available(3)).await;
     assert_eq!(web.condition("Available"), Some("True"));
     assert_eq!(web.annotation("deployment.kubernetes.io/revision"), Some("1"));
 
-    let sets = listed(&cluster, &known::REPLICA_SET, "").await;
+    let sets = list_by_label(&cluster, &known::REPLICA_SET, "").await;
     assert_eq!(sets.len(), 1);
     let hash = sets[0].label("pod-template-hash").unwrap();
     assert_eq!(sets[0].name(), format!("web-{hash}"));
     assert_eq!(sets[0].controller_owner().unwrap().uid, web.uid());
-    let pods = listed(&cluster, &known::POD, "app=web").await;
+    let pods = list_by_label(&cluster, &known::POD, "app=web").await;
     let mut addresses: Vec<&str> =
         pods.iter().map(|pod| pod.str(&["status", "podIP"]).unwrap()).collect();
     addresses.sort_unstable();
@@ -54,15 +54,15 @@ async fn a_deployment_becomes_available_through_one_replica_set() {
 #[tokio::test]
 async fn a_new_template_replaces_the_old_pods_and_coming_back_reuses_the_old_set() {
     let cluster = TestCluster::start().await;
-    let wait = || cluster.wait_for(&known::DEPLOYMENT, Some("default"), "web", settled);
+    let wait = || cluster.wait_for(&known::DEPLOYMENT, Some("default"), "web", rollout_is_complete);
     cluster.apply_yaml(&deployment("web", 2, "one")).await;
     wait().await;
     for (image, revision, sets) in [("two", "2", 2), ("one", "3", 2), ("three", "4", 3)] {
         cluster.apply_yaml(&deployment("web", 2, image)).await;
         let web = wait().await;
         assert_eq!(web.annotation("deployment.kubernetes.io/revision"), Some(revision));
-        assert_eq!(listed(&cluster, &known::REPLICA_SET, "").await.len(), sets);
-        let images: Vec<String> = listed(&cluster, &known::POD, "")
+        assert_eq!(list_by_label(&cluster, &known::REPLICA_SET, "").await.len(), sets);
+        let images: Vec<String> = list_by_label(&cluster, &known::POD, "")
             .await
             .iter()
             .filter(|pod| !pod.is_terminating())
@@ -81,27 +81,27 @@ async fn scaling_follows_in_both_directions() {
         let api = cluster.cluster();
         api.patch(&known::DEPLOYMENT, Some("default"), "web", &patch).await.unwrap();
         cluster
-            .wait_for(&known::DEPLOYMENT, Some("default"), "web", available(replicas.into()))
+            .wait_for(&known::DEPLOYMENT, Some("default"), "web", is_available(replicas.into()))
             .await;
     }
 }
 
 #[tokio::test]
-async fn a_lost_pod_is_noticed_and_replaced() {
+async fn deleted_pod_is_replaced() {
     let cluster = TestCluster::start().await;
     cluster.apply_yaml(&deployment("web", 1, "a")).await;
-    cluster.wait_for(&known::DEPLOYMENT, Some("default"), "web", settled).await;
-    let lost = listed(&cluster, &known::POD, "").await.remove(0);
+    cluster.wait_for(&known::DEPLOYMENT, Some("default"), "web", rollout_is_complete).await;
+    let lost = list_by_label(&cluster, &known::POD, "").await.remove(0);
     let options = mainstay_client::DeleteOptions::uid(lost.uid());
     cluster.cluster().delete(&known::POD, Some("default"), lost.name(), &options).await.unwrap();
     let pods = Selection::all(known::POD).namespace("default");
     let ready = |pod: &Object| pod.uid() != lost.uid() && pod.condition("Ready") == Some("True");
     cluster.wait_for_all(pods, |pods| matches!(pods, [pod] if ready(pod))).await;
-    cluster.wait_for(&known::DEPLOYMENT, Some("default"), "web", available(1)).await;
+    cluster.wait_for(&known::DEPLOYMENT, Some("default"), "web", is_available(1)).await;
 }
 
 #[tokio::test]
-async fn what_pods_simulate_shows_in_their_deployment() {
+async fn simulated_pod_behaviour_shows_in_deployment_status() {
     let cluster = TestCluster::start().await;
     for (name, behaviour, phase) in [
         ("loop", "crash", "Running"),
@@ -120,7 +120,7 @@ async fn what_pods_simulate_shows_in_their_deployment() {
             })
             .await;
         assert_eq!(object.condition("Available"), Some("False"), "{name}");
-        let pod = listed(&cluster, &known::POD, &format!("app={name}")).await.remove(0);
+        let pod = list_by_label(&cluster, &known::POD, &format!("app={name}")).await.remove(0);
         let api = cluster.cluster();
         let pod = cluster
             .wait_for(&known::POD, Some("default"), pod.name(), |pod| {
@@ -132,18 +132,18 @@ async fn what_pods_simulate_shows_in_their_deployment() {
         let patch =
             Patch::Merge(json!({"metadata": {"annotations": {"mainstay.dev/simulate": null}}}));
         api.patch(&known::POD, Some("default"), pod.name(), &patch).await.unwrap();
-        cluster.wait_for(&known::DEPLOYMENT, Some("default"), name, available(1)).await;
+        cluster.wait_for(&known::DEPLOYMENT, Some("default"), name, is_available(1)).await;
     }
 }
 
 #[tokio::test]
-async fn a_world_at_rest_is_not_written_to() {
+async fn idle_cluster_is_not_written() {
     let cluster = TestCluster::start().await;
     cluster.apply_yaml(&deployment("web", 2, "a")).await;
     cluster
         .apply_yaml("{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {selector: {app: web}, ports: [{port: 80, targetPort: http}]}}")
         .await;
-    cluster.wait_for(&known::DEPLOYMENT, Some("default"), "web", settled).await;
+    cluster.wait_for(&known::DEPLOYMENT, Some("default"), "web", rollout_is_complete).await;
     cluster
         .wait_for(&known::ENDPOINTS, Some("default"), "web", |endpoints| {
             endpoints
@@ -153,13 +153,13 @@ async fn a_world_at_rest_is_not_written_to() {
                 .is_some_and(|addresses| addresses.len() == 2)
         })
         .await;
-    // What a second Deployment needs passes every queue behind what the first one left there.
+    // A second Deployment passes through every queue after the remaining work of the first.
     let fence = async |name: &str| {
         cluster.apply_yaml(&deployment(name, 1, "a")).await;
-        cluster.wait_for(&known::DEPLOYMENT, Some("default"), name, settled).await;
+        cluster.wait_for(&known::DEPLOYMENT, Some("default"), name, rollout_is_complete).await;
     };
-    let world = async || {
-        let mut world = Vec::new();
+    let objects = async || {
+        let mut all = Vec::new();
         for resource in [
             known::REPLICA_SET,
             known::POD,
@@ -167,19 +167,19 @@ async fn a_world_at_rest_is_not_written_to() {
             known::ENDPOINT_SLICE,
             known::SERVICE,
         ] {
-            let objects = listed(&cluster, &resource, "").await;
-            world.extend(objects.into_iter().filter(|object| object.name().starts_with("web")));
+            let objects = list_by_label(&cluster, &resource, "").await;
+            all.extend(objects.into_iter().filter(|object| object.name().starts_with("web")));
         }
-        world
+        all
     };
     fence("first").await;
-    let before = world().await;
-    // Looking at everything again must change nothing.
+    let before = objects().await;
+    // Reconciling everything again must change nothing.
     let touch = Patch::Merge(json!({"metadata": {"labels": {"looked-at": "again"}}}));
     let api = cluster.cluster();
     let web = api.patch(&known::DEPLOYMENT, Some("default"), "web", &touch).await.unwrap();
     fence("second").await;
-    assert_eq!(world().await, before);
+    assert_eq!(objects().await, before);
     let after = api.get(&known::DEPLOYMENT, Some("default"), "web").await.unwrap();
     assert_eq!(after.resource_version(), web.resource_version());
 }

@@ -1,6 +1,6 @@
-//! Other workloads, Services and nodes.
+//! Tests of other workloads, Services and nodes.
 
-use crate::helpers::{deployment, listed};
+use crate::helpers::{deployment, list_by_label};
 use jiff::SignedDuration;
 use mainstay_client::{DeleteOptions, ListParams, Patch};
 use mainstay_clock::{Clock, RECHECK};
@@ -40,7 +40,7 @@ spec:
 }
 
 #[tokio::test]
-async fn pods_of_a_deleted_job_go_although_they_were_not_counted() {
+async fn pods_of_a_deleted_job_are_deleted_before_they_were_counted() {
     let cluster = TestCluster::start().await;
     cluster
         .apply_yaml(
@@ -60,7 +60,7 @@ spec:
             job.i64(&["status", "ready"]) == Some(1)
         })
         .await;
-    let pod = listed(&cluster, &known::POD, "app=runs").await.remove(0);
+    let pod = list_by_label(&cluster, &known::POD, "app=runs").await.remove(0);
     assert_eq!(pod.finalizers().collect::<Vec<_>>(), ["batch.kubernetes.io/job-tracking"]);
     let background = DeleteOptions::default().propagation(mainstay_client::Propagation::Background);
     let api = cluster.cluster();
@@ -69,7 +69,7 @@ spec:
 }
 
 #[tokio::test]
-async fn a_replication_controller_keeps_its_pods_and_lets_strangers_go() {
+async fn replication_controller_replaces_and_releases_relabelled_pods() {
     let cluster = TestCluster::start().await;
     cluster
         .apply_yaml(
@@ -89,7 +89,7 @@ spec:
     let ready = |controller: &Object| controller.i64(&["status", "readyReplicas"]) == Some(2);
     let resource = &known::REPLICATION_CONTROLLER;
     cluster.wait_for(resource, Some("default"), "old", ready).await;
-    let pod = listed(&cluster, &known::POD, "app=old").await.remove(0);
+    let pod = list_by_label(&cluster, &known::POD, "app=old").await.remove(0);
     let patch = Patch::Merge(json!({"metadata": {"labels": {"app": "stranger"}}}));
     let api = cluster.cluster();
     api.patch(&known::POD, Some("default"), pod.name(), &patch).await.unwrap();
@@ -137,13 +137,13 @@ spec:
             daemon_set.i64(&["status", "numberAvailable"]) == Some(3)
         })
         .await;
-    let names: Vec<String> = listed(&cluster, &known::POD, "app=db")
+    let names: Vec<String> = list_by_label(&cluster, &known::POD, "app=db")
         .await
         .iter()
         .map(|pod| pod.name().to_owned())
         .collect();
     assert_eq!(names, ["db-0", "db-1", "db-2"]);
-    let mut nodes: Vec<String> = listed(&cluster, &known::POD, "app=agent")
+    let mut nodes: Vec<String> = list_by_label(&cluster, &known::POD, "app=agent")
         .await
         .iter()
         .map(|pod| pod.str(&["spec", "nodeName"]).unwrap().to_owned())
@@ -169,7 +169,7 @@ async fn a_service_lists_ready_pods_and_drops_others() {
     let endpoints = cluster.wait_for(&known::ENDPOINTS, Some("default"), "web", ready(2)).await;
     assert_eq!(endpoints.array(&["subsets"])[0]["ports"][0]["port"], 8080);
     let labels = "kubernetes.io/service-name=web";
-    let slices = listed(&cluster, &known::ENDPOINT_SLICE, labels).await;
+    let slices = list_by_label(&cluster, &known::ENDPOINT_SLICE, labels).await;
     assert_eq!(slices.len(), 1);
     let name = endpoints.array(&["subsets"])[0]["addresses"][0]["targetRef"]["name"].clone();
     let sick =
@@ -180,14 +180,14 @@ async fn a_service_lists_ready_pods_and_drops_others() {
 }
 
 #[tokio::test]
-async fn a_pod_that_no_node_takes_says_why_and_goes_when_one_does() {
+async fn unschedulable_pod_reports_the_reason_and_is_scheduled_later() {
     let cluster = TestCluster::with(Settings { nodes: 2, ..Settings::default() }).await;
     cluster
         .apply_yaml(
             "{apiVersion: v1, kind: Pod, metadata: {name: picky}, spec: {nodeSelector: {disk: ssd}, containers: [{name: main, image: a}]}}",
         )
         .await;
-    // The pod may come before the nodes, or before they are ready: the reason follows them.
+    // The pod may be created before the nodes, or before they are ready: its reason follows them.
     let why = "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector. no new claims to deallocate, preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling.";
     cluster
         .wait_for(&known::POD, Some("default"), "picky", |pod| {
@@ -209,7 +209,7 @@ async fn a_node_that_is_tainted_loses_its_pods_to_another() {
     cluster.apply_yaml(&deployment("web", 1, "a")).await;
     let web = |deployment: &Object| deployment.i64(&["status", "availableReplicas"]) == Some(1);
     cluster.wait_for(&known::DEPLOYMENT, Some("default"), "web", web).await;
-    let pod = listed(&cluster, &known::POD, "app=web").await.remove(0);
+    let pod = list_by_label(&cluster, &known::POD, "app=web").await.remove(0);
     let node = pod.str(&["spec", "nodeName"]).unwrap().to_owned();
     let taint = Patch::Merge(json!({"spec": {"taints": [{"key": "k", "effect": "NoExecute"}]}}));
     cluster.cluster().patch(&known::NODE, None, &node, &taint).await.unwrap();
@@ -222,7 +222,7 @@ async fn a_node_that_is_tainted_loses_its_pods_to_another() {
             })
         })
         .await;
-    // A node that is told to be in trouble says so, and is healed by taking that back.
+    // The annotation makes the node report trouble; removing it heals the node.
     let tell = |value: Option<&str>| {
         Patch::Merge(json!({"metadata": {"annotations": {"mainstay.dev/simulate": value}}}))
     };
@@ -238,7 +238,7 @@ async fn a_node_that_is_tainted_loses_its_pods_to_another() {
 }
 
 #[tokio::test]
-async fn a_budget_says_how_many_pods_may_go() {
+async fn pod_disruption_budget_reports_allowed_disruptions() {
     let cluster = TestCluster::start().await;
     cluster.apply_yaml(&deployment("web", 3, "a")).await;
     cluster
@@ -278,7 +278,7 @@ spec:
         })
         .await;
     let minute = cluster.clock().now().as_second() / 60;
-    let jobs = listed(&cluster, &known::JOB, "").await;
+    let jobs = list_by_label(&cluster, &known::JOB, "").await;
     assert!(jobs.iter().all(|job| job.name() == format!("tick-{minute}")
         || job.name() == format!("tick-{}", minute - 1)));
     assert_eq!(jobs[0].controller_owner().unwrap().uid, cron.uid());
@@ -286,7 +286,7 @@ spec:
 
 #[tokio::test(start_paused = true)]
 async fn schedules_and_lifetimes_follow_the_wall_clock_over_a_suspend() {
-    let (clock, hands) = Clock::adjustable("2026-01-02T03:04:05Z".parse().unwrap());
+    let (clock, clock_hands) = Clock::adjustable("2026-01-02T03:04:05Z".parse().unwrap());
     let cluster = TestCluster::with(Settings { clock, ..Settings::default() }).await;
     cluster
         .apply_yaml(
@@ -314,7 +314,7 @@ spec:
         .await;
     let namespace = Some("default");
     cluster.wait_for_condition(&known::JOB, namespace, "brief", "Complete").await;
-    hands.suspend(Duration::from_hours(1));
+    clock_hands.suspend(Duration::from_hours(1));
     tokio::time::sleep(RECHECK).await;
     cluster
         .wait_for(&known::CRON_JOB, namespace, "nightly", |cron| {
@@ -322,8 +322,8 @@ spec:
         })
         .await;
     cluster.wait_gone(&known::JOB, namespace, "brief").await;
-    // Set back behind the schedule: what was started is not started again when its time comes again.
-    hands.step(SignedDuration::from_mins(-10));
+    // Set back before the schedule: a started Job is not started again when its time comes again.
+    clock_hands.step(SignedDuration::from_mins(-10));
     tokio::time::sleep(Duration::from_mins(20)).await;
     let jobs =
         cluster.cluster().list(&known::JOB, namespace, &ListParams::default()).await.unwrap();
@@ -331,7 +331,7 @@ spec:
 }
 
 #[tokio::test(start_paused = true)]
-async fn commands_of_jobs_take_as_long_as_they_say_so_deadlines_and_active_jobs_are_seen() {
+async fn job_commands_take_simulated_time_so_deadlines_and_concurrency_apply() {
     let (clock, _hands) = Clock::adjustable("2026-01-02T03:04:05Z".parse().unwrap());
     let cluster = TestCluster::with(Settings { clock, ..Settings::default() }).await;
     cluster
@@ -389,7 +389,7 @@ spec:
 }
 
 #[tokio::test]
-async fn a_container_that_is_added_to_a_running_pod_runs_too() {
+async fn ephemeral_container_of_a_running_pod_runs() {
     let cluster = TestCluster::start().await;
     cluster
         .apply_yaml("{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: main, image: a}]}}")
@@ -410,7 +410,7 @@ async fn a_container_that_is_added_to_a_running_pod_runs_too() {
 }
 
 #[tokio::test]
-async fn what_a_client_writes_of_disrupted_pods_stays_until_they_go() {
+async fn disrupted_pods_written_by_a_client_stay_until_the_pods_are_deleted() {
     let cluster = TestCluster::start().await;
     cluster.apply_yaml(&deployment("web", 2, "a")).await;
     cluster
@@ -421,7 +421,7 @@ async fn what_a_client_writes_of_disrupted_pods_stays_until_they_go() {
         move |budget: &Object| budget.i64(&["status", "disruptionsAllowed"]) == Some(count)
     };
     cluster.wait_for(budgets, namespace, "web", allowed(1)).await;
-    let pod = listed(&cluster, &known::POD, "app=web").await.remove(0);
+    let pod = list_by_label(&cluster, &known::POD, "app=web").await.remove(0);
     let taken = json!({"status": {"disruptedPods": {(pod.name()): cluster.clock().now_rfc3339()}}});
     let api = cluster.cluster();
     api.patch_status(budgets, namespace, "web", &Patch::Merge(taken)).await.unwrap();

@@ -1,17 +1,17 @@
-//! Which fields of recorded cases show a row: `crates/**/ids.txt`, one assertion a line.
+//! Assertions of recorded cases: `crates/**/ids.txt`, one assertion per line.
 //!
 //! ```text
 //! IDS = RULE STEPS KIND OBJECT: PATHS
 //! ```
 //!
-//! `STEPS` are numbers of steps (`02`, `02,03`, `02-05`), `OBJECT` is a name or a namespace and a name,
-//! `PATHS` are fields. Without `: PATHS` it is the object as a whole that shows the row. The replay of
-//! the recordings holds each line: the field is recorded, is compared, agrees and is not excused. Here
-//! the lines are read for their ids.
+//! `STEPS` are numbers of steps (`02`, `02,03`, `02-05`), `OBJECT` is a name or a namespace and a
+//! name, `PATHS` are fields. Without `: PATHS`, the existence of the object shows the row. The
+//! replay of the recordings checks each line: the field is recorded, compared, equal and not
+//! excused. This module only reads the ids.
 
 use anyhow::{Context as _, bail};
 
-/// The ids of a line, as they are written.
+/// The ids of a line, as written.
 pub(super) fn ids<'l>(file: &str, line: &'l str) -> anyhow::Result<&'l str> {
     let (ids, assertion) = line
         .split_once('=')
@@ -40,7 +40,7 @@ pub(super) fn ids<'l>(file: &str, line: &'l str) -> anyhow::Result<&'l str> {
     Ok(ids)
 }
 
-/// Whether a text is a list of numbers with two digits, and of ranges of these.
+/// Whether a text is a list of two-digit numbers and ranges of these.
 fn are_steps(text: &str) -> bool {
     let number = |text: &str| {
         let fine = text.len() == 2 && text.chars().all(|c| c.is_ascii_digit());
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_one_assertion_about_fields_of_one_object() {
+    fn recorded_assertion_names_fields_of_one_object() {
         for (line, wrong) in [
             (
                 "R1 R2 = og-form-own 02 ClusterServiceVersion {case}/a.v1: status/phase status/reason",

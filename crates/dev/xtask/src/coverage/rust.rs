@@ -1,18 +1,18 @@
-//! Which statement of a Rust test shows a row: the one directly below a line `// shows A01 B02`.
+//! Assertions in Rust tests: a line `// shows A01 B02` applies to the statement directly below it.
 //!
-//! A comment above a test would say only that the row is somewhere in it. So the line stands on the
-//! statement, and the statement must assert: with one of [`ASSERTIONS`], or by calling one of
-//! [`HELPERS`], whose definition must do so in turn. A loop or a branch is no such statement, since
-//! anything might be asserted in it: the line stands inside.
+//! A comment above a test would only say that some statement in it shows the row. So the line
+//! stands on the statement, and the statement must assert: with one of [`ASSERTIONS`], or by
+//! calling one of [`HELPERS`], whose definition must assert in turn. A loop or a branch is no such
+//! statement, because it may contain any assertions: the line stands inside.
 //!
-//! Sources are not parsed. Comments, strings and characters are blanked out, after which brackets
-//! and semicolons tell statements apart. Macros that are defined with brackets of their own would
-//! confuse this; tests have none.
+//! Sources are not parsed. Comments, strings and characters are blanked out; then brackets and
+//! semicolons separate statements. Macros with unbalanced brackets would confuse this; tests have
+//! none.
 
 use anyhow::bail;
 use std::collections::BTreeMap;
 
-/// What fails a test that is wrong.
+/// Macros and methods that fail a test.
 const ASSERTIONS: [&str; 11] = [
     "assert!(",
     "assert_eq!(",
@@ -27,8 +27,9 @@ const ASSERTIONS: [&str; 11] = [
     ".unwrap_err(",
 ];
 
-/// Functions and closures of tests that assert, wait for something, or panic; with a dot, methods. One
-/// that is used for a row must be defined in the file or in the crate, and its definition must assert.
+/// Helper functions and closures of tests that assert, wait, or panic; names with a dot are
+/// methods. A helper that shows a row must be defined in the same file or crate, and its definition
+/// must assert.
 const HELPERS: [&str; 40] = [
     ".plans",
     ".subscription",
@@ -72,23 +73,23 @@ const HELPERS: [&str; 40] = [
     "waits",
 ];
 
-/// Words that begin a statement that others are in.
-const BLOCKS: [&str; 9] =
+/// Keywords of statements that contain statements.
+const BLOCK_KEYWORDS: [&str; 9] =
     ["for", "while", "loop", "if", "match", "unsafe", "async", "move", "const"];
 
-/// The comment.
-const MARK: &str = "// shows ";
+/// The comment above an assertion.
+const MARKER: &str = "// shows ";
 
-/// A line of ids, and where it stands.
+/// A marker line and its position.
 #[derive(Debug)]
 pub(super) struct Marker {
     /// The file and line.
     pub(super) place: String,
-    /// The ids, as they are written.
+    /// The ids, as written.
     pub(super) ids: String,
 }
 
-/// Rust sources by file, comments and strings blanked out.
+/// Rust sources by file, with comments and strings blanked out.
 #[derive(Default)]
 pub(super) struct Sources {
     files: BTreeMap<String, Source>,
@@ -106,7 +107,7 @@ impl Sources {
         self.files.insert(name.to_owned(), Source { text, code });
     }
 
-    /// All lines of ids in tests. Fails with all of those that stand on no assertion.
+    /// All markers in tests. Fails with all markers that are on no assertion.
     pub(super) fn markers(&self) -> anyhow::Result<Vec<Marker>> {
         let (mut all, mut wrong) = (Vec::new(), Vec::new());
         for (name, source) in &self.files {
@@ -133,10 +134,10 @@ impl Sources {
             let place = format!("{name}:{}", at + 1);
             if trimmed.starts_with("// ids: ") {
                 wrong.push(format!(
-                    "{place}: `{trimmed}` stands on no assertion; write `{MARK}…` above the one that shows the row"
+                    "{place}: `{trimmed}` stands on no assertion; write `{MARKER}…` above the one that shows the row"
                 ));
             }
-            if let Some(ids) = trimmed.strip_prefix(MARK) {
+            if let Some(ids) = trimmed.strip_prefix(MARKER) {
                 waiting.push(Marker { place, ids: ids.to_owned() });
             } else if !waiting.is_empty() {
                 let indent = line.len() - line.trim_start().len();
@@ -156,7 +157,7 @@ impl Sources {
         let Some(test) = source.test_around(at) else { bail!("it is in no test") };
         let code = statement(&source.code[at..]);
         let first = code.split(|c: char| !is_word(c)).next().unwrap_or_default();
-        if BLOCKS.contains(&first) || code.starts_with(['{', '}', '\'', '|']) {
+        if BLOCK_KEYWORDS.contains(&first) || code.starts_with(['{', '}', '\'', '|']) {
             bail!("a row is shown by one assertion: write the ids inside the block");
         }
         if is_closure(code) {
@@ -170,7 +171,7 @@ impl Sources {
         Ok(())
     }
 
-    /// Whether code in a function asserts something, be it through helpers.
+    /// Whether code in a function asserts, directly or through helpers.
     fn asserts(&self, name: &str, around: &str, code: &str, depth: usize) -> anyhow::Result<bool> {
         if ASSERTIONS.iter().any(|assertion| code.contains(assertion)) || calls(code, "panic!") {
             return Ok(true);
@@ -183,7 +184,7 @@ impl Sources {
             bail!("`{helper}` is defined neither in this file nor in this crate");
         }
         for definition in definitions {
-            // Helpers of helpers, no deeper than anybody reads.
+            // The recursion is limited, as helpers of helpers are hard to follow.
             if depth > 4 || !self.asserts(name, definition, definition, depth + 1)? {
                 bail!("`{helper}` asserts nothing");
             }
@@ -191,8 +192,8 @@ impl Sources {
         Ok(true)
     }
 
-    /// The definitions of a helper: the closure in the function around, or else the functions of the
-    /// file, or else those beside it in the tests or sources of the crate.
+    /// The definitions of a helper: the closure in the surrounding function, or else the functions
+    /// of the file, or else those in the tests or sources of the crate.
     fn definitions<'s>(&'s self, name: &str, around: &'s str, helper: &str) -> Vec<&'s str> {
         let closures = closures(around, helper);
         if !closures.is_empty() {
@@ -248,7 +249,7 @@ fn body(code: &str, start: usize) -> Option<std::ops::Range<usize>> {
     None
 }
 
-/// How long a block is whose opening brace was before the text.
+/// The length of a block whose opening brace precedes the text.
 fn block(code: &str) -> usize {
     let mut depth = 0_u32;
     for (at, c) in code.char_indices() {
@@ -262,7 +263,8 @@ fn block(code: &str) -> usize {
     code.len()
 }
 
-/// The statement that a text begins with: up to its semicolon, or to the end of the block around it.
+/// The statement at the start of a text: up to its semicolon, or to the end of the surrounding
+/// block.
 fn statement(code: &str) -> &str {
     let mut depth = 0_u32;
     for (at, c) in code.char_indices() {
@@ -276,7 +278,7 @@ fn statement(code: &str) -> &str {
     code
 }
 
-/// Whether a statement gives a name to a closure.
+/// Whether a statement binds a closure.
 fn is_closure(code: &str) -> bool {
     let value = code
         .strip_prefix("let ")
@@ -288,7 +290,7 @@ fn is_closure(code: &str) -> bool {
     })
 }
 
-/// Whether code calls a function, a closure or, with a dot, a method of a name.
+/// Whether code calls a function or closure by name; with a dot, a method.
 fn calls(code: &str, name: &str) -> bool {
     code.match_indices(name).any(|(at, _)| {
         let before = &code[..at];
@@ -297,7 +299,7 @@ fn calls(code: &str, name: &str) -> bool {
     })
 }
 
-/// The functions or methods of a name that code defines.
+/// The functions or methods of this name in the code.
 fn functions<'c>(code: &'c str, name: &str) -> Vec<&'c str> {
     let (method, name) = (name.starts_with('.'), name.trim_start_matches('.'));
     let mut all = Vec::new();
@@ -314,7 +316,7 @@ fn functions<'c>(code: &'c str, name: &str) -> Vec<&'c str> {
     all
 }
 
-/// The closures of a name that code defines.
+/// The closures of this name in the code.
 fn closures<'c>(code: &'c str, name: &str) -> Vec<&'c str> {
     let head = format!("let {name} =");
     let all = code.match_indices(&head).map(|(at, _)| statement(&code[at..]));
@@ -325,27 +327,26 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// A text with blanks in place of comments and of what stands in strings and characters. Offsets and
-/// lines stay.
+/// Replaces comments and the content of strings and characters by blanks. Offsets and lines stay.
 pub(crate) fn blank(text: &str) -> String {
     let mut code = String::with_capacity(text.len());
     let mut rest = text;
     while !rest.is_empty() {
-        let (taken, kept) = token(rest, code.chars().last());
-        let (hidden, after) = rest.split_at(taken);
-        if kept {
-            code.push_str(hidden);
+        let (taken, is_code) = token(rest, code.chars().last());
+        let (token_text, after) = rest.split_at(taken);
+        if is_code {
+            code.push_str(token_text);
         } else {
             let blanked =
                 |c: char| if c == '\n' { "\n".to_owned() } else { " ".repeat(c.len_utf8()) };
-            code.extend(hidden.chars().map(blanked));
+            code.extend(token_text.chars().map(blanked));
         }
         rest = after;
     }
     code
 }
 
-/// How long the token is that a text begins with, and whether it is code.
+/// The length of the token at the start of a text, and whether it is code.
 fn token(text: &str, before: Option<char>) -> (usize, bool) {
     let until = |end: &str, from: usize| text[from..].find(end).map_or(text.len(), |at| from + at);
     if text.starts_with("//") {
@@ -365,7 +366,7 @@ fn token(text: &str, before: Option<char>) -> (usize, bool) {
         return (quoted(text, '"'), false);
     }
     if let Some(inner) = text.strip_prefix('\'') {
-        // A lifetime has no quote behind its first letter.
+        // A lifetime has no closing quote after its first letter.
         let mut letters = inner.chars();
         let is_char = match letters.next() {
             Some('\\') => true,
@@ -376,7 +377,7 @@ fn token(text: &str, before: Option<char>) -> (usize, bool) {
     (text.chars().next().map_or(1, char::len_utf8), true)
 }
 
-/// How long a text in quotes is, with both of them.
+/// The length of a quoted text, including both quotes.
 fn quoted(text: &str, quote: char) -> usize {
     let mut letters = text.char_indices().skip(1);
     while let Some((at, c)) = letters.next() {
@@ -406,11 +407,11 @@ mod tests {
     }
 
     fn mark(ids: &str) -> String {
-        format!("{MARK}{ids}")
+        format!("{MARKER}{ids}")
     }
 
     #[test]
-    fn a_row_is_shown_by_the_statement_below_it_if_that_asserts() {
+    fn marker_applies_to_an_asserting_statement_below_it() {
         for (statement, wrong) in [
             ("assert_eq!(a, b);", None),
             ("assert_eq!(\n        a,\n        json!({\"a;\": 1}),\n    );", None),
@@ -444,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn several_lines_of_ids_stand_on_one_statement_and_blocks_may_be_around_it() {
+    fn several_markers_apply_to_one_statement_inside_blocks() {
         let body = format!(
             "for it in all {{\n        {}\n        {}\n        assert!(it);\n    }}",
             mark("R1 R2"),
@@ -457,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn only_tests_show_rows_and_lines_above_tests_are_refused() {
+    fn markers_outside_and_above_tests_are_rejected() {
         let mut sources = Sources::default();
         let helper = format!("#[test]\nfn t() {{}}\nfn f() {{\n{}\nassert!(a);\n}}\n", mark("R1"));
         sources.add("a.rs", helper);
@@ -474,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_characters_and_comments_are_no_code() {
+    fn strings_characters_and_comments_are_blanked_out() {
         let text = "let a = 'x'; let b: &'a str = \"{\\\"\"; // }\nlet c = r#\"}\"\"#; let d = '\\''; /* { */ r";
         let code = blank(text);
         assert_eq!(code.len(), text.len());

@@ -1,9 +1,10 @@
-//! What the documents of a real server say of the built-in types and neither crate does.
+//! Facts about built-in types that only the OpenAPI documents of a real server have:
+//! `documents.txt`.
 //!
-//! `documents.txt` has two kinds of entries. An enumeration begins with the line `enum`; its values
-//! follow with what they mean, then a line `of` for each field that holds one (`[]` and `{}` behind it:
-//! the field is a list or a map of them; `undescribed`: the field's description does not list them). Every other line is a type or
-//! a field and a JSON merge patch of its schema in version 3.
+//! It has two kinds of entries. An enumeration begins with the line `enum`; its values with their
+//! meaning follow, then a line `of` for each field that holds one (with `[]` or `{}`: the field is
+//! a list or a map of them; `undescribed`: the field's description does not list them). Every other
+//! line is a type or a field, and a JSON merge patch of its OpenAPI v3 schema.
 
 use super::Definition;
 use anyhow::{Context, bail};
@@ -12,7 +13,7 @@ use std::collections::BTreeMap;
 
 const FACTS: &str = include_str!("documents.txt");
 
-/// Brings the facts to the definitions.
+/// Adds the facts to the definitions.
 pub(super) fn add(definitions: &mut BTreeMap<String, Definition>) -> anyhow::Result<()> {
     let mut values: Vec<(String, &str)> = Vec::new();
     let mut last_was_value = false;
@@ -41,7 +42,7 @@ pub(super) fn add(definitions: &mut BTreeMap<String, Definition>) -> anyhow::Res
     Ok(())
 }
 
-/// A text in quotes, and what is behind it.
+/// Splits a quoted text from the rest of the line.
 fn quoted(line: &str) -> Option<(String, &str)> {
     let rest = line.strip_prefix('"')?;
     let (value, text) = rest.split_once('"')?;

@@ -1,16 +1,16 @@
-//! Brings what `k8s-pb` knows to the definitions of `k8s-openapi`: markers and protobuf tags; and
-//! makes definitions of the messages that `k8s-openapi` does not have, which are those of alpha and
-//! beta versions and the documents of requests.
+//! Joins both sources: adds the markers and protobuf tags of `k8s-pb` to the definitions of
+//! `k8s-openapi`, and adds definitions of messages that `k8s-openapi` lacks, which are those of
+//! alpha and beta versions and of requests.
 //!
-//! A field of a message that the JSON form does not name is Go's inline embed. Its fields are the
-//! object's own in JSON and stand one message deeper on the wire, so a field has a *path* of tags.
+//! A field of a message without a JSON name is an inline embed in Go. Its fields belong to the
+//! object itself in JSON, and are one message deeper on the wire. So a field has a *path* of tags.
 
-use super::messages::{Count, Message, Messages, Scalar, Tagged, folded};
+use super::messages::{Count, Message, Messages, Scalar, TaggedField, fold_name};
 use super::{Definition, Field, Place, leaf, package_of};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Packages whose messages are no part of the API of a cluster.
-const FOREIGN: [&str; 6] = [
+/// Packages whose messages are not part of a cluster's API.
+const EXCLUDED_PACKAGES: [&str; 6] = [
     "metrics.",
     "apimachinery.pkg.apis.testapigroup.",
     "apimachinery.pkg.util.",
@@ -18,7 +18,7 @@ const FOREIGN: [&str; 6] = [
     "apimachinery.pkg.api.",
     "apimachinery.pkg.version.",
 ];
-/// Names as Go spells them, by their folded form.
+/// Go's spelling of names, by folded name.
 struct Spelling {
     types: BTreeMap<String, String>,
     fields: BTreeMap<String, String>,
@@ -37,13 +37,14 @@ pub(super) fn all(definitions: &mut BTreeMap<String, Definition>, messages: &Mes
     }
     for (key, message) in messages {
         let name = &names[key.as_str()];
-        let foreign = FOREIGN.iter().any(|package| key.starts_with(package));
+        let foreign = EXCLUDED_PACKAGES.iter().any(|package| key.starts_with(package));
         if foreign || package_of(name).is_empty() || definitions.contains_key(name) {
             continue;
         }
-        let is_embed = embeds.iter().any(|(_, embedded)| folded(embedded) == folded(key));
+        let is_embed = embeds.iter().any(|(_, embedded)| fold_name(embedded) == fold_name(key));
         if !is_embed {
-            let definition = made(name, message, messages, &names, &spelling, &embeds);
+            let definition =
+                definition_of_message(name, message, messages, &names, &spelling, &embeds);
             definitions.insert(name.clone(), definition);
         }
     }
@@ -55,9 +56,9 @@ impl Spelling {
         let mut fields = BTreeMap::new();
         for (name, definition) in definitions {
             let short = name.rsplit('.').next().unwrap_or_default();
-            types.insert(folded(short), short.to_owned());
+            types.insert(fold_name(short), short.to_owned());
             for key in definition.fields.keys() {
-                fields.insert(folded(key), key.clone());
+                fields.insert(fold_name(key), key.clone());
             }
         }
         Self { types, fields }
@@ -65,12 +66,12 @@ impl Spelling {
 
     fn definition(&self, key: &str) -> String {
         let short = key.rsplit('.').next().unwrap_or_default();
-        let short = self.types.get(&folded(short)).map_or(short, String::as_str);
+        let short = self.types.get(&fold_name(short)).map_or(short, String::as_str);
         format!("{}.{short}", package_of(key))
     }
 
     fn field(&self, name: &str) -> String {
-        if let Some(known) = self.fields.get(&folded(name)) {
+        if let Some(known) = self.fields.get(&fold_name(name)) {
             return known.clone();
         }
         let mut out = String::new();
@@ -88,8 +89,7 @@ impl Spelling {
     }
 }
 
-/// Fields of a message that are embeds: name of the field and of the message it holds, both
-/// without packages.
+/// Embedded fields: the names of the field and of its message, both without packages.
 type Embeds = BTreeSet<(String, String)>;
 
 fn short(key: &str) -> &str {
@@ -101,11 +101,11 @@ fn join(definition: &mut Definition, message: &Message, messages: &Messages, emb
     if definition.leaf.is_some() {
         return;
     }
-    let known: BTreeSet<String> = definition.fields.keys().map(|key| folded(key)).collect();
+    let known: BTreeSet<String> = definition.fields.keys().map(|key| fold_name(key)).collect();
     let mut found = BTreeMap::new();
     collect(message, messages, &known, &mut Place::default(), &mut found, embeds);
     for (key, field) in &mut definition.fields {
-        if let Some((place, tagged)) = found.get(&folded(key)) {
+        if let Some((place, tagged)) = found.get(&fold_name(key)) {
             field.place.clone_from(place);
             for mark in &tagged.marks {
                 super::option(field, mark);
@@ -114,28 +114,28 @@ fn join(definition: &mut Definition, message: &Message, messages: &Messages, emb
     }
 }
 
-/// Every field that the JSON form names, with its path of tags.
+/// Collects every field with a JSON name, with its path of tags.
 fn collect<'a>(
     message: &'a Message,
     messages: &'a Messages,
     known: &BTreeSet<String>,
     place: &mut Place,
-    found: &mut BTreeMap<String, (Place, &'a Tagged)>,
+    found: &mut BTreeMap<String, (Place, &'a TaggedField)>,
     embeds: &mut Embeds,
 ) {
     for field in &message.fields {
         place.tags.push(field.tag);
-        let key = folded(&field.name);
+        let key = fold_name(&field.name);
         if known.contains(&key) {
             found.entry(key).or_insert_with(|| (place.clone(), field));
         } else if let Some((name, inner)) =
             field.single().and_then(|name| Some((name, messages.get(name)?)))
         {
-            // Some field of it must be known, or it is a field that `k8s-openapi` lacks.
+            // An embed has a known field; otherwise it is a field that `k8s-openapi` lacks.
             let embed = inner
                 .fields
                 .iter()
-                .any(|field| known.contains(&folded(&field.name)) || field.single().is_some());
+                .any(|field| known.contains(&fold_name(&field.name)) || field.single().is_some());
             if embed && place.tags.len() < 4 {
                 embeds.insert((key, short(name).to_owned()));
                 place.embeds.push(short(name).to_owned());
@@ -147,8 +147,8 @@ fn collect<'a>(
     }
 }
 
-/// A definition of a message that `k8s-openapi` does not have.
-fn made(
+/// The definition of a message that `k8s-openapi` lacks.
+fn definition_of_message(
     name: &str,
     message: &Message,
     messages: &Messages,
@@ -184,7 +184,7 @@ impl Maker<'_> {
             let embedded = tagged
                 .single()
                 .filter(|name| {
-                    self.embeds.contains(&(folded(&tagged.name), short(name).to_owned()))
+                    self.embeds.contains(&(fold_name(&tagged.name), short(name).to_owned()))
                 })
                 .and_then(|name| Some((name, self.messages.get(name)?)));
             if let Some((name, inner)) = embedded {
@@ -207,7 +207,7 @@ impl Maker<'_> {
         }
     }
 
-    fn kind(&self, tagged: &Tagged) -> String {
+    fn kind(&self, tagged: &TaggedField) -> String {
         let plain = match &tagged.scalar {
             Scalar::Letter(letter) => letter.to_string(),
             Scalar::Message(key) => self.message_kind(key),
@@ -219,7 +219,7 @@ impl Maker<'_> {
         }
     }
 
-    /// A definition; or the list of texts that Go's type is, for which protobuf needs a message.
+    /// A definition, or a list of strings, if Go's type is that and only protobuf needs a message.
     fn message_kind(&self, key: &str) -> String {
         if matches!(short(key), "ExtraValue" | "Verbs") {
             return "[s".to_owned();

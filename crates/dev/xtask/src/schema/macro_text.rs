@@ -1,21 +1,21 @@
-//! Reads the schemas that `k8s-openapi` writes with the macro `json_schema!`.
+//! Parser of the schemas that `k8s-openapi` writes with the macro `json_schema!`.
 
 use super::dotted;
 use anyhow::{Context, bail};
 use serde_json::Value;
 
-/// JSON with calls in it, as the macro `json_schema!` takes it.
+/// The text of a `json_schema!` macro: JSON with function calls in it.
 pub(super) struct MacroText<'a> {
     rest: &'a str,
 }
 
 impl<'a> MacroText<'a> {
-    /// Begins behind the macro's opening parenthesis.
+    /// Begins after the macro's opening parenthesis.
     pub(super) const fn new(rest: &'a str) -> Self {
         Self { rest }
     }
 
-    /// The next value. A type becomes a reference by its definition's name.
+    /// Parses the next value. A type becomes a reference to its definition.
     pub(super) fn value(&mut self) -> anyhow::Result<Value> {
         self.space();
         if self.take("(") {
@@ -62,7 +62,7 @@ impl<'a> MacroText<'a> {
         self.scalar()
     }
 
-    /// A type's path, behind `subschema_for::<crate::`.
+    /// Parses a type's path after `subschema_for::<crate::`.
     fn reference(&mut self) -> anyhow::Result<Value> {
         let (path, rest) = self.rest.split_once(">()").context("the end of a call")?;
         self.rest = rest;
@@ -71,7 +71,7 @@ impl<'a> MacroText<'a> {
 
     fn scalar(&mut self) -> anyhow::Result<Value> {
         if self.rest.starts_with('"') {
-            // Rust's escapes in these texts are JSON's.
+            // The Rust escapes in these strings are valid in JSON too.
             let mut stream = serde_json::Deserializer::from_str(self.rest).into_iter::<String>();
             let text = stream.next().context("a text")??;
             let length = stream.byte_offset();

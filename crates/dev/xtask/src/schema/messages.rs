@@ -1,5 +1,5 @@
-//! Reads the messages of `k8s-pb`: fields with their tags and types, and the markers of the Go
-//! sources in their comments.
+//! Reads the messages of `k8s-pb`: fields with tags and types, and the markers of the Go sources in
+//! comments.
 
 use super::{dotted, sorted_entries};
 use std::collections::BTreeMap;
@@ -9,16 +9,16 @@ use std::path::Path;
 /// All messages, by package and name as `k8s-pb` writes it.
 pub(super) type Messages = BTreeMap<String, Message>;
 
-/// A message: its own marks and its fields, in order of the source.
+/// A message: its own markers and its fields, in source order.
 #[derive(Default)]
 pub(super) struct Message {
     pub(super) marks: Vec<String>,
-    pub(super) fields: Vec<Tagged>,
+    pub(super) fields: Vec<TaggedField>,
 }
 
 /// A field of a message.
-pub(super) struct Tagged {
-    /// As `k8s-pb` spells it.
+pub(super) struct TaggedField {
+    /// The name in `k8s-pb`.
     pub(super) name: String,
     pub(super) marks: Vec<String>,
     pub(super) tag: u32,
@@ -34,14 +34,14 @@ pub(super) enum Count {
 }
 
 pub(super) enum Scalar {
-    /// In the table's letters.
+    /// A scalar, in the table's letters.
     Letter(char),
     /// Another message.
     Message(String),
 }
 
-impl Tagged {
-    /// The message that the field holds one of.
+impl TaggedField {
+    /// The message, if the field holds exactly one.
     pub(super) fn single(&self) -> Option<&str> {
         match (self.count, &self.scalar) {
             (Count::One, Scalar::Message(name)) => Some(name),
@@ -50,8 +50,8 @@ impl Tagged {
     }
 }
 
-/// What two spellings of a name have in common.
-pub(super) fn folded(name: &str) -> String {
+/// Folds a name: equal for different spellings.
+pub(super) fn fold_name(name: &str) -> String {
     name.trim_start_matches("r#")
         .chars()
         .filter(char::is_ascii_alphanumeric)
@@ -97,7 +97,7 @@ fn read_module(module: &str, source: &str, found: &mut Messages) {
         } else if let Some((name, kind)) =
             line.strip_prefix("pub ").and_then(|rest| rest.split_once(':'))
         {
-            // A long type stands on the lines behind.
+            // A long type continues on the following lines.
             let mut kind = kind.trim().to_owned();
             while !kind.ends_with(',') || kind.matches('<').count() != kind.matches('>').count() {
                 let Some(more) = lines.next() else { break };
@@ -105,7 +105,7 @@ fn read_module(module: &str, source: &str, found: &mut Messages) {
             }
             let marks = std::mem::take(&mut marks);
             if let (Some((_, message)), Some(field)) =
-                (&mut current, tagged(module, name, marks, &attribute, &kind))
+                (&mut current, tagged_field(module, name, marks, &attribute, &kind))
             {
                 message.fields.push(field);
             }
@@ -118,14 +118,14 @@ fn read_module(module: &str, source: &str, found: &mut Messages) {
     }
 }
 
-/// A field, from what its attribute says (`string, optional, tag = "1"`) and its Rust type.
-fn tagged(
+/// Parses a field from its attribute (`string, optional, tag = "1"`) and its Rust type.
+fn tagged_field(
     module: &str,
     name: &str,
     marks: Vec<String>,
     attribute: &str,
     kind: &str,
-) -> Option<Tagged> {
+) -> Option<TaggedField> {
     let tag = attribute.split_once("tag = \"")?.1.split('"').next()?.parse().ok()?;
     let (count, word) = if let Some(map) = attribute.strip_prefix("btree_map = \"") {
         (Count::Map, map.split('"').next()?.split(", ").nth(1)?)
@@ -142,10 +142,10 @@ fn tagged(
         "bool" => Scalar::Letter('b'),
         _ => Scalar::Message(resolve(module, kind)?),
     };
-    Some(Tagged { name: name.trim_start_matches("r#").to_owned(), marks, tag, count, scalar })
+    Some(TaggedField { name: name.trim_start_matches("r#").to_owned(), marks, tag, count, scalar })
 }
 
-/// The message that a type ends in: `::core::option::Option<super::v1::Time>,`.
+/// The message in a type such as `::core::option::Option<super::v1::Time>,`.
 fn resolve(module: &str, kind: &str) -> Option<String> {
     let path = kind.trim_end_matches([',', '>', ' ']).rsplit(['<', ' ', ',']).next()?;
     let mut place: Vec<&str> = module.split('/').collect();

@@ -1,4 +1,4 @@
-//! The types of operators, from `operators.txt`, which describes its format.
+//! The types of operators, from `operators.txt`, which also describes its format.
 
 use super::shapes::Shape;
 use super::{Definition, Field, leaf};
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 const TYPES: &str = include_str!("operators.txt");
 
-/// Adds the types. No document of the API has them.
+/// Adds the types, which no OpenAPI document contains.
 pub(super) fn add(definitions: &mut BTreeMap<String, Definition>) -> anyhow::Result<()> {
     let (mut package, mut current) = ("", String::new());
     for (at, line) in TYPES.lines().enumerate() {

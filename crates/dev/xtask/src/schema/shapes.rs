@@ -1,7 +1,7 @@
-//! What only Go's sources know of a field: whether it is a pointer, whether it is written when it is
-//! empty, and the name of its type where that is not the plain one.
+//! Go's form of a field: whether it is a pointer, whether it is written when empty, and the name of
+//! its type if that is not the plain one.
 //!
-//! It decides which zero values an answer of the API shows. Most follows from a rule ([`rule`]);
+//! The form decides which zero values a response contains. Most follows from a rule ([`rule`]);
 //! `go.txt` has the exceptions.
 
 use super::{Definition, Field};
@@ -10,36 +10,36 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const FACTS: &str = include_str!("go.txt");
 
-/// How Go holds and writes a field.
+/// The form of a field in Go.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(super) struct Shape {
-    /// A pointer: absent and zero are two things.
+    /// A pointer: absent and zero differ.
     pub(super) pointer: bool,
-    /// Written even when empty.
+    /// Written even if empty.
     pub(super) always: bool,
-    /// A struct that is left out when all of it is zero.
+    /// A struct that is omitted if all of it is zero.
     pub(super) omit_zero: bool,
-    /// The name of its type, when that is another than the JSON type says.
+    /// The name of its type, if it differs from the JSON type.
     pub(super) type_name: Option<String>,
 }
 
 impl Shape {
-    /// Takes what letters of the table say.
+    /// Sets the form from the letters of the table.
     pub(super) fn set_letters(&mut self, letters: &str) {
         self.pointer = letters.contains('p');
         self.always = letters.contains('a');
         self.omit_zero = letters.contains('z');
     }
 
-    /// As the table writes it: what Go does most, an optional value, is nothing.
+    /// The letters of the table; empty for the most common form, an optional value.
     pub(super) fn letters(&self) -> String {
         let letters = [(self.pointer, 'p'), (self.always, 'a'), (self.omit_zero, 'z')];
         letters.into_iter().filter_map(|(holds, letter)| holds.then_some(letter)).collect()
     }
 }
 
-/// Fills in the shapes of all fields, and the fields `apiVersion` and `kind` of kinds that
-/// `k8s-openapi` does not have.
+/// Sets the forms of all fields, and adds the fields `apiVersion` and `kind` to kinds that
+/// `k8s-openapi` lacks.
 pub(super) fn add(definitions: &mut BTreeMap<String, Definition>) -> anyhow::Result<()> {
     let mut facts = Facts::read()?;
     for (name, definition) in definitions.iter_mut() {
@@ -68,8 +68,7 @@ fn short(name: &str) -> &str {
     name.rsplit('.').next().unwrap_or_default()
 }
 
-/// What holds unless `go.txt` says otherwise: what the documents require is written always, and
-/// structs that they do not require are pointers.
+/// The default form: required fields are always written, and optional structs are pointers.
 fn rule(field: &Field) -> Shape {
     Shape {
         pointer: field.kind.starts_with('@') && !field.required,
@@ -82,7 +81,7 @@ fn rule(field: &Field) -> Shape {
 struct Facts {
     shapes: BTreeMap<String, Fact>,
     used: BTreeSet<String>,
-    /// JSON names, by those that follow from the messages.
+    /// JSON names that differ from those that follow from the messages.
     names: Vec<(String, String, String)>,
     kinds: BTreeSet<String>,
     no_kinds: BTreeSet<String>,
@@ -90,7 +89,7 @@ struct Facts {
     orders: BTreeMap<String, Vec<String>>,
 }
 
-/// Letters of a shape, and the name of the type.
+/// The letters of a form, and the name of the type.
 type Fact = (Option<String>, Option<String>);
 
 impl Facts {
@@ -130,7 +129,8 @@ impl Facts {
         Ok(corrections)
     }
 
-    /// What the nearest facts say, part by part: those of all types, of a short name, of a full one.
+    /// Applies the facts about a field, from general to specific: those of all types, of a short
+    /// name, of a full name.
     fn shape(&mut self, owner: &str, field: &str, mut shape: Shape) -> Shape {
         for of in ["*", short(owner), owner] {
             let key = format!("{of}.{field}");

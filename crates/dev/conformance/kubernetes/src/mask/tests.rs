@@ -7,7 +7,7 @@ fn masker(source: &str) -> Masker {
 }
 
 #[test]
-fn fields_and_texts_that_servers_choose_are_masked() {
+fn server_chosen_fields_and_texts_are_masked() {
     let uid = "0f0e0d0c-1111-2222-3333-444455556666";
     for (value, masked) in [
         (json!({"resourceVersion": "12"}), json!({"resourceVersion": "<rv>"})),
@@ -34,7 +34,7 @@ fn fields_and_texts_that_servers_choose_are_masked() {
 }
 
 #[test]
-fn what_the_scenario_wrote_is_compared() {
+fn words_of_the_scenario_are_compared() {
     let mut masker =
         masker(r#"{"clusterIP":"10.0.0.7","nodePort":30123,"t":"2020-01-01T00:00:00Z"}"#);
     let value = json!({"clusterIP": "10.0.0.7", "clusterIPs": ["10.0.0.7", "10.0.0.8"],
@@ -45,7 +45,7 @@ fn what_the_scenario_wrote_is_compared() {
 }
 
 #[test]
-fn made_up_names_are_learned_where_they_appear_and_masked_everywhere() {
+fn generated_names_are_learned_and_masked_everywhere() {
     let mut masker = masker("web p-");
     let pods = json!({"items": [{"metadata": {"generateName": "web-7c5ddbdf54-",
         "name": "web-7c5ddbdf54-x2x4z", "labels": {"pod-template-hash": "7c5ddbdf54"}}}]});
@@ -59,7 +59,7 @@ fn made_up_names_are_learned_where_they_appear_and_masked_everywhere() {
 }
 
 #[test]
-fn managers_are_in_one_order_since_theirs_is_the_second_of_their_writes() {
+fn managed_fields_are_sorted_independently_of_write_times() {
     let entry =
         |manager: &str, operation: &str| json!({"manager": manager, "operation": operation});
     let value =
@@ -70,7 +70,7 @@ fn managers_are_in_one_order_since_theirs_is_the_second_of_their_writes() {
 }
 
 #[test]
-fn printed_tables_are_compared_exactly_unless_values_of_other_lengths_shift_them() {
+fn printed_tables_keep_alignment_unless_masks_vary_in_width() {
     let masker = masker("");
     assert_eq!(masker.printed("NAME     DATA\na        1\n"), "NAME     DATA\na        1\n");
     assert_eq!(
@@ -82,7 +82,7 @@ fn printed_tables_are_compared_exactly_unless_values_of_other_lengths_shift_them
 }
 
 #[test]
-fn names_in_bytes_are_masked_by_words_of_the_same_length_and_put_back() {
+fn names_in_bytes_are_masked_with_equal_length_and_restored() {
     let masker = masker("");
     let bytes = b"k8s\0\n\x0bns-abcdefgh\xff\x0aidabcdefgh";
     let masked = masker.bytes(bytes);

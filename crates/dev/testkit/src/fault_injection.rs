@@ -1,12 +1,12 @@
-//! A connection on which things go wrong, as a test decides request by request.
+//! Fault injection: a connection to the cluster on which a test decides the fate of each request.
 //!
 //! ```text
-//! controllers ─► Cluster ─► kube::Client ─► Troubled ─► the server's service
-//!                                              │
-//!                                              └── judge(&Asked) -> Fate
+//! controllers ─► Cluster ─► kube::Client ─► this module ─► the server's service
+//!                                               │
+//!                                               └── decide(&Asked) -> Fate
 //! ```
 //!
-//! What is decided for a request depends on nothing but its number, so a run can be told by a seed.
+//! The decision depends only on the request and its number, so a run can be reproduced from a seed.
 
 use crate::TestCluster;
 use bytes::Bytes;
@@ -27,9 +27,9 @@ use tower::Service;
 /// A request that is about to be sent.
 #[derive(Clone, Debug)]
 pub struct Asked {
-    /// How many were sent before it over this connection.
+    /// The number of requests sent before it on this connection.
     pub number: usize,
-    /// How many of those were writes.
+    /// The number of writes among those.
     pub writes: usize,
     /// Its method.
     pub method: Method,
@@ -38,75 +38,74 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// Whether it could change something.
+    /// Whether it could change an object.
     pub fn is_write(&self) -> bool {
         self.method != Method::GET
     }
 
-    /// Whether its answer goes on for as long as somebody listens.
+    /// Whether it opens a watch, whose response is endless.
     pub fn is_watch(&self) -> bool {
         self.target.contains("watch=1") || self.target.contains("watch=true")
     }
 }
 
-/// What becomes of a request.
+/// The fate of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// Nothing special.
+    /// The request is handled normally.
     Pass,
-    /// The server never hears of it; the connection breaks.
+    /// The connection breaks before the server receives the request.
     Lost,
-    /// The server carries it out, and the connection breaks before the answer is there.
+    /// The server handles the request, and the connection breaks before the response arrives.
     Unanswered,
-    /// Something on the way refuses it with this code, and the server never hears of it.
+    /// A proxy responds with this status code; the server does not receive the request.
     Refused(u16),
-    /// The server gets it twice, one after the other; the answer is that to the second. A watch is
-    /// opened twice, and nobody listens to the first.
+    /// The server handles the request twice, sequentially; the client gets the second response. A
+    /// watch is opened twice, and the first is not read.
     Twice,
-    /// It arrives later.
+    /// The server receives the request later.
     Late(Duration),
-    /// It arrives after so many requests that are sent after it; or a little later, where these do not
-    /// come because they wait for it.
+    /// So many later requests overtake the request. If they do not come, because they wait for it,
+    /// it is sent after a short timeout.
     Behind(usize),
-    /// Every part of the answer takes so much longer. What a watch tells is that old.
+    /// Every frame of the response is delayed, so that a watch lags.
     Slow(Duration),
-    /// The answer ends after so many parts, as a watch does when a server goes away.
+    /// The response ends after so many frames, as a watch does when a server stops.
     Cut(usize),
-    /// The connection breaks, and the server carries it out so much later, whatever has become of its
-    /// sender.
+    /// The connection breaks, and the server handles the request later, even if the client is gone.
     Adrift(Duration),
 }
 
 impl TestCluster {
-    /// The cluster over a connection of which `judge` says what goes wrong.
-    pub fn troubled(&self, judge: impl Fn(&Asked) -> Fate + Send + Sync + 'static) -> Cluster {
+    /// The cluster over a connection on which `decide` chooses the fate of each request.
+    pub fn troubled(&self, decide: impl Fn(&Asked) -> Fate + Send + Sync + 'static) -> Cluster {
         let service = self.server().service(Identity::admin());
-        let judge = Arc::new(judge);
-        let wrote = AtomicUsize::new(0);
+        let decide = Arc::new(decide);
+        let write_count = AtomicUsize::new(0);
         let sent = watch::Sender::new(0);
         let service = tower::service_fn(move |request: Request<Body>| {
             let target = request.uri().path_and_query().map(ToString::to_string);
             let method = request.method().clone();
             let writes = if method == Method::GET {
-                wrote.load(Ordering::SeqCst)
+                write_count.load(Ordering::SeqCst)
             } else {
-                wrote.fetch_add(1, Ordering::SeqCst)
+                write_count.fetch_add(1, Ordering::SeqCst)
             };
             let mut number = 0;
             sent.send_modify(|sent| {
                 number = *sent;
                 *sent += 1;
             });
-            let asked = Asked { number, writes, method, target: target.unwrap_or_default() };
-            let (fate, mut sent) = (judge(&asked), sent.subscribe());
+            let info = Asked { number, writes, method, target: target.unwrap_or_default() };
+            let (fate, mut sent) = (decide(&info), sent.subscribe());
             let service = service.clone();
             async move {
                 if let Fate::Behind(others) = fate {
-                    let passed = sent.wait_for(|sent| *sent > asked.number + others);
-                    // Both are as good: they passed, or they do not come.
-                    let _ = tokio::time::timeout(OVERTAKEN, passed).await;
+                    let passed = sent.wait_for(|sent| *sent > info.number + others);
+                    // Continue in either case: the others have passed, or do not come.
+                    let _ = tokio::time::timeout(OVERTAKE_TIMEOUT, passed).await;
                 }
-                send(service, request, fate, asked.is_watch()).await
+                send(service, request, fate, info.is_watch()).await
             }
             .boxed()
         });
@@ -114,13 +113,13 @@ impl TestCluster {
     }
 }
 
-/// How long a request waits for others to overtake it.
-const OVERTAKEN: Duration = Duration::from_millis(100);
+/// The timeout for other requests to overtake one.
+const OVERTAKE_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// The body of an answer.
-type Answer = UnsyncBoxBody<Bytes, io::Error>;
+/// The body of a response.
+type ResponseBody = UnsyncBoxBody<Bytes, io::Error>;
 
-fn broken() -> io::Error {
+fn connection_reset() -> io::Error {
     io::Error::new(io::ErrorKind::ConnectionReset, "the connection broke")
 }
 
@@ -129,7 +128,7 @@ async fn send<S, B>(
     request: Request<Body>,
     fate: Fate,
     is_watch: bool,
-) -> Result<Response<Answer>, io::Error>
+) -> Result<Response<ResponseBody>, io::Error>
 where
     S: Service<Request<Body>, Response = Response<B>, Error = std::convert::Infallible>
         + Send
@@ -140,35 +139,35 @@ where
 {
     let (parts, body) = request.into_parts();
     let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
-    let again = || Request::from_parts(parts.clone(), Body::from(body.to_vec()));
+    let copy_request = || Request::from_parts(parts.clone(), Body::from(body.to_vec()));
     match fate {
-        Fate::Lost => return Err(broken()),
-        Fate::Refused(code) => return Ok(refusal(code)),
+        Fate::Lost => return Err(connection_reset()),
+        Fate::Refused(code) => return Ok(error_response(code)),
         Fate::Late(time) => tokio::time::sleep(time).await,
         Fate::Adrift(time) => {
-            let request = again();
+            let request = copy_request();
             tokio::spawn(async move {
                 tokio::time::sleep(time).await;
                 let Ok(answer) = service.call(request).await;
                 let _ = answer.into_body().collect().await;
             });
-            return Err(broken());
+            return Err(connection_reset());
         }
         Fate::Twice => {
-            let Ok(first) = service.call(again()).await;
-            // To its end, as a server would have sent it; that of a watch does not come.
+            let Ok(first) = service.call(copy_request()).await;
+            // Read it completely, as a server would have sent it; a watch is endless.
             if !is_watch {
                 let _ = first.into_body().collect().await;
             }
         }
         Fate::Pass | Fate::Unanswered | Fate::Slow(_) | Fate::Cut(_) | Fate::Behind(_) => {}
     }
-    let Ok(response) = service.call(again()).await;
+    let Ok(response) = service.call(copy_request()).await;
     let (head, body) = response.into_parts();
     let data = body.into_data_stream().map_err(io::Error::other);
     let frames = data.map_ok(http_body::Frame::data);
     let body = match fate {
-        Fate::Unanswered => return Err(broken()),
+        Fate::Unanswered => return Err(connection_reset()),
         Fate::Slow(time) => StreamBody::new(frames.then(move |frame| async move {
             tokio::time::sleep(time).await;
             frame
@@ -180,8 +179,8 @@ where
     Ok(Response::from_parts(head, body))
 }
 
-/// An answer as a proxy or an overloaded server gives it.
-fn refusal(code: u16) -> Response<Answer> {
+/// An error response of a proxy or an overloaded server.
+fn error_response(code: u16) -> Response<ResponseBody> {
     let body = Full::new(Bytes::from_static(b"no")).map_err(|never| match never {});
     let mut response = Response::new(body.boxed_unsync());
     *response.status_mut() =
