@@ -224,10 +224,10 @@ async fn corruptions(program: &Path, report: &mut Report) -> anyhow::Result<()> 
         row.tried();
         match Server::try_start(program, folder.path(), &["--data-dir", &argument]).await {
             Err(error) => row.finding(format!("{what}: {error:#}")),
-            Ok(Start::Ended(status, said)) => {
+            Ok(Start::Ended(status, output)) => {
                 refused += 1;
-                if status.code() != Some(2) || !said.contains(&argument) {
-                    row.finding(format!("{what}: ended with {status}: {said}"));
+                if status.code() != Some(2) || !output.contains(&argument) {
+                    row.finding(format!("{what}: ended with {status}: {output}"));
                 }
             }
             Ok(Start::Ready(server)) => {
@@ -399,8 +399,8 @@ async fn on_full_disk(
     };
     fill()?;
     match Server::try_start(program, folder, &["--data-dir", &data]).await? {
-        Start::Ended(status, said) => row.check(status.code() == Some(2), || {
-            format!("a start on a full disk ended with {status}: {said}")
+        Start::Ended(status, output) => row.check(status.code() == Some(2), || {
+            format!("a start on a full disk ended with {status}: {output}")
         }),
         Start::Ready(_) => row.finding("a start on a full disk serves".to_owned()),
     }

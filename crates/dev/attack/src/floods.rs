@@ -45,29 +45,29 @@ pub(crate) async fn run(program: &Path, report: &mut Report) -> anyhow::Result<(
         Server::start(program, folder.path(), &["--in-memory", "--catalog", &catalog]).await?;
     let api = server.api.clone();
 
-    let held = open(&api, API_CONNECTIONS, b"").await;
+    let open_connections = open(&api, API_CONNECTIONS, b"").await;
     check_others_are_served(
         &server,
         report,
         "connections that say nothing",
-        held.len(),
+        open_connections.len(),
         API_CONNECTIONS,
         None,
     )
     .await?;
-    drop(held);
+    drop(open_connections);
     // The beginning of a TLS handshake.
-    let held = open(&api, API_CONNECTIONS, &[0x16, 0x03, 0x01, 0x02, 0x00, 0x01]).await;
+    let open_connections = open(&api, API_CONNECTIONS, &[0x16, 0x03, 0x01, 0x02, 0x00, 0x01]).await;
     check_others_are_served(
         &server,
         report,
         "handshakes half-sent",
-        held.len(),
+        open_connections.len(),
         API_CONNECTIONS,
         None,
     )
     .await?;
-    drop(held);
+    drop(open_connections);
     half_heads(&server, report).await?;
     full_heads(&server, report).await?;
     one_user(&server, report).await?;
@@ -77,7 +77,7 @@ pub(crate) async fn run(program: &Path, report: &mut Report) -> anyhow::Result<(
             ("says nothing", &b""[..]),
             ("sends half a head", b"GET / HTTP/1.1\r\nhost: x\r\nx-a: "),
         ] {
-            let held = open(&address, REGISTRY_CONNECTIONS, bytes).await;
+            let open_connections = open(&address, REGISTRY_CONNECTIONS, bytes).await;
             let name = match (word, what) {
                 ("grpc", "says nothing") => "catalog port: connections that say nothing",
                 ("grpc", _) => "catalog port: heads half-sent",
@@ -88,7 +88,7 @@ pub(crate) async fn run(program: &Path, report: &mut Report) -> anyhow::Result<(
                 &server,
                 report,
                 name,
-                held.len(),
+                open_connections.len(),
                 REGISTRY_CONNECTIONS,
                 Some(&address),
             )
@@ -114,9 +114,17 @@ async fn few_files(program: &Path, folder: &Path, report: &mut Report) -> anyhow
     let data = folder.join("data");
     let data = data.to_str().context("a folder whose name is no text")?;
     let mut server = Server::start(&limited, folder, &["--data-dir", data]).await?;
-    let held = open(&server.api, REGISTRY_CONNECTIONS, b"").await;
+    let open_connections = open(&server.api, REGISTRY_CONNECTIONS, b"").await;
     let name = "connections where 1,024 files may be open";
-    check_others_are_served(&server, report, name, held.len(), REGISTRY_CONNECTIONS, None).await?;
+    check_others_are_served(
+        &server,
+        report,
+        name,
+        open_connections.len(),
+        REGISTRY_CONNECTIONS,
+        None,
+    )
+    .await?;
     server.alive().await?;
     server.stop().await
 }
@@ -159,14 +167,16 @@ async fn check_others_are_served(
     server: &Server,
     report: &mut Report,
     name: &'static str,
-    held: usize,
+    open_connections: usize,
     wanted: usize,
     port: Option<&Address>,
 ) -> anyhow::Result<()> {
     let row = report.row("floods", name, OTHER_REQUESTS);
     // A flood of too few connections proves nothing.
-    if held < wanted {
-        row.finding(format!("only {held} connections or streams of {wanted} could be opened"));
+    if open_connections < wanted {
+        row.finding(format!(
+            "only {open_connections} connections or streams of {wanted} could be opened"
+        ));
     }
     let mut slowest = Duration::ZERO;
     for at in 0..OTHER_REQUESTS {
@@ -175,23 +185,25 @@ async fn check_others_are_served(
             None => {
                 timeout(RESPONSE_TIMEOUT, server.ask("GET", "/api/v1/namespaces/default", None))
                     .await
-                    .is_ok_and(|asked| asked.is_ok_and(|response| response.status == 200))
+                    .is_ok_and(|outcome| outcome.is_ok_and(|response| response.status == 200))
             }
             Some(address) => timeout(RESPONSE_TIMEOUT, async {
                 let mut connection = Connection::plain(address).await?;
                 connection.request("GET", "/healthz", &[], b"").await
             })
             .await
-            .is_ok_and(|asked| asked.is_ok()),
+            .is_ok_and(|outcome| outcome.is_ok()),
         };
         slowest = slowest.max(begun.elapsed());
-        row.check(answered, || format!("request {at} beside {held} connections is not answered"));
+        row.check(answered, || {
+            format!("request {at} beside {open_connections} connections is not answered")
+        });
         if !answered {
             break;
         }
     }
     row.note(&format!(
-        "{held} connections held; the slowest of {OTHER_REQUESTS} requests {} ms",
+        "{open_connections} connections held; the slowest of {OTHER_REQUESTS} requests {} ms",
         slowest.as_millis()
     ));
     row.done();
@@ -201,9 +213,9 @@ async fn check_others_are_served(
 /// Complete TLS handshakes with incomplete request heads.
 async fn half_heads(server: &Server, report: &mut Report) -> anyhow::Result<()> {
     let config = tls_config(server.roots(), &Identity::Anonymous, &[b"http/1.1"])?;
-    let mut held = Vec::new();
-    while held.len() < API_CONNECTIONS {
-        let batch = (0..100.min(API_CONNECTIONS - held.len())).map(|_| {
+    let mut open_connections = Vec::new();
+    while open_connections.len() < API_CONNECTIONS {
+        let batch = (0..100.min(API_CONNECTIONS - open_connections.len())).map(|_| {
             let config = config.clone();
             async {
                 let opened =
@@ -217,16 +229,30 @@ async fn half_heads(server: &Server, report: &mut Report) -> anyhow::Result<()> 
         if opened.is_empty() {
             break;
         }
-        held.extend(opened);
+        open_connections.extend(opened);
     }
-    check_others_are_served(server, report, "heads half-sent", held.len(), API_CONNECTIONS, None)
-        .await?;
+    check_others_are_served(
+        server,
+        report,
+        "heads half-sent",
+        open_connections.len(),
+        API_CONNECTIONS,
+        None,
+    )
+    .await?;
     // An occasional byte must not extend a connection's deadline.
-    for stream in &mut held {
+    for stream in &mut open_connections {
         let _ = timeout(Duration::from_millis(10), stream.write_all(b"a")).await;
     }
-    check_others_are_served(server, report, "heads sent slowly", held.len(), API_CONNECTIONS, None)
-        .await
+    check_others_are_served(
+        server,
+        report,
+        "heads sent slowly",
+        open_connections.len(),
+        API_CONNECTIONS,
+        None,
+    )
+    .await
 }
 
 /// Complete TLS handshakes with endless request heads of a quarter of a megabyte.
@@ -235,7 +261,7 @@ async fn full_heads(server: &Server, report: &mut Report) -> anyhow::Result<()> 
     let before = server.memory("VmRSS")?;
     server.reset_peak()?;
     let head = format!("GET /healthz HTTP/1.1\r\nhost: x\r\nx-a: {}", "a".repeat(250_000));
-    let (mut held, mut sent) = (Vec::new(), 0);
+    let (mut open_connections, mut sent) = (Vec::new(), 0);
     while sent < LONG_HEAD_CONNECTIONS {
         let batch = (0..50).map(|_| async {
             let opened =
@@ -250,7 +276,7 @@ async fn full_heads(server: &Server, report: &mut Report) -> anyhow::Result<()> 
             break;
         }
         sent += opened.len();
-        held.extend(opened);
+        open_connections.extend(opened);
     }
     check_others_are_served(
         server,
@@ -274,9 +300,9 @@ async fn full_heads(server: &Server, report: &mut Report) -> anyhow::Result<()> 
 async fn one_user(server: &Server, report: &mut Report) -> anyhow::Result<()> {
     let user = server.restricted_user().await?;
     let path = format!("/api/v1/namespaces/{ATTACKER_NAMESPACE}/configmaps?watch=1");
-    let mut held = Vec::new();
-    while held.len() < API_CONNECTIONS {
-        let batch = (0..100.min(API_CONNECTIONS - held.len())).map(|_| {
+    let mut open_connections = Vec::new();
+    while open_connections.len() < API_CONNECTIONS {
+        let batch = (0..100.min(API_CONNECTIONS - open_connections.len())).map(|_| {
             let (user, path) = (&user, &path);
             async move {
                 let mut connection =
@@ -290,13 +316,13 @@ async fn one_user(server: &Server, report: &mut Report) -> anyhow::Result<()> {
         if opened.is_empty() {
             break;
         }
-        held.extend(opened);
+        open_connections.extend(opened);
     }
     check_others_are_served(
         server,
         report,
         "watches of one user",
-        held.len(),
+        open_connections.len(),
         API_CONNECTIONS,
         None,
     )
@@ -384,20 +410,20 @@ async fn resets(server: &Server, report: &mut Report) -> anyhow::Result<()> {
 /// Requests of a client that never reads the responses.
 async fn pipelined(server: &Server, report: &mut Report) -> anyhow::Result<()> {
     let config = tls_config(server.roots(), &server.admin(), &[b"http/1.1"])?;
-    let mut held = Vec::new();
+    let mut open_connections = Vec::new();
     for _ in 0..20 {
         let mut stream = tls_stream(&server.api, config.clone()).await?;
         let one = format!("GET /openapi/v2 HTTP/1.1\r\nhost: {}\r\n\r\n", server.api.authority());
         let _ =
             timeout(Duration::from_millis(200), stream.write_all(one.repeat(500).as_bytes())).await;
         let _ = timeout(Duration::from_millis(1), stream.read(&mut [0; 1])).await;
-        held.push(stream);
+        open_connections.push(stream);
     }
     check_others_are_served(
         server,
         report,
         "responses that nobody reads",
-        held.len() * 500,
+        open_connections.len() * 500,
         10_000,
         None,
     )

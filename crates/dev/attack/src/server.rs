@@ -54,7 +54,7 @@ impl Server {
     ) -> anyhow::Result<Self> {
         match Self::try_start(program, folder, arguments).await? {
             Start::Ready(server) => Ok(*server),
-            Start::Ended(status, said) => bail!("the program ended with {status}: {said}"),
+            Start::Ended(status, output) => bail!("the program ended with {status}: {output}"),
         }
     }
 
@@ -79,7 +79,7 @@ impl Server {
             String::from_utf8_lossy(&text).into_owned()
         });
         let mut ports = Vec::new();
-        let mut said = String::new();
+        let mut output = String::new();
         let catalogs = arguments.contains(&"--catalog");
         let ready = timeout(RESPONSE_TIMEOUT, async {
             let mut ready = false;
@@ -92,18 +92,18 @@ impl Server {
                         return anyhow::Ok(true);
                     }
                 }
-                said.push_str(&line);
-                said.push('\n');
+                output.push_str(&line);
+                output.push('\n');
             }
             Ok(false)
         })
         .await;
-        let Ok(ready) = ready else { bail!("the program hangs at its start; it said:\n{said}") };
+        let Ok(ready) = ready else { bail!("the program hangs at its start; it said:\n{output}") };
         if !ready? {
             let status = timeout(RESPONSE_TIMEOUT, child.wait())
                 .await
                 .context("the program does not end")??;
-            return Ok(Start::Ended(status, said + &errors.await?));
+            return Ok(Start::Ended(status, output + &errors.await?));
         }
         let (api, roots, admin) = read_kubeconfig(&kubeconfig)?;
         Ok(Start::Ready(Box::new(Self {

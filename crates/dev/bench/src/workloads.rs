@@ -230,16 +230,16 @@ async fn roll_out(arguments: &Arguments, client: &Client) -> Result<()> {
         })
         .buffer_unordered(clients.max(1))
         .try_collect::<()>();
-    let mut there = HashSet::new();
+    let mut available_names = HashSet::new();
     let path = collection();
     let available = watch_each(client, &path, |deployment| {
         let status = |name: &str| deployment.pointer(&format!("/status/{name}"));
         let count = |name: &str| status(name).and_then(Value::as_u64);
         let name = deployment.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
         if count("availableReplicas") == u64::try_from(replicas).ok() {
-            there.insert(name.to_owned());
+            available_names.insert(name.to_owned());
         }
-        there.len() == deployments
+        available_names.len() == deployments
     });
     futures::try_join!(applied, available)?;
     Ok(())

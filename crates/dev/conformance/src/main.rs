@@ -110,19 +110,19 @@ async fn run(arguments: Arguments) -> anyhow::Result<()> {
         return walk::run(which).await;
     }
     let kubectl = Kubectl::find(kubectl.as_deref());
-    let all = scenario::all(&home)?;
+    let all = scenario::read_all(&home)?;
     let differences = Differences::read(&home)?;
     match task {
         // These tasks need no scenarios and returned above.
         Task::Opm(_) | Task::Classic(_) | Task::Walk(_) => Ok(()),
         Task::List { which } => {
-            let (wanted, _) = select_scenarios(&all, which)?;
-            let wanted: Vec<Scenario> = wanted.into_iter().cloned().collect();
-            print!("{}", score::counts(&wanted));
+            let (selected, _) = select_scenarios(&all, which)?;
+            let selected: Vec<Scenario> = selected.into_iter().cloned().collect();
+            print!("{}", score::counts(&selected));
             Ok(())
         }
         Task::Check { which, replay } => {
-            let (wanted, complete) = select_scenarios(&all, which)?;
+            let (selected, complete) = select_scenarios(&all, which)?;
             let kubectl = match kubectl {
                 Ok(_) if replay => None,
                 Ok(kubectl) => {
@@ -134,29 +134,29 @@ async fn run(arguments: Arguments) -> anyhow::Result<()> {
                     None
                 }
             };
-            let recordings = check::recordings(&home, wanted.iter().copied())?;
+            let recordings = check::recordings(&home, selected.iter().copied())?;
             let ours = Server::embedded().await;
-            let judged = check::against_recordings(
-                &wanted,
+            let results = check::against_recordings(
+                &selected,
                 &recordings,
                 &ours,
                 kubectl.as_ref(),
                 &differences,
             )
             .await;
-            report(&judged, &differences, &all, complete, most)
+            report(&results, &differences, &all, complete, most)
         }
         Task::SideBySide { which, kubeconfig } => {
-            let (wanted, complete) = select_scenarios(&all, which)?;
+            let (selected, complete) = select_scenarios(&all, which)?;
             let kubectl = kubectl.map_err(anyhow::Error::msg)?;
             let real = real_server(&kubeconfig).await?;
             let ours = Server::embedded().await;
-            let both = check::side_by_side(&wanted, &real, &ours, &kubectl, &differences).await;
+            let both = check::side_by_side(&selected, &real, &ours, &kubectl, &differences).await;
             for title in &both.late {
                 println!("the real server said it late: {title}");
             }
             // A real server that is late more often is too busy for a comparison.
-            if both.late.len() * 100 > wanted.len() {
+            if both.late.len() * 100 > selected.len() {
                 bail!("in {} scenarios the real server was late", both.late.len());
             }
             report(&both.results, &differences, &all, complete, most)
@@ -164,12 +164,12 @@ async fn run(arguments: Arguments) -> anyhow::Result<()> {
         #[cfg(debug_assertions)]
         Task::Faults(which) => faults::run(&home, &all, &differences, &which).await,
         Task::Record { which, kubeconfig, rounds } => {
-            let (wanted, _) = select_scenarios(&all, which)?;
+            let (selected, _) = select_scenarios(&all, which)?;
             let kubectl = kubectl.map_err(anyhow::Error::msg)?;
             let real = real_server(&kubeconfig).await?;
-            let wrong = check::record(&home, &all, &wanted, &real, &kubectl, rounds).await?;
-            println!("{} of {} recorded", wanted.len() - wrong.len(), wanted.len());
-            if wrong.is_empty() { Ok(()) } else { bail!("{}", wrong.join("\n")) }
+            let problems = check::record(&home, &all, &selected, &real, &kubectl, rounds).await?;
+            println!("{} of {} recorded", selected.len() - problems.len(), selected.len());
+            if problems.is_empty() { Ok(()) } else { bail!("{}", problems.join("\n")) }
         }
     }
 }

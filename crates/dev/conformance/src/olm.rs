@@ -43,7 +43,7 @@ pub(crate) async fn run(options: &ClassicCases, limit: usize) -> anyhow::Result<
         &olm::home(),
         notes.as_deref(),
     )?);
-    let mut cases = olm::case::all(&root)?;
+    let mut cases = olm::case::read_all(&root)?;
     let count = cases.len();
     let matches = |name: &str, case: &olm::case::Case| {
         let begins = name.strip_suffix('*').is_some_and(|part| case.rule.starts_with(part));

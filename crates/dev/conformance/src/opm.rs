@@ -31,7 +31,7 @@ pub(crate) fn run(options: &OpmCases, limit: usize) -> anyhow::Result<()> {
         (None, Some(folder)) => folder.path().join("opm"),
         (None, None) => bail!("the recorded answers of opm are not at hand"),
     };
-    let mut cases = opm::case::all(&root)?;
+    let mut cases = opm::case::read_all(&root)?;
     let scope = opm::scope::Scope::read(&opm::home())?;
     let exclusions = scope.count_excluded(&cases);
     for (reason, count) in &exclusions.reasons {

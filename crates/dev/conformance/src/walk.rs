@@ -77,8 +77,8 @@ pub(crate) async fn run(which: &Walks) -> anyhow::Result<()> {
     };
     let walked = match &which.kubeconfig {
         Some(kubeconfig) => {
-            let beside = || Ok(std::env::current_exe()?.with_file_name("mainstay"));
-            let program = which.mainstay.clone().map_or_else(beside, anyhow::Ok)?;
+            let default_program = || Ok(std::env::current_exe()?.with_file_name("mainstay"));
+            let program = which.mainstay.clone().map_or_else(default_program, anyhow::Ok)?;
             let cluster = walk::ExistingCluster { kubeconfig: kubeconfig.clone(), program };
             walk::walk_there(&cluster, &catalogs, &items, report_walk).await?
         }

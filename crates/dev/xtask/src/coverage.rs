@@ -521,9 +521,12 @@ mod tests {
                 Ok(()) => {
                     assert!(problems.is_empty() && coverage.problems().is_empty(), "{scenario}")
                 }
-                Err(said) => {
-                    let said = said.to_string();
-                    assert!(!problems.is_empty() && said.contains(problems), "{scenario}: {said}");
+                Err(message) => {
+                    let message = message.to_string();
+                    assert!(
+                        !problems.is_empty() && message.contains(problems),
+                        "{scenario}: {message}"
+                    );
                 }
             }
         }
@@ -557,8 +560,8 @@ mod tests {
             one,
             format!("{}ids: R1\nruns kitchen tea.v1\n", "# "),
         ] {
-            let said = coverage.read_script("a.sh", &text).unwrap_err().to_string();
-            assert!(said.starts_with("a.sh:1: "), "{said}");
+            let message = coverage.read_script("a.sh", &text).unwrap_err().to_string();
+            assert!(message.starts_with("a.sh:1: "), "{message}");
         }
     }
 

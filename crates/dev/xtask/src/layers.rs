@@ -149,14 +149,14 @@ pub(crate) fn run() -> anyhow::Result<()> {
     }
     let metadata: Value = serde_json::from_slice(&output.stdout).context("read cargo metadata")?;
     let root = metadata["workspace_root"].as_str().context("no workspace_root")?;
-    let wrong = check(&metadata, Path::new(root))?;
-    if wrong.is_empty() {
+    let violations = check(&metadata, Path::new(root))?;
+    if violations.is_empty() {
         return Ok(());
     }
     bail!(
         "{} arrows are not in the table of crates/dev/xtask/src/layers.rs:\n{}",
-        wrong.len(),
-        wrong.join("\n")
+        violations.len(),
+        violations.join("\n")
     )
 }
 
@@ -173,10 +173,10 @@ fn check(metadata: &Value, root: &Path) -> anyhow::Result<Vec<String>> {
         let name = package["name"].as_str().unwrap_or_default();
         folders.insert(name, (folder.to_string_lossy().replace('\\', "/"), package));
     }
-    let mut wrong = Vec::new();
+    let mut violations = Vec::new();
     for (name, (folder, package)) in &folders {
         let Some((_, allowed)) = RULES.iter().find(|(who, _)| covers(who, folder)) else {
-            wrong.push(format!("{name}: no rule for crates/{folder}"));
+            violations.push(format!("{name}: no rule for crates/{folder}"));
             continue;
         };
         for dependency in package["dependencies"].as_array().into_iter().flatten() {
@@ -187,7 +187,7 @@ fn check(metadata: &Value, root: &Path) -> anyhow::Result<Vec<String>> {
                 let fine = allowed.iter().any(|pattern| covers(pattern, theirs))
                     || (only_tests && TEST_DEPENDENCIES.contains(&theirs.as_str()));
                 if !fine {
-                    wrong.push(format!(
+                    violations.push(format!(
                         "{name} → {target}: crates/{folder} may use {}",
                         allowed.join(", ")
                     ));
@@ -197,17 +197,17 @@ fn check(metadata: &Value, root: &Path) -> anyhow::Result<Vec<String>> {
                 && !only_tests
                 && !may.iter().any(|pattern| covers(pattern, folder))
             {
-                wrong.push(format!("{name} → {target}: only {} ({why})", may.join(", ")));
+                violations.push(format!("{name} → {target}: only {} ({why})", may.join(", ")));
             }
         }
     }
     for package in packages {
         let name = package["name"].as_str().unwrap_or_default();
         if let Some((_, why)) = BANNED_CRATES.iter().find(|(who, _)| *who == name) {
-            wrong.push(format!("{name} is in Cargo.lock: {why}"));
+            violations.push(format!("{name} is in Cargo.lock: {why}"));
         }
     }
-    Ok(wrong)
+    Ok(violations)
 }
 
 #[cfg(test)]
@@ -225,7 +225,7 @@ mod tests {
         })
     }
 
-    fn wrong(packages: &[Value]) -> Vec<String> {
+    fn violations(packages: &[Value]) -> Vec<String> {
         check(&json!({"packages": packages}), Path::new("/w")).unwrap()
     }
 
@@ -233,7 +233,7 @@ mod tests {
     fn forbidden_dependency_is_reported() {
         let store = package("mainstay-store", "kube/store", &[]);
         let classic = package("mainstay-classic", "lifecycle/classic", &[("mainstay-store", None)]);
-        let found = wrong(&[store, classic]);
+        let found = violations(&[store, classic]);
         assert_eq!(found.len(), 1);
         assert!(found[0].starts_with("mainstay-classic → mainstay-store"), "{found:?}");
     }
@@ -248,8 +248,12 @@ mod tests {
         ] {
             let target = package(name, folder, &[]);
             let classic = |kind| package("mainstay-classic", "lifecycle/classic", &[(name, kind)]);
-            assert_eq!(wrong(&[target.clone(), classic(Some("dev"))]).is_empty(), fine, "{name}");
-            assert_eq!(wrong(&[target, classic(None)]).len(), 1, "{name}");
+            assert_eq!(
+                violations(&[target.clone(), classic(Some("dev"))]).is_empty(),
+                fine,
+                "{name}"
+            );
+            assert_eq!(violations(&[target, classic(None)]).len(), 1, "{name}");
         }
     }
 
@@ -258,6 +262,6 @@ mod tests {
         let api = package("mainstay-api", "lifecycle/api", &[("kube", None)]);
         let outside =
             json!({"name": "aws-lc-sys", "manifest_path": "/r/aws/Cargo.toml", "dependencies": []});
-        assert_eq!(wrong(&[api, outside]).len(), 2);
+        assert_eq!(violations(&[api, outside]).len(), 2);
     }
 }

@@ -26,8 +26,8 @@ pub(crate) fn run(root: &Path, check: bool) -> anyhow::Result<()> {
     for file in &mut files.file {
         file.source_code_info = None;
     }
-    keep(root, "api.rs", code.as_bytes(), check)?;
-    keep(root, "api.bin", &files.encode_to_vec(), check)
+    write_or_check(root, "api.rs", code.as_bytes(), check)?;
+    write_or_check(root, "api.bin", &files.encode_to_vec(), check)
 }
 
 /// The generated code, formatted.
@@ -51,7 +51,7 @@ fn code(files: prost_types::FileDescriptorSet) -> anyhow::Result<String> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
-fn keep(root: &Path, name: &str, content: &[u8], check: bool) -> anyhow::Result<()> {
+fn write_or_check(root: &Path, name: &str, content: &[u8], check: bool) -> anyhow::Result<()> {
     let path = root.join(GENERATED).join(name);
     if check {
         let present = fs::read(&path).with_context(|| format!("read {}", path.display()))?;

@@ -48,7 +48,7 @@ const fn version(
     Version { number, fields, watches_nodes }
 }
 
-/// OwnNamespace, SingleNamespace, MultiNamespace, AllNamespaces.
+/// `OwnNamespace`, `SingleNamespace`, `MultiNamespace`, `AllNamespaces`.
 const ALL_INSTALL_MODES: [bool; 4] = [true, true, true, true];
 
 const PACKAGES: &[Package] = &[

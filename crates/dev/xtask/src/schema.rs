@@ -64,7 +64,7 @@ pub(crate) fn run(root: &Path, check: bool) -> anyhow::Result<()> {
     read_definitions(&openapi, &mut definitions)?;
     add_lists(&mut definitions)?;
     let messages = messages::read(&package_folder(root, "k8s-pb")?.join("src"))?;
-    join::all(&mut definitions, &messages);
+    join::join_all(&mut definitions, &messages);
     apply_corrections(&mut definitions)?;
     shapes::add(&mut definitions)?;
     operators::add(&mut definitions)?;
@@ -128,7 +128,7 @@ struct Field {
     kind: String,
     required: bool,
     options: BTreeMap<&'static str, String>,
-    place: Place,
+    place: WirePath,
     /// The field's form in Go.
     shape: shapes::Shape,
     /// A JSON merge patch of its schema, from `documents.txt`.
@@ -137,7 +137,7 @@ struct Field {
 
 /// The position of a field on the wire and in Go.
 #[derive(Clone, Default)]
-struct Place {
+struct WirePath {
     /// Its tag, after the tags of the messages in which it is embedded.
     tags: Vec<u32>,
     /// The names of these messages.

@@ -33,7 +33,7 @@ fn hostile(what: &str, method: &'static str, path: &str, body: impl Into<Vec<u8>
     }
 }
 
-fn named(metadata: &Value) -> Value {
+fn object_with_metadata(metadata: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
 }
 
@@ -61,7 +61,7 @@ fn gzip(bytes: &[u8]) -> anyhow::Result<Vec<u8>> {
 }
 
 /// All hostile requests.
-pub(super) fn all() -> anyhow::Result<Vec<Hostile>> {
+pub(super) fn hostile_requests() -> anyhow::Result<Vec<Hostile>> {
     let mut out = Vec::new();
     let mut add = |what: &str, method: &'static str, path: &str, body: Vec<u8>| {
         out.push(hostile(what, method, path, body));
@@ -96,7 +96,7 @@ pub(super) fn all() -> anyhow::Result<Vec<Hostile>> {
         ),
     ];
     for (what, metadata) in &metadata {
-        add(what, "POST", MAPS, text(&named(metadata)));
+        add(what, "POST", MAPS, text(&object_with_metadata(metadata)));
         add(
             &format!("{what}, as a patch"),
             "PATCH",

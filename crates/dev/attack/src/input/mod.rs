@@ -26,7 +26,7 @@ pub(crate) async fn run(program: &Path, report: &mut Report) -> anyhow::Result<(
     let folder = tempfile::tempdir()?;
     let mut server = Server::start(program, folder.path(), &["--in-memory"]).await?;
     prepare(&server).await?;
-    let bodies = bodies::all()?;
+    let bodies = bodies::hostile_requests()?;
     let row = report.row("input", "hostile bodies", 55);
     let before = server.memory("VmRSS")?;
     let (mut slowest, mut costliest, mut largest) = (Duration::ZERO, 0, 0);

@@ -145,7 +145,7 @@ fn table<'a>(judged: impl Iterator<Item = GoalResult<'a>>) -> String {
 }
 
 /// The table of all goals with the recorded figures.
-pub(crate) fn all(records: &BTreeMap<String, Record>) -> String {
+pub(crate) fn table_of_all(records: &BTreeMap<String, Record>) -> String {
     table(GOALS.iter().map(|goal| goal.evaluate(records.get(goal.subject))))
 }
 

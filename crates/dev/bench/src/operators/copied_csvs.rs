@@ -57,8 +57,8 @@ pub(super) async fn run(arguments: &Arguments, table: &mut Table) -> Result<()> 
             .subscribe(OPERATOR_NAMESPACE, &catalog::package(number), CATALOG, json!({}))
             .await?;
     }
-    let wanted = operators * (namespaces.len() - 1);
-    copies.until(|| copies.len() == wanted).await;
+    let expected = operators * (namespaces.len() - 1);
+    copies.until(|| copies.len() == expected).await;
     let took = cluster.clock.elapsed().saturating_sub(start);
     cluster.wait_until_idle().await;
     let count = namespaces.len();
@@ -69,14 +69,14 @@ pub(super) async fn run(arguments: &Arguments, table: &mut Table) -> Result<()> 
         p99: None,
         memory: None,
         usage: cluster.usage()?.since(before),
-        operations: (wanted, "copy"),
+        operations: (expected, "copy"),
     }
     .add(table);
 
     let (start, before) = (cluster.clock.elapsed(), cluster.usage()?);
     create_namespaces(&cluster, "more", more).await;
-    let wanted = wanted + operators * more;
-    copies.until(|| copies.len() == wanted).await;
+    let expected = expected + operators * more;
+    copies.until(|| copies.len() == expected).await;
     let took = cluster.clock.elapsed().saturating_sub(start);
     cluster.wait_until_idle().await;
     let copied = Figure::number(operators * more);
@@ -97,7 +97,7 @@ pub(super) async fn run(arguments: &Arguments, table: &mut Table) -> Result<()> 
     let mark = Patch::Merge(json!({"metadata": {"labels": {MARK_LABEL: "yes"}}}));
     let version = catalog::version(&catalog::package(0), 1);
     cluster.test_cluster.cluster().patch(&CSV, Some(OPERATOR_NAMESPACE), &version, &mark).await?;
-    let each = wanted / operators;
+    let each = expected / operators;
     marked.until(|| marked.len() == each).await;
     let took = cluster.clock.elapsed().saturating_sub(start);
     cluster.wait_until_idle().await;
@@ -114,7 +114,7 @@ pub(super) async fn run(arguments: &Arguments, table: &mut Table) -> Result<()> 
 
     stop.cancel();
     cluster.stop().await;
-    let all = Figure::number(wanted);
+    let all = Figure::number(expected);
     let (without, _) = own_memory()?;
     let (start, before) = (cluster.clock.elapsed(), cluster.usage()?);
     cluster.start().await?;

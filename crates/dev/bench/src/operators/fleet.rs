@@ -254,11 +254,12 @@ impl Fleet {
         });
         let (start, before) = (clock.elapsed(), self.count_writes().await?);
         self.create_all(&SUBSCRIPTION, subscriptions.collect()).await?;
-        let wanted = operators * (all.len() - 1);
-        self.with_timeout("all copies are there", copies.until(|| copies.len() == wanted)).await?;
+        let expected = operators * (all.len() - 1);
+        self.with_timeout("all copies are there", copies.until(|| copies.len() == expected))
+            .await?;
         let elapsed = clock.elapsed().saturating_sub(start);
         self.wait_until_idle().await?;
-        let (count, made) = (all.len(), Figure::number(wanted));
+        let (count, made) = (all.len(), Figure::number(expected));
         let title =
             format!("{operators} Subscriptions → all {made} copies in {count} namespaces there");
         add("copies", title, Figure::time(elapsed), None);
@@ -284,8 +285,9 @@ impl Fleet {
         let (start, before) = (clock.elapsed(), self.count_writes().await?);
         self.create_namespaces("more", more).await?;
         let made = clock.elapsed().saturating_sub(start);
-        let wanted = wanted + operators * more;
-        self.with_timeout("all copies are there", copies.until(|| copies.len() == wanted)).await?;
+        let expected = expected + operators * more;
+        self.with_timeout("all copies are there", copies.until(|| copies.len() == expected))
+            .await?;
         let elapsed = clock.elapsed().saturating_sub(start);
         self.wait_until_idle().await?;
         stop.cancel();

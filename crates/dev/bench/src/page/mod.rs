@@ -58,14 +58,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 }
 
 /// The first line in which two texts differ, counted from one.
-fn differing(found: &str, wanted: &str) -> Option<usize> {
-    if found == wanted {
+fn differing(found: &str, expected: &str) -> Option<usize> {
+    if found == expected {
         return None;
     }
-    let (mut found, mut wanted) = (found.lines(), wanted.lines());
+    let (mut found, mut expected) = (found.lines(), expected.lines());
     let mut line = 1;
-    while let (Some(found), Some(wanted)) = (found.next(), wanted.next()) {
-        if found != wanted {
+    while let (Some(found), Some(expected)) = (found.next(), expected.next()) {
+        if found != expected {
             break;
         }
         line += 1;
@@ -110,8 +110,8 @@ impl Records<'_> {
 
     /// Warnings about runs that are not representative.
     fn notes(&self) -> String {
-        let named = |wanted: &dyn Fn(&Record) -> bool| {
-            let subjects = self.0.values().filter(|record| wanted(record));
+        let named = |predicate: &dyn Fn(&Record) -> bool| {
+            let subjects = self.0.values().filter(|record| predicate(record));
             subjects.map(|record| format!("`{}`", record.subject)).collect::<Vec<_>>().join(", ")
         };
         let mut notes = Vec::new();
@@ -187,7 +187,7 @@ impl template::Source for Records<'_> {
 
     fn value(&self, what: &str, path: &str) -> Result<String> {
         Ok(match what {
-            "goals" => goals::all(self.0),
+            "goals" => goals::table_of_all(self.0),
             "runs" => self.runs(),
             "machine" => self.machine(),
             "notes" => self.notes(),

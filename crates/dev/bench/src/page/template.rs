@@ -25,23 +25,23 @@ pub(super) fn fill(text: &str, source: &dyn Source) -> Result<String> {
     // For each open block, whether its lines are included.
     let mut open: Vec<bool> = Vec::new();
     for (at, line) in text.lines().enumerate() {
-        let shown = open.last().copied().unwrap_or(true);
+        let included = open.last().copied().unwrap_or(true);
         let block = line.strip_prefix("{{").and_then(|line| line.strip_suffix("}}"));
         match block.map(|block| block.split_once(' ').unwrap_or((block, ""))) {
             Some(("section", subject)) => {
-                let there = source.has(subject);
-                if shown && !there {
+                let exists = source.has(subject);
+                if included && !exists {
                     out.push_str(&source.without(subject));
                     out.push('\n');
                 }
-                open.push(shown && there);
+                open.push(included && exists);
             }
-            Some(("if", path)) => open.push(shown && source.has(path)),
+            Some(("if", path)) => open.push(included && source.has(path)),
             Some(("end", "")) => {
                 let block = open.pop();
                 block.with_context(|| format!("line {}: {line} ends nothing", at + 1))?;
             }
-            _ if shown => {
+            _ if included => {
                 let line = places(line, source).with_context(|| format!("line {}", at + 1))?;
                 out.push_str(&line);
                 out.push('\n');

@@ -79,7 +79,7 @@ pub(super) fn measure() -> Result<Table> {
 }
 
 /// Measures one case, and prints the result for [`measure`].
-pub(super) fn one(number: usize) -> Result<()> {
+pub(super) fn measure_one(number: usize) -> Result<()> {
     let (_, make) = WORLDS.get(number).context("there is no such world")?;
     let start = processor_time();
     let place = make();
@@ -121,9 +121,9 @@ fn tree() -> Place {
     let mut shelf = Shelf::default();
     for at in 0..COUNT {
         let below = [2 * at + 1, 2 * at + 2].into_iter().filter(|below| *below < COUNT);
-        let mut said = vec![hostile::provides(&format!("Kind{at}"))];
-        said.extend(below.map(|below| hostile::requires(&format!("Kind{below}"))));
-        shelf.one(&format!("b{at:05}"), &said);
+        let mut properties = vec![hostile::provides(&format!("Kind{at}"))];
+        properties.extend(below.map(|below| hostile::requires(&format!("Kind{below}"))));
+        shelf.one(&format!("b{at:05}"), &properties);
     }
     Place::new(shelf, ["b00000".to_owned()])
 }

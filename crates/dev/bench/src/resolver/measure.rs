@@ -12,7 +12,7 @@ const TIMEOUT: Duration = Duration::from_millis(500);
 /// counts itself.
 pub(super) fn median_time<T>(rounds: usize, mut work: impl FnMut() -> T) -> (T, Duration) {
     let begin = processor_time();
-    let made = black_box(work());
+    let result = black_box(work());
     let first = processor_time().saturating_sub(begin);
     let mut times = Vec::new();
     while times.len() < rounds && processor_time().saturating_sub(begin) < TIMEOUT {
@@ -22,7 +22,7 @@ pub(super) fn median_time<T>(rounds: usize, mut work: impl FnMut() -> T) -> (T, 
         drop(again);
     }
     times.sort_unstable();
-    (made, times.get(times.len() / 2).copied().unwrap_or(first))
+    (result, times.get(times.len() / 2).copied().unwrap_or(first))
 }
 
 /// Named times of many runs.
@@ -76,11 +76,11 @@ mod tests {
     #[test]
     fn work_is_repeated_and_its_result_returned() {
         let mut count = 0;
-        let (made, _) = median_time(5, || {
+        let (result, _) = median_time(5, || {
             count += 1;
             count
         });
-        assert_eq!((made, count), (1, 6));
+        assert_eq!((result, count), (1, 6));
     }
 
     #[test]

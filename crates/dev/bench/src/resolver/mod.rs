@@ -60,7 +60,7 @@ const CATALOGS: [(&str, &str); 2] = [("certified-v4.14", "v4.14"), ("community-v
 
 /// Measures one hard case and prints it for the parent process; false if none is requested.
 pub(crate) fn run_hard(arguments: &Arguments) -> Result<bool> {
-    arguments.hard.map_or(Ok(false), |number| hard::one(number).map(|()| true))
+    arguments.hard.map_or(Ok(false), |number| hard::measure_one(number).map(|()| true))
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Report> {

@@ -82,7 +82,7 @@ pub(super) fn measure(
     for folder in FOLDERS {
         let mut rows = Vec::new();
         for path in files(&root.join(folder))? {
-            let row = one(&path, published, arguments)?;
+            let row = measure_one(&path, published, arguments)?;
             if row.failures > 0 {
                 failures.note(row.ours, &row.id);
             }
@@ -118,7 +118,7 @@ fn files(folder: &Path) -> Result<Vec<std::path::PathBuf>> {
     Ok(paths)
 }
 
-fn one(path: &Path, published: &Published, arguments: &Arguments) -> Result<Row> {
+fn measure_one(path: &Path, published: &Published, arguments: &Arguments) -> Result<Row> {
     let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
     let case: Case =
         serde_json::from_str(&text).with_context(|| format!("reading {}", path.display()))?;

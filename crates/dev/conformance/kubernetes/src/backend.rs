@@ -243,14 +243,14 @@ fn review_response(sent: &Value, response: &Value) -> Value {
 }
 
 fn conversion_response(sent: &Value, patches: &BTreeMap<String, Value>) -> Value {
-    let wanted = sent["request"]["desiredAPIVersion"].as_str().unwrap_or_default();
-    let version = wanted.rsplit('/').next().unwrap_or_default();
+    let desired_version = sent["request"]["desiredAPIVersion"].as_str().unwrap_or_default();
+    let version = desired_version.rsplit('/').next().unwrap_or_default();
     let mut objects = sent["request"]["objects"].as_array().cloned().unwrap_or_default();
     for object in &mut objects {
-        if object["apiVersion"] == wanted {
+        if object["apiVersion"] == desired_version {
             continue;
         }
-        object["apiVersion"] = wanted.into();
+        object["apiVersion"] = desired_version.into();
         for step in patches.get(version).and_then(Value::as_array).into_iter().flatten() {
             apply_step(object, step);
         }

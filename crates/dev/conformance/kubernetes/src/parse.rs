@@ -338,7 +338,7 @@ mod tests {
     #[test]
     fn parse_error_names_the_line() {
         let step = |step: &str| format!("- name: a\n  steps:\n  - {step}\n");
-        for (text, said) in [
+        for (text, message) in [
             ("a: 1", "1: a list is expected"),
             ("- name: a\n", "1: a scenario has steps"),
             (
@@ -366,7 +366,7 @@ mod tests {
             (&step("kubectl: [get, 1]"), "3: a text is expected (quote numbers and the like)"),
             (&step("GET: /a\n    GET: /b"), "4: key \"GET\" already set in map"),
         ] {
-            assert_eq!(error(text), said, "{text}");
+            assert_eq!(error(text), message, "{text}");
         }
     }
 

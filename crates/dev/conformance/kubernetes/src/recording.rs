@@ -54,7 +54,7 @@ pub fn path(home: &Path, area: &str, file: &str) -> PathBuf {
 /// # Errors
 ///
 /// A folder cannot be read.
-pub fn all(home: &Path) -> anyhow::Result<Vec<(String, String)>> {
+pub fn list_all(home: &Path) -> anyhow::Result<Vec<(String, String)>> {
     let mut found = Vec::new();
     let root = home.join("recorded");
     if !root.is_dir() {
@@ -160,10 +160,10 @@ fn count_values(value: &Value, counts: &mut BTreeMap<String, usize>) {
     if text.len() < MIN_SHARED_LENGTH {
         return;
     }
-    let seen = counts.entry(text).or_default();
-    *seen += 1;
+    let count = counts.entry(text).or_default();
+    *count += 1;
     // The parts of a shared value appear once, in the table.
-    if *seen > 1 {
+    if *count > 1 {
         return;
     }
     match value {

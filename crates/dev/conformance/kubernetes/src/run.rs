@@ -63,9 +63,9 @@ pub async fn run(scenario: &Scenario, server: &Server, mode: &Mode<'_>) -> Outco
     let backends = BTreeMap::new();
     let mut run = Run { server, namespace, vars, masker, references, backends };
     let mut steps = Vec::new();
-    let taken = run.run_steps(scenario, mode, &mut steps).await;
+    let result = run.run_steps(scenario, mode, &mut steps).await;
     let ended = run.clean_up(scenario).await;
-    let error = taken.and(ended).err().map(|error| format!("{error:#}"));
+    let error = result.and(ended).err().map(|error| format!("{error:#}"));
     Outcome { steps, error }
 }
 
@@ -89,7 +89,7 @@ impl Run<'_> {
             self.make_namespace().await.context("make the namespace")?;
         }
         for (at, step) in scenario.steps.iter().enumerate() {
-            let taken = match (step, mode) {
+            let result = match (step, mode) {
                 (Step::Call(call), _) => self.call(at, call, steps).await,
                 (Step::Watch(watch), _) => self.watch(watch, steps).await,
                 (Step::Wait(wait), _) => {
@@ -114,7 +114,7 @@ impl Run<'_> {
                     replay::run(self, at, recorded).await.map(|created| steps.push(created))
                 }
             };
-            taken.with_context(|| format!("step {at}"))?;
+            result.with_context(|| format!("step {at}"))?;
         }
         Ok(())
     }
@@ -392,8 +392,8 @@ fn select<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
     pointer.split('/').skip(1).try_fold(value, |value, segment| {
         let segment = segment.replace("~1", "/").replace("~0", "~");
         match (value, segment.split_once('=')) {
-            (Value::Array(items), Some((key, wanted))) => {
-                items.iter().find(|item| item[key].as_str() == Some(wanted))
+            (Value::Array(items), Some((key, expected))) => {
+                items.iter().find(|item| item[key].as_str() == Some(expected))
             }
             (Value::Array(items), None) => items.get(segment.parse::<usize>().ok()?),
             _ => value.get(&segment),

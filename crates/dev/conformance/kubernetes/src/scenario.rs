@@ -214,7 +214,7 @@ pub struct Selection {
 impl Selection {
     /// Whether a scenario is selected.
     pub fn has(&self, scenario: &Scenario) -> bool {
-        let is = |wanted: &Option<String>, text: &str| wanted.as_ref().is_none_or(|w| w == text);
+        let is = |filter: &Option<String>, text: &str| filter.as_ref().is_none_or(|w| w == text);
         is(&self.area, &scenario.area)
             && is(&self.file, &scenario.file)
             && self.name.as_ref().is_none_or(|name| scenario.name.contains(name.as_str()))
@@ -244,7 +244,7 @@ pub fn home() -> PathBuf {
 /// # Errors
 ///
 /// A folder is no area, a file has a parse error (with its line), or a name is not unique.
-pub fn all(home: &Path) -> anyhow::Result<Vec<Scenario>> {
+pub fn read_all(home: &Path) -> anyhow::Result<Vec<Scenario>> {
     let root = home.join("scenarios");
     for entry in std::fs::read_dir(&root).with_context(|| format!("read {}", root.display()))? {
         let name = entry?.file_name().to_string_lossy().into_owned();

@@ -72,7 +72,7 @@ impl Step {
 /// # Errors
 ///
 /// A file cannot be read.
-pub fn all(root: &Path) -> anyhow::Result<Vec<Case>> {
+pub fn read_all(root: &Path) -> anyhow::Result<Vec<Case>> {
     let mut cases = Vec::new();
     for entry in fs::read_dir(root).with_context(|| root.display().to_string())? {
         let folder = entry?.path();

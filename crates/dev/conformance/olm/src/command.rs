@@ -290,12 +290,12 @@ fn invalid(why: impl std::fmt::Display) -> mainstay_client::Error {
 }
 
 /// The merge patch that adds and changes fields.
-fn merge_patch(live: &Value, wanted: &Value) -> Value {
-    let (Value::Object(live), Value::Object(wanted)) = (live, wanted) else {
-        return wanted.clone();
+fn merge_patch(live: &Value, applied: &Value) -> Value {
+    let (Value::Object(live), Value::Object(applied)) = (live, applied) else {
+        return applied.clone();
     };
     let mut patch = Map::new();
-    for (key, value) in wanted {
+    for (key, value) in applied {
         match live.get(key) {
             Some(before) if before == value => {}
             Some(before) if before.is_object() && value.is_object() => {
@@ -313,14 +313,14 @@ fn merge_patch(live: &Value, wanted: &Value) -> Value {
 }
 
 /// Adds nulls to the patch for fields that were applied before and are not applied now.
-fn add_removals(before: &Value, wanted: &Value, patch: &mut Value) {
-    let (Value::Object(before), Value::Object(wanted), Value::Object(patch)) =
-        (before, wanted, patch)
+fn add_removals(before: &Value, applied: &Value, patch: &mut Value) {
+    let (Value::Object(before), Value::Object(applied), Value::Object(patch)) =
+        (before, applied, patch)
     else {
         return;
     };
     for (key, value) in before {
-        match wanted.get(key) {
+        match applied.get(key) {
             None => {
                 patch.insert(key.clone(), Value::Null);
             }
@@ -359,9 +359,9 @@ mod tests {
     fn apply_removes_fields_that_are_no_longer_applied() {
         let before = json!({"spec": {"a": 1, "b": {"c": 1}}});
         let live = json!({"spec": {"a": 1, "b": {"c": 1, "set": 1}}, "status": {}});
-        let wanted = json!({"spec": {"a": 2, "b": {}}});
-        let mut patch = merge_patch(&live, &wanted);
-        add_removals(&before, &wanted, &mut patch);
+        let applied = json!({"spec": {"a": 2, "b": {}}});
+        let mut patch = merge_patch(&live, &applied);
+        add_removals(&before, &applied, &mut patch);
         assert_eq!(patch, json!({"spec": {"a": 2, "b": {"c": null}}}));
     }
 }

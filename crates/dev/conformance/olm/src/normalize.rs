@@ -94,8 +94,8 @@ pub(super) fn belongs_to_case(object: &Object, id: &str, namespaces: &[String]) 
             (object.kind(), object.name()),
             ("ServiceAccount", "default") | ("ConfigMap", "kube-root-ca.crt")
         );
-        let here = namespaces.iter().any(|namespace| namespace == object.namespace());
-        return here && !usual && !of_deployment(object);
+        let in_case_namespace = namespaces.iter().any(|namespace| namespace == object.namespace());
+        return in_case_namespace && !usual && !of_deployment(object);
     }
     if object.kind() == "Namespace" {
         return namespaces.iter().any(|namespace| namespace == object.name());
@@ -457,9 +457,9 @@ pub(super) fn canonicalize_all(objects: &mut [Value]) {
             object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut);
         let Some(annotations) = annotations else { continue };
         let is_version = |key: &String| key.starts_with(INSTALLED_ALONGSIDE);
-        let there = |value: &Value| value.as_str().is_some_and(|id| versions.contains(id));
-        if annotations.iter().any(|(key, csv_id)| is_version(key) && there(csv_id)) {
-            annotations.retain(|key, csv_id| !is_version(key) || there(csv_id));
+        let exists = |value: &Value| value.as_str().is_some_and(|id| versions.contains(id));
+        if annotations.iter().any(|(key, csv_id)| is_version(key) && exists(csv_id)) {
+            annotations.retain(|key, csv_id| !is_version(key) || exists(csv_id));
         }
     }
 }

@@ -138,8 +138,8 @@ impl LoadedCatalog {
                         .bundles()
                         .any(|bundle| bundle.provided_apis().any(|api| apis.contains(&api)))
                 };
-                let wanted = named.contains(&*other.name) || (!apis.is_empty() && provides());
-                if wanted && found.insert(other.name.to_string()) {
+                let is_required = named.contains(&*other.name) || (!apis.is_empty() && provides());
+                if is_required && found.insert(other.name.to_string()) {
                     open.push(other);
                 }
             }

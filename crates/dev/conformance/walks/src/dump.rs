@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// Resources that hold no state: Events report what happened, ComponentStatuses are not stored.
+/// Resources that hold no state: Events report what happened, `ComponentStatus` objects are not stored.
 const EXCLUDED_RESOURCES: [&str; 2] = ["events", "componentstatuses"];
 /// Kinds that are rewritten as heartbeats.
 const HEARTBEAT_KINDS: [&str; 2] = ["Lease", "Node"];

@@ -139,8 +139,8 @@ pub async fn walk(
         }
     });
     let mut all = Vec::with_capacity(items.len());
-    let mut done = futures::stream::iter(running).buffer_unordered(limit);
-    while let Some((at, walk)) = done.next().await {
+    let mut finished = futures::stream::iter(running).buffer_unordered(limit);
+    while let Some((at, walk)) = finished.next().await {
         report_walk(&walk);
         all.push((at, walk));
     }

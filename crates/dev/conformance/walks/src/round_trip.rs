@@ -61,7 +61,7 @@ impl RoundTrip<'_> {
         }
         let now = self
             .check_until_clean(&mut report, |after, report| {
-                leftovers::check_no_leftovers(&before, after, report)
+                leftovers::check_no_leftovers(&before, after, report);
             })
             .await?;
         let before = now;
@@ -76,7 +76,7 @@ impl RoundTrip<'_> {
         self.create_examples(&mut UninstallReport::default()).await?;
         self.uninstall_all(true, &mut report).await?;
         self.check_until_clean(&mut report, |after, report| {
-            leftovers::check_no_leftovers(&before, after, report)
+            leftovers::check_no_leftovers(&before, after, report);
         })
         .await?;
         report.findings.sort();
@@ -94,11 +94,11 @@ impl RoundTrip<'_> {
         let mut tries = 0;
         loop {
             let after = self.cluster.dump_when_idle().await?;
-            let mut judged = report.clone();
-            check(&after, &mut judged);
+            let mut checked = report.clone();
+            check(&after, &mut checked);
             tries += 1;
-            if judged.findings.len() == report.findings.len() || tries == MAX_CHECKS {
-                *report = judged;
+            if checked.findings.len() == report.findings.len() || tries == MAX_CHECKS {
+                *report = checked;
                 return Ok(after);
             }
         }

@@ -221,10 +221,10 @@ fn remarks(item: &PackageUnderTest, walk: &Walk) -> Vec<String> {
             many => all.push(format!("{} older versions need {lacks}", many.len())),
         }
         if matches!(walk.end, End::Completed) {
-            let wanted: Vec<&String> = std::iter::once(&path.start)
+            let expected_csvs: Vec<&String> = std::iter::once(&path.start)
                 .chain(path.segments.iter().flat_map(|leg| &leg.updates))
                 .collect();
-            if wanted != walk.installed_csvs.iter().collect::<Vec<_>>() {
+            if expected_csvs != walk.installed_csvs.iter().collect::<Vec<_>>() {
                 all.push("**another way than the graph says**".to_owned());
             }
         }

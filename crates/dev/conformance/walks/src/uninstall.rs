@@ -270,10 +270,10 @@ pub(super) fn unannounced_leftovers(
         .filter(|(id, _, _)| announced(id))
         .map(|(_, _, object)| object.uid().to_owned());
     let with = after.dependents(uids.collect());
-    let left = after.not_in(base).filter(|(id, _, object)| {
+    let unannounced = after.not_in(base).filter(|(id, _, object)| {
         !announced(id) && !with.contains(id) && !leftovers::is_derived(id, object)
     });
-    left.map(|(id, _, _)| format!("{id} stays, and nobody was told")).collect()
+    unannounced.map(|(id, _, _)| format!("{id} stays, and nobody was told")).collect()
 }
 
 /// The first Subscription whose package no other ClusterServiceVersion requires, or any

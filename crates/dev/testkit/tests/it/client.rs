@@ -162,16 +162,16 @@ async fn watch_reports_events_after_its_resource_version() {
     api.patch(&known::CONFIG_MAP, Some("default"), "a", &patch).await.unwrap();
     let none = DeleteOptions::default();
     api.delete(&known::CONFIG_MAP, Some("default"), "a", &none).await.unwrap();
-    let mut seen = Vec::new();
-    while seen.len() < 3 {
+    let mut events = Vec::new();
+    while events.len() < 3 {
         match watch.next().await.unwrap().unwrap() {
-            WatchEvent::Added(map) => seen.push(format!("+{}", map.name())),
-            WatchEvent::Modified(map) => seen.push(format!("~{}", map.name())),
-            WatchEvent::Deleted(map) => seen.push(format!("-{}", map.name())),
+            WatchEvent::Added(map) => events.push(format!("+{}", map.name())),
+            WatchEvent::Modified(map) => events.push(format!("~{}", map.name())),
+            WatchEvent::Deleted(map) => events.push(format!("-{}", map.name())),
             WatchEvent::Bookmark(_) => {}
         }
     }
-    assert_eq!(seen, ["+a", "~a", "-a"]);
+    assert_eq!(events, ["+a", "~a", "-a"]);
 }
 
 #[tokio::test]

@@ -13,8 +13,8 @@ async fn every_namespace_has_a_service_account_and_the_root_ca() {
     let cluster = TestCluster::start().await;
     cluster.apply_yaml(NAMESPACE).await;
     for namespace in ["default", "kube-system", "team"] {
-        let there = |_: &Object| true;
-        cluster.wait_for(&known::SERVICE_ACCOUNT, Some(namespace), "default", there).await;
+        let exists = |_: &Object| true;
+        cluster.wait_for(&known::SERVICE_ACCOUNT, Some(namespace), "default", exists).await;
         cluster
             .wait_for(&known::CONFIG_MAP, Some(namespace), "kube-root-ca.crt", |map| {
                 map.str(&["data", "ca.crt"]) == Some("test certificates")

@@ -1,4 +1,4 @@
-//! Tests of ResourceQuotas: usage is charged on writes and released on deletion.
+//! Tests of `ResourceQuota`s: usage is charged on writes and released on deletion.
 
 use mainstay_client::DeleteOptions;
 use mainstay_object::{Object, Resource, known};
@@ -14,8 +14,8 @@ fn object(gvk: &mainstay_object::Gvk, name: &str, spec: Value) -> Object {
     object
 }
 
-async fn wait(kube: &TestCluster, name: &'static str, wanted: &'static str) {
-    let at = move |quota: &Object| quota.str(&["status", "used", name]) == Some(wanted);
+async fn wait(kube: &TestCluster, name: &'static str, expected: &'static str) {
+    let at = move |quota: &Object| quota.str(&["status", "used", name]) == Some(expected);
     kube.wait_for(&known::RESOURCE_QUOTA, Some("default"), "q", at).await;
 }
 

@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn recorded_assertion_names_fields_of_one_object() {
-        for (line, wrong) in [
+        for (line, expected_error) in [
             (
                 "R1 R2 = og-form-own 02 ClusterServiceVersion {case}/a.v1: status/phase status/reason",
                 "",
@@ -81,11 +81,14 @@ mod tests {
             ("R1 = og-form-own 02 Role a:  ", "no fields behind the colon"),
         ] {
             match ids("t.txt", line) {
-                Ok(ids) => assert!(wrong.is_empty() && ids.starts_with("R1"), "{line}"),
-                Err(said) => {
-                    let said = said.to_string();
-                    assert!(!wrong.is_empty() && said.contains(wrong), "{line}: {said}");
-                    assert!(said.starts_with("t.txt: "), "{said}");
+                Ok(ids) => assert!(expected_error.is_empty() && ids.starts_with("R1"), "{line}"),
+                Err(message) => {
+                    let message = message.to_string();
+                    assert!(
+                        !expected_error.is_empty() && message.contains(expected_error),
+                        "{line}: {message}"
+                    );
+                    assert!(message.starts_with("t.txt: "), "{message}");
                 }
             }
         }

@@ -109,12 +109,12 @@ impl Sources {
 
     /// All markers in tests. Fails with all markers that are on no assertion.
     pub(super) fn markers(&self) -> anyhow::Result<Vec<Marker>> {
-        let (mut all, mut wrong) = (Vec::new(), Vec::new());
+        let (mut all, mut errors) = (Vec::new(), Vec::new());
         for (name, source) in &self.files {
-            self.markers_in(name, source, &mut all, &mut wrong);
+            self.markers_in(name, source, &mut all, &mut errors);
         }
-        if !wrong.is_empty() {
-            bail!("{}", wrong.join("\n"));
+        if !errors.is_empty() {
+            bail!("{}", errors.join("\n"));
         }
         Ok(all)
     }
@@ -124,7 +124,7 @@ impl Sources {
         name: &str,
         source: &Source,
         all: &mut Vec<Marker>,
-        wrong: &mut Vec<String>,
+        errors: &mut Vec<String>,
     ) {
         let mut waiting: Vec<Marker> = Vec::new();
         let mut begin = 0;
@@ -133,7 +133,7 @@ impl Sources {
             begin += line.len();
             let place = format!("{name}:{}", at + 1);
             if trimmed.starts_with("// ids: ") {
-                wrong.push(format!(
+                errors.push(format!(
                     "{place}: `{trimmed}` stands on no assertion; write `{MARKER}…` above the one that shows the row"
                 ));
             }
@@ -142,13 +142,13 @@ impl Sources {
             } else if !waiting.is_empty() {
                 let indent = line.len() - line.trim_start().len();
                 if let Err(why) = self.check(name, source, start + indent) {
-                    wrong.push(format!("{place}: `{trimmed}`: {why}"));
+                    errors.push(format!("{place}: `{trimmed}`: {why}"));
                 }
                 all.append(&mut waiting);
             }
         }
         if let Some(left) = waiting.first() {
-            wrong.push(format!("{}: there is no statement below it", left.place));
+            errors.push(format!("{}: there is no statement below it", left.place));
         }
     }
 
@@ -412,7 +412,7 @@ mod tests {
 
     #[test]
     fn marker_applies_to_an_asserting_statement_below_it() {
-        for (statement, wrong) in [
+        for (statement, errors) in [
             ("assert_eq!(a, b);", None),
             ("assert_eq!(\n        a,\n        json!({\"a;\": 1}),\n    );", None),
             ("let it = world.wait_for(&CSV, |it| { it.good(); true }).await;", None),
@@ -433,12 +433,12 @@ mod tests {
         ] {
             let body = format!("{}\n    {statement}", mark("R1"));
             let found = test(&body).markers();
-            match wrong {
+            match errors {
                 None => assert_eq!(found.unwrap()[0].ids, "R1", "{statement}"),
-                Some(wrong) => {
-                    let said = format!("{:#}", found.unwrap_err());
-                    assert!(said.contains(wrong), "{statement}: {said}");
-                    assert!(said.contains("a.rs:7: "), "{said}");
+                Some(errors) => {
+                    let message = format!("{:#}", found.unwrap_err());
+                    assert!(message.contains(errors), "{statement}: {message}");
+                    assert!(message.contains("a.rs:7: "), "{message}");
                 }
             }
         }
@@ -462,16 +462,19 @@ mod tests {
         let mut sources = Sources::default();
         let helper = format!("#[test]\nfn t() {{}}\nfn f() {{\n{}\nassert!(a);\n}}\n", mark("R1"));
         sources.add("a.rs", helper);
-        let said = format!("{:#}", sources.markers().unwrap_err());
-        assert!(said.contains("it is in no test"), "{said}");
+        let message = format!("{:#}", sources.markers().unwrap_err());
+        assert!(message.contains("it is in no test"), "{message}");
         let mut sources = Sources::default();
         sources.add("a.rs", format!("{}ids: R1\n#[test]\nfn t() {{}}\n", "// "));
-        let said = sources.markers().unwrap_err().to_string();
-        assert!(said.contains("a.rs:1: ") && said.contains("stands on no assertion"), "{said}");
+        let message = sources.markers().unwrap_err().to_string();
+        assert!(
+            message.contains("a.rs:1: ") && message.contains("stands on no assertion"),
+            "{message}"
+        );
         let mut sources = Sources::default();
         sources.add("a.rs", format!("#[test]\nfn t() {{ a(); }}\n{}", mark("R1")));
-        let said = sources.markers().unwrap_err().to_string();
-        assert!(said.contains("there is no statement below it"), "{said}");
+        let message = sources.markers().unwrap_err().to_string();
+        assert!(message.contains("there is no statement below it"), "{message}");
     }
 
     #[test]

@@ -49,13 +49,13 @@ fn quoted(line: &str) -> Option<(String, &str)> {
     Some((value.to_owned(), text.trim_start()))
 }
 
-type Place<'a> = (&'a mut String, &'a mut Map<String, Value>);
+type DescriptionAndPatch<'a> = (&'a mut String, &'a mut Map<String, Value>);
 
 /// Description and patch of a type or a field.
 fn find<'a>(
     definitions: &'a mut BTreeMap<String, Definition>,
     name: &str,
-) -> anyhow::Result<Place<'a>> {
+) -> anyhow::Result<DescriptionAndPatch<'a>> {
     if definitions.contains_key(name) {
         let definition = definitions.get_mut(name).context("a type of this name")?;
         return Ok((&mut definition.description, &mut definition.patch));

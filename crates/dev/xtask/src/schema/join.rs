@@ -6,7 +6,7 @@
 //! object itself in JSON, and are one message deeper on the wire. So a field has a *path* of tags.
 
 use super::messages::{Count, Message, Messages, Scalar, TaggedField, fold_name};
-use super::{Definition, Field, Place, leaf, package_of};
+use super::{Definition, Field, WirePath, leaf, package_of};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Packages whose messages are not part of a cluster's API.
@@ -25,7 +25,7 @@ struct Spelling {
 }
 
 /// Joins all messages with the definitions.
-pub(super) fn all(definitions: &mut BTreeMap<String, Definition>, messages: &Messages) {
+pub(super) fn join_all(definitions: &mut BTreeMap<String, Definition>, messages: &Messages) {
     let spelling = Spelling::of(definitions);
     let names: BTreeMap<&str, String> =
         messages.keys().map(|key| (key.as_str(), spelling.definition(key))).collect();
@@ -103,7 +103,7 @@ fn join(definition: &mut Definition, message: &Message, messages: &Messages, emb
     }
     let known: BTreeSet<String> = definition.fields.keys().map(|key| fold_name(key)).collect();
     let mut found = BTreeMap::new();
-    collect(message, messages, &known, &mut Place::default(), &mut found, embeds);
+    collect(message, messages, &known, &mut WirePath::default(), &mut found, embeds);
     for (key, field) in &mut definition.fields {
         if let Some((place, tagged)) = found.get(&fold_name(key)) {
             field.place.clone_from(place);
@@ -119,8 +119,8 @@ fn collect<'a>(
     message: &'a Message,
     messages: &'a Messages,
     known: &BTreeSet<String>,
-    place: &mut Place,
-    found: &mut BTreeMap<String, (Place, &'a TaggedField)>,
+    place: &mut WirePath,
+    found: &mut BTreeMap<String, (WirePath, &'a TaggedField)>,
     embeds: &mut Embeds,
 ) {
     for field in &message.fields {
@@ -164,7 +164,7 @@ fn definition_of_message(
     };
     if definition.leaf.is_none() {
         let maker = Maker { owner: name, messages, names, spelling, embeds };
-        maker.fields(message, &mut Place::default(), &mut definition.fields);
+        maker.fields(message, &mut WirePath::default(), &mut definition.fields);
     }
     definition
 }
@@ -178,7 +178,7 @@ struct Maker<'a> {
 }
 
 impl Maker<'_> {
-    fn fields(&self, message: &Message, place: &mut Place, into: &mut BTreeMap<String, Field>) {
+    fn fields(&self, message: &Message, place: &mut WirePath, into: &mut BTreeMap<String, Field>) {
         for tagged in &message.fields {
             place.tags.push(tagged.tag);
             let embedded = tagged

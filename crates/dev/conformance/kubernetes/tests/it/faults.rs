@@ -33,7 +33,7 @@ fn every_fault_is_listed_and_seeded_in_one_place_and_names_an_existing_detector(
     let home = scenario::home();
     let faults = list::read(&home).unwrap();
     let titles: BTreeSet<String> =
-        scenario::all(&home).unwrap().iter().map(scenario::Scenario::title).collect();
+        scenario::read_all(&home).unwrap().iter().map(scenario::Scenario::title).collect();
     let mut points = BTreeMap::new();
     fault_points(home.ancestors().nth(3).unwrap(), &mut points).unwrap();
     let mut areas: BTreeMap<&str, usize> = BTreeMap::new();

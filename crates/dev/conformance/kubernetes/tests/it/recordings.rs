@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 #[expect(clippy::disallowed_methods, reason = "tests have no configuration")]
 async fn embedded_api_responds_as_recorded() {
     let home = scenario::home();
-    let all = scenario::all(&home).expect("scenarios");
+    let all = scenario::read_all(&home).expect("scenarios");
     let differences = Differences::read(&home).expect("a list of differences");
     let kubectl = match Kubectl::find(std::env::var("KUBECTL").ok().as_deref()) {
         Ok(kubectl) => {
@@ -27,10 +27,10 @@ async fn embedded_api_responds_as_recorded() {
         }
     };
     let recordings = check::recordings(&home, &all).expect("recordings");
-    let wanted: Vec<&Scenario> = all.iter().collect();
+    let scenarios: Vec<&Scenario> = all.iter().collect();
     let server = Server::embedded().await;
     let results =
-        check::against_recordings(&wanted, &recordings, &server, kubectl.as_ref(), &differences)
+        check::against_recordings(&scenarios, &recordings, &server, kubectl.as_ref(), &differences)
             .await;
     let unexpected = results.iter().filter(|results| !results.verdict.passes()).count();
     let expected =
@@ -50,10 +50,10 @@ async fn embedded_api_responds_as_recorded() {
 #[test]
 fn every_recording_has_its_scenarios() {
     let home = scenario::home();
-    let all = scenario::all(&home).expect("scenarios");
+    let all = scenario::read_all(&home).expect("scenarios");
     let names: BTreeSet<(&str, &str)> =
         all.iter().map(|scenario| (scenario.area.as_str(), scenario.file.as_str())).collect();
-    for (area, file) in recording::all(&home).expect("recordings") {
+    for (area, file) in recording::list_all(&home).expect("recordings") {
         assert!(names.contains(&(area.as_str(), file.as_str())), "recorded/{area}/{file}.json");
         let found = recording::Recording::read(&home, &area, &file).expect("a recording");
         for name in found.scenarios.keys() {
@@ -110,7 +110,7 @@ const REQUIRED_COMMANDS: [&str; 34] = [
 
 #[test]
 fn scenarios_cover_every_area_and_kubectl_command() {
-    let all = scenario::all(&scenario::home()).expect("scenarios");
+    let all = scenario::read_all(&scenario::home()).expect("scenarios");
     let (scenarios, of_an_area, invocations) = MINIMUM;
     assert!(all.len() >= scenarios, "{} scenarios", all.len());
     for area in scenario::AREAS {

@@ -10,7 +10,7 @@ fn replayed_cases_match_the_recorded_outputs() {
     let Some(data) = mainstay_testdata::unpack("answers/opm", "recorded answers of opm") else {
         return;
     };
-    let cases = case::all(&data.path().join("opm")).unwrap();
+    let cases = case::read_all(&data.path().join("opm")).unwrap();
     let scope = Scope::read(&opm::home()).unwrap();
     let exclusions = scope.count_excluded(&cases);
     assert_eq!(exclusions.unused, Vec::<String>::new());
