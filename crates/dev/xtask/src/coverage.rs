@@ -519,7 +519,7 @@ mod tests {
             coverage.read_required("ids.txt", "R1").unwrap();
             match coverage.read_scenarios("a.yaml", scenario) {
                 Ok(()) => {
-                    assert!(problems.is_empty() && coverage.problems().is_empty(), "{scenario}")
+                    assert!(problems.is_empty() && coverage.problems().is_empty(), "{scenario}");
                 }
                 Err(message) => {
                     let message = message.to_string();

@@ -293,7 +293,7 @@ impl Run<'_> {
         while events_read.len() < watch.events {
             match events.next(NEXT_EVENT).await? {
                 Next::Event(event) if watch.bookmarks || is_counted(&event) => {
-                    events_read.push(event)
+                    events_read.push(event);
                 }
                 Next::Event(_) => {}
                 Next::Closed => {
