@@ -117,7 +117,7 @@ pub(crate) async fn run(
         suites.prepare(&operator_faults).await;
         suites
             .detect(&operator_faults, |fault, detection| {
-                println!("{}", report.add(fault, detection))
+                println!("{}", report.add(fault, detection));
             })
             .await;
     }
