@@ -24,12 +24,12 @@ pub struct WorkBudget {
 }
 
 impl WorkBudget {
-    /// WorkBudget without a limit, for values outside of evaluations.
+    /// A budget without a limit, for values outside of evaluations.
     pub const fn unlimited() -> Self {
         Self::new(u64::MAX)
     }
 
-    /// WorkBudget up to a limit.
+    /// A budget up to a limit.
     pub(crate) const fn new(limit: u64) -> Self {
         Self { remaining: Cell::new(limit) }
     }
