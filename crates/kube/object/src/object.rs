@@ -297,16 +297,16 @@ mod tests {
 
     #[test]
     fn set_makes_the_objects_on_the_way() {
-        let mut it = object(json!({"spec": 1}));
-        it.set(&["spec", "a", "b"], json!(2));
-        assert_eq!(it.to_value(), json!({"spec": {"a": {"b": 2}}}));
-        assert_eq!(it.remove(&["spec", "a", "b"]), Some(json!(2)));
-        assert_eq!(it.remove(&["nothing", "here"]), None);
+        let mut sample = object(json!({"spec": 1}));
+        sample.set(&["spec", "a", "b"], json!(2));
+        assert_eq!(sample.to_value(), json!({"spec": {"a": {"b": 2}}}));
+        assert_eq!(sample.remove(&["spec", "a", "b"]), Some(json!(2)));
+        assert_eq!(sample.remove(&["nothing", "here"]), None);
     }
 
     #[test]
     fn owners_and_conditions_are_found_by_their_marks() {
-        let it = object(json!({
+        let sample = object(json!({
             "metadata": {"ownerReferences": [
                 {"apiVersion": "v1", "kind": "A", "name": "a", "uid": "1"},
                 {"apiVersion": "v1", "kind": "B", "name": "b", "uid": "2", "controller": true},
@@ -314,9 +314,9 @@ mod tests {
             ]},
             "status": {"conditions": [{"type": "Ready", "status": "True"}]},
         }));
-        assert_eq!(it.owner_references().len(), 2);
-        assert_eq!(it.controller_owner().unwrap().name, "b");
-        assert_eq!(it.condition("Ready"), Some("True"));
-        assert_eq!(it.condition("Other"), None);
+        assert_eq!(sample.owner_references().len(), 2);
+        assert_eq!(sample.controller_owner().unwrap().name, "b");
+        assert_eq!(sample.condition("Ready"), Some("True"));
+        assert_eq!(sample.condition("Other"), None);
     }
 }

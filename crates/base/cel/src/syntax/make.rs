@@ -98,8 +98,14 @@ pub(super) fn for_each_child<'e>(kind: &'e ExprKind, see: &mut impl FnMut(&'e Ex
             }
         }
         ExprKind::Struct { fields, .. } => fields.iter().for_each(|field| see(&field.value)),
-        ExprKind::Comprehension(it) => {
-            for part in [&it.range, &it.accu_init, &it.condition, &it.step, &it.result] {
+        ExprKind::Comprehension(comprehension) => {
+            for part in [
+                &comprehension.range,
+                &comprehension.accu_init,
+                &comprehension.condition,
+                &comprehension.step,
+                &comprehension.result,
+            ] {
                 see(part);
             }
         }
@@ -250,16 +256,18 @@ impl Maker<'_> {
                     })
                     .collect(),
             },
-            ExprKind::Comprehension(it) => ExprKind::Comprehension(Box::new(Comprehension {
-                range: self.copy(&it.range),
-                iter_var: Arc::clone(&it.iter_var),
-                iter_var2: it.iter_var2.clone(),
-                accu_var: Arc::clone(&it.accu_var),
-                accu_init: self.copy(&it.accu_init),
-                condition: self.copy(&it.condition),
-                step: self.copy(&it.step),
-                result: self.copy(&it.result),
-            })),
+            ExprKind::Comprehension(comprehension) => {
+                ExprKind::Comprehension(Box::new(Comprehension {
+                    range: self.copy(&comprehension.range),
+                    iter_var: Arc::clone(&comprehension.iter_var),
+                    iter_var2: comprehension.iter_var2.clone(),
+                    accu_var: Arc::clone(&comprehension.accu_var),
+                    accu_init: self.copy(&comprehension.accu_init),
+                    condition: self.copy(&comprehension.condition),
+                    step: self.copy(&comprehension.step),
+                    result: self.copy(&comprehension.result),
+                }))
+            }
         };
         self.nodes.node(expr.at, kind)
     }

@@ -370,7 +370,7 @@ impl Parser<'_, '_> {
         end: Kind,
         mut one: impl FnMut(&mut Self) -> Parse<()>,
     ) -> Parse<()> {
-        let is_end = |it: &mut Self| it.take_if(end).is_some();
+        let is_end = |parser: &mut Self| parser.take_if(end).is_some();
         if is_end(self) {
             return Ok(());
         }
@@ -391,9 +391,9 @@ impl Parser<'_, '_> {
     fn list(&mut self) -> Parse<Expr> {
         let open = self.take();
         let mut elements = Vec::new();
-        self.between_commas(Kind::RightBracket, |it| {
-            let mark = it.take_if(Kind::Question);
-            elements.push((mark, it.expr()?));
+        self.between_commas(Kind::RightBracket, |parser| {
+            let mark = parser.take_if(Kind::Question);
+            elements.push((mark, parser.expr()?));
             Ok(())
         })?;
         Ok(self.builder.list(open, elements))
@@ -402,13 +402,13 @@ impl Parser<'_, '_> {
     fn map(&mut self) -> Parse<Expr> {
         let open = self.take();
         let mut entries = Vec::new();
-        self.between_commas(Kind::RightBrace, |it| {
-            let noted = it.builder.errors.len();
-            let mark = it.take_if(Kind::Question);
-            let key = it.expr()?;
-            let colon = it.expect(Kind::Colon)?;
-            let value = it.expr()?;
-            entries.extend(it.builder.entry((mark, colon), (key, value), noted));
+        self.between_commas(Kind::RightBrace, |parser| {
+            let noted = parser.builder.errors.len();
+            let mark = parser.take_if(Kind::Question);
+            let key = parser.expr()?;
+            let colon = parser.expect(Kind::Colon)?;
+            let value = parser.expr()?;
+            entries.extend(parser.builder.entry((mark, colon), (key, value), noted));
             Ok(())
         })?;
         Ok(self.builder.map(open, entries))
@@ -418,17 +418,17 @@ impl Parser<'_, '_> {
         let open = self.take();
         let first = self.peek().at;
         let mut fields = Vec::new();
-        self.between_commas(Kind::RightBrace, |it| {
-            let noted = it.builder.errors.len();
-            let mark = it.take_if(Kind::Question);
-            let field = it.take();
+        self.between_commas(Kind::RightBrace, |parser| {
+            let noted = parser.builder.errors.len();
+            let mark = parser.take_if(Kind::Question);
+            let field = parser.take();
             if !matches!(field.kind, Kind::Ident | Kind::Quoted) {
                 return Err(NoExpression);
             }
-            let colon = it.expect(Kind::Colon)?;
-            let value = it.expr()?;
+            let colon = parser.expect(Kind::Colon)?;
+            let value = parser.expr()?;
             let part = (first, mark, field, colon);
-            fields.extend(it.builder.initializer(part, value, noted));
+            fields.extend(parser.builder.initializer(part, value, noted));
             Ok(())
         })?;
         Ok(self.builder.message((dot, names, open), fields))

@@ -160,14 +160,19 @@ impl<'a> Printer<'a> {
                 self.out.push('}');
             }
             // No text is read as one but through macros, whose calls are kept.
-            ExprKind::Comprehension(it) => {
-                let _ = write!(self.out, "__comprehension__({}, ", it.iter_var);
-                if let Some(second) = &it.iter_var2 {
+            ExprKind::Comprehension(comprehension) => {
+                let _ = write!(self.out, "__comprehension__({}, ", comprehension.iter_var);
+                if let Some(second) = &comprehension.iter_var2 {
                     let _ = write!(self.out, "{second}, ");
                 }
-                self.expr(&it.range);
-                let _ = write!(self.out, ", {}", it.accu_var);
-                for part in [&it.accu_init, &it.condition, &it.step, &it.result] {
+                self.expr(&comprehension.range);
+                let _ = write!(self.out, ", {}", comprehension.accu_var);
+                for part in [
+                    &comprehension.accu_init,
+                    &comprehension.condition,
+                    &comprehension.step,
+                    &comprehension.result,
+                ] {
                     self.out.push_str(", ");
                     self.expr(part);
                 }

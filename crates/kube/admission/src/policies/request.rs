@@ -241,12 +241,15 @@ impl Authorizer for Asks {
         let identity = account.as_ref().unwrap_or(&self.identity);
         let asked = match request.target {
             Target::Path(path) => authz::Attributes::path(identity, request.verb, path),
-            Target::Resource(it) => {
-                authz::Attributes::resource(identity, request.verb, &it.group, &it.resource)
-                    .in_namespace(&it.namespace)
-                    .named(&it.name)
-                    .below(&it.subresource)
-            }
+            Target::Resource(resource) => authz::Attributes::resource(
+                identity,
+                request.verb,
+                &resource.group,
+                &resource.resource,
+            )
+            .in_namespace(&resource.namespace)
+            .named(&resource.name)
+            .below(&resource.subresource),
         };
         let decision = self.authorizer.decide(&asked);
         Decision {

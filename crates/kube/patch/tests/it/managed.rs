@@ -114,67 +114,67 @@ fn data(fields: &[(&str, &str)]) -> Value {
 
 #[test]
 fn a_time_moves_when_its_manager_changes_something() {
-    let mut it = Story::config_map();
-    it.put("one", data(&[("a", "1"), ("b", "1")]));
-    it.put("two", data(&[("a", "1"), ("b", "2")]));
-    assert_eq!(it.owners(), ["Update one 01 .,f:a", "Update two 02 f:b"]);
-    it.put("one", data(&[("a", "1"), ("b", "2")]));
-    assert_eq!(it.owners(), ["Update one 01 .,f:a", "Update two 02 f:b"]);
-    it.put("one", data(&[("a", "1"), ("b", "2"), ("c", "3")]));
-    assert_eq!(it.owners(), ["Update two 02 f:b", "Update one 04 .,f:a,f:c"]);
+    let mut story = Story::config_map();
+    story.put("one", data(&[("a", "1"), ("b", "1")]));
+    story.put("two", data(&[("a", "1"), ("b", "2")]));
+    assert_eq!(story.owners(), ["Update one 01 .,f:a", "Update two 02 f:b"]);
+    story.put("one", data(&[("a", "1"), ("b", "2")]));
+    assert_eq!(story.owners(), ["Update one 01 .,f:a", "Update two 02 f:b"]);
+    story.put("one", data(&[("a", "1"), ("b", "2"), ("c", "3")]));
+    assert_eq!(story.owners(), ["Update two 02 f:b", "Update one 04 .,f:a,f:c"]);
 }
 
 #[test]
 fn who_applies_and_who_writes_are_two_even_by_one_name() {
-    let mut it = Story::config_map();
-    it.apply("one", false, data(&[("a", "1")])).unwrap();
-    it.put("one", data(&[("a", "1"), ("b", "1")]));
-    assert_eq!(it.owners(), ["Apply one 01 f:a", "Update one 02 f:b"]);
-    let refused = it.apply("one", false, data(&[("a", "1"), ("b", "2")])).unwrap_err();
+    let mut story = Story::config_map();
+    story.apply("one", false, data(&[("a", "1")])).unwrap();
+    story.put("one", data(&[("a", "1"), ("b", "1")]));
+    assert_eq!(story.owners(), ["Apply one 01 f:a", "Update one 02 f:b"]);
+    let refused = story.apply("one", false, data(&[("a", "1"), ("b", "2")])).unwrap_err();
     assert_eq!(refused, "Apply failed with 1 conflict: conflict with \"one\" using v1: .data.b");
 }
 
 #[test]
 fn an_apply_that_changes_no_value_moves_no_time() {
-    let mut it = Story::config_map();
-    it.apply("one", false, data(&[("a", "1")])).unwrap();
-    it.apply("one", false, data(&[("a", "1")])).unwrap();
-    it.apply("two", false, data(&[("a", "1")])).unwrap();
-    assert_eq!(it.owners(), ["Apply two - f:a", "Apply one 01 f:a"]);
+    let mut story = Story::config_map();
+    story.apply("one", false, data(&[("a", "1")])).unwrap();
+    story.apply("one", false, data(&[("a", "1")])).unwrap();
+    story.apply("two", false, data(&[("a", "1")])).unwrap();
+    assert_eq!(story.owners(), ["Apply two - f:a", "Apply one 01 f:a"]);
 }
 
 #[test]
 fn conflicts_with_several_managers_are_told_manager_by_manager() {
-    let mut it = Story::config_map();
-    it.apply("one", false, data(&[("a", "1"), ("b", "1")])).unwrap();
-    it.subresource = "status";
-    it.put("two", data(&[("a", "1"), ("b", "1"), ("c", "1")]));
-    it.subresource = "";
-    let refused = it.apply("three", false, data(&[("a", "2"), ("b", "2"), ("c", "2")]));
+    let mut story = Story::config_map();
+    story.apply("one", false, data(&[("a", "1"), ("b", "1")])).unwrap();
+    story.subresource = "status";
+    story.put("two", data(&[("a", "1"), ("b", "1"), ("c", "1")]));
+    story.subresource = "";
+    let refused = story.apply("three", false, data(&[("a", "2"), ("b", "2"), ("c", "2")]));
     assert_eq!(
         refused.unwrap_err(),
         "Apply failed with 3 conflicts: conflicts with \"one\":\n- .data.a\n- .data.b\n\
          conflicts with \"two\" with subresource \"status\" using v1:\n- .data.c"
     );
-    it.apply("three", true, data(&[("a", "2"), ("c", "2")])).unwrap();
-    assert_eq!(it.owners(), ["Apply one 01 f:b", "Apply three 04 f:a,f:c"]);
+    story.apply("three", true, data(&[("a", "2"), ("c", "2")])).unwrap();
+    assert_eq!(story.owners(), ["Apply one 01 f:b", "Apply three 04 f:a,f:c"]);
 }
 
 #[test]
 fn more_than_ten_writers_become_one_for_each_version() {
-    let mut it = Story::config_map();
+    let mut story = Story::config_map();
     let mut fields = Vec::new();
     let names: Vec<String> = (0..13).map(|at| format!("w{at:02}")).collect();
     for name in &names {
         fields.push((name.as_str(), "1"));
-        it.put(name, data(&fields));
+        story.put(name, data(&fields));
     }
-    let owners = it.owners();
+    let owners = story.owners();
     assert_eq!(owners.len(), 10);
     assert_eq!(owners[0], "Update ancient-changes 04 .,f:w00,f:w01,f:w02,f:w03");
     assert_eq!(owners[9], "Update w12 13 f:w12");
-    it.apply("one", false, data(&[("x", "1")])).unwrap();
-    assert_eq!(it.owners().len(), 11);
+    story.apply("one", false, data(&[("x", "1")])).unwrap();
+    assert_eq!(story.owners().len(), 11);
 }
 
 #[test]
@@ -203,48 +203,48 @@ fn managers_that_a_client_sends_count_if_they_can_be_read() {
         (json!([entry(json!({"fieldsV1": {"a": {}}}))]), &kept),
         (json!([entry(json!({"apiVersion": "v9"})), entry(json!({}))]), &["Update m 59 f:a"]),
     ] {
-        let mut it = Story::config_map();
-        it.put("one", data(&[("a", "1")]));
+        let mut story = Story::config_map();
+        story.put("one", data(&[("a", "1")]));
         let mut body = data(&[("a", "1")]);
         body["metadata"]["managedFields"] = sent.clone();
-        it.put("two", body.clone());
-        assert_eq!(it.owners(), owners, "{sent}");
-        let mut it = Story::config_map();
-        it.put("one", data(&[("a", "1")]));
-        it.subresource = "status";
-        it.put("two", body);
-        assert_eq!(it.owners(), kept, "on a subresource: {sent}");
+        story.put("two", body.clone());
+        assert_eq!(story.owners(), owners, "{sent}");
+        let mut story = Story::config_map();
+        story.put("one", data(&[("a", "1")]));
+        story.subresource = "status";
+        story.put("two", body);
+        assert_eq!(story.owners(), kept, "on a subresource: {sent}");
     }
 }
 
 #[test]
 fn nobody_is_followed_until_somebody_applies() {
-    let mut it = Story::config_map();
-    it.put("one", data(&[("a", "1")]));
-    it.put("one", json!({"data": {"a": "1"}, "metadata": {"managedFields": []}}));
-    it.put("two", data(&[("a", "2")]));
-    assert!(it.owners().is_empty());
-    let refused = it.apply("three", false, data(&[("a", "3")])).unwrap_err();
+    let mut story = Story::config_map();
+    story.put("one", data(&[("a", "1")]));
+    story.put("one", json!({"data": {"a": "1"}, "metadata": {"managedFields": []}}));
+    story.put("two", data(&[("a", "2")]));
+    assert!(story.owners().is_empty());
+    let refused = story.apply("three", false, data(&[("a", "3")])).unwrap_err();
     assert!(
         refused.ends_with("conflict with \"before-first-apply\" using v1: .data.a"),
         "{refused}"
     );
-    it.apply("three", false, data(&[("b", "3")])).unwrap();
-    assert_eq!(it.owners(), ["Apply three 05 f:b", "Update before-first-apply 05 .,f:a"]);
+    story.apply("three", false, data(&[("b", "3")])).unwrap();
+    assert_eq!(story.owners(), ["Apply three 05 f:b", "Update before-first-apply 05 .,f:a"]);
 }
 
 #[test]
 fn what_names_the_object_is_nobodys() {
-    let mut it = Story::config_map();
-    it.apply("one", false, json!({"metadata": {"namespace": "n", "uid": "u"}})).unwrap();
-    assert!(it.entries().is_empty());
-    it.put("two", json!({"metadata": {"labels": {"a": "b"}, "generateName": "a-"}}));
-    assert!(it.entries().is_empty());
-    let mut it = Story::config_map();
-    it.put("two", json!({"metadata": {"labels": {"a": "b"}, "generateName": "a-"}}));
+    let mut story = Story::config_map();
+    story.apply("one", false, json!({"metadata": {"namespace": "n", "uid": "u"}})).unwrap();
+    assert!(story.entries().is_empty());
+    story.put("two", json!({"metadata": {"labels": {"a": "b"}, "generateName": "a-"}}));
+    assert!(story.entries().is_empty());
+    let mut story = Story::config_map();
+    story.put("two", json!({"metadata": {"labels": {"a": "b"}, "generateName": "a-"}}));
     let fields = json!({"f:metadata": {"f:generateName": {}, "f:labels": {".": {}, "f:a": {}}}});
-    assert_eq!(it.entries()[0]["fieldsV1"], fields);
-    assert_eq!(it.entries()[0].get("subresource"), None);
+    assert_eq!(story.entries()[0]["fieldsV1"], fields);
+    assert_eq!(story.entries()[0].get("subresource"), None);
 }
 
 #[test]
@@ -270,14 +270,14 @@ fn kubectl_takes_over_what_it_applied_on_the_clients_side() {
         ),
         ("kubectl", &json!("no object"), [("a", "1"), ("b", "1")], false, Err("2 conflicts")),
     ] {
-        let mut it = Story::config_map();
-        it.put("kubectl-client-side-apply", annotated(applied, &live));
-        let found = it.apply(name, force, wanted.clone());
+        let mut story = Story::config_map();
+        story.put("kubectl-client-side-apply", annotated(applied, &live));
+        let found = story.apply(name, force, wanted.clone());
         match outcome {
             Ok(()) => {
                 found.unwrap();
                 let path = ["metadata", "annotations", ANNOTATION];
-                let note = it.live.as_ref().unwrap().str(&path).unwrap();
+                let note = story.live.as_ref().unwrap().str(&path).unwrap();
                 let note: Value = serde_json::from_str(note).unwrap();
                 assert_eq!(note["data"], wanted["data"]);
             }
@@ -291,18 +291,19 @@ fn kubectl_takes_over_what_it_applied_on_the_clients_side() {
 
 #[test]
 fn a_configuration_is_of_the_kind_and_names_no_managers() {
-    let mut it = Story::config_map();
-    let refused = it.apply("one", false, json!({"metadata": {"managedFields": []}}));
+    let mut story = Story::config_map();
+    let refused = story.apply("one", false, json!({"metadata": {"managedFields": []}}));
     assert_eq!(refused.unwrap_err(), "metadata.managedFields must be nil");
-    it.apply("one", false, json!({"metadata": {"managedFields": null}, "data": {"a": "1"}}))
+    story
+        .apply("one", false, json!({"metadata": {"managedFields": null}, "data": {"a": "1"}}))
         .unwrap();
-    let refused = it.apply("one", false, json!({"dota": {}}));
+    let refused = story.apply("one", false, json!({"dota": {}}));
     assert_eq!(
         refused.unwrap_err(),
         "failed to create typed patch object (/a; /v1, Kind=ConfigMap): .dota: field not declared in schema"
     );
     let other = Gvk::new("apps", "v1", "Deployment");
-    let refused = it.writing("one", |write| {
+    let refused = story.writing("one", |write| {
         let config = json!({"apiVersion": other.api_version(), "kind": "Deployment"});
         write.applied(None, &config, false).unwrap_err().message
     });
@@ -382,19 +383,19 @@ proptest! {
     fn entries_read_and_written_are_the_same(
         writes in proptest::collection::vec((0..4usize, any::<bool>(), 0..5usize, 0..3u8), 1..12)
     ) {
-        let mut it = Story::config_map();
-        it.put("start", data(&[("start", "1")]));
+        let mut story = Story::config_map();
+        story.put("start", data(&[("start", "1")]));
         for (manager, applies, field, value) in writes {
             let (manager, field) = (format!("m{manager}"), format!("f{field}"));
             let value = value.to_string();
             if applies {
-                it.apply(&manager, true, data(&[(&field, &value)])).unwrap();
+                story.apply(&manager, true, data(&[(&field, &value)])).unwrap();
             } else {
-                let mut fields = it.live.as_ref().unwrap().get(&["data"]).cloned().unwrap_or_default();
+                let mut fields = story.live.as_ref().unwrap().get(&["data"]).cloned().unwrap_or_default();
                 fields[&field] = value.into();
-                it.put(&manager, json!({"data": fields}));
+                story.put(&manager, json!({"data": fields}));
             }
-            let entries: Value = it.entries().to_vec().into();
+            let entries: Value = story.entries().to_vec().into();
             let again = Managed::read(Some(&entries)).unwrap().write().unwrap_or(json!([]));
             prop_assert_eq!(again, entries);
         }
@@ -402,12 +403,12 @@ proptest! {
 
     #[test]
     fn who_applied_again_changes_nothing(fields in proptest::collection::btree_map("[a-e]", "[x-z]", 0..5)) {
-        let mut it = Story::config_map();
-        it.put("start", data(&[("a", "x"), ("f", "x")]));
+        let mut story = Story::config_map();
+        story.put("start", data(&[("a", "x"), ("f", "x")]));
         let fields: Vec<(&str, &str)> = fields.iter().map(|(a, b)| (&**a, &**b)).collect();
-        it.apply("one", true, data(&fields)).unwrap();
-        let once = it.live.clone().unwrap();
-        it.apply("one", false, data(&fields)).unwrap();
-        prop_assert_eq!(it.live.unwrap(), once);
+        story.apply("one", true, data(&fields)).unwrap();
+        let once = story.live.clone().unwrap();
+        story.apply("one", false, data(&fields)).unwrap();
+        prop_assert_eq!(story.live.unwrap(), once);
     }
 }

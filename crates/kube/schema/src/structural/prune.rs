@@ -6,9 +6,9 @@ use serde_json::Value;
 
 /// Prunes a value and returns the paths of what was dropped, sorted. At the root of a whole object
 /// its own metadata stays, as if it were embedded.
-pub(super) fn value(schema: &Schema, it: &mut Value, root: bool) -> Vec<String> {
+pub(super) fn value(schema: &Schema, target: &mut Value, root: bool) -> Vec<String> {
     let mut found = Dropped::default();
-    walk(Some(schema), it, root, &Trail::default(), &mut found);
+    walk(Some(schema), target, root, &Trail::default(), &mut found);
     found.paths.sort();
     found.paths
 }
@@ -36,7 +36,7 @@ impl Dropped {
 
 fn walk(
     schema: Option<&Schema>,
-    it: &mut Value,
+    target: &mut Value,
     root: bool,
     trail: &Trail<'_>,
     found: &mut Dropped,
@@ -44,9 +44,9 @@ fn walk(
     if let Some(schema) = schema
         && schema.preserve_unknown
     {
-        return preserved(schema, it, root, trail, found);
+        return preserved(schema, target, root, trail, found);
     }
-    match it {
+    match target {
         Value::Object(fields) => fields.retain(|name, field| {
             let trail = trail.then(Step::Field(name));
             let Some(schema) = schema else {
@@ -78,8 +78,14 @@ fn walk(
 }
 
 /// Where unknown fields are preserved, known ones may still prune what is below them.
-fn preserved(schema: &Schema, it: &mut Value, root: bool, trail: &Trail<'_>, found: &mut Dropped) {
-    match it {
+fn preserved(
+    schema: &Schema,
+    target: &mut Value,
+    root: bool,
+    trail: &Trail<'_>,
+    found: &mut Dropped,
+) {
+    match target {
         Value::Object(fields) => {
             if schema.properties.is_empty() && schema.additional.is_none() {
                 return;

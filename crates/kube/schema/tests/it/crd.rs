@@ -71,19 +71,19 @@ fn two_versions() -> Value {
 
 #[test]
 fn a_definition_is_completed_and_read() {
-    let it = Definition::parse(&object(&two_versions())).unwrap();
-    assert_eq!((it.singular.as_str(), it.list_kind.as_str()), ("cee", "CeeList"));
-    assert_eq!(it.scope, Scope::Cluster);
-    assert_eq!(it.conversion, json!({"strategy": "None"}));
-    assert_eq!(it.storage_version().unwrap().name, "v1");
-    let beta = it.version("v1beta1").unwrap();
+    let crd = Definition::parse(&object(&two_versions())).unwrap();
+    assert_eq!((crd.singular.as_str(), crd.list_kind.as_str()), ("cee", "CeeList"));
+    assert_eq!(crd.scope, Scope::Cluster);
+    assert_eq!(crd.conversion, json!({"strategy": "None"}));
+    assert_eq!(crd.storage_version().unwrap().name, "v1");
+    let beta = crd.version("v1beta1").unwrap();
     assert_eq!(
         beta.deprecation.as_deref(),
         Some("c.io/v1beta1 Cee is deprecated; use c.io/v1 Cee")
     );
     assert!(beta.status && beta.scale.is_some());
     assert_eq!(beta.columns[0].json_path, ".spec.r");
-    assert!(std::sync::Arc::ptr_eq(&beta.schema, &it.versions[1].schema));
+    assert!(std::sync::Arc::ptr_eq(&beta.schema, &crd.versions[1].schema));
 }
 
 #[test]

@@ -430,8 +430,14 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn is_new(&mut self, it: Config) -> bool {
-        self.busy.insert((it.state, it.alternative, it.stack, it.suppressed, it.refused))
+    fn is_new(&mut self, config: Config) -> bool {
+        self.busy.insert((
+            config.state,
+            config.alternative,
+            config.stack,
+            config.suppressed,
+            config.refused,
+        ))
     }
 }
 

@@ -415,9 +415,9 @@ impl<'a> Run<'a> {
         }
         let to = self.network.node(self.state).edges[0].to;
         if expected(self.network, to, &self.callers).has(token.kind) {
-            self.say_error(|it| {
-                let missing = it.expected().text();
-                (0, format!("missing {missing} at {}", it.shown(token)))
+            self.say_error(|run| {
+                let missing = run.expected().text();
+                (0, format!("missing {missing} at {}", run.shown(token)))
             })?;
             let kind = Kind::ALL.into_iter().find(|kind| self.expected().has(*kind));
             let at = match token.kind {
@@ -442,8 +442,8 @@ impl<'a> Run<'a> {
     }
 
     fn say_extraneous(&mut self) -> Result<(), GivenUp> {
-        self.say_error(|it| {
-            let (shown, wanted) = (it.shown(it.token(0)), it.expected().text());
+        self.say_error(|run| {
+            let (shown, wanted) = (run.shown(run.token(0)), run.expected().text());
             (0, format!("extraneous input {shown} expecting {wanted}"))
         })
     }
@@ -491,12 +491,12 @@ impl<'a> Run<'a> {
 
     /// Says why a rule cannot go on, and skips tokens up to one that could come after it.
     fn recover(&mut self, failure: &Failure) -> Result<(), GivenUp> {
-        self.say_error(|it| {
+        self.say_error(|run| {
             if let Failure::NoAlternative { blamed } = failure {
-                let shown = it.shown_up_to(*blamed);
+                let shown = run.shown_up_to(*blamed);
                 return (*blamed, reserved(&format!("no viable alternative at input {shown}")));
             }
-            let (shown, wanted) = (it.shown(it.token(0)), it.expected().text());
+            let (shown, wanted) = (run.shown(run.token(0)), run.expected().text());
             (0, format!("mismatched input {shown} expecting {wanted}"))
         })?;
         self.count_recovery()?;
