@@ -27,8 +27,8 @@
 //! assert_eq!(both.to_string(), ">=1.4.0 <1.5.0");
 //!
 //! // Which of these?
-//! let published = ["1.3.0", "1.4.0", "1.4.1-rc.1", "1.5.0"].map(|it| parse_strict(it).unwrap());
-//! let inside: Vec<_> = both.select(&published, |it| it).map(ToString::to_string).collect();
+//! let published = ["1.3.0", "1.4.0", "1.4.1-rc.1", "1.5.0"].map(|text| parse_strict(text).unwrap());
+//! let inside: Vec<_> = both.select(&published, |version| version).map(ToString::to_string).collect();
 //! assert_eq!(inside, ["1.4.0"]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

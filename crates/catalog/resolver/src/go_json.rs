@@ -16,7 +16,7 @@ pub(crate) enum JsonError {
     #[error("unexpected EOF")]
     UnexpectedEof,
     /// The text has an invalid character.
-    #[error("invalid character {} {place}", shown(*found))]
+    #[error("invalid character {} {place}", quoted_byte(*found))]
     InvalidCharacter {
         /// The character; a space for the end of the text.
         found: u8,
@@ -213,7 +213,7 @@ impl Reader<'_> {
 }
 
 /// A byte in quotation marks.
-fn shown(byte: u8) -> String {
+fn quoted_byte(byte: u8) -> String {
     match byte {
         b'\'' => "'\\''".to_owned(),
         b'"' => "'\"'".to_owned(),

@@ -28,7 +28,7 @@ use crate::trail::{Step, Trail};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use mainstay_gocompat::Base64Error;
-use place::{Place, Words, go_name};
+use place::{Place, Words};
 use serde_json::Value;
 use std::fmt;
 use std::sync::OnceLock;
@@ -403,7 +403,7 @@ fn free(definition: &Definition, value: &Value, at: &Place<'_>) -> Result<(), De
     if any || value.is_object() {
         return Ok(());
     }
-    Err(at.refuse(value, &go_name(definition)))
+    Err(at.refuse(value, &definition.go_name()))
 }
 
 fn int_or_string(value: &Value, at: &Place<'_>) -> Result<(), DecodeError> {

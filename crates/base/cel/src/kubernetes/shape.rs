@@ -107,7 +107,7 @@ impl Shape {
                 if required && !defaulted {
                     min_size += name.len() as u64 + shape.min_size + 4;
                 }
-                if let Some(escaped) = names::escape(&name).filter(|it| **it != *name) {
+                if let Some(escaped) = names::escape(&name).filter(|escaped| **escaped != *name) {
                     object.escaped.insert(escaped.into(), name.clone());
                 }
             }

@@ -58,7 +58,7 @@ mod tests {
         let list = Shape::list(inner, ListShape::Atomic, None);
         let root = object("a-b", Shape::map(list, None)).to_type("self1");
         let Some(Type::Object(root)) = root else { panic!("{root:?}") };
-        let field = root.fields.field(&root.name, "a__dash__b").map(|it| it.to_string());
+        let field = root.fields.field(&root.name, "a__dash__b").map(|ty| ty.to_string());
         assert_eq!(field.as_deref(), Some("map(string, list(self1.a__dash__b.@elem.@idx))"));
         assert!(root.fields.field(&root.name, "a-b").is_none());
         assert!(object("p", Shape::preserved()).to_type("x").is_some());

@@ -97,7 +97,7 @@ fn of_type(
     name: Option<&str>,
     owner: &'static Definition,
 ) -> Option<ConvertError> {
-    let named = || gojson::spelled_type(ty, name, owner);
+    let named = || builtin::spelled_type(ty, name, owner);
     match (ty, value) {
         (_, Value::Null) | (Type::Bytes, Value::String(_)) => None,
         (Type::String, value) => simple(value, "string", named),

@@ -192,7 +192,7 @@ impl<'r, 't> Loader<'r, 't> {
     }
 
     /// How messages call a path of the tree.
-    fn shown(&self, path: &str) -> String {
+    fn display_path(&self, path: &str) -> String {
         let below = path.strip_prefix(self.root).unwrap_or(path).trim_start_matches('/');
         if below.is_empty() { self.shown.to_owned() } else { format!("{}/{below}", self.shown) }
     }
@@ -213,7 +213,7 @@ impl<'r, 't> Loader<'r, 't> {
 
     fn read(&self, path: &str, kind: tree::Kind) -> Result<Rc<Content>, Unread> {
         let unread = |why: &str, remedy| {
-            Err(Unread { why: format!("open {}: {why}", self.shown(path)), remedy })
+            Err(Unread { why: format!("open {}: {why}", self.display_path(path)), remedy })
         };
         match kind {
             tree::Kind::File => {}
@@ -244,7 +244,7 @@ impl<'r, 't> Loader<'r, 't> {
             Err(error) => {
                 let verb = if depth == 0 { "lstat" } else { "open" };
                 let why = reason(&error);
-                self.errors.push(format!("{verb} {}: {why}", self.shown(folder)));
+                self.errors.push(format!("{verb} {}: {why}", self.display_path(folder)));
                 self.problem(folder, None, why, "make it a folder that can be read");
                 return;
             }
@@ -274,7 +274,8 @@ impl<'r, 't> Loader<'r, 't> {
             Ok(content) => content,
             Err(Unread { why, remedy }) => {
                 if !entry.name.starts_with('.') {
-                    self.errors.push(format!("unable to load file {}: {why}", self.shown(path)));
+                    self.errors
+                        .push(format!("unable to load file {}: {why}", self.display_path(path)));
                     self.problem(path, None, why, remedy);
                 }
                 return;
@@ -341,8 +342,11 @@ impl<'r, 't> Loader<'r, 't> {
                 Err(mismatch) => Refused::new(mismatch.reason.into(), Some(decoded.line)),
             },
         };
-        let message =
-            format!("unable to load the annotations file {}: {}", self.shown(path), refusal.reason);
+        let message = format!(
+            "unable to load the annotations file {}: {}",
+            self.display_path(path),
+            refusal.reason
+        );
         self.problem(path, refusal.line, refusal.reason.to_string(), "correct the file");
         self.errors.push(message);
     }
@@ -362,7 +366,7 @@ impl<'r, 't> Loader<'r, 't> {
         let entries = match self.reading.list(folder) {
             Ok(entries) => entries,
             Err(error) => {
-                faults.push(format!("open {}: {}", self.shown(folder), reason(&error)));
+                faults.push(format!("open {}: {}", self.display_path(folder), reason(&error)));
                 return None;
             }
         };
@@ -374,14 +378,17 @@ impl<'r, 't> Loader<'r, 't> {
             if entry.kind == tree::Kind::Folder {
                 faults.push(format!(
                     "bundle manifests dir contains directory: {}",
-                    self.shown(&path)
+                    self.display_path(&path)
                 ));
                 let message = "there is a folder among the manifests";
                 self.problem(&path, None, message, "move it out of the folder");
                 continue;
             }
             if entry.name.starts_with('.') {
-                faults.push(format!("bundle manifests dir has hidden file: {}", self.shown(&path)));
+                faults.push(format!(
+                    "bundle manifests dir has hidden file: {}",
+                    self.display_path(&path)
+                ));
                 let message = "there is a hidden file among the manifests";
                 self.problem(&path, None, message, "remove the file");
                 continue;
@@ -389,7 +396,7 @@ impl<'r, 't> Loader<'r, 't> {
             let content = match self.read(&path, entry.kind) {
                 Ok(content) => content,
                 Err(Unread { why, .. }) => {
-                    faults.push(format!("unable to load file {}: {why}", self.shown(&path)));
+                    faults.push(format!("unable to load file {}: {why}", self.display_path(&path)));
                     continue;
                 }
             };

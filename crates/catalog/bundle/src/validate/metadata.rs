@@ -38,13 +38,13 @@ pub(crate) fn applied(found: &Value) -> Vec<FieldError> {
 }
 
 /// The type of an object as `%v` prints it: kind, then apiVersion.
-pub(crate) fn shown_type(object: &Value) -> String {
+pub(crate) fn print_type(object: &Value) -> String {
     let text = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
     format!("{{{} {}}}", text("kind"), text("apiVersion"))
 }
 
 /// Metadata as `%v` prints them.
-pub(crate) fn shown(found: &Value) -> String {
+pub(crate) fn print_metadata(found: &Value) -> String {
     let text = |name: &str| found.get(name).and_then(Value::as_str).unwrap_or_default();
     let pointer = |value: Option<&Value>| match value {
         None | Some(Value::Null) => "<nil>",

@@ -3,7 +3,7 @@
 use super::{
     finding::{Bad, Finding, Findings, fields, item},
     load::Subject,
-    metadata::{shown, shown_type},
+    metadata::{print_metadata, print_type},
     view::{deep, items, part, texts},
 };
 use crate::{manifest::Manifest, shape};
@@ -122,8 +122,8 @@ fn shown_budget(object: &Value) -> String {
     };
     format!(
         "{{{} {} {{{} {selector} {} {policy}}} {{0 map[] 0 0 0 0 []}}}}",
-        shown_type(object),
-        shown(part(object, "metadata")),
+        print_type(object),
+        print_metadata(part(object, "metadata")),
         amount("minAvailable"),
         amount("maxUnavailable"),
     )
@@ -136,8 +136,8 @@ fn priority(at: usize, object: &Value) -> Vec<Finding> {
     let policy = if part(object, "preemptionPolicy").is_null() { "<nil>" } else { "{ptr}" };
     let shown = format!(
         "{{{} {} {} true {} {policy}}}",
-        shown_type(object),
-        shown(part(object, "metadata")),
+        print_type(object),
+        print_metadata(part(object, "metadata")),
         part(object, "value").as_i64().unwrap_or_default(),
         shape::text(object, "description"),
     );

@@ -3,7 +3,7 @@
 use super::{
     Settings, convert, crd, csv, hub,
     load::{Crd, Subject},
-    metadata::{applied, shown, shown_type},
+    metadata::{applied, print_metadata, print_type},
     soft,
     weight::Weight,
 };
@@ -238,7 +238,7 @@ fn applicable(manifest: &Manifest) -> Option<String> {
     let errors = applied(metadata);
     (!errors.is_empty()).then(|| {
         let errors = FieldError::join(&errors);
-        let (kind, metadata) = (shown_type(value), shown(metadata));
+        let (kind, metadata) = (print_type(value), print_metadata(metadata));
         format!("error validating object metadata: {errors}. &{{{kind} {metadata}}}")
     })
 }

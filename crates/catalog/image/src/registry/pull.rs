@@ -2,7 +2,7 @@
 
 use super::{
     Client, Inner, RegistryError, Security,
-    send::{Call, Repository, follow, shown},
+    send::{Call, Repository, display_url, follow},
 };
 use crate::{
     digest::Digest,
@@ -366,7 +366,7 @@ impl Inner {
         if answer.status() == 416 || (answer.status() == 206 && at != Some(have)) {
             writer.restart()?;
             let why = "the registry sends another part than it was asked for".to_owned();
-            return Err(RegistryError::Connection { url: shown(url), why });
+            return Err(RegistryError::Connection { url: display_url(url), why });
         }
         if answer.status() == 200 && have > 0 {
             writer.restart()?;
@@ -394,7 +394,7 @@ impl Inner {
                 Ok(Some(_)) => {}
                 Ok(None) if writer.length() < size => {
                     let why = format!("it ended after {} of {size} bytes", writer.length());
-                    return Err(RegistryError::Connection { url: shown(url), why });
+                    return Err(RegistryError::Connection { url: display_url(url), why });
                 }
                 Ok(None) => return Ok(()),
                 Err(error) => return Err(error),
@@ -449,7 +449,7 @@ pub(super) async fn tags(
             link.and_then(|link| Some(link.split_once('<')?.1.split_once('>')?.0.to_owned()));
         let bytes = inner.small(&url, answer, 4 << 20).await?;
         let page: Page = serde_json::from_slice(&bytes).map_err(|_| RegistryError::Answer {
-            url: shown(&url),
+            url: display_url(&url),
             why: "the list of tags cannot be read".to_owned(),
         })?;
         let before = tags.len();
@@ -457,14 +457,14 @@ pub(super) async fn tags(
         length += page.iter().map(String::len).sum::<usize>();
         if length > LONGEST {
             let why = format!("its tags have more than {LONGEST} bytes");
-            return Err(RegistryError::Answer { url: shown(&url), why });
+            return Err(RegistryError::Answer { url: display_url(&url), why });
         }
         tags.extend(page);
         let Some(next) = next.filter(|_| tags.len() > before) else { return Ok(tags) };
         url = follow(&url, &next)?;
         if !repository.is_at(&url) {
             let why = "the list of tags goes on elsewhere".to_owned();
-            return Err(RegistryError::Answer { url: shown(&url), why });
+            return Err(RegistryError::Answer { url: display_url(&url), why });
         }
     }
     Ok(tags)

@@ -2,7 +2,7 @@
 
 use super::{
     Client, Inner, RegistryError, Security,
-    send::{At, Call, Payload, Repository, follow, shown},
+    send::{At, Call, Payload, Repository, display_url, follow},
 };
 use crate::{
     digest::Digest,
@@ -121,7 +121,7 @@ impl Inner {
         let location = answer.headers().get(header::LOCATION);
         let Some(location) = location.and_then(|value| value.to_str().ok()) else {
             let why = "it does not say where to upload to".to_owned();
-            return Err(RegistryError::Answer { url: shown(&begin.url), why });
+            return Err(RegistryError::Answer { url: display_url(&begin.url), why });
         };
         // A registry without TLS was asked at another address than at first.
         let from = answer.extensions().get::<At>().map_or(begin.url.as_str(), |at| &at.0);

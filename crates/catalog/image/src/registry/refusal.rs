@@ -2,7 +2,7 @@
 
 use super::{
     Inner, RegistryError, Secret,
-    send::{Repository, shown},
+    send::{Repository, display_url},
 };
 use http::Response;
 use hyper::body::Incoming;
@@ -40,6 +40,6 @@ impl Inner {
         let detail: String =
             detail.chars().filter(|letter| !letter.is_control()).take(300).collect();
         let detail = if detail.is_empty() { detail } else { format!(": {detail}") };
-        RegistryError::Status { url: shown(url), status, detail }
+        RegistryError::Status { url: display_url(url), status, detail }
     }
 }

@@ -1,6 +1,6 @@
 //! Attempts that are made again: after which answers, after how long, and who hears of it.
 
-use super::{Inner, RegistryError, send::shown};
+use super::{Inner, RegistryError, send::display_url};
 use http::{HeaderMap, Response, StatusCode, header};
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -51,7 +51,7 @@ impl Inner {
 
     /// The same after a refusal that will pass, for as long as the registry asks for.
     pub(super) async fn wait_as_asked<B>(&self, tries: u32, url: &str, answer: &Response<B>) {
-        let (url, status) = (shown(url), answer.status());
+        let (url, status) = (display_url(url), answer.status());
         let error = RegistryError::Status { url, status, detail: String::new() };
         self.wait(tries, &error, self.asked_wait(answer.headers())).await;
     }

@@ -90,7 +90,7 @@ impl Call<'_> {
 }
 
 /// An address without what may be a secret in it.
-pub(super) fn shown(url: &str) -> String {
+pub(super) fn display_url(url: &str) -> String {
     let plain = url.split(['?', '#']).next().unwrap_or_default();
     let (scheme, rest) = plain.split_once("://").unwrap_or(("", plain));
     let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
@@ -112,7 +112,8 @@ fn authority(uri: &Uri) -> (Option<String>, Option<u16>, Option<String>) {
 
 /// Where an answer leads, if anybody should go there.
 pub(super) fn follow(from: &str, location: &str) -> Result<String, RegistryError> {
-    let refused = |why| RegistryError::Redirect { url: shown(from), to: shown(location), why };
+    let refused =
+        |why| RegistryError::Redirect { url: display_url(from), to: display_url(location), why };
     let base: Uri = from.parse().map_err(|_| refused("it cannot be read"))?;
     let (scheme, host) = (base.scheme_str(), base.authority());
     let (Some(scheme), Some(host)) = (scheme, host) else {
@@ -226,14 +227,14 @@ impl Inner {
             if status == StatusCode::UNAUTHORIZED && !repository.is_at(&url) {
                 // Who is not the registry does not say where its passwords go.
                 let why = "it is not the registry, and has no business with its credentials";
-                return Err(RegistryError::Unauthorized { url: shown(&url), why });
+                return Err(RegistryError::Unauthorized { url: display_url(&url), why });
             }
             if status == StatusCode::UNAUTHORIZED {
                 self.tokens.forget(&key);
                 challenges += 1;
                 if challenges > CHALLENGES {
                     let why = "what was sent is not accepted";
-                    return Err(RegistryError::Unauthorized { url: shown(&url), why });
+                    return Err(RegistryError::Unauthorized { url: display_url(&url), why });
                 }
                 tries -= 1;
                 self.answer_challenge(repository, &url, answer.headers(), key, challenges).await?;
@@ -295,12 +296,12 @@ impl Inner {
             let target = follow(&url, location).map_err(Trip::Final)?;
             if !matches!(call.method, Method::GET | Method::HEAD) {
                 let why = "only what is read is followed";
-                let (url, to) = (shown(&url), shown(&target));
+                let (url, to) = (display_url(&url), display_url(&target));
                 return Err(Trip::Final(RegistryError::Redirect { url, to, why }));
             }
             url = target;
         }
-        let (url, to) = (shown(&call.url), shown(&url));
+        let (url, to) = (display_url(&call.url), display_url(&url));
         Err(Trip::Final(RegistryError::Redirect { url, to, why: "there are too many" }))
     }
 
@@ -318,7 +319,7 @@ impl Inner {
             match tokio::time::timeout(patience, &mut answer).await {
                 Ok(Ok(answer)) => return Ok(answer),
                 Ok(Err(error)) => {
-                    let url = shown(url);
+                    let url = display_url(url);
                     let failed = RegistryError::Connection { url, why: root_cause(&error) };
                     return Err(if error.is_connect() {
                         Trip::NoTls(failed)
@@ -329,7 +330,7 @@ impl Inner {
                 Err(_) => {
                     let now = sent.load(Ordering::Relaxed);
                     if now == seen {
-                        let url = shown(url);
+                        let url = display_url(url);
                         return Err(Trip::Again(RegistryError::Stalled { url, patience }));
                     }
                     seen = now;
@@ -346,7 +347,7 @@ impl Inner {
         key: Key,
         round: usize,
     ) -> Result<(), RegistryError> {
-        let unauthorized = |why| RegistryError::Unauthorized { url: shown(url), why };
+        let unauthorized = |why| RegistryError::Unauthorized { url: display_url(url), why };
         let values = headers.get_all(header::WWW_AUTHENTICATE).into_iter();
         let challenge = challenge::read(values.filter_map(|value| value.to_str().ok()))
             .ok_or_else(|| unauthorized("it does not say how, or asks for what is not known"))?;
@@ -444,7 +445,7 @@ impl Inner {
             let status = answer.status();
             if status == StatusCode::OK {
                 let bytes = self.small(&call.url, answer, 1 << 20).await?;
-                return challenge::token(&shown(&call.url), &bytes);
+                return challenge::token(&display_url(&call.url), &bytes);
             }
             if is_passing(status) && tries < self.settings.attempts {
                 self.wait_as_asked(tries, &call.url, &answer).await;
@@ -455,7 +456,7 @@ impl Inner {
                     Some(_) => "the token service does not accept the credentials",
                     None => "there are no credentials, and the token service gives nobody a token",
                 };
-                return Err(RegistryError::Unauthorized { url: shown(&call.url), why });
+                return Err(RegistryError::Unauthorized { url: display_url(&call.url), why });
             }
             return Err(self.refused(repository, &call.url, answer, secret.as_ref()).await);
         }
@@ -469,7 +470,7 @@ impl Inner {
         limit: u64,
     ) -> Result<Vec<u8>, RegistryError> {
         let too_long = || RegistryError::Answer {
-            url: shown(url),
+            url: display_url(url),
             why: format!("the answer has more than {limit} bytes"),
         };
         let mut body = answer.into_body();
@@ -488,7 +489,7 @@ impl Inner {
         let in_time = tokio::time::timeout(patience, read).await;
         in_time.unwrap_or_else(|_| {
             let why = format!("the answer was not there after {} s", patience.as_secs());
-            Err(RegistryError::Answer { url: shown(url), why })
+            Err(RegistryError::Answer { url: display_url(url), why })
         })
     }
 
@@ -502,11 +503,11 @@ impl Inner {
         loop {
             let next = tokio::time::timeout(patience, body.frame()).await;
             match next {
-                Err(_) => return Err(RegistryError::Stalled { url: shown(url), patience }),
+                Err(_) => return Err(RegistryError::Stalled { url: display_url(url), patience }),
                 Ok(None) => return Ok(None),
                 Ok(Some(Err(error))) => {
                     let why = root_cause(&error);
-                    return Err(RegistryError::Connection { url: shown(url), why });
+                    return Err(RegistryError::Connection { url: display_url(url), why });
                 }
                 Ok(Some(Ok(frame))) => {
                     if let Ok(bytes) = frame.into_data() {
@@ -533,7 +534,7 @@ enum Trip {
 }
 
 fn wrong(url: &str, why: &str) -> Trip {
-    Trip::Final(RegistryError::Answer { url: shown(url), why: why.to_owned() })
+    Trip::Final(RegistryError::Answer { url: display_url(url), why: why.to_owned() })
 }
 
 fn basic(login: &Login) -> Secret {

@@ -55,7 +55,7 @@ impl Account {
     }
 
     /// What a request shows.
-    pub(super) fn shown(&self, headers: &HeaderMap) -> Shown {
+    pub(super) fn credentials(&self, headers: &HeaderMap) -> Shown {
         let Some(value) = headers.get(header::AUTHORIZATION) else { return Shown::Nothing };
         let basic = value.to_str().ok().and_then(|text| {
             let (scheme, rest) = text.trim().split_once(' ')?;
@@ -87,9 +87,9 @@ mod tests {
         assert!(!format!("{account:?}").contains(account.password.reveal()));
         let shown = |value: &str| {
             let value = HeaderValue::from_str(value).unwrap();
-            account.shown(&HeaderMap::from_iter([(header::AUTHORIZATION, value)]))
+            account.credentials(&HeaderMap::from_iter([(header::AUTHORIZATION, value)]))
         };
-        assert_eq!(account.shown(&HeaderMap::new()), Shown::Nothing);
+        assert_eq!(account.credentials(&HeaderMap::new()), Shown::Nothing);
         let good = STANDARD.encode(account.joined());
         for (value, wanted) in [
             (format!("Basic {good}"), Shown::Account),

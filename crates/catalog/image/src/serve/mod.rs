@@ -220,7 +220,7 @@ impl Inner {
             // whether they are to say who they are.
             let open = reads
                 && !matches!(route, Some(Route::Base | Route::Uploads(_) | Route::Upload(..)));
-            match account.shown(&parts.headers) {
+            match account.credentials(&parts.headers) {
                 Shown::Account => {}
                 Shown::Nothing if open => {}
                 shown => return Err(unauthorized(shown)),

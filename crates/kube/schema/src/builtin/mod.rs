@@ -5,11 +5,13 @@
 //! descriptions; a part is inflated when somebody first asks for a type of it. A server that nobody
 //! asks pays nothing.
 
+mod go_name;
 mod kinds;
 pub(crate) mod table;
 mod text;
 pub(crate) mod texts;
 
+pub use go_name::spelled_type;
 pub use kinds::{BuiltinKind, Subresource, SubresourceKind};
 pub use table::{
     Definition, Field, ListType, Reference, Shape, Type, Written, definition, definition_name,

@@ -1,6 +1,6 @@
-//! Go types that are declared beside their use, and how messages spell types.
+//! Go types that are declared beside their use.
 
-use crate::builtin::{self, Definition, Type};
+use crate::builtin::{self, Definition};
 use mainstay_gocompat::json::is_same_field;
 
 /// The type of a field of a [`DeclaredStruct`].
@@ -62,42 +62,9 @@ impl DeclaredType {
             Self::Struct(declared) => declared.spelled.to_owned(),
             Self::List(element) => format!("[]{}", element.spelled()),
             Self::Pointers(declared) => format!("[]*{}", declared.spelled),
-            Self::Table(name) => builtin::definition(name).map(go_name).unwrap_or_default(),
+            Self::Table(name) => {
+                builtin::definition(name).map(Definition::go_name).unwrap_or_default()
+            }
         }
-    }
-}
-
-/// Go's name of a type: the last two parts.
-pub(super) fn go_name(definition: &Definition) -> String {
-    let name = definition.name();
-    let package = name.rsplit('.').nth(1).unwrap_or_default();
-    format!("{package}.{}", definition.short_name())
-}
-
-/// Go's name of the type of a field of `owner`; `name` is the name of its scalar or of the whole, where
-/// it has one ([`Field::type_name`](crate::builtin::Field::type_name)).
-pub fn spelled_type(ty: &Type, name: Option<&str>, owner: &Definition) -> String {
-    let package = || owner.name().rsplit('.').nth(1).unwrap_or_default().to_owned();
-    let full = |name: &str| {
-        if name.contains('.') || name == "int" {
-            name.to_owned()
-        } else {
-            format!("{}.{name}", package())
-        }
-    };
-    match (ty, name) {
-        (Type::List(_) | Type::Map(_), Some(whole)) if whole.starts_with('*') => full(&whole[1..]),
-        (Type::List(element), name) => format!("[]{}", spelled_type(element, name, owner)),
-        (Type::Map(element), name) => {
-            format!("map[string]{}", spelled_type(element, name, owner))
-        }
-        (Type::Object(reference), _) => reference.definition().map(go_name).unwrap_or_default(),
-        (_, Some(name)) => full(name),
-        (Type::String, None) => "string".to_owned(),
-        (Type::Bytes, None) => "[]uint8".to_owned(),
-        (Type::Int32, None) => "int32".to_owned(),
-        (Type::Int64, None) => "int64".to_owned(),
-        (Type::Double, None) => "float64".to_owned(),
-        (Type::Boolean, None) => "bool".to_owned(),
     }
 }

@@ -4,8 +4,8 @@
 //! with the first one it met; types that read themselves end the walk at once. Unknown fields pass,
 //! `null` is "not set", names may be written in any case.
 
-use super::declared::{DeclaredStruct, DeclaredType, go_name, spelled_type};
-use crate::builtin::{self, Definition, TextError, Type};
+use super::declared::{DeclaredStruct, DeclaredType};
+use crate::builtin::{self, Definition, TextError, Type, spelled_type};
 use crate::strict::{self, DecodeError};
 use mainstay_gocompat::Base64Error;
 use mainstay_gocompat::json::{Html, Numbers, is_same_field};
@@ -409,7 +409,7 @@ impl<'v> Walk<'v> {
                 return Err(Ended(self.mismatch(json_kind(other), "string", other)));
             }
             (Form::Quantity, _) => return self.end(mainstay_quantity::Malformed::Format),
-            (Form::Object | Form::FreeObject, other) => self.refuse(other, &go_name(definition)),
+            (Form::Object | Form::FreeObject, other) => self.refuse(other, &definition.go_name()),
         }
         Ok(())
     }

@@ -17,7 +17,7 @@ mod decode;
 mod encode;
 mod yaml;
 
-pub use declared::{DeclaredStruct, DeclaredType, spelled_type};
+pub use declared::{DeclaredStruct, DeclaredType};
 pub use decode::{Mismatch, Step, TypeError, check, check_fields, check_object, check_struct};
 pub use encode::{Names, encode, encode_fields, encode_list};
 pub use yaml::texts_where_expected;

@@ -1,7 +1,7 @@
 //! Where a value stands, and how the original says that it is of a wrong type.
 
 use super::error::DecodeError;
-use crate::builtin::{Definition, Field, Type};
+use crate::builtin::{Definition, Field, Type, spelled_type};
 use crate::trail::Trail;
 use mainstay_gocompat::Base64Error;
 use mainstay_gocompat::values::{json_kind, memory_kind};
@@ -51,22 +51,12 @@ impl<'a> Place<'a> {
 
     /// Go's name of the type of the field or of a part of it.
     fn go_type(&self, ty: &Type) -> String {
-        let named = self.field.and_then(|field| Some((field, field.type_name.as_deref()?)));
-        let Some((field, name)) = named else { return plain_type(ty, None) };
-        let (whole, name) = match name.strip_prefix('*') {
-            Some(name) => (true, name),
-            None => (false, name),
-        };
-        let name = if name.contains('.') {
-            name.to_owned()
-        } else {
-            format!("{}.{name}", package(self.owner))
-        };
-        match whole {
-            true if std::ptr::eq(ty, &raw const field.ty) => name,
-            true => plain_type(ty, None),
-            false => plain_type(ty, Some(&name)),
-        }
+        let of_whole = |name: &&str| name.starts_with('*');
+        let name = self.field.and_then(|field| field.type_name.as_deref());
+        // The name of a whole list or map is none of what is in it.
+        let is_whole = self.field.is_some_and(|field| std::ptr::eq(ty, &raw const field.ty));
+        let name = name.filter(|name| is_whole || !of_whole(name));
+        spelled_type(ty, name, self.owner)
     }
 
     /// The refusal of a value that should be of a type.
@@ -81,14 +71,14 @@ impl<'a> Place<'a> {
             (Type::Map(_), _) => DecodeError::RestoreMap { found },
             (Type::String, Value::Number(number)) if number.is_i64() => convert(),
             (Type::Int32 | Type::Int64, Value::Number(_)) => convert(),
-            _ => DecodeError::UnrecognizedType { expected: plain_type(ty, None) },
+            _ => DecodeError::UnrecognizedType { expected: spelled_type(ty, None, self.owner) },
         }
     }
 
     /// The refusal of a value that should be an object with known fields.
     pub(super) fn refuse_struct(&self, value: &Value, definition: &Definition) -> DecodeError {
         match self.words {
-            Words::Json => self.refuse(value, &go_name(definition)),
+            Words::Json => self.refuse(value, &definition.go_name()),
             Words::Converter => DecodeError::RestoreStruct { found: memory_kind(value) },
         }
     }
@@ -114,30 +104,4 @@ impl<'a> Place<'a> {
         let field = (!is_whole).then(|| format!("{}.{fields}", self.owner.short_name()));
         DecodeError::Unmarshal { found, field, expected: ty.to_owned() }
     }
-}
-
-/// The last part of the package of a definition's Go type.
-fn package(definition: &Definition) -> &str {
-    definition.name().rsplit('.').nth(1).unwrap_or_default()
-}
-
-/// The name of a definition's Go type.
-pub(super) fn go_name(definition: &Definition) -> String {
-    format!("{}.{}", package(definition), definition.short_name())
-}
-
-/// Go's notation of a type; scalars have the name given, if there is one.
-fn plain_type(ty: &Type, scalar: Option<&str>) -> String {
-    let plain = match ty {
-        Type::String => "string",
-        Type::Bytes => "[]uint8",
-        Type::Int32 => "int32",
-        Type::Int64 => "int64",
-        Type::Double => "float64",
-        Type::Boolean => "bool",
-        Type::List(element) => return format!("[]{}", plain_type(element, scalar)),
-        Type::Map(element) => return format!("map[string]{}", plain_type(element, scalar)),
-        Type::Object(_) => return ty.definition().map_or_else(String::new, go_name),
-    };
-    scalar.unwrap_or(plain).to_owned()
 }

@@ -236,7 +236,7 @@ pub(super) fn join<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
             Value::String(text) => joined.push_str(&text),
             other => {
                 return Err(Error::text(
-                    format!("join: invalid input: {}", shown(&other, work)),
+                    format!("join: invalid input: {}", display_value(&other, work)),
                     work,
                 ));
             }
@@ -250,7 +250,7 @@ pub(super) fn join<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
 
 /// A value as Go shows it, as much of it as a message needs: values that are made may hold one
 /// value many times.
-fn shown(value: &Value<'_>, work: &WorkBudget) -> String {
+fn display_value(value: &Value<'_>, work: &WorkBudget) -> String {
     struct Limited(String);
 
     impl std::fmt::Write for Limited {

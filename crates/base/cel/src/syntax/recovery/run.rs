@@ -182,7 +182,7 @@ impl<'a> Run<'a> {
         GivenUp
     }
 
-    fn shown(&self, token: Token) -> String {
+    fn token_text(&self, token: Token) -> String {
         match token.kind {
             Kind::End => quoted("<EOF>"),
             _ => quoted(&self.text[token.start as usize..token.end as usize]),
@@ -190,7 +190,7 @@ impl<'a> Run<'a> {
     }
 
     /// The text from the current token to another, without what was no token.
-    fn shown_up_to(&self, blamed: usize) -> String {
+    fn text_up_to(&self, blamed: usize) -> String {
         let first = self.token(0);
         if first.kind == Kind::End {
             return quoted("<EOF>");
@@ -417,7 +417,7 @@ impl<'a> Run<'a> {
         if expected(self.network, to, &self.callers).has(token.kind) {
             self.say_error(|run| {
                 let missing = run.expected().text();
-                (0, format!("missing {missing} at {}", run.shown(token)))
+                (0, format!("missing {missing} at {}", run.token_text(token)))
             })?;
             let kind = Kind::ALL.into_iter().find(|kind| self.expected().has(*kind));
             let at = match token.kind {
@@ -443,7 +443,7 @@ impl<'a> Run<'a> {
 
     fn say_extraneous(&mut self) -> Result<(), GivenUp> {
         self.say_error(|run| {
-            let (shown, wanted) = (run.shown(run.token(0)), run.expected().text());
+            let (shown, wanted) = (run.token_text(run.token(0)), run.expected().text());
             (0, format!("extraneous input {shown} expecting {wanted}"))
         })
     }
@@ -493,10 +493,10 @@ impl<'a> Run<'a> {
     fn recover(&mut self, failure: &Failure) -> Result<(), GivenUp> {
         self.say_error(|run| {
             if let Failure::NoAlternative { blamed } = failure {
-                let shown = run.shown_up_to(*blamed);
+                let shown = run.text_up_to(*blamed);
                 return (*blamed, reserved(&format!("no viable alternative at input {shown}")));
             }
-            let (shown, wanted) = (run.shown(run.token(0)), run.expected().text());
+            let (shown, wanted) = (run.token_text(run.token(0)), run.expected().text());
             (0, format!("mismatched input {shown} expecting {wanted}"))
         })?;
         self.count_recovery()?;

@@ -81,7 +81,7 @@ fn walk<'e>(expr: &'e Expr, see: &mut impl FnMut(&'e Expr)) {
             walk(&entry.key, see);
             walk(&entry.value, see);
         }),
-        ExprKind::Struct { fields, .. } => fields.iter().for_each(|it| walk(&it.value, see)),
+        ExprKind::Struct { fields, .. } => fields.iter().for_each(|field| walk(&field.value, see)),
         ExprKind::Comprehension(it) => {
             for below in [&it.range, &it.accu_init, &it.condition, &it.step, &it.result] {
                 walk(below, see);

@@ -137,7 +137,10 @@ fn times_are_read_and_written_with_their_zone_and_compared_without() {
     assert_eq!(berlin, utc);
     assert!(utc.checked_add(1).unwrap() > berlin);
     assert_eq!(berlin.checked_add(-1).unwrap().to_string(), "2024-01-01T00:59:59.999999999+01:00");
-    assert_eq!(utc.checked_add(i64::MAX).map(|it| it.seconds), Some(1_704_067_200 + 9_223_372_036));
+    assert_eq!(
+        utc.checked_add(i64::MAX).map(|time| time.seconds),
+        Some(1_704_067_200 + 9_223_372_036)
+    );
     let last = Timestamp::parse("9999-12-31T23:59:59.999999999Z").unwrap();
     assert_eq!(last.checked_add(1), None);
     assert_eq!(last.since(utc), None);
