@@ -10,6 +10,8 @@
 //!                                              └─ types ─────┘
 //! ```
 //!
+//! Types count when their crate exports them: `pub`, where the lint `unreachable_pub` keeps the word honest.
+//!
 //! What this does not judge: comments, messages, and whether a name is true.
 
 use crate::coverage::rust::blank;
@@ -87,7 +89,7 @@ fn sources(folder: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// For each name of a type that others than its module see: a place in each crate that has it.
+/// For each name of a type that a crate exports: a place in each crate that has it.
 type Types = BTreeMap<String, BTreeMap<String, String>>;
 
 /// What `words.txt` says.
@@ -196,7 +198,7 @@ fn inspect(file: &str, text: &str, rules: &Rules, found: &mut Findings, types: &
             }
             let is_type = matches!(before, "struct" | "enum" | "union" | "trait");
             if is_type
-                && content.starts_with("pub")
+                && content.starts_with("pub ")
                 && let Some((owner, _)) = owner
             {
                 let place = format!("{file}:{}", line + 1);
@@ -269,11 +271,12 @@ mod tests {
     }
 
     #[test]
-    fn one_name_is_one_type_of_those_that_others_see() {
+    fn one_name_is_one_type_of_those_that_crates_export() {
         let files = [
             ("crates/a/src/lib.rs", "pub struct Place;\nstruct Inner;\n"),
-            ("crates/b/src/b.rs", "pub(crate) enum Place {}\nstruct Inner;\n"),
-            ("crates/b/src/c.rs", "pub enum Place {}\npub trait Role {}\n"),
+            ("crates/b/src/b.rs", "pub(crate) enum Role {}\nstruct Inner;\n"),
+            ("crates/b/src/c.rs", "pub enum Place {}\n"),
+            ("crates/c/src/lib.rs", "pub trait Role {}\n"),
             ("crates/b/tests/it/main.rs", "pub struct Role;\n"),
         ];
         let (_, _, types) = findings(&files);
