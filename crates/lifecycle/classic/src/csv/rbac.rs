@@ -65,7 +65,7 @@ enum Placement {
     Right,
     /// An object of another owner has the name.
     Foreign,
-    /// The object cannot exist now: its namespace is terminating, or it was deleted meanwhile.
+    /// The object cannot exist now: it or its namespace is terminating, or it was deleted meanwhile.
     Absent,
 }
 
@@ -308,18 +308,25 @@ impl TargetRbac<'_> {
         exists: bool,
     ) -> Result<Placement, Error> {
         const OPERATION: &str = "granting a permission in a target namespace";
-        if !exists {
-            match self.cluster.create(resource, wanted).await {
-                Ok(_) => return Ok(Placement::Right),
-                Err(error) if error.is_namespace_terminating() => return Ok(Placement::Absent),
-                // The cache lags behind.
-                Err(error) if error.is_already_exists() => {}
-                Err(error) => return Err(error).during(OPERATION).map_err(Error::from),
+        // Other clients may create and delete the object meanwhile. Nothing reports the deletion of
+        // an object of another owner to this controller, so it is not waited for.
+        let mut attempts = 3;
+        let mut exists = exists;
+        let live = loop {
+            if !exists {
+                match self.cluster.create(resource, wanted).await {
+                    Ok(_) => return Ok(Placement::Right),
+                    Err(error) if error.is_namespace_terminating() => return Ok(Placement::Absent),
+                    Err(error) if error.is_already_exists() && attempts > 1 => attempts -= 1,
+                    Err(error) => return Err(error).during(OPERATION).map_err(Error::from),
+                }
             }
-        }
-        let found = self.context.cluster.find(resource, scope.namespace, wanted.name()).await;
-        // Deleted meanwhile; the cache reports that and triggers a reconciliation.
-        let Some(live) = found.during(OPERATION)? else { return Ok(Placement::Absent) };
+            let found = self.context.cluster.find(resource, scope.namespace, wanted.name()).await;
+            match found.during(OPERATION)? {
+                Some(live) => break live,
+                None => exists = false,
+            }
+        };
         let labels = live.labels().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
         let owners = live.owner_references();
         if !self.is_marked(scope, &labels, owners.iter().map(|owner| owner.uid.as_str())) {
@@ -343,7 +350,8 @@ impl TargetRbac<'_> {
             return Ok(Placement::Right);
         }
         match self.cluster.update(resource, &new).await {
-            // Deleted meanwhile, as above.
+            // It was deleted meanwhile. The cache reports that for an object with the labels of the
+            // CSV, which triggers a reconciliation.
             Err(error) if error.is_not_found() => Ok(Placement::Absent),
             updated => updated.during(OPERATION).map(|_| Placement::Right).map_err(Error::from),
         }

@@ -7,7 +7,9 @@ use crate::olm_cluster::{OlmCluster, create_namespace};
 use mainstay_api::resources::OPERATOR_GROUP;
 use mainstay_client::{DeleteOptions, Patch, Selection};
 use mainstay_object::{Object, Resource, known};
+use mainstay_testkit::{Asked, Fate};
 use serde_json::{Value, json};
+use std::time::Duration;
 
 fn role(namespace: &str, name: &str, rules: &Value) -> Object {
     object(json!({
@@ -168,6 +170,34 @@ async fn cluster_role_of_another_owner_is_neither_changed_nor_bound() {
     olm.cluster.wait_for(&known::CLUSTER_ROLE_BINDING, None, &name, |_| true).await;
     let lifted = cluster.get(&known::CLUSTER_ROLE, None, &name).await.unwrap();
     assert_eq!(lifted.get(&["rules"]), Some(&lifted_rules()));
+}
+
+#[tokio::test]
+async fn permission_is_lifted_when_the_cache_still_has_the_deleted_cluster_role() {
+    let mut olm = install_operator(&["team"]).await;
+    let own = wait_for_only(&olm, known::ROLE, Some("team")).await;
+    let theirs = object(json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {"name": own.name()}, "rules": [],
+    }));
+    let theirs = olm.cluster.apply(theirs).await;
+    olm.stop_controllers().await;
+    let delayed = olm.cluster.troubled(|request: &Asked| {
+        let path = request.target.split('?').next().unwrap_or_default();
+        if request.is_watch() && path.ends_with("/clusterroles") {
+            return Fate::Slow(Duration::from_millis(500));
+        }
+        Fate::Pass
+    });
+    olm.classic = Some(olm.spawn_controllers(&delayed));
+    olm.apply_group_for("og", &[]).await;
+    olm.wait_for_event("ClusterServiceVersion", NAME, "PermissionNotGranted").await;
+    delete(&olm, &known::CLUSTER_ROLE, None, &theirs).await;
+    // A reconciliation before the cache reports the deletion.
+    let touch = Patch::Merge(json!({"metadata": {"annotations": {"touched": "yes"}}}));
+    let cluster = olm.cluster.cluster();
+    cluster.patch(&known::ROLE, Some("team"), own.name(), &touch).await.unwrap();
+    olm.cluster.wait_for(&known::CLUSTER_ROLE_BINDING, None, own.name(), |_| true).await;
 }
 
 #[tokio::test]
