@@ -17,7 +17,7 @@ use mainstay_api::names;
 use mainstay_api::resources::{CATALOG_SOURCE, CLUSTER_SERVICE_VERSION, SUBSCRIPTION};
 use mainstay_cause::{Cause, Place};
 use mainstay_explain::{
-    Answer, EVERYWHERE, Hidden, Kind, NEARBY, Target, World, explain, namespaces_of_events,
+    Answer, EVERYWHERE, Hidden, Kind, NEARBY, Target, ClusterObjects, explain, namespaces_of_events,
 };
 use mainstay_object::{Object, Resource, known};
 use mainstay_resolver::universe::cause_json;
@@ -124,7 +124,7 @@ async fn answer<C: ClusterHandle>(
             return Err(Failure::usage(Cause::new("there are two names").remedy(TARGET_FORM)));
         }
     };
-    let mut world = World::default();
+    let mut world = ClusterObjects::default();
     let namespace;
     if arguments.states.is_empty() {
         let cluster = connect().await?;

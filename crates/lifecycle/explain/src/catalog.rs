@@ -1,6 +1,6 @@
 //! CatalogSources: whether their registry responds, and whether its content is valid.
 
-use crate::{Finding, World, deletion_cause, text};
+use crate::{Finding, ClusterObjects, deletion_cause, text};
 use mainstay_cause::Cause;
 use mainstay_object::Object;
 use serde_json::Value;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 const GLOBAL: [&str; 2] = ["olm", "openshift-marketplace"];
 
 /// Explains a CatalogSource.
-pub(crate) fn finding(world: &World, source: &Object) -> Finding {
+pub(crate) fn finding(world: &ClusterObjects, source: &Object) -> Finding {
     let causes = causes(world, source);
     let standing = if causes.is_empty() {
         "is served, and its connection is READY".to_owned()
@@ -23,7 +23,7 @@ pub(crate) fn finding(world: &World, source: &Object) -> Finding {
 }
 
 /// Why a catalog does not serve its newest content.
-pub(crate) fn causes(world: &World, source: &Object) -> Vec<Cause> {
+pub(crate) fn causes(world: &ClusterObjects, source: &Object) -> Vec<Cause> {
     let mut causes: Vec<Cause> = deletion_cause(source).into_iter().collect();
     let (namespace, name) = (source.namespace(), source.name());
     let see_events =
@@ -86,7 +86,7 @@ pub(crate) fn causes(world: &World, source: &Object) -> Vec<Cause> {
 
 /// The message of the newest Event about a CatalogSource, if that Event is a warning. The status says
 /// only that the registry does not respond; an Event says why.
-fn newest_warning<'w>(world: &'w World, source: &'w Object) -> Option<&'w str> {
+fn newest_warning<'w>(world: &'w ClusterObjects, source: &'w Object) -> Option<&'w str> {
     let is_about = |event: &&Object| {
         let field = |name| event.str(&["involvedObject", name]).unwrap_or_default();
         let uid = field("uid");
@@ -143,7 +143,7 @@ fn serves_last_content(source: &Object, subscription: &Object) -> bool {
 
 /// A note that the catalog of a Subscription still serves its last valid content, because its newest
 /// content is invalid.
-pub(crate) fn stale_content_note(world: &World, subscription: &Object) -> Option<String> {
+pub(crate) fn stale_content_note(world: &ClusterObjects, subscription: &Object) -> Option<String> {
     let name = subscription.str(&["spec", "source"]).unwrap_or_default();
     let namespace = subscription.str(&["spec", "sourceNamespace"]).unwrap_or_default();
     let source = world.find("CatalogSource", namespace, name)?;
@@ -157,7 +157,7 @@ pub(crate) fn stale_content_note(world: &World, subscription: &Object) -> Option
 }
 
 /// Why the catalog that a Subscription names cannot be used.
-pub(crate) fn subscribed_catalog_cause(world: &World, subscription: &Object) -> Option<Cause> {
+pub(crate) fn subscribed_catalog_cause(world: &ClusterObjects, subscription: &Object) -> Option<Cause> {
     let name = subscription.str(&["spec", "source"]).unwrap_or_default();
     let namespace = subscription.str(&["spec", "sourceNamespace"]).unwrap_or_default();
     let own_namespace = subscription.namespace();
@@ -214,7 +214,7 @@ fn catalog_health(subscription: &Object) -> impl Iterator<Item = (&str, &str, bo
 /// The unhealthy catalogs that a Subscription sees besides the one it names: namespace, name and the
 /// causes, as far as known.
 fn other_unhealthy_catalogs<'w>(
-    world: &'w World,
+    world: &'w ClusterObjects,
     subscription: &'w Object,
 ) -> Vec<(&'w str, &'w str, Vec<Cause>)> {
     let subscribed = (
@@ -252,7 +252,7 @@ fn other_unhealthy_catalogs<'w>(
 
 /// Why other catalogs that a Subscription sees are unhealthy. Resolution reads all of them, so it may
 /// wait for them.
-pub(crate) fn other_catalog_causes(world: &World, subscription: &Object) -> Vec<Cause> {
+pub(crate) fn other_catalog_causes(world: &ClusterObjects, subscription: &Object) -> Vec<Cause> {
     other_unhealthy_catalogs(world, subscription)
         .into_iter()
         .map(|(namespace, name, causes)| {
@@ -262,7 +262,7 @@ pub(crate) fn other_catalog_causes(world: &World, subscription: &Object) -> Vec<
 }
 
 /// The same as notes, where resolution does not wait for the catalogs.
-pub(crate) fn other_catalog_notes(world: &World, subscription: &Object) -> Vec<String> {
+pub(crate) fn other_catalog_notes(world: &ClusterObjects, subscription: &Object) -> Vec<String> {
     other_unhealthy_catalogs(world, subscription)
         .into_iter()
         .map(|(namespace, name, causes)| {

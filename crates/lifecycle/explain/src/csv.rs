@@ -1,6 +1,6 @@
 //! ClusterServiceVersions: why one has not reached the phase `Succeeded`.
 
-use crate::{Finding, World, command, deletion_cause, operator_group, text, workload};
+use crate::{Finding, ClusterObjects, command, deletion_cause, operator_group, text, workload};
 use mainstay_api::names;
 use mainstay_cause::Cause;
 use mainstay_object::Object;
@@ -15,7 +15,7 @@ pub(crate) const NOT_UPGRADEABLE: &str = "OperatorConditionNotUpgradeable";
 const OUTDATED_REPLICAS: &str = "outdated replica(s) to be terminated";
 
 /// Explains a ClusterServiceVersion.
-pub(crate) fn finding(world: &World, csv: &Object) -> Finding {
+pub(crate) fn finding(world: &ClusterObjects, csv: &Object) -> Finding {
     let causes = causes(world, csv);
     let phase = phase(csv);
     let reason = csv.str(&["status", "reason"]).unwrap_or_default();
@@ -41,13 +41,13 @@ pub(crate) fn phase(csv: &Object) -> &str {
 }
 
 /// What blocks a ClusterServiceVersion; empty if it has succeeded.
-pub(crate) fn causes(world: &World, csv: &Object) -> Vec<Cause> {
+pub(crate) fn causes(world: &ClusterObjects, csv: &Object) -> Vec<Cause> {
     let mut causes: Vec<Cause> = deletion_cause(csv).into_iter().collect();
     causes.extend(phase_causes(world, csv, MAX_REPLACEMENTS));
     causes
 }
 
-fn phase_causes(world: &World, csv: &Object, replacements_left: usize) -> Vec<Cause> {
+fn phase_causes(world: &ClusterObjects, csv: &Object, replacements_left: usize) -> Vec<Cause> {
     let (namespace, name) = (csv.namespace(), csv.name());
     let reason = csv.str(&["status", "reason"]).unwrap_or_default();
     let message = csv.str(&["status", "message"]).unwrap_or_default();
@@ -105,7 +105,7 @@ fn reason_and_message(reason: &str, message: &str) -> String {
 }
 
 /// The requirements of a ClusterServiceVersion that are not met.
-fn unmet_requirements(world: &World, csv: &Object) -> Vec<Cause> {
+fn unmet_requirements(world: &ClusterObjects, csv: &Object) -> Vec<Cause> {
     csv.array(&["status", "requirementStatus"])
         .iter()
         .filter(|requirement| {
@@ -115,7 +115,7 @@ fn unmet_requirements(world: &World, csv: &Object) -> Vec<Cause> {
         .collect()
 }
 
-fn requirement_cause(world: &World, csv: &Object, requirement: &Value) -> Cause {
+fn requirement_cause(world: &ClusterObjects, csv: &Object, requirement: &Value) -> Cause {
     let (kind, name, status) =
         (text(requirement, "kind"), text(requirement, "name"), text(requirement, "status"));
     let state = match status {
@@ -177,7 +177,7 @@ fn requirement_cause(world: &World, csv: &Object, requirement: &Value) -> Cause 
 }
 
 /// The complete InstallPlan that created a ClusterServiceVersion, as its Subscription names it.
-fn complete_install_plan<'w>(world: &'w World, csv: &'w Object) -> Option<&'w str> {
+fn complete_install_plan<'w>(world: &'w ClusterObjects, csv: &'w Object) -> Option<&'w str> {
     world
         .in_namespace("Subscription", csv.namespace())
         .filter(|subscription| subscription.str(&["status", "currentCSV"]) == Some(csv.name()))
@@ -190,7 +190,7 @@ fn complete_install_plan<'w>(world: &'w World, csv: &'w Object) -> Option<&'w st
 }
 
 /// Why the ClusterServiceVersion to be replaced is not upgradeable, from its OperatorCondition.
-fn not_upgradeable_cause(world: &World, csv: &Object, message: &str) -> Cause {
+fn not_upgradeable_cause(world: &ClusterObjects, csv: &Object, message: &str) -> Cause {
     let namespace = csv.namespace();
     let replaced = csv.str(&["spec", "replaces"]).unwrap_or_default();
     let Some(condition) = world.find("OperatorCondition", namespace, replaced) else {
@@ -224,7 +224,7 @@ fn not_upgradeable_cause(world: &World, csv: &Object, message: &str) -> Cause {
         ))
 }
 
-fn failure_causes(world: &World, csv: &Object, reason: &str, message: &str) -> Vec<Cause> {
+fn failure_causes(world: &ClusterObjects, csv: &Object, reason: &str, message: &str) -> Vec<Cause> {
     let (namespace, name) = (csv.namespace(), csv.name());
     // The parent cause already contains the reason.
     let cause = || Cause::new(if message.is_empty() { reason } else { message });
@@ -280,7 +280,7 @@ fn failure_causes(world: &World, csv: &Object, reason: &str, message: &str) -> V
 }
 
 /// Adds the ClusterServiceVersions of the namespace that own the same CustomResourceDefinitions.
-fn owner_conflict_cause(world: &World, csv: &Object, cause: Cause) -> Cause {
+fn owner_conflict_cause(world: &ClusterObjects, csv: &Object, cause: Cause) -> Cause {
     let owned = |csv: &Object| -> Vec<String> {
         let crds = csv.array(&["spec", "customresourcedefinitions", "owned"]);
         crds.iter().map(|crd| text(crd, "name").to_owned()).collect()
@@ -307,7 +307,7 @@ fn owner_conflict_cause(world: &World, csv: &Object, cause: Cause) -> Cause {
 
 /// Adds the OperatorGroups of other namespaces whose operators provide the same APIs, according to
 /// their annotation.
-fn group_conflict_cause(world: &World, csv: &Object, cause: Cause) -> Cause {
+fn group_conflict_cause(world: &ClusterObjects, csv: &Object, cause: Cause) -> Cause {
     let owned = csv.array(&["spec", "customresourcedefinitions", "owned"]).iter();
     let own_apis: Vec<String> = owned
         .filter_map(|crd| {

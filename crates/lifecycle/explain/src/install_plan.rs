@@ -1,6 +1,6 @@
 //! InstallPlans: approval, bundles to unpack, and steps that fail or wait.
 
-use crate::{Finding, World, command, condition, deletion_cause, operator_group, text};
+use crate::{Finding, ClusterObjects, command, condition, deletion_cause, operator_group, text};
 use mainstay_cause::Cause;
 use mainstay_object::Object;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use serde_json::Value;
 const STEPS_LISTED: usize = 5;
 
 /// Explains an InstallPlan.
-pub(crate) fn finding(world: &World, plan: &Object) -> Finding {
+pub(crate) fn finding(world: &ClusterObjects, plan: &Object) -> Finding {
     let causes = causes(world, plan);
     let phase = plan.str(&["status", "phase"]).unwrap_or_default();
     let standing = match phase {
@@ -33,7 +33,7 @@ pub(crate) fn csv_names(plan: &Object) -> String {
 }
 
 /// What blocks a plan; empty if it is complete.
-pub(crate) fn causes(world: &World, plan: &Object) -> Vec<Cause> {
+pub(crate) fn causes(world: &ClusterObjects, plan: &Object) -> Vec<Cause> {
     let mut causes: Vec<Cause> = deletion_cause(plan).into_iter().collect();
     let (namespace, name) = (plan.namespace(), plan.name());
     let installed = condition(plan, "Installed", "False");

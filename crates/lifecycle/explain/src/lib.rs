@@ -132,7 +132,7 @@ impl fmt::Display for Target {
 
 /// The objects of a cluster, as far as the caller has read them.
 #[derive(Clone, Debug, Default)]
-pub struct World {
+pub struct ClusterObjects {
     /// Objects of the kinds [`EVERYWHERE`] and [`NEARBY`], and Events of [`namespaces_of_events`]. Other
     /// objects have no effect.
     pub objects: Vec<Object>,
@@ -167,7 +167,7 @@ impl fmt::Display for Hidden {
     }
 }
 
-impl World {
+impl ClusterObjects {
     fn of_kind<'w>(&'w self, kind: &'w str) -> impl Iterator<Item = &'w Object> {
         self.objects.iter().filter(move |object| object.kind() == kind)
     }
@@ -239,7 +239,7 @@ struct Finding {
 ///
 /// # Errors
 /// If the object does not exist, or the account may not see it.
-pub fn explain(world: &World, target: &Target) -> Result<Answer, Cause> {
+pub fn explain(world: &ClusterObjects, target: &Target) -> Result<Answer, Cause> {
     let object = world
         .find(target.kind.name(), &target.namespace, &target.name)
         .ok_or_else(|| not_found(world, target))?;
@@ -275,7 +275,7 @@ fn explain_copied_csv(target: &Target, from: &str) -> Finding {
 
 /// The error for an object that does not exist. Its remedy names another namespace that has the object,
 /// or the objects of the same kind in the namespace.
-fn not_found(world: &World, target: &Target) -> Cause {
+fn not_found(world: &ClusterObjects, target: &Target) -> Cause {
     let Target { kind, namespace, name } = target;
     if world.hides(kind.name(), namespace) {
         return Cause::new(format!("{target} cannot be seen"))

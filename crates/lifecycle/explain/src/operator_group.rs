@@ -1,13 +1,13 @@
 //! OperatorGroups: a namespace must have exactly one, which selects the namespaces that its operators
 //! watch.
 
-use crate::{World, command};
+use crate::{ClusterObjects, command};
 use mainstay_cause::Cause;
 use mainstay_object::Object;
 use serde_json::{Value, json};
 
 /// Why the OperatorGroups of a namespace block its operators.
-pub(crate) fn causes(world: &World, namespace: &str) -> Vec<Cause> {
+pub(crate) fn causes(world: &ClusterObjects, namespace: &str) -> Vec<Cause> {
     if world.hides("OperatorGroup", namespace) {
         return Vec::new();
     }
@@ -20,7 +20,7 @@ pub(crate) fn causes(world: &World, namespace: &str) -> Vec<Cause> {
     }
 }
 
-fn no_group(world: &World, namespace: &str) -> Cause {
+fn no_group(world: &ClusterObjects, namespace: &str) -> Cause {
     let group = json!({
         "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
         "metadata": {"name": namespace, "namespace": namespace},

@@ -1,7 +1,7 @@
 //! Subscriptions: why one does not run the newest version of its channel.
 
 use crate::{
-    Finding, World, catalog, command, condition, csv, deletion_cause, install_plan, operator_group,
+    Finding, ClusterObjects, catalog, command, condition, csv, deletion_cause, install_plan, operator_group,
 };
 use mainstay_cause::Cause;
 use mainstay_object::Object;
@@ -10,7 +10,7 @@ use mainstay_object::Object;
 const DEPRECATIONS: [&str; 3] = ["PackageDeprecated", "ChannelDeprecated", "BundleDeprecated"];
 
 /// Explains a Subscription.
-pub(crate) fn finding(world: &World, subscription: &Object) -> Finding {
+pub(crate) fn finding(world: &ClusterObjects, subscription: &Object) -> Finding {
     let causes = causes(world, subscription);
     let standing = if causes.is_empty() {
         healthy_summary(subscription)
@@ -66,7 +66,7 @@ fn names_other_catalogs(cause: &Cause) -> bool {
         || cause.what() == RESOLUTION_FAILED && cause.children().len() > 1
 }
 
-fn causes(world: &World, subscription: &Object) -> Vec<Cause> {
+fn causes(world: &ClusterObjects, subscription: &Object) -> Vec<Cause> {
     let namespace = subscription.namespace();
     let mut causes: Vec<Cause> = deletion_cause(subscription).into_iter().collect();
     let groups = operator_group::causes(world, namespace);
@@ -88,7 +88,7 @@ fn causes(world: &World, subscription: &Object) -> Vec<Cause> {
 }
 
 /// Why resolution fails, unless the cause of its catalog (`catalog_explains`) says the same.
-fn resolution_cause(world: &World, subscription: &Object, catalog_explains: bool) -> Option<Cause> {
+fn resolution_cause(world: &ClusterObjects, subscription: &Object, catalog_explains: bool) -> Option<Cause> {
     let failed = condition(subscription, "ResolutionFailed", "True");
     let resolver_reason = world.unresolved.get(subscription.name());
     let has_csv = !status(subscription, "installedCSV").is_empty();
@@ -136,7 +136,7 @@ fn unpacking_cause(subscription: &Object) -> Option<Cause> {
 
 /// The other Subscriptions of the namespace whose bundles are not unpacked. A namespace is resolved as
 /// a whole, and not again before all its bundles are unpacked.
-fn other_unpacking_causes(world: &World, subscription: &Object) -> Vec<Cause> {
+fn other_unpacking_causes(world: &ClusterObjects, subscription: &Object) -> Vec<Cause> {
     let others = world.in_namespace("Subscription", subscription.namespace());
     let others = others.filter(|other| other.name() != subscription.name());
     let cause_of = |other: &Object| {
@@ -147,7 +147,7 @@ fn other_unpacking_causes(world: &World, subscription: &Object) -> Vec<Cause> {
 }
 
 /// What blocks the InstallPlan of a Subscription.
-fn install_plan_cause(world: &World, subscription: &Object) -> Option<Cause> {
+fn install_plan_cause(world: &ClusterObjects, subscription: &Object) -> Option<Cause> {
     let namespace = subscription.namespace();
     let name = subscription.str(&["status", "installPlanRef", "name"])?;
     let Some(plan) = world.find("InstallPlan", namespace, name) else {
@@ -181,7 +181,7 @@ fn install_plan_cause(world: &World, subscription: &Object) -> Option<Cause> {
 }
 
 /// What blocks the current ClusterServiceVersion of a Subscription.
-fn csv_causes(world: &World, subscription: &Object, has_group_problem: bool) -> Vec<Cause> {
+fn csv_causes(world: &ClusterObjects, subscription: &Object, has_group_problem: bool) -> Vec<Cause> {
     let namespace = subscription.namespace();
     let (current, installed) =
         (status(subscription, "currentCSV"), status(subscription, "installedCSV"));
@@ -232,7 +232,7 @@ fn csv_causes(world: &World, subscription: &Object, has_group_problem: bool) -> 
 
 /// The cause that a copied CSV has the name of the wanted ClusterServiceVersion: its operator already
 /// watches the namespace.
-fn copied_csv_cause(world: &World, subscription: &Object, name: &str) -> Option<Cause> {
+fn copied_csv_cause(world: &ClusterObjects, subscription: &Object, name: &str) -> Option<Cause> {
     let namespace = subscription.namespace();
     let from = world.copied_from(namespace, name)?;
     let package = subscription.str(&["spec", "name"]).unwrap_or_default();
@@ -252,7 +252,7 @@ fn copied_csv_cause(world: &World, subscription: &Object, name: &str) -> Option<
 }
 
 /// Why a Subscription that nothing blocks has no ClusterServiceVersion yet.
-fn idle_cause(world: &World, subscription: &Object) -> Option<Cause> {
+fn idle_cause(world: &ClusterObjects, subscription: &Object) -> Option<Cause> {
     let state = status(subscription, "state");
     if state == "AtLatestKnown" && !status(subscription, "installedCSV").is_empty() {
         return None;

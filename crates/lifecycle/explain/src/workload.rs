@@ -1,6 +1,6 @@
 //! Workloads: why the Deployments of a ClusterServiceVersion are not available.
 
-use crate::{World, condition, text};
+use crate::{ClusterObjects, condition, text};
 use mainstay_cause::Cause;
 use mainstay_object::Object;
 use serde_json::Value;
@@ -10,14 +10,14 @@ use std::cmp::Reverse;
 const MAX_PODS: usize = 3;
 
 /// Why Deployments of a ClusterServiceVersion are not available.
-pub(crate) fn causes(world: &World, csv: &Object) -> Vec<Cause> {
+pub(crate) fn causes(world: &ClusterObjects, csv: &Object) -> Vec<Cause> {
     csv.array(&["spec", "install", "spec", "deployments"])
         .iter()
         .filter_map(|deployment| deployment_cause(world, csv, text(deployment, "name")))
         .collect()
 }
 
-fn deployment_cause(world: &World, csv: &Object, name: &str) -> Option<Cause> {
+fn deployment_cause(world: &ClusterObjects, csv: &Object, name: &str) -> Option<Cause> {
     let namespace = csv.namespace();
     if world.hides("Deployment", namespace) {
         return None;
@@ -77,7 +77,7 @@ fn selects(deployment: &Object, pod: &Object) -> bool {
 }
 
 /// Why a Pod is not ready.
-fn pod_cause(world: &World, csv: &Object, pod: &Object) -> Option<Cause> {
+fn pod_cause(world: &ClusterObjects, csv: &Object, pod: &Object) -> Option<Cause> {
     if condition(pod, "Ready", "True").is_some() || pod.is_terminating() {
         return None;
     }
@@ -126,7 +126,7 @@ fn pod_cause(world: &World, csv: &Object, pod: &Object) -> Option<Cause> {
 }
 
 /// Why no node takes a Pod.
-fn scheduling_cause(world: &World, csv: &Object, pod: &str, reason: &str, message: &str) -> Cause {
+fn scheduling_cause(world: &ClusterObjects, csv: &Object, pod: &str, reason: &str, message: &str) -> Cause {
     let namespace = csv.namespace();
     let reason = if reason.is_empty() { String::new() } else { format!(" ({reason})") };
     let cause = Cause::new(format!("Pod {pod} finds no node{reason}: {message}"))

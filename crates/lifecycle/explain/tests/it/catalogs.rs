@@ -1,7 +1,7 @@
 //! CatalogSources that serve their last valid content.
 
 use crate::explanations::{CATALOG, GROUP, csv, objects, subscription};
-use mainstay_explain::{Kind, Target, World, explain};
+use mainstay_explain::{Kind, Target, ClusterObjects, explain};
 
 #[test]
 fn catalog_source_that_serves_its_last_valid_content_blocks_no_subscription() {
@@ -21,7 +21,7 @@ fn catalog_source_that_serves_its_last_valid_content_blocks_no_subscription() {
     for state in ["READY", "TRANSIENT_FAILURE"] {
         let explain_with = |healthy| {
             let texts = [GROUP, &invalid_catalog(state), &subscribed(healthy), &succeeded];
-            let world = World { objects: objects(&texts), ..World::default() };
+            let world = ClusterObjects { objects: objects(&texts), ..ClusterObjects::default() };
             let target = Target {
                 kind: Kind::Subscription,
                 namespace: "team".to_owned(),

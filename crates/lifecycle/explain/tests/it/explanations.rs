@@ -1,7 +1,7 @@
 //! Explanations of objects: the causes, each with the command that resolves it.
 
 use mainstay_cause::Cause;
-use mainstay_explain::{Hidden, Kind, Target, World, explain};
+use mainstay_explain::{Hidden, Kind, Target, ClusterObjects, explain};
 use mainstay_object::Object;
 use mainstay_yaml::{Options, documents};
 
@@ -73,7 +73,7 @@ pub(crate) fn objects(texts: &[&str]) -> Vec<Object> {
         .collect()
 }
 
-fn explanation_in(target: &str, world: &World) -> String {
+fn explanation_in(target: &str, world: &ClusterObjects) -> String {
     let (kind, name) = target.split_once('/').unwrap();
     let kind: Kind = kind.parse().unwrap();
     let target = Target { kind, namespace: "team".to_owned(), name: name.to_owned() };
@@ -95,7 +95,7 @@ fn explanation_in(target: &str, world: &World) -> String {
 }
 
 pub(crate) fn explanation(target: &str, texts: &[&str]) -> String {
-    explanation_in(target, &World { objects: objects(texts), ..World::default() })
+    explanation_in(target, &ClusterObjects { objects: objects(texts), ..ClusterObjects::default() })
 }
 
 #[test]
@@ -222,7 +222,7 @@ fn resolver_failure_is_a_cause_of_the_subscription() {
     );
     let failure = Cause::new("package `anvil` has no channel `stabel`")
         .remedy("set `spec.channel` of Subscription `anvil` to `stable`");
-    let mut world = World { objects: objects(&[GROUP, CATALOG, &subscribed]), ..World::default() };
+    let mut world = ClusterObjects { objects: objects(&[GROUP, CATALOG, &subscribed]), ..ClusterObjects::default() };
     let without_resolver = explanation_in("sub/anvil", &world);
     world.resolved = true;
     let resolved = explanation_in("sub/anvil", &world);
@@ -520,10 +520,10 @@ fn kinds_that_may_not_be_listed_are_noted_and_not_reported_missing() {
     };
     let pending = "{state: UpgradePending, installedCSV: anvil.v0, currentCSV: anvil.v1, lastUpdated: x, installPlanRef: {name: install-abcde}, catalogHealth: [{healthy: false, catalogSourceRef: {name: cat, namespace: olm}}]}";
     let requires_approval = install_plan("{phase: RequiresApproval}");
-    let world = |status: &str, hidden: Vec<Hidden>| World {
+    let world = |status: &str, hidden: Vec<Hidden>| ClusterObjects {
         objects: objects(&[GROUP, &subscription(status), &requires_approval]),
         hidden,
-        ..World::default()
+        ..ClusterObjects::default()
     };
     let cluster_wide_kinds =
         || vec![hidden("OperatorGroup", &["team"]), hidden("CatalogSource", &["team"])];
@@ -555,7 +555,7 @@ status: {phase: Succeeded, reason: Copied}
         "{state: AtLatestKnown, currentCSV: anvil.v1, installedCSV: anvil.v1, lastUpdated: '2026-01-01T00:00:00Z'}",
     );
     let world =
-        World { objects: objects(&[GROUP, CATALOG, &subscribed, copy]), ..World::default() };
+        ClusterObjects { objects: objects(&[GROUP, CATALOG, &subscribed, copy]), ..ClusterObjects::default() };
     let explain_object = |kind, name: &str| {
         let target = Target { kind, namespace: "team".to_owned(), name: name.to_owned() };
         explain(&world, &target).unwrap()

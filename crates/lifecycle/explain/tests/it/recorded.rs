@@ -1,6 +1,6 @@
 //! Recorded states of real clusters: unhealthy objects have causes, and healthy ones have none.
 
-use mainstay_explain::{Kind, Target, World, explain};
+use mainstay_explain::{Kind, Target, ClusterObjects, explain};
 use mainstay_object::Object;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ fn unhealthy_recorded_objects_have_causes_and_healthy_ones_have_none() {
     for file in states(&data.path().join("olm-classic")) {
         let values: Vec<Value> = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
         let objects = values.into_iter().map(|value| Object::from_value(value).unwrap()).collect();
-        let world = World { objects, ..World::default() };
+        let world = ClusterObjects { objects, ..ClusterObjects::default() };
         for object in &world.objects {
             let Ok(kind) = object.kind().parse::<Kind>() else { continue };
             let (namespace, name) = (object.namespace().to_owned(), object.name().to_owned());
