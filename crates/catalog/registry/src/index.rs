@@ -9,7 +9,7 @@ use std::{
 };
 
 /// The index of a served catalog. Immutable; shared by all readers.
-pub struct Index {
+pub struct RegistryIndex {
     catalog: Arc<Catalog>,
     modified: SystemTime,
     tables: OnceLock<Tables>,
@@ -35,7 +35,7 @@ struct EntryPosition {
 
 /// A bundle with its entry in a channel.
 #[derive(Clone, Copy, Debug)]
-pub struct Standing<'i> {
+pub struct ChannelMember<'i> {
     /// The package.
     pub package: &'i Package,
     /// The channel.
@@ -46,14 +46,14 @@ pub struct Standing<'i> {
     pub bundle: &'i Arc<Bundle>,
 }
 
-impl Standing<'_> {
+impl ChannelMember<'_> {
     /// Whether it is the head of its channel.
     pub fn is_head(&self) -> bool {
         self.channel.head().name == self.entry.name
     }
 }
 
-impl Index {
+impl RegistryIndex {
     /// The index of a catalog whose content dates from `modified`.
     pub fn new(catalog: Arc<Catalog>, modified: SystemTime) -> Self {
         Self { catalog, modified, tables: OnceLock::new() }
@@ -75,32 +75,35 @@ impl Index {
     }
 
     /// The entry at a position of the list by channel, package and name.
-    pub fn listed(&self, position: usize) -> Option<Standing<'_>> {
+    pub fn listed(&self, position: usize) -> Option<ChannelMember<'_>> {
         let position = *self.tables().listing.get(position)?;
         self.standing_at(position)
     }
 
     /// The entries whose bundle provides an API, by package, channel and name.
-    pub fn providers(&self, api: &Api) -> impl Iterator<Item = Standing<'_>> {
+    pub fn providers(&self, api: &Api) -> impl Iterator<Item = ChannelMember<'_>> {
         self.standings_at(self.tables().providers.get(api).map(AsRef::as_ref))
     }
 
     /// The entries that replace or skip a bundle, by package, channel and name.
-    pub fn successors(&self, name: &str) -> impl Iterator<Item = Standing<'_>> {
+    pub fn successors(&self, name: &str) -> impl Iterator<Item = ChannelMember<'_>> {
         self.standings_at(self.tables().successors.get(name).map(AsRef::as_ref))
     }
 
-    fn standings_at<'i>(&'i self, found: Option<&'i [u32]>) -> impl Iterator<Item = Standing<'i>> {
+    fn standings_at<'i>(
+        &'i self,
+        found: Option<&'i [u32]>,
+    ) -> impl Iterator<Item = ChannelMember<'i>> {
         found.into_iter().flatten().filter_map(|&position| self.standing_at(position))
     }
 
-    fn standing_at(&self, position: u32) -> Option<Standing<'_>> {
+    fn standing_at(&self, position: u32) -> Option<ChannelMember<'_>> {
         let EntryPosition { package, channel, entry } =
             self.tables().positions.get(position as usize)?;
         let package = self.catalog.package(package)?;
         let channel = package.channel(channel)?;
         let entry = channel.entries().get(*entry as usize)?;
-        Some(Standing { package, channel, entry, bundle: package.bundle(&entry.name)? })
+        Some(ChannelMember { package, channel, entry, bundle: package.bundle(&entry.name)? })
     }
 
     fn tables(&self) -> &Tables {
@@ -108,7 +111,7 @@ impl Index {
     }
 }
 
-impl fmt::Debug for Index {
+impl fmt::Debug for RegistryIndex {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Index({} from {:?})", self.catalog.digest(), self.modified)
     }

@@ -1,11 +1,11 @@
 //! Catalog serving: one shared, immutable index behind every API.
 //!
 //! ```text
-//! Catalog ─► Index ─► Served (a name, and what it holds now) ─► Shelf ─┬─► gRPC registry API
+//! Catalog ─► RegistryIndex ─► ServedCatalog (a name, and what it holds now) ─► ServedCatalogs ─┬─► gRPC registry API
 //!                                                                     └─► HTTP catalog API
 //! ```
 //!
-//! A [`Served`] catalog exists before its content: an early request gets an error, and a reload
+//! A [`ServedCatalog`] catalog exists before its content: an early request gets an error, and a reload
 //! swaps one pointer. Readers keep the index they began with until they are done.
 
 pub mod client;
@@ -14,11 +14,11 @@ pub mod http;
 mod index;
 pub mod json;
 pub mod reload;
+mod served;
 pub mod server;
-mod shelf;
 
-pub use index::{Index, Standing};
-pub use shelf::{Served, Shelf, State};
+pub use index::{ChannelMember, RegistryIndex};
+pub use served::{Served, ServedCatalog, ServedCatalogs};
 
 use mainstay_catalog::{Blob, Bundle, Catalog, ContentError, Package};
 use serde_json::Value;
@@ -31,7 +31,7 @@ pub fn csv(package: &Package, bundle: &Bundle) -> Result<Option<Value>, ContentE
 
 /// Why upstream does not serve a valid catalog, in upstream's words: the name of a custom schema is
 /// invalid, or a bundle has several `olm.csv.metadata`. `None` if upstream serves it.
-pub fn refusal(catalog: &Catalog) -> Option<String> {
+pub fn unserved_reason(catalog: &Catalog) -> Option<String> {
     grpc::refusal(catalog).or_else(|| {
         let of_package = |package: &Package| {
             let bundles = package.bundles();
@@ -46,7 +46,7 @@ pub fn refusal(catalog: &Catalog) -> Option<String> {
 
 /// Why upstream does not serve a catalog with that document, whatever the other documents are.
 /// `None` if this document is no reason.
-pub fn refusal_of(blob: &Blob) -> Option<String> {
+pub fn unserved_blob_reason(blob: &Blob) -> Option<String> {
     const OWN: [&str; 4] = ["olm.package", "olm.channel", "olm.bundle", "olm.deprecations"];
     if OWN.contains(&&**blob.schema()) { None } else { grpc::refusal_of(blob) }
 }

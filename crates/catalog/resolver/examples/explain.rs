@@ -1,11 +1,11 @@
 //! A failure and its repairs: two Subscriptions that contradict each other, and one that is
-//! resolved. The world is plain data. Run it with `cargo run -p mainstay-resolver --example
+//! resolved. The input is plain data. Run it with `cargo run -p mainstay-resolver --example
 //! explain`.
 
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
+use mainstay_resolver::fixture::Fixture;
 use mainstay_resolver::resolve;
-use mainstay_resolver::universe::Universe;
 use std::collections::HashMap;
 
 const KITCHEN: &str = r#"{
@@ -34,12 +34,12 @@ const KITCHEN: &str = r#"{
 }"#;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let universe: Universe = serde_json::from_str(KITCHEN)?;
+    let universe: Fixture = serde_json::from_str(KITCHEN)?;
     let snapshots = universe.snapshots();
     let published = HashMap::new();
-    let world = universe.world(&snapshots, &published)?;
+    let input = universe.input(&snapshots, &published)?;
 
-    let outcome = resolve(&world);
+    let outcome = resolve(&input);
     for chosen in &outcome.resolved {
         println!("install {}\n", chosen.name);
     }
@@ -47,8 +47,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("blocked: {}", failure.subscriptions.join(", "));
         print!("{}", failure.cause.render());
         for repair in &failure.repairs {
-            // Repairs are data: each can be applied to a copy of the world.
-            let mut mended = world.clone();
+            // Repairs are data: each can be applied to a copy of the input.
+            let mut mended = input.clone();
             if repair.is_certain() && repair.apply(&mut mended) {
                 let left = resolve(&mended).failures.len();
                 println!("{left} failures are left when you {repair}");

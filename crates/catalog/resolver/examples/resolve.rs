@@ -4,14 +4,14 @@
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
 use mainstay_resolver::{
-    BundleFacts, CatalogKey, CatalogView, Content, EntryFacts, OperatorGroup, Property, Snapshot,
-    SnapshotBuilder, Subscription, World, resolve,
+    BundleFacts, BundleProperty, CatalogContent, CatalogKey, CatalogView, EntryFacts,
+    OperatorGroup, ResolutionInput, Snapshot, SnapshotBuilder, Subscription, resolve,
 };
 
 /// The snapshot of a catalog, built by hand. `Snapshot::of` builds it from a file-based catalog.
 fn catalog() -> Snapshot {
     let mut catalog = SnapshotBuilder::default();
-    let mut add = |package, name, version, replaces, properties: &[Property<'_>]| {
+    let mut add = |package, name, version, replaces, properties: &[BundleProperty<'_>]| {
         let facts = BundleFacts { version, properties, ..BundleFacts::default() };
         // None would mean that no catalog client can read the bundle.
         let Some(bundle) = catalog.bundle(package, &facts) else { return };
@@ -25,8 +25,8 @@ fn catalog() -> Snapshot {
         catalog.entry(&bundle, &place);
     };
     let kettle = r#"{"group": "kitchen.example.com", "version": "v1", "kind": "Kettle"}"#;
-    let needs = [Property { kind: "olm.gvk.required", json: kettle }];
-    let gives = [Property { kind: "olm.gvk", json: kettle }];
+    let needs = [BundleProperty { kind: "olm.gvk.required", json: kettle }];
+    let gives = [BundleProperty { kind: "olm.gvk", json: kettle }];
     add("teapot", "teapot.v1.0.0", "1.0.0", None, &[]);
     add("teapot", "teapot.v1.1.0", "1.1.0", Some("teapot.v1.0.0"), &needs);
     add("kettle", "kettle.v2.0.0", "2.0.0", None, &gives);
@@ -36,14 +36,14 @@ fn catalog() -> Snapshot {
 fn main() {
     let snapshot = catalog();
     let kitchen = CatalogKey::new("kitchen", "olm");
-    let world = World {
+    let input = ResolutionInput {
         namespace: "tea".to_owned(),
         global_namespace: "olm".to_owned(),
         operator_groups: vec![OperatorGroup { name: "tea".to_owned(), ..OperatorGroup::default() }],
         catalogs: vec![CatalogView {
             key: kitchen.clone(),
             priority: 0,
-            content: Content::Ready(&snapshot),
+            content: CatalogContent::Ready(&snapshot),
         }],
         subscriptions: vec![Subscription {
             name: "teapot".to_owned(),
@@ -52,10 +52,10 @@ fn main() {
             catalog: kitchen,
             ..Subscription::default()
         }],
-        ..World::default()
+        ..ResolutionInput::default()
     };
 
-    let outcome = resolve(&world);
+    let outcome = resolve(&input);
     for install in &outcome.installs {
         let chosen = &outcome.resolved[install.chosen];
         match install.subscriptions.as_slice() {

@@ -1,9 +1,9 @@
 //! Channel order: sorts the entries of a snapshot's channel with [`chain`].
 
 use crate::snapshot::Entry;
-use mainstay_updates::{Link, Unordered, chain};
+use mainstay_updates::{ChannelEntry, ChannelOrderError, chain};
 
-impl Link for Entry {
+impl ChannelEntry for Entry {
     fn name(&self) -> &str {
         &self.name
     }
@@ -24,7 +24,7 @@ pub(crate) struct ChannelError {
     /// The channel.
     pub channel: String,
     /// Why it has no order.
-    pub reason: Unordered,
+    pub reason: ChannelOrderError,
 }
 
 /// Sorts the entries of one channel from the head down its chain of `replaces`, with [`chain`].

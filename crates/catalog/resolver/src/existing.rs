@@ -1,9 +1,9 @@
 //! Existing `ClusterServiceVersion`s of a namespace, as entries of a virtual catalog.
 
 use crate::go_json::{self, JsonError};
-use crate::property::{Api, Facts, Property};
+use crate::input::{CrdReference, ExistingCsv, ResolutionInput};
+use crate::property::{BundleProperty, Facts, OperatorApi};
 use crate::snapshot::{EntryFacts, Snapshot, SnapshotBuilder};
-use crate::world::{CrdReference, Csv, World};
 use mainstay_bundle::TypeError;
 use mainstay_gocompat::quote;
 use mainstay_version::Version;
@@ -79,25 +79,29 @@ pub(crate) struct Existing {
 }
 
 impl Existing {
-    /// Reads the existing `ClusterServiceVersion`s of a world.
-    pub(crate) fn of(world: &World<'_>, fail_forward: bool) -> Self {
-        let mut csvs: Vec<&Csv> = world.csvs.iter().collect();
+    /// Reads the existing `ClusterServiceVersion`s of an input.
+    pub(crate) fn of(input: &ResolutionInput<'_>, fail_forward: bool) -> Self {
+        let mut csvs: Vec<&ExistingCsv> = input.csvs.iter().collect();
         csvs.sort_by(|a, b| a.name.cmp(&b.name));
-        match read(world, &csvs, fail_forward) {
+        match read(input, &csvs, fail_forward) {
             Ok(existing) => existing,
             Err(error) => Self { error: Some(error), ..Self::default() },
         }
     }
 }
 
-fn read(world: &World<'_>, csvs: &[&Csv], fail_forward: bool) -> Result<Existing, ExistingError> {
-    let successors: HashMap<&str, &Csv> = csvs
+fn read(
+    input: &ResolutionInput<'_>,
+    csvs: &[&ExistingCsv],
+    fail_forward: bool,
+) -> Result<Existing, ExistingError> {
+    let successors: HashMap<&str, &ExistingCsv> = csvs
         .iter()
         .filter(|csv| !csv.replaces.is_empty())
         .map(|csv| (csv.replaces.as_str(), *csv))
         .collect();
     let mut builder = SnapshotBuilder::default();
-    let installed: HashSet<&str> = world
+    let installed: HashSet<&str> = input
         .subscriptions
         .iter()
         .map(|subscription| subscription.installed_csv.as_str())
@@ -105,12 +109,12 @@ fn read(world: &World<'_>, csvs: &[&Csv], fail_forward: bool) -> Result<Existing
     for csv in csvs.iter().filter(|csv| !csv.copied) {
         if fail_forward
             && !mainstay_fault::is_on("failed-upgrades-stay-in-the-way")
-            && chain_fails(&world.namespace, csv, &successors)?
+            && chain_fails(&input.namespace, csv, &successors)?
             && csv.phase == "Replacing"
         {
             continue;
         }
-        let (package, facts) = facts(world, csv)?;
+        let (package, facts) = facts(input, csv)?;
         let version = Some(csv.version.clone().unwrap_or_else(|| Version::new(0, 0, 0)));
         let known = builder.add_facts(&package, version, facts);
         builder.entry(&known, &EntryFacts { name: &csv.name, ..EntryFacts::default() });
@@ -127,8 +131,8 @@ fn read(world: &World<'_>, csvs: &[&Csv], fail_forward: bool) -> Result<Existing
 /// Each `ClusterServiceVersion` of the chain but the last must be in the phase `Replacing`.
 fn chain_fails(
     namespace: &str,
-    csv: &Csv,
-    successors: &HashMap<&str, &Csv>,
+    csv: &ExistingCsv,
+    successors: &HashMap<&str, &ExistingCsv>,
 ) -> Result<bool, ExistingError> {
     let mut seen = HashSet::new();
     let mut current = csv;
@@ -154,7 +158,7 @@ fn chain_fails(
 }
 
 /// The package of a `ClusterServiceVersion`, empty if unknown, and its decoded properties.
-fn facts(world: &World<'_>, csv: &Csv) -> Result<(String, Facts), ExistingError> {
+fn facts(input: &ResolutionInput<'_>, csv: &ExistingCsv) -> Result<(String, Facts), ExistingError> {
     // Invalid names of CRDs are errors even if the annotation overrides the lists.
     let owned = apis(&csv.owned_crds, &csv.owned_apis)?;
     let required = apis(&csv.required_crds, &csv.required_apis)?;
@@ -163,8 +167,10 @@ fn facts(world: &World<'_>, csv: &Csv) -> Result<(String, Facts), ExistingError>
         let properties = annotated(annotation)
             .map_err(|error| ExistingError::ParseProperties { csv: csv.name.clone(), error })?;
         for (kind, json) in properties {
-            facts
-                .add(Property { kind: &kind, json: json.as_deref().map_or("null", RawValue::get) });
+            facts.add(BundleProperty {
+                kind: &kind,
+                json: json.as_deref().map_or("null", RawValue::get),
+            });
         }
     } else {
         for api in owned {
@@ -173,11 +179,11 @@ fn facts(world: &World<'_>, csv: &Csv) -> Result<(String, Facts), ExistingError>
         for api in required {
             facts.add_required_api(api);
         }
-        if let Some(package) = inferred_package(world, csv) {
+        if let Some(package) = inferred_package(input, csv) {
             let version = csv.version.as_ref().map(ToString::to_string);
             let version = version.filter(|version| version != "0.0.0").unwrap_or_default();
             let value = json!({"packageName": package, "version": version}).to_string();
-            facts.add(Property { kind: "olm.package", json: &value });
+            facts.add(BundleProperty { kind: "olm.package", json: &value });
         }
     }
     let package = facts.packages.iter().map(|(name, _)| name).max().cloned().unwrap_or_default();
@@ -186,8 +192,8 @@ fn facts(world: &World<'_>, csv: &Csv) -> Result<(String, Facts), ExistingError>
 
 /// The package of the Subscriptions that have a `ClusterServiceVersion` installed, if all of them
 /// name the same package.
-fn inferred_package<'a>(world: &'a World<'_>, csv: &Csv) -> Option<&'a str> {
-    let packages: BTreeSet<&str> = world
+fn inferred_package<'a>(input: &'a ResolutionInput<'_>, csv: &ExistingCsv) -> Option<&'a str> {
+    let packages: BTreeSet<&str> = input
         .subscriptions
         .iter()
         .filter(|sub| sub.installed_csv == csv.name && !sub.package.is_empty())
@@ -196,13 +202,16 @@ fn inferred_package<'a>(world: &'a World<'_>, csv: &Csv) -> Option<&'a str> {
     (packages.len() == 1).then(|| packages.into_iter().next()).flatten()
 }
 
-fn apis(crds: &[CrdReference], served: &[Api]) -> Result<BTreeSet<Api>, ExistingError> {
-    let mut all: BTreeSet<Api> = served.iter().cloned().collect();
+fn apis(
+    crds: &[CrdReference],
+    served: &[OperatorApi],
+) -> Result<BTreeSet<OperatorApi>, ExistingError> {
+    let mut all: BTreeSet<OperatorApi> = served.iter().cloned().collect();
     for crd in crds {
         let Some((_, group)) = crd.name.split_once('.') else {
             return Err(ExistingError::ParseCrdName { crd: crd.name.clone() });
         };
-        all.insert(Api::new(group, &*crd.version, &*crd.kind));
+        all.insert(OperatorApi::new(group, &*crd.version, &*crd.kind));
     }
     Ok(all)
 }
@@ -289,18 +298,18 @@ fn fields(
 mod tests {
     use super::*;
 
-    fn csv(name: &str, replaces: &str, phase: &str) -> Csv {
-        Csv {
+    fn csv(name: &str, replaces: &str, phase: &str) -> ExistingCsv {
+        ExistingCsv {
             name: name.to_owned(),
             replaces: replaces.to_owned(),
             phase: phase.to_owned(),
-            ..Csv::default()
+            ..ExistingCsv::default()
         }
     }
 
     #[test]
     fn replacement_chain_reports_whether_its_last_csv_failed() {
-        let chain = |csvs: &[Csv]| {
+        let chain = |csvs: &[ExistingCsv]| {
             let successors =
                 csvs.iter().map(|csv| (csv.replaces.as_str(), csv)).collect::<HashMap<_, _>>();
             chain_fails("bar", &csvs[0], &successors).map_err(|error| error.to_string())

@@ -1,15 +1,15 @@
 //! Dependency resolver of OLM: which operators to install in a namespace, and which upgrades to
 //! take.
 //!
-//! [`resolve`] is a pure function from a [`World`] to an [`Outcome`]. A world has the catalogs of
+//! [`resolve`] is a pure function from a [`ResolutionInput`] to an [`Resolution`]. An input has the catalogs of
 //! one namespace as [`Snapshot`]s, its Subscriptions, existing `ClusterServiceVersion`s and
-//! `OperatorGroup`s. The function does no I/O and keeps no state, so that the same world gives the
+//! `OperatorGroup`s. The function does no I/O and keeps no state, so that the same input gives the
 //! same outcome, byte for byte, in whatever order its parts are listed.
 //!
 //! ```
 //! use mainstay_resolver::{
 //!     BundleFacts, CatalogKey, CatalogView, Content, EntryFacts, OperatorGroup, SnapshotBuilder,
-//!     Subscription, World, resolve,
+//!     Subscription, ResolutionInput, resolve,
 //! };
 //!
 //! let mut catalog = SnapshotBuilder::default();
@@ -20,7 +20,7 @@
 //! let snapshot = catalog.finish();
 //!
 //! let kitchen = CatalogKey::new("kitchen", "tea");
-//! let world = World {
+//! let input = ResolutionInput {
 //!     namespace: "tea".to_owned(),
 //!     operator_groups: vec![OperatorGroup::default()],
 //!     catalogs: vec![CatalogView {
@@ -34,9 +34,9 @@
 //!         catalog: kitchen,
 //!         ..Subscription::default()
 //!     }],
-//!     ..World::default()
+//!     ..ResolutionInput::default()
 //! };
-//! let outcome = resolve(&world);
+//! let outcome = resolve(&input);
 //! assert_eq!(outcome.resolved[0].name, "teapot.v1.0.0");
 //! assert!(outcome.failures.is_empty());
 //! ```
@@ -49,9 +49,9 @@
 //! # How it works
 //!
 //! ```text
-//! World ─► existing entries ─┐                                          ┌─► chosen entries ─► Outcome
+//! ResolutionInput ─► existing entries ─┐                                          ┌─► chosen entries ─► Resolution
 //!                            ├─► variables and constraints ─► part ─► search
-//! Snapshots ─► candidates ───┘                                 part …   └─► unsat core ─► Failure
+//! Snapshots ─► candidates ───┘                                 part …   └─► unsat core ─► ResolutionFailure
 //! ```
 //!
 //! * A [`Snapshot`] holds the content of a catalog, decoded and indexed. It is made once per
@@ -60,7 +60,7 @@
 //!   upstream: mandatory, prohibited, dependency, conflict, at most one. The rules for candidates
 //!   and their order are in `candidates`.
 //! * The problem falls into *parts* that no constraint connects. Each part has an answer or a
-//!   [`Failure`]: a broken catalog or an impossible Subscription blocks only its own part
+//!   [`ResolutionFailure`]: a broken catalog or an impossible Subscription blocks only its own part
 //!   (`resolution`).
 //! * The *search* (`solve`) tries preferred candidates first, breadth first over requirements, and
 //!   learns clauses from contradictions. It finds the answer of upstream wherever upstream is
@@ -74,21 +74,23 @@
 //!
 //! All searches count their steps, and fail with a message of their own when they exceed the
 //! budget. The hard parts of a namespace share one budget, and so do the what-if resolutions that
-//! find repairs. A world that is made to be hard costs at most seconds and some hundred megabytes,
+//! find repairs. An input that is made to be hard costs at most seconds and some hundred megabytes,
 //! and never gets a wrong answer.
 //!
-//! [`extension`] resolves ClusterExtensions by the rules of OLM v1. [`universe`] reads worlds from
+//! [`extension`] resolves ClusterExtensions by the rules of OLM v1. [`universe`] reads inputs from
 //! JSON and writes outcomes, for tests and reports.
 //!
 //! What this crate does not do: create InstallPlans, check RBAC or install modes, or any I/O.
 
+mod cache;
 mod candidates;
 mod channel;
 mod existing;
 mod explain;
 pub mod extension;
+pub mod fixture;
 mod go_json;
-mod memory;
+mod input;
 mod outcome;
 mod part_search;
 mod predicate;
@@ -99,20 +101,19 @@ mod rule;
 mod snapshot;
 mod solve;
 mod texts;
-pub mod universe;
 mod view;
-mod world;
 
-pub use explain::Repair;
-pub use memory::Memory;
-pub use outcome::{
-    Chosen, Failure, FailureKind, Install, NewSubscription, Outcome, Summary, UpdatedSubscription,
+pub use cache::ResolutionCache;
+pub use explain::SuggestedFix;
+pub use input::{
+    CatalogContent, CatalogKey, CatalogView, CrdReference, Demand, ExistingCsv, OperatorGroup,
+    Prohibited, Prohibition, ResolutionInput, Subscription,
 };
-pub use property::{Api, LegacyDependency, Property};
+pub use outcome::{
+    ChosenBundle, FailureKind, NamespaceFailure, NewInstall, NewSubscription, Resolution,
+    ResolutionFailure, UpdatedSubscription,
+};
+pub use property::{BundleProperty, LegacyDependency, OperatorApi};
 pub use resolution::{resolve, resolve_again, resolve_explaining};
 pub use snapshot::{BundleFacts, EntryFacts, KnownBundle, Snapshot, SnapshotBuilder};
 pub use view::EntryView;
-pub use world::{
-    CatalogKey, CatalogView, Content, CrdReference, Csv, Demand, OperatorGroup, Prohibited,
-    Prohibition, Subscription, World,
-};

@@ -1,7 +1,7 @@
 //! Resolution outcome: installations, changes of Subscriptions, and failures.
 
-use crate::explain::Repair;
-use crate::world::CatalogKey;
+use crate::explain::SuggestedFix;
+use crate::input::CatalogKey;
 use mainstay_cause::Cause;
 
 /// The outcome of the resolution of a namespace.
@@ -9,28 +9,28 @@ use mainstay_cause::Cause;
 /// Independent parts of a namespace fail and succeed independently: callers apply the resolved part
 /// of the outcome even if it has failures.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Outcome {
+pub struct Resolution {
     /// The chosen catalog entries, without existing operators, sorted by package and name.
-    pub resolved: Vec<Chosen>,
+    pub resolved: Vec<ChosenBundle>,
     /// The installations to start: chosen entries that are not current.
-    pub installs: Vec<Install>,
+    pub installs: Vec<NewInstall>,
     /// For each part of the namespace with installations, its Subscriptions by name: those with an
-    /// [`Install`] of their own, and all others of the part.
+    /// [`NewInstall`] of their own, and all others of the part.
     pub parts: Vec<Vec<String>>,
     /// The Subscriptions to create for chosen entries without Subscription.
     pub new_subscriptions: Vec<NewSubscription>,
     /// The Subscriptions whose `status.currentCSV` changes.
     pub updated_subscriptions: Vec<UpdatedSubscription>,
     /// The failures: broken input first, then contradictions.
-    pub failures: Vec<Failure>,
+    pub failures: Vec<ResolutionFailure>,
     /// The failure that upstream, which resolves a namespace as a whole, would report; none if it
     /// would report none.
-    pub summary: Option<Summary>,
+    pub summary: Option<NamespaceFailure>,
 }
 
 /// A failure of a whole namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Summary {
+pub struct NamespaceFailure {
     /// The kind of the failure.
     pub kind: FailureKind,
     /// The message for conditions.
@@ -39,7 +39,7 @@ pub struct Summary {
 
 /// A chosen catalog entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Chosen {
+pub struct ChosenBundle {
     /// The catalog.
     pub catalog: CatalogKey,
     /// The package.
@@ -57,12 +57,12 @@ pub struct Chosen {
 
 /// An installation to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Install {
-    /// Index into [`Outcome::resolved`].
+pub struct NewInstall {
+    /// Index into [`Resolution::resolved`].
     pub chosen: usize,
     /// The sorted names of its Subscriptions; empty for a dependency.
     pub subscriptions: Vec<String>,
-    /// Index into [`Outcome::parts`]. All installations of one part belong together: some of them
+    /// Index into [`Resolution::parts`]. All installations of one part belong together: some of them
     /// alone do not meet the constraints.
     pub part: usize,
 }
@@ -93,7 +93,7 @@ pub struct UpdatedSubscription {
 
 /// A failure of one part of a namespace.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Failure {
+pub struct ResolutionFailure {
     /// The kind of the failure.
     pub kind: FailureKind,
     /// The message for conditions.
@@ -106,7 +106,7 @@ pub struct Failure {
     pub csvs: Vec<String>,
     /// Repairs, each of which fixes the failure, the smallest change first. The remedies of the
     /// cause are their texts.
-    pub repairs: Vec<Repair>,
+    pub repairs: Vec<SuggestedFix>,
 }
 
 /// The kind of a failure.

@@ -3,7 +3,7 @@
 
 use crate::go_json::{self, JsonError};
 use crate::property::Facts;
-use crate::property::{Api, GoFields};
+use crate::property::{GoFields, OperatorApi};
 use crate::rule::{self, Rule};
 use crate::snapshot::Entry;
 use mainstay_bundle::TypeError;
@@ -21,7 +21,7 @@ const MAX_CONSTRAINT: usize = 131_072;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Predicate {
     /// Provides an API.
-    Api(Api),
+    Api(OperatorApi),
     /// Belongs to a package.
     Package(String),
     /// Has a version inside a range.
@@ -84,7 +84,7 @@ impl fmt::Display for Predicate {
     /// The text behind "requires an operator".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Api(Api { group, version, kind }) => {
+            Self::Api(OperatorApi { group, version, kind }) => {
                 write!(f, "providing an API with group: {group}, version: {version}, kind: {kind}")
             }
             Self::Package(package) => write!(f, "with package: {package}"),
@@ -224,7 +224,7 @@ fn gvk(json: &str) -> Result<Predicate, RequirementError> {
          Kind string \"json:\\\"kind\\\"\" }",
     )?;
     let fields = GoFields::lenient(&value);
-    Ok(Predicate::Api(Api::from_fields(&fields)?))
+    Ok(Predicate::Api(OperatorApi::from_fields(&fields)?))
 }
 
 fn package(json: &str, range: &str) -> Result<Predicate, RequirementError> {
@@ -402,7 +402,7 @@ fn tree(value: &Value) -> Result<Predicate, ConditionError> {
             .collect::<Result<Vec<_>, _>>()
     };
     let condition = if let Some(gvk) = field("gvk").and_then(GoFields::new_or_null) {
-        Predicate::Api(Api::from_fields(&gvk)?)
+        Predicate::Api(OperatorApi::from_fields(&gvk)?)
     } else if let Some(package) = field("package").and_then(GoFields::new_or_null) {
         package_in_range(package.text("packageName")?, &package.text("versionRange")?)?
     } else if let Some(all) = field("all") {

@@ -1,7 +1,7 @@
 //! Resolution problem: variables, and constraints between them. The input of the solver.
 
 use crate::candidates::EntryRef;
-use crate::property::Api;
+use crate::property::OperatorApi;
 use std::rc::Rc;
 
 /// A variable: a bundle, Subscription or demand that is in the answer or not.
@@ -71,7 +71,7 @@ pub(crate) enum Reason {
     /// An upgrade replaces the installed `ClusterServiceVersion`.
     Upgrades,
     /// An API has at most one provider.
-    OneProvider(Api),
+    OneProvider(OperatorApi),
     /// A package has at most one operator.
     OneOfPackage(String),
 }

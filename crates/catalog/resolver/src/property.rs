@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 
 /// An API that an operator provides or requires.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Api {
+pub struct OperatorApi {
     /// Group.
     pub group: String,
     /// Version.
@@ -21,7 +21,7 @@ pub struct Api {
     pub kind: String,
 }
 
-impl Api {
+impl OperatorApi {
     /// Builds one from its three parts.
     pub fn new(
         group: impl Into<String>,
@@ -44,7 +44,7 @@ impl Api {
     }
 }
 
-impl fmt::Display for Api {
+impl fmt::Display for OperatorApi {
     /// `Kind (group/version)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({}/{})", self.kind, self.group, self.version)
@@ -53,7 +53,7 @@ impl fmt::Display for Api {
 
 /// A property of a bundle, as in the catalog.
 #[derive(Clone, Copy, Debug)]
-pub struct Property<'a> {
+pub struct BundleProperty<'a> {
     /// Type, such as `olm.gvk`.
     pub kind: &'a str,
     /// Value as JSON text. A text that is not JSON is kept, and is an error only where it is used.
@@ -75,7 +75,7 @@ pub(crate) struct Facts {
     /// The packages of its `olm.package` properties, with the versions that can be read strictly.
     pub packages: Vec<(String, Option<Version>)>,
     /// The APIs it provides; an API that it lists twice is here twice.
-    pub apis: Vec<Api>,
+    pub apis: Vec<OperatorApi>,
     /// The labels of its `olm.label` properties.
     pub labels: Vec<String>,
     /// Whether it has the property `olm.deprecated`: it is never chosen.
@@ -100,7 +100,7 @@ pub(crate) struct Facts {
 
 impl Facts {
     /// Adds a property.
-    pub(crate) fn add(&mut self, property: Property<'_>) {
+    pub(crate) fn add(&mut self, property: BundleProperty<'_>) {
         self.properties.push((property.kind.into(), property.json.into()));
         let value = serde_json::from_str::<Value>(property.json).ok();
         if value.is_none()
@@ -120,7 +120,7 @@ impl Facts {
             }
             "olm.gvk" => {
                 if let Some(fields) = fields
-                    && let Ok(api) = Api::from_fields(&fields)
+                    && let Ok(api) = OperatorApi::from_fields(&fields)
                 {
                     self.apis.push(api);
                 }
@@ -154,13 +154,13 @@ impl Facts {
     }
 
     /// Adds an API that the bundle provides without a property.
-    pub(crate) fn add_provided_api(&mut self, api: Api) {
+    pub(crate) fn add_provided_api(&mut self, api: OperatorApi) {
         self.properties.push(("olm.gvk".into(), api.to_json().into()));
         self.apis.push(api);
     }
 
     /// Adds an API that the bundle requires without a property.
-    pub(crate) fn add_required_api(&mut self, api: Api) {
+    pub(crate) fn add_required_api(&mut self, api: OperatorApi) {
         self.properties.push(("olm.gvk.required".into(), api.to_json().into()));
         self.add_requirement(Predicate::Api(api));
     }
@@ -178,8 +178,8 @@ impl Facts {
     }
 
     /// All its properties, in their order.
-    pub(crate) fn properties(&self) -> impl Iterator<Item = Property<'_>> {
-        self.properties.iter().map(|(kind, json)| Property { kind, json })
+    pub(crate) fn properties(&self) -> impl Iterator<Item = BundleProperty<'_>> {
+        self.properties.iter().map(|(kind, json)| BundleProperty { kind, json })
     }
 
     /// All its properties, as CEL rules see them.

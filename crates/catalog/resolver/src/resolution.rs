@@ -1,4 +1,4 @@
-//! Resolution of a namespace: from a world to an outcome, part by part.
+//! Resolution of a namespace: from an input to an outcome, part by part.
 //!
 //! A part is a set of variables that constraints connect. Each part is searched alone, and fails or
 //! succeeds alone. Broken input (a fault) is a failure of its own, and blocks
@@ -14,24 +14,24 @@
 mod assembly;
 mod error;
 
+use crate::cache::{Keys, ResolutionCache, STEPS_PER_CONSTRAINT, UnsolvablePart};
 use crate::candidates::{Candidates, EntryRef, FaultOrigin, FaultReason, FaultSubject};
 use crate::existing::{Existing, ExistingError};
 use crate::explain::{self, FailureContext};
-use crate::memory::{Keys, Memory, STEPS_PER_CONSTRAINT, UnsolvablePart};
-use crate::outcome::{Failure, FailureKind, Outcome, Summary};
+use crate::input::ResolutionInput;
+use crate::outcome::{FailureKind, NamespaceFailure, Resolution, ResolutionFailure};
 use crate::part_search::{self, PartEnd, PartResult, UnsatCore};
 use crate::problem::{Reason, Subject, Var};
 use crate::solve::{Choice, Exhausted, Index, Solver};
 use crate::texts::{self, aggregate};
-use crate::world::World;
 use error::AnswerError;
 use mainstay_cause::Cause;
 use mainstay_gocompat::quote;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Resolves a namespace.
-pub fn resolve(world: &World<'_>) -> Outcome {
-    run(world, Some(&|_| true), &mut Memory::none(), &mut 0)
+pub fn resolve(input: &ResolutionInput<'_>) -> Resolution {
+    run(input, Some(&|_| true), &mut ResolutionCache::none(), &mut 0)
 }
 
 /// Resolves a namespace, and explains only the failures for which `should_explain` is true. Other
@@ -39,61 +39,68 @@ pub fn resolve(world: &World<'_>) -> Outcome {
 /// [`resolve`].
 ///
 /// For callers that resolve a namespace after each change, and report only new failures.
-pub fn resolve_explaining(world: &World<'_>, should_explain: impl Fn(&Failure) -> bool) -> Outcome {
-    run(world, Some(&should_explain), &mut Memory::none(), &mut 0)
+pub fn resolve_explaining(
+    input: &ResolutionInput<'_>,
+    should_explain: impl Fn(&ResolutionFailure) -> bool,
+) -> Resolution {
+    run(input, Some(&should_explain), &mut ResolutionCache::none(), &mut 0)
 }
 
 /// Resolves a namespace again after a small change. The memory saves the search and the explanation
 /// of failures that have not changed since the last resolution.
-pub fn resolve_again(world: &World<'_>, memory: &mut Memory) -> Outcome {
-    run(world, Some(&|_| true), memory, &mut 0)
+pub fn resolve_again(input: &ResolutionInput<'_>, memory: &mut ResolutionCache) -> Resolution {
+    run(input, Some(&|_| true), memory, &mut 0)
 }
 
 /// Resolves a namespace without explanations: contradictions have neither message nor cause nor
 /// repairs. Takes its steps from `budget`; parts for which no steps are left fail.
-pub(crate) fn attempt(world: &World<'_>, memory: &mut Memory, budget: &mut u64) -> Outcome {
-    run(world, None, memory, budget)
+pub(crate) fn attempt(
+    input: &ResolutionInput<'_>,
+    memory: &mut ResolutionCache,
+    budget: &mut u64,
+) -> Resolution {
+    run(input, None, memory, budget)
 }
 
 /// Decides which failures to explain.
-type ExplainFilter<'w> = &'w dyn Fn(&Failure) -> bool;
+type ExplainFilter<'w> = &'w dyn Fn(&ResolutionFailure) -> bool;
 
 /// Without `should_explain` it searches no unsatisfiable cores, and `budget` bounds its steps.
 fn run(
-    world: &World<'_>,
+    input: &ResolutionInput<'_>,
     should_explain: Option<ExplainFilter<'_>>,
-    memory: &mut Memory,
+    memory: &mut ResolutionCache,
     budget: &mut u64,
-) -> Outcome {
-    let (fail_forward, exclude_global) = match world.operator_groups.as_slice() {
+) -> Resolution {
+    let (fail_forward, exclude_global) = match input.operator_groups.as_slice() {
         [group] => (group.fail_forward, group.exclude_global),
         groups => {
             let count = groups.len();
             return fail_namespace(
-                world,
+                input,
                 format!("expected 1 OperatorGroup in the namespace, found {count}"),
                 None,
             );
         }
     };
-    if let Some(name) = world.repeated() {
+    if let Some(name) = input.repeated() {
         return fail_namespace(
-            world,
+            input,
             format!("duplicate identifier {} in input", quote(&name)),
             None,
         );
     }
-    let existing = Existing::of(world, fail_forward);
-    let candidates = Candidates::of(world, exclude_global, &existing);
+    let existing = Existing::of(input, fail_forward);
+    let candidates = Candidates::of(input, exclude_global, &existing);
     if let Some(error) = &existing.error {
         let message = faults_message(&candidates).unwrap_or_default();
         // With an unreadable catalog beside it, this error is one of several reasons.
         let alone = candidates.catalog_faults().count() == 1;
-        return fail_namespace(world, message, Some(error).filter(|_| alone));
+        return fail_namespace(input, message, Some(error).filter(|_| alone));
     }
     let index = Index::new(&candidates.problem);
-    let mut resolution = Resolution {
-        world,
+    let mut resolution = ResolutionRun {
+        input,
         candidates: &candidates,
         should_explain,
         memory,
@@ -114,17 +121,21 @@ fn run(
 
 /// The failure of a whole namespace; `existing` is the error of its existing
 /// `ClusterServiceVersion`s, if that is the reason.
-fn fail_namespace(world: &World<'_>, message: String, existing: Option<&ExistingError>) -> Outcome {
+fn fail_namespace(
+    input: &ResolutionInput<'_>,
+    message: String,
+    existing: Option<&ExistingError>,
+) -> Resolution {
     let subscriptions: BTreeSet<&str> =
-        world.subscriptions.iter().map(|subscription| subscription.name.as_str()).collect();
-    let summary = Summary { kind: FailureKind::Error, message: message.clone() };
+        input.subscriptions.iter().map(|subscription| subscription.name.as_str()).collect();
+    let summary = NamespaceFailure { kind: FailureKind::Error, message: message.clone() };
     let mut failure = error(message, subscriptions.into_iter().map(str::to_owned).collect());
-    explain::explain_namespace(world, &mut failure, existing);
-    Outcome { failures: vec![failure], summary: Some(summary), ..Outcome::default() }
+    explain::explain_namespace(input, &mut failure, existing);
+    Resolution { failures: vec![failure], summary: Some(summary), ..Resolution::default() }
 }
 
-fn error(message: String, subscriptions: Vec<String>) -> Failure {
-    Failure {
+fn error(message: String, subscriptions: Vec<String>) -> ResolutionFailure {
+    ResolutionFailure {
         kind: FailureKind::Error,
         cause: Cause::new(message.clone()),
         message,
@@ -210,14 +221,14 @@ impl<'i> Part<'i> {
     }
 }
 
-struct Resolution<'r, 'a> {
-    world: &'r World<'a>,
+struct ResolutionRun<'r, 'a> {
+    input: &'r ResolutionInput<'a>,
     candidates: &'r Candidates<'r>,
     /// Decides which failures to explain; none if the resolution searches no unsatisfiable cores.
     should_explain: Option<ExplainFilter<'r>>,
-    memory: &'r mut Memory,
+    memory: &'r mut ResolutionCache,
     parts: Vec<Part<'r>>,
-    failures: Vec<Failure>,
+    failures: Vec<ResolutionFailure>,
     /// The unsatisfiable cores of those failures that are contradictions, by their index.
     cores: BTreeMap<usize, UnsatCore>,
     /// The message of the first contradiction.
@@ -226,7 +237,7 @@ struct Resolution<'r, 'a> {
     answer_error: Option<String>,
 }
 
-impl<'r> Resolution<'r, '_> {
+impl<'r> ResolutionRun<'r, '_> {
     /// Adds the failures of faults, and fails the parts that they block.
     fn fail_faults(&mut self, index: &Index<'_>) {
         let candidates = self.candidates;
@@ -346,7 +357,7 @@ impl<'r> Resolution<'r, '_> {
     }
 
     /// Marks a part as solved, or gives its failure.
-    fn evaluate(&mut self, at: usize, result: PartResult) -> Option<Failure> {
+    fn evaluate(&mut self, at: usize, result: PartResult) -> Option<ResolutionFailure> {
         let text = match result.end {
             PartEnd::Answer(choices) => match self.validate_answer(&choices) {
                 Ok(answer) => {
@@ -389,7 +400,7 @@ impl<'r> Resolution<'r, '_> {
         &mut self,
         at: usize,
         steps: u64,
-        failure: Option<&Failure>,
+        failure: Option<&ResolutionFailure>,
         keys: &mut Keys<'_, '_>,
     ) {
         let constraints = self.parts[at].constraints;
@@ -408,7 +419,7 @@ impl<'r> Resolution<'r, '_> {
     }
 
     /// The failure of a part.
-    fn failure(&self, part: usize, message: String) -> Failure {
+    fn failure(&self, part: usize, message: String) -> ResolutionFailure {
         let part = &self.parts[part];
         let mut failure = error(message, self.names(&part.subscriptions));
         failure.csvs = part.csvs(self.candidates);
@@ -459,7 +470,7 @@ impl<'r> Resolution<'r, '_> {
     }
 
     /// The failure of a part without answer, with this unsatisfiable core.
-    fn contradiction(&mut self, part: usize, core: &UnsatCore) -> Failure {
+    fn contradiction(&mut self, part: usize, core: &UnsatCore) -> ResolutionFailure {
         let candidates = self.candidates;
         let mut failure = self.failure(part, String::new());
         failure.kind = FailureKind::NotSatisfiable;
@@ -498,11 +509,11 @@ impl<'r> Resolution<'r, '_> {
         failure
     }
 
-    fn finish(mut self) -> Outcome {
+    fn finish(mut self) -> Resolution {
         let mut outcome = self.assemble();
         if let Some(should_explain) = self.should_explain {
             let mut context =
-                FailureContext::new(self.world, &outcome, &self.failures, self.memory);
+                FailureContext::new(self.input, &outcome, &self.failures, self.memory);
             let mut new_explanations = Vec::new();
             for (at, failure) in self.failures.iter_mut().enumerate() {
                 if !should_explain(failure) {
@@ -524,14 +535,15 @@ impl<'r> Resolution<'r, '_> {
             }
         }
         self.failures.sort_by(|a, b| {
-            let rank = |failure: &Failure| failure.kind == FailureKind::NotSatisfiable;
+            let rank = |failure: &ResolutionFailure| failure.kind == FailureKind::NotSatisfiable;
             (rank(a).cmp(&rank(b)))
                 .then_with(|| a.subscriptions.is_empty().cmp(&b.subscriptions.is_empty()))
                 .then_with(|| a.subscriptions.cmp(&b.subscriptions))
                 .then_with(|| a.message.cmp(&b.message))
         });
-        let error = |message| Summary { kind: FailureKind::Error, message };
-        let not_satisfiable = |message| Summary { kind: FailureKind::NotSatisfiable, message };
+        let error = |message| NamespaceFailure { kind: FailureKind::Error, message };
+        let not_satisfiable =
+            |message| NamespaceFailure { kind: FailureKind::NotSatisfiable, message };
         outcome.summary = faults_message(self.candidates)
             .map(error)
             .or_else(|| self.contradiction.take().map(not_satisfiable))

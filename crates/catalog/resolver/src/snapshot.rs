@@ -2,7 +2,7 @@
 
 use crate::channel::{self, ChannelError};
 use crate::predicate::{self, Predicate};
-use crate::property::{Api, Facts, LegacyDependency, Property};
+use crate::property::{BundleProperty, Facts, LegacyDependency, OperatorApi};
 use mainstay_catalog::Catalog;
 use mainstay_version::{IntervalSet, Range, Version, parse_tolerant};
 use rustc_hash::FxHashMap;
@@ -28,7 +28,7 @@ pub struct Snapshot {
     occurrences: Vec<u32>,
     /// The entries of each package, also those that belong to it only by a property.
     packages: FxHashMap<Arc<str>, PackageEntries>,
-    apis: FxHashMap<Api, Vec<u32>>,
+    apis: FxHashMap<OperatorApi, Vec<u32>>,
     labels: FxHashMap<String, Vec<u32>>,
     names: FxHashMap<Arc<str>, Vec<u32>>,
     /// The requirements of its bundles, each once, with the entries of this catalog that meet them.
@@ -84,13 +84,13 @@ pub struct BundleFacts<'a> {
     /// Its version as written. A version that cannot be read even tolerantly counts as none.
     pub version: &'a str,
     /// Its properties, in their order.
-    pub properties: &'a [Property<'a>],
+    pub properties: &'a [BundleProperty<'a>],
     /// Its requirements in the older form.
     pub dependencies: &'a [LegacyDependency<'a>],
     /// The APIs it provides; they count only if it has no properties.
-    pub provided_apis: &'a [Api],
+    pub provided_apis: &'a [OperatorApi],
     /// The APIs it requires; they count only if it has no dependencies in the older form.
-    pub required_apis: &'a [Api],
+    pub required_apis: &'a [OperatorApi],
     /// The `minKubeVersion` of its ClusterServiceVersion; empty if none. It counts only if no
     /// property states one.
     pub min_kube_version: &'a str,
@@ -300,12 +300,12 @@ fn catalog_facts(package: &str, bundle: &BundleFacts<'_>) -> Option<Facts> {
     }
     if !bundle.properties.iter().any(|property| property.kind == "olm.package") {
         let value = json!({"packageName": package, "version": bundle.version}).to_string();
-        facts.add(Property { kind: "olm.package", json: &value });
+        facts.add(BundleProperty { kind: "olm.package", json: &value });
     }
     Some(facts)
 }
 
-fn sorted(apis: &[Api]) -> Vec<Api> {
+fn sorted(apis: &[OperatorApi]) -> Vec<OperatorApi> {
     let mut apis = apis.to_vec();
     apis.sort();
     apis.dedup();
@@ -322,7 +322,7 @@ impl Snapshot {
                 let properties: Vec<_> = bundle
                     .properties
                     .iter()
-                    .map(|property| Property { kind: &property.kind, json: &property.json })
+                    .map(|property| BundleProperty { kind: &property.kind, json: &property.json })
                     .collect();
                 let version = bundle.version.to_string();
                 let facts = BundleFacts {

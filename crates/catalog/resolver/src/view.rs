@@ -1,6 +1,6 @@
 //! Snapshot view: read access to the entries of a snapshot, as resolution sees them.
 
-use crate::property::{Facts, Property};
+use crate::property::{BundleProperty, Facts};
 use crate::snapshot::{Entry, Snapshot};
 use mainstay_version::{IntervalSet, Version};
 
@@ -76,7 +76,7 @@ impl<'a> EntryView<'a> {
 
     /// The properties of the bundle, in their order. Requirements and APIs in the older forms
     /// follow as the properties of the same meaning.
-    pub fn properties(self) -> impl Iterator<Item = Property<'a>> {
+    pub fn properties(self) -> impl Iterator<Item = BundleProperty<'a>> {
         self.facts.properties()
     }
 }

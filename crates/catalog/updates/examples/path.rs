@@ -3,10 +3,12 @@
 
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
-use mainstay_updates::{Edges, Graph, Installed, NoOrder, Semantics, Step};
+use mainstay_updates::{
+    EntryEdges, Graph, InstalledBundle, Semantics, UnorderedChannel, UpdateStep,
+};
 
-fn main() -> Result<(), NoOrder> {
-    let replaces = |name| Edges { replaces: Some(name), ..Edges::default() };
+fn main() -> Result<(), UnorderedChannel> {
+    let replaces = |name| EntryEdges { replaces: Some(name), ..EntryEdges::default() };
     let graph = Graph::builder("teapot")
         .default_channel("stable")
         .bundle("teapot.v1.0.0", "1.0.0")
@@ -14,24 +16,24 @@ fn main() -> Result<(), NoOrder> {
         .bundle("teapot.v1.1.1", "1.1.1")
         .bundle("teapot.v1.2.0", "1.2.0")
         .bundle("teapot.v2.0.0", "2.0.0")
-        .entry("stable", "teapot.v1.0.0", Edges::default())
+        .entry("stable", "teapot.v1.0.0", EntryEdges::default())
         .entry("stable", "teapot.v1.1.0", replaces("teapot.v1.0.0"))
         // A bad release: replaced by 1.2.0 and never installed anew.
         .entry("stable", "teapot.v1.1.1", replaces("teapot.v1.1.0"))
         .entry(
             "stable",
             "teapot.v1.2.0",
-            Edges { skips: &["teapot.v1.1.1"], ..replaces("teapot.v1.1.0") },
+            EntryEdges { skips: &["teapot.v1.1.1"], ..replaces("teapot.v1.1.0") },
         )
         .entry(
             "fast",
             "teapot.v2.0.0",
-            Edges { skip_range: Some(">=1.1.0 <2.0.0"), ..Edges::default() },
+            EntryEdges { skip_range: Some(">=1.1.0 <2.0.0"), ..EntryEdges::default() },
         )
         .deprecate_bundle("teapot.v1.1.1", "spills")
         .finish();
 
-    let show = |steps: &[Step<'_>]| {
+    let show = |steps: &[UpdateStep<'_>]| {
         let names: Vec<String> = steps
             .iter()
             .map(|step| format!("{} ({})", step.bundle.name, step.edge.as_str()))
@@ -39,7 +41,7 @@ fn main() -> Result<(), NoOrder> {
         names.join(" -> ")
     };
     let Some(oldest) = graph.bundle("teapot.v1.0.0") else { return Ok(()) };
-    let installed = Installed::from(oldest);
+    let installed = InstalledBundle::from(oldest);
 
     let stable = graph.view(Semantics::Classic, &["stable"])?;
     let route = stable.path(&installed);

@@ -1,7 +1,7 @@
 //! Graph builder: makes a [`Graph`] from the package of a catalog or from plain data.
 
 use crate::chain::chain;
-use crate::graph::{Bundle, Channel, Entry, Graph, SkipRange};
+use crate::graph::{Graph, GraphBundle, GraphChannel, GraphEntry, SkipRange};
 use mainstay_catalog::Package;
 use mainstay_version::{IntervalSet, Range, Release, Version, parse_tolerant};
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// The edges that lead to an entry, in plain data.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Edges<'a> {
+pub struct EntryEdges<'a> {
     /// The bundle it replaces.
     pub replaces: Option<&'a str>,
     /// Bundles it skips.
@@ -25,7 +25,7 @@ pub struct GraphBuilder {
     package: Arc<str>,
     default_channel: Arc<str>,
     deprecation: Option<Arc<str>>,
-    bundles: BTreeMap<Arc<str>, Bundle>,
+    bundles: BTreeMap<Arc<str>, GraphBundle>,
     channels: BTreeMap<Arc<str>, ChannelDraft>,
 }
 
@@ -33,12 +33,12 @@ pub struct GraphBuilder {
 #[derive(Debug, Default)]
 struct ChannelDraft {
     deprecation: Option<Arc<str>>,
-    entries: BTreeMap<Arc<str>, EntryEdges>,
+    entries: BTreeMap<Arc<str>, DraftEdges>,
 }
 
 /// The edges that lead to an entry of an unfinished channel.
 #[derive(Debug, Default)]
-struct EntryEdges {
+struct DraftEdges {
     replaces: Option<Arc<str>>,
     skips: Vec<Arc<str>>,
     skip_range: Option<SkipRange>,
@@ -53,7 +53,7 @@ impl Graph {
         builder.deprecation.clone_from(&package.deprecation);
         for bundle in package.bundles() {
             let own_release = bundle.release.as_deref().and_then(|text| Release::parse(text).ok());
-            let node = Bundle {
+            let node = GraphBundle {
                 name: bundle.name.clone(),
                 version: Some(bundle.version.clone()),
                 release: own_release.or_else(|| Release::of(&bundle.version)),
@@ -64,7 +64,7 @@ impl Graph {
         }
         for channel in package.channels() {
             let entries = channel.entries().iter().map(|entry| {
-                let edges = EntryEdges {
+                let edges = DraftEdges {
                     replaces: entry.replaces.clone(),
                     skips: entry.skips.clone(),
                     skip_range: entry.skip_range.as_ref().and_then(range),
@@ -125,9 +125,9 @@ impl GraphBuilder {
 
     /// Adds a bundle to a channel. Without a call of [`Self::bundle`] the bundle has no version.
     #[must_use]
-    pub fn entry(mut self, channel: &str, name: &str, edges: Edges<'_>) -> Self {
+    pub fn entry(mut self, channel: &str, name: &str, edges: EntryEdges<'_>) -> Self {
         self.bundle_mut(name);
-        let edges = EntryEdges {
+        let edges = DraftEdges {
             replaces: edges.replaces.filter(|name| !name.is_empty()).map(Into::into),
             skips: edges.skips.iter().map(|&skip| skip.into()).collect(),
             skip_range: edges.skip_range.map(Into::into).as_ref().and_then(range),
@@ -174,8 +174,8 @@ impl GraphBuilder {
         self
     }
 
-    fn bundle_mut(&mut self, name: &str) -> &mut Bundle {
-        self.bundles.entry(name.into()).or_insert_with_key(|name| Bundle {
+    fn bundle_mut(&mut self, name: &str) -> &mut GraphBundle {
+        self.bundles.entry(name.into()).or_insert_with_key(|name| GraphBundle {
             name: name.clone(),
             version: None,
             release: None,
@@ -186,7 +186,7 @@ impl GraphBuilder {
 
     /// The finished graph.
     pub fn finish(self) -> Graph {
-        let bundles: Vec<Arc<Bundle>> = self.bundles.into_values().map(Arc::new).collect();
+        let bundles: Vec<Arc<GraphBundle>> = self.bundles.into_values().map(Arc::new).collect();
         let mut graph = Graph {
             package: self.package,
             default_channel: self.default_channel,
@@ -198,13 +198,18 @@ impl GraphBuilder {
             let entries = draft.entries.into_iter().filter_map(|(name, edges)| {
                 // `entry` adds the bundle too, and a valid catalog has the bundle of each entry.
                 let place = graph.place_of(&name)?;
-                let EntryEdges { replaces, skips, skip_range } = edges;
+                let DraftEdges { replaces, skips, skip_range } = edges;
                 let bundle = graph.bundles[place].clone();
-                Some(Entry { name, replaces, skips, skip_range, bundle, place })
+                Some(GraphEntry { name, replaces, skips, skip_range, bundle, place })
             });
-            let entries: Vec<Entry> = entries.collect();
+            let entries: Vec<GraphEntry> = entries.collect();
             let chain = chain(&entries);
-            graph.channels.push(Channel { name, deprecation: draft.deprecation, entries, chain });
+            graph.channels.push(GraphChannel {
+                name,
+                deprecation: draft.deprecation,
+                entries,
+                chain,
+            });
         }
         graph
     }

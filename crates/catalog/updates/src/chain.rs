@@ -5,7 +5,7 @@ use mainstay_gocompat::quote;
 use std::collections::HashMap;
 
 /// An entry of a channel, as far as the order of the channel depends on it.
-pub trait Link {
+pub trait ChannelEntry {
     /// Name of the bundle.
     fn name(&self) -> &str;
     /// The bundle it follows, if any.
@@ -14,7 +14,7 @@ pub trait Link {
     fn skips(&self) -> impl Iterator<Item = &str>;
 }
 
-impl<L: Link> Link for &L {
+impl<L: ChannelEntry> ChannelEntry for &L {
     fn name(&self) -> &str {
         (*self).name()
     }
@@ -35,13 +35,13 @@ impl<L: Link> Link for &L {
 /// `skips`.
 ///
 /// Where the error names several entries, it depends on their order in `entries`.
-pub fn chain<L: Link>(entries: &[L]) -> Result<Vec<usize>, Unordered> {
+pub fn chain<L: ChannelEntry>(entries: &[L]) -> Result<Vec<usize>, ChannelOrderError> {
     if entries.is_empty() {
         return Ok(Vec::new());
     }
     let order = Order::of(entries);
     let mut heads = (0..entries.len()).filter(|&at| !order.is_replaced[at]);
-    let Some(head) = heads.next() else { return Err(Unordered::NoHead) };
+    let Some(head) = heads.next() else { return Err(ChannelOrderError::NoHead) };
     if heads.next().is_some() {
         return Err(order.multiple_heads(entries));
     }
@@ -50,7 +50,7 @@ pub fn chain<L: Link>(entries: &[L]) -> Result<Vec<usize>, Unordered> {
     let mut next = Some(head);
     while let Some(at) = next {
         if std::mem::replace(&mut visited[at], true) {
-            return Err(Unordered::Cycle { head: entries[head].name().to_owned() });
+            return Err(ChannelOrderError::Cycle { head: entries[head].name().to_owned() });
         }
         if !order.is_skipped(at) {
             chain.push(at);
@@ -73,7 +73,7 @@ struct Order {
 }
 
 impl Order {
-    fn of<L: Link>(entries: &[L]) -> Self {
+    fn of<L: ChannelEntry>(entries: &[L]) -> Self {
         let count = entries.len();
         let mut by_name: HashMap<&str, usize> = HashMap::with_capacity(count);
         by_name.extend(entries.iter().enumerate().map(|(at, entry)| (entry.name(), at)));
@@ -104,7 +104,7 @@ impl Order {
 
     /// The error for a channel with several heads. Chains can share links: `known` keeps the ends
     /// of the chain below each link, so that each link is visited once.
-    fn multiple_heads<L: Link>(&self, entries: &[L]) -> Unordered {
+    fn multiple_heads<L: ChannelEntry>(&self, entries: &[L]) -> ChannelOrderError {
         let mut known: Vec<Option<Ends>> = vec![None; entries.len()];
         let mut visited = vec![false; entries.len()];
         let mut chains = Vec::new();
@@ -118,7 +118,7 @@ impl Order {
                     break;
                 }
                 if std::mem::replace(&mut visited[at], true) {
-                    return Unordered::Cycle { head: entries[head].name().to_owned() };
+                    return ChannelOrderError::Cycle { head: entries[head].name().to_owned() };
                 }
                 walk.push(at);
                 next = self.replaces[at];
@@ -138,7 +138,7 @@ impl Order {
                 Ends { .. } => "[]".to_owned(),
             });
         }
-        Unordered::Several { chains }
+        ChannelOrderError::Several { chains }
     }
 }
 
@@ -151,7 +151,7 @@ struct Ends {
 
 /// The entries of a channel have no order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unordered {
+pub enum ChannelOrderError {
     /// Every entry is replaced or skipped by another one.
     NoHead,
     /// The chain of `replaces` is a cycle.
@@ -166,7 +166,7 @@ pub enum Unordered {
     },
 }
 
-impl Unordered {
+impl ChannelOrderError {
     /// The text of upstream's error, which OLM writes into conditions.
     pub fn text(&self, package: &str, channel: &str) -> String {
         let (package, channel) = (quote(package), quote(channel));

@@ -1,6 +1,6 @@
 //! Update graph data: the bundles, channels and channel entries of one package.
 
-use crate::chain::{Link, Unordered};
+use crate::chain::{ChannelEntry, ChannelOrderError};
 use mainstay_version::{IntervalSet, Release, Version};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,29 +17,29 @@ pub struct Graph {
     pub default_channel: Arc<str>,
     /// The deprecation message of the package, if the catalog deprecates it.
     pub deprecation: Option<Arc<str>>,
-    pub(crate) channels: Vec<Channel>,
-    pub(crate) bundles: Vec<Arc<Bundle>>,
+    pub(crate) channels: Vec<GraphChannel>,
+    pub(crate) bundles: Vec<Arc<GraphBundle>>,
 }
 
 impl Graph {
     /// All channels, by name.
-    pub fn channels(&self) -> &[Channel] {
+    pub fn channels(&self) -> &[GraphChannel] {
         &self.channels
     }
 
     /// The channel of that name.
-    pub fn channel(&self, name: &str) -> Option<&Channel> {
+    pub fn channel(&self, name: &str) -> Option<&GraphChannel> {
         let at = self.channels.binary_search_by(|channel| (*channel.name).cmp(name)).ok()?;
         self.channels.get(at)
     }
 
     /// All bundles, by name.
-    pub fn bundles(&self) -> impl ExactSizeIterator<Item = &Bundle> {
+    pub fn bundles(&self) -> impl ExactSizeIterator<Item = &GraphBundle> {
         self.bundles.iter().map(|bundle| &**bundle)
     }
 
     /// The bundle of that name.
-    pub fn bundle(&self, name: &str) -> Option<&Bundle> {
+    pub fn bundle(&self, name: &str) -> Option<&GraphBundle> {
         self.place_of(name).map(|at| &*self.bundles[at])
     }
 
@@ -50,7 +50,7 @@ impl Graph {
 
 /// One released version of an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bundle {
+pub struct GraphBundle {
     /// The bundle's name, which is also the name of its ClusterServiceVersion.
     pub name: Arc<str>,
     /// Its version, if it can be read.
@@ -66,45 +66,45 @@ pub struct Bundle {
 
 /// A channel with its entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Channel {
+pub struct GraphChannel {
     /// The channel's name.
     pub name: Arc<str>,
     /// The deprecation message of the channel, if the catalog deprecates it.
     pub deprecation: Option<Arc<str>>,
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<GraphEntry>,
     /// Places of entries from the head downwards.
-    pub(crate) chain: Result<Vec<usize>, Unordered>,
+    pub(crate) chain: Result<Vec<usize>, ChannelOrderError>,
 }
 
-impl Channel {
+impl GraphChannel {
     /// The entries, by name.
-    pub fn entries(&self) -> &[Entry] {
+    pub fn entries(&self) -> &[GraphEntry] {
         &self.entries
     }
 
     /// The entry of that name.
-    pub fn entry(&self, name: &str) -> Option<&Entry> {
+    pub fn entry(&self, name: &str) -> Option<&GraphEntry> {
         let at = self.entries.binary_search_by(|entry| (*entry.name).cmp(name)).ok()?;
         self.entries.get(at)
     }
 
     /// The entries that OLM classic chooses from, in its order: from the head down the chain of
     /// `replaces`, without skipped entries. See [`chain`](crate::chain).
-    pub fn chain(&self) -> Result<impl ExactSizeIterator<Item = &Entry>, &Unordered> {
+    pub fn chain(&self) -> Result<impl ExactSizeIterator<Item = &GraphEntry>, &ChannelOrderError> {
         let chain = self.chain.as_ref()?;
         Ok(chain.iter().map(|&at| &self.entries[at]))
     }
 
     /// The head: the one entry that no other entry replaces or skips. None if the channel does not
     /// have exactly one.
-    pub fn head(&self) -> Option<&Entry> {
+    pub fn head(&self) -> Option<&GraphEntry> {
         self.chain().ok()?.next()
     }
 
     /// The entries that other entries of the channel skip, by name. OLM classic never installs them
     /// anew, except when a Subscription names one as its `startingCSV`.
-    pub fn skipped(&self) -> Vec<&Entry> {
-        let skipped: BTreeSet<&str> = self.entries.iter().flat_map(Link::skips).collect();
+    pub fn skipped(&self) -> Vec<&GraphEntry> {
+        let skipped: BTreeSet<&str> = self.entries.iter().flat_map(ChannelEntry::skips).collect();
         skipped.into_iter().filter_map(|name| self.entry(name)).collect()
     }
 
@@ -119,7 +119,7 @@ impl Channel {
 
     /// The bundles that an entry of the channel can follow: the one that it replaces, those that it
     /// skips, and the entries whose versions are in its `skipRange`. Each name once.
-    pub fn predecessors<'c>(&'c self, entry: &'c Entry) -> Vec<Predecessor<'c>> {
+    pub fn predecessors<'c>(&'c self, entry: &'c GraphEntry) -> Vec<Predecessor<'c>> {
         let mut found: BTreeMap<&str, Edge> = BTreeMap::new();
         let in_range = self.entries.iter().filter(|other| {
             let version = other.bundle.version.as_ref();
@@ -141,12 +141,12 @@ pub struct Predecessor<'g> {
     /// The edge from the bundle to the entry.
     pub edge: Edge,
     /// The entry of the bundle in the channel; none if the channel does not ship the bundle.
-    pub entry: Option<&'g Entry>,
+    pub entry: Option<&'g GraphEntry>,
 }
 
 /// One bundle's place in one channel, with the edges that lead to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct GraphEntry {
     /// The name of the bundle.
     pub name: Arc<str>,
     /// The bundle that this one replaces; it need not exist.
@@ -155,14 +155,14 @@ pub struct Entry {
     pub skips: Vec<Arc<str>>,
     /// The range of versions that this one skips. A range that cannot be read counts as none.
     pub skip_range: Option<SkipRange>,
-    pub(crate) bundle: Arc<Bundle>,
+    pub(crate) bundle: Arc<GraphBundle>,
     /// Place of the bundle in [`Graph::bundles`].
     pub(crate) place: usize,
 }
 
-impl Entry {
+impl GraphEntry {
     /// The bundle.
-    pub fn bundle(&self) -> &Bundle {
+    pub fn bundle(&self) -> &GraphBundle {
         &self.bundle
     }
 
@@ -184,7 +184,7 @@ impl Entry {
     }
 }
 
-impl Link for Entry {
+impl ChannelEntry for GraphEntry {
     fn name(&self) -> &str {
         &self.name
     }

@@ -2,13 +2,13 @@
 //! channel.
 //!
 //! A [`Graph`] holds the channels of one package with the edges of their entries (`replaces`,
-//! `skips`, `skipRange`). Its source is the package of a catalog, or plain data. A [`View`] is that
+//! `skips`, `skipRange`). Its source is the package of a catalog, or plain data. A [`GraphView`] is that
 //! graph as a Subscription or an extension sees it: a choice of channels, and the rules of one
 //! [`Semantics`]. The view answers all questions:
 //!
 //! ```text
 //! Package ─┐                       ┌─ next, successors      updates of the installed bundle
-//!          ├─► Graph ─► View ──────┼─ path, reaches_head    where automatic updates lead
+//!          ├─► Graph ─► GraphView ──────┼─ path, reaches_head    where automatic updates lead
 //! builder ─┘     │   (Semantics,   ├─ shortest(_to), all_paths   paths along any edge
 //!                │    channels)    └─ stranded, never_chosen    bundles and entries off the path
 //!                └─► switches        updates of the bundle after a change of channel
@@ -62,10 +62,10 @@ mod search;
 mod switch;
 mod view;
 
-pub use build::{Edges, GraphBuilder};
-pub use chain::{Link, Unordered, chain};
-pub use graph::{Bundle, Channel, Edge, Entry, Graph, Predecessor, SkipRange};
-pub use route::{End, Kept, Never, NeverWhy, Route, Stranded};
+pub use build::{EntryEdges, GraphBuilder};
+pub use chain::{ChannelEntry, ChannelOrderError, chain};
+pub use graph::{Edge, Graph, GraphBundle, GraphChannel, GraphEntry, Predecessor, SkipRange};
+pub use route::{KeepReason, PathEnd, Stranded, UnchosenEntry, UnchosenReason, UpdatePath};
 pub use search::Paths;
-pub use switch::Switch;
-pub use view::{Installed, NoOrder, Semantics, Step, View};
+pub use switch::ChannelSwitch;
+pub use view::{GraphView, InstalledBundle, Semantics, UnorderedChannel, UpdateStep};

@@ -1,7 +1,7 @@
 //! Range index: which bundles have versions in which `skipRange`s, in n log n steps instead of one
 //! test for each pair of a bundle and a range.
 
-use crate::graph::{Bundle, Entry};
+use crate::graph::{GraphBundle, GraphEntry};
 use mainstay_version::Version;
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub(crate) struct Versions<'g>(BTreeMap<&'g Version, Vec<usize>>);
 
 impl<'g> Versions<'g> {
-    pub(crate) fn of(bundles: &'g [Arc<Bundle>]) -> Self {
+    pub(crate) fn of(bundles: &'g [Arc<GraphBundle>]) -> Self {
         let mut by_version: BTreeMap<&Version, Vec<usize>> = BTreeMap::new();
         for (place, bundle) in bundles.iter().enumerate() {
             if let Some(version) = &bundle.version {
@@ -22,7 +22,7 @@ impl<'g> Versions<'g> {
     }
 
     /// Removes the bundles in the range of an entry and calls `each` with their places.
-    pub(crate) fn take(&mut self, entry: &Entry, mut each: impl FnMut(usize)) {
+    pub(crate) fn take(&mut self, entry: &GraphEntry, mut each: impl FnMut(usize)) {
         for bounds in bounds(entry) {
             while let Some((&version, _)) = self.0.range::<Version, _>(bounds).next() {
                 self.0.remove(version).into_iter().flatten().for_each(&mut each);
@@ -34,8 +34,8 @@ impl<'g> Versions<'g> {
 /// For each bundle, the numbers of the first two entries whose ranges hold its version. The two
 /// entries are of different bundles, so that at least one of them is of another bundle.
 pub(crate) fn first_two<'g>(
-    bundles: &[Arc<Bundle>],
-    entries: impl Iterator<Item = (u32, &'g Entry)>,
+    bundles: &[Arc<GraphBundle>],
+    entries: impl Iterator<Item = (u32, &'g GraphEntry)>,
 ) -> Vec<[Option<u32>; 2]> {
     /// The bundles of one version, as long as fewer than two entries hold it.
     #[derive(Default)]
@@ -80,7 +80,7 @@ pub(crate) fn first_two<'g>(
 }
 
 /// The intervals of an entry's range.
-fn bounds(entry: &Entry) -> impl Iterator<Item = (Bound<&Version>, Bound<&Version>)> {
+fn bounds(entry: &GraphEntry) -> impl Iterator<Item = (Bound<&Version>, Bound<&Version>)> {
     let intervals = entry.skip_range.iter().flat_map(|range| range.set.intervals());
     // An interval ends above where it begins.
     intervals.map(|interval| {

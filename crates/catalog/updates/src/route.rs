@@ -1,63 +1,63 @@
 //! Automatic update paths: where the next update of the next update leads, and the bundles from
 //! which updates do not lead to the head.
 
-use crate::chain::Link;
-use crate::graph::{Bundle, Channel, Entry};
+use crate::chain::ChannelEntry;
+use crate::graph::{GraphBundle, GraphChannel, GraphEntry};
 use crate::ranges::first_two;
-use crate::view::{Installed, Semantics, Step, View};
+use crate::view::{GraphView, InstalledBundle, Semantics, UpdateStep};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
 /// A path of automatic updates.
 #[derive(Clone, Debug)]
-pub struct Route<'g> {
+pub struct UpdatePath<'g> {
     /// The updates, one after the other. Each bundle once.
-    pub steps: Vec<Step<'g>>,
+    pub steps: Vec<UpdateStep<'g>>,
     /// Why the path ends after them.
-    pub end: End<'g>,
+    pub end: PathEnd<'g>,
 }
 
 /// Why a path of updates ends at a bundle.
 #[derive(Clone, Copy, Debug)]
-pub enum End<'g> {
+pub enum PathEnd<'g> {
     /// The bundle is the head.
     Head,
     /// No entry of the channels of the view replaces or skips the bundle.
     Uncovered,
     /// Only an entry that OLM never chooses covers the bundle.
-    Never(Never<'g>),
+    Never(UnchosenEntry<'g>),
     /// The bundle has a successor, but OLM prefers the bundle to it.
     Kept {
         /// The best successor.
-        instead_of: Step<'g>,
+        instead_of: UpdateStep<'g>,
         /// Why OLM prefers the bundle.
-        why: Kept,
+        why: KeepReason,
     },
     /// The next update leads back to a bundle that the path has visited.
     Circle {
         /// That bundle.
-        back_to: &'g Bundle,
+        back_to: &'g GraphBundle,
     },
 }
 
 /// An entry that OLM never chooses.
 #[derive(Clone, Copy, Debug)]
-pub struct Never<'g> {
+pub struct UnchosenEntry<'g> {
     /// The channel.
-    pub channel: &'g Channel,
+    pub channel: &'g GraphChannel,
     /// The entry.
-    pub entry: &'g Entry,
+    pub entry: &'g GraphEntry,
     /// Why OLM does not choose it.
-    pub why: NeverWhy<'g>,
+    pub why: UnchosenReason<'g>,
 }
 
 /// Why OLM never chooses an entry.
 #[derive(Clone, Copy, Debug)]
-pub enum NeverWhy<'g> {
+pub enum UnchosenReason<'g> {
     /// Another entry of the channel skips it. A Subscription may still name it as `startingCSV`.
     Skipped {
         /// The entry that skips it; the first by name if several do.
-        by: &'g Entry,
+        by: &'g GraphEntry,
     },
     /// Its bundle has the property `olm.deprecated`.
     Withdrawn,
@@ -67,7 +67,7 @@ pub enum NeverWhy<'g> {
 
 /// Why OLM prefers a bundle to its successors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kept {
+pub enum KeepReason {
     /// Its own `skipRange` holds its version, and it comes before its successors in the channel.
     OwnRange,
     /// Its successors are deprecated and it is not.
@@ -80,52 +80,54 @@ pub enum Kept {
 #[derive(Clone, Debug)]
 pub struct Stranded<'g> {
     /// The bundle.
-    pub bundle: &'g Bundle,
+    pub bundle: &'g GraphBundle,
     /// The bundle at which updates from it end; the bundle itself if it has no update. For a cycle,
     /// the last bundle before updates lead back.
-    pub at: &'g Bundle,
+    pub at: &'g GraphBundle,
     /// How many updates lead there.
     pub steps: usize,
     /// Why updates end there.
-    pub end: End<'g>,
+    pub end: PathEnd<'g>,
 }
 
-impl<'g> View<'g> {
+impl<'g> GraphView<'g> {
     /// The path of automatic updates from the installed bundle, to the head or to where it ends.
-    pub fn path(&self, installed: &Installed<'_>) -> Route<'g> {
-        let mut steps: Vec<Step<'g>> = Vec::new();
+    pub fn path(&self, installed: &InstalledBundle<'_>) -> UpdatePath<'g> {
+        let mut steps: Vec<UpdateStep<'g>> = Vec::new();
         let head = self.head();
         if head.is_some_and(|head| *head.name == *installed.name) {
-            return Route { steps, end: End::Head };
+            return UpdatePath { steps, end: PathEnd::Head };
         }
         let mut visited = vec![false; self.graph.bundles.len()];
         if let Some(place) = self.graph.place_of(installed.name) {
             visited[place] = true;
         }
         let Some(first) = self.next(installed) else {
-            return Route { steps, end: self.end(installed, &self.never_chosen_index()) };
+            return UpdatePath { steps, end: self.end(installed, &self.never_chosen_index()) };
         };
         let mut step = first;
         loop {
             if std::mem::replace(&mut visited[step.entry.place], true) {
-                return Route { steps, end: End::Circle { back_to: step.bundle } };
+                return UpdatePath { steps, end: PathEnd::Circle { back_to: step.bundle } };
             }
             steps.push(step);
             if head.is_some_and(|head| head.name == step.bundle.name) {
-                return Route { steps, end: End::Head };
+                return UpdatePath { steps, end: PathEnd::Head };
             }
-            let here = Installed::from(step.bundle);
+            let here = InstalledBundle::from(step.bundle);
             let next = self.next_of(step.entry.place).and_then(|rank| self.step(rank, &here));
             match next {
                 Some(next) => step = next,
-                None => return Route { steps, end: self.end(&here, &self.never_chosen_index()) },
+                None => {
+                    return UpdatePath { steps, end: self.end(&here, &self.never_chosen_index()) };
+                }
             }
         }
     }
 
     /// Whether updates lead to the head.
-    pub fn reaches_head(&self, installed: &Installed<'_>) -> bool {
-        matches!(self.path(installed).end, End::Head)
+    pub fn reaches_head(&self, installed: &InstalledBundle<'_>) -> bool {
+        matches!(self.path(installed).end, PathEnd::Head)
     }
 
     /// The bundles in the channels of the view from which updates do not lead to the head, oldest
@@ -135,7 +137,7 @@ impl<'g> View<'g> {
         let update_ends = self.update_ends(head);
         let bundles = &self.graph.bundles;
         let never_chosen_index = self.never_chosen_index();
-        let mut known: HashMap<usize, End<'g>> = HashMap::new();
+        let mut known: HashMap<usize, PathEnd<'g>> = HashMap::new();
         let mut visited = vec![false; bundles.len()];
         let mut found = Vec::new();
         for entry in self.channels.iter().flat_map(|channel| &channel.entries) {
@@ -149,7 +151,7 @@ impl<'g> View<'g> {
             let last = &*bundles[at];
             let end = *known
                 .entry(at)
-                .or_insert_with(|| self.end(&Installed::from(last), &never_chosen_index));
+                .or_insert_with(|| self.end(&InstalledBundle::from(last), &never_chosen_index));
             found.push(Stranded { bundle: &entry.bundle, at: last, steps, end });
         }
         found.sort_by(|a, b| {
@@ -163,13 +165,13 @@ impl<'g> View<'g> {
 
     /// The update that OLM chooses from the head: an older entry of the channel whose `skipRange`
     /// holds the version of the head. Updates then form a cycle. None in a normal channel.
-    pub fn leaves_head(&self) -> Option<Step<'g>> {
-        self.next(&Installed::from(self.head()?))
+    pub fn leaves_head(&self) -> Option<UpdateStep<'g>> {
+        self.next(&InstalledBundle::from(self.head()?))
     }
 
     /// The entries in the channels of the view that OLM never chooses, by channel and name. None
     /// for extensions, which choose from all entries.
-    pub fn never_chosen(&self) -> Vec<Never<'g>> {
+    pub fn never_chosen(&self) -> Vec<UnchosenEntry<'g>> {
         if self.semantics == Semantics::Extension {
             return Vec::new();
         }
@@ -183,11 +185,11 @@ impl<'g> View<'g> {
                     continue;
                 }
                 let why = match skippers.get(&*entry.name) {
-                    Some(&by) => NeverWhy::Skipped { by },
-                    None if entry.bundle.withdrawn => NeverWhy::Withdrawn,
-                    None => NeverWhy::BesideChain,
+                    Some(&by) => UnchosenReason::Skipped { by },
+                    None if entry.bundle.withdrawn => UnchosenReason::Withdrawn,
+                    None => UnchosenReason::BesideChain,
                 };
-                found.push(Never { channel, entry, why });
+                found.push(UnchosenEntry { channel, entry, why });
             }
         }
         found
@@ -247,31 +249,35 @@ impl<'g> View<'g> {
     }
 
     /// Why updates end at a bundle that is not the head.
-    fn end(&self, installed: &Installed<'_>, never_chosen_index: &NeverChosenIndex<'g>) -> End<'g> {
+    fn end(
+        &self,
+        installed: &InstalledBundle<'_>,
+        never_chosen_index: &NeverChosenIndex<'g>,
+    ) -> PathEnd<'g> {
         if let Some(step) = self.next(installed) {
-            return End::Circle { back_to: step.bundle };
+            return PathEnd::Circle { back_to: step.bundle };
         }
         if let Some(instead_of) = self.best_other(installed) {
             let here = self.graph.bundle(installed.name);
-            let is_deprecated = |bundle: &Bundle| bundle.deprecation.is_some();
+            let is_deprecated = |bundle: &GraphBundle| bundle.deprecation.is_some();
             let why = if self.semantics == Semantics::Classic {
-                Kept::OwnRange
+                KeepReason::OwnRange
             } else if is_deprecated(instead_of.bundle) && !here.is_some_and(is_deprecated) {
-                Kept::Deprecated
+                KeepReason::Deprecated
             } else {
-                Kept::NotNewer
+                KeepReason::NotNewer
             };
-            return End::Kept { instead_of, why };
+            return PathEnd::Kept { instead_of, why };
         }
         never_chosen_index
             .first_covering(installed, self.known(installed))
-            .map_or(End::Uncovered, End::Never)
+            .map_or(PathEnd::Uncovered, PathEnd::Never)
     }
 }
 
 /// The entries that OLM never chooses, by the bundles that they replace and skip.
 struct NeverChosenIndex<'g> {
-    list: Vec<Never<'g>>,
+    list: Vec<UnchosenEntry<'g>>,
     by_name: HashMap<&'g str, Vec<usize>>,
     /// For each bundle of the graph, the first two entries whose ranges hold its version.
     by_range: Vec<[Option<u32>; 2]>,
@@ -280,7 +286,11 @@ struct NeverChosenIndex<'g> {
 impl<'g> NeverChosenIndex<'g> {
     /// The first entry that covers the installed bundle and is of another bundle. `known` is the
     /// place of the installed bundle in the graph, if it has one.
-    fn first_covering(&self, installed: &Installed<'_>, known: Option<usize>) -> Option<Never<'g>> {
+    fn first_covering(
+        &self,
+        installed: &InstalledBundle<'_>,
+        known: Option<usize>,
+    ) -> Option<UnchosenEntry<'g>> {
         let is_other = |at: &usize| *self.list[*at].entry.name != *installed.name;
         let by_name =
             self.by_name.get(installed.name).into_iter().flatten().copied().find(is_other);
@@ -299,7 +309,7 @@ impl<'g> NeverChosenIndex<'g> {
 }
 
 /// For each skipped name of a channel, the first entry by name that skips it.
-fn skippers(channel: &Channel) -> BTreeMap<&str, &Entry> {
+fn skippers(channel: &GraphChannel) -> BTreeMap<&str, &GraphEntry> {
     let mut found = BTreeMap::new();
     for entry in &channel.entries {
         for name in entry.skips() {
@@ -309,7 +319,7 @@ fn skippers(channel: &Channel) -> BTreeMap<&str, &Entry> {
     found
 }
 
-impl fmt::Display for NeverWhy<'_> {
+impl fmt::Display for UnchosenReason<'_> {
     /// The reason as a property of the entry, behind "which is".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -320,24 +330,24 @@ impl fmt::Display for NeverWhy<'_> {
     }
 }
 
-impl fmt::Display for End<'_> {
+impl fmt::Display for PathEnd<'_> {
     /// The reason, where *it* is the bundle at which updates end.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Head => f.write_str("it is the head"),
             Self::Uncovered => f.write_str("nothing replaces or skips it"),
-            Self::Never(Never { entry, why, .. }) => {
+            Self::Never(UnchosenEntry { entry, why, .. }) => {
                 write!(f, "only {} replaces or skips it, which is {why}", entry.name)
             }
             Self::Kept { instead_of, why } => {
                 let other = &instead_of.bundle.name;
                 match why {
-                    Kept::OwnRange => write!(
+                    KeepReason::OwnRange => write!(
                         f,
                         "its own skipRange holds its version, which keeps it from {other}"
                     ),
-                    Kept::Deprecated => write!(f, "its successor {other} is deprecated"),
-                    Kept::NotNewer => write!(f, "its successor {other} is not newer"),
+                    KeepReason::Deprecated => write!(f, "its successor {other} is deprecated"),
+                    KeepReason::NotNewer => write!(f, "its successor {other} is not newer"),
                 }
             }
             Self::Circle { back_to } => write!(f, "updates lead back to {}", back_to.name),

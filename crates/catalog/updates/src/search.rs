@@ -1,8 +1,8 @@
 //! Update paths along any edge: all paths to the head of a view, and the shortest one.
 
-use crate::graph::Bundle;
+use crate::graph::GraphBundle;
 use crate::ranges::Versions;
-use crate::view::{Candidate, Installed, Origin, Semantics, Step, View};
+use crate::view::{Candidate, GraphView, InstalledBundle, Origin, Semantics, UpdateStep};
 use mainstay_version::{Release, Version};
 use std::collections::HashMap;
 
@@ -15,29 +15,33 @@ struct Distances {
     next_rank: Vec<Option<u32>>,
 }
 
-impl<'g> View<'g> {
+impl<'g> GraphView<'g> {
     /// A path to the head with the fewest steps, along any edge, also along edges that OLM would
     /// not choose by itself. Of several such paths it is the one with the better ranks. None if
     /// there is no path; no steps if the head is installed.
-    pub fn shortest(&self, installed: &Installed<'_>) -> Option<Vec<Step<'g>>> {
+    pub fn shortest(&self, installed: &InstalledBundle<'_>) -> Option<Vec<UpdateStep<'g>>> {
         let head = self.ranks.first()?.place();
         self.shortest_from(installed, &[head])
     }
 
-    /// As [`View::shortest`], but to the nearest bundle for which `is_target` holds: one bundle, a
+    /// As [`GraphView::shortest`], but to the nearest bundle for which `is_target` holds: one bundle, a
     /// range of versions, an older version. No steps if it holds for the installed bundle, and that
     /// is in the graph.
     pub fn shortest_to(
         &self,
-        installed: &Installed<'_>,
-        is_target: impl Fn(&Bundle) -> bool,
-    ) -> Option<Vec<Step<'g>>> {
+        installed: &InstalledBundle<'_>,
+        is_target: impl Fn(&GraphBundle) -> bool,
+    ) -> Option<Vec<UpdateStep<'g>>> {
         let bundles = self.graph.bundles.iter().enumerate();
         let targets = bundles.filter(|(_, bundle)| is_target(bundle)).map(|(place, _)| place);
         self.shortest_from(installed, &targets.collect::<Vec<_>>())
     }
 
-    fn shortest_from(&self, installed: &Installed<'_>, targets: &[usize]) -> Option<Vec<Step<'g>>> {
+    fn shortest_from(
+        &self,
+        installed: &InstalledBundle<'_>,
+        targets: &[usize],
+    ) -> Option<Vec<UpdateStep<'g>>> {
         let mut steps = Vec::new();
         let here = self.graph.place_of(installed.name);
         if here.is_some_and(|here| targets.contains(&here)) {
@@ -62,15 +66,15 @@ impl<'g> View<'g> {
             steps.push(step);
             // Every bundle that has a distance and is no target has a rank that leads nearer.
             let Some(rank) = distances.next_rank[place] else { return Some(steps) };
-            step = self.step(rank, &Installed::from(step.bundle))?;
+            step = self.step(rank, &InstalledBundle::from(step.bundle))?;
         }
     }
 
-    /// All paths to the head that visit no bundle twice, best ranks first: if [`View::path`] leads
+    /// All paths to the head that visit no bundle twice, best ranks first: if [`GraphView::path`] leads
     /// to the head, that path is the first one. There can be very many paths: take only as many as
     /// you need. No path if the head itself is installed. The search examines two million edges at
     /// most; [`Paths::is_cut`] says whether it stopped there.
-    pub fn all_paths<'v>(&'v self, installed: &Installed<'v>) -> Paths<'v, 'g> {
+    pub fn all_paths<'v>(&'v self, installed: &InstalledBundle<'v>) -> Paths<'v, 'g> {
         let mut on_path = vec![false; self.graph.bundles.len()];
         if let Some(place) = self.graph.place_of(installed.name) {
             on_path[place] = true;
@@ -141,10 +145,10 @@ impl<'g> View<'g> {
     }
 }
 
-/// The paths from the installed bundle to the head; see [`View::all_paths`].
+/// The paths from the installed bundle to the head; see [`GraphView::all_paths`].
 #[derive(Debug)]
 pub struct Paths<'v, 'g> {
-    view: &'v View<'g>,
+    view: &'v GraphView<'g>,
     head: Option<usize>,
     /// For each bundle, whether a path leads from it to the head.
     can_reach_head: Vec<bool>,
@@ -158,7 +162,7 @@ pub struct Paths<'v, 'g> {
 #[derive(Debug)]
 struct Frame<'v> {
     from: Origin<'v, 'v>,
-    at: Installed<'v>,
+    at: InstalledBundle<'v>,
     /// The rank that the search tried last: the step to the next frame.
     after: Option<u32>,
 }
@@ -170,7 +174,7 @@ impl Paths<'_, '_> {
     }
 
     /// Whether no better rank of the same bundle covers the bundle of the frame.
-    fn is_first(view: &View<'_>, frame: &Frame<'_>, rank: u32) -> bool {
+    fn is_first(view: &GraphView<'_>, frame: &Frame<'_>, rank: u32) -> bool {
         let ranks = &view.ranks_of[view.ranks[rank as usize].place()];
         let before = ranks.iter().take_while(|&&other| other < rank);
         !before.into_iter().any(|&rank| view.is_covered(frame.from, rank))
@@ -178,7 +182,7 @@ impl Paths<'_, '_> {
 }
 
 impl<'g> Iterator for Paths<'_, 'g> {
-    type Item = Vec<Step<'g>>;
+    type Item = Vec<UpdateStep<'g>>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
@@ -211,7 +215,7 @@ impl<'g> Iterator for Paths<'_, 'g> {
                 );
             }
             self.on_path[place] = true;
-            let at = Installed::from(&*view.graph.bundles[place]);
+            let at = InstalledBundle::from(&*view.graph.bundles[place]);
             self.stack.push(Frame { from: view.origin(&at), at, after: None });
         }
     }

@@ -1,31 +1,31 @@
 //! Channel switches: what happens to an installed bundle in each channel of its package.
 
-use crate::graph::{Channel, Graph};
-use crate::route::{End, Route};
-use crate::view::{Installed, NoOrder, Semantics, Step};
+use crate::graph::{Graph, GraphChannel};
+use crate::route::{PathEnd, UpdatePath};
+use crate::view::{InstalledBundle, Semantics, UnorderedChannel, UpdateStep};
 
 /// What happens to an installed bundle in a channel.
 #[derive(Debug)]
-pub struct Switch<'g> {
+pub struct ChannelSwitch<'g> {
     /// The channel.
-    pub channel: &'g Channel,
+    pub channel: &'g GraphChannel,
     /// Whether the bundle is an entry of it.
     pub is_member: bool,
     /// Where updates lead after the switch; or why OLM can choose no entry of the channel.
-    pub route: Result<Route<'g>, NoOrder>,
+    pub route: Result<UpdatePath<'g>, UnorderedChannel>,
 }
 
-impl<'g> Switch<'g> {
+impl<'g> ChannelSwitch<'g> {
     /// The first update after the switch.
-    pub fn first(&self) -> Option<&Step<'g>> {
+    pub fn first(&self) -> Option<&UpdateStep<'g>> {
         self.route.as_ref().ok()?.steps.first()
     }
 
     /// Whether the channel supports the bundle: it has an update for the bundle, or the bundle is
     /// its head.
-    pub fn is_way(&self) -> bool {
+    pub fn reaches_head(&self) -> bool {
         self.route.as_ref().is_ok_and(|route| {
-            !route.steps.is_empty() || (self.is_member && matches!(route.end, End::Head))
+            !route.steps.is_empty() || (self.is_member && matches!(route.end, PathEnd::Head))
         })
     }
 }
@@ -36,15 +36,19 @@ impl Graph {
     ///
     /// A switch to a channel that has no update for the bundle changes nothing: the bundle stays
     /// installed until an entry of the channel covers it.
-    pub fn switches(&self, semantics: Semantics, installed: &Installed<'_>) -> Vec<Switch<'_>> {
-        let mut channels: Vec<&Channel> = self.channels.iter().collect();
+    pub fn switches(
+        &self,
+        semantics: Semantics,
+        installed: &InstalledBundle<'_>,
+    ) -> Vec<ChannelSwitch<'_>> {
+        let mut channels: Vec<&GraphChannel> = self.channels.iter().collect();
         channels.sort_by_key(|channel| channel.name != self.default_channel);
-        let switch = |channel: &'_ Channel| {
+        let switch = |channel: &'_ GraphChannel| {
             self.view(semantics, &[&channel.name]).map(|view| view.path(installed))
         };
         channels
             .into_iter()
-            .map(|channel| Switch {
+            .map(|channel| ChannelSwitch {
                 channel,
                 is_member: channel.entry(installed.name).is_some(),
                 route: switch(channel),

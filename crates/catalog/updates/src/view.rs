@@ -1,8 +1,8 @@
 //! Update graph view: the candidates of a choice of channels in order of preference, and the next
 //! update of an installed bundle.
 
-use crate::chain::Unordered;
-use crate::graph::{Bundle, Channel, Edge, Entry, Graph};
+use crate::chain::ChannelOrderError;
+use crate::graph::{Edge, Graph, GraphBundle, GraphChannel, GraphEntry};
 use crate::ranges::first_two;
 use mainstay_version::{Release, Version};
 use std::cmp::Reverse;
@@ -22,7 +22,7 @@ pub enum Semantics {
 
 /// The installed bundle.
 #[derive(Clone, Debug)]
-pub struct Installed<'a> {
+pub struct InstalledBundle<'a> {
     /// Its name. The graph need not have it.
     pub name: &'a str,
     /// Its version; without one, no range holds it.
@@ -31,16 +31,16 @@ pub struct Installed<'a> {
     pub release: Option<Release>,
 }
 
-impl<'a> Installed<'a> {
+impl<'a> InstalledBundle<'a> {
     /// A bundle of that name and version, with the release in the build metadata of the version.
     pub fn new(name: &'a str, version: Option<&'a Version>) -> Self {
         Self { name, version, release: version.and_then(Release::of) }
     }
 }
 
-impl<'a> From<&'a Bundle> for Installed<'a> {
-    fn from(bundle: &'a Bundle) -> Self {
-        let Bundle { name, version, release, .. } = bundle;
+impl<'a> From<&'a GraphBundle> for InstalledBundle<'a> {
+    fn from(bundle: &'a GraphBundle) -> Self {
+        let GraphBundle { name, version, release, .. } = bundle;
         Self { name, version: version.as_ref(), release: release.clone() }
     }
 }
@@ -48,24 +48,24 @@ impl<'a> From<&'a Bundle> for Installed<'a> {
 /// The entries of a channel have no order. Displays the text of upstream's error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", why.text(package, channel))]
-pub struct NoOrder {
+pub struct UnorderedChannel {
     /// The package.
     pub package: Arc<str>,
     /// The channel.
     pub channel: Arc<str>,
     /// Why it has no order.
-    pub why: Unordered,
+    pub why: ChannelOrderError,
 }
 
 /// One update of an update path.
 #[derive(Clone, Copy, Debug)]
-pub struct Step<'g> {
+pub struct UpdateStep<'g> {
     /// The bundle that the update installs.
-    pub bundle: &'g Bundle,
+    pub bundle: &'g GraphBundle,
     /// The channel of the update.
-    pub channel: &'g Channel,
+    pub channel: &'g GraphChannel,
     /// The entry of the bundle in that channel.
-    pub entry: &'g Entry,
+    pub entry: &'g GraphEntry,
     /// The edge that allows the update.
     pub edge: Edge,
 }
@@ -76,11 +76,11 @@ pub struct Step<'g> {
 /// computes the next update of each bundle when it is made. That takes n log n steps for n entries,
 /// also if each entry has a `skipRange`.
 #[derive(Clone, Debug)]
-pub struct View<'g> {
+pub struct GraphView<'g> {
     pub(crate) graph: &'g Graph,
     pub(crate) semantics: Semantics,
     /// The channels of the view.
-    pub(crate) channels: Vec<&'g Channel>,
+    pub(crate) channels: Vec<&'g GraphChannel>,
     pub(crate) ranks: Vec<Candidate<'g>>,
     /// For each bundle of the graph its ranks, ascending.
     pub(crate) ranks_of: Vec<Vec<u32>>,
@@ -101,8 +101,8 @@ pub struct View<'g> {
 /// An entry that can be chosen.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Candidate<'g> {
-    pub(crate) channel: &'g Channel,
-    pub(crate) entry: &'g Entry,
+    pub(crate) channel: &'g GraphChannel,
+    pub(crate) entry: &'g GraphEntry,
 }
 
 impl Candidate<'_> {
@@ -148,8 +148,12 @@ impl Graph {
     /// that it names.
     ///
     /// Fails for [`Semantics::Classic`] if one of the channels has no order.
-    pub fn view(&self, semantics: Semantics, channels: &[&str]) -> Result<View<'_>, NoOrder> {
-        let mut selected: Vec<&Channel> = self
+    pub fn view(
+        &self,
+        semantics: Semantics,
+        channels: &[&str],
+    ) -> Result<GraphView<'_>, UnorderedChannel> {
+        let mut selected: Vec<&GraphChannel> = self
             .channels
             .iter()
             .filter(|channel| channels.is_empty() || channels.contains(&&*channel.name))
@@ -161,14 +165,17 @@ impl Graph {
             }
             Semantics::Extension => by_version(&selected),
         };
-        Ok(View::new(self, semantics, selected, ranks))
+        Ok(GraphView::new(self, semantics, selected, ranks))
     }
 
     /// The candidates of OLM classic: channel by channel, each from its head downwards.
-    fn chains<'g>(&self, channels: &[&'g Channel]) -> Result<Vec<Candidate<'g>>, NoOrder> {
+    fn chains<'g>(
+        &self,
+        channels: &[&'g GraphChannel],
+    ) -> Result<Vec<Candidate<'g>>, UnorderedChannel> {
         let mut ranks = Vec::new();
         for &channel in channels {
-            let chain = channel.chain().map_err(|why| NoOrder {
+            let chain = channel.chain().map_err(|why| UnorderedChannel {
                 package: self.package.clone(),
                 channel: channel.name.clone(),
                 why: why.clone(),
@@ -181,7 +188,7 @@ impl Graph {
 }
 
 /// The candidates of extensions: the highest version and release first, deprecated bundles last.
-fn by_version<'g>(channels: &[&'g Channel]) -> Vec<Candidate<'g>> {
+fn by_version<'g>(channels: &[&'g GraphChannel]) -> Vec<Candidate<'g>> {
     let mut ranks: Vec<Candidate<'g>> = channels
         .iter()
         .flat_map(|&channel| channel.entries.iter().map(move |entry| Candidate { channel, entry }))
@@ -190,7 +197,7 @@ fn by_version<'g>(channels: &[&'g Channel]) -> Vec<Candidate<'g>> {
     // are side by side.
     ranks.sort_by(|a, b| {
         let key = |candidate: &Candidate<'g>| {
-            let Bundle { name, version, release, deprecation, .. } = &*candidate.entry.bundle;
+            let GraphBundle { name, version, release, deprecation, .. } = &*candidate.entry.bundle;
             (deprecation.is_some(), Reverse(version), Reverse(release), name)
         };
         key(a).cmp(&key(b))
@@ -198,11 +205,11 @@ fn by_version<'g>(channels: &[&'g Channel]) -> Vec<Candidate<'g>> {
     ranks
 }
 
-impl<'g> View<'g> {
+impl<'g> GraphView<'g> {
     fn new(
         graph: &'g Graph,
         semantics: Semantics,
-        channels: Vec<&'g Channel>,
+        channels: Vec<&'g GraphChannel>,
         ranks: Vec<Candidate<'g>>,
     ) -> Self {
         let mut view = Self {
@@ -235,7 +242,7 @@ impl<'g> View<'g> {
         let ranged = view.ranged.iter().map(|&rank| (rank, view.ranks[rank as usize].entry));
         view.by_range = first_two(&graph.bundles, ranged);
         let best = graph.bundles.iter().zip(&view.by_range).map(|(bundle, by_range)| {
-            let best = view.origin(&Installed::from(&**bundle)).best_named(None);
+            let best = view.origin(&InstalledBundle::from(&**bundle)).best_named(None);
             best.into_iter().chain(by_range[0]).min()
         });
         view.choice = best.collect();
@@ -245,18 +252,18 @@ impl<'g> View<'g> {
     /// The bundle to which updates lead, which is also the bundle of a new installation. For OLM
     /// classic it is the head of the channel, or the next entry if the head is withdrawn. For
     /// extensions it is the highest version; deprecated bundles count only if there is no other.
-    pub fn head(&self) -> Option<&'g Bundle> {
+    pub fn head(&self) -> Option<&'g GraphBundle> {
         self.ranks.first().map(|head| &*head.entry.bundle)
     }
 
     /// The channels of the view, in their order.
-    pub fn channels(&self) -> impl ExactSizeIterator<Item = &'g Channel> {
+    pub fn channels(&self) -> impl ExactSizeIterator<Item = &'g GraphChannel> {
         self.channels.iter().copied()
     }
 
     /// All updates of the installed bundle, best first; each bundle once, without the installed
     /// one.
-    pub fn successors(&self, installed: &Installed<'_>) -> Vec<Step<'g>> {
+    pub fn successors(&self, installed: &InstalledBundle<'_>) -> Vec<UpdateStep<'g>> {
         let from = self.origin(installed);
         let mut found = Vec::new();
         let mut seen = vec![false; self.graph.bundles.len()];
@@ -275,7 +282,7 @@ impl<'g> View<'g> {
     /// The next update: the best candidate that covers the installed bundle. None if no candidate
     /// covers it, or if the best one is the bundle itself. That happens if its own `skipRange`
     /// holds its version (OLM classic), or if it is better than its successors (extensions).
-    pub fn next(&self, installed: &Installed<'_>) -> Option<Step<'g>> {
+    pub fn next(&self, installed: &InstalledBundle<'_>) -> Option<UpdateStep<'g>> {
         let rank = match self.known(installed) {
             Some(place) => self.choice[place],
             None => self.covering(self.origin(installed), None, &mut 0),
@@ -291,7 +298,7 @@ impl<'g> View<'g> {
     }
 
     /// The best successor, also if it is not chosen.
-    pub(crate) fn best_other(&self, installed: &Installed<'_>) -> Option<Step<'g>> {
+    pub(crate) fn best_other(&self, installed: &InstalledBundle<'_>) -> Option<UpdateStep<'g>> {
         let is_other = |rank: &u32| *self.ranks[*rank as usize].entry.name != *installed.name;
         let from = self.origin(installed);
         let rank = if let Some(place) = self.known(installed) {
@@ -308,7 +315,7 @@ impl<'g> View<'g> {
     }
 
     /// The place of the installed bundle in the graph, if the graph has it with the same version.
-    pub(crate) fn known(&self, installed: &Installed<'_>) -> Option<usize> {
+    pub(crate) fn known(&self, installed: &InstalledBundle<'_>) -> Option<usize> {
         let place = self.graph.place_of(installed.name)?;
         let bundle = &self.graph.bundles[place];
         let is_same =
@@ -317,13 +324,17 @@ impl<'g> View<'g> {
     }
 
     /// The update to a rank that covers the installed bundle.
-    pub(crate) fn step(&self, rank: u32, installed: &Installed<'_>) -> Option<Step<'g>> {
+    pub(crate) fn step(
+        &self,
+        rank: u32,
+        installed: &InstalledBundle<'_>,
+    ) -> Option<UpdateStep<'g>> {
         let Candidate { channel, entry } = *self.ranks.get(rank as usize)?;
         let edge = entry.covers(installed.name, installed.version).unwrap_or(Edge::Same);
-        Some(Step { bundle: &entry.bundle, channel, entry, edge })
+        Some(UpdateStep { bundle: &entry.bundle, channel, entry, edge })
     }
 
-    pub(crate) fn origin<'v, 'a>(&'v self, installed: &Installed<'a>) -> Origin<'v, 'a> {
+    pub(crate) fn origin<'v, 'a>(&'v self, installed: &InstalledBundle<'a>) -> Origin<'v, 'a> {
         Origin {
             version: installed.version,
             ranks: self.ranks_by_name.get(installed.name).map_or(&[], Vec::as_slice),
@@ -332,7 +343,7 @@ impl<'g> View<'g> {
     }
 
     /// The intervals of ranks whose version and release are those of the installed bundle.
-    fn twins(&self, installed: &Installed<'_>) -> [(usize, usize); 2] {
+    fn twins(&self, installed: &InstalledBundle<'_>) -> [(usize, usize); 2] {
         if self.semantics == Semantics::Classic || installed.version.is_none() {
             return [(0, 0); 2];
         }

@@ -147,7 +147,7 @@ impl TestFolder {
             "CONTAINERS_REGISTRIES_CONF" => Some("/dev/null".to_owned()),
             _ => None,
         };
-        let mut io = catalog::Io {
+        let mut io = catalog::CatalogCommandIo {
             stdout: &mut out,
             stderr: &mut err,
             folder: self.path().to_owned(),

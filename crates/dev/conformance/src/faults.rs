@@ -48,15 +48,15 @@ pub(crate) async fn run(
     options: &WhichFaults,
 ) -> anyhow::Result<()> {
     use futures::StreamExt;
-    use mainstay_conformance_kubernetes::faults::list::{self, Fault};
+    use mainstay_conformance_kubernetes::faults::list::{self, SeededFault};
     use mainstay_conformance_kubernetes::faults::processes;
-    use mainstay_conformance_kubernetes::faults::report::Report;
+    use mainstay_conformance_kubernetes::faults::report::FaultReport;
     use mainstay_conformance_kubernetes::faults::scenarios::ScenarioDetector;
     use mainstay_conformance_kubernetes::faults::suites::Suites;
     /// The number of faults that one process hunts, one after the other.
     const FAULTS_PER_PROCESS: usize = 4;
     let all_faults = list::read(home)?;
-    let is_selected = |fault: &&Fault| {
+    let is_selected = |fault: &&SeededFault| {
         if !options.here.is_empty() {
             return options.here.contains(&fault.name);
         }
@@ -68,13 +68,13 @@ pub(crate) async fn run(
                 None => true,
             }
     };
-    let selected: Vec<&Fault> = all_faults.iter().filter(is_selected).collect();
+    let selected: Vec<&SeededFault> = all_faults.iter().filter(is_selected).collect();
     if selected.is_empty() {
         bail!("no fault is meant by that");
     }
-    let (kubernetes_faults, operator_faults): (Vec<&Fault>, Vec<&Fault>) =
+    let (kubernetes_faults, operator_faults): (Vec<&SeededFault>, Vec<&SeededFault>) =
         selected.into_iter().partition(|fault| fault.is_in_kubernetes());
-    let mut report = Report::default();
+    let mut report = FaultReport::default();
     let in_processes = options.here.is_empty() && kubernetes_faults.len() > FAULTS_PER_PROCESS;
     if in_processes {
         // Faults of one area are spread over several processes, because some areas are slow.

@@ -32,7 +32,7 @@ pub(crate) fn run(options: &OpmCases, limit: usize) -> anyhow::Result<()> {
         (None, None) => bail!("the recorded answers of opm are not at hand"),
     };
     let mut cases = opm::case::read_all(&root)?;
-    let scope = opm::scope::Scope::read(&opm::home())?;
+    let scope = opm::scope::ComparisonScope::read(&opm::home())?;
     let exclusions = scope.count_excluded(&cases);
     for (reason, count) in &exclusions.reasons {
         println!("{count:>5} are out: {reason}");

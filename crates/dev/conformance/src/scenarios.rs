@@ -5,7 +5,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use mainstay_conformance_kubernetes::check::{self, ScenarioResult};
 use mainstay_conformance_kubernetes::differences::Differences;
-use mainstay_conformance_kubernetes::scenario::{Scenario, Selection};
+use mainstay_conformance_kubernetes::scenario::{Scenario, ScenarioSelection};
 use mainstay_conformance_kubernetes::score;
 use mainstay_conformance_kubernetes::server::Server;
 use std::path::Path;
@@ -41,7 +41,7 @@ pub(crate) fn select_scenarios(
 ) -> anyhow::Result<(Vec<&Scenario>, bool)> {
     let Which { area, file, name } = which;
     let file = file.map(|file| file.trim_end_matches(".yaml").to_owned());
-    let selection = Selection { area, file, name };
+    let selection = ScenarioSelection { area, file, name };
     let selected: Vec<&Scenario> = all.iter().filter(|scenario| selection.has(scenario)).collect();
     if selected.is_empty() {
         bail!("no scenario is meant by that");
@@ -59,9 +59,11 @@ pub(crate) fn report(
 ) -> anyhow::Result<()> {
     print!("{}", score::findings(results, limit));
     println!("{}", score::table(results));
-    let unexpected = results.iter().filter(|results| !results.verdict.passes()).count();
-    let expected =
-        results.iter().filter(|results| results.verdict == check::Verdict::Expected).count();
+    let unexpected = results.iter().filter(|results| !results.comparison.passes()).count();
+    let expected = results
+        .iter()
+        .filter(|results| results.comparison == check::ScenarioComparison::Expected)
+        .count();
     let problems = if complete { differences.problems(all, expected) } else { Vec::new() };
     if unexpected > 0 || !problems.is_empty() {
         bail!("{unexpected} scenarios are not as they shall be\n{}", problems.join("\n"));

@@ -2,14 +2,18 @@
 //! variables.
 
 use crate::candidates::is_about;
-use crate::rules::{Rules, Variable};
+use crate::rules::{InputRules, Variable};
 use mainstay_resolver::{
-    CatalogKey, Chosen, Install, NewSubscription, Outcome, Subscription, UpdatedSubscription,
+    CatalogKey, ChosenBundle, NewInstall, NewSubscription, Resolution, Subscription,
+    UpdatedSubscription,
 };
 use std::collections::BTreeSet;
 
 /// The Subscriptions whose package, channel and catalog are those of a catalog entry.
-pub(crate) fn subscriptions_for<'a>(rules: &Rules<'a>, variable: usize) -> Vec<&'a Subscription> {
+pub(crate) fn subscriptions_for<'a>(
+    rules: &InputRules<'a>,
+    variable: usize,
+) -> Vec<&'a Subscription> {
     let Variable::Entry(entry) = rules.variables[variable] else { return Vec::new() };
     let entry = &rules.entries[entry];
     if entry.source == 0 {
@@ -25,7 +29,11 @@ pub(crate) fn subscriptions_for<'a>(rules: &Rules<'a>, variable: usize) -> Vec<&
 
 /// Whether a variable is an entry of the package of a blocked Subscription, without another
 /// Subscription: then it must not be installed as a dependency.
-pub(crate) fn is_claimed(rules: &Rules<'_>, variable: usize, blocked: &BTreeSet<String>) -> bool {
+pub(crate) fn is_claimed(
+    rules: &InputRules<'_>,
+    variable: usize,
+    blocked: &BTreeSet<String>,
+) -> bool {
     let Variable::Entry(entry) = rules.variables[variable] else { return false };
     let entry = &rules.entries[entry];
     let mut claims =
@@ -39,32 +47,36 @@ pub(crate) fn is_claimed(rules: &Rules<'_>, variable: usize, blocked: &BTreeSet<
 
 /// Whether an entry exists and is the `currentCSV` of all its Subscriptions, of which it has at
 /// least one.
-fn is_current(rules: &Rules<'_>, variable: usize) -> bool {
+fn is_current(rules: &InputRules<'_>, variable: usize) -> bool {
     let Variable::Entry(entry) = rules.variables[variable] else { return false };
     let name = &rules.entries[entry].name;
     let subscriptions = subscriptions_for(rules, variable);
     !subscriptions.is_empty()
         && subscriptions.iter().all(|subscription| subscription.current_csv == *name)
-        && rules.world.csvs.iter().any(|csv| csv.name == *name)
+        && rules.input.csvs.iter().any(|csv| csv.name == *name)
 }
 
 /// Whether an entry must be written into an InstallPlan, but its properties cannot be serialized.
-pub(crate) fn cannot_be_serialized(rules: &Rules<'_>, variable: usize) -> bool {
+pub(crate) fn cannot_be_serialized(rules: &InputRules<'_>, variable: usize) -> bool {
     let Variable::Entry(entry) = rules.variables[variable] else { return false };
     let entry = &rules.entries[entry];
     entry.source != 0 && entry.properties.has_invalid_json && !is_current(rules, variable)
 }
 
 /// The outcome of the chosen variables, without failures; `blocked` are the blocked Subscriptions.
-pub(crate) fn outcome(rules: &Rules<'_>, chosen: &[bool], blocked: &BTreeSet<String>) -> Outcome {
-    let mut variables: Vec<(Chosen, usize)> = Vec::new();
+pub(crate) fn outcome(
+    rules: &InputRules<'_>,
+    chosen: &[bool],
+    blocked: &BTreeSet<String>,
+) -> Resolution {
+    let mut variables: Vec<(ChosenBundle, usize)> = Vec::new();
     for (variable, _) in chosen.iter().enumerate().filter(|(_, chosen)| **chosen) {
         let Variable::Entry(entry) = rules.variables[variable] else { continue };
         let entry = &rules.entries[entry];
         if entry.source == 0 {
             continue;
         }
-        let chosen = Chosen {
+        let chosen = ChosenBundle {
             catalog: rules.sources[entry.source].key.clone(),
             package: entry.package.clone(),
             channel: entry.channel.clone(),
@@ -77,7 +89,7 @@ pub(crate) fn outcome(rules: &Rules<'_>, chosen: &[bool], blocked: &BTreeSet<Str
     variables.sort_by_key(|(chosen, _)| {
         (chosen.package.clone(), chosen.name.clone(), chosen.catalog.clone())
     });
-    let mut outcome = Outcome::default();
+    let mut outcome = Resolution::default();
     for (at, (chosen, variable)) in variables.into_iter().enumerate() {
         outcome.resolved.push(chosen.clone());
         if is_current(rules, variable) {
@@ -86,7 +98,7 @@ pub(crate) fn outcome(rules: &Rules<'_>, chosen: &[bool], blocked: &BTreeSet<Str
         let mut subscriptions = subscriptions_for(rules, variable);
         subscriptions.retain(|subscription| !blocked.contains(&subscription.name));
         let names = subscriptions.iter().map(|subscription| subscription.name.clone()).collect();
-        outcome.installs.push(Install { chosen: at, subscriptions: names, part: 0 });
+        outcome.installs.push(NewInstall { chosen: at, subscriptions: names, part: 0 });
         if subscriptions.is_empty() {
             let CatalogKey { name, namespace } = &chosen.catalog;
             outcome.new_subscriptions.push(NewSubscription {

@@ -3,7 +3,7 @@
 use crate::channel::{self, Unordered};
 use crate::entries::{Entry, Source};
 use crate::requirement::Requirement;
-use crate::rules::Rules;
+use crate::rules::InputRules;
 use mainstay_resolver::{CatalogKey, Subscription};
 
 /// Whether a Subscription uses a source.
@@ -20,7 +20,7 @@ pub(crate) fn rank(of: usize, source: usize) -> usize {
     }
 }
 
-impl Rules<'_> {
+impl InputRules<'_> {
     /// The unsorted entries of a Subscription, or the message that it has none.
     pub(crate) fn unsorted_candidates(
         &self,

@@ -1,9 +1,13 @@
 //! Outcome checker: whether an outcome is right, however it was found.
 
 use crate::answer;
-use crate::rules::{Broken, Constraint, Rule, Rules, Variable, rules};
+use crate::rules::{
+    ConstraintRule, InputRules, ReferenceConstraint, UnresolvableNamespace, Variable, rules,
+};
 use crate::search::{TooLong, components, possible};
-use mainstay_resolver::{Chosen, Failure, FailureKind, Outcome, World};
+use mainstay_resolver::{
+    ChosenBundle, FailureKind, Resolution, ResolutionFailure, ResolutionInput,
+};
 use std::collections::BTreeSet;
 
 /// How many guesses one satisfiability test may try.
@@ -21,14 +25,14 @@ const LIMIT: u64 = 200_000;
 ///   reasons of a contradiction are contradictory, and each of them is needed. The part has no
 ///   chosen entries, and all its Subscriptions are blocked.
 /// * Installations, new and updated Subscriptions follow from the chosen entries.
-pub fn check(world: &World<'_>, outcome: &Outcome) -> Vec<String> {
-    match rules(world) {
+pub fn check(input: &ResolutionInput<'_>, outcome: &Resolution) -> Vec<String> {
+    match rules(input) {
         Ok(rules) => {
             let mut checker = Checker { rules: &rules, errors: Vec::new() };
             checker.check(outcome);
             checker.errors
         }
-        Err(Broken(what)) => {
+        Err(UnresolvableNamespace(what)) => {
             let has_error =
                 outcome.failures.iter().any(|failure| failure.kind == FailureKind::Error);
             if has_error && outcome.resolved.is_empty() {
@@ -41,7 +45,7 @@ pub fn check(world: &World<'_>, outcome: &Outcome) -> Vec<String> {
 }
 
 struct Checker<'r, 'a> {
-    rules: &'r Rules<'a>,
+    rules: &'r InputRules<'a>,
     errors: Vec<String>,
 }
 
@@ -50,7 +54,7 @@ impl Checker<'_, '_> {
         self.errors.push(error);
     }
 
-    fn check(&mut self, outcome: &Outcome) {
+    fn check(&mut self, outcome: &Resolution) {
         let rules = self.rules;
         let mut chosen = vec![false; rules.variables.len()];
         for entry in &outcome.resolved {
@@ -67,7 +71,7 @@ impl Checker<'_, '_> {
         let parts = components(rules);
         let contradicts = self.contradictions(&parts, outcome);
         let broken = outcome.failures.iter().any(|failure| failure.kind == FailureKind::Error);
-        let names = |failure: &Failure| failure.subscriptions.clone();
+        let names = |failure: &ResolutionFailure| failure.subscriptions.clone();
         let blocked: BTreeSet<String> = outcome.failures.iter().flat_map(names).collect();
         let mut expected: BTreeSet<String> =
             rules.blocked.iter().map(|at| rules.subscriptions[*at].name.clone()).collect();
@@ -114,7 +118,7 @@ impl Checker<'_, '_> {
     }
 
     /// For each part, whether the outcome has a contradiction of it.
-    fn contradictions(&mut self, parts: &[Vec<usize>], outcome: &Outcome) -> Vec<bool> {
+    fn contradictions(&mut self, parts: &[Vec<usize>], outcome: &Resolution) -> Vec<bool> {
         let mut contradicts = vec![false; parts.len()];
         for failure in outcome.failures.iter().filter(|failure| failure.kind != FailureKind::Error)
         {
@@ -139,11 +143,11 @@ impl Checker<'_, '_> {
         let rules = self.rules;
         let unasked = rules.sources.iter().any(|source| !source.ready);
         let requires = |at: &usize| {
-            let Constraint { about, rule, .. } = &rules.constraints[*at];
+            let ReferenceConstraint { about, rule, .. } = &rules.constraints[*at];
             let is_subscription = about.is_none_or(|variable| {
                 matches!(rules.variables[variable], Variable::Subscription(_))
             });
-            matches!(rule, Rule::OneOf(_)) && !is_subscription
+            matches!(rule, ConstraintRule::OneOf(_)) && !is_subscription
         };
         let of_part = |at: &usize| {
             rules.constraints[*at].variables().iter().any(|variable| part.contains(variable))
@@ -167,7 +171,7 @@ impl Checker<'_, '_> {
     }
 
     /// The variable of a chosen entry.
-    fn find(&self, chosen: &Chosen) -> Option<usize> {
+    fn find(&self, chosen: &ChosenBundle) -> Option<usize> {
         let rules = self.rules;
         rules.variables.iter().position(|variable| {
             let Variable::Entry(entry) = *variable else { return false };
@@ -222,7 +226,7 @@ impl Checker<'_, '_> {
         // From the mandatory variables along requirements to the chosen ones.
         let mut required: Vec<usize> = constraints
             .iter()
-            .filter(|constraint| constraint.rule == Rule::Must)
+            .filter(|constraint| constraint.rule == ConstraintRule::Must)
             .filter_map(|constraint| constraint.about)
             .collect();
         let mut at = 0;
@@ -231,7 +235,7 @@ impl Checker<'_, '_> {
             for constraint in
                 constraints.iter().filter(|constraint| constraint.about == Some(variable))
             {
-                let Rule::OneOf(list) = &constraint.rule else { continue };
+                let ConstraintRule::OneOf(list) = &constraint.rule else { continue };
                 for variable in list.iter().filter(|variable| set[**variable]) {
                     if !required.contains(variable) {
                         required.push(*variable);
@@ -250,7 +254,7 @@ impl Checker<'_, '_> {
 
     /// Checks the reasons of a contradiction, and gives one of their variables for each possible
     /// meaning of the texts.
-    fn contradiction(&mut self, failure: &Failure) -> Vec<usize> {
+    fn contradiction(&mut self, failure: &ResolutionFailure) -> Vec<usize> {
         let message = &failure.message;
         let Some(list) = message.strip_prefix("constraints not satisfiable: ") else {
             self.report(format!("no list of reasons: {message}"));
@@ -279,19 +283,20 @@ impl Checker<'_, '_> {
                 .take(200_000)
                 .collect();
         }
-        let mut choices: Vec<Vec<&Constraint>> = choices
+        let mut choices: Vec<Vec<&ReferenceConstraint>> = choices
             .iter()
             .map(|list| list.iter().map(|at| &self.rules.constraints[*at]).collect())
             .collect();
         let open = vec![None; self.rules.variables.len()];
-        let contradicts =
-            |list: &[&Constraint]| matches!(possible(&open, list, &mut LIMIT.clone()), Ok(None));
+        let contradicts = |list: &[&ReferenceConstraint]| {
+            matches!(possible(&open, list, &mut LIMIT.clone()), Ok(None))
+        };
         choices.retain(|list| contradicts(list));
         let Some(first) = choices.first() else {
             self.report(format!("the reasons do not contradict each other: {message}"));
             return Vec::new();
         };
-        let redundant = |list: &Vec<&Constraint>| {
+        let redundant = |list: &Vec<&ReferenceConstraint>| {
             (0..list.len()).find(|at| {
                 let mut fewer = list.clone();
                 fewer.remove(*at);
@@ -331,6 +336,6 @@ fn parse<'t>(list: &'t str, known: &[&str]) -> Option<Vec<&'t str>> {
 }
 
 /// The installations with their Subscriptions, without the numbers of the parts.
-fn installed(outcome: &Outcome) -> Vec<(usize, &[String])> {
+fn installed(outcome: &Resolution) -> Vec<(usize, &[String])> {
     outcome.installs.iter().map(|install| (install.chosen, &*install.subscriptions)).collect()
 }

@@ -1,7 +1,10 @@
 //! Entries of the reference resolver: existing operators, then the entries of each catalog.
 
 use crate::properties::BundleProperties;
-use mainstay_resolver::{Api, CatalogKey, Content, CrdReference, Csv, EntryView, Property, World};
+use mainstay_resolver::{
+    BundleProperty, CatalogContent, CatalogKey, CrdReference, EntryView, ExistingCsv, OperatorApi,
+    ResolutionInput,
+};
 use mainstay_version::Version;
 use serde_json::{Value, json};
 
@@ -49,44 +52,44 @@ impl Entry<'_> {
 pub(crate) struct ExistingError;
 
 /// The sources, in the order of preference of an existing operator.
-pub(crate) fn sources(world: &World<'_>, exclude_global: bool) -> Vec<Source> {
-    let mut sources: Vec<Source> = world
+pub(crate) fn sources(input: &ResolutionInput<'_>, exclude_global: bool) -> Vec<Source> {
+    let mut sources: Vec<Source> = input
         .catalogs
         .iter()
         .filter(|catalog| {
             let namespace = &catalog.key.namespace;
-            *namespace == world.namespace
-                || (*namespace == world.global_namespace && !exclude_global)
+            *namespace == input.namespace
+                || (*namespace == input.global_namespace && !exclude_global)
         })
         .map(|catalog| Source {
             key: catalog.key.clone(),
             priority: catalog.priority,
-            ready: matches!(catalog.content, Content::Ready(_)),
+            ready: matches!(catalog.content, CatalogContent::Ready(_)),
         })
         .collect();
     sources.sort_by_key(|source| {
         let CatalogKey { name, namespace } = source.key.clone();
-        (std::cmp::Reverse(source.priority), namespace != world.namespace, name, namespace)
+        (std::cmp::Reverse(source.priority), namespace != input.namespace, name, namespace)
     });
-    let own = CatalogKey::new("@existing", &*world.namespace);
+    let own = CatalogKey::new("@existing", &*input.namespace);
     sources.insert(0, Source { key: own, priority: 0, ready: true });
     sources
 }
 
 /// All entries of all sources.
 pub(crate) fn entries<'a>(
-    world: &World<'a>,
+    input: &ResolutionInput<'a>,
     sources: &[Source],
     fail_forward: bool,
 ) -> Result<Vec<Entry<'a>>, ExistingError> {
-    let mut entries = existing(world, fail_forward)?;
+    let mut entries = existing(input, fail_forward)?;
     for (at, source) in sources.iter().enumerate().skip(1) {
-        let content = world.catalogs.iter().find(|catalog| catalog.key == source.key);
-        let Some(Content::Ready(snapshot)) = content.map(|content| &content.content) else {
+        let content = input.catalogs.iter().find(|catalog| catalog.key == source.key);
+        let Some(CatalogContent::Ready(snapshot)) = content.map(|content| &content.content) else {
             continue;
         };
         for view in snapshot.entries() {
-            let properties = view.properties().map(|Property { kind, json }| (kind, json));
+            let properties = view.properties().map(|BundleProperty { kind, json }| (kind, json));
             let mut properties = BundleProperties::read(properties);
             if properties.min_kube_version.is_none() {
                 properties.min_kube_version = view.min_kube_version().cloned();
@@ -109,15 +112,18 @@ pub(crate) fn entries<'a>(
     Ok(entries)
 }
 
-fn existing<'a>(world: &World<'a>, fail_forward: bool) -> Result<Vec<Entry<'a>>, ExistingError> {
-    let mut csvs: Vec<&Csv> = world.csvs.iter().filter(|csv| !csv.copied).collect();
+fn existing<'a>(
+    input: &ResolutionInput<'a>,
+    fail_forward: bool,
+) -> Result<Vec<Entry<'a>>, ExistingError> {
+    let mut csvs: Vec<&ExistingCsv> = input.csvs.iter().filter(|csv| !csv.copied).collect();
     csvs.sort_by_key(|csv| &csv.name);
     let mut entries = Vec::new();
     for csv in csvs {
-        if fail_forward && ends_in_failure(world, csv)? && csv.phase == "Replacing" {
+        if fail_forward && ends_in_failure(input, csv)? && csv.phase == "Replacing" {
             continue;
         }
-        let properties = bundle_properties(world, csv)?;
+        let properties = bundle_properties(input, csv)?;
         entries.push(Entry {
             source: 0,
             name: csv.name.clone(),
@@ -129,7 +135,7 @@ fn existing<'a>(world: &World<'a>, fail_forward: bool) -> Result<Vec<Entry<'a>>,
             version: Some(csv.version.clone().unwrap_or_else(|| Version::new(0, 0, 0))),
             properties,
             view: None,
-            subscribed: world
+            subscribed: input
                 .subscriptions
                 .iter()
                 .any(|subscription| subscription.installed_csv == csv.name),
@@ -140,13 +146,13 @@ fn existing<'a>(world: &World<'a>, fail_forward: bool) -> Result<Vec<Entry<'a>>,
 
 /// Whether the chain of `ClusterServiceVersion`s that replace `csv` ends with a failed one. All but
 /// the last must be in the phase `Replacing`.
-fn ends_in_failure(world: &World<'_>, csv: &Csv) -> Result<bool, ExistingError> {
+fn ends_in_failure(input: &ResolutionInput<'_>, csv: &ExistingCsv) -> Result<bool, ExistingError> {
     let mut chain = vec![csv];
     loop {
         let last = chain[chain.len() - 1];
         // Of several successors the last by name counts.
         let next =
-            world.csvs.iter().filter(|csv| !csv.replaces.is_empty() && csv.replaces == last.name);
+            input.csvs.iter().filter(|csv| !csv.replaces.is_empty() && csv.replaces == last.name);
         let Some(next) = next.max_by_key(|csv| &csv.name) else {
             return Ok(last.phase == "Failed");
         };
@@ -159,7 +165,10 @@ fn ends_in_failure(world: &World<'_>, csv: &Csv) -> Result<bool, ExistingError> 
 
 /// The properties of an existing operator: those of its annotation, otherwise derived from its
 /// lists.
-fn bundle_properties(world: &World<'_>, csv: &Csv) -> Result<BundleProperties, ExistingError> {
+fn bundle_properties(
+    input: &ResolutionInput<'_>,
+    csv: &ExistingCsv,
+) -> Result<BundleProperties, ExistingError> {
     let owned = apis(&csv.owned_crds, &csv.owned_apis)?;
     let required = apis(&csv.required_crds, &csv.required_apis)?;
     let mut properties: Vec<(String, String)> = Vec::new();
@@ -180,12 +189,12 @@ fn bundle_properties(world: &World<'_>, csv: &Csv) -> Result<BundleProperties, E
             properties.push((item.kind, item.value.to_string()));
         }
     } else {
-        let value = |api: &Api| {
+        let value = |api: &OperatorApi| {
             json!({"group": api.group, "version": api.version, "kind": api.kind}).to_string()
         };
         properties.extend(owned.iter().map(|api| ("olm.gvk".to_owned(), value(api))));
         properties.extend(required.iter().map(|api| ("olm.gvk.required".to_owned(), value(api))));
-        let mut packages: Vec<&String> = world
+        let mut packages: Vec<&String> = input
             .subscriptions
             .iter()
             .filter(|subscription| {
@@ -205,11 +214,11 @@ fn bundle_properties(world: &World<'_>, csv: &Csv) -> Result<BundleProperties, E
     Ok(BundleProperties::read(properties.iter().map(|(kind, json)| (kind.as_str(), json.as_str()))))
 }
 
-fn apis(crds: &[CrdReference], served: &[Api]) -> Result<Vec<Api>, ExistingError> {
+fn apis(crds: &[CrdReference], served: &[OperatorApi]) -> Result<Vec<OperatorApi>, ExistingError> {
     let mut all = served.to_vec();
     for crd in crds {
         let (_, group) = crd.name.split_once('.').ok_or(ExistingError)?;
-        all.push(Api::new(group, &*crd.version, &*crd.kind));
+        all.push(OperatorApi::new(group, &*crd.version, &*crd.kind));
     }
     all.sort();
     all.dedup();

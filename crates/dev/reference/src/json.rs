@@ -1,6 +1,6 @@
 //! JSON objects, decoded as leniently as by Go.
 
-use mainstay_resolver::Api;
+use mainstay_resolver::OperatorApi;
 use serde_json::{Map, Value};
 
 /// The value does not have the expected type.
@@ -48,8 +48,8 @@ impl<'a> Fields<'a> {
     }
 
     /// The group, version and kind of an API.
-    pub(crate) fn api(&self) -> Result<Api, ShapeError> {
-        Ok(Api::new(self.text("group")?, self.text("version")?, self.text("kind")?))
+    pub(crate) fn api(&self) -> Result<OperatorApi, ShapeError> {
+        Ok(OperatorApi::new(self.text("group")?, self.text("version")?, self.text("kind")?))
     }
 
     /// Refuses all other fields than these.

@@ -2,7 +2,7 @@
 
 use crate::json::{self, Fields};
 use crate::requirement::Requirement;
-use mainstay_resolver::Api;
+use mainstay_resolver::OperatorApi;
 use mainstay_version::{Version, parse_strict, parse_tolerant};
 use serde_json::{Map, Number, Value, json};
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ pub(crate) struct BundleProperties {
     /// The packages of its `olm.package` properties.
     pub packages: Vec<(String, Option<Version>)>,
     /// The APIs it provides; an API that it lists twice is here twice.
-    pub apis: Vec<Api>,
+    pub apis: Vec<OperatorApi>,
     pub labels: Vec<String>,
     pub deprecated: bool,
     /// The requirements, sorted by text, without duplicates.

@@ -7,7 +7,7 @@ use mainstay_cel::types::Type;
 use mainstay_cel::value::{Error, Outcome, Value as CelValue, WorkBudget};
 use mainstay_cel::{Budget, Env, EnvOptions, Program};
 use mainstay_gocompat::quote;
-use mainstay_resolver::Api;
+use mainstay_resolver::OperatorApi;
 use mainstay_version::{Range, Version, parse_tolerant};
 use serde_json::Value;
 use std::fmt;
@@ -22,7 +22,7 @@ const CEL_BUDGET: u64 = 100_000_000;
 /// A condition on one entry.
 #[derive(Clone)]
 pub(crate) enum Requirement {
-    Api(Api),
+    Api(OperatorApi),
     Package(String),
     InRange(Range),
     Label(String),
@@ -124,7 +124,7 @@ impl fmt::Display for Requirement {
         };
         match self {
             Self::Api(api) => {
-                let Api { group, version, kind } = api;
+                let OperatorApi { group, version, kind } = api;
                 write!(f, "providing an API with group: {group}, version: {version}, kind: {kind}")
             }
             Self::Package(name) => write!(f, "with package: {name}"),

@@ -1,9 +1,11 @@
-//! Rules of a world: its variables and constraints.
+//! Rules of an input: its variables and constraints.
 
 use crate::candidates::is_about;
 use crate::entries::{self, Entry, Source};
 use crate::requirement::Requirement;
-use mainstay_resolver::{Api, CatalogKey, Demand, Prohibited, Subscription, World};
+use mainstay_resolver::{
+    CatalogKey, Demand, OperatorApi, Prohibited, ResolutionInput, Subscription,
+};
 use mainstay_version::Range;
 use std::collections::{BTreeSet, HashMap};
 
@@ -20,7 +22,7 @@ pub(crate) enum Variable {
 
 /// What a constraint demands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Rule {
+pub enum ConstraintRule {
     /// The variable is in the answer.
     Must,
     /// The variable is not in the answer.
@@ -35,21 +37,21 @@ pub enum Rule {
 
 /// One constraint.
 #[derive(Clone, Debug)]
-pub struct Constraint {
-    /// The variable that it is about; none for [`Rule::AtMostOne`].
+pub struct ReferenceConstraint {
+    /// The variable that it is about; none for [`ConstraintRule::AtMostOne`].
     pub about: Option<usize>,
     /// What it demands.
-    pub rule: Rule,
+    pub rule: ConstraintRule,
     /// Its text in messages.
     pub text: String,
 }
 
-/// The rules of a world.
-pub struct Rules<'a> {
+/// The rules of an input.
+pub struct InputRules<'a> {
     pub(crate) variables: Vec<Variable>,
     /// All constraints; the mandatory ones and dependencies are in the order in which they are met.
-    pub constraints: Vec<Constraint>,
-    pub(crate) world: &'a World<'a>,
+    pub constraints: Vec<ReferenceConstraint>,
+    pub(crate) input: &'a ResolutionInput<'a>,
     pub(crate) demands: Vec<&'a Demand>,
     pub(crate) subscriptions: Vec<&'a Subscription>,
     /// The Subscriptions whose catalog or channel is broken; they have no variables.
@@ -80,35 +82,37 @@ const NO_VARIABLE: usize = usize::MAX;
 
 /// The namespace as a whole cannot be resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Broken(pub &'static str);
+pub struct UnresolvableNamespace(pub &'static str);
 
-/// The rules of a world.
+/// The rules of an input.
 ///
 /// # Errors
 ///
 /// When the whole namespace cannot be resolved: not exactly one OperatorGroup, duplicate names,
 /// existing operators that cannot be read.
-pub fn rules<'a>(world: &'a World<'a>) -> Result<Rules<'a>, Broken> {
-    let [group] = world.operator_groups.as_slice() else { return Err(Broken("OperatorGroup")) };
+pub fn rules<'a>(input: &'a ResolutionInput<'a>) -> Result<InputRules<'a>, UnresolvableNamespace> {
+    let [group] = input.operator_groups.as_slice() else {
+        return Err(UnresolvableNamespace("OperatorGroup"));
+    };
     let distinct = |names: BTreeSet<String>, count: usize| names.len() == count;
-    if !distinct(world.csvs.iter().map(|csv| csv.name.clone()).collect(), world.csvs.len())
+    if !distinct(input.csvs.iter().map(|csv| csv.name.clone()).collect(), input.csvs.len())
         || !distinct(
-            world.subscriptions.iter().map(|subscription| subscription.name.clone()).collect(),
-            world.subscriptions.len(),
+            input.subscriptions.iter().map(|subscription| subscription.name.clone()).collect(),
+            input.subscriptions.len(),
         )
         || !distinct(
-            world.catalogs.iter().map(|catalog| catalog.key.to_string()).collect(),
-            world.catalogs.len(),
+            input.catalogs.iter().map(|catalog| catalog.key.to_string()).collect(),
+            input.catalogs.len(),
         )
     {
-        return Err(Broken("a name comes twice"));
+        return Err(UnresolvableNamespace("a name comes twice"));
     }
-    let sources = entries::sources(world, group.exclude_global);
-    let entries = entries::entries(world, &sources, group.fail_forward)
-        .map_err(|_| Broken("existing operators"))?;
-    let mut subscriptions: Vec<&Subscription> = world.subscriptions.iter().collect();
+    let sources = entries::sources(input, group.exclude_global);
+    let entries = entries::entries(input, &sources, group.fail_forward)
+        .map_err(|_| UnresolvableNamespace("existing operators"))?;
+    let mut subscriptions: Vec<&Subscription> = input.subscriptions.iter().collect();
     subscriptions.sort_by_key(|subscription| &subscription.name);
-    let mut demands: Vec<&Demand> = world.demands.iter().collect();
+    let mut demands: Vec<&Demand> = input.demands.iter().collect();
     demands.sort_by_key(|demand| (&demand.package, demand.range.as_ref().map(Range::as_str)));
     let mut found: HashMap<(usize, &str, &str), (usize, usize)> = HashMap::new();
     for (at, entry) in entries.iter().enumerate() {
@@ -123,12 +127,12 @@ pub fn rules<'a>(world: &'a World<'a>) -> Result<Rules<'a>, Broken> {
         })
         .collect();
     let variable_of = vec![NO_VARIABLE; entries.len()];
-    let mut rules = Rules {
+    let mut rules = InputRules {
         places,
         variable_of,
         variables: Vec::new(),
         constraints: Vec::new(),
-        world,
+        input,
         demands,
         subscriptions,
         blocked: Vec::new(),
@@ -142,7 +146,7 @@ pub fn rules<'a>(world: &'a World<'a>) -> Result<Rules<'a>, Broken> {
     Ok(rules)
 }
 
-impl Rules<'_> {
+impl InputRules<'_> {
     fn add_constraints(&mut self) {
         // All existing operators have variables, also if nothing requires them.
         for at in 0..self.entries.len() {
@@ -154,7 +158,7 @@ impl Rules<'_> {
                 let needed = !subscribed;
                 let variable = self.variable(at);
                 if needed {
-                    self.constrain(Some(variable), Rule::Must, text);
+                    self.constrain(Some(variable), ConstraintRule::Must, text);
                 }
             }
         }
@@ -172,8 +176,8 @@ impl Rules<'_> {
         self.add_uniqueness();
     }
 
-    fn constrain(&mut self, about: Option<usize>, rule: Rule, text: String) {
-        self.constraints.push(Constraint { about, rule, text });
+    fn constrain(&mut self, about: Option<usize>, rule: ConstraintRule, text: String) {
+        self.constraints.push(ReferenceConstraint { about, rule, text });
     }
 
     /// The variable of an entry. Entries with the same catalog, channel and name share one.
@@ -216,7 +220,11 @@ impl Rules<'_> {
         let Demand { package, range } = self.demands[at].clone();
         self.variables.push(Variable::Demand(at));
         let variable = self.variables.len() - 1;
-        self.constrain(Some(variable), Rule::Must, format!("package {package} is demanded"));
+        self.constrain(
+            Some(variable),
+            ConstraintRule::Must,
+            format!("package {package} is demanded"),
+        );
         let mut parts = vec![Requirement::Package(package.clone())];
         parts.extend(range.map(Requirement::InRange));
         let variables = self.variables_that_meet(0, &Requirement::All(parts));
@@ -226,7 +234,7 @@ impl Rules<'_> {
             let names = self.names(&variables, "or");
             format!("demand for package {package} requires at least one of {names}")
         };
-        self.constrain(Some(variable), Rule::OneOf(variables), text);
+        self.constrain(Some(variable), ConstraintRule::OneOf(variables), text);
     }
 
     /// Adds a Subscription.
@@ -243,7 +251,7 @@ impl Rules<'_> {
             Ok(unsorted) => unsorted,
             Err(text) => {
                 let variable = self.subscription_variable(at);
-                self.constrain(Some(variable), Rule::MustNot, text);
+                self.constrain(Some(variable), ConstraintRule::MustNot, text);
                 return;
             }
         };
@@ -272,7 +280,7 @@ impl Rules<'_> {
                     self.identifier(candidate),
                     self.identifier(current)
                 );
-                self.constrain(Some(candidate), Rule::NotWith(current), text);
+                self.constrain(Some(candidate), ConstraintRule::NotWith(current), text);
                 if candidate != current {
                     self.replaces.insert(candidate, self.entries[installed].name.clone());
                 }
@@ -289,7 +297,7 @@ impl Rules<'_> {
                 self.names(&variables, "or")
             ),
         };
-        self.constrain(Some(variable), Rule::OneOf(variables), text);
+        self.constrain(Some(variable), ConstraintRule::OneOf(variables), text);
     }
 
     /// The mandatory variable of a Subscription.
@@ -297,7 +305,7 @@ impl Rules<'_> {
         self.variables.push(Variable::Subscription(at));
         let variable = self.variables.len() - 1;
         let text = format!("subscription {} exists", self.subscriptions[at].name);
-        self.constrain(Some(variable), Rule::Must, text);
+        self.constrain(Some(variable), ConstraintRule::Must, text);
         variable
     }
 
@@ -336,7 +344,7 @@ impl Rules<'_> {
                 }
                 let name = &self.entries[entry].name;
                 let text = format!("bundle {name} requires an operator {requirement}");
-                self.constrain(Some(variable), Rule::OneOf(variables), text);
+                self.constrain(Some(variable), ConstraintRule::OneOf(variables), text);
             }
         }
     }
@@ -370,7 +378,7 @@ impl Rules<'_> {
         // Prohibitions of administrators are about catalog entries only.
         if entry.source != 0 {
             let mut messages: Vec<&String> = Vec::new();
-            for prohibition in &self.world.prohibitions {
+            for prohibition in &self.input.prohibitions {
                 let forbids = match &prohibition.what {
                     Prohibited::Package(package) => *package == entry.package,
                     Prohibited::Bundle(name) => *name == entry.name,
@@ -382,7 +390,7 @@ impl Rules<'_> {
             }
             texts.extend(messages.into_iter().min().cloned());
             if let (Some(least), Some(there)) =
-                (&entry.properties.min_kube_version, &self.world.kube_version)
+                (&entry.properties.min_kube_version, &self.input.kube_version)
                 && there.release() < least.release()
             {
                 texts.push(format!(
@@ -392,18 +400,18 @@ impl Rules<'_> {
             }
         }
         for text in texts {
-            self.constrain(Some(variable), Rule::MustNot, text);
+            self.constrain(Some(variable), ConstraintRule::MustNot, text);
         }
     }
 
     /// Keeps the installed operators of Subscriptions that cannot be met. Of their requirements,
     /// only those that an existing operator meets remain.
     fn keep_installed(&mut self) {
-        let invalid = |constraint: &Constraint| match (
+        let invalid = |constraint: &ReferenceConstraint| match (
             &constraint.rule,
             constraint.about.map(|at| self.variables[at]),
         ) {
-            (Rule::MustNot, Some(Variable::Subscription(at))) => Some(at),
+            (ConstraintRule::MustNot, Some(Variable::Subscription(at))) => Some(at),
             _ => None,
         };
         let mut unmet: Vec<usize> = self.constraints.iter().filter_map(invalid).collect();
@@ -421,24 +429,24 @@ impl Rules<'_> {
                      resolved",
                     self.entries[installed].name, subscription.name
                 );
-                self.constrain(Some(variable), Rule::Must, text);
+                self.constrain(Some(variable), ConstraintRule::Must, text);
             }
         }
         let (variables, entries) = (&self.variables, &self.entries);
         let exists = |variable: &usize| matches!(variables[*variable], Variable::Entry(at) if entries[at].source == 0);
         for constraint in &mut self.constraints {
-            if let (Rule::OneOf(list), Some(about)) = (&constraint.rule, constraint.about)
+            if let (ConstraintRule::OneOf(list), Some(about)) = (&constraint.rule, constraint.about)
                 && installed_variables.contains(&about)
                 && !list.iter().any(exists)
             {
-                constraint.rule = Rule::OneOf(vec![about]);
+                constraint.rule = ConstraintRule::OneOf(vec![about]);
             }
         }
     }
 
     /// Adds the constraints for at most one provider of each API, and one operator of each package.
     fn add_uniqueness(&mut self) {
-        let mut apis: Vec<Api> = Vec::new();
+        let mut apis: Vec<OperatorApi> = Vec::new();
         let mut packages: Vec<String> = Vec::new();
         let mut of: Vec<(usize, usize)> = Vec::new();
         for (at, variable) in self.variables.iter().enumerate() {
@@ -475,7 +483,7 @@ impl Rules<'_> {
             });
             if variables.len() > 1 {
                 let text = format!("{} provide {api}", self.names(&variables, "and"));
-                self.constrain(None, Rule::AtMostOne(variables), text);
+                self.constrain(None, ConstraintRule::AtMostOne(variables), text);
             }
         }
         for package in packages {
@@ -485,18 +493,18 @@ impl Rules<'_> {
             if variables.len() > 1 {
                 let names = self.names(&variables, "and");
                 let text = format!("{names} originate from package {package}");
-                self.constrain(None, Rule::AtMostOne(variables), text);
+                self.constrain(None, ConstraintRule::AtMostOne(variables), text);
             }
         }
     }
 
     /// The constraints that name at least one of these variables, in their order.
-    pub(crate) fn constraints_of(&self, variables: &[usize]) -> Vec<&Constraint> {
+    pub(crate) fn constraints_of(&self, variables: &[usize]) -> Vec<&ReferenceConstraint> {
         let mut is_member = vec![false; self.variables.len()];
         for variable in variables {
             is_member[*variable] = true;
         }
-        let of = |constraint: &&Constraint| {
+        let of = |constraint: &&ReferenceConstraint| {
             constraint.variables().iter().any(|variable| is_member[*variable])
         };
         self.constraints.iter().filter(of).collect()

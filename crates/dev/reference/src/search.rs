@@ -1,6 +1,6 @@
 //! Exhaustive search for the preferred answer, and a test whether any answer exists.
 
-use crate::rules::{Constraint, Rule, Rules};
+use crate::rules::{ConstraintRule, InputRules, ReferenceConstraint};
 use std::collections::VecDeque;
 
 /// The search exceeded its limit of steps.
@@ -9,7 +9,7 @@ pub struct TooLong;
 
 /// The connected components of the variables: sets of variables that constraints connect, each in
 /// ascending order.
-pub(crate) fn components(rules: &Rules<'_>) -> Vec<Vec<usize>> {
+pub(crate) fn components(rules: &InputRules<'_>) -> Vec<Vec<usize>> {
     let mut group: Vec<usize> = (0..rules.variables.len()).collect();
     // Each constraint gives all its variables the least group among them, until nothing changes.
     loop {
@@ -36,14 +36,14 @@ pub(crate) fn components(rules: &Rules<'_>) -> Vec<Vec<usize>> {
     all
 }
 
-impl Constraint {
+impl ReferenceConstraint {
     /// All variables that it names.
     pub(crate) fn variables(&self) -> Vec<usize> {
         let mut variables: Vec<usize> = self.about.into_iter().collect();
         match &self.rule {
-            Rule::Must | Rule::MustNot => {}
-            Rule::OneOf(list) | Rule::AtMostOne(list) => variables.extend(list),
-            Rule::NotWith(other) => variables.push(*other),
+            ConstraintRule::Must | ConstraintRule::MustNot => {}
+            ConstraintRule::OneOf(list) | ConstraintRule::AtMostOne(list) => variables.extend(list),
+            ConstraintRule::NotWith(other) => variables.push(*other),
         }
         variables
     }
@@ -52,20 +52,24 @@ impl Constraint {
     pub(crate) fn holds(&self, chosen: &[bool]) -> bool {
         let about = self.about.is_some_and(|variable| chosen[variable]);
         match &self.rule {
-            Rule::Must => about,
-            Rule::MustNot => !about,
-            Rule::OneOf(list) => !about || list.iter().any(|variable| chosen[*variable]),
-            Rule::NotWith(other) => !about || !chosen[*other],
-            Rule::AtMostOne(list) => list.iter().filter(|variable| chosen[**variable]).count() <= 1,
+            ConstraintRule::Must => about,
+            ConstraintRule::MustNot => !about,
+            ConstraintRule::OneOf(list) => !about || list.iter().any(|variable| chosen[*variable]),
+            ConstraintRule::NotWith(other) => !about || !chosen[*other],
+            ConstraintRule::AtMostOne(list) => {
+                list.iter().filter(|variable| chosen[**variable]).count() <= 1
+            }
         }
     }
 
     /// Whether it fails for all supersets of a set of variables.
     fn is_broken_for_good(&self, chosen: &[bool]) -> bool {
         match &self.rule {
-            Rule::Must => false,
-            Rule::OneOf(list) => list.is_empty() && !self.holds(chosen),
-            Rule::MustNot | Rule::NotWith(_) | Rule::AtMostOne(_) => !self.holds(chosen),
+            ConstraintRule::Must => false,
+            ConstraintRule::OneOf(list) => list.is_empty() && !self.holds(chosen),
+            ConstraintRule::MustNot | ConstraintRule::NotWith(_) | ConstraintRule::AtMostOne(_) => {
+                !self.holds(chosen)
+            }
         }
     }
 }
@@ -94,12 +98,12 @@ type Choice = (Option<usize>, Vec<usize>);
 /// When more than `limit` choices would be made.
 pub(crate) fn first_answer(
     variables: usize,
-    constraints: &[&Constraint],
+    constraints: &[&ReferenceConstraint],
     limit: &mut u64,
 ) -> Result<Option<Found>, TooLong> {
     let queue: VecDeque<Choice> = constraints
         .iter()
-        .filter(|constraint| constraint.rule == Rule::Must)
+        .filter(|constraint| constraint.rule == ConstraintRule::Must)
         .filter_map(|constraint| Some((None, vec![constraint.about?])))
         .collect();
     let nothing = Found { chosen: vec![false; variables], choices: Vec::new() };
@@ -109,7 +113,7 @@ pub(crate) fn first_answer(
 fn attempt(
     partial: &Found,
     mut queue: VecDeque<Choice>,
-    constraints: &[&Constraint],
+    constraints: &[&ReferenceConstraint],
     limit: &mut u64,
 ) -> Result<Option<Found>, TooLong> {
     let Found { chosen, choices } = partial;
@@ -130,7 +134,7 @@ fn attempt(
         }
         let mut extended_queue = queue.clone();
         for (at, constraint) in constraints.iter().enumerate() {
-            if let Rule::OneOf(list) = &constraint.rule
+            if let ConstraintRule::OneOf(list) = &constraint.rule
                 && constraint.about == Some(variable)
             {
                 extended_queue.push_back((Some(at), list.clone()));
@@ -153,7 +157,7 @@ fn attempt(
 /// When more than `limit` guesses would be tried.
 pub(crate) fn possible(
     known: &[Option<bool>],
-    constraints: &[&Constraint],
+    constraints: &[&ReferenceConstraint],
     limit: &mut u64,
 ) -> Result<Option<Vec<bool>>, TooLong> {
     let mut known = known.to_vec();
@@ -171,7 +175,7 @@ pub(crate) fn possible(
     }
     // The next variable to guess: a candidate of a requirement that is not met yet.
     let undecided = constraints.iter().find_map(|constraint| {
-        let Rule::OneOf(list) = &constraint.rule else { return None };
+        let ConstraintRule::OneOf(list) = &constraint.rule else { return None };
         let is_required = constraint.about.is_some_and(|variable| known[variable] == Some(true));
         let met = list.iter().any(|variable| known[*variable] == Some(true));
         let open = list.iter().find(|variable| known[**variable].is_none());
@@ -192,7 +196,7 @@ pub(crate) fn possible(
 }
 
 /// Propagates one constraint. None on a contradiction, otherwise whether a variable got a value.
-fn conclude(constraint: &Constraint, known: &mut [Option<bool>]) -> Option<bool> {
+fn conclude(constraint: &ReferenceConstraint, known: &mut [Option<bool>]) -> Option<bool> {
     let mut changed = false;
     let mut note = |variable: usize, value: bool, known: &mut [Option<bool>]| {
         let other = known[variable].replace(value);
@@ -201,9 +205,9 @@ fn conclude(constraint: &Constraint, known: &mut [Option<bool>]) -> Option<bool>
     };
     let about = constraint.about.unwrap_or(usize::MAX);
     match &constraint.rule {
-        Rule::Must => note(about, true, known)?,
-        Rule::MustNot => note(about, false, known)?,
-        Rule::OneOf(list) => {
+        ConstraintRule::Must => note(about, true, known)?,
+        ConstraintRule::MustNot => note(about, false, known)?,
+        ConstraintRule::OneOf(list) => {
             let mut open: Vec<usize> =
                 list.iter().copied().filter(|variable| known[*variable] != Some(false)).collect();
             open.dedup();
@@ -215,7 +219,7 @@ fn conclude(constraint: &Constraint, known: &mut [Option<bool>]) -> Option<bool>
                 note(*one, true, known)?;
             }
         }
-        Rule::NotWith(other) => {
+        ConstraintRule::NotWith(other) => {
             if *other == about {
                 note(about, false, known)?;
             } else if known[about] == Some(true) {
@@ -224,7 +228,7 @@ fn conclude(constraint: &Constraint, known: &mut [Option<bool>]) -> Option<bool>
                 note(about, false, known)?;
             }
         }
-        Rule::AtMostOne(list) => {
+        ConstraintRule::AtMostOne(list) => {
             let is_in = |variable: &usize, known: &[Option<bool>]| known[*variable] == Some(true);
             for (at, variable) in list.iter().enumerate() {
                 let before = &list[..at];
@@ -247,7 +251,7 @@ mod tests {
     use super::*;
 
     /// Constraints between the letters a to f: `a! b- a>b,c a#b b|c`.
-    fn constraints(text: &str) -> Vec<Constraint> {
+    fn constraints(text: &str) -> Vec<ReferenceConstraint> {
         let variable = |letter: &str| usize::from(letter.as_bytes()[0] - b'a');
         let list =
             |text: &str, by| text.split(by).filter(|word| !word.is_empty()).map(variable).collect();
@@ -255,13 +259,15 @@ mod tests {
             .map(|word| {
                 let (about, rest) = word.split_at(1);
                 let (about, rule) = match rest.split_at_checked(1).unwrap_or_default() {
-                    ("!", _) => (Some(variable(about)), Rule::Must),
-                    ("-", _) => (Some(variable(about)), Rule::MustNot),
-                    (">", of) => (Some(variable(about)), Rule::OneOf(list(of, ','))),
-                    ("#", other) => (Some(variable(about)), Rule::NotWith(variable(other))),
-                    _ => (None, Rule::AtMostOne(list(word, '|'))),
+                    ("!", _) => (Some(variable(about)), ConstraintRule::Must),
+                    ("-", _) => (Some(variable(about)), ConstraintRule::MustNot),
+                    (">", of) => (Some(variable(about)), ConstraintRule::OneOf(list(of, ','))),
+                    ("#", other) => {
+                        (Some(variable(about)), ConstraintRule::NotWith(variable(other)))
+                    }
+                    _ => (None, ConstraintRule::AtMostOne(list(word, '|'))),
                 };
-                Constraint { about, rule, text: word.to_owned() }
+                ReferenceConstraint { about, rule, text: word.to_owned() }
             })
             .collect()
     }
@@ -289,7 +295,7 @@ mod tests {
             ("a! a|a", None),
         ] {
             let list = constraints(text);
-            let all: Vec<&Constraint> = list.iter().collect();
+            let all: Vec<&ReferenceConstraint> = list.iter().collect();
             let answer =
                 first_answer(6, &all, &mut 1_000).unwrap().map(|answer| letters(&answer.chosen));
             assert_eq!(answer.as_deref(), expected, "{text}");
@@ -304,7 +310,7 @@ mod tests {
     #[test]
     fn search_ends_at_its_limit() {
         let list = constraints("a! b! c! a>d,e,f b>d,e,f c>d,e,f d|e d|f e|f d#d e#e");
-        let all: Vec<&Constraint> = list.iter().collect();
+        let all: Vec<&ReferenceConstraint> = list.iter().collect();
         assert!(matches!(first_answer(6, &all, &mut 2), Err(TooLong)));
     }
 }

@@ -1,17 +1,17 @@
-//! Reference resolution of a world by exhaustive search.
+//! Reference resolution of an input by exhaustive search.
 
 use crate::answer;
 use crate::candidates::rank;
-use crate::rules::{Broken, Constraint, Rules, Variable, rules};
+use crate::rules::{InputRules, ReferenceConstraint, UnresolvableNamespace, Variable, rules};
 use crate::search::{self, Found, TooLong};
-use mainstay_resolver::{Outcome, World};
+use mainstay_resolver::{Resolution, ResolutionInput};
 use std::collections::BTreeSet;
 
 /// The result of the reference resolution.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Answer {
+pub struct ReferenceResolution {
     /// The outcome of all parts with an answer, without failures.
-    pub outcome: Outcome,
+    pub outcome: Resolution,
     /// The blocked Subscriptions, by name.
     pub blocked: BTreeSet<String>,
     /// How many parts have no answer because of a contradiction.
@@ -22,19 +22,19 @@ pub struct Answer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stopped {
     /// The whole namespace cannot be resolved.
-    Broken(Broken),
+    Broken(UnresolvableNamespace),
     /// The search exceeds its limit of choices.
     TooLong,
 }
 
-/// Resolves a world by exhaustive search; `limit` is the maximal number of choices.
+/// Resolves an input by exhaustive search; `limit` is the maximal number of choices.
 ///
 /// # Errors
 ///
 /// When the whole namespace cannot be resolved, or the search exceeds the limit.
-pub fn solve(world: &World<'_>, mut limit: u64) -> Result<Answer, Stopped> {
-    let rules = rules(world).map_err(Stopped::Broken)?;
-    let mut answer = Answer::default();
+pub fn solve(input: &ResolutionInput<'_>, mut limit: u64) -> Result<ReferenceResolution, Stopped> {
+    let rules = rules(input).map_err(Stopped::Broken)?;
+    let mut answer = ReferenceResolution::default();
     for at in &rules.blocked {
         answer.blocked.insert(rules.subscriptions[*at].name.clone());
     }
@@ -83,7 +83,7 @@ pub fn solve(world: &World<'_>, mut limit: u64) -> Result<Answer, Stopped> {
 
 /// Whether an answer is independent of unreadable catalogs, and all its identifiers are
 /// unambiguous.
-fn is_certain(rules: &Rules<'_>, constraints: &[&Constraint], found: &Found) -> bool {
+fn is_certain(rules: &InputRules<'_>, constraints: &[&ReferenceConstraint], found: &Found) -> bool {
     let source = |variable: usize| match rules.variables[variable] {
         Variable::Entry(entry) => Some(rules.entries[entry].source),
         Variable::Demand(_) => Some(0),

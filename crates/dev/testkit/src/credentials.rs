@@ -4,7 +4,7 @@ use mainstay_auth::authn::Authenticator;
 use mainstay_auth::pki::{self, Pki, PkiError, Signer};
 use mainstay_clock::Clock;
 use mainstay_object::Object;
-use mainstay_workloads::{Credentials, Unsigned};
+use mainstay_workloads::{CertificateSigningError, Credentials};
 use std::sync::Arc;
 
 /// Signs certificate requests with the cluster's CA, and issues tokens.
@@ -26,11 +26,11 @@ impl ClusterCredentials {
 }
 
 impl Credentials for ClusterCredentials {
-    fn certificate(&self, request: &Object) -> Result<String, Unsigned> {
+    fn certificate(&self, request: &Object) -> Result<String, CertificateSigningError> {
         self.signer.answer(request).map_err(|error| match error {
-            pki::Unsigned::NotOurs => Unsigned::NotOurs,
-            pki::Unsigned::Refused(why) => Unsigned::Refused(why),
-            pki::Unsigned::Broken(error) => Unsigned::Broken(error.to_string()),
+            pki::Unsigned::NotOurs => CertificateSigningError::NotOurs,
+            pki::Unsigned::Refused(why) => CertificateSigningError::Refused(why),
+            pki::Unsigned::Broken(error) => CertificateSigningError::Broken(error.to_string()),
         })
     }
 

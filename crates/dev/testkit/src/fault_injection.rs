@@ -3,7 +3,7 @@
 //! ```text
 //! controllers ─► Cluster ─► kube::Client ─► this module ─► the server's service
 //!                                               │
-//!                                               └── decide(&Asked) -> Fate
+//!                                               └── decide(&ObservedRequest) -> InjectedFault
 //! ```
 //!
 //! The decision depends only on the request and its number, so a run can be reproduced from a seed.
@@ -26,7 +26,7 @@ use tower::Service;
 
 /// A request that is about to be sent.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct ObservedRequest {
     /// The number of requests sent before it on this connection.
     pub number: usize,
     /// The number of writes among those.
@@ -37,7 +37,7 @@ pub struct Asked {
     pub target: String,
 }
 
-impl Asked {
+impl ObservedRequest {
     /// Whether it could change an object.
     pub fn is_write(&self) -> bool {
         self.method != Method::GET
@@ -51,34 +51,37 @@ impl Asked {
 
 /// The fate of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum InjectedFault {
     /// The request is handled normally.
     Pass,
     /// The connection breaks before the server receives the request.
-    Lost,
+    ConnectionLost,
     /// The server handles the request, and the connection breaks before the response arrives.
-    Unanswered,
+    ResponseLost,
     /// A proxy responds with this status code; the server does not receive the request.
     Refused(u16),
     /// The server handles the request twice, sequentially; the client gets the second response. A
     /// watch is opened twice, and the first is not read.
-    Twice,
+    SentTwice,
     /// The server receives the request later.
-    Late(Duration),
+    Delayed(Duration),
     /// So many later requests overtake the request. If they do not come, because they wait for it,
     /// it is sent after a short timeout.
-    Behind(usize),
+    Overtaken(usize),
     /// Every frame of the response is delayed, so that a watch lags.
-    Slow(Duration),
+    SlowResponse(Duration),
     /// The response ends after so many frames, as a watch does when a server stops.
-    Cut(usize),
+    TruncatedResponse(usize),
     /// The connection breaks, and the server handles the request later, even if the client is gone.
-    Adrift(Duration),
+    DeliveredAfterDisconnect(Duration),
 }
 
 impl TestCluster {
     /// The cluster over a connection on which `decide` chooses the fate of each request.
-    pub fn troubled(&self, decide: impl Fn(&Asked) -> Fate + Send + Sync + 'static) -> Cluster {
+    pub fn with_faults(
+        &self,
+        decide: impl Fn(&ObservedRequest) -> InjectedFault + Send + Sync + 'static,
+    ) -> Cluster {
         let service = self.server().service(Identity::admin());
         let decide = Arc::new(decide);
         let write_count = AtomicUsize::new(0);
@@ -96,11 +99,12 @@ impl TestCluster {
                 number = *sent;
                 *sent += 1;
             });
-            let info = Asked { number, writes, method, target: target.unwrap_or_default() };
+            let info =
+                ObservedRequest { number, writes, method, target: target.unwrap_or_default() };
             let (fate, mut sent) = (decide(&info), sent.subscribe());
             let service = service.clone();
             async move {
-                if let Fate::Behind(others) = fate {
+                if let InjectedFault::Overtaken(others) = fate {
                     let passed = sent.wait_for(|sent| *sent > info.number + others);
                     // Continue in either case: the others have passed, or do not come.
                     let _ = tokio::time::timeout(OVERTAKE_TIMEOUT, passed).await;
@@ -126,7 +130,7 @@ fn connection_reset() -> io::Error {
 async fn send<S, B>(
     mut service: S,
     request: Request<Body>,
-    fate: Fate,
+    fate: InjectedFault,
     is_watch: bool,
 ) -> Result<Response<ResponseBody>, io::Error>
 where
@@ -141,10 +145,10 @@ where
     let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
     let copy_request = || Request::from_parts(parts.clone(), Body::from(body.to_vec()));
     match fate {
-        Fate::Lost => return Err(connection_reset()),
-        Fate::Refused(code) => return Ok(error_response(code)),
-        Fate::Late(time) => tokio::time::sleep(time).await,
-        Fate::Adrift(time) => {
+        InjectedFault::ConnectionLost => return Err(connection_reset()),
+        InjectedFault::Refused(code) => return Ok(error_response(code)),
+        InjectedFault::Delayed(time) => tokio::time::sleep(time).await,
+        InjectedFault::DeliveredAfterDisconnect(time) => {
             let request = copy_request();
             tokio::spawn(async move {
                 tokio::time::sleep(time).await;
@@ -153,27 +157,35 @@ where
             });
             return Err(connection_reset());
         }
-        Fate::Twice => {
+        InjectedFault::SentTwice => {
             let Ok(first) = service.call(copy_request()).await;
             // Read it completely, as a server would have sent it; a watch is endless.
             if !is_watch {
                 let _ = first.into_body().collect().await;
             }
         }
-        Fate::Pass | Fate::Unanswered | Fate::Slow(_) | Fate::Cut(_) | Fate::Behind(_) => {}
+        InjectedFault::Pass
+        | InjectedFault::ResponseLost
+        | InjectedFault::SlowResponse(_)
+        | InjectedFault::TruncatedResponse(_)
+        | InjectedFault::Overtaken(_) => {}
     }
     let Ok(response) = service.call(copy_request()).await;
     let (head, body) = response.into_parts();
     let data = body.into_data_stream().map_err(io::Error::other);
     let frames = data.map_ok(http_body::Frame::data);
     let body = match fate {
-        Fate::Unanswered => return Err(connection_reset()),
-        Fate::Slow(time) => StreamBody::new(frames.then(move |frame| async move {
-            tokio::time::sleep(time).await;
-            frame
-        }))
-        .boxed_unsync(),
-        Fate::Cut(after) => StreamBody::new(frames.take(after)).boxed_unsync(),
+        InjectedFault::ResponseLost => return Err(connection_reset()),
+        InjectedFault::SlowResponse(time) => {
+            StreamBody::new(frames.then(move |frame| async move {
+                tokio::time::sleep(time).await;
+                frame
+            }))
+            .boxed_unsync()
+        }
+        InjectedFault::TruncatedResponse(after) => {
+            StreamBody::new(frames.take(after)).boxed_unsync()
+        }
         _ => StreamBody::new(frames).boxed_unsync(),
     };
     Ok(Response::from_parts(head, body))

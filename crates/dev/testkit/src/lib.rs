@@ -21,7 +21,7 @@
 mod credentials;
 mod fault_injection;
 
-pub use fault_injection::{Asked, Fate};
+pub use fault_injection::{InjectedFault, ObservedRequest};
 use mainstay_apiserver::{ApiServer, Config, VersionInfo};
 pub use mainstay_auth::Identity;
 use mainstay_auth::pki::Pki;
@@ -37,18 +37,18 @@ use std::time::Duration;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// The least timeout of waits in tests; see [`exhausted`].
-pub const PATIENCE: Duration = Duration::from_mins(2);
+pub const WAIT_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// The processor time that a process must get before a wait times out.
 const MIN_PROCESSOR_TIME: Duration = Duration::from_mins(1);
 
-/// Returns when waiting longer is pointless: after [`PATIENCE`], or later if the process hardly ran
+/// Returns when waiting longer is pointless: after [`WAIT_TIMEOUT`], or later if the process hardly ran
 /// meanwhile, because others are busy. A passing test never waits this long.
-pub async fn exhausted() {
+pub async fn wait_for_timeout() {
     const ROUNDS: u32 = 5;
     let before = processor_time();
     for _ in 0..ROUNDS {
-        tokio::time::sleep(PATIENCE).await;
+        tokio::time::sleep(WAIT_TIMEOUT).await;
         if processor_time().saturating_sub(before) > MIN_PROCESSOR_TIME {
             return;
         }
@@ -65,7 +65,7 @@ static PKI: LazyLock<Pki> =
 
 /// The settings of a [`TestCluster`].
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct TestClusterSettings {
     /// Whether the workload controllers and nodes run.
     pub workloads: bool,
     /// The number of simulated nodes.
@@ -80,7 +80,7 @@ pub struct Settings {
     pub behaviour: Option<String>,
 }
 
-impl Default for Settings {
+impl Default for TestClusterSettings {
     fn default() -> Self {
         Self {
             workloads: true,
@@ -106,17 +106,18 @@ pub struct TestCluster {
 impl TestCluster {
     /// Starts a cluster with controllers and one node, and waits until all have synced.
     pub async fn start() -> Self {
-        Self::with(Settings::default()).await
+        Self::with(TestClusterSettings::default()).await
     }
 
     /// Starts an API server without controllers.
     pub async fn bare() -> Self {
-        Self::with(Settings { workloads: false, ..Settings::default() }).await
+        Self::with(TestClusterSettings { workloads: false, ..TestClusterSettings::default() }).await
     }
 
     /// Starts a cluster with these settings.
-    pub async fn with(settings: Settings) -> Self {
-        let Settings { workloads, nodes, clock, version, behaviour_label, behaviour } = settings;
+    pub async fn with(settings: TestClusterSettings) -> Self {
+        let TestClusterSettings { workloads, nodes, clock, version, behaviour_label, behaviour } =
+            settings;
         let stop = CancellationToken::new();
         let store = Store::in_memory(mainstay_store::Options::new(clock));
         let authenticator = Arc::new(PKI.authenticator(clock).expect("the keys are good"));
@@ -228,7 +229,7 @@ impl TestCluster {
     }
 
     /// Returns the object once it satisfies `predicate`. Panics with its last state after
-    /// [`PATIENCE`].
+    /// [`WAIT_TIMEOUT`].
     #[track_caller]
     pub fn wait_for<F: FnMut(&Object) -> bool + Send>(
         &self,
@@ -262,7 +263,7 @@ impl TestCluster {
         })
     }
 
-    /// Returns once the object does not exist. Panics with its last state after [`PATIENCE`].
+    /// Returns once the object does not exist. Panics with its last state after [`WAIT_TIMEOUT`].
     #[track_caller]
     pub fn wait_gone(
         &self,
@@ -278,7 +279,7 @@ impl TestCluster {
     }
 
     /// Returns the selected objects, sorted by name, once they satisfy `predicate` together. Panics
-    /// with their last states after [`PATIENCE`].
+    /// with their last states after [`WAIT_TIMEOUT`].
     #[track_caller]
     pub fn wait_for_all<F: FnMut(&[&Object]) -> bool + Send>(
         &self,
@@ -326,7 +327,7 @@ impl TestCluster {
             };
             let outcome = tokio::select! {
                 found = wait => Some(found),
-                () = exhausted() => None,
+                () = wait_for_timeout() => None,
             };
             outcome.ok_or_else(|| {
                 let resource = selection.resource.group_resource();

@@ -312,8 +312,8 @@ pub struct UpArguments {
     #[arg(long, value_name = "none|profile|DIR")]
     pub default_sources: Option<String>,
     /// Where catalogs by image and by ConfigMap are served.
-    #[arg(long, value_enum, default_value_t = CatalogMode::InProcess, value_name = "MODE")]
-    pub catalog_mode: CatalogMode,
+    #[arg(long, value_enum, default_value_t = CatalogModeArgument::InProcess, value_name = "MODE")]
+    pub catalog_mode: CatalogModeArgument,
     /// The subsystems that are meant.
     #[command(flatten)]
     pub controllers: ControllersArguments,
@@ -381,8 +381,8 @@ pub struct RunArguments {
     )]
     pub namespace: Option<String>,
     /// Where catalogs by image and by ConfigMap are served.
-    #[arg(long, value_enum, default_value_t = CatalogMode::InProcess, value_name = "MODE")]
-    pub catalog_mode: CatalogMode,
+    #[arg(long, value_enum, default_value_t = CatalogModeArgument::InProcess, value_name = "MODE")]
+    pub catalog_mode: CatalogModeArgument,
     /// The subsystems that are meant.
     #[command(flatten)]
     pub controllers: ControllersArguments,
@@ -440,7 +440,7 @@ pub struct NetworkArguments {
 
 /// Where catalogs by image and by ConfigMap are served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum CatalogMode {
+pub enum CatalogModeArgument {
     /// In this process, which reads them.
     InProcess,
     /// In pods, as OLM does; simulated pods serve nothing.

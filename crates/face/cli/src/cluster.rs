@@ -4,13 +4,13 @@
 //! [`ClusterHandle`] is asynchronous and has no runtime: the program that runs a command has the only one.
 //! Its futures need not move between threads, because a command is one task.
 
-use crate::exit::Failure;
+use crate::exit::CommandFailure;
 use clap::Args;
 use mainstay_cause::Cause;
-use mainstay_explain::Hidden;
+use mainstay_explain::HiddenKind;
 use mainstay_object::{Object, Resource};
-use mainstay_removal::Step;
-use mainstay_resolver::universe::CatalogData;
+use mainstay_removal::DeletionStep;
+use mainstay_resolver::fixture::CatalogData;
 use mainstay_whatif::{CatalogSnapshots, catalogs_of};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -73,7 +73,7 @@ impl From<ClusterReadError> for Cause {
     }
 }
 
-impl From<ClusterReadError> for Failure {
+impl From<ClusterReadError> for CommandFailure {
     fn from(error: ClusterReadError) -> Self {
         Cause::from(error).into()
     }
@@ -107,7 +107,7 @@ pub trait ClusterHandle {
     ///
     /// # Errors
     /// The cluster refuses or does not respond.
-    fn delete(&self, step: &Step) -> impl Future<Output = Result<(), Cause>>;
+    fn delete(&self, step: &DeletionStep) -> impl Future<Output = Result<(), Cause>>;
 
     /// Waits until the object of a removal step is gone. Returns the object if it still exists after
     /// `timeout`.
@@ -116,7 +116,7 @@ pub trait ClusterHandle {
     /// The cluster does not respond.
     fn wait_until_gone(
         &self,
-        step: &Step,
+        step: &DeletionStep,
         timeout: Duration,
     ) -> impl Future<Output = Result<Option<Object>, Cause>>;
 
@@ -149,7 +149,7 @@ pub(crate) async fn read_registries(cluster: &impl ClusterHandle, catalogs: &mut
 pub(crate) struct Listing {
     pub(crate) objects: Vec<Object>,
     /// Kinds that the account may not list everywhere.
-    pub(crate) hidden: Vec<Hidden>,
+    pub(crate) hidden: Vec<HiddenKind>,
 }
 
 impl Listing {
@@ -191,7 +191,10 @@ impl Listing {
         match cluster.list(kind, Some(namespace), labels).await {
             Ok(objects) => self.objects.extend(objects),
             Err(ClusterReadError::Forbidden(_)) => {
-                self.hidden.push(Hidden { kind: kind.kind.to_string(), seen_in: Vec::new() });
+                self.hidden.push(HiddenKind {
+                    kind: kind.kind.to_string(),
+                    readable_namespaces: Vec::new(),
+                });
             }
             Err(error) => return Err(error.into()),
         }
@@ -216,14 +219,15 @@ impl Listing {
                 Err(error) => return Err(error.into()),
             }
         }
-        self.hidden.push(Hidden { kind: kind.kind.to_string(), seen_in });
+        self.hidden.push(HiddenKind { kind: kind.kind.to_string(), readable_namespaces: seen_in });
         Ok(())
     }
 
     /// Whether a namespace may have unlisted objects of a kind.
     pub(crate) fn may_hide(&self, kind: &Resource, namespace: &str) -> bool {
         self.hidden.iter().any(|hidden| {
-            hidden.kind == kind.kind && !hidden.seen_in.iter().any(|seen| seen == namespace)
+            hidden.kind == kind.kind
+                && !hidden.readable_namespaces.iter().any(|seen| seen == namespace)
         })
     }
 }

@@ -2,7 +2,7 @@
 //! changes anything.
 
 use crate::args::{
-    CatalogMode, DemoArguments, NetworkArguments, Profile, RunArguments, UpArguments,
+    CatalogModeArgument, DemoArguments, NetworkArguments, Profile, RunArguments, UpArguments,
 };
 use crate::cluster::ClusterArguments;
 use crate::defaults::DefaultCatalogs;
@@ -25,7 +25,7 @@ pub enum Data {
 
 /// A catalog to serve.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CatalogFolder {
+pub struct ServedFolder {
     /// Name of its CatalogSource.
     pub name: String,
     /// The folder, or the file with its database; it existed when the configuration was checked.
@@ -51,7 +51,7 @@ pub struct Up {
     /// The path of the kubeconfig; `None` takes the data folder, or a temporary folder.
     pub kubeconfig: Option<PathBuf>,
     /// Catalogs to serve, names unique.
-    pub catalogs: Vec<CatalogFolder>,
+    pub catalogs: Vec<ServedFolder>,
     /// Images to import.
     pub images: Vec<ImageSource>,
     /// The loopback address of the image registry; `None` takes the previous address, or a free port.
@@ -63,7 +63,7 @@ pub struct Up {
     /// Catalogs that the cluster has by default.
     pub defaults: DefaultCatalogs,
     /// Where catalogs by image and by ConfigMap are served.
-    pub catalog_mode: CatalogMode,
+    pub catalog_mode: CatalogModeArgument,
     /// Whether damaged parts of the store are set aside.
     pub repair: bool,
     /// The largest size of an object in the store, in bytes.
@@ -73,7 +73,7 @@ pub struct Up {
     /// Namespaces that keep copied CSVs where these are disabled.
     pub protected: BTreeSet<String>,
     /// The network settings that operators receive.
-    pub network: Network,
+    pub network: OperatorNetwork,
     /// The subsystems to run, as typed.
     pub controllers: Vec<String>,
     /// Whether only the API and its workloads run.
@@ -82,13 +82,13 @@ pub struct Up {
 
 /// The checked configuration of `run`.
 #[derive(Clone, Debug)]
-pub struct Run {
+pub struct RunSettings {
     /// The cluster to connect to.
     pub cluster: ClusterArguments,
     /// The folder of pulled images and catalog copies.
     pub data: PathBuf,
     /// Catalogs to serve, names unique.
-    pub catalogs: Vec<CatalogFolder>,
+    pub catalogs: Vec<ServedFolder>,
     /// Standard namespaces.
     pub profile: Profile,
     /// Catalogs that the cluster has by default.
@@ -96,7 +96,7 @@ pub struct Run {
     /// The namespace of catalogs that every namespace sees.
     pub namespace: String,
     /// Where catalogs by image and by ConfigMap are served.
-    pub catalog_mode: CatalogMode,
+    pub catalog_mode: CatalogModeArgument,
     /// The subsystems to run, as typed.
     pub controllers: Vec<String>,
     /// The address of health and metrics.
@@ -116,12 +116,12 @@ pub struct Run {
     /// Namespaces that keep copied CSVs where these are disabled.
     pub protected: BTreeSet<String>,
     /// The network settings that operators receive.
-    pub network: Network,
+    pub network: OperatorNetwork,
 }
 
 /// The network settings that operators receive. Empty texts are unset.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Network {
+pub struct OperatorNetwork {
     /// `HTTP_PROXY`.
     pub http_proxy: String,
     /// `HTTPS_PROXY`.
@@ -185,14 +185,14 @@ impl Up {
             max_object_bytes: arguments.max_object_bytes,
             audit_log: arguments.audit_log,
             protected: arguments.protected_copied_csv_namespaces.into_iter().collect(),
-            network: Network::check(arguments.network)?,
+            network: OperatorNetwork::check(arguments.network)?,
             controllers: arguments.controllers.list,
             bare: arguments.bare,
         })
     }
 }
 
-impl Network {
+impl OperatorNetwork {
     fn check(arguments: NetworkArguments) -> Result<Self, Cause> {
         let certificates = arguments.trusted_ca.as_deref().map(read_certificates).transpose()?;
         Ok(Self {
@@ -204,7 +204,7 @@ impl Network {
     }
 }
 
-impl Run {
+impl RunSettings {
     /// Checks the arguments of `run`.
     pub fn check(arguments: RunArguments) -> Result<Self, Cause> {
         let default = default_data_folder().map(|folder| folder.join("run"));
@@ -235,7 +235,7 @@ impl Run {
             unpack_timeout: arguments.bundle_unpack_timeout,
             plan_timeout: arguments.install_plan_retry_timeout,
             protected: arguments.protected_copied_csv_namespaces.into_iter().collect(),
-            network: Network::check(arguments.network)?,
+            network: OperatorNetwork::check(arguments.network)?,
         })
     }
 }
@@ -258,8 +258,8 @@ fn check_data_folder(
     Ok(folder)
 }
 
-fn parse_catalogs(texts: &[String]) -> Result<Vec<CatalogFolder>, Cause> {
-    let mut catalogs: Vec<CatalogFolder> = Vec::new();
+fn parse_catalogs(texts: &[String]) -> Result<Vec<ServedFolder>, Cause> {
+    let mut catalogs: Vec<ServedFolder> = Vec::new();
     for text in texts {
         let catalog = parse_catalog(text)?;
         if catalogs.iter().any(|other| other.name == catalog.name) {
@@ -300,7 +300,7 @@ fn read_certificates(file: &Path) -> Result<String, Cause> {
     Ok(text)
 }
 
-fn parse_catalog(text: &str) -> Result<CatalogFolder, Cause> {
+fn parse_catalog(text: &str) -> Result<ServedFolder, Cause> {
     let wanted = || {
         Cause::new(format!("--catalog {text}"))
             .remedy("write it as --catalog NAME=DIR or NAME=DATABASE")
@@ -331,7 +331,7 @@ fn parse_catalog(text: &str) -> Result<CatalogFolder, Cause> {
     } else {
         check_catalog_folder(path)?
     };
-    Ok(CatalogFolder { name: name.to_owned(), folder })
+    Ok(ServedFolder { name: name.to_owned(), folder })
 }
 
 fn parse_image(text: &str) -> Result<ImageSource, Cause> {

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 /// The outcome of a command. A code means the same for every command; `docs/command-line.md` has the
 /// table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Exit {
+pub enum ExitStatus {
     /// The command succeeded and found nothing in the way (0).
     Done,
     /// The command failed (1): a cluster, a registry or a disk failed, or the validated content has
@@ -23,35 +23,35 @@ pub enum Exit {
 
 /// The reason and the exit code of a failed sub-command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
+pub struct CommandFailure {
     /// The code.
-    pub exit: Exit,
+    pub exit: ExitStatus,
     /// The reason.
     pub cause: Cause,
 }
 
-impl Failure {
+impl CommandFailure {
     /// An argument cannot be used.
     pub const fn usage(cause: Cause) -> Self {
-        Self { exit: Exit::Usage, cause }
+        Self { exit: ExitStatus::Usage, cause }
     }
 }
 
-impl From<Cause> for Failure {
+impl From<Cause> for CommandFailure {
     /// The command failed while it worked.
     fn from(cause: Cause) -> Self {
-        Self { exit: Exit::Failed, cause }
+        Self { exit: ExitStatus::Failed, cause }
     }
 }
 
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
+impl From<ExitStatus> for ExitCode {
+    fn from(exit: ExitStatus) -> Self {
         match exit {
-            Exit::Done => Self::SUCCESS,
-            Exit::Failed => Self::from(1),
-            Exit::Usage => Self::from(2),
-            Exit::Unresolved => Self::from(3),
-            Exit::Changes => Self::from(4),
+            ExitStatus::Done => Self::SUCCESS,
+            ExitStatus::Failed => Self::from(1),
+            ExitStatus::Usage => Self::from(2),
+            ExitStatus::Unresolved => Self::from(3),
+            ExitStatus::Changes => Self::from(4),
         }
     }
 }

@@ -8,11 +8,11 @@ use std::time::Duration;
 /// Prints progress to standard output. Write errors (a closed pipe) are ignored: the work matters
 /// more than its report.
 #[derive(Debug)]
-pub struct Report {
+pub struct ProgressReport {
     colour: bool,
 }
 
-impl Report {
+impl ProgressReport {
     /// A report on standard output, coloured on terminals that want colours.
     pub fn stdout() -> Self {
         Self { colour: colours_on_stdout() }

@@ -2,14 +2,14 @@
 //! hang.
 //!
 //! ```text
-//! cluster ─► World, Parts ── removal ─► Removal ─► preview ── --dry-run ends here ─► deletes, in order
+//! cluster ─► OperatorObjects, OperatorParts ── plan_uninstall ─► UninstallPlan ─► preview ── --dry-run ends here ─► deletes, in order
 //! ```
 
 use crate::catalog::{Format, escape_controls};
 use crate::cluster::{ClusterArguments, ClusterHandle, ClusterReadError};
-use crate::exit::{Exit, Failure};
+use crate::exit::{CommandFailure, ExitStatus};
 use crate::output::OutputSink;
-use crate::resolve::{Io, format_output};
+use crate::resolve::{CommandIo, format_output};
 use clap::Args;
 use mainstay_api::names;
 use mainstay_api::resources::{
@@ -18,7 +18,9 @@ use mainstay_api::resources::{
 use mainstay_cause::Cause;
 use mainstay_object::{Object, Resource, known};
 use mainstay_removal::{
-    Definition, Item, Parts, Removal, Step, Target, Wish, World, definitions, maps, removal, target,
+    DeletionStep, InstalledOperator, OperatorCrd, OperatorObjects, OperatorParts, PlanItem,
+    UninstallPlan, UninstallRequest, bundle_config_maps, find_operator, operator_crds,
+    plan_uninstall,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -117,9 +119,9 @@ impl UninstallArguments {
 /// Runs the command.
 pub async fn run<C: ClusterHandle>(
     arguments: &UninstallArguments,
-    io: &mut Io<'_>,
-    connect: impl AsyncFnOnce() -> Result<C, Failure>,
-) -> Exit {
+    io: &mut CommandIo<'_>,
+    connect: impl AsyncFnOnce() -> Result<C, CommandFailure>,
+) -> ExitStatus {
     let mut stdout = OutputSink::new(&mut *io.stdout);
     let result = match connect().await {
         Ok(cluster) => uninstall(arguments, &cluster, &mut stdout).await,
@@ -128,8 +130,8 @@ pub async fn run<C: ClusterHandle>(
     // Flushing fails if the reader has closed the pipe.
     let _ = stdout.flush();
     match result {
-        Ok(()) => Exit::Done,
-        Err(Failure { exit, cause }) => {
+        Ok(()) => ExitStatus::Done,
+        Err(CommandFailure { exit, cause }) => {
             let _ = write!(io.stderr, "error: {}", cause.render());
             exit
         }
@@ -140,18 +142,18 @@ async fn uninstall(
     arguments: &UninstallArguments,
     cluster: &impl ClusterHandle,
     out: &mut dyn Write,
-) -> Result<(), Failure> {
+) -> Result<(), CommandFailure> {
     let namespace = arguments.namespace.as_deref();
     let namespace = namespace.unwrap_or_else(|| cluster.default_namespace()).to_owned();
-    let request = Wish {
+    let request = UninstallRequest {
         namespace,
         name: arguments.name.clone(),
         operands: arguments.operands,
         definitions: arguments.definitions,
     };
-    let (target, removal) = plan_removal(cluster, &request).await?;
-    let preview = format_output(arguments.output, &value(&target, &removal), || {
-        text(&target, &removal, arguments.dry_run)
+    let (target, plan) = plan_removal(cluster, &request).await?;
+    let preview = format_output(arguments.output, &value(&target, &plan), || {
+        text(&target, &plan, arguments.dry_run)
     });
     // Nothing is deleted before its preview is written.
     out.write_all(preview.as_bytes()).and_then(|()| out.flush()).map_err(|error| {
@@ -161,7 +163,7 @@ async fn uninstall(
         return Ok(());
     }
     let reports_progress = arguments.output == Format::Text;
-    for steps in removal.steps.chunk_by(|one, next| one.resource == next.resource) {
+    for steps in plan.steps.chunk_by(|one, next| one.resource == next.resource) {
         delete_steps(cluster, steps, arguments.timeout(), reports_progress.then_some(&mut *out))
             .await?;
     }
@@ -170,8 +172,8 @@ async fn uninstall(
 
 async fn plan_removal(
     cluster: &impl ClusterHandle,
-    request: &Wish,
-) -> Result<(Target, Removal), Failure> {
+    request: &UninstallRequest,
+) -> Result<(InstalledOperator, UninstallPlan), CommandFailure> {
     let own = Some(&*request.namespace);
     let not_copied = format!("!{}", names::COPIED_FROM);
     let versions = cluster.list(&CLUSTER_SERVICE_VERSION, None, Some(&not_copied)).await;
@@ -180,21 +182,22 @@ async fn plan_removal(
         listed => (listed?, None),
     };
     let all_csvs = versions.iter().map(|csv| csv.key().to_string()).collect();
-    let mut world = World {
+    let mut objects = OperatorObjects {
         definitions: Vec::new(),
         subscriptions: list_known(cluster, &SUBSCRIPTION, own, None).await?,
         versions: versions.into_iter().filter(|csv| csv.namespace() == request.namespace).collect(),
         plans: list_known(cluster, &INSTALL_PLAN, own, None).await?,
     };
-    if target(&world, request).is_err() {
+    if find_operator(&objects, request).is_err() {
         // CRDs are many, so they are only listed when no other object of the operator is left.
-        world.definitions =
+        objects.definitions =
             list_known(cluster, &known::CUSTOM_RESOURCE_DEFINITION, None, None).await?;
     }
     // If the cluster does not serve ClusterServiceVersions, that is the error, not the name.
-    let target = target(&world, request)
-        .map_err(|error| unserved.map_or_else(|| Failure::usage(error), Failure::from))?;
-    let mut parts = Parts { versions: all_csvs, ..Parts::default() };
+    let target = find_operator(&objects, request).map_err(|error| {
+        unserved.map_or_else(|| CommandFailure::usage(error), CommandFailure::from)
+    })?;
+    let mut parts = OperatorParts { versions: all_csvs, ..OperatorParts::default() };
     for version in &target.versions {
         let labels =
             format!("{}={version},{}={}", names::OWNER, names::OWNER_NAMESPACE, request.namespace);
@@ -210,7 +213,7 @@ async fn plan_removal(
             parts.owned.extend(bindings.into_iter().map(|binding| (known::ROLE_BINDING, binding)));
         }
     }
-    find_owned(cluster, &world, &target, &mut parts).await?;
+    find_owned(cluster, &objects, &target, &mut parts).await?;
     let copied = format!("{}={}", names::COPIED_FROM, request.namespace);
     let copies = list_known(cluster, &CLUSTER_SERVICE_VERSION, None, Some(&copied)).await?;
     let is_target = |csv: &&Object| target.versions.iter().any(|version| version == csv.name());
@@ -219,16 +222,16 @@ async fn plan_removal(
         let name = names::operator_name(package, &request.namespace);
         parts.operator = cluster.get(&OPERATOR, None, &name).await?;
     }
-    for name in definitions(&target, parts.operator.as_ref()) {
+    for name in operator_crds(&target, parts.operator.as_ref()) {
         let found = cluster.get(&known::CUSTOM_RESOURCE_DEFINITION, None, &name).await?;
         let Some(definition) = found else { continue };
-        let mut definition = Definition { definition, objects: Vec::new() };
+        let mut definition = OperatorCrd { definition, objects: Vec::new() };
         if let Some(kind) = definition.resource() {
             definition.objects = list_known(cluster, &kind, None, None).await?;
         }
         parts.definitions.push(definition);
     }
-    for map in maps(&world, &target) {
+    for map in bundle_config_maps(&objects, &target) {
         parts.unpacked.extend(
             cluster.get(&known::CONFIG_MAP, Some(map.namespace.as_ref()), &map.name).await?,
         );
@@ -237,8 +240,8 @@ async fn plan_removal(
         // InstallPlans of all namespaces, as they may install the same bundle now.
         parts.plans = list_known(cluster, &INSTALL_PLAN, None, None).await?;
     }
-    let removal = removal(&world, &parts, &target, request).map_err(Failure::usage)?;
-    Ok((target, removal))
+    let plan = plan_uninstall(&objects, &parts, &target, request).map_err(CommandFailure::usage)?;
+    Ok((target, plan))
 }
 
 /// Lists the objects of a kind; a kind that the cluster does not serve has none.
@@ -257,12 +260,12 @@ async fn list_known(
 /// Finds the objects whose only owners are the CSVs and objects that these own.
 async fn find_owned(
     cluster: &impl ClusterHandle,
-    world: &World,
-    target: &Target,
-    parts: &mut Parts,
+    objects: &OperatorObjects,
+    target: &InstalledOperator,
+    parts: &mut OperatorParts,
 ) -> Result<(), Cause> {
     let is_target = |csv: &&Object| target.versions.iter().any(|name| name == csv.name());
-    let versions = world.versions.iter().filter(is_target);
+    let versions = objects.versions.iter().filter(is_target);
     let mut owners: BTreeSet<String> = versions.map(|csv| csv.uid().to_owned()).collect();
     if owners.is_empty() {
         return Ok(());
@@ -288,11 +291,11 @@ async fn find_owned(
 /// Deletes objects of one kind, and waits until they are gone.
 async fn delete_steps(
     cluster: &impl ClusterHandle,
-    steps: &[Step],
+    steps: &[DeletionStep],
     timeout: Duration,
     mut out: Option<&mut dyn Write>,
 ) -> Result<(), Cause> {
-    for step in steps.iter().filter(|step| !step.follows) {
+    for step in steps.iter().filter(|step| !step.is_garbage_collected) {
         cluster.delete(step).await?;
     }
     let mut remaining = Vec::new();
@@ -319,14 +322,14 @@ async fn delete_steps(
         .remedy("see what the operator says of it, and run the same again, or give it longer with --timeout SECONDS"))
 }
 
-fn step_name(step: &Step) -> String {
+fn step_name(step: &DeletionStep) -> String {
     match &step.namespace {
         Some(namespace) => format!("{} {namespace}/{}", step.resource.kind, step.name),
         None => format!("{} {}", step.resource.kind, step.name),
     }
 }
 
-fn text(target: &Target, removal: &Removal, dry: bool) -> String {
+fn text(target: &InstalledOperator, plan: &UninstallPlan, dry: bool) -> String {
     let mut text = String::new();
     let of = target.package.as_deref().map(|package| format!(" of the package {package}"));
     let what = match target.versions.as_slice() {
@@ -336,9 +339,9 @@ fn text(target: &Target, removal: &Removal, dry: bool) -> String {
     // Writing into a String does not fail.
     let _ = writeln!(text, "{what}{} in {}", of.unwrap_or_default(), target.namespace);
     let parts = [
-        (if dry { "would go" } else { "goes" }, &removal.goes),
-        (if dry { "would stay" } else { "stays" }, &removal.stays),
-        ("would hang", &removal.hangs),
+        (if dry { "would go" } else { "goes" }, &plan.deleted),
+        (if dry { "would stay" } else { "stays" }, &plan.retained),
+        ("would hang", &plan.stuck),
     ];
     for (head, items) in parts {
         if items.is_empty() {
@@ -346,8 +349,9 @@ fn text(target: &Target, removal: &Removal, dry: bool) -> String {
         }
         let _ = writeln!(text, "{head}:");
         for item in items {
-            let why = if item.why.is_empty() { String::new() } else { format!(": {}", item.why) };
-            let _ = writeln!(text, "  {item}{why}");
+            let reason =
+                if item.reason.is_empty() { String::new() } else { format!(": {}", item.reason) };
+            let _ = writeln!(text, "  {item}{reason}");
             if let Some(remedy) = &item.remedy {
                 let _ = writeln!(text, "    → {remedy}");
             }
@@ -356,12 +360,12 @@ fn text(target: &Target, removal: &Removal, dry: bool) -> String {
     text.lines().map(|line| escape_controls(line) + "\n").collect()
 }
 
-fn value(target: &Target, removal: &Removal) -> Value {
-    let items = |items: &[Item]| -> Vec<Value> {
-        let one = |item: &Item| {
+fn value(target: &InstalledOperator, plan: &UninstallPlan) -> Value {
+    let items = |items: &[PlanItem]| -> Vec<Value> {
+        let one = |item: &PlanItem| {
             json!({
                 "kind": item.kind, "namespace": item.namespace, "name": item.name,
-                "why": item.why, "remedy": item.remedy,
+                "why": item.reason, "remedy": item.remedy,
             })
         };
         items.iter().map(one).collect()
@@ -371,8 +375,8 @@ fn value(target: &Target, removal: &Removal) -> Value {
         "package": target.package,
         "subscriptions": target.subscriptions,
         "versions": target.versions,
-        "goes": items(&removal.goes),
-        "stays": items(&removal.stays),
-        "hangs": items(&removal.hangs),
+        "goes": items(&plan.deleted),
+        "stays": items(&plan.retained),
+        "hangs": items(&plan.stuck),
     })
 }

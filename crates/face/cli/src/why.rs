@@ -1,7 +1,7 @@
 //! `mainstay why`: explains why an object is not in the state that its user wants.
 //!
 //! ```text
-//! cluster, --state ─► objects ─┬─────────────────────► World ── explain ─► Answer ─┬─► text
+//! cluster, --state ─► objects ─┬─────────────────────► ClusterObjects ── explain ─► Explanation ─┬─► text
 //!                              └─► resolution ─► reasons ─┘                        └─► JSON
 //! ```
 
@@ -9,18 +9,19 @@ use crate::catalog::{Format, escape_controls};
 use crate::cluster::{
     ClusterHandle, ClusterReadError, ConnectionArguments, Listing, namespaces_of_catalogs,
 };
-use crate::exit::{Exit, Failure};
+use crate::exit::{CommandFailure, ExitStatus};
 use crate::output::OutputSink;
-use crate::resolve::{self, Io};
+use crate::resolve::{self, CommandIo};
 use clap::Args;
 use mainstay_api::names;
 use mainstay_api::resources::{CATALOG_SOURCE, CLUSTER_SERVICE_VERSION, SUBSCRIPTION};
 use mainstay_cause::{Cause, Place};
 use mainstay_explain::{
-    Answer, EVERYWHERE, Hidden, Kind, NEARBY, Target, ClusterObjects, explain, namespaces_of_events,
+    CLUSTER_WIDE_KINDS, ClusterObjects, ExplainedKind, ExplainedObject, Explanation, HiddenKind,
+    NAMESPACE_KINDS, explain, namespaces_of_events,
 };
 use mainstay_object::{Object, Resource, known};
-use mainstay_resolver::universe::cause_json;
+use mainstay_resolver::fixture::cause_json;
 use mainstay_yaml::{Options, documents};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -39,7 +40,7 @@ kubectl get og,catalogsource,sub,installplan,csv,operatorcondition,deployment,po
 pub struct WhyArguments {
     /// What to explain: a subscription, installplan, clusterserviceversion (csv) or catalogsource.
     #[arg(value_name = "KIND/NAME", value_parser = target)]
-    target: (Kind, Option<String>),
+    target: (ExplainedKind, Option<String>),
     /// The name, for those who write it apart as `kubectl` takes it.
     #[arg(value_name = "NAME", hide = true)]
     name: Option<String>,
@@ -71,7 +72,7 @@ enum ParseTargetError {
 }
 
 /// Reads `KIND/NAME`, or `KIND` where the name comes next.
-fn target(text: &str) -> Result<(Kind, Option<String>), ParseTargetError> {
+fn target(text: &str) -> Result<(ExplainedKind, Option<String>), ParseTargetError> {
     let (kind, name) = match text.split_once('/') {
         Some((_, name)) if name.is_empty() || name.contains('/') => {
             return Err(ParseTargetError::SplitTarget);
@@ -89,12 +90,12 @@ fn target(text: &str) -> Result<(Kind, Option<String>), ParseTargetError> {
 /// Runs the command.
 pub async fn run<C: ClusterHandle>(
     arguments: &WhyArguments,
-    io: &mut Io<'_>,
-    connect: impl AsyncFnOnce() -> Result<C, Failure>,
-) -> Exit {
+    io: &mut CommandIo<'_>,
+    connect: impl AsyncFnOnce() -> Result<C, CommandFailure>,
+) -> ExitStatus {
     let answer = match answer(arguments, io, connect).await {
         Ok(answer) => answer,
-        Err(Failure { exit, cause }) => {
+        Err(CommandFailure { exit, cause }) => {
             let _ = write!(io.stderr, "error: {}", cause.render());
             return exit;
         }
@@ -104,61 +105,63 @@ pub async fn run<C: ClusterHandle>(
     let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
     if let (Err(error), Some(_)) = (written, stdout.error()) {
         let _ = writeln!(io.stderr, "error: the answer cannot be written: {error}");
-        return Exit::Failed;
+        return ExitStatus::Failed;
     }
-    if answer.is_healthy() { Exit::Done } else { Exit::Unresolved }
+    if answer.is_healthy() { ExitStatus::Done } else { ExitStatus::Unresolved }
 }
 
 async fn answer<C: ClusterHandle>(
     arguments: &WhyArguments,
-    io: &mut Io<'_>,
-    connect: impl AsyncFnOnce() -> Result<C, Failure>,
-) -> Result<Answer, Failure> {
+    io: &mut CommandIo<'_>,
+    connect: impl AsyncFnOnce() -> Result<C, CommandFailure>,
+) -> Result<Explanation, CommandFailure> {
     let (kind, name_in_target) = arguments.target.clone();
     let name = match (name_in_target, arguments.name.clone()) {
         (Some(name), None) | (None, Some(name)) => name,
         (None, None) => {
-            return Err(Failure::usage(Cause::new("a name is missing").remedy(TARGET_FORM)));
+            return Err(CommandFailure::usage(Cause::new("a name is missing").remedy(TARGET_FORM)));
         }
         (Some(_), Some(_)) => {
-            return Err(Failure::usage(Cause::new("there are two names").remedy(TARGET_FORM)));
+            return Err(CommandFailure::usage(
+                Cause::new("there are two names").remedy(TARGET_FORM),
+            ));
         }
     };
-    let mut world = ClusterObjects::default();
+    let mut cluster_objects = ClusterObjects::default();
     let namespace;
     if arguments.states.is_empty() {
         let cluster = connect().await?;
         let given = arguments.namespace.as_deref();
         namespace = given.unwrap_or_else(|| cluster.default_namespace()).to_owned();
         let listing = list_objects(&cluster, &namespace).await?;
-        let target = Target { kind, namespace: namespace.clone(), name: name.clone() };
+        let target = ExplainedObject { kind, namespace: namespace.clone(), name: name.clone() };
         let copied_csvs = copied_csvs(&cluster, &target, &listing.objects).await;
         let sees_catalogs = !listing.hidden.iter().any(|kind| kind.kind == CATALOG_SOURCE.kind);
-        world.objects = listing.objects;
-        world.hidden = listing.hidden;
+        cluster_objects.objects = listing.objects;
+        cluster_objects.hidden = listing.hidden;
         // Without all catalogs, the candidates of a Subscription are unknown.
-        if kind == Kind::Subscription && sees_catalogs {
-            let objects = world.objects.clone();
+        if kind == ExplainedKind::Subscription && sees_catalogs {
+            let objects = cluster_objects.objects.clone();
             let found = resolve::unresolved_subscriptions(objects, &namespace, &cluster).await;
-            world.resolved = found.is_some();
-            world.unresolved = found.unwrap_or_default();
+            cluster_objects.resolved = found.is_some();
+            cluster_objects.unresolved = found.unwrap_or_default();
         }
-        world.objects.extend(copied_csvs);
+        cluster_objects.objects.extend(copied_csvs);
     } else {
         namespace = arguments.namespace.clone().unwrap_or_else(|| "default".to_owned());
         for file in &arguments.states {
-            read_state(io, file, &mut world.objects)?;
+            read_state(io, file, &mut cluster_objects.objects)?;
         }
     }
-    let target = Target { kind, namespace, name };
-    explain(&world, &target).map_err(Failure::usage)
+    let target = ExplainedObject { kind, namespace, name };
+    explain(&cluster_objects, &target).map_err(CommandFailure::usage)
 }
 
 /// Copied CSVs with a name that the target needs: such a copy prevents an original CSV of the same
 /// name. Unreadable ones are left out.
 async fn copied_csvs(
     cluster: &impl ClusterHandle,
-    target: &Target,
+    target: &ExplainedObject,
     objects: &[Object],
 ) -> Vec<Object> {
     let find = |kind: &Resource, name: &str| {
@@ -170,8 +173,8 @@ async fn copied_csvs(
         objects.iter().find(matches)
     };
     let mut names: BTreeSet<&str> = match target.kind {
-        Kind::ClusterServiceVersion => BTreeSet::from([&*target.name]),
-        Kind::Subscription => {
+        ExplainedKind::ClusterServiceVersion => BTreeSet::from([&*target.name]),
+        ExplainedKind::Subscription => {
             let subscription = find(&SUBSCRIPTION, &target.name);
             let fields = ["currentCSV", "installedCSV"].into_iter();
             fields.filter_map(|field| subscription?.str(&["status", field])).collect()
@@ -190,13 +193,13 @@ async fn copied_csvs(
 /// Lists the objects for an explanation, as far as the account may.
 async fn list_objects(cluster: &impl ClusterHandle, namespace: &str) -> Result<Listing, Cause> {
     let mut listing = Listing::default();
-    for kind in &NEARBY {
+    for kind in &NAMESPACE_KINDS {
         // Copied CSVs are many, large, and do not matter here.
         let not_copied = format!("!{}", names::COPIED_FROM);
         let labels = (*kind == CLUSTER_SERVICE_VERSION).then_some(&*not_copied);
         listing.add_in_namespace(cluster, kind, labels, namespace).await?;
     }
-    for kind in &EVERYWHERE {
+    for kind in &CLUSTER_WIDE_KINDS {
         let namespaces = if *kind == CATALOG_SOURCE {
             namespaces_of_catalogs(&listing.objects, namespace)
         } else {
@@ -217,11 +220,15 @@ async fn list_objects(cluster: &impl ClusterHandle, namespace: &str) -> Result<L
 }
 
 /// Reads a saved state.
-fn read_state(io: &mut Io<'_>, file: &str, objects: &mut Vec<Object>) -> Result<(), Failure> {
+fn read_state(
+    io: &mut CommandIo<'_>,
+    file: &str,
+    objects: &mut Vec<Object>,
+) -> Result<(), CommandFailure> {
     let text = resolve::read_text(io, file)?;
     let place = |line| Place { line, ..Place::file(if file == "-" { "<stdin>" } else { file }) };
     let refuse = |line, why: &str| {
-        Failure::usage(
+        CommandFailure::usage(
             Cause::new(escape_controls(why))
                 .at(place(line))
                 .remedy(format!("give it what this prints: {SAVE_COMMAND}")),
@@ -248,10 +255,10 @@ fn read_state(io: &mut Io<'_>, file: &str, objects: &mut Vec<Object>) -> Result<
     Ok(())
 }
 
-fn text(answer: &Answer) -> String {
-    let mut text = match &answer.why {
+fn text(answer: &Explanation) -> String {
+    let mut text = match &answer.cause {
         Some(why) => why.render(),
-        None => format!("{} {}\n", answer.target, answer.standing),
+        None => format!("{} {}\n", answer.target, answer.state),
     };
     for note in &answer.notes {
         text.push_str("note: ");
@@ -261,24 +268,24 @@ fn text(answer: &Answer) -> String {
     text.lines().map(|line| escape_controls(line) + "\n").collect()
 }
 
-fn value(answer: &Answer) -> Value {
+fn value(answer: &Explanation) -> Value {
     let target = &answer.target;
     let mut value = json!({
         "kind": target.kind.name(),
         "namespace": target.namespace,
         "name": target.name,
         "healthy": answer.is_healthy(),
-        "standing": answer.standing,
+        "standing": answer.state,
         "notes": answer.notes,
         "hidden": answer.hidden.iter().map(hidden).collect::<Vec<_>>(),
     });
-    if let Some(why) = &answer.why {
+    if let Some(why) = &answer.cause {
         value["because"] = cause_json(why)["because"].clone();
     }
     value
 }
 
 /// A kind that the account may not list everywhere.
-fn hidden(kind: &Hidden) -> Value {
-    json!({"kind": kind.kind, "seenIn": kind.seen_in})
+fn hidden(kind: &HiddenKind) -> Value {
+    json!({"kind": kind.kind, "seenIn": kind.readable_namespaces})
 }

@@ -2,43 +2,45 @@
 //! folder and environment.
 
 use mainstay_cli::bundle::{self, BundleArguments};
-use mainstay_cli::catalog::{self, CatalogArguments, Io};
-use mainstay_cli::exit::Exit;
+use mainstay_cli::catalog::{self, CatalogArguments, CatalogCommandIo};
+use mainstay_cli::exit::ExitStatus;
 use mainstay_cli::image::{self, ImageArguments};
 use mainstay_cli::report;
 use std::io::{self, BufWriter, IsTerminal as _, Write as _};
 
 /// Runs one of the commands about catalogs.
-pub(crate) async fn run(arguments: CatalogArguments) -> Exit {
+pub(crate) async fn run(arguments: CatalogArguments) -> ExitStatus {
     with_process_io(async |io| catalog::run(arguments, io).await).await
 }
 
 /// Runs one of the commands about bundles.
-pub(crate) async fn run_bundle(arguments: BundleArguments) -> Exit {
+pub(crate) async fn run_bundle(arguments: BundleArguments) -> ExitStatus {
     with_process_io(async |io| bundle::run(arguments, io).await).await
 }
 
 /// Runs one of the commands about images.
-pub(crate) async fn run_image(arguments: ImageArguments) -> Exit {
+pub(crate) async fn run_image(arguments: ImageArguments) -> ExitStatus {
     with_process_io(async |io| image::run(arguments, io).await).await
 }
 
 /// Prints bytes unchanged.
-pub(crate) fn print(bytes: &[u8]) -> Exit {
+pub(crate) fn print(bytes: &[u8]) -> ExitStatus {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
         // A reader that closes the pipe has read enough.
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Exit::Failed,
-        _ => Exit::Done,
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => ExitStatus::Failed,
+        _ => ExitStatus::Done,
     }
 }
 
-async fn with_process_io(command: impl AsyncFnOnce(&mut Io<'_>) -> Exit) -> Exit {
+async fn with_process_io(
+    command: impl AsyncFnOnce(&mut CatalogCommandIo<'_>) -> ExitStatus,
+) -> ExitStatus {
     let colour = report::colours_on_stdout();
     let mut stdout = BufWriter::new(io::stdout().lock());
     let folder = std::env::current_dir().unwrap_or_default();
     let mut stderr = io::stderr();
-    command(&mut Io {
+    command(&mut CatalogCommandIo {
         stdout: &mut stdout,
         stderr: &mut stderr,
         folder,

@@ -10,12 +10,12 @@ use crate::embedded::io;
 use futures::future::BoxFuture;
 use mainstay_api::resources::CATALOG_SOURCE;
 use mainstay_cause::Cause;
-use mainstay_classic::{Serve, ServedAt};
+use mainstay_classic::{RegistryEndpoints, ServedAt};
 use mainstay_client::Cluster;
 use mainstay_object::NamespacedName;
-use mainstay_registry::http::Api;
+use mainstay_registry::http::CatalogHttpApi;
 use mainstay_registry::server::{Limits, serve};
-use mainstay_registry::{Served, Shelf, grpc};
+use mainstay_registry::{Served, ServedCatalogs, grpc};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -32,8 +32,8 @@ pub(crate) struct CatalogListeners {
 }
 
 struct Inner {
-    shelf: Arc<Shelf>,
-    api: Api,
+    shelf: Arc<ServedCatalogs>,
+    api: CatalogHttpApi,
     /// The namespace whose catalogs have their plain names in paths.
     global: String,
     listeners: Mutex<BTreeMap<NamespacedName, CatalogListener>>,
@@ -59,8 +59,8 @@ impl CatalogListeners {
         catalogs: &CatalogFolders,
         stop: &CancellationToken,
     ) -> Result<Self, Cause> {
-        let shelf = Arc::new(Shelf::default());
-        let api = Api::new(Arc::clone(&shelf));
+        let shelf = Arc::new(ServedCatalogs::default());
+        let api = CatalogHttpApi::new(Arc::clone(&shelf));
         let (global, stop) = (namespace.to_owned(), stop.clone());
         let listeners = Self {
             inner: Arc::new(Inner { shelf, api, global, listeners: Mutex::default(), stop }),
@@ -132,7 +132,7 @@ impl CatalogListeners {
     }
 }
 
-impl Serve for CatalogListeners {
+impl RegistryEndpoints for CatalogListeners {
     fn open<'a>(
         &'a self,
         catalog: &'a NamespacedName,

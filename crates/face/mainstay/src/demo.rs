@@ -13,11 +13,11 @@ use crate::stop::StopSignals;
 use crate::subsystems::Selected;
 use crate::supervise::Startup;
 use mainstay_cause::{Cause, Place};
-use mainstay_cli::args::{CatalogMode, Profile};
-use mainstay_cli::config::{CatalogFolder, Data, Demo, Network, runtime_folder};
+use mainstay_cli::args::{CatalogModeArgument, Profile};
+use mainstay_cli::config::{Data, Demo, OperatorNetwork, ServedFolder, runtime_folder};
 use mainstay_cli::defaults::DefaultCatalogs;
-use mainstay_cli::exit::Failure;
-use mainstay_cli::report::Report;
+use mainstay_cli::exit::CommandFailure;
+use mainstay_cli::report::ProgressReport;
 use mainstay_files::PrivateFolder;
 use std::collections::BTreeSet;
 
@@ -25,7 +25,11 @@ use std::collections::BTreeSet;
 const SOURCE: &str = "demo";
 
 /// Runs the demo to its end.
-pub(crate) async fn run(demo: Demo, report: Report, startup: Startup) -> Result<(), Failure> {
+pub(crate) async fn run(
+    demo: Demo,
+    report: ProgressReport,
+    startup: Startup,
+) -> Result<(), CommandFailure> {
     let mut signals = StopSignals::listen()?;
     let work = work_folder()?;
     let catalog = if let Some(folder) = demo.catalog {
@@ -42,23 +46,23 @@ pub(crate) async fn run(demo: Demo, report: Report, startup: Startup) -> Result<
         let chosen = chosen.await;
         chosen
             .map_err(|error| Cause::new(format!("reading the catalog ended early: {error}")))?
-            .map_err(Failure::usage)?
+            .map_err(CommandFailure::usage)?
     };
     let settings = Settings {
         data: Data::Memory,
         listen: demo.listen,
         kubeconfig: Some(demo.kubeconfig.unwrap_or_else(|| work.path().join("kubeconfig"))),
-        catalogs: vec![CatalogFolder { name: SOURCE.to_owned(), folder: catalog }],
+        catalogs: vec![ServedFolder { name: SOURCE.to_owned(), folder: catalog }],
         images: Vec::new(),
         registry: None,
         nodes: 1,
         profile: Profile::Standard,
         defaults: DefaultCatalogs::None,
-        catalog_mode: CatalogMode::InProcess,
+        catalog_mode: CatalogModeArgument::InProcess,
         repair: false,
         max_object_bytes: mainstay_object::size::USUAL_OBJECT,
         audit_log: None,
-        network: Network::default(),
+        network: OperatorNetwork::default(),
         protected: BTreeSet::new(),
         subsystems: Selected::all(),
     };

@@ -16,10 +16,12 @@ use mainstay_auth::Identity;
 use mainstay_auth::pki::{Pki, PkiError};
 use mainstay_cause::{Cause, Place};
 use mainstay_classic::{CatalogPods, Classic, FolderCatalog, Timeouts};
-use mainstay_cli::args::{CatalogMode, Profile};
-use mainstay_cli::config::{CatalogFolder, Data, ImageSource, Network, reason, runtime_folder};
+use mainstay_cli::args::{CatalogModeArgument, Profile};
+use mainstay_cli::config::{
+    Data, ImageSource, OperatorNetwork, ServedFolder, reason, runtime_folder,
+};
 use mainstay_cli::defaults::DefaultCatalogs;
-use mainstay_cli::exit::Failure;
+use mainstay_cli::exit::CommandFailure;
 use mainstay_client::Cluster;
 use mainstay_clock::Clock;
 use mainstay_controller::RunningSubsystems;
@@ -46,7 +48,7 @@ pub(crate) struct Settings {
     /// The kubeconfig's path; `None` puts it into the data folder, or a temporary folder.
     pub(crate) kubeconfig: Option<PathBuf>,
     /// Catalogs to serve, besides those that the data folder remembers.
-    pub(crate) catalogs: Vec<CatalogFolder>,
+    pub(crate) catalogs: Vec<ServedFolder>,
     /// Images to import, besides those that the data folder has.
     pub(crate) images: Vec<ImageSource>,
     /// The address of the image registry; `None` takes the previous address, or a free port.
@@ -58,14 +60,14 @@ pub(crate) struct Settings {
     /// Catalogs that the cluster has by default.
     pub(crate) defaults: DefaultCatalogs,
     /// Where catalogs by image and by ConfigMap are served.
-    pub(crate) catalog_mode: CatalogMode,
+    pub(crate) catalog_mode: CatalogModeArgument,
     /// Whether damaged parts of the store are set aside.
     pub(crate) repair: bool,
     /// The largest size of an object in the store, in bytes.
     pub(crate) max_object_bytes: usize,
     /// The audit log's path, if requests are audited.
     pub(crate) audit_log: Option<PathBuf>,
-    pub(crate) network: Network,
+    pub(crate) network: OperatorNetwork,
     /// Namespaces that keep their copied CSVs where copied CSVs are disabled.
     pub(crate) protected: BTreeSet<String>,
     /// The subsystems that run beside the API server and its workloads.
@@ -101,17 +103,20 @@ struct ApiListener {
 impl Embedded {
     /// Starts a cluster and returns when it is ready. `say` reports each component that is ready, in a
     /// line.
-    pub(crate) async fn start(settings: Settings, say: &dyn Fn(&str)) -> Result<Self, Failure> {
+    pub(crate) async fn start(
+        settings: Settings,
+        say: &dyn Fn(&str),
+    ) -> Result<Self, CommandFailure> {
         let clock = Clock::system();
-        let listener = bind_api(settings.listen).await.map_err(Failure::usage)?;
+        let listener = bind_api(settings.listen).await.map_err(CommandFailure::usage)?;
         let address = listener
             .local_addr()
             .map_err(|error| Cause::new("the port has no address").because(io(&error)))?;
-        let store = data::open(&settings, clock, say).await.map_err(Failure::usage)?;
+        let store = data::open(&settings, clock, say).await.map_err(CommandFailure::usage)?;
         let data = settings.data.clone();
         let listener = ApiListener { listener, address };
         let unwritable = |error: &EngineError| match &data {
-            Data::Folder(folder) => Failure::usage(data::unwritable(folder, error)),
+            Data::Folder(folder) => CommandFailure::usage(data::unwritable(folder, error)),
             Data::Memory => chain(error).into(),
         };
         tokio::select! {
@@ -135,19 +140,23 @@ impl Embedded {
         listener: ApiListener,
         clock: Clock,
         say: &dyn Fn(&str),
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, CommandFailure> {
         let ApiListener { listener, address } = listener;
-        let surroundings = network::surroundings(&settings.network).map_err(Failure::usage)?;
+        let surroundings =
+            network::surroundings(&settings.network).map_err(CommandFailure::usage)?;
         let audit = settings.audit_log.as_deref().map(audit_log).transpose();
-        let audit = audit.map_err(Failure::usage)?;
-        let catalog_memory = catalogs::CatalogMemory::read(&settings).map_err(Failure::usage)?;
-        let pki = load_pki(&settings.data, clock, settings.listen).map_err(Failure::usage)?;
+        let audit = audit.map_err(CommandFailure::usage)?;
+        let catalog_memory =
+            catalogs::CatalogMemory::read(&settings).map_err(CommandFailure::usage)?;
+        let pki =
+            load_pki(&settings.data, clock, settings.listen).map_err(CommandFailure::usage)?;
         let stop = CancellationToken::new();
         let images = images::open(&settings.data, settings.registry).await;
-        let images = images.map_err(Failure::usage)?;
-        let (kubeconfig, temporary) = kubeconfig_location(&settings).map_err(Failure::usage)?;
+        let images = images.map_err(CommandFailure::usage)?;
+        let (kubeconfig, temporary) =
+            kubeconfig_location(&settings).map_err(CommandFailure::usage)?;
         let images = images.serve(settings.images.clone(), &kubeconfig, clock, &stop, say).await;
-        let images = images.map_err(Failure::usage)?;
+        let images = images.map_err(CommandFailure::usage)?;
         let authenticator = pki.authenticator(clock).map_err(|error| {
             Cause::new("the key for service-account tokens is unusable").because(chain(&error))
         })?;
@@ -186,7 +195,7 @@ impl Embedded {
             let (server, stop) = (Arc::clone(&server), stop.clone());
             tokio::spawn(async move { server.serve(listener, tls, stop).await })
         };
-        write_kubeconfig(&kubeconfig, &pki, address).map_err(Failure::usage)?;
+        write_kubeconfig(&kubeconfig, &pki, address).map_err(CommandFailure::usage)?;
         say(&format!("api         https://{address}"));
         say(&format!("kubeconfig  {}", kubeconfig.display()));
 
@@ -241,7 +250,7 @@ impl Embedded {
                             .served_at(&NamespacedName::new(namespace, name.as_str())),
                     })
                     .collect(),
-                images: Some(images.sources(clock).map_err(Failure::usage)?),
+                images: Some(images.sources(clock).map_err(CommandFailure::usage)?),
                 serve: Some(Arc::new(catalog_listeners.clone())),
                 surroundings,
                 timeouts: Timeouts::default(),
@@ -376,11 +385,11 @@ impl Embedded {
 }
 
 /// The options of catalog pods in a mode.
-pub(crate) fn catalog_pods(mode: CatalogMode) -> CatalogPods {
+pub(crate) fn catalog_pods(mode: CatalogModeArgument) -> CatalogPods {
     let mode = match mode {
-        CatalogMode::InProcess => mainstay_classic::CatalogMode::InProcess,
-        CatalogMode::Pods => mainstay_classic::CatalogMode::Pods,
-        CatalogMode::Auto => mainstay_classic::CatalogMode::Auto,
+        CatalogModeArgument::InProcess => mainstay_classic::CatalogMode::InProcess,
+        CatalogModeArgument::Pods => mainstay_classic::CatalogMode::Pods,
+        CatalogModeArgument::Auto => mainstay_classic::CatalogMode::Auto,
     };
     CatalogPods { mode, ..CatalogPods::default() }
 }

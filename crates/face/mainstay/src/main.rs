@@ -33,9 +33,9 @@ mod wait;
 
 use mainstay_cause::Cause;
 use mainstay_cli::args::{Arguments, Command};
-use mainstay_cli::config::{Demo, Run, Up};
-use mainstay_cli::exit::{Exit, Failure};
-use mainstay_cli::report::{self, Report};
+use mainstay_cli::config::{Demo, RunSettings, Up};
+use mainstay_cli::exit::{CommandFailure, ExitStatus};
+use mainstay_cli::report::{self, ProgressReport};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use std::process::ExitCode;
 use supervise::Startup;
@@ -74,16 +74,15 @@ fn main() -> ExitCode {
     };
     if let Err(cause) = log::start(filter, arguments.log_format) {
         report::error(&cause);
-        return Exit::Usage.into();
+        return ExitStatus::Usage.into();
     }
     let exit = match arguments.command {
-        Command::Up(arguments) => {
-            Up::check(*arguments).map(|up| run(|startup| up::run(up, Report::stdout(), startup)))
-        }
-        Command::Run(arguments) => Run::check(*arguments)
-            .map(|checked| run(|startup| run::run(checked, Report::stdout(), startup))),
+        Command::Up(arguments) => Up::check(*arguments)
+            .map(|up| run(|startup| up::run(up, ProgressReport::stdout(), startup))),
+        Command::Run(arguments) => RunSettings::check(*arguments)
+            .map(|checked| run(|startup| run::run(checked, ProgressReport::stdout(), startup))),
         Command::Demo(arguments) => Demo::check(arguments)
-            .map(|demo| run(|startup| demo::run(demo, Report::stdout(), startup))),
+            .map(|demo| run(|startup| demo::run(demo, ProgressReport::stdout(), startup))),
         Command::Catalog(arguments) => Ok(block_on(Threads::One, catalog::run(arguments))),
         Command::Bundle(arguments) => Ok(block_on(Threads::One, catalog::run_bundle(arguments))),
         Command::Image(arguments) => Ok(block_on(Threads::All, catalog::run_image(*arguments))),
@@ -102,16 +101,16 @@ fn main() -> ExitCode {
     };
     exit.unwrap_or_else(|cause| {
         report::error(&cause);
-        Exit::Usage
+        ExitStatus::Usage
     })
     .into()
 }
 
 /// Runs a sub-command to its end, on a thread of its own. The sub-command marks the end of its startup.
 /// A startup that does not stop on request is abandoned: a file or folder that it uses blocks.
-fn run<F>(work: impl FnOnce(Startup) -> F + Send + 'static) -> Exit
+fn run<F>(work: impl FnOnce(Startup) -> F + Send + 'static) -> ExitStatus
 where
-    F: Future<Output = Result<(), Failure>>,
+    F: Future<Output = Result<(), CommandFailure>>,
 {
     let startup = Startup::default();
     let command_startup = startup.clone();
@@ -123,13 +122,13 @@ where
         runtime.shutdown_background();
         result
     });
-    exit(outcome.map(|()| Exit::Done))
+    exit(outcome.map(|()| ExitStatus::Done))
 }
 
 /// Runs a command that may wait for a cluster or a registry. The command is one task on the program's first
 /// thread, which is none of the workers of [`Threads::All`]. There it may read files and compute without
 /// blocking the connections that the workers drive.
-fn block_on<E: From<Exit>>(threads: Threads, command: impl Future<Output = E>) -> E {
+fn block_on<E: From<ExitStatus>>(threads: Threads, command: impl Future<Output = E>) -> E {
     let outcome = runtime(threads).map(|runtime| {
         let exit = runtime.block_on(command);
         // Nothing needs the result of tasks that still block (a DNS lookup, the reading of a folder).
@@ -149,7 +148,7 @@ enum Threads {
 }
 
 /// The asynchronous runtime of this process.
-fn runtime(threads: Threads) -> Result<Runtime, Failure> {
+fn runtime(threads: Threads) -> Result<Runtime, CommandFailure> {
     let mut builder = match threads {
         Threads::One => tokio::runtime::Builder::new_current_thread(),
         Threads::All => tokio::runtime::Builder::new_multi_thread(),
@@ -161,7 +160,7 @@ fn runtime(threads: Threads) -> Result<Runtime, Failure> {
 }
 
 /// Reports a failure, and returns the exit code of an outcome.
-fn exit<E: From<Exit>>(outcome: Result<E, Failure>) -> E {
+fn exit<E: From<ExitStatus>>(outcome: Result<E, CommandFailure>) -> E {
     outcome.unwrap_or_else(|failure| {
         report::error(&failure.cause);
         failure.exit.into()

@@ -5,8 +5,8 @@ use crate::embedded::chain;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use mainstay_cause::Cause;
-use mainstay_classic::{ProxySettings, Surroundings, Trusted};
-use mainstay_cli::config::{Network, text_variable};
+use mainstay_classic::{NetworkSettings, ProxySettings, TrustedCaCertificates};
+use mainstay_cli::config::{OperatorNetwork, text_variable};
 use mainstay_image::registry::Proxies;
 use std::fmt::Write as _;
 
@@ -14,17 +14,17 @@ use std::fmt::Write as _;
 const PEM_LINE: usize = 64;
 
 /// The configured proxies, those of the environment, and the certificates that the system trusts.
-pub(crate) fn surroundings(network: &Network) -> Result<Surroundings, Cause> {
+pub(crate) fn surroundings(network: &OperatorNetwork) -> Result<NetworkSettings, Cause> {
     let registries = Proxies::for_grpc(text_variable).map_err(|error| {
         Cause::new("the proxy to registry servers cannot be used")
             .because(chain(&error))
             .remedy("correct GRPC_PROXY")
     })?;
-    let Network { http_proxy, https_proxy, no_proxy, trusted_ca } = network.clone();
-    Ok(Surroundings {
+    let OperatorNetwork { http_proxy, https_proxy, no_proxy, trusted_ca } = network.clone();
+    Ok(NetworkSettings {
         registries,
         proxy: ProxySettings { http: http_proxy, https: https_proxy, no: no_proxy },
-        trusted: Some(Trusted::new(move || bundle(&trusted_ca))),
+        trusted: Some(TrustedCaCertificates::new(move || bundle(&trusted_ca))),
     })
 }
 

@@ -8,30 +8,30 @@ use mainstay_auth::Identity;
 use mainstay_cli::args::Profile;
 use mainstay_clock::Clock;
 use mainstay_http::Body;
-use mainstay_packages::{Content, Packages, SERVICE};
+use mainstay_packages::{PackageApi, ResponseBody, SERVICE};
 use std::sync::Arc;
 
 /// Registers the in-process backend before catalogs exist: a Service from an earlier start has a
 /// backend at once.
-pub(crate) fn serve_in_process(server: &ApiServer, profile: Profile, clock: Clock) -> Packages {
-    let packages = Packages::new(profile.catalog_namespace(), clock, server.stop().clone());
+pub(crate) fn serve_in_process(server: &ApiServer, profile: Profile, clock: Clock) -> PackageApi {
+    let packages = PackageApi::new(profile.catalog_namespace(), clock, server.stop().clone());
     let group = Arc::new(Group(packages.clone()));
     server.put_native_group(profile.manager_namespace(), SERVICE, group);
     packages
 }
 
 /// The body of a response.
-pub(crate) fn response_body(content: Content) -> Body {
+pub(crate) fn response_body(content: ResponseBody) -> Body {
     match content {
-        Content::Whole(bytes) => Body::from(bytes),
-        Content::Pieces(pieces) => Body::chunks(pieces),
-        Content::Stream(lines) => Body::stream(lines),
+        ResponseBody::Whole(bytes) => Body::from(bytes),
+        ResponseBody::Pieces(pieces) => Body::chunks(pieces),
+        ResponseBody::Stream(lines) => Body::stream(lines),
     }
 }
 
 /// Packages as an in-process API group.
 #[derive(Debug)]
-struct Group(Packages);
+struct Group(PackageApi);
 
 impl NativeGroup for Group {
     fn call(&self, _: &Identity, request: Request<Bytes>) -> BoxFuture<'_, Response<Body>> {

@@ -9,11 +9,11 @@ use mainstay_api::resources::SUBSCRIPTION;
 use mainstay_cause::Cause;
 use mainstay_cli::cluster::{ClusterArguments, ClusterHandle, ClusterReadError};
 use mainstay_cli::config::{kubeconfig_variable, own_kubeconfig};
-use mainstay_cli::exit::Failure;
+use mainstay_cli::exit::CommandFailure;
 use mainstay_client::{Cluster, DeleteOptions, ListParams, Selection, WatchEvent};
 use mainstay_object::{Object, Resource};
-use mainstay_removal::Step;
-use mainstay_resolver::universe::CatalogData;
+use mainstay_removal::DeletionStep;
+use mainstay_resolver::fixture::CatalogData;
 use std::error::Error;
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ impl RemoteCluster {
     ///
     /// # Errors
     /// If there is no kubeconfig, or it cannot be used. The cluster is not contacted yet.
-    pub(crate) async fn connect(selector: &ClusterSelector<'_>) -> Result<Self, Failure> {
+    pub(crate) async fn connect(selector: &ClusterSelector<'_>) -> Result<Self, CommandFailure> {
         install_tls_provider();
         let timeout = selector.timeout;
         let mut config = load_config(selector).await?;
@@ -154,7 +154,9 @@ fn unserved_kind(cause: Cause, kind: &Resource, why: Cause) -> Cause {
 ///
 /// # Errors
 /// If there is no kubeconfig, or it cannot be used. The cluster is not contacted yet.
-pub(crate) async fn connect(selector: &ClusterSelector<'_>) -> Result<(Cluster, String), Failure> {
+pub(crate) async fn connect(
+    selector: &ClusterSelector<'_>,
+) -> Result<(Cluster, String), CommandFailure> {
     install_tls_provider();
     let mut config = load_config(selector).await?;
     config.connect_timeout = Some(selector.timeout);
@@ -167,9 +169,9 @@ fn install_tls_provider() {
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
-fn client(selector: &ClusterSelector<'_>, config: Config) -> Result<Cluster, Failure> {
+fn client(selector: &ClusterSelector<'_>, config: Config) -> Result<Cluster, CommandFailure> {
     let client = kube::Client::try_from(config)
-        .map_err(|error| Failure::usage(unusable_kubeconfig(selector, chain(&error))))?;
+        .map_err(|error| CommandFailure::usage(unusable_kubeconfig(selector, chain(&error))))?;
     Ok(Cluster::new(client).named(selector.name))
 }
 
@@ -182,13 +184,13 @@ enum RequestError {
 }
 
 /// The configuration that the arguments name, or that kubectl would find.
-async fn load_config(selector: &ClusterSelector<'_>) -> Result<Config, Failure> {
+async fn load_config(selector: &ClusterSelector<'_>) -> Result<Config, CommandFailure> {
     // Lines after the first quote the file, which has secrets.
     let first_line = |error: &dyn Error| {
         Cause::new(error.to_string().lines().next().unwrap_or_default().to_owned())
     };
     let refuse =
-        |error: &dyn Error| Failure::usage(unusable_kubeconfig(selector, first_line(error)));
+        |error: &dyn Error| CommandFailure::usage(unusable_kubeconfig(selector, first_line(error)));
     let context = selector.cluster.context.clone();
     let options = KubeConfigOptions { context, ..KubeConfigOptions::default() };
     let given_file = selector.cluster.kubeconfig.as_ref();
@@ -215,7 +217,7 @@ async fn load_config(selector: &ClusterSelector<'_>) -> Result<Config, Failure> 
     }
     let why = "no usable kubeconfig was found, and this is not inside of a cluster";
     tracing::info!(%error, "no cluster");
-    Err(Failure::usage(no_cluster(selector, Cause::new(why))))
+    Err(CommandFailure::usage(no_cluster(selector, Cause::new(why))))
 }
 
 /// The cause that the kubeconfig cannot be used, with its file.
@@ -254,7 +256,7 @@ impl ClusterHandle for RemoteCluster {
         found.map_err(|why| self.read_error(kind, namespace, &why))
     }
 
-    async fn delete(&self, step: &Step) -> Result<(), Cause> {
+    async fn delete(&self, step: &DeletionStep) -> Result<(), Cause> {
         let options = DeleteOptions::uid(&step.uid);
         let namespace = step.namespace.as_deref();
         match self.cluster.delete(&step.resource, namespace, &step.name, &options).await {
@@ -270,7 +272,7 @@ impl ClusterHandle for RemoteCluster {
 
     async fn wait_until_gone(
         &self,
-        step: &Step,
+        step: &DeletionStep,
         timeout: Duration,
     ) -> Result<Option<Object>, Cause> {
         let (kind, namespace) = (&step.resource, step.namespace.as_deref());
@@ -305,7 +307,7 @@ impl ClusterHandle for RemoteCluster {
 }
 
 /// Watches the object of a removal step until it is gone, or another object has its name.
-async fn wait_for_deletion(cluster: &Cluster, step: &Step) -> mainstay_client::Result<()> {
+async fn wait_for_deletion(cluster: &Cluster, step: &DeletionStep) -> mainstay_client::Result<()> {
     let mut selection = Selection::all(step.resource.clone());
     selection.namespace = step.namespace.clone();
     selection.fields = format!("metadata.name={}", step.name);

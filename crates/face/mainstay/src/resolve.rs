@@ -2,9 +2,9 @@
 //! folder and cluster.
 
 use crate::remote::{ClusterSelector, RemoteCluster};
-use mainstay_cli::exit::Exit;
+use mainstay_cli::exit::ExitStatus;
 use mainstay_cli::report;
-use mainstay_cli::resolve::{self, Io, ResolveArguments};
+use mainstay_cli::resolve::{self, CommandIo, ResolveArguments};
 use mainstay_cli::uninstall::{self, UninstallArguments};
 use mainstay_cli::why::{self, WhyArguments};
 use std::io::{self, BufWriter};
@@ -14,7 +14,7 @@ use std::time::Duration;
 const UNINSTALL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Runs `resolve`.
-pub(crate) async fn run(arguments: &ResolveArguments) -> Exit {
+pub(crate) async fn run(arguments: &ResolveArguments) -> ExitStatus {
     with_process_io(async |io| {
         resolve::run(arguments, io, async || {
             RemoteCluster::connect(&ClusterSelector {
@@ -32,7 +32,7 @@ pub(crate) async fn run(arguments: &ResolveArguments) -> Exit {
 }
 
 /// Runs `why`.
-pub(crate) async fn why(arguments: &WhyArguments) -> Exit {
+pub(crate) async fn why(arguments: &WhyArguments) -> ExitStatus {
     with_process_io(async |io| {
         why::run(arguments, io, async || {
             RemoteCluster::connect(&ClusterSelector {
@@ -49,7 +49,7 @@ pub(crate) async fn why(arguments: &WhyArguments) -> Exit {
 }
 
 /// Runs `uninstall`.
-pub(crate) async fn uninstall(arguments: &UninstallArguments) -> Exit {
+pub(crate) async fn uninstall(arguments: &UninstallArguments) -> ExitStatus {
     with_process_io(async |io| {
         uninstall::run(arguments, io, async || {
             RemoteCluster::connect(&ClusterSelector {
@@ -65,9 +65,9 @@ pub(crate) async fn uninstall(arguments: &UninstallArguments) -> Exit {
     .await
 }
 
-async fn with_process_io(run: impl AsyncFnOnce(&mut Io<'_>) -> Exit) -> Exit {
+async fn with_process_io(run: impl AsyncFnOnce(&mut CommandIo<'_>) -> ExitStatus) -> ExitStatus {
     let mut stdout = BufWriter::new(io::stdout().lock());
-    let mut io = Io {
+    let mut io = CommandIo {
         stdin: &mut io::stdin().lock(),
         stdout: &mut stdout,
         stderr: &mut io::stderr(),

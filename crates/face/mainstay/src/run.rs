@@ -19,15 +19,15 @@ use crate::supervise::Startup;
 use crate::{images, layout, network, operator_hub};
 use mainstay_cause::{Cause, Place};
 use mainstay_classic::{
-    CatalogPods, Classic, DefaultSources, FolderCatalog, Surroundings, Timeouts,
+    CatalogPods, Classic, DefaultSources, FolderCatalog, NetworkSettings, Timeouts,
 };
-use mainstay_cli::config::{PodImages, Run};
-use mainstay_cli::exit::Failure;
-use mainstay_cli::report::{Report, milliseconds};
+use mainstay_cli::config::{PodImages, RunSettings};
+use mainstay_cli::exit::CommandFailure;
+use mainstay_cli::report::{ProgressReport, milliseconds};
 use mainstay_client::{Cluster, Election, ListParams, Term};
 use mainstay_clock::Clock;
 use mainstay_controller::RunningSubsystems;
-use mainstay_images::Images;
+use mainstay_images::ImageSources;
 use mainstay_object::{NamespacedName, known};
 use std::fs::{File, TryLockError};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -45,11 +45,15 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const RETRY_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Runs the controllers on the cluster that the arguments name, until a stop signal.
-pub(crate) async fn run(run: Run, report: Report, startup: Startup) -> Result<(), Failure> {
+pub(crate) async fn run(
+    run: RunSettings,
+    report: ProgressReport,
+    startup: Startup,
+) -> Result<(), CommandFailure> {
     let mut signals = StopSignals::listen()?;
     let clock = Clock::system();
     let listener = TcpListener::bind(run.listen).await.map_err(|error| {
-        Failure::usage(
+        CommandFailure::usage(
             Cause::new(format!("health and metrics cannot be served at {}", run.listen))
                 .because(io(&error))
                 .remedy("choose another address with --listen ADDR:PORT; port 0 picks a free one"),
@@ -59,13 +63,13 @@ pub(crate) async fn run(run: Run, report: Report, startup: Startup) -> Result<()
         .local_addr()
         .map_err(|error| Cause::new("the port has no address").because(io(&error)))?;
     let tls_settings = run.tls_files.as_ref().map(certificate_files::server_config).transpose();
-    let tls_settings = tls_settings.map_err(Failure::usage)?;
+    let tls_settings = tls_settings.map_err(CommandFailure::usage)?;
     let manager = run.profile.manager_namespace();
     let packages_server = packages::PackagesListener::open(&run.packages, manager, clock).await?;
-    let selected = Selected::parse(&run.controllers).map_err(Failure::usage)?;
-    let _lock = lock_data_folder(&run.data).map_err(Failure::usage)?;
-    let images = images::pulled(&run.data, clock).map_err(Failure::usage)?;
-    let surroundings = network::surroundings(&run.network).map_err(Failure::usage)?;
+    let selected = Selected::parse(&run.controllers).map_err(CommandFailure::usage)?;
+    let _lock = lock_data_folder(&run.data).map_err(CommandFailure::usage)?;
+    let images = images::pulled(&run.data, clock).map_err(CommandFailure::usage)?;
+    let surroundings = network::surroundings(&run.network).map_err(CommandFailure::usage)?;
     let selector = ClusterSelector {
         cluster: &run.cluster,
         timeout: TIMEOUT,
@@ -222,11 +226,11 @@ async fn retry_while_unreachable<T, Fut: Future<Output = Result<T, Cause>>>(
 
 /// Applies the objects that the controllers need; returns the default catalogs to reconcile.
 async fn prepare_cluster(
-    run: &Run,
+    run: &RunSettings,
     selected: &Selected,
     cluster: &Cluster,
     serves_packages: bool,
-    report: &Report,
+    report: &ProgressReport,
 ) -> Result<Option<DefaultSources>, Cause> {
     if !serves_packages {
         match packages::remove_stale_registration(cluster, run.profile.manager_namespace()).await {
@@ -254,7 +258,7 @@ async fn prepare_cluster(
 }
 
 /// Applies a CatalogSource for each catalog folder.
-async fn create_catalog_sources(run: &Run, cluster: &Cluster) -> Result<(), Cause> {
+async fn create_catalog_sources(run: &RunSettings, cluster: &Cluster) -> Result<(), Cause> {
     for catalog in &run.catalogs {
         layout::apply_catalog_source(cluster, &run.namespace, &catalog.name).await?;
     }
@@ -263,10 +267,10 @@ async fn create_catalog_sources(run: &Run, cluster: &Cluster) -> Result<(), Caus
 
 /// The options of the `classic` controllers.
 fn classic_options(
-    run: &Run,
+    run: &RunSettings,
     defaults: Option<DefaultSources>,
-    images: Images,
-    surroundings: Surroundings,
+    images: ImageSources,
+    surroundings: NetworkSettings,
     clock: Clock,
 ) -> mainstay_classic::Options {
     let catalogs = run.catalogs.iter().map(|catalog| FolderCatalog {
@@ -294,7 +298,7 @@ fn classic_options(
 }
 
 /// Where catalogs are served, and the images of their pods.
-fn catalog_pods_with_images(run: &Run) -> CatalogPods {
+fn catalog_pods_with_images(run: &RunSettings) -> CatalogPods {
     let mut catalog_pods = catalog_pods(run.catalog_mode);
     let PodImages { config_map, opm, util, any_user } = run.images.clone();
     catalog_pods.config_map_image = config_map.unwrap_or(catalog_pods.config_map_image);

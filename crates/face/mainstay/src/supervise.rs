@@ -9,7 +9,7 @@
 
 use crate::stop::StopSignals;
 use mainstay_cause::Cause;
-use mainstay_cli::exit::Failure;
+use mainstay_cli::exit::CommandFailure;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -37,7 +37,7 @@ impl Startup {
 
 /// What the first thread waits for.
 pub(crate) enum WorkEvent {
-    Finished(Result<(), Failure>),
+    Finished(Result<(), CommandFailure>),
     /// The process received SIGINT or SIGTERM.
     StopRequested,
 }
@@ -47,8 +47,8 @@ pub(crate) enum WorkEvent {
 pub(crate) fn run(
     startup: &Startup,
     grace: Duration,
-    work: impl FnOnce(Sender<WorkEvent>) -> Result<(), Failure> + Send + 'static,
-) -> Result<(), Failure> {
+    work: impl FnOnce(Sender<WorkEvent>) -> Result<(), CommandFailure> + Send + 'static,
+) -> Result<(), CommandFailure> {
     let (sender, events) = channel();
     let work_sender = sender.clone();
     let thread = std::thread::Builder::new().name("work".to_owned()).stack_size(STACK);
@@ -74,7 +74,7 @@ fn wait_for_end(
     startup: &Startup,
     grace: Duration,
     events: &Receiver<WorkEvent>,
-) -> Option<Result<(), Failure>> {
+) -> Option<Result<(), CommandFailure>> {
     let mut stop_requested = false;
     loop {
         let next = if stop_requested && !startup.is_done() {
@@ -115,7 +115,7 @@ mod tests {
     /// Work that blocks until it is released.
     fn blocked_work(
         stop_requested: bool,
-    ) -> (impl FnOnce(Sender<WorkEvent>) -> Result<(), Failure> + Send, Sender<()>) {
+    ) -> (impl FnOnce(Sender<WorkEvent>) -> Result<(), CommandFailure> + Send, Sender<()>) {
         let (release, released) = channel::<()>();
         let work = move |sender: Sender<WorkEvent>| {
             if stop_requested {

@@ -7,17 +7,21 @@ use crate::supervise::Startup;
 use crate::wait::wait_until;
 use mainstay_api::resources::CATALOG_SOURCE;
 use mainstay_cli::config::Up;
-use mainstay_cli::exit::Failure;
-use mainstay_cli::report::{Report, milliseconds, shell_word};
+use mainstay_cli::exit::CommandFailure;
+use mainstay_cli::report::{ProgressReport, milliseconds, shell_word};
 
 /// Starts the cluster, reports its components, serves until a signal, and stops.
-pub(crate) async fn run(up: Up, report: Report, startup: Startup) -> Result<(), Failure> {
+pub(crate) async fn run(
+    up: Up,
+    report: ProgressReport,
+    startup: Startup,
+) -> Result<(), CommandFailure> {
     let mut signals = StopSignals::listen()?;
     let say = |line: &str| report.say(line);
     let subsystems = if up.bare {
         Selected::none()
     } else {
-        Selected::parse(&up.controllers).map_err(Failure::usage)?
+        Selected::parse(&up.controllers).map_err(CommandFailure::usage)?
     };
     let settings = Settings {
         data: up.data,
@@ -63,7 +67,7 @@ pub(crate) async fn run(up: Up, report: Report, startup: Startup) -> Result<(), 
 
 /// Reports the state of each catalog as soon as it is known. Reading a catalog may take a moment, and a
 /// broken catalog must not look served.
-async fn report_catalogs(embedded: &Embedded, report: &Report) {
+async fn report_catalogs(embedded: &Embedded, report: &ProgressReport) {
     let namespace = embedded.catalog_namespace();
     let reports = embedded.catalogs().iter().map(|(name, folder)| async move {
         let source = wait_until(embedded.cluster(), &CATALOG_SOURCE, namespace, name, |source| {

@@ -11,7 +11,7 @@ use http::{Method, Request, StatusCode};
 use mainstay_auth::Identity;
 use mainstay_auth::MASTERS;
 use mainstay_object::{Object, Status};
-use mainstay_quota::{Counted, Write, charge};
+use mainstay_quota::{CountedKind, QuotaWrite, charge};
 
 pub(super) struct ResourceQuota;
 
@@ -48,7 +48,7 @@ fn is_counted(subresource: &str, operation: Operation) -> bool {
 
 async fn fit(attributes: &Attributes<'_>) -> Result<(), Status> {
     let Some(object) = &attributes.object else { return Ok(()) };
-    let kind = Counted::of(&attributes.row.group, &attributes.row.plural);
+    let kind = CountedKind::of(&attributes.row.group, &attributes.row.plural);
     if !kind.is_changed_by(attributes.subresource, attributes.old, object) {
         return Ok(());
     }
@@ -57,7 +57,7 @@ async fn fit(attributes: &Attributes<'_>) -> Result<(), Status> {
     for _ in 0..ATTEMPTS {
         let stored = admission.store.list(QUOTAS, Some(attributes.namespace));
         let mut quotas: Vec<Object> = stored.iter().map(|quota| quota.object()).collect();
-        let write = Write {
+        let write = QuotaWrite {
             kind: &kind,
             object,
             old: attributes.old,

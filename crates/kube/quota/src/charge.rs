@@ -2,16 +2,16 @@
 
 use crate::amounts::Amounts;
 use crate::scope;
-use crate::usage::Counted;
+use crate::usage::CountedKind;
 use jiff::Timestamp;
 use mainstay_object::Object;
 use mainstay_quantity::Tally;
 
 /// A write that may use resources of a quota.
 #[derive(Clone, Copy, Debug)]
-pub struct Write<'a> {
+pub struct QuotaWrite<'a> {
     /// The kind of its object.
-    pub kind: &'a Counted,
+    pub kind: &'a CountedKind,
     /// The new object, complete.
     pub object: &'a Object,
     /// The stored object; none for a creation.
@@ -67,8 +67,11 @@ pub enum QuotaError {
 /// # Errors
 ///
 /// If the write does not fit, or the used amounts are unknown.
-pub fn charge(quotas: &[Object], write: Write<'_>) -> Result<Vec<(usize, Amounts)>, QuotaError> {
-    let Write { kind, object, old, .. } = write;
+pub fn charge(
+    quotas: &[Object],
+    write: QuotaWrite<'_>,
+) -> Result<Vec<(usize, Amounts)>, QuotaError> {
+    let QuotaWrite { kind, object, old, .. } = write;
     let mut concerned = Vec::new();
     for (at, quota) in quotas.iter().enumerate() {
         let hard = Amounts::read(quota.get(&["status", "hard"]));
@@ -132,7 +135,7 @@ pub fn charge(quotas: &[Object], write: Write<'_>) -> Result<Vec<(usize, Amounts
 /// in the quota's namespace; resources that no given kind uses are left out.
 pub fn total<'a>(
     quota: &Object,
-    kinds: impl IntoIterator<Item = (&'a Counted, &'a [Object])>,
+    kinds: impl IntoIterator<Item = (&'a CountedKind, &'a [Object])>,
     now: Timestamp,
 ) -> Amounts {
     let hard = Amounts::read(quota.get(&["spec", "hard"]));

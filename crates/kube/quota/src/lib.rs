@@ -4,7 +4,7 @@
 //! Pure functions of objects, for admission and for the quota controller:
 //!
 //! * [`pod`]: the requests and limits of a Pod.
-//! * [`Counted`]: the kinds that quotas count, and the resources that their objects use.
+//! * [`CountedKind`]: the kinds that quotas count, and the resources that their objects use.
 //! * [`charge`]: whether a write fits into quotas, and their used amounts afterwards; [`total`]:
 //!   the used amounts.
 //! * [`limits`]: defaults and bounds by `LimitRanges`.
@@ -21,5 +21,5 @@ pub mod limits;
 pub mod pod;
 
 pub use amounts::Amounts;
-pub use charge::{QuotaError, Write, charge, is_current, total};
-pub use usage::Counted;
+pub use charge::{QuotaError, QuotaWrite, charge, is_current, total};
+pub use usage::CountedKind;

@@ -1,7 +1,7 @@
 //! Quota scopes: which objects a quota counts.
 
 use crate::pod;
-use crate::usage::Counted;
+use crate::usage::CountedKind;
 use mainstay_object::Object;
 use serde_json::Value;
 
@@ -25,10 +25,10 @@ fn selectors(quota: &Object) -> impl Iterator<Item = Selector<'_>> {
 }
 
 /// Whether an object is in all scopes of a quota. Only Pods and `PersistentVolumeClaims` have scopes.
-pub(crate) fn is_in_all(quota: &Object, kind: &Counted, object: &Object) -> bool {
+pub(crate) fn is_in_all(quota: &Object, kind: &CountedKind, object: &Object) -> bool {
     selectors(quota).all(|selector| match kind {
-        Counted::Pods => is_pod_in(object, &selector),
-        Counted::Claims => is_claim_in(object, &selector),
+        CountedKind::Pods => is_pod_in(object, &selector),
+        CountedKind::Claims => is_claim_in(object, &selector),
         _ => false,
     })
 }

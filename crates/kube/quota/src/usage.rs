@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// A kind of objects that quotas count.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Counted {
+pub enum CountedKind {
     /// Pods: by number, requests and limits.
     Pods,
     /// Services: by number, node ports and load balancers.
@@ -29,7 +29,7 @@ const BY_CLASS: &str = ".storageclass.storage.k8s.io/";
 const CLAIMS: &str = "persistentvolumeclaims";
 const STORAGE: &str = "requests.storage";
 
-impl Counted {
+impl CountedKind {
     /// The kind of a group and its plural name.
     pub fn of(group: &str, plural: &str) -> Self {
         match (group, plural) {

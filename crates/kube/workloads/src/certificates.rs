@@ -6,7 +6,7 @@
 
 use crate::Started;
 use crate::common::Context;
-use crate::credentials::{Credentials, Unsigned};
+use crate::credentials::{CertificateSigningError, Credentials};
 use mainstay_client::{Action, Cache, Controller, DeleteOptions, Error, Reconciler, Selection};
 use mainstay_object::{NamespacedName, Object, Resource};
 use serde_json::{Value, json};
@@ -115,11 +115,11 @@ impl Reconcile {
     async fn sign(&self, request: &mut Object) -> Result<(), Error> {
         match self.keys.certificate(request) {
             Ok(pem) => request.set(&["status", "certificate"], base64(pem.as_bytes()).into()),
-            Err(Unsigned::Refused(why)) => {
+            Err(CertificateSigningError::Refused(why)) => {
                 add_condition(request, "Failed", "SignerValidationFailure", &why);
             }
-            Err(Unsigned::NotOurs) => return Ok(()),
-            Err(Unsigned::Broken(why)) => {
+            Err(CertificateSigningError::NotOurs) => return Ok(()),
+            Err(CertificateSigningError::Broken(why)) => {
                 tracing::warn!(request = request.name(), why, "a certificate was not signed");
                 return Ok(());
             }

@@ -4,7 +4,7 @@ use mainstay_object::Object;
 
 /// Why a `CertificateSigningRequest` gets no certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unsigned {
+pub enum CertificateSigningError {
     /// Another signer is responsible.
     NotOurs,
     /// The signer refuses the request; the text is the message of its `Failed` condition.
@@ -16,7 +16,7 @@ pub enum Unsigned {
 /// Signs with the keys of the cluster.
 pub trait Credentials: std::fmt::Debug + Send + Sync {
     /// The certificate (PEM) for an approved `CertificateSigningRequest`.
-    fn certificate(&self, request: &Object) -> Result<String, Unsigned>;
+    fn certificate(&self, request: &Object) -> Result<String, CertificateSigningError>;
 
     /// The subresources of `certificatesigningrequests` for which the requester needs the
     /// permission to `create`, so that the request is approved automatically. Empty if a person

@@ -44,7 +44,7 @@ mod workload;
 pub mod simulate;
 
 use crate::common::Context;
-pub use crate::credentials::{Credentials, Unsigned};
+pub use crate::credentials::{CertificateSigningError, Credentials};
 use crate::views::Views;
 use futures::future::{BoxFuture, join_all};
 use mainstay_client::{Cluster, Recorder};

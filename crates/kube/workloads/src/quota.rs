@@ -17,7 +17,7 @@ use mainstay_client::{
     Action, ApiResource, Cache, Controller, Error, ListParams, Queue, Reconciler, Selection,
 };
 use mainstay_object::{NamespacedName, Object, known};
-use mainstay_quota::{Amounts, Counted, is_current, total};
+use mainstay_quota::{Amounts, CountedKind, is_current, total};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
@@ -176,13 +176,14 @@ impl Reconcile {
     async fn count(&self, quota: &Object) -> Result<Amounts, Error> {
         let hard = quota.get(&["spec", "hard"]).and_then(Value::as_object);
         let names = hard.into_iter().flatten().map(|(name, _)| name.as_str());
-        let counted_kinds: BTreeSet<(&str, &str)> = names.filter_map(Counted::counted_by).collect();
+        let counted_kinds: BTreeSet<(&str, &str)> =
+            names.filter_map(CountedKind::counted_by).collect();
         let mut counted = Vec::new();
         for (group, plural) in counted_kinds {
             let Some(api) = self.kind(group, plural).await? else { continue };
-            let kind = Counted::of(group, plural);
+            let kind = CountedKind::of(group, plural);
             let params = ListParams {
-                metadata_only: matches!(kind, Counted::Other { .. }),
+                metadata_only: matches!(kind, CountedKind::Other { .. }),
                 ..ListParams::default()
             };
             let namespace = Some(quota.namespace());

@@ -1,14 +1,14 @@
 //! `CatalogSource`: a catalog of packages.
 
-use crate::{Condition, Kind, Time, View, resources};
+use crate::{ApiKind, Condition, Time, TypedObject, resources};
 use mainstay_object::Resource;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// A catalog of packages.
-pub type CatalogSource = View<CatalogSourceSpec, CatalogSourceStatus>;
+pub type CatalogSource = TypedObject<CatalogSourceSpec, CatalogSourceStatus>;
 
-impl Kind for CatalogSource {
+impl ApiKind for CatalogSource {
     const RESOURCE: Resource = resources::CATALOG_SOURCE;
 }
 

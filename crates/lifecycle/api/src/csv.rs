@@ -2,7 +2,7 @@
 
 mod phases;
 
-use crate::{Icon, Kind, Time, View, resources};
+use crate::{ApiKind, Icon, Time, TypedObject, resources};
 use mainstay_object::Resource;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -11,9 +11,10 @@ use std::collections::BTreeMap;
 pub use phases::{CsvPhase, CsvReason, InstallModeType, RequirementState, WebhookKind};
 
 /// One version of an operator.
-pub type ClusterServiceVersion = View<ClusterServiceVersionSpec, ClusterServiceVersionStatus>;
+pub type ClusterServiceVersion =
+    TypedObject<ClusterServiceVersionSpec, ClusterServiceVersionStatus>;
 
-impl Kind for ClusterServiceVersion {
+impl ApiKind for ClusterServiceVersion {
     const RESOURCE: Resource = resources::CLUSTER_SERVICE_VERSION;
 }
 
@@ -59,7 +60,7 @@ view! {
             /// Labels that belong to the operator.
             "labels" labels: BTreeMap<String, String>;
             /// Links for people.
-            "links" links: Vec<Link>;
+            "links" links: Vec<CsvLink>;
             /// Who maintains it.
             "maintainers" maintainers: Vec<Maintainer>;
             /// How mature it is.
@@ -160,7 +161,7 @@ view! {
     }
 
     /// A link for people.
-    pub struct Link {
+    pub struct CsvLink {
         optional {
             /// What it leads to.
             "name" name: String;

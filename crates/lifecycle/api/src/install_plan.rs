@@ -1,12 +1,12 @@
 //! `InstallPlan`: the steps of an installation or upgrade.
 
-use crate::{Approval, ConditionStatus, Kind, ObjectReference, Time, View, resources};
+use crate::{ApiKind, Approval, ConditionStatus, ObjectReference, Time, TypedObject, resources};
 use mainstay_object::Resource;
 
 /// The steps of an installation or upgrade.
-pub type InstallPlan = View<InstallPlanSpec, InstallPlanStatus>;
+pub type InstallPlan = TypedObject<InstallPlanSpec, InstallPlanStatus>;
 
-impl Kind for InstallPlan {
+impl ApiKind for InstallPlan {
     const RESOURCE: Resource = resources::INSTALL_PLAN;
 }
 

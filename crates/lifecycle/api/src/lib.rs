@@ -11,7 +11,7 @@
 //! from bundles that no server has validated. Encoding omits empty fields, except where the schema
 //! requires them.
 //!
-//! Data flow: [`Object`](mainstay_object::Object) ─► [`View`] ─► decisions ─► status as JSON.
+//! Data flow: [`Object`](mainstay_object::Object) ─► [`TypedObject`] ─► decisions ─► status as JSON.
 //! The same declarations yield the schemas of the CustomResourceDefinitions (feature `schema`, used by
 //! `cargo xtask crds`). The finished manifests are embedded, see [`crds`].
 //!
@@ -47,9 +47,9 @@ pub use catalog_source::{
 pub use csv::{
     ActionDescriptor, ApiResourceReference, ApiServiceDefinitions, ApiServiceDescription,
     CleanupSpec, CleanupStatus, ClusterServiceVersion, ClusterServiceVersionCondition,
-    ClusterServiceVersionSpec, ClusterServiceVersionStatus, CrdDescription, CsvPhase, CsvReason,
-    CustomResourceDefinitions, DependentStatus, DeploymentPermissions, DeploymentSpec,
-    GroupVersionKind, InstallMode, InstallModeType, InstallStrategy, InstallStrategyDetails, Link,
+    ClusterServiceVersionSpec, ClusterServiceVersionStatus, CrdDescription, CsvLink, CsvPhase,
+    CsvReason, CustomResourceDefinitions, DependentStatus, DeploymentPermissions, DeploymentSpec,
+    GroupVersionKind, InstallMode, InstallModeType, InstallStrategy, InstallStrategyDetails,
     Maintainer, PendingDeletion, PendingInstance, Provider, Raw, RelatedImage, RequirementState,
     RequirementStatus, WebhookDescription, WebhookKind,
 };
@@ -60,7 +60,8 @@ pub use install_plan::{
 };
 pub use manifests::{cluster_roles, crds, operator_hub_crd};
 pub use meta::{
-    Condition, ConditionStatus, DecodeError, Kind, Metadata, ObjectReference, Time, View,
+    ApiKind, Condition, ConditionStatus, ObjectDecodeError, ObjectMetadata, ObjectReference, Time,
+    TypedObject,
 };
 pub use olm_config::{Features, OlmConfig, OlmConfigSpec, OlmConfigStatus};
 pub use operator::{

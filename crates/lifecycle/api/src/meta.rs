@@ -59,10 +59,10 @@ impl<'de> Deserialize<'de> for Time {
     }
 }
 
-/// `metadata` of an object. Other fields are kept in [`Metadata::rest`].
+/// `metadata` of an object. Other fields are kept in [`ObjectMetadata::rest`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Metadata {
+pub struct ObjectMetadata {
     /// Name.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
@@ -106,7 +106,7 @@ pub struct Metadata {
 
 /// An object with typed spec and status.
 ///
-/// Decoded from an [`Object`], and encoded to one; see [`Kind`] for its resource.
+/// Decoded from an [`Object`], and encoded to one; see [`ApiKind`] for its resource.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(
     rename_all = "camelCase",
@@ -116,13 +116,13 @@ pub struct Metadata {
         deserialize = "S: Deserialize<'de> + Default, T: Deserialize<'de> + Default"
     )
 )]
-pub struct View<S, T> {
+pub struct TypedObject<S, T> {
     /// `group/version`.
     pub api_version: String,
     /// Kind.
     pub kind: String,
     /// Metadata.
-    pub metadata: Metadata,
+    pub metadata: ObjectMetadata,
     /// The desired state.
     pub spec: S,
     /// The observed state; omitted while it has its default value.
@@ -131,7 +131,7 @@ pub struct View<S, T> {
 }
 
 /// A kind of this API.
-pub trait Kind: DeserializeOwned + Serialize {
+pub trait ApiKind: DeserializeOwned + Serialize {
     /// The resource, in its storage version.
     const RESOURCE: Resource;
 }
@@ -139,15 +139,15 @@ pub trait Kind: DeserializeOwned + Serialize {
 /// An object that cannot be decoded as its kind.
 #[derive(Debug, thiserror::Error)]
 #[error("reading {kind} {key}: {source}")]
-pub struct DecodeError {
+pub struct ObjectDecodeError {
     kind: &'static str,
     key: NamespacedName,
     source: serde_json::Error,
 }
 
-impl<S, T> View<S, T>
+impl<S, T> TypedObject<S, T>
 where
-    Self: Kind,
+    Self: ApiKind,
 {
     /// An empty object of this kind.
     pub fn new(namespace: &str, name: &str) -> Self
@@ -159,10 +159,10 @@ where
         Self {
             api_version: resource.api_version(),
             kind: resource.kind.into_owned(),
-            metadata: Metadata {
+            metadata: ObjectMetadata {
                 name: name.to_owned(),
                 namespace: namespace.to_owned(),
-                ..Metadata::default()
+                ..ObjectMetadata::default()
             },
             spec: S::default(),
             status: T::default(),
@@ -170,12 +170,12 @@ where
     }
 
     /// Decodes an object. Null fields count as absent.
-    pub fn from_object(object: &Object) -> Result<Self, DecodeError> {
+    pub fn from_object(object: &Object) -> Result<Self, ObjectDecodeError> {
         // Only manifests that no server has validated contain nulls, so the copy is made on demand.
         object.decode::<Self>().or_else(|_| {
             let mut value = object.to_value();
             drop_nulls(&mut value);
-            Self::deserialize(&value).map_err(|source| DecodeError {
+            Self::deserialize(&value).map_err(|source| ObjectDecodeError {
                 kind: match Self::RESOURCE.kind {
                     std::borrow::Cow::Borrowed(kind) => kind,
                     std::borrow::Cow::Owned(_) => "object",

@@ -1,12 +1,12 @@
 //! `OLMConfig`: settings of the lifecycle manager.
 
-use crate::{Condition, Kind, View, resources};
+use crate::{ApiKind, Condition, TypedObject, resources};
 use mainstay_object::Resource;
 
 /// Settings of the lifecycle manager; the only object is named `cluster`.
-pub type OlmConfig = View<OlmConfigSpec, OlmConfigStatus>;
+pub type OlmConfig = TypedObject<OlmConfigSpec, OlmConfigStatus>;
 
-impl Kind for OlmConfig {
+impl ApiKind for OlmConfig {
     const RESOURCE: Resource = resources::OLM_CONFIG;
 }
 

@@ -1,13 +1,13 @@
 //! `Operator`: all objects that belong to an operator, in all namespaces.
 
-use crate::{ConditionStatus, Kind, Time, View, resources};
+use crate::{ApiKind, ConditionStatus, Time, TypedObject, resources};
 use mainstay_object::Resource;
 use serde_json::Value;
 
 /// All objects that belong to an operator, in all namespaces.
-pub type Operator = View<OperatorSpec, OperatorStatus>;
+pub type Operator = TypedObject<OperatorSpec, OperatorStatus>;
 
-impl Kind for Operator {
+impl ApiKind for Operator {
     const RESOURCE: Resource = resources::OPERATOR;
 }
 

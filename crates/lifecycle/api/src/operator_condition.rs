@@ -1,14 +1,14 @@
 //! `OperatorCondition`: conditions that an operator reports about itself.
 
-use crate::{Condition, ConditionStatus, Kind, Time, View, resources};
+use crate::{ApiKind, Condition, ConditionStatus, Time, TypedObject, resources};
 use mainstay_object::Resource;
 
 /// Conditions that an operator reports about itself.
 ///
 /// Reads both served versions: `v1` has the operator's conditions in the status only.
-pub type OperatorCondition = View<OperatorConditionSpec, OperatorConditionStatus>;
+pub type OperatorCondition = TypedObject<OperatorConditionSpec, OperatorConditionStatus>;
 
-impl Kind for OperatorCondition {
+impl ApiKind for OperatorCondition {
     const RESOURCE: Resource = resources::OPERATOR_CONDITION;
 }
 

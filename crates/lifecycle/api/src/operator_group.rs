@@ -1,13 +1,13 @@
 //! `OperatorGroup`: the namespaces that the operators of a namespace watch.
 
-use crate::{Condition, Kind, ObjectReference, Time, View, resources};
+use crate::{ApiKind, Condition, ObjectReference, Time, TypedObject, resources};
 use mainstay_object::Resource;
 use serde_json::Value;
 
 /// The namespaces that the operators of a namespace watch.
-pub type OperatorGroup = View<OperatorGroupSpec, OperatorGroupStatus>;
+pub type OperatorGroup = TypedObject<OperatorGroupSpec, OperatorGroupStatus>;
 
-impl Kind for OperatorGroup {
+impl ApiKind for OperatorGroup {
     const RESOURCE: Resource = resources::OPERATOR_GROUP;
 }
 

@@ -1,12 +1,12 @@
 //! `OperatorHub` of `config.openshift.io`: which of the default catalogs a cluster has.
 
-use crate::{Kind, View, resources};
+use crate::{ApiKind, TypedObject, resources};
 use mainstay_object::Resource;
 
 /// Which of the default catalogs a cluster has; the only object is named `cluster`.
-pub type OperatorHub = View<OperatorHubSpec, OperatorHubStatus>;
+pub type OperatorHub = TypedObject<OperatorHubSpec, OperatorHubStatus>;
 
-impl Kind for OperatorHub {
+impl ApiKind for OperatorHub {
     const RESOURCE: Resource = resources::OPERATOR_HUB;
 }
 

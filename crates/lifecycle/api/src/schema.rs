@@ -6,8 +6,8 @@
 //! these with the schemas.
 
 use crate::{
-    CatalogSource, ClusterServiceVersion, InstallPlan, Kind, OlmConfig, Operator,
-    OperatorCondition, OperatorGroup, OperatorHub, Subscription, Time, View, resources,
+    ApiKind, CatalogSource, ClusterServiceVersion, InstallPlan, OlmConfig, Operator,
+    OperatorCondition, OperatorGroup, OperatorHub, Subscription, Time, TypedObject, resources,
 };
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -247,15 +247,15 @@ pub fn manifests() -> Vec<Value> {
 }
 
 fn definition<S: Shape, T: Shape>(
-    _: View<S, T>,
+    _: TypedObject<S, T>,
     short_names: &[&str],
     required: &Value,
     versions: &[Version],
 ) -> Value
 where
-    View<S, T>: Kind,
+    TypedObject<S, T>: ApiKind,
 {
-    let resource = <View<S, T>>::RESOURCE;
+    let resource = <TypedObject<S, T>>::RESOURCE;
     let mut names = json!({
         "kind": resource.kind,
         "listKind": format!("{}List", resource.kind),

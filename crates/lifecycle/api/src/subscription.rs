@@ -1,14 +1,14 @@
 //! `Subscription`: a package to install and keep up to date.
 
-use crate::{ConditionStatus, Kind, ObjectReference, Time, View, resources};
+use crate::{ApiKind, ConditionStatus, ObjectReference, Time, TypedObject, resources};
 use mainstay_object::Resource;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// A package to install and keep up to date.
-pub type Subscription = View<SubscriptionSpec, SubscriptionStatus>;
+pub type Subscription = TypedObject<SubscriptionSpec, SubscriptionStatus>;
 
-impl Kind for Subscription {
+impl ApiKind for Subscription {
     const RESOURCE: Resource = resources::SUBSCRIPTION;
 }
 

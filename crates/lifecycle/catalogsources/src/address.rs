@@ -18,7 +18,7 @@
 //! stays in use.
 
 use crate::simulated::{self, ClusterEndpoints, PodReadEnd};
-use crate::store::{self, CatalogState, CatalogStore};
+use crate::store::{self, CatalogStore, SourceState};
 use futures::future::BoxFuture;
 use jiff::SignedDuration;
 use mainstay_api::LastObservedState;
@@ -26,7 +26,9 @@ use mainstay_catalog::Catalog;
 use mainstay_client::Backoff;
 use mainstay_image::registry::{Dial, Stream};
 use mainstay_object::NamespacedName;
-use mainstay_registry::client::{self, Address, Connection, Fault, Unread};
+use mainstay_registry::client::{
+    self, Address, ReadCatalogError, RegistryConnection, RegistryError,
+};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -130,16 +132,16 @@ impl CatalogStore {
         &self,
         key: &NamespacedName,
         address: &Address,
-    ) -> Result<Connection, ConnectionError> {
+    ) -> Result<RegistryConnection, ConnectionError> {
         let (host, port) = (address.host(), address.port());
         let mut connecting = std::pin::pin!(async {
             // Upstream dials registries without TLS, so the proxy for plain connections applies.
             match self.proxies().of(false, host, port) {
-                None => Connection::open(address, CONNECTION_TIMEOUT).await,
+                None => RegistryConnection::open(address, CONNECTION_TIMEOUT).await,
                 Some(proxy) => {
                     let dial: Arc<dyn Dial> = Arc::new(KeepAliveDial);
                     let tunnel = proxy.lead(&dial, host, port);
-                    Connection::open_through(address, tunnel, CONNECTION_TIMEOUT).await
+                    RegistryConnection::open_through(address, tunnel, CONNECTION_TIMEOUT).await
                 }
             }
         });
@@ -162,7 +164,7 @@ impl CatalogStore {
         &self,
         key: &NamespacedName,
         address: &str,
-        connection: &Connection,
+        connection: &RegistryConnection,
     ) -> Option<String> {
         let mut backoff = Backoff::new(READ_BACKOFF.0, READ_BACKOFF.1);
         let mut watch = connection.watch().await;
@@ -178,9 +180,9 @@ impl CatalogStore {
                     self.update_content(key, address, catalog, failure).await;
                     None
                 }
-                Err(Unread::Fault(fault)) if !fault.is_answer() => {
+                Err(ReadCatalogError::Fault(fault)) if !fault.is_from_server() => {
                     let failure = format!("{LIST_ERROR_PREFIX}{fault}");
-                    if !connection.is_over() {
+                    if !connection.is_closed() {
                         self.report_unreachable(key, address, failure.clone()).await;
                     }
                     failure_before_read = failure_before_read.map(|_| failure);
@@ -189,11 +191,11 @@ impl CatalogStore {
                 Err(why) => {
                     let failure = format!("{LIST_ERROR_PREFIX}{why}");
                     failure_before_read = failure_before_read.map(|_| failure.clone());
-                    let state = CatalogState {
+                    let state = SourceState {
                         content: self.load_last_copy(key, address).await,
                         failure: Some(failure),
                         observed: Some(LastObservedState::Ready),
-                        ..CatalogState::default()
+                        ..SourceState::default()
                     };
                     self.update_state(key, state, None);
                     Some(backoff.fail())
@@ -224,7 +226,7 @@ impl CatalogStore {
         if known.is_some_and(|content| content.catalog().digest() == catalog.digest()) {
             return self.update_state(
                 key,
-                CatalogState { failure, observed, ..CatalogState::default() },
+                SourceState { failure, observed, ..SourceState::default() },
                 None,
             );
         }
@@ -239,12 +241,7 @@ impl CatalogStore {
         if let Ok(content) = made.await {
             self.update_state(
                 key,
-                CatalogState {
-                    content: Some(content),
-                    failure,
-                    observed,
-                    ..CatalogState::default()
-                },
+                SourceState { content: Some(content), failure, observed, ..SourceState::default() },
                 None,
             );
         }
@@ -253,11 +250,11 @@ impl CatalogStore {
     /// Reports that the registry cannot be reached; its last content stays in use, after a restart
     /// too.
     async fn report_unreachable(&self, key: &NamespacedName, address: &str, failure: String) {
-        let state = CatalogState {
+        let state = SourceState {
             content: self.load_last_copy(key, address).await,
             failure: Some(failure),
             observed: Some(LastObservedState::TransientFailure),
-            ..CatalogState::default()
+            ..SourceState::default()
         };
         self.update_state(key, state, None);
     }
@@ -268,7 +265,7 @@ impl CatalogStore {
         &self,
         key: &NamespacedName,
         address: &str,
-    ) -> Option<Arc<store::CatalogContent>> {
+    ) -> Option<Arc<store::SourceContent>> {
         let copy = self.copy_path(key)?;
         if self.state(key).is_none_or(|state| state.content.is_some()) {
             return None;
@@ -287,7 +284,7 @@ impl CatalogStore {
             let observed = Some(LastObservedState::Connecting);
             self.update_state(
                 key,
-                CatalogState { failure, observed, ..CatalogState::default() },
+                SourceState { failure, observed, ..SourceState::default() },
                 None,
             );
         }
@@ -314,4 +311,4 @@ pub(crate) const LIST_ERROR_PREFIX: &str = "failed to list bundles: ";
 /// A registry cannot be connected to.
 #[derive(Debug, thiserror::Error)]
 #[error("{LIST_ERROR_PREFIX}{0}")]
-struct ConnectionError(Fault);
+struct ConnectionError(RegistryError);

@@ -4,7 +4,7 @@ use crate::store::CatalogStore;
 use mainstay_api::CatalogSource;
 use mainstay_catalog::Catalog;
 use mainstay_client::Cache;
-use mainstay_packages::Source;
+use mainstay_packages::PackageSource;
 use std::sync::Arc;
 
 /// The CatalogSources of the cluster with their current content. An unreadable catalog has its last
@@ -22,14 +22,14 @@ impl CatalogContents {
     }
 }
 
-impl mainstay_packages::Catalogs for CatalogContents {
-    fn now(&self) -> Vec<Source> {
+impl mainstay_packages::PackageSources for CatalogContents {
+    fn now(&self) -> Vec<PackageSource> {
         let content = |key: &_| -> Option<Arc<Catalog>> {
             let content = self.store.state(key)?.content?;
             Some(Arc::clone(content.index.catalog()))
         };
         let all = self.sources.list(None).into_iter();
-        all.map(|(key, source)| Source {
+        all.map(|(key, source)| PackageSource {
             content: content(&key),
             key,
             display_name: source.spec.display_name.clone(),

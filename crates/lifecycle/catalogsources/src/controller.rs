@@ -8,7 +8,7 @@ use crate::{status, template};
 use mainstay_api::{CatalogSource, CatalogSourceReason, CatalogSourceStatus, Time, resources};
 use mainstay_client::{Action, DeleteOptions, Patch, Reconciler};
 use mainstay_controller::{
-    Controllers, KeyQueue, Operation as _, ReconcileError as _, decision, either_side, patch,
+    Controllers, KeyQueue, ReconcileError as _, WithOperation as _, decision, either_side, patch,
 };
 use mainstay_object::{NamespacedName, OwnerReference, known};
 use parking_lot::Mutex;

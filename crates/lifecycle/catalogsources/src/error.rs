@@ -10,7 +10,7 @@ pub(crate) enum Error {
     Request(#[from] RequestError),
     /// A CatalogSource is not of the shape of its kind.
     #[error("reading an object")]
-    Decode(#[from] mainstay_api::DecodeError),
+    Decode(#[from] mainstay_api::ObjectDecodeError),
     /// A status could not be written as JSON.
     #[error("writing an object as JSON")]
     Encode(#[from] serde_json::Error),

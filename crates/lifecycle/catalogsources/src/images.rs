@@ -11,7 +11,7 @@
 //! process that restarts more often than it polls would otherwise never poll.
 
 use crate::pods;
-use crate::store::{self, CatalogState, CatalogStore};
+use crate::store::{self, CatalogStore, SourceState};
 use jiff::Timestamp;
 use mainstay_api::{CatalogSource, Time, names};
 use mainstay_client::{Backoff, Cluster, DeleteOptions, ListParams, Patch};
@@ -199,7 +199,7 @@ impl CatalogStore {
         let last_poll = request.poll.map(|_| self.now());
         let digest = found.as_ref().ok().map(|image| image.digest.clone());
         if digest.is_some() && digest == before {
-            let same = CatalogState { last_poll, ..CatalogState::default() };
+            let same = SourceState { last_poll, ..SourceState::default() };
             self.update_state(key, same, None);
             return digest;
         }
@@ -223,26 +223,26 @@ impl CatalogStore {
                     }
                     let content = store::content(catalog, modified);
                     content.index.warm();
-                    CatalogState { content: Some(content), ..CatalogState::default() }
+                    SourceState { content: Some(content), ..SourceState::default() }
                 }
                 Err(failure) => {
                     let copy = copy.filter(|_| first);
                     let content =
                         copy.and_then(|copy| store::load_copy_of(&name, &image, &copy, modified));
-                    CatalogState { content, failure: Some(failure), ..CatalogState::default() }
+                    SourceState { content, failure: Some(failure), ..SourceState::default() }
                 }
             };
             (state, unreadable)
         });
         let (state, unreadable) = loaded.await.unwrap_or_else(|error| {
             let failure = Some(format!("loading the catalog ended unexpectedly: {error}"));
-            (CatalogState { failure, ..CatalogState::default() }, false)
+            (SourceState { failure, ..SourceState::default() }, false)
         });
         if unreadable && self.fall_back_to_pod(key, &request.image) {
             tracing::info!(catalog = %key, image = request.image, "an image that cannot be read here runs as a pod");
         }
         let good = state.failure.is_none();
-        self.update_state(key, CatalogState { last_poll, ..state }, None);
+        self.update_state(key, SourceState { last_poll, ..state }, None);
         digest.filter(|_| good)
     }
 
@@ -254,7 +254,7 @@ impl CatalogStore {
                 Some(error) => format!("{error}; the pull is tried again"),
                 None => format!("the image {image} is still being pulled"),
             });
-            self.update_state(key, CatalogState { failure, ..CatalogState::default() }, None);
+            self.update_state(key, SourceState { failure, ..SourceState::default() }, None);
         }
     }
 }

@@ -5,8 +5,8 @@
 //! content. The controller writes the state of the catalog into the status of the CatalogSource.
 //!
 //! ```text
-//! folder, image, ConfigMap, registry server ─► CatalogStore ─┬─► CatalogContent ─► resolution, PackageManifests
-//! CatalogSource ── follow_source ───────────────────┘        └─► CatalogState ─► status and Events
+//! folder, image, ConfigMap, registry server ─► CatalogStore ─┬─► SourceContent ─► resolution, PackageManifests
+//! CatalogSource ── follow_source ───────────────────┘        └─► SourceState ─► status and Events
 //!       └──► Pod, Service, NetworkPolicies …, where the catalog runs as a pod
 //! ```
 //!
@@ -44,5 +44,6 @@ pub use images::requester;
 pub use mode::{CatalogMode, CatalogPods};
 pub use status::{FOLDER_ADDRESS, NoContent, content, is_healthy};
 pub use store::{
-    CatalogContent, CatalogState, CatalogStore, FolderCatalog, Serve, ServedAt, StoreOptions,
+    CatalogStore, FolderCatalog, RegistryEndpoints, ServedAt, SourceContent, SourceState,
+    StoreOptions,
 };

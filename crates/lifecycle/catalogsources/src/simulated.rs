@@ -14,7 +14,7 @@ use crate::pod_content::{self, PodContent, PodContentError};
 use crate::store::CatalogStore;
 use mainstay_catalog::{Catalog, LoadOptions};
 use mainstay_client::{Cache, Cluster, Selection};
-use mainstay_images::{ContentError, PullError, Requester, blocking};
+use mainstay_images::{ImageContentError, PullError, Requester, blocking};
 use mainstay_object::{NamespacedName, Object, known};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -92,7 +92,7 @@ enum PodError {
         /// The image.
         image: String,
         /// The error.
-        source: ContentError,
+        source: ImageContentError,
     },
     /// The thread that read the catalog panicked; the text is the panic.
     #[error("{0}")]

@@ -17,7 +17,7 @@
 //! Subscription that cannot be resolved without it reports that itself.
 
 use crate::follow::{is_by_address, is_by_config_map, is_by_image};
-use crate::store::{CatalogContent, CatalogState};
+use crate::store::{SourceContent, SourceState};
 use crate::{images, pods};
 use mainstay_api::{
     CatalogSource, CatalogSourceReason, CatalogSourceSpec, CatalogSourceStatus, ConfigMapReference,
@@ -65,13 +65,13 @@ pub(crate) fn is_content_failure(reason: &CatalogSourceReason) -> bool {
 /// not follow the catalog.
 pub(crate) fn status(
     source: &CatalogSource,
-    state: Option<&CatalogState>,
+    state: Option<&SourceState>,
     now: Time,
 ) -> CatalogSourceStatus {
     let old = &source.status;
     let mut new = old.clone();
     // After a restart, the old failure stays until the catalog is read.
-    let is_loading = state.is_some_and(CatalogState::is_loading);
+    let is_loading = state.is_some_and(SourceState::is_loading);
     if !is_loading || !is_content_failure(&old.reason) {
         (new.reason, new.message) = Default::default();
     }
@@ -97,7 +97,7 @@ pub(crate) fn status(
     }
     let is_config_map = is_by_config_map(source);
     let runs = is_config_map || is_by_image(source);
-    if let Some(CatalogState { missing_config_map: Some(missing), .. }) = state {
+    if let Some(SourceState { missing_config_map: Some(missing), .. }) = state {
         new.reason = CatalogSourceReason::ConfigMap;
         new.message.clone_from(missing);
         // The other fields stay as they are.
@@ -118,8 +118,8 @@ pub(crate) fn status(
     let (observed, failure) = match state {
         None => (LastObservedState::TransientFailure, Some(unserved_message(&source.spec))),
         Some(state) if state.is_loading() => (LastObservedState::Connecting, None),
-        Some(CatalogState { observed: Some(observed), .. }) => (observed.clone(), None),
-        Some(CatalogState { failure: Some(failure), content, .. }) => {
+        Some(SourceState { observed: Some(observed), .. }) => (observed.clone(), None),
+        Some(SourceState { failure: Some(failure), content, .. }) => {
             let serves = runs && content.is_some();
             let observed =
                 if serves { LastObservedState::Ready } else { LastObservedState::TransientFailure };
@@ -238,7 +238,7 @@ pub(crate) fn status_event(
 
 /// Whether a catalog is healthy for Subscriptions: it has content, which may be the last good one,
 /// or its content is on a registry server.
-pub fn is_healthy(source: &CatalogSource, state: Option<&CatalogState>) -> bool {
+pub fn is_healthy(source: &CatalogSource, state: Option<&SourceState>) -> bool {
     let has = state.is_some_and(|state| state.content.is_some());
     let served =
         state.is_some_and(|state| state.observed.is_some() && state.missing_config_map.is_none());
@@ -256,8 +256,8 @@ pub struct NoContent(pub String);
 /// The spec of the CatalogSource is invalid, or no content could be read yet.
 pub fn content(
     source: &CatalogSource,
-    state: Option<CatalogState>,
-) -> Result<Arc<CatalogContent>, NoContent> {
+    state: Option<SourceState>,
+) -> Result<Arc<SourceContent>, NoContent> {
     if let Some(message) = spec_error(&source.spec) {
         return Err(NoContent(message));
     }
@@ -300,12 +300,12 @@ mod tests {
     fn folder_failure_is_in_the_status_and_is_written_once() {
         let mut source = source("grpc");
         source.spec.address = FOLDER_ADDRESS.to_owned();
-        let loading = status(&source, Some(&CatalogState::default()), time(1));
+        let loading = status(&source, Some(&SourceState::default()), time(1));
         assert_eq!(
             loading.connection_state.unwrap().last_observed_state,
             LastObservedState::Connecting
         );
-        let bad = CatalogState { failure: Some("a.yaml:3: no".into()), ..CatalogState::default() };
+        let bad = SourceState { failure: Some("a.yaml:3: no".into()), ..SourceState::default() };
         source.status = status(&source, Some(&bad), time(2));
         assert_eq!(source.status.message, "a.yaml:3: no");
         assert_eq!(
@@ -314,7 +314,7 @@ mod tests {
         );
         assert_eq!(status(&source, Some(&bad), time(9)), source.status);
         assert!(!is_healthy(&source, Some(&bad)));
-        let restarted = status(&source, Some(&CatalogState::default()), time(3));
+        let restarted = status(&source, Some(&SourceState::default()), time(3));
         assert_eq!(restarted.message, "a.yaml:3: no", "nothing better is known yet");
     }
 
@@ -322,13 +322,12 @@ mod tests {
     fn connection_address_is_where_the_catalog_is_served() {
         let mut source = source("grpc");
         source.spec.address = FOLDER_ADDRESS.to_owned();
-        let address = |state: Option<&CatalogState>| {
+        let address = |state: Option<&SourceState>| {
             status(&source, state, time(1)).connection_state.unwrap().address
         };
-        let served =
-            CatalogState { address: Some("127.0.0.1:7".into()), ..CatalogState::default() };
+        let served = SourceState { address: Some("127.0.0.1:7".into()), ..SourceState::default() };
         assert_eq!(address(Some(&served)), "127.0.0.1:7");
-        assert_eq!(address(Some(&CatalogState::default())), FOLDER_ADDRESS);
+        assert_eq!(address(Some(&SourceState::default())), FOLDER_ADDRESS);
         assert_eq!(address(None), FOLDER_ADDRESS);
     }
 
@@ -390,13 +389,13 @@ mod tests {
     fn last_connect_is_later_than_each_config_map_update() {
         let mut source = source("configmap");
         source.spec.config_map = "content".to_owned();
-        let state = |version: &str| CatalogState {
+        let state = |version: &str| SourceState {
             content: Some(content_of_nothing()),
             config_map: Some(crate::config_map::ConfigMapMetadata {
                 version: version.to_owned(),
                 ..Default::default()
             }),
-            ..CatalogState::default()
+            ..SourceState::default()
         };
         let mut seconds = Vec::new();
         for version in ["1", "2", "2", "3"] {
@@ -409,7 +408,7 @@ mod tests {
         assert_eq!(seconds, [[10, 11], [11, 12], [11, 12], [12, 13]]);
     }
 
-    fn content_of_nothing() -> Arc<CatalogContent> {
+    fn content_of_nothing() -> Arc<SourceContent> {
         let catalog = mainstay_catalog::Declared::default().check().unwrap();
         crate::store::content(catalog, std::time::SystemTime::UNIX_EPOCH)
     }
@@ -418,10 +417,10 @@ mod tests {
     fn registry_source_has_its_connection_state_and_counts_as_healthy() {
         let mut source = source("grpc");
         source.spec.address = "127.0.0.1:9".to_owned();
-        let lost = CatalogState {
+        let lost = SourceState {
             failure: Some("failed to list bundles: refused".into()),
             observed: Some(LastObservedState::TransientFailure),
-            ..CatalogState::default()
+            ..SourceState::default()
         };
         source.status = status(&source, Some(&lost), time(1));
         let connection = source.status.connection_state.as_ref().unwrap();
@@ -437,10 +436,8 @@ mod tests {
         let why = content(&source, Some(lost)).err();
         assert_eq!(why.map(|why| why.0).as_deref(), Some("failed to list bundles: refused"));
         // After a restart nothing is written before the state is known.
-        let begun = CatalogState {
-            observed: Some(LastObservedState::Connecting),
-            ..CatalogState::default()
-        };
+        let begun =
+            SourceState { observed: Some(LastObservedState::Connecting), ..SourceState::default() };
         assert_eq!(status(&source, Some(&begun), time(9)), source.status);
     }
 

@@ -21,7 +21,7 @@ use mainstay_files::Durability;
 use mainstay_image::registry::Proxies;
 use mainstay_images::Puller;
 use mainstay_object::NamespacedName;
-use mainstay_registry::{Index, Served, reload};
+use mainstay_registry::{RegistryIndex, Served, reload};
 use mainstay_resolver::Snapshot;
 use parking_lot::RwLock;
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,7 +57,7 @@ pub struct ServedAt {
 }
 
 /// Opens registry endpoints for catalogs that this process reads from images and ConfigMaps.
-pub trait Serve: Send + Sync {
+pub trait RegistryEndpoints: Send + Sync {
     /// Opens an endpoint for a catalog, if possible at the address that it had `before`; none if no
     /// endpoint is available. A second call for the same catalog returns the same endpoint.
     fn open<'a>(
@@ -71,18 +71,18 @@ pub trait Serve: Send + Sync {
 }
 
 /// The content of a catalog, for registry clients and for resolution.
-pub struct CatalogContent {
+pub struct SourceContent {
     /// Packages, channels and bundles for registry clients.
-    pub index: Arc<Index>,
+    pub index: Arc<RegistryIndex>,
     /// Packages, channels and bundles for resolution.
     pub snapshot: Snapshot,
 }
 
 /// The state of a catalog in the store.
 #[derive(Clone, Default)]
-pub struct CatalogState {
+pub struct SourceState {
     /// The last good content; none before the first.
-    pub content: Option<Arc<CatalogContent>>,
+    pub content: Option<Arc<SourceContent>>,
     /// Why the last load failed.
     pub(crate) failure: Option<String>,
     /// Whether the failure is only that parts of the catalog are left out.
@@ -101,14 +101,14 @@ pub struct CatalogState {
     pub(crate) snapshots: u64,
 }
 
-impl CatalogContent {
+impl SourceContent {
     /// Packages, channels and bundles.
     pub fn catalog(&self) -> &Catalog {
         self.index.catalog()
     }
 }
 
-impl CatalogState {
+impl SourceState {
     /// Whether the folder or image cannot be loaded and earlier content is served. Content of
     /// registry servers is never stale: a lost connection changes nothing for content that was
     /// read.
@@ -132,7 +132,7 @@ pub struct CatalogStore {
 }
 
 struct Inner {
-    states: RwLock<BTreeMap<NamespacedName, CatalogState>>,
+    states: RwLock<BTreeMap<NamespacedName, SourceState>>,
     subscribers: RwLock<Vec<Subscriber>>,
     /// The number of state changes of all catalogs.
     changes: watch::Sender<u64>,
@@ -143,7 +143,7 @@ struct Inner {
     /// The endpoints of catalogs in images and ConfigMaps.
     endpoints: RwLock<BTreeMap<NamespacedName, Arc<Served>>>,
     puller: Option<Puller>,
-    serve: Option<Arc<dyn Serve>>,
+    serve: Option<Arc<dyn RegistryEndpoints>>,
     cluster: Option<Cluster>,
     pods: CatalogPods,
     proxies: Proxies,
@@ -156,7 +156,7 @@ pub struct StoreOptions {
     /// Pulls catalog images; without it, this process reads no image.
     pub puller: Option<Puller>,
     /// Opens the endpoints of catalogs that this process reads, if it serves them.
-    pub serve: Option<Arc<dyn Serve>>,
+    pub serve: Option<Arc<dyn RegistryEndpoints>>,
     /// The cluster with the ConfigMaps and pods of catalogs; without it, none is read.
     pub cluster: Option<Cluster>,
     /// How catalogs run as pods.
@@ -176,12 +176,12 @@ impl CatalogStore {
         clock: Clock,
         options: StoreOptions,
     ) -> Self {
-        let states: BTreeMap<NamespacedName, CatalogState> = catalogs
+        let states: BTreeMap<NamespacedName, SourceState> = catalogs
             .iter()
             .map(|catalog| {
                 let address = catalog.served.as_ref().map(|served| Arc::clone(&served.address));
                 let key = NamespacedName::new(&*catalog.namespace, &*catalog.name);
-                (key, CatalogState { address, ..CatalogState::default() })
+                (key, SourceState { address, ..SourceState::default() })
             })
             .collect();
         Self {
@@ -293,7 +293,7 @@ impl CatalogStore {
         let Some(failure) = self.state(key).map(|state| state.failure) else { return };
         self.update_state(
             key,
-            CatalogState { failure, observed: Some(observed), ..CatalogState::default() },
+            SourceState { failure, observed: Some(observed), ..SourceState::default() },
             None,
         );
     }
@@ -351,7 +351,7 @@ impl CatalogStore {
     }
 
     /// The state of a catalog; none if the store does not follow it.
-    pub fn state(&self, key: &NamespacedName) -> Option<CatalogState> {
+    pub fn state(&self, key: &NamespacedName) -> Option<SourceState> {
         self.inner.states.read().get(key).cloned()
     }
 
@@ -395,9 +395,9 @@ impl CatalogStore {
             }
             state
         });
-        let new = loaded.await.unwrap_or_else(|error| CatalogState {
+        let new = loaded.await.unwrap_or_else(|error| SourceState {
             failure: Some(format!("loading the catalog ended unexpectedly: {error}")),
-            ..CatalogState::default()
+            ..SourceState::default()
         });
         self.update_state(key, new, served);
     }
@@ -406,7 +406,7 @@ impl CatalogStore {
     pub(crate) fn update_state(
         &self,
         key: &NamespacedName,
-        mut new: CatalogState,
+        mut new: SourceState,
         served: Option<&Served>,
     ) {
         let endpoint = self.inner.endpoints.read().get(key).cloned();
@@ -476,7 +476,7 @@ fn read_folder(
     copy: Option<&Path>,
     first: bool,
     modified: SystemTime,
-) -> CatalogState {
+) -> SourceState {
     // Problems name files by their absolute path.
     let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     let loaded = if folder.is_file() {
@@ -498,12 +498,12 @@ fn read_folder(
             if let Some(copy) = copy {
                 save_copy(key, &catalog, copy);
             }
-            CatalogState { content: Some(content(catalog, modified)), ..CatalogState::default() }
+            SourceState { content: Some(content(catalog, modified)), ..SourceState::default() }
         }
         Err(failure) => {
             let failure = Some(failure);
             let content = copy.filter(|_| first).and_then(|copy| load_copy(key, copy, modified));
-            CatalogState { content, failure, ..CatalogState::default() }
+            SourceState { content, failure, ..SourceState::default() }
         }
     }
 }
@@ -513,7 +513,7 @@ fn load_copy(
     key: &NamespacedName,
     copy: &Path,
     modified: SystemTime,
-) -> Option<Arc<CatalogContent>> {
+) -> Option<Arc<SourceContent>> {
     if !copy.exists() {
         return None;
     }
@@ -558,20 +558,20 @@ pub(crate) fn load_copy_of(
     source: &str,
     copy: &Path,
     modified: SystemTime,
-) -> Option<Arc<CatalogContent>> {
+) -> Option<Arc<SourceContent>> {
     let is_same_source = mainstay_files::read_text(&source_file_of(copy), MAX_SOURCE_FILE_SIZE)
         .is_ok_and(|name| name == source);
     is_same_source.then(|| load_copy(key, copy, modified)).flatten()
 }
 
 /// The content of a catalog, for registry clients and for resolution.
-pub(crate) fn content(catalog: Arc<Catalog>, modified: SystemTime) -> Arc<CatalogContent> {
+pub(crate) fn content(catalog: Arc<Catalog>, modified: SystemTime) -> Arc<SourceContent> {
     let snapshot = Snapshot::of(&catalog);
-    Arc::new(CatalogContent { index: Arc::new(Index::new(catalog, modified)), snapshot })
+    Arc::new(SourceContent { index: Arc::new(RegistryIndex::new(catalog, modified)), snapshot })
 }
 
 /// Publishes the content and the failure at the endpoint.
-fn publish_content(served: &Served, state: &CatalogState) {
+fn publish_content(served: &Served, state: &SourceState) {
     if let Some(content) = &state.content {
         served.put(Arc::clone(&content.index));
     }

@@ -20,7 +20,7 @@ use error::{BundleMapError, DecodeError, ReferenceError};
 use flate2::{Compression, write::GzEncoder};
 use mainstay_api::{BundleLookup, Step, names, resources};
 use mainstay_client::Cluster;
-use mainstay_controller::Operation as _;
+use mainstay_controller::WithOperation as _;
 use mainstay_image::{
     compress,
     tar::{self, TarError},

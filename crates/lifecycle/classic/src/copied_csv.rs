@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::error::Error;
 use mainstay_api::{CsvReason, names, resources};
 use mainstay_client::{Prepared, Written};
-use mainstay_controller::Operation as _;
+use mainstay_controller::WithOperation as _;
 use mainstay_object::{NamespacedName, Object};
 use serde_json::{Map, Value, json};
 use std::hash::{DefaultHasher, Hash, Hasher};

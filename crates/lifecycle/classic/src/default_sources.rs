@@ -1,6 +1,6 @@
 //! Default CatalogSources: an option of classic that the OperatorHub controller applies.
 
-use mainstay_api::{CatalogSource, DecodeError, Kind as _};
+use mainstay_api::{ApiKind as _, CatalogSource, ObjectDecodeError};
 use mainstay_catalogsources::FolderCatalog;
 use mainstay_object::Object;
 
@@ -14,7 +14,7 @@ impl DefaultSources {
     ///
     /// # Errors
     /// If a manifest is not a valid CatalogSource.
-    pub fn new(manifests: &[Object]) -> Result<Self, DecodeError> {
+    pub fn new(manifests: &[Object]) -> Result<Self, ObjectDecodeError> {
         manifests.iter().map(CatalogSource::from_object).collect::<Result<_, _>>().map(Self)
     }
 

@@ -11,7 +11,7 @@ pub(crate) enum Error {
     Request(#[from] RequestError),
     /// An object is not valid for its kind.
     #[error("reading an object")]
-    Decode(#[from] mainstay_api::DecodeError),
+    Decode(#[from] mainstay_api::ObjectDecodeError),
     /// A status cannot be serialized.
     #[error("writing an object as JSON")]
     Encode(#[from] serde_json::Error),

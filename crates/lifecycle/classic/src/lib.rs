@@ -73,9 +73,10 @@ pub use csv::serving::certificate::{MakeError, ServingCertificate, make as servi
 pub use default_sources::DefaultSources;
 
 pub use mainstay_catalogsources::{
-    CatalogContents, CatalogMode, CatalogPods, FOLDER_ADDRESS, FolderCatalog, Serve, ServedAt,
+    CatalogContents, CatalogMode, CatalogPods, FOLDER_ADDRESS, FolderCatalog, RegistryEndpoints,
+    ServedAt,
 };
 pub use mainstay_controller::decision::TARGET as DECISIONS;
 pub use proxy::ProxySettings;
-pub use start::{Classic, Options, SUBSYSTEM, Surroundings, Timeouts};
-pub use trusted_ca::Trusted;
+pub use start::{Classic, NetworkSettings, Options, SUBSYSTEM, Timeouts};
+pub use trusted_ca::TrustedCaCertificates;

@@ -5,10 +5,11 @@ use crate::default_sources::DefaultSources;
 use crate::image::bundles::Bundles;
 use crate::metrics;
 use crate::proxy::{Proxies, ProxySettings};
-use crate::trusted_ca::Trusted;
+use crate::trusted_ca::TrustedCaCertificates;
 use futures::future::BoxFuture;
 use mainstay_catalogsources::{
-    CatalogContents, CatalogMode, CatalogPods, CatalogStore, FolderCatalog, Serve, StoreOptions,
+    CatalogContents, CatalogMode, CatalogPods, CatalogStore, FolderCatalog, RegistryEndpoints,
+    StoreOptions,
 };
 use mainstay_client::{CacheSet, Cluster, Recorder};
 use mainstay_clock::Clock;
@@ -16,7 +17,7 @@ use mainstay_controller::{
     ControllerMonitor, Controllers, Monitor, RunningControllers, Subsystem, SubsystemInfo,
 };
 use mainstay_exposition::Page;
-use mainstay_images::{Images, Puller};
+use mainstay_images::{ImageSources, Puller};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -42,11 +43,11 @@ pub struct Options {
     pub cache: Option<PathBuf>,
     /// The images of catalogs and bundles; without them, catalogs and bundles by image report an
     /// error.
-    pub images: Option<Images>,
+    pub images: Option<ImageSources>,
     /// The server for catalogs by image, if other clients read them.
-    pub serve: Option<Arc<dyn Serve>>,
+    pub serve: Option<Arc<dyn RegistryEndpoints>>,
     /// The network settings for operators.
-    pub surroundings: Surroundings,
+    pub surroundings: NetworkSettings,
     /// Timeouts and delays.
     pub timeouts: Timeouts,
     /// The namespaces that have copied CSVs of global operators even where the OLMConfig disables
@@ -88,7 +89,7 @@ impl Default for Timeouts {
 
 /// The network around the cluster, and the network settings for operators.
 #[derive(Clone, Debug, Default)]
-pub struct Surroundings {
+pub struct NetworkSettings {
     /// The proxies for requests to image registries.
     pub registries: mainstay_image::registry::Proxies,
     /// The proxies that Deployments of operators get as environment variables. On a cluster with a
@@ -96,7 +97,7 @@ pub struct Surroundings {
     pub proxy: ProxySettings,
     /// The trusted CA certificates for ConfigMaps with the label
     /// `config.openshift.io/inject-trusted-cabundle: "true"`; none leaves these ConfigMaps alone.
-    pub trusted: Option<Trusted>,
+    pub trusted: Option<TrustedCaCertificates>,
 }
 
 impl Options {
@@ -109,7 +110,7 @@ impl Options {
             cache: None,
             images: None,
             serve: None,
-            surroundings: Surroundings::default(),
+            surroundings: NetworkSettings::default(),
             timeouts: Timeouts::default(),
             protected: BTreeSet::new(),
             defaults: None,

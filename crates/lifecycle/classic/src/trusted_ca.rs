@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::proxy;
 use mainstay_client::{Action, Cache, Patch, Reconciler, Selection};
-use mainstay_controller::{Controllers, Operation as _};
+use mainstay_controller::{Controllers, WithOperation as _};
 use mainstay_object::{NamespacedName, Object, known};
 use serde_json::json;
 use std::fmt;
@@ -20,7 +20,7 @@ const KEY: &str = "ca-bundle.crt";
 
 /// The CA certificates that the cluster trusts, in PEM. They are read on first use.
 #[derive(Clone)]
-pub struct Trusted {
+pub struct TrustedCaCertificates {
     inner: Arc<Inner>,
 }
 
@@ -29,7 +29,7 @@ struct Inner {
     text: OnceLock<String>,
 }
 
-impl Trusted {
+impl TrustedCaCertificates {
     /// The certificates that `read` returns. It is called at most once, and may read files.
     pub fn new(read: impl Fn() -> String + Send + Sync + 'static) -> Self {
         Self { inner: Arc::new(Inner { read: Box::new(read), text: OnceLock::new() }) }
@@ -40,7 +40,7 @@ impl Trusted {
     }
 }
 
-impl fmt::Debug for Trusted {
+impl fmt::Debug for TrustedCaCertificates {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Trusted").finish_non_exhaustive()
     }
@@ -50,7 +50,10 @@ impl fmt::Debug for Trusted {
 type InjectedConfigMaps = Cache<bool>;
 
 /// Registers the controller, if there are trusted certificates.
-pub(crate) fn register(controllers: &mut Controllers<Context>, trusted: Option<Trusted>) {
+pub(crate) fn register(
+    controllers: &mut Controllers<Context>,
+    trusted: Option<TrustedCaCertificates>,
+) {
     let Some(trusted) = trusted else { return };
     let context = controllers.context();
     let wanted = trusted.clone();
@@ -76,7 +79,7 @@ pub(crate) fn register(controllers: &mut Controllers<Context>, trusted: Option<T
 struct Controller {
     context: Arc<Context>,
     config_maps: InjectedConfigMaps,
-    trusted: Trusted,
+    trusted: TrustedCaCertificates,
 }
 
 impl Reconciler for Controller {

@@ -33,7 +33,7 @@ pub fn api_message(error: &mainstay_client::Error) -> String {
 }
 
 /// Adds to a failed request the operation that it was part of.
-pub trait Operation<T> {
+pub trait WithOperation<T> {
     /// `operation` completes "error while …".
     ///
     /// # Errors
@@ -41,7 +41,7 @@ pub trait Operation<T> {
     fn during(self, operation: &'static str) -> Result<T, RequestError>;
 }
 
-impl<T> Operation<T> for mainstay_client::Result<T> {
+impl<T> WithOperation<T> for mainstay_client::Result<T> {
     fn during(self, operation: &'static str) -> Result<T, RequestError> {
         self.map_err(|source| RequestError { operation, source })
     }

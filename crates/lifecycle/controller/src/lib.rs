@@ -30,7 +30,7 @@ pub mod patch;
 mod register;
 mod subsystem;
 
-pub use error::{Operation, ReconcileError, RequestError, api_message, requeue_on_conflict};
+pub use error::{ReconcileError, RequestError, WithOperation, api_message, requeue_on_conflict};
 pub use register::{
     ControllerBuilder, Controllers, Enqueuer, KeyQueue, RunningControllers, Signal, either_side,
 };

@@ -1,6 +1,6 @@
 //! Merge patches (RFC 7396) between two JSON values.
 
-use mainstay_api::View;
+use mainstay_api::TypedObject;
 use mainstay_client::Patch;
 use mainstay_object::Object;
 use serde::Serialize;
@@ -47,7 +47,10 @@ pub fn status<T: Serialize>(live: &Object, new: &T) -> serde_json::Result<Option
 }
 
 /// As [`status`], for a typed view that was read through a cache.
-pub fn of_view<S, T: Serialize>(view: &View<S, T>, new: &T) -> serde_json::Result<Option<Patch>> {
+pub fn of_view<S, T: Serialize>(
+    view: &TypedObject<S, T>,
+    new: &T,
+) -> serde_json::Result<Option<Patch>> {
     let (old, new) = (serde_json::to_value(&view.status)?, serde_json::to_value(new)?);
     Ok(between(&old, &new).map(|status| {
         Patch::Merge(json!({

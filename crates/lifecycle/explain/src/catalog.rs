@@ -1,6 +1,6 @@
 //! CatalogSources: whether their registry responds, and whether its content is valid.
 
-use crate::{Finding, ClusterObjects, deletion_cause, text};
+use crate::{ClusterObjects, Finding, deletion_cause, text};
 use mainstay_cause::Cause;
 use mainstay_object::Object;
 use serde_json::Value;
@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 const GLOBAL: [&str; 2] = ["olm", "openshift-marketplace"];
 
 /// Explains a CatalogSource.
-pub(crate) fn finding(world: &ClusterObjects, source: &Object) -> Finding {
-    let causes = causes(world, source);
+pub(crate) fn finding(cluster: &ClusterObjects, source: &Object) -> Finding {
+    let causes = causes(cluster, source);
     let standing = if causes.is_empty() {
         "is served, and its connection is READY".to_owned()
     } else if is_ready(source) && has_content_problem(source) {
@@ -19,11 +19,11 @@ pub(crate) fn finding(world: &ClusterObjects, source: &Object) -> Finding {
     } else {
         "cannot be asked".to_owned()
     };
-    Finding { standing, causes, notes: notes(source) }
+    Finding { state: standing, causes, notes: notes(source) }
 }
 
 /// Why a catalog does not serve its newest content.
-pub(crate) fn causes(world: &ClusterObjects, source: &Object) -> Vec<Cause> {
+pub(crate) fn causes(cluster: &ClusterObjects, source: &Object) -> Vec<Cause> {
     let mut causes: Vec<Cause> = deletion_cause(source).into_iter().collect();
     let (namespace, name) = (source.namespace(), source.name());
     let see_events =
@@ -68,7 +68,7 @@ pub(crate) fn causes(world: &ClusterObjects, source: &Object) -> Vec<Cause> {
             let since = if since.is_empty() { String::new() } else { format!(" since {since}") };
             let image = source.str(&["spec", "image"]).unwrap_or_default();
             let cause = Cause::new(format!("its connection{target} is {state}{since}"))
-                .because_all(newest_warning(world, source).map(Cause::new));
+                .because_all(newest_warning(cluster, source).map(Cause::new));
             causes.push(if image.is_empty() {
                 cause.remedy("see whether its registry server runs and listens there").remedy(see_events)
             } else {
@@ -86,7 +86,7 @@ pub(crate) fn causes(world: &ClusterObjects, source: &Object) -> Vec<Cause> {
 
 /// The message of the newest Event about a CatalogSource, if that Event is a warning. The status says
 /// only that the registry does not respond; an Event says why.
-fn newest_warning<'w>(world: &'w ClusterObjects, source: &'w Object) -> Option<&'w str> {
+fn newest_warning<'w>(cluster: &'w ClusterObjects, source: &'w Object) -> Option<&'w str> {
     let is_about = |event: &&Object| {
         let field = |name| event.str(&["involvedObject", name]).unwrap_or_default();
         let uid = field("uid");
@@ -103,7 +103,7 @@ fn newest_warning<'w>(world: &'w ClusterObjects, source: &'w Object) -> Option<&
         ];
         times.iter().find_map(|path| event.str(path)).unwrap_or_default().to_owned()
     };
-    let events = world.in_namespace("Event", source.namespace()).filter(is_about);
+    let events = cluster.in_namespace("Event", source.namespace()).filter(is_about);
     let newest = events.max_by_key(time).filter(|event| event.str(&["type"]) == Some("Warning"))?;
     newest.str(&["message"]).filter(|message| !message.is_empty())
 }
@@ -143,10 +143,13 @@ fn serves_last_content(source: &Object, subscription: &Object) -> bool {
 
 /// A note that the catalog of a Subscription still serves its last valid content, because its newest
 /// content is invalid.
-pub(crate) fn stale_content_note(world: &ClusterObjects, subscription: &Object) -> Option<String> {
+pub(crate) fn stale_content_note(
+    cluster: &ClusterObjects,
+    subscription: &Object,
+) -> Option<String> {
     let name = subscription.str(&["spec", "source"]).unwrap_or_default();
     let namespace = subscription.str(&["spec", "sourceNamespace"]).unwrap_or_default();
-    let source = world.find("CatalogSource", namespace, name)?;
+    let source = cluster.find("CatalogSource", namespace, name)?;
     let message = source.str(&["status", "message"]).unwrap_or_default();
     serves_last_content(source, subscription).then(|| {
         format!(
@@ -157,21 +160,24 @@ pub(crate) fn stale_content_note(world: &ClusterObjects, subscription: &Object) 
 }
 
 /// Why the catalog that a Subscription names cannot be used.
-pub(crate) fn subscribed_catalog_cause(world: &ClusterObjects, subscription: &Object) -> Option<Cause> {
+pub(crate) fn subscribed_catalog_cause(
+    cluster: &ClusterObjects,
+    subscription: &Object,
+) -> Option<Cause> {
     let name = subscription.str(&["spec", "source"]).unwrap_or_default();
     let namespace = subscription.str(&["spec", "sourceNamespace"]).unwrap_or_default();
     let own_namespace = subscription.namespace();
     let edit = format!("kubectl -n {own_namespace} edit subscription {}", subscription.name());
-    if let Some(source) = world.find("CatalogSource", namespace, name) {
+    if let Some(source) = cluster.find("CatalogSource", namespace, name) {
         if serves_last_content(source, subscription) {
             return None;
         }
-        let causes = causes(world, source);
+        let causes = causes(cluster, source);
         return (!causes.is_empty()).then(|| {
             Cause::new(format!("catalog {namespace}/{name} cannot be asked")).because_all(causes)
         });
     }
-    if world.hides("CatalogSource", namespace) {
+    if cluster.hides("CatalogSource", namespace) {
         // `status.catalogHealth` of the Subscription still says whether the catalog is healthy.
         let health = catalog_health(subscription).find(|(known_namespace, known_name, _)| {
             (*known_namespace, *known_name) == (namespace, name)
@@ -183,7 +189,7 @@ pub(crate) fn subscribed_catalog_cause(world: &ClusterObjects, subscription: &Ob
         });
     }
     let cause = Cause::new(format!("there is no CatalogSource {namespace}/{name}"));
-    let mut sources: Vec<String> = world
+    let mut sources: Vec<String> = cluster
         .of_kind("CatalogSource")
         .filter(|source| {
             source.namespace() == own_namespace || GLOBAL.contains(&source.namespace())
@@ -214,7 +220,7 @@ fn catalog_health(subscription: &Object) -> impl Iterator<Item = (&str, &str, bo
 /// The unhealthy catalogs that a Subscription sees besides the one it names: namespace, name and the
 /// causes, as far as known.
 fn other_unhealthy_catalogs<'w>(
-    world: &'w ClusterObjects,
+    cluster: &'w ClusterObjects,
     subscription: &'w Object,
 ) -> Vec<(&'w str, &'w str, Vec<Cause>)> {
     let subscribed = (
@@ -225,7 +231,7 @@ fn other_unhealthy_catalogs<'w>(
     let namespaces: Vec<&str> =
         catalog_health(subscription).map(|(namespace, ..)| namespace).collect();
     let global = if namespaces.is_empty() { &GLOBAL[..] } else { &namespaces };
-    let sources = world
+    let sources = cluster
         .of_kind("CatalogSource")
         .map(|source| (source.namespace(), source.name(), true))
         .filter(|(namespace, ..)| {
@@ -239,12 +245,12 @@ fn other_unhealthy_catalogs<'w>(
     healthy_by_catalog
         .into_iter()
         .filter_map(|((namespace, name), healthy)| {
-            let source = world.find("CatalogSource", namespace, name);
+            let source = cluster.find("CatalogSource", namespace, name);
             let is_unhealthy = source.is_some_and(|source| {
                 !is_ready(source) && !serves_last_content(source, subscription)
             });
             (is_unhealthy || !healthy).then(|| {
-                (namespace, name, source.map(|source| causes(world, source)).unwrap_or_default())
+                (namespace, name, source.map(|source| causes(cluster, source)).unwrap_or_default())
             })
         })
         .collect()
@@ -252,8 +258,8 @@ fn other_unhealthy_catalogs<'w>(
 
 /// Why other catalogs that a Subscription sees are unhealthy. Resolution reads all of them, so it may
 /// wait for them.
-pub(crate) fn other_catalog_causes(world: &ClusterObjects, subscription: &Object) -> Vec<Cause> {
-    other_unhealthy_catalogs(world, subscription)
+pub(crate) fn other_catalog_causes(cluster: &ClusterObjects, subscription: &Object) -> Vec<Cause> {
+    other_unhealthy_catalogs(cluster, subscription)
         .into_iter()
         .map(|(namespace, name, causes)| {
             Cause::new(format!("catalog {namespace}/{name} cannot be asked")).because_all(causes)
@@ -262,8 +268,8 @@ pub(crate) fn other_catalog_causes(world: &ClusterObjects, subscription: &Object
 }
 
 /// The same as notes, where resolution does not wait for the catalogs.
-pub(crate) fn other_catalog_notes(world: &ClusterObjects, subscription: &Object) -> Vec<String> {
-    other_unhealthy_catalogs(world, subscription)
+pub(crate) fn other_catalog_notes(cluster: &ClusterObjects, subscription: &Object) -> Vec<String> {
+    other_unhealthy_catalogs(cluster, subscription)
         .into_iter()
         .map(|(namespace, name, causes)| {
             let why = causes.first().map(|cause| format!(": {}", cause.what())).unwrap_or_default();

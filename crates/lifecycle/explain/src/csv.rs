@@ -1,6 +1,6 @@
 //! ClusterServiceVersions: why one has not reached the phase `Succeeded`.
 
-use crate::{Finding, ClusterObjects, command, deletion_cause, operator_group, text, workload};
+use crate::{ClusterObjects, Finding, command, deletion_cause, operator_group, text, workload};
 use mainstay_api::names;
 use mainstay_cause::Cause;
 use mainstay_object::Object;
@@ -15,8 +15,8 @@ pub(crate) const NOT_UPGRADEABLE: &str = "OperatorConditionNotUpgradeable";
 const OUTDATED_REPLICAS: &str = "outdated replica(s) to be terminated";
 
 /// Explains a ClusterServiceVersion.
-pub(crate) fn finding(world: &ClusterObjects, csv: &Object) -> Finding {
-    let causes = causes(world, csv);
+pub(crate) fn finding(cluster: &ClusterObjects, csv: &Object) -> Finding {
+    let causes = causes(cluster, csv);
     let phase = phase(csv);
     let reason = csv.str(&["status", "reason"]).unwrap_or_default();
     let standing = match phase {
@@ -33,7 +33,7 @@ pub(crate) fn finding(world: &ClusterObjects, csv: &Object) -> Finding {
         other => format!("is in phase {other}"),
     };
     let notes = Vec::new();
-    Finding { standing, causes, notes }
+    Finding { state: standing, causes, notes }
 }
 
 pub(crate) fn phase(csv: &Object) -> &str {
@@ -41,29 +41,31 @@ pub(crate) fn phase(csv: &Object) -> &str {
 }
 
 /// What blocks a ClusterServiceVersion; empty if it has succeeded.
-pub(crate) fn causes(world: &ClusterObjects, csv: &Object) -> Vec<Cause> {
+pub(crate) fn causes(cluster: &ClusterObjects, csv: &Object) -> Vec<Cause> {
     let mut causes: Vec<Cause> = deletion_cause(csv).into_iter().collect();
-    causes.extend(phase_causes(world, csv, MAX_REPLACEMENTS));
+    causes.extend(phase_causes(cluster, csv, MAX_REPLACEMENTS));
     causes
 }
 
-fn phase_causes(world: &ClusterObjects, csv: &Object, replacements_left: usize) -> Vec<Cause> {
+fn phase_causes(cluster: &ClusterObjects, csv: &Object, replacements_left: usize) -> Vec<Cause> {
     let (namespace, name) = (csv.namespace(), csv.name());
     let reason = csv.str(&["status", "reason"]).unwrap_or_default();
     let message = csv.str(&["status", "message"]).unwrap_or_default();
     match phase(csv) {
         "Succeeded" | "Deleting" => Vec::new(),
         "" | "Unknown" => {
-            let causes = operator_group::causes(world, namespace);
+            let causes = operator_group::causes(cluster, namespace);
             if !causes.is_empty() {
                 return causes;
             }
             let remedy = "see whether the lifecycle manager runs";
             vec![Cause::new("nothing has looked at it yet").remedy(remedy)]
         }
-        "Pending" if reason == NOT_UPGRADEABLE => vec![not_upgradeable_cause(world, csv, message)],
+        "Pending" if reason == NOT_UPGRADEABLE => {
+            vec![not_upgradeable_cause(cluster, csv, message)]
+        }
         "Pending" => {
-            let found = unmet_requirements(world, csv);
+            let found = unmet_requirements(cluster, csv);
             if found.is_empty() {
                 vec![Cause::new(reason_and_message(reason, message))]
             } else {
@@ -71,12 +73,12 @@ fn phase_causes(world: &ClusterObjects, csv: &Object, replacements_left: usize) 
             }
         }
         "Replacing" => {
-            let next = world.in_namespace("ClusterServiceVersion", namespace).find(|other| {
+            let next = cluster.in_namespace("ClusterServiceVersion", namespace).find(|other| {
                 other.str(&["spec", "replaces"]) == Some(name) && other.name() != name
             });
             match next.filter(|_| replacements_left > 0) {
                 Some(next) => {
-                    let causes = phase_causes(world, next, replacements_left - 1);
+                    let causes = phase_causes(cluster, next, replacements_left - 1);
                     let what = match phase(next) {
                         "Succeeded" => format!("{} replaces it and runs", next.name()),
                         phase => format!("{} replaces it and is {phase}", next.name()),
@@ -86,9 +88,9 @@ fn phase_causes(world: &ClusterObjects, csv: &Object, replacements_left: usize) 
                 None => vec![Cause::new(reason_and_message(reason, message))],
             }
         }
-        "Failed" => failure_causes(world, csv, reason, message),
+        "Failed" => failure_causes(cluster, csv, reason, message),
         _ => {
-            let found = workload::causes(world, csv);
+            let found = workload::causes(cluster, csv);
             let cause = Cause::new(if message.is_empty() { reason } else { message });
             if found.is_empty() {
                 let watch = format!("wait, and watch it: kubectl -n {namespace} get csv {name} -w");
@@ -105,17 +107,17 @@ fn reason_and_message(reason: &str, message: &str) -> String {
 }
 
 /// The requirements of a ClusterServiceVersion that are not met.
-fn unmet_requirements(world: &ClusterObjects, csv: &Object) -> Vec<Cause> {
+fn unmet_requirements(cluster: &ClusterObjects, csv: &Object) -> Vec<Cause> {
     csv.array(&["status", "requirementStatus"])
         .iter()
         .filter(|requirement| {
             !matches!(text(requirement, "status"), "Present" | "DeploymentFound" | "Satisfied")
         })
-        .map(|requirement| requirement_cause(world, csv, requirement))
+        .map(|requirement| requirement_cause(cluster, csv, requirement))
         .collect()
 }
 
-fn requirement_cause(world: &ClusterObjects, csv: &Object, requirement: &Value) -> Cause {
+fn requirement_cause(cluster: &ClusterObjects, csv: &Object, requirement: &Value) -> Cause {
     let (kind, name, status) =
         (text(requirement, "kind"), text(requirement, "name"), text(requirement, "status"));
     let state = match status {
@@ -147,7 +149,7 @@ fn requirement_cause(world: &ClusterObjects, csv: &Object, requirement: &Value) 
     let cause = cause.because_all(denied);
     let lists_crd = |path: &[&str]| csv.array(path).iter().any(|crd| text(crd, "name") == name);
     let namespace = csv.namespace();
-    let recreate_plan = complete_install_plan(world, csv).map(|plan| {
+    let recreate_plan = complete_install_plan(cluster, csv).map(|plan| {
         format!(
             "have its plan carried out anew: {}",
             command::delete("installplan", namespace, plan)
@@ -177,23 +179,23 @@ fn requirement_cause(world: &ClusterObjects, csv: &Object, requirement: &Value) 
 }
 
 /// The complete InstallPlan that created a ClusterServiceVersion, as its Subscription names it.
-fn complete_install_plan<'w>(world: &'w ClusterObjects, csv: &'w Object) -> Option<&'w str> {
-    world
+fn complete_install_plan<'w>(cluster: &'w ClusterObjects, csv: &'w Object) -> Option<&'w str> {
+    cluster
         .in_namespace("Subscription", csv.namespace())
         .filter(|subscription| subscription.str(&["status", "currentCSV"]) == Some(csv.name()))
         .filter_map(|subscription| subscription.str(&["status", "installPlanRef", "name"]))
         .find(|plan| {
             // A plan that is not complete is explained on its own.
-            let plan = world.find("InstallPlan", csv.namespace(), plan);
+            let plan = cluster.find("InstallPlan", csv.namespace(), plan);
             plan.is_some_and(|plan| plan.str(&["status", "phase"]) == Some("Complete"))
         })
 }
 
 /// Why the ClusterServiceVersion to be replaced is not upgradeable, from its OperatorCondition.
-fn not_upgradeable_cause(world: &ClusterObjects, csv: &Object, message: &str) -> Cause {
+fn not_upgradeable_cause(cluster: &ClusterObjects, csv: &Object, message: &str) -> Cause {
     let namespace = csv.namespace();
     let replaced = csv.str(&["spec", "replaces"]).unwrap_or_default();
-    let Some(condition) = world.find("OperatorCondition", namespace, replaced) else {
+    let Some(condition) = cluster.find("OperatorCondition", namespace, replaced) else {
         return Cause::new(message);
     };
     let overrides = condition.array(&["spec", "overrides"]);
@@ -224,13 +226,18 @@ fn not_upgradeable_cause(world: &ClusterObjects, csv: &Object, message: &str) ->
         ))
 }
 
-fn failure_causes(world: &ClusterObjects, csv: &Object, reason: &str, message: &str) -> Vec<Cause> {
+fn failure_causes(
+    cluster: &ClusterObjects,
+    csv: &Object,
+    reason: &str,
+    message: &str,
+) -> Vec<Cause> {
     let (namespace, name) = (csv.namespace(), csv.name());
     // The parent cause already contains the reason.
     let cause = || Cause::new(if message.is_empty() { reason } else { message });
     match reason {
         "NoOperatorGroup" | "TooManyOperatorGroups" | "NoTargetNamespaces" => {
-            let found = operator_group::causes(world, namespace);
+            let found = operator_group::causes(cluster, namespace);
             if found.is_empty() { vec![cause()] } else { found }
         }
         "UnsupportedOperatorGroup" => {
@@ -240,7 +247,7 @@ fn failure_causes(world: &ClusterObjects, csv: &Object, reason: &str, message: &
                 .filter(|mode| mode.get("supported").and_then(Value::as_bool) == Some(true))
                 .map(|mode| text(mode, "type"))
                 .collect();
-            let operator_group = world.in_namespace("OperatorGroup", namespace).next();
+            let operator_group = cluster.in_namespace("OperatorGroup", namespace).next();
             let operator_group = operator_group.map_or("NAME", Object::name);
             // The first remedy does not affect the other operators of the namespace.
             vec![cause().because(Cause::new(format!("the version supports {}", install_mode_list(&modes))))
@@ -249,12 +256,12 @@ fn failure_causes(world: &ClusterObjects, csv: &Object, reason: &str, message: &
                     "or let OperatorGroup {namespace}/{operator_group} select namespaces that fit, which holds for every operator there: kubectl -n {namespace} edit operatorgroup {operator_group}"
                 ))]
         }
-        "OwnerConflict" => vec![owner_conflict_cause(world, csv, cause())],
-        "InterOperatorGroupOwnerConflict" => vec![group_conflict_cause(world, csv, cause()).remedy(
+        "OwnerConflict" => vec![owner_conflict_cause(cluster, csv, cause())],
+        "InterOperatorGroupOwnerConflict" => vec![group_conflict_cause(cluster, csv, cause()).remedy(
             "remove the other operator that provides these APIs, or let the two OperatorGroups select different namespaces",
         )],
         "CannotModifyStaticOperatorGroupProvidedAPIs" => {
-            let operator_group = world.in_namespace("OperatorGroup", namespace).next().map_or("NAME", Object::name);
+            let operator_group = cluster.in_namespace("OperatorGroup", namespace).next().map_or("NAME", Object::name);
             let body = json!({"spec": {"staticProvidedAPIs": false}});
             vec![cause().remedy(format!(
                 "let the group provide other APIs: {}",
@@ -272,21 +279,21 @@ fn failure_causes(world: &ClusterObjects, csv: &Object, reason: &str, message: &
             }]
         }
         "RequirementsNotMet" => {
-            let found = unmet_requirements(world, csv);
+            let found = unmet_requirements(cluster, csv);
             if found.is_empty() { vec![cause()] } else { found }
         }
-        _ => vec![cause().because_all(workload::causes(world, csv))],
+        _ => vec![cause().because_all(workload::causes(cluster, csv))],
     }
 }
 
 /// Adds the ClusterServiceVersions of the namespace that own the same CustomResourceDefinitions.
-fn owner_conflict_cause(world: &ClusterObjects, csv: &Object, cause: Cause) -> Cause {
+fn owner_conflict_cause(cluster: &ClusterObjects, csv: &Object, cause: Cause) -> Cause {
     let owned = |csv: &Object| -> Vec<String> {
         let crds = csv.array(&["spec", "customresourcedefinitions", "owned"]);
         crds.iter().map(|crd| text(crd, "name").to_owned()).collect()
     };
     let own_crds = owned(csv);
-    let others = world
+    let others = cluster
         .in_namespace("ClusterServiceVersion", csv.namespace())
         .filter(|other| other.name() != csv.name())
         .filter(|other| other.label(names::COPIED_FROM).is_none())
@@ -307,7 +314,7 @@ fn owner_conflict_cause(world: &ClusterObjects, csv: &Object, cause: Cause) -> C
 
 /// Adds the OperatorGroups of other namespaces whose operators provide the same APIs, according to
 /// their annotation.
-fn group_conflict_cause(world: &ClusterObjects, csv: &Object, cause: Cause) -> Cause {
+fn group_conflict_cause(cluster: &ClusterObjects, csv: &Object, cause: Cause) -> Cause {
     let owned = csv.array(&["spec", "customresourcedefinitions", "owned"]).iter();
     let own_apis: Vec<String> = owned
         .filter_map(|crd| {
@@ -315,7 +322,7 @@ fn group_conflict_cause(world: &ClusterObjects, csv: &Object, cause: Cause) -> C
             Some(format!("{}.{}.{group}", text(crd, "kind"), text(crd, "version")))
         })
         .collect();
-    let others = world.of_kind("OperatorGroup").filter_map(|operator_group| {
+    let others = cluster.of_kind("OperatorGroup").filter_map(|operator_group| {
         let provided = operator_group.annotation(names::PROVIDED_APIS)?;
         let shared_apis: Vec<&str> =
             provided.split(',').filter(|api| own_apis.iter().any(|own| own == api)).collect();

@@ -1,6 +1,6 @@
 //! InstallPlans: approval, bundles to unpack, and steps that fail or wait.
 
-use crate::{Finding, ClusterObjects, command, condition, deletion_cause, operator_group, text};
+use crate::{ClusterObjects, Finding, command, condition, deletion_cause, operator_group, text};
 use mainstay_cause::Cause;
 use mainstay_object::Object;
 use serde_json::Value;
@@ -9,8 +9,8 @@ use serde_json::Value;
 const STEPS_LISTED: usize = 5;
 
 /// Explains an InstallPlan.
-pub(crate) fn finding(world: &ClusterObjects, plan: &Object) -> Finding {
-    let causes = causes(world, plan);
+pub(crate) fn finding(cluster: &ClusterObjects, plan: &Object) -> Finding {
+    let causes = causes(cluster, plan);
     let phase = plan.str(&["status", "phase"]).unwrap_or_default();
     let standing = match phase {
         "Complete" if causes.is_empty() => {
@@ -23,7 +23,7 @@ pub(crate) fn finding(world: &ClusterObjects, plan: &Object) -> Finding {
         "Planning" => "waits for its steps".to_owned(),
         other => format!("is in phase {other}"),
     };
-    Finding { standing, causes, notes: Vec::new() }
+    Finding { state: standing, causes, notes: Vec::new() }
 }
 
 /// The names of the ClusterServiceVersions that a plan installs.
@@ -33,7 +33,7 @@ pub(crate) fn csv_names(plan: &Object) -> String {
 }
 
 /// What blocks a plan; empty if it is complete.
-pub(crate) fn causes(world: &ClusterObjects, plan: &Object) -> Vec<Cause> {
+pub(crate) fn causes(cluster: &ClusterObjects, plan: &Object) -> Vec<Cause> {
     let mut causes: Vec<Cause> = deletion_cause(plan).into_iter().collect();
     let (namespace, name) = (plan.namespace(), plan.name());
     let installed = condition(plan, "Installed", "False");
@@ -64,7 +64,7 @@ pub(crate) fn causes(world: &ClusterObjects, plan: &Object) -> Vec<Cause> {
             });
         }
         _ => {
-            causes.extend(operator_group::causes(world, namespace));
+            causes.extend(operator_group::causes(cluster, namespace));
             if let Some((_, message)) = installed.filter(|(_, message)| !message.is_empty())
                 && causes.is_empty()
             {

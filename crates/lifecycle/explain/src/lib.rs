@@ -2,7 +2,7 @@
 //! is not healthy, and which command changes that.
 //!
 //! ```text
-//! objects of a cluster ─► World ── explain(&World, &Target) ─► Answer ─► a tree for people, JSON
+//! objects of a cluster ─► ClusterObjects ── explain(&ClusterObjects, &ExplainedObject) ─► Explanation ─► a tree for people, JSON
 //!      reasons of the resolver ─┘
 //! ```
 //!
@@ -12,7 +12,7 @@
 //! OLM as well.
 //!
 //! What this crate does not do: resolve. The caller runs the resolver and passes its failures in
-//! [`World::unresolved`].
+//! [`ClusterObjects::unresolved`].
 
 mod catalog;
 mod command;
@@ -35,9 +35,9 @@ use std::fmt;
 use std::str::FromStr;
 
 /// Kinds that are read in all namespaces: their objects are few and small.
-pub const EVERYWHERE: [Resource; 2] = [OPERATOR_GROUP, CATALOG_SOURCE];
+pub const CLUSTER_WIDE_KINDS: [Resource; 2] = [OPERATOR_GROUP, CATALOG_SOURCE];
 /// Kinds that are read in the namespace of the target.
-pub const NEARBY: [Resource; 6] = [
+pub const NAMESPACE_KINDS: [Resource; 6] = [
     SUBSCRIPTION,
     INSTALL_PLAN,
     CLUSTER_SERVICE_VERSION,
@@ -55,7 +55,7 @@ pub fn namespaces_of_events(objects: &[Object]) -> BTreeSet<&str> {
 
 /// A kind that can be explained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ExplainedKind {
     /// A requested package.
     Subscription,
     /// The steps of an installation or upgrade.
@@ -66,7 +66,7 @@ pub enum Kind {
     CatalogSource,
 }
 
-impl Kind {
+impl ExplainedKind {
     const ALL: [Self; 4] =
         [Self::Subscription, Self::InstallPlan, Self::ClusterServiceVersion, Self::CatalogSource];
 
@@ -90,7 +90,7 @@ impl Kind {
     }
 }
 
-impl FromStr for Kind {
+impl FromStr for ExplainedKind {
     type Err = Cause;
 
     /// Parses a kind as kubectl does: singular, plural or short name, in any case, with or without its
@@ -115,16 +115,16 @@ impl FromStr for Kind {
 
 /// The object to explain.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
+pub struct ExplainedObject {
     /// Its kind.
-    pub kind: Kind,
+    pub kind: ExplainedKind,
     /// Its namespace.
     pub namespace: String,
     /// Its name.
     pub name: String,
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for ExplainedObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}/{}", self.kind.name(), self.namespace, self.name)
     }
@@ -133,7 +133,7 @@ impl fmt::Display for Target {
 /// The objects of a cluster, as far as the caller has read them.
 #[derive(Clone, Debug, Default)]
 pub struct ClusterObjects {
-    /// Objects of the kinds [`EVERYWHERE`] and [`NEARBY`], and Events of [`namespaces_of_events`]. Other
+    /// Objects of the kinds [`CLUSTER_WIDE_KINDS`] and [`NAMESPACE_KINDS`], and Events of [`namespaces_of_events`]. Other
     /// objects have no effect.
     pub objects: Vec<Object>,
     /// Resolution failures of Subscriptions in the namespace of the target, by name.
@@ -141,21 +141,21 @@ pub struct ClusterObjects {
     /// Whether the resolver ran: then a Subscription without an entry in `unresolved` can be resolved.
     pub resolved: bool,
     /// Kinds that the account may list in some namespaces only, or in none.
-    pub hidden: Vec<Hidden>,
+    pub hidden: Vec<HiddenKind>,
 }
 
 /// A kind that the account may not list in all namespaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hidden {
+pub struct HiddenKind {
     /// The kind, such as `CatalogSource`.
     pub kind: String,
     /// The namespaces whose objects were listed.
-    pub seen_in: Vec<String>,
+    pub readable_namespaces: Vec<String>,
 }
 
-impl fmt::Display for Hidden {
+impl fmt::Display for HiddenKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { kind, seen_in } = self;
+        let Self { kind, readable_namespaces: seen_in } = self;
         match seen_in.as_slice() {
             [] => write!(f, "{kind}s could not be seen: your account may not list them"),
             seen => write!(
@@ -200,36 +200,36 @@ impl ClusterObjects {
     /// Whether the account may not list a kind in a namespace: an object that was not read may exist.
     fn hides(&self, kind: &str, namespace: &str) -> bool {
         self.hidden.iter().any(|hidden| {
-            hidden.kind == kind && !hidden.seen_in.iter().any(|seen| seen == namespace)
+            hidden.kind == kind && !hidden.readable_namespaces.iter().any(|seen| seen == namespace)
         })
     }
 }
 
 /// The explanation of an object.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Answer {
+pub struct Explanation {
     /// The object.
-    pub target: Target,
+    pub target: ExplainedObject,
     /// Its state, as the rest of a sentence after its name.
-    pub standing: String,
+    pub state: String,
     /// Why it is not healthy; none if it is.
-    pub why: Option<Cause>,
+    pub cause: Option<Cause>,
     /// Remarks that do not block the object, including one for each entry of `hidden`.
     pub notes: Vec<String>,
     /// The kinds that the account may not list everywhere.
-    pub hidden: Vec<Hidden>,
+    pub hidden: Vec<HiddenKind>,
 }
 
-impl Answer {
+impl Explanation {
     /// Whether nothing blocks the object.
     pub const fn is_healthy(&self) -> bool {
-        self.why.is_none()
+        self.cause.is_none()
     }
 }
 
 /// The findings about one object.
 struct Finding {
-    standing: String,
+    state: String,
     /// What blocks the object; empty if it is healthy.
     causes: Vec<Cause>,
     notes: Vec<String>,
@@ -239,32 +239,32 @@ struct Finding {
 ///
 /// # Errors
 /// If the object does not exist, or the account may not see it.
-pub fn explain(world: &ClusterObjects, target: &Target) -> Result<Answer, Cause> {
-    let object = world
+pub fn explain(cluster: &ClusterObjects, target: &ExplainedObject) -> Result<Explanation, Cause> {
+    let object = cluster
         .find(target.kind.name(), &target.namespace, &target.name)
-        .ok_or_else(|| not_found(world, target))?;
-    let Finding { standing, causes, notes } = match target.kind {
-        Kind::Subscription => subscription::finding(world, object),
-        Kind::InstallPlan => install_plan::finding(world, object),
-        Kind::ClusterServiceVersion => match object.label(names::COPIED_FROM) {
+        .ok_or_else(|| not_found(cluster, target))?;
+    let Finding { state: standing, causes, notes } = match target.kind {
+        ExplainedKind::Subscription => subscription::finding(cluster, object),
+        ExplainedKind::InstallPlan => install_plan::finding(cluster, object),
+        ExplainedKind::ClusterServiceVersion => match object.label(names::COPIED_FROM) {
             Some(from) => explain_copied_csv(target, from),
-            None => csv::finding(world, object),
+            None => csv::finding(cluster, object),
         },
-        Kind::CatalogSource => catalog::finding(world, object),
+        ExplainedKind::CatalogSource => catalog::finding(cluster, object),
     };
     let why = (!causes.is_empty())
         .then(|| Cause::new(format!("{target} {standing}")).because_all(causes));
     let mut notes = notes;
-    notes.extend(world.hidden.iter().map(ToString::to_string));
-    let hidden = world.hidden.clone();
-    Ok(Answer { target: target.clone(), standing, why, notes, hidden })
+    notes.extend(cluster.hidden.iter().map(ToString::to_string));
+    let hidden = cluster.hidden.clone();
+    Ok(Explanation { target: target.clone(), state: standing, cause: why, notes, hidden })
 }
 
 /// Explains a copied CSV; `from` is the namespace of its original.
-fn explain_copied_csv(target: &Target, from: &str) -> Finding {
-    let Target { namespace, name, .. } = target;
+fn explain_copied_csv(target: &ExplainedObject, from: &str) -> Finding {
+    let ExplainedObject { namespace, name, .. } = target;
     Finding {
-        standing: format!(
+        state: format!(
             "is a copy: it shows that the operator of ClusterServiceVersion {from}/{name} watches \
              namespace {namespace}"
         ),
@@ -275,9 +275,9 @@ fn explain_copied_csv(target: &Target, from: &str) -> Finding {
 
 /// The error for an object that does not exist. Its remedy names another namespace that has the object,
 /// or the objects of the same kind in the namespace.
-fn not_found(world: &ClusterObjects, target: &Target) -> Cause {
-    let Target { kind, namespace, name } = target;
-    if world.hides(kind.name(), namespace) {
+fn not_found(cluster: &ClusterObjects, target: &ExplainedObject) -> Cause {
+    let ExplainedObject { kind, namespace, name } = target;
+    if cluster.hides(kind.name(), namespace) {
         return Cause::new(format!("{target} cannot be seen"))
             .because(Cause::new(format!(
                 "your account may not list {}s in namespace {namespace}",
@@ -288,7 +288,7 @@ fn not_found(world: &ClusterObjects, target: &Target) -> Cause {
             ));
     }
     let cause = Cause::new(format!("there is no {target}"));
-    let namespaces: Vec<&str> = world
+    let namespaces: Vec<&str> = cluster
         .of_kind(kind.name())
         .filter(|object| object.name() == name && object.label(names::COPIED_FROM).is_none())
         .map(Object::namespace)
@@ -297,7 +297,7 @@ fn not_found(world: &ClusterObjects, target: &Target) -> Cause {
         return cause.remedy(format!("there is one in namespace {other}: say -n {other}"));
     }
     let mut names: Vec<&str> =
-        world.in_namespace(kind.name(), namespace).map(Object::name).collect();
+        cluster.in_namespace(kind.name(), namespace).map(Object::name).collect();
     names.sort_unstable();
     let kind = kind.name();
     match names.as_slice() {

@@ -7,20 +7,20 @@ use mainstay_object::Object;
 use serde_json::{Value, json};
 
 /// Why the OperatorGroups of a namespace block its operators.
-pub(crate) fn causes(world: &ClusterObjects, namespace: &str) -> Vec<Cause> {
-    if world.hides("OperatorGroup", namespace) {
+pub(crate) fn causes(cluster: &ClusterObjects, namespace: &str) -> Vec<Cause> {
+    if cluster.hides("OperatorGroup", namespace) {
         return Vec::new();
     }
-    let mut groups: Vec<&Object> = world.in_namespace("OperatorGroup", namespace).collect();
+    let mut groups: Vec<&Object> = cluster.in_namespace("OperatorGroup", namespace).collect();
     groups.sort_by_key(|group| group.name());
     match groups.as_slice() {
-        [] => vec![no_group(world, namespace)],
+        [] => vec![no_group(cluster, namespace)],
         [one] => group_causes(one),
         groups => vec![several_groups(namespace, groups)],
     }
 }
 
-fn no_group(world: &ClusterObjects, namespace: &str) -> Cause {
+fn no_group(cluster: &ClusterObjects, namespace: &str) -> Cause {
     let group = json!({
         "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
         "metadata": {"name": namespace, "namespace": namespace},
@@ -31,9 +31,9 @@ fn no_group(world: &ClusterObjects, namespace: &str) -> Cause {
     ))
     .remedy(format!("let them watch {namespace} alone: {}", command::apply(&group)));
     // Most users want an OperatorGroup for all namespaces.
-    let global = world.of_kind("OperatorGroup").find(|group| {
+    let global = cluster.of_kind("OperatorGroup").find(|group| {
         group.array(&["status", "namespaces"]) == [Value::from("")]
-            && world.in_namespace("OperatorGroup", group.namespace()).count() == 1
+            && cluster.in_namespace("OperatorGroup", group.namespace()).count() == 1
     });
     match global {
         Some(group) => cause.remedy(format!(

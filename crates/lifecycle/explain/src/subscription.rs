@@ -1,7 +1,8 @@
 //! Subscriptions: why one does not run the newest version of its channel.
 
 use crate::{
-    Finding, ClusterObjects, catalog, command, condition, csv, deletion_cause, install_plan, operator_group,
+    ClusterObjects, Finding, catalog, command, condition, csv, deletion_cause, install_plan,
+    operator_group,
 };
 use mainstay_cause::Cause;
 use mainstay_object::Object;
@@ -10,8 +11,8 @@ use mainstay_object::Object;
 const DEPRECATIONS: [&str; 3] = ["PackageDeprecated", "ChannelDeprecated", "BundleDeprecated"];
 
 /// Explains a Subscription.
-pub(crate) fn finding(world: &ClusterObjects, subscription: &Object) -> Finding {
-    let causes = causes(world, subscription);
+pub(crate) fn finding(cluster: &ClusterObjects, subscription: &Object) -> Finding {
+    let causes = causes(cluster, subscription);
     let standing = if causes.is_empty() {
         healthy_summary(subscription)
     } else {
@@ -21,16 +22,16 @@ pub(crate) fn finding(world: &ClusterObjects, subscription: &Object) -> Finding 
     let mut notes = if causes.iter().any(names_other_catalogs) {
         Vec::new()
     } else {
-        catalog::other_catalog_notes(world, subscription)
+        catalog::other_catalog_notes(cluster, subscription)
     };
-    notes.extend(catalog::stale_content_note(world, subscription));
+    notes.extend(catalog::stale_content_note(cluster, subscription));
     notes.extend(
         DEPRECATIONS
             .iter()
             .filter_map(|kind| condition(subscription, kind, "True"))
             .map(|(_, message)| format!("deprecated: {message}")),
     );
-    Finding { standing, causes, notes }
+    Finding { state: standing, causes, notes }
 }
 
 fn status<'o>(subscription: &'o Object, field: &str) -> &'o str {
@@ -66,31 +67,35 @@ fn names_other_catalogs(cause: &Cause) -> bool {
         || cause.what() == RESOLUTION_FAILED && cause.children().len() > 1
 }
 
-fn causes(world: &ClusterObjects, subscription: &Object) -> Vec<Cause> {
+fn causes(cluster: &ClusterObjects, subscription: &Object) -> Vec<Cause> {
     let namespace = subscription.namespace();
     let mut causes: Vec<Cause> = deletion_cause(subscription).into_iter().collect();
-    let groups = operator_group::causes(world, namespace);
+    let groups = operator_group::causes(cluster, namespace);
     let has_group_problem = !groups.is_empty();
     causes.extend(groups);
-    let catalog_cause = catalog::subscribed_catalog_cause(world, subscription);
+    let catalog_cause = catalog::subscribed_catalog_cause(cluster, subscription);
     let has_catalog = catalog_cause.is_none();
     causes.extend(catalog_cause);
     if !has_group_problem {
-        causes.extend(resolution_cause(world, subscription, !has_catalog));
+        causes.extend(resolution_cause(cluster, subscription, !has_catalog));
     }
     causes.extend(unpacking_cause(subscription));
-    causes.extend(install_plan_cause(world, subscription));
-    causes.extend(csv_causes(world, subscription, has_group_problem));
+    causes.extend(install_plan_cause(cluster, subscription));
+    causes.extend(csv_causes(cluster, subscription, has_group_problem));
     if causes.is_empty() {
-        causes.extend(idle_cause(world, subscription));
+        causes.extend(idle_cause(cluster, subscription));
     }
     causes
 }
 
 /// Why resolution fails, unless the cause of its catalog (`catalog_explains`) says the same.
-fn resolution_cause(world: &ClusterObjects, subscription: &Object, catalog_explains: bool) -> Option<Cause> {
+fn resolution_cause(
+    cluster: &ClusterObjects,
+    subscription: &Object,
+    catalog_explains: bool,
+) -> Option<Cause> {
     let failed = condition(subscription, "ResolutionFailed", "True");
-    let resolver_reason = world.unresolved.get(subscription.name());
+    let resolver_reason = cluster.unresolved.get(subscription.name());
     let has_csv = !status(subscription, "installedCSV").is_empty();
     let has_plan = subscription.get(&["status", "installPlanRef"]).is_some();
     match (failed, resolver_reason) {
@@ -103,10 +108,10 @@ fn resolution_cause(world: &ClusterObjects, subscription: &Object, catalog_expla
         }
         (Some((_, message)), None) => {
             let cause = Cause::new(RESOLUTION_FAILED).because(Cause::new(message));
-            let catalogs = catalog::other_catalog_causes(world, subscription);
+            let catalogs = catalog::other_catalog_causes(cluster, subscription);
             Some(if !catalogs.is_empty() {
                 cause.because_all(catalogs)
-            } else if world.resolved && !catalog_explains {
+            } else if cluster.resolved && !catalog_explains {
                 cause.remedy(
                     "as the cluster is now, something can be: wait until it is looked at again",
                 )
@@ -136,8 +141,8 @@ fn unpacking_cause(subscription: &Object) -> Option<Cause> {
 
 /// The other Subscriptions of the namespace whose bundles are not unpacked. A namespace is resolved as
 /// a whole, and not again before all its bundles are unpacked.
-fn other_unpacking_causes(world: &ClusterObjects, subscription: &Object) -> Vec<Cause> {
-    let others = world.in_namespace("Subscription", subscription.namespace());
+fn other_unpacking_causes(cluster: &ClusterObjects, subscription: &Object) -> Vec<Cause> {
+    let others = cluster.in_namespace("Subscription", subscription.namespace());
     let others = others.filter(|other| other.name() != subscription.name());
     let cause_of = |other: &Object| {
         let why = unpacking_cause(other)?;
@@ -147,12 +152,12 @@ fn other_unpacking_causes(world: &ClusterObjects, subscription: &Object) -> Vec<
 }
 
 /// What blocks the InstallPlan of a Subscription.
-fn install_plan_cause(world: &ClusterObjects, subscription: &Object) -> Option<Cause> {
+fn install_plan_cause(cluster: &ClusterObjects, subscription: &Object) -> Option<Cause> {
     let namespace = subscription.namespace();
     let name = subscription.str(&["status", "installPlanRef", "name"])?;
-    let Some(plan) = world.find("InstallPlan", namespace, name) else {
+    let Some(plan) = cluster.find("InstallPlan", namespace, name) else {
         // A complete plan may be deleted.
-        let current = world.csv(namespace, status(subscription, "currentCSV"));
+        let current = cluster.csv(namespace, status(subscription, "currentCSV"));
         if current.is_some_and(|csv| csv::phase(csv) == "Succeeded") {
             return None;
         }
@@ -164,7 +169,7 @@ fn install_plan_cause(world: &ClusterObjects, subscription: &Object) -> Option<C
             cause.because(Cause::new(message))
         });
     };
-    let causes = install_plan::causes(world, plan);
+    let causes = install_plan::causes(cluster, plan);
     // A version that runs although its plan failed was brought by another one.
     if causes.is_empty() {
         return None;
@@ -181,20 +186,24 @@ fn install_plan_cause(world: &ClusterObjects, subscription: &Object) -> Option<C
 }
 
 /// What blocks the current ClusterServiceVersion of a Subscription.
-fn csv_causes(world: &ClusterObjects, subscription: &Object, has_group_problem: bool) -> Vec<Cause> {
+fn csv_causes(
+    cluster: &ClusterObjects,
+    subscription: &Object,
+    has_group_problem: bool,
+) -> Vec<Cause> {
     let namespace = subscription.namespace();
     let (current, installed) =
         (status(subscription, "currentCSV"), status(subscription, "installedCSV"));
     let mut causes = Vec::new();
-    let Some(csv) = world.csv(namespace, current).filter(|_| !current.is_empty()) else {
+    let Some(csv) = cluster.csv(namespace, current).filter(|_| !current.is_empty()) else {
         let is_copied =
-            |name: &&str| !name.is_empty() && world.copied_from(namespace, name).is_some();
+            |name: &&str| !name.is_empty() && cluster.copied_from(namespace, name).is_some();
         if let Some(name) = [current, installed].into_iter().find(is_copied) {
-            causes.extend(copied_csv_cause(world, subscription, name));
+            causes.extend(copied_csv_cause(cluster, subscription, name));
             return causes;
         }
-        let hidden = world.hides("ClusterServiceVersion", namespace);
-        if !installed.is_empty() && !hidden && world.csv(namespace, installed).is_none() {
+        let hidden = cluster.hides("ClusterServiceVersion", namespace);
+        if !installed.is_empty() && !hidden && cluster.csv(namespace, installed).is_none() {
             causes.push(
                 Cause::new(format!("{installed} was installed and is not there any more")).remedy(
                     format!(
@@ -210,7 +219,7 @@ fn csv_causes(world: &ClusterObjects, subscription: &Object, has_group_problem: 
         csv.str(&["status", "reason"]),
         Some("NoOperatorGroup" | "TooManyOperatorGroups" | "NoTargetNamespaces")
     );
-    let open_causes = csv::causes(world, csv);
+    let open_causes = csv::causes(cluster, csv);
     if !(open_causes.is_empty() || has_group_problem && waits_for_group) {
         let name = csv.name();
         let reason = csv.str(&["status", "reason"]).unwrap_or_default();
@@ -232,9 +241,9 @@ fn csv_causes(world: &ClusterObjects, subscription: &Object, has_group_problem: 
 
 /// The cause that a copied CSV has the name of the wanted ClusterServiceVersion: its operator already
 /// watches the namespace.
-fn copied_csv_cause(world: &ClusterObjects, subscription: &Object, name: &str) -> Option<Cause> {
+fn copied_csv_cause(cluster: &ClusterObjects, subscription: &Object, name: &str) -> Option<Cause> {
     let namespace = subscription.namespace();
-    let from = world.copied_from(namespace, name)?;
+    let from = cluster.copied_from(namespace, name)?;
     let package = subscription.str(&["spec", "name"]).unwrap_or_default();
     Some(
         Cause::new(format!("the name {name} is taken by the copy of ClusterServiceVersion {from}/{name}"))
@@ -252,7 +261,7 @@ fn copied_csv_cause(world: &ClusterObjects, subscription: &Object, name: &str) -
 }
 
 /// Why a Subscription that nothing blocks has no ClusterServiceVersion yet.
-fn idle_cause(world: &ClusterObjects, subscription: &Object) -> Option<Cause> {
+fn idle_cause(cluster: &ClusterObjects, subscription: &Object) -> Option<Cause> {
     let state = status(subscription, "state");
     if state == "AtLatestKnown" && !status(subscription, "installedCSV").is_empty() {
         return None;
@@ -261,12 +270,12 @@ fn idle_cause(world: &ClusterObjects, subscription: &Object) -> Option<Cause> {
     Some(if subscription.get(&["status", "lastUpdated"]).is_none() {
         Cause::new("nothing has looked at it yet").remedy(check_manager)
     } else if state.is_empty()
-        && let catalogs = catalog::other_catalog_causes(world, subscription)
+        && let catalogs = catalog::other_catalog_causes(cluster, subscription)
         && !catalogs.is_empty()
     {
         Cause::new(WAITS_FOR_CATALOG).because_all(catalogs)
     } else if state.is_empty()
-        && let unpacking = other_unpacking_causes(world, subscription)
+        && let unpacking = other_unpacking_causes(cluster, subscription)
         && !unpacking.is_empty()
     {
         Cause::new(WAITS_FOR_UNPACKING).because_all(unpacking)

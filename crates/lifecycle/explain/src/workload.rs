@@ -10,19 +10,19 @@ use std::cmp::Reverse;
 const MAX_PODS: usize = 3;
 
 /// Why Deployments of a ClusterServiceVersion are not available.
-pub(crate) fn causes(world: &ClusterObjects, csv: &Object) -> Vec<Cause> {
+pub(crate) fn causes(cluster: &ClusterObjects, csv: &Object) -> Vec<Cause> {
     csv.array(&["spec", "install", "spec", "deployments"])
         .iter()
-        .filter_map(|deployment| deployment_cause(world, csv, text(deployment, "name")))
+        .filter_map(|deployment| deployment_cause(cluster, csv, text(deployment, "name")))
         .collect()
 }
 
-fn deployment_cause(world: &ClusterObjects, csv: &Object, name: &str) -> Option<Cause> {
+fn deployment_cause(cluster: &ClusterObjects, csv: &Object, name: &str) -> Option<Cause> {
     let namespace = csv.namespace();
-    if world.hides("Deployment", namespace) {
+    if cluster.hides("Deployment", namespace) {
         return None;
     }
-    let Some(deployment) = world.find("Deployment", namespace, name) else {
+    let Some(deployment) = cluster.find("Deployment", namespace, name) else {
         return Some(Cause::new(format!("Deployment {namespace}/{name} is not there")));
     };
     let replicas = deployment.i64(&["spec", "replicas"]).unwrap_or(1);
@@ -51,11 +51,12 @@ fn deployment_cause(world: &ClusterObjects, csv: &Object, name: &str) -> Option<
         cause = cause.because(Cause::new(message));
     }
     let mut pods: Vec<&Object> =
-        world.in_namespace("Pod", namespace).filter(|pod| selects(deployment, pod)).collect();
+        cluster.in_namespace("Pod", namespace).filter(|pod| selects(deployment, pod)).collect();
     // The newest Pods first: they have the current template.
     pods.sort_by_key(|pod| (Reverse(pod.creation_timestamp()), pod.name()));
-    cause = cause
-        .because_all(pods.into_iter().filter_map(|pod| pod_cause(world, csv, pod)).take(MAX_PODS));
+    cause = cause.because_all(
+        pods.into_iter().filter_map(|pod| pod_cause(cluster, csv, pod)).take(MAX_PODS),
+    );
     Some(cause.remedy(format!("see more: kubectl -n {namespace} describe deployment {name}")))
 }
 
@@ -77,13 +78,13 @@ fn selects(deployment: &Object, pod: &Object) -> bool {
 }
 
 /// Why a Pod is not ready.
-fn pod_cause(world: &ClusterObjects, csv: &Object, pod: &Object) -> Option<Cause> {
+fn pod_cause(cluster: &ClusterObjects, csv: &Object, pod: &Object) -> Option<Cause> {
     if condition(pod, "Ready", "True").is_some() || pod.is_terminating() {
         return None;
     }
     let (namespace, name) = (pod.namespace(), pod.name());
     if let Some((reason, message)) = condition(pod, "PodScheduled", "False") {
-        return Some(scheduling_cause(world, csv, name, reason, message));
+        return Some(scheduling_cause(cluster, csv, name, reason, message));
     }
     let statuses = ["initContainerStatuses", "containerStatuses"]
         .into_iter()
@@ -126,7 +127,13 @@ fn pod_cause(world: &ClusterObjects, csv: &Object, pod: &Object) -> Option<Cause
 }
 
 /// Why no node takes a Pod.
-fn scheduling_cause(world: &ClusterObjects, csv: &Object, pod: &str, reason: &str, message: &str) -> Cause {
+fn scheduling_cause(
+    cluster: &ClusterObjects,
+    csv: &Object,
+    pod: &str,
+    reason: &str,
+    message: &str,
+) -> Cause {
     let namespace = csv.namespace();
     let reason = if reason.is_empty() { String::new() } else { format!(" ({reason})") };
     let cause = Cause::new(format!("Pod {pod} finds no node{reason}: {message}"))
@@ -136,7 +143,7 @@ fn scheduling_cause(world: &ClusterObjects, csv: &Object, pod: &str, reason: &st
             .iter()
             .any(|field| subscription.str(&["status", field]) == Some(csv.name()))
     };
-    match world.in_namespace("Subscription", namespace).find(is_of_csv) {
+    match cluster.in_namespace("Subscription", namespace).find(is_of_csv) {
         Some(subscription) => cause.remedy(format!(
             "say what fits them in spec.config (nodeSelector, tolerations, affinity, resources): kubectl -n {namespace} edit subscription {}",
             subscription.name()

@@ -1,7 +1,7 @@
 //! Contents of images: the catalog, or the objects of a bundle.
 
 use super::error::error_line;
-use super::{CatalogPlace, ContentError, MissingIdentity, PulledImage, Puller};
+use super::{CatalogPlace, ImageContentError, MissingIdentity, PulledImage, Puller};
 use mainstay_bundle::Bundle;
 use mainstay_catalog::{Catalog, LoadOptions};
 use mainstay_image::unpack;
@@ -36,7 +36,7 @@ impl Puller {
         &self,
         image: &PulledImage,
         folder: Option<&str>,
-    ) -> Result<Arc<Catalog>, ContentError> {
+    ) -> Result<Arc<Catalog>, ImageContentError> {
         self.catalog_at(image, &CatalogPlace::of(&image.config.config, folder)?)
     }
 
@@ -48,40 +48,48 @@ impl Puller {
         &self,
         image: &PulledImage,
         place: &CatalogPlace,
-    ) -> Result<Arc<Catalog>, ContentError> {
+    ) -> Result<Arc<Catalog>, ImageContentError> {
         match place {
             CatalogPlace::Folder(folder) => self.load_folder(image, folder),
             CatalogPlace::Database(file) => self.load_database(image, file),
         }
     }
 
-    fn load_folder(&self, image: &PulledImage, folder: &str) -> Result<Arc<Catalog>, ContentError> {
+    fn load_folder(
+        &self,
+        image: &PulledImage,
+        folder: &str,
+    ) -> Result<Arc<Catalog>, ImageContentError> {
         let unpacked = self.unpack(image, vec![folder.to_owned()])?;
         let place = unpacked.0.join(folder);
         if !place.is_dir() {
             let path = folder.to_owned();
-            return Err(ContentError::Missing { what: "catalog", kind: "folder", path });
+            return Err(ImageContentError::Missing { what: "catalog", kind: "folder", path });
         }
         Catalog::load(&place, &LoadOptions::default()).map_err(|mut error| {
             for problem in &mut error.problems {
                 problem.file = format!("/{folder}/{}", problem.file).into();
             }
-            ContentError::ReadCatalog(error.headline())
+            ImageContentError::ReadCatalog(error.headline())
         })
     }
 
-    fn load_database(&self, image: &PulledImage, file: &str) -> Result<Arc<Catalog>, ContentError> {
+    fn load_database(
+        &self,
+        image: &PulledImage,
+        file: &str,
+    ) -> Result<Arc<Catalog>, ImageContentError> {
         // A log beside the database that was not merged shows that the database is incomplete.
         let only = ["", "-wal", "-journal"].map(|end| format!("{file}{end}"));
         let unpacked = self.unpack(image, only.into())?;
         let place = unpacked.0.join(file);
         if !place.is_file() {
             let path = file.to_owned();
-            return Err(ContentError::Missing { what: "catalog", kind: "database", path });
+            return Err(ImageContentError::Missing { what: "catalog", kind: "database", path });
         }
         mainstay_database::load(&place).map_err(|error| {
             let folder = format!("{}/", unpacked.0.display());
-            ContentError::ReadCatalog(join_lines(&error_line(&error).replace(&folder, "/")))
+            ImageContentError::ReadCatalog(join_lines(&error_line(&error).replace(&folder, "/")))
         })
     }
 
@@ -89,7 +97,7 @@ impl Puller {
     ///
     /// # Errors
     /// Why it is invalid, in one line.
-    pub fn bundle(&self, image: &PulledImage) -> Result<Vec<Object>, ContentError> {
+    pub fn bundle(&self, image: &PulledImage) -> Result<Vec<Object>, ImageContentError> {
         let labels = &image.config.config.labels;
         let place = |(label, default_folder): (&str, &str)| {
             labels.get(label).map_or_else(|| default_folder.to_owned(), |folder| within(folder))
@@ -102,23 +110,23 @@ impl Puller {
             let (from, to) = (unpacked.0.join(folder), unpacked.0.join(default_folder));
             if !from.is_dir() {
                 let path = folder.clone();
-                return Err(ContentError::Missing { what: "bundle", kind: "folder", path });
+                return Err(ImageContentError::Missing { what: "bundle", kind: "folder", path });
             }
             if from != to {
                 let moved = std::fs::rename(&from, &to);
-                moved.map_err(|error| ContentError::Unpack(error_line(&error)))?;
+                moved.map_err(|error| ImageContentError::Unpack(error_line(&error)))?;
             }
         }
         let bundle = Bundle::read(&unpacked.0).map_err(|error| {
             let problem = error.problem();
             let line = problem.line.map(|line| format!(":{line}")).unwrap_or_default();
-            ContentError::ReadBundle {
+            ImageContentError::ReadBundle {
                 place: format!("/{}{line}", problem.file),
                 reason: problem.message.clone(),
             }
         })?;
         let object = |manifest: &mainstay_bundle::Manifest| {
-            let unreadable = |reason: String| ContentError::ReadBundle {
+            let unreadable = |reason: String| ImageContentError::ReadBundle {
                 place: format!("/{}", manifest.file()),
                 reason,
             };
@@ -134,14 +142,14 @@ impl Puller {
         &self,
         image: &PulledImage,
         only: Vec<String>,
-    ) -> Result<UnpackedImage, ContentError> {
+    ) -> Result<UnpackedImage, ImageContentError> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let target = self.images.work.join(format!("unpacked-{number}"));
         let options = unpack::Options { only, ..unpack::Options::default() };
         let unpacked = UnpackedImage(target);
         unpack::image(&image.store, &image.manifest, &image.config, &unpacked.0, options)
-            .map_err(|error| ContentError::Unpack(error_line(&error)))?;
+            .map_err(|error| ImageContentError::Unpack(error_line(&error)))?;
         Ok(unpacked)
     }
 }

@@ -6,7 +6,7 @@ use super::UnreadablePolicy;
 
 /// Why an image in a store of this machine cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum OpenError {
+pub enum LocalImageError {
     /// The store cannot be read.
     #[error("{0}")]
     ReadStore(String),
@@ -47,10 +47,10 @@ pub enum PullError {
     },
     /// The image in the store of the cluster cannot be used.
     #[error(transparent)]
-    OpenLocal(#[from] OpenError),
+    OpenLocal(#[from] LocalImageError),
     /// The pulled image cannot be used.
     #[error("cannot pull {0}")]
-    OpenPulled(OpenError),
+    OpenPulled(LocalImageError),
     /// The image policy of the machine cannot be read, so no image is pulled from registries.
     #[error("cannot pull {image}: {reason}")]
     ReadPolicy {
@@ -85,7 +85,7 @@ fn missing_secrets(secrets: &[String]) -> String {
 
 /// Why an image has no valid catalog or bundle.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ContentError {
+pub enum ImageContentError {
     /// Neither labels nor the command of the image say where its catalog is.
     #[error(
         "the image is no catalog: it has neither a label {configs} nor {database}, and does not start a program that serves one"

@@ -19,7 +19,7 @@ mod place;
 mod pull;
 
 pub use content::{check_identity, within};
-pub use error::{ContentError, MissingIdentity, OpenError, PullError};
+pub use error::{ImageContentError, LocalImageError, MissingIdentity, PullError};
 pub use place::CatalogPlace;
 pub use pull::PulledImage;
 
@@ -33,7 +33,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Maps an image reference to its name in the store of the cluster.
-pub type Named = Arc<dyn Fn(&Reference) -> LocalName + Send + Sync>;
+pub type LocalNames = Arc<dyn Fn(&Reference) -> LocalName + Send + Sync>;
 
 /// The error of an image policy that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -55,11 +55,11 @@ pub struct LocalName {
 
 /// The sources of images, and the settings of pulls.
 #[derive(Clone)]
-pub struct Images {
+pub struct ImageSources {
     /// The store of the cluster, into which users put images.
     pub local: Store,
     /// Maps references to names in `local`.
-    pub named: Named,
+    pub named: LocalNames,
     /// The store of pulled images, which is not shared with users.
     pub pulled: Store,
     /// Settings of registry clients. Their keyring is not used.
@@ -70,7 +70,7 @@ pub struct Images {
     pub work: PathBuf,
 }
 
-impl fmt::Debug for Images {
+impl fmt::Debug for ImageSources {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { local, pulled, work, .. } = self;
         f.debug_struct("Images")
@@ -84,7 +84,7 @@ impl fmt::Debug for Images {
 /// Pulls images. Cheap to clone.
 #[derive(Clone)]
 pub struct Puller {
-    images: Arc<Images>,
+    images: Arc<ImageSources>,
     cluster: Cluster,
 }
 
@@ -103,7 +103,7 @@ pub struct Requester {
 
 impl Puller {
     /// A puller that reads pull secrets and mirrors of a cluster.
-    pub fn new(images: Images, cluster: Cluster) -> Self {
+    pub fn new(images: ImageSources, cluster: Cluster) -> Self {
         Self { images: Arc::new(images), cluster }
     }
 }

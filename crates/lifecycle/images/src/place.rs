@@ -3,7 +3,7 @@
 //! Labels name it. Older images without labels have a program that serves the catalog: its command line
 //! names it.
 
-use super::ContentError;
+use super::ImageContentError;
 use super::content::within;
 use mainstay_image::manifest::Run;
 use std::path::Path;
@@ -29,7 +29,7 @@ impl CatalogPlace {
     ///
     /// # Errors
     /// Why the image is no catalog.
-    pub(crate) fn of(run: &Run, folder: Option<&str>) -> Result<Self, ContentError> {
+    pub(crate) fn of(run: &Run, folder: Option<&str>) -> Result<Self, ImageContentError> {
         if let Some(folder) = folder {
             return Ok(Self::Folder(within(folder)));
         }
@@ -41,7 +41,7 @@ impl CatalogPlace {
             return Ok(Self::Database(within(file)));
         }
         let words: Vec<&str> = run.entrypoint.iter().chain(&run.cmd).map(String::as_str).collect();
-        Self::served(&words, &run.working_dir).ok_or(ContentError::NoCatalogPlace {
+        Self::served(&words, &run.working_dir).ok_or(ImageContentError::NoCatalogPlace {
             configs: CONFIGS_LABEL,
             database: DATABASE_LABEL,
         })

@@ -1,7 +1,7 @@
 //! Pulling: from an image reference to an image in a store of this machine.
 
 use super::error::error_line;
-use super::{OpenError, PullError, Puller, Requester, UnreadablePolicy, blocking};
+use super::{LocalImageError, PullError, Puller, Requester, UnreadablePolicy, blocking};
 use base64::Engine as _;
 use mainstay_client::ListParams;
 use mainstay_image::credentials::Keyring;
@@ -66,7 +66,7 @@ impl Puller {
         let store = self.images.local.clone();
         let name = local.reference.clone();
         if let Some(found) =
-            blocking(move || find_in_store(&store, &name), OpenError::ReadStore).await?
+            blocking(move || find_in_store(&store, &name), LocalImageError::ReadStore).await?
         {
             return Ok(found);
         }
@@ -132,7 +132,7 @@ impl Puller {
             }
             Ok(found)
         };
-        blocking(open_pulled, OpenError::ReadStore).await.map_err(PullError::OpenPulled)
+        blocking(open_pulled, LocalImageError::ReadStore).await.map_err(PullError::OpenPulled)
     }
 
     /// The credentials in the pull secrets of a requester, and the names of missing secrets, which do not
@@ -226,9 +226,12 @@ fn security(reference: &Reference) -> Security {
 }
 
 /// Finds the image of a reference in a store.
-fn find_in_store(store: &Store, reference: &Reference) -> Result<Option<PulledImage>, OpenError> {
+fn find_in_store(
+    store: &Store,
+    reference: &Reference,
+) -> Result<Option<PulledImage>, LocalImageError> {
     let unreadable = |error: &dyn std::error::Error| {
-        OpenError::ReadStore(format!("{reference}: {}", error_line(error)))
+        LocalImageError::ReadStore(format!("{reference}: {}", error_line(error)))
     };
     let mut found = store.resolve(reference).map_err(|error| unreadable(&error))?;
     if found.is_none()
@@ -246,8 +249,8 @@ fn find_in_store(store: &Store, reference: &Reference) -> Result<Option<PulledIm
 }
 
 /// Opens an image; from an index, the image for this machine.
-fn open(store: &Store, descriptor: &Descriptor) -> Result<PulledImage, OpenError> {
-    let unreadable = |error: &dyn std::error::Error| OpenError::ReadStore(error_line(error));
+fn open(store: &Store, descriptor: &Descriptor) -> Result<PulledImage, LocalImageError> {
+    let unreadable = |error: &dyn std::error::Error| LocalImageError::ReadStore(error_line(error));
     let digest = descriptor.digest.to_string();
     let mut descriptor = descriptor.clone();
     let mut digests = BTreeSet::from([digest.clone()]);
@@ -264,12 +267,12 @@ fn open(store: &Store, descriptor: &Descriptor) -> Result<PulledImage, OpenError
                 digests.extend(index.manifests.iter().map(|one| one.digest.to_string()));
                 let chosen = index.choose(&platform).cloned();
                 let platform = format!("{}/{}", platform.os, platform.architecture);
-                let missing = || OpenError::NoPlatform { digest: digest.clone(), platform };
+                let missing = || LocalImageError::NoPlatform { digest: digest.clone(), platform };
                 descriptor = chosen.ok_or_else(missing)?;
             }
         }
     }
-    Err(OpenError::TooDeep { digest })
+    Err(LocalImageError::TooDeep { digest })
 }
 
 #[cfg(test)]

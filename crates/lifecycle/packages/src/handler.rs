@@ -3,7 +3,7 @@
 use crate::accept::{self, Format};
 use crate::query::Query;
 use crate::select::{SelectedPackage, Selection};
-use crate::state::Packages;
+use crate::state::PackageApi;
 use crate::table::{self, Representation};
 use crate::{API_VERSION, GROUP, KIND, PLURAL, VERSION, discovery, openapi};
 use bytes::Bytes;
@@ -15,7 +15,7 @@ use serde_json::Value;
 use std::fmt;
 
 /// The body of a response.
-pub enum Content {
+pub enum ResponseBody {
     /// A complete body.
     Whole(Bytes),
     /// A body whose parts are rendered while they are sent.
@@ -24,7 +24,7 @@ pub enum Content {
     Stream(BoxStream<'static, Bytes>),
 }
 
-impl fmt::Debug for Content {
+impl fmt::Debug for ResponseBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Whole(_) => "Content::Whole",
@@ -74,9 +74,9 @@ fn is_ours(group: &str, version: &str) -> bool {
     group == GROUP && version == VERSION
 }
 
-impl Packages {
+impl PackageApi {
     /// Handles a request that the caller has authorized.
-    pub async fn answer<B>(&self, request: &Request<B>) -> Response<Content> {
+    pub async fn answer<B>(&self, request: &Request<B>) -> Response<ResponseBody> {
         let Some(endpoint) = Endpoint::parse(request.uri().path()) else {
             return error_response(&Status::no_such_path());
         };
@@ -95,7 +95,7 @@ impl Packages {
         &self,
         endpoint: Endpoint<'_>,
         request: &Request<B>,
-    ) -> Result<Response<Content>, Status> {
+    ) -> Result<Response<ResponseBody>, Status> {
         let query = Query::parse(request.uri().query())?;
         let needs_catalogs = matches!(
             endpoint,
@@ -132,7 +132,7 @@ impl Packages {
                     .await
                     .flatten();
                 let bytes = bytes.ok_or_else(|| Status::not_found(GROUP, PLURAL, name))?;
-                Ok(json(Content::Whole(bytes)))
+                Ok(json(ResponseBody::Whole(bytes)))
             }
             Endpoint::Icon { namespace, name } => {
                 let (namespace, package, headers) =
@@ -170,7 +170,7 @@ impl Packages {
         selection: Selection,
         representation: Representation,
         query: &Query,
-    ) -> Result<Response<Content>, Status> {
+    ) -> Result<Response<ResponseBody>, Status> {
         let requested_revision = revision(query)?;
         let exact = query.text("resourceVersionMatch") == "Exact";
         let listing = self.run_blocking(move |packages| {
@@ -196,7 +196,7 @@ impl Packages {
                 });
                 let table =
                     table.await.ok_or_else(|| Status::internal("the table could not be made"))?;
-                Ok(json(Content::Whole(table.into())))
+                Ok(json(ResponseBody::Whole(table.into())))
             }
             Format::Object | Format::Metadata(_) => {
                 let (version, kind) = match representation.format {
@@ -219,7 +219,7 @@ impl Packages {
                 });
                 let end = std::iter::once(Bytes::from_static(b"]}"));
                 let pieces = std::iter::once(Bytes::from(head)).chain(objects).chain(end);
-                Ok(json(Content::Pieces(Box::new(pieces))))
+                Ok(json(ResponseBody::Pieces(Box::new(pieces))))
             }
         }
     }
@@ -242,19 +242,19 @@ pub(crate) fn expired(revision: u64) -> Status {
 }
 
 /// A response with an error.
-pub(crate) fn error_response(status: &Status) -> Response<Content> {
+pub(crate) fn error_response(status: &Status) -> Response<ResponseBody> {
     let mut response = json_value(&status.to_value());
     *response.status_mut() =
         StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     response
 }
 
-fn json_value(value: &Value) -> Response<Content> {
-    json(Content::Whole(value.to_string().into()))
+fn json_value(value: &Value) -> Response<ResponseBody> {
+    json(ResponseBody::Whole(value.to_string().into()))
 }
 
 /// A response with a JSON body.
-pub(crate) fn json(content: Content) -> Response<Content> {
+pub(crate) fn json(content: ResponseBody) -> Response<ResponseBody> {
     let mut response = Response::new(content);
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

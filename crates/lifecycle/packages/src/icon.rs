@@ -1,9 +1,9 @@
 //! Icons of packages: the subresource `icon`, which browsers load as an image.
 
-use crate::handler::{Content, error_response};
+use crate::handler::{ResponseBody, error_response};
 use crate::manifest;
 use crate::select::Selection;
-use crate::state::Packages;
+use crate::state::PackageApi;
 use crate::{GROUP, PLURAL};
 use base64::Engine as _;
 use base64::alphabet::STANDARD;
@@ -25,14 +25,14 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
         .with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-impl Packages {
+impl PackageApi {
     /// Responds with the icon at the head of the default channel. Blocks.
     pub(crate) fn icon(
         &self,
         namespace: &str,
         name: &str,
         headers: &HeaderMap,
-    ) -> Response<Content> {
+    ) -> Response<ResponseBody> {
         let state = self.state();
         let selected = self.select(&state, &Selection::by_name(namespace, name)).into_iter().next();
         let icon = selected.as_ref().and_then(|item| {
@@ -51,7 +51,7 @@ impl Packages {
             tag == "*" || tag.trim_start_matches("W/") == etag
         });
         let mut response = if is_cached {
-            let mut response = Response::new(Content::Whole(Bytes::new()));
+            let mut response = Response::new(ResponseBody::Whole(Bytes::new()));
             *response.status_mut() = StatusCode::NOT_MODIFIED;
             response
         } else {
@@ -74,13 +74,13 @@ impl Packages {
 
 /// A response with an image. The media type comes from a catalog, so other types than `image/…` become
 /// `application/octet-stream`, which a browser does not render as a page.
-fn image(bytes: Bytes, media_type: &str) -> Response<Content> {
+fn image(bytes: Bytes, media_type: &str) -> Response<ResponseBody> {
     let is_image = media_type.starts_with("image/");
     let image_type = HeaderValue::try_from(media_type).ok().filter(|_| is_image);
     let media_type =
         image_type.unwrap_or_else(|| HeaderValue::from_static("application/octet-stream"));
     let length = HeaderValue::from(bytes.len());
-    let mut response = Response::new(Content::Whole(bytes));
+    let mut response = Response::new(ResponseBody::Whole(bytes));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, media_type);
     headers.insert(CONTENT_LENGTH, length);

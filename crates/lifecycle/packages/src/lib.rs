@@ -5,11 +5,11 @@
 //! write it: each request renders it from the current catalogs.
 //!
 //! ```text
-//! Catalogs (CatalogSources, shared content) ─► State (packages, each with its revision) ─┬─► list, get, icon
+//! PackageSources (CatalogSources, shared content) ─► State (packages, each with its revision) ─┬─► list, get, icon
 //!                   └── change ──► difference from what a client has seen ──────────────┴─► watch
 //! ```
 //!
-//! The API has no transport: [`Packages::answer`] takes an authorized request and returns a response. The
+//! The API has no transport: [`PackageApi::answer`] takes an authorized request and returns a response. The
 //! caller serves it behind the `APIService` of [`registration`].
 //!
 //! The content of catalogs is shared, not copied. The API itself keeps only labels, and compressed
@@ -35,9 +35,9 @@ mod state;
 mod table;
 mod watch;
 
-pub use handler::Content;
+pub use handler::ResponseBody;
 pub use registration::{SERVICE, registration};
-pub use state::{Catalogs, Packages, Source};
+pub use state::{PackageApi, PackageSource, PackageSources};
 
 /// The group of the API.
 pub const GROUP: &str = "packages.operators.coreos.com";

@@ -2,7 +2,7 @@
 
 use crate::manifest::PackageSummary;
 use crate::query::Query;
-use crate::state::{CatalogPackages, PackageEntry, Packages, State};
+use crate::state::{CatalogPackages, PackageApi, PackageEntry, State};
 use mainstay_object::selector::{FieldSelector, LabelSelector};
 use mainstay_object::{NamespacedName, Status};
 use std::cmp::Reverse;
@@ -92,7 +92,7 @@ impl Selection {
     }
 }
 
-impl Packages {
+impl PackageApi {
     /// The selected packages, ordered by namespace and name. Packages of one name are ordered by catalog:
     /// those of the namespace before global ones, then by priority and name. A `get` returns the first.
     ///

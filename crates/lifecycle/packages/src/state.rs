@@ -18,18 +18,18 @@ const MAX_CHANGES: usize = 16 * 1024;
 const MAX_COMPRESSED_BYTES: usize = 32 * 1024 * 1024;
 
 /// The catalogs of a cluster.
-pub trait Catalogs: Send + Sync + 'static {
+pub trait PackageSources: Send + Sync + 'static {
     /// All current CatalogSources.
-    fn now(&self) -> Vec<Source>;
+    fn now(&self) -> Vec<PackageSource>;
 
-    /// Calls `on_change` whenever the result of [`Catalogs::now`] may have changed. `on_change` does not
+    /// Calls `on_change` whenever the result of [`PackageSources::now`] may have changed. `on_change` does not
     /// block.
     fn subscribe(&self, on_change: Box<dyn Fn() + Send + Sync>);
 }
 
 /// A CatalogSource with its content.
 #[derive(Clone, Debug)]
-pub struct Source {
+pub struct PackageSource {
     /// Namespace and name.
     pub key: NamespacedName,
     /// Its display name.
@@ -58,18 +58,18 @@ pub(crate) struct CatalogInfo {
 
 /// The API of PackageManifests over all catalogs. Cheap to clone; clones share their state.
 #[derive(Clone)]
-pub struct Packages {
+pub struct PackageApi {
     pub(crate) inner: Arc<Inner>,
 }
 
-impl fmt::Debug for Packages {
+impl fmt::Debug for PackageApi {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Packages").finish_non_exhaustive()
     }
 }
 
 pub(crate) struct Inner {
-    catalogs: OnceLock<Box<dyn Catalogs>>,
+    catalogs: OnceLock<Box<dyn PackageSources>>,
     /// The namespace whose catalogs every namespace sees.
     pub(crate) global_namespace: Arc<str>,
     pub(crate) clock: Clock,
@@ -83,8 +83,8 @@ pub(crate) struct Inner {
     pub(crate) stop: CancellationToken,
 }
 
-impl Packages {
-    /// An API without catalogs: until [`Packages::attach`], lists fail with 503 and `Retry-After`.
+impl PackageApi {
+    /// An API without catalogs: until [`PackageApi::attach`], lists fail with 503 and `Retry-After`.
     /// Every namespace sees the catalogs in `global_namespace`. Watches end when `stop` is cancelled.
     pub fn new(
         global_namespace: impl Into<Arc<str>>,
@@ -107,7 +107,7 @@ impl Packages {
 
     /// Serves the packages of these catalogs from now on. A second call has no effect. Must be called
     /// inside a tokio runtime.
-    pub fn attach(&self, catalogs: impl Catalogs) {
+    pub fn attach(&self, catalogs: impl PackageSources) {
         let Ok(()) = self.inner.catalogs.set(Box::new(catalogs)) else { return };
         let weak = Arc::downgrade(&self.inner);
         let on_change = move || {
@@ -122,7 +122,7 @@ impl Packages {
         tokio::spawn(self.clone().refresh_on_changes());
     }
 
-    /// Whether [`Packages::attach`] was called.
+    /// Whether [`PackageApi::attach`] was called.
     pub(crate) fn is_attached(&self) -> bool {
         self.inner.catalogs.get().is_some()
     }
@@ -238,7 +238,7 @@ impl State {
     }
 
     /// The next state, for these catalogs. Unchanged packages keep their entry and revision.
-    fn next(&self, sources: Vec<Source>) -> Self {
+    fn next(&self, sources: Vec<PackageSource>) -> Self {
         let mut changes = ChangeLog { revision: self.revision, changes: self.changes.clone() };
         let mut catalogs = BTreeMap::new();
         for source in sources {

@@ -4,10 +4,10 @@
 //! change. A slow client gets the difference to the latest state only, so no queue grows and no other
 //! request waits for it.
 
-use crate::handler::{Content, expired, json, revision};
+use crate::handler::{ResponseBody, expired, json, revision};
 use crate::query::Query;
 use crate::select::{PackageKey, SelectedPackage, Selection};
-use crate::state::{Packages, State};
+use crate::state::{PackageApi, State};
 use crate::table::{PackageManifest, Representation};
 use bytes::Bytes;
 use futures::StreamExt as _;
@@ -36,7 +36,7 @@ enum WatchEvent {
 
 /// A watch: what its client knows, and the events that are not sent yet.
 struct WatchStream {
-    packages: Packages,
+    packages: PackageApi,
     selection: Selection,
     representation: Representation,
     known_manifests: BTreeMap<PackageKey, PackageManifest>,
@@ -49,13 +49,13 @@ struct WatchStream {
     columns_sent: bool,
 }
 
-impl Packages {
+impl PackageApi {
     pub(crate) async fn watch(
         &self,
         selection: Selection,
         representation: Representation,
         query: &Query,
-    ) -> Result<Response<Content>, Status> {
+    ) -> Result<Response<ResponseBody>, Status> {
         let after = revision(query)?;
         let initial = query.text("sendInitialEvents");
         if !initial.is_empty() && query.text("resourceVersionMatch") != "NotOlderThan" {
@@ -92,7 +92,7 @@ impl Packages {
         let Some((revision, mut events, known_manifests)) = started else {
             // An ERROR event with 410 makes the client list again.
             let event = event_line("ERROR", expired(after).to_value().to_string().as_bytes());
-            return Ok(json(Content::Whole(event)));
+            return Ok(json(ResponseBody::Whole(event)));
         };
         if sends_initial_end {
             events.push_back(WatchEvent::InitialEventsEnd(revision));
@@ -116,7 +116,7 @@ impl Packages {
         let events = stream::unfold(watch_stream, |mut watch_stream| async move {
             watch_stream.next().await.map(|line| (line, watch_stream))
         });
-        Ok(json(Content::Stream(events.boxed())))
+        Ok(json(ResponseBody::Stream(events.boxed())))
     }
 
     /// The PackageManifests at an earlier revision: the current ones with all later changes undone. None

@@ -3,7 +3,7 @@
 //! The CatalogSource owns these ConfigMaps, so the garbage collector keeps them as long as it exists.
 //! A finished plan needs them no more; a plan in progress would fail without them.
 
-use crate::{Parts, Removal, Target, World, item, step};
+use crate::{InstalledOperator, OperatorObjects, OperatorParts, UninstallPlan, item, step};
 use mainstay_object::{NamespacedName, Object, known};
 use serde::Deserialize;
 use std::collections::BTreeSet;
@@ -38,28 +38,36 @@ fn referenced_config_maps(plan: &Object) -> BTreeSet<NamespacedName> {
 
 /// The plans that go with their Subscriptions: all their owners are deleted.
 pub(crate) fn deleted_install_plans<'a>(
-    world: &'a World,
-    target: &Target,
+    objects: &'a OperatorObjects,
+    target: &InstalledOperator,
 ) -> impl Iterator<Item = &'a Object> {
-    let subscriptions = world.subscriptions.iter();
+    let subscriptions = objects.subscriptions.iter();
     let deleted_uids: BTreeSet<&str> = subscriptions
         .filter(|subscription| target.subscriptions.iter().any(|name| name == subscription.name()))
         .map(Object::uid)
         .collect();
-    world.plans.iter().filter(move |plan| {
+    objects.plans.iter().filter(move |plan| {
         let owners = plan.owner_references();
         !owners.is_empty() && owners.iter().all(|owner| deleted_uids.contains(&*owner.uid))
     })
 }
 
 /// The bundle ConfigMaps that the plans of an operator reference.
-pub(crate) fn find(world: &World, target: &Target) -> BTreeSet<NamespacedName> {
-    deleted_install_plans(world, target).flat_map(referenced_config_maps).collect()
+pub(crate) fn find(
+    objects: &OperatorObjects,
+    target: &InstalledOperator,
+) -> BTreeSet<NamespacedName> {
+    deleted_install_plans(objects, target).flat_map(referenced_config_maps).collect()
 }
 
 /// Adds the bundle ConfigMaps. Each goes unless another unfinished plan references it.
-pub(crate) fn add(world: &World, target: &Target, parts: &Parts, removal: &mut Removal) {
-    let deleted: BTreeSet<&str> = deleted_install_plans(world, target).map(Object::uid).collect();
+pub(crate) fn add(
+    objects: &OperatorObjects,
+    target: &InstalledOperator,
+    parts: &OperatorParts,
+    removal: &mut UninstallPlan,
+) {
+    let deleted: BTreeSet<&str> = deleted_install_plans(objects, target).map(Object::uid).collect();
     let is_finished = |plan: &Object| {
         ["Complete", "Failed"].map(Some).contains(&plan.str(&["status", "phase"]))
             || deleted.contains(plan.uid())
@@ -71,10 +79,10 @@ pub(crate) fn add(world: &World, target: &Target, parts: &Parts, removal: &mut R
         if let Some(plan) = needed_by {
             let why = format!("InstallPlan {} has yet to install what is in it", plan.key());
             let remedy = "it goes with its catalog, or once that plan is over".to_owned();
-            removal.stays.push(item(config_map, why, Some(remedy)));
+            removal.retained.push(item(config_map, why, Some(remedy)));
             continue;
         }
         removal.steps.push(step(&known::CONFIG_MAP, config_map));
-        removal.goes.push(item(config_map, "manifests that its plans refer to", None));
+        removal.deleted.push(item(config_map, "manifests that its plans refer to", None));
     }
 }

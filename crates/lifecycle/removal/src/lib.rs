@@ -1,15 +1,15 @@
 //! Uninstall plans: which objects go with an operator, which stay, and which deletions would hang.
 //!
 //! ```text
-//! objects of a cluster ─► World ── removal(&World, &Wish) ─► Removal ─┬─► a preview for people, JSON
+//! objects of a cluster ─► OperatorObjects ── plan_uninstall ─► UninstallPlan ─┬─► a preview for people, JSON
 //!                                                                     └─► steps, one after the other
 //! ```
 //!
-//! [`removal`] is a pure function of the objects of a cluster. It reads fields of the API only, so it is
+//! [`plan_uninstall`] is a pure function of the objects of a cluster. It reads fields of the API only, so it is
 //! right for clusters of upstream OLM as well.
 //!
-//! Data of users stays unless they ask for its deletion: operands ([`Wish::operands`]), and the
-//! CustomResourceDefinitions of the operator ([`Wish::definitions`]). Operands go first, while the
+//! Data of users stays unless they ask for its deletion: operands ([`UninstallRequest::operands`]), and the
+//! CustomResourceDefinitions of the operator ([`UninstallRequest::definitions`]). Operands go first, while the
 //! operator still runs and removes their finalizers. Without the operator, the deletion of an operand
 //! with a finalizer would hang.
 //!
@@ -28,7 +28,7 @@ use std::fmt;
 
 /// A request to uninstall an operator.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wish {
+pub struct UninstallRequest {
     /// The namespace of the operator.
     pub namespace: String,
     /// The name of its Subscription, package or ClusterServiceVersion.
@@ -41,7 +41,7 @@ pub struct Wish {
 
 /// The objects by which an operator is found.
 #[derive(Clone, Debug, Default)]
-pub struct World {
+pub struct OperatorObjects {
     /// The Subscriptions of the namespace.
     pub subscriptions: Vec<Object>,
     /// The ClusterServiceVersions of the namespace, without copied CSVs.
@@ -55,7 +55,7 @@ pub struct World {
 
 /// The objects that belong to an operator.
 #[derive(Clone, Debug, Default)]
-pub struct Parts {
+pub struct OperatorParts {
     /// Objects of any kind that labels or owner references join to its ClusterServiceVersions.
     pub owned: Vec<(Resource, Object)>,
     /// Its `Operator`, which lists further components.
@@ -63,7 +63,7 @@ pub struct Parts {
     /// The number of its copied CSVs in other namespaces.
     pub copies: usize,
     /// Its CustomResourceDefinitions, each with its operands.
-    pub definitions: Vec<Definition>,
+    pub definitions: Vec<OperatorCrd>,
     /// All ClusterServiceVersions of the cluster, as `NAMESPACE/NAME`.
     pub versions: Vec<String>,
     /// The bundle ConfigMaps that its InstallPlans reference ([`maps`]).
@@ -74,14 +74,14 @@ pub struct Parts {
 
 /// A CustomResourceDefinition of an operator, with its operands.
 #[derive(Clone, Debug)]
-pub struct Definition {
+pub struct OperatorCrd {
     /// The CustomResourceDefinition.
     pub definition: Object,
     /// Its objects in all namespaces.
     pub objects: Vec<Object>,
 }
 
-impl Definition {
+impl OperatorCrd {
     /// The resource that it defines, in its storage version.
     pub fn resource(&self) -> Option<Resource> {
         parts::crd_resource(&self.definition)
@@ -90,7 +90,7 @@ impl Definition {
 
 /// The operator to uninstall.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
+pub struct InstalledOperator {
     /// The namespace of the operator.
     pub namespace: String,
     /// The namespaces that it watches; none means all.
@@ -108,7 +108,7 @@ pub struct Target {
 
 /// An object that goes, stays, or whose deletion would hang.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Item {
+pub struct PlanItem {
     /// Its kind.
     pub kind: String,
     /// Its namespace; empty if it is cluster-scoped.
@@ -116,12 +116,12 @@ pub struct Item {
     /// Its name.
     pub name: String,
     /// The reason; may be empty.
-    pub why: String,
+    pub reason: String,
     /// What the user can do about it.
     pub remedy: Option<String>,
 }
 
-impl fmt::Display for Item {
+impl fmt::Display for PlanItem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &*self.namespace {
             "" => write!(f, "{} {}", self.kind, self.name),
@@ -132,9 +132,9 @@ impl fmt::Display for Item {
 
 /// The deletion of one object. A step ends when the object is gone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct DeletionStep {
     /// Whether earlier steps make the garbage collector delete it, so that this step only waits.
-    pub follows: bool,
+    pub is_garbage_collected: bool,
     /// The kind.
     pub resource: Resource,
     /// The namespace; none for a cluster-scoped object.
@@ -147,28 +147,31 @@ pub struct Step {
 
 /// An uninstall plan, and its preview.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Removal {
+pub struct UninstallPlan {
     /// The objects that go.
-    pub goes: Vec<Item>,
+    pub deleted: Vec<PlanItem>,
     /// The objects that stay.
-    pub stays: Vec<Item>,
+    pub retained: Vec<PlanItem>,
     /// The objects whose deletion would hang, because their finalizers need the operator.
-    pub hangs: Vec<Item>,
+    pub stuck: Vec<PlanItem>,
     /// The deletions in order; the garbage collector deletes the rest.
-    pub steps: Vec<Step>,
+    pub steps: Vec<DeletionStep>,
 }
 
 /// Finds the operator that a request names.
 ///
 /// # Errors
 /// If no operator has the name, or several have.
-pub fn target(world: &World, wish: &Wish) -> Result<Target, Cause> {
-    target::find_target(world, wish)
+pub fn find_operator(
+    objects: &OperatorObjects,
+    request: &UninstallRequest,
+) -> Result<InstalledOperator, Cause> {
+    target::find_target(objects, request)
 }
 
 /// The names of the CustomResourceDefinitions of an operator: those that its ClusterServiceVersions own,
 /// and those that its `Operator` lists, which include those of earlier versions.
-pub fn definitions(target: &Target, operator: Option<&Object>) -> BTreeSet<String> {
+pub fn operator_crds(target: &InstalledOperator, operator: Option<&Object>) -> BTreeSet<String> {
     let operator = operator.and_then(|object| Operator::from_object(object).ok());
     let refs = operator
         .and_then(|operator| operator.status.components)
@@ -182,56 +185,59 @@ pub fn definitions(target: &Target, operator: Option<&Object>) -> BTreeSet<Strin
 
 /// The bundle ConfigMaps that the InstallPlans of an operator reference: they hold manifests too large
 /// for a plan.
-pub fn maps(world: &World, target: &Target) -> BTreeSet<NamespacedName> {
-    config_maps::find(world, target)
+pub fn bundle_config_maps(
+    objects: &OperatorObjects,
+    target: &InstalledOperator,
+) -> BTreeSet<NamespacedName> {
+    config_maps::find(objects, target)
 }
 
 /// Plans the uninstallation of an operator.
 ///
 /// # Errors
 /// If a CustomResourceDefinition is to go that another operator needs.
-pub fn removal(
-    world: &World,
-    parts: &Parts,
-    target: &Target,
-    wish: &Wish,
-) -> Result<Removal, Cause> {
-    let mut removal = Removal::default();
-    parts::add_operands_and_crds(parts, target, wish, &mut removal)?;
+pub fn plan_uninstall(
+    objects: &OperatorObjects,
+    parts: &OperatorParts,
+    target: &InstalledOperator,
+    request: &UninstallRequest,
+) -> Result<UninstallPlan, Cause> {
+    let mut plan = UninstallPlan::default();
+    parts::add_operands_and_crds(parts, target, request, &mut plan)?;
     // Before the Subscriptions: an interrupted uninstallation finds the ConfigMaps again through the
     // InstallPlans, which go with the Subscriptions.
-    config_maps::add(world, target, parts, &mut removal);
-    for subscription in world
+    config_maps::add(objects, target, parts, &mut plan);
+    for subscription in objects
         .subscriptions
         .iter()
         .filter(|subscription| contains_name(&target.subscriptions, subscription))
     {
-        removal.steps.push(step(&SUBSCRIPTION, subscription));
-        removal.goes.push(item(subscription, "", None));
+        plan.steps.push(step(&SUBSCRIPTION, subscription));
+        plan.deleted.push(item(subscription, "", None));
     }
-    for csv in world.versions.iter().filter(|csv| contains_name(&target.versions, csv)) {
-        removal.steps.push(step(&CLUSTER_SERVICE_VERSION, csv));
+    for csv in objects.versions.iter().filter(|csv| contains_name(&target.versions, csv)) {
+        plan.steps.push(step(&CLUSTER_SERVICE_VERSION, csv));
         let copies = match parts.copies {
             0 => String::new(),
             1 => "with a copy in another namespace".to_owned(),
             many => format!("with {many} copies in other namespaces"),
         };
-        removal.goes.push(item(csv, copies, None));
+        plan.deleted.push(item(csv, copies, None));
     }
-    parts::add_install_plans(world, target, &mut removal);
-    if wish.definitions {
+    parts::add_install_plans(objects, target, &mut plan);
+    if request.definitions {
         for crd in &parts.definitions {
-            removal.steps.push(step(&known::CUSTOM_RESOURCE_DEFINITION, &crd.definition));
+            plan.steps.push(step(&known::CUSTOM_RESOURCE_DEFINITION, &crd.definition));
         }
     }
-    parts::add_owned(parts, &mut removal);
-    parts::add_dependencies(world, target, &mut removal);
-    Ok(removal)
+    parts::add_owned(parts, &mut plan);
+    parts::add_dependencies(objects, target, &mut plan);
+    Ok(plan)
 }
 
-fn step(resource: &Resource, object: &Object) -> Step {
-    Step {
-        follows: false,
+fn step(resource: &Resource, object: &Object) -> DeletionStep {
+    DeletionStep {
+        is_garbage_collected: false,
         resource: resource.clone(),
         namespace: resource.is_namespaced().then(|| object.namespace().to_owned()),
         name: object.name().to_owned(),
@@ -243,12 +249,12 @@ fn contains_name(names: &[String], object: &Object) -> bool {
     names.iter().any(|name| name == object.name())
 }
 
-fn item(object: &Object, why: impl Into<String>, remedy: Option<String>) -> Item {
-    Item {
+fn item(object: &Object, why: impl Into<String>, remedy: Option<String>) -> PlanItem {
+    PlanItem {
         kind: object.kind().to_owned(),
         namespace: object.namespace().to_owned(),
         name: object.name().to_owned(),
-        why: why.into(),
+        reason: why.into(),
         remedy,
     }
 }

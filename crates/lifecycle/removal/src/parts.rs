@@ -1,8 +1,8 @@
 //! The objects of an operator: which of them go, and which stay.
 
 use crate::{
-    Definition, Item, Parts, Removal, Step, Target, Wish, World, config_maps, contains_name, item,
-    step,
+    DeletionStep, InstalledOperator, OperatorCrd, OperatorObjects, OperatorParts, PlanItem,
+    UninstallPlan, UninstallRequest, config_maps, contains_name, item, step,
 };
 use mainstay_api::resources::{INSTALL_PLAN, OPERATOR};
 use mainstay_api::{Operator, names};
@@ -34,15 +34,15 @@ pub(crate) fn crd_resource(crd: &Object) -> Option<Resource> {
 
 /// Adds the operands of an operator, and its CustomResourceDefinitions.
 pub(crate) fn add_operands_and_crds(
-    parts: &Parts,
-    target: &Target,
-    wish: &Wish,
-    removal: &mut Removal,
+    parts: &OperatorParts,
+    target: &InstalledOperator,
+    request: &UninstallRequest,
+    removal: &mut UninstallPlan,
 ) -> Result<(), Cause> {
     let mut conflicts = Vec::new();
-    for Definition { definition, objects } in &parts.definitions {
+    for OperatorCrd { definition, objects } in &parts.definitions {
         let others = other_owners(parts, target, definition);
-        if wish.definitions && !others.is_empty() {
+        if request.definitions && !others.is_empty() {
             let name = definition.name();
             conflicts.push(Cause::new(format!(
                 "CustomResourceDefinition {name} is also of {}",
@@ -54,8 +54,8 @@ pub(crate) fn add_operands_and_crds(
             [one] => format!("one object of it: {}", one.key()),
             many => format!("{} objects of it", many.len()),
         };
-        if wish.definitions {
-            removal.goes.push(item(definition, count, None));
+        if request.definitions {
+            removal.deleted.push(item(definition, count, None));
         } else {
             let remedy = match (objects.is_empty(), others.as_slice()) {
                 (true, []) => Some("--definitions removes it".to_owned()),
@@ -66,14 +66,14 @@ pub(crate) fn add_operands_and_crds(
                 [] => count,
                 _ => format!("{count}; also of {}", others.join(", ")),
             };
-            removal.stays.push(item(definition, why, remedy));
+            removal.retained.push(item(definition, why, remedy));
         }
         for object in objects {
-            if wish.operands && !wish.definitions && !target.watches(object) {
+            if request.operands && !request.definitions && !target.watches(object) {
                 let why = "the operator does not watch its namespace";
-                removal.stays.push(item(object, why, None));
+                removal.retained.push(item(object, why, None));
             } else {
-                add_operand(definition, object, target, wish, removal);
+                add_operand(definition, object, target, request, removal);
             }
         }
     }
@@ -85,13 +85,19 @@ pub(crate) fn add_operands_and_crds(
         .remedy("leave --definitions away, or uninstall the others first"))
 }
 
-fn add_operand(crd: &Object, object: &Object, target: &Target, wish: &Wish, removal: &mut Removal) {
+fn add_operand(
+    crd: &Object,
+    object: &Object,
+    target: &InstalledOperator,
+    request: &UninstallRequest,
+    removal: &mut UninstallPlan,
+) {
     let finalizers: Vec<&str> = object.finalizers().collect();
-    if wish.operands || wish.definitions {
+    if request.operands || request.definitions {
         let has_operator = !target.versions.is_empty();
         let why =
             if has_operator { "before the operator, which may have to do with it" } else { "" };
-        removal.goes.push(item(object, why, None));
+        removal.deleted.push(item(object, why, None));
         if !has_operator && !finalizers.is_empty() {
             let why = format!(
                 "it has the finalizer {}, and the operator that would remove it is gone",
@@ -106,26 +112,26 @@ fn add_operand(crd: &Object, object: &Object, target: &Target, wish: &Wish, remo
                     namespace => format!(" -n {namespace}"),
                 }
             );
-            removal.hangs.push(item(object, why, Some(remedy)));
+            removal.stuck.push(item(object, why, Some(remedy)));
         }
         if let Some(resource) = crd_resource(crd) {
             removal.steps.push(step(&resource, object));
         }
         return;
     }
-    removal.stays.push(item(object, "", Some("--operands removes it first".to_owned())));
+    removal.retained.push(item(object, "", Some("--operands removes it first".to_owned())));
     if !finalizers.is_empty() {
         let why = format!(
             "it has the finalizer {}, which nobody removes once the operator is gone: deleting it then, its namespace or its definition would wait for ever",
             finalizers.join(", ")
         );
-        removal.hangs.push(item(object, why, Some("--operands removes it first".to_owned())));
+        removal.stuck.push(item(object, why, Some("--operands removes it first".to_owned())));
     }
 }
 
 /// The existing ClusterServiceVersions of other operators that a CustomResourceDefinition names as
 /// installed with it.
-fn other_owners(parts: &Parts, target: &Target, crd: &Object) -> Vec<String> {
+fn other_owners(parts: &OperatorParts, target: &InstalledOperator, crd: &Object) -> Vec<String> {
     let own_csvs: BTreeSet<String> =
         target.versions.iter().map(|csv| format!("{}/{csv}", target.namespace)).collect();
     let mut others: Vec<String> = crd
@@ -140,8 +146,8 @@ fn other_owners(parts: &Parts, target: &Target, crd: &Object) -> Vec<String> {
 
 /// Adds the objects that labels or owner references join to the ClusterServiceVersions. Other components
 /// that the `Operator` lists stay.
-pub(crate) fn add_owned(parts: &Parts, removal: &mut Removal) {
-    let items: BTreeSet<Item> =
+pub(crate) fn add_owned(parts: &OperatorParts, removal: &mut UninstallPlan) {
+    let items: BTreeSet<PlanItem> =
         parts.owned.iter().map(|component| item(&component.1, "", None)).collect();
     let operator = parts.operator.as_ref().and_then(|object| Operator::from_object(object).ok());
     let components = operator
@@ -158,57 +164,63 @@ pub(crate) fn add_owned(parts: &Parts, removal: &mut Removal) {
             "CustomResourceDefinition",
             "Namespace",
         ];
-        let is_same = |item: &Item| {
+        let is_same = |item: &PlanItem| {
             item.kind == component.kind
                 && item.namespace == component.namespace
                 && item.name == component.name
         };
         if !separate_kinds.contains(&&*component.kind) && !items.iter().any(is_same) {
             has_other_components = true;
-            removal.stays.push(Item {
+            removal.retained.push(PlanItem {
                 kind: component.kind,
                 namespace: component.namespace,
                 name: component.name,
-                why: "it is listed as a part of the operator, and also of others, or of no version of it".to_owned(),
+                reason: "it is listed as a part of the operator, and also of others, or of no version of it".to_owned(),
                 remedy: None,
             });
         }
     }
-    removal.goes.extend(items);
+    removal.deleted.extend(items);
     for (resource, object) in &parts.owned {
-        removal.steps.push(Step { follows: true, ..step(resource, object) });
+        removal.steps.push(DeletionStep { is_garbage_collected: true, ..step(resource, object) });
     }
     if let Some(operator) = &parts.operator {
-        if has_other_components || removal.stays.iter().any(|item| item.kind == *CRD.kind) {
+        if has_other_components || removal.retained.iter().any(|item| item.kind == *CRD.kind) {
             let why = "it lists what is left of the operator";
-            removal.stays.push(item(operator, why, None));
+            removal.retained.push(item(operator, why, None));
         } else {
             // Last: the Operator is created again while it has components.
             removal.steps.push(step(&OPERATOR, operator));
-            removal.goes.push(item(operator, "", None));
+            removal.deleted.push(item(operator, "", None));
         }
     }
 }
 
 /// Adds the InstallPlans. Each goes with the last Subscription that owns it; a plan of the operator
 /// that another Subscription owns, or none, stays.
-pub(crate) fn add_install_plans(world: &World, target: &Target, removal: &mut Removal) {
-    for plan in config_maps::deleted_install_plans(world, target) {
-        removal.steps.push(Step { follows: true, ..step(&INSTALL_PLAN, plan) });
-        removal.goes.push(item(plan, "", None));
+pub(crate) fn add_install_plans(
+    objects: &OperatorObjects,
+    target: &InstalledOperator,
+    removal: &mut UninstallPlan,
+) {
+    for plan in config_maps::deleted_install_plans(objects, target) {
+        removal
+            .steps
+            .push(DeletionStep { is_garbage_collected: true, ..step(&INSTALL_PLAN, plan) });
+        removal.deleted.push(item(plan, "", None));
     }
     let label =
         target.package.as_ref().map(|package| names::component_label(package, &target.namespace));
     let is_labelled =
         |plan: &Object| label.as_ref().is_some_and(|label| plan.label(label).is_some());
-    let own_uids = subscription_uids(world, target);
-    for plan in world
+    let own_uids = subscription_uids(objects, target);
+    for plan in objects
         .plans
         .iter()
         .filter(|plan| is_of_operator(plan, target, &own_uids) || is_labelled(plan))
     {
         let owners = plan.owner_references();
-        let others = world
+        let others = objects
             .subscriptions
             .iter()
             .filter(|subscription| !own_uids.contains(subscription.uid()));
@@ -232,13 +244,16 @@ pub(crate) fn add_install_plans(world: &World, target: &Target, removal: &mut Re
                 format!("it goes with the last of them, or with: {delete}"),
             ),
         };
-        removal.stays.push(item(plan, why, Some(remedy)));
+        removal.retained.push(item(plan, why, Some(remedy)));
     }
 }
 
 /// The uids of the Subscriptions of an operator.
-fn subscription_uids<'w>(world: &'w World, target: &Target) -> BTreeSet<&'w str> {
-    let own_subscriptions = world
+fn subscription_uids<'w>(
+    objects: &'w OperatorObjects,
+    target: &InstalledOperator,
+) -> BTreeSet<&'w str> {
+    let own_subscriptions = objects
         .subscriptions
         .iter()
         .filter(|subscription| contains_name(&target.subscriptions, subscription));
@@ -248,18 +263,22 @@ fn subscription_uids<'w>(world: &'w World, target: &Target) -> BTreeSet<&'w str>
 /// Whether an InstallPlan belongs to an operator: it names one of its ClusterServiceVersions, or a
 /// Subscription with one of the uids owns it, as with plans of earlier versions, whose dependencies
 /// the operator still needs.
-fn is_of_operator(plan: &Object, target: &Target, own_uids: &BTreeSet<&str>) -> bool {
+fn is_of_operator(plan: &Object, target: &InstalledOperator, own_uids: &BTreeSet<&str>) -> bool {
     let names = plan.array(&["spec", "clusterServiceVersionNames"]);
     names.iter().any(|name| target.versions.iter().any(|version| version == name))
         || plan.owner_references().iter().any(|owner| own_uids.contains(&*owner.uid))
 }
 
 /// Adds the Subscriptions of dependencies, which stay.
-pub(crate) fn add_dependencies(world: &World, target: &Target, removal: &mut Removal) {
-    let own_uids = subscription_uids(world, target);
-    let plans = world.plans.iter().filter(|plan| is_of_operator(plan, target, &own_uids));
+pub(crate) fn add_dependencies(
+    objects: &OperatorObjects,
+    target: &InstalledOperator,
+    removal: &mut UninstallPlan,
+) {
+    let own_uids = subscription_uids(objects, target);
+    let plans = objects.plans.iter().filter(|plan| is_of_operator(plan, target, &own_uids));
     let plans: BTreeSet<&str> = plans.map(Object::name).collect();
-    for subscription in &world.subscriptions {
+    for subscription in &objects.subscriptions {
         let is_dependency =
             subscription.annotation(names::GENERATED_BY).is_some_and(|plan| plans.contains(plan));
         if is_dependency && !target.subscriptions.iter().any(|name| name == subscription.name()) {
@@ -268,7 +287,11 @@ pub(crate) fn add_dependencies(world: &World, target: &Target, removal: &mut Rem
                 target.namespace,
                 subscription.name()
             );
-            removal.stays.push(item(subscription, "it came along as a dependency", Some(remedy)));
+            removal.retained.push(item(
+                subscription,
+                "it came along as a dependency",
+                Some(remedy),
+            ));
         }
     }
 }

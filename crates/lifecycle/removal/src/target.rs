@@ -1,6 +1,6 @@
 //! Targets: the operator that has a name.
 
-use crate::{Target, Wish, World};
+use crate::{InstalledOperator, OperatorObjects, UninstallRequest};
 use mainstay_api::names;
 use mainstay_cause::Cause;
 use mainstay_object::Object;
@@ -26,7 +26,7 @@ fn package_property(csv: &Object) -> Option<String> {
     Some(package["value"]["packageName"].as_str()?.to_owned())
 }
 
-impl Target {
+impl InstalledOperator {
     /// Whether the operator watches the namespace of an operand.
     pub(crate) fn watches(&self, object: &Object) -> bool {
         let namespace = object.namespace();
@@ -35,12 +35,15 @@ impl Target {
     }
 }
 
-pub(crate) fn find_target(world: &World, wish: &Wish) -> Result<Target, Cause> {
-    let Wish { namespace, name, .. } = wish;
+pub(crate) fn find_target(
+    objects: &OperatorObjects,
+    request: &UninstallRequest,
+) -> Result<InstalledOperator, Cause> {
+    let UninstallRequest { namespace, name, .. } = request;
     let matching: Vec<&Object> =
-        match world.subscriptions.iter().find(|subscription| subscription.name() == name) {
+        match objects.subscriptions.iter().find(|subscription| subscription.name() == name) {
             Some(one) => vec![one],
-            None => world
+            None => objects
                 .subscriptions
                 .iter()
                 .filter(|subscription| {
@@ -65,22 +68,23 @@ pub(crate) fn find_target(world: &World, wish: &Wish) -> Result<Target, Cause> {
     }
     let mut found_csvs: BTreeSet<&str> =
         matching.iter().flat_map(|subscription| csv_names(subscription)).collect();
-    found_csvs.extend(world.versions.iter().map(Object::name).filter(|csv_name| csv_name == name));
+    found_csvs
+        .extend(objects.versions.iter().map(Object::name).filter(|csv_name| csv_name == name));
     if matching.is_empty() {
         // An interrupted uninstallation has deleted the Subscription.
         let of_package =
             |csv: &&Object| package_property(csv).is_some_and(|package| package == *name);
-        found_csvs.extend(world.versions.iter().filter(of_package).map(Object::name));
+        found_csvs.extend(objects.versions.iter().filter(of_package).map(Object::name));
     }
     // During an upgrade, the replaced ClusterServiceVersion belongs to the operator as well.
     loop {
         let count = found_csvs.len();
-        let replaced: Vec<&str> = world
+        let replaced: Vec<&str> = objects
             .versions
             .iter()
             .filter(|csv| found_csvs.contains(csv.name()))
             .filter_map(|csv| csv.str(&["spec", "replaces"]))
-            .filter(|old| world.versions.iter().any(|csv| csv.name() == *old))
+            .filter(|old| objects.versions.iter().any(|csv| csv.name() == *old))
             .collect();
         found_csvs.extend(replaced);
         if found_csvs.len() == count {
@@ -88,9 +92,9 @@ pub(crate) fn find_target(world: &World, wish: &Wish) -> Result<Target, Cause> {
         }
     }
     let csvs: Vec<&Object> =
-        world.versions.iter().filter(|csv| found_csvs.contains(csv.name())).collect();
+        objects.versions.iter().filter(|csv| found_csvs.contains(csv.name())).collect();
     if matching.is_empty() && csvs.is_empty() {
-        return find_leftover_crds(world, wish).ok_or_else(|| not_found(world, wish));
+        return find_leftover_crds(objects, request).ok_or_else(|| not_found(objects, request));
     }
     let stated_package = csvs.iter().find_map(|csv| package_property(csv));
     let package = packages.first().map(|package| (*package).to_owned()).or(stated_package);
@@ -99,7 +103,7 @@ pub(crate) fn find_target(world: &World, wish: &Wish) -> Result<Target, Cause> {
         let owned = version.array(&["spec", "customresourcedefinitions", "owned"]);
         definitions.extend(owned.iter().filter_map(|crd| Some(crd["name"].as_str()?.to_owned())));
     }
-    Ok(Target {
+    Ok(InstalledOperator {
         namespace: namespace.clone(),
         watched: watched_namespaces(&csvs),
         package,
@@ -129,8 +133,11 @@ fn package_label<'a>(crd: &'a Object, namespace: &str) -> Option<&'a str> {
 }
 
 /// An operator that has left only CustomResourceDefinitions.
-fn find_leftover_crds(world: &World, wish: &Wish) -> Option<Target> {
-    let Wish { namespace, name, .. } = wish;
+fn find_leftover_crds(
+    objects: &OperatorObjects,
+    request: &UninstallRequest,
+) -> Option<InstalledOperator> {
+    let UninstallRequest { namespace, name, .. } = request;
     let label = names::component_label(name, namespace);
     let csv = format!("{namespace}/{name}");
     let is_left = |crd: &&Object| {
@@ -139,9 +146,9 @@ fn find_leftover_crds(world: &World, wish: &Wish) -> Option<Target> {
         };
         crd.label(&label).is_some() || crd.annotations().any(is_alongside)
     };
-    let crds: Vec<&Object> = world.definitions.iter().filter(is_left).collect();
+    let crds: Vec<&Object> = objects.definitions.iter().filter(is_left).collect();
     let package = crds.iter().find_map(|crd| package_label(crd, namespace)).map(str::to_owned);
-    (!crds.is_empty()).then(|| Target {
+    (!crds.is_empty()).then(|| InstalledOperator {
         namespace: namespace.clone(),
         watched: None,
         package,
@@ -151,12 +158,13 @@ fn find_leftover_crds(world: &World, wish: &Wish) -> Option<Target> {
     })
 }
 
-fn not_found(world: &World, wish: &Wish) -> Cause {
-    let Wish { namespace, name, .. } = wish;
+fn not_found(objects: &OperatorObjects, request: &UninstallRequest) -> Cause {
+    let UninstallRequest { namespace, name, .. } = request;
     let cause = Cause::new(format!("there is no operator `{name}` in the namespace {namespace}"));
-    let mut operator_names: BTreeSet<&str> = world.subscriptions.iter().map(package).collect();
-    operator_names.extend(world.versions.iter().map(Object::name));
-    operator_names.extend(world.definitions.iter().filter_map(|crd| package_label(crd, namespace)));
+    let mut operator_names: BTreeSet<&str> = objects.subscriptions.iter().map(package).collect();
+    operator_names.extend(objects.versions.iter().map(Object::name));
+    operator_names
+        .extend(objects.definitions.iter().filter_map(|crd| package_label(crd, namespace)));
     let operator_names: Vec<&str> =
         operator_names.into_iter().filter(|name| !name.is_empty()).collect();
     if operator_names.is_empty() {

@@ -2,18 +2,18 @@
 
 use crate::catalogs::{CatalogSnapshots, is_not_at_hand};
 use crate::change::{self, ChangeError};
-use crate::request::{Change, PackageRequest};
+use crate::request::{PackageRequest, WhatIfChange};
 use crate::state::ClusterState;
 use crate::targets::ChangeTargets;
 use crate::walk::NamespaceWalk;
 use crate::world::{is_ready, namespace_world};
 use mainstay_cause::Cause;
-use mainstay_resolver::universe::Universe;
-use mainstay_resolver::{CatalogKey, World};
+use mainstay_resolver::fixture::Fixture;
+use mainstay_resolver::{CatalogKey, ResolutionInput};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A question: which namespaces of a state are resolved, with which requests and supposed changes.
-pub struct Question<'q> {
+pub struct WhatIfQuery<'q> {
     /// The state of the cluster.
     pub state: &'q ClusterState,
     /// The namespace whose catalogs every other one sees.
@@ -25,7 +25,7 @@ pub struct Question<'q> {
     /// Bundles that count as installed.
     pub installed: &'q [String],
     /// Supposed changes.
-    pub changes: &'q [Change],
+    pub changes: &'q [WhatIfChange],
     /// The targets of the changes.
     pub targets: &'q ChangeTargets,
     /// Whether the state is that of a live cluster, whose conditions are compared with the answer.
@@ -36,7 +36,7 @@ pub struct Question<'q> {
 
 /// Why a question has no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum QuestionError {
+pub enum WhatIfError {
     /// A request or an installed bundle cannot be used.
     #[error(transparent)]
     Request(#[from] ChangeError),
@@ -51,7 +51,7 @@ pub enum QuestionError {
 }
 
 /// The answer about a namespace.
-pub struct NamespaceAnswer {
+pub struct NamespaceWhatIf {
     /// The walk of the namespace as it is.
     pub before: NamespaceWalk,
     /// The walk of the namespace as it is supposed to be, if changes are supposed.
@@ -64,27 +64,27 @@ pub struct NamespaceAnswer {
     /// its condition.
     pub disagreements: Vec<(String, String)>,
     /// The recorded world with all changes, if it is wanted.
-    pub recorded: Option<Universe>,
+    pub recorded: Option<Fixture>,
 }
 
-impl NamespaceAnswer {
+impl NamespaceWhatIf {
     /// The walk that counts: as the namespace is supposed to be, if changes are supposed.
     pub fn final_walk(&self) -> &NamespaceWalk {
         self.after.as_ref().unwrap_or(&self.before)
     }
 }
 
-impl Question<'_> {
+impl WhatIfQuery<'_> {
     /// Answers about each namespace. `catalogs` are the catalogs as they are, `supposed` those with the
     /// supposed contents.
     ///
     /// # Errors
     /// If a request or change names an object, package or version that does not exist.
-    pub fn answer(
+    pub fn run_what_if(
         &self,
         catalogs: &CatalogSnapshots,
         supposed: &CatalogSnapshots,
-    ) -> Result<Vec<NamespaceAnswer>, QuestionError> {
+    ) -> Result<Vec<NamespaceWhatIf>, WhatIfError> {
         self.namespaces
             .iter()
             .map(|namespace| self.answer_namespace(namespace, catalogs, supposed))
@@ -96,7 +96,7 @@ impl Question<'_> {
         namespace: &str,
         catalogs: &CatalogSnapshots,
         supposed: &CatalogSnapshots,
-    ) -> Result<NamespaceAnswer, QuestionError> {
+    ) -> Result<NamespaceWhatIf, WhatIfError> {
         let existing = self.state.namespaces.get(namespace);
         let manual = existing.map(|state| state.manual.clone()).unwrap_or_default();
         let mut world = self.world(namespace, catalogs)?;
@@ -109,7 +109,7 @@ impl Question<'_> {
         suppose(&mut world, changes.iter().map(|at| (*at, &self.changes[*at])))?;
         let recorded = self.records_world.then(|| {
             let data = |key: &CatalogKey| supposed.catalogs.get(key)?.data();
-            Universe::of(&world, data).with_manual(&manual)
+            Fixture::of(&world, data).with_manual(&manual)
         });
         let after = (!changes.is_empty()).then(|| {
             let mut hidden = supposed.hidden();
@@ -123,7 +123,7 @@ impl Question<'_> {
         let reported = existing.filter(|_| self.is_live).map(|state| &state.failing);
         let disagreements =
             reported.map(|failing| disagreements(&before, failing)).unwrap_or_default();
-        Ok(NamespaceAnswer { before, after, manual, changes, disagreements, recorded })
+        Ok(NamespaceWhatIf { before, after, manual, changes, disagreements, recorded })
     }
 
     /// The world of a namespace with the requests.
@@ -131,10 +131,10 @@ impl Question<'_> {
         &self,
         namespace: &str,
         catalogs: &'s CatalogSnapshots,
-    ) -> Result<World<'s>, ChangeError> {
+    ) -> Result<ResolutionInput<'s>, ChangeError> {
         let mut world = namespace_world(namespace, self.global_namespace, self.state, catalogs);
         for request in self.requests {
-            change::apply(&mut world, &Change::Subscribe(request.clone()))?;
+            change::apply(&mut world, &WhatIfChange::Subscribe(request.clone()))?;
         }
         change::install_all(&mut world, self.installed)?;
         Ok(world)
@@ -146,12 +146,12 @@ impl Question<'_> {
 /// # Errors
 /// If a change names an object, package or version that does not exist.
 pub fn suppose<'c>(
-    world: &mut World<'_>,
-    changes: impl IntoIterator<Item = (usize, &'c Change)>,
-) -> Result<(), QuestionError> {
+    world: &mut ResolutionInput<'_>,
+    changes: impl IntoIterator<Item = (usize, &'c WhatIfChange)>,
+) -> Result<(), WhatIfError> {
     for (at, change) in changes {
         change::apply(world, change)
-            .map_err(|source| QuestionError::Suppose { change: at, source })?;
+            .map_err(|source| WhatIfError::Suppose { change: at, source })?;
     }
     Ok(())
 }

@@ -3,12 +3,12 @@
 //! Content comes from a folder that the user names, or from the registry of a CatalogSource. A catalog
 //! without content stays in the world, as one that fails: leaving it out would change the result.
 
-use crate::request::{CatalogFolder, CatalogName, CatalogPriority};
+use crate::request::{CatalogName, FolderOverride, PriorityOverride};
 use crate::state::{CatalogSourceState, ClusterState};
 use mainstay_catalog::{Catalog, Folder, Keep, LoadOptions};
 use mainstay_cause::Cause;
-use mainstay_resolver::universe::CatalogData;
-use mainstay_resolver::{CatalogKey, CatalogView, Content, Snapshot};
+use mainstay_resolver::fixture::CatalogData;
+use mainstay_resolver::{CatalogContent, CatalogKey, CatalogView, Snapshot};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -20,8 +20,8 @@ use std::sync::Arc;
 pub(crate) const NOT_AT_HAND: &str = "its content is not at hand here";
 
 /// Whether a catalog has no content here.
-pub(crate) fn is_not_at_hand(content: &Content<'_>) -> bool {
-    matches!(content, Content::Failed(message) if message == NOT_AT_HAND)
+pub(crate) fn is_not_at_hand(content: &CatalogContent<'_>) -> bool {
+    matches!(content, CatalogContent::Failed(message) if message == NOT_AT_HAND)
 }
 
 /// A name that does not mean exactly one catalog.
@@ -70,12 +70,12 @@ pub enum AssembleError {
     ReadFolder(#[from] FolderError),
     /// The name of a catalog with a folder is the name of several.
     #[error("several namespaces have a catalog `{}`", .0.name)]
-    PlaceFolder(CatalogFolder),
+    PlaceFolder(FolderOverride),
     /// Two folders are named for one catalog.
     #[error("the folder of that catalog is {other}, too")]
     ChooseFolder {
         /// The second folder.
-        folder: CatalogFolder,
+        folder: FolderOverride,
         /// The first folder.
         other: String,
     },
@@ -83,7 +83,7 @@ pub enum AssembleError {
     #[error("{reason}")]
     SetPriority {
         /// The priority.
-        priority: CatalogPriority,
+        priority: PriorityOverride,
         /// Why its name does not mean one catalog.
         reason: Box<FindCatalogError>,
     },
@@ -147,7 +147,7 @@ pub enum UnusableFolder {
 }
 
 /// The content of a catalog.
-pub enum CatalogContent {
+pub enum SnapshotContent {
     /// All of it, and the data it was made of.
     Ready(Snapshot, SnapshotSource),
     /// None.
@@ -169,7 +169,7 @@ pub enum SnapshotSource {
     Registry(Box<CatalogData>),
 }
 
-impl CatalogContent {
+impl SnapshotContent {
     /// The address of the registry that has the content, if it was not read yet.
     fn registry_to_read(&self) -> Option<&str> {
         match self {
@@ -196,14 +196,14 @@ impl CatalogContent {
 
 /// The origin of a content.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum SnapshotOrigin {
     /// A folder, as the user names it.
     Folder(String),
     /// The registry at an address.
     Registry(String),
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for SnapshotOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Folder(folder) => f.write_str(folder),
@@ -218,19 +218,19 @@ pub struct CatalogSnapshot {
     /// Its priority.
     pub priority: i64,
     /// The origin of its content, if it has one.
-    pub origin: Option<Origin>,
+    pub origin: Option<SnapshotOrigin>,
     /// Its content.
-    pub content: Arc<CatalogContent>,
+    pub content: Arc<SnapshotContent>,
 }
 
 impl CatalogSnapshot {
     /// The catalog as resolution sees it.
     fn view(&self, key: &CatalogKey) -> CatalogView<'_> {
         let content = match &*self.content {
-            CatalogContent::Ready(snapshot, _) => Content::Ready(snapshot),
-            CatalogContent::Missing(_) => Content::Failed(NOT_AT_HAND.to_owned()),
-            CatalogContent::Unusable { folder, reason } => {
-                Content::Failed(CatalogContent::failure(folder, reason))
+            SnapshotContent::Ready(snapshot, _) => CatalogContent::Ready(snapshot),
+            SnapshotContent::Missing(_) => CatalogContent::Failed(NOT_AT_HAND.to_owned()),
+            SnapshotContent::Unusable { folder, reason } => {
+                CatalogContent::Failed(SnapshotContent::failure(folder, reason))
             }
         };
         CatalogView { key: key.clone(), priority: self.priority, content }
@@ -239,11 +239,11 @@ impl CatalogSnapshot {
     /// The content in plain data; none if there is none.
     pub fn data(&self) -> Option<CatalogData> {
         match &*self.content {
-            CatalogContent::Ready(_, SnapshotSource::Catalog(catalog)) => {
+            SnapshotContent::Ready(_, SnapshotSource::Catalog(catalog)) => {
                 Some(CatalogData::of(catalog))
             }
-            CatalogContent::Ready(_, SnapshotSource::Registry(data)) => Some((**data).clone()),
-            CatalogContent::Missing(_) | CatalogContent::Unusable { .. } => None,
+            SnapshotContent::Ready(_, SnapshotSource::Registry(data)) => Some((**data).clone()),
+            SnapshotContent::Missing(_) | SnapshotContent::Unusable { .. } => None,
         }
     }
 }
@@ -252,9 +252,9 @@ impl CatalogSnapshot {
 #[derive(Clone, Copy, Default)]
 pub struct CatalogOverrides<'a> {
     /// Content that counts instead of that of the registry.
-    pub folders: &'a [CatalogFolder],
+    pub folders: &'a [FolderOverride],
     /// Priorities that count instead of those of the CatalogSources.
-    pub priorities: &'a [CatalogPriority],
+    pub priorities: &'a [PriorityOverride],
     /// Whether packages are requested beside the Subscriptions of the state.
     pub requests_packages: bool,
 }
@@ -262,7 +262,7 @@ pub struct CatalogOverrides<'a> {
 /// Folders, each loaded once.
 pub struct FolderCache {
     base: PathBuf,
-    loaded: RefCell<HashMap<String, Arc<CatalogContent>>>,
+    loaded: RefCell<HashMap<String, Arc<SnapshotContent>>>,
 }
 
 impl FolderCache {
@@ -275,7 +275,7 @@ impl FolderCache {
     ///
     /// # Errors
     /// If the folder does not exist, or is not a folder.
-    pub fn load(&self, folder: &str) -> Result<Arc<CatalogContent>, FolderError> {
+    pub fn load(&self, folder: &str) -> Result<Arc<SnapshotContent>, FolderError> {
         if let Some(known) = self.loaded.borrow().get(folder) {
             return Ok(known.clone());
         }
@@ -292,13 +292,13 @@ impl FolderCache {
     }
 }
 
-fn content_of(path: &Path, folder: &str) -> CatalogContent {
+fn content_of(path: &Path, folder: &str) -> SnapshotContent {
     let options = LoadOptions { keep: Keep::Facts, ..LoadOptions::default() };
-    let unusable = |reason| CatalogContent::Unusable { folder: folder.to_owned(), reason };
+    let unusable = |reason| SnapshotContent::Unusable { folder: folder.to_owned(), reason };
     match Catalog::load_from(&Folder::new(path), &options) {
         Ok(catalog) if catalog.packages().next().is_none() => unusable(UnusableFolder::Empty),
         Ok(catalog) => {
-            CatalogContent::Ready(Snapshot::of(&catalog), SnapshotSource::Catalog(catalog))
+            SnapshotContent::Ready(Snapshot::of(&catalog), SnapshotSource::Catalog(catalog))
         }
         Err(error) => unusable(UnusableFolder::Invalid(error.headline())),
     }
@@ -332,10 +332,11 @@ impl CatalogSnapshots {
             }
             let folder = overrides.folders.iter().find(|folder| folder.name.matches(key));
             let (origin, content) = match folder {
-                Some(folder) => {
-                    (Some(Origin::Folder(folder.folder.clone())), folders.load(&folder.folder)?)
-                }
-                None => (None, Arc::new(CatalogContent::Missing(not_given(source)))),
+                Some(folder) => (
+                    Some(SnapshotOrigin::Folder(folder.folder.clone())),
+                    folders.load(&folder.folder)?,
+                ),
+                None => (None, Arc::new(SnapshotContent::Missing(not_given(source)))),
             };
             let snapshot = CatalogSnapshot { priority: source.priority, origin, content };
             snapshots.catalogs.insert(key.clone(), snapshot);
@@ -365,7 +366,7 @@ impl CatalogSnapshots {
     /// The addresses of the registries of CatalogSources that have no content yet.
     pub fn registries_to_read(&self) -> BTreeSet<String> {
         let contents = self.catalogs.values().map(|snapshot| &*snapshot.content);
-        let addresses = contents.filter_map(CatalogContent::registry_to_read);
+        let addresses = contents.filter_map(SnapshotContent::registry_to_read);
         addresses.map(str::to_owned).collect()
     }
 
@@ -390,7 +391,7 @@ impl CatalogSnapshots {
     pub fn put(
         &mut self,
         folders: &FolderCache,
-        folder: &CatalogFolder,
+        folder: &FolderOverride,
         global_namespace: &str,
     ) -> Result<CatalogKey, AssembleError> {
         let mut same = self.catalogs.keys().filter(|key| folder.name.matches(key));
@@ -402,7 +403,7 @@ impl CatalogSnapshots {
                 folder.name.namespace.as_deref().unwrap_or(global_namespace),
             ),
         };
-        let origin = Some(Origin::Folder(folder.folder.clone()));
+        let origin = Some(SnapshotOrigin::Folder(folder.folder.clone()));
         let known = self.catalogs.get(&key);
         if known.is_some_and(|snapshot| snapshot.origin == origin) {
             return Ok(key);
@@ -440,7 +441,7 @@ impl CatalogSnapshots {
     /// Whether a folder that the user names holds no sound catalog.
     pub fn has_unusable_folder(&self) -> bool {
         let mut contents = self.catalogs.values().map(|snapshot| &*snapshot.content);
-        contents.any(|content| matches!(content, CatalogContent::Unusable { .. }))
+        contents.any(|content| matches!(content, SnapshotContent::Unusable { .. }))
     }
 }
 
@@ -457,13 +458,13 @@ fn not_given(source: &CatalogSourceState) -> MissingContent {
 fn registry_content(
     address: String,
     read: Result<CatalogData, Cause>,
-) -> (Option<Origin>, CatalogContent) {
+) -> (Option<SnapshotOrigin>, SnapshotContent) {
     match read {
         Ok(data) => {
             let snapshot = data.snapshot();
             let source = SnapshotSource::Registry(Box::new(data));
-            (Some(Origin::Registry(address)), CatalogContent::Ready(snapshot, source))
+            (Some(SnapshotOrigin::Registry(address)), SnapshotContent::Ready(snapshot, source))
         }
-        Err(cause) => (None, CatalogContent::Missing(MissingContent::Registry { address, cause })),
+        Err(cause) => (None, SnapshotContent::Missing(MissingContent::Registry { address, cause })),
     }
 }

@@ -2,14 +2,14 @@
 
 use crate::catalogs::{FindCatalogError, key_text};
 use crate::entries::Entries;
-use crate::request::{CatalogName, Change, PackageRequest};
+use crate::request::{CatalogName, PackageRequest, WhatIfChange};
 use crate::suggestions::{Suggestion, nearest};
 use crate::walk;
 use crate::world::is_ready;
 use mainstay_catalog::ChannelOrder;
 use mainstay_gocompat::quote;
 use mainstay_resolver::{
-    CatalogKey, Content, EntryView, Prohibited, Prohibition, Subscription, World,
+    CatalogContent, CatalogKey, EntryView, Prohibited, Prohibition, ResolutionInput, Subscription,
 };
 use mainstay_version::parse_tolerant;
 use std::collections::{BTreeMap, BTreeSet};
@@ -150,7 +150,7 @@ fn version(request: &PackageRequest) -> String {
     quote(request.version.as_deref().unwrap_or_default())
 }
 
-fn not_found(world: &World<'_>, name: &str, nearest: Vec<&str>) -> NotFound {
+fn not_found(world: &ResolutionInput<'_>, name: &str, nearest: Vec<&str>) -> NotFound {
     let unread = world.catalogs.iter().filter(|view| !is_ready(&view.content));
     NotFound {
         name: name.to_owned(),
@@ -164,20 +164,20 @@ fn not_found(world: &World<'_>, name: &str, nearest: Vec<&str>) -> NotFound {
 ///
 /// # Errors
 /// If the change names an object, a package or a version that does not exist.
-pub fn apply(world: &mut World<'_>, change: &Change) -> Result<(), ChangeError> {
+pub fn apply(world: &mut ResolutionInput<'_>, change: &WhatIfChange) -> Result<(), ChangeError> {
     match change {
-        Change::Subscribe(request) => subscribe(world, request),
-        Change::Unsubscribe { name, .. } => unsubscribe(world, name),
-        Change::Install(bundle) => install(world, bundle),
-        Change::Prohibit(name) => prohibit(world, name),
-        Change::KubeVersion(version) => {
+        WhatIfChange::Subscribe(request) => subscribe(world, request),
+        WhatIfChange::Unsubscribe { name, .. } => unsubscribe(world, name),
+        WhatIfChange::Install(bundle) => install(world, bundle),
+        WhatIfChange::Prohibit(name) => prohibit(world, name),
+        WhatIfChange::KubeVersion(version) => {
             world.kube_version = Some(version.clone());
             Ok(())
         }
-        Change::Outage(name) => {
+        WhatIfChange::Outage(name) => {
             let mut found = false;
             for view in world.catalogs.iter_mut().filter(|view| name.matches(&view.key)) {
-                view.content = Content::Failed("an outage is supposed".to_owned());
+                view.content = CatalogContent::Failed("an outage is supposed".to_owned());
                 found = true;
             }
             if found {
@@ -187,7 +187,7 @@ pub fn apply(world: &mut World<'_>, change: &Change) -> Result<(), ChangeError> 
                 Err(ChangeError::FindOutage(FindCatalogError::unknown(name, known)))
             }
         }
-        Change::ReplaceContent(_) => Ok(()),
+        WhatIfChange::ReplaceContent(_) => Ok(()),
     }
 }
 
@@ -195,7 +195,7 @@ pub fn apply(world: &mut World<'_>, change: &Change) -> Result<(), ChangeError> 
 ///
 /// # Errors
 /// If no catalog has a bundle, or two bundles are of one package.
-pub fn install_all(world: &mut World<'_>, bundles: &[String]) -> Result<(), ChangeError> {
+pub fn install_all(world: &mut ResolutionInput<'_>, bundles: &[String]) -> Result<(), ChangeError> {
     let mut known: BTreeMap<String, &str> = BTreeMap::new();
     for bundle in bundles {
         install(world, bundle)?;
@@ -210,7 +210,7 @@ pub fn install_all(world: &mut World<'_>, bundles: &[String]) -> Result<(), Chan
 
 /// Adds a Subscription, or changes the one that the package has. The catalog is decided first: it
 /// decides which channels and versions exist.
-fn subscribe(world: &mut World<'_>, request: &PackageRequest) -> Result<(), ChangeError> {
+fn subscribe(world: &mut ResolutionInput<'_>, request: &PackageRequest) -> Result<(), ChangeError> {
     let entries = Entries::of(world);
     let known = world.catalogs.iter().filter(|view| is_ready(&view.content)).count();
     if known > 0 && entries.of_package(&request.package).next().is_none() {
@@ -270,7 +270,7 @@ fn subscribe(world: &mut World<'_>, request: &PackageRequest) -> Result<(), Chan
 
 /// The one catalog of a name.
 fn catalog_named(
-    world: &World<'_>,
+    world: &ResolutionInput<'_>,
     name: &CatalogName,
     request: &PackageRequest,
 ) -> Result<CatalogKey, ChangeError> {
@@ -365,7 +365,7 @@ fn channels_of<'a>(entries: impl Iterator<Item = EntryView<'a>>) -> Vec<String> 
 }
 
 /// A name for a new Subscription.
-fn free_name(world: &World<'_>, package: &str) -> String {
+fn free_name(world: &ResolutionInput<'_>, package: &str) -> String {
     let taken = |name: &str| world.subscriptions.iter().any(|existing| existing.name == name);
     let mut name = package.to_owned();
     while taken(&name) {
@@ -377,7 +377,7 @@ fn free_name(world: &World<'_>, package: &str) -> String {
 /// The catalog of a new Subscription whose request names none: the preferred one of those that have
 /// the package.
 fn preferred(
-    world: &World<'_>,
+    world: &ResolutionInput<'_>,
     entries: &Entries<'_>,
     request: &PackageRequest,
 ) -> Result<CatalogKey, ChangeError> {
@@ -400,7 +400,7 @@ fn preferred(
     }
 }
 
-fn unsubscribe(world: &mut World<'_>, name: &str) -> Result<(), ChangeError> {
+fn unsubscribe(world: &mut ResolutionInput<'_>, name: &str) -> Result<(), ChangeError> {
     let before = world.subscriptions.len();
     world.subscriptions.retain(|subscription| subscription.name != name);
     if world.subscriptions.len() == before {
@@ -416,7 +416,7 @@ fn unsubscribe(world: &mut World<'_>, name: &str) -> Result<(), ChangeError> {
 
 /// Makes a bundle the installed one of its package. Where several catalogs have it, that of the
 /// Subscription counts, then the preferred one.
-fn install(world: &mut World<'_>, bundle: &str) -> Result<(), ChangeError> {
+fn install(world: &mut ResolutionInput<'_>, bundle: &str) -> Result<(), ChangeError> {
     let entries = Entries::of(world);
     let rank = |key: &CatalogKey, entry: EntryView<'_>| {
         let package = entry.package();
@@ -451,12 +451,12 @@ fn install(world: &mut World<'_>, bundle: &str) -> Result<(), ChangeError> {
 }
 
 /// The package that a bundle belongs to.
-fn package_of(world: &World<'_>, bundle: &str) -> Option<String> {
+fn package_of(world: &ResolutionInput<'_>, bundle: &str) -> Option<String> {
     let entries = Entries::of(world);
     entries.named(bundle).next().map(|(_, entry)| entry.package().to_owned())
 }
 
-fn prohibit(world: &mut World<'_>, name: &str) -> Result<(), ChangeError> {
+fn prohibit(world: &mut ResolutionInput<'_>, name: &str) -> Result<(), ChangeError> {
     let entries = Entries::of(world);
     let is_package = entries.of_package(name).next().is_some();
     let (what, kind) = if is_package {

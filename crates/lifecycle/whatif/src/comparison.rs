@@ -1,11 +1,11 @@
 //! Comparison of two walks of a namespace: as it is, and as it is supposed to be.
 
-use crate::walk::{NamespaceWalk, OperatorPath, PathEnd};
+use crate::walk::{NamespaceWalk, OperatorPath, WalkEnd};
 use std::fmt;
 
 /// A row of a comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Difference {
+pub struct WalkDifference {
     /// The package, the Subscription or the ClusterExtension.
     pub subject: String,
     /// Its path as it is; none if it does not exist.
@@ -16,17 +16,17 @@ pub struct Difference {
 
 /// The differences between two walks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Comparison {
+pub struct WalkComparison {
     /// The paths that differ.
-    pub differences: Vec<Difference>,
+    pub differences: Vec<WalkDifference>,
     /// The number of paths that are the same.
     pub same: usize,
 }
 
 /// The path of an operator in a few words: the first and the last version, and the end.
-pub struct Summary<'a>(pub &'a OperatorPath);
+pub struct PathSummary<'a>(pub &'a OperatorPath);
 
-impl fmt::Display for Summary<'_> {
+impl fmt::Display for PathSummary<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(path) = self;
         let names: Vec<&str> = path
@@ -43,23 +43,27 @@ impl fmt::Display for Summary<'_> {
             [first, .., last] => write!(f, "{first} → … → {last} ({} hops)", names.len() - 1)?,
         }
         f.write_str(match &path.end {
-            PathEnd::Failed => ", fails",
-            PathEnd::Held { .. } => ", held there",
-            PathEnd::Cut { .. } => ", not followed further",
-            PathEnd::Stranded { .. } | PathEnd::Outside => ", stranded there",
-            PathEnd::Unsubscribed => ", without a Subscription",
-            PathEnd::Head | PathEnd::Unknown => "",
+            WalkEnd::Failed => ", fails",
+            WalkEnd::Held { .. } => ", held there",
+            WalkEnd::Cut { .. } => ", not followed further",
+            WalkEnd::Stranded { .. } | WalkEnd::Outside => ", stranded there",
+            WalkEnd::Unsubscribed => ", without a Subscription",
+            WalkEnd::Head | WalkEnd::Unknown => "",
         })
     }
 }
 
 /// Compares two walks of one namespace.
-pub fn compare(before: &NamespaceWalk, after: &NamespaceWalk) -> Comparison {
+pub fn compare(before: &NamespaceWalk, after: &NamespaceWalk) -> WalkComparison {
     let (mut old, new) = (rows(before), rows(after));
-    let mut comparison = Comparison::default();
+    let mut comparison = WalkComparison::default();
     for (subject, after) in new {
         let Some(at) = old.iter().position(|(other, _)| *other == subject) else {
-            comparison.differences.push(Difference { subject, before: None, after: Some(after) });
+            comparison.differences.push(WalkDifference {
+                subject,
+                before: None,
+                after: Some(after),
+            });
             continue;
         };
         let (_, before) = old.remove(at);
@@ -67,11 +71,11 @@ pub fn compare(before: &NamespaceWalk, after: &NamespaceWalk) -> Comparison {
             comparison.same += 1;
         } else {
             let (before, after) = (Some(before), Some(after));
-            comparison.differences.push(Difference { subject, before, after });
+            comparison.differences.push(WalkDifference { subject, before, after });
         }
     }
     let removed = old.into_iter();
-    comparison.differences.extend(removed.map(|(subject, before)| Difference {
+    comparison.differences.extend(removed.map(|(subject, before)| WalkDifference {
         subject,
         before: Some(before),
         after: None,
@@ -84,7 +88,7 @@ fn rows(walk: &NamespaceWalk) -> Vec<(String, String)> {
     let mut rows: Vec<(String, String)> = walk
         .operators
         .iter()
-        .map(|path| (path.package.clone(), Summary(path).to_string()))
+        .map(|path| (path.package.clone(), PathSummary(path).to_string()))
         .collect();
     for failure in &walk.outcome.failures {
         for name in &failure.subscriptions {

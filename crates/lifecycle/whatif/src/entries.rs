@@ -1,7 +1,7 @@
 //! Catalog entries of a world, indexed by bundle, channel and package.
 
-use mainstay_resolver::{CatalogKey, Content, EntryView, World};
-use mainstay_updates::{Edges, Graph};
+use mainstay_resolver::{CatalogContent, CatalogKey, EntryView, ResolutionInput};
+use mainstay_updates::{EntryEdges, Graph};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -18,12 +18,12 @@ pub(crate) struct Entries<'a> {
 }
 
 impl<'a> Entries<'a> {
-    pub(crate) fn of(world: &World<'a>) -> Self {
+    pub(crate) fn of(world: &ResolutionInput<'a>) -> Self {
         let mut entries = Self::default();
         for view in &world.catalogs {
             let is_visible = view.key.namespace == world.namespace
                 || view.key.namespace == world.global_namespace;
-            let Content::Ready(snapshot) = view.content else { continue };
+            let CatalogContent::Ready(snapshot) = view.content else { continue };
             if !is_visible {
                 continue;
             }
@@ -96,7 +96,8 @@ impl<'a> Entries<'a> {
                     default = entry.channel();
                 }
                 let skips: Vec<&str> = entry.skips().collect();
-                let edges = Edges { replaces: entry.replaces(), skips: &skips, skip_range: None };
+                let edges =
+                    EntryEdges { replaces: entry.replaces(), skips: &skips, skip_range: None };
                 graph = graph.entry(entry.channel(), entry.name(), edges);
                 if let Some(version) = entry.version() {
                     graph = graph.bundle(entry.name(), &version.to_string());

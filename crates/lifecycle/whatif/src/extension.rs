@@ -1,15 +1,16 @@
 //! ClusterExtensions: the bundle that each resolves to, and its upgrade path from there.
 
 use crate::catalogs::{
-    CatalogContent, CatalogOverrides, FolderCache, FolderError, NOT_AT_HAND, SnapshotSource,
+    CatalogOverrides, FolderCache, FolderError, NOT_AT_HAND, SnapshotContent, SnapshotSource,
     UnusableFolder,
 };
-use crate::comparison::{Comparison, Difference};
-use crate::request::{CatalogFolder, CatalogName, CatalogPriority, Change};
+use crate::comparison::{WalkComparison, WalkDifference};
+use crate::request::{CatalogName, FolderOverride, PriorityOverride, WhatIfChange};
 use crate::state::ClusterState;
 use mainstay_object::{Gvk, Object};
 use mainstay_resolver::extension::{
-    self, Catalog, Choice, Content, FailureKind, Installed, Offer, Policy, Request, resolve,
+    self, ExtensionChoice, ExtensionFailureKind, ExtensionRequest, InputCatalog,
+    InputCatalogContent, InstalledExtension, PackageContent, UpgradePolicy, resolve,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -26,10 +27,10 @@ pub enum ExtensionError {
     ReadFolder(#[from] FolderError),
     /// A priority names a ClusterCatalog that does not exist.
     #[error("there is no catalog `{}`", .0.name)]
-    SetPriority(CatalogPriority),
+    SetPriority(PriorityOverride),
     /// A priority has more bits than that of a ClusterCatalog.
     #[error("the priority of a ClusterCatalog has 32 bits")]
-    ConvertPriority(CatalogPriority),
+    ConvertPriority(PriorityOverride),
     /// An outage names a ClusterCatalog that does not exist.
     #[error("there is no catalog `{name}`, only {}", .known.join(", "))]
     FindOutage {
@@ -46,7 +47,7 @@ pub enum ExtensionError {
 struct ClusterCatalog {
     object: Object,
     priority: Option<i32>,
-    content: Option<Arc<CatalogContent>>,
+    content: Option<Arc<SnapshotContent>>,
     /// The folder of the content.
     folder: String,
     /// Whether an outage is supposed.
@@ -55,7 +56,7 @@ struct ClusterCatalog {
 
 /// The answer about all ClusterExtensions of a state.
 #[derive(Default)]
-pub struct ExtensionsAnswer {
+pub struct ExtensionsWhatIf {
     /// The paths as the catalogs are.
     pub before: Vec<ExtensionPath>,
     /// The paths as the catalogs are supposed to be, if changes of catalogs are supposed.
@@ -73,9 +74,9 @@ pub struct ExtensionPath {
     /// Its package.
     pub package: String,
     /// Its installed bundle.
-    pub installed: Option<Installed>,
+    pub installed: Option<InstalledExtension>,
     /// The bundles on the path, in order.
-    pub hops: Vec<Choice>,
+    pub hops: Vec<ExtensionChoice>,
     /// The end of the path.
     pub end: ExtensionEnd,
 }
@@ -87,13 +88,13 @@ pub enum ExtensionEnd {
     /// A bundle without an update to the best one, which is named.
     Stranded(String),
     /// A bundle, or none, from which resolution fails.
-    Failed(Box<ExtensionFailure>),
+    Failed(Box<FailedExtension>),
 }
 
 /// A failed resolution.
-pub struct ExtensionFailure {
+pub struct FailedExtension {
     /// The failure.
-    pub failure: extension::Failure,
+    pub failure: extension::ExtensionFailure,
     /// If catalogs could not be read: the repair of each.
     pub repairs: Vec<ContentRepair>,
     /// If catalogs could not be read: whether the outage of one is supposed.
@@ -109,7 +110,7 @@ pub enum ContentRepair {
     NameFolder(String),
 }
 
-impl ExtensionsAnswer {
+impl ExtensionsWhatIf {
     /// Resolves the ClusterExtensions of a state, as its catalogs are and with supposed changes.
     ///
     /// # Errors
@@ -118,7 +119,7 @@ impl ExtensionsAnswer {
         folders: &FolderCache,
         state: &ClusterState,
         overrides: &CatalogOverrides<'_>,
-        changes: &[Change],
+        changes: &[WhatIfChange],
     ) -> Result<Self, ExtensionError> {
         if state.extensions.is_empty() {
             return Ok(Self::default());
@@ -128,17 +129,17 @@ impl ExtensionsAnswer {
         let mut catalog_changes = Vec::new();
         for (at, change) in changes.iter().enumerate() {
             match change {
-                Change::ReplaceContent(folder) if state.is_for_extensions(&folder.name) => {
+                WhatIfChange::ReplaceContent(folder) if state.is_for_extensions(&folder.name) => {
                     put(folders, &mut catalogs, folder)?;
                 }
-                Change::Outage(CatalogName { namespace: None, name })
+                WhatIfChange::Outage(CatalogName { namespace: None, name })
                     if catalogs.contains_key(name) =>
                 {
                     if let Some(catalog) = catalogs.get_mut(name) {
                         catalog.is_out = true;
                     }
                 }
-                Change::Outage(name)
+                WhatIfChange::Outage(name)
                     if state.is_for_extensions_only(name, overrides.requests_packages) =>
                 {
                     let (name, known) = (name.clone(), catalogs.keys().cloned().collect());
@@ -151,7 +152,7 @@ impl ExtensionsAnswer {
         let after = (!catalog_changes.is_empty()).then(|| paths(state, &catalogs));
         let unusable =
             catalogs.into_values().filter_map(|catalog| match catalog.content.as_deref() {
-                Some(CatalogContent::Unusable { folder, reason }) => {
+                Some(SnapshotContent::Unusable { folder, reason }) => {
                     Some((catalog.object.name().to_owned(), folder.clone(), reason.clone()))
                 }
                 _ => None,
@@ -170,15 +171,15 @@ impl ExtensionsAnswer {
     }
 
     /// Compares the paths with those of the supposed catalogs, if changes are supposed.
-    pub fn comparison(&self) -> Option<Comparison> {
+    pub fn comparison(&self) -> Option<WalkComparison> {
         let after = self.after.as_ref()?;
-        let mut comparison = Comparison::default();
+        let mut comparison = WalkComparison::default();
         for (before, after) in self.before.iter().zip(after) {
             let (was, is) = (before.to_string(), after.to_string());
             if was == is {
                 comparison.same += 1;
             } else {
-                comparison.differences.push(Difference {
+                comparison.differences.push(WalkDifference {
                     subject: after.name.clone(),
                     before: Some(was),
                     after: Some(is),
@@ -201,7 +202,7 @@ fn paths(state: &ClusterState, catalogs: &BTreeMap<String, ClusterCatalog>) -> V
 fn put(
     folders: &FolderCache,
     catalogs: &mut BTreeMap<String, ClusterCatalog>,
-    folder: &CatalogFolder,
+    folder: &FolderOverride,
 ) -> Result<(), FolderError> {
     let name = &folder.name.name;
     let catalog = catalogs.entry(name.clone()).or_insert_with(|| {
@@ -247,65 +248,65 @@ impl ClusterCatalog {
     fn repair(&self) -> Option<ContentRepair> {
         match self.content.as_deref() {
             _ if self.is_out => None,
-            Some(CatalogContent::Ready(..)) => None,
-            Some(CatalogContent::Unusable { .. }) => {
+            Some(SnapshotContent::Ready(..)) => None,
+            Some(SnapshotContent::Unusable { .. }) => {
                 Some(ContentRepair::CorrectFolder(self.folder.clone()))
             }
-            Some(CatalogContent::Missing(_)) | None => {
+            Some(SnapshotContent::Missing(_)) | None => {
                 Some(ContentRepair::NameFolder(self.object.name().to_owned()))
             }
         }
     }
 
-    fn offer(&self, package: &str) -> Option<Offer> {
+    fn offer(&self, package: &str) -> Option<PackageContent> {
         match self.content.as_deref() {
-            Some(CatalogContent::Ready(_, SnapshotSource::Catalog(catalog))) => {
-                catalog.package(package).map(Offer::of)
+            Some(SnapshotContent::Ready(_, SnapshotSource::Catalog(catalog))) => {
+                catalog.package(package).map(PackageContent::of)
             }
             _ => None,
         }
     }
 
     /// The catalog as resolution sees it.
-    fn view<'a>(&self, offer: Option<&'a Offer>) -> Catalog<'a> {
+    fn view<'a>(&self, offer: Option<&'a PackageContent>) -> InputCatalog<'a> {
         let content = match self.content.as_deref() {
-            _ if self.is_out => Content::Failed("an outage is supposed".to_owned()),
-            Some(CatalogContent::Ready(..)) => Content::Offer(offer),
-            Some(CatalogContent::Unusable { folder, reason }) => {
-                Content::Failed(CatalogContent::failure(folder, reason))
+            _ if self.is_out => InputCatalogContent::Failed("an outage is supposed".to_owned()),
+            Some(SnapshotContent::Ready(..)) => InputCatalogContent::Offer(offer),
+            Some(SnapshotContent::Unusable { folder, reason }) => {
+                InputCatalogContent::Failed(SnapshotContent::failure(folder, reason))
             }
-            Some(CatalogContent::Missing(_)) | None => {
+            Some(SnapshotContent::Missing(_)) | None => {
                 let serves = self.object.condition("Serving") == Some("True");
                 let is_unknown = self.object.get(&["status", "conditions"]).is_none();
                 if serves || is_unknown {
-                    Content::Failed(NOT_AT_HAND.to_owned())
+                    InputCatalogContent::Failed(NOT_AT_HAND.to_owned())
                 } else {
-                    Content::NotServed
+                    InputCatalogContent::NotServed
                 }
             }
         };
-        let catalog = Catalog::of(&self.object, content);
-        Catalog { priority: self.priority.unwrap_or(catalog.priority), ..catalog }
+        let catalog = InputCatalog::of(&self.object, content);
+        InputCatalog { priority: self.priority.unwrap_or(catalog.priority), ..catalog }
     }
 }
 
 impl ExtensionPath {
     /// Follows a ClusterExtension to the end of its path.
     fn of(object: &Object, known: &BTreeMap<String, ClusterCatalog>) -> Self {
-        let request = Request::of(object);
+        let request = ExtensionRequest::of(object);
         let offers: Vec<_> =
             known.values().map(|catalog| catalog.offer(&request.package)).collect();
         let views = known.values().zip(&offers);
-        let catalogs: Vec<Catalog<'_>> =
+        let catalogs: Vec<InputCatalog<'_>> =
             views.map(|(catalog, offer)| catalog.view(offer.as_ref())).collect();
-        let installed = Installed::of(object);
+        let installed = InstalledExtension::of(object);
         let mut current = installed.clone();
-        let mut hops: Vec<Choice> = Vec::new();
+        let mut hops: Vec<ExtensionChoice> = Vec::new();
         let mut seen: BTreeSet<String> = BTreeSet::new();
         let end = loop {
             match resolve(&request, current.as_ref(), &catalogs) {
                 Err(failure) => {
-                    break ExtensionEnd::Failed(Box::new(ExtensionFailure::of(*failure, known)));
+                    break ExtensionEnd::Failed(Box::new(FailedExtension::of(*failure, known)));
                 }
                 Ok(choice) => {
                     let is_there =
@@ -314,7 +315,7 @@ impl ExtensionPath {
                     if is_there || is_again || hops.len() == MAX_HOPS {
                         break best_or_stranded(&request, &choice, &catalogs);
                     }
-                    current = Some(Installed {
+                    current = Some(InstalledExtension {
                         name: choice.bundle.to_string(),
                         version: choice.version.to_string(),
                         release: None,
@@ -357,9 +358,9 @@ impl fmt::Display for ExtensionPath {
     }
 }
 
-impl ExtensionFailure {
-    fn of(failure: extension::Failure, known: &BTreeMap<String, ClusterCatalog>) -> Self {
-        if failure.kind != FailureKind::Unreadable {
+impl FailedExtension {
+    fn of(failure: extension::ExtensionFailure, known: &BTreeMap<String, ClusterCatalog>) -> Self {
+        if failure.kind != ExtensionFailureKind::Unreadable {
             return Self { failure, repairs: Vec::new(), has_outage: false };
         }
         let repairs = known.values().filter_map(ClusterCatalog::repair).collect();
@@ -369,8 +370,12 @@ impl ExtensionFailure {
 }
 
 /// The end of a path at a bundle without an update: the best bundle, or one that has no update to it.
-fn best_or_stranded(request: &Request, last: &Choice, catalogs: &[Catalog<'_>]) -> ExtensionEnd {
-    let free = Request { policy: Policy::SelfCertified, ..request.clone() };
+fn best_or_stranded(
+    request: &ExtensionRequest,
+    last: &ExtensionChoice,
+    catalogs: &[InputCatalog<'_>],
+) -> ExtensionEnd {
+    let free = ExtensionRequest { policy: UpgradePolicy::SelfCertified, ..request.clone() };
     match resolve(&free, None, catalogs) {
         Ok(best) if best.bundle != last.bundle => ExtensionEnd::Stranded(best.bundle.to_string()),
         _ => ExtensionEnd::Best,

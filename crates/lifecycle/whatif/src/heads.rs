@@ -1,12 +1,15 @@
 //! Channel heads: whether the upgrade path of an operator reaches one, and why it ends before.
 
 use crate::entries::Entries;
-use crate::walk::{OperatorPath, PathEnd};
+use crate::walk::{OperatorPath, WalkEnd};
 use crate::world::is_ready;
 use mainstay_cause::Cause;
-use mainstay_resolver::{CatalogKey, Demand, Failure, Memory, Outcome, World, resolve_again};
+use mainstay_resolver::{
+    CatalogKey, Demand, Resolution, ResolutionCache, ResolutionFailure, ResolutionInput,
+    resolve_again,
+};
 use mainstay_updates as updates;
-use mainstay_updates::{Graph, Installed, Semantics};
+use mainstay_updates::{Graph, InstalledBundle, Semantics};
 use mainstay_version::{Range, Version};
 use std::collections::{BTreeSet, HashMap};
 
@@ -18,13 +21,13 @@ const BUDGET: u64 = 300_000_000;
 
 /// The world after the last step of a walk, from which path ends are found.
 pub(crate) struct HeadSearch<'e, 'a> {
-    world: World<'a>,
+    world: ResolutionInput<'a>,
     entries: &'e Entries<'a>,
     /// The outcome of the first step.
-    first: &'e Outcome,
+    first: &'e Resolution,
     /// Whether the walk was cut short.
     is_cut: bool,
-    memory: Memory,
+    memory: ResolutionCache,
     graphs: HashMap<(CatalogKey, String), Option<Graph>>,
     /// The messages of failures without any demand; computed on first use.
     baseline_failures: Option<BTreeSet<String>>,
@@ -36,11 +39,11 @@ pub(crate) struct HeadSearch<'e, 'a> {
 
 impl<'e, 'a> HeadSearch<'e, 'a> {
     pub(crate) fn new(
-        mut world: World<'a>,
+        mut world: ResolutionInput<'a>,
         entries: &'e Entries<'a>,
-        first: &'e Outcome,
+        first: &'e Resolution,
         is_cut: bool,
-        memory: Memory,
+        memory: ResolutionCache,
     ) -> Self {
         // A catalog without content would be the only failure of every explanation.
         world.catalogs.retain(|view| is_ready(&view.content));
@@ -65,18 +68,18 @@ impl<'e, 'a> HeadSearch<'e, 'a> {
     }
 
     /// The end of the upgrade path of an operator. Sets the channel of the path to that of its end.
-    pub(crate) fn end_of(&mut self, path: &mut OperatorPath) -> PathEnd {
+    pub(crate) fn end_of(&mut self, path: &mut OperatorPath) -> WalkEnd {
         let fails = |name: &String| {
             self.first.failures.iter().any(|failure| failure.subscriptions.contains(name))
         };
         if path.hops.is_empty() && path.subscriptions.iter().any(fails) {
-            return PathEnd::Failed;
+            return WalkEnd::Failed;
         }
-        let Some(last) = path.last().map(str::to_owned) else { return PathEnd::Unknown };
+        let Some(last) = path.last().map(str::to_owned) else { return WalkEnd::Unknown };
         let mut subscriptions = self.world.subscriptions.iter();
         let subscription = subscriptions.find(|subscription| subscription.installed_csv == last);
         if path.hops.is_empty() && path.subscriptions.is_empty() && subscription.is_none() {
-            return PathEnd::Unsubscribed;
+            return WalkEnd::Unsubscribed;
         }
         // Where the Subscription names no channel, all of them count.
         let named = subscription.map(|subscription| subscription.channel.clone());
@@ -87,17 +90,17 @@ impl<'e, 'a> HeadSearch<'e, 'a> {
             .graphs
             .entry(key)
             .or_insert_with_key(|(catalog, package)| entries.graph(catalog, package));
-        let Some(graph) = graph else { return PathEnd::Unknown };
+        let Some(graph) = graph else { return WalkEnd::Unknown };
         let csv = self.world.csvs.iter().find(|csv| csv.name == last);
         let (channel, next) =
             next_update(graph, &channel, path, &last, csv.and_then(|csv| csv.version.as_ref()));
         path.channel = channel;
         match next {
             Next::End(end) => end,
-            Next::Update { next, .. } if self.is_cut => PathEnd::Cut { next },
+            Next::Update { next, .. } if self.is_cut => WalkEnd::Cut { next },
             Next::Update { next, version } => {
                 let why = version.and_then(|version| self.explain(&path.package, &next, &version));
-                PathEnd::Held { next, why }
+                WalkEnd::Held { next, why }
             }
         }
     }
@@ -118,7 +121,7 @@ impl<'e, 'a> HeadSearch<'e, 'a> {
         world.demands.push(Demand { package: package.to_owned(), range: Some(range) });
         let failures = resolve_again(world, memory).failures;
         world.demands.pop();
-        let is_new = |failure: &Failure| !baseline_failures.contains(&failure.message);
+        let is_new = |failure: &ResolutionFailure| !baseline_failures.contains(&failure.message);
         let cause = failures.into_iter().find(is_new)?.cause;
         Some(part_about(&cause, &format!("`{next}`")).unwrap_or(&cause).clone())
     }
@@ -126,7 +129,7 @@ impl<'e, 'a> HeadSearch<'e, 'a> {
 
 /// The successor of a version in the update graph.
 enum Next {
-    End(PathEnd),
+    End(WalkEnd),
     Update { next: String, version: Option<Version> },
 }
 
@@ -153,24 +156,24 @@ fn next_update(
             .map_or_else(|| graph.default_channel.to_string(), |name| (*name).to_owned());
     }
     let Ok(view) = graph.view(Semantics::Classic, named) else {
-        return (channel, Next::End(PathEnd::Unknown));
+        return (channel, Next::End(WalkEnd::Unknown));
     };
-    let Some(head) = view.head() else { return (channel, Next::End(PathEnd::Unknown)) };
-    let of_channel = graph.channel(&channel).and_then(updates::Channel::head);
+    let Some(head) = view.head() else { return (channel, Next::End(WalkEnd::Unknown)) };
+    let of_channel = graph.channel(&channel).and_then(updates::GraphChannel::head);
     if *head.name == *last || of_channel.is_some_and(|head| *head.name == *last) {
-        return (channel, Next::End(PathEnd::Head));
+        return (channel, Next::End(WalkEnd::Head));
     }
-    let installed = Installed::new(last, version);
+    let installed = InstalledBundle::new(last, version);
     if let Some(next) = view.next(&installed) {
         let (name, version) = (next.bundle.name.to_string(), next.bundle.version.clone());
         return (channel, Next::Update { next: name, version });
     }
     let end = match view.path(&installed).end {
-        updates::End::Uncovered if !holds(&channel) => PathEnd::Outside,
-        updates::End::Uncovered => {
-            PathEnd::Stranded { head: head.name.to_string(), why: String::new() }
+        updates::PathEnd::Uncovered if !holds(&channel) => WalkEnd::Outside,
+        updates::PathEnd::Uncovered => {
+            WalkEnd::Stranded { head: head.name.to_string(), why: String::new() }
         }
-        end => PathEnd::Stranded { head: head.name.to_string(), why: end.to_string() },
+        end => WalkEnd::Stranded { head: head.name.to_string(), why: end.to_string() },
     };
     (channel, Next::End(end))
 }

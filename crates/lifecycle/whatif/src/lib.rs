@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! objects, saved files ─► ClusterState ─┐
-//! folders, registries ─► CatalogSnapshots ─┴─► World ─┬─► supposed Changes ─► World ─► NamespaceWalk
+//! folders, registries ─► CatalogSnapshots ─┴─► ResolutionInput ─┬─► supposed WhatIfChanges ─► ResolutionInput ─► NamespaceWalk
 //!                                                     └──────────────────────────────► NamespaceWalk
 //! ```
 //!
@@ -31,20 +31,20 @@ mod targets;
 mod walk;
 mod world;
 
-pub use answer::{NamespaceAnswer, Question, QuestionError, suppose, unresolved_subscriptions};
+pub use answer::{NamespaceWhatIf, WhatIfError, WhatIfQuery, suppose, unresolved_subscriptions};
 pub use catalogs::{
-    AssembleError, CatalogContent, CatalogOverrides, CatalogSnapshot, CatalogSnapshots,
-    FindCatalogError, FolderCache, FolderError, MissingContent, Origin, SnapshotSource,
+    AssembleError, CatalogOverrides, CatalogSnapshot, CatalogSnapshots, FindCatalogError,
+    FolderCache, FolderError, MissingContent, SnapshotContent, SnapshotOrigin, SnapshotSource,
     UnusableFolder,
 };
 pub use change::{ChangeError, NotFound, apply, install_all};
-pub use comparison::{Comparison, Difference, Summary, compare};
+pub use comparison::{PathSummary, WalkComparison, WalkDifference, compare};
 pub use extension::{
-    ContentRepair, ExtensionEnd, ExtensionError, ExtensionFailure, ExtensionPath, ExtensionsAnswer,
+    ContentRepair, ExtensionEnd, ExtensionError, ExtensionPath, ExtensionsWhatIf, FailedExtension,
 };
 pub use published::{PublishedError, check_published_name, load_published};
 pub use request::{
-    CatalogFolder, CatalogName, CatalogPriority, Change, PackageRequest, RequestError,
+    CatalogName, FolderOverride, PackageRequest, ParseChangeError, PriorityOverride, WhatIfChange,
 };
 pub use saved_state::{Position, SavedStateError, SavedStateReader};
 pub use state::{
@@ -52,7 +52,8 @@ pub use state::{
 };
 pub use suggestions::{Suggestion, nearest};
 pub use targets::{
-    ChangeTargets, TargetError, UnknownNamespace, check_namespace, namespaces_to_resolve, one_of,
+    ChangeTargetError, ChangeTargets, UnknownNamespace, check_namespace, namespaces_to_resolve,
+    one_of,
 };
-pub use walk::{CutShort, Hop, NamespaceWalk, OperatorPath, PathEnd, blocks, fails};
+pub use walk::{CutShort, Hop, NamespaceWalk, OperatorPath, WalkEnd, blocks, fails};
 pub use world::{is_ready, namespace_world};

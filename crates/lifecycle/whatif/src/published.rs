@@ -3,7 +3,7 @@
 use lzma_rust2::XzReader;
 use mainstay_catalog::{Catalog, Files, Folder, Keep, LoadOptions};
 use mainstay_resolver::Snapshot;
-use mainstay_resolver::universe::RealCatalog;
+use mainstay_resolver::fixture::RealCatalog;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};

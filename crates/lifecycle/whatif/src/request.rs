@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 /// Why a text is not a request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RequestError {
+pub enum ParseChangeError {
     /// The text does not name a catalog.
     #[error(
         "{} cannot name a catalog: write it as NAME or NAMESPACE/NAME, in lower case letters, digits, `-` and `.`",
@@ -39,9 +39,9 @@ impl CatalogName {
 }
 
 impl FromStr for CatalogName {
-    type Err = RequestError;
+    type Err = ParseChangeError;
 
-    fn from_str(text: &str) -> Result<Self, RequestError> {
+    fn from_str(text: &str) -> Result<Self, ParseChangeError> {
         let (namespace, name) = match text.split_once('/') {
             Some((namespace, name)) => (Some(namespace), name),
             None => (None, text),
@@ -51,7 +51,7 @@ impl FromStr for CatalogName {
                 sign.is_ascii_lowercase() || sign.is_ascii_digit() || matches!(sign, '-' | '.')
             };
             if part.is_empty() || part.len() > 253 || !part.chars().all(is_allowed) {
-                return Err(RequestError::ParseCatalogName(text.to_owned()));
+                return Err(ParseChangeError::ParseCatalogName(text.to_owned()));
             }
         }
         Ok(Self { namespace: namespace.map(str::to_owned), name: name.to_owned() })
@@ -69,7 +69,7 @@ impl fmt::Display for CatalogName {
 
 /// A folder with the content of a catalog.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CatalogFolder {
+pub struct FolderOverride {
     /// The catalog.
     pub name: CatalogName,
     /// The folder of a file-based catalog, relative to the base of a [`FolderCache`](crate::FolderCache).
@@ -78,7 +78,7 @@ pub struct CatalogFolder {
 
 /// A priority that counts instead of the one that a CatalogSource or a ClusterCatalog has.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CatalogPriority {
+pub struct PriorityOverride {
     /// The catalog.
     pub name: CatalogName,
     /// Its priority.
@@ -99,9 +99,9 @@ pub struct PackageRequest {
 }
 
 impl FromStr for PackageRequest {
-    type Err = RequestError;
+    type Err = ParseChangeError;
 
-    fn from_str(text: &str) -> Result<Self, RequestError> {
+    fn from_str(text: &str) -> Result<Self, ParseChangeError> {
         let (rest, version) = match text.split_once('@') {
             Some((rest, version)) => (rest, Some(version)),
             None => (text, None),
@@ -116,7 +116,7 @@ impl FromStr for PackageRequest {
         };
         let is_blank = |part: Option<&str>| part.is_some_and(str::is_empty);
         if package.is_empty() || is_blank(version) || is_blank(channel) || is_blank(catalog) {
-            return Err(RequestError::ParsePackage(text.to_owned()));
+            return Err(ParseChangeError::ParsePackage(text.to_owned()));
         }
         Ok(Self {
             catalog: catalog.map(str::parse).transpose()?,
@@ -145,7 +145,7 @@ impl fmt::Display for PackageRequest {
 
 /// A change that a what-if world supposes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum WhatIfChange {
     /// A Subscription asks for a package, or the existing one for another channel, catalog or version.
     Subscribe(PackageRequest),
     /// A Subscription does not exist.
@@ -156,7 +156,7 @@ pub enum Change {
         name: String,
     },
     /// A catalog has the content of a folder.
-    ReplaceContent(CatalogFolder),
+    ReplaceContent(FolderOverride),
     /// A catalog cannot be reached.
     Outage(CatalogName),
     /// A bundle is the installed one of its package.
@@ -167,7 +167,7 @@ pub enum Change {
     KubeVersion(Version),
 }
 
-impl Change {
+impl WhatIfChange {
     /// Whether the change is about a catalog as such, and not about what a namespace asks for.
     pub const fn is_about_catalog(&self) -> bool {
         matches!(self, Self::ReplaceContent(_) | Self::Outage(_))

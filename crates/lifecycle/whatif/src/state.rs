@@ -4,9 +4,11 @@
 use crate::request::CatalogName;
 use mainstay_api::names;
 use mainstay_api::resources::{CATALOG_SOURCE, OPERATOR_GROUP};
-use mainstay_explain::Hidden;
+use mainstay_explain::HiddenKind;
 use mainstay_object::{Object, Resource};
-use mainstay_resolver::{Api, CatalogKey, CrdReference, Csv, OperatorGroup, Subscription};
+use mainstay_resolver::{
+    CatalogKey, CrdReference, ExistingCsv, OperatorApi, OperatorGroup, Subscription,
+};
 use mainstay_version::{Version, parse_tolerant};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,7 +33,7 @@ pub struct MissingVersions {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Note {
     /// The account may not list a kind everywhere.
-    Hidden(Hidden),
+    Hidden(HiddenKind),
     /// A saved file holds an empty List.
     EmptyList {
         /// The file.
@@ -105,7 +107,7 @@ pub struct NamespaceState {
     /// The names of Subscriptions with manual approval.
     pub manual: BTreeSet<String>,
     /// Its ClusterServiceVersions.
-    pub csvs: Vec<Csv>,
+    pub csvs: Vec<ExistingCsv>,
     /// Reason and message of the conditions `ResolutionFailed` of Subscriptions, by name.
     pub failing: BTreeMap<String, String>,
 }
@@ -129,13 +131,13 @@ impl ClusterState {
 
     /// Restricts the state to one namespace of which some kinds are hidden from the account: a
     /// catalog that a Subscription names or sees is not absent, nor are OperatorGroups.
-    pub fn restrict_to(&mut self, namespace: &str, hidden: &[Hidden]) {
+    pub fn restrict_to(&mut self, namespace: &str, hidden: &[HiddenKind]) {
         self.notes.extend(hidden.iter().cloned().map(Note::Hidden));
         let of = |kind: &Resource| hidden.iter().find(|hidden| hidden.kind == kind.kind);
         self.has_groups = of(&OPERATOR_GROUP).is_none();
         let Some(hidden) = of(&CATALOG_SOURCE) else { return };
         for key in self.seen_catalogs.get(namespace).into_iter().flatten() {
-            if !hidden.seen_in.iter().any(|seen| *seen == *key.namespace) {
+            if !hidden.readable_namespaces.iter().any(|seen| *seen == *key.namespace) {
                 let source =
                     CatalogSourceState { is_hidden: true, ..CatalogSourceState::default() };
                 self.sources.entry(key.clone()).or_insert(source);
@@ -281,7 +283,7 @@ fn text<'o>(object: &'o Object, path: &[&str]) -> &'o str {
     object.str(path).unwrap_or_default()
 }
 
-fn csv(object: &Object) -> Csv {
+fn csv(object: &Object) -> ExistingCsv {
     let crds = |which: &str| {
         let list = object.array(&["spec", "customresourcedefinitions", which]).iter();
         list.map(|crd| CrdReference {
@@ -293,10 +295,12 @@ fn csv(object: &Object) -> Csv {
     };
     let services = |which: &str| {
         let list = object.array(&["spec", "apiservicedefinitions", which]).iter();
-        list.map(|api| Api::new(field(api, "group"), field(api, "version"), field(api, "kind")))
-            .collect()
+        list.map(|api| {
+            OperatorApi::new(field(api, "group"), field(api, "version"), field(api, "kind"))
+        })
+        .collect()
     };
-    Csv {
+    ExistingCsv {
         name: object.name().to_owned(),
         version: parse_tolerant(text(object, &["spec", "version"])).ok(),
         replaces: text(object, &["spec", "replaces"]).to_owned(),

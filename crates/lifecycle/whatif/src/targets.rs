@@ -1,6 +1,6 @@
 //! Targets: which namespaces are resolved, and which of them a supposed change is about.
 
-use crate::request::{CatalogFolder, Change};
+use crate::request::{FolderOverride, WhatIfChange};
 use crate::state::ClusterState;
 use crate::suggestions::Suggestion;
 use mainstay_gocompat::quote;
@@ -22,7 +22,7 @@ pub struct UnknownNamespace {
 
 /// Why a change has no target. Each names the change by its index.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TargetError {
+pub enum ChangeTargetError {
     /// The namespace of the change is not resolved.
     #[error("namespace {} is not among those that are looked at", quote(.namespace))]
     FindNamespace {
@@ -58,7 +58,7 @@ pub fn one_of(namespaces: &[String]) -> String {
     format!("it is about one namespace, and may be meant for {}", namespaces.join(", "))
 }
 
-impl TargetError {
+impl ChangeTargetError {
     /// The index of the change.
     pub const fn change(&self) -> usize {
         match self {
@@ -89,11 +89,11 @@ impl ChangeTargets {
     /// # Errors
     /// If a namespace or Subscription does not exist, or several namespaces may be meant.
     pub fn of(
-        changes: &[Change],
+        changes: &[WhatIfChange],
         state: &ClusterState,
         namespaces: &[String],
         requests_packages: bool,
-    ) -> Result<Self, TargetError> {
+    ) -> Result<Self, ChangeTargetError> {
         let targets = changes
             .iter()
             .enumerate()
@@ -134,13 +134,13 @@ pub fn check_namespace(
 /// neither `changes` nor other requests (`requests_objects`) are about a namespace.
 pub fn namespaces_to_resolve(
     state: &ClusterState,
-    changes: &[Change],
+    changes: &[WhatIfChange],
     requests_objects: bool,
 ) -> Vec<String> {
     let mut subscribed = state.subscribed();
     let only_extensions = !state.extensions.is_empty()
         && !requests_objects
-        && changes.iter().all(Change::is_about_catalog);
+        && changes.iter().all(WhatIfChange::is_about_catalog);
     if subscribed.is_empty() && !only_extensions {
         // A namespace with an OperatorGroup is meant for operators.
         let mut grouped = state.namespaces.iter().filter(|(_, state)| !state.groups.is_empty());
@@ -156,11 +156,11 @@ pub fn namespaces_to_resolve(
 /// The target of a change.
 fn target(
     at: usize,
-    change: &Change,
+    change: &WhatIfChange,
     state: &ClusterState,
     namespaces: &[String],
     requests_packages: bool,
-) -> Result<Target, TargetError> {
+) -> Result<Target, ChangeTargetError> {
     let with = |is_meant: &dyn Fn(&Subscription) -> bool| -> Vec<&String> {
         let has = |namespace: &&String| {
             let state = state.namespaces.get(*namespace);
@@ -169,10 +169,10 @@ fn target(
         namespaces.iter().filter(has).collect()
     };
     let found: Vec<&String> = match change {
-        Change::Unsubscribe { namespace: Some(namespace), .. } => {
+        WhatIfChange::Unsubscribe { namespace: Some(namespace), .. } => {
             if !namespaces.contains(namespace) {
                 let known = namespaces.iter().map(String::as_str);
-                return Err(TargetError::FindNamespace {
+                return Err(ChangeTargetError::FindNamespace {
                     change: at,
                     namespace: namespace.clone(),
                     suggestion: Suggestion::of(namespace, known),
@@ -180,31 +180,36 @@ fn target(
             }
             return Ok(Target::One(namespace.clone()));
         }
-        Change::Unsubscribe { namespace: None, name } => {
+        WhatIfChange::Unsubscribe { namespace: None, name } => {
             with(&|subscription| subscription.name == *name)
         }
-        Change::Subscribe(request) => with(&|subscription| subscription.package == request.package),
-        Change::Install(bundle) => with(&|subscription| subscription.installed_csv == *bundle),
-        Change::ReplaceContent(CatalogFolder { name, .. }) | Change::Outage(name)
+        WhatIfChange::Subscribe(request) => {
+            with(&|subscription| subscription.package == request.package)
+        }
+        WhatIfChange::Install(bundle) => {
+            with(&|subscription| subscription.installed_csv == *bundle)
+        }
+        WhatIfChange::ReplaceContent(FolderOverride { name, .. }) | WhatIfChange::Outage(name)
             if state.is_for_extensions_only(name, requests_packages) =>
         {
             return Ok(Target::Extensions);
         }
-        Change::ReplaceContent(_)
-        | Change::Outage(_)
-        | Change::Prohibit(_)
-        | Change::KubeVersion(_) => return Ok(Target::Every),
+        WhatIfChange::ReplaceContent(_)
+        | WhatIfChange::Outage(_)
+        | WhatIfChange::Prohibit(_)
+        | WhatIfChange::KubeVersion(_) => return Ok(Target::Every),
     };
-    let several = |namespaces: Vec<String>| TargetError::ChooseNamespace { change: at, namespaces };
+    let several =
+        |namespaces: Vec<String>| ChangeTargetError::ChooseNamespace { change: at, namespaces };
     match (found.as_slice(), namespaces) {
         ([one], _) => Ok(Target::One((*one).clone())),
         ([], [one]) => Ok(Target::One(one.clone())),
         ([], all) => Err(match change {
-            Change::Unsubscribe { name, .. } => {
+            WhatIfChange::Unsubscribe { name, .. } => {
                 let known = state.namespaces.values().flat_map(|state| &state.subscriptions);
                 let known = known.map(|subscription| &*subscription.name);
                 let suggestion = Suggestion::of(name, known);
-                TargetError::FindSubscription { change: at, name: name.clone(), suggestion }
+                ChangeTargetError::FindSubscription { change: at, name: name.clone(), suggestion }
             }
             _ => several(all.to_vec()),
         }),

@@ -7,8 +7,8 @@ use crate::entries::{self, Entries};
 use crate::heads::HeadSearch;
 use mainstay_cause::Cause;
 use mainstay_resolver::{
-    CatalogKey, Chosen, Csv, Failure, FailureKind, Memory, Outcome, Repair, Subscription, World,
-    resolve_again,
+    CatalogKey, ChosenBundle, ExistingCsv, FailureKind, Resolution, ResolutionCache,
+    ResolutionFailure, ResolutionInput, Subscription, SuggestedFix, resolve_again,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -25,11 +25,11 @@ pub struct NamespaceWalk {
     /// The namespace.
     pub namespace: String,
     /// The outcome of the first resolution: what would happen now.
-    pub outcome: Outcome,
+    pub outcome: Resolution,
     /// The upgrade path of each operator: by first step, package and name.
     pub operators: Vec<OperatorPath>,
     /// Failures of later resolutions, each with the step before it.
-    pub later: Vec<(usize, Failure)>,
+    pub later: Vec<(usize, ResolutionFailure)>,
     /// Why the walk was cut short, if it was.
     pub cut: Option<CutShort>,
     /// The number of held operators without an explanation.
@@ -73,7 +73,7 @@ pub struct OperatorPath {
     /// The bundles that require the operator, each with its requirement in words.
     pub needed_by: Vec<(String, String)>,
     /// The end of the path.
-    pub end: PathEnd,
+    pub end: WalkEnd,
 }
 
 /// One version on an upgrade path.
@@ -91,7 +91,7 @@ pub struct Hop {
 
 /// The end of an upgrade path.
 #[derive(Debug)]
-pub enum PathEnd {
+pub enum WalkEnd {
     /// The head of the channel.
     Head,
     /// A version without an update.
@@ -123,7 +123,7 @@ pub enum PathEnd {
     Unknown,
 }
 
-impl PathEnd {
+impl WalkEnd {
     /// The word of the JSON output.
     pub const fn word(&self) -> &'static str {
         match self {
@@ -165,15 +165,15 @@ impl NamespaceWalk {
 
     /// Whether a failure concerns a Subscription or an installed operator, and would be one whatever the
     /// hidden catalogs hold.
-    pub fn blocks(&self, failure: &Failure) -> bool {
+    pub fn blocks(&self, failure: &ResolutionFailure) -> bool {
         blocks(failure) && self.hidden_behind(failure).is_empty()
     }
 
     /// The hidden catalogs without which nothing is known about what a failure concerns; empty if the
     /// failure has other reasons.
-    pub fn hidden_behind<'f>(&self, failure: &'f Failure) -> Vec<&'f CatalogKey> {
+    pub fn hidden_behind<'f>(&self, failure: &'f ResolutionFailure) -> Vec<&'f CatalogKey> {
         let unread = failure.repairs.iter().filter_map(|repair| match repair {
-            Repair::RestoreCatalog { catalog } => Some(catalog),
+            SuggestedFix::RestoreCatalog { catalog } => Some(catalog),
             _ => None,
         });
         let unread: Vec<&CatalogKey> = unread.collect();
@@ -186,10 +186,10 @@ impl NamespaceWalk {
 
     /// Whether nothing is known about an operator, because its catalog is hidden.
     pub fn is_unknown(&self, path: &OperatorPath) -> bool {
-        let concerns = |failure: &&Failure| {
+        let concerns = |failure: &&ResolutionFailure| {
             failure.subscriptions.iter().any(|name| path.subscriptions.contains(name))
         };
-        matches!(path.end, PathEnd::Unknown)
+        matches!(path.end, WalkEnd::Unknown)
             && self.outcome.failures.iter().filter(concerns).any(|failure| !self.blocks(failure))
     }
 
@@ -203,22 +203,22 @@ impl NamespaceWalk {
         };
         for path in &mut self.operators {
             let fails = path.subscriptions.iter().any(|name| blocked.contains(name));
-            if matches!(path.end, PathEnd::Failed) && !fails {
-                path.end = PathEnd::Unknown;
+            if matches!(path.end, WalkEnd::Failed) && !fails {
+                path.end = WalkEnd::Unknown;
             }
         }
         self
     }
 
     /// Walks a world to the heads of its channels.
-    pub fn of(world: &World<'_>) -> Self {
+    pub fn of(world: &ResolutionInput<'_>) -> Self {
         let entries = Entries::of(world);
         let mut operators = installed_operators(world, &entries);
         let mut now = world.clone();
-        let mut first: Option<Outcome> = None;
+        let mut first: Option<Resolution> = None;
         let mut messages: BTreeSet<String> = BTreeSet::new();
         let mut later = Vec::new();
-        let mut memory = Memory::default();
+        let mut memory = ResolutionCache::default();
         let mut steps_by_world = HashMap::from([(fingerprint(&now), 0)]);
         let (mut step, mut walk_cost, mut spent_first) = (1, 0, 0);
         let cut = loop {
@@ -275,18 +275,18 @@ impl NamespaceWalk {
 }
 
 /// Whether a resolution fails for a Subscription or an installed operator.
-pub fn fails(outcome: &Outcome) -> bool {
+pub fn fails(outcome: &Resolution) -> bool {
     outcome.failures.iter().any(blocks)
 }
 
 /// Whether a failure concerns a Subscription or an installed operator; a broken catalog that none
 /// depends on does not.
-pub fn blocks(failure: &Failure) -> bool {
+pub fn blocks(failure: &ResolutionFailure) -> bool {
     failure.kind == FailureKind::NotSatisfiable || !failure.subscriptions.is_empty()
 }
 
 /// The installed operators, each with its Subscriptions.
-fn installed_operators(world: &World<'_>, entries: &Entries<'_>) -> Vec<OperatorPath> {
+fn installed_operators(world: &ResolutionInput<'_>, entries: &Entries<'_>) -> Vec<OperatorPath> {
     let replaced: BTreeSet<&str> = world.csvs.iter().map(|csv| &*csv.replaces).collect();
     let mut operators = Vec::new();
     for csv in world.csvs.iter().filter(|csv| !csv.copied) {
@@ -313,7 +313,7 @@ fn installed_operators(world: &World<'_>, entries: &Entries<'_>) -> Vec<Operator
             installed: Some(csv.name.clone()),
             hops: Vec::new(),
             needed_by: Vec::new(),
-            end: PathEnd::Unknown,
+            end: WalkEnd::Unknown,
         });
     }
     operators
@@ -323,7 +323,7 @@ fn installed_operators(world: &World<'_>, entries: &Entries<'_>) -> Vec<Operator
 fn add_hop(
     operators: &mut Vec<OperatorPath>,
     step: usize,
-    chosen: &Chosen,
+    chosen: &ChosenBundle,
     subscriptions: &[String],
 ) {
     let hop = Hop {
@@ -356,15 +356,15 @@ fn add_hop(
         installed: None,
         hops: vec![hop],
         needed_by: Vec::new(),
-        end: PathEnd::Unknown,
+        end: WalkEnd::Unknown,
     });
 }
 
 /// The chosen and installed bundles that require a chosen one, each with its requirement.
 fn needed_by(
-    chosen: &Chosen,
-    outcome: &Outcome,
-    world: &World<'_>,
+    chosen: &ChosenBundle,
+    outcome: &Resolution,
+    world: &ResolutionInput<'_>,
     entries: &Entries<'_>,
 ) -> Vec<(String, String)> {
     let Some(target) = entries.at(&chosen.catalog, &chosen.name) else { return Vec::new() };
@@ -381,7 +381,7 @@ fn needed_by(
 }
 
 /// Makes the outcome of a resolution the installed state of a world.
-fn install_outcome(world: &mut World<'_>, outcome: &Outcome, entries: &Entries<'_>) {
+fn install_outcome(world: &mut ResolutionInput<'_>, outcome: &Resolution, entries: &Entries<'_>) {
     for install in &outcome.installs {
         let Some(chosen) = outcome.resolved.get(install.chosen) else { continue };
         let replaces = chosen.replaces.clone().unwrap_or_default();
@@ -414,20 +414,20 @@ pub(crate) fn installed(
     catalog: &CatalogKey,
     name: &str,
     replaces: String,
-) -> Csv {
+) -> ExistingCsv {
     let entry = entries.at(catalog, name);
-    Csv {
+    ExistingCsv {
         name: name.to_owned(),
         version: entry.and_then(|entry| entry.version().cloned()),
         replaces,
         phase: "Succeeded".to_owned(),
         properties: entry.map(entries::annotation),
-        ..Csv::default()
+        ..ExistingCsv::default()
     }
 }
 
 /// A fingerprint of a world among others of its walk: installed versions, and their Subscriptions.
-fn fingerprint(world: &World<'_>) -> u64 {
+fn fingerprint(world: &ResolutionInput<'_>) -> u64 {
     let mut names: Vec<(&str, &str)> = world.csvs.iter().map(|csv| (&*csv.name, "")).collect();
     let subscriptions = world.subscriptions.iter();
     names.extend(

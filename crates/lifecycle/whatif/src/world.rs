@@ -2,7 +2,7 @@
 
 use crate::catalogs::CatalogSnapshots;
 use crate::state::ClusterState;
-use mainstay_resolver::{Content, OperatorGroup, World};
+use mainstay_resolver::{CatalogContent, OperatorGroup, ResolutionInput};
 
 /// The world of a namespace. Where a state has no OperatorGroups at all, the namespace gets one without
 /// settings, which is the usual case.
@@ -11,13 +11,13 @@ pub fn namespace_world<'a>(
     global_namespace: &str,
     state: &ClusterState,
     catalogs: &'a CatalogSnapshots,
-) -> World<'a> {
+) -> ResolutionInput<'a> {
     let existing = state.namespaces.get(namespace);
     let mut groups = existing.map(|state| state.groups.clone()).unwrap_or_default();
     if !state.has_groups {
         groups = vec![OperatorGroup { name: namespace.to_owned(), ..OperatorGroup::default() }];
     }
-    let mut world = World {
+    let mut world = ResolutionInput {
         namespace: namespace.to_owned(),
         global_namespace: global_namespace.to_owned(),
         operator_groups: groups,
@@ -25,13 +25,13 @@ pub fn namespace_world<'a>(
         subscriptions: existing.map(|state| state.subscriptions.clone()).unwrap_or_default(),
         csvs: existing.map(|state| state.csvs.clone()).unwrap_or_default(),
         kube_version: state.kube_version.clone(),
-        ..World::default()
+        ..ResolutionInput::default()
     };
     world.restore_deleted();
     world
 }
 
 /// Whether a catalog has content.
-pub const fn is_ready(content: &Content<'_>) -> bool {
-    matches!(content, Content::Ready(_))
+pub const fn is_ready(content: &CatalogContent<'_>) -> bool {
+    matches!(content, CatalogContent::Ready(_))
 }

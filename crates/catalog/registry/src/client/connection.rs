@@ -1,6 +1,6 @@
 //! One client connection to a registry.
 
-use super::Fault;
+use super::RegistryError;
 use crate::grpc::api::{
     Bundle, GetPackageRequest, ListBundlesRequest, Package, registry_client::RegistryClient,
 };
@@ -40,14 +40,14 @@ pub struct Address {
 }
 
 impl FromStr for Address {
-    type Err = Fault;
+    type Err = RegistryError;
 
     /// Parses `host:port`, `[::1]:port`, and either after `dns:///` or `passthrough:///`.
-    fn from_str(text: &str) -> Result<Self, Fault> {
+    fn from_str(text: &str) -> Result<Self, RegistryError> {
         let bare =
             ["dns:///", "passthrough:///"].iter().find_map(|prefix| text.strip_prefix(prefix));
         let bare = bare.unwrap_or(text);
-        let invalid = |why: &str| Fault::dial("", &format!("address {bare}: {why}"));
+        let invalid = |why: &str| RegistryError::dial("", &format!("address {bare}: {why}"));
         let missing = || invalid("missing port in address");
         let (host, port) = if let Some(rest) = bare.strip_prefix('[') {
             let (host, rest) =
@@ -86,15 +86,15 @@ impl Address {
     }
 
     /// Connects to the first address of the host that accepts.
-    async fn dial(&self) -> Result<TcpStream, Fault> {
+    async fn dial(&self) -> Result<TcpStream, RegistryError> {
         let host = if self.host.is_empty() { "localhost" } else { &self.host };
-        let unknown = || Fault::dial("", &format!("lookup {host}: no such host"));
+        let unknown = || RegistryError::dial("", &format!("lookup {host}: no such host"));
         let found = tokio::net::lookup_host((host, self.port)).await.map_err(|_| unknown())?;
         let mut fault = unknown();
         for to in found {
             match TcpStream::connect(to).await {
                 Ok(stream) => return Ok(stream),
-                Err(error) => fault = Fault::refused(&to.to_string(), &error),
+                Err(error) => fault = RegistryError::refused(&to.to_string(), &error),
             }
         }
         Err(fault)
@@ -131,7 +131,7 @@ impl Service<Request<tonic::body::Body>> for Sender {
 
 /// A connection to a registry. It closes when this is dropped.
 #[derive(Debug)]
-pub struct Connection {
+pub struct RegistryConnection {
     registry: RegistryClient<Sender>,
     health: HealthClient<Sender>,
     time_limit: Duration,
@@ -139,14 +139,14 @@ pub struct Connection {
     _end: DropGuard,
 }
 
-impl Connection {
+impl RegistryConnection {
     /// Connects. `time_limit` is the timeout of the connection attempt and of each later message.
     ///
     /// # Errors
     /// If the connection fails.
-    pub async fn open(address: &Address, time_limit: Duration) -> Result<Self, Fault> {
+    pub async fn open(address: &Address, time_limit: Duration) -> Result<Self, RegistryError> {
         let stream = timeout(time_limit, address.dial()).await;
-        let stream = stream.map_err(|_| Fault::dial(&address.text, "i/o timeout"))??;
+        let stream = stream.map_err(|_| RegistryError::dial(&address.text, "i/o timeout"))??;
         prepare(&stream);
         Self::connect_over(address, stream, time_limit).await
     }
@@ -154,18 +154,18 @@ impl Connection {
     /// Connects through another stream, such as that of a proxy; `time_limit` is the timeout.
     ///
     /// # Errors
-    /// As [`Connection::open`].
+    /// As [`RegistryConnection::open`].
     pub async fn open_through<S>(
         address: &Address,
         way: impl Future<Output = io::Result<S>>,
         time_limit: Duration,
-    ) -> Result<Self, Fault>
+    ) -> Result<Self, RegistryError>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         match timeout(time_limit, way).await {
-            Err(_) => Err(Fault::dial(&address.text, "i/o timeout")),
-            Ok(Err(error)) => Err(Fault::dial(&address.text, &error.to_string())),
+            Err(_) => Err(RegistryError::dial(&address.text, "i/o timeout")),
+            Ok(Err(error)) => Err(RegistryError::dial(&address.text, &error.to_string())),
             Ok(Ok(stream)) => Self::connect_over(address, stream, time_limit).await,
         }
     }
@@ -174,7 +174,7 @@ impl Connection {
         address: &Address,
         stream: S,
         time_limit: Duration,
-    ) -> Result<Self, Fault>
+    ) -> Result<Self, RegistryError>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -182,8 +182,9 @@ impl Connection {
             .initial_stream_window_size(WINDOW)
             .initial_connection_window_size(WINDOW)
             .handshake(TokioIo::new(stream));
-        let connected = timeout(time_limit, connecting).await.map_err(|_| Fault::timed_out())?;
-        let (sender, connection) = connected.map_err(|error| Fault::handshake(&error))?;
+        let connected =
+            timeout(time_limit, connecting).await.map_err(|_| RegistryError::timed_out())?;
+        let (sender, connection) = connected.map_err(|error| RegistryError::handshake(&error))?;
         let (ended, stop) = (CancellationToken::new(), CancellationToken::new());
         let (done, stopped) = (ended.clone(), stop.clone());
         tokio::spawn(async move {
@@ -193,7 +194,8 @@ impl Connection {
             done.cancel();
         });
         let origin = format!("http://{address}").parse::<Uri>();
-        let origin = origin.map_err(|error| Fault::dial(&address.text, &error.to_string()))?;
+        let origin =
+            origin.map_err(|error| RegistryError::dial(&address.text, &error.to_string()))?;
         let registry = RegistryClient::with_origin(Sender(sender.clone()), origin.clone())
             .max_decoding_message_size(MOST_BYTES);
         let health = HealthClient::with_origin(Sender(sender), origin);
@@ -204,26 +206,30 @@ impl Connection {
     async fn await_response<T>(
         &self,
         answer: impl Future<Output = Result<T, tonic::Status>>,
-    ) -> Result<T, Fault> {
+    ) -> Result<T, RegistryError> {
         let answer = self.ended.run_until_cancelled(timeout(self.time_limit, answer));
         match answer.await {
-            None => Err(Fault::ended()),
-            Some(Err(_)) => Err(Fault::timed_out()),
+            None => Err(RegistryError::ended()),
+            Some(Err(_)) => Err(RegistryError::timed_out()),
             Some(Ok(Ok(answer))) => Ok(answer),
             Some(Ok(Err(status))) => {
                 // Transport errors arrive before the end of the connection is known.
                 let own = std::error::Error::source(&status).is_some();
                 if !own {
-                    return Err(Fault::from_status(&status));
+                    return Err(RegistryError::from_status(&status));
                 }
                 let over = timeout(Duration::from_millis(50), self.ended.cancelled()).await;
-                Err(if over.is_ok() { Fault::ended() } else { Fault::handshake(&status) })
+                Err(if over.is_ok() {
+                    RegistryError::ended()
+                } else {
+                    RegistryError::handshake(&status)
+                })
             }
         }
     }
 
     /// Whether the connection has ended.
-    pub fn is_over(&self) -> bool {
+    pub fn is_closed(&self) -> bool {
         self.ended.is_cancelled()
     }
 
@@ -231,7 +237,7 @@ impl Connection {
     ///
     /// # Errors
     /// If the registry refuses the list or the connection fails.
-    pub async fn bundles(&self) -> Result<Bundles<'_>, Fault> {
+    pub async fn bundles(&self) -> Result<Bundles<'_>, RegistryError> {
         let mut client = self.registry.clone();
         let stream =
             self.await_response(client.list_bundles(ListBundlesRequest {})).await?.into_inner();
@@ -242,7 +248,7 @@ impl Connection {
     ///
     /// # Errors
     /// If the registry refuses the call or the connection fails.
-    pub async fn package(&self, name: &str) -> Result<Package, Fault> {
+    pub async fn package(&self, name: &str) -> Result<Package, RegistryError> {
         let mut client = self.registry.clone();
         let request = GetPackageRequest { name: name.to_owned() };
         Ok(self.await_response(client.get_package(request)).await?.into_inner())
@@ -250,13 +256,15 @@ impl Connection {
 
     /// Starts to watch for changes. Call this before reading and wait on it afterwards, so that no
     /// change is missed in between.
-    pub async fn watch(&self) -> Watch<'_> {
+    pub async fn watch(&self) -> RegistryWatch<'_> {
         let mut client = self.health.clone();
         let watch_call = client.watch(HealthCheckRequest::default());
         let watch_call = timeout(WATCH.min(self.time_limit), self.await_response(watch_call)).await;
-        let stream = watch_call.unwrap_or_else(|_| Err(Fault::timed_out()));
-        let mut watch =
-            Watch { connection: self, stream: stream.ok().map(tonic::Response::into_inner) };
+        let stream = watch_call.unwrap_or_else(|_| Err(RegistryError::timed_out()));
+        let mut watch = RegistryWatch {
+            connection: self,
+            stream: stream.ok().map(tonic::Response::into_inner),
+        };
         // The first message is the current state.
         watch.next(WATCH.min(self.time_limit)).await;
         watch
@@ -266,7 +274,7 @@ impl Connection {
 /// The bundles that a registry lists, message by message.
 #[derive(Debug)]
 pub struct Bundles<'c> {
-    connection: &'c Connection,
+    connection: &'c RegistryConnection,
     stream: Streaming<Bundle>,
     count: usize,
 }
@@ -276,11 +284,13 @@ impl Bundles<'_> {
     ///
     /// # Errors
     /// If the stream or the connection fails.
-    pub async fn next(&mut self) -> Result<Option<Bundle>, Fault> {
+    pub async fn next(&mut self) -> Result<Option<Bundle>, RegistryError> {
         let next = self.connection.await_response(self.stream.message()).await?;
         self.count += usize::from(next.is_some());
         if self.count > MOST_MESSAGES {
-            return Err(Fault::too_large(format!("it lists more than {MOST_MESSAGES} entries")));
+            return Err(RegistryError::too_large(format!(
+                "it lists more than {MOST_MESSAGES} entries"
+            )));
         }
         Ok(next)
     }
@@ -288,12 +298,12 @@ impl Bundles<'_> {
 
 /// Watches a registry for changes.
 #[derive(Debug)]
-pub struct Watch<'c> {
-    connection: &'c Connection,
+pub struct RegistryWatch<'c> {
+    connection: &'c RegistryConnection,
     stream: Option<Streaming<tonic_health::pb::HealthCheckResponse>>,
 }
 
-impl Watch<'_> {
+impl RegistryWatch<'_> {
     /// Whether the server sent a message to the health watch within the timeout.
     async fn next(&mut self, time_limit: Duration) -> bool {
         let Some(stream) = &mut self.stream else { return false };
@@ -339,7 +349,7 @@ mod tests {
             ("http://cat:1", Err("too many colons in address")),
             ("c at:1", Err("invalid host")),
         ] {
-            let read: Result<Address, Fault> = text.parse();
+            let read: Result<Address, RegistryError> = text.parse();
             match (read, wanted) {
                 (Ok(address), Ok(wanted)) => assert_eq!((&*address.host, address.port), wanted),
                 (Err(fault), Err(why)) => assert!(fault.text().contains(why), "{text}: {fault}"),

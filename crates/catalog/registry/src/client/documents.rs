@@ -1,6 +1,6 @@
 //! Reading a registry as file-based catalog documents: the inverse of `grpc::message`.
 
-use super::{Connection, Fault};
+use super::{RegistryConnection, RegistryError};
 use crate::grpc::api::{Bundle, Dependency, Package};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use futures::{StreamExt as _, stream};
@@ -17,10 +17,10 @@ const QUEUED_DOCUMENTS: usize = 64;
 
 /// Why there is no catalog.
 #[derive(Debug, thiserror::Error)]
-pub enum Unread {
+pub enum ReadCatalogError {
     /// The request failed.
     #[error(transparent)]
-    Fault(#[from] Fault),
+    Fault(#[from] RegistryError),
     /// The content of the registry is not a valid catalog.
     #[error("what the registry tells is no sound catalog: {}", .0.headline())]
     Unsound(LoadError),
@@ -29,14 +29,14 @@ pub enum Unread {
     Lost(#[from] tokio::task::JoinError),
 }
 
-impl Connection {
+impl RegistryConnection {
     /// Reads everything that the registry has, as a catalog, with the errors of omitted packages:
     /// one invalid package does not affect the others. Packages that the registry lists only in
     /// bundles are omitted, as upstream does.
     ///
     /// # Errors
     /// If the registry cannot be read, or no valid catalog remains.
-    pub async fn catalog(&self) -> Result<(Arc<Catalog>, Option<LoadError>), Unread> {
+    pub async fn catalog(&self) -> Result<(Arc<Catalog>, Option<LoadError>), ReadCatalogError> {
         let mut excluded_packages = BTreeSet::new();
         let mut unsound = None;
         loop {
@@ -49,7 +49,7 @@ impl Connection {
                     excluded_packages.extend(names.map(package_of));
                     // No further package can be omitted.
                     if excluded_packages.len() == before {
-                        return Err(Unread::Unsound(unsound.unwrap_or(error)));
+                        return Err(ReadCatalogError::Unsound(unsound.unwrap_or(error)));
                     }
                     unsound.get_or_insert(error);
                 }
@@ -58,9 +58,9 @@ impl Connection {
     }
 
     /// Reads all packages but `excluded_packages`.
-    async fn read(&self, excluded_packages: &BTreeSet<String>) -> Result<Read, Unread> {
+    async fn read(&self, excluded_packages: &BTreeSet<String>) -> Result<Read, ReadCatalogError> {
         let mut bundles = self.bundles().await?;
-        let mut collector = Documents::default();
+        let mut collector = CatalogDocuments::default();
         let (sender, mut receiver) = mpsc::channel::<Value>(QUEUED_DOCUMENTS);
         let packing = tokio::task::spawn_blocking(move || {
             let origin = Origin { file: "registry".into(), line: 1 };
@@ -86,7 +86,7 @@ impl Connection {
         while let Some((package, name)) = packages.next().await {
             match package {
                 Ok(package) => collector.describe(package),
-                Err(fault) if fault.is_answer() => {
+                Err(fault) if fault.is_from_server() => {
                     tracing::warn!(package = name, %fault, "a registry lists a package that it does not tell of");
                     undescribed.insert(name);
                 }
@@ -123,7 +123,7 @@ fn package_of(name: &BlobName) -> String {
 /// Collects the documents of a catalog: those of bundles are returned at once, the others at the
 /// end.
 #[derive(Debug, Default)]
-pub struct Documents {
+pub struct CatalogDocuments {
     packages: BTreeMap<String, PackageContent>,
 }
 
@@ -136,7 +136,7 @@ struct PackageContent {
     document: Option<Value>,
 }
 
-impl Documents {
+impl CatalogDocuments {
     /// Adds one message: the entry of a bundle in a channel with the whole bundle. Returns the
     /// bundle's document for the first entry.
     pub fn add(&mut self, bundle: Bundle) -> Option<Value> {

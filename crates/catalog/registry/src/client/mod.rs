@@ -1,7 +1,7 @@
 //! Registry client: reads the whole content of another registry and notices changes.
 //!
 //! ```text
-//! Address ─► Connection ─┬─► bundles, packages ─► documents ─► Catalog
+//! Address ─► RegistryConnection ─┬─► bundles, packages ─► documents ─► Catalog
 //!                        └─► changed: the server reports it, or the connection ends
 //! ```
 //!
@@ -15,8 +15,8 @@
 
 mod connection;
 mod documents;
-mod fault;
+mod error;
 
-pub use connection::{Address, Connection, prepare};
-pub use documents::{Documents, Unread};
-pub use fault::Fault;
+pub use connection::{Address, RegistryConnection, prepare};
+pub use documents::{CatalogDocuments, ReadCatalogError};
+pub use error::RegistryError;

@@ -6,7 +6,7 @@
 //! The status is the same for all services, whatever name a probe sends: all of them depend on the
 //! same content, and upstream ignores the name, too.
 
-use crate::{Index, Served};
+use crate::{RegistryIndex, Served};
 use futures::{
     StreamExt,
     stream::{self, BoxStream},
@@ -65,7 +65,7 @@ impl Service for Health {
                 let index = health.served.index();
                 // A weak reference keeps its allocation, so no other content has its address.
                 let now = (status, index.as_ref().map(Arc::downgrade).unwrap_or_default());
-                let same = |reported: &(ServingStatus, Weak<Index>)| {
+                let same = |reported: &(ServingStatus, Weak<RegistryIndex>)| {
                     reported.0 == now.0 && Weak::ptr_eq(&reported.1, &now.1)
                 };
                 if !reported.as_ref().is_some_and(same) {

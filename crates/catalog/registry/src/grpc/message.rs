@@ -5,7 +5,7 @@ use super::{
     document::{self, Document},
     synthesis,
 };
-use crate::index::Standing;
+use crate::index::ChannelMember;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use mainstay_catalog::{Api, Bundle, ContentError, Entry, Package, PackageRequirement, Property};
 use mainstay_gocompat::json::{Html, Numbers};
@@ -25,10 +25,10 @@ pub(super) enum BundleParts {
 
 /// A bundle with its entry in a channel.
 pub(super) fn bundle(
-    standing: &Standing<'_>,
+    standing: &ChannelMember<'_>,
     bundle_parts: BundleParts,
 ) -> Result<api::Bundle, Status> {
-    let Standing { package, channel, entry, bundle } = standing;
+    let ChannelMember { package, channel, entry, bundle } = standing;
     let text = |text: &Option<Arc<str>>| text.as_deref().unwrap_or_default().to_owned();
     let listed = bundle_parts == BundleParts::EdgesAndContent;
     let mut message = api::Bundle {
@@ -66,7 +66,7 @@ pub(super) fn bundle(
 }
 
 /// The ClusterServiceVersion and all manifests.
-fn manifests(standing: &Standing<'_>) -> Result<(String, Vec<String>), Status> {
+fn manifests(standing: &ChannelMember<'_>) -> Result<(String, Vec<String>), Status> {
     let bundle = standing.bundle;
     if bundle.object_count() == 0 && bundle.csv_metadata_count() == 0 {
         return Ok(Default::default());
@@ -185,7 +185,7 @@ pub(super) fn package(package: &Package) -> api::Package {
 }
 
 /// The edge to a bundle from another.
-pub(super) fn edge(standing: &Standing<'_>, from: &str) -> api::ChannelEntry {
+pub(super) fn edge(standing: &ChannelMember<'_>, from: &str) -> api::ChannelEntry {
     api::ChannelEntry {
         package_name: standing.package.name.as_ref().to_owned(),
         channel_name: standing.channel.name.as_ref().to_owned(),
@@ -196,7 +196,7 @@ pub(super) fn edge(standing: &Standing<'_>, from: &str) -> api::ChannelEntry {
 
 /// All edges to a bundle: from the one it replaces, and from those it skips if `skips` passes.
 pub(super) fn edges(
-    standing: Standing<'_>,
+    standing: ChannelMember<'_>,
     pass: impl Fn(&str) -> bool,
 ) -> impl Iterator<Item = api::ChannelEntry> {
     let replaces = replaced(standing.entry);

@@ -1,7 +1,7 @@
 //! The gRPC registry API of one served catalog.
 //!
 //! ```text
-//! Served ─┬─► api.Registry, api.ExperimentalRegistry   messages are built from the index on demand
+//! ServedCatalog ─┬─► api.Registry, api.ExperimentalRegistry   messages are built from the index on demand
 //!         ├─► grpc.health.v1.Health                    SERVING as soon as content is loaded
 //!         └─► grpc.reflection.v1, .v1alpha             the list of services
 //! ```
@@ -41,7 +41,7 @@ pub use service::{Grpc, service, service_until};
 pub(crate) use experimental::{refusal, refusal_of};
 pub(crate) use message::{csv, too_many};
 
-use crate::{Index, Served};
+use crate::{RegistryIndex, Served};
 use std::sync::Arc;
 use tonic::Status;
 
@@ -49,7 +49,7 @@ use tonic::Status;
 pub const DESCRIPTION: &[u8] = include_bytes!("generated/api.bin");
 
 /// The index, or the status if nothing is loaded.
-fn content(served: &Served) -> Result<Arc<Index>, Status> {
+fn content(served: &Served) -> Result<Arc<RegistryIndex>, Status> {
     let state = served.state();
     if let Some(index) = &state.index {
         return Ok(Arc::clone(index));

@@ -5,7 +5,7 @@ use super::{
     content,
     message::{self, BundleParts},
 };
-use crate::{Index, Served, index::Standing};
+use crate::{RegistryIndex, Served, index::ChannelMember};
 use futures::stream::{self, BoxStream};
 use mainstay_catalog::{Api, Channel, Package};
 use mainstay_gocompat::quote;
@@ -26,8 +26,8 @@ fn stream_all<T: Send + 'static>(items: Vec<T>) -> Response<Stream<T>> {
 
 /// A stream of messages, each built when its turn comes.
 fn stream_lazily<T: Send + 'static>(
-    index: Arc<Index>,
-    make: impl Fn(&Index, usize) -> Option<Result<T, Status>> + Send + 'static,
+    index: Arc<RegistryIndex>,
+    make: impl Fn(&RegistryIndex, usize) -> Option<Result<T, Status>> + Send + 'static,
 ) -> Response<Stream<T>> {
     let mut position = 0;
     let next = std::iter::from_fn(move || {
@@ -43,7 +43,7 @@ fn unknown_error<T>(words: String) -> Result<T, Status> {
     Err(Status::unknown(words))
 }
 
-fn package<'i>(index: &'i Index, name: &str) -> Result<&'i Package, Status> {
+fn package<'i>(index: &'i RegistryIndex, name: &str) -> Result<&'i Package, Status> {
     index
         .catalog()
         .package(name)
@@ -71,7 +71,7 @@ fn bundle_content(
             quote(name)
         ));
     };
-    let standing = Standing { package, channel, entry, bundle };
+    let standing = ChannelMember { package, channel, entry, bundle };
     message::bundle(&standing, BundleParts::Content).map(Response::new)
 }
 
@@ -165,7 +165,8 @@ impl Registry for RegistryService {
         });
         // Upstream returns any of them; the newest one leads furthest.
         let newest = successors.max_by(|a, b| {
-            let order = |of: &Standing<'_>| (of.bundle.version.clone(), of.bundle.release.clone());
+            let order =
+                |of: &ChannelMember<'_>| (of.bundle.version.clone(), of.bundle.release.clone());
             order(a).cmp(&order(b)).then_with(|| b.bundle.name.cmp(&a.bundle.name))
         });
         let Some(standing) = newest else {
@@ -203,7 +204,7 @@ impl Registry for RegistryService {
         let index = content(&self.0)?;
         let entries: Vec<_> = index
             .providers(&api)
-            .filter(Standing::is_head)
+            .filter(ChannelMember::is_head)
             .flat_map(|standing| {
                 message::edges(standing, move |skip| standing.channel.entry(skip).is_some())
             })
@@ -223,7 +224,7 @@ impl Registry for RegistryService {
             request.into_inner();
         let api = Api { group, version, kind };
         let index = content(&self.0)?;
-        let mut heads = index.providers(&api).filter(Standing::is_head).peekable();
+        let mut heads = index.providers(&api).filter(ChannelMember::is_head).peekable();
         let none = if heads.peek().is_some() { "no entry found that provides" } else { NO_ENTRIES };
         // The heads are sorted by package.
         match heads.find(|head| head.channel.name == head.package.default_channel) {

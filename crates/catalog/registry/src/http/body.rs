@@ -39,7 +39,7 @@ pub enum BodyError {
 
 /// The body of a response.
 #[derive(Debug)]
-pub struct Body(Kind);
+pub struct CatalogBody(Kind);
 
 #[derive(Debug)]
 enum Kind {
@@ -47,7 +47,7 @@ enum Kind {
     Download(Box<Download>),
 }
 
-impl Body {
+impl CatalogBody {
     pub(super) fn empty() -> Self {
         Self(Kind::Text(Bytes::new()))
     }
@@ -61,7 +61,7 @@ impl Body {
     }
 }
 
-impl http_body::Body for Body {
+impl http_body::Body for CatalogBody {
     type Data = Bytes;
     type Error = BodyError;
 

@@ -1,6 +1,6 @@
 //! Conditional requests: whether the client has the content already.
 
-use crate::Index;
+use crate::RegistryIndex;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -26,7 +26,7 @@ pub(super) enum Precondition {
 }
 
 impl Validators {
-    pub(super) fn of(index: &Index) -> Self {
+    pub(super) fn of(index: &RegistryIndex) -> Self {
         let digest = index.catalog().digest();
         let hash = digest.strip_prefix("sha256:").unwrap_or(digest);
         // A time before 1970 counts as unknown.

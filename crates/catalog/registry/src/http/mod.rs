@@ -20,9 +20,9 @@ mod encoding;
 mod query;
 mod range;
 
-pub use body::{Body, BodyError};
+pub use body::{BodyError, CatalogBody};
 
-use crate::{Index, Served, Shelf};
+use crate::{RegistryIndex, Served, ServedCatalogs};
 use body::{Blobs, Download};
 use conditional::Precondition;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
@@ -38,14 +38,14 @@ const WORTH_COMPRESSING: u64 = 1024;
 
 /// The API of all catalogs of a server. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Api {
-    shelf: Arc<Shelf>,
+pub struct CatalogHttpApi {
+    shelf: Arc<ServedCatalogs>,
     downloads: Arc<Semaphore>,
 }
 
-impl Api {
+impl CatalogHttpApi {
     /// The API of these catalogs.
-    pub fn new(shelf: Arc<Shelf>) -> Self {
+    pub fn new(shelf: Arc<ServedCatalogs>) -> Self {
         Self { shelf, downloads: Arc::new(Semaphore::new(DOWNLOADS)) }
     }
 
@@ -58,7 +58,7 @@ impl Api {
     }
 
     /// Answers one request without waiting: content is produced while it is sent.
-    pub fn answer<B>(&self, request: &Request<B>) -> Response<Body> {
+    pub fn answer<B>(&self, request: &Request<B>) -> Response<CatalogBody> {
         let Some((name, resource)) = route(request.uri().path()) else {
             return refusal(StatusCode::NOT_FOUND, "404 page not found");
         };
@@ -92,10 +92,10 @@ impl Api {
     fn content<B>(
         &self,
         request: &Request<B>,
-        index: &Index,
+        index: &RegistryIndex,
         query: &Query<'_>,
         resource: Resource,
-    ) -> Response<Body> {
+    ) -> Response<CatalogBody> {
         let request_headers = request.headers();
         let validators = conditional::Validators::of(index);
         let mut headers = HeaderMap::new();
@@ -152,12 +152,12 @@ impl Api {
             headers.insert(header::CONTENT_LENGTH, length.into());
         }
         let body = if request.method() == Method::HEAD || length == 0 {
-            Body::empty()
+            CatalogBody::empty()
         } else {
             let Ok(permit) = Arc::clone(&self.downloads).try_acquire_owned() else {
                 return unavailable("too many downloads are under way: ask again in a moment");
             };
-            Body::download(Download::new(blobs, part, compressed, permit))
+            CatalogBody::download(Download::new(blobs, part, compressed, permit))
         };
         let mut answer = Response::new(body);
         *answer.status_mut() = status;
@@ -184,7 +184,7 @@ fn route(path: &str) -> Option<(&str, Resource)> {
     (!name.is_empty()).then_some((name, resource))
 }
 
-fn not_ready(served: &Served) -> Response<Body> {
+fn not_ready(served: &Served) -> Response<CatalogBody> {
     let name = served.name();
     match &served.state().problem {
         None => {
@@ -196,22 +196,22 @@ fn not_ready(served: &Served) -> Response<Body> {
     }
 }
 
-fn unavailable(why: impl Display) -> Response<Body> {
+fn unavailable(why: impl Display) -> Response<CatalogBody> {
     let mut answer = refusal(StatusCode::SERVICE_UNAVAILABLE, why);
     answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     answer
 }
 
-fn empty_response(status: StatusCode, headers: HeaderMap) -> Response<Body> {
-    let mut answer = Response::new(Body::empty());
+fn empty_response(status: StatusCode, headers: HeaderMap) -> Response<CatalogBody> {
+    let mut answer = Response::new(CatalogBody::empty());
     *answer.status_mut() = status;
     *answer.headers_mut() = headers;
     answer
 }
 
 /// A response with one line of plain text, as Go's `http.Error` writes it.
-fn refusal(status: StatusCode, why: impl Display) -> Response<Body> {
-    let mut answer = Response::new(Body::text(format!("{why}\n")));
+fn refusal(status: StatusCode, why: impl Display) -> Response<CatalogBody> {
+    let mut answer = Response::new(CatalogBody::text(format!("{why}\n")));
     *answer.status_mut() = status;
     let headers = answer.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));

@@ -4,9 +4,9 @@
 //! [`ask`] calls a method by its name with a JSON request, over a connection or over a
 //! [`Grpc`](crate::grpc::Grpc) in the same process.
 
-mod ask;
+mod call;
 
-pub use ask::{Answer, AskError, ask};
+pub use call::{CallError, CallResult, call};
 
 use crate::grpc::api;
 use prost_types::{Struct, value::Kind};

@@ -9,7 +9,7 @@
 
 mod watch;
 
-use crate::{Index, Served};
+use crate::{RegistryIndex, Served};
 use mainstay_catalog::{Catalog, LoadError, LoadOptions};
 use mainstay_clock::Clock;
 use std::{
@@ -85,12 +85,12 @@ async fn wait_until_quiet<F: Future<Output = ()>>(clock: Clock, changed: impl Fn
 
 /// The result of a reload.
 #[derive(Debug)]
-pub enum Outcome {
+pub enum ReloadOutcome {
     /// New content is served.
-    New(Arc<Index>),
+    New(Arc<RegistryIndex>),
     /// The content is unchanged.
-    Same(Arc<Index>),
-    /// The catalog is valid, but [`Source::judge`] refuses it.
+    Same(Arc<RegistryIndex>),
+    /// The catalog is valid, but [`FolderSource::judge`] refuses it.
     Refused(Refusal),
     /// The folder is invalid; the old content is still served.
     Bad(LoadError),
@@ -102,11 +102,11 @@ pub enum Outcome {
 pub type Refusal = Box<dyn std::error::Error + Send + Sync>;
 
 /// Refuses a valid catalog that must not be served.
-pub type Judge = Arc<dyn Fn(&Catalog) -> Result<(), Refusal> + Send + Sync>;
+pub type CatalogValidator = Arc<dyn Fn(&Catalog) -> Result<(), Refusal> + Send + Sync>;
 
 /// A folder that is served.
 #[derive(Clone)]
-pub struct Source {
+pub struct FolderSource {
     /// The folder.
     pub folder: PathBuf,
     /// The options for reading it.
@@ -114,41 +114,43 @@ pub struct Source {
     /// The clock.
     pub clock: Clock,
     /// The requirements of a catalog besides being valid.
-    pub judge: Judge,
+    pub judge: CatalogValidator,
 }
 
-impl Source {
+impl FolderSource {
     /// Reads the folder once and serves its content if that is valid.
-    pub async fn load(&self, served: &Served) -> Outcome {
+    pub async fn load(&self, served: &Served) -> ReloadOutcome {
         let Self { folder, options, judge, .. } = self.clone();
         let before = served.index();
         let modified = modified(SystemTime::from(self.clock.now()), before.as_deref());
         let made = tokio::task::spawn_blocking(move || {
             let catalog = match Catalog::load(&folder, &options) {
                 Ok(catalog) => catalog,
-                Err(error) => return Outcome::Bad(error),
+                Err(error) => return ReloadOutcome::Bad(error),
             };
             match before {
-                Some(index) if index.catalog().digest() == catalog.digest() => Outcome::Same(index),
+                Some(index) if index.catalog().digest() == catalog.digest() => {
+                    ReloadOutcome::Same(index)
+                }
                 _ => match judge(&catalog) {
                     Ok(()) => {
-                        let index = Index::new(catalog, modified);
+                        let index = RegistryIndex::new(catalog, modified);
                         // Builds the tables here, so that no query waits for them.
                         index.warm();
-                        Outcome::New(Arc::new(index))
+                        ReloadOutcome::New(Arc::new(index))
                     }
-                    Err(error) => Outcome::Refused(error),
+                    Err(error) => ReloadOutcome::Refused(error),
                 },
             }
         });
         let outcome = made.await.unwrap_or_else(|error| {
-            Outcome::Lost(format!("loading the catalog ended unexpectedly: {error}"))
+            ReloadOutcome::Lost(format!("loading the catalog ended unexpectedly: {error}"))
         });
         match &outcome {
-            Outcome::New(index) | Outcome::Same(index) => served.put(Arc::clone(index)),
-            Outcome::Bad(error) => served.fail(error.headline()),
-            Outcome::Refused(error) => served.fail(error.to_string()),
-            Outcome::Lost(why) => served.fail(why.as_str()),
+            ReloadOutcome::New(index) | ReloadOutcome::Same(index) => served.put(Arc::clone(index)),
+            ReloadOutcome::Bad(error) => served.fail(error.headline()),
+            ReloadOutcome::Refused(error) => served.fail(error.to_string()),
+            ReloadOutcome::Lost(why) => served.fail(why.as_str()),
         }
         outcome
     }
@@ -156,7 +158,7 @@ impl Source {
 
 /// The modification time of new content: later than the old one in the whole seconds of HTTP.
 /// Otherwise two changes in one second would look the same to a client that asks by time.
-pub fn modified(now: SystemTime, before: Option<&Index>) -> SystemTime {
+pub fn modified(now: SystemTime, before: Option<&RegistryIndex>) -> SystemTime {
     let least = before.map(|index| index.modified() + Duration::from_secs(1));
     least.map_or(now, |least| now.max(least))
 }

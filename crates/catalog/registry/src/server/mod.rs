@@ -7,7 +7,7 @@
 //!
 //! The port listens before content is loaded; requests that come too early get an error.
 
-use crate::http::{Api, Body};
+use crate::http::{CatalogBody, CatalogHttpApi};
 use bytes::Bytes;
 use http::{Request, Response, header};
 use http_body_util::Either;
@@ -32,16 +32,16 @@ pub struct Access<'a> {
 }
 
 /// Called for every response when it begins.
-pub type Hear = Arc<dyn Fn(&Access<'_>) + Send + Sync>;
+pub type AccessListener = Arc<dyn Fn(&Access<'_>) + Send + Sync>;
 
 /// Serves until `stop` is cancelled and the connections have ended, which takes at most
 /// [`Limits::grace`].
 pub async fn serve<G, B>(
     listener: TcpListener,
-    http: Api,
+    http: CatalogHttpApi,
     grpc: G,
     limits: Limits,
-    log_access: Option<Hear>,
+    log_access: Option<AccessListener>,
     stop: CancellationToken,
 ) where
     G: Service<Request<Received>, Response = Response<B>, Error = Infallible>
@@ -61,9 +61,9 @@ pub async fn serve<G, B>(
 /// The APIs behind the port.
 #[derive(Clone)]
 struct Apis<G> {
-    http: Api,
+    http: CatalogHttpApi,
     grpc: G,
-    log_access: Option<Hear>,
+    log_access: Option<AccessListener>,
 }
 
 impl<G, B> Apis<G>
@@ -74,7 +74,7 @@ where
         self,
         request: Request<Received>,
         peer: SocketAddr,
-    ) -> Response<Either<Body, B>> {
+    ) -> Response<Either<CatalogBody, B>> {
         let Self { http, grpc, log_access } = self;
         let logged_request =
             log_access.is_some().then(|| (request.method().clone(), request.uri().clone()));

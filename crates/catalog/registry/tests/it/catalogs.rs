@@ -1,7 +1,7 @@
 //! Test catalogs.
 
 use mainstay_catalog::{Catalog, LoadOptions};
-use mainstay_registry::{Index, Served, Shelf};
+use mainstay_registry::{RegistryIndex, Served, ServedCatalogs};
 use std::{
     fmt::Write,
     path::Path,
@@ -90,10 +90,10 @@ pub(crate) fn folder(files: &[(&str, &str)]) -> TempDir {
 }
 
 /// The index of a catalog, dated [`THEN`].
-pub(crate) fn index(files: &[(&str, &str)]) -> Arc<Index> {
+pub(crate) fn index(files: &[(&str, &str)]) -> Arc<RegistryIndex> {
     let folder = folder(files);
     let catalog = Catalog::load(folder.path(), &LoadOptions::default()).unwrap();
-    Arc::new(Index::new(catalog, then()))
+    Arc::new(RegistryIndex::new(catalog, then()))
 }
 
 /// The modification time of every test catalog.
@@ -104,8 +104,8 @@ fn then() -> SystemTime {
 }
 
 /// Three served catalogs: `small` with content, one that is loading, and one that is broken.
-pub(crate) fn shelf() -> Arc<Shelf> {
-    let shelf = Shelf::default();
+pub(crate) fn shelf() -> Arc<ServedCatalogs> {
+    let shelf = ServedCatalogs::default();
     shelf.add("small").put(index(SMALL));
     shelf.add("loading");
     shelf.add("broken").fail("a.yaml:3: no");

@@ -3,10 +3,10 @@
 use crate::catalogs::{SMALL, index};
 use mainstay_catalog::Catalog;
 use mainstay_registry::{
-    Served, Shelf,
-    client::{Address, Connection},
+    Served, ServedCatalogs,
+    client::{Address, RegistryConnection},
     grpc::service_until,
-    http::Api,
+    http::CatalogHttpApi,
     server::{Limits, serve},
 };
 use std::{net::SocketAddr, sync::Arc, time::Duration};
@@ -30,15 +30,15 @@ impl RegistryServer {
         served.put(index(files));
         let stop = CancellationToken::new();
         let grpc = service_until(Arc::clone(&served), stop.clone());
-        let http = Api::new(Arc::new(Shelf::default()));
+        let http = CatalogHttpApi::new(Arc::new(ServedCatalogs::default()));
         let limits = Limits { grace: Duration::from_millis(100), ..Limits::default() };
         let serving = tokio::spawn(serve(listener, http, grpc, limits, None, stop.clone()));
         Self { served, address, stop, serving }
     }
 
-    async fn connect(&self) -> Connection {
+    async fn connect(&self) -> RegistryConnection {
         let address: Address = self.address.to_string().parse().unwrap();
-        Connection::open(&address, PATIENCE).await.unwrap()
+        RegistryConnection::open(&address, PATIENCE).await.unwrap()
     }
 }
 
@@ -140,7 +140,7 @@ async fn a_connection_reports_new_content_and_its_own_end() {
     while watch.changed().await {}
     registry.serving.await.unwrap();
     let address: Address = registry.address.to_string().parse().unwrap();
-    let fault = Connection::open(&address, PATIENCE).await.unwrap_err();
+    let fault = RegistryConnection::open(&address, PATIENCE).await.unwrap_err();
     assert_eq!(
         fault.to_string(),
         format!(
@@ -155,7 +155,7 @@ async fn a_server_without_the_registry_api_differs_from_an_unreachable_one() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address: Address = listener.local_addr().unwrap().to_string().parse().unwrap();
     let hangs_up = tokio::spawn(async move { listener.accept().await.map(drop) });
-    let fault = match Connection::open(&address, PATIENCE).await {
+    let fault = match RegistryConnection::open(&address, PATIENCE).await {
         Ok(connection) => connection.catalog().await.unwrap_err().to_string(),
         Err(fault) => fault.to_string(),
     };
@@ -167,9 +167,9 @@ async fn a_server_without_the_registry_api_differs_from_an_unreachable_one() {
     let address: Address = listener.local_addr().unwrap().to_string().parse().unwrap();
     let stop = CancellationToken::new();
     let grpc = service_until(served, stop.clone());
-    let http = Api::new(Arc::new(Shelf::default()));
+    let http = CatalogHttpApi::new(Arc::new(ServedCatalogs::default()));
     let serving = tokio::spawn(serve(listener, http, grpc, Limits::default(), None, stop.clone()));
-    let connection = Connection::open(&address, PATIENCE).await.unwrap();
+    let connection = RegistryConnection::open(&address, PATIENCE).await.unwrap();
     let fault = connection.catalog().await.unwrap_err().to_string();
     assert_eq!(
         fault,

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use flate2::read::GzDecoder;
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::BodyExt;
-use mainstay_registry::{Shelf, http::Api};
+use mainstay_registry::{ServedCatalogs, http::CatalogHttpApi};
 use std::{io::Read, sync::Arc};
 
 struct Answer {
@@ -30,7 +30,7 @@ impl Answer {
     }
 }
 
-async fn ask(api: &Api, method: Method, uri: &str, headers: &[(&str, &str)]) -> Answer {
+async fn ask(api: &CatalogHttpApi, method: Method, uri: &str, headers: &[(&str, &str)]) -> Answer {
     let mut request = Request::builder().method(method).uri(uri);
     for (name, value) in headers {
         request = request.header(*name, *value);
@@ -40,7 +40,7 @@ async fn ask(api: &Api, method: Method, uri: &str, headers: &[(&str, &str)]) -> 
     Answer { status: head.status, headers: head.headers, body }
 }
 
-async fn get(api: &Api, uri: &str) -> Answer {
+async fn get(api: &CatalogHttpApi, uri: &str) -> Answer {
     ask(api, Method::GET, uri, &[]).await
 }
 
@@ -58,7 +58,7 @@ fn names(text: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn all_is_every_blob_on_a_line_in_the_order_of_the_files() {
-    let answer = get(&Api::new(shelf()), ALL).await;
+    let answer = get(&CatalogHttpApi::new(shelf()), ALL).await;
     assert_eq!(answer.status, 200);
     assert_eq!(answer.header("content-type"), "application/jsonl");
     assert_eq!(answer.header("content-length"), answer.body.len().to_string());
@@ -88,7 +88,7 @@ async fn all_is_every_blob_on_a_line_in_the_order_of_the_files() {
 
 #[tokio::test]
 async fn metas_are_the_blobs_that_match_every_parameter() {
-    let api = Api::new(shelf());
+    let api = CatalogHttpApi::new(shelf());
     let all = get(&api, ALL).await;
     for (query, found) in [
         ("?schema=olm.package", &["package kiwi", "package plum"][..]),
@@ -120,7 +120,7 @@ async fn metas_are_the_blobs_that_match_every_parameter() {
 
 #[tokio::test]
 async fn invalid_requests_have_upstreams_errors() {
-    let api = Api::new(shelf());
+    let api = CatalogHttpApi::new(shelf());
     for (method, uri, status, text) in [
         ("GET", "/", 404, "404 page not found"),
         ("GET", "/catalogs/", 404, "404 page not found"),
@@ -170,7 +170,7 @@ async fn invalid_requests_have_upstreams_errors() {
 
 #[tokio::test]
 async fn head_has_the_headers_of_get() {
-    let api = Api::new(shelf());
+    let api = CatalogHttpApi::new(shelf());
     for uri in [ALL, METAS, &format!("{METAS}?package=kiwi"), &format!("{METAS}?name=none")] {
         for encoding in ["identity", "gzip"] {
             let asked = [("accept-encoding", encoding)];
@@ -184,7 +184,7 @@ async fn head_has_the_headers_of_get() {
 
 #[tokio::test]
 async fn a_client_with_current_content_gets_304() {
-    let api = Api::new(shelf());
+    let api = CatalogHttpApi::new(shelf());
     let tag = get(&api, ALL).await.header("etag").to_owned();
     for uri in [ALL, METAS, &format!("{METAS}?schema=olm.bundle")] {
         for (name, value, status) in [
@@ -209,8 +209,8 @@ async fn a_client_with_current_content_gets_304() {
 
 #[tokio::test]
 async fn the_etag_changes_with_the_catalog_and_not_with_its_files() {
-    let shelf = Arc::new(Shelf::default());
-    let api = Api::new(Arc::clone(&shelf));
+    let shelf = Arc::new(ServedCatalogs::default());
+    let api = CatalogHttpApi::new(Arc::clone(&shelf));
     let tag = async |files: &[(&str, &str)]| {
         shelf.add("c").put(index(files));
         get(&api, "/catalogs/c/api/v1/all").await.header("etag").to_owned()
@@ -225,7 +225,7 @@ async fn the_etag_changes_with_the_catalog_and_not_with_its_files() {
 async fn gzip_is_used_for_long_bodies_on_request() {
     let shelf = shelf();
     shelf.add("big").put(big(3, 900).index().unwrap());
-    let api = Api::new(shelf);
+    let api = CatalogHttpApi::new(shelf);
     let uri = "/catalogs/big/api/v1/all";
     let plain = get(&api, uri).await;
     let zipped = ask(&api, Method::GET, uri, &[("accept-encoding", "br, gzip")]).await;
@@ -241,7 +241,7 @@ async fn gzip_is_used_for_long_bodies_on_request() {
 
 #[tokio::test]
 async fn concatenated_ranges_equal_the_whole() {
-    let api = Api::new(shelf());
+    let api = CatalogHttpApi::new(shelf());
     let all = get(&api, ALL).await;
     let size = all.body.len();
     let part = async |range: &str, more: &[(&str, &str)]| {
@@ -277,9 +277,9 @@ async fn concatenated_ranges_equal_the_whole() {
 async fn long_and_short_blobs_are_complete() {
     for (bundles, bytes) in [(3, 700_000), (400, 900), (1, 0)] {
         let served = big(bundles, bytes);
-        let shelf = Arc::new(Shelf::default());
+        let shelf = Arc::new(ServedCatalogs::default());
         shelf.add("big").put(served.index().unwrap());
-        let api = Api::new(shelf);
+        let api = CatalogHttpApi::new(shelf);
         let uri = "/catalogs/big/api/v1/all";
         let all = get(&api, uri).await;
         let index = served.index().unwrap();
@@ -303,7 +303,7 @@ async fn long_and_short_blobs_are_complete() {
 #[tokio::test]
 async fn concurrent_downloads_are_bounded_and_keep_their_content() {
     let shelf = shelf();
-    let api = Api::new(Arc::clone(&shelf)).with_downloads(1);
+    let api = CatalogHttpApi::new(Arc::clone(&shelf)).with_downloads(1);
     let request = Request::get(ALL).body(()).unwrap();
     let first = api.answer(&request);
     let second = get(&api, ALL).await;

@@ -5,13 +5,13 @@ use mainstay_catalog::LoadOptions;
 use mainstay_clock::Clock;
 use mainstay_registry::{
     Served,
-    reload::{Outcome, Source, follow},
+    reload::{FolderSource, ReloadOutcome, follow},
 };
 use std::{path::Path, sync::Arc, time::Duration};
 use tokio::sync::mpsc;
 
-fn source(folder: &Path) -> Source {
-    Source {
+fn source(folder: &Path) -> FolderSource {
+    FolderSource {
         folder: folder.into(),
         options: LoadOptions::default(),
         clock: Clock::system(),
@@ -23,11 +23,11 @@ fn source(folder: &Path) -> Source {
 async fn an_invalid_catalog_is_reported_and_the_last_valid_one_served() {
     let folder = folder(SMALL);
     let (served, source) = (Served::new("c"), source(folder.path()));
-    let Outcome::New(first) = source.load(&served).await else { panic!("the first is new") };
-    assert!(matches!(source.load(&served).await, Outcome::Same(_)));
+    let ReloadOutcome::New(first) = source.load(&served).await else { panic!("the first is new") };
+    assert!(matches!(source.load(&served).await, ReloadOutcome::Same(_)));
 
     write(folder.path(), &[("a.yaml", "schema: [\n"), ("b.yaml", "schema: olm.package\n")]);
-    let Outcome::Bad(error) = source.load(&served).await else { panic!("that is bad") };
+    let ReloadOutcome::Bad(error) = source.load(&served).await else { panic!("that is bad") };
     let files: Vec<&str> = error.problems.iter().map(|problem| &*problem.file).collect();
     assert!(files.contains(&"a.yaml") && files.contains(&"b.yaml"), "{error}");
     let state = served.state();
@@ -38,14 +38,14 @@ async fn an_invalid_catalog_is_reported_and_the_last_valid_one_served() {
     for file in ["a.yaml", "b.yaml"] {
         std::fs::remove_file(folder.path().join(file)).unwrap();
     }
-    assert!(matches!(source.load(&served).await, Outcome::Same(_)));
+    assert!(matches!(source.load(&served).await, ReloadOutcome::Same(_)));
     let state = served.state();
     assert!(state.index.as_ref().is_some_and(|index| Arc::ptr_eq(index, &first)));
     assert_eq!(state.problem, None);
 
     // Two contents never share a second, or a client that asks by time would miss one.
     std::fs::remove_file(folder.path().join("plum.yaml")).unwrap();
-    let Outcome::New(second) = source.load(&served).await else { panic!("that is new") };
+    let ReloadOutcome::New(second) = source.load(&served).await else { panic!("that is new") };
     assert!(second.modified() >= first.modified() + Duration::from_secs(1));
 }
 
@@ -57,10 +57,10 @@ async fn a_valid_catalog_may_still_be_refused() {
         0 | 1 => Ok(()),
         more => Err(format!("{more} packages").into()),
     };
-    let source = Source { judge: Arc::new(most_one), ..source(folder.path()) };
-    assert!(matches!(source.load(&served).await, Outcome::New(_)));
+    let source = FolderSource { judge: Arc::new(most_one), ..source(folder.path()) };
+    assert!(matches!(source.load(&served).await, ReloadOutcome::New(_)));
     write(folder.path(), &SMALL[1..]);
-    let Outcome::Refused(why) = source.load(&served).await else { panic!("that is refused") };
+    let ReloadOutcome::Refused(why) = source.load(&served).await else { panic!("that is refused") };
     assert_eq!(why.to_string(), "2 packages");
     let state = served.state();
     assert_eq!(state.problem.as_deref(), Some("2 packages"));
@@ -84,26 +84,26 @@ async fn a_missing_folder_is_served_when_it_appears() {
         }
     });
     // The same change may be reported more than once: as often as the writer has steps.
-    let mut until = async |wanted: fn(&Outcome) -> bool| {
+    let mut until = async |wanted: fn(&ReloadOutcome) -> bool| {
         while !wanted(&outcomes.recv().await.unwrap()) {}
     };
-    until(|outcome| matches!(outcome, Outcome::Bad(_))).await;
+    until(|outcome| matches!(outcome, ReloadOutcome::Bad(_))).await;
     assert!(served.index().is_none());
 
     write(&place, SMALL);
-    until(|outcome| matches!(outcome, Outcome::New(_))).await;
+    until(|outcome| matches!(outcome, ReloadOutcome::New(_))).await;
 
     // Replaced as a whole, as deployments do it.
     let other = around.path().join("other");
     write(&other, &SMALL[1..]);
     std::fs::rename(&place, around.path().join("old")).unwrap();
     std::fs::rename(&other, &place).unwrap();
-    until(|outcome| matches!(outcome, Outcome::New(_))).await;
+    until(|outcome| matches!(outcome, ReloadOutcome::New(_))).await;
     assert_eq!(served.index().unwrap().catalog().packages().len(), 1);
 
     // The replacement is watched as well.
     write(&place, &SMALL[..1]);
-    until(|outcome| matches!(outcome, Outcome::New(_))).await;
+    until(|outcome| matches!(outcome, ReloadOutcome::New(_))).await;
     assert_eq!(served.index().unwrap().catalog().packages().len(), 2);
     following.abort();
 }

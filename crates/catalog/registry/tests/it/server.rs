@@ -6,8 +6,8 @@ use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use mainstay_registry::{
-    Shelf,
-    http::Api,
+    ServedCatalogs,
+    http::CatalogHttpApi,
     server::{Limits, serve},
 };
 use std::{
@@ -31,7 +31,7 @@ struct Port {
 
 impl Port {
     /// A port whose gRPC service answers with `grpc` and the path.
-    async fn open(shelf: Arc<Shelf>, limits: Limits) -> Self {
+    async fn open(shelf: Arc<ServedCatalogs>, limits: Limits) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
@@ -41,7 +41,7 @@ impl Port {
         });
         let log = Arc::new(Mutex::new(Vec::new()));
         let log_access = Arc::clone(&log);
-        let log_access: mainstay_registry::server::Hear = Arc::new(move |request| {
+        let log_access: mainstay_registry::server::AccessListener = Arc::new(move |request| {
             log_access.lock().unwrap().push(format!(
                 "{} {} {}",
                 request.method,
@@ -49,7 +49,7 @@ impl Port {
                 request.status.as_u16()
             ));
         });
-        let api = Api::new(shelf);
+        let api = CatalogHttpApi::new(shelf);
         let serving =
             tokio::spawn(serve(listener, api, grpc, limits, Some(log_access), stop.clone()));
         Self { address, stop, serving, log }
@@ -126,7 +126,7 @@ async fn oversized_request_heads_are_refused() {
 
 #[tokio::test]
 async fn requests_in_progress_finish_during_shutdown() {
-    let shelf = Arc::new(Shelf::default());
+    let shelf = Arc::new(ServedCatalogs::default());
     // More than the buffers of a connection hold, so the server cannot send everything before it is
     // read.
     let content = big(16, 1_000_000).index().unwrap();
@@ -148,7 +148,7 @@ async fn requests_in_progress_finish_during_shutdown() {
 
 #[tokio::test]
 async fn connections_are_dropped_after_the_grace_period() {
-    let shelf = Arc::new(Shelf::default());
+    let shelf = Arc::new(ServedCatalogs::default());
     shelf.add("big").put(big(16, 1_000_000).index().unwrap());
     let limits = Limits { grace: std::time::Duration::from_millis(1), ..Limits::default() };
     let port = Port::open(shelf, limits).await;
@@ -178,7 +178,7 @@ async fn a_new_connection_replaces_the_longest_idle_one() {
 
 #[tokio::test]
 async fn an_unread_http2_response_is_cut() {
-    let shelf = Arc::new(Shelf::default());
+    let shelf = Arc::new(ServedCatalogs::default());
     shelf.add("big").put(big(16, 1_000_000).index().unwrap());
     let limits = Limits { stall: std::time::Duration::from_millis(50), ..Limits::default() };
     let port = Port::open(shelf, limits).await;

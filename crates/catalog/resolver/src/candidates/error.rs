@@ -2,8 +2,8 @@
 
 use crate::channel::ChannelError;
 use crate::existing::ExistingError;
+use crate::input::{CatalogContent, CatalogKey, CatalogView};
 use crate::predicate::RequirementError;
-use crate::world::{CatalogKey, CatalogView, Content};
 
 /// A catalog cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -38,12 +38,12 @@ impl CatalogError {
     /// The error of a catalog; none if it can be read.
     pub(crate) fn of(catalog: &CatalogView<'_>) -> Option<Self> {
         let reason = match &catalog.content {
-            Content::Ready(_) => return None,
-            Content::NotConnected => {
+            CatalogContent::Ready(_) => return None,
+            CatalogContent::NotConnected => {
                 let CatalogKey { name, namespace } = catalog.key.clone();
                 CatalogReason::NotConnected { namespace, name }
             }
-            Content::Failed(reason) => CatalogReason::ListBundles(reason.clone()),
+            CatalogContent::Failed(reason) => CatalogReason::ListBundles(reason.clone()),
         };
         Some(Self { catalog: catalog.key.clone(), reason })
     }

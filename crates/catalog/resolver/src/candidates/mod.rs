@@ -1,4 +1,4 @@
-//! Candidates: states the resolution problem of a world, with the candidates of each Subscription
+//! Candidates: states the resolution problem of an input, with the candidates of each Subscription
 //! and requirement in order of preference.
 //!
 //! Candidates of a Subscription are the entries of its catalog, package and channel; before the
@@ -22,11 +22,11 @@ pub(crate) use error::{CatalogError, CatalogReason, FaultReason};
 
 use crate::channel::{self, ChannelError};
 use crate::existing::{self, Existing};
+use crate::input::{CatalogContent, CatalogKey, Demand, Prohibited, ResolutionInput, Subscription};
 use crate::predicate::Predicate;
 use crate::problem::{Problem, Reason, Rule, Subject, Var};
-use crate::property::{Api, Facts};
+use crate::property::{Facts, OperatorApi};
 use crate::snapshot::{Entry, Providers, Snapshot};
-use crate::world::{CatalogKey, Content, Demand, Prohibited, Subscription, World};
 use mainstay_version::Version;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
@@ -98,7 +98,7 @@ pub(crate) struct Fault {
     pub reason: FaultReason,
 }
 
-/// The problem of a world, with everything that gives its variables a meaning.
+/// The problem of an input, with everything that gives its variables a meaning.
 pub(crate) struct Candidates<'a> {
     pub problem: Problem,
     /// In order of their names.
@@ -110,7 +110,7 @@ pub(crate) struct Candidates<'a> {
     /// The existing operators, then the visible catalogs in order of preference.
     pub sources: Vec<Source<'a>>,
     pub faults: Vec<Fault>,
-    world: &'a World<'a>,
+    input: &'a ResolutionInput<'a>,
     /// The `status.installedCSV` of all Subscriptions.
     installed_csvs: FxHashSet<&'a str>,
     variables: FxHashMap<EntryRef, Var>,
@@ -139,11 +139,15 @@ struct CandidateList {
 static EMPTY: LazyLock<Snapshot> = LazyLock::new(Snapshot::default);
 
 impl<'a> Candidates<'a> {
-    /// States the problem of a world.
-    pub(crate) fn of(world: &'a World<'a>, exclude_global: bool, existing: &'a Existing) -> Self {
-        let mut subscriptions: Vec<&Subscription> = world.subscriptions.iter().collect();
+    /// States the problem of an input.
+    pub(crate) fn of(
+        input: &'a ResolutionInput<'a>,
+        exclude_global: bool,
+        existing: &'a Existing,
+    ) -> Self {
+        let mut subscriptions: Vec<&Subscription> = input.subscriptions.iter().collect();
         subscriptions.sort_by(|a, b| a.name.cmp(&b.name));
-        let mut demands: Vec<&Demand> = world.demands.iter().collect();
+        let mut demands: Vec<&Demand> = input.demands.iter().collect();
         demands.sort_by_key(|demand| {
             (&demand.package, demand.range.as_ref().map(ToString::to_string))
         });
@@ -154,8 +158,8 @@ impl<'a> Candidates<'a> {
             replacements: FxHashMap::default(),
             sources: Vec::new(),
             faults: Vec::new(),
-            world,
-            installed_csvs: world
+            input,
+            installed_csvs: input
                 .subscriptions
                 .iter()
                 .map(|subscription| subscription.installed_csv.as_str())
@@ -232,23 +236,23 @@ impl<'a> Candidates<'a> {
     }
 
     fn add_sources(&mut self, exclude_global: bool, existing: &'a Existing) {
-        let world = self.world;
-        let own = CatalogKey::new(existing::CATALOG, &*world.namespace);
+        let input = self.input;
+        let own = CatalogKey::new(existing::CATALOG, &*input.namespace);
         let fault = existing.error.clone().map(|error| CatalogError {
             catalog: own.clone(),
             reason: CatalogReason::ReadExisting(Box::new(error)),
         });
         self.sources.push(Source { key: own, priority: 0, snapshot: &existing.snapshot, fault });
-        let mut visible: Vec<_> = world
+        let mut visible: Vec<_> = input
             .catalogs
             .iter()
             .filter(|catalog| {
-                catalog.key.namespace == world.namespace
-                    || (!exclude_global && catalog.key.namespace == world.global_namespace)
+                catalog.key.namespace == input.namespace
+                    || (!exclude_global && catalog.key.namespace == input.global_namespace)
             })
             .collect();
         visible.sort_by(|a, b| {
-            let foreign = |key: &CatalogKey| key.namespace != world.namespace;
+            let foreign = |key: &CatalogKey| key.namespace != input.namespace;
             let (higher, lower) = if mainstay_fault::is_on("priorities-of-catalogs-are-reversed") {
                 (a, b)
             } else {
@@ -262,7 +266,7 @@ impl<'a> Candidates<'a> {
             let key = catalog.key.clone();
             let fault = CatalogError::of(catalog);
             let snapshot = match &catalog.content {
-                Content::Ready(snapshot) => snapshot,
+                CatalogContent::Ready(snapshot) => snapshot,
                 _ => &*EMPTY,
             };
             self.sources.push(Source { key, priority: catalog.priority, snapshot, fault });
@@ -307,8 +311,8 @@ impl<'a> Candidates<'a> {
         if at.source == 0 {
             return;
         }
-        let world = self.world;
-        let forbidden = world.prohibitions.iter().filter(|prohibition| match &prohibition.what {
+        let input = self.input;
+        let forbidden = input.prohibitions.iter().filter(|prohibition| match &prohibition.what {
             Prohibited::Package(package) => **package == *entry.package,
             Prohibited::Bundle(name) => **name == *entry.name,
             Prohibited::OutsideOf(packages) => !packages.contains(&*entry.package),
@@ -318,7 +322,7 @@ impl<'a> Candidates<'a> {
             let reason = Reason::Forbidden(forbidden.message.clone());
             self.problem.constrain(Some(var), Rule::Prohibited, reason);
         }
-        if let (Some(least), Some(there)) = (&facts.min_kube_version, &world.kube_version)
+        if let (Some(least), Some(there)) = (&facts.min_kube_version, &input.kube_version)
             && !is_new_enough(there, least)
             && !mainstay_fault::is_on("bundles-for-a-later-kubernetes-are-chosen")
         {
@@ -512,7 +516,7 @@ impl<'a> Candidates<'a> {
     /// Adds the constraints for at most one provider of each API, and at most one operator of each
     /// package.
     fn add_uniqueness(&mut self) {
-        let mut apis: FxHashMap<&Api, Vec<Var>> = FxHashMap::default();
+        let mut apis: FxHashMap<&OperatorApi, Vec<Var>> = FxHashMap::default();
         let mut packages: FxHashMap<&str, Vec<Var>> = FxHashMap::default();
         for (at, subject) in self.problem.subjects.iter().enumerate() {
             let Subject::Bundle(entry) = *subject else { continue };

@@ -3,9 +3,9 @@
 use super::error::{CatalogError, SubscriptionError};
 use super::{Candidates, EntryRef, Fault, FaultOrigin, FaultSubject};
 use crate::channel::{self, ChannelError};
+use crate::input::{CatalogKey, Subscription};
 use crate::problem::{Reason, Rule, Subject, Var};
 use crate::snapshot::Entry;
-use crate::world::{CatalogKey, Subscription};
 use rustc_hash::FxHashSet;
 
 impl Candidates<'_> {

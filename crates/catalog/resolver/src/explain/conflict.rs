@@ -3,9 +3,9 @@
 
 use super::names;
 use crate::candidates::Candidates;
+use crate::input::{Demand, ResolutionInput, Subscription};
 use crate::predicate::Predicate;
 use crate::problem::{Constraint, Reason, Rule, Subject, Var};
-use crate::world::{Demand, Subscription, World};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cell::RefCell;
 use std::cmp::Reverse;
@@ -82,7 +82,7 @@ type Among = (usize, Vec<usize>);
 
 /// The unsatisfiable core of a contradiction, indexed by the subjects and members of constraints.
 pub(super) struct Conflict<'c> {
-    pub world: &'c World<'c>,
+    pub input: &'c ResolutionInput<'c>,
     pub candidates: &'c Candidates<'c>,
     constraints: Vec<&'c Constraint>,
     /// For each variable, the constraints whose subject it is.
@@ -101,7 +101,7 @@ pub(super) struct Conflict<'c> {
 
 impl<'c> Conflict<'c> {
     pub(super) fn new(
-        world: &'c World<'c>,
+        input: &'c ResolutionInput<'c>,
         candidates: &'c Candidates<'c>,
         constraints: Vec<&'c Constraint>,
     ) -> Self {
@@ -134,7 +134,7 @@ impl<'c> Conflict<'c> {
         let is_root = roots.iter().copied().collect();
         let needed = RefCell::default();
         Self {
-            world,
+            input,
             candidates,
             constraints,
             by_subject,

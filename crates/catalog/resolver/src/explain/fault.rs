@@ -1,23 +1,25 @@
 //! Broken input: explains failures of catalogs, channels, bundles and the whole namespace.
 //!
 //! The messages of faults are those of upstream and hardly name the place. This module finds the
-//! place in the world again, by comparing messages.
+//! place in the input again, by comparing messages.
 
 use super::missing::{catalogs, is_visible};
 use super::names;
 use super::remedies;
-use super::repair::Repair;
+use super::repair::SuggestedFix;
 use super::suggestions::{self, Participants};
 use super::what_if::FailureContext;
 use crate::candidates::{Candidates, CatalogError, FaultSubject};
 use crate::existing::ExistingError;
-use crate::outcome::Failure;
+use crate::input::{
+    CatalogContent, CatalogKey, CatalogView, ExistingCsv, ResolutionInput, Subscription,
+};
+use crate::outcome::ResolutionFailure;
 use crate::problem::{Subject, Var};
 use crate::snapshot::{Entry, Snapshot};
-use crate::world::{CatalogKey, CatalogView, Content, Csv, Subscription, World};
 use mainstay_cause::Cause;
 use mainstay_gocompat::quote;
-use mainstay_updates::{Unordered, chain};
+use mainstay_updates::{ChannelOrderError, chain};
 use std::collections::BTreeSet;
 
 /// How many places an explanation names.
@@ -26,31 +28,31 @@ const MAX_PLACES: usize = 4;
 /// Explains the failure of a whole namespace; `existing` is the error of its existing operators, if
 /// that is the only reason.
 pub(crate) fn explain_namespace(
-    world: &World<'_>,
-    failure: &mut Failure,
+    input: &ResolutionInput<'_>,
+    failure: &mut ResolutionFailure,
     existing: Option<&ExistingError>,
 ) {
-    if world.operator_groups.len() == 1 {
+    if input.operator_groups.len() == 1 {
         if let Some(error) = existing {
-            explain_existing(world, failure, error);
+            explain_existing(input, failure, error);
         } else {
             let cause = Cause::new("nothing in the namespace can be resolved");
             failure.cause = cause.because(Cause::new(failure.message.clone()));
         }
     } else {
-        explain_operator_groups(world, failure);
+        explain_operator_groups(input, failure);
     }
 }
 
 /// Explains the failure of a namespace without exactly one OperatorGroup.
-fn explain_operator_groups(world: &World<'_>, failure: &mut Failure) {
-    let namespace = &world.namespace;
+fn explain_operator_groups(input: &ResolutionInput<'_>, failure: &mut ResolutionFailure) {
+    let namespace = &input.namespace;
     let mut groups: Vec<&str> =
-        world.operator_groups.iter().map(|operator_group| operator_group.name.as_str()).collect();
+        input.operator_groups.iter().map(|operator_group| operator_group.name.as_str()).collect();
     groups.sort_unstable();
     let quoted = names::quoted(groups.iter().copied());
     let (what, repairs) = if groups.is_empty() {
-        let add = Repair::AddOperatorGroup { namespace: namespace.clone() };
+        let add = SuggestedFix::AddOperatorGroup { namespace: namespace.clone() };
         (format!("namespace `{namespace}` has no OperatorGroup"), vec![add])
     } else {
         let what = format!(
@@ -58,7 +60,8 @@ fn explain_operator_groups(world: &World<'_>, failure: &mut Failure) {
             groups.len(),
             names::some(&quoted, "and")
         );
-        let remove = |name: &str| Repair::RemoveOperatorGroup { operator_group: name.to_owned() };
+        let remove =
+            |name: &str| SuggestedFix::RemoveOperatorGroup { operator_group: name.to_owned() };
         // With more than two OperatorGroups, one deletion is not enough.
         let two: Vec<&str> = if groups.len() == 2 { groups } else { Vec::new() };
         (what, two.into_iter().map(remove).collect())
@@ -71,20 +74,24 @@ fn explain_operator_groups(world: &World<'_>, failure: &mut Failure) {
 }
 
 /// Explains the failure of a namespace whose existing operators cannot be read.
-fn explain_existing(world: &World<'_>, failure: &mut Failure, error: &ExistingError) {
-    let mut csvs: Vec<&Csv> = world.csvs.iter().filter(|csv| !csv.copied).collect();
+fn explain_existing(
+    input: &ResolutionInput<'_>,
+    failure: &mut ResolutionFailure,
+    error: &ExistingError,
+) {
+    let mut csvs: Vec<&ExistingCsv> = input.csvs.iter().filter(|csv| !csv.copied).collect();
     csvs.sort_by(|a, b| a.name.cmp(&b.name));
     let find_csv = |name: &str| csvs.iter().copied().find(|csv| csv.name == name);
     let reason = match error {
         ExistingError::ParseProperties { csv, error } => {
-            failure.repairs = vec![Repair::DropProperties { csv: csv.clone() }];
+            failure.repairs = vec![SuggestedFix::DropProperties { csv: csv.clone() }];
             Cause::new(format!(
                 "the annotation `operatorframework.io/properties` of ClusterServiceVersion `{csv}` \
                  cannot be read: {error}"
             ))
         }
         ExistingError::ParseCrdName { crd } => {
-            let has = |csv: &&&Csv| {
+            let has = |csv: &&&ExistingCsv| {
                 csv.owned_crds
                     .iter()
                     .chain(&csv.required_crds)
@@ -124,12 +131,12 @@ fn explain_existing(world: &World<'_>, failure: &mut Failure, error: &ExistingEr
 pub(super) fn explain(
     context: &mut FailureContext<'_, '_>,
     candidates: &Candidates<'_>,
-    failure: &mut Failure,
+    failure: &mut ResolutionFailure,
 ) {
     if !context.explains_in_full() {
         return;
     }
-    let world = context.world;
+    let input = context.input;
     let of: Vec<&Subscription> = candidates
         .subscriptions
         .iter()
@@ -138,29 +145,29 @@ pub(super) fn explain(
         .collect();
     let mut causes = Vec::new();
     let mut proposals = Vec::new();
-    for catalog in catalogs(world) {
-        if is_visible(world, &catalog.key)
+    for catalog in catalogs(input) {
+        if is_visible(input, &catalog.key)
             && let Some(error) = CatalogError::of(catalog)
             && failure.message.contains(&error.to_string())
         {
-            causes.push(catalog_cause(world, catalog, &of));
-            proposals.push(vec![Repair::RestoreCatalog { catalog: catalog.key.clone() }]);
+            causes.push(catalog_cause(input, catalog, &of));
+            proposals.push(vec![SuggestedFix::RestoreCatalog { catalog: catalog.key.clone() }]);
         }
     }
     let (mut changes, mut repairs_of_channels) = (false, Vec::new());
     if causes.is_empty() {
-        for (repair, cause) in channels_without_order(world, &failure.message) {
+        for (repair, cause) in channels_without_order(input, &failure.message) {
             causes.push(cause);
             repairs_of_channels.push(repair);
         }
         if causes.is_empty() {
-            causes.extend(unordered_across_catalogs(world, &failure.message));
+            causes.extend(unordered_across_catalogs(input, &failure.message));
         }
-        causes.extend(bundle_causes(world, candidates, &failure.message));
+        causes.extend(bundle_causes(input, candidates, &failure.message));
         changes = !causes.is_empty();
     }
     if causes.is_empty() {
-        causes.extend(answer_causes(world, candidates, failure));
+        causes.extend(answer_causes(input, candidates, failure));
         changes = !causes.is_empty();
     }
     if causes.is_empty() {
@@ -169,10 +176,11 @@ pub(super) fn explain(
     }
     if changes {
         for subscription in &of {
-            suggestions::changes(world, subscription, &mut proposals);
+            suggestions::changes(input, subscription, &mut proposals);
         }
         if of.len() > 1 {
-            let remove = |name: &str| Repair::RemoveSubscription { subscription: name.to_owned() };
+            let remove =
+                |name: &str| SuggestedFix::RemoveSubscription { subscription: name.to_owned() };
             proposals.push(of.iter().map(|subscription| remove(&subscription.name)).collect());
         }
         proposals.push(repairs_of_channels);
@@ -196,10 +204,14 @@ pub(super) fn explain(
     remedies(failure);
 }
 
-fn catalog_cause(world: &World<'_>, catalog: &CatalogView<'_>, of: &[&Subscription]) -> Cause {
-    let name = names::catalog(world, &catalog.key);
+fn catalog_cause(
+    input: &ResolutionInput<'_>,
+    catalog: &CatalogView<'_>,
+    of: &[&Subscription],
+) -> Cause {
+    let name = names::catalog(input, &catalog.key);
     let cause = Cause::new(match &catalog.content {
-        Content::Failed(reason) => format!("catalog {name} cannot be read: {reason}"),
+        CatalogContent::Failed(reason) => format!("catalog {name} cannot be read: {reason}"),
         _ => format!("catalog {name} was not read so far: there is no connection to it yet"),
     });
     let any = CatalogKey::default();
@@ -223,19 +235,22 @@ fn catalog_cause(world: &World<'_>, catalog: &CatalogView<'_>, of: &[&Subscripti
 }
 
 /// The channels without order that a message names, with their repairs.
-pub(super) fn channels_without_order(world: &World<'_>, message: &str) -> Vec<(Repair, Cause)> {
+pub(super) fn channels_without_order(
+    input: &ResolutionInput<'_>,
+    message: &str,
+) -> Vec<(SuggestedFix, Cause)> {
     let mut causes = Vec::new();
     let mut seen = BTreeSet::new();
     for part in message.split(" of package \"").skip(1) {
         let Some((package, _)) = part.split_once('"') else { continue };
-        for catalog in catalogs(world) {
-            let Content::Ready(snapshot) = catalog.content else { continue };
-            if !is_visible(world, &catalog.key) || !seen.insert((package, &catalog.key)) {
+        for catalog in catalogs(input) {
+            let CatalogContent::Ready(snapshot) = catalog.content else { continue };
+            if !is_visible(input, &catalog.key) || !seen.insert((package, &catalog.key)) {
                 continue;
             }
-            let place = names::catalog(world, &catalog.key);
+            let place = names::catalog(input, &catalog.key);
             for (channel, cause) in unordered_channels(snapshot, package, message, &place) {
-                let repair = Repair::MendChannel {
+                let repair = SuggestedFix::MendChannel {
                     catalog: catalog.key.clone(),
                     package: package.to_owned(),
                     channel: channel.to_owned(),
@@ -278,15 +293,15 @@ fn unordered_channels<'s>(
         }
         let of = format!("channel `{channel}` of package `{package}` in catalog {place}");
         let what = match &why {
-            Unordered::NoHead => {
+            ChannelOrderError::NoHead => {
                 format!(
                     "{of} has no head: each of its entries is replaced or skipped by another one"
                 )
             }
-            Unordered::Cycle { head } => {
+            ChannelOrderError::Cycle { head } => {
                 format!("in {of} the entries below `{head}` replace each other in a circle")
             }
-            Unordered::Several { chains } => {
+            ChannelOrderError::Several { chains } => {
                 let heads: Vec<&str> = chains
                     .iter()
                     .map(|chain| chain.split_once("...").map_or(chain.as_str(), |(head, _)| head))
@@ -309,16 +324,16 @@ fn unordered_channels<'s>(
 }
 
 /// A channel that has no order because several catalogs have entries of it.
-fn unordered_across_catalogs(world: &World<'_>, message: &str) -> Option<Cause> {
+fn unordered_across_catalogs(input: &ResolutionInput<'_>, message: &str) -> Option<Cause> {
     let (_, package) = message.split_once(" of package \"")?;
     let (package, _) = package.split_once('"')?;
     let mut of: Vec<(String, String)> = Vec::new();
-    for catalog in catalogs(world).into_iter().filter(|catalog| is_visible(world, &catalog.key)) {
-        let Content::Ready(snapshot) = catalog.content else { continue };
+    for catalog in catalogs(input).into_iter().filter(|catalog| is_visible(input, &catalog.key)) {
+        let CatalogContent::Ready(snapshot) = catalog.content else { continue };
         for (channel, _) in channels(snapshot, package) {
             let text = format!("in channel {} of package {}", quote(channel), quote(package));
             if message.contains(&text) {
-                of.push((channel.to_owned(), names::catalog(world, &catalog.key)));
+                of.push((channel.to_owned(), names::catalog(input, &catalog.key)));
             }
         }
     }
@@ -336,7 +351,11 @@ fn unordered_across_catalogs(world: &World<'_>, message: &str) -> Option<Cause> 
 }
 
 /// The causes of bundles whose requirements cannot be read.
-fn bundle_causes(world: &World<'_>, candidates: &Candidates<'_>, message: &str) -> Vec<Cause> {
+fn bundle_causes(
+    input: &ResolutionInput<'_>,
+    candidates: &Candidates<'_>,
+    message: &str,
+) -> Vec<Cause> {
     let mut causes: Vec<(String, Cause)> = Vec::new();
     for fault in &candidates.faults {
         let FaultSubject::Bundle(var) = fault.subject else { continue };
@@ -349,7 +368,7 @@ fn bundle_causes(world: &World<'_>, candidates: &Candidates<'_>, message: &str) 
         let of = if at.source == 0 {
             format!("ClusterServiceVersion `{name}`")
         } else {
-            let catalog = names::catalog(world, candidates.catalog(at));
+            let catalog = names::catalog(input, candidates.catalog(at));
             format!("bundle `{name}` in catalog {catalog}")
         };
         let text = names::shortened(&text);
@@ -365,7 +384,11 @@ fn bundle_causes(world: &World<'_>, candidates: &Candidates<'_>, message: &str) 
 }
 
 /// The causes of an invalid answer.
-fn answer_causes(world: &World<'_>, candidates: &Candidates<'_>, failure: &Failure) -> Vec<Cause> {
+fn answer_causes(
+    input: &ResolutionInput<'_>,
+    candidates: &Candidates<'_>,
+    failure: &ResolutionFailure,
+) -> Vec<Cause> {
     let mut causes: BTreeSet<String> = BTreeSet::new();
     let message = &failure.message;
     let twice = message.contains("expected exactly one operator, got ");
@@ -375,7 +398,7 @@ fn answer_causes(world: &World<'_>, candidates: &Candidates<'_>, failure: &Failu
             continue;
         }
         let (entry, facts) = candidates.entry(at);
-        let catalog = names::catalog(world, candidates.catalog(at));
+        let catalog = names::catalog(input, candidates.catalog(at));
         let of = format!(
             "channel `{}` of package `{}` in catalog {catalog}",
             entry.channel, entry.package

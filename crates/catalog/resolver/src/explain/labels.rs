@@ -36,7 +36,7 @@ impl Conflict<'_> {
         let label = self.label(var);
         let Subject::Bundle(at) = self.subject(var) else { return label };
         let channel = &self.candidates.entry(at).0.channel;
-        let catalog = names::catalog(self.world, self.candidates.catalog(at));
+        let catalog = names::catalog(self.input, self.candidates.catalog(at));
         format!("{label} (channel `{channel}`, catalog {catalog})")
     }
 
@@ -104,7 +104,7 @@ impl Conflict<'_> {
         let mut these = vars.iter().filter_map(catalog);
         let (Some(any), Some(one)) = (all.next(), these.next()) else { return String::new() };
         if all.any(|other| other != any) && these.all(|other| other == one) {
-            return format!(" in catalog {}", names::catalog(self.world, one));
+            return format!(" in catalog {}", names::catalog(self.input, one));
         }
         String::new()
     }

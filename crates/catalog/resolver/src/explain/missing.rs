@@ -4,9 +4,11 @@
 use super::names;
 use super::node::Node;
 use crate::candidates::MAX_LOOKUP_STEPS;
+use crate::input::{
+    CatalogContent, CatalogKey, CatalogView, Demand, ResolutionInput, Subscription,
+};
 use crate::predicate::Predicate;
 use crate::snapshot::{Entry, Snapshot};
-use crate::world::{CatalogKey, CatalogView, Content, Demand, Subscription, World};
 use mainstay_version::Version;
 use std::collections::BTreeSet;
 
@@ -17,13 +19,13 @@ const MAX_HINTS: usize = 4;
 const HINT_STEPS: u64 = 200_000;
 
 /// Whether the `installedCSV` of a Subscription exists.
-pub(super) fn is_installed(world: &World<'_>, subscription: &Subscription) -> bool {
-    world.csvs.iter().any(|csv| csv.name == subscription.installed_csv && !csv.copied)
+pub(super) fn is_installed(input: &ResolutionInput<'_>, subscription: &Subscription) -> bool {
+    input.csvs.iter().any(|csv| csv.name == subscription.installed_csv && !csv.copied)
 }
 
 /// The OperatorGroup that excludes the catalogs of the global namespace.
-pub(super) fn excluding_group<'w>(world: &'w World<'_>) -> Option<&'w str> {
-    world
+pub(super) fn excluding_group<'w>(input: &'w ResolutionInput<'_>) -> Option<&'w str> {
+    input
         .operator_groups
         .iter()
         .find(|operator_group| operator_group.exclude_global)
@@ -31,16 +33,16 @@ pub(super) fn excluding_group<'w>(world: &'w World<'_>) -> Option<&'w str> {
 }
 
 /// Whether the namespace can use a catalog.
-pub(super) fn is_visible(world: &World<'_>, key: &CatalogKey) -> bool {
-    key.namespace == world.namespace
-        || (excluding_group(world).is_none() && key.namespace == world.global_namespace)
+pub(super) fn is_visible(input: &ResolutionInput<'_>, key: &CatalogKey) -> bool {
+    key.namespace == input.namespace
+        || (excluding_group(input).is_none() && key.namespace == input.global_namespace)
 }
 
 /// All catalogs by priority and name; those that the namespace can use come first.
-pub(super) fn catalogs<'w, 'a>(world: &'w World<'a>) -> Vec<&'w CatalogView<'a>> {
-    let mut all: Vec<_> = world.catalogs.iter().collect();
+pub(super) fn catalogs<'w, 'a>(input: &'w ResolutionInput<'a>) -> Vec<&'w CatalogView<'a>> {
+    let mut all: Vec<_> = input.catalogs.iter().collect();
     all.sort_by(|a, b| {
-        (is_visible(world, &b.key).cmp(&is_visible(world, &a.key)))
+        (is_visible(input, &b.key).cmp(&is_visible(input, &a.key)))
             .then_with(|| b.priority.cmp(&a.priority))
             .then_with(|| a.key.cmp(&b.key))
     });
@@ -48,57 +50,62 @@ pub(super) fn catalogs<'w, 'a>(world: &'w World<'a>) -> Vec<&'w CatalogView<'a>>
 }
 
 /// The snapshots of the readable catalogs of a Subscription.
-pub(super) fn own_snapshots<'a>(world: &World<'a>, of: &Subscription) -> Vec<&'a Snapshot> {
+pub(super) fn own_snapshots<'a>(
+    input: &ResolutionInput<'a>,
+    of: &Subscription,
+) -> Vec<&'a Snapshot> {
     let any = of.catalog == CatalogKey::default();
-    catalogs(world)
+    catalogs(input)
         .into_iter()
-        .filter(|catalog| is_visible(world, &catalog.key) && (any || catalog.key == of.catalog))
+        .filter(|catalog| is_visible(input, &catalog.key) && (any || catalog.key == of.catalog))
         .filter_map(|catalog| match catalog.content {
-            Content::Ready(snapshot) => Some(snapshot),
+            CatalogContent::Ready(snapshot) => Some(snapshot),
             _ => None,
         })
         .collect()
 }
 
 /// The channel, package and catalog that a Subscription asks for.
-pub(super) fn requested(world: &World<'_>, of: &Subscription) -> String {
+pub(super) fn requested(input: &ResolutionInput<'_>, of: &Subscription) -> String {
     let Subscription { package, channel, catalog, .. } = of;
     let channel =
         if channel.is_empty() { String::new() } else { format!("channel `{channel}` of ") };
     let catalog = if *catalog == CatalogKey::default() {
         String::new()
     } else {
-        format!(" in catalog {}", names::catalog(world, catalog))
+        format!(" in catalog {}", names::catalog(input, catalog))
     };
     format!("{channel}package `{package}`{catalog}")
 }
 
 /// Why a catalog offers nothing, after its name; none if it has content that the namespace can use.
-fn unavailability(world: &World<'_>, catalog: &CatalogView<'_>) -> Option<String> {
-    if !is_visible(world, &catalog.key) {
-        return Some(match excluding_group(world) {
-            Some(group) if catalog.key.namespace == world.global_namespace => format!(
+fn unavailability(input: &ResolutionInput<'_>, catalog: &CatalogView<'_>) -> Option<String> {
+    if !is_visible(input, &catalog.key) {
+        return Some(match excluding_group(input) {
+            Some(group) if catalog.key.namespace == input.global_namespace => format!(
                 "is left out by OperatorGroup `{group}`, which excludes the catalogs of namespace \
                  `{}`",
-                world.global_namespace
+                input.global_namespace
             ),
-            _ => format!("cannot be seen from namespace `{}`", world.namespace),
+            _ => format!("cannot be seen from namespace `{}`", input.namespace),
         });
     }
     match &catalog.content {
-        Content::Ready(snapshot) if snapshot.is_empty() => Some("is empty".to_owned()),
-        Content::Ready(_) => None,
-        Content::NotConnected => Some("was not read so far".to_owned()),
-        Content::Failed(reason) => Some(format!("cannot be read: {}", names::shortened(reason))),
+        CatalogContent::Ready(snapshot) if snapshot.is_empty() => Some("is empty".to_owned()),
+        CatalogContent::Ready(_) => None,
+        CatalogContent::NotConnected => Some("was not read so far".to_owned()),
+        CatalogContent::Failed(reason) => {
+            Some(format!("cannot be read: {}", names::shortened(reason)))
+        }
     }
 }
 
 /// Why a Subscription has no candidates.
-pub(super) fn explain_subscription(world: &World<'_>, of: &Subscription) -> Vec<Node> {
+pub(super) fn explain_subscription(input: &ResolutionInput<'_>, of: &Subscription) -> Vec<Node> {
     let Subscription { package, channel, starting_csv, catalog, .. } = of;
     let any = *catalog == CatalogKey::default();
     let views: Vec<_> =
-        catalogs(world).into_iter().filter(|view| any || view.key == *catalog).collect();
+        catalogs(input).into_iter().filter(|view| any || view.key == *catalog).collect();
     if views.is_empty() {
         let text = if any {
             "there is no catalog".to_owned()
@@ -111,17 +118,17 @@ pub(super) fn explain_subscription(world: &World<'_>, of: &Subscription) -> Vec<
     // A Subscription without catalog uses all catalogs of the namespace.
     let mut unavailable: Vec<Node> = views
         .iter()
-        .filter(|view| !any || is_visible(world, &view.key))
+        .filter(|view| !any || is_visible(input, &view.key))
         .filter_map(|view| {
-            let reason = unavailability(world, view)?;
-            Some(Node::new(format!("catalog {} {reason}", names::catalog(world, &view.key))))
+            let reason = unavailability(input, view)?;
+            Some(Node::new(format!("catalog {} {reason}", names::catalog(input, &view.key))))
         })
         .collect();
-    let snapshots = own_snapshots(world, of);
+    let snapshots = own_snapshots(input, of);
     let place = if any {
         "no catalog".to_owned()
     } else {
-        format!("catalog {}", names::catalog(world, catalog))
+        format!("catalog {}", names::catalog(input, catalog))
     };
     if snapshots.iter().all(|snapshot| snapshot.is_empty()) {
         return unavailable;
@@ -133,7 +140,7 @@ pub(super) fn explain_subscription(world: &World<'_>, of: &Subscription) -> Vec<
         .collect();
     let has = if any { "has" } else { "has no" };
     let node = if entries.is_empty() {
-        let other_catalogs = other_catalogs(world, of);
+        let other_catalogs = other_catalogs(input, of);
         Node::new(format!("{place} {has} package `{package}`")).because(other_catalogs)
     } else if !channel.is_empty() && entries.iter().all(|entry| *entry.channel != **channel) {
         let channels: BTreeSet<_> =
@@ -157,7 +164,7 @@ pub(super) fn explain_subscription(world: &World<'_>, of: &Subscription) -> Vec<
                 .filter(|entry| channel.is_empty() || *entry.channel == **channel)
                 .copied(),
         );
-        let requested = requested(world, of);
+        let requested = requested(input, of);
         let hint = if other.is_empty() {
             format!("it has {versions}")
         } else {
@@ -170,15 +177,15 @@ pub(super) fn explain_subscription(world: &World<'_>, of: &Subscription) -> Vec<
 }
 
 /// Other catalogs that have the package of a Subscription.
-fn other_catalogs(world: &World<'_>, of: &Subscription) -> Vec<Node> {
+fn other_catalogs(input: &ResolutionInput<'_>, of: &Subscription) -> Vec<Node> {
     let mut nodes = Vec::new();
-    for catalog in catalogs(world).into_iter().filter(|catalog| catalog.key != of.catalog) {
-        let Content::Ready(snapshot) = catalog.content else { continue };
+    for catalog in catalogs(input).into_iter().filter(|catalog| catalog.key != of.catalog) {
+        let CatalogContent::Ready(snapshot) = catalog.content else { continue };
         if snapshot.of_package(&of.package).is_empty() {
             continue;
         }
-        let name = names::catalog(world, &catalog.key);
-        nodes.push(Node::new(match unavailability(world, catalog) {
+        let name = names::catalog(input, &catalog.key);
+        nodes.push(Node::new(match unavailability(input, catalog) {
             None => format!("catalog {name} has it"),
             Some(reason) => format!("catalog {name} has it, but {reason}"),
         }));
@@ -220,19 +227,22 @@ pub(super) fn demand_predicate(demand: &Demand) -> Predicate {
 }
 
 /// The nearest offers of the catalogs for a requirement that nothing meets.
-pub(super) fn explain_requirement(world: &World<'_>, requirement: &Predicate) -> Vec<Node> {
+pub(super) fn explain_requirement(
+    input: &ResolutionInput<'_>,
+    requirement: &Predicate,
+) -> Vec<Node> {
     let mut nodes = Vec::new();
     if let Some(range) = names::impossible_range(requirement) {
         return vec![Node::new(format!("no version at all is in the range `{range}`"))];
     }
     // Costly conditions get only a part of the steps of a lookup.
     let mut steps = MAX_LOOKUP_STEPS - HINT_STEPS;
-    for catalog in catalogs(world) {
-        let name = names::catalog(world, &catalog.key);
-        let Content::Ready(snapshot) = catalog.content else {
-            if is_visible(world, &catalog.key) {
+    for catalog in catalogs(input) {
+        let name = names::catalog(input, &catalog.key);
+        let CatalogContent::Ready(snapshot) = catalog.content else {
+            if is_visible(input, &catalog.key) {
                 nodes.extend(
-                    unavailability(world, catalog)
+                    unavailability(input, catalog)
                         .map(|reason| format!("catalog {name}, which may offer it, {reason}")),
                 );
             }
@@ -247,12 +257,12 @@ pub(super) fn explain_requirement(world: &World<'_>, requirement: &Predicate) ->
             let bundle = &snapshot.entry(first).0.name;
             let bundle = format!("`{bundle}` in catalog {name}");
             let reason =
-                unavailability(world, catalog).map(|reason| format!("the catalog {reason}"));
+                unavailability(input, catalog).map(|reason| format!("the catalog {reason}"));
             let reason = reason.unwrap_or_else(|| exclusion(snapshot, first));
             nodes.push(format!("{bundle} would meet it, but {reason}"));
             continue;
         }
-        if is_visible(world, &catalog.key) {
+        if is_visible(input, &catalog.key) {
             nodes.extend(
                 nearest_offer(snapshot, requirement)
                     .map(|hint| format!("catalog {name} has {hint}")),

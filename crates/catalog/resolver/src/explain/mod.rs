@@ -6,14 +6,14 @@
 //! * Broken input is named with its place: the catalog, channel, bundle or annotation, and the
 //!   error there (`fault`).
 //! * The repairs follow. `suggestions` lists changes that may help, and `what_if` resolves a copy
-//!   of the world with each of them, so that the explanation has only repairs that work. The few
+//!   of the input with each of them, so that the explanation has only repairs that work. The few
 //!   that cannot be tried are marked.
 //!
 //! Rules for the prose: a text names objects as kubectl does (``Subscription `foo` ``, ``channel
 //! `stable` of package `x` ``). Each node is the cause of the node above it. No node repeats
 //! another one. Candidates that are rejected for the same reason share one line. A tree fits on a
 //! screen. If very many parts fail, only the first failures get repairs and nearest offers. The
-//! order is fixed: the same world gives the same bytes.
+//! order is fixed: the same input gives the same bytes.
 
 mod conflict;
 mod fault;
@@ -26,13 +26,13 @@ mod suggestions;
 mod tree;
 mod what_if;
 
-pub use repair::Repair;
+pub use repair::SuggestedFix;
 
 pub(crate) use fault::explain_namespace;
 pub(crate) use what_if::FailureContext;
 
 use crate::candidates::Candidates;
-use crate::outcome::Failure;
+use crate::outcome::ResolutionFailure;
 use crate::part_search::UnsatCore;
 use crate::texts;
 use mainstay_cause::Cause;
@@ -48,7 +48,7 @@ const MAX_HINTS: usize = 8;
 pub(crate) fn explain(
     context: &mut FailureContext<'_, '_>,
     candidates: &Candidates<'_>,
-    failure: &mut Failure,
+    failure: &mut ResolutionFailure,
     core: Option<&UnsatCore>,
 ) {
     let Some(UnsatCore { reasons, coarse }) = core else {
@@ -58,23 +58,27 @@ pub(crate) fn explain(
         failure.cause = coarse_cause(candidates, failure, reasons);
         return;
     }
-    let world = context.world;
+    let input = context.input;
     let constraints = conflict::unify_missing(candidates, reasons);
     let detailed = context.explains_in_full();
     if detailed {
-        let participants = Participants::of(world, candidates, &constraints, reasons);
-        let proposals = suggestions::all(world, &participants);
+        let participants = Participants::of(input, candidates, &constraints, reasons);
+        let proposals = suggestions::all(input, &participants);
         failure.repairs = context.working_repairs(&failure.subscriptions, &participants, proposals);
     }
     let hints = if detailed { MAX_HINTS } else { 0 };
     failure.cause =
-        tree::TreeBuilder::new(conflict::Conflict::new(world, candidates, constraints), hints)
+        tree::TreeBuilder::new(conflict::Conflict::new(input, candidates, constraints), hints)
             .build();
     remedies(failure);
 }
 
 /// The cause of a contradiction whose core is not minimal.
-fn coarse_cause(candidates: &Candidates<'_>, failure: &Failure, reasons: &[usize]) -> Cause {
+fn coarse_cause(
+    candidates: &Candidates<'_>,
+    failure: &ResolutionFailure,
+    reasons: &[usize],
+) -> Cause {
     let mut names = names::quoted(failure.subscriptions.iter().map(String::as_str));
     let kind = if names.is_empty() { "ClusterServiceVersion" } else { "Subscription" };
     if names.is_empty() {
@@ -101,7 +105,7 @@ fn coarse_cause(candidates: &Candidates<'_>, failure: &Failure, reasons: &[usize
 }
 
 /// Adds the repairs to the cause, as remedies.
-fn remedies(failure: &mut Failure) {
+fn remedies(failure: &mut ResolutionFailure) {
     for repair in &failure.repairs {
         failure.cause = failure.cause.clone().remedy(repair.to_string());
     }

@@ -1,8 +1,8 @@
 //! Sentence parts of explanations: names, lists and requirements.
 
+use crate::input::{CatalogKey, Demand, ResolutionInput};
 use crate::predicate::Predicate;
-use crate::property::Api;
-use crate::world::{CatalogKey, Demand, World};
+use crate::property::OperatorApi;
 use mainstay_version::Range;
 
 /// How many names a list shows.
@@ -30,9 +30,9 @@ impl NounPhrase {
 }
 
 /// The name of a catalog, with its namespace if that is another one.
-pub(super) fn catalog(world: &World<'_>, key: &CatalogKey) -> String {
+pub(super) fn catalog(input: &ResolutionInput<'_>, key: &CatalogKey) -> String {
     let CatalogKey { name, namespace } = key;
-    if *namespace == world.namespace {
+    if *namespace == input.namespace {
         format!("`{name}`")
     } else {
         format!("`{name}` of namespace `{namespace}`")
@@ -40,7 +40,7 @@ pub(super) fn catalog(world: &World<'_>, key: &CatalogKey) -> String {
 }
 
 /// An API.
-pub(super) fn api(api: &Api) -> String {
+pub(super) fn api(api: &OperatorApi) -> String {
     format!("the API `{}` ({}/{})", api.kind, api.group, api.version)
 }
 
@@ -117,7 +117,7 @@ fn condition(predicate: &Predicate, inner: bool) -> String {
         if inner && texts.len() > 1 { format!("({text})") } else { text }
     };
     match predicate {
-        Predicate::Api(Api { group, version, kind }) => {
+        Predicate::Api(OperatorApi { group, version, kind }) => {
             format!("provides `{kind}` ({group}/{version})")
         }
         Predicate::Package(package) => format!("is package `{package}`"),

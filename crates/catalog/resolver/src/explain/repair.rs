@@ -1,6 +1,6 @@
 //! Repairs: changes of the cluster that fix a resolution failure.
 
-use crate::world::{CatalogKey, OperatorGroup, Prohibited, Subscription, World};
+use crate::input::{CatalogKey, OperatorGroup, Prohibited, ResolutionInput, Subscription};
 use mainstay_version::Version;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -8,10 +8,10 @@ use std::fmt;
 /// One change that fixes a failure; its text is an instruction for users.
 ///
 /// A [certain](Self::is_certain) repair was tried: it fixes the failure and causes no other one.
-/// The other repairs change objects that the resolver cannot change in its copy of the world, or
+/// The other repairs change objects that the resolver cannot change in its copy of the input, or
 /// make the whole namespace resolvable, which can reveal other failures.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Repair {
+pub enum SuggestedFix {
     /// Let a Subscription adopt an existing ClusterServiceVersion.
     AdoptCsv {
         /// The Subscription.
@@ -143,7 +143,7 @@ pub enum Repair {
     },
 }
 
-impl Repair {
+impl SuggestedFix {
     /// Whether a what-if resolution has shown that it works.
     pub const fn is_certain(&self) -> bool {
         !matches!(
@@ -157,58 +157,59 @@ impl Repair {
         )
     }
 
-    /// Applies the change to a world; false if the world does not have the object, or if a world
+    /// Applies the change to an input; false if the input does not have the object, or if an input
     /// cannot express the change.
     ///
     /// Of [`Self::UpgradeFirst`] it applies only the first step: the removal of the waiting
     /// Subscription.
-    pub fn apply(&self, world: &mut World<'_>) -> bool {
-        let edit = |world: &mut World<'_>, name: &str, edit: &dyn Fn(&mut Subscription)| {
-            let mut found = false;
-            for subscription in
-                world.subscriptions.iter_mut().filter(|subscription| subscription.name == *name)
-            {
-                edit(subscription);
-                found = true;
-            }
-            found
-        };
+    pub fn apply(&self, input: &mut ResolutionInput<'_>) -> bool {
+        let edit =
+            |input: &mut ResolutionInput<'_>, name: &str, edit: &dyn Fn(&mut Subscription)| {
+                let mut found = false;
+                for subscription in
+                    input.subscriptions.iter_mut().filter(|subscription| subscription.name == *name)
+                {
+                    edit(subscription);
+                    found = true;
+                }
+                found
+            };
         match self {
-            Self::AdoptCsv { subscription, csv } => edit(world, subscription, &|subscription| {
+            Self::AdoptCsv { subscription, csv } => edit(input, subscription, &|subscription| {
                 subscription.installed_csv.clone_from(csv);
                 subscription.current_csv.clone_from(csv);
             }),
             Self::UseCatalog { subscription, catalog } => {
-                edit(world, subscription, &|subscription| subscription.catalog.clone_from(catalog))
+                edit(input, subscription, &|subscription| subscription.catalog.clone_from(catalog))
             }
             Self::UsePackage { subscription, package } => {
-                edit(world, subscription, &|subscription| subscription.package.clone_from(package))
+                edit(input, subscription, &|subscription| subscription.package.clone_from(package))
             }
             Self::UseChannel { subscription, channel } => {
-                edit(world, subscription, &|subscription| subscription.channel.clone_from(channel))
+                edit(input, subscription, &|subscription| subscription.channel.clone_from(channel))
             }
             Self::UseStartingCsv { subscription, csv } => {
-                edit(world, subscription, &|subscription| subscription.starting_csv.clone_from(csv))
+                edit(input, subscription, &|subscription| subscription.starting_csv.clone_from(csv))
             }
             Self::DropStartingCsv { subscription } => {
-                edit(world, subscription, &|subscription| subscription.starting_csv.clear())
+                edit(input, subscription, &|subscription| subscription.starting_csv.clear())
             }
             Self::UpgradeFirst { waiting: name, .. }
             | Self::RemoveSubscription { subscription: name } => {
-                shrinks(&mut world.subscriptions, |subscription| subscription.name != *name)
+                shrinks(&mut input.subscriptions, |subscription| subscription.name != *name)
             }
             Self::AwaitUpgrade { csv, .. } => {
-                let replaced = replaced_by(world, csv);
-                for subscription in &mut world.subscriptions {
+                let replaced = replaced_by(input, csv);
+                for subscription in &mut input.subscriptions {
                     if replaced.contains(&subscription.installed_csv) {
                         subscription.installed_csv.clone_from(csv);
                     }
                 }
-                shrinks(&mut world.csvs, |csv| !replaced.contains(&csv.name))
+                shrinks(&mut input.csvs, |csv| !replaced.contains(&csv.name))
             }
             Self::FailForward { operator_group } => {
                 let mut found = false;
-                for group in &mut world.operator_groups {
+                for group in &mut input.operator_groups {
                     if group.name == *operator_group && !group.fail_forward {
                         group.fail_forward = true;
                         found = true;
@@ -216,32 +217,32 @@ impl Repair {
                 }
                 found
             }
-            Self::RemoveCsv { csv: name } => shrinks(&mut world.csvs, |csv| csv.name != *name),
+            Self::RemoveCsv { csv: name } => shrinks(&mut input.csvs, |csv| csv.name != *name),
             Self::AddOperatorGroup { .. } => {
-                world.operator_groups.push(OperatorGroup::default());
+                input.operator_groups.push(OperatorGroup::default());
                 true
             }
             Self::RemoveOperatorGroup { operator_group } => {
                 let mut first = true;
-                shrinks(&mut world.operator_groups, |group| {
+                shrinks(&mut input.operator_groups, |group| {
                     group.name != *operator_group || !std::mem::take(&mut first)
                 })
             }
             Self::DropProperties { csv: name } => {
-                let mut csvs = world.csvs.iter_mut().filter(|csv| csv.name == *name);
+                let mut csvs = input.csvs.iter_mut().filter(|csv| csv.name == *name);
                 csvs.any(|csv| csv.properties.take().is_some())
             }
             Self::DropDemand { package } => {
-                shrinks(&mut world.demands, |demand| demand.package != *package)
+                shrinks(&mut input.demands, |demand| demand.package != *package)
             }
             Self::LiftProhibition { what, message } => {
-                shrinks(&mut world.prohibitions, |prohibition| {
+                shrinks(&mut input.prohibitions, |prohibition| {
                     prohibition.what != *what || prohibition.message != *message
                 })
             }
             Self::IncludeGlobalCatalogs { operator_group } => {
                 let mut found = false;
-                for group in &mut world.operator_groups {
+                for group in &mut input.operator_groups {
                     if group.name == *operator_group && group.exclude_global {
                         group.exclude_global = false;
                         found = true;
@@ -250,7 +251,7 @@ impl Repair {
                 found
             }
             Self::UpgradeKubernetes { version } => {
-                world.kube_version.replace(version.clone()).is_some()
+                input.kube_version.replace(version.clone()).is_some()
             }
             Self::RestoreCatalog { .. } | Self::MendChannel { .. } | Self::AddCatalog { .. } => {
                 false
@@ -260,12 +261,12 @@ impl Repair {
 }
 
 /// The existing ClusterServiceVersions that `csv` replaces, directly or through others.
-fn replaced_by(world: &World<'_>, csv: &str) -> BTreeSet<String> {
+fn replaced_by(input: &ResolutionInput<'_>, csv: &str) -> BTreeSet<String> {
     let mut replaced = BTreeSet::new();
     let mut next = csv;
-    while let Some(current) = world.csvs.iter().find(|csv| csv.name == next && !csv.copied) {
+    while let Some(current) = input.csvs.iter().find(|csv| csv.name == next && !csv.copied) {
         next = &current.replaces;
-        let exists = world.csvs.iter().any(|other| other.name == next && !other.copied);
+        let exists = input.csvs.iter().any(|other| other.name == next && !other.copied);
         if next == csv || !exists || !replaced.insert(next.to_owned()) {
             break;
         }
@@ -279,7 +280,7 @@ fn shrinks<T>(list: &mut Vec<T>, keep: impl FnMut(&T) -> bool) -> bool {
     list.len() < before
 }
 
-impl fmt::Display for Repair {
+impl fmt::Display for SuggestedFix {
     /// One imperative sentence, without a full stop.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -4,11 +4,13 @@
 use super::fault::channels_without_order;
 use super::missing::{catalogs, is_installed, is_visible, own_snapshots};
 use super::names;
-use super::repair::Repair;
+use super::repair::SuggestedFix;
 use crate::candidates::{Candidates, FaultSubject};
+use crate::input::{
+    CatalogContent, CatalogKey, ExistingCsv, Prohibition, ResolutionInput, Subscription,
+};
 use crate::problem::{Constraint, Reason, Rule, Subject};
 use crate::snapshot::{Entry, Snapshot};
-use crate::world::{CatalogKey, Content, Csv, Prohibition, Subscription, World};
 use mainstay_version::Version;
 use std::collections::BTreeSet;
 
@@ -29,7 +31,7 @@ pub(super) struct Participants<'a> {
     /// The requirements that nothing meets.
     missing: BTreeSet<String>,
     /// The repairs of channels without order that may have what is missing.
-    channels: Vec<Repair>,
+    channels: Vec<SuggestedFix>,
     /// The demanded packages.
     demands: BTreeSet<&'a str>,
     /// The prohibitions of the contradiction.
@@ -40,18 +42,18 @@ pub(super) struct Participants<'a> {
 
 impl<'a> Participants<'a> {
     pub(super) fn of(
-        world: &'a World<'a>,
+        input: &'a ResolutionInput<'a>,
         candidates: &'a Candidates<'a>,
         constraints: &[&Constraint],
         core: &[usize],
     ) -> Self {
         let mut participants = Self::default();
         for constraint in constraints {
-            participants.add_constraint(world, candidates, constraint);
+            participants.add_constraint(input, candidates, constraint);
         }
         for fault in &candidates.faults {
             if matches!(fault.subject, FaultSubject::Channel(at) if core.contains(&at)) {
-                for (mend, _) in channels_without_order(world, &fault.reason.to_string()) {
+                for (mend, _) in channels_without_order(input, &fault.reason.to_string()) {
                     if !participants.channels.contains(&mend) {
                         participants.channels.push(mend);
                     }
@@ -65,7 +67,7 @@ impl<'a> Participants<'a> {
 
     fn add_constraint(
         &mut self,
-        world: &'a World<'a>,
+        input: &'a ResolutionInput<'a>,
         candidates: &'a Candidates<'a>,
         constraint: &Constraint,
     ) {
@@ -96,7 +98,7 @@ impl<'a> Participants<'a> {
                 self.missing.extend(demand.map(names::demand));
             }
             (Reason::Forbidden(message), Subject::Bundle(_)) => {
-                let all = world.prohibitions.iter();
+                let all = input.prohibitions.iter();
                 for prohibition in all.filter(|prohibition| prohibition.message == *message) {
                     if !self.prohibitions.contains(&prohibition) {
                         self.prohibitions.push(prohibition);
@@ -112,72 +114,84 @@ impl<'a> Participants<'a> {
 }
 
 /// The suggested repairs, the smallest change first, in groups of one kind.
-pub(super) fn all(world: &World<'_>, participants: &Participants<'_>) -> Vec<Vec<Repair>> {
+pub(super) fn all(
+    input: &ResolutionInput<'_>,
+    participants: &Participants<'_>,
+) -> Vec<Vec<SuggestedFix>> {
     let mut all = Vec::new();
-    upgrades(world, participants, &mut all);
+    upgrades(input, participants, &mut all);
     for orphan in &participants.orphans {
         let csv = || (*orphan).to_owned();
         let adopting = participants
             .subscriptions
             .iter()
-            .filter(|subscription| adopts(world, subscription, orphan));
+            .filter(|subscription| adopts(input, subscription, orphan));
         let adopting = adopting.map(|subscription| (subscription.name.clone(), csv()));
         all.push(
-            adopting.map(|(subscription, csv)| Repair::AdoptCsv { subscription, csv }).collect(),
+            adopting
+                .map(|(subscription, csv)| SuggestedFix::AdoptCsv { subscription, csv })
+                .collect(),
         );
     }
     for subscription in &participants.subscriptions {
-        changes(world, subscription, &mut all);
+        changes(input, subscription, &mut all);
     }
-    let groups = world.operator_groups.iter().map(|group| group.name.clone());
-    let include = |operator_group| Repair::IncludeGlobalCatalogs { operator_group };
+    let groups = input.operator_groups.iter().map(|group| group.name.clone());
+    let include = |operator_group| SuggestedFix::IncludeGlobalCatalogs { operator_group };
     all.push(groups.map(include).collect());
     let mut prohibitions = participants.prohibitions.clone();
     prohibitions
         .sort_by_key(|prohibition| (&prohibition.message, format!("{:?}", prohibition.what)));
-    let lift = |prohibition: &Prohibition| Repair::LiftProhibition {
+    let lift = |prohibition: &Prohibition| SuggestedFix::LiftProhibition {
         what: prohibition.what.clone(),
         message: prohibition.message.clone(),
     };
     all.push(prohibitions.into_iter().map(lift).collect());
-    let upgrade = |version: &Version| Repair::UpgradeKubernetes { version: version.clone() };
+    let upgrade = |version: &Version| SuggestedFix::UpgradeKubernetes { version: version.clone() };
     all.push(participants.kubernetes.iter().map(upgrade).collect());
-    all.push(restorations(world, participants));
-    removals(world, participants, &mut all);
+    all.push(restorations(input, participants));
+    removals(input, participants, &mut all);
     all
 }
 
 /// Suggests to wait for upgrades in progress, or to fail forward.
-fn upgrades(world: &World<'_>, participants: &Participants<'_>, all: &mut Vec<Vec<Repair>>) {
-    let replacing = |csv: &&Csv| {
-        let mut others = world.csvs.iter().filter(|other| !other.copied);
+fn upgrades(
+    input: &ResolutionInput<'_>,
+    participants: &Participants<'_>,
+    all: &mut Vec<Vec<SuggestedFix>>,
+) {
+    let replacing = |csv: &&ExistingCsv| {
+        let mut others = input.csvs.iter().filter(|other| !other.copied);
         !csv.copied
             && others.any(|other| other.name == csv.replaces)
-            && !world.csvs.iter().any(|other| other.replaces == csv.name && !other.copied)
+            && !input.csvs.iter().any(|other| other.replaces == csv.name && !other.copied)
     };
-    let concerns = |csv: &&Csv| {
+    let concerns = |csv: &&ExistingCsv| {
         participants.orphans.contains(&&*csv.name) || participants.orphans.contains(&&*csv.replaces)
     };
-    let mut last: Vec<&Csv> = world.csvs.iter().filter(replacing).filter(concerns).collect();
+    let mut last: Vec<&ExistingCsv> =
+        input.csvs.iter().filter(replacing).filter(concerns).collect();
     last.sort_by(|a, b| a.name.cmp(&b.name));
-    let (failed, under_way): (Vec<&Csv>, Vec<&Csv>) =
+    let (failed, under_way): (Vec<&ExistingCsv>, Vec<&ExistingCsv>) =
         last.into_iter().partition(|csv| csv.phase == "Failed");
-    let wait = |csv: &Csv| Repair::AwaitUpgrade {
+    let wait = |csv: &ExistingCsv| SuggestedFix::AwaitUpgrade {
         csv: csv.name.clone(),
         replaces: csv.replaces.clone(),
         phase: csv.phase.clone(),
     };
     all.push(under_way.into_iter().map(wait).collect());
     if !failed.is_empty() {
-        let groups = world.operator_groups.iter().map(|group| group.name.clone());
-        all.push(groups.map(|operator_group| Repair::FailForward { operator_group }).collect());
+        let groups = input.operator_groups.iter().map(|group| group.name.clone());
+        all.push(
+            groups.map(|operator_group| SuggestedFix::FailForward { operator_group }).collect(),
+        );
     }
 }
 
 /// Whether an existing `ClusterServiceVersion` belongs to the package of a Subscription.
-fn adopts(world: &World<'_>, of: &Subscription, csv: &str) -> bool {
-    !is_installed(world, of)
-        && own_snapshots(world, of).into_iter().any(|snapshot| {
+fn adopts(input: &ResolutionInput<'_>, of: &Subscription, csv: &str) -> bool {
+    !is_installed(input, of)
+        && own_snapshots(input, of).into_iter().any(|snapshot| {
             let mut entries_of_name =
                 snapshot.entries_of_name(csv).iter().map(|at| snapshot.entry(*at).0);
             entries_of_name.any(|entry| *entry.package == *of.package)
@@ -190,10 +204,14 @@ fn entries<'s>(snapshot: &'s Snapshot, of: &Subscription) -> impl Iterator<Item 
 }
 
 /// Suggests changes of one Subscription.
-pub(super) fn changes(world: &World<'_>, of: &Subscription, all: &mut Vec<Vec<Repair>>) {
+pub(super) fn changes(
+    input: &ResolutionInput<'_>,
+    of: &Subscription,
+    all: &mut Vec<Vec<SuggestedFix>>,
+) {
     let subscription = || of.name.clone();
-    let is_new = !is_installed(world, of);
-    let snapshots = own_snapshots(world, of);
+    let is_new = !is_installed(input, of);
+    let snapshots = own_snapshots(input, of);
     if is_new && !of.starting_csv.is_empty() && !of.restores {
         // Another channel can have the `startingCSV`.
         let channels: BTreeSet<String> = snapshots
@@ -205,31 +223,32 @@ pub(super) fn changes(world: &World<'_>, of: &Subscription, all: &mut Vec<Vec<Re
         let channels = channels.into_iter().take(MAX_NAMES);
         all.push(
             channels
-                .map(|channel| Repair::UseChannel { subscription: subscription(), channel })
+                .map(|channel| SuggestedFix::UseChannel { subscription: subscription(), channel })
                 .collect(),
         );
-        all.push(vec![Repair::DropStartingCsv { subscription: subscription() }]);
+        all.push(vec![SuggestedFix::DropStartingCsv { subscription: subscription() }]);
         let csvs = starting_csvs(&snapshots, of).into_iter();
         all.push(
-            csvs.map(|csv| Repair::UseStartingCsv { subscription: subscription(), csv }).collect(),
+            csvs.map(|csv| SuggestedFix::UseStartingCsv { subscription: subscription(), csv })
+                .collect(),
         );
     }
     let channels = channels(&snapshots, of).into_iter();
     all.push(
         channels
-            .map(|channel| Repair::UseChannel { subscription: subscription(), channel })
+            .map(|channel| SuggestedFix::UseChannel { subscription: subscription(), channel })
             .collect(),
     );
     let packages = packages(&snapshots, of).into_iter();
     all.push(
         packages
-            .map(|package| Repair::UsePackage { subscription: subscription(), package })
+            .map(|package| SuggestedFix::UsePackage { subscription: subscription(), package })
             .collect(),
     );
-    let catalogs = other_catalogs(world, of).into_iter();
+    let catalogs = other_catalogs(input, of).into_iter();
     all.push(
         catalogs
-            .map(|catalog| Repair::UseCatalog { subscription: subscription(), catalog })
+            .map(|catalog| SuggestedFix::UseCatalog { subscription: subscription(), catalog })
             .collect(),
     );
 }
@@ -269,12 +288,12 @@ fn packages(snapshots: &[&Snapshot], of: &Subscription) -> Vec<String> {
 }
 
 /// The other catalogs that have a package: those with a similar name first.
-fn other_catalogs(world: &World<'_>, of: &Subscription) -> Vec<CatalogKey> {
-    let mut keys: Vec<&CatalogKey> = catalogs(world)
+fn other_catalogs(input: &ResolutionInput<'_>, of: &Subscription) -> Vec<CatalogKey> {
+    let mut keys: Vec<&CatalogKey> = catalogs(input)
         .into_iter()
-        .filter(|catalog| is_visible(world, &catalog.key) && catalog.key != of.catalog)
+        .filter(|catalog| is_visible(input, &catalog.key) && catalog.key != of.catalog)
         .filter(|catalog| match catalog.content {
-            Content::Ready(snapshot) => !snapshot.of_package(&of.package).is_empty(),
+            CatalogContent::Ready(snapshot) => !snapshot.of_package(&of.package).is_empty(),
             _ => false,
         })
         .map(|catalog| &catalog.key)
@@ -302,7 +321,7 @@ fn starting_csvs(snapshots: &[&Snapshot], of: &Subscription) -> Vec<String> {
 }
 
 /// Suggests to restore unreadable catalogs that may have what is missing, or to add a catalog.
-fn restorations(world: &World<'_>, participants: &Participants<'_>) -> Vec<Repair> {
+fn restorations(input: &ResolutionInput<'_>, participants: &Participants<'_>) -> Vec<SuggestedFix> {
     let invalid = || {
         participants
             .subscriptions
@@ -314,45 +333,50 @@ fn restorations(world: &World<'_>, participants: &Participants<'_>) -> Vec<Repai
             subscription.catalog == *key || subscription.catalog == CatalogKey::default()
         })
     };
-    let unreadable: Vec<Repair> = catalogs(world)
+    let unreadable: Vec<SuggestedFix> = catalogs(input)
         .into_iter()
         .filter(|catalog| {
-            is_visible(world, &catalog.key) && !matches!(catalog.content, Content::Ready(_))
+            is_visible(input, &catalog.key) && !matches!(catalog.content, CatalogContent::Ready(_))
         })
         .filter(|catalog| !participants.missing.is_empty() || is_requested(&catalog.key))
-        .map(|view| Repair::RestoreCatalog { catalog: view.key.clone() })
+        .map(|view| SuggestedFix::RestoreCatalog { catalog: view.key.clone() })
         .collect();
     if !unreadable.is_empty() || !participants.channels.is_empty() {
         return participants.channels.iter().cloned().chain(unreadable).collect();
     }
     if let Some(missing) = participants.missing.first() {
-        return vec![Repair::AddCatalog { missing: missing.clone() }];
+        return vec![SuggestedFix::AddCatalog { missing: missing.clone() }];
     }
     let in_no_catalog = |of: &&&Subscription| {
         let mut visible =
-            catalogs(world).into_iter().filter(|catalog| is_visible(world, &catalog.key));
+            catalogs(input).into_iter().filter(|catalog| is_visible(input, &catalog.key));
         visible.all(|catalog| match catalog.content {
-            Content::Ready(snapshot) => snapshot.of_package(&of.package).is_empty(),
+            CatalogContent::Ready(snapshot) => snapshot.of_package(&of.package).is_empty(),
             _ => true,
         })
     };
     let missing = invalid().find(in_no_catalog).map(|of| format!("package `{}`", of.package));
-    missing.map(|missing| Repair::AddCatalog { missing }).into_iter().collect()
+    missing.map(|missing| SuggestedFix::AddCatalog { missing }).into_iter().collect()
 }
 
 /// Suggests removals of Subscriptions, demands and existing operators.
-fn removals(world: &World<'_>, participants: &Participants<'_>, all: &mut Vec<Vec<Repair>>) {
+fn removals(
+    input: &ResolutionInput<'_>,
+    participants: &Participants<'_>,
+    all: &mut Vec<Vec<SuggestedFix>>,
+) {
     // Subscriptions without installed operator come first.
     let mut removable = participants.subscriptions.clone();
-    removable.sort_by_key(|subscription| is_installed(world, subscription));
+    removable.sort_by_key(|subscription| is_installed(input, subscription));
     let others = participants.orphans.len() + participants.demands.len() + participants.kept_count;
     if removable.len() + others > 1 {
-        let remove = |name: &str| Repair::RemoveSubscription { subscription: name.to_owned() };
+        let remove =
+            |name: &str| SuggestedFix::RemoveSubscription { subscription: name.to_owned() };
         let names = removable.iter().map(|subscription| subscription.name.as_str());
         all.push(names.map(remove).collect());
     }
-    let drop = |package: &&str| Repair::DropDemand { package: (*package).to_owned() };
+    let drop = |package: &&str| SuggestedFix::DropDemand { package: (*package).to_owned() };
     all.push(participants.demands.iter().map(drop).collect());
-    let remove = |csv: &&str| Repair::RemoveCsv { csv: (*csv).to_owned() };
+    let remove = |csv: &&str| SuggestedFix::RemoveCsv { csv: (*csv).to_owned() };
     all.push(participants.orphans.iter().map(remove).collect());
 }

@@ -10,9 +10,9 @@ use super::conflict::{Conflict, Need, Rejection, Uniqueness};
 use super::missing;
 use super::names::{self, NounPhrase};
 use super::node::Node;
+use crate::input::{Demand, Subscription};
 use crate::predicate::Predicate;
 use crate::problem::{Reason, Rule, Var};
-use crate::world::{Demand, Subscription};
 use mainstay_cause::Cause;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashSet};
@@ -56,7 +56,7 @@ impl<'c> TreeBuilder<'c> {
             let label = self.conflict.label(*root);
             match self.conflict.subscription(*root) {
                 Some(subscription) => {
-                    let installed = missing::is_installed(self.conflict.world, subscription);
+                    let installed = missing::is_installed(self.conflict.input, subscription);
                     (2 * u8::from(installed), Reverse(subscription.name.as_str()), label)
                 }
                 None if self.conflict.demand(*root).is_some() => (1, Reverse(""), label),
@@ -120,7 +120,7 @@ impl<'c> TreeBuilder<'c> {
         for at in self.conflict.constraints_about(root) {
             match (&self.conflict.constraint(at).rule, &self.conflict.constraint(at).reason) {
                 (_, Reason::NoCandidates(_)) => {
-                    nodes.extend(missing::explain_subscription(self.conflict.world, subscription));
+                    nodes.extend(missing::explain_subscription(self.conflict.input, subscription));
                 }
                 (Rule::Dependency(_), _) if self.mark_explained(at) => {
                     let unmet = self.unmet(subscription, at);
@@ -165,8 +165,8 @@ impl<'c> TreeBuilder<'c> {
             .filter(|root| self.conflict.subscription(**root).is_some())
             .count()
             < 2;
-        let requested = missing::requested(self.conflict.world, subscription);
-        if missing::is_installed(self.conflict.world, subscription) {
+        let requested = missing::requested(self.conflict.input, subscription);
+        if missing::is_installed(self.conflict.input, subscription) {
             let phrase = if alone { "it".to_owned() } else { format!("Subscription `{name}`") };
             return if self.conflict.members(at).len() > 1 {
                 format!(
@@ -342,7 +342,7 @@ impl<'c> TreeBuilder<'c> {
     fn near(&mut self, requirement: &Predicate) -> Vec<Node> {
         let Some(hints_left) = self.hints_left.checked_sub(1) else { return Vec::new() };
         self.hints_left = hints_left;
-        missing::explain_requirement(self.conflict.world, requirement)
+        missing::explain_requirement(self.conflict.input, requirement)
     }
 
     /// Marks a requirement as explained; false if it was explained before, also of another bundle.
@@ -441,8 +441,8 @@ impl<'c> TreeBuilder<'c> {
         certainty: &str,
     ) -> String {
         let Subscription { name, starting_csv, installed_csv, .. } = of;
-        let requested = missing::requested(self.conflict.world, of);
-        if missing::is_installed(self.conflict.world, of) {
+        let requested = missing::requested(self.conflict.input, of);
+        if missing::is_installed(self.conflict.input, of) {
             if let [one] = these
                 && self.conflict.exists(*one)
             {

@@ -1,6 +1,6 @@
 //! What-if resolution: finds the suggested repairs that work.
 //!
-//! Each suggested repair is applied to a copy of the world, which is then resolved. A repair works
+//! Each suggested repair is applied to a copy of the input, which is then resolved. A repair works
 //! if it fixes the failure and causes no other one. The cost of all attempts is bounded, and their
 //! order is fixed.
 //!
@@ -9,14 +9,14 @@
 //! again in a whole copy.
 
 use super::missing::is_installed;
-use super::repair::Repair;
+use super::repair::SuggestedFix;
 use super::suggestions::Participants;
-use crate::memory::Memory;
-use crate::outcome::{Chosen, FailureKind, Outcome};
-use crate::property::{Api, Facts};
+use crate::cache::ResolutionCache;
+use crate::input::{CatalogContent, CatalogKey, ExistingCsv, ResolutionInput, Subscription};
+use crate::outcome::{ChosenBundle, FailureKind, Resolution};
+use crate::property::{Facts, OperatorApi};
 use crate::resolution;
 use crate::snapshot::Entry;
-use crate::world::{CatalogKey, Content, Csv, Subscription, World};
 use serde_json::{Value, json};
 use std::collections::{BTreeSet, HashSet};
 
@@ -32,7 +32,7 @@ const MAX_UPGRADES: usize = 6;
 /// Up to how many Subscriptions of a namespace a what-if resolution includes all of them.
 const MAX_COPIED_SUBSCRIPTIONS: usize = 24;
 
-/// The maximal cost of all attempts for one failure, and for all failures. A small world costs one.
+/// The maximal cost of all attempts for one failure, and for all failures. A small input costs one.
 const COST_PER_FAILURE: u64 = 32;
 const TOTAL_COST: u64 = 400;
 
@@ -43,9 +43,9 @@ const MIN_STEPS: u64 = 100_000;
 
 /// The resolution whose failures are explained, with the remaining budget for what-if resolutions.
 pub(crate) struct FailureContext<'s, 'a> {
-    pub world: &'s World<'a>,
+    pub input: &'s ResolutionInput<'a>,
     /// The outcome of the parts that did not fail.
-    outcome: &'s Outcome,
+    outcome: &'s Resolution,
     /// All blocked Subscriptions.
     blocked: BTreeSet<String>,
     /// How many contradictions block no Subscription.
@@ -54,7 +54,7 @@ pub(crate) struct FailureContext<'s, 'a> {
     /// How many steps attempts may still take.
     steps: u64,
     /// The known parts without answer, so that no part is searched twice.
-    memory: Memory,
+    memory: ResolutionCache,
     /// How many more failures are explained in full.
     full_explanations_left: usize,
 }
@@ -65,16 +65,16 @@ const MAX_FULL_EXPLANATIONS: usize = 100;
 impl<'s, 'a> FailureContext<'s, 'a> {
     /// `memory` has the parts without answer of the resolution.
     pub(crate) fn new(
-        world: &'s World<'a>,
-        outcome: &'s Outcome,
-        failures: &[crate::outcome::Failure],
-        memory: &Memory,
+        input: &'s ResolutionInput<'a>,
+        outcome: &'s Resolution,
+        failures: &[crate::outcome::ResolutionFailure],
+        memory: &ResolutionCache,
     ) -> Self {
         let blocked =
             failures.iter().flat_map(|failure| failure.subscriptions.iter().cloned()).collect();
         let nonblocking = failures.iter().filter(|failure| is_nonblocking(failure)).count();
         Self {
-            world,
+            input,
             outcome,
             blocked,
             nonblocking,
@@ -98,10 +98,10 @@ impl<'s, 'a> FailureContext<'s, 'a> {
         &mut self,
         blocked_by_failure: &[String],
         participants: &Participants<'_>,
-        groups: Vec<Vec<Repair>>,
-    ) -> Vec<Repair> {
+        groups: Vec<Vec<SuggestedFix>>,
+    ) -> Vec<SuggestedFix> {
         let mut what_if = WhatIf::new(self, blocked_by_failure);
-        let mut repairs: Vec<Repair> = Vec::new();
+        let mut repairs: Vec<SuggestedFix> = Vec::new();
         for group in groups {
             let mut alike = 0;
             for repair in group {
@@ -116,13 +116,13 @@ impl<'s, 'a> FailureContext<'s, 'a> {
                 let offered = if certain {
                     what_if.mends(&repair)
                 } else {
-                    !repairs.iter().any(Repair::is_certain)
+                    !repairs.iter().any(SuggestedFix::is_certain)
                 };
                 if !offered {
                     continue;
                 }
                 alike += 1;
-                if let Repair::RemoveSubscription { subscription } = &repair
+                if let SuggestedFix::RemoveSubscription { subscription } = &repair
                     && repairs.len() + 1 < MAX_REPAIRS
                     && let Some(first) = what_if.upgrade_first(subscription, participants)
                 {
@@ -136,7 +136,7 @@ impl<'s, 'a> FailureContext<'s, 'a> {
 }
 
 /// Whether a failure is a contradiction that blocks no Subscription.
-fn is_nonblocking(failure: &crate::outcome::Failure) -> bool {
+fn is_nonblocking(failure: &crate::outcome::ResolutionFailure) -> bool {
     failure.subscriptions.is_empty() && failure.kind == FailureKind::NotSatisfiable
 }
 
@@ -144,8 +144,8 @@ fn is_nonblocking(failure: &crate::outcome::Failure) -> bool {
 struct WhatIf<'t, 's, 'a> {
     context: &'t mut FailureContext<'s, 'a>,
     blocked_by_failure: HashSet<&'t str>,
-    /// The world that repairs are applied to.
-    base: World<'a>,
+    /// The input that repairs are applied to.
+    base: ResolutionInput<'a>,
     /// The Subscriptions that it does not resolve.
     other_subscriptions: HashSet<String>,
     cost_left: u64,
@@ -156,7 +156,7 @@ impl<'t, 's, 'a> WhatIf<'t, 's, 'a> {
     fn new(context: &'t mut FailureContext<'s, 'a>, blocked_by_failure: &'t [String]) -> Self {
         let blocked_by_failure: HashSet<&str> =
             blocked_by_failure.iter().map(String::as_str).collect();
-        let mut base = context.world.clone();
+        let mut base = context.input.clone();
         let mut other_subscriptions = HashSet::new();
         if base.subscriptions.len() > MAX_COPIED_SUBSCRIPTIONS {
             for subscription in &mut base.subscriptions {
@@ -182,19 +182,19 @@ impl<'t, 's, 'a> WhatIf<'t, 's, 'a> {
         }
     }
 
-    /// Resolves a world, if the budget allows it.
-    fn attempt(&mut self, world: &World<'_>) -> Option<Outcome> {
-        let cost = 1 + world.subscriptions.len() as u64 / 8;
+    /// Resolves an input, if the budget allows it.
+    fn attempt(&mut self, input: &ResolutionInput<'_>) -> Option<Resolution> {
+        let cost = 1 + input.subscriptions.len() as u64 / 8;
         self.cost_left = self.cost_left.checked_sub(cost)?;
         self.context.cost_left = self.context.cost_left.checked_sub(cost)?;
         let before = self.steps;
-        let outcome = resolution::attempt(world, &mut self.context.memory, &mut self.steps);
+        let outcome = resolution::attempt(input, &mut self.context.memory, &mut self.steps);
         self.context.steps = self.context.steps.saturating_sub(before - self.steps);
         (self.steps > 0).then_some(outcome)
     }
 
     /// Whether an outcome has neither the failure nor a new one.
-    fn is_mended(&self, outcome: &Outcome) -> bool {
+    fn is_mended(&self, outcome: &Resolution) -> bool {
         let nonblocking = outcome.failures.iter().filter(|failure| is_nonblocking(failure)).count();
         let before = self.context.nonblocking;
         let fewer = if self.blocked_by_failure.is_empty() {
@@ -210,7 +210,7 @@ impl<'t, 's, 'a> WhatIf<'t, 's, 'a> {
     }
 
     /// Whether a repair fixes the failure.
-    fn mends(&mut self, repair: &Repair) -> bool {
+    fn mends(&mut self, repair: &SuggestedFix) -> bool {
         let mut changed = self.base.clone();
         if !repair.apply(&mut changed) {
             return false;
@@ -221,30 +221,34 @@ impl<'t, 's, 'a> WhatIf<'t, 's, 'a> {
         if self.other_subscriptions.is_empty() || !self.touches_others(&outcome) {
             return true;
         }
-        let mut whole = self.context.world.clone();
+        let mut whole = self.context.input.clone();
         repair.apply(&mut whole)
             && self.attempt(&whole).is_some_and(|outcome| self.is_mended(&outcome))
     }
 
     /// Whether the chosen entries may conflict with those of other Subscriptions.
-    fn touches_others(&self, outcome: &Outcome) -> bool {
+    fn touches_others(&self, outcome: &Resolution) -> bool {
         let resolved = &self.context.outcome.resolved;
-        let new: Vec<&Chosen> =
+        let new: Vec<&ChosenBundle> =
             outcome.resolved.iter().filter(|chosen| !resolved.contains(chosen)).collect();
-        let apis: HashSet<&Api> = new.iter().flat_map(|chosen| self.apis(chosen)).collect();
+        let apis: HashSet<&OperatorApi> = new.iter().flat_map(|chosen| self.apis(chosen)).collect();
         resolved.iter().any(|other| {
             new.iter().any(|chosen| chosen.package == other.package)
                 || self.apis(other).iter().any(|api| apis.contains(api))
         })
     }
 
-    fn apis(&self, chosen: &Chosen) -> &[Api] {
-        entry_of(self.context.world, chosen).map_or(&[], |(_, facts)| &facts.apis)
+    fn apis(&self, chosen: &ChosenBundle) -> &[OperatorApi] {
+        entry_of(self.context.input, chosen).map_or(&[], |(_, facts)| &facts.apis)
     }
 
     /// The repair to upgrade the operator of another Subscription first, if the waiting
     /// Subscription can be met after that.
-    fn upgrade_first(&mut self, waiting: &str, participants: &Participants<'_>) -> Option<Repair> {
+    fn upgrade_first(
+        &mut self,
+        waiting: &str,
+        participants: &Participants<'_>,
+    ) -> Option<SuggestedFix> {
         let requested = self
             .base
             .subscriptions
@@ -264,7 +268,7 @@ impl<'t, 's, 'a> WhatIf<'t, 's, 'a> {
             changed.subscriptions.push(requested.clone());
             let outcome = self.attempt(&changed)?;
             if self.is_mended(&outcome) {
-                return Some(Repair::UpgradeFirst {
+                return Some(SuggestedFix::UpgradeFirst {
                     waiting: waiting.to_owned(),
                     subscription: other.name.clone(),
                     csv,
@@ -275,34 +279,37 @@ impl<'t, 's, 'a> WhatIf<'t, 's, 'a> {
         None
     }
 
-    /// Applies the next upgrade of a Subscription to a world, if it has one.
-    fn upgrade(&mut self, world: &mut World<'_>, name: &str) -> Option<String> {
-        let outcome = self.attempt(world)?;
+    /// Applies the next upgrade of a Subscription to an input, if it has one.
+    fn upgrade(&mut self, input: &mut ResolutionInput<'_>, name: &str) -> Option<String> {
+        let outcome = self.attempt(input)?;
         let next =
             outcome.updated_subscriptions.iter().find(|subscription| subscription.name == name)?;
         let chosen = outcome.resolved.iter().find(|chosen| chosen.name == next.current_csv)?;
-        let (entry, facts) = entry_of(world, chosen)?;
-        let csv = Csv {
+        let (entry, facts) = entry_of(input, chosen)?;
+        let csv = ExistingCsv {
             name: chosen.name.clone(),
             version: entry.version.clone(),
             phase: "Succeeded".to_owned(),
             properties: Some(annotation(facts)),
-            ..Csv::default()
+            ..ExistingCsv::default()
         };
         let upgraded: &mut Subscription =
-            world.subscriptions.iter_mut().find(|subscription| subscription.name == name)?;
-        world.csvs.retain(|other| other.name != upgraded.installed_csv && other.name != csv.name);
+            input.subscriptions.iter_mut().find(|subscription| subscription.name == name)?;
+        input.csvs.retain(|other| other.name != upgraded.installed_csv && other.name != csv.name);
         upgraded.installed_csv.clone_from(&csv.name);
         upgraded.current_csv.clone_from(&csv.name);
-        world.csvs.push(csv);
+        input.csvs.push(csv);
         Some(chosen.name.clone())
     }
 }
 
 /// The entry of a chosen bundle in its catalog.
-fn entry_of<'a>(world: &World<'a>, chosen: &Chosen) -> Option<(&'a Entry, &'a Facts)> {
-    world.catalogs.iter().find_map(|catalog| match catalog.content {
-        Content::Ready(snapshot) if catalog.key == chosen.catalog => {
+fn entry_of<'a>(
+    input: &ResolutionInput<'a>,
+    chosen: &ChosenBundle,
+) -> Option<(&'a Entry, &'a Facts)> {
+    input.catalogs.iter().find_map(|catalog| match catalog.content {
+        CatalogContent::Ready(snapshot) if catalog.key == chosen.catalog => {
             snapshot.entries_of_name(&chosen.name).first().map(|at| snapshot.entry(*at))
         }
         _ => None,

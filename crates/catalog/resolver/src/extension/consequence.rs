@@ -1,7 +1,7 @@
 //! Failure consequences: what a controller does when the resolution of an extension fails.
 
-use super::pick::Failure;
-use super::request::{Catalog, Installed, Request};
+use super::pick::ExtensionFailure;
+use super::request::{ExtensionRequest, InputCatalog, InstalledExtension};
 use super::verdict::Start;
 use mainstay_version::Constraint;
 
@@ -22,10 +22,10 @@ pub enum Consequence {
 /// repair an extension with a range once its catalogs are gone. Here it is enough that the
 /// installed version is in the range.
 pub fn consequence(
-    request: &Request,
-    installed: Option<&Installed>,
-    catalogs: &[Catalog<'_>],
-    failure: &Failure,
+    request: &ExtensionRequest,
+    installed: Option<&InstalledExtension>,
+    catalogs: &[InputCatalog<'_>],
+    failure: &ExtensionFailure,
 ) -> Consequence {
     let why = &failure.message;
     let Some(installed) = installed else {
@@ -46,7 +46,7 @@ pub fn consequence(
     }
 }
 
-fn has_what_it_asks_for(request: &Request, installed: &Installed) -> bool {
+fn has_what_it_asks_for(request: &ExtensionRequest, installed: &InstalledExtension) -> bool {
     if request.version == installed.version {
         return true;
     }

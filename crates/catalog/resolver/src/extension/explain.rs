@@ -1,9 +1,11 @@
 //! Extension failure explanations: the cause tree and the repairs of a failed resolution.
 
-use super::pick::{Considered, Failure, FailureKind, Refusal, State};
+use super::pick::{
+    CatalogEvaluation, CatalogResult, ExtensionFailure, ExtensionFailureKind, Refusal,
+};
 use super::repair::repairs;
-use super::request::{Catalog, Installed, Request};
-use super::verdict::{Fell, Verdict, follows_edges};
+use super::request::{ExtensionRequest, InputCatalog, InstalledExtension};
+use super::verdict::{BundleMatch, UnmetCriteria, follows_edges};
 use mainstay_cause::Cause;
 use mainstay_version::Constraint;
 use std::collections::BTreeMap;
@@ -16,53 +18,61 @@ const MAX_CATALOGS: usize = 12;
 
 /// Adds the cause and the repairs to a failure.
 pub(super) fn failure(
-    request: &Request,
-    installed: Option<&Installed>,
-    catalogs: &[Catalog<'_>],
+    request: &ExtensionRequest,
+    installed: Option<&InstalledExtension>,
+    catalogs: &[InputCatalog<'_>],
     refusal: Refusal,
-) -> Failure {
+) -> ExtensionFailure {
     let repairs = repairs(request, installed, catalogs, &refusal);
     let mut cause = tree(request, installed, &refusal);
     for repair in &repairs {
         cause = cause.remedy(repair.to_string());
     }
     let Refusal { kind, message, considered, .. } = refusal;
-    Failure { kind, message, cause, repairs, considered }
+    ExtensionFailure { kind, message, cause, repairs, considered }
 }
 
-fn tree(request: &Request, installed: Option<&Installed>, refusal: &Refusal) -> Cause {
+fn tree(
+    request: &ExtensionRequest,
+    installed: Option<&InstalledExtension>,
+    refusal: &Refusal,
+) -> Cause {
     let package = &request.package;
     let rival = |at: usize| &refusal.considered[at];
     match refusal.kind {
-        FailureKind::Selector => Cause::new("the selector cannot be read")
+        ExtensionFailureKind::Selector => Cause::new("the selector cannot be read")
             .because(Cause::new(text_after(&refusal.message, "invalid: ")))
             .remedy("correct `spec.source.catalog.selector`"),
-        FailureKind::Range => Cause::new(format!("version `{}` is not a range", request.version))
-            .because(Cause::new(text_after(&refusal.message, "is invalid: ")))
-            .remedy("correct `spec.source.catalog.version`"),
-        FailureKind::Start => {
+        ExtensionFailureKind::Range => {
+            Cause::new(format!("version `{}` is not a range", request.version))
+                .because(Cause::new(text_after(&refusal.message, "is invalid: ")))
+                .remedy("correct `spec.source.catalog.version`")
+        }
+        ExtensionFailureKind::Start => {
             let version = installed.map(|bundle| bundle.version.as_str()).unwrap_or_default();
             Cause::new(format!("no update can start at the installed version `{version}`"))
                 .because(Cause::new(text_after(&refusal.message, "upgrade edges: ")))
         }
-        FailureKind::Unreadable => {
+        ExtensionFailureKind::Unreadable => {
             Cause::new(format!("a catalog that may have package `{package}` cannot be asked"))
                 .because_all(catalogs(request, installed, refusal))
                 .remedy("mend the catalog, or switch it off (`spec.availabilityMode: Unavailable`)")
         }
-        FailureKind::Ambiguous => {
+        ExtensionFailureKind::Ambiguous => {
             Cause::new(format!("several catalogs could be the source of package `{package}`"))
                 .because_all(catalogs(request, installed, refusal))
         }
-        FailureKind::NotFound => Cause::new(format!("no bundle of package `{package}` fits"))
-            .because_all(no_version(request))
-            .because_all(catalogs(request, installed, refusal)),
-        FailureKind::Version | FailureKind::Dependency => {
+        ExtensionFailureKind::NotFound => {
+            Cause::new(format!("no bundle of package `{package}` fits"))
+                .because_all(no_version(request))
+                .because_all(catalogs(request, installed, refusal))
+        }
+        ExtensionFailureKind::Version | ExtensionFailureKind::Dependency => {
             let best = refusal.rivals.first().and_then(|&at| Some((rival(at), rival(at).best()?)));
             let (catalog, bundle) = best
                 .map(|(considered, best)| (&*considered.catalog, &*best.bundle))
                 .unwrap_or_default();
-            let why = if refusal.kind == FailureKind::Version {
+            let why = if refusal.kind == ExtensionFailureKind::Version {
                 "its version cannot be read: ".to_owned() + &text_after(&refusal.message, ": ")
             } else {
                 // The message ends with the property.
@@ -76,7 +86,7 @@ fn tree(request: &Request, installed: Option<&Installed>, refusal: &Refusal) -> 
 }
 
 /// The cause that the requested range is empty, if it is.
-fn no_version(request: &Request) -> Option<Cause> {
+fn no_version(request: &ExtensionRequest) -> Option<Cause> {
     let range = Constraint::parse(&request.version).ok()?;
     let text = format!("no version at all is in `{}`", request.version);
     range.set().is_empty().then(|| Cause::new(text))
@@ -87,7 +97,11 @@ fn text_after(message: &str, part: &str) -> String {
     message.split_once(part).map_or(message, |(_, rest)| rest).to_owned()
 }
 
-fn catalogs(request: &Request, installed: Option<&Installed>, refusal: &Refusal) -> Vec<Cause> {
+fn catalogs(
+    request: &ExtensionRequest,
+    installed: Option<&InstalledExtension>,
+    refusal: &Refusal,
+) -> Vec<Cause> {
     let considered = &refusal.considered;
     if considered.is_empty() {
         return vec![Cause::new("there is no catalog")];
@@ -107,27 +121,27 @@ fn catalogs(request: &Request, installed: Option<&Installed>, refusal: &Refusal)
 }
 
 fn catalog(
-    request: &Request,
-    installed: Option<&Installed>,
-    considered: &Considered,
+    request: &ExtensionRequest,
+    installed: Option<&InstalledExtension>,
+    considered: &CatalogResult,
     rival: bool,
 ) -> Cause {
     let name = format!("catalog `{}`", considered.catalog);
     match &considered.state {
-        State::NotSelected => {
+        CatalogEvaluation::NotSelected => {
             let selector =
                 request.selector().map(|selector| selector.to_string()).unwrap_or_default();
             Cause::new(format!("{name} does not fit the selector `{selector}`"))
         }
-        State::Unavailable => Cause::new(format!("{name} is switched off")),
-        State::Unreadable(why) => {
+        CatalogEvaluation::Unavailable => Cause::new(format!("{name} is switched off")),
+        CatalogEvaluation::Unreadable(why) => {
             Cause::new(format!("{name} cannot be asked")).because(Cause::new(why))
         }
-        State::Absent => Cause::new(format!("{name} does not have the package")),
-        State::Judged(verdicts) if verdicts.is_empty() => {
+        CatalogEvaluation::Absent => Cause::new(format!("{name} does not have the package")),
+        CatalogEvaluation::Judged(verdicts) if verdicts.is_empty() => {
             Cause::new(format!("{name} has no bundle of the package"))
         }
-        State::Judged(verdicts) => match considered.best() {
+        CatalogEvaluation::Judged(verdicts) => match considered.best() {
             Some(best) => {
                 let priority = considered.priority;
                 let bundle = &best.bundle;
@@ -142,12 +156,16 @@ fn catalog(
 }
 
 /// Groups of bundles that do not fit for the same reasons; those with the fewest reasons first.
-fn groups(request: &Request, installed: Option<&Installed>, verdicts: &[Verdict]) -> Vec<Cause> {
-    let mut groups: BTreeMap<(u8, Fell), Vec<&Verdict>> = BTreeMap::new();
+fn groups(
+    request: &ExtensionRequest,
+    installed: Option<&InstalledExtension>,
+    verdicts: &[BundleMatch],
+) -> Vec<Cause> {
+    let mut groups: BTreeMap<(u8, UnmetCriteria), Vec<&BundleMatch>> = BTreeMap::new();
     for verdict in verdicts {
-        groups.entry((verdict.fell.count(), verdict.fell)).or_default().push(verdict);
+        groups.entry((verdict.unmet.count(), verdict.unmet)).or_default().push(verdict);
     }
-    let group = |((_, fell), verdicts): ((u8, Fell), Vec<&Verdict>)| {
+    let group = |((_, fell), verdicts): ((u8, UnmetCriteria), Vec<&BundleMatch>)| {
         let names: Vec<String> = verdicts
             .iter()
             .take(MAX_BUNDLES)
@@ -166,7 +184,11 @@ fn groups(request: &Request, installed: Option<&Installed>, verdicts: &[Verdict]
     groups.into_iter().map(group).collect()
 }
 
-fn reasons(request: &Request, installed: Option<&Installed>, fell: Fell) -> String {
+fn reasons(
+    request: &ExtensionRequest,
+    installed: Option<&InstalledExtension>,
+    fell: UnmetCriteria,
+) -> String {
     let mut reasons = Vec::new();
     if fell.channel {
         let channels: Vec<String> =

@@ -1,13 +1,13 @@
 //! ClusterExtension resolution of OLM v1: which bundle an extension gets.
 //!
-//! [`resolve`] is a pure function of a [`Request`] (`spec.source.catalog`), the [`Installed`]
-//! bundle, and the [`Catalog`]s of the cluster. The order of catalogs, labels, bundles and entries
+//! [`resolve`] is a pure function of a [`ExtensionRequest`] (`spec.source.catalog`), the [`InstalledExtension`]
+//! bundle, and the [`InputCatalog`]s of the cluster. The order of catalogs, labels, bundles and entries
 //! does not change a byte of the result.
 //!
 //! ```text
 //! catalogs ─► selector, availability ─► per catalog: channels, range, edges ─► its best bundle ─┐
 //!                                                                                               ▼
-//!                        Choice ◄── dependencies ◄── priority ◄── deprecated ones only if no other
+//!                        ExtensionChoice ◄── dependencies ◄── priority ◄── deprecated ones only if no other
 //! ```
 //!
 //! * A bundle fits if it is in one of the requested channels (if there are any), and if its version
@@ -21,8 +21,8 @@
 //! * An unreadable catalog is an error only if it could change the result. It cannot if the bundle
 //!   is not deprecated and comes from a catalog of higher priority.
 //!
-//! A [`Failure`] has upstream's message, byte for byte, and a [`Cause`] for users: the catalogs,
-//! why each bundle does not fit, and [`Repair`]s, each of which was tried.
+//! A [`ResolutionFailure`] has upstream's message, byte for byte, and a [`Cause`] for users: the catalogs,
+//! why each bundle does not fit, and [`SuggestedFix`]s, each of which was tried.
 //!
 //! ```
 //! use mainstay_resolver::extension::{self, Bundle, Catalog, Content, Offer, Request};
@@ -65,8 +65,14 @@ mod texts;
 mod verdict;
 
 pub use consequence::{Consequence, consequence};
-pub use offer::{Bundle, Deprecation, Offer, VersionError};
-pub use pick::{Choice, Considered, Failure, FailureKind, State, resolve};
-pub use repair::{Change, Repair};
-pub use request::{Catalog, Content, Installed, NAME_LABEL, Policy, Request};
-pub use verdict::{Fell, Verdict};
+pub use offer::{PackageBundle, PackageContent, PackageDeprecation, VersionError};
+pub use pick::{
+    CatalogEvaluation, CatalogResult, ExtensionChoice, ExtensionFailure, ExtensionFailureKind,
+    resolve,
+};
+pub use repair::{ExtensionChange, ExtensionFix};
+pub use request::{
+    ExtensionRequest, InputCatalog, InputCatalogContent, InstalledExtension, NAME_LABEL,
+    UpgradePolicy,
+};
+pub use verdict::{BundleMatch, UnmetCriteria};

@@ -11,11 +11,11 @@ use std::sync::Arc;
 /// A package of a catalog, as extensions choose from it: its update graph and its bundles.
 ///
 /// Catalogs of OLM v1 are not validated before they are served, so that an offer can be
-/// inconsistent: an entry can have no bundle, a version can be invalid. [`Offer::of`] takes the
-/// package of a validated catalog, [`Offer::new`] takes any content. Make an offer once per content
+/// inconsistent: an entry can have no bundle, a version can be invalid. [`PackageContent::of`] takes the
+/// package of a validated catalog, [`PackageContent::new`] takes any content. Make an offer once per content
 /// and package, if several extensions request the package.
 #[derive(Clone, Debug)]
-pub struct Offer {
+pub struct PackageContent {
     graph: Graph,
     /// The bundles, by name.
     offered: Vec<OfferedBundle>,
@@ -38,7 +38,7 @@ pub enum VersionError {
 /// A bundle with its decoded versions and its places in the update graph.
 #[derive(Clone, Debug)]
 pub(super) struct OfferedBundle {
-    pub bundle: Bundle,
+    pub bundle: PackageBundle,
     pub deprecated: bool,
     /// Its versions for the two orders.
     versions: [Result<VersionRelease, VersionError>; 2],
@@ -71,7 +71,7 @@ impl OfferedBundle {
 
 /// The content of a bundle that resolution uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Bundle {
+pub struct PackageBundle {
     /// Its name.
     pub name: Arc<str>,
     /// The version of its first `olm.package` property, as written.
@@ -88,7 +88,7 @@ pub struct Bundle {
 /// The types of properties that require other operators.
 const DEPENDENCIES: [&str; 3] = ["olm.package.required", "olm.gvk.required", "olm.constraint"];
 
-impl Bundle {
+impl PackageBundle {
     /// Whether a property of this type requires other operators.
     pub fn is_dependency(kind: &str) -> bool {
         DEPENDENCIES.contains(&kind)
@@ -113,22 +113,22 @@ impl Bundle {
     }
 }
 
-impl Offer {
+impl PackageContent {
     /// The offer of a package of a validated catalog.
     pub fn of(package: &mainstay_catalog::Package) -> Self {
-        Self::new(Graph::of(package), package.bundles().map(|bundle| Bundle::of(bundle)))
+        Self::new(Graph::of(package), package.bundles().map(|bundle| PackageBundle::of(bundle)))
     }
 
     /// An offer of bundles, with the graph of their edges and deprecations. The versions are those
     /// of the bundles, not of the graph.
-    pub fn new(graph: Graph, bundles: impl IntoIterator<Item = Bundle>) -> Self {
+    pub fn new(graph: Graph, bundles: impl IntoIterator<Item = PackageBundle>) -> Self {
         let mut entries: HashMap<&str, Vec<(u32, u32)>> = HashMap::new();
         for (channel, at) in graph.channels().iter().zip(0..) {
             for (entry, place) in channel.entries().iter().zip(0..) {
                 entries.entry(&entry.name).or_default().push((at, place));
             }
         }
-        let mut bundles: Vec<Bundle> = bundles.into_iter().collect();
+        let mut bundles: Vec<PackageBundle> = bundles.into_iter().collect();
         bundles.sort();
         let offered = bundles.into_iter().map(|bundle| {
             let legacy = VersionRelease::legacy(&bundle.version).map_err(VersionError::from);
@@ -161,7 +161,7 @@ impl Offer {
     }
 
     /// The bundles, by name.
-    pub fn bundles(&self) -> impl ExactSizeIterator<Item = &Bundle> {
+    pub fn bundles(&self) -> impl ExactSizeIterator<Item = &PackageBundle> {
         self.offered.iter().map(|offered| &offered.bundle)
     }
 
@@ -170,15 +170,15 @@ impl Offer {
         self.orders[usize::from(explicit)].iter().map(|&at| (at, &self.offered[at as usize]))
     }
 
-    pub(super) fn at(&self, at: u32) -> &Bundle {
+    pub(super) fn at(&self, at: u32) -> &PackageBundle {
         &self.offered[at as usize].bundle
     }
 
     /// The deprecations of the package.
-    pub fn deprecation(&self) -> Deprecation {
+    pub fn deprecation(&self) -> PackageDeprecation {
         let graph = &self.graph;
         let channels = graph.channels().iter();
-        Deprecation {
+        PackageDeprecation {
             package: graph.deprecation.clone(),
             channels: channels
                 .filter_map(|channel| Some((channel.name.clone(), channel.deprecation.clone()?)))
@@ -193,7 +193,7 @@ impl Offer {
 
 /// The deprecation messages of a package.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Deprecation {
+pub struct PackageDeprecation {
     /// The message of the package.
     pub package: Option<Arc<str>>,
     /// The messages of channels, by name.

@@ -1,9 +1,9 @@
 //! Bundle choice: evaluates all catalogs, and chooses the best bundle among theirs.
 
-use super::offer::{Deprecation, Offer};
-use super::repair::Repair;
-use super::request::{Catalog, Content, Installed, Request};
-use super::verdict::{ParsedRequest, Start, Verdict, evaluate, follows_edges};
+use super::offer::{PackageContent, PackageDeprecation};
+use super::repair::ExtensionFix;
+use super::request::{ExtensionRequest, InputCatalog, InputCatalogContent, InstalledExtension};
+use super::verdict::{BundleMatch, ParsedRequest, Start, evaluate, follows_edges};
 use super::{explain, texts};
 use mainstay_cause::Cause;
 use mainstay_version::Constraint;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// The bundle that an extension gets.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Choice {
+pub struct ExtensionChoice {
     /// The catalog it comes from.
     pub catalog: String,
     /// Its name.
@@ -23,29 +23,29 @@ pub struct Choice {
     /// Its image.
     pub image: Arc<str>,
     /// The deprecations of its package in its catalog.
-    pub deprecation: Deprecation,
+    pub deprecation: PackageDeprecation,
     /// All catalogs of the resolution, by name.
-    pub considered: Vec<Considered>,
+    pub considered: Vec<CatalogResult>,
 }
 
 /// Why an extension gets no bundle.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Failure {
+pub struct ExtensionFailure {
     /// The kind of the failure.
-    pub kind: FailureKind,
+    pub kind: ExtensionFailureKind,
     /// Upstream's message.
     pub message: String,
     /// The explanation for users.
     pub cause: Cause,
     /// Repairs, each of which was tried and leads to a bundle.
-    pub repairs: Vec<Repair>,
+    pub repairs: Vec<ExtensionFix>,
     /// All catalogs of the resolution, by name.
-    pub considered: Vec<Considered>,
+    pub considered: Vec<CatalogResult>,
 }
 
 /// The kind of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FailureKind {
+pub enum ExtensionFailureKind {
     /// The selector cannot be read.
     Selector,
     /// The version range cannot be read.
@@ -66,18 +66,18 @@ pub enum FailureKind {
 
 /// A catalog, and the result of its evaluation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Considered {
+pub struct CatalogResult {
     /// The catalog.
     pub catalog: String,
     /// Its priority.
     pub priority: i32,
     /// The result.
-    pub state: State,
+    pub state: CatalogEvaluation,
 }
 
 /// The result of the evaluation of a catalog.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum CatalogEvaluation {
     /// The selector does not select it.
     NotSelected,
     /// Its `spec.availabilityMode` is `Unavailable`.
@@ -87,14 +87,16 @@ pub enum State {
     /// It does not have the package.
     Absent,
     /// It has the package: a verdict for each bundle, in order of preference.
-    Judged(Vec<Verdict>),
+    Judged(Vec<BundleMatch>),
 }
 
-impl Considered {
+impl CatalogResult {
     /// The best bundle that fits.
-    pub fn best(&self) -> Option<&Verdict> {
+    pub fn best(&self) -> Option<&BundleMatch> {
         match &self.state {
-            State::Judged(verdicts) => verdicts.iter().find(|verdict| verdict.fell.fits()),
+            CatalogEvaluation::Judged(verdicts) => {
+                verdicts.iter().find(|verdict| verdict.unmet.fits())
+            }
             _ => None,
         }
     }
@@ -102,7 +104,7 @@ impl Considered {
     /// Why it cannot be read.
     pub(super) fn fault(&self) -> Option<&str> {
         match &self.state {
-            State::Unreadable(why) => Some(why),
+            CatalogEvaluation::Unreadable(why) => Some(why),
             _ => None,
         }
     }
@@ -110,54 +112,59 @@ impl Considered {
 
 /// Chooses the bundle of an extension. The [module](super) describes the rules and the texts.
 pub fn resolve(
-    request: &Request,
-    installed: Option<&Installed>,
-    catalogs: &[Catalog<'_>],
-) -> Result<Choice, Box<Failure>> {
+    request: &ExtensionRequest,
+    installed: Option<&InstalledExtension>,
+    catalogs: &[InputCatalog<'_>],
+) -> Result<ExtensionChoice, Box<ExtensionFailure>> {
     attempt(request, installed, catalogs)
         .map_err(|refusal| Box::new(explain::failure(request, installed, catalogs, refusal)))
 }
 
 /// A failure without explanation.
 pub(super) struct Refusal {
-    pub kind: FailureKind,
+    pub kind: ExtensionFailureKind,
     pub message: String,
-    pub considered: Vec<Considered>,
+    pub considered: Vec<CatalogResult>,
     /// The catalogs whose bundles compete, or the one with the best bundle.
     pub rivals: Vec<usize>,
 }
 
 impl Refusal {
-    fn early(kind: FailureKind, message: String) -> Self {
+    fn early(kind: ExtensionFailureKind, message: String) -> Self {
         Self { kind, message, considered: Vec::new(), rivals: Vec::new() }
     }
 }
 
 /// The offer of a readable catalog.
-pub(super) fn offer_of<'a>(catalog: &Catalog<'a>, package: &str) -> Option<Cow<'a, Offer>> {
+pub(super) fn offer_of<'a>(
+    catalog: &InputCatalog<'a>,
+    package: &str,
+) -> Option<Cow<'a, PackageContent>> {
     match catalog.content {
-        Content::Ready(content) => {
-            content.package(package).map(|package| Cow::Owned(Offer::of(package)))
+        InputCatalogContent::Ready(content) => {
+            content.package(package).map(|package| Cow::Owned(PackageContent::of(package)))
         }
-        Content::Offer(offer) => offer.map(Cow::Borrowed),
-        Content::NotServed | Content::NotLoaded | Content::Failed(_) => None,
+        InputCatalogContent::Offer(offer) => offer.map(Cow::Borrowed),
+        InputCatalogContent::NotServed
+        | InputCatalogContent::NotLoaded
+        | InputCatalogContent::Failed(_) => None,
     }
 }
 
 /// Chooses the bundle, without explanations.
 pub(super) fn attempt(
-    request: &Request,
-    installed: Option<&Installed>,
-    catalogs: &[Catalog<'_>],
-) -> Result<Choice, Refusal> {
+    request: &ExtensionRequest,
+    installed: Option<&InstalledExtension>,
+    catalogs: &[InputCatalog<'_>],
+) -> Result<ExtensionChoice, Refusal> {
     let selector = request
         .selector()
-        .map_err(|why| Refusal::early(FailureKind::Selector, texts::selector(&why)))?;
+        .map_err(|why| Refusal::early(ExtensionFailureKind::Selector, texts::selector(&why)))?;
     let range = if request.version.is_empty() {
         None
     } else {
         let range = Constraint::parse(&request.version).map_err(|why| {
-            Refusal::early(FailureKind::Range, texts::range(&request.version, &why))
+            Refusal::early(ExtensionFailureKind::Range, texts::range(&request.version, &why))
         })?;
         Some(range)
     };
@@ -168,7 +175,7 @@ pub(super) fn attempt(
     };
     let rules = ParsedRequest { request, range, start };
 
-    let mut sorted: Vec<&Catalog<'_>> = catalogs.iter().collect();
+    let mut sorted: Vec<&InputCatalog<'_>> = catalogs.iter().collect();
     sorted.sort_by(|a, b| a.name.cmp(&b.name));
     let mut considered = Vec::with_capacity(sorted.len());
     let mut offers = Vec::with_capacity(sorted.len());
@@ -177,24 +184,24 @@ pub(super) fn attempt(
     for catalog in &sorted {
         let mut offer = None;
         let state = if !catalog.fits(&selector) {
-            State::NotSelected
+            CatalogEvaluation::NotSelected
         } else if !catalog.available {
-            State::Unavailable
+            CatalogEvaluation::Unavailable
         } else if let Some(why) = catalog.fault() {
-            State::Unreadable(why)
+            CatalogEvaluation::Unreadable(why)
         } else {
             offer = offer_of(catalog, &request.package);
             match &offer {
-                None => State::Absent,
+                None => CatalogEvaluation::Absent,
                 Some(offer) => {
                     if let (Some(why), None) = (&no_start, &start_fault) {
                         start_fault = Some((considered.len(), why));
                     }
-                    State::Judged(evaluate(offer, &rules))
+                    CatalogEvaluation::Judged(evaluate(offer, &rules))
                 }
             }
         };
-        considered.push(Considered {
+        considered.push(CatalogResult {
             catalog: catalog.name.clone(),
             priority: catalog.priority,
             state,
@@ -205,18 +212,28 @@ pub(super) fn attempt(
     if let Some((at, why)) = start_fault {
         let message = first_fault(request, &considered[..at], |_| true)
             .unwrap_or_else(|| texts::no_start(why));
-        return Err(Refusal { kind: FailureKind::Start, message, considered, rivals: vec![] });
+        return Err(Refusal {
+            kind: ExtensionFailureKind::Start,
+            message,
+            considered,
+            rivals: vec![],
+        });
     }
     // An unreadable catalog can have any bundle. It cannot win against a bundle that is not
     // deprecated and comes from a catalog of higher priority.
-    let is_outranked = |other: &Considered| match decision {
+    let is_outranked = |other: &CatalogResult| match decision {
         Decision::One { at, deprecated } => !deprecated && other.priority < considered[at].priority,
         Decision::None | Decision::Many(_) => false,
     };
     if let Some(message) = first_fault(request, &considered, |considered| !is_outranked(considered))
     {
         let rivals = decision.catalogs();
-        return Err(Refusal { kind: FailureKind::Unreadable, message, considered, rivals });
+        return Err(Refusal {
+            kind: ExtensionFailureKind::Unreadable,
+            message,
+            considered,
+            rivals,
+        });
     }
     match decision {
         Decision::One { at, .. } => {
@@ -225,12 +242,17 @@ pub(super) fn attempt(
         }
         Decision::None => {
             let message = texts::undecided(request, installed, &[]);
-            Err(Refusal { kind: FailureKind::NotFound, message, considered, rivals: vec![] })
+            Err(Refusal {
+                kind: ExtensionFailureKind::NotFound,
+                message,
+                considered,
+                rivals: vec![],
+            })
         }
         Decision::Many(rivals) => {
             let names: Vec<&str> = rivals.iter().map(|&at| &*considered[at].catalog).collect();
             let message = texts::undecided(request, installed, &names);
-            Err(Refusal { kind: FailureKind::Ambiguous, message, considered, rivals })
+            Err(Refusal { kind: ExtensionFailureKind::Ambiguous, message, considered, rivals })
         }
     }
 }
@@ -256,9 +278,9 @@ impl Decision {
     }
 }
 
-fn decide(considered: &[Considered]) -> Decision {
+fn decide(considered: &[CatalogResult]) -> Decision {
     let picks = || {
-        let best = |(at, considered): (usize, &Considered)| {
+        let best = |(at, considered): (usize, &CatalogResult)| {
             Some((at, considered.priority, considered.best()?.deprecated))
         };
         considered.iter().enumerate().filter_map(best)
@@ -279,9 +301,9 @@ fn decide(considered: &[Considered]) -> Decision {
 
 /// Upstream's message about the first unreadable catalog by name that is relevant.
 fn first_fault(
-    request: &Request,
-    considered: &[Considered],
-    is_relevant: impl Fn(&Considered) -> bool,
+    request: &ExtensionRequest,
+    considered: &[CatalogResult],
+    is_relevant: impl Fn(&CatalogResult) -> bool,
 ) -> Option<String> {
     considered.iter().filter(|considered| is_relevant(considered)).find_map(|considered| {
         Some(texts::unreadable(&request.package, &considered.catalog, considered.fault()?))
@@ -292,14 +314,14 @@ fn first_fault(
 /// ask for that one.
 fn validate(
     at: usize,
-    considered: Vec<Considered>,
-    offer: Option<&Offer>,
-) -> Result<Choice, Refusal> {
+    considered: Vec<CatalogResult>,
+    offer: Option<&PackageContent>,
+) -> Result<ExtensionChoice, Refusal> {
     let best = considered[at].best().zip(offer);
     let (kind, message) = match best.map(|(best, offer)| (best, offer.at(best.at), offer)) {
         Some((best, bundle, offer)) => match (&best.version, &bundle.dependency) {
             (Ok(version), None) => {
-                return Ok(Choice {
+                return Ok(ExtensionChoice {
                     catalog: considered[at].catalog.clone(),
                     bundle: bundle.name.clone(),
                     version: version.clone(),
@@ -309,11 +331,11 @@ fn validate(
                 });
             }
             (Ok(_), Some(property)) => {
-                (FailureKind::Dependency, texts::dependency(&bundle.name, property))
+                (ExtensionFailureKind::Dependency, texts::dependency(&bundle.name, property))
             }
-            (Err(why), _) => (FailureKind::Version, texts::no_version(&bundle.name, why)),
+            (Err(why), _) => (ExtensionFailureKind::Version, texts::no_version(&bundle.name, why)),
         },
-        None => (FailureKind::NotFound, String::new()),
+        None => (ExtensionFailureKind::NotFound, String::new()),
     };
     Err(Refusal { kind, message, considered, rivals: vec![at] })
 }

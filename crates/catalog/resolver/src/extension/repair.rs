@@ -1,11 +1,14 @@
 //! Extension repairs: changes of a ClusterExtension or of catalogs after which resolution finds a
 //! bundle. Each repair has been tried.
 
-use super::offer::Offer;
-use super::pick::{FailureKind, Refusal, State, attempt, offer_of};
-use super::request::{Catalog, Content, Installed, NAME_LABEL, Policy, Request};
+use super::offer::PackageContent;
+use super::pick::{CatalogEvaluation, ExtensionFailureKind, Refusal, attempt, offer_of};
+use super::request::{
+    ExtensionRequest, InputCatalog, InputCatalogContent, InstalledExtension, NAME_LABEL,
+    UpgradePolicy,
+};
 use super::route::{Route, route};
-use super::verdict::{Fell, Verdict, follows_edges, pin};
+use super::verdict::{BundleMatch, UnmetCriteria, follows_edges, pin};
 use mainstay_version::VersionRelease;
 use serde_json::json;
 use std::borrow::Cow;
@@ -24,9 +27,9 @@ const MAX_BUNDLE_LOOKS: usize = 200_000;
 
 /// Changes after which the extension gets a bundle.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Repair {
+pub struct ExtensionFix {
     /// The changes, all of which are needed.
-    pub changes: Vec<Change>,
+    pub changes: Vec<ExtensionChange>,
     /// The catalog of the resulting bundle.
     pub catalog: String,
     /// The resulting bundle.
@@ -40,7 +43,7 @@ pub struct Repair {
 
 /// One change of a repair.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum ExtensionChange {
     /// Add this channel to the requested ones.
     Channel(String),
     /// Request this version instead.
@@ -55,7 +58,7 @@ pub enum Change {
     Prefer(String),
 }
 
-impl fmt::Display for Change {
+impl fmt::Display for ExtensionChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Channel(name) => write!(f, "add `{name}` to the channels"),
@@ -70,12 +73,12 @@ impl fmt::Display for Change {
     }
 }
 
-impl Change {
-    fn apply(&self, request: &mut Request, catalogs: &mut [Catalog<'_>]) {
+impl ExtensionChange {
+    fn apply(&self, request: &mut ExtensionRequest, catalogs: &mut [InputCatalog<'_>]) {
         match self {
             Self::Channel(name) => request.channels.push(name.clone()),
             Self::Version(version) => request.version.clone_from(version),
-            Self::SelfCertified => request.policy = Policy::SelfCertified,
+            Self::SelfCertified => request.policy = UpgradePolicy::SelfCertified,
             Self::Select(name) => {
                 request.selector = Some(json!({"matchLabels": {NAME_LABEL: name}}));
             }
@@ -95,16 +98,16 @@ impl Change {
     }
 }
 
-impl Repair {
+impl ExtensionFix {
     /// Makes the changes.
-    pub fn apply(&self, request: &mut Request, catalogs: &mut [Catalog<'_>]) {
+    pub fn apply(&self, request: &mut ExtensionRequest, catalogs: &mut [InputCatalog<'_>]) {
         for change in &self.changes {
             change.apply(request, catalogs);
         }
     }
 }
 
-impl fmt::Display for Repair {
+impl fmt::Display for ExtensionFix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, change) in self.changes.iter().enumerate() {
             write!(f, "{}{change}", if at == 0 { "" } else { ", and " })?;
@@ -123,30 +126,32 @@ impl fmt::Display for Repair {
 
 /// The search for repairs.
 struct RepairSearch<'w> {
-    request: &'w Request,
-    installed: Option<&'w Installed>,
-    catalogs: Vec<Catalog<'w>>,
+    request: &'w ExtensionRequest,
+    installed: Option<&'w InstalledExtension>,
+    catalogs: Vec<InputCatalog<'w>>,
     attempts_left: usize,
-    repairs: Vec<Repair>,
+    repairs: Vec<ExtensionFix>,
 }
 
 /// The repairs of a failure: those with the fewest changes first, otherwise in the order of the
 /// search.
 pub(super) fn repairs(
-    request: &Request,
-    installed: Option<&Installed>,
-    catalogs: &[Catalog<'_>],
+    request: &ExtensionRequest,
+    installed: Option<&InstalledExtension>,
+    catalogs: &[InputCatalog<'_>],
     refusal: &Refusal,
-) -> Vec<Repair> {
+) -> Vec<ExtensionFix> {
     // The offers are looked up once for all attempts.
-    let offers: Vec<Option<Cow<'_, Offer>>> =
+    let offers: Vec<Option<Cow<'_, PackageContent>>> =
         catalogs.iter().map(|catalog| offer_of(catalog, &request.package)).collect();
-    let mut ready: Vec<Catalog<'_>> = catalogs
+    let mut ready: Vec<InputCatalog<'_>> = catalogs
         .iter()
         .zip(&offers)
-        .map(|(catalog, offer)| Catalog {
+        .map(|(catalog, offer)| InputCatalog {
             content: match &catalog.content {
-                Content::Ready(_) | Content::Offer(_) => Content::Offer(offer.as_deref()),
+                InputCatalogContent::Ready(_) | InputCatalogContent::Offer(_) => {
+                    InputCatalogContent::Offer(offer.as_deref())
+                }
                 other => other.clone(),
             },
             ..catalog.clone()
@@ -160,33 +165,39 @@ pub(super) fn repairs(
     let catalog_name = |at: &usize| refusal.considered[*at].catalog.clone();
     match refusal.kind {
         // An invalid selector or range gives no hint at the intended one.
-        FailureKind::Selector | FailureKind::Range => {}
-        FailureKind::Start => {
-            search.attempt(&[Change::SelfCertified]);
+        ExtensionFailureKind::Selector | ExtensionFailureKind::Range => {}
+        ExtensionFailureKind::Start => {
+            search.attempt(&[ExtensionChange::SelfCertified]);
         }
-        FailureKind::Ambiguous => {
+        ExtensionFailureKind::Ambiguous => {
             let mut rivals = refusal.rivals.clone();
             rivals.sort_by_key(|&at| Reverse(refusal.considered[at].priority));
             let names: Vec<String> =
                 rivals.iter().map(catalog_name).take(MAX_REPAIRS / 2).collect();
             for name in &names {
-                search.attempt(&[Change::Prefer(name.clone())]);
+                search.attempt(&[ExtensionChange::Prefer(name.clone())]);
             }
             for name in names {
-                search.attempt(&[Change::Select(name)]);
+                search.attempt(&[ExtensionChange::Select(name)]);
             }
         }
-        FailureKind::Unreadable => {
+        ExtensionFailureKind::Unreadable => {
             for name in refusal.rivals.iter().map(catalog_name) {
-                search.attempt(&[Change::Select(name)]);
+                search.attempt(&[ExtensionChange::Select(name)]);
             }
         }
-        FailureKind::Version | FailureKind::Dependency => search.next_best(refusal),
-        FailureKind::NotFound => {
+        ExtensionFailureKind::Version | ExtensionFailureKind::Dependency => {
+            search.next_best(refusal)
+        }
+        ExtensionFailureKind::NotFound => {
             for considered in &refusal.considered {
                 let change = match considered.state {
-                    State::NotSelected => Change::Select(considered.catalog.clone()),
-                    State::Unavailable => Change::Enable(considered.catalog.clone()),
+                    CatalogEvaluation::NotSelected => {
+                        ExtensionChange::Select(considered.catalog.clone())
+                    }
+                    CatalogEvaluation::Unavailable => {
+                        ExtensionChange::Enable(considered.catalog.clone())
+                    }
                     _ => continue,
                 };
                 if search.offers_package(&considered.catalog) {
@@ -206,12 +217,15 @@ pub(super) fn repairs(
 impl RepairSearch<'_> {
     fn offers_package(&self, name: &str) -> bool {
         self.catalogs.iter().any(|catalog| {
-            catalog.name == name && matches!(catalog.content, Content::Offer(Some(_)))
+            catalog.name == name && matches!(catalog.content, InputCatalogContent::Offer(Some(_)))
         })
     }
 
     /// Resolves with changes: a repair, or the changed request with its failure.
-    fn try_changes(&mut self, changes: &[Change]) -> Option<Result<Repair, (Request, Refusal)>> {
+    fn try_changes(
+        &mut self,
+        changes: &[ExtensionChange],
+    ) -> Option<Result<ExtensionFix, (ExtensionRequest, Refusal)>> {
         self.attempts_left = self.attempts_left.checked_sub(1)?;
         let mut request = self.request.clone();
         let mut catalogs = self.catalogs.clone();
@@ -219,7 +233,7 @@ impl RepairSearch<'_> {
             change.apply(&mut request, &mut catalogs);
         }
         Some(match attempt(&request, self.installed, &catalogs) {
-            Ok(choice) => Ok(Repair {
+            Ok(choice) => Ok(ExtensionFix {
                 changes: changes.to_vec(),
                 catalog: choice.catalog,
                 bundle: choice.bundle,
@@ -231,7 +245,7 @@ impl RepairSearch<'_> {
     }
 
     /// Adds changes to the repairs if resolution finds a bundle with them.
-    fn attempt(&mut self, changes: &[Change]) {
+    fn attempt(&mut self, changes: &[ExtensionChange]) {
         if self.repairs.len() < MAX_REPAIRS
             && let Some(Ok(repair)) = self.try_changes(changes)
         {
@@ -244,11 +258,11 @@ impl RepairSearch<'_> {
         let Some(considered) = refusal.rivals.first().map(|&at| &refusal.considered[at]) else {
             return;
         };
-        let State::Judged(verdicts) = &considered.state else { return };
-        let fits = verdicts.iter().filter(|verdict| verdict.fell.fits()).skip(1);
+        let CatalogEvaluation::Judged(verdicts) = &considered.state else { return };
+        let fits = verdicts.iter().filter(|verdict| verdict.unmet.fits()).skip(1);
         for verdict in fits {
             if let Some(version) = version_pin(verdict)
-                && let Some(Ok(repair)) = self.try_changes(&[Change::Version(version)])
+                && let Some(Ok(repair)) = self.try_changes(&[ExtensionChange::Version(version)])
             {
                 self.repairs.push(repair);
                 return;
@@ -258,11 +272,13 @@ impl RepairSearch<'_> {
 
     /// Searches the smallest combinations of changes of the request, breadth first.
     fn search(&mut self, refusal: &Refusal) {
-        let mut queue: VecDeque<Vec<Change>> = VecDeque::new();
+        let mut queue: VecDeque<Vec<ExtensionChange>> = VecDeque::new();
         let mut seen = BTreeSet::new();
-        let mut add = |queue: &mut VecDeque<_>, changes: &[Change], steps: Vec<Change>| {
+        let mut add = |queue: &mut VecDeque<_>,
+                       changes: &[ExtensionChange],
+                       steps: Vec<ExtensionChange>| {
             for change in steps {
-                let more: Vec<Change> = changes.iter().cloned().chain([change]).collect();
+                let more: Vec<ExtensionChange> = changes.iter().cloned().chain([change]).collect();
                 let mut key: Vec<String> = more.iter().map(ToString::to_string).collect();
                 key.sort();
                 if seen.insert(key) {
@@ -292,17 +308,18 @@ impl RepairSearch<'_> {
     }
 
     /// The single changes that bring a request nearer to a bundle.
-    fn steps(&self, request: &Request, refusal: &Refusal) -> Vec<Change> {
-        if refusal.kind == FailureKind::Ambiguous {
-            let select = |at: &usize| Change::Select(refusal.considered[*at].catalog.clone());
+    fn steps(&self, request: &ExtensionRequest, refusal: &Refusal) -> Vec<ExtensionChange> {
+        if refusal.kind == ExtensionFailureKind::Ambiguous {
+            let select =
+                |at: &usize| ExtensionChange::Select(refusal.considered[*at].catalog.clone());
             return refusal.rivals.iter().map(select).take(2).collect();
         }
-        if refusal.kind != FailureKind::NotFound {
+        if refusal.kind != ExtensionFailureKind::NotFound {
             return Vec::new();
         }
         let all = || {
             refusal.considered.iter().flat_map(|considered| match &considered.state {
-                State::Judged(verdicts) => {
+                CatalogEvaluation::Judged(verdicts) => {
                     verdicts.iter().map(|verdict| (&*considered.catalog, verdict)).collect()
                 }
                 _ => Vec::new(),
@@ -310,12 +327,12 @@ impl RepairSearch<'_> {
         };
         // The bundles with the fewest reasons against them: for each set of reasons the preferred
         // one.
-        let Some(least) = all().map(|(_, verdict)| verdict.fell.count()).min() else {
+        let Some(least) = all().map(|(_, verdict)| verdict.unmet.count()).min() else {
             return Vec::new();
         };
-        let mut nearest: Vec<(&str, &Verdict)> = Vec::new();
-        for (catalog, verdict) in all().filter(|(_, verdict)| verdict.fell.count() == least) {
-            match nearest.iter_mut().find(|(_, other)| other.fell == verdict.fell) {
+        let mut nearest: Vec<(&str, &BundleMatch)> = Vec::new();
+        for (catalog, verdict) in all().filter(|(_, verdict)| verdict.unmet.count() == least) {
+            match nearest.iter_mut().find(|(_, other)| other.unmet == verdict.unmet) {
                 None => nearest.push((catalog, verdict)),
                 Some(known) if is_preferred(verdict, known.1) => *known = (catalog, verdict),
                 Some(_) => {}
@@ -323,7 +340,7 @@ impl RepairSearch<'_> {
         }
         // Bundles with an edge that the author has published come before others.
         nearest.sort_by_key(|(_, verdict)| {
-            (verdict.fell.successor, verdict.fell.channel, verdict.fell.range)
+            (verdict.unmet.successor, verdict.unmet.channel, verdict.unmet.range)
         });
         let mut changes = Vec::new();
         for (catalog, verdict) in nearest {
@@ -335,44 +352,46 @@ impl RepairSearch<'_> {
     /// Adds the changes that each remove one reason against a bundle.
     fn add_changes_for(
         &self,
-        request: &Request,
+        request: &ExtensionRequest,
         catalog: &str,
-        verdict: &Verdict,
-        changes: &mut Vec<Change>,
+        verdict: &BundleMatch,
+        changes: &mut Vec<ExtensionChange>,
     ) {
-        let Fell { channel, range, successor } = verdict.fell;
+        let UnmetCriteria { channel, range, successor } = verdict.unmet;
         let offer = self.catalogs.iter().find(|source| source.name == catalog).and_then(|source| {
-            if let Content::Offer(offer) = source.content { offer } else { None }
+            if let InputCatalogContent::Offer(offer) = source.content { offer } else { None }
         });
         if channel && let Some(offer) = offer {
             let channels = offer.graph().channels().iter();
             let holds = channels.filter(|channel| channel.entry(&verdict.bundle).is_some());
-            changes.extend(holds.map(|channel| Change::Channel(channel.name.to_string())).take(2));
+            changes.extend(
+                holds.map(|channel| ExtensionChange::Channel(channel.name.to_string())).take(2),
+            );
         }
         if range {
             // Prefer the first step of a route into the requested range.
             let route = self.route(request, catalog);
             let step = route.and_then(|route| route.steps.into_iter().next());
-            changes.extend(step.or_else(|| version_pin(verdict)).map(Change::Version));
+            changes.extend(step.or_else(|| version_pin(verdict)).map(ExtensionChange::Version));
         }
         if successor {
-            changes.push(Change::SelfCertified);
+            changes.push(ExtensionChange::SelfCertified);
         }
     }
 
     /// The route of updates in a catalog that leads into the requested range.
-    fn route(&self, request: &Request, catalog: &str) -> Option<Route> {
+    fn route(&self, request: &ExtensionRequest, catalog: &str) -> Option<Route> {
         let installed = self.installed.filter(|_| follows_edges(request))?;
         let catalog = self.catalogs.iter().find(|source| source.name == catalog)?;
         match catalog.content {
-            Content::Offer(Some(offer)) => route(offer, request, installed),
+            InputCatalogContent::Offer(Some(offer)) => route(offer, request, installed),
             _ => None,
         }
     }
 
     /// Adds the updates that follow the bundle of a repair, if they lead into the requested range.
-    fn add_onward_steps(&self, repair: &mut Repair) {
-        if !repair.changes.iter().any(|change| matches!(change, Change::Version(_))) {
+    fn add_onward_steps(&self, repair: &mut ExtensionFix) {
+        if !repair.changes.iter().any(|change| matches!(change, ExtensionChange::Version(_))) {
             return;
         }
         let mut request = self.request.clone();
@@ -388,13 +407,13 @@ impl RepairSearch<'_> {
 }
 
 /// The range for exactly the version of a bundle.
-fn version_pin(verdict: &Verdict) -> Option<String> {
+fn version_pin(verdict: &BundleMatch) -> Option<String> {
     verdict.version.as_ref().ok().map(pin)
 }
 
 /// Whether a bundle is preferred to one of another catalog; the priority of catalogs does not count
 /// here.
-fn is_preferred(this: &Verdict, that: &Verdict) -> bool {
+fn is_preferred(this: &BundleMatch, that: &BundleMatch) -> bool {
     match (&this.version, &that.version) {
         (Ok(version), Ok(other)) => {
             (that.deprecated, version, &this.bundle) > (this.deprecated, other, &that.bundle)

@@ -1,7 +1,7 @@
 //! Resolution input of OLM v1: the request of a ClusterExtension, its installed bundle, and the
 //! ClusterCatalogs.
 
-use super::offer::Offer;
+use super::offer::PackageContent;
 use mainstay_object::{
     Object,
     selector::{LabelSelector, SelectorError},
@@ -14,7 +14,7 @@ pub const NAME_LABEL: &str = "olm.operatorframework.io/metadata.name";
 
 /// The request of a ClusterExtension: `spec.source.catalog`.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Request {
+pub struct ExtensionRequest {
     /// `packageName`.
     pub package: String,
     /// `channels`; empty for all channels. Messages name them in this order.
@@ -22,7 +22,7 @@ pub struct Request {
     /// `version`: a range in the syntax of the Masterminds library; empty for all versions.
     pub version: String,
     /// `upgradeConstraintPolicy`.
-    pub policy: Policy,
+    pub policy: UpgradePolicy,
     /// `selector` as in the object (`matchLabels`, `matchExpressions`); none or an empty one
     /// selects all catalogs.
     pub selector: Option<Value>,
@@ -34,7 +34,7 @@ pub struct Request {
 
 /// The policy for updates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Policy {
+pub enum UpgradePolicy {
     /// Only updates along edges that the author of the package has published.
     #[default]
     CatalogProvided,
@@ -42,7 +42,7 @@ pub enum Policy {
     SelfCertified,
 }
 
-impl Request {
+impl ExtensionRequest {
     /// The request of a ClusterExtension. Fields that are absent or of another type count as empty,
     /// like the defaults of the API. All policies but `SelfCertified` count as `CatalogProvided`.
     pub fn of(extension: &Object) -> Self {
@@ -53,8 +53,8 @@ impl Request {
             channels: channels.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
             version: extension.str(&at("version")).unwrap_or_default().to_owned(),
             policy: match extension.str(&at("upgradeConstraintPolicy")) {
-                Some("SelfCertified") => Policy::SelfCertified,
-                _ => Policy::CatalogProvided,
+                Some("SelfCertified") => UpgradePolicy::SelfCertified,
+                _ => UpgradePolicy::CatalogProvided,
             },
             selector: extension.get(&at("selector")).cloned(),
             explicit_releases: false,
@@ -72,7 +72,7 @@ impl Request {
 
 /// The installed bundle: `status.install.bundle`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Installed {
+pub struct InstalledExtension {
     /// Its name.
     pub name: String,
     /// Its version as written. Without an explicit release, its build metadata is the release.
@@ -81,7 +81,7 @@ pub struct Installed {
     pub release: Option<String>,
 }
 
-impl Installed {
+impl InstalledExtension {
     /// The installed bundle in the status of a ClusterExtension.
     pub fn of(extension: &Object) -> Option<Self> {
         let text =
@@ -92,7 +92,7 @@ impl Installed {
 
 /// A ClusterCatalog of the resolution input.
 #[derive(Clone, Debug)]
-pub struct Catalog<'a> {
+pub struct InputCatalog<'a> {
     /// `metadata.name`.
     pub name: String,
     /// `metadata.labels`. [`NAME_LABEL`] need not be among them: it always has the name of the
@@ -103,17 +103,17 @@ pub struct Catalog<'a> {
     /// Whether `spec.availabilityMode` is not `Unavailable`.
     pub available: bool,
     /// Its content.
-    pub content: Content<'a>,
+    pub content: InputCatalogContent<'a>,
 }
 
-impl<'a> Catalog<'a> {
+impl<'a> InputCatalog<'a> {
     /// A catalog without labels, of priority 0, available.
-    pub fn new(name: impl Into<String>, content: Content<'a>) -> Self {
+    pub fn new(name: impl Into<String>, content: InputCatalogContent<'a>) -> Self {
         Self { name: name.into(), labels: BTreeMap::new(), priority: 0, available: true, content }
     }
 
     /// The catalog of a ClusterCatalog object and its content.
-    pub fn of(catalog: &Object, content: Content<'a>) -> Self {
+    pub fn of(catalog: &Object, content: InputCatalogContent<'a>) -> Self {
         let labels = catalog.labels().map(|(key, value)| (key.to_owned(), value.to_owned()));
         let priority = catalog.i64(&["spec", "priority"]).unwrap_or_default();
         Self {
@@ -139,21 +139,21 @@ impl<'a> Catalog<'a> {
     pub(super) fn fault(&self) -> Option<String> {
         let name = mainstay_gocompat::quote(&self.name);
         match &self.content {
-            Content::Ready(_) | Content::Offer(_) => None,
-            Content::NotServed => Some(format!("catalog {name} is not being served")),
-            Content::NotLoaded => Some(format!("cache for catalog {name} not found")),
-            Content::Failed(reason) => Some(reason.clone()),
+            InputCatalogContent::Ready(_) | InputCatalogContent::Offer(_) => None,
+            InputCatalogContent::NotServed => Some(format!("catalog {name} is not being served")),
+            InputCatalogContent::NotLoaded => Some(format!("cache for catalog {name} not found")),
+            InputCatalogContent::Failed(reason) => Some(reason.clone()),
         }
     }
 }
 
 /// The content of a catalog.
 #[derive(Clone, Debug)]
-pub enum Content<'a> {
+pub enum InputCatalogContent<'a> {
     /// The whole validated content.
     Ready(&'a mainstay_catalog::Catalog),
     /// The offer of the requested package; none if the catalog does not have the package.
-    Offer(Option<&'a Offer>),
+    Offer(Option<&'a PackageContent>),
     /// Its condition `Serving` is not true.
     NotServed,
     /// It is served, but has not been read yet.

@@ -1,7 +1,7 @@
 //! Update route: several updates that lead into a requested range.
 
-use super::offer::Offer;
-use super::request::{Installed, Request};
+use super::offer::PackageContent;
+use super::request::{ExtensionRequest, InstalledExtension};
 use super::verdict::{Start, entries, pin};
 use mainstay_version::VersionRelease;
 use mainstay_version::{Constraint, Version};
@@ -20,7 +20,11 @@ pub(super) struct Route {
 }
 
 /// The shortest route in one catalog along edges of the requested channels.
-pub(super) fn route(offer: &Offer, request: &Request, installed: &Installed) -> Option<Route> {
+pub(super) fn route(
+    offer: &PackageContent,
+    request: &ExtensionRequest,
+    installed: &InstalledExtension,
+) -> Option<Route> {
     let start = Start::read(installed).ok()?;
     let range = Constraint::parse(&request.version).ok()?;
     let edges: Vec<_> = entries(offer, request).collect();

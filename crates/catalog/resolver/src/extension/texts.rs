@@ -1,15 +1,15 @@
 //! Message texts of upstream's extension resolver.
 
 use super::offer::VersionError;
-use super::request::{Installed, Request};
+use super::request::{ExtensionRequest, InstalledExtension};
 use super::verdict::StartError;
 use mainstay_gocompat::quote;
 use std::fmt::Write as _;
 
 /// No catalog has a bundle that fits, or several have (`catalogs`, by name).
 pub(super) fn undecided(
-    request: &Request,
-    installed: Option<&Installed>,
+    request: &ExtensionRequest,
+    installed: Option<&InstalledExtension>,
     catalogs: &[&str],
 ) -> String {
     let mut text = String::new();

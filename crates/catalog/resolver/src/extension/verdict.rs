@@ -1,8 +1,8 @@
 //! Catalog evaluation: which bundles of one catalog fit the request, and why the others do not.
 
-use super::offer::{Offer, OfferedBundle, VersionError};
-use super::request::{Installed, Policy, Request};
-use mainstay_updates::{Channel, Entry};
+use super::offer::{OfferedBundle, PackageContent, VersionError};
+use super::request::{ExtensionRequest, InstalledExtension, UpgradePolicy};
+use mainstay_updates::{GraphChannel, GraphEntry};
 use mainstay_version::{
     Constraint, ParseError, Version, VersionRelease, VersionReleaseError, parse_strict,
 };
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// The decoded request, for all catalogs.
 pub(super) struct ParsedRequest<'a> {
-    pub request: &'a Request,
+    pub request: &'a ExtensionRequest,
     pub range: Option<Constraint>,
     pub start: Option<Start>,
 }
@@ -40,7 +40,7 @@ pub(super) enum StartError {
 
 impl Start {
     /// Decodes the installed bundle.
-    pub(super) fn read(installed: &Installed) -> Result<Self, StartError> {
+    pub(super) fn read(installed: &InstalledExtension) -> Result<Self, StartError> {
         let exact = match &installed.release {
             None => VersionRelease::legacy(&installed.version).map_err(StartError::SplitRelease),
             Some(release) => VersionRelease::explicit(&installed.version, release)
@@ -53,7 +53,7 @@ impl Start {
 
 /// The verdict about a bundle of a catalog: whether it fits the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct BundleMatch {
     /// The bundle.
     pub bundle: Arc<str>,
     /// Its version and release, or why they cannot be read.
@@ -61,14 +61,14 @@ pub struct Verdict {
     /// Whether the catalog deprecates it.
     pub deprecated: bool,
     /// Why it does not fit.
-    pub fell: Fell,
+    pub unmet: UnmetCriteria,
     /// Its index in the offer.
     pub(super) at: u32,
 }
 
 /// Why a bundle does not fit. All false if it does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Fell {
+pub struct UnmetCriteria {
     /// It is in none of the requested channels.
     pub channel: bool,
     /// Its version is outside the requested range.
@@ -77,7 +77,7 @@ pub struct Fell {
     pub successor: bool,
 }
 
-impl Fell {
+impl UnmetCriteria {
     /// Whether the bundle fits.
     pub const fn fits(self) -> bool {
         !self.channel && !self.range && !self.successor
@@ -90,7 +90,7 @@ impl Fell {
 }
 
 /// The verdicts about all bundles of an offer, in order of preference.
-pub(super) fn evaluate(offer: &Offer, rules: &ParsedRequest<'_>) -> Vec<Verdict> {
+pub(super) fn evaluate(offer: &PackageContent, rules: &ParsedRequest<'_>) -> Vec<BundleMatch> {
     let ParsedRequest { request, range, start } = rules;
     let any_channel = request.channels.is_empty();
     let channels = offer.graph().channels();
@@ -98,7 +98,7 @@ pub(super) fn evaluate(offer: &Offer, rules: &ParsedRequest<'_>) -> Vec<Verdict>
         channels.iter().map(|channel| selects_channel(request, channel)).collect();
     // Only edges of the requested channels count, and only direct ones: an entry that a newer one
     // skips can be a target like any other (PATH-03, PATH-05).
-    let entries = |offered: &'_ OfferedBundle| -> Vec<&Entry> {
+    let entries = |offered: &'_ OfferedBundle| -> Vec<&GraphEntry> {
         let places = offered.places.iter().filter(|(channel, _)| selected[*channel as usize]);
         places.map(|&(channel, at)| &channels[channel as usize].entries()[at as usize]).collect()
     };
@@ -109,37 +109,38 @@ pub(super) fn evaluate(offer: &Offer, rules: &ParsedRequest<'_>) -> Vec<Verdict>
         };
         let entries = if any_channel && start.is_none() { Vec::new() } else { entries(offered) };
         let follows = |start: &Start| {
-            let covers = |entry: &&Entry| entry.covers(&start.name, Some(&start.version)).is_some();
+            let covers =
+                |entry: &&GraphEntry| entry.covers(&start.name, Some(&start.version)).is_some();
             version.as_ref().is_ok_and(|version| *version == start.exact)
                 || entries.iter().any(covers)
         };
-        let fell = Fell {
+        let fell = UnmetCriteria {
             channel: !any_channel && entries.is_empty(),
             range: !range.as_ref().is_none_or(in_range),
             successor: !start.as_ref().is_none_or(follows),
         };
         let (bundle, version) = (offered.bundle.name.clone(), version.clone());
-        Verdict { bundle, version, deprecated: offered.deprecated, fell, at }
+        BundleMatch { bundle, version, deprecated: offered.deprecated, unmet: fell, at }
     };
     offer.preferred(request.explicit_releases).map(verdict).collect()
 }
 
-fn selects_channel(request: &Request, channel: &Channel) -> bool {
+fn selects_channel(request: &ExtensionRequest, channel: &GraphChannel) -> bool {
     request.channels.is_empty() || request.channels.iter().any(|name| **name == *channel.name)
 }
 
 /// The entries of the requested channels.
 pub(super) fn entries<'o>(
-    offer: &'o Offer,
-    request: &'o Request,
-) -> impl Iterator<Item = &'o Entry> {
+    offer: &'o PackageContent,
+    request: &'o ExtensionRequest,
+) -> impl Iterator<Item = &'o GraphEntry> {
     let channels = offer.graph().channels().iter();
-    channels.filter(|channel| selects_channel(request, channel)).flat_map(Channel::entries)
+    channels.filter(|channel| selects_channel(request, channel)).flat_map(GraphChannel::entries)
 }
 
 /// Whether updates must follow edges.
-pub(super) fn follows_edges(request: &Request) -> bool {
-    request.policy != Policy::SelfCertified
+pub(super) fn follows_edges(request: &ExtensionRequest) -> bool {
+    request.policy != UpgradePolicy::SelfCertified
 }
 
 /// The range for exactly this version. Ranges ignore releases: of several releases of the version

@@ -1,16 +1,16 @@
 //! Outcome assembly: installations and Subscription changes from the answers of the parts.
 
-use super::{Resolution, State, error};
+use super::{ResolutionRun, State, error};
 use crate::candidates::EntryRef;
-use crate::outcome::{Chosen, Install, NewSubscription, Outcome, UpdatedSubscription};
+use crate::input::{CatalogKey, Subscription};
+use crate::outcome::{ChosenBundle, NewInstall, NewSubscription, Resolution, UpdatedSubscription};
 use crate::problem::Var;
-use crate::world::{CatalogKey, Subscription};
 use mainstay_gocompat::quote;
 use std::collections::{BTreeMap, BTreeSet};
 
-impl Resolution<'_, '_> {
+impl ResolutionRun<'_, '_> {
     /// The outcome of the parts that have an answer, without failures.
-    pub(super) fn assemble(&mut self) -> Outcome {
+    pub(super) fn assemble(&mut self) -> Resolution {
         let candidates = self.candidates;
         let mut blocked: BTreeSet<String> = self
             .failures
@@ -79,7 +79,7 @@ impl Resolution<'_, '_> {
             };
             key(a.2).cmp(&key(b.2))
         });
-        let mut outcome = Outcome::default();
+        let mut outcome = Resolution::default();
         let mut numbers: BTreeMap<usize, usize> = BTreeMap::new();
         for (part, var, at) in answer {
             let count = outcome.installs.len();
@@ -117,7 +117,7 @@ impl Resolution<'_, '_> {
             .peekable();
         asking.peek().is_some()
             && asking.all(|subscription| subscription.current_csv == **name)
-            && self.world.csvs.iter().any(|csv| csv.name == **name)
+            && self.input.csvs.iter().any(|csv| csv.name == **name)
     }
 
     /// Why an InstallPlan cannot hold an entry: its properties cannot be serialized.
@@ -131,12 +131,12 @@ impl Resolution<'_, '_> {
         ))
     }
 
-    fn add(&self, var: Var, at: EntryRef, blocked: &BTreeSet<String>, outcome: &mut Outcome) {
+    fn add(&self, var: Var, at: EntryRef, blocked: &BTreeSet<String>, outcome: &mut Resolution) {
         let entry = self.candidates.entry(at).0;
         let catalog = self.candidates.catalog(at);
         let replacement = self.candidates.replacements.get(&var).cloned();
         let chosen = outcome.resolved.len();
-        outcome.resolved.push(Chosen {
+        outcome.resolved.push(ChosenBundle {
             catalog: catalog.clone(),
             package: entry.package.to_string(),
             channel: entry.channel.to_string(),
@@ -153,7 +153,7 @@ impl Resolution<'_, '_> {
                 !blocked.contains(&subscription.name) && self.is_subscribed_to(subscription, at)
             })
             .collect();
-        outcome.installs.push(Install {
+        outcome.installs.push(NewInstall {
             chosen,
             subscriptions: asking.iter().map(|subscription| subscription.name.clone()).collect(),
             part: 0,

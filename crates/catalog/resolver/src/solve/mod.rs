@@ -13,7 +13,7 @@
 //! backtracking.
 //!
 //! The search ends when it exceeds its step budget, or when its learned clauses exceed their limit.
-//! A world that is made to be hard fails with that reason, and never gets a wrong answer. A step is
+//! An input that is made to be hard fails with that reason, and never gets a wrong answer. A step is
 //! the evaluation of one constraint, or of one candidate of a list, and takes some nanoseconds.
 
 mod core;

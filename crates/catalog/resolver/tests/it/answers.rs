@@ -6,7 +6,7 @@
 //! Other tests check that the reasons here are contradictory and irreducible.
 
 use mainstay_catalog::{Catalog, LoadOptions};
-use mainstay_resolver::universe::{RealCatalog, Universe, to_json};
+use mainstay_resolver::fixture::{Fixture, RealCatalog, to_json};
 use mainstay_resolver::{Snapshot, resolve};
 use mainstay_testdata::{ran, unpack};
 use regex::Regex;
@@ -21,7 +21,7 @@ struct Case {
     id: String,
     #[serde(default)]
     rule: String,
-    universe: Universe,
+    universe: Fixture,
     outcomes: Vec<Value>,
 }
 
@@ -93,7 +93,7 @@ fn compare(folder: &Path, real: &HashMap<String, RealCatalog>, used: &mut Vec<St
         let case: Case = serde_json::from_str(&text)
             .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         let snapshots = case.universe.snapshots();
-        let got = comparable(&to_json(&resolve(&case.universe.world(&snapshots, real).unwrap())));
+        let got = comparable(&to_json(&resolve(&case.universe.input(&snapshots, real).unwrap())));
         // Where upstream fails the whole namespace, the independent parts have an outcome here.
         let got = match (got.get("error"), got.get("errorKind")) {
             (Some(error), Some(kind)) => json!({"error": error, "errorKind": kind}),

@@ -1,4 +1,4 @@
-//! Text format of worlds, and outcomes as readable text.
+//! Text format of inputs, and outcomes as readable text.
 //!
 //! ```text
 //! group fail-forward exclude-global        (without such a line there is one plain group)
@@ -28,7 +28,7 @@
 //!                                          crd= and requires-crd= name CRDs
 //! csv a.v1 of cat/tenant phase=Failed      with version and properties of the bundle
 //! annotation TEXT                          of the CSV above
-//! delete sub a                             for worlds that change: also csv, catalog
+//! delete sub a                             for inputs that change: also csv, catalog
 //! twin sub a …                             a second object of the name: also csv, catalog
 //! ```
 //!
@@ -40,8 +40,8 @@ mod catalogs;
 
 use catalogs::{CatalogState, Draft, TestCatalog, build_catalog, bundle, catalog};
 use mainstay_resolver::{
-    Api, CatalogKey, CatalogView, Content, CrdReference, Csv, Demand, OperatorGroup, Outcome,
-    Prohibited, Prohibition, Subscription, World, resolve,
+    CatalogContent, CatalogKey, CatalogView, CrdReference, Demand, ExistingCsv, OperatorApi,
+    OperatorGroup, Prohibited, Prohibition, Resolution, ResolutionInput, Subscription, resolve,
 };
 use mainstay_version::{Range, parse_tolerant};
 use serde_json::{Value, json};
@@ -51,11 +51,11 @@ use std::fmt::Write as _;
 /// The type and the value of a property.
 type PropertyText = (String, String);
 
-/// A world that owns the content of its catalogs.
+/// An input that owns the content of its catalogs.
 #[derive(Default)]
 pub(crate) struct TestWorld {
     catalogs: Vec<TestCatalog>,
-    world: World<'static>,
+    input: ResolutionInput<'static>,
     /// Whether deleted `ClusterServiceVersion`s are installed again.
     restores: bool,
     /// The properties in the annotations of CSVs.
@@ -67,18 +67,18 @@ fn key(text: &str) -> CatalogKey {
     CatalogKey::new(name, namespace)
 }
 
-fn api(text: &str) -> Api {
+fn api(text: &str) -> OperatorApi {
     let mut parts = text.splitn(3, '.');
     let (kind, version) = (parts.next().unwrap(), parts.next().unwrap_or("v1"));
-    Api::new(parts.next().unwrap_or("example.com"), version, kind)
+    OperatorApi::new(parts.next().unwrap_or("example.com"), version, kind)
 }
 
-fn apis(text: &str) -> Vec<Api> {
+fn apis(text: &str) -> Vec<OperatorApi> {
     text.split(',').map(api).collect()
 }
 
-fn gvk(kind: &str, api: &Api) -> PropertyText {
-    let Api { group, version, kind: name } = api;
+fn gvk(kind: &str, api: &OperatorApi) -> PropertyText {
+    let OperatorApi { group, version, kind: name } = api;
     (kind.to_owned(), json!({"group": group, "version": version, "kind": name}).to_string())
 }
 
@@ -113,17 +113,17 @@ enum PropertyOwner {
 }
 
 impl TestWorld {
-    /// Reads a world.
+    /// Reads an input.
     pub(crate) fn read(text: &str) -> Self {
-        let mut test_world = Self::default();
-        "tenant".clone_into(&mut test_world.world.namespace);
-        "olm".clone_into(&mut test_world.world.global_namespace);
-        test_world.world.operator_groups.push(OperatorGroup::default());
-        test_world.change(text);
-        test_world
+        let mut test_input = Self::default();
+        "tenant".clone_into(&mut test_input.input.namespace);
+        "olm".clone_into(&mut test_input.input.global_namespace);
+        test_input.input.operator_groups.push(OperatorGroup::default());
+        test_input.change(text);
+        test_input
     }
 
-    /// Reads changes of the world.
+    /// Reads changes of the input.
     pub(crate) fn change(&mut self, text: &str) {
         let mut drafts: Vec<Draft> = Vec::new();
         let mut owner = PropertyOwner::Nothing;
@@ -139,15 +139,15 @@ impl TestWorld {
                 ("#", _) => {}
                 ("group", flags) => {
                     if std::mem::take(&mut is_first_group) {
-                        self.world.operator_groups.clear();
+                        self.input.operator_groups.clear();
                     }
-                    self.world.operator_groups.push(OperatorGroup {
+                    self.input.operator_groups.push(OperatorGroup {
                         name: "group".to_owned(),
                         fail_forward: flags.contains(&"fail-forward"),
                         exclude_global: flags.contains(&"exclude-global"),
                     });
                 }
-                ("no-group", []) => self.world.operator_groups.clear(),
+                ("no-group", []) => self.input.operator_groups.clear(),
                 ("restore", []) => self.restores = true,
                 ("catalog", [name, ..]) => {
                     if !is_duplicate {
@@ -168,7 +168,7 @@ impl TestWorld {
                     if !is_duplicate {
                         self.delete("sub", name);
                     }
-                    self.world.subscriptions.push(subscription(name, of, from, rest));
+                    self.input.subscriptions.push(subscription(name, of, from, rest));
                 }
                 ("csv", [name, rest @ ..]) => {
                     if !is_duplicate {
@@ -200,7 +200,7 @@ impl TestWorld {
                     if let PropertyOwner::Csv(name) = &owner {
                         self.annotations.remove(name);
                     }
-                    self.world.csvs.last_mut().unwrap().properties = Some(rest.to_owned());
+                    self.input.csvs.last_mut().unwrap().properties = Some(rest.to_owned());
                 }
                 ("delete", [what, name]) => self.delete(what, name),
                 _ => self.rule(verb, rest),
@@ -208,7 +208,7 @@ impl TestWorld {
         }
         self.catalogs.extend(drafts.into_iter().map(build_catalog));
         // A CSV can refer to the bundle of a catalog in a later line.
-        let names: Vec<String> = self.world.csvs.iter().map(|csv| csv.name.clone()).collect();
+        let names: Vec<String> = self.input.csvs.iter().map(|csv| csv.name.clone()).collect();
         for name in names {
             self.annotate(&name);
         }
@@ -216,8 +216,8 @@ impl TestWorld {
 
     fn delete(&mut self, what: &str, name: &str) {
         match what {
-            "sub" => self.world.subscriptions.retain(|subscription| subscription.name != name),
-            "csv" => self.world.csvs.retain(|csv| csv.name != name),
+            "sub" => self.input.subscriptions.retain(|subscription| subscription.name != name),
+            "csv" => self.input.csvs.retain(|csv| csv.name != name),
             "catalog" => self.catalogs.retain(|catalog| catalog.key != key(name)),
             other => panic!("delete {other}"),
         }
@@ -230,16 +230,16 @@ impl TestWorld {
             (what.trim().to_owned(), message.trim().to_owned())
         };
         let mut prohibit = |what, message| {
-            self.world.prohibitions.push(Prohibition { what, message });
+            self.input.prohibitions.push(Prohibition { what, message });
         };
         match (verb, first(rest)) {
             ("kubernetes", (version, "")) => {
-                self.world.kube_version = Some(parse_tolerant(version).unwrap());
+                self.input.kube_version = Some(parse_tolerant(version).unwrap());
             }
             ("demand", _) => {
                 let (package, range) = rest.split_once(':').unwrap_or((rest, ""));
                 let range = (!range.is_empty()).then(|| Range::parse(range).unwrap());
-                self.world.demands.push(Demand { package: package.to_owned(), range });
+                self.input.demands.push(Demand { package: package.to_owned(), range });
             }
             ("only", _) => {
                 let (list, message) = split_message(rest);
@@ -261,12 +261,12 @@ impl TestWorld {
     fn add_csv(&mut self, name: &str, words: &[&str]) {
         let text = |name: &str| value(words, name).unwrap_or_default().to_owned();
         let list = |name: &str| value(words, name).map(apis).unwrap_or_default();
-        let mut csv = Csv {
+        let mut csv = ExistingCsv {
             name: name.to_owned(),
             replaces: text("replaces"),
             phase: value(words, "phase").unwrap_or("Succeeded").to_owned(),
             copied: words.contains(&"copied"),
-            ..Csv::default()
+            ..ExistingCsv::default()
         };
         self.annotations.remove(name);
         if let ["of", catalog, ..] = words {
@@ -286,7 +286,7 @@ impl TestWorld {
             csv.owned_crds = list("crd").iter().map(crd).collect();
             csv.required_crds = list("requires-crd").iter().map(crd).collect();
         }
-        self.world.csvs.push(csv);
+        self.input.csvs.push(csv);
     }
 
     /// Writes the properties of a CSV into its annotation.
@@ -303,36 +303,36 @@ impl TestWorld {
             version = parse_tolerant(&known.0).ok();
             all.extend(known.1.iter().cloned());
         }
-        if let Some(csv) = self.world.csvs.iter_mut().find(|csv| csv.name == name) {
+        if let Some(csv) = self.input.csvs.iter_mut().find(|csv| csv.name == name) {
             csv.properties = Some(annotation(&all));
             csv.version = version.or(csv.version.take());
         }
     }
 
     /// The resolution input.
-    pub(crate) fn world(&self) -> World<'_> {
-        let mut world = self.world.clone();
-        world.catalogs = self
+    pub(crate) fn input(&self) -> ResolutionInput<'_> {
+        let mut input = self.input.clone();
+        input.catalogs = self
             .catalogs
             .iter()
             .map(|TestCatalog { key, priority, state, .. }| CatalogView {
                 key: key.clone(),
                 priority: *priority,
                 content: match state {
-                    CatalogState::Ready(snapshot) => Content::Ready(snapshot),
-                    CatalogState::NotConnected => Content::NotConnected,
-                    CatalogState::Failed(reason) => Content::Failed(reason.clone()),
+                    CatalogState::Ready(snapshot) => CatalogContent::Ready(snapshot),
+                    CatalogState::NotConnected => CatalogContent::NotConnected,
+                    CatalogState::Failed(reason) => CatalogContent::Failed(reason.clone()),
                 },
             })
             .collect();
         if self.restores {
-            world.restore_deleted();
+            input.restore_deleted();
         }
-        world
+        input
     }
 
     /// Applies an outcome, as if all installations succeeded.
-    pub(crate) fn follow(&mut self, outcome: &Outcome) {
+    pub(crate) fn follow(&mut self, outcome: &Resolution) {
         for install in &outcome.installs {
             let chosen = &outcome.resolved[install.chosen];
             let catalog =
@@ -343,19 +343,19 @@ impl TestWorld {
                 properties.push(identity(&chosen.package, &version));
             }
             let replaces = chosen.replaces.clone().unwrap_or_default();
-            self.world.csvs.retain(|csv| csv.name != chosen.name && csv.name != replaces);
+            self.input.csvs.retain(|csv| csv.name != chosen.name && csv.name != replaces);
             self.annotations.insert(chosen.name.clone(), properties);
-            self.world.csvs.push(Csv {
+            self.input.csvs.push(ExistingCsv {
                 name: chosen.name.clone(),
                 version: parse_tolerant(&version).ok(),
                 replaces,
                 phase: "Succeeded".to_owned(),
-                ..Csv::default()
+                ..ExistingCsv::default()
             });
             self.annotate(&chosen.name);
         }
         for new in &outcome.new_subscriptions {
-            self.world.subscriptions.push(Subscription {
+            self.input.subscriptions.push(Subscription {
                 name: new.name.clone(),
                 package: new.package.clone(),
                 channel: new.channel.clone(),
@@ -367,7 +367,7 @@ impl TestWorld {
             });
         }
         for updated in &outcome.updated_subscriptions {
-            let mut all = self.world.subscriptions.iter_mut();
+            let mut all = self.input.subscriptions.iter_mut();
             let subscription = all.find(|subscription| subscription.name == updated.name).unwrap();
             subscription.installed_csv.clone_from(&updated.current_csv);
             subscription.current_csv.clone_from(&updated.current_csv);
@@ -387,8 +387,8 @@ fn value<'t>(words: &[&'t str], name: &str) -> Option<&'t str> {
     words.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
 }
 
-fn crd(api: &Api) -> CrdReference {
-    let Api { group, version, kind } = api;
+fn crd(api: &OperatorApi) -> CrdReference {
+    let OperatorApi { group, version, kind } = api;
     let name = format!("{}s.{group}", kind.to_lowercase());
     CrdReference { name, version: version.clone(), kind: kind.clone() }
 }
@@ -426,13 +426,13 @@ fn subscription(name: &str, of: &str, from: &str, rest: &[&str]) -> Subscription
     }
 }
 
-/// The outcome of a world in text, as text.
+/// The outcome of an input in text, as text.
 pub(crate) fn outcome(text: &str) -> String {
-    render(&resolve(&TestWorld::read(text).world()))
+    render(&resolve(&TestWorld::read(text).input()))
 }
 
 /// An outcome as text.
-pub(crate) fn render(outcome: &Outcome) -> String {
+pub(crate) fn render(outcome: &Resolution) -> String {
     let mut out = String::new();
     for (at, chosen) in outcome.resolved.iter().enumerate() {
         let install = outcome.installs.iter().find(|install| install.chosen == at);

@@ -5,10 +5,10 @@ mod conflicts;
 mod missing;
 
 use crate::dsl::TestWorld;
-use crate::laws_worlds::{OwnedWorld, Size, seeds, shuffle};
+use crate::laws_inputs::{OwnedWorld, Size, seeds, shuffle};
 use insta::assert_snapshot;
-use mainstay_resolver::universe::Universe;
-use mainstay_resolver::{Failure, Outcome, Repair, World, resolve};
+use mainstay_resolver::fixture::Fixture;
+use mainstay_resolver::{Resolution, ResolutionFailure, ResolutionInput, SuggestedFix, resolve};
 use mainstay_testdata::{ran, unpack};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -16,18 +16,18 @@ use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
 
 /// The Subscriptions that failures block.
-fn blocked(outcome: &Outcome) -> BTreeSet<&str> {
+fn blocked(outcome: &Resolution) -> BTreeSet<&str> {
     outcome.failures.iter().flat_map(|failure| &failure.subscriptions).map(String::as_str).collect()
 }
 
 /// Why a repair does not work.
 fn repair_error(
-    world: &World<'_>,
-    before: &Outcome,
-    failure: &Failure,
-    repair: &Repair,
+    input: &ResolutionInput<'_>,
+    before: &Resolution,
+    failure: &ResolutionFailure,
+    repair: &SuggestedFix,
 ) -> Option<String> {
-    let mut repaired = world.clone();
+    let mut repaired = input.clone();
     if !repair.apply(&mut repaired) {
         return Some(format!("{repair}: there is nothing to change"));
     }
@@ -44,15 +44,15 @@ fn repair_error(
     }
 }
 
-/// The explanations of all failures of a world, after a test of all certain repairs.
+/// The explanations of all failures of an input, after a test of all certain repairs.
 fn explanations(text: &str) -> String {
-    let test_world = TestWorld::read(text);
-    let world = test_world.world();
-    let outcome = resolve(&world);
+    let test_input = TestWorld::read(text);
+    let input = test_input.input();
+    let outcome = resolve(&input);
     let mut out = String::new();
     for failure in &outcome.failures {
         for repair in failure.repairs.iter().filter(|repair| repair.is_certain()) {
-            if let Some(error) = repair_error(&world, &outcome, failure, repair) {
+            if let Some(error) = repair_error(&input, &outcome, failure, repair) {
                 panic!("{error}");
             }
         }
@@ -151,8 +151,8 @@ fn only_the_first_failures_are_explained_in_full() {
     for at in 0..150 {
         writeln!(text, "channel p{at}/stable* p{at}.v1\nsub s{at} p{at}/stabel cat").unwrap();
     }
-    let test_world = TestWorld::read(&text);
-    let outcome = resolve(&test_world.world());
+    let test_input = TestWorld::read(&text);
+    let outcome = resolve(&test_input.input());
     let with_repairs =
         outcome.failures.iter().filter(|failure| !failure.repairs.is_empty()).count();
     assert_eq!((outcome.failures.len(), with_repairs), (150, 100));
@@ -213,16 +213,16 @@ fn repairs_of_recorded_failures_work() {
         for entry in std::fs::read_dir(root.path().join("resolver").join(folder)).unwrap() {
             let path = entry.unwrap().path();
             let mut case: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
-            let universe: Universe = serde_json::from_value(case["universe"].take()).unwrap();
+            let universe: Fixture = serde_json::from_value(case["universe"].take()).unwrap();
             let (snapshots, real) = (universe.snapshots(), HashMap::new());
-            let world = universe.world(&snapshots, &real).unwrap();
-            let outcome = resolve(&world);
+            let input = universe.input(&snapshots, &real).unwrap();
+            let outcome = resolve(&input);
             for failure in &outcome.failures {
                 failures += 1;
                 longest = longest.max(failure.cause.render().lines().count());
                 for repair in failure.repairs.iter().filter(|repair| repair.is_certain()) {
                     repairs += 1;
-                    let error = repair_error(&world, &outcome, failure, repair);
+                    let error = repair_error(&input, &outcome, failure, repair);
                     assert_eq!(error, None, "{}", path.display());
                 }
             }
@@ -240,13 +240,13 @@ proptest! {
         seed in seeds(Size { products: 7, releases: 4, subscriptions: 5, policies: true }),
     ) {
         let mut universe = seed.universe();
-        let owned_world = OwnedWorld::new(&seed, &universe);
+        let owned_input = OwnedWorld::new(&seed, &universe);
         let real = HashMap::new();
-        let world = owned_world.world(&real);
-        let outcome = resolve(&world);
+        let input = owned_input.input(&real);
+        let outcome = resolve(&input);
         for failure in &outcome.failures {
             for repair in failure.repairs.iter().filter(|repair| repair.is_certain()) {
-                let error = repair_error(&world, &outcome, failure, repair);
+                let error = repair_error(&input, &outcome, failure, repair);
                 prop_assert!(error.is_none(), "{}\n{}", failure.cause.render(), error.unwrap());
             }
             let explanations = failure.cause.render();
@@ -261,7 +261,7 @@ proptest! {
             }
         }
         shuffle(&mut universe, 1);
-        let owned_world = OwnedWorld::new(&seed, &universe);
-        prop_assert_eq!(resolve(&owned_world.world(&real)).failures, outcome.failures);
+        let owned_input = OwnedWorld::new(&seed, &universe);
+        prop_assert_eq!(resolve(&owned_input.input(&real)).failures, outcome.failures);
     }
 }

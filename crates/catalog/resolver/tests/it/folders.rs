@@ -1,12 +1,12 @@
-//! Worlds whose catalogs are file-based catalogs.
+//! Inputs whose catalogs are file-based catalogs.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use mainstay_catalog::{Catalog, Files, LoadOptions};
-use mainstay_resolver::universe::CatalogData;
+use mainstay_resolver::fixture::CatalogData;
 use mainstay_resolver::{
-    CatalogKey, CatalogView, Content, OperatorGroup, Repair, Snapshot, Subscription, World,
-    resolve, resolve_explaining,
+    CatalogContent, CatalogKey, CatalogView, OperatorGroup, ResolutionInput, Snapshot,
+    Subscription, SuggestedFix, resolve, resolve_explaining,
 };
 use mainstay_version::Version;
 use serde_json::{Value, json};
@@ -38,15 +38,19 @@ fn tea(property: &Value) -> Arc<Catalog> {
     Catalog::load_from(&files, &LoadOptions::default()).unwrap()
 }
 
-fn world<'a>(content: &'a Snapshot, kubernetes: Option<Version>, start: &str) -> World<'a> {
+fn input<'a>(
+    content: &'a Snapshot,
+    kubernetes: Option<Version>,
+    start: &str,
+) -> ResolutionInput<'a> {
     let key = CatalogKey::new("cat", "ns");
-    World {
+    ResolutionInput {
         namespace: "ns".to_owned(),
         operator_groups: vec![OperatorGroup::default()],
         catalogs: vec![CatalogView {
             key: key.clone(),
             priority: 0,
-            content: Content::Ready(content),
+            content: CatalogContent::Ready(content),
         }],
         subscriptions: vec![Subscription {
             name: "mine".to_owned(),
@@ -56,7 +60,7 @@ fn world<'a>(content: &'a Snapshot, kubernetes: Option<Version>, start: &str) ->
             ..Subscription::default()
         }],
         kube_version: kubernetes,
-        ..World::default()
+        ..ResolutionInput::default()
     }
 }
 
@@ -66,7 +70,7 @@ fn installs_of_one_part_have_the_same_part_number() {
         "type": "olm.package.required", "value": {"packageName": "tea", "versionRange": ">=1.0.0"},
     }));
     let content = Snapshot::of(&catalog);
-    let outcome = resolve(&world(&content, None, ""));
+    let outcome = resolve(&input(&content, None, ""));
     assert_eq!(outcome.installs.iter().map(|install| install.part).collect::<Vec<_>>(), [0]);
     assert_eq!(outcome.parts, [["mine"]]);
 }
@@ -75,10 +79,10 @@ fn installs_of_one_part_have_the_same_part_number() {
 fn resolve_explaining_explains_only_the_selected_failures() {
     let catalog = tea(&json!({"type": "own", "value": {}}));
     let content = Snapshot::of(&catalog);
-    let world = world(&content, None, "tea.v3");
-    let whole = resolve(&world);
+    let input = input(&content, None, "tea.v3");
+    let whole = resolve(&input);
     for wanted in [true, false] {
-        let outcome = resolve_explaining(&world, |_| wanted);
+        let outcome = resolve_explaining(&input, |_| wanted);
         assert_eq!(outcome.failures[0].message, whole.failures[0].message);
         assert_eq!(outcome == whole, wanted);
         assert_eq!(outcome.failures[0].repairs.is_empty(), !wanted);
@@ -104,15 +108,15 @@ fn bundles_with_a_later_min_kube_version_are_not_chosen() {
                 (Some(Version::new(1, 40, 0)), "tea.v2"),
                 (None, "tea.v2"),
             ] {
-                let outcome = resolve(&world(&content, version, ""));
+                let outcome = resolve(&input(&content, version, ""));
                 assert_eq!(outcome.resolved[0].name, wanted, "{property}");
             }
-            let outcome = resolve(&world(&content, Some(Version::new(1, 35, 0)), "tea.v2"));
+            let outcome = resolve(&input(&content, Some(Version::new(1, 35, 0)), "tea.v2"));
             let failure = &outcome.failures[0];
             let text = failure.cause.render();
             let why = "needs Kubernetes 1.40.0 or later, and the cluster has 1.35.0";
             assert!(text.contains(why), "{text}");
-            let upgrade = Repair::UpgradeKubernetes { version: Version::new(1, 40, 0) };
+            let upgrade = SuggestedFix::UpgradeKubernetes { version: Version::new(1, 40, 0) };
             assert!(failure.repairs.contains(&upgrade), "{text}");
         }
     }

@@ -1,19 +1,19 @@
-//! Hard worlds: they get the right outcome or a clear error. The tests measure no time. Worlds that
+//! Hard inputs: they get the right outcome or a clear error. The tests measure no time. Those that
 //! use up a whole step budget are resolved in release builds only.
 
 use mainstay_reference::check;
 use mainstay_reference::hostile::{
-    Place, Release, Said, Shelf, catalogs, constraint, costly_rule, cycle, deep_tree,
-    everything_requires_everything, late_conflict, long_channel, many_requirements, needs, nests,
-    pigeons, provides, requires, rivals, rules, skipping_channel, subscriptions,
+    CatalogBuilder, ChannelVersion, OwnedInput, Said, catalogs, constraint, costly_rule, cycle,
+    deep_tree, everything_requires_everything, late_conflict, long_channel, many_requirements,
+    needs, nests, pigeons, provides, requires, rivals, rules, skipping_channel, subscriptions,
 };
-use mainstay_resolver::universe::Universe;
-use mainstay_resolver::{Csv, FailureKind, Outcome, resolve};
+use mainstay_resolver::fixture::Fixture;
+use mainstay_resolver::{ExistingCsv, FailureKind, Resolution, resolve};
 use mainstay_testdata::skipped;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
-/// The expected outcome of a world.
+/// The expected outcome of an input.
 #[derive(Debug, PartialEq)]
 enum End {
     /// That many entries are chosen, and nothing fails.
@@ -24,7 +24,7 @@ enum End {
     Error(&'static str),
 }
 
-fn end_of(outcome: &Outcome, expected: &End) -> End {
+fn end_of(outcome: &Resolution, expected: &End) -> End {
     let Some(failure) = outcome.failures.first() else {
         return End::Resolved(outcome.resolved.len());
     };
@@ -43,8 +43,8 @@ fn end_of(outcome: &Outcome, expected: &End) -> End {
     }
 }
 
-fn assert_end(name: &str, place: &Place, expected: &End) {
-    let outcome = resolve(&place.world());
+fn assert_end(name: &str, place: &OwnedInput, expected: &End) {
+    let outcome = resolve(&place.input());
     assert_eq!(end_of(&outcome, expected), *expected, "{name}");
     for failure in &outcome.failures {
         let explanation = failure.cause.render();
@@ -53,7 +53,7 @@ fn assert_end(name: &str, place: &Place, expected: &End) {
 }
 
 #[test]
-fn hard_worlds_resolve_within_the_step_budget() {
+fn hard_inputs_resolve_within_the_step_budget() {
     for (name, place, expected) in [
         // Six reasons that the pigeons exist, one for each hole that has at most one pigeon.
         ("pigeons", pigeons(5), End::Contradiction(6 + 6 + 5)),
@@ -83,15 +83,15 @@ fn hard_worlds_resolve_within_the_step_budget() {
 
 #[test]
 fn deep_requirement_chains_resolve() {
-    let outcome = resolve(&deep_tree(40).world());
+    let outcome = resolve(&deep_tree(40).input());
     assert_eq!(outcome.failures.len(), 1);
     assert_eq!(outcome.failures[0].kind, FailureKind::NotSatisfiable);
-    let outcome = resolve(&rivals(61).world());
+    let outcome = resolve(&rivals(61).input());
     assert_eq!(outcome.failures[0].kind, FailureKind::NotSatisfiable);
 }
 
 #[test]
-fn checker_accepts_small_worlds_of_the_same_shape() {
+fn checker_accepts_small_inputs_of_the_same_shape() {
     for (name, place) in [
         ("pigeons", pigeons(3)),
         ("late conflict", late_conflict(4, true)),
@@ -110,8 +110,8 @@ fn checker_accepts_small_worlds_of_the_same_shape() {
         ("rule", costly_rule(2, 4)),
         ("nests", nests(3, 2)),
     ] {
-        let world = place.world();
-        let errors = check(&world, &resolve(&world));
+        let input = place.input();
+        let errors = check(&input, &resolve(&input));
         assert!(errors.is_empty(), "{name}: {}", errors.join("\n"));
     }
 }
@@ -161,9 +161,9 @@ fn hard_parts_do_not_block_other_parts() {
         let lacks = |_| api("olm.gvk.required", format!("N{at}"));
         add(&format!("z{at:02}"), &["only".to_owned()], &lacks);
     }
-    let universe: Universe = serde_json::from_value(universe).unwrap();
+    let universe: Fixture = serde_json::from_value(universe).unwrap();
     let snapshots = universe.snapshots();
-    let outcome = resolve(&universe.world(&snapshots, &HashMap::new()).unwrap());
+    let outcome = resolve(&universe.input(&snapshots, &HashMap::new()).unwrap());
     assert_eq!(outcome.failures.len(), 13);
     let of = |name: &str| {
         outcome
@@ -188,7 +188,7 @@ fn hard_parts_do_not_block_other_parts() {
 #[test]
 fn exhausted_budget_is_never_reported_as_contradiction() {
     if cfg!(debug_assertions) {
-        skipped("worlds that take all of a budget: only in release builds");
+        skipped("inputs that take all of a budget: only in release builds");
         return;
     }
     let levels = |depth: usize| {
@@ -213,11 +213,11 @@ fn exhausted_budget_is_never_reported_as_contradiction() {
     }
 }
 
-/// A world with one package with one version and these properties, and a Subscription to it.
-fn single_package(properties: &[Said]) -> Place {
-    let mut shelf = Shelf::default();
+/// An input with one package with one version and these properties, and a Subscription to it.
+fn single_package(properties: &[Said]) -> OwnedInput {
+    let mut shelf = CatalogBuilder::default();
     shelf.one("root", properties);
-    Place::new(shelf, ["root".to_owned()])
+    OwnedInput::new(shelf, ["root".to_owned()])
 }
 
 #[test]
@@ -225,22 +225,22 @@ fn names_and_numbers_can_have_any_value() {
     let long = "x".repeat(10_000);
     for package in [&*long, "Ωmega-包-🦀", "a b\tc\nd\0e", "\u{202e}txen", "%s{}\"'\\", ".", "-"]
     {
-        let mut shelf = Shelf::default();
+        let mut shelf = CatalogBuilder::default();
         let name = format!("{package}.v1");
-        shelf.put(&Release {
+        shelf.put(&ChannelVersion {
             package,
             name: &name,
             version: "18446744073709551615.18446744073709551615.18446744073709551615",
             channel: package,
             replaces: Some(&name),
             said: &[requires(package)],
-            ..Release::default()
+            ..ChannelVersion::default()
         });
         shelf.one("other", &[needs(package)]);
-        let mut place = Place::new(shelf, [package.to_owned(), "other".to_owned()]);
-        place.shelve(1, i64::MIN, Shelf::default());
-        place.shelve(2, i64::MAX, Shelf::default());
-        let outcome = resolve(&place.world());
+        let mut place = OwnedInput::new(shelf, [package.to_owned(), "other".to_owned()]);
+        place.shelve(1, i64::MIN, CatalogBuilder::default());
+        place.shelve(2, i64::MAX, CatalogBuilder::default());
+        let outcome = resolve(&place.input());
         // A channel whose entry replaces itself has no head, so that the other requirement is not
         // met.
         assert_eq!(outcome.failures.len(), 2, "{package:.40}");
@@ -285,6 +285,6 @@ fn json_can_have_any_depth_and_length() {
     }
     let mut place = single_package(&[]);
     let properties = Some(format!("{{\"properties\":{}}}", deep(100_000)));
-    place.csvs.push(Csv { name: "there".to_owned(), properties, ..Csv::default() });
+    place.csvs.push(ExistingCsv { name: "there".to_owned(), properties, ..ExistingCsv::default() });
     assert_end("deep annotation", &place, &End::Error("failed to unmarshal properties annotation"));
 }

@@ -1,12 +1,14 @@
-//! Properties of resolution on random worlds, checked with the reference resolver: its rules, its
+//! Properties of resolution on random inputs, checked with the reference resolver: its rules, its
 //! outcome checker, and its exhaustive search.
 
-use crate::laws_worlds::{OwnedWorld, Seed, Size, seeds, shuffle};
+use crate::laws_inputs::{OwnedWorld, Seed, Size, seeds, shuffle};
 use mainstay_catalog::{Catalog, LoadOptions};
 use mainstay_cause::Cause;
 use mainstay_reference::{Stopped, check, solve};
-use mainstay_resolver::universe::{RealCatalog, Universe};
-use mainstay_resolver::{Failure, Memory, Outcome, Snapshot, resolve, resolve_again};
+use mainstay_resolver::fixture::{Fixture, RealCatalog};
+use mainstay_resolver::{
+    Resolution, ResolutionCache, ResolutionFailure, Snapshot, resolve, resolve_again,
+};
 use mainstay_testdata::{ran, unpack};
 use proptest::prelude::*;
 use proptest::test_runner::{RngSeed, TestRunner};
@@ -15,21 +17,21 @@ use serde_json::{Value, json};
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
-/// The maximal number of choices of the exhaustive search; worlds that need more are skipped.
+/// The maximal number of choices of the exhaustive search; inputs that need more are skipped.
 const LIMIT: u64 = 20_000;
 
 /// Small enough for exhaustive search.
 const SMALL: Size = Size { products: 6, releases: 3, subscriptions: 3, policies: false };
-/// Small worlds with demands and prohibitions of administrators.
+/// Small inputs with demands and prohibitions of administrators.
 const SMALL_WITH_POLICIES: Size = Size { policies: true, ..SMALL };
 /// Too large for exhaustive search.
 const MIDDLE: Size = Size { products: 10, releases: 5, subscriptions: 6, policies: true };
 
-/// Checks a property on that many worlds, always the same ones.
-fn every_world(
+/// Checks a property on that many inputs, always the same ones.
+fn every_input(
     size: Size,
     cases: u32,
-    check_world: impl Fn(&Seed, &Value) -> Result<(), TestCaseError>,
+    check_input: impl Fn(&Seed, &Value) -> Result<(), TestCaseError>,
 ) {
     let config = ProptestConfig {
         cases,
@@ -39,7 +41,7 @@ fn every_world(
     };
     let result = TestRunner::new(config).run(&seeds(size), |seed| {
         let universe = seed.universe();
-        check_world(&seed, &universe).map_err(|error| match error {
+        check_input(&seed, &universe).map_err(|error| match error {
             TestCaseError::Fail(reason) => {
                 TestCaseError::fail(format!("{reason}\n{}", pretty(&universe)))
             }
@@ -51,7 +53,7 @@ fn every_world(
     }
 }
 
-/// A world as text, with one list item per line.
+/// An input as text, with one list item per line.
 fn pretty(universe: &Value) -> String {
     let mut lines = Vec::new();
     for (key, value) in universe.as_object().unwrap() {
@@ -65,54 +67,54 @@ fn pretty(universe: &Value) -> String {
 
 #[test]
 fn order_of_lists_does_not_change_the_outcome() {
-    every_world(MIDDLE, 100, |seed, universe| {
-        let expected = resolve(&OwnedWorld::new(seed, universe).world(&HashMap::new()));
+    every_input(MIDDLE, 100, |seed, universe| {
+        let expected = resolve(&OwnedWorld::new(seed, universe).input(&HashMap::new()));
         for number in 0..3 {
             let mut other = universe.clone();
             shuffle(&mut other, number);
-            let owned_world = OwnedWorld::new(seed, &other).with_reversed_policies();
+            let owned_input = OwnedWorld::new(seed, &other).with_reversed_policies();
             let none = HashMap::new();
             // shows CL-RES-30
-            prop_assert_eq!(&resolve(&owned_world.world(&none)), &expected, "{}", pretty(&other));
+            prop_assert_eq!(&resolve(&owned_input.input(&none)), &expected, "{}", pretty(&other));
         }
         Ok(())
     });
 }
 
-/// A resolution with the memory of similar worlds gives the same outcome as one without memory.
+/// A resolution with the memory of similar inputs gives the same outcome as one without memory.
 #[test]
 fn memory_does_not_change_outcomes() {
-    let plain = |mut outcome: Outcome| {
+    let plain = |mut outcome: Resolution| {
         for failure in &mut outcome.failures {
             (failure.cause, failure.repairs) = (Cause::new(""), Vec::new());
         }
         outcome
     };
-    every_world(MIDDLE, 60, |_, universe| {
-        let universe: Universe = serde_json::from_value(universe.clone()).unwrap();
+    every_input(MIDDLE, 60, |_, universe| {
+        let universe: Fixture = serde_json::from_value(universe.clone()).unwrap();
         let snapshots = universe.snapshots();
         let real = HashMap::new();
-        let world = universe.world(&snapshots, &real).unwrap();
-        let mut memory = Memory::default();
-        for left_out in 0..=world.subscriptions.len() {
-            let mut world = world.clone();
-            if left_out < world.subscriptions.len() {
-                world.subscriptions.remove(left_out);
+        let input = universe.input(&snapshots, &real).unwrap();
+        let mut memory = ResolutionCache::default();
+        for left_out in 0..=input.subscriptions.len() {
+            let mut input = input.clone();
+            if left_out < input.subscriptions.len() {
+                input.subscriptions.remove(left_out);
             }
-            let again = plain(resolve_again(&world, &mut memory));
-            prop_assert_eq!(again, plain(resolve(&world)));
+            let again = plain(resolve_again(&input, &mut memory));
+            prop_assert_eq!(again, plain(resolve(&input)));
         }
         Ok(())
     });
 }
 
 #[test]
-fn checker_accepts_random_worlds() {
-    every_world(MIDDLE, 200, |seed, universe| {
-        let owned_world = OwnedWorld::new(seed, universe);
+fn checker_accepts_random_inputs() {
+    every_input(MIDDLE, 200, |seed, universe| {
+        let owned_input = OwnedWorld::new(seed, universe);
         let none = HashMap::new();
-        let world = owned_world.world(&none);
-        let errors = check(&world, &resolve(&world));
+        let input = owned_input.input(&none);
+        let errors = check(&input, &resolve(&input));
         prop_assert!(errors.is_empty(), "{}", errors.join("\n"));
         Ok(())
     });
@@ -136,7 +138,7 @@ fn unrelated_package(name: &str, property: &Value) -> [Value; 3] {
 }
 
 /// An outcome without the independent packages.
-fn without_unrelated(mut outcome: Outcome) -> impl PartialEq + std::fmt::Debug {
+fn without_unrelated(mut outcome: Resolution) -> impl PartialEq + std::fmt::Debug {
     let is_unrelated = |name: &str| name.starts_with("zz-");
     outcome.failures.retain(|failure| {
         failure.subscriptions.is_empty()
@@ -155,7 +157,7 @@ fn without_unrelated(mut outcome: Outcome) -> impl PartialEq + std::fmt::Debug {
     outcome.resolved.retain(|chosen| !is_unrelated(&chosen.package));
     outcome.new_subscriptions.retain(|subscription| !is_unrelated(&subscription.package));
     outcome.updated_subscriptions.retain(|subscription| !is_unrelated(&subscription.name));
-    let Outcome { resolved, new_subscriptions, updated_subscriptions, failures, .. } = outcome;
+    let Resolution { resolved, new_subscriptions, updated_subscriptions, failures, .. } = outcome;
     (chosen, resolved, new_subscriptions, updated_subscriptions, failures)
 }
 
@@ -167,7 +169,7 @@ fn unrelated_content_does_not_change_the_outcome() {
         unrelated_package("zz-b", &json!({"type": "olm.gvk", "value": api("Yak")})),
         unrelated_package("zz-c", &json!({"type": "olm.gvk.required", "value": api("Unicorn")})),
     ];
-    every_world(MIDDLE, 300, |seed, universe| {
+    every_input(MIDDLE, 300, |seed, universe| {
         // An independent package can meet a requirement of the form `not`.
         if universe.to_string().contains("\"not\"") {
             return Ok(());
@@ -183,20 +185,20 @@ fn unrelated_content_does_not_change_the_outcome() {
         }));
         let none = HashMap::new();
         let [with, without] = [&more, universe].map(|universe| {
-            without_unrelated(resolve(&OwnedWorld::new(seed, universe).world(&none)))
+            without_unrelated(resolve(&OwnedWorld::new(seed, universe).input(&none)))
         });
         prop_assert_eq!(with, without);
         Ok(())
     });
 }
 
-/// The outcome of a world is the first answer of the exhaustive search.
+/// The outcome of an input is the first answer of the exhaustive search.
 fn is_the_first(seed: &Seed, universe: &Value) -> Result<(), TestCaseError> {
-    let owned_world = OwnedWorld::new(seed, universe);
+    let owned_input = OwnedWorld::new(seed, universe);
     let none = HashMap::new();
-    let world = owned_world.world(&none);
-    let mut got = resolve(&world);
-    let expected = match solve(&world, LIMIT) {
+    let input = owned_input.input(&none);
+    let mut got = resolve(&input);
+    let expected = match solve(&input, LIMIT) {
         Ok(expected) => expected,
         Err(Stopped::TooLong) => return Ok(()),
         Err(Stopped::Broken(_)) => {
@@ -204,7 +206,7 @@ fn is_the_first(seed: &Seed, universe: &Value) -> Result<(), TestCaseError> {
             return Ok(());
         }
     };
-    let names = |failure: &Failure| failure.subscriptions.clone();
+    let names = |failure: &ResolutionFailure| failure.subscriptions.clone();
     let blocked: BTreeSet<String> = got.failures.iter().flat_map(names).collect();
     prop_assert_eq!(&blocked, &expected.blocked);
     got.failures.clear();
@@ -218,21 +220,21 @@ fn is_the_first(seed: &Seed, universe: &Value) -> Result<(), TestCaseError> {
 
 #[test]
 fn outcome_equals_that_of_exhaustive_search() {
-    every_world(SMALL, 600, is_the_first);
+    every_input(SMALL, 600, is_the_first);
 }
 
 #[test]
 fn outcome_with_demands_and_prohibitions_equals_that_of_exhaustive_search() {
-    every_world(SMALL_WITH_POLICIES, 600, is_the_first);
+    every_input(SMALL_WITH_POLICIES, 600, is_the_first);
 }
 
 #[derive(Deserialize)]
 struct Case {
     id: String,
-    universe: Universe,
+    universe: Fixture,
 }
 
-/// The number of recorded worlds of a folder, and the errors that the checker finds in their
+/// The number of recorded inputs of a folder, and the errors that the checker finds in their
 /// outcomes.
 fn recorded(folder: &Path, real: &HashMap<String, RealCatalog>) -> (usize, Vec<String>) {
     let mut errors = Vec::new();
@@ -242,28 +244,28 @@ fn recorded(folder: &Path, real: &HashMap<String, RealCatalog>) -> (usize, Vec<S
     for file in &files {
         let case: Case = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
         let snapshots = case.universe.snapshots();
-        let world = case.universe.world(&snapshots, real).unwrap();
-        let found = check(&world, &resolve(&world));
+        let input = case.universe.input(&snapshots, real).unwrap();
+        let found = check(&input, &resolve(&input));
         errors.extend(found.into_iter().map(|difference| format!("{}: {difference}", case.id)));
     }
     (files.len(), errors)
 }
 
 #[test]
-fn recorded_worlds_pass_the_checker() {
-    let Some(root) = unpack("answers/resolver", "recorded worlds") else { return };
+fn recorded_inputs_pass_the_checker() {
+    let Some(root) = unpack("answers/resolver", "recorded inputs") else { return };
     let mut errors = Vec::new();
     for name in ["hand", "random", "large"] {
         let (count, found) = recorded(&root.path().join("resolver").join(name), &HashMap::new());
-        ran(&format!("checker on recorded worlds, {name}: {} wrong of {count}", found.len()));
+        ran(&format!("checker on recorded inputs, {name}: {} wrong of {count}", found.len()));
         errors.extend(found);
     }
     assert!(errors.is_empty(), "{}", errors.join("\n"));
 }
 
 #[test]
-fn recorded_worlds_of_published_catalogs_pass_the_checker() {
-    let what = "recorded worlds of published catalogs";
+fn recorded_inputs_of_published_catalogs_pass_the_checker() {
+    let what = "recorded inputs of published catalogs";
     let Some(root) = unpack("answers/resolver", what) else { return };
     let mut real = HashMap::new();
     for name in ["certified-v4.14", "community-v4.19"] {

@@ -8,7 +8,7 @@ mod extension;
 mod folders;
 mod hostile;
 mod laws;
-mod laws_worlds;
+mod laws_inputs;
 mod rules;
 mod scenarios;
 

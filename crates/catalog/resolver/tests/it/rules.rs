@@ -1,4 +1,4 @@
-//! Resolution rules: each test has a world in a few lines, and its outcome.
+//! Resolution rules: each test has an input in a few lines, and its outcome.
 
 use crate::dsl::{TestWorld, outcome, render};
 use insta::assert_snapshot;
@@ -153,7 +153,7 @@ fn deprecated_bundles_are_links_but_never_chosen() {
 
 #[test]
 fn requirements_are_met_by_existing_csvs_or_by_new_subscriptions() {
-    let world = "
+    let input = "
         catalog cat
           bundle a.v1 1.0.0 requires Bread
           channel a/c* a.v1
@@ -162,13 +162,13 @@ fn requirements_are_met_by_existing_csvs_or_by_new_subscriptions() {
           channel b/c* b.v2>b.v1 b.v1
         sub a a/c cat
     ";
-    assert_snapshot!(outcome(world), @r"
+    assert_snapshot!(outcome(input), @r"
     install a.v1 of a/c from cat/tenant, for a
     install b.v2 of b/c from cat/tenant, replaces b.v1
     subscribe b-c-cat-tenant to b.v2
     update a to a.v1
     ");
-    assert_snapshot!(outcome(&format!("{world} sub b b/c cat start=b.v1")), @r"
+    assert_snapshot!(outcome(&format!("{input} sub b b/c cat start=b.v1")), @r"
     install a.v1 of a/c from cat/tenant, for a
     install b.v1 of b/c from cat/tenant, for b
     update a to a.v1
@@ -186,7 +186,7 @@ fn requirements_are_met_by_existing_csvs_or_by_new_subscriptions() {
 
 #[test]
 fn cel_constraint_is_met_by_a_bundle_or_fails_with_its_text() {
-    let world = |rule: &str| {
+    let input = |rule: &str| {
         format!(
             "
             catalog cat
@@ -198,7 +198,7 @@ fn cel_constraint_is_met_by_a_bundle_or_fails_with_its_text() {
         )
     };
     assert_snapshot!(
-        outcome(&world("properties.exists(p,p.type=='olm.gvk'&&p.value.kind=='Bread')")),
+        outcome(&input("properties.exists(p,p.type=='olm.gvk'&&p.value.kind=='Bread')")),
         @r#"
         install a.v1 of a/c from cat/tenant, for a
         install b.v1 of b/c from cat/tenant
@@ -207,33 +207,33 @@ fn cel_constraint_is_met_by_a_bundle_or_fails_with_its_text() {
         "#
     );
     assert_snapshot!(
-        outcome(&world("semver_compare('1.2','v1.2.0')==1")),
+        outcome(&input("semver_compare('1.2','v1.2.0')==1")),
         @r#"ConstraintsNotSatisfiable (NotSatisfiable): constraints not satisfiable: bundle a.v1 requires an operator with constraint: "semver_compare('1.2','v1.2.0')==1" and message: "", subscription a exists, subscription a requires cat/tenant/c/a.v1"#
     );
-    assert_snapshot!(outcome(&world("properties.exists(p,p.kind")), @r"
+    assert_snapshot!(outcome(&input("properties.exists(p,p.kind")), @r"
     ErrorPreventedResolution (Error): convert olm.constraint to resolver predicate: ERROR: <input>:1:27: Syntax error: missing ')' at '<EOF>'
      | properties.exists(p,p.kind
      | ..........................^
     ");
-    assert_snapshot!(outcome(&world("properties.size()")), @"ErrorPreventedResolution (Error): convert olm.constraint to resolver predicate: cel expressions must have type Bool");
+    assert_snapshot!(outcome(&input("properties.size()")), @"ErrorPreventedResolution (Error): convert olm.constraint to resolver predicate: cel expressions must have type Bool");
     // A rule whose evaluation fails is not met.
-    assert_snapshot!(outcome(&world("properties.all(p,p.value.nothing==1)")), @r#"ConstraintsNotSatisfiable (NotSatisfiable): constraints not satisfiable: bundle a.v1 requires an operator with constraint: "properties.all(p,p.value.nothing==1)" and message: "", subscription a exists, subscription a requires cat/tenant/c/a.v1"#);
+    assert_snapshot!(outcome(&input("properties.all(p,p.value.nothing==1)")), @r#"ConstraintsNotSatisfiable (NotSatisfiable): constraints not satisfiable: bundle a.v1 requires an operator with constraint: "properties.all(p,p.value.nothing==1)" and message: "", subscription a exists, subscription a requires cat/tenant/c/a.v1"#);
 }
 
 #[test]
 fn fail_forward_ignores_csvs_that_a_failed_csv_replaces() {
-    let world = "
+    let input = "
         catalog cat
           channel a/c* a.v3>a.v2 a.v2>a.v1 a.v1
         sub a a/c cat installed=a.v2
         csv a.v1 1.0.0 package=a phase=Replacing
         csv a.v2 2.0.0 package=a phase=Failed replaces=a.v1
     ";
-    assert_snapshot!(outcome(&format!("{world} group fail-forward")), @r"
+    assert_snapshot!(outcome(&format!("{input} group fail-forward")), @r"
     install a.v3 of a/c from cat/tenant, replaces a.v2, for a
     update a to a.v3
     ");
-    assert_snapshot!(outcome(world), @"ConstraintsNotSatisfiable (NotSatisfiable): constraints not satisfiable: @existing/tenant//a.v1, @existing/tenant//a.v2 and cat/tenant/c/a.v3 originate from package a, clusterserviceversion a.v1 exists and is not referenced by a subscription, subscription a exists, subscription a requires at least one of cat/tenant/c/a.v3 or @existing/tenant//a.v2");
+    assert_snapshot!(outcome(input), @"ConstraintsNotSatisfiable (NotSatisfiable): constraints not satisfiable: @existing/tenant//a.v1, @existing/tenant//a.v2 and cat/tenant/c/a.v3 originate from package a, clusterserviceversion a.v1 exists and is not referenced by a subscription, subscription a exists, subscription a requires at least one of cat/tenant/c/a.v3 or @existing/tenant//a.v2");
 }
 
 #[test]
@@ -247,7 +247,7 @@ fn catalogs_are_preferred_by_priority_then_namespace_then_name() {
     "
         )
     };
-    let world = |others: &[&str]| {
+    let input = |others: &[&str]| {
         let mut text: String = others.iter().map(|catalog| provider(catalog)).collect();
         text.push_str(
             "
@@ -260,8 +260,8 @@ fn catalogs_are_preferred_by_priority_then_namespace_then_name() {
         let text = outcome(&text);
         text.lines().find(|line| line.contains("b.v1")).unwrap().to_owned()
     };
-    assert_snapshot!(world(&["y/tenant", "x/tenant", "a/olm"]), @"install b.v1 of b/c from x/tenant");
-    assert_snapshot!(world(&["y/tenant", "a/olm 1"]), @"install b.v1 of b/c from a/olm");
+    assert_snapshot!(input(&["y/tenant", "x/tenant", "a/olm"]), @"install b.v1 of b/c from x/tenant");
+    assert_snapshot!(input(&["y/tenant", "a/olm 1"]), @"install b.v1 of b/c from a/olm");
 }
 
 #[test]
@@ -273,7 +273,7 @@ fn namespace_needs_exactly_one_operator_group() {
 proptest! {
     #[test]
     fn order_of_lists_does_not_change_the_outcome(seed in any::<u64>()) {
-        let test_world = TestWorld::read("
+        let test_input = TestWorld::read("
             catalog cat/tenant
               bundle a.v2 2.0.0 requires Bread
               channel a/stable* a.v2>a.v1 a.v1
@@ -291,8 +291,8 @@ proptest! {
             csv b.v1 1.0.0 package=b provides=Bread
             csv loose.v1 1.0.0 provides=Cake
         ");
-        let expected = render(&resolve(&test_world.world()));
-        let mut world = test_world.world();
+        let expected = render(&resolve(&test_input.input()));
+        let mut input = test_input.input();
         let mut state = seed;
         let mut next = |bound: usize| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -300,10 +300,10 @@ proptest! {
         };
         for _ in 0..8 {
             let (a, b) = (next(3), next(3));
-            world.catalogs.swap(a, b);
-            world.subscriptions.swap(next(3), next(3));
-            world.csvs.swap(next(2), next(2));
+            input.catalogs.swap(a, b);
+            input.subscriptions.swap(next(3), next(3));
+            input.csvs.swap(next(2), next(2));
         }
-        prop_assert_eq!(render(&resolve(&world)), expected);
+        prop_assert_eq!(render(&resolve(&input)), expected);
     }
 }

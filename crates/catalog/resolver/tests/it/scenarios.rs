@@ -7,10 +7,10 @@
 //! ids          rows of the specification that it shows: a list if it has one expectation, else lists by
 //!              the expectation that shows them
 //! why          what the other keys do not show
-//! world        the world (see `dsl`)
+//! input        the input (see `dsl`)
 //! EXPECTATIONS
 //! then         further steps: each applies the outcome of the step before, then `change` (lines of a
-//!              world), and has EXPECTATIONS of its own
+//!              input), and has EXPECTATIONS of its own
 //! ```
 //!
 //! Expectations, at least one:
@@ -37,7 +37,7 @@
 //! test applies all certain repairs, which must fix their failures.
 
 use crate::dsl::{TestWorld, render};
-use mainstay_resolver::{Chosen, Failure, Outcome, resolve};
+use mainstay_resolver::{ChosenBundle, Resolution, ResolutionFailure, resolve};
 use mainstay_yaml::{DuplicateKeys, Options};
 use serde::Deserialize;
 use serde_json::Value;
@@ -54,7 +54,7 @@ struct Scenario {
     #[serde(default, rename = "why")]
     _why: String,
     #[serde(default)]
-    world: String,
+    input: String,
     #[serde(default)]
     change: String,
     #[serde(default)]
@@ -78,7 +78,7 @@ struct Scenario {
     then: Vec<Step>,
 }
 
-/// A later step, without world and with an optional name.
+/// A later step, without input and with an optional name.
 #[derive(Deserialize)]
 #[serde(transparent)]
 struct Step(Value);
@@ -127,7 +127,7 @@ impl Scenario {
     }
 
     /// The differences from the expectations, one line each.
-    fn differences(&self, outcome: &Outcome) -> Vec<String> {
+    fn differences(&self, outcome: &Resolution) -> Vec<String> {
         let mut errors = Vec::new();
         let installed: BTreeSet<usize> =
             outcome.installs.iter().map(|install| install.chosen).collect();
@@ -163,12 +163,12 @@ impl Scenario {
         errors
     }
 
-    fn compare_failures(&self, got: &[Failure], errors: &mut Vec<String>) {
+    fn compare_failures(&self, got: &[ResolutionFailure], errors: &mut Vec<String>) {
         let expected = self.failures();
         if expected.len() != got.len() {
             errors.push(format!("{} failures expected, got {}", expected.len(), got.len()));
         }
-        let mut remaining: Vec<&Failure> = got.iter().collect();
+        let mut remaining: Vec<&ResolutionFailure> = got.iter().collect();
         for one in expected {
             let best = remaining
                 .iter()
@@ -194,7 +194,7 @@ impl Expected {
             || !self.repairs.is_empty()
     }
 
-    fn differences(&self, failure: &Failure) -> Vec<String> {
+    fn differences(&self, failure: &ResolutionFailure) -> Vec<String> {
         let mut errors = Vec::new();
         let kind = self.kind.as_deref().or(self.reasons.as_ref().map(|_| "NotSatisfiable"));
         let got = format!("{:?}", failure.kind);
@@ -233,7 +233,7 @@ impl Expected {
 fn compare(
     what: &str,
     expected: &[String],
-    got: &[(&Chosen, &[String])],
+    got: &[(&ChosenBundle, &[String])],
     errors: &mut Vec<String>,
 ) {
     let mut remaining: Vec<_> = got.to_vec();
@@ -255,7 +255,7 @@ fn compare(
 }
 
 /// Whether a chosen entry matches `NAME of … from … replaces … for …`.
-fn fits(words: &[&str], chosen: &Chosen, subscriptions: &[String]) -> bool {
+fn fits(words: &[&str], chosen: &ChosenBundle, subscriptions: &[String]) -> bool {
     words[0] == chosen.name
         && words[1..].chunks(2).all(|pair| match pair {
             ["of", place] => *place == format!("{}/{}", chosen.package, chosen.channel),
@@ -286,16 +286,16 @@ fn read(path: &Path) -> Result<Vec<Scenario>, String> {
 }
 
 /// Applies all certain repairs; gives a line for each that does not fix its failure.
-fn try_repairs(test_world: &TestWorld, outcome: &Outcome) -> Vec<String> {
+fn try_repairs(test_input: &TestWorld, outcome: &Resolution) -> Vec<String> {
     let mut errors = Vec::new();
     for failure in &outcome.failures {
         for repair in failure.repairs.iter().filter(|repair| repair.is_certain()) {
-            let mut world = test_world.world();
-            if !repair.apply(&mut world) {
+            let mut input = test_input.input();
+            if !repair.apply(&mut input) {
                 errors.push(format!("repair {repair}: cannot be made"));
                 continue;
             }
-            let after = resolve(&world);
+            let after = resolve(&input);
             let still = after.failures.iter().find(|remaining| {
                 remaining.subscriptions.iter().any(|name| failure.subscriptions.contains(name))
             });
@@ -310,12 +310,12 @@ fn try_repairs(test_world: &TestWorld, outcome: &Outcome) -> Vec<String> {
 /// Runs a scenario; gives the differences from the expectations as text.
 fn run(scenario: &Scenario) -> String {
     let mut report = String::new();
-    let mut test_world = TestWorld::read(&scenario.world);
+    let mut test_input = TestWorld::read(&scenario.input);
     let mut step = |number: usize, expected: &Scenario| {
-        test_world.change(&expected.change);
-        let outcome = resolve(&test_world.world());
+        test_input.change(&expected.change);
+        let outcome = resolve(&test_input.input());
         let mut errors = expected.differences(&outcome);
-        errors.extend(try_repairs(&test_world, &outcome));
+        errors.extend(try_repairs(&test_input, &outcome));
         if !expected.expects() {
             errors.push("nothing is expected of it".to_owned());
         }
@@ -328,7 +328,7 @@ fn run(scenario: &Scenario) -> String {
                 writeln!(report, "      | {line}").unwrap();
             }
         }
-        test_world.follow(&outcome);
+        test_input.follow(&outcome);
     };
     step(1, scenario);
     for (at, Step(value)) in scenario.then.iter().enumerate() {

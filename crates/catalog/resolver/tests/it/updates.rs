@@ -1,13 +1,13 @@
 //! The update graph and the resolver agree on the next update, if only the graph decides.
 
 use mainstay_catalog::{Catalog, Keep, LoadOptions, Package};
-use mainstay_resolver::extension::{self, Bundle, Offer, Request};
+use mainstay_resolver::extension::{self, ExtensionRequest, PackageBundle, PackageContent};
 use mainstay_resolver::{
-    BundleFacts, CatalogKey, CatalogView, Content, Csv, EntryFacts, OperatorGroup, Outcome,
-    Property, Snapshot, SnapshotBuilder, Subscription, World, resolve,
+    BundleFacts, BundleProperty, CatalogContent, CatalogKey, CatalogView, EntryFacts, ExistingCsv,
+    OperatorGroup, Resolution, ResolutionInput, Snapshot, SnapshotBuilder, Subscription, resolve,
 };
 use mainstay_testdata::{ran, unpack};
-use mainstay_updates::{Edges, Graph, Installed, Semantics};
+use mainstay_updates::{EntryEdges, Graph, InstalledBundle, Semantics};
 use mainstay_version::{Version, parse_strict};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -19,16 +19,16 @@ fn resolved(
     channel: &str,
     installed: &str,
     version: Option<&Version>,
-) -> Outcome {
+) -> Resolution {
     let catalog = CatalogKey::new("c", "ns");
-    let world = World {
+    let input = ResolutionInput {
         namespace: "ns".to_owned(),
         global_namespace: "ns".to_owned(),
         operator_groups: vec![OperatorGroup::default()],
         catalogs: vec![CatalogView {
             key: catalog.clone(),
             priority: 0,
-            content: Content::Ready(content),
+            content: CatalogContent::Ready(content),
         }],
         subscriptions: vec![Subscription {
             name: "s".to_owned(),
@@ -39,10 +39,14 @@ fn resolved(
             current_csv: installed.to_owned(),
             ..Subscription::default()
         }],
-        csvs: vec![Csv { name: installed.to_owned(), version: version.cloned(), ..Csv::default() }],
-        ..World::default()
+        csvs: vec![ExistingCsv {
+            name: installed.to_owned(),
+            version: version.cloned(),
+            ..ExistingCsv::default()
+        }],
+        ..ResolutionInput::default()
     };
-    resolve(&world)
+    resolve(&input)
 }
 
 /// An entry by numbers: channel, bundle, what it replaces, what it skips, a range from and to.
@@ -80,9 +84,9 @@ proptest! {
             let skips: Vec<String> = skips.iter().map(|skip| format!("p.v{skip}")).collect();
             let skips: Vec<&str> = skips.iter().map(|skip| &**skip).collect();
             let range = range.map(|(from, to)| format!(">={from}.0.0 <{to}.0.0"));
-            let edges = Edges { replaces: replaces.as_deref(), skips: &skips, skip_range: range.as_deref() };
+            let edges = EntryEdges { replaces: replaces.as_deref(), skips: &skips, skip_range: range.as_deref() };
             graph = graph.bundle(&name, &version).entry(channel, &name, edges);
-            let deprecated = [Property { kind: "olm.deprecated", json: "{}" }];
+            let deprecated = [BundleProperty { kind: "olm.deprecated", json: "{}" }];
             let properties: &[_] = if Some(*bundle) == withdrawn { &deprecated } else { &[] };
             let facts = BundleFacts { version: &version, properties, ..BundleFacts::default() };
             let known = snapshot.bundle("p", &facts).unwrap();
@@ -105,7 +109,7 @@ proptest! {
                 let updated = updated.map(|subscription| subscription.current_csv);
                 match graph.view(Semantics::Classic, channels) {
                     Ok(view) => {
-                        let next = view.next(&Installed::new(&installed, Some(&version)));
+                        let next = view.next(&InstalledBundle::new(&installed, Some(&version)));
                         let next = next.map(|step| step.bundle.name.to_string());
                         prop_assert_eq!(next, updated, "from {} in {:?}", installed, channel);
                     }
@@ -137,24 +141,24 @@ proptest! {
             let skips: Vec<String> = skips.iter().map(|skip| format!("p.v{skip}")).collect();
             let skips: Vec<&str> = skips.iter().map(|skip| &**skip).collect();
             let range = range.map(|(from, to)| format!(">={from}.0.0 <{to}.0.0"));
-            let edges = Edges { replaces: replaces.as_deref(), skips: &skips, skip_range: range.as_deref() };
+            let edges = EntryEdges { replaces: replaces.as_deref(), skips: &skips, skip_range: range.as_deref() };
             graph = graph.bundle(&name, &version(*bundle)).entry(channel, &name, edges);
             if seen.insert(*bundle) {
                 let version = version(*bundle).into();
-                bundles.push(Bundle { name: (*name).into(), version, ..Bundle::default() });
+                bundles.push(PackageBundle { name: (*name).into(), version, ..PackageBundle::default() });
             }
         }
         for bundle in deprecated.iter().filter(|bundle| seen.contains(bundle)) {
             graph = graph.deprecate_bundle(&name(*bundle), "old");
         }
         let graph = graph.finish();
-        let offer = Offer::new(graph.clone(), bundles);
-        let catalogs = [extension::Catalog::new("c", extension::Content::Offer(Some(&offer)))];
+        let offer = PackageContent::new(graph.clone(), bundles);
+        let catalogs = [extension::InputCatalog::new("c", extension::InputCatalogContent::Offer(Some(&offer)))];
         for channels in [&["fast"][..], &["stable"], &["fast", "stable"], &[]] {
-            let request = Request {
+            let request = ExtensionRequest {
                 package: "p".to_owned(),
                 channels: channels.iter().map(|&channel| channel.to_owned()).collect(),
-                ..Request::default()
+                ..ExtensionRequest::default()
             };
             let view = graph.view(Semantics::Extension, channels).unwrap();
             let fresh = extension::resolve(&request, None, &catalogs).ok();
@@ -162,13 +166,13 @@ proptest! {
             prop_assert_eq!(head, fresh.map(|choice| choice.bundle));
             for installed in 0..9u8 {
                 let (name, version) = (name(installed), version(installed));
-                let there = extension::Installed {
-                    name: name.clone(), version: version.clone(), ..extension::Installed::default()
+                let there = extension::InstalledExtension {
+                    name: name.clone(), version: version.clone(), ..extension::InstalledExtension::default()
                 };
                 let choice = extension::resolve(&request, Some(&there), &catalogs).ok();
                 let moved = choice.map(|choice| choice.bundle.to_string()).filter(|bundle| *bundle != name);
                 let version = parse_strict(&version).unwrap();
-                let next = view.next(&Installed::new(&name, Some(&version)));
+                let next = view.next(&InstalledBundle::new(&name, Some(&version)));
                 let next = next.map(|step| step.bundle.name.to_string());
                 prop_assert_eq!(next, moved, "from {} in {:?}", name, channels);
             }
@@ -204,7 +208,7 @@ fn graph_and_resolver_agree_on_published_channels() {
                 let view = graph.view(Semantics::Classic, &[&channel.name]).unwrap();
                 for entry in channel.entries() {
                     let version = &package.bundle(&entry.name).unwrap().version;
-                    let next = view.next(&Installed::new(&entry.name, Some(version)));
+                    let next = view.next(&InstalledBundle::new(&entry.name, Some(version)));
                     let next = next.map(|step| step.bundle.name.to_string());
                     let outcome = resolved(
                         &snapshot,

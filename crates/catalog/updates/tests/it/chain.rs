@@ -1,12 +1,12 @@
 //! Channel order: tables of examples.
 
-use mainstay_updates::{Link, chain};
+use mainstay_updates::{ChannelEntry, chain};
 
 /// An entry: its name, what it replaces (empty: nothing), what it skips.
 #[derive(Clone, Copy, Debug)]
 struct Entry<'a>(&'a str, &'a str, &'a [&'a str]);
 
-impl Link for Entry<'_> {
+impl ChannelEntry for Entry<'_> {
     fn name(&self) -> &str {
         self.0
     }

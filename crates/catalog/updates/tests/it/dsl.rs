@@ -1,6 +1,8 @@
 //! Update graphs and their answers as short texts.
 
-use mainstay_updates::{Edges, Graph, GraphBuilder, Installed, Semantics, Step, View};
+use mainstay_updates::{
+    EntryEdges, Graph, GraphBuilder, GraphView, InstalledBundle, Semantics, UpdateStep,
+};
 use mainstay_version::{Version, parse_tolerant};
 
 /// The graph of package `p` with default channel `stable`, from lines such as
@@ -31,7 +33,7 @@ fn entry(mut builder: GraphBuilder, channel: &str, line: &str) -> GraphBuilder {
     let (line, range) = line.split_once(" range ").map_or((line, None), |(a, b)| (a, Some(b)));
     let mut words = line.split_whitespace();
     let (name, version) = (words.next().unwrap(), words.next().unwrap());
-    let mut edges = Edges { skip_range: range, ..Edges::default() };
+    let mut edges = EntryEdges { skip_range: range, ..EntryEdges::default() };
     let (mut skips, mut field) = (Vec::new(), "");
     for word in words {
         match (word, field) {
@@ -56,12 +58,12 @@ fn entry(mut builder: GraphBuilder, channel: &str, line: &str) -> GraphBuilder {
 }
 
 /// The view of a Subscription to channel `stable`.
-pub(crate) fn classic(graph: &Graph) -> View<'_> {
+pub(crate) fn classic(graph: &Graph) -> GraphView<'_> {
     graph.view(Semantics::Classic, &["stable"]).unwrap()
 }
 
 /// The view of an extension without channels.
-pub(crate) fn extension(graph: &Graph) -> View<'_> {
+pub(crate) fn extension(graph: &Graph) -> GraphView<'_> {
     graph.view(Semantics::Extension, &[]).unwrap()
 }
 
@@ -78,22 +80,22 @@ impl Here {
         Self { name: name.to_owned(), version: parse_tolerant(version).ok().or(known) }
     }
 
-    pub(crate) fn installed(&self) -> Installed<'_> {
-        Installed::new(&self.name, self.version.as_ref())
+    pub(crate) fn installed(&self) -> InstalledBundle<'_> {
+        InstalledBundle::new(&self.name, self.version.as_ref())
     }
 }
 
 /// Names of the bundles that steps lead to.
-pub(crate) fn names(steps: &[Step<'_>]) -> String {
+pub(crate) fn names(steps: &[UpdateStep<'_>]) -> String {
     steps.iter().map(|step| &*step.bundle.name).collect::<Vec<_>>().join(" ")
 }
 
-pub(crate) fn next(view: &View<'_>, here: &Here) -> String {
+pub(crate) fn next(view: &GraphView<'_>, here: &Here) -> String {
     view.next(&here.installed()).map(|step| step.bundle.name.to_string()).unwrap_or_default()
 }
 
 /// The path of automatic updates, and the reason if it does not end at the head.
-pub(crate) fn path(view: &View<'_>, here: &Here) -> String {
+pub(crate) fn path(view: &GraphView<'_>, here: &Here) -> String {
     let route = view.path(&here.installed());
     let end = route.end.to_string();
     let steps = names(&route.steps);
@@ -102,7 +104,7 @@ pub(crate) fn path(view: &View<'_>, here: &Here) -> String {
 }
 
 /// `bundle@place: reason` of each stranded bundle.
-pub(crate) fn stranded(view: &View<'_>) -> Vec<String> {
+pub(crate) fn stranded(view: &GraphView<'_>) -> Vec<String> {
     let stranded = view.stranded();
     let one = stranded.iter().map(|stranded| {
         format!("{} at {}: {}", stranded.bundle.name, stranded.at.name, stranded.end)

@@ -2,7 +2,7 @@
 
 use mainstay_catalog::{Catalog, Keep, LoadOptions};
 use mainstay_testdata::{ran, unpack};
-use mainstay_updates::{Edges, End, Graph, Installed, Semantics};
+use mainstay_updates::{EntryEdges, Graph, InstalledBundle, PathEnd, Semantics};
 
 #[test]
 fn paths_cover_channels_of_five_thousand_entries() {
@@ -14,7 +14,7 @@ fn paths_cover_channels_of_five_thousand_entries() {
         let mut builder = Graph::builder("p");
         for (at, name) in names.iter().enumerate() {
             let is_head = at + 1 == names.len();
-            let edges = Edges {
+            let edges = EntryEdges {
                 replaces: at.checked_sub(1).map(|before| &*names[before]),
                 skips: if is_head && skips_all { &all } else { &[] },
                 skip_range: with_ranges.then(|| &*ranges[at]),
@@ -29,10 +29,10 @@ fn paths_cover_channels_of_five_thousand_entries() {
         {
             let graph = chain(with_ranges, skips_all);
             let view = graph.view(semantics, &["stable"]).unwrap();
-            let first = Installed::from(graph.bundle(&names[1]).unwrap());
+            let first = InstalledBundle::from(graph.bundle(&names[1]).unwrap());
             let steps = if steps > 12 { steps - 1 } else { steps };
             let route = view.path(&first);
-            assert!(matches!(route.end, End::Head));
+            assert!(matches!(route.end, PathEnd::Head));
             assert_eq!(route.steps.len(), steps, "{semantics:?} {with_ranges} {skips_all}");
             assert!(view.shortest(&first).unwrap().len() <= steps);
             assert_eq!(view.all_paths(&first).next().map(|path| path.len()), Some(steps));
@@ -47,17 +47,21 @@ fn cycles_of_five_thousand_entries_terminate() {
     let names: Vec<String> = (0..count).map(|at| format!("p.v{at:04}")).collect();
     let mut builder = Graph::builder("p");
     for at in 0..count {
-        let edges = Edges { replaces: Some(&names[(at + count - 1) % count]), ..Edges::default() };
+        let edges = EntryEdges {
+            replaces: Some(&names[(at + count - 1) % count]),
+            ..EntryEdges::default()
+        };
         builder = builder.bundle(&names[at], "1.0.0").entry("stable", &names[at], edges);
     }
-    let graph = builder.entry("stable", "p.w", Edges::default()).bundle("p.w", "0.1.0").finish();
+    let graph =
+        builder.entry("stable", "p.w", EntryEdges::default()).bundle("p.w", "0.1.0").finish();
     let view = graph.view(Semantics::Classic, &["stable"]).unwrap();
     let stranded = view.stranded();
     assert_eq!(stranded.len(), count);
     assert!(
         stranded
             .iter()
-            .all(|stranded| stranded.steps == 0 && matches!(stranded.end, End::Never(_)))
+            .all(|stranded| stranded.steps == 0 && matches!(stranded.end, PathEnd::Never(_)))
     );
     // All entries have one version, so that extensions treat them as one.
     let view = graph.view(Semantics::Extension, &[]).unwrap();
@@ -71,11 +75,12 @@ fn five_thousand_dead_ends_each_have_their_own_reason() {
     // version.
     let count = 5000;
     let names: Vec<String> = (0..count).map(|at| format!("p.v{at:04}")).collect();
-    let mut builder = Graph::builder("p").entry("stable", "p.w", Edges::default());
+    let mut builder = Graph::builder("p").entry("stable", "p.w", EntryEdges::default());
     for (at, name) in names.iter().enumerate() {
         let version = format!("{at}.0.0");
         let skips = [&*names[(at + 1) % count]];
-        let edges = Edges { skips: &skips, skip_range: Some(&version), ..Edges::default() };
+        let edges =
+            EntryEdges { skips: &skips, skip_range: Some(&version), ..EntryEdges::default() };
         builder = builder.bundle(name, &version).entry("stable", name, edges);
     }
     let graph = builder.finish();
@@ -112,11 +117,11 @@ fn every_package_of_published_catalogs_has_a_graph() {
                 stranded += list.len();
                 left += usize::from(view.leaves_head().is_some());
                 for entry in channel.entries() {
-                    let installed = Installed::from(graph.bundle(&entry.name).unwrap());
+                    let installed = InstalledBundle::from(graph.bundle(&entry.name).unwrap());
                     let route = view.path(&installed);
                     let is_stranded =
                         list.iter().any(|stranded| stranded.bundle.name == entry.name);
-                    assert_ne!(matches!(route.end, End::Head), is_stranded);
+                    assert_ne!(matches!(route.end, PathEnd::Head), is_stranded);
                     assert!(
                         view.shortest(&installed)
                             .is_none_or(|path| is_stranded || path.len() <= route.steps.len())
@@ -127,8 +132,8 @@ fn every_package_of_published_catalogs_has_a_graph() {
             }
             let view = graph.view(Semantics::Extension, &[]).unwrap();
             for bundle in graph.bundles() {
-                let route = view.path(&Installed::from(bundle));
-                assert!(!matches!(route.end, End::Circle { .. }));
+                let route = view.path(&InstalledBundle::from(bundle));
+                assert!(!matches!(route.end, PathEnd::Circle { .. }));
             }
         }
         ran(&format!(

@@ -1,6 +1,9 @@
 //! Properties of every update graph.
 
-use mainstay_updates::{Edges, End, Graph, Installed, Link, Semantics, Step, Stranded, View};
+use mainstay_updates::{
+    ChannelEntry, EntryEdges, Graph, GraphView, InstalledBundle, PathEnd, Semantics, Stranded,
+    UpdateStep,
+};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::btree_map::Entry;
@@ -74,8 +77,11 @@ fn graph(package: &Package) -> Graph {
         let skips: Vec<String> = entry.skips.iter().copied().map(name).collect();
         let skips: Vec<&str> = skips.iter().map(|skip| &**skip).collect();
         let range = entry.range.map(|(from, to)| format!(">={from}.0.0 <{to}.0.0"));
-        let edges =
-            Edges { replaces: replaces.as_deref(), skips: &skips, skip_range: range.as_deref() };
+        let edges = EntryEdges {
+            replaces: replaces.as_deref(),
+            skips: &skips,
+            skip_range: range.as_deref(),
+        };
         let name = name(entry.bundle);
         builder = builder.bundle(&name, &version(entry.bundle)).entry(
             &format!("c{}", entry.channel),
@@ -93,7 +99,7 @@ fn graph(package: &Package) -> Graph {
 }
 
 /// All views of a graph: each channel alone and all channels, by the rules of both OLM versions.
-fn views(graph: &Graph) -> Vec<(Semantics, View<'_>)> {
+fn views(graph: &Graph) -> Vec<(Semantics, GraphView<'_>)> {
     let mut views = Vec::new();
     for semantics in [Semantics::Classic, Semantics::Extension] {
         for channels in [&["c0"][..], &["c1"], &["c2"], &["c0", "c2"], &[]] {
@@ -104,7 +110,11 @@ fn views(graph: &Graph) -> Vec<(Semantics, View<'_>)> {
 }
 
 /// Whether each step follows an edge from the bundle before.
-fn follows_edges(semantics: Semantics, start: &Installed<'_>, steps: &[Step<'_>]) -> bool {
+fn follows_edges(
+    semantics: Semantics,
+    start: &InstalledBundle<'_>,
+    steps: &[UpdateStep<'_>],
+) -> bool {
     let mut here = start.clone();
     steps.iter().all(|step| {
         let same = semantics == Semantics::Extension
@@ -113,12 +123,12 @@ fn follows_edges(semantics: Semantics, start: &Installed<'_>, steps: &[Step<'_>]
         let ok = (step.entry.covers(here.name, here.version).is_some() || same)
             && step.entry.name == step.bundle.name
             && step.channel.entry(&step.entry.name) == Some(step.entry);
-        here = Installed::from(step.bundle);
+        here = InstalledBundle::from(step.bundle);
         ok
     })
 }
 
-fn names(steps: &[Step<'_>]) -> Vec<String> {
+fn names(steps: &[UpdateStep<'_>]) -> Vec<String> {
     steps.iter().map(|step| step.bundle.name.to_string()).collect()
 }
 
@@ -130,7 +140,7 @@ fn all_said(graph: &Graph) -> Vec<String> {
             lines.push(format!("{} {} {steps} {end}", bundle.name, at.name));
         }
         for bundle in graph.bundles() {
-            let installed = Installed::from(bundle);
+            let installed = InstalledBundle::from(bundle);
             let paths: Vec<_> =
                 view.all_paths(&installed).take(50).map(|path| names(&path)).collect();
             let shortest = view.shortest(&installed).map(|path| names(&path));
@@ -192,28 +202,28 @@ proptest! {
         let graph = graph(&package);
         let unknown = mainstay_version::parse_strict("2.0.0").unwrap();
         for (semantics, view) in views(&graph) {
-            let known = graph.bundles().map(Installed::from);
-            for installed in known.chain([Installed::new("unknown", Some(&unknown))]) {
+            let known = graph.bundles().map(InstalledBundle::from);
+            for installed in known.chain([InstalledBundle::new("unknown", Some(&unknown))]) {
                 let route = view.path(&installed);
                 prop_assert!(follows_edges(semantics, &installed, &route.steps));
                 let last = route.steps.last().map_or(installed.name, |step| &step.bundle.name);
                 let at_head = view.head().is_some_and(|head| *head.name == *last);
-                prop_assert_eq!(matches!(route.end, End::Head), at_head);
+                prop_assert_eq!(matches!(route.end, PathEnd::Head), at_head);
                 prop_assert_eq!(view.reaches_head(&installed), at_head);
                 // The path consists of repeated calls of `next`.
                 let mut here = installed.clone();
                 for step in &route.steps {
                     let next = view.next(&here).map(|step| step.bundle.name.clone());
                     prop_assert_eq!(next.as_ref(), Some(&step.bundle.name));
-                    here = Installed::from(step.bundle);
+                    here = InstalledBundle::from(step.bundle);
                 }
                 if !at_head {
-                    let is_circle = matches!(route.end, End::Circle { .. });
+                    let is_circle = matches!(route.end, PathEnd::Circle { .. });
                     prop_assert_eq!(view.next(&here).is_some(), is_circle);
                 }
                 // Each step of an extension leads to a better bundle, so that there are no cycles.
                 if semantics == Semantics::Extension {
-                    prop_assert!(!matches!(route.end, End::Circle { .. }), "{:?}", route.end);
+                    prop_assert!(!matches!(route.end, PathEnd::Circle { .. }), "{:?}", route.end);
                 }
                 // The shortest path is a path and not longer; all paths differ.
                 let shortest = view.shortest(&installed);
@@ -245,7 +255,7 @@ proptest! {
     fn next_update_is_the_first_of_the_successors(package in package()) {
         let graph = graph(&package);
         for (semantics, view) in views(&graph) {
-            for installed in graph.bundles().map(Installed::from) {
+            for installed in graph.bundles().map(InstalledBundle::from) {
                 let successors = view.successors(&installed);
                 for step in &successors {
                     prop_assert!(follows_edges(semantics, &installed, &[*step]));
@@ -282,7 +292,7 @@ proptest! {
                 let mut steps = 0;
                 while !level.is_empty() {
                     steps += 1;
-                    let from = |bundle: &mainstay_updates::Bundle| view.successors(&Installed::from(bundle));
+                    let from = |bundle: &mainstay_updates::GraphBundle| view.successors(&InstalledBundle::from(bundle));
                     let found = level.into_iter().flat_map(|bundle| {
                         from(bundle).into_iter().map(|step| step.bundle)
                     });
@@ -292,7 +302,7 @@ proptest! {
                         Entry::Occupied(_) => false,
                     });
                 }
-                let installed = Installed::from(start);
+                let installed = InstalledBundle::from(start);
                 for target in graph.bundles() {
                     let path = view.shortest_to(&installed, |bundle| bundle.name == target.name);
                     prop_assert_eq!(path.as_ref().map(Vec::len), distance.get(&target.name).copied());
@@ -309,10 +319,10 @@ proptest! {
             let stranded = view.stranded();
             for bundle in graph.bundles() {
                 let is_in = view.channels().any(|channel| channel.entry(&bundle.name).is_some());
-                let route = view.path(&Installed::from(bundle));
+                let route = view.path(&InstalledBundle::from(bundle));
                 let found = stranded.iter().find(|stranded| stranded.bundle.name == bundle.name);
                 let is_stranded =
-                    is_in && view.head().is_some() && !matches!(route.end, End::Head);
+                    is_in && view.head().is_some() && !matches!(route.end, PathEnd::Head);
                 prop_assert_eq!(found.is_some(), is_stranded);
                 let Some(found) = found else { continue };
                 let last = route.steps.last().map_or(&bundle.name, |step| &step.bundle.name);

@@ -1,7 +1,7 @@
 //! Update paths to the head: automatic, shortest, all; and switches to other channels.
 
 use crate::dsl::{Here, classic, extension, graph, names, path};
-use mainstay_updates::{End, Graph, Semantics};
+use mainstay_updates::{Graph, PathEnd, Semantics};
 
 /// From 1.0 on every minor version replaces the one before, and 1.4 also skips 1.1 and 1.2.
 const LADDER: &str = "p.v1.0 1.0.0\np.v1.1 1.1.0 replaces p.v1.0\np.v1.2 1.2.0 replaces p.v1.1\n\
@@ -53,7 +53,7 @@ fn shortest_path_leads_to_a_version_or_a_range() {
     let path = |from: &str, range_text: &str| {
         let here = Here::new(&graph, from);
         let range = mainstay_version::Range::parse(range_text).unwrap();
-        let is_in = |bundle: &mainstay_updates::Bundle| {
+        let is_in = |bundle: &mainstay_updates::GraphBundle| {
             bundle.version.as_ref().is_some_and(|version| range.contains(version))
         };
         view.shortest_to(&here.installed(), is_in).map(|steps| names(&steps))
@@ -101,11 +101,16 @@ fn dead_ends_take_no_search_steps() {
     for (at, name) in names.iter().enumerate() {
         let mut skips: Vec<&str> = names[..at].iter().map(|name| &**name).collect();
         skips.push("p.v1");
-        let edges = mainstay_updates::Edges { skips: &skips, ..mainstay_updates::Edges::default() };
+        let edges = mainstay_updates::EntryEdges {
+            skips: &skips,
+            ..mainstay_updates::EntryEdges::default()
+        };
         builder = builder.bundle(name, &format!("1.{at}.0")).entry("dead", name, edges);
     }
-    let edges =
-        mainstay_updates::Edges { replaces: Some("p.v1"), ..mainstay_updates::Edges::default() };
+    let edges = mainstay_updates::EntryEdges {
+        replaces: Some("p.v1"),
+        ..mainstay_updates::EntryEdges::default()
+    };
     let graph = builder.entry("stable", "p.v2", edges).finish();
     let view = extension(&graph);
     let here = Here::new(&graph, "p.v1");
@@ -132,10 +137,10 @@ fn all_paths_are_lazy_and_the_search_is_bounded() {
     for at in 0..40 {
         let skips: Vec<&str> = names[..at].iter().map(|name| &**name).collect();
         let range = format!("<{at}.0.0");
-        let edges = mainstay_updates::Edges {
+        let edges = mainstay_updates::EntryEdges {
             replaces: skips.last().copied(),
             skip_range: Some(&range),
-            ..mainstay_updates::Edges::default()
+            ..mainstay_updates::EntryEdges::default()
         };
         builder =
             builder.bundle(&names[at], &format!("{at}.0.0")).entry("stable", &names[at], edges);
@@ -172,7 +177,7 @@ fn switches_report_the_first_update_of_each_channel() {
             format!(
                 "{}: {} {first} {} | {end}",
                 switch.channel.name,
-                switch.is_way(),
+                switch.reaches_head(),
                 switch.is_member
             )
         });
@@ -199,5 +204,5 @@ fn switches_report_the_first_update_of_each_channel() {
         ]
     );
     let candidate = graph.view(Semantics::Classic, &["candidate"]).unwrap();
-    assert!(matches!(candidate.path(&here.installed()).end, End::Head));
+    assert!(matches!(candidate.path(&here.installed()).end, PathEnd::Head));
 }

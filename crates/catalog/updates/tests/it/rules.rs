@@ -1,7 +1,7 @@
 //! Successor rules of OLM classic and OLM v1, rule by rule.
 
 use crate::dsl::{Here, classic, extension, graph, names, next, path, stranded};
-use mainstay_updates::{Edge, Graph, Installed, NeverWhy, Semantics};
+use mainstay_updates::{Edge, Graph, InstalledBundle, Semantics, UnchosenReason};
 
 /// A graph, and the next update of some versions by the rules of OLM classic and of OLM v1.
 struct Row {
@@ -162,8 +162,8 @@ fn first_installation_is_the_head_of_the_view() {
     assert_eq!(head(&[]), "example.v0.1.2");
     let default = Graph::builder("p")
         .default_channel("z")
-        .entry("a", "p.v2", mainstay_updates::Edges::default())
-        .entry("z", "p.v1", mainstay_updates::Edges::default())
+        .entry("a", "p.v2", mainstay_updates::EntryEdges::default())
+        .entry("z", "p.v1", mainstay_updates::EntryEdges::default())
         .finish();
     let view = default.view(Semantics::Classic, &[]).unwrap();
     assert_eq!(&*view.head().unwrap().name, "p.v1");
@@ -187,7 +187,7 @@ fn withdrawn_head_is_never_chosen() {
     assert_eq!(path(&view, &Here::new(&graph, "p.v1")), "p.v2");
     let never: Vec<_> = view.never_chosen();
     assert!(
-        matches!(never[..], [one] if &*one.entry.name == "p.v3" && matches!(one.why, NeverWhy::Withdrawn))
+        matches!(never[..], [one] if &*one.entry.name == "p.v3" && matches!(one.why, UnchosenReason::Withdrawn))
     );
 }
 
@@ -247,7 +247,7 @@ fn channel_lists_its_chain_skipped_entries_and_virtual_names() {
 fn deprecations_belong_to_package_channel_or_bundle() {
     let graph = Graph::builder("p")
         .bundle("p.v1", "1.0.0")
-        .entry("stable", "p.v1", mainstay_updates::Edges::default())
+        .entry("stable", "p.v1", mainstay_updates::EntryEdges::default())
         .deprecate_package("no longer maintained")
         .deprecate_channel("stable", "use fast")
         .deprecate_bundle("p.v1", "has a hole")
@@ -278,7 +278,7 @@ fn empty_graph_has_no_head_and_no_paths() {
     let empty = Graph::builder("p").finish();
     for semantics in [Semantics::Classic, Semantics::Extension] {
         let view = empty.view(semantics, &[]).unwrap();
-        let installed = Installed::new("p.v1", None);
+        let installed = InstalledBundle::new("p.v1", None);
         assert!(view.head().is_none() && view.next(&installed).is_none());
         assert!(view.shortest(&installed).is_none() && view.all_paths(&installed).next().is_none());
         assert!(view.stranded().is_empty() && view.never_chosen().is_empty());
@@ -373,7 +373,7 @@ fn stranded_bundles_have_a_reason() {
 #[test]
 fn skip_range_from_a_set_equals_skip_range_from_text() {
     let range = mainstay_version::Range::parse(">=1.0.0 <2.0.0").unwrap();
-    let edges = mainstay_updates::Edges::default;
+    let edges = mainstay_updates::EntryEdges::default;
     let graph = Graph::builder("p")
         .bundle("p.v1", "1.0.0")
         .bundle("p.v2", "2.0.0")

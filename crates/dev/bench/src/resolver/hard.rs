@@ -5,15 +5,15 @@ use crate::process::own_memory;
 use crate::table::Table;
 use anyhow::{Context, Result, ensure};
 use mainstay_clock::processor_time;
-use mainstay_reference::hostile::{self, Place, Shelf};
-use mainstay_resolver::{FailureKind, Outcome, resolve};
+use mainstay_reference::hostile::{self, CatalogBuilder, OwnedInput};
+use mainstay_resolver::{FailureKind, Resolution, resolve};
 use serde::{Deserialize, Serialize};
 use std::hint::black_box;
 use std::process::Command;
 use std::time::Duration;
 
 /// A hard case: its description and its generator.
-type Maker = (&'static str, fn() -> Place);
+type Maker = (&'static str, fn() -> OwnedInput);
 
 /// All hard cases.
 const WORLDS: [Maker; 11] = [
@@ -62,7 +62,7 @@ pub(super) fn measure() -> Result<Table> {
         ("memory", "memory with the snapshots"),
         ("most", "most"),
     ];
-    let mut table = Table::new("hard", "world", &columns);
+    let mut table = Table::new("hard", "input", &columns);
     for (at, (name, _)) in WORLDS.iter().enumerate() {
         let number = at.to_string();
         let output = Command::new(&own).args(["resolver", "--hard", &number]).output();
@@ -80,16 +80,16 @@ pub(super) fn measure() -> Result<Table> {
 
 /// Measures one case, and prints the result for [`measure`].
 pub(super) fn measure_one(number: usize) -> Result<()> {
-    let (_, make) = WORLDS.get(number).context("there is no such world")?;
+    let (_, make) = WORLDS.get(number).context("there is no such input")?;
     let start = processor_time();
     let place = make();
     let made = processor_time();
-    let world = place.world();
+    let input = place.input();
     let (before, _) = own_memory()?;
     let begin = processor_time();
-    let outcome = black_box(resolve(&world));
+    let outcome = black_box(resolve(&input));
     let median_time = processor_time();
-    black_box(resolve(&world));
+    black_box(resolve(&input));
     let figures = Figures {
         made: made.saturating_sub(start),
         first: median_time.saturating_sub(begin),
@@ -102,7 +102,7 @@ pub(super) fn measure_one(number: usize) -> Result<()> {
     Ok(())
 }
 
-fn result(outcome: &Outcome) -> String {
+fn result(outcome: &Resolution) -> String {
     let resolved = match outcome.resolved.len() {
         1 => "1 bundle".to_owned(),
         many => format!("{many} bundles"),
@@ -116,20 +116,20 @@ fn result(outcome: &Outcome) -> String {
 }
 
 /// A tree: each bundle provides its own kind and requires the two below it.
-fn tree() -> Place {
+fn tree() -> OwnedInput {
     const COUNT: usize = 20_000;
-    let mut shelf = Shelf::default();
+    let mut shelf = CatalogBuilder::default();
     for at in 0..COUNT {
         let below = [2 * at + 1, 2 * at + 2].into_iter().filter(|below| *below < COUNT);
         let mut properties = vec![hostile::provides(&format!("Kind{at}"))];
         properties.extend(below.map(|below| hostile::requires(&format!("Kind{below}"))));
         shelf.one(&format!("b{at:05}"), &properties);
     }
-    Place::new(shelf, ["b00000".to_owned()])
+    OwnedInput::new(shelf, ["b00000".to_owned()])
 }
 
-fn lacking_channel() -> Place {
-    let mut shelf = Shelf::default();
+fn lacking_channel() -> OwnedInput {
+    let mut shelf = CatalogBuilder::default();
     shelf.many("long", &vec![vec![hostile::requires("Nothing")]; 5_000]);
-    Place::new(shelf, ["long".to_owned()])
+    OwnedInput::new(shelf, ["long".to_owned()])
 }

@@ -3,7 +3,7 @@
 use super::Arguments;
 use super::measure::median_time;
 use mainstay_reference::{Stopped, solve as try_all};
-use mainstay_resolver::{Outcome, World};
+use mainstay_resolver::{Resolution, ResolutionInput};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -22,8 +22,8 @@ pub(super) enum Verdict {
 
 /// Resolves a case with the reference, and compares the results.
 pub(super) fn solve(
-    world: &World<'_>,
-    outcome: &Outcome,
+    world: &ResolutionInput<'_>,
+    outcome: &Resolution,
     arguments: &Arguments,
 ) -> (Verdict, Duration) {
     let (made, time) = median_time(arguments.rounds.min(3), || try_all(world, arguments.limit));

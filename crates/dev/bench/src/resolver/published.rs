@@ -5,9 +5,10 @@ use crate::figure::Figure;
 use crate::table::{Cell, Table};
 use anyhow::{Context, Result};
 use mainstay_catalog::{Catalog, Keep, LoadOptions};
-use mainstay_resolver::universe::RealCatalog;
+use mainstay_resolver::fixture::RealCatalog;
 use mainstay_resolver::{
-    CatalogKey, CatalogView, Content, OperatorGroup, Snapshot, Subscription, World, resolve,
+    CatalogContent, CatalogKey, CatalogView, OperatorGroup, ResolutionInput, Snapshot,
+    Subscription, resolve,
 };
 use std::collections::HashMap;
 use std::path::Path;
@@ -92,17 +93,17 @@ fn measure(name: &str, real: &RealCatalog, rounds: usize, failures: &mut Times) 
             ..Subscription::default()
         })
         .collect();
-    let world = |subscriptions: Vec<Subscription>| World {
+    let world = |subscriptions: Vec<Subscription>| ResolutionInput {
         namespace: "operators".to_owned(),
         global_namespace: "olm".to_owned(),
         operator_groups: vec![OperatorGroup::default()],
         catalogs: vec![CatalogView {
             key: key.clone(),
             priority: 0,
-            content: Content::Ready(&real.snapshot),
+            content: CatalogContent::Ready(&real.snapshot),
         }],
         subscriptions,
-        ..World::default()
+        ..ResolutionInput::default()
     };
     let mut single = Times::default();
     for subscription in &all {

@@ -8,8 +8,8 @@ use super::published::Published;
 use crate::figure::Figure;
 use crate::table::{Cell, Report, Table};
 use anyhow::{Context, Result};
+use mainstay_resolver::fixture::Fixture;
 use mainstay_resolver::resolve;
-use mainstay_resolver::universe::Universe;
 use serde::Deserialize;
 use std::path::Path;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use std::time::Duration;
 #[derive(Deserialize)]
 struct Case {
     id: String,
-    universe: Universe,
+    universe: Fixture,
     ms: Recorded,
 }
 
@@ -77,7 +77,7 @@ pub(super) fn measure(
         ("failures", "failures"),
         ("reference", "reference"),
     ];
-    let mut every = Table::new("every", "world", &columns);
+    let mut every = Table::new("every", "input", &columns);
     let mut different = Vec::new();
     for folder in FOLDERS {
         let mut rows = Vec::new();
@@ -123,9 +123,9 @@ fn measure_one(path: &Path, published: &Published, arguments: &Arguments) -> Res
     let case: Case =
         serde_json::from_str(&text).with_context(|| format!("reading {}", path.display()))?;
     let snapshots = case.universe.snapshots();
-    let world = case.universe.world(&snapshots, &published.all).context(case.id.clone())?;
-    let (outcome, ours) = median_time(arguments.rounds, || resolve(&world));
-    let naive = (!arguments.skip_reference).then(|| naive::solve(&world, &outcome, arguments));
+    let input = case.universe.input(&snapshots, &published.all).context(case.id.clone())?;
+    let (outcome, ours) = median_time(arguments.rounds, || resolve(&input));
+    let naive = (!arguments.skip_reference).then(|| naive::solve(&input, &outcome, arguments));
     Ok(Row {
         id: case.id,
         ours,
@@ -157,7 +157,7 @@ fn original_cells(rows: &[Row]) -> Vec<Cell> {
         Figure::time(original.summary().0).into(),
         ratios.mean().map(Figure::times).into(),
         least.map(|(ratio, _)| Figure::times(ratio)).into(),
-        least.map_or(Cell::Nothing, |(_, world)| world.into()),
+        least.map_or(Cell::Nothing, |(_, input)| input.into()),
     ]
 }
 

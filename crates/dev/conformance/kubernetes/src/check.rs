@@ -1,11 +1,11 @@
 //! Runs scenarios and compares them: with recordings, or on two servers side by side.
 
-use crate::compare::{self, Difference};
+use crate::compare::{self, ResponseDifference};
 use crate::differences::Differences;
 use crate::kubectl::Kubectl;
 use crate::recording::{Recorded, Recording};
-use crate::run::{self, Mode, Outcome};
-use crate::scenario::{Scenario, Step};
+use crate::run::{self, Mode, ScenarioOutcome};
+use crate::scenario::{Scenario, ScenarioStep};
 use crate::server::Server;
 use futures::StreamExt;
 use serde_json::Value;
@@ -18,28 +18,28 @@ pub(crate) const CONCURRENCY: usize = 8;
 
 /// The result of comparing a scenario.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Verdict {
+pub enum ScenarioComparison {
     /// No differences.
     Same,
     /// Only differences that are listed.
     Expected,
     /// Unexpected differences.
-    Different(Vec<Difference>),
+    Different(Vec<ResponseDifference>),
     /// A step failed; with the differences of the steps before it.
-    Failed(String, Vec<Difference>),
+    Failed(String, Vec<ResponseDifference>),
     /// No recording exists, or it is of an older text of the scenario.
     NotRecorded,
 }
 
-/// A scenario and its verdict.
+/// A scenario and the result of its comparison.
 pub struct ScenarioResult<'a> {
     /// The scenario.
     pub scenario: &'a Scenario,
-    /// Its verdict.
-    pub verdict: Verdict,
+    /// The result.
+    pub comparison: ScenarioComparison,
 }
 
-impl Verdict {
+impl ScenarioComparison {
     /// Whether there are no unexpected differences.
     pub const fn passes(&self) -> bool {
         matches!(self, Self::Same | Self::Expected)
@@ -95,12 +95,12 @@ pub(crate) async fn against_recording<'a>(
     let recording = recordings.get(&(scenario.area.clone(), scenario.file.clone()));
     let recorded = recording.and_then(|recording| recording.scenarios.get(&scenario.name));
     let Some(recorded) = recorded.filter(|recorded| recorded.digest == scenario.digest) else {
-        return ScenarioResult { scenario, verdict: Verdict::NotRecorded };
+        return ScenarioResult { scenario, comparison: ScenarioComparison::NotRecorded };
     };
     let mode = kubectl.map_or(Mode::Replay(&recorded.steps), Mode::Live);
     let outcome = run::run(scenario, server, &mode).await;
-    let verdict = decide(scenario, &recorded.steps, outcome, differences);
-    ScenarioResult { scenario, verdict }
+    let comparison = decide(scenario, &recorded.steps, outcome, differences);
+    ScenarioResult { scenario, comparison }
 }
 
 /// Runs every scenario on both servers, and compares them.
@@ -116,18 +116,18 @@ pub async fn side_by_side<'a>(
         let theirs = run::run(scenario, real, &mode).await;
         let ours = run::run(scenario, ours, &mode).await;
         let steps_of_ours = ours.steps.clone();
-        let verdict = match theirs.error {
-            Some(why) => Verdict::Failed(format!("the real server: {why}"), Vec::new()),
+        let comparison = match theirs.error {
+            Some(why) => ScenarioComparison::Failed(format!("the real server: {why}"), Vec::new()),
             None => decide(scenario, &theirs.steps, ours, differences),
         };
-        (ScenarioResult { scenario, verdict }, steps_of_ours)
+        (ScenarioResult { scenario, comparison }, steps_of_ours)
     };
     let all = futures::stream::iter(scenarios.iter().copied()).map(run_one).buffered(4);
     let mut all: Vec<_> = all.collect().await;
     let mut late = Vec::new();
     for (result, steps_of_ours) in &mut all {
         for _ in 0..RETRIES {
-            if result.verdict.passes() {
+            if result.comparison.passes() {
                 break;
             }
             let (again, mut now) = run_one(result.scenario).await;
@@ -135,7 +135,7 @@ pub async fn side_by_side<'a>(
                 ignore_last_event(before, now);
             }
             // Our server has no second try: it must respond as before.
-            if again.verdict.passes() && compare::steps(steps_of_ours, &now).is_empty() {
+            if again.comparison.passes() && compare::steps(steps_of_ours, &now).is_empty() {
                 late.push(result.scenario.title());
                 *result = again;
             }
@@ -159,14 +159,14 @@ pub struct SideBySide<'a> {
 fn decide(
     scenario: &Scenario,
     theirs: &[Value],
-    ours: Outcome,
+    ours: ScenarioOutcome,
     differences: &Differences,
-) -> Verdict {
-    let Outcome { steps: mut steps_of_ours, error } = ours;
+) -> ScenarioComparison {
+    let ScenarioOutcome { steps: mut steps_of_ours, error } = ours;
     // Where kubectl itself ran, the last event of its watches depends on timing; see
     // `kubectl::record_exchange`.
     for (at, step) in scenario.steps.iter().enumerate() {
-        if let (Step::Kubectl(_), Some(ours), Some(theirs)) =
+        if let (ScenarioStep::Kubectl(_), Some(ours), Some(theirs)) =
             (step, steps_of_ours.get_mut(at), theirs.get(at))
         {
             ignore_last_event(theirs, ours);
@@ -177,10 +177,10 @@ fn decide(
     let mut found = compare::steps(&theirs[..compared], &steps_of_ours);
     let listed = differences.remove_expected(scenario, &mut found);
     match (error, found.is_empty()) {
-        (Some(why), _) => Verdict::Failed(why, found),
-        (None, false) => Verdict::Different(found),
-        (None, true) if listed > 0 => Verdict::Expected,
-        (None, true) => Verdict::Same,
+        (Some(why), _) => ScenarioComparison::Failed(why, found),
+        (None, false) => ScenarioComparison::Different(found),
+        (None, true) if listed > 0 => ScenarioComparison::Expected,
+        (None, true) => ScenarioComparison::Same,
     }
 }
 
@@ -241,7 +241,7 @@ pub async fn record(
         .buffered(4)
         .collect()
         .await;
-    let mut files: BTreeMap<(String, String), Vec<(Scenario, Outcome)>> = BTreeMap::new();
+    let mut files: BTreeMap<(String, String), Vec<(Scenario, ScenarioOutcome)>> = BTreeMap::new();
     for (scenario, outcome, nondeterministic) in done {
         let title = scenario.title();
         if let Some(why) = &outcome.error {

@@ -9,7 +9,7 @@ const MAX_DIFFERENCES: usize = 400;
 
 /// One difference.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Difference {
+pub struct ResponseDifference {
     /// The step's number and a JSON pointer into its result, such as `2/body/metadata/name`.
     pub at: String,
     /// The real server's value; none if it has none.
@@ -18,7 +18,7 @@ pub struct Difference {
     pub ours: Option<Value>,
 }
 
-impl fmt::Display for Difference {
+impl fmt::Display for ResponseDifference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let side = |value: &Option<Value>| match value {
             None => "nothing".to_owned(),
@@ -43,7 +43,7 @@ fn truncate(text: &str) -> String {
 }
 
 /// All differences between two lists of steps, at most four hundred.
-pub fn steps(theirs: &[Value], ours: &[Value]) -> Vec<Difference> {
+pub fn steps(theirs: &[Value], ours: &[Value]) -> Vec<ResponseDifference> {
     let mut found = Vec::new();
     for at in 0..theirs.len().max(ours.len()) {
         walk(&mut at.to_string(), theirs.get(at), ours.get(at), &mut found);
@@ -55,7 +55,7 @@ fn walk(
     at: &mut String,
     theirs: Option<&Value>,
     ours: Option<&Value>,
-    found: &mut Vec<Difference>,
+    found: &mut Vec<ResponseDifference>,
 ) {
     if theirs == ours || found.len() >= MAX_DIFFERENCES {
         return;
@@ -87,7 +87,7 @@ fn walk(
         }
         _ => {
             let (theirs, ours) = (theirs.cloned(), ours.cloned());
-            found.push(Difference { at: at.clone(), theirs, ours });
+            found.push(ResponseDifference { at: at.clone(), theirs, ours });
         }
     }
 }

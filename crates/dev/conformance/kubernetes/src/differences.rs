@@ -7,7 +7,7 @@
 //! The list stays short: unused entries fail, and so do entries about [`STRICT_AREAS`] or watches,
 //! and a list that excuses more than one scenario in a hundred.
 
-use crate::compare::Difference;
+use crate::compare::ResponseDifference;
 use crate::scenario::Scenario;
 use anyhow::{Context, bail};
 use mainstay_conformance_harness::{self as harness, exceeds, glob};
@@ -20,7 +20,7 @@ pub const STRICT_AREAS: [&str; 3] = ["apply", "patches", "schemas"];
 
 /// An entry.
 #[derive(Debug)]
-pub struct Entry {
+pub struct ListedDifference {
     /// The line number.
     pub line: usize,
     /// The text of the line.
@@ -32,7 +32,7 @@ pub struct Entry {
 
 /// The entries of `differences.txt`.
 #[derive(Debug, Default)]
-pub struct Differences(Vec<Entry>);
+pub struct Differences(Vec<ListedDifference>);
 
 impl Differences {
     /// Reads `differences.txt` of a folder.
@@ -61,7 +61,7 @@ impl Differences {
             if reason.trim().is_empty() {
                 bail!("line {number}: a difference has a reason");
             }
-            entries.push(Entry {
+            entries.push(ListedDifference {
                 line: number,
                 text: line.to_owned(),
                 scenario: glob(pattern)?,
@@ -73,7 +73,11 @@ impl Differences {
     }
 
     /// Removes the expected differences of a scenario; returns their number.
-    pub fn remove_expected(&self, scenario: &Scenario, found: &mut Vec<Difference>) -> usize {
+    pub fn remove_expected(
+        &self,
+        scenario: &Scenario,
+        found: &mut Vec<ResponseDifference>,
+    ) -> usize {
         let before = found.len();
         let title = scenario.title();
         for entry in self.0.iter().filter(|entry| entry.scenario.is_match(&title)) {
@@ -92,7 +96,7 @@ impl Differences {
     pub fn problems(&self, scenarios: &[Scenario], expected: usize) -> Vec<String> {
         let mut problems = Vec::new();
         for entry in &self.0 {
-            let Entry { line, text, .. } = entry;
+            let ListedDifference { line, text, .. } = entry;
             if !entry.used.load(Ordering::Relaxed) {
                 problems.push(format!("differences.txt:{line}: nothing needs it: {text}"));
             }
@@ -128,8 +132,8 @@ mod tests {
         crate::parse::file(area, "f", &text).unwrap().remove(0)
     }
 
-    fn difference(at: &str) -> Difference {
-        Difference { at: at.to_owned(), theirs: Some(json!(1)), ours: None }
+    fn difference(at: &str) -> ResponseDifference {
+        ResponseDifference { at: at.to_owned(), theirs: Some(json!(1)), ours: None }
     }
 
     #[test]

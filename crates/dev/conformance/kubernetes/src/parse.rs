@@ -2,7 +2,10 @@
 //! that silently does less.
 
 use crate::backend::{Reply, ReplyContent};
-use crate::scenario::{Call, Kubectl, Payload, Scenario, Serve, Step, Wait, Watch, digest};
+use crate::scenario::{
+    Kubectl, Payload, Scenario, ScenarioBackend, ScenarioRequest, ScenarioStep, ScenarioWatch,
+    Wait, digest,
+};
 use base64::Engine;
 use mainstay_yaml::{DuplicateKeys, Options, Step as PathStep, locate};
 use serde_json::{Map, Value};
@@ -143,7 +146,7 @@ fn scenario(area: &str, file: &str, node: &Node<'_>) -> Parsed<Scenario> {
         return name.error("a name has lower-case letters, digits and dashes");
     }
     let Some(steps) = node.field("steps") else { return node.error("a scenario has steps") };
-    let read: Vec<Step> = steps.items()?.iter().map(step).collect::<Parsed<_>>()?;
+    let read: Vec<ScenarioStep> = steps.items()?.iter().map(step).collect::<Parsed<_>>()?;
     if read.is_empty() {
         return steps.error("a scenario has steps");
     }
@@ -165,25 +168,25 @@ fn cleanup_text(node: &Node<'_>) -> String {
     node.value.get("cleanup").map(Value::to_string).unwrap_or_default()
 }
 
-fn step(node: &Node<'_>) -> Parsed<Step> {
+fn step(node: &Node<'_>) -> Parsed<ScenarioStep> {
     let fields = node.map()?;
     let methods: Vec<&str> =
         METHODS.into_iter().filter(|method| fields.contains_key(*method)).collect();
     match methods.as_slice() {
-        [method] => call(node, method).map(Step::Call),
+        [method] => call(node, method).map(ScenarioStep::Call),
         [_, ..] => node.error("a step has one method"),
-        [] if fields.contains_key("watch") => watch(node).map(Step::Watch),
-        [] if fields.contains_key("wait") => wait(node).map(Step::Wait),
-        [] if fields.contains_key("kubectl") => kubectl(node).map(Step::Kubectl),
-        [] if fields.contains_key("serve") => serve(node).map(Step::Serve),
+        [] if fields.contains_key("watch") => watch(node).map(ScenarioStep::Watch),
+        [] if fields.contains_key("wait") => wait(node).map(ScenarioStep::Wait),
+        [] if fields.contains_key("kubectl") => kubectl(node).map(ScenarioStep::Kubectl),
+        [] if fields.contains_key("serve") => serve(node).map(ScenarioStep::Serve),
         [] if fields.contains_key("received") => {
             node.only(&["received"])?;
-            node.optional("received", Node::text).map(Step::Received)
+            node.optional("received", Node::text).map(ScenarioStep::Received)
         }
         [] if fields.contains_key("settle") => {
             node.only(&["settle"])?;
             node.optional("settle", flag)?;
-            Ok(Step::Settle)
+            Ok(ScenarioStep::Settle)
         }
         [] => node.error("a step is a method, watch, wait, kubectl, serve, received or settle"),
     }
@@ -194,7 +197,7 @@ fn accept(node: &Node<'_>) -> Parsed<String> {
     Ok(if accept.is_empty() { "application/json".to_owned() } else { accept })
 }
 
-fn call<'a>(node: &Node<'a>, method: &'a str) -> Parsed<Call> {
+fn call<'a>(node: &Node<'a>, method: &'a str) -> Parsed<ScenarioRequest> {
     node.only(&[method, "body", "text", "base64", "type", "accept", "headers", "save", "only"])?;
     let Some(path) = node.field(method) else { return node.error("a path is missing") };
     let bodies = ["body", "text", "base64"].map(|name| node.field(name));
@@ -212,7 +215,7 @@ fn call<'a>(node: &Node<'a>, method: &'a str) -> Parsed<Call> {
         _ => return node.error("one of body, text and base64"),
     };
     let only = node.optional("only", Node::texts)?;
-    Ok(Call {
+    Ok(ScenarioRequest {
         method: method.to_owned(),
         path: path.path()?,
         body,
@@ -224,14 +227,14 @@ fn call<'a>(node: &Node<'a>, method: &'a str) -> Parsed<Call> {
     })
 }
 
-fn watch(node: &Node<'_>) -> Parsed<Watch> {
+fn watch(node: &Node<'_>) -> Parsed<ScenarioWatch> {
     node.only(&["watch", "events", "bookmarks", "accept", "headers", "save"])?;
     let Some(path) = node.field("watch") else { return node.error("a path is missing") };
     let Some(events) = node.field("events") else { return node.error("how many events?") };
     let Some(count) = events.value.as_u64().and_then(|count| usize::try_from(count).ok()) else {
         return events.error("a number is expected");
     };
-    Ok(Watch {
+    Ok(ScenarioWatch {
         path: path.path()?,
         events: count,
         bookmarks: node.optional("bookmarks", flag)?,
@@ -275,7 +278,7 @@ fn kubectl(node: &Node<'_>) -> Parsed<Kubectl> {
     })
 }
 
-fn serve(node: &Node<'_>) -> Parsed<Serve> {
+fn serve(node: &Node<'_>) -> Parsed<ScenarioBackend> {
     node.only(&["serve", "names", "answers"])?;
     let Some(name) = node.field("serve") else { return node.error("a name is missing") };
     let mut names = node.optional("names", Node::texts)?;
@@ -289,7 +292,7 @@ fn serve(node: &Node<'_>) -> Parsed<Serve> {
         })
         .collect()
     })?;
-    Ok(Serve { name: name.text()?, names, answers })
+    Ok(ScenarioBackend { name: name.text()?, names, answers })
 }
 
 fn answer(node: &Node<'_>) -> Parsed<Reply> {

@@ -6,7 +6,9 @@ use crate::kubectl::{self, Kubectl};
 use crate::mask::Masker;
 use crate::references::References;
 use crate::replay;
-use crate::scenario::{Call, Payload, Scenario, Serve, Step, Wait, Watch};
+use crate::scenario::{
+    Payload, Scenario, ScenarioBackend, ScenarioRequest, ScenarioStep, ScenarioWatch, Wait,
+};
 use crate::server::{Server, TIMEOUT, headers};
 use crate::vars::Vars;
 use anyhow::{Context, bail};
@@ -34,7 +36,7 @@ pub enum Mode<'a> {
 }
 
 /// The result of a scenario.
-pub struct Outcome {
+pub struct ScenarioOutcome {
     /// The result of each step that ran.
     pub steps: Vec<Value>,
     /// The error that prevented the remaining steps.
@@ -52,7 +54,7 @@ pub(crate) struct Run<'a> {
 }
 
 /// Runs a scenario. Every error is part of the outcome, and every wait has a timeout.
-pub async fn run(scenario: &Scenario, server: &Server, mode: &Mode<'_>) -> Outcome {
+pub async fn run(scenario: &Scenario, server: &Server, mode: &Mode<'_>) -> ScenarioOutcome {
     let id = format!("id{}", random_word());
     let namespace = format!("ns-{}", random_word());
     let masker = Masker::new(&namespace, &id, &scenario.source);
@@ -66,7 +68,7 @@ pub async fn run(scenario: &Scenario, server: &Server, mode: &Mode<'_>) -> Outco
     let result = run.run_steps(scenario, mode, &mut steps).await;
     let ended = run.clean_up(scenario).await;
     let error = result.and(ended).err().map(|error| format!("{error:#}"));
-    Outcome { steps, error }
+    ScenarioOutcome { steps, error }
 }
 
 /// Eight random letters and digits.
@@ -90,26 +92,26 @@ impl Run<'_> {
         }
         for (at, step) in scenario.steps.iter().enumerate() {
             let result = match (step, mode) {
-                (Step::Call(call), _) => self.call(at, call, steps).await,
-                (Step::Watch(watch), _) => self.watch(watch, steps).await,
-                (Step::Wait(wait), _) => {
+                (ScenarioStep::Call(call), _) => self.call(at, call, steps).await,
+                (ScenarioStep::Watch(watch), _) => self.watch(watch, steps).await,
+                (ScenarioStep::Wait(wait), _) => {
                     steps.push(Value::Null);
                     self.wait(wait).await
                 }
-                (Step::Serve(serve), _) => {
+                (ScenarioStep::Serve(serve), _) => {
                     steps.push(Value::Null);
                     self.serve(serve).await
                 }
-                (Step::Received(name), _) => self.received(name, steps),
-                (Step::Settle, _) => {
+                (ScenarioStep::Received(name), _) => self.received(name, steps),
+                (ScenarioStep::Settle, _) => {
                     steps.push(Value::Null);
                     self.settle().await;
                     Ok(())
                 }
-                (Step::Kubectl(step), Mode::Live(kubectl)) => {
+                (ScenarioStep::Kubectl(step), Mode::Live(kubectl)) => {
                     kubectl::run(self, at, step, kubectl).await.map(|created| steps.push(created))
                 }
-                (Step::Kubectl(_), Mode::Replay(recorded)) => {
+                (ScenarioStep::Kubectl(_), Mode::Replay(recorded)) => {
                     let recorded = recorded.get(at).unwrap_or(&Value::Null);
                     replay::run(self, at, recorded).await.map(|created| steps.push(created))
                 }
@@ -119,7 +121,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    async fn serve(&mut self, serve: &Serve) -> anyhow::Result<()> {
+    async fn serve(&mut self, serve: &ScenarioBackend) -> anyhow::Result<()> {
         let names: Vec<String> = serve.names.iter().map(|name| self.vars.fill(name)).collect();
         let filled = |reply: &Reply| {
             let mut reply = reply.clone();
@@ -223,7 +225,12 @@ impl Run<'_> {
         self.server.send(request).await
     }
 
-    async fn call(&mut self, at: usize, call: &Call, steps: &mut Vec<Value>) -> anyhow::Result<()> {
+    async fn call(
+        &mut self,
+        at: usize,
+        call: &ScenarioRequest,
+        steps: &mut Vec<Value>,
+    ) -> anyhow::Result<()> {
         let body = match &call.body {
             Payload::None => Vec::new(),
             Payload::Json(value) => self.vars.value(value).to_string().into_bytes(),
@@ -282,7 +289,7 @@ impl Run<'_> {
         headers
     }
 
-    async fn watch(&mut self, watch: &Watch, steps: &mut Vec<Value>) -> anyhow::Result<()> {
+    async fn watch(&mut self, watch: &ScenarioWatch, steps: &mut Vec<Value>) -> anyhow::Result<()> {
         let path = self.vars.path(&watch.path)?;
         let path = format!("{path}{}watch=1", if path.contains('?') { '&' } else { '?' });
         let headers = self.headers(&watch.accept, &watch.headers);

@@ -34,7 +34,7 @@ pub struct Scenario {
     /// The name, unique in its area: the tested rule.
     pub name: String,
     /// The steps.
-    pub steps: Vec<Step>,
+    pub steps: Vec<ScenarioStep>,
     /// Paths of cluster-scoped objects to delete at the end.
     pub cleanup: Vec<String>,
     /// A digest of the steps; a recording with another digest is out of date.
@@ -45,17 +45,17 @@ pub struct Scenario {
 
 /// One step.
 #[derive(Clone, Debug)]
-pub enum Step {
+pub enum ScenarioStep {
     /// Sends a request and compares its response.
-    Call(Call),
+    Call(ScenarioRequest),
     /// Opens a watch and compares some events.
-    Watch(Watch),
+    Watch(ScenarioWatch),
     /// Waits for a condition; not compared.
     Wait(Wait),
     /// Runs kubectl and compares its output, requests and responses.
     Kubectl(Kubectl),
     /// Starts a backend.
-    Serve(Serve),
+    Serve(ScenarioBackend),
     /// Compares the requests that a backend received since the last such step.
     Received(String),
     /// Gives the real server time to observe its configuration.
@@ -64,7 +64,7 @@ pub enum Step {
 
 /// A backend.
 #[derive(Clone, Debug)]
-pub struct Serve {
+pub struct ScenarioBackend {
     /// Its name; its variables are `{NAME-url}`, `{NAME-address}` and `{NAME-ca}`.
     pub name: String,
     /// The names in its certificate.
@@ -75,7 +75,7 @@ pub struct Serve {
 
 /// A request.
 #[derive(Clone, Debug)]
-pub struct Call {
+pub struct ScenarioRequest {
     /// The method, in capitals.
     pub method: String,
     /// Path and query, with variables.
@@ -109,7 +109,7 @@ pub enum Payload {
 
 /// A watch.
 #[derive(Clone, Debug)]
-pub struct Watch {
+pub struct ScenarioWatch {
     /// Path and query; `watch=1` is added.
     pub path: String,
     /// The number of events to read. The server may close the watch earlier.
@@ -183,26 +183,26 @@ impl Scenario {
     /// Whether it needs a namespace.
     pub(crate) fn needs_namespace(&self) -> bool {
         self.source.contains("{ns}")
-            || self.steps.iter().any(|step| matches!(step, Step::Kubectl(_)))
+            || self.steps.iter().any(|step| matches!(step, ScenarioStep::Kubectl(_)))
     }
 
     /// Its kubectl commands.
     pub fn kubectl(&self) -> impl Iterator<Item = &Kubectl> {
         self.steps.iter().filter_map(|step| match step {
-            Step::Kubectl(kubectl) => Some(kubectl),
+            ScenarioStep::Kubectl(kubectl) => Some(kubectl),
             _ => None,
         })
     }
 
     /// Whether it has a watch step.
     pub fn watches(&self) -> bool {
-        self.steps.iter().any(|step| matches!(step, Step::Watch(_)))
+        self.steps.iter().any(|step| matches!(step, ScenarioStep::Watch(_)))
     }
 }
 
 /// Selects scenarios.
 #[derive(Clone, Debug, Default)]
-pub struct Selection {
+pub struct ScenarioSelection {
     /// Only this area.
     pub area: Option<String>,
     /// Only this file (without `.yaml`).
@@ -211,7 +211,7 @@ pub struct Selection {
     pub name: Option<String>,
 }
 
-impl Selection {
+impl ScenarioSelection {
     /// Whether a scenario is selected.
     pub fn has(&self, scenario: &Scenario) -> bool {
         let is = |filter: &Option<String>, text: &str| filter.as_ref().is_none_or(|w| w == text);

@@ -1,6 +1,6 @@
 //! Reports: the score of each area, and the differences of each scenario.
 
-use crate::check::{ScenarioResult, Verdict};
+use crate::check::{ScenarioComparison, ScenarioResult};
 use crate::scenario::{AREAS, Scenario};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -12,12 +12,13 @@ pub fn table(results: &[ScenarioResult<'_>]) -> String {
         "area", "scenarios", "same", "listed", "different", "not recorded", "score"
     );
     let mut line = |name: &str, selected: &[&ScenarioResult<'_>]| {
-        let count = |predicate: fn(&Verdict) -> bool| {
-            selected.iter().filter(|results| predicate(&results.verdict)).count()
+        let count = |predicate: fn(&ScenarioComparison) -> bool| {
+            selected.iter().filter(|results| predicate(&results.comparison)).count()
         };
-        let same = count(|verdict| matches!(verdict, Verdict::Same));
-        let listed = count(|verdict| matches!(verdict, Verdict::Expected));
-        let not_recorded = count(|verdict| matches!(verdict, Verdict::NotRecorded));
+        let same = count(|comparison| matches!(comparison, ScenarioComparison::Same));
+        let listed = count(|comparison| matches!(comparison, ScenarioComparison::Expected));
+        let not_recorded =
+            count(|comparison| matches!(comparison, ScenarioComparison::NotRecorded));
         let all = selected.len();
         let tenths = ((same + listed) * 1000).checked_div(all).unwrap_or_default();
         let score = format!("{}.{} %", tenths / 10, tenths % 10);
@@ -39,21 +40,21 @@ pub fn table(results: &[ScenarioResult<'_>]) -> String {
 /// The unexpected differences of each scenario, at most `limit` each.
 pub fn findings(results: &[ScenarioResult<'_>], limit: usize) -> String {
     let mut text = String::new();
-    for ScenarioResult { scenario, verdict } in
-        results.iter().filter(|results| !results.verdict.passes())
+    for ScenarioResult { scenario, comparison } in
+        results.iter().filter(|results| !results.comparison.passes())
     {
         let _ = write!(text, "{} ({}/{}.yaml)", scenario.title(), scenario.area, scenario.file);
-        let found = match verdict {
-            Verdict::Same | Verdict::Expected => continue,
-            Verdict::NotRecorded => {
+        let found = match comparison {
+            ScenarioComparison::Same | ScenarioComparison::Expected => continue,
+            ScenarioComparison::NotRecorded => {
                 text += ": there is no recording of what it says now\n";
                 continue;
             }
-            Verdict::Failed(why, found) => {
+            ScenarioComparison::Failed(why, found) => {
                 let _ = write!(text, ": {why}");
                 found
             }
-            Verdict::Different(found) => found,
+            ScenarioComparison::Different(found) => found,
         };
         text.push('\n');
         for difference in found.iter().take(limit) {

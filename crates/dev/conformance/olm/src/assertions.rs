@@ -6,8 +6,8 @@
 //! recorded and was compared, and neither it nor a value that contains it differs, expected or not.
 //! The patterns are those of `differences.txt` ([`super::differences`]).
 
-use super::case::{Case, Step};
-use super::compare::{self, Finding};
+use super::case::{Case, CaseStep};
+use super::compare::{self, FieldDifference};
 use super::differences::{self, Pattern};
 use super::normalize;
 use super::run::CaseResult;
@@ -97,7 +97,7 @@ fn assertion(line: usize, text: &str) -> anyhow::Result<Assertion> {
 }
 
 /// The recorded objects of a kind in a step, with the paths of their fields.
-fn recorded(step: &Step, kind: &str) -> Vec<(String, Vec<String>)> {
+fn recorded(step: &CaseStep, kind: &str) -> Vec<(String, Vec<String>)> {
     match kind {
         "Event" => step
             .events
@@ -142,7 +142,7 @@ impl Assertion {
                     || part.strip_prefix(whole).is_some_and(|rest| rest.starts_with('/'))
             };
             let of_object =
-                |finding: &&Finding| finding.kind == self.kind && finding.object == object;
+                |finding: &&FieldDifference| finding.kind == self.kind && finding.object == object;
             findings().filter(of_object).any(|finding| {
                 // A finding without a path means that one side lacks the object.
                 let theirs = finding.path.as_str();
@@ -191,17 +191,17 @@ mod tests {
         let object = json!({"kind": "Subscription", "metadata": {"namespace": "c001", "name": "anvil-c001"},
             "status": {"state": "AtLatestKnown", "conditions": [{"type": "A", "status": "True"}]}});
         let event = json!({"kind": "Subscription", "name": "anvil-c001", "reason": "Done"});
-        let step = Step {
+        let step = CaseStep {
             name: "02-x".to_owned(),
             objects: vec![object],
             events: vec![event],
-            ..Step::default()
+            ..CaseStep::default()
         };
         Case { id: "c001".to_owned(), rule: "a".to_owned(), steps: vec![step], ..Case::default() }
     }
 
     fn problems(line: &str, differs: &[&str]) -> Vec<String> {
-        let findings = differs.iter().map(|path| Finding {
+        let findings = differs.iter().map(|path| FieldDifference {
             kind: "Subscription".to_owned(),
             object: "c001/anvil-c001".to_owned(),
             path: (*path).to_owned(),

@@ -19,12 +19,12 @@ pub struct Case {
     /// Its namespaces.
     pub namespaces: Vec<String>,
     /// The steps, in order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<CaseStep>,
 }
 
 /// One step of a case.
 #[derive(Clone, Debug, Default)]
-pub struct Step {
+pub struct CaseStep {
     /// The folder's name: number and title.
     pub name: String,
     /// A description.
@@ -60,7 +60,7 @@ impl Case {
     }
 }
 
-impl Step {
+impl CaseStep {
     /// The number of the step, two digits.
     pub fn number(&self) -> &str {
         self.name.get(..2).unwrap_or(&self.name)
@@ -99,7 +99,7 @@ fn read(folder: &Path) -> anyhow::Result<Case> {
     for recorded in case["steps"].as_array().into_iter().flatten() {
         let name = text(recorded, "step");
         let step = step(&folder.join(&name), recorded).with_context(|| name.clone())?;
-        steps.push(Step { name, ..step });
+        steps.push(CaseStep { name, ..step });
     }
     Ok(Case {
         id: text(&case, "case"),
@@ -111,7 +111,7 @@ fn read(folder: &Path) -> anyhow::Result<Case> {
     })
 }
 
-fn step(folder: &Path, recorded: &Value) -> anyhow::Result<Step> {
+fn step(folder: &Path, recorded: &Value) -> anyhow::Result<CaseStep> {
     let optional = |file: &str| -> anyhow::Result<Option<String>> {
         let path = folder.join(file);
         if !path.is_file() {
@@ -137,7 +137,7 @@ fn step(folder: &Path, recorded: &Value) -> anyhow::Result<Step> {
     let exit = output.lines().next().and_then(|line| line.strip_prefix("exit "));
     let printed = output.split_once('\n').map_or("", |(_, printed)| printed);
     let (out, error) = printed.split_once("--- stderr\n").unwrap_or((printed, ""));
-    Ok(Step {
+    Ok(CaseStep {
         name: String::new(),
         title: text(recorded, "title"),
         until: recorded["until"].as_str().map(str::to_owned),

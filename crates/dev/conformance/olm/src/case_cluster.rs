@@ -1,7 +1,7 @@
 //! The cluster of one case: API server, workloads, nodes, controllers, and the catalogs that
 //! registry servers serve to it.
 
-use super::case::{Case, Step};
+use super::case::{Case, CaseStep};
 use super::servers::Servers;
 use super::wait_condition::{self, WaitCondition};
 use super::{command, inferred_catalog, kubectl_get, normalize};
@@ -18,8 +18,8 @@ use mainstay_controller::Subsystem as _;
 use mainstay_exposition::Page;
 use mainstay_http::Body;
 use mainstay_object::{Object, known};
-use mainstay_packages::{Content, Packages, SERVICE};
-use mainstay_testkit::{Settings, TestCluster};
+use mainstay_packages::{PackageApi, ResponseBody, SERVICE};
+use mainstay_testkit::{TestCluster, TestClusterSettings};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -51,15 +51,15 @@ const MAX_WAIT_POLLS: usize = 1_500;
 
 /// The `packages.operators.coreos.com` API, as the API server calls it.
 #[derive(Debug)]
-struct PackagesGroup(Packages);
+struct PackagesGroup(PackageApi);
 
 impl NativeGroup for PackagesGroup {
     fn call(&self, _: &Identity, request: Request<Bytes>) -> BoxFuture<'_, Response<Body>> {
         Box::pin(async move {
             self.0.answer(&request).await.map(|content| match content {
-                Content::Whole(bytes) => Body::from(bytes),
-                Content::Pieces(pieces) => Body::chunks(pieces),
-                Content::Stream(lines) => Body::stream(lines),
+                ResponseBody::Whole(bytes) => Body::from(bytes),
+                ResponseBody::Pieces(pieces) => Body::chunks(pieces),
+                ResponseBody::Stream(lines) => Body::stream(lines),
             })
         })
     }
@@ -87,12 +87,12 @@ pub(super) struct CaseCluster {
 impl CaseCluster {
     /// Starts a cluster with the standard layout and running controllers.
     pub(super) async fn of(case: &Case) -> anyhow::Result<Self> {
-        let cluster = TestCluster::with(Settings {
+        let cluster = TestCluster::with(TestClusterSettings {
             version: Some(VERSION.to_owned()),
             behaviour_label: Some(BEHAVIOUR_LABEL.to_owned()),
             // No recorded container ends by itself, not even those of Jobs.
             behaviour: Some("run".to_owned()),
-            ..Settings::default()
+            ..TestClusterSettings::default()
         })
         .await;
         // Only in these cases did the recorded operators answer requests.
@@ -148,7 +148,7 @@ metadata: {name: global-operators, namespace: operators}
         classic.synced().await;
         let server = self.cluster.server();
         let packages =
-            Packages::new(CATALOG_NAMESPACE, self.cluster.clock(), server.stop().clone());
+            PackageApi::new(CATALOG_NAMESPACE, self.cluster.clock(), server.stop().clone());
         packages.attach(classic.catalogs());
         server.put_native_group(CATALOG_NAMESPACE, SERVICE, Arc::new(PackagesGroup(packages)));
         self.classic = Some(classic);
@@ -192,7 +192,7 @@ metadata: {name: global-operators, namespace: operators}
     /// Carries out a step, and waits for its condition and for an idle cluster.
     pub(super) async fn run_step(
         &mut self,
-        step: &Step,
+        step: &CaseStep,
         names: &BTreeMap<String, String>,
     ) -> anyhow::Result<StepOutcome> {
         let title = step.title.to_lowercase();
@@ -264,7 +264,7 @@ metadata: {name: global-operators, namespace: operators}
     /// The output of a command that only reads packages; none for other commands.
     pub(super) async fn run_kubectl_get(
         &self,
-        step: &Step,
+        step: &CaseStep,
         names: &BTreeMap<String, String>,
     ) -> anyhow::Result<Option<Value>> {
         let Some(text) = &step.command else { return Ok(None) };

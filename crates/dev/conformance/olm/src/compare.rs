@@ -11,8 +11,8 @@ use std::fmt;
 
 /// A field that differs.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Finding {
-    /// The kind of the object; `Event`, `Command`, `Step` or a metric's name for anything else.
+pub struct FieldDifference {
+    /// The kind of the object; `Event`, `Command`, `CaseStep` or a metric's name for anything else.
     pub kind: String,
     /// The object, `NAMESPACE/NAME` or `NAME`.
     pub object: String,
@@ -51,9 +51,9 @@ impl std::ops::AddAssign<&Self> for FieldCounts {
 }
 
 /// The findings of a comparison, and the number of compared fields.
-pub type Comparison = (Vec<Finding>, FieldCounts);
+pub type Comparison = (Vec<FieldDifference>, FieldCounts);
 
-impl fmt::Display for Finding {
+impl fmt::Display for FieldDifference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let side = |value: &Option<Value>| match value {
             None => "nothing".to_owned(),
@@ -81,7 +81,7 @@ fn truncate(text: &str) -> String {
 struct Comparator {
     kind: String,
     object: String,
-    findings: Vec<Finding>,
+    findings: Vec<FieldDifference>,
     compared: FieldCounts,
 }
 
@@ -96,7 +96,7 @@ impl Comparator {
     }
 
     fn add(&mut self, path: &str, fields: usize, recorded: Option<&Value>, ours: Option<&Value>) {
-        self.findings.push(Finding {
+        self.findings.push(FieldDifference {
             kind: self.kind.clone(),
             object: self.object.clone(),
             path: path.to_owned(),

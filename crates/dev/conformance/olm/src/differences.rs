@@ -29,7 +29,7 @@
 //! only. Differences without a citation may be at most one per cent of all fields. Of the fields of
 //! the kinds that a case is about (`subjects.txt`: `KINDS RULES…`), at most a fifth may be excused.
 
-use super::compare::Finding;
+use super::compare::FieldDifference;
 use super::run::CaseResult;
 use anyhow::{Context, bail};
 use mainstay_conformance_harness::{entries, exceeds, glob};
@@ -270,7 +270,13 @@ impl ExpectedDifferences {
     }
 
     /// Splits the findings of a step of the case `id` into expected and unexpected ones.
-    pub fn split(&self, rule: &str, id: &str, step: &str, found: Vec<Finding>) -> SplitFindings {
+    pub fn split(
+        &self,
+        rule: &str,
+        id: &str,
+        step: &str,
+        found: Vec<FieldDifference>,
+    ) -> SplitFindings {
         let mut divided = SplitFindings::default();
         for finding in found {
             let entry = self.entries.iter().find(|entry| entry.matches(rule, id, step, &finding));
@@ -374,9 +380,9 @@ impl ExpectedDifferences {
 #[derive(Clone, Debug, Default)]
 pub struct SplitFindings {
     /// Findings that `differences.txt` lists.
-    pub expected: Vec<Finding>,
+    pub expected: Vec<FieldDifference>,
     /// All others.
-    pub unexpected: Vec<Finding>,
+    pub unexpected: Vec<FieldDifference>,
     /// The number of expected differing fields without a citation.
     pub uncited: usize,
 }
@@ -419,7 +425,7 @@ fn entry(line: usize, paragraph: usize, text: &str) -> anyhow::Result<Entry> {
 }
 
 impl Entry {
-    fn matches(&self, rule: &str, id: &str, step: &str, finding: &Finding) -> bool {
+    fn matches(&self, rule: &str, id: &str, step: &str, finding: &FieldDifference) -> bool {
         let side = match (finding.path.is_empty(), &finding.recorded) {
             (false, _) => Side::Both,
             (true, None) => Side::Ours,

@@ -3,7 +3,7 @@
 //! Tables are compared cell by cell, and rows and images are sorted: the original's order is
 //! random.
 
-use super::case::Step;
+use super::case::CaseStep;
 use super::command::{self, CommandLine};
 use anyhow::Context;
 use mainstay_client::Cluster;
@@ -16,7 +16,7 @@ const PLURAL: &str = "packagemanifests";
 const TABLE_ACCEPT: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
 
 /// The recorded output of a step's command.
-pub(super) fn recorded_output(step: &Step) -> Value {
+pub(super) fn recorded_output(step: &CaseStep) -> Value {
     let (out, error) = &step.printed;
     let output = match serde_json::from_str::<Value>(out) {
         Ok(value) => canonicalize(value),

@@ -1,6 +1,6 @@
 //! The printed report of a replay.
 
-use super::compare::{FieldCounts, Finding};
+use super::compare::{FieldCounts, FieldDifference};
 use super::differences::ExpectedDifferences;
 use super::run::CaseResult;
 use std::collections::BTreeMap;
@@ -46,7 +46,8 @@ pub fn score(results: &[CaseResult]) -> Score {
 pub fn case(case: &CaseResult, lists: &ExpectedDifferences, all: bool, limit: usize) -> String {
     let mut text = String::new();
     let CaseResult { id, rule, duration, .. } = case;
-    let sum = |findings: &[Finding]| findings.iter().map(|finding| finding.fields).sum::<usize>();
+    let sum =
+        |findings: &[FieldDifference]| findings.iter().map(|finding| finding.fields).sum::<usize>();
     let unexpected: usize = case.steps.iter().map(|step| sum(&step.unexpected)).sum();
     let expected: usize = case.steps.iter().map(|step| sum(&step.expected)).sum();
     let verdict = if lists.problem(case).is_none() { "agrees" } else { "differs" };
@@ -61,7 +62,7 @@ pub fn case(case: &CaseResult, lists: &ExpectedDifferences, all: bool, limit: us
         let _ = writeln!(text, "  not run to its end: {error}");
     }
     for step in &case.steps {
-        let findings: Vec<&Finding> = step
+        let findings: Vec<&FieldDifference> = step
             .unexpected
             .iter()
             .chain(step.expected.iter().filter(|_| all))

@@ -1,8 +1,8 @@
 //! The replay: runs each case in a cluster of its own, and compares every step with the recording.
 
-use super::case::{Case, Step};
+use super::case::{Case, CaseStep};
 use super::case_cluster::CaseCluster;
-use super::compare::{self, Comparison, FieldCounts, Finding, Key};
+use super::compare::{self, Comparison, FieldCounts, FieldDifference, Key};
 use super::differences::{ExpectedDifferences, SplitFindings};
 use super::kubectl_get;
 use super::normalize::{self, GeneratedNames};
@@ -22,9 +22,9 @@ pub struct StepResult {
     /// The name of its folder.
     pub name: String,
     /// Differences that are not listed.
-    pub unexpected: Vec<Finding>,
+    pub unexpected: Vec<FieldDifference>,
     /// Differences that `olm/differences.txt` lists.
-    pub expected: Vec<Finding>,
+    pub expected: Vec<FieldDifference>,
     /// The number of expected differing fields without a citation.
     pub uncited: usize,
     /// The number of compared fields.
@@ -201,7 +201,7 @@ async fn run_steps(
 /// The findings of all comparisons of a step.
 #[derive(Debug, Default)]
 struct StepComparison {
-    findings: Vec<Finding>,
+    findings: Vec<FieldDifference>,
     compared: FieldCounts,
 }
 
@@ -235,7 +235,7 @@ fn is_layout(object: &Object) -> bool {
     matches!((object.kind(), object.name()), ("OLMConfig", _) | ("OperatorGroup", "olm-operators"))
 }
 
-fn is_recorded(step: &Step, object: &Object) -> bool {
+fn is_recorded(step: &CaseStep, object: &Object) -> bool {
     let matches = |entry: &Value| {
         entry["kind"] == object.kind() && entry["metadata"]["name"] == object.name()
     };

@@ -2,9 +2,9 @@
 
 use anyhow::Context;
 use mainstay_catalog::{Catalog, LoadOptions};
-use mainstay_registry::http::Api;
+use mainstay_registry::http::CatalogHttpApi;
 use mainstay_registry::server::{Limits, serve};
-use mainstay_registry::{Index, Served, Shelf, grpc};
+use mainstay_registry::{RegistryIndex, Served, ServedCatalogs, grpc};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ impl Server {
         let stop = CancellationToken::new();
         let answers = grpc::service_until(Arc::clone(&self.served), stop.clone());
         let limits = Limits { grace: Duration::from_millis(50), ..Limits::default() };
-        let http = Api::new(Arc::new(Shelf::default()));
+        let http = CatalogHttpApi::new(Arc::new(ServedCatalogs::default()));
         let serving = tokio::spawn(serve(listener, http, answers, limits, None, stop.clone()));
         self.task = Some((stop, serving));
         Ok(())
@@ -92,7 +92,7 @@ impl Servers {
         let catalog = Catalog::load(folder.path(), &LoadOptions::default());
         let catalog = catalog.with_context(|| format!("read the catalog {name}"))?;
         text.clone_into(&mut server.text);
-        server.served.put(Arc::new(Index::new(catalog, SystemTime::UNIX_EPOCH)));
+        server.served.put(Arc::new(RegistryIndex::new(catalog, SystemTime::UNIX_EPOCH)));
         server.run().await
     }
 

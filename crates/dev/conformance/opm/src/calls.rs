@@ -3,7 +3,7 @@
 
 use anyhow::Context;
 use mainstay_registry::grpc::Grpc;
-use mainstay_registry::json::{Answer, ask};
+use mainstay_registry::json::{CallResult, call};
 use serde_json::{Number, Value};
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
@@ -26,7 +26,7 @@ pub async fn replay(recording: &str, grpc: &Grpc) -> anyhow::Result<Vec<(String,
             .flatten()
             .filter_map(|(name, value)| Some((name.as_str(), value.as_str()?)))
             .collect();
-        let answer = ask(grpc.clone(), rpc, &expected["request"], &metadata)
+        let answer = call(grpc.clone(), rpc, &expected["request"], &metadata)
             .await
             .map_err(|why| anyhow::anyhow!("line {}: {why}", index + 1))?;
         let call = format!("{rpc}{}", expected["request"]);
@@ -36,7 +36,7 @@ pub async fn replay(recording: &str, grpc: &Grpc) -> anyhow::Result<Vec<(String,
 }
 
 /// The difference between a recorded response and ours.
-fn compare(rpc: &str, expected: &Value, answer: Answer) -> Option<String> {
+fn compare(rpc: &str, expected: &Value, answer: CallResult) -> Option<String> {
     let (code, message) = (&expected["code"], expected["message"].as_str().unwrap_or_default());
     if code != answer.code || message != answer.message {
         return Some(format!(

@@ -10,7 +10,7 @@ use anyhow::Context;
 use mainstay_catalog::{Catalog, LoadOptions};
 use mainstay_clock::Clock;
 use mainstay_opm::{self as opm, Io};
-use mainstay_registry::{Index, Served, grpc};
+use mainstay_registry::{RegistryIndex, Served, grpc};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -194,7 +194,7 @@ fn replay_calls(case: &Case, archives: &Archives) -> anyhow::Result<Vec<(String,
     let folder = WorkingFolder::of(case, archives)?;
     let catalog = Catalog::load(&folder.root.join("input"), &LoadOptions::default())?;
     let served = Arc::new(Served::new("recorded"));
-    served.put(Arc::new(Index::new(catalog, SystemTime::UNIX_EPOCH)));
+    served.put(Arc::new(RegistryIndex::new(catalog, SystemTime::UNIX_EPOCH)));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let recording = case.calls.as_deref().unwrap_or_default();
     runtime.block_on(replay(recording, &grpc::service(served)))

@@ -12,7 +12,7 @@ use std::path::Path;
 
 /// The rules of `scope.txt`.
 #[derive(Debug, Default)]
-pub struct Scope(Vec<Rule>);
+pub struct ComparisonScope(Vec<Rule>);
 
 #[derive(Debug)]
 struct Rule {
@@ -29,7 +29,7 @@ enum Kind {
     Needs,
 }
 
-impl Scope {
+impl ComparisonScope {
     /// Reads `scope.txt` of a folder.
     ///
     /// # Errors
@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn scope_rules_exclude_areas_commands_and_needs() {
         let rules = "# why\narea sqlite | a\ncommand alpha bundle | b\nneeds registry | c\n";
-        let scope = Scope::parse(rules).unwrap();
+        let scope = ComparisonScope::parse(rules).unwrap();
         for (area, arguments, needs, reason) in [
             ("sqlite", &["render", "x.db"][..], None, Some("a")),
             ("cli", &["--use-http=false", "alpha", "bundle", "build"], None, Some("b")),
@@ -131,16 +131,16 @@ mod tests {
         ] {
             assert_eq!(scope.reason(&case(area, arguments, needs)), reason, "{arguments:?}");
         }
-        let scope = Scope::parse("begun index | a").unwrap();
+        let scope = ComparisonScope::parse("begun index | a").unwrap();
         for (started, reason) in [(false, None), (true, Some("a"))] {
             let case = Case { started, ..case("cli", &["index", "add"], None) };
             assert_eq!(scope.reason(&case), reason);
         }
-        let scope = Scope::parse(rules).unwrap();
+        let scope = ComparisonScope::parse(rules).unwrap();
         let out = scope.count_excluded([&case("sqlite", &[], None)]);
         assert_eq!((out.reasons.len(), out.unused.len()), (1, 2));
         for wrong in ["area x", "thing x | y", "area | y"] {
-            assert!(Scope::parse(wrong).is_err(), "{wrong}");
+            assert!(ComparisonScope::parse(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -55,7 +55,7 @@ pub struct Walk {
     /// dependencies.
     pub dependencies: Vec<String>,
     /// How the upgrades ended.
-    pub end: End,
+    pub end: PackageWalkEnd,
     /// The result of the uninstallation; none if the package was not uninstalled.
     pub uninstall_report: Option<UninstallReport>,
 }
@@ -75,7 +75,7 @@ pub struct UninstallReport {
 
 /// How a walk ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum PackageWalkEnd {
     /// The last version of the upgrade path is installed and runs.
     Completed,
     /// An installation or upgrade does not finish, with what the cluster reports.
@@ -132,7 +132,7 @@ pub async fn walk(
                     upgrade_path,
                     installed_csvs: Vec::new(),
                     dependencies: Vec::new(),
-                    end: End::Stuck(format!("the walk panicked: {error}")),
+                    end: PackageWalkEnd::Stuck(format!("the walk panicked: {error}")),
                     uninstall_report: None,
                 });
             (at, walk)

@@ -3,7 +3,7 @@
 use super::catalogs::PackageUnderTest;
 use super::round_trip;
 use super::walk_cluster::{CATALOG_NAMESPACE, ExistingCluster, NAME, NAMESPACE, WalkCluster};
-use super::{End, Walk};
+use super::{PackageWalkEnd, Walk};
 use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, INSTALL_PLAN, SUBSCRIPTION};
 use mainstay_classic::FOLDER_ADDRESS;
 use mainstay_client::{Cluster, ListParams, Patch, Selection, WatchEvent};
@@ -49,13 +49,13 @@ pub(super) async fn walk(
         upgrade_path: path.as_ref().ok().cloned(),
         installed_csvs: Vec::new(),
         dependencies: Vec::new(),
-        end: End::Completed,
+        end: PackageWalkEnd::Completed,
         uninstall_report: None,
     };
     if let Err(why) = path {
-        walk.end = End::Unreadable(why);
+        walk.end = PackageWalkEnd::Unreadable(why);
     } else if let Err(error) = run(&item, existing.as_ref(), uninstall, &mut walk).await {
-        walk.end = End::Stuck(format!("{error:#}"));
+        walk.end = PackageWalkEnd::Stuck(format!("{error:#}"));
     }
     walk
 }
@@ -106,8 +106,8 @@ pub(super) async fn install_and_upgrade(
         tokio::time::sleep(POLL_INTERVAL).await;
     }
     walk.end = match outcome? {
-        None => End::Completed,
-        Some(why) => End::Stuck(why),
+        None => PackageWalkEnd::Completed,
+        Some(why) => PackageWalkEnd::Stuck(why),
     };
     watcher.abort();
     walk.installed_csvs = std::mem::take(&mut *installed_csvs.lock());

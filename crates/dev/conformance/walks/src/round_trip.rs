@@ -15,7 +15,7 @@ use super::catalogs::PackageUnderTest;
 use super::dump::Dump;
 use super::uninstall::{self, Preview};
 use super::walk_cluster::{NAME, NAMESPACE, WalkCluster};
-use super::{End, UninstallReport, UpgradePath, Walk, leftovers, package_walk};
+use super::{PackageWalkEnd, UninstallReport, UpgradePath, Walk, leftovers, package_walk};
 use anyhow::{Context, bail};
 use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, SUBSCRIPTION};
 use mainstay_client::{DeleteOptions, Patch};
@@ -68,7 +68,7 @@ impl RoundTrip<'_> {
         let mut again =
             Walk { installed_csvs: Vec::new(), dependencies: Vec::new(), ..walk.clone() };
         package_walk::install_and_upgrade(self.cluster, self.item, self.path, &mut again).await?;
-        if matches!(walk.end, End::Completed)
+        if matches!(walk.end, PackageWalkEnd::Completed)
             && (&again.end, &again.installed_csvs) != (&walk.end, &walk.installed_csvs)
         {
             report.findings.push(format!("the second time it ends in {:?}", again.end));

@@ -1,6 +1,6 @@
 //! The results page (`docs/walks.md`): a summary of all walks, and a table for each catalog.
 
-use super::{End, PackageUnderTest, Walk, leftovers};
+use super::{PackageUnderTest, PackageWalkEnd, Walk, leftovers};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
@@ -44,20 +44,22 @@ impl Outcome {
     pub(super) fn of(walk: &Walk) -> Self {
         let moved = walk.upgrade_path.as_ref().is_some_and(|path| path.update_count() > 0);
         match &walk.end {
-            End::Completed if moved => Self::Reached,
-            End::Completed => Self::OneVersion,
+            PackageWalkEnd::Completed if moved => Self::Reached,
+            PackageWalkEnd::Completed => Self::OneVersion,
             // The first version may be installed without having succeeded.
-            End::Stuck(_) if walk.installed_csvs.len() > 1 || stopped_after_first(walk) => {
+            PackageWalkEnd::Stuck(_)
+                if walk.installed_csvs.len() > 1 || stopped_after_first(walk) =>
+            {
                 Self::Stops
             }
-            End::Stuck(_) | End::Unreadable(_) => Self::NotInstalled,
+            PackageWalkEnd::Stuck(_) | PackageWalkEnd::Unreadable(_) => Self::NotInstalled,
         }
     }
 }
 
 /// Whether the first version is installed, and the reported failure names another one.
 fn stopped_after_first(walk: &Walk) -> bool {
-    let End::Stuck(why) = &walk.end else { return false };
+    let PackageWalkEnd::Stuck(why) = &walk.end else { return false };
     let first = walk.installed_csvs.first();
     first.is_some_and(|first| !why.starts_with(&format!("{first}: ")))
         && walk.upgrade_path.as_ref().is_some_and(|path| path.update_count() > 0)
@@ -187,9 +189,11 @@ fn leftover_cell(walk: &Walk) -> String {
 fn remarks(item: &PackageUnderTest, walk: &Walk) -> Vec<String> {
     let mut all = Vec::new();
     match &walk.end {
-        End::Completed => {}
-        End::Stuck(why) => all.push(reason(item, walk, why)),
-        End::Unreadable(why) => all.push(format!("no bundle of it can be read: {}", truncate(why))),
+        PackageWalkEnd::Completed => {}
+        PackageWalkEnd::Stuck(why) => all.push(reason(item, walk, why)),
+        PackageWalkEnd::Unreadable(why) => {
+            all.push(format!("no bundle of it can be read: {}", truncate(why)))
+        }
     }
     if let Some(path) = &walk.upgrade_path {
         if path.end() != path.newest {
@@ -220,7 +224,7 @@ fn remarks(item: &PackageUnderTest, walk: &Walk) -> Vec<String> {
             [one] => all.push(format!("{} needs {lacks}", item.version(one))),
             many => all.push(format!("{} older versions need {lacks}", many.len())),
         }
-        if matches!(walk.end, End::Completed) {
+        if matches!(walk.end, PackageWalkEnd::Completed) {
             let expected_csvs: Vec<&String> = std::iter::once(&path.start)
                 .chain(path.segments.iter().flat_map(|leg| &leg.updates))
                 .collect();
@@ -269,7 +273,7 @@ fn reason(item: &PackageUnderTest, walk: &Walk, why: &str) -> String {
 /// For a package without upgrade, the unsatisfied requirements of the next version.
 fn waits_for(item: &PackageUnderTest, walk: &Walk) -> Option<String> {
     let path = walk.upgrade_path.as_ref()?;
-    let End::Stuck(why) = &walk.end else { return None };
+    let PackageWalkEnd::Stuck(why) = &walk.end else { return None };
     let last =
         walk.installed_csvs.last().filter(|_| why.starts_with(super::package_walk::NO_PROGRESS))?;
     let csvs =

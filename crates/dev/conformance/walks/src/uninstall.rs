@@ -6,14 +6,14 @@ use anyhow::Context;
 use clap::Parser;
 use mainstay_cause::Cause;
 use mainstay_cli::cluster::{ClusterHandle, ClusterReadError};
-use mainstay_cli::exit::Exit;
-use mainstay_cli::resolve::Io;
+use mainstay_cli::exit::ExitStatus;
+use mainstay_cli::resolve::CommandIo;
 use mainstay_cli::uninstall::{self, UninstallArguments};
 use mainstay_client::{Cluster, DeleteOptions, ListParams};
 use mainstay_clock::Clock;
 use mainstay_object::{Object, Resource};
-use mainstay_removal::Step;
-use mainstay_resolver::universe::CatalogData;
+use mainstay_removal::DeletionStep;
+use mainstay_resolver::fixture::CatalogData;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -117,7 +117,7 @@ async fn run_command(
 async fn run_in_process(cluster: Cluster, arguments: &[String]) -> anyhow::Result<CommandResult> {
     let line = CommandLine::try_parse_from(arguments)?;
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-    let mut io = Io {
+    let mut io = CommandIo {
         stdin: &mut std::io::empty(),
         stdout: &mut stdout,
         stderr: &mut stderr,
@@ -127,7 +127,7 @@ async fn run_in_process(cluster: Cluster, arguments: &[String]) -> anyhow::Resul
     let connect = async move || Ok(DirectClusterHandle(cluster));
     let exit = uninstall::run(&line.uninstall, &mut io, connect).await;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    Ok((matches!(exit, Exit::Done), text(&stdout), text(&stderr)))
+    Ok((matches!(exit, ExitStatus::Done), text(&stdout), text(&stderr)))
 }
 
 /// A [`ClusterHandle`] on an in-process cluster, without a socket.
@@ -167,7 +167,7 @@ impl ClusterHandle for DirectClusterHandle {
         self.0.find(kind, namespace, name).await.map_err(|error| read_error(&error))
     }
 
-    async fn delete(&self, step: &Step) -> Result<(), Cause> {
+    async fn delete(&self, step: &DeletionStep) -> Result<(), Cause> {
         let options = DeleteOptions::uid(&step.uid);
         let namespace = step.namespace.as_deref();
         let deleted = self.0.ensure_deleted(&step.resource, namespace, &step.name, &options).await;
@@ -176,7 +176,7 @@ impl ClusterHandle for DirectClusterHandle {
 
     async fn wait_until_gone(
         &self,
-        step: &Step,
+        step: &DeletionStep,
         timeout: Duration,
     ) -> Result<Option<Object>, Cause> {
         let clock = Clock::system();

@@ -2,7 +2,9 @@
 //!
 //! The path comes from the update graph alone; the cluster is not asked.
 
-use mainstay_updates::{Bundle, Channel, End, Graph, Installed, Route, Semantics};
+use mainstay_updates::{
+    Graph, GraphBundle, GraphChannel, InstalledBundle, PathEnd, Semantics, UpdatePath,
+};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -48,7 +50,7 @@ impl UpgradePath {
     /// installable version from which it is reachable. None if a Subscription can request no bundle
     /// of the package.
     pub fn of(graph: &Graph, installable: impl Fn(&str) -> bool) -> Option<Self> {
-        let mut all: Vec<&Bundle> = graph
+        let mut all: Vec<&GraphBundle> = graph
             .bundles()
             .filter(|bundle| !installable_channels(graph, bundle).is_empty())
             .collect();
@@ -92,7 +94,7 @@ impl UpgradePath {
 
 /// The channels in which a Subscription can request a bundle as `startingCSV`, the default channel
 /// first.
-fn installable_channels(graph: &Graph, bundle: &Bundle) -> Vec<String> {
+fn installable_channels(graph: &Graph, bundle: &GraphBundle) -> Vec<String> {
     if bundle.withdrawn {
         return Vec::new();
     }
@@ -110,16 +112,16 @@ fn installable_channels(graph: &Graph, bundle: &Bundle) -> Vec<String> {
 }
 
 /// The path from a bundle to the newest reachable one, through as few channels as possible.
-fn path_to_newest(graph: &Graph, start: &Bundle) -> Option<Vec<ChannelSegment>> {
+fn path_to_newest(graph: &Graph, start: &GraphBundle) -> Option<Vec<ChannelSegment>> {
     let mut paths: BTreeMap<&str, Vec<ChannelSegment>> = BTreeMap::new();
-    let mut queue: VecDeque<&Bundle> = VecDeque::new();
-    let segment = |channel: &Channel, route: &Route<'_>| ChannelSegment {
+    let mut queue: VecDeque<&GraphBundle> = VecDeque::new();
+    let segment = |channel: &GraphChannel, route: &UpdatePath<'_>| ChannelSegment {
         channel: channel.name.to_string(),
         updates: route.steps.iter().map(|step| step.bundle.name.to_string()).collect(),
     };
     // The first channel must offer the bundle itself; later channels must have a successor.
     let requested = installable_channels(graph, start);
-    for switch in graph.switches(Semantics::Classic, &Installed::from(start)) {
+    for switch in graph.switches(Semantics::Classic, &InstalledBundle::from(start)) {
         let Some(route) = without_cycle(switch.route.ok()) else { continue };
         let end = route.steps.last().map_or(start, |step| step.bundle);
         let channel = switch.channel;
@@ -130,7 +132,7 @@ fn path_to_newest(graph: &Graph, start: &Bundle) -> Option<Vec<ChannelSegment>> 
     }
     while let Some(from) = queue.pop_front() {
         let path = paths.get(&*from.name).cloned().unwrap_or_default();
-        for switch in graph.switches(Semantics::Classic, &Installed::from(from)) {
+        for switch in graph.switches(Semantics::Classic, &InstalledBundle::from(from)) {
             let Some(route) = without_cycle(switch.route.ok()) else { continue };
             let Some(end) = route.steps.last().map(|step| step.bundle) else { continue };
             if !paths.contains_key(&*end.name) {
@@ -149,17 +151,17 @@ fn path_to_newest(graph: &Graph, start: &Bundle) -> Option<Vec<ChannelSegment>> 
 }
 
 /// Only routes without a cycle.
-fn without_cycle(route: Option<Route<'_>>) -> Option<Route<'_>> {
-    route.filter(|route| !matches!(route.end, End::Circle { .. }))
+fn without_cycle(route: Option<UpdatePath<'_>>) -> Option<UpdatePath<'_>> {
+    route.filter(|route| !matches!(route.end, PathEnd::Circle { .. }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mainstay_updates::Edges;
+    use mainstay_updates::EntryEdges;
 
-    fn follows(name: &str) -> Edges<'_> {
-        Edges { replaces: Some(name), ..Edges::default() }
+    fn follows(name: &str) -> EntryEdges<'_> {
+        EntryEdges { replaces: Some(name), ..EntryEdges::default() }
     }
 
     fn segment(channel: &str, updates: &[&str]) -> ChannelSegment {
@@ -177,7 +179,7 @@ mod tests {
             .bundle("p2", "2.0.0")
             .bundle("p3", "3.0.0")
             .bundle("p4", "4.0.0")
-            .entry("old", "p1", Edges::default())
+            .entry("old", "p1", EntryEdges::default())
             .entry("old", "p2", follows("p1"))
             .entry("new", "p3", follows("p2"))
             .entry("new", "p4", follows("p3"))
@@ -193,7 +195,7 @@ mod tests {
             .default_channel("new")
             .bundle("p1", "1.0.0")
             .bundle("p2", "2.0.0")
-            .entry("old", "p1", Edges::default())
+            .entry("old", "p1", EntryEdges::default())
             .entry("new", "p2", follows("p1"))
             .finish();
         let path = UpgradePath::of(&graph, |_| true).unwrap();
@@ -207,8 +209,8 @@ mod tests {
             .bundle("p1", "1.0.0")
             .bundle("p2", "2.0.0")
             .bundle("p3", "3.0.0")
-            .entry("b", "p1", Edges::default())
-            .entry("c", "p2", Edges::default())
+            .entry("b", "p1", EntryEdges::default())
+            .entry("c", "p2", EntryEdges::default())
             .entry("c", "p3", follows("p2"))
             .finish();
         let path = UpgradePath::of(&graph, |_| true).unwrap();
@@ -223,7 +225,7 @@ mod tests {
             .bundle("p1", "1.0.0")
             .bundle("p2", "2.0.0")
             .bundle("p3", "3.0.0")
-            .entry("c", "p1", Edges::default())
+            .entry("c", "p1", EntryEdges::default())
             .entry("c", "p2", follows("p1"))
             .entry("c", "p3", follows("p2"))
             .finish();
@@ -234,18 +236,19 @@ mod tests {
 
     #[test]
     fn skipped_version_may_be_the_start_and_a_single_version_is_a_path() {
-        let skips = Edges { skips: &["p1"], ..Edges::default() };
+        let skips = EntryEdges { skips: &["p1"], ..EntryEdges::default() };
         let graph = Graph::builder("p")
             .default_channel("c")
             .bundle("p1", "1.0.0")
             .bundle("p2", "2.0.0")
-            .entry("c", "p1", Edges::default())
+            .entry("c", "p1", EntryEdges::default())
             .entry("c", "p2", skips)
             .finish();
         let path = UpgradePath::of(&graph, |_| true).unwrap();
         assert_eq!((path.start.as_str(), path.end(), path.update_count()), ("p1", "p2", 1));
 
-        let graph = Graph::builder("q").bundle("q1", "1.0.0").entry("c", "q1", Edges::default());
+        let graph =
+            Graph::builder("q").bundle("q1", "1.0.0").entry("c", "q1", EntryEdges::default());
         let path = UpgradePath::of(&graph.finish(), |_| true).unwrap();
         assert_eq!((path.start.as_str(), path.end(), path.update_count()), ("q1", "q1", 0));
     }

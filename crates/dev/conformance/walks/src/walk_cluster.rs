@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use mainstay_classic::{Classic, FolderCatalog, Options, Timeouts};
 use mainstay_client::{Cluster, ListParams, Patch};
 use mainstay_object::{Object, Resource, known};
-use mainstay_testkit::{Settings, TestCluster};
+use mainstay_testkit::{TestCluster, TestClusterSettings};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -81,7 +81,7 @@ impl WalkCluster {
     pub(super) async fn embedded(item: &PackageUnderTest) -> anyhow::Result<Self> {
         let folder = tempfile::tempdir()?;
         std::fs::write(folder.path().join("catalog.json"), item.text()?)?;
-        let settings = Settings { nodes: NODE_COUNT, ..Settings::default() };
+        let settings = TestClusterSettings { nodes: NODE_COUNT, ..TestClusterSettings::default() };
         let test = TestCluster::with(settings).await;
         let cluster = test.cluster().clone();
         for crd in mainstay_api::crds() {

@@ -5,7 +5,7 @@ use jiff::SignedDuration;
 use mainstay_client::{DeleteOptions, ListParams, Patch};
 use mainstay_clock::{Clock, RECHECK};
 use mainstay_object::{Object, known};
-use mainstay_testkit::{Settings, TestCluster};
+use mainstay_testkit::{TestCluster, TestClusterSettings};
 use serde_json::json;
 use std::time::Duration;
 
@@ -101,7 +101,8 @@ spec:
 
 #[tokio::test]
 async fn a_stateful_set_has_named_pods_and_a_daemon_set_one_on_each_node() {
-    let cluster = TestCluster::with(Settings { nodes: 3, ..Settings::default() }).await;
+    let cluster =
+        TestCluster::with(TestClusterSettings { nodes: 3, ..TestClusterSettings::default() }).await;
     cluster
         .apply_yaml(
             "
@@ -181,7 +182,8 @@ async fn a_service_lists_ready_pods_and_drops_others() {
 
 #[tokio::test]
 async fn unschedulable_pod_reports_the_reason_and_is_scheduled_later() {
-    let cluster = TestCluster::with(Settings { nodes: 2, ..Settings::default() }).await;
+    let cluster =
+        TestCluster::with(TestClusterSettings { nodes: 2, ..TestClusterSettings::default() }).await;
     cluster
         .apply_yaml(
             "{apiVersion: v1, kind: Pod, metadata: {name: picky}, spec: {nodeSelector: {disk: ssd}, containers: [{name: main, image: a}]}}",
@@ -205,7 +207,8 @@ async fn unschedulable_pod_reports_the_reason_and_is_scheduled_later() {
 
 #[tokio::test]
 async fn a_node_that_is_tainted_loses_its_pods_to_another() {
-    let cluster = TestCluster::with(Settings { nodes: 2, ..Settings::default() }).await;
+    let cluster =
+        TestCluster::with(TestClusterSettings { nodes: 2, ..TestClusterSettings::default() }).await;
     cluster.apply_yaml(&deployment("web", 1, "a")).await;
     let web = |deployment: &Object| deployment.i64(&["status", "availableReplicas"]) == Some(1);
     cluster.wait_for(&known::DEPLOYMENT, Some("default"), "web", web).await;
@@ -287,7 +290,8 @@ spec:
 #[tokio::test(start_paused = true)]
 async fn schedules_and_lifetimes_follow_the_wall_clock_over_a_suspend() {
     let (clock, clock_hands) = Clock::adjustable("2026-01-02T03:04:05Z".parse().unwrap());
-    let cluster = TestCluster::with(Settings { clock, ..Settings::default() }).await;
+    let cluster =
+        TestCluster::with(TestClusterSettings { clock, ..TestClusterSettings::default() }).await;
     cluster
         .apply_yaml(
             "
@@ -333,7 +337,8 @@ spec:
 #[tokio::test(start_paused = true)]
 async fn job_commands_take_simulated_time_so_deadlines_and_concurrency_apply() {
     let (clock, _hands) = Clock::adjustable("2026-01-02T03:04:05Z".parse().unwrap());
-    let cluster = TestCluster::with(Settings { clock, ..Settings::default() }).await;
+    let cluster =
+        TestCluster::with(TestClusterSettings { clock, ..TestClusterSettings::default() }).await;
     cluster
         .apply_yaml(
             "

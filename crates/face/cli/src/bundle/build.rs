@@ -2,8 +2,8 @@
 
 use super::validate::{folder, validate_folder};
 use crate::{
-    catalog::Io,
-    exit::Failure,
+    catalog::CatalogCommandIo,
+    exit::CommandFailure,
     image::building::{self, BuildArguments},
 };
 use clap::Args;
@@ -18,7 +18,10 @@ pub(super) struct Arguments {
     common: BuildArguments,
 }
 
-pub(super) async fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure> {
+pub(super) async fn run(
+    arguments: &Arguments,
+    io: &mut CatalogCommandIo<'_>,
+) -> Result<(), CommandFailure> {
     let argument = &arguments.folder;
     let request = arguments.common.read()?;
     let path = folder(io, argument)?;

@@ -12,9 +12,9 @@ mod format;
 mod render;
 mod validate;
 
-use crate::catalog::{self, Io};
+use crate::catalog::{self, CatalogCommandIo};
 use crate::examples;
-use crate::exit::{Exit, Failure};
+use crate::exit::{CommandFailure, ExitStatus};
 use clap::{Args, Subcommand};
 
 /// Arguments of `bundle`.
@@ -49,14 +49,17 @@ enum Command {
 }
 
 /// Runs one command.
-pub async fn run(arguments: BundleArguments, io: &mut Io<'_>) -> Exit {
+pub async fn run(arguments: BundleArguments, io: &mut CatalogCommandIo<'_>) -> ExitStatus {
     catalog::finish(io, async |io| run_command(arguments, io).await).await
 }
 
-async fn run_command(arguments: BundleArguments, io: &mut Io<'_>) -> Result<Exit, Failure> {
+async fn run_command(
+    arguments: BundleArguments,
+    io: &mut CatalogCommandIo<'_>,
+) -> Result<ExitStatus, CommandFailure> {
     match arguments.command {
         Command::Validate(arguments) => validate::run(&arguments, io),
         Command::Render(arguments) => render::run(&arguments, io),
-        Command::Build(arguments) => build::run(&arguments, io).await.map(|()| Exit::Done),
+        Command::Build(arguments) => build::run(&arguments, io).await.map(|()| ExitStatus::Done),
     }
 }

@@ -1,8 +1,8 @@
 //! `mainstay bundle render`: the plain manifests that install bundles.
 
-use crate::catalog::{Io, escape_controls, open};
+use crate::catalog::{CatalogCommandIo, escape_controls, open};
 use crate::config::reason;
-use crate::exit::{Exit, Failure};
+use crate::exit::{CommandFailure, ExitStatus};
 use clap::{Args, ValueEnum};
 use mainstay_bundle::render::{
     CertManager, Certificates, ConfigurationError, Content, DeploymentConfig, Install, RenderError,
@@ -69,26 +69,29 @@ impl Provider {
     }
 }
 
-pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<Exit, Failure> {
+pub(super) fn run(
+    arguments: &Arguments,
+    io: &mut CatalogCommandIo<'_>,
+) -> Result<ExitStatus, CommandFailure> {
     let options = RenderOptions::read(arguments, io)?;
     let mut printer = Printer::new(arguments);
     if let [folder] = arguments.folders.as_slice() {
         render_bundle(arguments, folder, &options, &mut printer, io)?;
         printer.end(io);
-        return Ok(Exit::Done);
+        return Ok(ExitStatus::Done);
     }
-    let mut exit = Exit::Done;
+    let mut exit = ExitStatus::Done;
     for folder in &arguments.folders {
         if let Err(failure) = render_bundle(arguments, folder, &options, &mut printer, io) {
             // Earlier manifests are written before the error.
             let _ = io.stdout.flush();
             let _ = write!(io.stderr, "error: {}", failure.cause.render());
-            if exit != Exit::Usage {
+            if exit != ExitStatus::Usage {
                 exit = failure.exit;
             }
         }
     }
-    if printer.began || exit == Exit::Done {
+    if printer.began || exit == ExitStatus::Done {
         printer.end(io);
     }
     Ok(exit)
@@ -100,11 +103,11 @@ fn render_bundle(
     folder: &str,
     options: &RenderOptions,
     printer: &mut Printer,
-    io: &mut Io<'_>,
-) -> Result<(), Failure> {
+    io: &mut CatalogCommandIo<'_>,
+) -> Result<(), CommandFailure> {
     let opened = open(io, folder)?;
     if !opened.is_bundle {
-        return Err(Failure::usage(
+        return Err(CommandFailure::usage(
             Cause::new("the folder holds no bundle")
                 .at(Place::file(&opened.argument))
                 .remedy("name a folder that has the folders manifests and metadata"),
@@ -143,7 +146,7 @@ impl Printer {
         }
     }
 
-    fn print(&mut self, io: &mut Io<'_>, value: &Value) {
+    fn print(&mut self, io: &mut CatalogCommandIo<'_>, value: &Value) {
         let before = match (self.list, self.began) {
             (true, false) => "{\n  \"apiVersion\": \"v1\",\n  \"items\": [\n    ",
             (true, true) => ",\n    ",
@@ -160,7 +163,7 @@ impl Printer {
         io.print(&text);
     }
 
-    fn end(&self, io: &mut Io<'_>) {
+    fn end(&self, io: &mut CatalogCommandIo<'_>) {
         if !self.list {
             return;
         }
@@ -182,7 +185,7 @@ enum RenderOptions {
 }
 
 impl RenderOptions {
-    fn read(arguments: &Arguments, io: &Io<'_>) -> Result<Self, Failure> {
+    fn read(arguments: &Arguments, io: &CatalogCommandIo<'_>) -> Result<Self, CommandFailure> {
         let deployment_config = match &arguments.deployment_config {
             Some(file) => Some(deployment_config(file, &text_of(file, io)?)?),
             None => None,
@@ -197,7 +200,9 @@ impl RenderOptions {
                     deployment_config.map(|value| DeploymentConfig::read(&value)).transpose();
                 let config = config.map_err(|error| {
                     let cause = Cause::new("the configuration of deployments cannot be used");
-                    Failure::usage(cause.because(Cause::new(escape_controls(&error.to_string()))))
+                    CommandFailure::usage(
+                        cause.because(Cause::new(escape_controls(&error.to_string()))),
+                    )
                 })?;
                 return Ok(Self::MultipleNamespaces(config));
             }
@@ -233,17 +238,17 @@ impl RenderOptions {
     }
 }
 
-fn text_of(file: &str, io: &Io<'_>) -> Result<Vec<u8>, Failure> {
+fn text_of(file: &str, io: &CatalogCommandIo<'_>) -> Result<Vec<u8>, CommandFailure> {
     std::fs::read(io.folder.join(file)).map_err(|error| {
         let cause = Cause::new(reason(&error)).at(Place::file(file));
-        Failure::usage(cause.remedy("name a file with YAML or JSON"))
+        CommandFailure::usage(cause.remedy("name a file with YAML or JSON"))
     })
 }
 
-fn deployment_config(file: &str, text: &[u8]) -> Result<Value, Failure> {
+fn deployment_config(file: &str, text: &[u8]) -> Result<Value, CommandFailure> {
     mainstay_yaml::one(text, &mainstay_yaml::Options::default()).map_err(|error| {
         let place = Place::at(file, error.line, error.column);
-        Failure::usage(
+        CommandFailure::usage(
             Cause::new(escape_controls(&error.fault.to_string()))
                 .at(place)
                 .remedy("correct the file"),
@@ -252,7 +257,7 @@ fn deployment_config(file: &str, text: &[u8]) -> Result<Value, Failure> {
 }
 
 /// The failure of rendering, with its remedy.
-fn render_failure(folder: &str, error: &RenderError) -> Failure {
+fn render_failure(folder: &str, error: &RenderError) -> CommandFailure {
     let (usage, remedy) = match error.stage() {
         Stage::Read | Stage::Bundle => {
             (false, format!("see all that is wrong with: mainstay bundle validate {folder}"))
@@ -277,5 +282,5 @@ fn render_failure(folder: &str, error: &RenderError) -> Failure {
     let mut lines = message.lines().map(|line| Cause::new(escape_controls(line)));
     let cause = Cause::new("the bundle cannot be rendered").at(Place::file(folder));
     let cause = cause.because_all(&mut lines).remedy(remedy);
-    if usage { Failure::usage(cause) } else { cause.into() }
+    if usage { CommandFailure::usage(cause) } else { cause.into() }
 }

@@ -2,9 +2,9 @@
 
 use super::findings::{Findings, severity};
 use super::format;
-use crate::catalog::{Io, count};
+use crate::catalog::{CatalogCommandIo, count};
 use crate::config::reason;
-use crate::exit::{Exit, Failure};
+use crate::exit::{CommandFailure, ExitStatus};
 use crate::validation::{Finding, Options, Validated};
 use clap::Args;
 use mainstay_bundle::{
@@ -85,7 +85,10 @@ fn optional_validator(name: &str) -> Result<Validator, UnknownValidator> {
     found.ok_or(UnknownValidator)
 }
 
-pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<Exit, Failure> {
+pub(super) fn run(
+    arguments: &Arguments,
+    io: &mut CatalogCommandIo<'_>,
+) -> Result<ExitStatus, CommandFailure> {
     let mut settings = Settings::default();
     settings.set("k8s-version", arguments.kubernetes.as_deref().unwrap_or_default());
     if let Some(path) = &arguments.index {
@@ -127,10 +130,10 @@ pub(super) fn validate_folder(argument: &str, path: &Path) -> Vec<Finding> {
 }
 
 /// Checks that a folder exists; returns its path.
-pub(super) fn folder(io: &Io<'_>, argument: &str) -> Result<PathBuf, Failure> {
+pub(super) fn folder(io: &CatalogCommandIo<'_>, argument: &str) -> Result<PathBuf, CommandFailure> {
     let refuse = |why: String| {
         let cause = Cause::new(why).at(Place::file(argument));
-        Err(Failure::usage(cause.remedy("name the folder of a bundle")))
+        Err(CommandFailure::usage(cause.remedy("name the folder of a bundle")))
     };
     if argument.is_empty() {
         return refuse("the path is empty".to_owned());

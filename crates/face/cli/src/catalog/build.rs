@@ -1,8 +1,8 @@
 //! `mainstay catalog build`: a catalog folder as an image, without a container engine.
 
-use super::{Io, escape_controls, open, validate::inspect_all};
+use super::{CatalogCommandIo, escape_controls, open, validate::inspect_all};
 use crate::{
-    exit::Failure,
+    exit::CommandFailure,
     image::building::{self, BuildArguments},
 };
 use clap::Args;
@@ -18,14 +18,17 @@ pub(super) struct Arguments {
     common: BuildArguments,
 }
 
-pub(super) async fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure> {
+pub(super) async fn run(
+    arguments: &Arguments,
+    io: &mut CatalogCommandIo<'_>,
+) -> Result<(), CommandFailure> {
     let argument = &arguments.folder;
     let request = arguments.common.read()?;
     let opened = open(io, argument)?;
     if opened.is_bundle {
         let cause = Cause::new("the folder holds a bundle, not a catalog")
             .at(Place::file(escape_controls(argument)));
-        return Err(Failure::usage(cause.remedy(format!(
+        return Err(CommandFailure::usage(cause.remedy(format!(
             "build its image with: mainstay bundle build {}",
             escape_controls(argument)
         ))));

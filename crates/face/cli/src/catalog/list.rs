@@ -1,7 +1,7 @@
 //! `mainstay catalog list`: packages, channels or bundles, one a line.
 
-use super::{Format, Io, escape_controls, open::open};
-use crate::{exit::Failure, report::columns};
+use super::{CatalogCommandIo, Format, escape_controls, open::open};
+use crate::{exit::CommandFailure, report::columns};
 use clap::{Args, ValueEnum};
 use mainstay_catalog::{Bundle, Channel, Keep, Package};
 use mainstay_cause::{Cause, Place};
@@ -38,13 +38,16 @@ struct Row {
     value: Value,
 }
 
-pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure> {
+pub(super) fn run(
+    arguments: &Arguments,
+    io: &mut CatalogCommandIo<'_>,
+) -> Result<(), CommandFailure> {
     let opened = open(io, &arguments.path)?;
     let catalog = opened.load(Keep::Facts)?;
     let packages: Vec<&Package> = match &arguments.package {
         None => catalog.packages().collect(),
         Some(name) => vec![catalog.package(name).ok_or_else(|| {
-            Failure::usage(no_package(name, catalog.packages(), &arguments.path))
+            CommandFailure::usage(no_package(name, catalog.packages(), &arguments.path))
         })?],
     };
     let packages = packages.into_iter();

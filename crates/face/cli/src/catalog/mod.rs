@@ -23,7 +23,7 @@ mod validate;
 pub(crate) use open::open;
 
 use crate::examples;
-use crate::exit::{Exit, Failure};
+use crate::exit::{CommandFailure, ExitStatus};
 use crate::output::OutputSink;
 use clap::{Args, Subcommand, ValueEnum};
 use mainstay_cause::Cause;
@@ -77,7 +77,7 @@ pub(crate) enum Format {
 }
 
 /// The environment of a command: everything that is not an argument.
-pub struct Io<'a> {
+pub struct CatalogCommandIo<'a> {
     /// Standard output.
     pub stdout: &'a mut dyn Write,
     /// Standard error, for the reason of a failure.
@@ -92,7 +92,7 @@ pub struct Io<'a> {
     pub variable: &'a dyn Fn(&str) -> Option<String>,
 }
 
-impl Io<'_> {
+impl CatalogCommandIo<'_> {
     /// Writes to standard output. [`OutputSink`] keeps a write error.
     pub(crate) fn print(&mut self, text: &str) {
         let _ = self.stdout.write_all(text.as_bytes());
@@ -101,17 +101,17 @@ impl Io<'_> {
 
 /// Runs a command of `catalog`. Output that cannot be written is a failure, unless the reader closed
 /// the pipe, as in `mainstay catalog … | head`.
-pub async fn run(arguments: CatalogArguments, io: &mut Io<'_>) -> Exit {
+pub async fn run(arguments: CatalogArguments, io: &mut CatalogCommandIo<'_>) -> ExitStatus {
     finish(io, async |io| run_command(arguments, io).await).await
 }
 
 /// Runs a command, flushes its output, and reports why it failed.
 pub(crate) async fn finish(
-    io: &mut Io<'_>,
-    command: impl AsyncFnOnce(&mut Io<'_>) -> Result<Exit, Failure>,
-) -> Exit {
+    io: &mut CatalogCommandIo<'_>,
+    command: impl AsyncFnOnce(&mut CatalogCommandIo<'_>) -> Result<ExitStatus, CommandFailure>,
+) -> ExitStatus {
     let mut stdout = OutputSink::new(&mut *io.stdout);
-    let mut inner = Io {
+    let mut inner = CatalogCommandIo {
         stdout: &mut stdout,
         stderr: &mut *io.stderr,
         folder: io.folder.clone(),
@@ -123,25 +123,28 @@ pub(crate) async fn finish(
     // The sink keeps a flush error.
     let _ = inner.stdout.flush();
     let write_error = stdout.error().map(|error| {
-        Failure::from(
+        CommandFailure::from(
             Cause::new("the answer cannot be written").because(Cause::new(error.to_string())),
         )
     });
     let outcome = outcome.and_then(|exit| write_error.map_or(Ok(exit), Err));
-    outcome.unwrap_or_else(|Failure { exit, cause }| {
+    outcome.unwrap_or_else(|CommandFailure { exit, cause }| {
         let _ = write!(io.stderr, "error: {}", cause.render());
         exit
     })
 }
 
-async fn run_command(arguments: CatalogArguments, io: &mut Io<'_>) -> Result<Exit, Failure> {
+async fn run_command(
+    arguments: CatalogArguments,
+    io: &mut CatalogCommandIo<'_>,
+) -> Result<ExitStatus, CommandFailure> {
     match arguments.command {
         Command::Validate(arguments) => validate::run(&arguments, io),
-        Command::List(arguments) => list::run(&arguments, io).map(|()| Exit::Done),
-        Command::Graph(arguments) => graph::run(&arguments, io).map(|()| Exit::Done),
-        Command::Render(arguments) => render::run(&arguments, io).map(|()| Exit::Done),
-        Command::Build(arguments) => build::run(&arguments, io).await.map(|()| Exit::Done),
-        Command::Show(arguments) => show::run(&arguments, io).map(|()| Exit::Done),
+        Command::List(arguments) => list::run(&arguments, io).map(|()| ExitStatus::Done),
+        Command::Graph(arguments) => graph::run(&arguments, io).map(|()| ExitStatus::Done),
+        Command::Render(arguments) => render::run(&arguments, io).map(|()| ExitStatus::Done),
+        Command::Build(arguments) => build::run(&arguments, io).await.map(|()| ExitStatus::Done),
+        Command::Show(arguments) => show::run(&arguments, io).map(|()| ExitStatus::Done),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Folders that are named on the command line.
 
-use super::Io;
-use crate::{config::reason, exit::Failure};
+use super::CatalogCommandIo;
+use crate::{config::reason, exit::CommandFailure};
 use mainstay_bundle::Folder as BundleFolder;
 use mainstay_catalog::{Catalog, Folder, Keep, LoadOptions};
 use mainstay_cause::{Cause, Place};
@@ -27,9 +27,9 @@ impl OpenedFolder {
     ///
     /// # Errors
     /// The first problem, with the command that lists all problems.
-    pub(super) fn load(&self, keep: Keep) -> Result<Arc<Catalog>, Failure> {
+    pub(super) fn load(&self, keep: Keep) -> Result<Arc<Catalog>, CommandFailure> {
         if self.is_bundle {
-            return Err(Failure::usage(
+            return Err(CommandFailure::usage(
                 Cause::new("the folder holds a bundle, not a catalog")
                     .at(Place::file(&self.argument))
                     .remedy("name the folder of a catalog"),
@@ -50,10 +50,13 @@ impl OpenedFolder {
 ///
 /// # Errors
 /// The folder does not exist.
-pub(crate) fn open(io: &Io<'_>, argument: &str) -> Result<OpenedFolder, Failure> {
+pub(crate) fn open(
+    io: &CatalogCommandIo<'_>,
+    argument: &str,
+) -> Result<OpenedFolder, CommandFailure> {
     let refuse = |why: String| {
         let cause = Cause::new(why).at(Place::file(argument));
-        Err(Failure::usage(cause.remedy("name the folder of a catalog or a bundle")))
+        Err(CommandFailure::usage(cause.remedy("name the folder of a catalog or a bundle")))
     };
     if argument.is_empty() {
         return refuse("the path is empty".to_owned());

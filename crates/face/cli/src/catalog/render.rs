@@ -1,10 +1,10 @@
 //! `mainstay catalog render`: the documents of catalogs and bundles, all or some of them.
 
 use super::{
-    Io, escape_controls,
+    CatalogCommandIo, escape_controls,
     open::{OpenedFolder, open},
 };
-use crate::exit::Failure;
+use crate::exit::CommandFailure;
 use clap::{Args, ValueEnum};
 use mainstay_bundle::{Bundle, BundleError, Image};
 use mainstay_catalog::{
@@ -42,7 +42,10 @@ enum Output {
     Name,
 }
 
-pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure> {
+pub(super) fn run(
+    arguments: &Arguments,
+    io: &mut CatalogCommandIo<'_>,
+) -> Result<(), CommandFailure> {
     let mut output = Rendition::default();
     let mut names = String::new();
     for argument in &arguments.paths {
@@ -88,7 +91,7 @@ pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure>
     }
 }
 
-fn read(opened: &OpenedFolder) -> Result<Rendition, Failure> {
+fn read(opened: &OpenedFolder) -> Result<Rendition, CommandFailure> {
     let cause = |why: String| {
         Cause::new("the folder cannot be read")
             .at(Place::file(&opened.argument))
@@ -96,14 +99,14 @@ fn read(opened: &OpenedFolder) -> Result<Rendition, Failure> {
             .remedy(format!("see all problems with: mainstay catalog validate {}", opened.argument))
     };
     if opened.is_bundle {
-        let failed = |error: BundleError| Failure::from(cause(error.problem().to_string()));
+        let failed = |error: BundleError| CommandFailure::from(cause(error.problem().to_string()));
         let bundle = Bundle::read(&opened.path).map_err(failed)?;
         let mut rendition = Rendition::default();
         rendition.add(&bundle.declare(Image::None, &opened.argument).map_err(failed)?);
         return Ok(rendition);
     }
     let options = LoadOptions { keep: Keep::Light, ..LoadOptions::default() };
-    let failed = |error: LoadError| Failure::from(cause(error.headline()));
+    let failed = |error: LoadError| CommandFailure::from(cause(error.headline()));
     let declared = Declared::read(&Folder::new(&opened.path), &options).map_err(failed)?;
     Ok(Rendition::of(&declared))
 }

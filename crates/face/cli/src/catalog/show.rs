@@ -1,17 +1,17 @@
 //! `mainstay catalog show`: one package or one of its bundles, with channels, updates and dependencies.
 
 use super::{
-    Format, Io, escape_controls,
+    CatalogCommandIo, Format, escape_controls,
     list::{bundles_by_version, no_package, version_text},
     open::{OpenedFolder, open},
     updates,
 };
-use crate::{exit::Failure, report::columns};
+use crate::{exit::CommandFailure, report::columns};
 use clap::Args;
 use mainstay_catalog::{Api, Bundle, ContentError, Keep, Package};
 use mainstay_cause::{Cause, Place};
 use mainstay_gocompat::quote;
-use mainstay_updates::{Graph, Installed};
+use mainstay_updates::{Graph, InstalledBundle};
 use mainstay_version::parse_strict;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -33,13 +33,16 @@ pub(super) struct Arguments {
     output: Format,
 }
 
-pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure> {
+pub(super) fn run(
+    arguments: &Arguments,
+    io: &mut CatalogCommandIo<'_>,
+) -> Result<(), CommandFailure> {
     let opened = open(io, &arguments.path)?;
     let catalog = opened.load(Keep::Light)?;
     let package = catalog.package(&arguments.package).ok_or_else(|| {
-        Failure::usage(no_package(&arguments.package, catalog.packages(), &arguments.path))
+        CommandFailure::usage(no_package(&arguments.package, catalog.packages(), &arguments.path))
     })?;
-    let unreadable = |error: ContentError| Failure::from(Cause::new(error.to_string()));
+    let unreadable = |error: ContentError| CommandFailure::from(Cause::new(error.to_string()));
     let (value, text) = match &arguments.bundle {
         None => {
             let value = package_value(package, &opened).map_err(unreadable)?;
@@ -56,7 +59,9 @@ pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure>
                         "see which there are with: mainstay catalog show {} {}",
                         arguments.path, package.name
                     );
-                    Failure::usage(Cause::new(message).at(Place::file(&arguments.path)).remedy(see))
+                    CommandFailure::usage(
+                        Cause::new(message).at(Place::file(&arguments.path)).remedy(see),
+                    )
                 })?,
             };
             let text = bundle_text(&value);
@@ -161,8 +166,8 @@ fn bundle_value(
     opened: &OpenedFolder,
 ) -> Result<Value, ContentError> {
     let graph = Graph::of(package);
-    let installed = Installed::new(&bundle.name, Some(&bundle.version));
-    let installed = graph.bundle(&bundle.name).map_or(installed, Installed::from);
+    let installed = InstalledBundle::new(&bundle.name, Some(&bundle.version));
+    let installed = graph.bundle(&bundle.name).map_or(installed, InstalledBundle::from);
     let channels = package.ordered_channels().into_iter().filter_map(|channel| {
         let entry = channel.entry(&bundle.name)?;
         let mut value = updates::updates_in_channel(&graph, &channel.name, &installed);
@@ -211,7 +216,7 @@ fn unshipped_value(package: &Package, wanted: &str) -> Option<Value> {
     let graph = Graph::of(package);
     let version = parse_strict(wanted.strip_prefix('v').unwrap_or(wanted)).ok();
     let name = if version.is_some() { "" } else { wanted };
-    let installed = Installed::new(name, version.as_ref());
+    let installed = InstalledBundle::new(name, version.as_ref());
     updates::is_covered_by_an_entry(&graph, &installed).then(|| {
         json!({
             "bundle": name,

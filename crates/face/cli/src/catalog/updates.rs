@@ -2,7 +2,9 @@
 
 use super::{count, escape_controls};
 use mainstay_catalog::ChannelOrder;
-use mainstay_updates::{Channel, Graph, Installed, NoOrder, Semantics, Step, View};
+use mainstay_updates::{
+    Graph, GraphChannel, GraphView, InstalledBundle, Semantics, UnorderedChannel, UpdateStep,
+};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -69,10 +71,14 @@ pub(super) fn stranded_text<'v>(channels: impl Iterator<Item = &'v Value>) -> St
 }
 
 /// The update path of a Subscription to a channel from a bundle, as JSON.
-pub(super) fn updates_in_channel(graph: &Graph, channel: &str, installed: &Installed<'_>) -> Value {
+pub(super) fn updates_in_channel(
+    graph: &Graph,
+    channel: &str,
+    installed: &InstalledBundle<'_>,
+) -> Value {
     let view = graph.view(Semantics::Classic, &[channel]);
     let mut value = updates_value(view.as_ref(), installed);
-    let never_chosen = view.iter().flat_map(View::never_chosen);
+    let never_chosen = view.iter().flat_map(GraphView::never_chosen);
     let installed_here =
         never_chosen.into_iter().find(|bundle| *bundle.entry.name == *installed.name);
     value["notChosen"] = installed_here.map(|bundle| bundle.why.to_string()).into();
@@ -80,12 +86,15 @@ pub(super) fn updates_in_channel(graph: &Graph, channel: &str, installed: &Insta
 }
 
 /// The update path of a ClusterExtension that names no channels, as JSON.
-pub(super) fn extension_updates(graph: &Graph, installed: &Installed<'_>) -> Value {
+pub(super) fn extension_updates(graph: &Graph, installed: &InstalledBundle<'_>) -> Value {
     updates_value(graph.view(Semantics::Extension, &[]).as_ref(), installed)
 }
 
 /// Update paths in channels that have an update for a bundle but not the bundle itself.
-pub(super) fn updates_in_other_channels(graph: &Graph, installed: &Installed<'_>) -> Vec<Value> {
+pub(super) fn updates_in_other_channels(
+    graph: &Graph,
+    installed: &InstalledBundle<'_>,
+) -> Vec<Value> {
     let switches = graph.switches(Semantics::Classic, installed);
     let switches_with_updates =
         switches.iter().filter(|switch| !switch.is_member && switch.first().is_some());
@@ -102,14 +111,17 @@ pub(super) fn updates_in_other_channels(graph: &Graph, installed: &Installed<'_>
     values.collect()
 }
 
-fn updates_value(view: Result<&View<'_>, &NoOrder>, installed: &Installed<'_>) -> Value {
-    let names = |steps: &[Step<'_>]| -> Value {
+fn updates_value(
+    view: Result<&GraphView<'_>, &UnorderedChannel>,
+    installed: &InstalledBundle<'_>,
+) -> Value {
+    let names = |steps: &[UpdateStep<'_>]| -> Value {
         steps.iter().map(|step| Value::from(&*step.bundle.name)).collect()
     };
     match view {
         Ok(view) => {
             let route = view.path(installed);
-            let is_head = matches!(route.end, mainstay_updates::End::Head);
+            let is_head = matches!(route.end, mainstay_updates::PathEnd::Head);
             json!({
                 "updatesTo": names(&view.successors(installed)),
                 "path": names(&route.steps),
@@ -147,8 +159,8 @@ pub(super) fn updates_text(value: &Value) -> String {
 }
 
 /// Whether an entry replaces or skips an installed bundle that the package does not ship.
-pub(super) fn is_covered_by_an_entry(graph: &Graph, installed: &Installed<'_>) -> bool {
-    let is_covered = |channel: &Channel| {
+pub(super) fn is_covered_by_an_entry(graph: &Graph, installed: &InstalledBundle<'_>) -> bool {
+    let is_covered = |channel: &GraphChannel| {
         channel
             .entries()
             .iter()

@@ -1,11 +1,11 @@
 //! `mainstay catalog validate`: all findings about catalogs and bundle folders at once.
 
 use super::{
-    Io, count,
+    CatalogCommandIo, count,
     open::{OpenedFolder, open},
 };
 use crate::{
-    exit::{Exit, Failure},
+    exit::{CommandFailure, ExitStatus},
     validation::{Finding, Options, Validated},
 };
 use clap::Args;
@@ -49,9 +49,12 @@ pub(super) struct Inspection {
     incomplete: bool,
 }
 
-pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<Exit, Failure> {
+pub(super) fn run(
+    arguments: &Arguments,
+    io: &mut CatalogCommandIo<'_>,
+) -> Result<ExitStatus, CommandFailure> {
     let opened = arguments.paths.iter().map(|argument| open(io, argument));
-    let opened = opened.collect::<Result<Vec<OpenedFolder>, Failure>>()?;
+    let opened = opened.collect::<Result<Vec<OpenedFolder>, CommandFailure>>()?;
     let inspection = inspect_all(&opened);
     let incomplete = "; what is missing shows when all files can be read";
     let (contents, fields) = (inspection.summary(), inspection.fields());

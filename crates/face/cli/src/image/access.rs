@@ -1,9 +1,9 @@
 //! Registry access and image policy: options and their meaning.
 
 use crate::{
-    catalog::{Io, escape_controls},
+    catalog::{CatalogCommandIo, escape_controls},
     config::{self, reason},
-    exit::Failure,
+    exit::CommandFailure,
     machine,
 };
 use clap::Args;
@@ -92,21 +92,21 @@ pub(crate) struct StoreFolder {
     store: Option<PathBuf>,
 }
 
-fn unreadable(path: &Path, why: &str, remedy: &str) -> Failure {
-    Failure::usage(Cause::new(escape_controls(why)).at(Place::file(path)).remedy(remedy))
+fn unreadable(path: &Path, why: &str, remedy: &str) -> CommandFailure {
+    CommandFailure::usage(Cause::new(escape_controls(why)).at(Place::file(path)).remedy(remedy))
 }
 
-fn read(path: &Path, remedy: &str) -> Result<Vec<u8>, Failure> {
+fn read(path: &Path, remedy: &str) -> Result<Vec<u8>, CommandFailure> {
     std::fs::read(path).map_err(|error| unreadable(path, &reason(&error), remedy))
 }
 
 impl StoreFolder {
     /// Opens the image store.
-    pub(crate) fn open(&self, io: &Io<'_>) -> Result<Store, Failure> {
+    pub(crate) fn open(&self, io: &CatalogCommandIo<'_>) -> Result<Store, CommandFailure> {
         let folder = match &self.store {
             Some(folder) => io.folder.join(folder),
             None => config::image_folder(io.variable).ok_or_else(|| {
-                Failure::usage(
+                CommandFailure::usage(
                     Cause::new(
                         "there is no folder for images: neither XDG_DATA_HOME nor HOME is set",
                     )
@@ -121,13 +121,13 @@ impl StoreFolder {
 
 impl RegistryAccess {
     /// The registry client settings of these options.
-    pub(crate) fn settings(&self, io: &Io<'_>) -> Result<Settings, Failure> {
+    pub(crate) fn settings(&self, io: &CatalogCommandIo<'_>) -> Result<Settings, CommandFailure> {
         let mut settings = Settings::new(Clock::system());
         settings.attempts = self.retries + 1;
         settings.proxies = Proxies::from_environment(io.variable).map_err(|error| {
             let cause = Cause::new("the variables of the proxy cannot be used");
             let cause = cause.because(Cause::new(error.to_string()));
-            Failure::usage(cause.remedy("correct HTTPS_PROXY and HTTP_PROXY"))
+            CommandFailure::usage(cause.remedy("correct HTTPS_PROXY and HTTP_PROXY"))
         })?;
         settings.keyring = Arc::new(self.keyring(io)?);
         settings.certificates = CertFolders::usual(io.variable);
@@ -147,11 +147,11 @@ impl RegistryAccess {
         Ok(settings)
     }
 
-    fn keyring(&self, io: &Io<'_>) -> Result<Keyring, Failure> {
+    fn keyring(&self, io: &CatalogCommandIo<'_>) -> Result<Keyring, CommandFailure> {
         let remedy = "correct the file, or name another one with --authfile FILE";
         let unusable = |why: String| {
             let cause = Cause::new("the names and passwords of registries cannot be read");
-            Failure::usage(cause.because(Cause::new(escape_controls(&why))).remedy(remedy))
+            CommandFailure::usage(cause.because(Cause::new(escape_controls(&why))).remedy(remedy))
         };
         if self.authfile.is_empty() {
             return machine::keyring(io.variable).map_err(|error| unusable(error.to_string()));
@@ -178,7 +178,7 @@ impl RegistryAccess {
     }
 
     /// A registry client with these settings.
-    pub(crate) fn client(settings: Settings) -> Result<Client, Failure> {
+    pub(crate) fn client(settings: Settings) -> Result<Client, CommandFailure> {
         Client::new(settings)
             .map_err(|error| super::failure::registry("registries cannot be asked", &error))
     }
@@ -200,8 +200,8 @@ impl Mirrors {
     pub(crate) fn rules(
         &self,
         registry_access: &RegistryAccess,
-        io: &Io<'_>,
-    ) -> Result<Rules, Failure> {
+        io: &CatalogCommandIo<'_>,
+    ) -> Result<Rules, CommandFailure> {
         let remedy = "correct it, or name another one with --registries-conf FILE";
         let mut rules = Rules::default();
         let mut objects = Vec::new();
@@ -212,7 +212,7 @@ impl Mirrors {
             for document in mainstay_yaml::documents(&bytes, &options) {
                 let value = document.map_err(|error| {
                     let place = Place::at(file.as_path(), error.line, error.column);
-                    Failure::usage(
+                    CommandFailure::usage(
                         Cause::new(escape_controls(&error.fault.to_string()))
                             .at(place)
                             .remedy(remedy),
@@ -226,7 +226,7 @@ impl Mirrors {
             }
         }
         let of_objects = mirror::from_objects(&objects).map_err(|error| {
-            Failure::usage(
+            CommandFailure::usage(
                 Cause::new(escape_controls(&error.to_string())).remedy("correct the object"),
             )
         })?;
@@ -241,7 +241,9 @@ impl Mirrors {
                     .map_err(|error| unreadable(&file, &error.to_string(), remedy))?
             }
             None => machine::mirrors(io.variable).map_err(|error| {
-                Failure::usage(Cause::new(escape_controls(&error.to_string())).remedy(remedy))
+                CommandFailure::usage(
+                    Cause::new(escape_controls(&error.to_string())).remedy(remedy),
+                )
             })?,
         };
         rules.rules.extend(of_files.rules);
@@ -262,7 +264,7 @@ impl Mirrors {
 
 impl TrustArguments {
     /// The policy that decides which images are accepted.
-    pub(crate) fn policy(&self, io: &Io<'_>) -> Result<Policy, Failure> {
+    pub(crate) fn policy(&self, io: &CatalogCommandIo<'_>) -> Result<Policy, CommandFailure> {
         let from = |text: &[u8], file: &Path, remedy: &str| {
             let folder = io.folder.clone();
             Policy::read(text, |path| std::fs::read(folder.join(path)))
@@ -287,7 +289,7 @@ impl TrustArguments {
         }
         let found = machine::policy(io.variable);
         let found = found.map_err(|error| {
-            Failure::usage(Cause::new(escape_controls(&error.to_string())).remedy(remedy))
+            CommandFailure::usage(Cause::new(escape_controls(&error.to_string())).remedy(remedy))
         })?;
         Ok(found.unwrap_or_else(Policy::accept_anything))
     }

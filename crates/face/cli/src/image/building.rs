@@ -9,8 +9,8 @@ use super::{
     transfer::ImageTransfer,
 };
 use crate::{
-    catalog::{Format, Io, escape_controls},
-    exit::Failure,
+    catalog::{CatalogCommandIo, Format, escape_controls},
+    exit::CommandFailure,
     validation::{self, Finding},
 };
 use clap::Args;
@@ -54,13 +54,13 @@ pub(crate) struct BuildRequest {
 
 impl BuildArguments {
     /// Parses the arguments, before any folder is read.
-    pub(crate) fn read(&self) -> Result<BuildRequest, Failure> {
-        let target = Location::read(&self.target).map_err(Failure::usage)?;
+    pub(crate) fn read(&self) -> Result<BuildRequest, CommandFailure> {
+        let target = Location::read(&self.target).map_err(CommandFailure::usage)?;
         let mut labels = BTreeMap::new();
         for text in &self.label {
             let Some((key, value)) = text.split_once('=').filter(|(key, _)| !key.is_empty()) else {
                 let cause = Cause::new(format!("`{}` is no label", escape_controls(text)));
-                return Err(Failure::usage(cause.remedy("write it as KEY=VALUE")));
+                return Err(CommandFailure::usage(cause.remedy("write it as KEY=VALUE")));
             };
             labels.insert(key.to_owned(), value.to_owned());
         }
@@ -77,11 +77,11 @@ impl BuildArguments {
 /// Prints the findings about a folder. Errors refuse the build, unless it is forced.
 pub(crate) fn check_findings(
     request: &BuildRequest,
-    io: &mut Io<'_>,
+    io: &mut CatalogCommandIo<'_>,
     what: &str,
     argument: &str,
     findings: &[Finding],
-) -> Result<(), Failure> {
+) -> Result<(), CommandFailure> {
     if !findings.is_empty() {
         // If the findings cannot be written, the exit code reports them.
         let _ = io.stderr.write_all(validation::text(findings).as_bytes());
@@ -100,9 +100,9 @@ pub(crate) fn check_findings(
 pub(crate) async fn run(
     arguments: &BuildArguments,
     request: &BuildRequest,
-    io: &mut Io<'_>,
-    build: impl FnOnce(&Store) -> Result<BuiltImage, Failure>,
-) -> Result<(), Failure> {
+    io: &mut CatalogCommandIo<'_>,
+    build: impl FnOnce(&Store) -> Result<BuiltImage, CommandFailure>,
+) -> Result<(), CommandFailure> {
     let target = &request.target;
     let (store, _scratch) = working_store(&arguments.store, &[target], io)?;
     let transfer = ImageTransfer::new(&arguments.registry_access, io)?;

@@ -9,7 +9,7 @@
 //! The labels of a bundle are `classic.md` BND-07 and BND-08, that of a catalog FBC-29.
 
 use super::failure;
-use crate::{catalog::escape_controls, config::reason, exit::Failure};
+use crate::{catalog::escape_controls, config::reason, exit::CommandFailure};
 use mainstay_bundle::{Bundle, Folder, Kind, Tree};
 use mainstay_cause::{Cause, Place};
 use mainstay_image::{
@@ -71,12 +71,12 @@ pub fn bundle(
     folder: &Path,
     shown: &str,
     options: &BuildOptions,
-) -> Result<BuiltImage, Failure> {
+) -> Result<BuiltImage, CommandFailure> {
     let bundle = Bundle::read(folder).map_err(|error| {
         let problem = error.problem();
         let file = format!("{}/{}", shown.trim_end_matches('/'), problem.file);
         let cause = Cause::new(escape_controls(&problem.message)).at(Place::file(file));
-        Failure::from(
+        CommandFailure::from(
             Cause::new("no image can be made of the bundle")
                 .because(cause.remedy(problem.remedy.to_string())),
         )
@@ -103,7 +103,7 @@ pub fn bundle(
     for subfolder in folders {
         collect_files(&tree, folder, &subfolder, 0, &mut files).map_err(|cause| {
             let cause = Cause::new("no image can be made of the bundle").because(cause);
-            Failure::from(cause)
+            CommandFailure::from(cause)
         })?;
     }
     let platforms = if options.platforms.is_empty() {
@@ -124,10 +124,12 @@ pub fn catalog(
     folder: &Path,
     shown: &str,
     options: &BuildOptions,
-) -> Result<BuiltImage, Failure> {
+) -> Result<BuiltImage, CommandFailure> {
     let refused = |why: String| {
         let cause = Cause::new("no image can be made of the catalog");
-        Failure::from(cause.because(Cause::new(escape_controls(&why)).at(Place::file(shown))))
+        CommandFailure::from(
+            cause.because(Cause::new(escape_controls(&why)).at(Place::file(shown))),
+        )
     };
     let catalog_files = mainstay_catalog::catalog_files(
         &mainstay_catalog::Folder::new(folder),
@@ -154,7 +156,11 @@ pub fn catalog(
 ///
 /// # Errors
 /// The file cannot be read.
-pub fn database(store: &Store, file: &Path, options: &BuildOptions) -> Result<BuiltImage, Failure> {
+pub fn database(
+    store: &Store,
+    file: &Path,
+    options: &BuildOptions,
+) -> Result<BuiltImage, CommandFailure> {
     let files = BTreeMap::from([(DATABASE.to_owned(), file.to_owned())]);
     let labels = BTreeMap::from([(DATABASE_LABEL.to_owned(), format!("/{DATABASE}"))]);
     catalog_image(store, &files, labels, options)
@@ -166,7 +172,7 @@ fn catalog_image(
     files: &BTreeMap<String, PathBuf>,
     labels: BTreeMap<String, String>,
     options: &BuildOptions,
-) -> Result<BuiltImage, Failure> {
+) -> Result<BuiltImage, CommandFailure> {
     let labels = merge_labels(labels, options)?;
     let platforms = if options.platforms.is_empty() {
         ["amd64", "arm64", "ppc64le", "s390x"].map(Platform::linux).to_vec()
@@ -180,7 +186,7 @@ fn catalog_image(
 fn merge_labels(
     mut labels: BTreeMap<String, String>,
     options: &BuildOptions,
-) -> Result<BTreeMap<String, String>, Failure> {
+) -> Result<BTreeMap<String, String>, CommandFailure> {
     for (key, value) in &options.labels {
         if let Some(value_of_folder) =
             labels.get(key).filter(|value_of_folder| *value_of_folder != value)
@@ -191,7 +197,7 @@ fn merge_labels(
                 value_of_folder
             );
             let remedy = "change it in metadata/annotations.yaml, which counts on clusters";
-            return Err(Failure::usage(Cause::new(what).remedy(remedy)));
+            return Err(CommandFailure::usage(Cause::new(what).remedy(remedy)));
         }
         labels.insert(key.clone(), value.clone());
     }
@@ -244,12 +250,12 @@ fn assemble(
     files: &BTreeMap<String, PathBuf>,
     labels: BTreeMap<String, String>,
     platforms: Vec<Platform>,
-) -> Result<BuiltImage, Failure> {
+) -> Result<BuiltImage, CommandFailure> {
     let what = "the image cannot be made";
     let refused = |error| failure::store(what, &error);
     let mut layer = LayerWriter::new(store).map_err(refused)?;
     for (name, path) in files {
-        let unread = |why: String| Failure::from(Cause::new(why).at(Place::file(path)));
+        let unread = |why: String| CommandFailure::from(Cause::new(why).at(Place::file(path)));
         let (file, size) = open(path).map_err(|error| unread(reason(&error)))?;
         if size > MAX_FILE_BYTES {
             return Err(unread(format!("the file is longer than {MAX_FILE_BYTES} bytes")));

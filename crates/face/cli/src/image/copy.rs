@@ -8,8 +8,8 @@ use super::{
     transfer::{ImageTransfer, Platforms},
 };
 use crate::{
-    catalog::{Format, Io},
-    exit::Failure,
+    catalog::{CatalogCommandIo, Format},
+    exit::CommandFailure,
 };
 use clap::Args;
 use mainstay_image::store::Store;
@@ -38,8 +38,8 @@ pub(super) struct Arguments {
 pub(super) fn working_store(
     folder: &StoreFolder,
     ends: &[&Location],
-    io: &Io<'_>,
-) -> Result<(Store, Option<TemporaryStore>), Failure> {
+    io: &CatalogCommandIo<'_>,
+) -> Result<(Store, Option<TemporaryStore>), CommandFailure> {
     if ends.iter().any(|end| matches!(end, Location::Store(_))) {
         return Ok((folder.open(io)?, None));
     }
@@ -47,9 +47,12 @@ pub(super) fn working_store(
     Ok((scratch.store().clone(), Some(scratch)))
 }
 
-pub(super) async fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure> {
-    let source = Location::read(&arguments.source).map_err(Failure::usage)?;
-    let target = Location::read(&arguments.target).map_err(Failure::usage)?;
+pub(super) async fn run(
+    arguments: &Arguments,
+    io: &mut CatalogCommandIo<'_>,
+) -> Result<(), CommandFailure> {
+    let source = Location::read(&arguments.source).map_err(CommandFailure::usage)?;
+    let target = Location::read(&arguments.target).map_err(CommandFailure::usage)?;
     let (store, _scratch) = working_store(&arguments.store, &[&source, &target], io)?;
     let transfer = ImageTransfer::with_policy(&arguments.trust, io)?;
     let want = arguments.platforms.or_all();

@@ -1,6 +1,6 @@
 //! Failures of image commands, with remedies.
 
-use crate::{catalog::escape_controls, config::reason, exit::Failure};
+use crate::{catalog::escape_controls, config::reason, exit::CommandFailure};
 use mainstay_cause::Cause;
 use mainstay_image::{
     build::LayerError, fetch::FetchError, layout::LayoutError, mirror::MirrorError,
@@ -13,7 +13,7 @@ fn failed(what: &str, why: &str) -> Cause {
 }
 
 /// A registry operation failed.
-pub(super) fn registry(what: &str, error: &RegistryError) -> Failure {
+pub(super) fn registry(what: &str, error: &RegistryError) -> CommandFailure {
     with_remedy(failed(what, &error.to_string()), error).into()
 }
 
@@ -53,7 +53,7 @@ fn store_remedy(cause: Cause, error: &StoreError) -> Cause {
 }
 
 /// An image cannot be fetched.
-pub(super) fn fetch(what: &str, error: &FetchError) -> Failure {
+pub(super) fn fetch(what: &str, error: &FetchError) -> CommandFailure {
     match error {
         FetchError::Refused(refused) => {
             let cause = failed(what, &refused.to_string());
@@ -90,7 +90,7 @@ pub(super) fn fetch(what: &str, error: &FetchError) -> Failure {
 }
 
 /// The tags of a repository cannot be listed.
-pub(super) fn listing(what: &str, error: &FetchError) -> Failure {
+pub(super) fn listing(what: &str, error: &FetchError) -> CommandFailure {
     if let FetchError::Mirror(MirrorError::All { attempts, .. }) = error
         && let [(_, why @ RegistryError::Status { status, .. })] = attempts.as_slice()
         && status.as_u16() == 404
@@ -104,7 +104,7 @@ pub(super) fn listing(what: &str, error: &FetchError) -> Failure {
 }
 
 /// A store operation failed.
-pub(super) fn store(what: &str, error: &StoreError) -> Failure {
+pub(super) fn store(what: &str, error: &StoreError) -> CommandFailure {
     store_remedy(failed(what, &store_text(error)), error).into()
 }
 
@@ -118,7 +118,7 @@ fn store_text(error: &StoreError) -> String {
 }
 
 /// An OCI layout or an archive cannot be read or written.
-pub(super) fn layout(what: &str, error: &LayoutError) -> Failure {
+pub(super) fn layout(what: &str, error: &LayoutError) -> CommandFailure {
     let why = match error {
         LayoutError::Io { what, path, source } => {
             format!("{what} {}: {}", path.display(), reason(source))
@@ -128,17 +128,17 @@ pub(super) fn layout(what: &str, error: &LayoutError) -> Failure {
     };
     let cause = failed(what, &why);
     match error {
-        LayoutError::Exists(_) => Failure::usage(
+        LayoutError::Exists(_) => CommandFailure::usage(
             cause.remedy("name one that is not there, or a folder with an OCI layout to add to"),
         ),
-        LayoutError::Unknown(_) => Failure::usage(
+        LayoutError::Unknown(_) => CommandFailure::usage(
             cause.remedy("name an OCI layout, or an archive of one or of `docker save`"),
         ),
         LayoutError::Missing { name, .. } if name == "image for one platform" => {
-            Failure::usage(cause.remedy("choose one with --platform OS/ARCH"))
+            CommandFailure::usage(cause.remedy("choose one with --platform OS/ARCH"))
         }
         LayoutError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
-            Failure::usage(cause.remedy("name a layout or an archive that is there"))
+            CommandFailure::usage(cause.remedy("name a layout or an archive that is there"))
         }
         LayoutError::Store(error) => store_remedy(cause, error).into(),
         _ => cause.into(),
@@ -146,7 +146,7 @@ pub(super) fn layout(what: &str, error: &LayoutError) -> Failure {
 }
 
 /// A layer cannot be built.
-pub(super) fn layer(what: &str, error: &LayerError) -> Failure {
+pub(super) fn layer(what: &str, error: &LayerError) -> CommandFailure {
     match error {
         LayerError::Store(error) => store(what, error),
         LayerError::Changed(_) => {
@@ -157,7 +157,7 @@ pub(super) fn layer(what: &str, error: &LayerError) -> Failure {
 }
 
 /// An image cannot be unpacked.
-pub(super) fn unpack(what: &str, error: &UnpackError) -> Failure {
+pub(super) fn unpack(what: &str, error: &UnpackError) -> CommandFailure {
     let why = match error {
         UnpackError::Io { what, path, source } => {
             format!("{what} {}: {}", path.display(), reason(source))
@@ -168,7 +168,7 @@ pub(super) fn unpack(what: &str, error: &UnpackError) -> Failure {
     let cause = failed(what, &why);
     match error {
         UnpackError::Exists(_) => {
-            Failure::usage(cause.remedy("name a folder that is not there, or remove it"))
+            CommandFailure::usage(cause.remedy("name a folder that is not there, or remove it"))
         }
         UnpackError::Entry { .. } | UnpackError::Bomb { .. } => {
             cause.remedy("do not use this image: no tool writes such layers by accident").into()

@@ -11,8 +11,8 @@ use super::{
     unpack::OnePlatform,
 };
 use crate::{
-    catalog::{Format, Io, count, escape_controls},
-    exit::Failure,
+    catalog::{CatalogCommandIo, Format, count, escape_controls},
+    exit::CommandFailure,
 };
 use clap::Args;
 use mainstay_cause::Cause;
@@ -93,8 +93,11 @@ struct InspectedImage {
     config: Option<Vec<u8>>,
 }
 
-pub(super) async fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure> {
-    let place = Location::read(&arguments.image).map_err(Failure::usage)?;
+pub(super) async fn run(
+    arguments: &Arguments,
+    io: &mut CatalogCommandIo<'_>,
+) -> Result<(), CommandFailure> {
+    let place = Location::read(&arguments.image).map_err(CommandFailure::usage)?;
     let transfer =
         ImageTransfer::new(&arguments.registry_access, io)?.with_mirrors(&arguments.mirrors, io)?;
     let (store, _scratch) = match &place {
@@ -126,12 +129,16 @@ pub(super) async fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Fa
         let cause = Cause::new(format!("{place} has no image for {platform}"));
         let cause =
             cause.because(Cause::new(format!("it has {}", platforms_of(&found).join(", "))));
-        return Err(Failure::usage(cause.remedy("name one that it has with --platform OS/ARCH")));
+        return Err(CommandFailure::usage(
+            cause.remedy("name one that it has with --platform OS/ARCH"),
+        ));
     }
     if arguments.config {
         let Some(config) = &found.config else {
             let cause = Cause::new(format!("{place} has no image for this machine"));
-            return Err(Failure::usage(cause.remedy("name a platform with --platform OS/ARCH")));
+            return Err(CommandFailure::usage(
+                cause.remedy("name a platform with --platform OS/ARCH"),
+            ));
         };
         let _ = io.stdout.write_all(config);
         return Ok(());
@@ -145,7 +152,7 @@ pub(super) async fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Fa
 async fn in_registry<'c>(
     transfer: &'c ImageTransfer<'c>,
     place: &Location,
-) -> Result<(Origin<'c>, Descriptor), Failure> {
+) -> Result<(Origin<'c>, Descriptor), CommandFailure> {
     let what = format!("{place} cannot be inspected");
     let failed = |error| failure::fetch(&what, &FetchError::Mirror(error));
     let Location::Registry(reference) = place else { return Err(Cause::new(what).into()) };

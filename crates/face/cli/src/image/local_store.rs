@@ -5,8 +5,8 @@ use super::{
     transfer::find_in_store,
 };
 use crate::{
-    catalog::{Format, Io, count, escape_controls},
-    exit::Failure,
+    catalog::{CatalogCommandIo, Format, count, escape_controls},
+    exit::CommandFailure,
     report::columns,
 };
 use clap::Args;
@@ -86,7 +86,7 @@ fn platforms_and_size(store: &Store, image: &Descriptor) -> (Vec<String>, u64) {
     (platforms, size)
 }
 
-pub(super) fn list(arguments: &List, io: &mut Io<'_>) -> Result<(), Failure> {
+pub(super) fn list(arguments: &List, io: &mut CatalogCommandIo<'_>) -> Result<(), CommandFailure> {
     let store = arguments.store.open(io)?;
     let found = store.references();
     let found = found.map_err(|error| failure::store("the store cannot be read", &error))?;
@@ -109,10 +109,13 @@ pub(super) fn list(arguments: &List, io: &mut Io<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-pub(super) fn remove(arguments: &Remove, io: &mut Io<'_>) -> Result<(), Failure> {
+pub(super) fn remove(
+    arguments: &Remove,
+    io: &mut CatalogCommandIo<'_>,
+) -> Result<(), CommandFailure> {
     let store = arguments.store.open(io)?;
     let read = |text: &String| {
-        reference(text.strip_prefix("store:").unwrap_or(text)).map_err(Failure::usage)
+        reference(text.strip_prefix("store:").unwrap_or(text)).map_err(CommandFailure::usage)
     };
     let images = arguments.images.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     // All names are resolved first: a mistyped one removes nothing.
@@ -134,7 +137,7 @@ pub(super) fn remove(arguments: &Remove, io: &mut Io<'_>) -> Result<(), Failure>
     failed.map_or(Ok(()), Err)
 }
 
-pub(super) fn gc(arguments: &Gc, io: &mut Io<'_>) -> Result<(), Failure> {
+pub(super) fn gc(arguments: &Gc, io: &mut CatalogCommandIo<'_>) -> Result<(), CommandFailure> {
     let store = arguments.store.open(io)?;
     let untagged = if arguments.untagged { Untagged::Forget } else { Untagged::Keep };
     let grace = Duration::from_secs(arguments.grace);

@@ -26,9 +26,9 @@ mod transfer;
 mod unpack;
 
 use crate::{
-    catalog::{self, Format, Io},
+    catalog::{self, CatalogCommandIo, Format},
     examples,
-    exit::{Exit, Failure},
+    exit::{CommandFailure, ExitStatus},
 };
 use clap::{Args, Subcommand};
 use mainstay_image::manifest::Descriptor;
@@ -90,12 +90,16 @@ enum Command {
 }
 
 /// Runs one command.
-pub async fn run(arguments: ImageArguments, io: &mut Io<'_>) -> Exit {
-    catalog::finish(io, async |io| run_command(arguments, io).await.map(|()| Exit::Done)).await
+pub async fn run(arguments: ImageArguments, io: &mut CatalogCommandIo<'_>) -> ExitStatus {
+    catalog::finish(io, async |io| run_command(arguments, io).await.map(|()| ExitStatus::Done))
+        .await
 }
 
 // Futures of transfers are large: each is boxed, so that the other commands do not carry its size.
-async fn run_command(arguments: ImageArguments, io: &mut Io<'_>) -> Result<(), Failure> {
+async fn run_command(
+    arguments: ImageArguments,
+    io: &mut CatalogCommandIo<'_>,
+) -> Result<(), CommandFailure> {
     match arguments.command {
         Command::Pull(arguments) => Box::pin(pull_push::pull(&arguments, io)).await,
         Command::Push(arguments) => Box::pin(pull_push::push(&arguments, io)).await,
@@ -110,7 +114,12 @@ async fn run_command(arguments: ImageArguments, io: &mut Io<'_>) -> Result<(), F
 }
 
 /// Prints a value as JSON or YAML, or a text.
-fn print(io: &mut Io<'_>, format: Format, value: &Value, text: impl FnOnce() -> String) {
+fn print(
+    io: &mut CatalogCommandIo<'_>,
+    format: Format,
+    value: &Value,
+    text: impl FnOnce() -> String,
+) {
     let text = match format {
         Format::Text => text(),
         Format::Json => format!("{value:#}\n"),

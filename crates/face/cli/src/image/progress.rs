@@ -1,9 +1,9 @@
 //! Transfers of images: progress on a terminal, interruption, and a temporary store.
 
 use crate::{
-    catalog::{Io, count},
+    catalog::{CatalogCommandIo, count},
     config,
-    exit::Failure,
+    exit::CommandFailure,
 };
 use mainstay_cause::Cause;
 use mainstay_image::{
@@ -17,10 +17,10 @@ const TICK: Duration = Duration::from_millis(100);
 
 /// Waits for a transfer and shows its progress. Ctrl-C ends it, and partial results are removed.
 pub(crate) async fn transfer<T>(
-    io: &mut Io<'_>,
+    io: &mut CatalogCommandIo<'_>,
     progress: Option<&Progress>,
-    work: impl Future<Output = Result<T, Failure>>,
-) -> Result<T, Failure> {
+    work: impl Future<Output = Result<T, CommandFailure>>,
+) -> Result<T, CommandFailure> {
     let terminal_progress = progress.filter(|_| io.terminal);
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -80,12 +80,12 @@ pub(crate) struct TemporaryStore {
 
 impl TemporaryStore {
     /// Creates the folder and the store.
-    pub(crate) fn new(io: &Io<'_>) -> Result<Self, Failure> {
+    pub(crate) fn new(io: &CatalogCommandIo<'_>) -> Result<Self, CommandFailure> {
         let parent = config::scratch_folder(io.variable);
         let failed = |why: String| {
             let cause = Cause::new(format!("no folder can be made in {}", parent.display()));
             let remedy = "name another place for temporary files with TMPDIR";
-            Failure::from(cause.because(Cause::new(why)).remedy(remedy))
+            CommandFailure::from(cause.because(Cause::new(why)).remedy(remedy))
         };
         let folder = tempfile::Builder::new()
             .prefix("mainstay-images-")

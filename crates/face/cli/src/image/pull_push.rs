@@ -7,8 +7,8 @@ use super::{
     transfer::{ImageTransfer, Platforms, find_in_store},
 };
 use crate::{
-    catalog::{Format, Io},
-    exit::Failure,
+    catalog::{CatalogCommandIo, Format},
+    exit::CommandFailure,
 };
 use clap::Args;
 use serde_json::Value;
@@ -31,10 +31,13 @@ pub(super) struct Pull {
     trust: TrustArguments,
 }
 
-pub(super) async fn pull(arguments: &Pull, io: &mut Io<'_>) -> Result<(), Failure> {
+pub(super) async fn pull(
+    arguments: &Pull,
+    io: &mut CatalogCommandIo<'_>,
+) -> Result<(), CommandFailure> {
     let read = |text: &String| {
         let text = text.strip_prefix("docker://").unwrap_or(text);
-        reference(text).map_err(Failure::usage)
+        reference(text).map_err(CommandFailure::usage)
     };
     let images = arguments.images.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let store = arguments.store.open(io)?;
@@ -83,8 +86,11 @@ pub(super) struct Push {
     registry_access: RegistryAccess,
 }
 
-pub(super) async fn push(arguments: &Push, io: &mut Io<'_>) -> Result<(), Failure> {
-    let read = |text: &str| reference(text).map_err(Failure::usage);
+pub(super) async fn push(
+    arguments: &Push,
+    io: &mut CatalogCommandIo<'_>,
+) -> Result<(), CommandFailure> {
+    let read = |text: &str| reference(text).map_err(CommandFailure::usage);
     let image = read(arguments.image.strip_prefix("store:").unwrap_or(&arguments.image))?;
     let target = match &arguments.target {
         Some(target) => read(target.strip_prefix("docker://").unwrap_or(target))?,

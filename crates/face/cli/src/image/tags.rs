@@ -8,8 +8,8 @@ use super::{
     transfer::ImageTransfer,
 };
 use crate::{
-    catalog::{Format, Io, escape_controls},
-    exit::Failure,
+    catalog::{CatalogCommandIo, Format, escape_controls},
+    exit::CommandFailure,
 };
 use clap::Args;
 use mainstay_image::fetch::FetchError;
@@ -31,10 +31,13 @@ pub(super) struct Arguments {
     mirrors: Mirrors,
 }
 
-pub(super) async fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure> {
+pub(super) async fn run(
+    arguments: &Arguments,
+    io: &mut CatalogCommandIo<'_>,
+) -> Result<(), CommandFailure> {
     let text = &arguments.repository;
     let repository = reference(text.strip_prefix("docker://").unwrap_or(text));
-    let repository = repository.map_err(Failure::usage)?;
+    let repository = repository.map_err(CommandFailure::usage)?;
     let transfer =
         ImageTransfer::new(&arguments.registry_access, io)?.with_mirrors(&arguments.mirrors, io)?;
     let what = format!("the tags of {} cannot be listed", repository.repository());

@@ -6,8 +6,8 @@ use super::{
     location::{FileFormat, Location},
 };
 use crate::{
-    catalog::{Io, escape_controls},
-    exit::Failure,
+    catalog::{CatalogCommandIo, escape_controls},
+    exit::CommandFailure,
 };
 use clap::Args;
 use mainstay_cause::Cause;
@@ -63,7 +63,10 @@ pub(crate) struct ImageTransfer<'a> {
 
 impl<'a> ImageTransfer<'a> {
     /// Reads the files that the options name. Without mirrors and policy.
-    pub(crate) fn new(registry_access: &'a RegistryAccess, io: &Io<'_>) -> Result<Self, Failure> {
+    pub(crate) fn new(
+        registry_access: &'a RegistryAccess,
+        io: &CatalogCommandIo<'_>,
+    ) -> Result<Self, CommandFailure> {
         let settings = registry_access.settings(io)?;
         let progress = Arc::clone(&settings.progress);
         let client = RegistryAccess::client(settings)?;
@@ -72,13 +75,20 @@ impl<'a> ImageTransfer<'a> {
     }
 
     /// Adds mirror rules.
-    pub(super) fn with_mirrors(mut self, mirrors: &Mirrors, io: &Io<'_>) -> Result<Self, Failure> {
+    pub(super) fn with_mirrors(
+        mut self,
+        mirrors: &Mirrors,
+        io: &CatalogCommandIo<'_>,
+    ) -> Result<Self, CommandFailure> {
         self.rules = mirrors.rules(self.registry_access, io)?;
         Ok(self)
     }
 
     /// A transfer with mirrors that only accepts images of the policy.
-    pub(super) fn with_policy(trust: &'a TrustArguments, io: &Io<'_>) -> Result<Self, Failure> {
+    pub(super) fn with_policy(
+        trust: &'a TrustArguments,
+        io: &CatalogCommandIo<'_>,
+    ) -> Result<Self, CommandFailure> {
         let transfer = Self::new(&trust.registry_access, io)?;
         let policy = trust.policy(io)?;
         let looking = transfer.with_mirrors(&trust.mirrors, io)?;
@@ -97,7 +107,7 @@ impl<'a> ImageTransfer<'a> {
         store: &Store,
         reference: &Reference,
         want: &Want,
-    ) -> Result<(Descriptor, Option<Descriptor>), Failure> {
+    ) -> Result<(Descriptor, Option<Descriptor>), CommandFailure> {
         let what = format!("{reference} cannot be pulled");
         let security = self.registry_access.security(reference);
         let fetcher = Fetcher {
@@ -118,7 +128,7 @@ impl<'a> ImageTransfer<'a> {
         store: &Store,
         source: &Location,
         want: &Want,
-    ) -> Result<Descriptor, Failure> {
+    ) -> Result<Descriptor, CommandFailure> {
         match source {
             Location::Registry(reference) => {
                 let known = store.resolve(reference);
@@ -152,7 +162,7 @@ impl<'a> ImageTransfer<'a> {
         store: &Store,
         image: &Descriptor,
         target: &Location,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CommandFailure> {
         let what = format!("{target} cannot be written");
         match target {
             Location::Registry(reference) => {
@@ -222,20 +232,27 @@ fn make_readable(file: &File) -> std::io::Result<()> {
 /// Runs slow file operations on a blocking thread, so that Ctrl-C still works.
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Failure> {
+) -> Result<T, CommandFailure> {
     tokio::task::spawn_blocking(work).await.map_err(|error| {
-        Failure::from(Cause::new("the work ended early").because(Cause::new(error.to_string())))
+        CommandFailure::from(
+            Cause::new("the work ended early").because(Cause::new(error.to_string())),
+        )
     })
 }
 
 /// Resolves a name in a store.
-pub(super) fn find_in_store(store: &Store, reference: &Reference) -> Result<Descriptor, Failure> {
+pub(super) fn find_in_store(
+    store: &Store,
+    reference: &Reference,
+) -> Result<Descriptor, CommandFailure> {
     let found = store.resolve(reference);
     let found = found.map_err(|error| failure::store("the store cannot be read", &error))?;
     found.ok_or_else(|| {
         let cause = Cause::new(format!("there is no image {reference} in the store"));
         let cause = cause.remedy("see which there are with: mainstay image list");
-        Failure::usage(cause.remedy(format!("get it first: mainstay image pull {reference}")))
+        CommandFailure::usage(
+            cause.remedy(format!("get it first: mainstay image pull {reference}")),
+        )
     })
 }
 
@@ -244,7 +261,7 @@ fn select_named_image(
     source: &Location,
     mut images: Vec<Named>,
     name: Option<&str>,
-) -> Result<Descriptor, Failure> {
+) -> Result<Descriptor, CommandFailure> {
     let has_name = |descriptor: &Named, wanted: &str| {
         descriptor.names.iter().any(|known| {
             let tag = || known.parse::<Reference>().ok().filter(|_| known.contains('/'));
@@ -271,7 +288,7 @@ fn select_named_image(
         (false, None) => format!("{source} has {} images", images.len()),
     };
     let cause = Cause::new(what);
-    Err(Failure::usage(if names.is_empty() {
+    Err(CommandFailure::usage(if names.is_empty() {
         cause
     } else {
         cause.remedy(format!("name one of them: {}", names.join(", ")))
@@ -284,7 +301,7 @@ fn select_platform(
     source: &str,
     top: Descriptor,
     want: &Want,
-) -> Result<Descriptor, Failure> {
+) -> Result<Descriptor, CommandFailure> {
     let Want::Platform(platform) = want else { return Ok(top) };
     let mut image = top;
     for _ in 0..=DEEPEST_INDEX {
@@ -301,7 +318,7 @@ fn select_platform(
                 .collect();
             let cause = Cause::new(format!("{source} has no image for {platform}"));
             let cause = cause.because(Cause::new(format!("it has {}", offered.join(", "))));
-            return Err(Failure::usage(
+            return Err(CommandFailure::usage(
                 cause.remedy("name one that it has with --platform OS/ARCH"),
             ));
         };

@@ -9,8 +9,8 @@ use super::{
     transfer::{ImageTransfer, Platforms, blocking},
 };
 use crate::{
-    catalog::{Format, Io},
-    exit::Failure,
+    catalog::{CatalogCommandIo, Format},
+    exit::CommandFailure,
 };
 use clap::Args;
 use mainstay_cause::Cause;
@@ -54,8 +54,11 @@ impl OnePlatform {
     }
 }
 
-pub(super) async fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure> {
-    let source = Location::read(&arguments.image).map_err(Failure::usage)?;
+pub(super) async fn run(
+    arguments: &Arguments,
+    io: &mut CatalogCommandIo<'_>,
+) -> Result<(), CommandFailure> {
+    let source = Location::read(&arguments.image).map_err(CommandFailure::usage)?;
     let target = io.folder.join(&arguments.folder);
     let what = format!("{source} cannot be unpacked");
     if arguments.folder.is_empty() || target.symlink_metadata().is_ok() {

@@ -6,22 +6,22 @@ use super::extension::Extensions;
 use super::observe::observe;
 use super::remedies::Remedies;
 use super::text::{Text, differences, tree};
-use super::{Io, ResolveArguments, contradictions, failure, format_output, input, value};
+use super::{CommandIo, ResolveArguments, contradictions, failure, format_output, input, value};
 use crate::catalog::escape_controls;
 use crate::cluster::{ClusterHandle, read_registries};
 use crate::config::reason;
-use crate::exit::{Exit, Failure};
+use crate::exit::{CommandFailure, ExitStatus};
 use crate::report::columns;
 use mainstay_api::resources::CATALOG_SOURCE;
 use mainstay_cause::Cause;
 use mainstay_gocompat::quote;
 use mainstay_resolver::CatalogKey;
-use mainstay_resolver::universe::{Universe, cause_json};
+use mainstay_resolver::fixture::{Fixture, cause_json};
 use mainstay_version::parse_tolerant;
 use mainstay_whatif::{
-    CatalogContent, CatalogOverrides, CatalogSnapshots, Change, ChangeTargets, ClusterState,
-    FolderCache, NamespaceAnswer, NamespaceWalk, Note, Question, SavedStateReader, check_namespace,
-    compare, namespaces_to_resolve, one_of,
+    CatalogOverrides, CatalogSnapshots, ChangeTargets, ClusterState, FolderCache, NamespaceWalk,
+    NamespaceWhatIf, Note, SavedStateReader, SnapshotContent, WhatIfChange, WhatIfQuery,
+    check_namespace, compare, namespaces_to_resolve, one_of,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -29,12 +29,12 @@ use std::fmt::Write as _;
 
 pub(super) async fn run<C: ClusterHandle>(
     arguments: &ResolveArguments,
-    io: &mut Io<'_>,
-    connect: impl AsyncFnOnce() -> Result<C, Failure>,
-) -> Result<Exit, Failure> {
+    io: &mut CommandIo<'_>,
+    connect: impl AsyncFnOnce() -> Result<C, CommandFailure>,
+) -> Result<ExitStatus, CommandFailure> {
     if !arguments.needs_cluster() && arguments.states.is_empty() && arguments.catalogs.is_empty() {
         let cause = Cause::new("there is no catalog to take packages from");
-        return Err(Failure::usage(
+        return Err(CommandFailure::usage(
             cause.remedy("name one with --catalog NAME=DIR, or look at the cluster with --cluster"),
         ));
     }
@@ -61,7 +61,7 @@ pub(super) async fn run<C: ClusterHandle>(
     if let Some(version) = &arguments.kube_version {
         state.kube_version = Some(version.clone());
     }
-    let changes: Vec<Change> =
+    let changes: Vec<WhatIfChange> =
         arguments.changes.iter().map(|argument| argument.change.clone()).collect();
     let namespaces = namespaces(arguments, &state, &changes, existing.as_deref())?;
     let overrides = CatalogOverrides {
@@ -82,7 +82,7 @@ pub(super) async fn run<C: ClusterHandle>(
     }
     let mut changed_catalogs = catalogs.clone();
     for change in &changes {
-        if let Change::ReplaceContent(folder) = change
+        if let WhatIfChange::ReplaceContent(folder) = change
             && state.is_for_subscriptions(&folder.name, overrides.requests_packages)
         {
             changed_catalogs
@@ -91,7 +91,7 @@ pub(super) async fn run<C: ClusterHandle>(
         }
     }
     let final_catalogs = if changes.is_empty() { &catalogs } else { &changed_catalogs };
-    let question = Question {
+    let question = WhatIfQuery {
         state: &state,
         global_namespace: global,
         namespaces: &namespaces,
@@ -102,7 +102,7 @@ pub(super) async fn run<C: ClusterHandle>(
         is_live: arguments.needs_cluster(),
         records_world: arguments.save.is_some(),
     };
-    let answers = match question.answer(&catalogs, &changed_catalogs) {
+    let answers = match question.run_what_if(&catalogs, &changed_catalogs) {
         Ok(answers) => answers,
         Err(error) => {
             let why = failure::question(&error, &arguments.changes);
@@ -113,7 +113,7 @@ pub(super) async fn run<C: ClusterHandle>(
             // It may also be in a catalog that the account may not see.
             let unseen = state.notes.iter().filter(|note| is_about_catalogs(note));
             let unseen = unseen.map(|note| Cause::new(note.to_string()));
-            return Err(Failure::usage(why.because_all(unseen)));
+            return Err(CommandFailure::usage(why.because_all(unseen)));
         }
     };
     // ClusterExtensions belong to no namespace.
@@ -156,13 +156,13 @@ pub(super) async fn run<C: ClusterHandle>(
         write_universe(io, file, universe)?;
     }
     // A named folder without a valid catalog is a failure, even if nothing depends on it.
-    let exit = exit(arguments, answers.iter().map(NamespaceAnswer::final_walk));
+    let exit = exit(arguments, answers.iter().map(NamespaceWhatIf::final_walk));
     let exit = extensions.exit(arguments, exit);
-    Ok(if final_catalogs.has_unusable_folder() { Exit::Unresolved } else { exit })
+    Ok(if final_catalogs.has_unusable_folder() { ExitStatus::Unresolved } else { exit })
 }
 
 /// Reads saved states.
-fn saved_states(io: &mut Io<'_>, files: &[String]) -> Result<ClusterState, Failure> {
+fn saved_states(io: &mut CommandIo<'_>, files: &[String]) -> Result<ClusterState, CommandFailure> {
     if files.iter().filter(|argument| *argument == "-").count() > 1 {
         let why = Cause::new("standard input can be read once only");
         return Err(failure::unreadable_state(why.remedy("name `--state -` once")));
@@ -181,9 +181,9 @@ fn saved_states(io: &mut Io<'_>, files: &[String]) -> Result<ClusterState, Failu
 fn namespaces(
     arguments: &ResolveArguments,
     state: &ClusterState,
-    changes: &[Change],
+    changes: &[WhatIfChange],
     existing: Option<&[String]>,
-) -> Result<Vec<String>, Failure> {
+) -> Result<Vec<String>, CommandFailure> {
     let Some(namespace) = &arguments.namespace else {
         let requests_objects = !arguments.packages.is_empty()
             || !arguments.installed.is_empty()
@@ -197,14 +197,17 @@ fn namespaces(
             let whose = if arguments.needs_cluster() { "cluster" } else { "state" };
             let why = format!("the {whose} has nothing in namespace {}", quote(namespace));
             let cause = unusable(&format!("-n {namespace}"), why);
-            Failure::usage(failure::suggest(cause, unknown.suggestion.as_ref()))
+            CommandFailure::usage(failure::suggest(cause, unknown.suggestion.as_ref()))
         })?;
     }
     Ok(vec![namespace.clone()])
 }
 
 /// Refuses an argument about one namespace if several are resolved.
-fn one_namespace(arguments: &ResolveArguments, namespaces: &[String]) -> Result<(), Failure> {
+fn one_namespace(
+    arguments: &ResolveArguments,
+    namespaces: &[String],
+) -> Result<(), CommandFailure> {
     if namespaces.len() < 2 {
         return Ok(());
     }
@@ -214,7 +217,7 @@ fn one_namespace(arguments: &ResolveArguments, namespaces: &[String]) -> Result<
     match package.or(installed).or(save) {
         Some(argument) => {
             let cause = unusable(&argument, one_of(namespaces));
-            Err(Failure::usage(failure::choose_namespace(cause)))
+            Err(CommandFailure::usage(failure::choose_namespace(cause)))
         }
         None => Ok(()),
     }
@@ -223,10 +226,10 @@ fn one_namespace(arguments: &ResolveArguments, namespaces: &[String]) -> Result<
 /// Prints that a folder has no valid catalog, without which there is no answer.
 fn report_invalid_folder(
     arguments: &ResolveArguments,
-    io: &mut Io<'_>,
+    io: &mut CommandIo<'_>,
     catalogs: &CatalogSnapshots,
     why: &Cause,
-) -> Exit {
+) -> ExitStatus {
     let value = json!({
         "catalogs": catalogs_value(catalogs),
         "namespaces": [],
@@ -238,21 +241,21 @@ fn report_invalid_folder(
         out
     });
     io.print(&text);
-    Exit::Unresolved
+    ExitStatus::Unresolved
 }
 
 /// The exit code for walks.
 pub(super) fn exit<'w>(
     arguments: &ResolveArguments,
     walks: impl Iterator<Item = &'w NamespaceWalk>,
-) -> Exit {
-    let mut exit = Exit::Done;
+) -> ExitStatus {
+    let mut exit = ExitStatus::Done;
     for walk in walks {
         if walk.fails() {
-            return Exit::Unresolved;
+            return ExitStatus::Unresolved;
         }
         if walk.changes() && arguments.exit_code {
-            exit = Exit::Changes;
+            exit = ExitStatus::Changes;
         }
     }
     exit
@@ -260,10 +263,10 @@ pub(super) fn exit<'w>(
 
 /// Writes a universe to a file.
 pub(super) fn write_universe(
-    io: &Io<'_>,
+    io: &CommandIo<'_>,
     file: &std::path::Path,
-    universe: &Universe,
-) -> Result<(), Failure> {
+    universe: &Fixture,
+) -> Result<(), CommandFailure> {
     let text = serde_json::to_string_pretty(universe)
         .map_err(|error| failure::universe_not_written(file, error.to_string()))?;
     std::fs::write(io.folder.join(file), text + "\n")
@@ -271,7 +274,7 @@ pub(super) fn write_universe(
 }
 
 /// The answer about a namespace as JSON.
-fn answer_value(answer: &NamespaceAnswer) -> Value {
+fn answer_value(answer: &NamespaceWhatIf) -> Value {
     let mut value = value::walk(&answer.before, &answer.manual);
     if let Some(after) = &answer.after {
         value["whatIf"] = value::walk(after, &answer.manual);
@@ -288,7 +291,7 @@ fn answer_value(answer: &NamespaceAnswer) -> Value {
 
 /// The answer about a namespace as text.
 pub(super) fn answer_text(
-    answer: &NamespaceAnswer,
+    answer: &NamespaceWhatIf,
     changes: &[ChangeArgument],
     colour: bool,
     remedies: &Remedies,
@@ -374,7 +377,7 @@ fn catalogs_text(catalogs: &CatalogSnapshots) -> String {
             continue;
         }
         let word = match &*snapshot.content {
-            CatalogContent::Unusable { .. } => "cannot be used",
+            SnapshotContent::Unusable { .. } => "cannot be used",
             _ => "has no content here",
         };
         let _ = writeln!(
@@ -398,9 +401,9 @@ fn catalogs_value(catalogs: &CatalogSnapshots) -> Value {
         .iter()
         .map(|(key, snapshot)| {
             let state = match &*snapshot.content {
-                CatalogContent::Ready(..) => "ready",
-                CatalogContent::Missing(_) => "missing",
-                CatalogContent::Unusable { .. } => "failed",
+                SnapshotContent::Ready(..) => "ready",
+                SnapshotContent::Missing(_) => "missing",
+                SnapshotContent::Unusable { .. } => "failed",
             };
             let mut value = json!({
                 "name": key.name, "namespace": key.namespace, "priority": snapshot.priority,

@@ -3,7 +3,7 @@
 use mainstay_cause::Cause;
 use mainstay_gocompat::quote;
 use mainstay_version::{ParseError, Version, parse_tolerant};
-use mainstay_whatif::{CatalogFolder, CatalogPriority, Change, RequestError};
+use mainstay_whatif::{FolderOverride, ParseChangeError, PriorityOverride, WhatIfChange};
 use std::str::FromStr;
 
 /// An argument cannot be read.
@@ -31,7 +31,7 @@ pub(super) enum ArgumentError {
     },
     /// The text names no catalog and no package.
     #[error(transparent)]
-    ParseRequest(#[from] RequestError),
+    ParseRequest(#[from] ParseChangeError),
     /// The text cannot name a namespace.
     #[error(
         "{} cannot name a namespace: write it in lower case letters, digits and `-`, up to 63 signs",
@@ -52,19 +52,19 @@ pub(super) enum ArgumentError {
 }
 
 /// Reads `[NAMESPACE/]NAME=DIR`.
-pub(super) fn catalog_folder(text: &str) -> Result<CatalogFolder, ArgumentError> {
+pub(super) fn catalog_folder(text: &str) -> Result<FolderOverride, ArgumentError> {
     let (name, folder) = text
         .split_once('=')
         .filter(|(_, folder)| !folder.is_empty())
         .ok_or(ArgumentError::SplitCatalogFolder)?;
-    Ok(CatalogFolder { name: name.parse()?, folder: folder.to_owned() })
+    Ok(FolderOverride { name: name.parse()?, folder: folder.to_owned() })
 }
 
 /// Reads `[NAMESPACE/]NAME=N`.
-pub(super) fn catalog_priority(text: &str) -> Result<CatalogPriority, ArgumentError> {
+pub(super) fn catalog_priority(text: &str) -> Result<PriorityOverride, ArgumentError> {
     let parsed = text.split_once('=').and_then(|(name, number)| Some((name, number.parse().ok()?)));
     let (name, priority) = parsed.ok_or(ArgumentError::SplitCatalogPriority)?;
-    Ok(CatalogPriority { name: name.parse()?, priority })
+    Ok(PriorityOverride { name: name.parse()?, priority })
 }
 
 /// A supposed change and its text.
@@ -72,7 +72,7 @@ pub(super) fn catalog_priority(text: &str) -> Result<CatalogPriority, ArgumentEr
 pub(super) struct ChangeArgument {
     /// The text.
     pub(super) text: String,
-    pub(super) change: Change,
+    pub(super) change: WhatIfChange,
 }
 
 impl FromStr for ChangeArgument {
@@ -84,19 +84,19 @@ impl FromStr for ChangeArgument {
             .filter(|(_, value)| !value.is_empty())
             .ok_or(ArgumentError::SplitChange)?;
         let change = match kind {
-            "subscribe" => Change::Subscribe(value.parse()?),
+            "subscribe" => WhatIfChange::Subscribe(value.parse()?),
             "unsubscribe" => match value.split_once('/') {
-                Some((namespace, name)) => Change::Unsubscribe {
+                Some((namespace, name)) => WhatIfChange::Unsubscribe {
                     namespace: Some(namespace.to_owned()),
                     name: name.to_owned(),
                 },
-                None => Change::Unsubscribe { namespace: None, name: value.to_owned() },
+                None => WhatIfChange::Unsubscribe { namespace: None, name: value.to_owned() },
             },
-            "catalog" => Change::ReplaceContent(catalog_folder(value)?),
-            "outage" => Change::Outage(value.parse()?),
-            "installed" => Change::Install(value.to_owned()),
-            "prohibit" => Change::Prohibit(value.to_owned()),
-            "kube-version" => Change::KubeVersion(kube_version(value)?),
+            "catalog" => WhatIfChange::ReplaceContent(catalog_folder(value)?),
+            "outage" => WhatIfChange::Outage(value.parse()?),
+            "installed" => WhatIfChange::Install(value.to_owned()),
+            "prohibit" => WhatIfChange::Prohibit(value.to_owned()),
+            "kube-version" => WhatIfChange::KubeVersion(kube_version(value)?),
             _ => return Err(ArgumentError::UnknownChange { kind: kind.to_owned() }),
         };
         Ok(Self { text: text.to_owned(), change })
@@ -131,8 +131,8 @@ mod tests {
     #[test]
     fn a_change_has_a_kind() {
         let change = |text: &str| text.parse::<ChangeArgument>().map(|argument| argument.change);
-        assert!(matches!(change("catalog=shop=./dir"), Ok(Change::ReplaceContent(_))));
-        assert!(matches!(change("kube-version=1.30"), Ok(Change::KubeVersion(_))));
+        assert!(matches!(change("catalog=shop=./dir"), Ok(WhatIfChange::ReplaceContent(_))));
+        assert!(matches!(change("kube-version=1.30"), Ok(WhatIfChange::KubeVersion(_))));
         for text in ["tea", "subscribe=", "buy=tea", "catalog=shop", "kube-version=new"] {
             assert!(change(text).is_err(), "{text}");
         }

@@ -2,8 +2,8 @@
 
 use super::ResolveArguments;
 use super::argument::{ChangeArgument, unusable};
-use crate::exit::Failure;
-use mainstay_whatif::Change;
+use crate::exit::CommandFailure;
+use mainstay_whatif::WhatIfChange;
 
 /// A value that an argument sets.
 struct Setting {
@@ -18,7 +18,7 @@ struct Setting {
 ///
 /// # Errors
 /// Two arguments contradict each other.
-pub(super) fn check(arguments: &ResolveArguments) -> Result<(), Failure> {
+pub(super) fn check(arguments: &ResolveArguments) -> Result<(), CommandFailure> {
     let settings = settings(arguments);
     for (at, setting) in settings.iter().enumerate() {
         let contradicts = |earlier: &&Setting| {
@@ -27,7 +27,7 @@ pub(super) fn check(arguments: &ResolveArguments) -> Result<(), Failure> {
         if let Some(earlier) = settings[..at].iter().find(contradicts) {
             let why = format!("`{}` says something else about the same", earlier.argument);
             let cause = unusable(&setting.argument, why);
-            return Err(Failure::usage(cause.remedy("leave out one of the two")));
+            return Err(CommandFailure::usage(cause.remedy("leave out one of the two")));
         }
     }
     Ok(())
@@ -58,11 +58,11 @@ fn settings(arguments: &ResolveArguments) -> Vec<Setting> {
     }
     for ChangeArgument { text, change } in &arguments.changes {
         let subject = match change {
-            Change::Subscribe(request) => format!("package {}, supposed", request.package),
-            Change::ReplaceContent(folder) => {
+            WhatIfChange::Subscribe(request) => format!("package {}, supposed", request.package),
+            WhatIfChange::ReplaceContent(folder) => {
                 format!("the content of catalog {}, supposed", folder.name)
             }
-            Change::KubeVersion(_) => "the version of Kubernetes".to_owned(),
+            WhatIfChange::KubeVersion(_) => "the version of Kubernetes".to_owned(),
             _ => continue,
         };
         settings.push(Setting {

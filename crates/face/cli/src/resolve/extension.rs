@@ -5,12 +5,12 @@ use super::argument::ChangeArgument;
 use super::text::{chain, differences, line, tree};
 use super::{ResolveArguments, failure, value};
 use crate::catalog::{count, escape_controls};
-use crate::exit::{Exit, Failure};
+use crate::exit::{CommandFailure, ExitStatus};
 use mainstay_cause::Cause;
-use mainstay_resolver::universe::cause_json;
+use mainstay_resolver::fixture::cause_json;
 use mainstay_whatif::{
-    CatalogOverrides, Change, ClusterState, ExtensionEnd, ExtensionPath, ExtensionsAnswer,
-    FolderCache,
+    CatalogOverrides, ClusterState, ExtensionEnd, ExtensionPath, ExtensionsWhatIf, FolderCache,
+    WhatIfChange,
 };
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -18,7 +18,7 @@ use std::fmt::Write as _;
 /// The answer about all ClusterExtensions, and the texts of the supposed changes.
 #[derive(Default)]
 pub(super) struct Extensions {
-    answer: ExtensionsAnswer,
+    answer: ExtensionsWhatIf,
     changes: Vec<String>,
 }
 
@@ -31,10 +31,10 @@ impl Extensions {
         folders: &FolderCache,
         state: &ClusterState,
         overrides: &CatalogOverrides<'_>,
-        changes: &[Change],
+        changes: &[WhatIfChange],
         change_arguments: &[ChangeArgument],
-    ) -> Result<Self, Failure> {
-        let answer = ExtensionsAnswer::of(folders, state, overrides, changes)
+    ) -> Result<Self, CommandFailure> {
+        let answer = ExtensionsWhatIf::of(folders, state, overrides, changes)
             .map_err(|error| failure::extensions(&error, change_arguments))?;
         let used_changes = answer.changes.iter().filter_map(|at| change_arguments.get(*at));
         let changes = used_changes.map(|change| change.text.clone()).collect();
@@ -113,13 +113,13 @@ impl Extensions {
     }
 
     /// The exit code, combined with that of the namespaces.
-    pub(super) fn exit(&self, arguments: &ResolveArguments, exit: Exit) -> Exit {
+    pub(super) fn exit(&self, arguments: &ResolveArguments, exit: ExitStatus) -> ExitStatus {
         let paths = self.answer.final_paths();
         if !self.answer.unusable.is_empty() || paths.iter().any(ExtensionPath::fails) {
-            return Exit::Unresolved;
+            return ExitStatus::Unresolved;
         }
         let changes = arguments.exit_code && paths.iter().any(|path| !path.hops.is_empty());
-        if exit == Exit::Done && changes { Exit::Changes } else { exit }
+        if exit == ExitStatus::Done && changes { ExitStatus::Changes } else { exit }
     }
 }
 

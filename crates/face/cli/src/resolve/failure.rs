@@ -4,13 +4,13 @@ use super::argument::{ChangeArgument, unusable};
 use super::input;
 use crate::catalog::escape_controls;
 use crate::config::reason;
-use crate::exit::Failure;
+use crate::exit::CommandFailure;
 use mainstay_cause::{Cause, Place};
 use mainstay_resolver::CatalogKey;
 use mainstay_whatif::{
-    AssembleError, CatalogContent, ChangeError, ContentRepair, ExtensionError, ExtensionFailure,
-    FolderError, MissingContent, MissingVersions, NotFound, PublishedError, QuestionError,
-    SavedStateError, Suggestion, TargetError, UnusableFolder,
+    AssembleError, ChangeError, ChangeTargetError, ContentRepair, ExtensionError, FailedExtension,
+    FolderError, MissingContent, MissingVersions, NotFound, PublishedError, SavedStateError,
+    SnapshotContent, Suggestion, UnusableFolder, WhatIfError,
 };
 use std::path::Path;
 
@@ -18,12 +18,12 @@ use std::path::Path;
 const SAVE_COMMAND: &str = "kubectl get sub,csv,og,catalogsource -A -o yaml";
 
 /// A saved state that cannot be read.
-pub(super) fn unreadable_state(why: Cause) -> Failure {
-    Failure::usage(Cause::new("the state cannot be read").because(why))
+pub(super) fn unreadable_state(why: Cause) -> CommandFailure {
+    CommandFailure::usage(Cause::new("the state cannot be read").because(why))
 }
 
 /// An error of a saved state.
-pub(super) fn saved_state(error: &SavedStateError) -> Failure {
+pub(super) fn saved_state(error: &SavedStateError) -> CommandFailure {
     let remedy = match error {
         SavedStateError::ParseDocument { .. } => format!("save it again with: {SAVE_COMMAND}"),
         SavedStateError::ReadObject { .. } | SavedStateError::FindObjects { .. } => {
@@ -38,38 +38,39 @@ pub(super) fn saved_state(error: &SavedStateError) -> Failure {
 }
 
 /// A state without ClusterServiceVersions.
-pub(super) fn missing_versions(error: &MissingVersions) -> Failure {
-    Failure::usage(Cause::new(error.to_string()).remedy(format!(
+pub(super) fn missing_versions(error: &MissingVersions) -> CommandFailure {
+    CommandFailure::usage(Cause::new(error.to_string()).remedy(format!(
         "save it with them: {SAVE_COMMAND}; or say what is installed with --installed BUNDLE"
     )))
 }
 
 /// A folder that cannot be read.
-fn folder(error: &FolderError) -> Failure {
+fn folder(error: &FolderError) -> CommandFailure {
     let why = match error {
         FolderError::Inspect { source, .. } => reason(source),
         FolderError::Open { .. } => error.to_string(),
     };
     let remedy = "name the folder of a file-based catalog";
-    Failure::usage(Cause::new(why).at(Place::file(error.folder())).remedy(remedy))
+    CommandFailure::usage(Cause::new(why).at(Place::file(error.folder())).remedy(remedy))
 }
 
 /// Catalogs that cannot be assembled.
-pub(super) fn catalogs(error: &AssembleError) -> Failure {
+pub(super) fn catalogs(error: &AssembleError) -> CommandFailure {
     let why = error.to_string();
     match error {
         AssembleError::ReadFolder(error) => folder(error),
         AssembleError::PlaceFolder(given) => {
             let cause = unusable(&format!("--catalog {}={}", given.name, given.folder), why);
-            Failure::usage(cause.remedy("write it as NAMESPACE/NAME=DIR"))
+            CommandFailure::usage(cause.remedy("write it as NAMESPACE/NAME=DIR"))
         }
         AssembleError::ChooseFolder { folder: given, .. } => {
             let cause = unusable(&format!("--catalog {}={}", given.name, given.folder), why);
-            Failure::usage(cause.remedy("name one of the two"))
+            CommandFailure::usage(cause.remedy("name one of the two"))
         }
-        AssembleError::SetPriority { priority: given, .. } => {
-            Failure::usage(unusable(&format!("--priority {}={}", given.name, given.priority), why))
-        }
+        AssembleError::SetPriority { priority: given, .. } => CommandFailure::usage(unusable(
+            &format!("--priority {}={}", given.name, given.priority),
+            why,
+        )),
     }
 }
 
@@ -142,10 +143,10 @@ pub(super) fn suggest(cause: Cause, suggestion: Option<&Suggestion>) -> Cause {
 }
 
 /// A question without an answer.
-pub(super) fn question(error: &QuestionError, changes: &[ChangeArgument]) -> Cause {
+pub(super) fn question(error: &WhatIfError, changes: &[ChangeArgument]) -> Cause {
     match error {
-        QuestionError::Request(error) => change(error),
-        QuestionError::Suppose { change: at, source } => {
+        WhatIfError::Request(error) => change(error),
+        WhatIfError::Suppose { change: at, source } => {
             unsupposable(change_text(changes, *at)).because(change(source))
         }
     }
@@ -160,13 +161,15 @@ fn change_text(changes: &[ChangeArgument], at: usize) -> &str {
 }
 
 /// A change without a target.
-pub(super) fn target(error: &TargetError, changes: &[ChangeArgument]) -> Failure {
+pub(super) fn target(error: &ChangeTargetError, changes: &[ChangeArgument]) -> CommandFailure {
     let argument = format!("--what-if {}", change_text(changes, error.change()));
     let cause = unusable(&argument, error.to_string());
-    Failure::usage(match error {
-        TargetError::FindNamespace { suggestion, .. }
-        | TargetError::FindSubscription { suggestion, .. } => suggest(cause, suggestion.as_ref()),
-        TargetError::ChooseNamespace { .. } => choose_namespace(cause),
+    CommandFailure::usage(match error {
+        ChangeTargetError::FindNamespace { suggestion, .. }
+        | ChangeTargetError::FindSubscription { suggestion, .. } => {
+            suggest(cause, suggestion.as_ref())
+        }
+        ChangeTargetError::ChooseNamespace { .. } => choose_namespace(cause),
     })
 }
 
@@ -176,16 +179,16 @@ pub(super) fn choose_namespace(cause: Cause) -> Cause {
 }
 
 /// ClusterExtensions that cannot be resolved.
-pub(super) fn extensions(error: &ExtensionError, changes: &[ChangeArgument]) -> Failure {
+pub(super) fn extensions(error: &ExtensionError, changes: &[ChangeArgument]) -> CommandFailure {
     let why = Cause::new(error.to_string());
     match error {
         ExtensionError::ReadFolder(error) => folder(error),
         ExtensionError::SetPriority(given) | ExtensionError::ConvertPriority(given) => {
             let what = format!("--priority {}={} cannot be used", given.name, given.priority);
-            Failure::usage(Cause::new(what).because(why))
+            CommandFailure::usage(Cause::new(what).because(why))
         }
         ExtensionError::FindOutage { change, .. } => {
-            Failure::usage(unsupposable(change_text(changes, *change)).because(why))
+            CommandFailure::usage(unsupposable(change_text(changes, *change)).because(why))
         }
     }
 }
@@ -206,10 +209,10 @@ pub(super) fn published(error: &PublishedError) -> Cause {
 }
 
 /// The reason why a catalog has no usable content, if so.
-pub(super) fn content(key: &CatalogKey, content: &CatalogContent) -> Option<Cause> {
+pub(super) fn content(key: &CatalogKey, content: &SnapshotContent) -> Option<Cause> {
     match content {
-        CatalogContent::Ready(..) => None,
-        CatalogContent::Missing(MissingContent::NotGiven { connection, is_hidden, .. }) => {
+        SnapshotContent::Ready(..) => None,
+        SnapshotContent::Missing(MissingContent::NotGiven { connection, is_hidden, .. }) => {
             let connection = match &**connection {
                 _ if *is_hidden => format!(
                     ", and your account may not see CatalogSources in namespace {}",
@@ -221,11 +224,11 @@ pub(super) fn content(key: &CatalogKey, content: &CatalogContent) -> Option<Caus
             let why = Cause::new(format!("its content is not at hand{connection}"));
             Some(why.remedy(content_option(key)))
         }
-        CatalogContent::Missing(MissingContent::Registry { address, cause }) => {
+        SnapshotContent::Missing(MissingContent::Registry { address, cause }) => {
             let why = Cause::new(format!("its registry at {address} cannot be asked from here"));
             Some(why.because(cause.clone()).remedy(content_option(key)))
         }
-        CatalogContent::Unusable { folder, reason } => Some(unusable_folder(folder, reason)),
+        SnapshotContent::Unusable { folder, reason } => Some(unusable_folder(folder, reason)),
     }
 }
 
@@ -248,7 +251,7 @@ pub(super) fn unusable_folder(folder: &str, reason: &UnusableFolder) -> Cause {
 
 /// The reason why a ClusterExtension cannot be resolved. For unreadable catalogs, the remedies are
 /// options.
-pub(super) fn extension(failed: &ExtensionFailure) -> Cause {
+pub(super) fn extension(failed: &FailedExtension) -> Cause {
     let cause = &failed.failure.cause;
     if failed.repairs.is_empty() {
         return cause.clone();
@@ -265,13 +268,13 @@ pub(super) fn extension(failed: &ExtensionFailure) -> Cause {
 }
 
 /// A file that cannot be written.
-pub(super) fn universe_not_written(file: &Path, why: String) -> Failure {
+pub(super) fn universe_not_written(file: &Path, why: String) -> CommandFailure {
     Cause::new("the universe cannot be saved").at(Place::file(file)).because(Cause::new(why)).into()
 }
 
 /// A published catalog of a universe that is missing.
-pub(super) fn missing_published_catalog(argument: &str, name: &str, why: Cause) -> Failure {
+pub(super) fn missing_published_catalog(argument: &str, name: &str, why: Cause) -> CommandFailure {
     let message =
         format!("the published catalog {} is not at hand", mainstay_gocompat::quote(name));
-    Failure::usage(Cause::new(message).at(input::place_of(argument)).because(why))
+    CommandFailure::usage(Cause::new(message).at(input::place_of(argument)).because(why))
 }

@@ -1,8 +1,8 @@
 //! Files that are named on the command line, read up to a size limit.
 
-use super::Io;
+use super::CommandIo;
 use crate::config::reason;
-use crate::exit::Failure;
+use crate::exit::CommandFailure;
 use mainstay_cause::{Cause, Place};
 use std::fs::File;
 use std::io::{self, Read};
@@ -16,10 +16,10 @@ const MAX_BYTES: u64 = 512 << 20;
 ///
 /// # Errors
 /// The file does not exist, is no file, is too large, or is not UTF-8.
-pub(super) fn read_text(io: &mut Io<'_>, argument: &str) -> Result<String, Failure> {
+pub(super) fn read_text(io: &mut CommandIo<'_>, argument: &str) -> Result<String, CommandFailure> {
     if argument.is_empty() {
         let cause = Cause::new("the name of a file is empty");
-        return Err(Failure::usage(cause.remedy("name a file that can be read, or `-`")));
+        return Err(CommandFailure::usage(cause.remedy("name a file that can be read, or `-`")));
     }
     let read = if argument == "-" {
         read_limited(&mut *io.stdin)
@@ -57,6 +57,6 @@ pub(super) fn place_of(argument: &str) -> Place {
     Place::file(if argument == "-" { "<stdin>" } else { argument })
 }
 
-fn refused(argument: &str, why: &str, remedy: &str) -> Failure {
-    Failure::usage(Cause::new(why).at(place_of(argument)).remedy(remedy))
+fn refused(argument: &str, why: &str, remedy: &str) -> CommandFailure {
+    CommandFailure::usage(Cause::new(why).at(place_of(argument)).remedy(remedy))
 }

@@ -4,7 +4,7 @@
 //! ```text
 //! cluster, --state ─► ClusterState ─┐
 //! --catalog, registries ─► CatalogSnapshots ─┴─► Question ─► NamespaceAnswer ─┬─► text
-//! --universe ─► World ───────────────────────────────────────────┘            └─► JSON
+//! --universe ─► ResolutionInput ─────────────────────────────────┘            └─► JSON
 //! ```
 //!
 //! The resolution is in `mainstay-whatif`. This module has the arguments, the reading of a cluster, and
@@ -25,7 +25,7 @@ mod value;
 
 use crate::catalog::Format;
 use crate::cluster::{ClusterHandle, ConnectionArguments, read_registries};
-use crate::exit::{Exit, Failure};
+use crate::exit::{CommandFailure, ExitStatus};
 use crate::output::OutputSink;
 use argument::ChangeArgument;
 use clap::Args;
@@ -33,8 +33,8 @@ use mainstay_cause::Cause;
 use mainstay_object::Object;
 use mainstay_version::{Version, parse_tolerant};
 use mainstay_whatif::{
-    CatalogFolder, CatalogOverrides, CatalogPriority, CatalogSnapshots, ClusterState, FolderCache,
-    PackageRequest,
+    CatalogOverrides, CatalogSnapshots, ClusterState, FolderCache, FolderOverride, PackageRequest,
+    PriorityOverride,
 };
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -52,10 +52,10 @@ pub struct ResolveArguments {
     packages: Vec<PackageRequest>,
     /// The content of a catalog: of the CatalogSource of that name, or of a new one (repeatable).
     #[arg(long = "catalog", value_name = "[NAMESPACE/]NAME=DIR", value_parser = argument::catalog_folder, conflicts_with = "universe")]
-    catalogs: Vec<CatalogFolder>,
+    catalogs: Vec<FolderOverride>,
     /// The priority of a catalog, instead of what its CatalogSource says (repeatable).
     #[arg(long = "priority", value_name = "[NAMESPACE/]NAME=N", value_parser = argument::catalog_priority, conflicts_with = "universe")]
-    priorities: Vec<CatalogPriority>,
+    priorities: Vec<PriorityOverride>,
     /// A saved state: what `kubectl get sub,csv,og,catalogsource -A -o yaml` printed, or of OLM v1
     /// `kubectl get clusterextension,clustercatalog -o yaml`; `-` reads standard input (repeatable).
     #[arg(long = "state", value_name = "FILE", conflicts_with_all = ["universe", "cluster", "kubeconfig", "context"])]
@@ -114,7 +114,7 @@ impl ResolveArguments {
 }
 
 /// The environment of a command: everything that is not an argument.
-pub struct Io<'a> {
+pub struct CommandIo<'a> {
     /// Standard input, which `-` reads.
     pub stdin: &'a mut dyn Read,
     /// Standard output.
@@ -127,7 +127,7 @@ pub struct Io<'a> {
     pub colour: bool,
 }
 
-impl Io<'_> {
+impl CommandIo<'_> {
     /// Writes to standard output. [`OutputSink`] keeps a write error.
     fn print(&mut self, text: &str) {
         let _ = self.stdout.write_all(text.as_bytes());
@@ -148,7 +148,7 @@ pub(crate) fn format_output(
 }
 
 /// Reads the text of a file that the command line names; `-` is standard input.
-pub(crate) fn read_text(io: &mut Io<'_>, file: &str) -> Result<String, Failure> {
+pub(crate) fn read_text(io: &mut CommandIo<'_>, file: &str) -> Result<String, CommandFailure> {
     input::read_text(io, file)
 }
 
@@ -181,11 +181,11 @@ pub(crate) async fn unresolved_subscriptions(
 /// written is a failure, unless the reader closed the pipe, as in `mainstay resolve … | head`.
 pub async fn run<C: ClusterHandle>(
     arguments: &ResolveArguments,
-    io: &mut Io<'_>,
-    connect: impl AsyncFnOnce() -> Result<C, Failure>,
-) -> Exit {
+    io: &mut CommandIo<'_>,
+    connect: impl AsyncFnOnce() -> Result<C, CommandFailure>,
+) -> ExitStatus {
     let mut stdout = OutputSink::new(&mut *io.stdout);
-    let mut inner = Io {
+    let mut inner = CommandIo {
         stdin: &mut *io.stdin,
         stdout: &mut stdout,
         stderr: &mut *io.stderr,
@@ -199,12 +199,12 @@ pub async fn run<C: ClusterHandle>(
     // The sink keeps a flush error.
     let _ = inner.stdout.flush();
     let write_error = stdout.error().map(|error| {
-        Failure::from(
+        CommandFailure::from(
             Cause::new("the answer cannot be written").because(Cause::new(error.to_string())),
         )
     });
     let outcome = outcome.and_then(|exit| write_error.map_or(Ok(exit), Err));
-    outcome.unwrap_or_else(|Failure { exit, cause }| {
+    outcome.unwrap_or_else(|CommandFailure { exit, cause }| {
         let _ = write!(io.stderr, "error: {}", cause.render());
         exit
     })

@@ -2,7 +2,7 @@
 //! list.
 
 use crate::cluster::{ClusterHandle, ClusterReadError, Listing, namespaces_of_catalogs};
-use crate::exit::Failure;
+use crate::exit::CommandFailure;
 use mainstay_api::names;
 use mainstay_api::resources::{
     CATALOG_SOURCE, CLUSTER_SERVICE_VERSION, OPERATOR_GROUP, SUBSCRIPTION,
@@ -25,7 +25,7 @@ const CLUSTER_CATALOG: Resource =
 pub(super) async fn observe(
     cluster: &impl ClusterHandle,
     namespace: Option<&str>,
-) -> Result<Listing, Failure> {
+) -> Result<Listing, CommandFailure> {
     // Copied CSVs are many, large, and do not matter here.
     let not_copied = format!("!{}", names::COPIED_FROM);
     let labels = |kind: &Resource| (*kind == CLUSTER_SERVICE_VERSION).then_some(&*not_copied);

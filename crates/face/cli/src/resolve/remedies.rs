@@ -2,8 +2,8 @@
 
 use super::failure::content_option;
 use mainstay_cause::Cause;
-use mainstay_resolver::Repair;
-use mainstay_whatif::{CatalogContent, CatalogSnapshots};
+use mainstay_resolver::SuggestedFix;
+use mainstay_whatif::{CatalogSnapshots, SnapshotContent};
 use serde_json::Value;
 use std::collections::HashMap;
 
@@ -17,11 +17,11 @@ impl Remedies {
         let mut remedies = Self::default();
         for (key, snapshot) in &catalogs.catalogs {
             let option = match &*snapshot.content {
-                CatalogContent::Ready(..) => continue,
-                CatalogContent::Missing(_) => content_option(key),
-                CatalogContent::Unusable { folder, .. } => format!("correct the folder {folder}"),
+                SnapshotContent::Ready(..) => continue,
+                SnapshotContent::Missing(_) => content_option(key),
+                SnapshotContent::Unusable { folder, .. } => format!("correct the folder {folder}"),
             };
-            let repair = Repair::RestoreCatalog { catalog: key.clone() };
+            let repair = SuggestedFix::RestoreCatalog { catalog: key.clone() };
             remedies.0.insert(repair.to_string(), option);
         }
         remedies

@@ -1,7 +1,7 @@
 //! CPU time of a resolution.
 
 use mainstay_clock::processor_time;
-use mainstay_resolver::{Outcome, World, resolve};
+use mainstay_resolver::{Resolution, ResolutionInput, resolve};
 
 /// No repetition starts after this time, in milliseconds.
 const BUDGET_MS: f64 = 500.0;
@@ -15,14 +15,14 @@ fn cpu_time_ms() -> f64 {
 
 /// Resolves, and measures the CPU time in milliseconds: the median of up to nine resolutions. The first
 /// one only counts if it is the only one.
-pub(super) fn resolve_timed(world: &World<'_>) -> (Outcome, f64) {
+pub(super) fn resolve_timed(input: &ResolutionInput<'_>) -> (Resolution, f64) {
     let start = cpu_time_ms();
-    let outcome = resolve(world);
+    let outcome = resolve(input);
     let first = cpu_time_ms() - start;
     let mut times = Vec::new();
     while times.len() < MAX_REPETITIONS && cpu_time_ms() - start < BUDGET_MS {
         let before = cpu_time_ms();
-        let repeated = resolve(world);
+        let repeated = resolve(input);
         times.push(cpu_time_ms() - before);
         drop(repeated);
     }

@@ -3,8 +3,8 @@
 use super::remedies::Remedies;
 use crate::catalog::{count, escape_controls};
 use mainstay_cause::Cause;
-use mainstay_resolver::{CatalogKey, Failure};
-use mainstay_whatif::{Comparison, CutShort, NamespaceWalk, OperatorPath, PathEnd, blocks};
+use mainstay_resolver::{CatalogKey, ResolutionFailure};
+use mainstay_whatif::{CutShort, NamespaceWalk, OperatorPath, WalkComparison, WalkEnd, blocks};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -153,8 +153,8 @@ impl Text<'_> {
             format!("channel {channel}")
         };
         match &operator.end {
-            PathEnd::Head => line(out, "end", &format!("head of {channel}")),
-            PathEnd::Stranded { head, why } => {
+            WalkEnd::Head => line(out, "end", &format!("head of {channel}")),
+            WalkEnd::Stranded { head, why } => {
                 let head = if head.is_empty() {
                     String::new()
                 } else {
@@ -170,25 +170,25 @@ impl Text<'_> {
                 );
                 line(out, "end", &self.paint("33", &words));
             }
-            PathEnd::Outside => {
+            WalkEnd::Outside => {
                 let words = format!("stranded: {channel} neither has {last} nor an update for it");
                 line(out, "end", &self.paint("33", &words));
             }
-            PathEnd::Held { next, why } => {
+            WalkEnd::Held { next, why } => {
                 let words = format!("held at {last}: {} cannot be taken", escape_controls(next));
                 line(out, "end", &self.paint("33", &words));
                 if let Some(cause) = why {
                     tree(out, &self.remedies.cause(cause), "               ");
                 }
             }
-            PathEnd::Cut { next } => {
+            WalkEnd::Cut { next } => {
                 let words =
                     format!("not followed further than {last}: next is {}", escape_controls(next));
                 line(out, "end", &self.paint("33", &words));
             }
-            PathEnd::Failed => line(out, "end", &self.paint("31", "part of what fails, see below")),
-            PathEnd::Unsubscribed => line(out, "end", "no Subscription asks for upgrades of it"),
-            PathEnd::Unknown => {}
+            WalkEnd::Failed => line(out, "end", &self.paint("31", "part of what fails, see below")),
+            WalkEnd::Unsubscribed => line(out, "end", "no Subscription asks for upgrades of it"),
+            WalkEnd::Unknown => {}
         }
     }
 
@@ -196,7 +196,7 @@ impl Text<'_> {
         self,
         out: &mut String,
         walk: &NamespaceWalk,
-        failure: &Failure,
+        failure: &ResolutionFailure,
         step: Option<usize>,
     ) {
         let after = step.map(|step| format!(" after step {step}")).unwrap_or_default();
@@ -285,7 +285,7 @@ fn summary(walk: &NamespaceWalk) -> String {
         }
     }
     let blocking = walk.outcome.failures.iter().filter(|failure| blocks(failure));
-    let (failures, unknown): (Vec<&Failure>, Vec<&Failure>) =
+    let (failures, unknown): (Vec<&ResolutionFailure>, Vec<&ResolutionFailure>) =
         blocking.partition(|failure| walk.blocks(failure));
     if !failures.is_empty() {
         parts.push(count(failures.len(), "failure"));
@@ -298,7 +298,7 @@ fn summary(walk: &NamespaceWalk) -> String {
 }
 
 /// The rows of a comparison (subject, before, after), and the number of subjects that are the same.
-pub(super) fn differences(comparison: &Comparison) -> (Vec<[String; 3]>, usize) {
+pub(super) fn differences(comparison: &WalkComparison) -> (Vec<[String; 3]>, usize) {
     let path =
         |text: &Option<String>| text.as_deref().map_or_else(|| "–".to_owned(), escape_controls);
     let rows = comparison.differences.iter();

@@ -2,15 +2,15 @@
 
 use super::argument::unusable;
 use super::remedies::Remedies;
-use super::{Io, ResolveArguments, answer, contradictions, failure, input, stopwatch};
+use super::{CommandIo, ResolveArguments, answer, contradictions, failure, input, stopwatch};
 use crate::catalog::Format;
 use crate::config::published_catalogs;
-use crate::exit::{Exit, Failure};
+use crate::exit::{CommandFailure, ExitStatus};
 use mainstay_cause::{Cause, Place};
 use mainstay_resolver::CatalogKey;
-use mainstay_resolver::universe::{self, CatalogData, RealCatalog, Universe, UniverseError};
+use mainstay_resolver::fixture::{self, CatalogData, Fixture, FixtureError, RealCatalog};
 use mainstay_whatif::{
-    Change, NamespaceAnswer, NamespaceWalk, check_published_name, fails, install_all,
+    NamespaceWalk, NamespaceWhatIf, WhatIfChange, check_published_name, fails, install_all,
     load_published, suppose,
 };
 use serde_json::json;
@@ -20,55 +20,55 @@ use std::path::Path;
 pub(super) fn run(
     arguments: &ResolveArguments,
     argument: &str,
-    io: &mut Io<'_>,
-) -> Result<Exit, Failure> {
+    io: &mut CommandIo<'_>,
+) -> Result<ExitStatus, CommandFailure> {
     let text = input::read_text(io, argument)?;
-    let invalid = |error| Failure::usage(refusal(argument, &text, error));
-    let universe = universe::parse(&text).map_err(invalid)?;
+    let invalid = |error| CommandFailure::usage(refusal(argument, &text, error));
+    let fixture = fixture::parse(&text).map_err(invalid)?;
     let root =
         arguments.published.clone().or_else(published_catalogs).map(|root| io.folder.join(root));
     let mut real_catalogs: HashMap<String, RealCatalog> = HashMap::new();
-    for name in universe.real_data() {
+    for name in fixture.real_data() {
         let loaded = load_published_catalog(root.as_deref(), name)
             .map_err(|why| failure::missing_published_catalog(argument, name, why))?;
         real_catalogs.insert(name.to_owned(), loaded);
     }
-    let snapshots = universe.snapshots();
-    let world = universe.world(&snapshots, &real_catalogs).map_err(invalid)?;
-    let mut changed_world = world.clone();
+    let snapshots = fixture.snapshots();
+    let input = fixture.input(&snapshots, &real_catalogs).map_err(invalid)?;
+    let mut changed_input = input.clone();
     contradictions::check(arguments)?;
-    install_all(&mut changed_world, &arguments.installed)
-        .map_err(|error| Failure::usage(failure::change(&error)))?;
+    install_all(&mut changed_input, &arguments.installed)
+        .map_err(|error| CommandFailure::usage(failure::change(&error)))?;
     if let Some(version) = &arguments.kube_version {
-        changed_world.kube_version = Some(version.clone());
+        changed_input.kube_version = Some(version.clone());
     }
-    let unchanged_world = changed_world.clone();
-    let replaces = |change: &Change| matches!(change, Change::ReplaceContent(_));
+    let unchanged_input = changed_input.clone();
+    let replaces = |change: &WhatIfChange| matches!(change, WhatIfChange::ReplaceContent(_));
     if arguments.changes.iter().any(|argument| replaces(&argument.change)) {
         let why = "the catalogs of a universe are in its file";
-        return Err(Failure::usage(unusable("--what-if catalog=…", why)));
+        return Err(CommandFailure::usage(unusable("--what-if catalog=…", why)));
     }
     suppose(
-        &mut changed_world,
+        &mut changed_input,
         arguments.changes.iter().map(|argument| &argument.change).enumerate(),
     )
-    .map_err(|error| Failure::usage(failure::question(&error, &arguments.changes)))?;
-    let manual = universe.manual();
-    let save = |io: &Io<'_>| match &arguments.save {
+    .map_err(|error| CommandFailure::usage(failure::question(&error, &arguments.changes)))?;
+    let manual = fixture.manual();
+    let save = |io: &CommandIo<'_>| match &arguments.save {
         Some(file) => {
-            let data = |key: &CatalogKey| content(&universe, &real_catalogs, key);
+            let data = |key: &CatalogKey| content(&fixture, &real_catalogs, key);
             answer::write_universe(
                 io,
                 file,
-                &Universe::of(&changed_world, data).with_manual(&manual),
+                &Fixture::of(&changed_input, data).with_manual(&manual),
             )
         }
         None => Ok(()),
     };
     if arguments.output != Format::Text {
-        let (outcome, ms) = stopwatch::resolve_timed(&changed_world);
-        let exit = if fails(&outcome) { Exit::Unresolved } else { Exit::Done };
-        let value = json!({"outcome": universe::report(&outcome), "ms": ms});
+        let (outcome, ms) = stopwatch::resolve_timed(&changed_input);
+        let exit = if fails(&outcome) { ExitStatus::Unresolved } else { ExitStatus::Done };
+        let value = json!({"outcome": fixture::report(&outcome), "ms": ms});
         // One line, so that the answers of several runs form a stream.
         let text = match arguments.output {
             Format::Yaml => mainstay_yaml::to_string(&value),
@@ -78,9 +78,9 @@ pub(super) fn run(
         save(io)?;
         return Ok(exit);
     }
-    let after = (!arguments.changes.is_empty()).then(|| NamespaceWalk::of(&changed_world));
-    let answer = NamespaceAnswer {
-        before: NamespaceWalk::of(&unchanged_world),
+    let after = (!arguments.changes.is_empty()).then(|| NamespaceWalk::of(&changed_input));
+    let answer = NamespaceWhatIf {
+        before: NamespaceWalk::of(&unchanged_input),
         after,
         manual: manual.clone(),
         changes: (0..arguments.changes.len()).collect(),
@@ -105,12 +105,12 @@ fn load_published_catalog(root: Option<&Path>, name: &str) -> Result<RealCatalog
 
 /// The content of a universe's catalog as plain data.
 fn content(
-    universe: &Universe,
+    fixture: &Fixture,
     real_catalogs: &HashMap<String, RealCatalog>,
     key: &CatalogKey,
 ) -> Option<CatalogData> {
     let is_named = |data: &&CatalogData| data.name == key.name && data.namespace == key.namespace;
-    let given = universe.catalogs.iter().find(is_named)?;
+    let given = fixture.catalogs.iter().find(is_named)?;
     let published = real_catalogs
         .get(&given.real_data)
         .map(|real_catalog| CatalogData::of(&real_catalog.catalog));
@@ -118,10 +118,10 @@ fn content(
 }
 
 /// The cause of an error in a universe, with its place in the file.
-fn refusal(argument: &str, text: &str, error: UniverseError) -> Cause {
+fn refusal(argument: &str, text: &str, error: FixtureError) -> Cause {
     let mut place: Place = input::place_of(argument);
     let known = (error.line > 0).then_some((error.line, error.column));
-    if let Some((line, column)) = known.or_else(|| universe::locate(text, &error.field)) {
+    if let Some((line, column)) = known.or_else(|| fixture::locate(text, &error.field)) {
         (place.line, place.column) = (line, column);
     }
     let field = match &*error.field {

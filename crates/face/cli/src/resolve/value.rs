@@ -1,8 +1,8 @@
 //! The answer as JSON. `docs/resolving.md` documents the format, which only grows.
 
 use super::text::differences;
-use mainstay_resolver::universe::{cause_json, failure_json, report};
-use mainstay_whatif::{Comparison, CutShort, NamespaceWalk, OperatorPath, PathEnd};
+use mainstay_resolver::fixture::{cause_json, failure_json, report};
+use mainstay_whatif::{CutShort, NamespaceWalk, OperatorPath, WalkComparison, WalkEnd};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -61,14 +61,14 @@ fn operator(path: &OperatorPath, manual: &BTreeSet<String>) -> Value {
         "end": {"kind": path.end.word(), "bundle": path.last()},
     });
     match &path.end {
-        PathEnd::Stranded { head, why } => {
+        WalkEnd::Stranded { head, why } => {
             value["end"]["head"] = json!(head);
             if !why.is_empty() {
                 value["end"]["why"] = json!(why);
             }
         }
-        PathEnd::Cut { next } => value["end"]["next"] = json!(next),
-        PathEnd::Held { next, why } => {
+        WalkEnd::Cut { next } => value["end"]["next"] = json!(next),
+        WalkEnd::Held { next, why } => {
             value["end"]["next"] = json!(next);
             if let Some(cause) = why {
                 value["end"]["explanation"] = cause_json(cause);
@@ -80,7 +80,7 @@ fn operator(path: &OperatorPath, manual: &BTreeSet<String>) -> Value {
 }
 
 /// The differences between the world as it is and with the supposed changes.
-pub(super) fn difference(comparison: &Comparison) -> Value {
+pub(super) fn difference(comparison: &WalkComparison) -> Value {
     let (rows, _) = differences(comparison);
     rows.into_iter()
         .map(|[subject, before, after]| {

@@ -5,7 +5,7 @@
 //! silences, if more than one; `reason` is for the team.
 
 use super::{Finding, Validated};
-use crate::{catalog::Io, config::reason, exit::Failure};
+use crate::{catalog::CatalogCommandIo, config::reason, exit::CommandFailure};
 use mainstay_catalog::Severity;
 use mainstay_cause::{Cause, Place};
 use mainstay_formats::near::nearest;
@@ -57,22 +57,27 @@ struct Location {
 }
 
 impl Location {
-    fn of(argument: &str, io: &Io<'_>) -> Self {
+    fn of(argument: &str, io: &CatalogCommandIo<'_>) -> Self {
         let path = normal(&io.folder.join(argument));
         Self { folder: path.parent().map(Path::to_owned).unwrap_or_default() }
     }
 
     /// The file of a finding, as entries name it.
-    fn file(&self, finding: &Finding, io: &Io<'_>) -> String {
+    fn file(&self, finding: &Finding, io: &CatalogCommandIo<'_>) -> String {
         relative(&self.folder, &normal(&io.folder.join(&finding.file)))
     }
 
-    fn key(&self, finding: &Finding, io: &Io<'_>) -> Key {
+    fn key(&self, finding: &Finding, io: &CatalogCommandIo<'_>) -> Key {
         (finding.rule.clone(), self.file(finding, io), finding.message.clone())
     }
 
     /// Whether an entry concerns a validated folder and rule.
-    fn concerns(&self, entry: &Entry, validated: &Validated<'_>, io: &Io<'_>) -> bool {
+    fn concerns(
+        &self,
+        entry: &Entry,
+        validated: &Validated<'_>,
+        io: &CatalogCommandIo<'_>,
+    ) -> bool {
         let (rule, file, _) = &entry.key;
         let file = normal(&self.folder.join(file));
         let mut folders = validated.folders.iter();
@@ -86,9 +91,9 @@ impl Baseline {
     ///
     /// # Errors
     /// The file cannot be read, or is no baseline.
-    pub(super) fn read(argument: &str, io: &Io<'_>) -> Result<Self, Failure> {
+    pub(super) fn read(argument: &str, io: &CatalogCommandIo<'_>) -> Result<Self, CommandFailure> {
         let refuse = |why: String, remedy: &str| {
-            Failure::usage(Cause::new(why).at(Place::file(argument)).remedy(remedy))
+            CommandFailure::usage(Cause::new(why).at(Place::file(argument)).remedy(remedy))
         };
         let mut bytes = Vec::new();
         fs::File::open(io.folder.join(argument))
@@ -110,7 +115,7 @@ impl Baseline {
         &self,
         findings: &mut Vec<Finding>,
         validated: &Validated<'_>,
-        io: &Io<'_>,
+        io: &CatalogCommandIo<'_>,
     ) -> usize {
         let mut unused_counts: BTreeMap<&Key, usize> = BTreeMap::new();
         for entry in &self.entries {
@@ -170,8 +175,8 @@ impl Baseline {
         argument: &str,
         findings: &[Finding],
         validated: &Validated<'_>,
-        io: &Io<'_>,
-    ) -> Result<(), Failure> {
+        io: &CatalogCommandIo<'_>,
+    ) -> Result<(), CommandFailure> {
         let path = io.folder.join(argument);
         let place = Location::of(argument, io);
         let old = if path.exists() { Self::read(argument, io)?.entries } else { Vec::new() };
@@ -203,7 +208,7 @@ impl Baseline {
         let text = format!("{HEAD}{}", mainstay_yaml::to_string(&json!({ "findings": list })));
         fs::write(&path, text).map_err(|error| {
             let cause = Cause::new(format!("the baseline cannot be written: {}", reason(&error)));
-            Failure::from(
+            CommandFailure::from(
                 cause.at(Place::file(argument)).remedy("name a file in a folder of yours"),
             )
         })
@@ -211,11 +216,11 @@ impl Baseline {
 }
 
 /// The entries of a baseline.
-fn entries(argument: &str, bytes: &[u8]) -> Result<Vec<Entry>, Failure> {
+fn entries(argument: &str, bytes: &[u8]) -> Result<Vec<Entry>, CommandFailure> {
     let remedy =
         "write `findings`, a list with rule, file and message, or let --write-baseline do it";
     let refuse = |why: String, line: usize| {
-        Failure::usage(Cause::new(why).at(Place::at(argument, line, 0)).remedy(remedy))
+        CommandFailure::usage(Cause::new(why).at(Place::at(argument, line, 0)).remedy(remedy))
     };
     let value = mainstay_yaml::one(bytes, &mainstay_yaml::Options::default())
         .map_err(|error| refuse(error.fault.to_string(), error.line))?;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! findings of bundles  ─┐                      ┌─► text: findings, counts for rules and packages, a summary
-//! problems of catalogs ─┴─► baseline ─► Report ┼─► JSON, YAML: the same as one value
+//! problems of catalogs ─┴─► baseline ─► ProgressReport ┼─► JSON, YAML: the same as one value
 //!                                              └─► SARIF
 //! ```
 
@@ -11,8 +11,8 @@ mod counts;
 mod sarif;
 
 use crate::{
-    catalog::{Io, count, escape_controls},
-    exit::{Exit, Failure},
+    catalog::{CatalogCommandIo, count, escape_controls},
+    exit::{CommandFailure, ExitStatus},
 };
 use baseline::Baseline;
 use clap::{Args, ValueEnum};
@@ -135,8 +135,8 @@ impl Options {
         &self,
         mut findings: Vec<Finding>,
         validated: &Validated<'_>,
-        io: &mut Io<'_>,
-    ) -> Result<Exit, Failure> {
+        io: &mut CatalogCommandIo<'_>,
+    ) -> Result<ExitStatus, CommandFailure> {
         let mut known = None;
         if let Some(file) = &self.write_baseline {
             let count = findings.len();
@@ -158,7 +158,7 @@ impl Options {
             Output::Sarif => format!("{:#}\n", sarif::log(&findings, &io.folder)),
         };
         io.print(&text);
-        Ok(if passed { Exit::Done } else { Exit::Failed })
+        Ok(if passed { ExitStatus::Done } else { ExitStatus::Failed })
     }
 }
 

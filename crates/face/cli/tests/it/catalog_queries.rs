@@ -4,7 +4,7 @@
 use http_body_util::BodyExt;
 use mainstay_catalog::{Catalog, LoadOptions};
 use mainstay_clitest::TestFolder;
-use mainstay_registry::{Index, Shelf, http::Api};
+use mainstay_registry::{RegistryIndex, ServedCatalogs, http::CatalogHttpApi};
 use serde_json::Value;
 use std::{collections::BTreeSet, sync::Arc, time::SystemTime};
 
@@ -121,13 +121,13 @@ fn documents(place: &TestFolder, query: &[(&str, &str)]) -> Vec<Value> {
 /// The response of the HTTP API to a query.
 fn served(place: &TestFolder, query: &[(&str, &str)]) -> String {
     let catalog = Catalog::load(&place.path().join("c"), &LoadOptions::default()).unwrap();
-    let shelf = Shelf::default();
-    shelf.add("mine").put(Arc::new(Index::new(catalog, SystemTime::UNIX_EPOCH)));
+    let shelf = ServedCatalogs::default();
+    shelf.add("mine").put(Arc::new(RegistryIndex::new(catalog, SystemTime::UNIX_EPOCH)));
     let parameters: Vec<String> =
         query.iter().map(|(field, name)| format!("{field}={name}")).collect();
     let uri = format!("/catalogs/mine/api/v1/metas?{}", parameters.join("&"));
     let request = http::Request::get(uri).body(()).unwrap();
-    let answer = Api::new(Arc::new(shelf)).answer(&request);
+    let answer = CatalogHttpApi::new(Arc::new(shelf)).answer(&request);
     assert_eq!(answer.status(), 200);
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let body = runtime.block_on(answer.into_body().collect()).unwrap().to_bytes();

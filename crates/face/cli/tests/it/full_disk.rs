@@ -27,7 +27,7 @@ fn catalog_into(place: &TestFolder, arguments: &str, mut stdout: impl Write) -> 
         unreachable!("it was typed")
     };
     let mut stderr = Vec::new();
-    let mut io = catalog::Io {
+    let mut io = catalog::CatalogCommandIo {
         stdout: &mut stdout,
         stderr: &mut stderr,
         folder: place.path().to_owned(),

@@ -135,10 +135,16 @@ fn flags_without_effect_are_accepted_hidden_and_documented_on_one_page() {
 
 #[test]
 fn every_exit_code_is_documented() {
-    use mainstay_cli::exit::Exit;
+    use mainstay_cli::exit::ExitStatus;
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/command-line.md");
     let page = std::fs::read_to_string(page).unwrap();
-    for exit in [Exit::Done, Exit::Failed, Exit::Usage, Exit::Unresolved, Exit::Changes] {
+    for exit in [
+        ExitStatus::Done,
+        ExitStatus::Failed,
+        ExitStatus::Usage,
+        ExitStatus::Unresolved,
+        ExitStatus::Changes,
+    ] {
         let row = format!("| {} |", exit as u8);
         assert_eq!(page.matches(&row).count(), 1, "{exit:?}");
     }

@@ -4,8 +4,8 @@ use mainstay_api::names;
 use mainstay_cause::Cause;
 use mainstay_cli::cluster::{ClusterHandle, ClusterReadError};
 use mainstay_object::{Object, Resource};
-use mainstay_removal::Step;
-use mainstay_resolver::universe::CatalogData;
+use mainstay_removal::DeletionStep;
+use mainstay_resolver::fixture::CatalogData;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
@@ -94,7 +94,7 @@ impl ClusterHandle for RecordedCluster {
         Ok(all.into_iter().find(|object| object.name() == name))
     }
 
-    async fn delete(&self, step: &Step) -> Result<(), Cause> {
+    async fn delete(&self, step: &DeletionStep) -> Result<(), Cause> {
         let left = self.writes_left.get().checked_sub(1).ok_or_else(|| Cause::new("killed"))?;
         self.writes_left.set(left);
         let mut objects = self.objects.borrow_mut();
@@ -108,7 +108,11 @@ impl ClusterHandle for RecordedCluster {
         Ok(())
     }
 
-    async fn wait_until_gone(&self, step: &Step, _: Duration) -> Result<Option<Object>, Cause> {
+    async fn wait_until_gone(
+        &self,
+        step: &DeletionStep,
+        _: Duration,
+    ) -> Result<Option<Object>, Cause> {
         Ok(self.get(&step.resource, step.namespace.as_deref(), &step.name).await?)
     }
 
@@ -156,11 +160,15 @@ impl ClusterHandle for SilentCluster {
         Err(ClusterReadError::Failed(silence()))
     }
 
-    async fn delete(&self, _: &Step) -> Result<(), Cause> {
+    async fn delete(&self, _: &DeletionStep) -> Result<(), Cause> {
         Err(silence())
     }
 
-    async fn wait_until_gone(&self, _: &Step, _: Duration) -> Result<Option<Object>, Cause> {
+    async fn wait_until_gone(
+        &self,
+        _: &DeletionStep,
+        _: Duration,
+    ) -> Result<Option<Object>, Cause> {
         Err(silence())
     }
 

@@ -4,9 +4,9 @@ use super::recorded_cluster::RecordedCluster;
 use clap::Parser;
 use mainstay_cause::Cause;
 use mainstay_cli::args::{Arguments, Command};
-use mainstay_cli::resolve::{self, Io};
+use mainstay_cli::resolve::{self, CommandIo};
 use mainstay_clitest::{CommandOutput, TestFolder, block_on};
-use mainstay_resolver::universe::parse;
+use mainstay_resolver::fixture::parse;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -165,7 +165,7 @@ impl ResolveFolder for TestFolder {
         };
         let Command::Resolve(arguments) = parsed.command else { unreachable!("it was typed") };
         let (mut out, mut err) = (Vec::new(), Vec::new());
-        let mut io = Io {
+        let mut io = CommandIo {
             stdin: &mut stdin.as_bytes(),
             stdout: &mut out,
             stderr: &mut err,

@@ -4,7 +4,7 @@ use super::recorded_cluster::{RecordedCluster, SilentCluster};
 use clap::Parser;
 use mainstay_cli::args::{Arguments, Command};
 use mainstay_cli::cluster::ClusterHandle;
-use mainstay_cli::resolve::Io;
+use mainstay_cli::resolve::CommandIo;
 use mainstay_cli::uninstall;
 use mainstay_clitest::{CommandOutput, TestFolder, block_on};
 use mainstay_object::Object;
@@ -90,7 +90,7 @@ fn uninstall_from(cluster: impl ClusterHandle, arguments: &str) -> CommandOutput
     };
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let place = TestFolder::new();
-    let mut io = Io {
+    let mut io = CommandIo {
         stdin: &mut std::io::empty(),
         stdout: &mut out,
         stderr: &mut err,

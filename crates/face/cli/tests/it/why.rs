@@ -4,12 +4,12 @@ use super::recorded_cluster::{RecordedCluster, SilentCluster};
 use clap::Parser;
 use mainstay_cause::Cause;
 use mainstay_cli::args::{Arguments, Command};
-use mainstay_cli::exit::Failure;
-use mainstay_cli::resolve::Io;
+use mainstay_cli::exit::CommandFailure;
+use mainstay_cli::resolve::CommandIo;
 use mainstay_cli::why;
 use mainstay_clitest::{CommandOutput, TestFolder, block_on};
 use mainstay_object::Resource;
-use mainstay_resolver::universe::CatalogData;
+use mainstay_resolver::fixture::CatalogData;
 use std::fmt::Write as _;
 
 const STATE: &str = "
@@ -68,7 +68,7 @@ fn why_as(
     };
     let Command::Why(arguments) = parsed.command else { unreachable!("it was typed") };
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let mut io = Io {
+    let mut io = CommandIo {
         stdin: &mut STATE.as_bytes(),
         stdout: &mut out,
         stderr: &mut err,
@@ -76,7 +76,7 @@ fn why_as(
         colour: false,
     };
     let exit = block_on(why::run(&arguments, &mut io, async || match cluster {
-        None => Err(Failure::usage(Cause::new("the cluster cannot be looked at"))),
+        None => Err(CommandFailure::usage(Cause::new("the cluster cannot be looked at"))),
         Some(text) => {
             Ok(RecordedCluster { forbids, catalog, ..RecordedCluster::new("east", text) })
         }
@@ -153,7 +153,7 @@ fn silent_cluster_exits_with_one() {
     for words in [&["why", "sub/tea"][..], &["resolve"], &["resolve", "-n", "east"]] {
         let all = std::iter::once("mainstay").chain(words.iter().copied());
         let (mut out, mut err) = (Vec::new(), Vec::new());
-        let mut io = Io {
+        let mut io = CommandIo {
             stdin: &mut std::io::empty(),
             stdout: &mut out,
             stderr: &mut err,

@@ -9,7 +9,8 @@ use mainstay_catalog::{Api, Bundle, Catalog, Channel, LoadOptions, Package};
 use mainstay_cause::{Cause, Place};
 use mainstay_object::Object;
 use mainstay_resolver::{
-    CatalogKey, CatalogView, Content, Csv, OperatorGroup, Snapshot, Subscription, World, resolve,
+    CatalogContent, CatalogKey, CatalogView, ExistingCsv, OperatorGroup, ResolutionInput, Snapshot,
+    Subscription, resolve,
 };
 use serde_json::Value;
 use std::path::Path;
@@ -230,14 +231,14 @@ fn next_csv(
     installed: &str,
 ) -> Option<String> {
     let catalog = CatalogKey::new("demo", "demo");
-    let world = World {
+    let world = ResolutionInput {
         namespace: "demo".to_owned(),
         global_namespace: "demo".to_owned(),
         operator_groups: vec![OperatorGroup::default()],
         catalogs: vec![CatalogView {
             key: catalog.clone(),
             priority: 0,
-            content: Content::Ready(content),
+            content: CatalogContent::Ready(content),
         }],
         subscriptions: vec![Subscription {
             name: "demo".to_owned(),
@@ -248,12 +249,12 @@ fn next_csv(
             current_csv: installed.to_owned(),
             ..Subscription::default()
         }],
-        csvs: vec![Csv {
+        csvs: vec![ExistingCsv {
             name: installed.to_owned(),
             version: Some(package.bundle(installed)?.version.clone()),
-            ..Csv::default()
+            ..ExistingCsv::default()
         }],
-        ..World::default()
+        ..ResolutionInput::default()
     };
     resolve(&world)
         .updated_subscriptions

@@ -8,7 +8,7 @@ use mainstay_api::resources::{
     CATALOG_SOURCE, CLUSTER_SERVICE_VERSION, INSTALL_PLAN, OPERATOR_GROUP, SUBSCRIPTION,
 };
 use mainstay_cause::Cause;
-use mainstay_cli::report::{Report, columns, shell_word};
+use mainstay_cli::report::{ProgressReport, columns, shell_word};
 use mainstay_client::{Cluster, ListParams, Patch};
 use mainstay_object::known::{DEPLOYMENT, NAMESPACE};
 use mainstay_object::{Object, Resource, value_at};
@@ -26,7 +26,7 @@ const REFUSED_NAMESPACE: &str = "demo-refused";
 pub(super) async fn run(
     embedded: &Embedded,
     scenario: &Scenario,
-    report: &Report,
+    report: &ProgressReport,
     keeps_running: bool,
 ) -> Result<(), Cause> {
     let story = Story { embedded, cluster: embedded.cluster(), scenario, report };
@@ -49,7 +49,7 @@ struct Story<'a> {
     embedded: &'a Embedded,
     cluster: &'a Cluster,
     scenario: &'a Scenario,
-    report: &'a Report,
+    report: &'a ProgressReport,
 }
 
 impl Story<'_> {

@@ -31,7 +31,7 @@ use mainstay_image::reference::Reference;
 use mainstay_image::registry::{self, Proxies};
 use mainstay_image::serve;
 use mainstay_image::store::{Store, Untagged};
-use mainstay_images::{Images as Sources, LocalName, Named, UnreadablePolicy};
+use mainstay_images::{ImageSources as Sources, LocalName, LocalNames, UnreadablePolicy};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -298,7 +298,7 @@ pub(crate) fn pulled(folder: &Path, clock: Clock) -> Result<Sources, Cause> {
 /// The image sources: a local store, then remote registries, whose images are kept in `private`.
 fn sources(
     local: Store,
-    local_name: Named,
+    local_name: LocalNames,
     private: &Path,
     clock: Clock,
 ) -> Result<Sources, Cause> {

@@ -1,9 +1,9 @@
 //! Catalog content from a registry server over gRPC, with OLM's requests in OLM's order.
 
 use mainstay_cause::Cause;
-use mainstay_registry::client::{Connection, Fault};
+use mainstay_registry::client::{RegistryConnection, RegistryError};
 use mainstay_registry::grpc::api::{Bundle, GroupVersionKind};
-use mainstay_resolver::universe::{
+use mainstay_resolver::fixture::{
     ApiData, BundleData, CatalogData, ChannelData, EntryData, PackageData, PropertyData,
 };
 use serde_json::Value;
@@ -19,7 +19,7 @@ pub(super) async fn read(address: &str, timeout: Duration) -> Result<CatalogData
     let total = TOTAL_TIMEOUT.max(timeout);
     match tokio::time::timeout(total, read_catalog(address, timeout)).await {
         Ok(response) => response.map_err(|fault| {
-            let times_out = fault.is_late();
+            let times_out = fault.is_timeout();
             let cause = Cause::new(fault.to_string());
             if times_out { cause.remedy("give it longer with --timeout SECONDS") } else { cause }
         }),
@@ -29,8 +29,8 @@ pub(super) async fn read(address: &str, timeout: Duration) -> Result<CatalogData
     }
 }
 
-async fn read_catalog(address: &str, timeout: Duration) -> Result<CatalogData, Fault> {
-    let connection = Connection::open(&address.parse()?, timeout).await?;
+async fn read_catalog(address: &str, timeout: Duration) -> Result<CatalogData, RegistryError> {
+    let connection = RegistryConnection::open(&address.parse()?, timeout).await?;
     let mut bundles = connection.bundles().await?;
     let mut builder = CatalogBuilder::default();
     while let Some(bundle) = bundles.next().await? {
@@ -40,7 +40,7 @@ async fn read_catalog(address: &str, timeout: Duration) -> Result<CatalogData, F
         match connection.package(&package.name).await {
             Ok(response) => package.default_channel = response.default_channel_name,
             // OLM leaves such a package out, too.
-            Err(fault) if fault.is_answer() => package.get_package_fails = true,
+            Err(fault) if fault.is_from_server() => package.get_package_fails = true,
             Err(fault) => return Err(fault),
         }
     }

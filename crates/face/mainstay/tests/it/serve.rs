@@ -1,7 +1,7 @@
 //! `opm serve` as a process: its port, its log and its end.
 
 use crate::harness::{http_get, mainstay};
-use mainstay_registry::client::Connection;
+use mainstay_registry::client::RegistryConnection;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
@@ -156,7 +156,7 @@ fn catalog_image_is_labelled_and_its_command_serves_grpc() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let heads = runtime.expect("a runtime").block_on(async {
         let address = address.parse().expect("an address");
-        let connection = Connection::open(&address, Duration::from_secs(30)).await;
+        let connection = RegistryConnection::open(&address, Duration::from_secs(30)).await;
         let package = connection.expect("a connection").package("kiwi").await;
         let channels = package.expect("the package").channels;
         channels.into_iter().map(|channel| channel.csv_name).collect::<Vec<_>>()

@@ -11,9 +11,9 @@ use super::super::flags::Flag;
 use super::super::serve::{LastWords, ServeError, TERMINATION_LOG, address};
 use super::super::voice::{self, Level};
 use mainstay_catalog::Catalog;
-use mainstay_registry::http::Api;
+use mainstay_registry::http::CatalogHttpApi;
 use mainstay_registry::server::{self, Limits};
-use mainstay_registry::{Index, Shelf, grpc};
+use mainstay_registry::{RegistryIndex, ServedCatalogs, grpc};
 use std::fs::File;
 use std::sync::Arc;
 use std::time::Duration;
@@ -67,7 +67,7 @@ async fn serve(io: &mut Io<'_>, file: &str, port: &str, timeout: &str) -> Result
         return Err(ServeError::NoFile { file: file.to_owned() });
     }
     let catalog = database::read(io, &path)?.check().map_err(ServeError::Catalog)?;
-    if let Some(said) = mainstay_registry::refusal(&catalog) {
+    if let Some(said) = mainstay_registry::unserved_reason(&catalog) {
         return Err(ServeError::Refused { said });
     }
     listen(io, catalog, &[("database", file), ("port", port)], timeout).await
@@ -100,13 +100,13 @@ async fn listen(
     let open = format!("Keeping server open for {timeout} seconds");
     voice::log(io, Level::Info, &open, fields);
     let limit = limit(timeout)?;
-    let shelf = Arc::new(Shelf::default());
+    let shelf = Arc::new(ServedCatalogs::default());
     let served = shelf.add("database");
-    served.put(Arc::new(Index::new(catalog, io.clock.now().into())));
+    served.put(Arc::new(RegistryIndex::new(catalog, io.clock.now().into())));
     let stop = CancellationToken::new();
     let mut serving = tokio::spawn(server::serve(
         listener,
-        Api::new(Arc::clone(&shelf)),
+        CatalogHttpApi::new(Arc::clone(&shelf)),
         grpc::service_until(served, stop.clone()),
         Limits::default(),
         None,

@@ -23,10 +23,10 @@ use cache::CacheError;
 pub(super) use error::ServeError;
 pub(super) use last::LastWords;
 use mainstay_catalog::{Catalog, LoadOptions};
-use mainstay_registry::http::Api;
-use mainstay_registry::reload::{Judge, Outcome, Refusal, Source, follow};
-use mainstay_registry::server::{self, Hear, Limits};
-use mainstay_registry::{Shelf, grpc};
+use mainstay_registry::http::CatalogHttpApi;
+use mainstay_registry::reload::{CatalogValidator, FolderSource, Refusal, ReloadOutcome, follow};
+use mainstay_registry::server::{self, AccessListener, Limits};
+use mainstay_registry::{ServedCatalogs, grpc};
 use std::error::Error;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -180,7 +180,7 @@ impl Settings {
     }
 
     /// Says whether a sound catalog is one to begin with here.
-    fn judge(&self) -> Judge {
+    fn judge(&self) -> CatalogValidator {
         let cache = self.cache.clone().filter(|_| self.enforce);
         Arc::new(move |catalog| {
             if let Some(cache) = &cache {
@@ -205,13 +205,13 @@ impl Settings {
 
 /// Whether upstream would serve a sound catalog.
 fn servable(catalog: &Catalog) -> Result<(), Refusal> {
-    let refusal = mainstay_registry::refusal(catalog);
+    let refusal = mainstay_registry::unserved_reason(catalog);
     refusal.map_or(Ok(()), |said| Err(refuse::NotServed { said }.into()))
 }
 
 /// What happens while a catalog is served.
 enum News {
-    Read(Outcome),
+    Read(ReloadOutcome),
     Unseen(String),
     Answered(String),
 }
@@ -220,7 +220,7 @@ async fn listen(io: &mut Io<'_>, settings: &Settings) -> Result<(), ServeError> 
     let signals = |kind| signal(kind).map_err(ServeError::Signals);
     let mut interrupt = signals(SignalKind::interrupt())?;
     let mut terminate = signals(SignalKind::terminate())?;
-    let shelf = Arc::new(Shelf::default());
+    let shelf = Arc::new(ServedCatalogs::default());
     let served = shelf.add(&settings.name());
     let (tell, mut news) = mpsc::channel(256);
     let stop = CancellationToken::new();
@@ -233,7 +233,7 @@ async fn listen(io: &mut Io<'_>, settings: &Settings) -> Result<(), ServeError> 
                 listener.local_addr().map(|address| address.port().to_string()).unwrap_or_default();
             let task = tokio::spawn(server::serve(
                 listener,
-                Api::new(Arc::clone(&shelf)),
+                CatalogHttpApi::new(Arc::clone(&shelf)),
                 grpc::service_until(Arc::clone(&served), stop.clone()),
                 Limits::default(),
                 settings.debug.then(|| hear(tell.clone())),
@@ -244,14 +244,14 @@ async fn listen(io: &mut Io<'_>, settings: &Settings) -> Result<(), ServeError> 
         Err(error) => (Err(ServeError::Listen(error)), None),
     };
 
-    let later = Source {
+    let later = FolderSource {
         folder: settings.folder.clone(),
         options: LoadOptions::default(),
         clock: io.clock,
         judge: Arc::new(servable),
     };
     // Only what is begun with must be what the cache folder knows.
-    let begin = Source { judge: settings.judge(), ..later.clone() };
+    let begin = FolderSource { judge: settings.judge(), ..later.clone() };
     let unseen = |why: &str| drop(tell.try_send(News::Unseen(why.to_owned())));
     let load = || async {
         let source = if served.index().is_none() { &begin } else { &later };
@@ -302,7 +302,7 @@ async fn ended(serving: &mut Option<JoinHandle<()>>) -> ServeError {
 }
 
 /// Tells of every answer; what nobody has time to hear is not told.
-fn hear(tell: mpsc::Sender<News>) -> Hear {
+fn hear(tell: mpsc::Sender<News>) -> AccessListener {
     Arc::new(move |answer| {
         let line = format!(
             "{} {} {} for {}",
@@ -316,33 +316,33 @@ fn hear(tell: mpsc::Sender<News>) -> Hear {
 }
 
 /// What was read first decides whether there is anything to serve.
-fn first(io: &Io<'_>, settings: &Settings, outcome: Outcome) -> Result<(), ServeError> {
+fn first(io: &Io<'_>, settings: &Settings, outcome: ReloadOutcome) -> Result<(), ServeError> {
     match outcome {
-        Outcome::New(_) | Outcome::Same(_) => Ok(()),
-        Outcome::Bad(error) => Err(settings.refusal(io, &refuse::broken(settings, error))),
-        Outcome::Refused(error) => Err(settings.refusal(io, &*error)),
-        Outcome::Lost(reason) => Err(ServeError::Unread { reason }),
+        ReloadOutcome::New(_) | ReloadOutcome::Same(_) => Ok(()),
+        ReloadOutcome::Bad(error) => Err(settings.refusal(io, &refuse::broken(settings, error))),
+        ReloadOutcome::Refused(error) => Err(settings.refusal(io, &*error)),
+        ReloadOutcome::Lost(reason) => Err(ServeError::Unread { reason }),
     }
 }
 
 /// What is read later is served if it is good, and told if it is not.
-fn again(io: &mut Io<'_>, settings: &Settings, outcome: &Outcome) {
+fn again(io: &mut Io<'_>, settings: &Settings, outcome: &ReloadOutcome) {
     let configs = ("configs", settings.typed.as_str());
     let why = match outcome {
-        Outcome::Same(_) => return,
-        Outcome::New(index) => {
+        ReloadOutcome::Same(_) => return,
+        ReloadOutcome::New(index) => {
             let packages = index.catalog().packages().len().to_string();
             let fields = [configs, ("packages", &packages)];
             return voice::log(io, Level::Info, "serving changed catalog", &fields);
         }
-        Outcome::Bad(error) => {
+        ReloadOutcome::Bad(error) => {
             for problem in &error.problems {
                 voice::log(io, Level::Error, &problem.to_string(), &[configs]);
             }
             format!("{} problems", error.problems.len())
         }
-        Outcome::Refused(error) => error.to_string(),
-        Outcome::Lost(why) => why.clone(),
+        ReloadOutcome::Refused(error) => error.to_string(),
+        ReloadOutcome::Lost(why) => why.clone(),
     };
     let text = "the changed catalog cannot be served, the one before still is";
     voice::log(io, Level::Error, text, &[configs, ("error", &why)]);

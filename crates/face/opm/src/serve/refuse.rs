@@ -110,7 +110,7 @@ pub(super) fn broken(settings: &Settings, error: LoadError) -> Broken {
     }
     let mut packages = BTreeMap::<_, Vec<_>>::new();
     for blob in declared.blobs() {
-        if let Some(said) = mainstay_registry::refusal_of(&blob) {
+        if let Some(said) = mainstay_registry::unserved_blob_reason(&blob) {
             return NotServed { said }.into();
         }
         let name = if &**blob.schema() == "olm.package" { blob.name() } else { blob.package() };

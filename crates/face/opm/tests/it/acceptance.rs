@@ -9,7 +9,8 @@ use mainstay_image::{
     platform::Platform,
 };
 use mainstay_resolver::{
-    CatalogKey, CatalogView, Content, OperatorGroup, Snapshot, Subscription, World, resolve,
+    CatalogContent, CatalogKey, CatalogView, OperatorGroup, ResolutionInput, Snapshot,
+    Subscription, resolve,
 };
 use serde_json::Value;
 use std::{fmt::Write as _, fs};
@@ -267,13 +268,13 @@ fn both_dependencies_are_read_and_both_are_needed() {
         let catalog = Catalog::load(&place.path().join("c"), &LoadOptions::default()).unwrap();
         let snapshot = Snapshot::of(&catalog);
         let key = CatalogKey::new("cat", "ns");
-        let world = World {
+        let world = ResolutionInput {
             namespace: "ns".to_owned(),
             operator_groups: vec![OperatorGroup::default()],
             catalogs: vec![CatalogView {
                 key: key.clone(),
                 priority: 0,
-                content: Content::Ready(&snapshot),
+                content: CatalogContent::Ready(&snapshot),
             }],
             subscriptions: vec![Subscription {
                 name: "mine".to_owned(),
@@ -281,7 +282,7 @@ fn both_dependencies_are_read_and_both_are_needed() {
                 catalog: key,
                 ..Subscription::default()
             }],
-            ..World::default()
+            ..ResolutionInput::default()
         };
         let outcome = resolve(&world);
         let mut names: Vec<&str> = outcome.resolved.iter().map(|chosen| &*chosen.name).collect();

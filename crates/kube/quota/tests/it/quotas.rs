@@ -1,7 +1,7 @@
 use crate::object;
 use jiff::Timestamp;
 use mainstay_object::Object;
-use mainstay_quota::{Counted, Write, charge, is_current, total};
+use mainstay_quota::{CountedKind, QuotaWrite, charge, is_current, total};
 use serde_json::{Value, json};
 
 fn now() -> Timestamp {
@@ -24,8 +24,8 @@ fn quota(spec: Value, used: Value) -> Object {
     }))
 }
 
-fn create(quota: &Object, kind: &Counted, object: &Object) -> Result<Option<String>, String> {
-    let write = Write { kind, object, old: None, is_status: false, now: now() };
+fn create(quota: &Object, kind: &CountedKind, object: &Object) -> Result<Option<String>, String> {
+    let write = QuotaWrite { kind, object, old: None, is_status: false, now: now() };
     let charged = charge(std::slice::from_ref(quota), write).map_err(|error| error.to_string())?;
     Ok(charged.first().map(|(_, used)| used.to_string()))
 }
@@ -35,7 +35,7 @@ fn writes_within_the_quota_are_charged_and_others_refused_with_all_amounts() {
     let of = |used: &str| {
         quota(json!({"hard": {"pods": "3", "cpu": "1"}}), json!({"pods": "1", "cpu": used}))
     };
-    let pods = Counted::Pods;
+    let pods = CountedKind::Pods;
     assert_eq!(create(&of("500m"), &pods, &asking("500m")), Ok(Some("cpu=1,pods=2".to_owned())));
     assert_eq!(
         create(&of("501m"), &pods, &asking("500m")),
@@ -48,25 +48,25 @@ fn containers_must_specify_the_resources_that_a_quota_bounds() {
     let bounds = quota(json!({"hard": {"limits.cpu": "1", "memory": "1Gi"}}), json!({}));
     let silent = pod(json!({"containers": [{"name": "b"}, {"name": "a"}]}));
     assert_eq!(
-        create(&bounds, &Counted::Pods, &silent),
+        create(&bounds, &CountedKind::Pods, &silent),
         Err("failed quota: q: must specify limits.cpu for: a,b; memory for: a,b".to_owned())
     );
     let storage = quota(
         json!({"hard": {"requests.ephemeral-storage": "1"}}),
         json!({"requests.ephemeral-storage": "0"}),
     );
-    assert_eq!(create(&storage, &Counted::Pods, &silent), Ok(None));
+    assert_eq!(create(&storage, &CountedKind::Pods, &silent), Ok(None));
 }
 
 #[test]
 fn nothing_is_admitted_before_the_quota_has_a_status() {
     let fresh = quota(json!({"hard": {"pods": "5", "count/pods": "9"}}), json!({}));
     assert_eq!(
-        create(&fresh, &Counted::Pods, &asking("1")),
+        create(&fresh, &CountedKind::Pods, &asking("1")),
         Err("status unknown for quota: q, resources: count/pods,pods".to_owned())
     );
     // A quota of other resources has no effect.
-    assert_eq!(create(&fresh, &Counted::Services, &pod(json!({}))), Ok(None));
+    assert_eq!(create(&fresh, &CountedKind::Services, &pod(json!({}))), Ok(None));
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn each_kind_uses_its_counted_resources() {
     let claim = pod(json!({
         "storageClassName": "gold", "resources": {"requests": {"storage": "1500m"}},
     }));
-    let of = Counted::of;
+    let of = CountedKind::of;
     for (kind, object, used) in [
         (
             of("", "services"),
@@ -123,8 +123,8 @@ fn each_kind_uses_its_counted_resources() {
         assert_eq!(kind.usage(&object, now()).to_string(), used);
         for name in kind.usage(&object, now()).names() {
             assert!(kind.uses(name), "{kind:?} uses {name}");
-            let (group, plural) = Counted::counted_by(name).unwrap();
-            assert_eq!(Counted::of(group, plural), kind, "{name}");
+            let (group, plural) = CountedKind::counted_by(name).unwrap();
+            assert_eq!(CountedKind::of(group, plural), kind, "{name}");
         }
     }
 }
@@ -143,7 +143,7 @@ fn finished_pods_count_as_objects_and_use_no_resources() {
         (leaving, "count/pods=1"),
         (late, "count/pods=1,cpu=1,pods=1,requests.cpu=1"),
     ] {
-        assert_eq!(Counted::Pods.usage(&pod, now()).to_string(), used);
+        assert_eq!(CountedKind::Pods.usage(&pod, now()).to_string(), used);
     }
 }
 
@@ -181,7 +181,7 @@ fn a_quota_counts_objects_in_all_of_its_scopes() {
     ] {
         let bounds = quota(spec.clone(), json!({"pods": "0"}));
         let counted = [&best, &ending, &important, &far]
-            .map(|pod| create(&bounds, &Counted::Pods, pod).unwrap().is_some());
+            .map(|pod| create(&bounds, &CountedKind::Pods, pod).unwrap().is_some());
         assert_eq!(counted, wanted, "{spec}");
     }
     // Other kinds are in no scope.
@@ -189,7 +189,7 @@ fn a_quota_counts_objects_in_all_of_its_scopes() {
         json!({"hard": {"secrets": "0"}, "scopes": ["Terminating"]}),
         json!({"secrets": "0"}),
     );
-    assert_eq!(create(&bounds, &Counted::of("", "secrets"), &best), Ok(None));
+    assert_eq!(create(&bounds, &CountedKind::of("", "secrets"), &best), Ok(None));
 }
 
 #[test]
@@ -200,8 +200,8 @@ fn an_update_is_charged_for_the_increase() {
         json!({"services.nodeports": "0", "services": "1"}),
     );
     let update = |old: &Object, new: &Object| {
-        let kind = &Counted::Services;
-        let write = Write { kind, object: new, old: Some(old), is_status: false, now: now() };
+        let kind = &CountedKind::Services;
+        let write = QuotaWrite { kind, object: new, old: Some(old), is_status: false, now: now() };
         charge(std::slice::from_ref(&bounds), write)
             .map(|charges| charges.first().map(|charge| charge.1.to_string()))
     };
@@ -222,9 +222,9 @@ fn used_amounts_are_the_sum_over_objects_in_scope() {
     let used = total(
         &bounds,
         [
-            (&Counted::Pods, pods.as_slice()),
-            (&Counted::of("", "secrets"), secrets.as_slice()),
-            (&Counted::Services, [].as_slice()),
+            (&CountedKind::Pods, pods.as_slice()),
+            (&CountedKind::of("", "secrets"), secrets.as_slice()),
+            (&CountedKind::Services, [].as_slice()),
         ],
         now(),
     );

@@ -1,8 +1,8 @@
 //! Views: decoding, encoding and round trips.
 
 use mainstay_api::{
-    CatalogSource, ClusterServiceVersion, CsvPhase, CsvReason, InstallPlan, InstallPlanPhase, Kind,
-    OlmConfig, Operator, OperatorCondition, OperatorGroup, Subscription, Time,
+    ApiKind, CatalogSource, ClusterServiceVersion, CsvPhase, CsvReason, InstallPlan,
+    InstallPlanPhase, OlmConfig, Operator, OperatorCondition, OperatorGroup, Subscription, Time,
 };
 use mainstay_object::Object;
 use mainstay_testdata::{ran, unpack};
@@ -119,7 +119,7 @@ fn sorted(folder: &Path) -> Vec<std::path::PathBuf> {
 }
 
 /// Checks the round trip of an object through its view.
-fn check_round_trip<K: Kind>(object: &Object) {
+fn check_round_trip<K: ApiKind>(object: &Object) {
     let view: K = object.decode().unwrap_or_else(|error| panic!("{}: {error}", object.key()));
     let mut expected = object.to_value();
     let mut got = Object::encode(&view).unwrap().into_value();

@@ -15,7 +15,7 @@
 //! same version, and package names may be any text. An invalid package is left out and reported;
 //! the other packages stay.
 
-use crate::store::{self, CatalogState, CatalogStore};
+use crate::store::{self, CatalogStore, SourceState};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use mainstay_api::{names, resources};
 use mainstay_catalog::{Catalog, Declared, Origin};
@@ -89,10 +89,10 @@ impl CatalogStore {
                         mainstay_gocompat::quote(name)
                     );
                     let missing = Some(why.clone());
-                    let state = CatalogState {
+                    let state = SourceState {
                         failure: Some(why),
                         missing_config_map: missing,
-                        ..CatalogState::default()
+                        ..SourceState::default()
                     };
                     self.update_state(key, state, None);
                 }
@@ -100,7 +100,7 @@ impl CatalogStore {
                     // A change of labels or owners is no change of the content.
                     let same = last.as_ref() == Some(&config_map.data);
                     let state = if same || !reads {
-                        CatalogState::default()
+                        SourceState::default()
                     } else {
                         self.read_config_map(key, name, &config_map).await
                     };
@@ -109,11 +109,7 @@ impl CatalogStore {
                     } else {
                         last = Some(config_map.data.clone());
                         let metadata = Some(config_map.metadata.clone());
-                        self.update_state(
-                            key,
-                            CatalogState { config_map: metadata, ..state },
-                            None,
-                        );
+                        self.update_state(key, SourceState { config_map: metadata, ..state }, None);
                     }
                 }
             }
@@ -126,7 +122,7 @@ impl CatalogStore {
         key: &NamespacedName,
         name: &str,
         config_map: &Arc<CachedConfigMap>,
-    ) -> CatalogState {
+    ) -> SourceState {
         let (config_map, modified) = (Arc::clone(config_map), self.modification_time(key));
         let loaded = tokio::task::spawn_blocking(move || {
             catalog(&config_map.data)
@@ -137,19 +133,19 @@ impl CatalogStore {
                 let incomplete = !left_out.is_empty();
                 let failure = incomplete
                     .then(|| format!("the catalog config map {name}: {}", left_out.join("; ")));
-                CatalogState {
+                SourceState {
                     content: Some(content),
                     failure,
                     incomplete,
-                    ..CatalogState::default()
+                    ..SourceState::default()
                 }
             }
             Ok(Err(why)) => {
                 let failure = Some(format!("the catalog config map {name} cannot be read: {why}"));
-                CatalogState { failure, ..CatalogState::default() }
+                SourceState { failure, ..SourceState::default() }
             }
             Err(error) => {
-                CatalogState { failure: Some(error.to_string()), ..CatalogState::default() }
+                SourceState { failure: Some(error.to_string()), ..SourceState::default() }
             }
         }
     }

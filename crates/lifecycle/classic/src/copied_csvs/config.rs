@@ -7,7 +7,7 @@ use super::decide::{self, Targets};
 use crate::error::Error;
 use mainstay_api::{Condition, ConditionStatus, Time, names, resources};
 use mainstay_client::{Action, DeleteOptions, ListParams, Reconciler};
-use mainstay_controller::{Operation as _, decision, patch};
+use mainstay_controller::{WithOperation as _, decision, patch};
 use mainstay_object::{NamespacedName, known};
 use parking_lot::Mutex;
 use std::sync::Arc;

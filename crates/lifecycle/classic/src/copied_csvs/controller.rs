@@ -12,7 +12,7 @@ use mainstay_client::{
     Action, Cache, Cluster, DeleteOptions, EventType, ListParams, Patch, Prepared, Reconciler,
     Written,
 };
-use mainstay_controller::{Operation as _, Signal, decision};
+use mainstay_controller::{Signal, WithOperation as _, decision};
 use mainstay_object::{NamespacedName, Object, known};
 use parking_lot::Mutex;
 use serde_json::{Value, json};

@@ -19,7 +19,7 @@ use crate::install_plan::crd;
 use crate::membership::roles;
 use mainstay_api::{ClusterServiceVersion, names, resources};
 use mainstay_client::{DeleteOptions, ListParams, Patch};
-use mainstay_controller::Operation as _;
+use mainstay_controller::WithOperation as _;
 use mainstay_object::{Gvk, NamespacedName, Object, Resource, known};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;

@@ -20,7 +20,7 @@ use mainstay_api::{
 };
 use mainstay_client::{Action, Cluster, DeleteOptions, EventType, Patch, Reconciler};
 use mainstay_controller::{
-    Operation as _, decision,
+    WithOperation as _, decision,
     gojson::{self, GoType},
     patch,
 };

@@ -6,7 +6,7 @@ use crate::context::{Caches, Context};
 use crate::error::Error;
 use crate::fields::{self, Api, Role, Rule};
 use mainstay_api::{ClusterServiceVersion, DeploymentPermissions, SubscriptionConfig, names};
-use mainstay_controller::{Operation as _, hash};
+use mainstay_controller::{WithOperation as _, hash};
 use mainstay_object::{Gvk, NamespacedName, known};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};

@@ -39,7 +39,7 @@ use crate::fields::{Binding, Role, Rule};
 use crate::permissions::{self, NamespacedPermission, csv_owner};
 use mainstay_api::{OperatorGroup, names};
 use mainstay_client::{Cluster, DeleteOptions, ListParams};
-use mainstay_controller::{Operation as _, RequestError};
+use mainstay_controller::{RequestError, WithOperation as _};
 use mainstay_object::{NamespacedName, Object, Resource, known};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;

@@ -10,7 +10,7 @@ use crate::bundle_config_map;
 use mainstay_catalogsources::CatalogPods;
 use mainstay_client::{Backoff, Cluster};
 use mainstay_clock::Clock;
-use mainstay_images::{ContentError, PullError, Puller, Requester};
+use mainstay_images::{ImageContentError, PullError, Puller, Requester};
 use mainstay_object::{NamespacedName, Object};
 use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, BTreeSet};
@@ -348,7 +348,7 @@ enum ReadError {
         /// The image.
         image: String,
         /// Why not.
-        source: ContentError,
+        source: ImageContentError,
     },
     /// The thread that read the image ended.
     #[error("reading a bundle ended unexpectedly: {0}")]

@@ -17,7 +17,7 @@ use mainstay_api::{
 };
 use mainstay_catalogsources::requester;
 use mainstay_client::{Action, EventType, Reconciler};
-use mainstay_controller::{Controllers, KeyQueue, Operation as _, decision, patch};
+use mainstay_controller::{Controllers, KeyQueue, WithOperation as _, decision, patch};
 use mainstay_object::{NamespacedName, Object};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;

@@ -19,7 +19,7 @@ use mainstay_api::{
 };
 use mainstay_catalog::{Api, Bundle, Package};
 use mainstay_object::{NamespacedName, Object};
-use mainstay_registry::Index;
+use mainstay_registry::RegistryIndex;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use std::time::Duration;
 /// A catalog that an InstallPlan may take bundles from.
 pub(crate) struct Source {
     pub(crate) key: NamespacedName,
-    pub(crate) index: Arc<Index>,
+    pub(crate) index: Arc<RegistryIndex>,
 }
 
 /// The input that steps are resolved from.

@@ -6,7 +6,9 @@ use crate::context::Context;
 use crate::error::Error;
 use mainstay_api::resources;
 use mainstay_client::{Action, Cache, Changed, Patch, Reconciler, Selection};
-use mainstay_controller::{Controllers, KeyQueue, Operation as _, decision, either_side, patch};
+use mainstay_controller::{
+    Controllers, KeyQueue, WithOperation as _, decision, either_side, patch,
+};
 use mainstay_formats::names;
 use mainstay_object::{NamespacedName, Object, Resource, known};
 use serde_json::{Value, json};

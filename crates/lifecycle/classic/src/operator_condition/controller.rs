@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::fields;
 use mainstay_api::{OperatorCondition, Time, resources};
 use mainstay_client::{Action, Patch, Reconciler};
-use mainstay_controller::{Controllers, KeyQueue, Operation as _, decision, either_side};
+use mainstay_controller::{Controllers, KeyQueue, WithOperation as _, decision, either_side};
 use mainstay_object::{NamespacedName, Object, OwnerReference, known};
 use serde_json::json;
 use std::sync::Arc;

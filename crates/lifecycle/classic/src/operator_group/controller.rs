@@ -9,7 +9,9 @@ use crate::fields;
 use crate::membership::{apis, roles, select};
 use mainstay_api::{ObjectReference, OperatorGroup, Time, names, resources};
 use mainstay_client::{Action, DeleteOptions, Patch, Reconciler};
-use mainstay_controller::{Controllers, KeyQueue, Operation as _, decision, either_side, patch};
+use mainstay_controller::{
+    Controllers, KeyQueue, WithOperation as _, decision, either_side, patch,
+};
 use mainstay_object::{NamespacedName, known};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};

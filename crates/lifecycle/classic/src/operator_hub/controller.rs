@@ -4,10 +4,10 @@ use super::decide::{self, CatalogAction};
 use crate::context::Context;
 use crate::default_sources::DefaultSources;
 use crate::error::Error;
-use mainstay_api::{CatalogSource, OperatorHub, OperatorHubSpec, View, names, resources};
+use mainstay_api::{CatalogSource, OperatorHub, OperatorHubSpec, TypedObject, names, resources};
 use mainstay_catalogsources::FolderCatalog;
 use mainstay_client::{Action, Cache, DeleteOptions, Patch, Reconciler, Selection};
-use mainstay_controller::{Controllers, Operation as _, ReconcileError as _, decision, patch};
+use mainstay_controller::{Controllers, ReconcileError as _, WithOperation as _, decision, patch};
 use mainstay_object::{NamespacedName, Resource};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -39,7 +39,7 @@ pub(crate) fn register(
     let selection =
         Selection::all(HUB.clone()).fields(format!("metadata.name={}", names::OPERATOR_HUB));
     let hubs = builder.cache(Cache::builder(selection, |hub| OperatorHub::from_object(hub).ok()));
-    let watched: Vec<NamespacedName> = defaults.iter().map(View::key).collect();
+    let watched: Vec<NamespacedName> = defaults.iter().map(TypedObject::key).collect();
     builder
         // Without an OperatorHub, all default CatalogSources are enabled.
         .watch_source(|enqueuer| enqueuer.with(|_, queue| queue.add(key())))

@@ -3,7 +3,7 @@
 use super::status::VisibleCatalog;
 use crate::context::Context;
 use mainstay_api::{CatalogSource, ObjectReference, resources};
-use mainstay_catalogsources::{CatalogState, is_healthy};
+use mainstay_catalogsources::{SourceState, is_healthy};
 use mainstay_object::NamespacedName;
 use std::sync::Arc;
 
@@ -44,9 +44,9 @@ pub(super) fn visible_catalogs(
                 ..ObjectReference::default()
             },
             // A folder that is still being read counts as healthy.
-            healthy: state.as_ref().is_some_and(CatalogState::is_loading)
+            healthy: state.as_ref().is_some_and(SourceState::is_loading)
                 || is_healthy(source, state.as_ref()),
-            stale: state.as_ref().is_some_and(CatalogState::is_stale),
+            stale: state.as_ref().is_some_and(SourceState::is_stale),
             content: state.and_then(|state| state.content),
         })
         .collect()

@@ -25,7 +25,7 @@ use mainstay_api::{
 };
 use mainstay_catalogsources::content;
 use mainstay_client::{Action, DeleteOptions, Reconciler};
-use mainstay_controller::{Operation as _, decision, patch};
+use mainstay_controller::{WithOperation as _, decision, patch};
 use mainstay_object::{NamespacedName, Object, known};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};

@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::fields::Plan;
 use mainstay_api::{InstallPlan, InstallPlanStatus, Subscription, Time, names, resources};
 use mainstay_client::{DeleteOptions, ListParams, Patch};
-use mainstay_controller::{Operation as _, decision};
+use mainstay_controller::{WithOperation as _, decision};
 use mainstay_object::{NamespacedName, Object};
 use std::collections::BTreeMap;
 

@@ -6,7 +6,7 @@ use mainstay_api::{
     Subscription, SubscriptionConditionType as Type, SubscriptionReason as Reason,
     SubscriptionStatus, Time,
 };
-use mainstay_catalogsources::CatalogContent;
+use mainstay_catalogsources::SourceContent;
 
 /// The deprecations that concern a Subscription, each with its text.
 type Deprecations = [(Type, Option<String>); 3];
@@ -15,7 +15,7 @@ type Deprecations = [(Type, Option<String>); 3];
 /// installed CSV, from the content of its catalog.
 pub(super) fn write(
     subscription: &Subscription,
-    content: &CatalogContent,
+    content: &SourceContent,
     status: &mut SubscriptionStatus,
     now: Time,
 ) {
@@ -24,7 +24,7 @@ pub(super) fn write(
 
 fn deprecations(
     subscription: &Subscription,
-    content: &CatalogContent,
+    content: &SourceContent,
     installed: &str,
 ) -> Deprecations {
     let name = &subscription.spec.package;

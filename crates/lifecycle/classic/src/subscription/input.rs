@@ -4,7 +4,7 @@
 use crate::fields;
 use crate::image::bundles::Key;
 use mainstay_api::{OperatorGroup, Subscription, UpgradeStrategy, names};
-use mainstay_catalogsources::{CatalogContent, NoContent};
+use mainstay_catalogsources::{NoContent, SourceContent};
 use mainstay_controller::hash;
 use mainstay_object::{NamespacedName, Object};
 use mainstay_resolver as resolver;
@@ -16,7 +16,7 @@ pub(crate) struct ResolvableCatalog {
     pub(crate) key: NamespacedName,
     pub(crate) priority: i64,
     /// Its content, or why it has none.
-    pub(crate) content: Result<Arc<CatalogContent>, NoContent>,
+    pub(crate) content: Result<Arc<SourceContent>, NoContent>,
 }
 
 /// The state of a namespace that a resolution depends on.
@@ -91,7 +91,7 @@ impl ResolutionInput {
     }
 
     /// The content of a catalog, if it has any.
-    pub(super) fn content(&self, key: &NamespacedName) -> Option<&Arc<CatalogContent>> {
+    pub(super) fn content(&self, key: &NamespacedName) -> Option<&Arc<SourceContent>> {
         self.catalogs.iter().find(|catalog| catalog.key == *key)?.content.as_ref().ok()
     }
 
@@ -101,12 +101,12 @@ impl ResolutionInput {
     }
 
     /// The namespace as the input of the resolver.
-    pub(super) fn resolver_world(&self) -> resolver::World<'_> {
+    pub(super) fn resolution_input(&self) -> resolver::ResolutionInput<'_> {
         let group = &self.group;
         let annotations = &group.metadata.annotations;
         let excluded = annotations.get(names::EXCLUDE_GLOBAL_NAMESPACE_RESOLUTION);
         let planned = self.planned.iter().map(|planned| self.generated_subscription(planned));
-        let mut world = resolver::World {
+        let mut world = resolver::ResolutionInput {
             namespace: self.namespace.clone(),
             global_namespace: self.global_namespace.clone(),
             operator_groups: vec![resolver::OperatorGroup {
@@ -121,8 +121,8 @@ impl ResolutionInput {
                     key: resolver::CatalogKey::new(&*catalog.key.name, &*catalog.key.namespace),
                     priority: catalog.priority,
                     content: match &catalog.content {
-                        Ok(content) => resolver::Content::Ready(&content.snapshot),
-                        Err(error) => resolver::Content::Failed(error.to_string()),
+                        Ok(content) => resolver::CatalogContent::Ready(&content.snapshot),
+                        Err(error) => resolver::CatalogContent::Failed(error.to_string()),
                     },
                 })
                 .collect(),
@@ -145,7 +145,7 @@ impl ResolutionInput {
                 .server_version
                 .as_deref()
                 .and_then(|text| mainstay_version::parse_tolerant(text).ok()),
-            ..resolver::World::default()
+            ..resolver::ResolutionInput::default()
         };
         world.restore_deleted();
         world
@@ -195,17 +195,17 @@ impl ResolutionInput {
     }
 }
 
-fn csv(name: &str, csv: &fields::Csv) -> resolver::Csv {
-    let apis = |list: &[fields::Api]| -> Vec<resolver::Api> {
+fn csv(name: &str, csv: &fields::Csv) -> resolver::ExistingCsv {
+    let apis = |list: &[fields::Api]| -> Vec<resolver::OperatorApi> {
         list.iter()
-            .map(|api| resolver::Api {
+            .map(|api| resolver::OperatorApi {
                 group: api.group.clone(),
                 version: api.version.clone(),
                 kind: api.kind.clone(),
             })
             .collect()
     };
-    resolver::Csv {
+    resolver::ExistingCsv {
         name: name.to_owned(),
         version: mainstay_version::parse_strict(&csv.version).ok(),
         replaces: csv.replaces.clone(),
@@ -216,6 +216,6 @@ fn csv(name: &str, csv: &fields::Csv) -> resolver::Csv {
         // there only their kinds count.
         owned_apis: apis(&csv.provides),
         required_apis: apis(&csv.requires),
-        ..resolver::Csv::default()
+        ..resolver::ExistingCsv::default()
     }
 }

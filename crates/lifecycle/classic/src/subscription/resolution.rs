@@ -41,7 +41,7 @@ pub(crate) struct Failure {
 const MAX_EXPLANATION: usize = 1024;
 
 /// The text of a failure for an Event.
-fn explanation(failure: &resolver::Failure) -> String {
+fn explanation(failure: &resolver::ResolutionFailure) -> String {
     let mut text = failure.cause.to_string();
     if text.len() > MAX_EXPLANATION {
         // The suggested fix is at the end of the text, and matters most.
@@ -55,7 +55,7 @@ fn explanation(failure: &resolver::Failure) -> String {
 }
 
 /// Whether some Subscription that a failure concerns does not report it yet.
-fn is_unreported(input: &ResolutionInput, failure: &resolver::Failure) -> bool {
+fn is_unreported(input: &ResolutionInput, failure: &resolver::ResolutionFailure) -> bool {
     let is_reported = |subscription: &&Subscription| {
         subscription.status.conditions.iter().any(|condition| {
             condition.kind == SubscriptionConditionType::ResolutionFailed
@@ -110,7 +110,7 @@ impl Resolved {
     fn add(
         &mut self,
         (steps, lookup): BundleSteps,
-        chosen: &resolver::Chosen,
+        chosen: &resolver::ChosenBundle,
         subscriptions: &[String],
     ) {
         self.steps.extend(steps);
@@ -141,12 +141,12 @@ impl Resolved {
 
 /// Resolves a namespace and turns the chosen bundles into steps.
 pub(crate) fn run(input: &ResolutionInput) -> Resolved {
-    let outcome = resolver::resolve_explaining(&input.resolver_world(), |failure| {
+    let outcome = resolver::resolve_explaining(&input.resolution_input(), |failure| {
         is_unreported(input, failure)
     });
     let mut out = Resolved::default();
     // A catalog failure that concerns no Subscription and no CSV is reported on the catalog.
-    let has_subject = |failure: &&resolver::Failure| {
+    let has_subject = |failure: &&resolver::ResolutionFailure| {
         !failure.subscriptions.is_empty() || !failure.csvs.is_empty()
     };
     for failure in outcome.failures.iter().filter(has_subject) {
@@ -228,7 +228,7 @@ pub(crate) fn run(input: &ResolutionInput) -> Resolved {
 struct PlannedInstall {
     manual: bool,
     steps: BundleSteps,
-    chosen: resolver::Chosen,
+    chosen: resolver::ChosenBundle,
     /// The Subscriptions that want it.
     subscriptions: Vec<String>,
 }
@@ -257,7 +257,7 @@ fn complete_csvs(input: &ResolutionInput, installs: &mut Vec<PlannedInstall>, ou
         };
         let csv_name = &subscription.status.current_csv;
         let replaced = input.csvs.get(csv_name).map(|csv| csv.replaces.clone()).unwrap_or_default();
-        let chosen = resolver::Chosen {
+        let chosen = resolver::ChosenBundle {
             catalog: resolver::CatalogKey::new(
                 &*subscription.spec.source,
                 &*subscription.spec.source_namespace,
@@ -299,14 +299,14 @@ struct BlockedParts {
 }
 
 /// The image of a bundle, if it was unpacked from one.
-fn unpacked_image(input: &ResolutionInput, chosen: &resolver::Chosen) -> Option<Key> {
+fn unpacked_image(input: &ResolutionInput, chosen: &resolver::ChosenBundle) -> Option<Key> {
     let catalog = NamespacedName::new(&*chosen.catalog.namespace, &*chosen.catalog.name);
     let bundle = input.content(&catalog)?.catalog().bundle(&chosen.package, &chosen.name)?;
     let key = Key { catalog, image: bundle.image.to_string() };
     (bundle.object_count() == 0 && input.unpacked.contains_key(&key)).then_some(key)
 }
 
-fn blocked_parts(input: &ResolutionInput, outcome: &resolver::Outcome) -> BlockedParts {
+fn blocked_parts(input: &ResolutionInput, outcome: &resolver::Resolution) -> BlockedParts {
     let mut parts = BlockedParts::default();
     for install in &outcome.installs {
         let Some(chosen) = outcome.resolved.get(install.chosen) else { continue };
@@ -394,8 +394,8 @@ fn install_decision(
 /// The step that creates the Subscription of a dependency.
 fn subscription_step(
     input: &ResolutionInput,
-    outcome: &resolver::Outcome,
-    chosen: &resolver::Chosen,
+    outcome: &resolver::Resolution,
+    chosen: &resolver::ChosenBundle,
 ) -> Option<Step> {
     let new = outcome.new_subscriptions.iter().find(|subscription| {
         subscription.catalog == chosen.catalog
@@ -405,7 +405,10 @@ fn subscription_step(
     Some(steps::for_dependency(&input.namespace, new))
 }
 
-fn steps_of(input: &ResolutionInput, chosen: &resolver::Chosen) -> Result<BundleSteps, NoSteps> {
+fn steps_of(
+    input: &ResolutionInput,
+    chosen: &resolver::ChosenBundle,
+) -> Result<BundleSteps, NoSteps> {
     let key = NamespacedName::new(&*chosen.catalog.namespace, &*chosen.catalog.name);
     let name = &chosen.name;
     let gone = || NoSteps::Refused(format!("bundle {name} is not in catalog {key} any more"));

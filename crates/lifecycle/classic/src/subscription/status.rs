@@ -10,7 +10,7 @@ use mainstay_api::{
     SubscriptionStatus, Time, names,
 };
 use mainstay_catalog::Entry;
-use mainstay_catalogsources::CatalogContent;
+use mainstay_catalogsources::SourceContent;
 use mainstay_version::Range;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub(crate) struct VisibleCatalog {
     /// read.
     pub(crate) stale: bool,
     /// Its content.
-    pub(crate) content: Option<Arc<CatalogContent>>,
+    pub(crate) content: Option<Arc<SourceContent>>,
 }
 
 /// The observed state that the status of a Subscription depends on.
@@ -204,7 +204,7 @@ fn set_plan_conditions(input: &StatusInput<'_>, status: &mut SubscriptionStatus)
 fn set_state(
     subscription: &Subscription,
     input: &StatusInput<'_>,
-    content: Option<&CatalogContent>,
+    content: Option<&SourceContent>,
     status: &mut SubscriptionStatus,
 ) {
     if status.current_csv.is_empty() {
@@ -250,7 +250,7 @@ fn blocks_upgrades(name: &str, input: &StatusInput<'_>) -> bool {
 }
 
 /// Whether an entry of the Subscription's channel replaces or skips the bundle.
-fn has_successor(subscription: &Subscription, content: &CatalogContent, bundle: &str) -> bool {
+fn has_successor(subscription: &Subscription, content: &SourceContent, bundle: &str) -> bool {
     let spec = &subscription.spec;
     let Some(package) = content.catalog().package(&spec.package) else { return false };
     let channel = if spec.channel.is_empty() { &package.default_channel } else { &*spec.channel };

@@ -7,7 +7,7 @@ use crate::user_csvs::{
 };
 use mainstay_api::resources::CLUSTER_SERVICE_VERSION as CSV;
 use mainstay_object::{Object, known};
-use mainstay_testkit::{Asked, Fate};
+use mainstay_testkit::{InjectedFault, ObservedRequest};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -114,12 +114,12 @@ async fn deployment_deleted_during_the_handover_is_recreated() {
     let gone = wait_for_deployment(&olm, "team", "same").await;
     olm.stop_controllers().await;
     let (to_test, mut update_is_due) = tokio::sync::mpsc::unbounded_channel();
-    let cluster = olm.cluster.troubled(move |asked: &Asked| {
+    let cluster = olm.cluster.with_faults(move |asked: &ObservedRequest| {
         let is_update = asked.method == http::Method::PUT;
         if is_update && asked.target.ends_with("/deployments/same") && to_test.send(()).is_ok() {
-            return Fate::Late(Duration::from_millis(300));
+            return InjectedFault::Delayed(Duration::from_millis(300));
         }
-        Fate::Pass
+        InjectedFault::Pass
     });
     olm.classic = Some(olm.spawn_controllers(&cluster));
     create_csv(

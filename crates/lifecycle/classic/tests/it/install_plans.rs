@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, INSTALL_PLAN, OPERATOR_GROUP};
 use mainstay_client::{DeleteOptions, Patch, Selection};
 use mainstay_object::{Object, Resource, known};
-use mainstay_testkit::{Asked, Fate};
+use mainstay_testkit::{InjectedFault, ObservedRequest};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -393,15 +393,15 @@ async fn api_warnings_of_a_step_are_events_and_counted() {
     olm.stop_controllers().await;
     // The first status update of the step is lost; the step itself is not repeated.
     let (is_done, is_lost) = (AtomicBool::new(false), AtomicBool::new(false));
-    let cluster = olm.cluster.troubled(move |request: &Asked| {
+    let cluster = olm.cluster.with_faults(move |request: &ObservedRequest| {
         if request.is_write() && request.target.contains("/verticalpodautoscalers") {
             is_done.store(true, Ordering::SeqCst);
         }
         let reports = request.is_write() && request.target.contains("/installplans/");
         if reports && is_done.load(Ordering::SeqCst) && !is_lost.swap(true, Ordering::SeqCst) {
-            return Fate::Refused(503);
+            return InjectedFault::Refused(503);
         }
-        Fate::Pass
+        InjectedFault::Pass
     });
     olm.classic = Some(olm.spawn_controllers(&cluster));
     let scaler = json!({

@@ -5,8 +5,8 @@ use mainstay_api::resources::{
     CATALOG_SOURCE, CLUSTER_SERVICE_VERSION, INSTALL_PLAN, OPERATOR_GROUP, SUBSCRIPTION,
 };
 use mainstay_classic::{
-    CatalogPods, Classic, DefaultSources, FolderCatalog, Options, ProxySettings, Surroundings,
-    Timeouts, Trusted,
+    CatalogPods, Classic, DefaultSources, FolderCatalog, NetworkSettings, Options, ProxySettings,
+    Timeouts, TrustedCaCertificates,
 };
 use mainstay_client::{Cluster, Selection};
 use mainstay_clock::Clock;
@@ -17,7 +17,7 @@ use mainstay_image::reference::Reference;
 use mainstay_image::registry::Proxies;
 use mainstay_image::registry::Settings;
 use mainstay_image::store::Store;
-use mainstay_images::{Images, LocalName, ReadPolicy, UnreadablePolicy};
+use mainstay_images::{ImageSources, LocalName, ReadPolicy, UnreadablePolicy};
 use mainstay_object::{Object, Resource, known};
 use mainstay_testkit::TestCluster;
 use serde_json::{Value, json};
@@ -43,7 +43,7 @@ pub(crate) struct OlmCluster {
     /// How catalogs run as pods, from the next start of the controllers on.
     pub(crate) pods: CatalogPods,
     /// The proxies and trusted certificates for operators.
-    pub(crate) surroundings: Surroundings,
+    pub(crate) surroundings: NetworkSettings,
     pub(crate) timeouts: Timeouts,
     /// Namespaces that keep copied CSVs, from the next start of the controllers on.
     pub(crate) protected: BTreeSet<String>,
@@ -70,10 +70,10 @@ impl OlmCluster {
         }
         let folder = tempfile::tempdir().unwrap();
         let (cache, images) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let surroundings = Surroundings {
+        let surroundings = NetworkSettings {
             registries: Proxies::default(),
             proxy: ProxySettings::default(),
-            trusted: Some(Trusted::new(|| "the certificates".to_owned())),
+            trusted: Some(TrustedCaCertificates::new(|| "the certificates".to_owned())),
         };
         let mut olm = Self {
             clock: cluster.clock(),
@@ -182,14 +182,14 @@ spec: {{sourceType: grpc, address: '{}'{priority}}}
         })
     }
 
-    fn image_sources(&self) -> Images {
+    fn image_sources(&self) -> ImageSources {
         let named = |reference: &Reference| LocalName {
             reference: reference.clone(),
             only_here: reference.domain() == "localhost",
         };
         let work = self.images.path().join("work");
         std::fs::create_dir_all(&work).unwrap();
-        Images {
+        ImageSources {
             local: self.store(),
             named: Arc::new(named),
             pulled: Store::open(self.images.path().join("pulled")).unwrap(),

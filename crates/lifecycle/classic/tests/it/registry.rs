@@ -2,9 +2,9 @@
 
 use crate::olm_cluster::catalog;
 use mainstay_catalog::{Catalog, LoadOptions};
-use mainstay_registry::http::Api;
+use mainstay_registry::http::CatalogHttpApi;
 use mainstay_registry::server::{Limits, serve};
-use mainstay_registry::{Index, Served, Shelf, grpc};
+use mainstay_registry::{RegistryIndex, Served, ServedCatalogs, grpc};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -38,14 +38,14 @@ impl Registry {
         });
         std::fs::write(folder.path().join("catalog.json"), text).unwrap();
         let catalog = Catalog::load(folder.path(), &LoadOptions::default()).unwrap();
-        self.served.put(Arc::new(Index::new(catalog, SystemTime::UNIX_EPOCH)));
+        self.served.put(Arc::new(RegistryIndex::new(catalog, SystemTime::UNIX_EPOCH)));
     }
 
     fn run(&mut self, listener: TcpListener) {
         let stop = CancellationToken::new();
         let answers = grpc::service_until(Arc::clone(&self.served), stop.clone());
         let limits = Limits { grace: Duration::from_millis(50), ..Limits::default() };
-        let http = Api::new(Arc::new(Shelf::default()));
+        let http = CatalogHttpApi::new(Arc::new(ServedCatalogs::default()));
         let serving = tokio::spawn(serve(listener, http, answers, limits, None, stop.clone()));
         self.running = Some((stop, serving));
     }

@@ -7,7 +7,7 @@ use crate::webhooks::edit_csv;
 use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, SUBSCRIPTION};
 use mainstay_client::ListParams;
 use mainstay_object::{Object, Resource, known};
-use mainstay_packages::{Content, Packages};
+use mainstay_packages::{PackageApi, ResponseBody};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -45,11 +45,11 @@ fn rows_by_column((columns, rows): (Vec<String>, Vec<Vec<Value>>)) -> Vec<Value>
 }
 
 /// The PackageManifest API of a cluster.
-struct PackageApi(Packages);
+struct PackageManifests(PackageApi);
 
-impl PackageApi {
+impl PackageManifests {
     fn of(olm: &OlmCluster) -> Self {
-        let packages = Packages::new("olm", olm.cluster.clock(), CancellationToken::new());
+        let packages = PackageApi::new("olm", olm.cluster.clock(), CancellationToken::new());
         packages.attach(olm.classic.as_ref().unwrap().catalogs());
         Self(packages)
     }
@@ -58,9 +58,9 @@ impl PackageApi {
         let path = format!("/apis/packages.operators.coreos.com/v1/namespaces/team/{path}");
         let request = http::Request::get(path).header("accept", accept).body(()).unwrap();
         let bytes = match self.0.answer(&request).await.into_body() {
-            Content::Whole(bytes) => bytes.to_vec(),
-            Content::Pieces(pieces) => pieces.flatten().collect(),
-            Content::Stream(_) => panic!("a watch"),
+            ResponseBody::Whole(bytes) => bytes.to_vec(),
+            ResponseBody::Pieces(pieces) => pieces.flatten().collect(),
+            ResponseBody::Stream(_) => panic!("a watch"),
         };
         String::from_utf8(bytes).unwrap()
     }
@@ -214,7 +214,7 @@ async fn csv_descriptions_reach_the_csv_its_copies_and_its_package_manifest() {
     assert_contains(copy.get(&["metadata"]).unwrap(), &metadata, "copy");
 
     // The PackageManifest has the same content.
-    let packages = PackageApi::of(&olm);
+    let packages = PackageManifests::of(&olm);
     let package = packages.ask("packagemanifests/anvil", "application/json").await;
     let package: Value = serde_json::from_str(&package).unwrap();
     // shows CSV-72
@@ -445,7 +445,7 @@ async fn catalog_without_a_publisher_has_an_empty_column_and_its_packages_have_i
             "PUBLISHER": null, "AGE": null,
         })
     );
-    let packages = PackageApi::of(&olm).ask("packagemanifests", TABLE).await;
+    let packages = PackageManifests::of(&olm).ask("packagemanifests", TABLE).await;
     let rows = rows_by_column(parse_table(&packages));
     assert_eq!(rows.len(), 1, "{rows:?}");
     // shows AT-OUT-03

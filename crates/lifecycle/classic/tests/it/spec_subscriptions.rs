@@ -7,7 +7,7 @@ use mainstay_api::resources::{
 };
 use mainstay_client::{DeleteOptions, ListParams, Patch};
 use mainstay_object::{Object, Resource, known};
-use mainstay_testkit::{Asked, Fate};
+use mainstay_testkit::{InjectedFault, ObservedRequest};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -74,11 +74,11 @@ async fn refused_install_plan_is_reported_and_created_as_soon_as_allowed() {
     olm.timeouts.retry = Some(Duration::from_millis(20));
     let tries = watch::Sender::new(0);
     let (count, mut counted) = (tries.clone(), tries.subscribe());
-    let cluster = olm.cluster.troubled(move |request: &Asked| {
+    let cluster = olm.cluster.with_faults(move |request: &ObservedRequest| {
         if request.method.as_str() == "POST" && request.target.contains("/installplans") {
             count.send_modify(|requests| *requests += 1);
         }
-        Fate::Pass
+        InjectedFault::Pass
     });
     olm.start_controllers_over(&cluster).await;
     olm.apply_group("og").await;

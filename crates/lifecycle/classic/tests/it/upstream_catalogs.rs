@@ -7,7 +7,7 @@ use mainstay_api::resources::CATALOG_SOURCE;
 use mainstay_classic::CatalogMode;
 use mainstay_client::{DeleteOptions, Selection};
 use mainstay_object::{Object, known};
-use mainstay_testkit::Fate;
+use mainstay_testkit::InjectedFault;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -136,12 +136,12 @@ async fn restart_with_a_late_pod_list_creates_no_second_catalog_pod() {
     olm.stop_controllers().await;
     let made = Arc::new(Mutex::new(Vec::new()));
     let heard = Arc::clone(&made);
-    let slow = olm.cluster.troubled(move |request| {
+    let slow = olm.cluster.with_faults(move |request| {
         if request.is_write() && request.target.contains("/namespaces/team/") {
             heard.lock().unwrap().push(format!("{} {}", request.method, request.target));
         }
         let pods = request.target.starts_with("/api/v1/pods?");
-        if pods { Fate::Late(Duration::from_millis(500)) } else { Fate::Pass }
+        if pods { InjectedFault::Delayed(Duration::from_millis(500)) } else { InjectedFault::Pass }
     });
     olm.start_controllers_over(&slow).await;
     // The controller reconciles another catalog after that one.

@@ -5,8 +5,8 @@
 use futures::future::BoxFuture;
 use mainstay_client::{Action, Cache, CacheSet, Cluster, Reconciler, Selection};
 use mainstay_controller::{
-    ControllerMonitor, Controllers, Monitor, Operation as _, ReconcileError, RequestError,
-    RunningControllers, RunningSubsystems, Signal, Subsystem, SubsystemInfo,
+    ControllerMonitor, Controllers, Monitor, ReconcileError, RequestError, RunningControllers,
+    RunningSubsystems, Signal, Subsystem, SubsystemInfo, WithOperation as _,
 };
 use mainstay_exposition::Page;
 use mainstay_object::{NamespacedName, Object, Resource, known};

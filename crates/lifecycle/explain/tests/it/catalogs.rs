@@ -1,7 +1,7 @@
 //! CatalogSources that serve their last valid content.
 
 use crate::explanations::{CATALOG, GROUP, csv, objects, subscription};
-use mainstay_explain::{Kind, Target, ClusterObjects, explain};
+use mainstay_explain::{ClusterObjects, ExplainedKind, ExplainedObject, explain};
 
 #[test]
 fn catalog_source_that_serves_its_last_valid_content_blocks_no_subscription() {
@@ -21,20 +21,20 @@ fn catalog_source_that_serves_its_last_valid_content_blocks_no_subscription() {
     for state in ["READY", "TRANSIENT_FAILURE"] {
         let explain_with = |healthy| {
             let texts = [GROUP, &invalid_catalog(state), &subscribed(healthy), &succeeded];
-            let world = ClusterObjects { objects: objects(&texts), ..ClusterObjects::default() };
-            let target = Target {
-                kind: Kind::Subscription,
+            let cluster = ClusterObjects { objects: objects(&texts), ..ClusterObjects::default() };
+            let target = ExplainedObject {
+                kind: ExplainedKind::Subscription,
                 namespace: "team".to_owned(),
                 name: "anvil".to_owned(),
             };
-            explain(&world, &target).unwrap()
+            explain(&cluster, &target).unwrap()
         };
         let answer = explain_with(true);
         assert!(answer.is_healthy(), "{answer:?}");
         let note = "the newest content of catalog olm/cat cannot be read, and what it served before counts: a.yaml:3:1: no";
         assert_eq!(answer.notes, [note]);
         // A catalog without any content is a cause.
-        let cause = explain_with(false).why.unwrap().render();
+        let cause = explain_with(false).cause.unwrap().render();
         assert!(cause.contains("catalog olm/cat cannot be asked"), "{cause}");
     }
 }

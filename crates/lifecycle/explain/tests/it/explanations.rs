@@ -1,7 +1,7 @@
 //! Explanations of objects: the causes, each with the command that resolves it.
 
 use mainstay_cause::Cause;
-use mainstay_explain::{Hidden, Kind, Target, ClusterObjects, explain};
+use mainstay_explain::{ClusterObjects, ExplainedKind, ExplainedObject, HiddenKind, explain};
 use mainstay_object::Object;
 use mainstay_yaml::{Options, documents};
 
@@ -73,15 +73,15 @@ pub(crate) fn objects(texts: &[&str]) -> Vec<Object> {
         .collect()
 }
 
-fn explanation_in(target: &str, world: &ClusterObjects) -> String {
+fn explanation_in(target: &str, cluster: &ClusterObjects) -> String {
     let (kind, name) = target.split_once('/').unwrap();
-    let kind: Kind = kind.parse().unwrap();
-    let target = Target { kind, namespace: "team".to_owned(), name: name.to_owned() };
-    match explain(world, &target) {
+    let kind: ExplainedKind = kind.parse().unwrap();
+    let target = ExplainedObject { kind, namespace: "team".to_owned(), name: name.to_owned() };
+    match explain(cluster, &target) {
         Ok(answer) => {
-            let mut text = match &answer.why {
+            let mut text = match &answer.cause {
                 Some(why) => why.render(),
-                None => format!("{} {}\n", answer.target, answer.standing),
+                None => format!("{} {}\n", answer.target, answer.state),
             };
             for note in &answer.notes {
                 text.push_str("note: ");
@@ -130,7 +130,7 @@ fn missing_object_is_looked_up_in_other_namespaces() {
         ]
         .concat()
     );
-    assert!("pod".parse::<Kind>().is_err());
+    assert!("pod".parse::<ExplainedKind>().is_err());
     for word in [
         "subscriptions.operators.coreos.com",
         "SUB",
@@ -139,7 +139,7 @@ fn missing_object_is_looked_up_in_other_namespaces() {
         "catsrc",
         "ip",
     ] {
-        word.parse::<Kind>().unwrap();
+        word.parse::<ExplainedKind>().unwrap();
     }
 }
 
@@ -222,13 +222,16 @@ fn resolver_failure_is_a_cause_of_the_subscription() {
     );
     let failure = Cause::new("package `anvil` has no channel `stabel`")
         .remedy("set `spec.channel` of Subscription `anvil` to `stable`");
-    let mut world = ClusterObjects { objects: objects(&[GROUP, CATALOG, &subscribed]), ..ClusterObjects::default() };
-    let without_resolver = explanation_in("sub/anvil", &world);
-    world.resolved = true;
-    let resolved = explanation_in("sub/anvil", &world);
-    world.unresolved.insert("anvil".to_owned(), failure);
+    let mut cluster = ClusterObjects {
+        objects: objects(&[GROUP, CATALOG, &subscribed]),
+        ..ClusterObjects::default()
+    };
+    let without_resolver = explanation_in("sub/anvil", &cluster);
+    cluster.resolved = true;
+    let resolved = explanation_in("sub/anvil", &cluster);
+    cluster.unresolved.insert("anvil".to_owned(), failure);
     insta::assert_snapshot!(
-        [without_resolver, resolved, explanation_in("sub/anvil", &world)].join("\n")
+        [without_resolver, resolved, explanation_in("sub/anvil", &cluster)].join("\n")
     );
 }
 
@@ -514,13 +517,13 @@ fn other_unhealthy_catalogs_are_causes_while_nothing_is_resolved() {
 
 #[test]
 fn kinds_that_may_not_be_listed_are_noted_and_not_reported_missing() {
-    let hidden = |kind: &str, seen_in: &[&str]| Hidden {
+    let hidden = |kind: &str, seen_in: &[&str]| HiddenKind {
         kind: kind.to_owned(),
-        seen_in: seen_in.iter().map(|namespace| (*namespace).to_owned()).collect(),
+        readable_namespaces: seen_in.iter().map(|namespace| (*namespace).to_owned()).collect(),
     };
     let pending = "{state: UpgradePending, installedCSV: anvil.v0, currentCSV: anvil.v1, lastUpdated: x, installPlanRef: {name: install-abcde}, catalogHealth: [{healthy: false, catalogSourceRef: {name: cat, namespace: olm}}]}";
     let requires_approval = install_plan("{phase: RequiresApproval}");
-    let world = |status: &str, hidden: Vec<Hidden>| ClusterObjects {
+    let cluster = |status: &str, hidden: Vec<HiddenKind>| ClusterObjects {
         objects: objects(&[GROUP, &subscription(status), &requires_approval]),
         hidden,
         ..ClusterObjects::default()
@@ -530,13 +533,13 @@ fn kinds_that_may_not_be_listed_are_noted_and_not_reported_missing() {
     let all_kinds = ["OperatorGroup", "CatalogSource", "InstallPlan", "ClusterServiceVersion"]
         .map(|kind| hidden(kind, &[]));
     let text = [
-        explanation_in("sub/anvil", &world(pending, cluster_wide_kinds())),
+        explanation_in("sub/anvil", &cluster(pending, cluster_wide_kinds())),
         explanation_in(
             "sub/anvil",
-            &world(&pending.replace("healthy: false", "healthy: true"), cluster_wide_kinds()),
+            &cluster(&pending.replace("healthy: false", "healthy: true"), cluster_wide_kinds()),
         ),
-        explanation_in("sub/anvil", &world(pending, all_kinds.to_vec())),
-        explanation_in("csv/anvil.v1", &world(pending, all_kinds.to_vec())),
+        explanation_in("sub/anvil", &cluster(pending, all_kinds.to_vec())),
+        explanation_in("csv/anvil.v1", &cluster(pending, all_kinds.to_vec())),
     ]
     .join("\n");
     assert!(!text.contains("there is no"), "{text}");
@@ -554,13 +557,15 @@ status: {phase: Succeeded, reason: Copied}
     let subscribed = subscription(
         "{state: AtLatestKnown, currentCSV: anvil.v1, installedCSV: anvil.v1, lastUpdated: '2026-01-01T00:00:00Z'}",
     );
-    let world =
-        ClusterObjects { objects: objects(&[GROUP, CATALOG, &subscribed, copy]), ..ClusterObjects::default() };
-    let explain_object = |kind, name: &str| {
-        let target = Target { kind, namespace: "team".to_owned(), name: name.to_owned() };
-        explain(&world, &target).unwrap()
+    let cluster = ClusterObjects {
+        objects: objects(&[GROUP, CATALOG, &subscribed, copy]),
+        ..ClusterObjects::default()
     };
-    let cause = explain_object(Kind::Subscription, "anvil").why.unwrap().render();
+    let explain_object = |kind, name: &str| {
+        let target = ExplainedObject { kind, namespace: "team".to_owned(), name: name.to_owned() };
+        explain(&cluster, &target).unwrap()
+    };
+    let cause = explain_object(ExplainedKind::Subscription, "anvil").cause.unwrap().render();
     for words in [
         "the name anvil.v1 is taken by the copy of ClusterServiceVersion operators/anvil.v1",
         "watches namespace team already",
@@ -569,7 +574,7 @@ status: {phase: Succeeded, reason: Copied}
     ] {
         assert!(cause.contains(words), "{words}: {cause}");
     }
-    let copied = explain_object(Kind::ClusterServiceVersion, "anvil.v1");
-    assert!(copied.is_healthy() && copied.standing.starts_with("is a copy"), "{copied:?}");
+    let copied = explain_object(ExplainedKind::ClusterServiceVersion, "anvil.v1");
+    assert!(copied.is_healthy() && copied.state.starts_with("is a copy"), "{copied:?}");
     assert_eq!(copied.notes, ["ask about the original: mainstay why csv/anvil.v1 -n operators"]);
 }

@@ -1,6 +1,6 @@
 //! Recorded states of real clusters: unhealthy objects have causes, and healthy ones have none.
 
-use mainstay_explain::{Kind, Target, ClusterObjects, explain};
+use mainstay_explain::{ClusterObjects, ExplainedKind, ExplainedObject, explain};
 use mainstay_object::Object;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -25,16 +25,16 @@ fn unhealthy_recorded_objects_have_causes_and_healthy_ones_have_none() {
     for file in states(&data.path().join("olm-classic")) {
         let values: Vec<Value> = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
         let objects = values.into_iter().map(|value| Object::from_value(value).unwrap()).collect();
-        let world = ClusterObjects { objects, ..ClusterObjects::default() };
-        for object in &world.objects {
-            let Ok(kind) = object.kind().parse::<Kind>() else { continue };
+        let cluster = ClusterObjects { objects, ..ClusterObjects::default() };
+        for object in &cluster.objects {
+            let Ok(kind) = object.kind().parse::<ExplainedKind>() else { continue };
             let (namespace, name) = (object.namespace().to_owned(), object.name().to_owned());
             let is_copied = object.str(&["status", "reason"]) == Some("Copied");
             if is_copied || object.label("olm.copiedFrom").is_some() || object.is_terminating() {
                 continue;
             }
             let succeeds = |name: &str| {
-                let csv = world.objects.iter().find(|object| {
+                let csv = cluster.objects.iter().find(|object| {
                     object.kind() == "ClusterServiceVersion"
                         && object.namespace() == namespace
                         && object.name() == name
@@ -44,7 +44,7 @@ fn unhealthy_recorded_objects_have_causes_and_healthy_ones_have_none() {
                 })
             };
             let expected = match kind {
-                Kind::Subscription => {
+                ExplainedKind::Subscription => {
                     let conditions = object.array(&["status", "conditions"]);
                     let has_failure = conditions.iter().any(|condition| {
                         matches!(
@@ -60,7 +60,7 @@ fn unhealthy_recorded_objects_have_causes_and_healthy_ones_have_none() {
                     let version = object.str(&["status", "currentCSV"]).unwrap_or_default();
                     let is_at_latest = object.str(&["status", "state"]) == Some("AtLatestKnown");
                     let count = |kind: &str, fits: &dyn Fn(&Object) -> bool| {
-                        world
+                        cluster
                             .objects
                             .iter()
                             .filter(|object| object.kind() == kind && fits(object))
@@ -81,12 +81,14 @@ fn unhealthy_recorded_objects_have_causes_and_healthy_ones_have_none() {
                         && ready_catalogs == 1;
                     (is_healthy || !is_at_latest && !succeeds(version)).then_some(is_healthy)
                 }
-                Kind::InstallPlan => Some(object.str(&["status", "phase"]) == Some("Complete")),
-                Kind::ClusterServiceVersion => Some(succeeds(&name)),
-                Kind::CatalogSource => continue,
+                ExplainedKind::InstallPlan => {
+                    Some(object.str(&["status", "phase"]) == Some("Complete"))
+                }
+                ExplainedKind::ClusterServiceVersion => Some(succeeds(&name)),
+                ExplainedKind::CatalogSource => continue,
             };
-            let target = Target { kind, namespace: namespace.clone(), name };
-            let answer = explain(&world, &target).unwrap();
+            let target = ExplainedObject { kind, namespace: namespace.clone(), name };
+            let answer = explain(&cluster, &target).unwrap();
             if answer.is_healthy() {
                 healthy_count += 1;
             } else {
@@ -96,8 +98,8 @@ fn unhealthy_recorded_objects_have_causes_and_healthy_ones_have_none() {
                 mismatches.push(format!(
                     "{}: {target} {} {:?}",
                     file.display(),
-                    answer.standing,
-                    answer.why.map(|cause| cause.render())
+                    answer.state,
+                    answer.cause.map(|cause| cause.render())
                 ));
             }
         }

@@ -4,10 +4,10 @@ use crate::test_api::{
     ROOT, TestApi, bundle, catalog, channel, csv, package, simple, source, whole,
 };
 use http::{Request, Response};
-use mainstay_packages::Content;
+use mainstay_packages::ResponseBody;
 use serde_json::json;
 
-async fn icon(api: &TestApi, name: &str, etag: &str) -> Response<Content> {
+async fn icon(api: &TestApi, name: &str, etag: &str) -> Response<ResponseBody> {
     let path = format!("{ROOT}/namespaces/team/packagemanifests/{name}/icon");
     api.send(Request::get(path).header("if-none-match", etag).body(()).unwrap()).await
 }

@@ -81,7 +81,7 @@ async fn package_of_several_catalogs_is_listed_for_each_and_get_prefers_own_then
  {
     let content = |version| Some(catalog(&simple("kiwi", version)));
     let preferred =
-        mainstay_packages::Source { priority: 5, ..source("olm", "z", content("3.0.0")) };
+        mainstay_packages::PackageSource { priority: 5, ..source("olm", "z", content("3.0.0")) };
     let api = TestApi::new(vec![source("olm", "a", content("1.0.0")), preferred.clone()]);
     let kiwi = |api: TestApi| async move {
         api.get("/namespaces/team/packagemanifests/kiwi").await["status"]["catalogSource"].clone()
@@ -198,8 +198,11 @@ async fn catalog_without_content_does_not_block_other_catalogs() {
 #[tokio::test]
 async fn discovery_works_and_lists_are_unavailable_until_catalogs_are_attached() {
     let clock = mainstay_clock::Clock::system();
-    let packages =
-        mainstay_packages::Packages::new("olm", clock, tokio_util::sync::CancellationToken::new());
+    let packages = mainstay_packages::PackageApi::new(
+        "olm",
+        clock,
+        tokio_util::sync::CancellationToken::new(),
+    );
     for (path, code) in [(ROOT.to_owned(), 200), (format!("{ROOT}/packagemanifests"), 503)] {
         let request = Request::get(path).body(()).unwrap();
         assert_eq!(packages.answer(&request).await.status().as_u16(), code);

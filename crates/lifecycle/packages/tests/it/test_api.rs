@@ -8,7 +8,7 @@ use http::{Request, Response};
 use mainstay_catalog::{Catalog, LoadOptions};
 use mainstay_clock::Clock;
 use mainstay_object::NamespacedName;
-use mainstay_packages::{Catalogs, Content, Packages, Source};
+use mainstay_packages::{PackageApi, PackageSource, PackageSources, ResponseBody};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use tokio_util::sync::CancellationToken;
@@ -19,10 +19,10 @@ pub(crate) const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,app
 type OnChange = Box<dyn Fn() + Send + Sync>;
 
 #[derive(Clone, Default)]
-pub(crate) struct TestCatalogs(Arc<Mutex<(Vec<Source>, Vec<OnChange>)>>);
+pub(crate) struct TestCatalogs(Arc<Mutex<(Vec<PackageSource>, Vec<OnChange>)>>);
 
-impl Catalogs for TestCatalogs {
-    fn now(&self) -> Vec<Source> {
+impl PackageSources for TestCatalogs {
+    fn now(&self) -> Vec<PackageSource> {
         self.0.lock().unwrap().0.clone()
     }
 
@@ -33,7 +33,7 @@ impl Catalogs for TestCatalogs {
 
 pub(crate) struct TestApi {
     catalogs: TestCatalogs,
-    packages: Packages,
+    packages: PackageApi,
     pub(crate) stop: CancellationToken,
 }
 
@@ -92,8 +92,8 @@ pub(crate) fn simple(name: &str, version: &str) -> Vec<Value> {
     ]
 }
 
-pub(crate) fn source(namespace: &str, name: &str, content: Option<Arc<Catalog>>) -> Source {
-    Source {
+pub(crate) fn source(namespace: &str, name: &str, content: Option<Arc<Catalog>>) -> PackageSource {
+    PackageSource {
         key: NamespacedName::new(namespace, name),
         display_name: format!("Catalog {name}"),
         publisher: "tests".to_owned(),
@@ -105,23 +105,23 @@ pub(crate) fn source(namespace: &str, name: &str, content: Option<Arc<Catalog>>)
 }
 
 impl TestApi {
-    pub(crate) fn new(sources: Vec<Source>) -> Self {
+    pub(crate) fn new(sources: Vec<PackageSource>) -> Self {
         let (catalogs, stop) = (TestCatalogs::default(), CancellationToken::new());
         catalogs.0.lock().unwrap().0 = sources;
         let clock = Clock::starting_at("2026-01-01T00:00:00Z".parse().unwrap());
-        let packages = Packages::new("olm", clock, stop.clone());
+        let packages = PackageApi::new("olm", clock, stop.clone());
         packages.attach(catalogs.clone());
         Self { catalogs, packages, stop }
     }
 
     /// Replaces the catalogs.
-    pub(crate) fn set_catalogs(&self, sources: Vec<Source>) {
+    pub(crate) fn set_catalogs(&self, sources: Vec<PackageSource>) {
         let mut inner = self.catalogs.0.lock().unwrap();
         inner.0 = sources;
         inner.1.iter().for_each(|on_change| on_change());
     }
 
-    pub(crate) async fn send(&self, request: Request<()>) -> Response<Content> {
+    pub(crate) async fn send(&self, request: Request<()>) -> Response<ResponseBody> {
         self.packages.answer(&request).await
     }
 
@@ -160,9 +160,9 @@ impl TestApi {
     pub(crate) async fn watch(&self, path: &str) -> Events {
         let request = Request::get(format!("{ROOT}{path}")).body(()).unwrap();
         match self.send(request).await.into_body() {
-            Content::Stream(lines) => Events(lines),
-            Content::Whole(line) => Events(futures::stream::iter([line]).boxed()),
-            Content::Pieces(_) => panic!("a list"),
+            ResponseBody::Stream(lines) => Events(lines),
+            ResponseBody::Whole(line) => Events(futures::stream::iter([line]).boxed()),
+            ResponseBody::Pieces(_) => panic!("a list"),
         }
     }
 }
@@ -173,11 +173,11 @@ fn package_text(object: &Value) -> String {
     format!("{namespace}/{name} of {}", text("/status/catalogSource"))
 }
 
-pub(crate) async fn whole(response: Response<Content>) -> Vec<u8> {
+pub(crate) async fn whole(response: Response<ResponseBody>) -> Vec<u8> {
     match response.into_body() {
-        Content::Whole(bytes) => bytes.to_vec(),
-        Content::Pieces(pieces) => pieces.flatten().collect(),
-        Content::Stream(lines) => lines.collect::<Vec<_>>().await.concat(),
+        ResponseBody::Whole(bytes) => bytes.to_vec(),
+        ResponseBody::Pieces(pieces) => pieces.flatten().collect(),
+        ResponseBody::Stream(lines) => lines.collect::<Vec<_>>().await.concat(),
     }
 }
 

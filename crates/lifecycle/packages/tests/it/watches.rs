@@ -2,11 +2,11 @@
 
 use crate::test_api::{TABLE, TestApi, catalog, simple, source};
 use http::Request;
-use mainstay_packages::{Content, Source};
+use mainstay_packages::{PackageSource, ResponseBody};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-fn sources(packages: &[(&str, &str)]) -> Vec<Source> {
+fn sources(packages: &[(&str, &str)]) -> Vec<PackageSource> {
     let content: Vec<Value> =
         packages.iter().flat_map(|(name, version)| simple(name, version)).collect();
     vec![source("olm", "cat", Some(catalog(&content)))]
@@ -147,7 +147,9 @@ async fn watch_of_tables_sends_column_definitions_once() {
     let api = TestApi::new(sources(&[("kiwi", "1.0.0"), ("plum", "1.0.0")]));
     let path = format!("{}{ALL}&resourceVersion=0", crate::test_api::ROOT);
     let request = Request::get(path).header("accept", TABLE).body(()).unwrap();
-    let Content::Stream(lines) = api.send(request).await.into_body() else { panic!("a watch") };
+    let ResponseBody::Stream(lines) = api.send(request).await.into_body() else {
+        panic!("a watch")
+    };
     let lines: Vec<bytes::Bytes> =
         futures::StreamExt::collect(futures::StreamExt::take(lines, 2)).await;
     let events: Vec<Value> =

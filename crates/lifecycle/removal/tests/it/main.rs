@@ -4,7 +4,8 @@
 
 use mainstay_object::{Object, known};
 use mainstay_removal::{
-    Definition, Parts, Removal, Target, Wish, World, definitions, maps, removal, target,
+    InstalledOperator, OperatorCrd, OperatorObjects, OperatorParts, UninstallPlan,
+    UninstallRequest, bundle_config_maps, operator_crds, plan_uninstall, target,
 };
 use mainstay_yaml::{Options, documents};
 
@@ -90,53 +91,57 @@ fn read(text: &str) -> Vec<Object> {
         .collect()
 }
 
-fn world(text: &str) -> World {
-    let mut world = World::default();
+fn objects(text: &str) -> OperatorObjects {
+    let mut objects = OperatorObjects::default();
     for object in read(text) {
         match object.kind() {
-            "Subscription" => world.subscriptions.push(object),
-            "ClusterServiceVersion" => world.versions.push(object),
-            "CustomResourceDefinition" => world.definitions.push(object),
-            _ => world.plans.push(object),
+            "Subscription" => objects.subscriptions.push(object),
+            "ClusterServiceVersion" => objects.versions.push(object),
+            "CustomResourceDefinition" => objects.definitions.push(object),
+            _ => objects.plans.push(object),
         }
     }
-    world
+    objects
 }
 
-fn parts() -> Parts {
+fn parts() -> OperatorParts {
     let mut all = read(PARTS).into_iter();
     let mut next = || all.next().unwrap();
     let definition = next();
     let objects = vec![next(), next()];
-    Parts {
-        definitions: vec![Definition { definition, objects }],
+    OperatorParts {
+        definitions: vec![OperatorCrd { definition, objects }],
         owned: vec![(known::DEPLOYMENT, next())],
         operator: Some(next()),
         copies: 2,
         versions: vec!["kitchen/teapot.v2".to_owned(), "lab/teapot.v2".to_owned()],
-        ..Parts::default()
+        ..OperatorParts::default()
     }
 }
 
-fn wish(name: &str) -> Wish {
-    Wish { namespace: "kitchen".to_owned(), name: name.to_owned(), ..Wish::default() }
+fn request(name: &str) -> UninstallRequest {
+    UninstallRequest {
+        namespace: "kitchen".to_owned(),
+        name: name.to_owned(),
+        ..UninstallRequest::default()
+    }
 }
 
-fn find_target(name: &str) -> Target {
-    target(&world(TEAPOT), &wish(name)).unwrap()
+fn find_target(name: &str) -> InstalledOperator {
+    find_operator(&objects(TEAPOT), &request(name)).unwrap()
 }
 
-fn plan_removal(parts: &Parts, wish: &Wish) -> Removal {
-    let world = world(TEAPOT);
-    removal(&world, parts, &target(&world, wish).unwrap(), wish).unwrap()
+fn plan_removal(parts: &OperatorParts, request: &UninstallRequest) -> UninstallPlan {
+    let objects = objects(TEAPOT);
+    plan_uninstall(&objects, parts, &find_operator(&objects, request).unwrap(), request).unwrap()
 }
 
-fn names(items: &[mainstay_removal::Item]) -> Vec<String> {
+fn names(items: &[mainstay_removal::PlanItem]) -> Vec<String> {
     items.iter().map(ToString::to_string).collect()
 }
 
-fn steps(removal: &Removal) -> Vec<&str> {
-    removal.steps.iter().map(|step| &*step.uid).collect()
+fn steps(removal: &UninstallPlan) -> Vec<&str> {
+    plan_uninstall.steps.iter().map(|step| &*step.uid).collect()
 }
 
 #[test]
@@ -177,33 +182,39 @@ metadata:
 fn leftovers_of_an_interrupted_removal_are_found_by_package_and_csv() {
     for (text, versions) in INTERRUPTED.into_iter().zip([&["teapot.v2"] as &[&str], &[]]) {
         for name in ["teapot", "teapot.v2"] {
-            let target = target(&world(text), &wish(name)).unwrap();
+            let target = find_operator(&objects(text), &request(name)).unwrap();
             assert_eq!(target.package.as_deref(), Some("teapot"));
             assert_eq!(target.versions, versions);
             assert_eq!(target.definitions, ["teapots.brew.example.com"]);
         }
     }
-    let leftovers = world(INTERRUPTED[1]);
-    let error = target(&leftovers, &wish("coffee")).unwrap_err().render();
+    let leftovers = objects(INTERRUPTED[1]);
+    let error = find_operator(&leftovers, &request("coffee")).unwrap_err().render();
     assert!(error.contains("there are: teapot"), "{error}");
-    let other_namespace = Wish { namespace: "lab".to_owned(), ..wish("teapot") };
-    assert!(target(&leftovers, &other_namespace).is_err());
-    let with_crds = Wish { definitions: true, ..wish("teapot") };
-    let mut parts = Parts { versions: Vec::new(), owned: Vec::new(), ..parts() };
+    let other_namespace = UninstallRequest { namespace: "lab".to_owned(), ..request("teapot") };
+    assert!(find_operator(&leftovers, &other_namespace).is_err());
+    let with_crds = UninstallRequest { definitions: true, ..request("teapot") };
+    let mut parts = OperatorParts { versions: Vec::new(), owned: Vec::new(), ..parts() };
     // The Operator lists no other components.
     parts.operator.as_mut().unwrap().remove(&["status"]);
-    let removal =
-        removal(&leftovers, &parts, &target(&leftovers, &with_crds).unwrap(), &with_crds).unwrap();
+    let removal = plan_uninstall(
+        &leftovers,
+        &parts,
+        &find_operator(&leftovers, &with_crds).unwrap(),
+        &with_crds,
+    )
+    .unwrap();
     assert_eq!(steps(&removal), ["t1", "t2", "d1", "o1"]);
-    assert!(removal.stays.is_empty());
+    assert!(removal.retained.is_empty());
 }
 
 #[test]
 fn unknown_name_is_an_error_that_lists_the_operators_of_the_namespace() {
-    let error = target(&world(TEAPOT), &wish("coffee")).unwrap_err().render();
+    let error = find_operator(&objects(TEAPOT), &request("coffee")).unwrap_err().render();
     assert!(error.contains("there is no operator `coffee` in the namespace kitchen"), "{error}");
     assert!(error.contains("teapot, teapot.v1, teapot.v2, water, water.v1"), "{error}");
-    let empty = target(&World::default(), &wish("coffee")).unwrap_err().render();
+    let empty =
+        find_operator(&OperatorObjects::default(), &request("coffee")).unwrap_err().render();
     assert!(empty.contains("--namespace NAME"), "{empty}");
 }
 
@@ -216,8 +227,8 @@ metadata: {name: spare, namespace: kitchen}
 spec: {name: other}
 status: {installedCSV: teapot.v1}
 ";
-    let world = world(&format!("{TEAPOT}---{other}"));
-    let error = target(&world, &wish("teapot.v1")).unwrap_err().render();
+    let objects = objects(&format!("{TEAPOT}---{other}"));
+    let error = find_operator(&objects, &request("teapot.v1")).unwrap_err().render();
     assert!(error.contains("means several operators"), "{error}");
     assert!(error.contains("kitchen/spare is of the package other"), "{error}");
 }
@@ -235,26 +246,27 @@ fn set_reference(plan: &mut Object, map: &str) {
 
 #[test]
 fn bundle_config_maps_go_unless_an_unfinished_install_plan_references_them() {
-    let mut world = world(TEAPOT);
-    let tea = target(&world, &wish("tea")).unwrap();
-    assert!(maps(&world, &tea).is_empty());
-    set_reference(&mut world.plans[0], "large");
-    let config_maps: Vec<String> = maps(&world, &tea).iter().map(ToString::to_string).collect();
+    let mut objects = objects(TEAPOT);
+    let tea = find_operator(&objects, &request("tea")).unwrap();
+    assert!(bundle_config_maps(&objects, &tea).is_empty());
+    set_reference(&mut objects.plans[0], "large");
+    let config_maps: Vec<String> =
+        bundle_config_maps(&objects, &tea).iter().map(ToString::to_string).collect();
     assert_eq!(config_maps, ["olm/large"]);
     let config_map =
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: large, namespace: olm, uid: m1}";
-    let mut other = world.plans[1].clone();
+    let mut other = objects.plans[1].clone();
     set_reference(&mut other, "large");
     for (phase, stays) in [("Installing", true), ("Complete", false), ("Failed", false)] {
         other.set(&["status", "phase"], phase.into());
-        let plans = vec![world.plans[0].clone(), other.clone()];
-        let parts = Parts { unpacked: read(config_map), plans, ..Parts::default() };
-        let removal = removal(&world, &parts, &tea, &wish("tea")).unwrap();
-        let lists_config_map = |items: &[mainstay_removal::Item]| {
+        let plans = vec![objects.plans[0].clone(), other.clone()];
+        let parts = OperatorParts { unpacked: read(config_map), plans, ..OperatorParts::default() };
+        let removal = plan_uninstall(&objects, &parts, &tea, &request("tea")).unwrap();
+        let lists_config_map = |items: &[mainstay_removal::PlanItem]| {
             names(items).iter().any(|name| name == "ConfigMap olm/large")
         };
         assert_eq!(
-            (lists_config_map(&removal.stays), lists_config_map(&removal.goes)),
+            (lists_config_map(&removal.retained), lists_config_map(&removal.deleted)),
             (stays, !stays),
             "{phase}"
         );
@@ -265,9 +277,9 @@ fn bundle_config_maps_go_unless_an_unfinished_install_plan_references_them() {
 
 #[test]
 fn operands_and_crds_stay_and_operands_with_finalizers_would_hang() {
-    let removal = plan_removal(&parts(), &wish("tea"));
+    let removal = plan_removal(&parts(), &request("tea"));
     assert_eq!(
-        names(&removal.goes),
+        names(&removal.deleted),
         [
             "Subscription kitchen/tea",
             "ClusterServiceVersion kitchen/teapot.v1",
@@ -278,7 +290,7 @@ fn operands_and_crds_stay_and_operands_with_finalizers_would_hang() {
         ]
     );
     assert_eq!(
-        names(&removal.stays),
+        names(&removal.retained),
         [
             "CustomResourceDefinition teapots.brew.example.com",
             "Teapot garden/green",
@@ -289,10 +301,10 @@ fn operands_and_crds_stay_and_operands_with_finalizers_would_hang() {
             "Subscription kitchen/water-stable",
         ]
     );
-    assert_eq!(names(&removal.hangs), ["Teapot garden/green"]);
-    assert!(removal.hangs[0].why.contains("brew.example.com/cool"), "{:?}", removal.hangs);
+    assert_eq!(names(&removal.stuck), ["Teapot garden/green"]);
+    assert!(removal.stuck[0].reason.contains("brew.example.com/cool"), "{:?}", removal.stuck);
     assert_eq!(steps(&removal), ["s1", "v1", "v2", "p1", "k1"]);
-    let dependency = removal.stays.last().unwrap().remedy.clone().unwrap();
+    let dependency = plan_uninstall.retained.last().unwrap().remedy.clone().unwrap();
     assert!(dependency.ends_with("mainstay uninstall -n kitchen water-stable"), "{dependency}");
 }
 
@@ -320,11 +332,16 @@ kind: InstallPlan
 metadata: {name: orphan, namespace: kitchen, uid: p6, ownerReferences: [{apiVersion: operators.coreos.com/v1alpha1, kind: Subscription, name: gone, uid: s9}]}
 spec: {clusterServiceVersionNames: [teapot.v1]}
 ";
-    let world = world(&format!("{TEAPOT}{plans}"));
-    let wish = wish("tea");
-    let removal =
-        removal(&world, &Parts::default(), &target(&world, &wish).unwrap(), &wish).unwrap();
-    let stays = removal.stays.iter().filter(|item| item.kind == "InstallPlan");
+    let objects = objects(&format!("{TEAPOT}{plans}"));
+    let request = request("tea");
+    let removal = plan_uninstall(
+        &objects,
+        &OperatorParts::default(),
+        &find_operator(&objects, &request).unwrap(),
+        &request,
+    )
+    .unwrap();
+    let stays = plan_uninstall.retained.iter().filter(|item| item.kind == "InstallPlan");
     let stays: Vec<String> = stays.map(|item| format!("{item}: {}", item.why)).collect();
     assert_eq!(
         stays,
@@ -334,63 +351,66 @@ spec: {clusterServiceVersionNames: [teapot.v1]}
             "InstallPlan kitchen/earlier: no Subscription owns it",
         ]
     );
-    let remedy = removal.stays[0].remedy.clone().unwrap();
+    let remedy = plan_uninstall.retained[0].remedy.clone().unwrap();
     assert!(remedy.ends_with("kubectl -n kitchen delete installplan install-b"), "{remedy}");
 }
 
 #[test]
 fn operands_outside_the_watched_namespaces_stay() {
-    let mut world = world(TEAPOT);
-    let annotate = |world: &mut World, targets: &str| {
-        for csv in world.versions.iter_mut().filter(|csv| csv.name() != "water.v1") {
+    let mut objects = objects(TEAPOT);
+    let annotate = |objects: &mut OperatorObjects, targets: &str| {
+        for csv in objects.versions.iter_mut().filter(|csv| csv.name() != "water.v1") {
             csv.set(
                 &["metadata", "annotations"],
                 serde_json::json!({"olm.targetNamespaces": targets}),
             );
         }
     };
-    let operands = Wish { operands: true, ..wish("tea") };
-    let plan_removal = |world: &World, wish: &Wish| {
-        removal(world, &parts(), &target(world, wish).unwrap(), wish).unwrap()
+    let operands = UninstallRequest { operands: true, ..request("tea") };
+    let plan_removal = |objects: &OperatorObjects, request: &UninstallRequest| {
+        plan_uninstall(objects, &parts(), &find_operator(objects, request).unwrap(), request)
+            .unwrap()
     };
-    annotate(&mut world, "kitchen");
-    let one = plan_removal(&world, &operands);
+    annotate(&mut objects, "kitchen");
+    let one = plan_removal(&objects, &operands);
     assert_eq!(steps(&one)[..2], ["t2", "s1"]);
-    let stays = one.stays.iter().find(|item| item.to_string() == "Teapot garden/green").unwrap();
-    assert!(stays.why.contains("does not watch"), "{stays:?}");
+    let stays = one.retained.iter().find(|item| item.to_string() == "Teapot garden/green").unwrap();
+    assert!(stays.reason.contains("does not watch"), "{stays:?}");
     // It goes with its CustomResourceDefinition in any case.
-    let all = Wish { definitions: true, ..operands.clone() };
+    let all = UninstallRequest { definitions: true, ..operands.clone() };
     let mut parts = parts();
     parts.versions.clear();
-    let all = removal(&world, &parts, &target(&world, &all).unwrap(), &all).unwrap();
+    let all =
+        plan_uninstall(&objects, &parts, &find_operator(&objects, &all).unwrap(), &all).unwrap();
     assert_eq!(steps(&all)[..2], ["t1", "t2"]);
     for targets in ["kitchen,garden", ""] {
-        annotate(&mut world, targets);
-        assert_eq!(steps(&plan_removal(&world, &operands))[..2], ["t1", "t2"], "{targets}");
+        annotate(&mut objects, targets);
+        assert_eq!(steps(&plan_removal(&objects, &operands))[..2], ["t1", "t2"], "{targets}");
     }
 }
 
 #[test]
 fn operands_go_before_the_operator_and_crds_after_it() {
-    let operands = Wish { operands: true, ..wish("tea") };
+    let operands = UninstallRequest { operands: true, ..request("tea") };
     let removal = plan_removal(&parts(), &operands);
     assert_eq!(steps(&removal), ["t1", "t2", "s1", "v1", "v2", "p1", "k1"]);
     assert_eq!(&*removal.steps[0].resource.version, "v1");
     assert_eq!(removal.steps[0].namespace.as_deref(), Some("garden"));
-    assert!(removal.hangs.is_empty());
+    assert!(removal.stuck.is_empty());
 
     // Without the operator, the finalizer is never removed.
-    let leftovers = Target { versions: Vec::new(), ..find_target("tea") };
+    let leftovers = InstalledOperator { versions: Vec::new(), ..find_target("tea") };
     let orphaned =
-        mainstay_removal::removal(&world(TEAPOT), &parts(), &leftovers, &operands).unwrap();
-    assert_eq!(names(&orphaned.hangs), ["Teapot garden/green"]);
-    let remedy = orphaned.hangs[0].remedy.as_deref().unwrap();
+        mainstay_removal::plan_uninstall(&objects(TEAPOT), &parts(), &leftovers, &operands)
+            .unwrap();
+    assert_eq!(names(&orphaned.stuck), ["Teapot garden/green"]);
+    let remedy = orphaned.stuck[0].remedy.as_deref().unwrap();
     assert!(
         remedy.contains("kubectl patch teapots.brew.example.com green -n garden --type merge"),
         "{remedy}"
     );
 
-    let with_crds = Wish { definitions: true, ..wish("tea") };
+    let with_crds = UninstallRequest { definitions: true, ..request("tea") };
     let mut parts = parts();
     let mut account = Object::new(&known::SERVICE_ACCOUNT.gvk(), "kettle");
     account.set(&["metadata", "namespace"], "kitchen".into());
@@ -399,11 +419,11 @@ fn operands_go_before_the_operator_and_crds_after_it() {
     let removal = plan_removal(&parts, &with_crds);
     assert_eq!(steps(&removal), ["t1", "t2", "s1", "v1", "v2", "p1", "d1", "k1", "a1", "o1"]);
     assert_eq!(
-        names(&removal.stays),
+        names(&removal.retained),
         ["InstallPlan kitchen/install-b", "Subscription kitchen/water-stable"]
     );
-    assert!(names(&removal.goes).contains(&"Operator teapot.kitchen".to_owned()));
-    let follow_steps = removal.steps.iter().filter(|step| step.follows);
+    assert!(names(&removal.deleted).contains(&"Operator teapot.kitchen".to_owned()));
+    let follow_steps = plan_uninstall.steps.iter().filter(|step| step.is_garbage_collected);
     assert_eq!(follow_steps.map(|step| &*step.uid).collect::<Vec<_>>(), ["p1", "k1", "a1"]);
 }
 
@@ -412,29 +432,30 @@ fn crd_of_another_operator_cannot_go() {
     let mut parts = parts();
     let key = ["metadata", "annotations", "operatorframework.io/installed-alongside-2"];
     parts.definitions[0].definition.set(&key, "lab/teapot.v2".into());
-    let world = world(TEAPOT);
-    let with_crds = Wish { definitions: true, ..wish("tea") };
-    let error = removal(&world, &parts, &find_target("tea"), &with_crds).unwrap_err().render();
+    let objects = objects(TEAPOT);
+    let with_crds = UninstallRequest { definitions: true, ..request("tea") };
+    let error =
+        plan_uninstall(&objects, &parts, &find_target("tea"), &with_crds).unwrap_err().render();
     assert!(error.contains("is also of lab/teapot.v2"), "{error}");
-    let stays = plan_removal(&parts, &wish("tea")).stays;
-    assert_eq!(stays[0].why, "2 objects of it; also of lab/teapot.v2");
+    let stays = plan_removal(&parts, &request("tea")).retained;
+    assert_eq!(stays[0].reason, "2 objects of it; also of lab/teapot.v2");
     assert_eq!(stays[0].remedy, None);
     // A ClusterServiceVersion that is gone needs no definition.
     parts.versions.pop();
-    assert!(removal(&world, &parts, &find_target("tea"), &with_crds).is_ok());
+    assert!(plan_uninstall(&objects, &parts, &find_target("tea"), &with_crds).is_ok());
 }
 
 #[test]
 fn crd_of_an_earlier_csv_belongs_to_the_operator() {
     let mut operator = parts().operator.unwrap();
-    let crds = definitions(&find_target("tea"), Some(&operator));
+    let crds = operator_crds(&find_target("tea"), Some(&operator));
     assert_eq!(crds.into_iter().collect::<Vec<_>>(), ["teapots.brew.example.com"]);
     let mut refs = operator.array(&["status", "components", "refs"]).to_vec();
     let mut cups = refs[2].clone();
     cups["name"] = "cups.brew.example.com".into();
     refs.push(cups);
     operator.set(&["status", "components", "refs"], refs.into());
-    let with_cups = definitions(&find_target("tea"), Some(&operator));
+    let with_cups = operator_crds(&find_target("tea"), Some(&operator));
     let with_cups: Vec<String> = with_cups.into_iter().collect();
     assert_eq!(with_cups, ["cups.brew.example.com", "teapots.brew.example.com"]);
 }

@@ -4,9 +4,10 @@
 
 use mainstay_cause::Place;
 use mainstay_whatif::{
-    CatalogFolder, CatalogOverrides, CatalogSnapshots, Change, ChangeError, ChangeTargets,
-    ClusterState, FolderCache, NamespaceAnswer, PathEnd, Question, QuestionError, SavedStateError,
-    SavedStateReader, Summary, TargetError, compare, namespaces_to_resolve,
+    CatalogOverrides, CatalogSnapshots, ChangeError, ChangeTargetError, ChangeTargets,
+    ClusterState, FolderCache, FolderOverride, NamespaceWhatIf, PathSummary, SavedStateError,
+    SavedStateReader, WalkEnd, WhatIfChange, WhatIfError, WhatIfQuery, compare,
+    namespaces_to_resolve,
 };
 use tempfile::TempDir;
 
@@ -76,19 +77,19 @@ fn state(text: &str) -> Result<ClusterState, SavedStateError> {
 }
 
 /// Answers a question about the state and the catalog.
-fn answers(changes: &[Change]) -> Result<Vec<NamespaceAnswer>, QuestionError> {
+fn answers(changes: &[WhatIfChange]) -> Result<Vec<NamespaceWhatIf>, WhatIfError> {
     let place = TempDir::new().unwrap();
     std::fs::create_dir(place.path().join("shop")).unwrap();
     std::fs::write(place.path().join("shop/catalog.yaml"), CATALOG).unwrap();
     let state = state(STATE).unwrap();
-    let folder = CatalogFolder { name: "shop".parse().unwrap(), folder: "shop".to_owned() };
+    let folder = FolderOverride { name: "shop".parse().unwrap(), folder: "shop".to_owned() };
     let overrides = CatalogOverrides { folders: &[folder], ..CatalogOverrides::default() };
     let namespaces = namespaces_to_resolve(&state, changes, false);
     let cache = FolderCache::new(place.path());
     let catalogs =
         CatalogSnapshots::assemble(&cache, &state, "olm", &namespaces, &overrides).unwrap();
     let targets = ChangeTargets::of(changes, &state, &namespaces, false).unwrap();
-    let question = Question {
+    let question = WhatIfQuery {
         state: &state,
         global_namespace: "olm",
         namespaces: &namespaces,
@@ -99,7 +100,7 @@ fn answers(changes: &[Change]) -> Result<Vec<NamespaceAnswer>, QuestionError> {
         is_live: false,
         records_world: false,
     };
-    question.answer(&catalogs, &catalogs)
+    question.run_what_if(&catalogs, &catalogs)
 }
 
 #[test]
@@ -111,13 +112,13 @@ fn a_walk_takes_every_hop_to_the_head_of_the_channel() {
     let path = &walk.operators[0];
     let bundles: Vec<&str> = path.hops.iter().map(|hop| &*hop.bundle).collect();
     assert_eq!(bundles, ["tea.v1.1.0", "tea.v1.2.0"]);
-    assert!(matches!(path.end, PathEnd::Head));
-    assert_eq!(Summary(path).to_string(), "tea.v1.0.0 → … → tea.v1.2.0 (2 hops)");
+    assert!(matches!(path.end, WalkEnd::Head));
+    assert_eq!(PathSummary(path).to_string(), "tea.v1.0.0 → … → tea.v1.2.0 (2 hops)");
 }
 
 #[test]
 fn supposed_change_does_not_alter_the_walk_before_it() {
-    let answers = answers(&[Change::Prohibit("tea.v1.2.0".to_owned())]).unwrap();
+    let answers = answers(&[WhatIfChange::Prohibit("tea.v1.2.0".to_owned())]).unwrap();
     let comparison = compare(&answers[0].before, answers[0].after.as_ref().unwrap());
     assert_eq!(comparison.same, 0);
     let row = &comparison.differences[0];
@@ -127,10 +128,10 @@ fn supposed_change_does_not_alter_the_walk_before_it() {
 
 #[test]
 fn unknown_package_is_an_error_with_the_nearest_name() {
-    let Err(error) = answers(&[Change::Subscribe("teas".parse().unwrap())]) else {
+    let Err(error) = answers(&[WhatIfChange::Subscribe("teas".parse().unwrap())]) else {
         panic!("the package does not exist");
     };
-    let QuestionError::Suppose { change: 0, source: ChangeError::FindPackage(not_found) } = error
+    let WhatIfError::Suppose { change: 0, source: ChangeError::FindPackage(not_found) } = error
     else {
         panic!("{error:?}");
     };
@@ -140,10 +141,11 @@ fn unknown_package_is_an_error_with_the_nearest_name() {
 #[test]
 fn unknown_namespace_of_a_subscription_is_an_error() {
     let state = state(STATE).unwrap();
-    let change = Change::Unsubscribe { namespace: Some("other".to_owned()), name: "x".to_owned() };
+    let change =
+        WhatIfChange::Unsubscribe { namespace: Some("other".to_owned()), name: "x".to_owned() };
     let namespaces = ["operators".to_owned()];
     let targets = ChangeTargets::of(&[change], &state, &namespaces, false);
-    assert!(matches!(targets, Err(TargetError::FindNamespace { change: 0, .. })));
+    assert!(matches!(targets, Err(ChangeTargetError::FindNamespace { change: 0, .. })));
 }
 
 #[test]

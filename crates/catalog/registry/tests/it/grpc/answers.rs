@@ -1,7 +1,7 @@
 //! Responses of each method.
 
 use super::{CSV, RegistryServer, bundle, channel, fruits, index_of, package};
-use mainstay_registry::json::{Answer, ask};
+use mainstay_registry::json::{CallResult, call};
 use serde_json::{Value, json};
 
 #[tokio::test]
@@ -265,7 +265,7 @@ async fn custom_schemas_require_the_experimental_acknowledgement() {
         let request = json!({"schema": schema, "packageName": package});
         let metadata = [("x-acknowledge-experimental", acknowledged)];
         let rpc = "ExperimentalListPackageCustomSchemas";
-        ask(registry.channel.clone(), rpc, &request, &metadata).await.unwrap()
+        call(registry.channel.clone(), rpc, &request, &metadata).await.unwrap()
     };
     let notes = call("my.notes", "plum", "true").await;
     let wanted = json!({"schema": "my.notes", "package": "plum", "name": "a", "n": 3.0, "list": [null, true]});
@@ -294,7 +294,11 @@ async fn custom_schemas_require_the_experimental_acknowledgement() {
         ),
     ] {
         let answer = call(schema, package, acknowledged).await;
-        assert_eq!(answer, Answer { code, message, messages: Vec::new() }, "{schema} {package}");
+        assert_eq!(
+            answer,
+            CallResult { code, message, messages: Vec::new() },
+            "{schema} {package}"
+        );
     }
     registry.close().await;
 }
@@ -309,7 +313,7 @@ fn catalogs_that_upstream_refuses_are_refused() {
             bundle("kiwi", "1.0.0", "x.io/kiwi:1", &more),
             other,
         ]);
-        mainstay_registry::refusal(index.catalog())
+        mainstay_registry::unserved_reason(index.catalog())
     };
     let fine = json!({"schema": "a.b_c-1", "package": "x"});
     assert_eq!(of(json!([metadata]), fine.clone()), None);

@@ -6,10 +6,10 @@ mod service;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use mainstay_catalog::{Catalog, Declared, Origin};
 use mainstay_registry::{
-    Index, Served, Shelf,
+    RegistryIndex, Served, ServedCatalogs,
     grpc::service_until,
-    http::Api,
-    json::{Answer, ask},
+    http::CatalogHttpApi,
+    json::{CallResult, call},
     server::{Limits, serve},
 };
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ struct RegistryServer {
 }
 
 impl RegistryServer {
-    async fn new(content: Option<Arc<Index>>) -> Self {
+    async fn new(content: Option<Arc<RegistryIndex>>) -> Self {
         let served = Arc::new(Served::new("mine"));
         if let Some(content) = content {
             served.put(content);
@@ -40,15 +40,15 @@ impl RegistryServer {
         let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
         let grpc = service_until(Arc::clone(&served), stop.clone());
-        let http = Api::new(Arc::new(Shelf::default()));
+        let http = CatalogHttpApi::new(Arc::new(ServedCatalogs::default()));
         let serving =
             tokio::spawn(serve(listener, http, grpc, Limits::default(), None, stop.clone()));
         let endpoint = Endpoint::from_shared(format!("http://{address}")).unwrap();
         Self { served, stop, channel: endpoint.connect().await.unwrap(), serving }
     }
 
-    async fn ask(&self, rpc: &str, request: &Value) -> Answer {
-        ask(self.channel.clone(), rpc, request, &[]).await.unwrap()
+    async fn ask(&self, rpc: &str, request: &Value) -> CallResult {
+        call(self.channel.clone(), rpc, request, &[]).await.unwrap()
     }
 
     /// The messages of a successful call.
@@ -65,11 +65,11 @@ impl RegistryServer {
     }
 }
 
-fn index_of(documents: Vec<Value>) -> Arc<Index> {
+fn index_of(documents: Vec<Value>) -> Arc<RegistryIndex> {
     let origin = Origin { file: "a.json".into(), line: 1 };
     let documents = documents.into_iter().map(|document| (origin.clone(), document));
     let catalog: Arc<Catalog> = Declared::of(documents).unwrap().check().unwrap();
-    Arc::new(Index::new(catalog, SystemTime::UNIX_EPOCH))
+    Arc::new(RegistryIndex::new(catalog, SystemTime::UNIX_EPOCH))
 }
 
 fn package(name: &str, default: &str) -> Value {
@@ -100,7 +100,7 @@ fn object(text: &str) -> Value {
 const CSV: &str = "{\"kind\": \"ClusterServiceVersion\",  \"metadata\": {}}";
 
 /// Two packages that provide the same API; bundles with manifests, with metadata, with an image.
-fn fruits() -> Arc<Index> {
+fn fruits() -> Arc<RegistryIndex> {
     index_of(vec![
         package("kiwi", "stable"),
         channel(

@@ -1,15 +1,15 @@
-//! Catalogs in the text format of worlds.
+//! Catalogs in the text format of inputs.
 
 use super::{PropertyText, apis, first, gvk, identity, key, needs};
 use mainstay_resolver::{
-    Api, BundleFacts, CatalogKey, EntryFacts, KnownBundle, LegacyDependency, Property, Snapshot,
-    SnapshotBuilder,
+    BundleFacts, BundleProperty, CatalogKey, EntryFacts, KnownBundle, LegacyDependency,
+    OperatorApi, Snapshot, SnapshotBuilder,
 };
 use mainstay_version::parse_tolerant;
 use serde_json::json;
 use std::collections::HashMap;
 
-/// A catalog of a world in text.
+/// A catalog of an input in text.
 pub(super) struct TestCatalog {
     pub(super) key: CatalogKey,
     pub(super) priority: i64,
@@ -41,8 +41,8 @@ pub(super) struct BundleDraft {
     version: String,
     pub(super) properties: Vec<PropertyText>,
     pub(super) dependencies: Vec<PropertyText>,
-    provided: Vec<Api>,
-    required: Vec<Api>,
+    provided: Vec<OperatorApi>,
+    required: Vec<OperatorApi>,
 }
 
 pub(super) fn catalog(name: &str, rest: &str) -> Draft {
@@ -173,7 +173,7 @@ fn add_bundle(
     bundle_draft: &BundleDraft,
 ) -> Option<KnownBundle> {
     let properties: Vec<_> =
-        bundle_draft.properties.iter().map(|(kind, json)| Property { kind, json }).collect();
+        bundle_draft.properties.iter().map(|(kind, json)| BundleProperty { kind, json }).collect();
     let dependencies: Vec<_> = bundle_draft
         .dependencies
         .iter()

@@ -136,12 +136,12 @@ fn explanation_of_a_failure_of_the_whole_namespace() {
 #[test]
 fn repairs_of_a_whole_namespace_are_a_first_step() {
     for text in ["no-group", "group \n group", "csv x.v1 1.0.0 \n annotation {"] {
-        let test_world = TestWorld::read(text);
-        let world = test_world.world();
-        let outcome = resolve(&world);
+        let test_input = TestWorld::read(text);
+        let input = test_input.input();
+        let outcome = resolve(&input);
         let [failure] = outcome.failures.as_slice() else { panic!("{text}") };
         for repair in &failure.repairs {
-            let mut repaired = world.clone();
+            let mut repaired = input.clone();
             assert!(!repair.is_certain() && repair.apply(&mut repaired), "{repair}");
             assert!(
                 resolve(&repaired).failures.iter().all(|other| other.message != failure.message)

@@ -4,7 +4,7 @@ use super::scenario::{
     Channel, Deprecations, Entry, EntryFields, Expected, InstalledBundle, Package, RequestData,
     Scenario, Source,
 };
-use mainstay_resolver::extension::{self, Change, FailureKind, Repair};
+use mainstay_resolver::extension::{self, ExtensionChange, ExtensionFailureKind, ExtensionFix};
 use mainstay_version::{Constraint, Range, VersionRelease, parse_strict};
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::prelude::*;
@@ -147,7 +147,7 @@ fn scenes() -> impl Strategy<Value = Scenario> {
 #[derive(Debug, PartialEq)]
 enum Plain {
     Bundle(String, String),
-    Nothing(FailureKind),
+    Nothing(ExtensionFailureKind),
 }
 
 fn plain(scenario: &Scenario) -> Plain {
@@ -186,15 +186,15 @@ fn plain(scenario: &Scenario) -> Plain {
         _ => true,
     };
     if broken.iter().any(|source| blocked(&source)) {
-        return Plain::Nothing(FailureKind::Unreadable);
+        return Plain::Nothing(ExtensionFailureKind::Unreadable);
     }
     match tops.as_slice() {
-        [] => Plain::Nothing(FailureKind::NotFound),
+        [] => Plain::Nothing(ExtensionFailureKind::NotFound),
         [(_, bundle, _)] if !bundle.properties.is_empty() => {
-            Plain::Nothing(FailureKind::Dependency)
+            Plain::Nothing(ExtensionFailureKind::Dependency)
         }
         [(source, bundle, _)] => Plain::Bundle(source.name.clone(), bundle.name.clone()),
-        _ => Plain::Nothing(FailureKind::Ambiguous),
+        _ => Plain::Nothing(ExtensionFailureKind::Ambiguous),
     }
 }
 
@@ -268,7 +268,7 @@ fn turn<T>(list: &mut [T], next: &mut impl FnMut(usize) -> usize) {
 }
 
 /// The result after a repair.
-fn mended(scenario: &Scenario, repair: &Repair) -> Option<(String, String)> {
+fn mended(scenario: &Scenario, repair: &ExtensionFix) -> Option<(String, String)> {
     let offers = scenario.offers();
     let mut catalogs = scenario.catalogs(&offers);
     let mut request = scenario.request();
@@ -315,7 +315,7 @@ proptest! {
         for repair in failure.repairs.iter().filter(|repair| !repair.onward.is_empty()) {
             let mut walk = scenario.clone();
             for change in &repair.changes {
-                if let Change::Channel(name) = change {
+                if let ExtensionChange::Channel(name) = change {
                     walk.request.channels.push(name.clone());
                 }
             }

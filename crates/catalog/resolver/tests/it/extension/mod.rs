@@ -5,7 +5,7 @@ mod prose;
 mod real;
 mod scenario;
 
-use mainstay_resolver::extension::{FailureKind, State};
+use mainstay_resolver::extension::{CatalogEvaluation, ExtensionFailureKind};
 use scenario::Scenario;
 use std::path::Path;
 
@@ -46,7 +46,7 @@ fn only_what_might_matter_blocks(scenario: &Scenario) {
     let choice = match scenario.answer() {
         Ok(choice) => choice,
         // The validation of the chosen bundle.
-        Err(failure) if failure.kind == FailureKind::Dependency => {
+        Err(failure) if failure.kind == ExtensionFailureKind::Dependency => {
             assert_eq!(failure.message, rest.answer().unwrap_err().message, "{}", scenario.name);
             return;
         }
@@ -64,7 +64,7 @@ fn only_what_might_matter_blocks(scenario: &Scenario) {
     for other in choice
         .considered
         .iter()
-        .filter(|considered| matches!(considered.state, State::Unreadable(_)))
+        .filter(|considered| matches!(considered.state, CatalogEvaluation::Unreadable(_)))
     {
         assert!(other.priority < top, "{}", scenario.name);
     }

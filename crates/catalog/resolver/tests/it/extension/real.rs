@@ -2,7 +2,8 @@
 
 use mainstay_catalog::{Catalog, Files, Keep, LoadOptions};
 use mainstay_resolver::extension::{
-    self, Choice, Content, Failure, FailureKind, Installed, Offer, Request,
+    self, ExtensionChoice, ExtensionFailure, ExtensionFailureKind, ExtensionRequest,
+    InputCatalogContent, InstalledExtension, PackageContent,
 };
 use mainstay_updates::Semantics;
 use mainstay_version::{Release, VersionRelease};
@@ -14,14 +15,14 @@ fn next(
     catalog: &Catalog,
     package: &str,
     channels: &[&str],
-    installed: Option<&Installed>,
-) -> Result<Choice, Box<Failure>> {
-    let request = Request {
+    installed: Option<&InstalledExtension>,
+) -> Result<ExtensionChoice, Box<ExtensionFailure>> {
+    let request = ExtensionRequest {
         package: package.to_owned(),
         channels: channels.iter().map(|&channel| channel.to_owned()).collect(),
-        ..Request::default()
+        ..ExtensionRequest::default()
     };
-    let catalogs = [extension::Catalog::new("c", Content::Ready(catalog))];
+    let catalogs = [extension::InputCatalog::new("c", InputCatalogContent::Ready(catalog))];
     extension::resolve(&request, installed, &catalogs)
 }
 
@@ -38,10 +39,10 @@ fn extension_updates_follow_the_update_graph() {
         let catalog = Catalog::load(folder.path(), &options).unwrap();
         let (mut requests, mut chosen) = (0, 0);
         for package in catalog.packages() {
-            let offer = Offer::of(package);
+            let offer = PackageContent::of(package);
             let view = offer.graph().view(Semantics::Extension, &[]).unwrap();
             for bundle in package.bundles() {
-                let installed = Installed {
+                let installed = InstalledExtension {
                     name: bundle.name.to_string(),
                     version: bundle.version.to_string(),
                     release: None,
@@ -58,7 +59,12 @@ fn extension_updates_follow_the_update_graph() {
                         chosen += 1;
                     }
                     Err(failure) => {
-                        assert_eq!(failure.kind, FailureKind::Dependency, "{}", failure.message);
+                        assert_eq!(
+                            failure.kind,
+                            ExtensionFailureKind::Dependency,
+                            "{}",
+                            failure.message
+                        );
                         assert!(failure.message.contains(&*expected), "{}", failure.message);
                     }
                 }
@@ -85,7 +91,7 @@ fn offer_has_the_properties_of_its_bundles() {
 "#;
     let files: Files = [("catalog.yaml", text)].into_iter().collect();
     let catalog = Catalog::load_from(&files, &LoadOptions::default()).unwrap();
-    let offer = Offer::of(catalog.package("tea").unwrap());
+    let offer = PackageContent::of(catalog.package("tea").unwrap());
     let said: Vec<_> = offer
         .bundles()
         .map(|bundle| {
@@ -105,13 +111,13 @@ fn offer_has_the_properties_of_its_bundles() {
             ("tea.v2", "2.0.0+4", Some(""), None),
         ]
     );
-    let catalogs = [extension::Catalog::new("c", Content::Ready(&catalog))];
+    let catalogs = [extension::InputCatalog::new("c", InputCatalogContent::Ready(&catalog))];
     for (explicit_releases, release) in [(false, Some("4")), (true, None)] {
-        let request = Request {
+        let request = ExtensionRequest {
             package: "tea".to_owned(),
             version: "2.0.0".to_owned(),
             explicit_releases,
-            ..Request::default()
+            ..ExtensionRequest::default()
         };
         let choice = extension::resolve(&request, None, &catalogs).unwrap();
         assert_eq!(choice.version.release().map(Release::as_str), release);

@@ -1,10 +1,11 @@
 //! Extension scenarios in plain data: a request, catalogs, and the expected result.
 
 use mainstay_resolver::extension::{
-    self, Bundle, Catalog, Choice, Considered, Content, Failure, Installed, Offer, Policy, Request,
-    State,
+    self, CatalogEvaluation, CatalogResult, ExtensionChoice, ExtensionFailure, ExtensionRequest,
+    InputCatalog, InputCatalogContent, InstalledExtension, PackageBundle, PackageContent,
+    UpgradePolicy,
 };
-use mainstay_updates::{Edges, Graph};
+use mainstay_updates::{EntryEdges, Graph};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -156,15 +157,15 @@ impl Scenario {
         serde_json::from_value(value.unwrap()).unwrap()
     }
 
-    pub(super) fn request(&self) -> Request {
+    pub(super) fn request(&self) -> ExtensionRequest {
         let request = &self.request;
-        Request {
+        ExtensionRequest {
             package: request.package.clone(),
             channels: request.channels.clone(),
             version: request.version.clone(),
             policy: match request.policy.as_str() {
-                "SelfCertified" => Policy::SelfCertified,
-                "" | "CatalogProvided" => Policy::CatalogProvided,
+                "SelfCertified" => UpgradePolicy::SelfCertified,
+                "" | "CatalogProvided" => UpgradePolicy::CatalogProvided,
                 other => panic!("{other}"),
             },
             selector: request.selector.clone(),
@@ -172,8 +173,8 @@ impl Scenario {
         }
     }
 
-    pub(super) fn installed(&self) -> Option<Installed> {
-        self.installed.as_ref().map(|installed| Installed {
+    pub(super) fn installed(&self) -> Option<InstalledExtension> {
+        self.installed.as_ref().map(|installed| InstalledExtension {
             name: installed.name.clone(),
             version: installed.version.clone(),
             release: installed.release.clone(),
@@ -181,25 +182,28 @@ impl Scenario {
     }
 
     /// The offer of each catalog.
-    pub(super) fn offers(&self) -> Vec<Option<Offer>> {
+    pub(super) fn offers(&self) -> Vec<Option<PackageContent>> {
         let package = &self.request.package;
         let of = |source: &Source| source.package.as_ref().map(|content| content.offer(package));
         self.catalogs.iter().map(of).collect()
     }
 
     /// The catalogs with their offers.
-    pub(super) fn catalogs<'a>(&self, offers: &'a [Option<Offer>]) -> Vec<Catalog<'a>> {
-        let with = |(source, offer): (&Source, &'a Option<Offer>)| Catalog {
+    pub(super) fn catalogs<'a>(
+        &self,
+        offers: &'a [Option<PackageContent>],
+    ) -> Vec<InputCatalog<'a>> {
+        let with = |(source, offer): (&Source, &'a Option<PackageContent>)| InputCatalog {
             labels: source.labels.clone(),
             priority: source.priority,
             available: !source.unavailable,
-            ..Catalog::new(&*source.name, source.content(offer.as_ref()))
+            ..InputCatalog::new(&*source.name, source.content(offer.as_ref()))
         };
         self.catalogs.iter().zip(offers).map(with).collect()
     }
 
     /// Resolves the request.
-    pub(super) fn answer(&self) -> Result<Choice, Box<Failure>> {
+    pub(super) fn answer(&self) -> Result<ExtensionChoice, Box<ExtensionFailure>> {
         let offers = self.offers();
         let catalogs = self.catalogs(&offers);
         extension::resolve(&self.request(), self.installed().as_ref(), &catalogs)
@@ -271,15 +275,15 @@ impl Scenario {
     }
 }
 
-fn is_evaluated(considered: &Considered) -> bool {
-    !matches!(considered.state, State::NotSelected | State::Unavailable)
+fn is_evaluated(considered: &CatalogResult) -> bool {
+    !matches!(considered.state, CatalogEvaluation::NotSelected | CatalogEvaluation::Unavailable)
 }
 
-fn fits(considered: &Considered) -> Vec<&str> {
+fn fits(considered: &CatalogResult) -> Vec<&str> {
     match &considered.state {
-        State::Judged(verdicts) => verdicts
+        CatalogEvaluation::Judged(verdicts) => verdicts
             .iter()
-            .filter(|verdict| verdict.fell.fits())
+            .filter(|verdict| verdict.unmet.fits())
             .map(|verdict| &*verdict.bundle)
             .collect(),
         _ => Vec::new(),
@@ -296,25 +300,26 @@ impl Source {
         self.not_served || self.not_loaded || !self.failed.is_empty()
     }
 
-    fn content<'a>(&self, offer: Option<&'a Offer>) -> Content<'a> {
+    fn content<'a>(&self, offer: Option<&'a PackageContent>) -> InputCatalogContent<'a> {
         if self.not_served {
-            Content::NotServed
+            InputCatalogContent::NotServed
         } else if self.not_loaded {
-            Content::NotLoaded
+            InputCatalogContent::NotLoaded
         } else if self.failed.is_empty() {
-            Content::Offer(offer)
+            InputCatalogContent::Offer(offer)
         } else {
-            Content::Failed(self.failed.clone())
+            InputCatalogContent::Failed(self.failed.clone())
         }
     }
 }
 
 impl Package {
-    fn offer(&self, package: &str) -> Offer {
+    fn offer(&self, package: &str) -> PackageContent {
         let bundle = |bundle: &Entry| {
             let bundle = bundle.fields(package);
-            let dependency = bundle.properties.iter().find(|kind| Bundle::is_dependency(kind));
-            Bundle {
+            let dependency =
+                bundle.properties.iter().find(|kind| PackageBundle::is_dependency(kind));
+            PackageBundle {
                 name: bundle.name.into(),
                 version: bundle.version.into(),
                 release: bundle.release.map(Into::into),
@@ -328,7 +333,7 @@ impl Package {
                 let EntryFields { name, replaces, skips, skip_range, .. } = entry.fields(package);
                 let skips: Vec<&str> = skips.iter().map(String::as_str).collect();
                 let (replaces, skip_range) = (Some(&*replaces), Some(&*skip_range));
-                let edges = Edges { replaces, skips: &skips, skip_range };
+                let edges = EntryEdges { replaces, skips: &skips, skip_range };
                 graph = graph.entry(&channel.name, &name, edges);
             }
         }
@@ -343,6 +348,6 @@ impl Package {
                 graph = graph.deprecate_bundle(name, text);
             }
         }
-        Offer::new(graph.finish(), self.bundles.iter().map(bundle))
+        PackageContent::new(graph.finish(), self.bundles.iter().map(bundle))
     }
 }

@@ -11,7 +11,7 @@ const OPERATOR_AREAS: [&str; 5] = ["bundles", "catalogs", "classic", "images", "
 
 /// A fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct SeededFault {
     /// The name that the code uses (`mainstay_fault::is_on`).
     pub name: String,
     /// The area.
@@ -59,7 +59,7 @@ impl std::fmt::Display for Detector {
     }
 }
 
-impl Fault {
+impl SeededFault {
     /// Whether the fault is in the behaviour of Kubernetes, so that scenarios detect it.
     pub fn is_in_kubernetes(&self) -> bool {
         matches!(self.detected_by, Detector::Scenario(_))
@@ -80,13 +80,13 @@ struct FaultEntry {
 /// # Errors
 ///
 /// The file is malformed, or a name is not unique.
-pub fn read(home: &Path) -> anyhow::Result<Vec<Fault>> {
+pub fn read(home: &Path) -> anyhow::Result<Vec<SeededFault>> {
     let path = home.join("faults.yaml");
     let text = std::fs::read(&path).with_context(|| format!("read {}", path.display()))?;
     parse(&text).with_context(|| path.display().to_string())
 }
 
-fn parse(text: &[u8]) -> anyhow::Result<Vec<Fault>> {
+fn parse(text: &[u8]) -> anyhow::Result<Vec<SeededFault>> {
     let options = Options { duplicate_keys: DuplicateKeys::Refuse, ..Options::default() };
     let value = mainstay_yaml::one(text, &options)?;
     let areas: BTreeMap<String, Vec<FaultEntry>> = serde_json::from_value(value)?;
@@ -97,7 +97,7 @@ fn parse(text: &[u8]) -> anyhow::Result<Vec<Fault>> {
                 bail!("{name} is there twice");
             }
             let detected_by = detector(&area, &by).with_context(|| name.clone())?;
-            faults.push(Fault {
+            faults.push(SeededFault {
                 name,
                 area: area.clone(),
                 what,

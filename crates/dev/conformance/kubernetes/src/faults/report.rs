@@ -1,6 +1,6 @@
 //! The report of all faults, and whether enough were detected.
 
-use super::list::Fault;
+use super::list::SeededFault;
 use anyhow::bail;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -34,13 +34,13 @@ impl fmt::Display for Detection {
 
 /// The results of all faults.
 #[derive(Debug, Default)]
-pub struct Report {
-    detections: Vec<(Fault, Detection)>,
+pub struct FaultReport {
+    detections: Vec<(SeededFault, Detection)>,
 }
 
-impl Report {
+impl FaultReport {
     /// Adds a result, and returns its line.
-    pub fn add(&mut self, fault: &Fault, detection: Detection) -> String {
+    pub fn add(&mut self, fault: &SeededFault, detection: Detection) -> String {
         let line = format!("{:<10} {:<44} {detection}", fault.area, fault.name);
         self.detections.push((fault.clone(), detection));
         line
@@ -115,10 +115,10 @@ mod tests {
     use super::*;
     use crate::faults::list::Detector;
 
-    fn report(detections: &[(Detection, Option<&str>)]) -> Report {
-        let mut report = Report::default();
+    fn report(detections: &[(Detection, Option<&str>)]) -> FaultReport {
+        let mut report = FaultReport::default();
         for (at, (detection, undetected)) in detections.iter().enumerate() {
-            let fault = Fault {
+            let fault = SeededFault {
                 name: format!("fault-{at}"),
                 area: "access".to_owned(),
                 what: "something is wrong".to_owned(),

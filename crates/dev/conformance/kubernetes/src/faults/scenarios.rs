@@ -1,9 +1,9 @@
 //! Faults in Kubernetes: scenarios run on an embedded API with a fault, and are compared with their
 //! recordings.
 
-use super::list::{Detector, Fault};
+use super::list::{Detector, SeededFault};
 use super::report::Detection;
-use crate::check::{self, CONCURRENCY, ScenarioResult, Verdict};
+use crate::check::{self, CONCURRENCY, ScenarioComparison, ScenarioResult};
 use crate::differences::Differences;
 use crate::recording::Recording;
 use crate::scenario::Scenario;
@@ -42,7 +42,7 @@ impl<'a> ScenarioDetector<'a> {
     }
 
     /// Runs the listed scenarios of these faults without a fault.
-    pub async fn prepare(&mut self, faults: &[&Fault]) {
+    pub async fn prepare(&mut self, faults: &[&SeededFault]) {
         let titles: BTreeSet<String> =
             faults.iter().map(|fault| fault.detected_by.to_string()).collect();
         self.run_baseline(|scenario| titles.contains(&scenario.title())).await;
@@ -65,14 +65,14 @@ impl<'a> ScenarioDetector<'a> {
             None,
             self.differences,
         );
-        let passing = baselined.await.into_iter().filter(|baselined| baselined.verdict.passes());
+        let passing = baselined.await.into_iter().filter(|baselined| baselined.comparison.passes());
         self.passing.extend(passing.map(|baselined| baselined.scenario.title()));
         self.baselined.extend(scenarios.iter().map(|scenario| scenario.title()));
     }
 
     /// Seeds a fault and runs scenarios until one fails twice, each time on a fresh server: first
     /// the listed one, then, unless `only_listed` is set, those of its area, then all.
-    pub async fn detect(&mut self, fault: &Fault, only_listed: bool) -> Detection {
+    pub async fn detect(&mut self, fault: &SeededFault, only_listed: bool) -> Detection {
         let Detector::Scenario(first) = &fault.detected_by else {
             return Detection::Invalid(format!("{} is no scenario", fault.detected_by));
         };
@@ -100,7 +100,7 @@ impl<'a> ScenarioDetector<'a> {
     /// The title of the first selected scenario that fails twice.
     async fn find(
         &mut self,
-        fault: &Fault,
+        fault: &SeededFault,
         selected: impl Fn(&Scenario) -> bool,
         reached: &mut bool,
     ) -> Option<String> {
@@ -124,7 +124,7 @@ impl<'a> ScenarioDetector<'a> {
     /// fault.
     async fn first_difference(
         &self,
-        fault: &Fault,
+        fault: &SeededFault,
         scenarios: &[&Scenario],
         reached: &mut bool,
     ) -> Option<String> {
@@ -141,8 +141,11 @@ impl<'a> ScenarioDetector<'a> {
             .map(run_baseline)
             .buffer_unordered(CONCURRENCY);
         let mut found = None;
-        while let Some(ScenarioResult { scenario, verdict }) = baselined.next().await {
-            if matches!(verdict, Verdict::Different(_) | Verdict::Failed(..)) {
+        while let Some(ScenarioResult { scenario, comparison }) = baselined.next().await {
+            if matches!(
+                comparison,
+                ScenarioComparison::Different(_) | ScenarioComparison::Failed(..)
+            ) {
                 found = Some(scenario.title());
                 break;
             }

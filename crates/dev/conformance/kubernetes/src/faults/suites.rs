@@ -1,7 +1,7 @@
 //! Faults in operators and their content: test programs are built with all faults, and started with
 //! one.
 
-use super::list::{Detector, Fault, TestName};
+use super::list::{Detector, SeededFault, TestName};
 use super::report::Detection;
 use anyhow::{Context, bail};
 use futures::StreamExt;
@@ -81,7 +81,7 @@ impl Suites {
     }
 
     /// Runs the listed tests of these faults without a fault.
-    pub async fn prepare(&mut self, faults: &[&Fault]) {
+    pub async fn prepare(&mut self, faults: &[&SeededFault]) {
         let names: BTreeSet<&TestName> = tests(faults).collect();
         let this = &*self;
         let judge = |name| async move { (name, this.run(name, None).await) };
@@ -100,7 +100,11 @@ impl Suites {
     }
 
     /// Detects faults; `report_fault` is called for each, in order.
-    pub async fn detect(&self, faults: &[&Fault], mut report_fault: impl FnMut(&Fault, Detection)) {
+    pub async fn detect(
+        &self,
+        faults: &[&SeededFault],
+        mut report_fault: impl FnMut(&SeededFault, Detection),
+    ) {
         let detect_fault = |fault| async move { (fault, self.detect_one(fault).await) };
         let mut detections =
             futures::stream::iter(faults.iter().copied()).map(detect_fault).buffered(CONCURRENCY);
@@ -109,7 +113,7 @@ impl Suites {
         }
     }
 
-    async fn detect_one(&self, fault: &Fault) -> Detection {
+    async fn detect_one(&self, fault: &SeededFault) -> Detection {
         let Detector::Test(name) = &fault.detected_by else {
             return Detection::Invalid(format!("{} is no test", fault.detected_by));
         };
@@ -163,7 +167,7 @@ impl Suites {
     }
 }
 
-fn tests<'a>(faults: &[&'a Fault]) -> impl Iterator<Item = &'a TestName> {
+fn tests<'a>(faults: &[&'a SeededFault]) -> impl Iterator<Item = &'a TestName> {
     faults.iter().filter_map(|fault| match &fault.detected_by {
         Detector::Test(name) => Some(name),
         Detector::Scenario(_) => None,

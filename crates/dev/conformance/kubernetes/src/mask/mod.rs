@@ -130,7 +130,7 @@ impl Masker {
         masked
     }
 
-    fn apply(&self, rule: &rules::Text, text: &str) -> String {
+    fn apply(&self, rule: &rules::TextMask, text: &str) -> String {
         let is_written_text = |found: &str| rule.unless_written && self.source.contains(found);
         rule.pattern
             .replace_all(text, |found: &regex::Captures<'_>| {

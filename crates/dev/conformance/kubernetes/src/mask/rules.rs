@@ -66,7 +66,7 @@ pub const HASH_LABELS: &[&str] =
 
 /// A rule that masks a pattern in texts.
 #[derive(Debug)]
-pub struct Text {
+pub struct TextMask {
     /// The pattern. A group `value` is the part that the scenario may have written.
     pub pattern: Regex,
     /// The mask, with groups as `$1`.
@@ -78,12 +78,12 @@ pub struct Text {
 }
 
 #[expect(clippy::expect_used, reason = "the patterns are fixed and a test compiles them")]
-fn text(pattern: &str, mask: &'static str, unless_written: bool, why: &'static str) -> Text {
-    Text { pattern: Regex::new(pattern).expect("a pattern"), mask, unless_written, why }
+fn text(pattern: &str, mask: &'static str, unless_written: bool, why: &'static str) -> TextMask {
+    TextMask { pattern: Regex::new(pattern).expect("a pattern"), mask, unless_written, why }
 }
 
 /// Rules for every text: of responses and of kubectl's output.
-pub static TEXT_RULES: LazyLock<Vec<Text>> = LazyLock::new(|| {
+pub static TEXT_RULES: LazyLock<Vec<TextMask>> = LazyLock::new(|| {
     vec![
         text(
             r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b",
@@ -171,7 +171,7 @@ pub static TEXT_RULES: LazyLock<Vec<Text>> = LazyLock::new(|| {
 });
 
 /// Rules for output for people, in which only the form identifies a value.
-pub static PRINTED_TEXT_RULES: LazyLock<Vec<Text>> = LazyLock::new(|| {
+pub static PRINTED_TEXT_RULES: LazyLock<Vec<TextMask>> = LazyLock::new(|| {
     vec![
         text(
             r"(?P<lead>^|[\s(])(\d+[ywdhms]){1,3}(?P<tail> ago\)|[\s)]|$)",

@@ -32,9 +32,11 @@ async fn embedded_api_responds_as_recorded() {
     let results =
         check::against_recordings(&scenarios, &recordings, &server, kubectl.as_ref(), &differences)
             .await;
-    let unexpected = results.iter().filter(|results| !results.verdict.passes()).count();
-    let expected =
-        results.iter().filter(|results| results.verdict == check::Verdict::Expected).count();
+    let unexpected = results.iter().filter(|results| !results.comparison.passes()).count();
+    let expected = results
+        .iter()
+        .filter(|results| results.comparison == check::ScenarioComparison::Expected)
+        .count();
     let problems = differences.problems(&all, expected);
     for line in score::table(&results).lines() {
         ran(line);

@@ -3,8 +3,8 @@ use super::super::run::StepResult;
 use super::*;
 use serde_json::json;
 
-fn finding(path: &str) -> Finding {
-    Finding {
+fn finding(path: &str) -> FieldDifference {
+    FieldDifference {
         kind: "Subscription".to_owned(),
         object: "c001/anvil-c001".to_owned(),
         path: path.to_owned(),

@@ -1,7 +1,8 @@
 //! Replay of the recorded outputs of opm 1.73.
 
 use mainstay_conformance_opm::{
-    self as opm, case, differences::ExpectedDifferences, scope::Scope, working_folder::Archives,
+    self as opm, case, differences::ExpectedDifferences, scope::ComparisonScope,
+    working_folder::Archives,
 };
 
 /// Every case in scope agrees with the recording, or its difference is listed.
@@ -11,7 +12,7 @@ fn replayed_cases_match_the_recorded_outputs() {
         return;
     };
     let cases = case::read_all(&data.path().join("opm")).unwrap();
-    let scope = Scope::read(&opm::home()).unwrap();
+    let scope = ComparisonScope::read(&opm::home()).unwrap();
     let exclusions = scope.count_excluded(&cases);
     assert_eq!(exclusions.unused, Vec::<String>::new());
     let (wanted, _): (Vec<_>, Vec<_>) =

@@ -56,7 +56,7 @@ async fn uninstalled_sample_leaves_only_allowed_leftovers() {
     let walks = walk::walk(&items, true, items.len(), |_| ()).await;
     assert_eq!(walk::faults(&walks, false), Vec::<String>::new());
     for walk in &walks {
-        assert_eq!(walk.end, walk::End::Completed, "{walk:?}");
+        assert_eq!(walk.end, walk::PackageWalkEnd::Completed, "{walk:?}");
         ran(&format!("walk back: {}: {:?}", walk.package, walk.uninstall_report));
     }
     assert!(walks.len() >= ROUND_TRIP_SAMPLE.len());
@@ -73,7 +73,7 @@ async fn uninstalled_operator_with_every_feature_leaves_only_allowed_leftovers()
     for (walk, updates) in walks.iter().zip([1, 0, 0]) {
         assert_eq!(
             (&walk.end, walk.installed_csvs.len()),
-            (&walk::End::Completed, updates + 1),
+            (&walk::PackageWalkEnd::Completed, updates + 1),
             "{walk:?}"
         );
         let report = walk.uninstall_report.as_ref().unwrap();

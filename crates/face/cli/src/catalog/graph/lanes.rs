@@ -3,7 +3,7 @@
 
 use super::rails::{self, Rail};
 use mainstay_catalog::ChannelOrder;
-use mainstay_updates::{Channel, Edge, End, Entry, Graph, Semantics, View};
+use mainstay_updates::{Edge, Graph, GraphChannel, GraphEntry, GraphView, PathEnd, Semantics};
 use mainstay_version::{IntervalSet, Version};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,8 @@ pub(super) struct Installed {
 impl Installed {
     /// Whether the package has the bundle, or an update from it.
     pub(super) fn is_known(&self, graph: &Graph) -> bool {
-        let is_covered = |entry: &Entry| entry.covers(&self.name, self.version.as_ref()).is_some();
+        let is_covered =
+            |entry: &GraphEntry| entry.covers(&self.name, self.version.as_ref()).is_some();
         graph.bundle(&self.name).is_some()
             || graph.channels().iter().any(|channel| channel.entries().iter().any(is_covered))
     }
@@ -120,10 +121,12 @@ pub(super) struct Update {
 impl<'g> Lanes<'g> {
     /// A package with the named channels, or with all channels if none is named.
     pub(super) fn of(graph: &'g Graph, only: &[String], from: Option<&Installed>) -> Self {
-        let wanted =
-            |channel: &&Channel| only.is_empty() || only.iter().any(|name| **name == *channel.name);
-        let mut channels: Vec<&Channel> = graph.channels().iter().filter(wanted).collect();
-        let order = |channel: &&Channel| ChannelOrder::of(&channel.name, &graph.default_channel);
+        let wanted = |channel: &&GraphChannel| {
+            only.is_empty() || only.iter().any(|name| **name == *channel.name)
+        };
+        let mut channels: Vec<&GraphChannel> = graph.channels().iter().filter(wanted).collect();
+        let order =
+            |channel: &&GraphChannel| ChannelOrder::of(&channel.name, &graph.default_channel);
         channels.sort_by_cached_key(order);
         Self {
             package: &graph.package,
@@ -148,7 +151,7 @@ impl Lane<'_> {
 }
 
 impl<'g> Lane<'g> {
-    fn of(graph: &'g Graph, channel: &'g Channel, from: Option<&Installed>) -> Self {
+    fn of(graph: &'g Graph, channel: &'g GraphChannel, from: Option<&Installed>) -> Self {
         let view = graph.view(Semantics::Classic, &[&channel.name]);
         let mut lane = Self {
             name: &channel.name,
@@ -177,7 +180,7 @@ impl<'g> Lane<'g> {
 
     /// Inserts replaced bundles, and the installed one, that are no entries: below the first entry that
     /// covers them.
-    fn insert_replaced(&mut self, graph: &Graph, channel: &Channel, from: Option<&Installed>) {
+    fn insert_replaced(&mut self, graph: &Graph, channel: &GraphChannel, from: Option<&Installed>) {
         let replaced = channel.entries().iter().filter_map(|entry| entry.replaces.as_deref());
         let mut not_in_channel: BTreeMap<String, Option<Version>> = BTreeMap::new();
         for name in replaced.filter(|name| channel.entry(name).is_none()) {
@@ -248,7 +251,7 @@ impl<'g> Lane<'g> {
         }
     }
 
-    fn updates(&mut self, channel: &Channel) {
+    fn updates(&mut self, channel: &GraphChannel) {
         let places = self.bundles.iter().enumerate().map(|(at, bundle)| (bundle.name.as_str(), at));
         let places: BTreeMap<&str, usize> = places.collect();
         let versions = VersionIndex::of(self.bundles.iter().map(|bundle| bundle.version.as_ref()));
@@ -281,15 +284,15 @@ impl<'g> Lane<'g> {
     }
 
     /// Marks the update path from an installed bundle.
-    fn mark_path(&mut self, view: Option<&View<'_>>, from: &Installed) -> UpdatePath {
+    fn mark_path(&mut self, view: Option<&GraphView<'_>>, from: &Installed) -> UpdatePath {
         let mut path = UpdatePath { steps: Vec::new(), edges: Vec::new(), end: None };
         let Some(view) = view else {
             path.end = Some("the channel has no order".to_owned());
             return path;
         };
-        let installed = mainstay_updates::Installed::new(&from.name, from.version.as_ref());
+        let installed = mainstay_updates::InstalledBundle::new(&from.name, from.version.as_ref());
         let route = view.path(&installed);
-        path.end = (!matches!(route.end, End::Head)).then(|| route.end.to_string());
+        path.end = (!matches!(route.end, PathEnd::Head)).then(|| route.end.to_string());
         let Some(start) = self.position(&from.display_name()) else { return path };
         self.bundles[start].is_installed = true;
         self.bundles[start].on_path = true;
@@ -348,7 +351,7 @@ impl<'v> VersionIndex<'v> {
 }
 
 /// The entries of a channel, oldest first.
-fn bundles(channel: &Channel) -> Vec<Bundle> {
+fn bundles(channel: &GraphChannel) -> Vec<Bundle> {
     let head = channel.head().map(|entry| &*entry.name);
     let mut skippers: BTreeMap<&str, &str> = BTreeMap::new();
     for entry in channel.entries() {
@@ -358,7 +361,7 @@ fn bundles(channel: &Channel) -> Vec<Bundle> {
     }
     let entries = channel.entries();
     let versions = VersionIndex::of(entries.iter().map(|entry| entry.bundle().version.as_ref()));
-    let bundle = |entry: &Entry| {
+    let bundle = |entry: &GraphEntry| {
         let bundle = entry.bundle();
         let range = entry.skip_range.as_ref().map(|range| {
             let others =

@@ -16,8 +16,8 @@ mod svg;
 mod text;
 mod value;
 
-use super::{Io, list::no_package, open::open, show::find_bundle};
-use crate::exit::Failure;
+use super::{CatalogCommandIo, list::no_package, open::open, show::find_bundle};
+use crate::exit::CommandFailure;
 use clap::{Args, ValueEnum};
 use lanes::{Installed, Lanes};
 use mainstay_catalog::Keep;
@@ -64,11 +64,14 @@ enum GraphFormat {
     Yaml,
 }
 
-pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure> {
+pub(super) fn run(
+    arguments: &Arguments,
+    io: &mut CatalogCommandIo<'_>,
+) -> Result<(), CommandFailure> {
     let opened = open(io, &arguments.path)?;
     let catalog = opened.load(Keep::Facts)?;
     let package = catalog.package(&arguments.package).ok_or_else(|| {
-        Failure::usage(no_package(&arguments.package, catalog.packages(), &arguments.path))
+        CommandFailure::usage(no_package(&arguments.package, catalog.packages(), &arguments.path))
     })?;
     let remedy = || {
         let remedy = format!("mainstay catalog show {} {}", arguments.path, package.name);
@@ -76,7 +79,7 @@ pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure>
     };
     let refuse = |what: &str, name: &str| {
         let message = format!("package {} has no {what} {}", quote(&package.name), quote(name));
-        Failure::usage(Cause::new(message).at(Place::file(&arguments.path)).remedy(remedy()))
+        CommandFailure::usage(Cause::new(message).at(Place::file(&arguments.path)).remedy(remedy()))
     };
     let graph = Graph::of(package);
     if let Some(unknown) = arguments.channels.iter().find(|name| graph.channel(name).is_none()) {

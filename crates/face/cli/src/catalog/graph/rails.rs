@@ -6,7 +6,7 @@
 //! skips all that the next older one skips.
 
 use super::lanes::Lane;
-use mainstay_updates::{Channel, Edge};
+use mainstay_updates::{Edge, GraphChannel};
 use std::{collections::BTreeMap, ops::Range};
 
 /// The number of latest rails that an exit is compared with. Releases that share a rail are near each
@@ -63,7 +63,7 @@ impl Rail {
 }
 
 /// The rails of a lane, for bundles with updates from several others.
-pub(super) fn rails(lane: &Lane<'_>, channel: &Channel) -> Vec<Rail> {
+pub(super) fn rails(lane: &Lane<'_>, channel: &GraphChannel) -> Vec<Rail> {
     let names = lane.bundles.iter().enumerate().map(|(at, bundle)| (bundle.name.as_str(), at));
     let places: BTreeMap<&str, usize> = names.collect();
     let versions =

@@ -29,13 +29,13 @@ use mainstay_auth::authz::RequestInfo;
 use mainstay_cause::Cause;
 use mainstay_classic::CatalogContents;
 use mainstay_cli::config::{PackagesAddresses, text_variable};
-use mainstay_cli::exit::Failure;
+use mainstay_cli::exit::CommandFailure;
 use mainstay_client::{Cache, Cluster, Selection};
 use mainstay_clock::Clock;
 use mainstay_http::Body;
 use mainstay_http::query::Query;
 use mainstay_object::{NamespacedName, Reason, Status, known};
-use mainstay_packages::Packages;
+use mainstay_packages::PackageApi;
 use mainstay_port::Received;
 use parking_lot::Mutex;
 use rustls::pki_types::UnixTime;
@@ -72,7 +72,7 @@ pub(super) struct PackagesServer {
 
 /// What responses need while this process is the leader.
 struct Backend {
-    packages: Packages,
+    packages: PackageApi,
     request_headers: Cache<RequestHeaderConfig>,
     access: AccessReviews,
 }
@@ -89,7 +89,7 @@ impl PackagesListener {
         config: &PackagesAddresses,
         namespace: &'static str,
         clock: Clock,
-    ) -> Result<Option<Self>, Failure> {
+    ) -> Result<Option<Self>, CommandFailure> {
         let Some(ip) = reachable_address(config) else { return Ok(None) };
         let unspecified: IpAddr =
             if ip.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
@@ -98,7 +98,7 @@ impl PackagesListener {
             .await
             .and_then(|listener| Ok((listener.local_addr()?, listener)));
         let (bound_address, listener) = bound_listener.map_err(|error| {
-            Failure::usage(
+            CommandFailure::usage(
                 Cause::new(format!("packages cannot be served at {listen}"))
                     .because(io(&error))
                     .remedy("choose another address with --packages-listen ADDR:PORT; port 0 picks a free one"),
@@ -145,7 +145,7 @@ impl PackagesServer {
     ) {
         let stop = CancellationToken::new();
         let _ended = stop.clone().drop_guard();
-        let packages = Packages::new(global_namespace, self.clock, stop.clone());
+        let packages = PackageApi::new(global_namespace, self.clock, stop.clone());
         packages.attach(catalogs);
         let mut selection = Selection::all(known::CONFIG_MAP).namespace(request_header::NAMESPACE);
         selection.fields = format!("metadata.name={}", request_header::NAME);

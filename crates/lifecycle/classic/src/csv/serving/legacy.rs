@@ -7,7 +7,7 @@ use crate::csv::observe::is_owner;
 use crate::error::Error;
 use mainstay_api::ClusterServiceVersion;
 use mainstay_client::DeleteOptions;
-use mainstay_controller::Operation as _;
+use mainstay_controller::WithOperation as _;
 use mainstay_object::{NamespacedName, Resource, known};
 
 /// Removes the legacy objects for the APIs of a CSV, if owner labels name that CSV.

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::fields;
 use mainstay_api::{ClusterServiceVersion, WebhookDescription, WebhookKind, resources};
 use mainstay_client::DeleteOptions;
-use mainstay_controller::Operation as _;
+use mainstay_controller::WithOperation as _;
 use mainstay_object::{NamespacedName, Resource, known};
 use serde_json::json;
 

@@ -8,7 +8,7 @@ use crate::olm_cluster::{CATALOG_NAMESPACE, OlmCluster, catalog};
 use crate::webhooks::edit_csv;
 use mainstay_api::resources::CATALOG_SOURCE;
 use mainstay_client::DeleteOptions;
-use mainstay_testkit::{Asked, Fate};
+use mainstay_testkit::{InjectedFault, ObservedRequest};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -181,12 +181,16 @@ impl Change {
         let reach = reached.clone();
         let begun = WriteCounter::default();
         let hears = begun.clone();
-        let doomed = olm.cluster.troubled(move |request| {
+        let doomed = olm.cluster.with_faults(move |request| {
             hears.count_write(request);
             if request.is_write() && request.writes >= at {
                 reach.cancel();
             }
-            if kills && reach.is_cancelled() { Fate::Lost } else { Fate::Pass }
+            if kills && reach.is_cancelled() {
+                InjectedFault::ConnectionLost
+            } else {
+                InjectedFault::Pass
+            }
         });
         let first = olm.spawn_controllers(&doomed);
         // If this run has fewer writes, the change comes after the upgrade.
@@ -218,11 +222,11 @@ async fn count_writes(change: Change) -> usize {
     let olm = change.prepare(&UPGRADES).await;
     let count = Arc::new(AtomicUsize::new(0));
     let seen = Arc::clone(&count);
-    let cluster = olm.cluster.troubled(move |request: &Asked| {
+    let cluster = olm.cluster.with_faults(move |request: &ObservedRequest| {
         if request.is_write() {
             seen.fetch_max(request.writes + 1, Ordering::SeqCst);
         }
-        Fate::Pass
+        InjectedFault::Pass
     });
     let classic = olm.spawn_controllers(&cluster);
     olm.wait_until_succeeded(change.head()).await;

@@ -1,6 +1,6 @@
 //! Faults of requests.
 
-use mainstay_testkit::{Asked, Fate};
+use mainstay_testkit::{InjectedFault, ObservedRequest};
 use std::time::Duration;
 
 /// A pseudo-random number that depends only on its arguments.
@@ -19,26 +19,26 @@ fn pseudo_random(seed: u64, number: usize, salt: u64) -> u64 {
 const FAULTY_REQUESTS: usize = 400;
 
 /// The fate of a request on a bad connection: one in three has a fault.
-pub(super) fn random_fate(seed: u64, request: &Asked) -> Fate {
+pub(super) fn random_fate(seed: u64, request: &ObservedRequest) -> InjectedFault {
     let draw = |salt| pseudo_random(seed, request.number, salt);
     if request.number > FAULTY_REQUESTS || !draw(0).is_multiple_of(3) {
-        return Fate::Pass;
+        return InjectedFault::Pass;
     }
     let time = Duration::from_millis(draw(1) % 20);
     if request.is_watch() {
         return match draw(2) % 4 {
-            0 => Fate::Lost,
-            1 => Fate::Cut(usize::try_from(draw(3) % 4).unwrap()),
-            2 => Fate::Late(time),
-            _ => Fate::Slow(time),
+            0 => InjectedFault::ConnectionLost,
+            1 => InjectedFault::TruncatedResponse(usize::try_from(draw(3) % 4).unwrap()),
+            2 => InjectedFault::Delayed(time),
+            _ => InjectedFault::SlowResponse(time),
         };
     }
     match draw(2) % 6 {
-        0 => Fate::Lost,
-        1 => Fate::Unanswered,
-        2 => Fate::Refused([429, 500, 503, 504][usize::try_from(draw(3) % 4).unwrap()]),
-        3 if request.is_write() => Fate::Twice,
-        _ => Fate::Late(time),
+        0 => InjectedFault::ConnectionLost,
+        1 => InjectedFault::ResponseLost,
+        2 => InjectedFault::Refused([429, 500, 503, 504][usize::try_from(draw(3) % 4).unwrap()]),
+        3 if request.is_write() => InjectedFault::SentTwice,
+        _ => InjectedFault::Delayed(time),
     }
 }
 
@@ -69,16 +69,18 @@ impl Fault {
         Self::Unanswered,
     ];
 
-    pub(super) fn fate(self, request: &Asked) -> Fate {
+    pub(super) fn fate(self, request: &ObservedRequest) -> InjectedFault {
         match self {
-            Self::Fails => Fate::Refused([429, 500, 503, 504][request.number / 7 % 4]),
-            Self::Delayed if request.is_watch() => Fate::Slow(Duration::from_millis(10)),
-            Self::Delayed => Fate::Late(Duration::from_millis(30)),
-            Self::Duplicated => Fate::Twice,
-            Self::Reordered => Fate::Behind(4),
-            Self::Dropped => Fate::Lost,
-            Self::Unanswered if request.is_watch() => Fate::Cut(1),
-            Self::Unanswered => Fate::Unanswered,
+            Self::Fails => InjectedFault::Refused([429, 500, 503, 504][request.number / 7 % 4]),
+            Self::Delayed if request.is_watch() => {
+                InjectedFault::SlowResponse(Duration::from_millis(10))
+            }
+            Self::Delayed => InjectedFault::Delayed(Duration::from_millis(30)),
+            Self::Duplicated => InjectedFault::SentTwice,
+            Self::Reordered => InjectedFault::Overtaken(4),
+            Self::Dropped => InjectedFault::ConnectionLost,
+            Self::Unanswered if request.is_watch() => InjectedFault::TruncatedResponse(1),
+            Self::Unanswered => InjectedFault::ResponseLost,
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::olm_cluster::OlmCluster;
 use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, SUBSCRIPTION};
 use mainstay_client::{Patch, Selection};
 use mainstay_object::Object;
-use mainstay_testkit::{Asked, Fate};
+use mainstay_testkit::{InjectedFault, ObservedRequest};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -116,19 +116,19 @@ async fn assert_unseen_plan_is_found(lost: &str, change: Value) {
     let olm = Operation::Install.prepare().await;
     let stage = Arc::new(AtomicUsize::new(stage::UNBROKEN));
     let (at, write) = (Arc::clone(&stage), lost.to_owned());
-    let cluster = olm.cluster.troubled(move |request: &Asked| {
+    let cluster = olm.cluster.with_faults(move |request: &ObservedRequest| {
         let now = at.load(Ordering::SeqCst);
         if !request.target.contains("/installplans") || now == stage::REPAIRED {
-            return Fate::Pass;
+            return InjectedFault::Pass;
         }
         match request.method.as_str() {
-            _ if request.is_watch() => Fate::Lost,
+            _ if request.is_watch() => InjectedFault::ConnectionLost,
             method if now == stage::UNBROKEN && method == write => {
                 at.store(stage::ANSWER_LOST, Ordering::SeqCst);
-                Fate::Unanswered
+                InjectedFault::ResponseLost
             }
-            "POST" if now == stage::ANSWER_LOST => Fate::Refused(503),
-            _ => Fate::Pass,
+            "POST" if now == stage::ANSWER_LOST => InjectedFault::Refused(503),
+            _ => InjectedFault::Pass,
         }
     });
     let classic = olm.spawn_controllers(&cluster);

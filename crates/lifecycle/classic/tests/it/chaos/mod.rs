@@ -24,7 +24,7 @@ use self::faults::{Fault, random_fate};
 use self::state::{State, cluster_state, wait_for_end_state};
 use crate::olm_cluster::OlmCluster;
 use mainstay_client::Cluster;
-use mainstay_testkit::{Asked, Fate, exhausted};
+use mainstay_testkit::{InjectedFault, ObservedRequest, wait_for_timeout};
 use parking_lot::Mutex;
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -57,13 +57,13 @@ impl WriteCounter {
     /// A client of the cluster that counts writes, without faults.
     fn connect(&self, olm: &OlmCluster) -> Cluster {
         let count = self.clone();
-        olm.cluster.troubled(move |request| {
+        olm.cluster.with_faults(move |request| {
             count.count_write(request);
-            Fate::Pass
+            InjectedFault::Pass
         })
     }
 
-    fn count_write(&self, request: &Asked) {
+    fn count_write(&self, request: &ObservedRequest) {
         if request.is_write() {
             self.0.fetch_add(1, Ordering::SeqCst);
         }
@@ -84,7 +84,7 @@ impl WriteCounter {
         };
         tokio::select! {
             () = rest => {}
-            () = exhausted() => panic!("{}: it does not stop writing", how()),
+            () = wait_for_timeout() => panic!("{}: it does not stop writing", how()),
         }
     }
 }
@@ -112,10 +112,10 @@ async fn run_undisturbed(work: &impl Scenario) -> (State, Requests) {
     let olm = work.prepare().await;
     let (all, count) = (Arc::new(AtomicUsize::new(0)), WriteCounter::default());
     let (every, writes_seen) = (Arc::clone(&all), count.clone());
-    let cluster = olm.cluster.troubled(move |request| {
+    let cluster = olm.cluster.with_faults(move |request| {
         every.fetch_max(request.number + 1, Ordering::SeqCst);
         writes_seen.count_write(request);
-        Fate::Pass
+        InjectedFault::Pass
     });
     let classic = olm.spawn_controllers(&cluster);
     work.run(&olm).await;
@@ -131,12 +131,12 @@ async fn run_with_kill(work: &impl Scenario, after: usize, ends: &[State]) {
     let olm = work.prepare().await;
     let dead = CancellationToken::new();
     let dies = dead.clone();
-    let doomed = olm.cluster.troubled(move |request| {
+    let doomed = olm.cluster.with_faults(move |request| {
         if request.writes < after && !dies.is_cancelled() {
-            return Fate::Pass;
+            return InjectedFault::Pass;
         }
         dies.cancel();
-        Fate::Lost
+        InjectedFault::ConnectionLost
     });
     let count = WriteCounter::default();
     let first = olm.spawn_controllers(&doomed);
@@ -196,7 +196,7 @@ async fn run_over_bad_connection(work: &impl Scenario, seed: u64, ends: &[State]
 /// undisturbed states and that writes stop.
 async fn run_disturbed(
     work: &impl Scenario,
-    judge: impl Fn(&Asked) -> Fate + Send + Sync + 'static,
+    judge: impl Fn(&ObservedRequest) -> InjectedFault + Send + Sync + 'static,
     ends: &[State],
     how: &str,
 ) {
@@ -204,10 +204,10 @@ async fn run_disturbed(
     let count = WriteCounter::default();
     let request_log = Arc::new(Mutex::new(Vec::new()));
     let (writes_seen, all, clock) = (count.clone(), Arc::clone(&request_log), olm.cluster.clock());
-    let cluster = olm.cluster.troubled(move |request| {
+    let cluster = olm.cluster.with_faults(move |request| {
         writes_seen.count_write(request);
         let fate = judge(request);
-        let Asked { number, method, target, .. } = request;
+        let ObservedRequest { number, method, target, .. } = request;
         all.lock().push(format!("{} {number} {method} {target}: {fate:?}", clock.now()));
         fate
     });
@@ -264,10 +264,10 @@ async fn run_with_faults(
         let how = format!("{work:?}, request {at} of {apart} is {:?}", Fault::ALL[shift]);
         let (ends, recorded) = (&ends, requests.all);
         async move {
-            let judge = move |request: &Asked| {
+            let judge = move |request: &ObservedRequest| {
                 let is_chosen = request.number < recorded && request.number % apart == at;
                 let kind = Fault::ALL[(request.number / apart + shift) % Fault::ALL.len()];
-                if is_chosen { kind.fate(request) } else { Fate::Pass }
+                if is_chosen { kind.fate(request) } else { InjectedFault::Pass }
             };
             run_disturbed(work, judge, ends, &how).await;
         }

@@ -7,7 +7,7 @@ use crate::olm_cluster::{CATALOG_NAMESPACE, OlmCluster};
 use mainstay_classic::Classic;
 use mainstay_client::{Cluster, Election, Term, Terms};
 use mainstay_object::NamespacedName;
-use mainstay_testkit::{Asked, Fate};
+use mainstay_testkit::{InjectedFault, ObservedRequest};
 use parking_lot::Mutex;
 use std::convert::Infallible;
 use std::path::Path;
@@ -37,7 +37,7 @@ enum Failure {
 }
 
 /// Whether a request is for the Lease.
-fn is_lease(request: &Asked) -> bool {
+fn is_lease(request: &ObservedRequest) -> bool {
     request.target.contains("/leases")
 }
 
@@ -84,12 +84,14 @@ async fn run_takeover(work: Operation, blow: Failure, after: usize, ends: &[Stat
     // The sender of each executed write, in order.
     let log = Arc::new(Mutex::new(Vec::new()));
     let (hits, told) = (hit.clone(), Arc::clone(&log));
-    let first = olm.cluster.troubled(move |request| {
+    let first = olm.cluster.with_faults(move |request| {
         if is_lease(request) {
             return match blow {
-                _ if !hits.is_cancelled() => Fate::Pass,
-                Failure::Killed | Failure::Adrift => Fate::Lost,
-                Failure::CutOff | Failure::Stalled => Fate::Late(Duration::from_hours(1)),
+                _ if !hits.is_cancelled() => InjectedFault::Pass,
+                Failure::Killed | Failure::Adrift => InjectedFault::ConnectionLost,
+                Failure::CutOff | Failure::Stalled => {
+                    InjectedFault::Delayed(Duration::from_hours(1))
+                }
             };
         }
         let number = if request.is_write() {
@@ -103,25 +105,25 @@ async fn run_takeover(work: Operation, blow: Failure, after: usize, ends: &[Stat
             hits.cancel();
         }
         let fate = match blow {
-            _ if !is_hit && !was_hit => Fate::Pass,
-            Failure::Adrift if !was_hit => Fate::Adrift(TERMS.lease * 2),
-            Failure::Killed | Failure::Adrift => Fate::Lost,
-            Failure::CutOff => Fate::Pass,
-            Failure::Stalled => Fate::Late(TERMS.lease * 2),
+            _ if !is_hit && !was_hit => InjectedFault::Pass,
+            Failure::Adrift if !was_hit => InjectedFault::DeliveredAfterDisconnect(TERMS.lease * 2),
+            Failure::Killed | Failure::Adrift => InjectedFault::ConnectionLost,
+            Failure::CutOff => InjectedFault::Pass,
+            Failure::Stalled => InjectedFault::Delayed(TERMS.lease * 2),
         };
-        if request.is_write() && fate == Fate::Pass {
+        if request.is_write() && fate == InjectedFault::Pass {
             told.lock().push("first");
         }
         fate
     });
     let (count, told) = (WriteCounter::default(), Arc::clone(&log));
     let counts = count.clone();
-    let second = olm.cluster.troubled(move |request| {
+    let second = olm.cluster.with_faults(move |request| {
         if request.is_write() && !is_lease(request) {
             counts.count_write(request);
             told.lock().push("second");
         }
-        Fate::Pass
+        InjectedFault::Pass
     });
     let caches = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     let works = [Mutex::new(None), Mutex::new(None)];

@@ -9,7 +9,7 @@ use mainstay_api::resources::{
 };
 use mainstay_client::ListParams;
 use mainstay_object::{Object, Resource, known};
-use mainstay_testkit::exhausted;
+use mainstay_testkit::wait_for_timeout;
 use rustls::RootCertStore;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier as _;
@@ -305,7 +305,7 @@ pub(crate) async fn wait_for_end_state(olm: &OlmCluster, ends: &[State], how: im
     };
     tokio::select! {
         () = compare => return,
-        () = exhausted() => {}
+        () = wait_for_timeout() => {}
     }
     let found = cluster_state(olm).await;
     let nearest = ends.iter().map(|end| differences(end, &found)).min_by_key(Vec::len);

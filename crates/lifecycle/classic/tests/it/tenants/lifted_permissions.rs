@@ -7,7 +7,7 @@ use crate::olm_cluster::{OlmCluster, create_namespace};
 use mainstay_api::resources::OPERATOR_GROUP;
 use mainstay_client::{DeleteOptions, Patch, Selection};
 use mainstay_object::{Object, Resource, known};
-use mainstay_testkit::{Asked, Fate};
+use mainstay_testkit::{InjectedFault, ObservedRequest};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -182,12 +182,12 @@ async fn permission_is_lifted_when_the_cache_still_has_the_deleted_cluster_role(
     }));
     let theirs = olm.cluster.apply(theirs).await;
     olm.stop_controllers().await;
-    let delayed = olm.cluster.troubled(|request: &Asked| {
+    let delayed = olm.cluster.with_faults(|request: &ObservedRequest| {
         let path = request.target.split('?').next().unwrap_or_default();
         if request.is_watch() && path.ends_with("/clusterroles") {
-            return Fate::Slow(Duration::from_millis(500));
+            return InjectedFault::SlowResponse(Duration::from_millis(500));
         }
-        Fate::Pass
+        InjectedFault::Pass
     });
     olm.classic = Some(olm.spawn_controllers(&delayed));
     olm.apply_group_for("og", &[]).await;

@@ -1,12 +1,12 @@
-//! Resolution memory: failures that one resolution keeps for the next one of nearly the same world.
+//! Resolution memory: failures that one resolution keeps for the next one of nearly the same input.
 //!
 //! A caller that resolves a namespace after each change resolves mostly the same problem. The
 //! memory recognizes a part without answer by its constraints, so that no search repeats it, and
 //! keeps the explanations of failures. Parts with an answer are searched anew.
 
 use crate::candidates::Candidates;
-use crate::explain::Repair;
-use crate::outcome::{Failure, FailureKind};
+use crate::explain::SuggestedFix;
+use crate::outcome::{FailureKind, ResolutionFailure};
 use crate::problem::{Reason, Rule, Var};
 use mainstay_cause::Cause;
 use rustc_hash::FxHashMap;
@@ -24,9 +24,9 @@ const MIN_REMEMBERED_STEPS: u64 = 20_000;
 /// The failures that one resolution keeps for the next one. A memory belongs to one set of
 /// catalogs: the contents of catalogs must not change between its resolutions.
 #[derive(Debug, Default)]
-pub struct Memory {
+pub struct ResolutionCache {
     parts: Arc<Parts>,
-    explanations: HashMap<(String, Vec<String>), (Cause, Vec<Repair>)>,
+    explanations: HashMap<(String, Vec<String>), (Cause, Vec<SuggestedFix>)>,
     spent: u64,
     /// Whether it keeps only what what-if resolutions need, because no other resolution follows.
     for_what_if_only: bool,
@@ -40,7 +40,7 @@ struct Parts {
     sizes: BTreeSet<usize>,
 }
 
-impl Memory {
+impl ResolutionCache {
     /// A memory for a single resolution.
     pub(crate) fn none() -> Self {
         Self { for_what_if_only: true, ..Self::default() }
@@ -98,11 +98,11 @@ impl Memory {
         &self,
         message: &str,
         names: &[String],
-    ) -> Option<&(Cause, Vec<Repair>)> {
+    ) -> Option<&(Cause, Vec<SuggestedFix>)> {
         self.explanations.get(&(message.to_owned(), names.to_vec()))
     }
 
-    pub(crate) fn remember_explanation(&mut self, failure: &Failure) {
+    pub(crate) fn remember_explanation(&mut self, failure: &ResolutionFailure) {
         if self.for_what_if_only {
             return;
         }

@@ -1,10 +1,10 @@
-//! Small random worlds, in the format of the recorded ones.
+//! Small random inputs, in the format of the recorded ones.
 //!
-//! Plain numbers, modulo the number of options, define a world. So any list of numbers is a world,
-//! and smaller numbers give simpler worlds.
+//! Plain numbers, modulo the number of options, define an input. So any list of numbers is an input,
+//! and smaller numbers give simpler inputs.
 
-use mainstay_resolver::universe::{RealCatalog, Universe};
-use mainstay_resolver::{Demand, Prohibited, Prohibition, Snapshot, World};
+use mainstay_resolver::fixture::{Fixture, RealCatalog};
+use mainstay_resolver::{Demand, Prohibited, Prohibition, ResolutionInput, Snapshot};
 use mainstay_version::{Range, Version};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -71,7 +71,7 @@ pub(crate) struct SubscriptionSeed {
     phase: u8,
 }
 
-/// A world as numbers.
+/// An input as numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct Seed {
     products: Vec<Product>,
@@ -84,7 +84,7 @@ pub(crate) struct Seed {
     kubernetes: u8,
 }
 
-/// The size of a random world.
+/// The size of a random input.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Size {
     pub products: usize,
@@ -128,7 +128,7 @@ fn release() -> impl Strategy<Value = Release> {
     )
 }
 
-/// Worlds of a size.
+/// Inputs of a size.
 pub(crate) fn seeds(size: Size) -> impl Strategy<Value = Seed> {
     let product = (
         any::<u8>(),
@@ -326,7 +326,7 @@ impl Seed {
             .collect()
     }
 
-    /// The world, in the format of the recorded ones.
+    /// The input, in the format of the recorded ones.
     pub(crate) fn universe(&self) -> Value {
         let products = self.products();
         let catalogs: Vec<Value> = CATALOGS
@@ -503,10 +503,10 @@ fn mix(value: &mut Value, next: &mut impl FnMut(usize) -> usize) {
     }
 }
 
-/// A world that owns the content of its catalogs.
+/// An input that owns the content of its catalogs.
 #[derive(Debug)]
 pub(crate) struct OwnedWorld {
-    universe: Universe,
+    universe: Fixture,
     snapshots: Vec<Snapshot>,
     demands: Vec<Demand>,
     prohibitions: Vec<Prohibition>,
@@ -514,9 +514,9 @@ pub(crate) struct OwnedWorld {
 }
 
 impl OwnedWorld {
-    /// The world of a seed, after a change of its universe.
+    /// The input of a seed, after a change of its universe.
     pub(crate) fn new(seed: &Seed, universe: &Value) -> Self {
-        let universe: Universe = serde_json::from_value(universe.clone()).unwrap();
+        let universe: Fixture = serde_json::from_value(universe.clone()).unwrap();
         let snapshots = universe.snapshots();
         let (demands, prohibitions) = (seed.demands(), seed.prohibitions());
         let kubernetes = (seed.kubernetes % 4 > 1)
@@ -524,19 +524,22 @@ impl OwnedWorld {
         Self { universe, snapshots, demands, prohibitions, kubernetes }
     }
 
-    /// The world with demands and prohibitions in the opposite order.
+    /// The input with demands and prohibitions in the opposite order.
     pub(crate) fn with_reversed_policies(mut self) -> Self {
         self.demands.reverse();
         self.prohibitions.reverse();
         self
     }
 
-    /// The world.
-    pub(crate) fn world<'a>(&'a self, real: &'a HashMap<String, RealCatalog>) -> World<'a> {
-        let mut world = self.universe.world(&self.snapshots, real).unwrap();
-        world.demands.clone_from(&self.demands);
-        world.prohibitions.clone_from(&self.prohibitions);
-        world.kube_version.clone_from(&self.kubernetes);
-        world
+    /// The input.
+    pub(crate) fn input<'a>(
+        &'a self,
+        real: &'a HashMap<String, RealCatalog>,
+    ) -> ResolutionInput<'a> {
+        let mut input = self.universe.input(&self.snapshots, real).unwrap();
+        input.demands.clone_from(&self.demands);
+        input.prohibitions.clone_from(&self.prohibitions);
+        input.kube_version.clone_from(&self.kubernetes);
+        input
     }
 }

@@ -1,15 +1,15 @@
 //! The served catalogs, by name.
 
-use crate::index::Index;
+use crate::index::RegistryIndex;
 use arc_swap::ArcSwap;
 use std::{collections::BTreeMap, sync::Arc};
 use tokio::sync::watch;
 
 /// The state of a served catalog.
 #[derive(Clone, Debug, Default)]
-pub struct State {
+pub struct ServedCatalog {
     /// The served content: the last valid one. `None` until something is loaded.
-    pub index: Option<Arc<Index>>,
+    pub index: Option<Arc<RegistryIndex>>,
     /// Why newer content is not served, in one line.
     pub problem: Option<Arc<str>>,
 }
@@ -18,7 +18,7 @@ pub struct State {
 #[derive(Debug)]
 pub struct Served {
     name: Arc<str>,
-    state: ArcSwap<State>,
+    state: ArcSwap<ServedCatalog>,
     changes: watch::Sender<u64>,
 }
 
@@ -34,24 +34,24 @@ impl Served {
     }
 
     /// Its current state.
-    pub fn state(&self) -> Arc<State> {
+    pub fn state(&self) -> Arc<ServedCatalog> {
         self.state.load_full()
     }
 
     /// Its content; `None` until something is loaded.
-    pub fn index(&self) -> Option<Arc<Index>> {
+    pub fn index(&self) -> Option<Arc<RegistryIndex>> {
         self.state.load().index.clone()
     }
 
     /// Replaces the content.
-    pub fn put(&self, index: Arc<Index>) {
-        self.swap(State { index: Some(index), problem: None });
+    pub fn put(&self, index: Arc<RegistryIndex>) {
+        self.swap(ServedCatalog { index: Some(index), problem: None });
     }
 
     /// Keeps the current content and records why newer content is not served.
     pub fn fail(&self, problem: impl Into<Arc<str>>) {
         let index = self.index();
-        self.swap(State { index, problem: Some(problem.into()) });
+        self.swap(ServedCatalog { index, problem: Some(problem.into()) });
     }
 
     /// Receives every change from now on: the number grows with each.
@@ -59,7 +59,7 @@ impl Served {
         self.changes.subscribe()
     }
 
-    fn swap(&self, state: State) {
+    fn swap(&self, state: ServedCatalog) {
         self.state.store(Arc::new(state));
         self.changes.send_modify(|number| *number += 1);
     }
@@ -67,11 +67,11 @@ impl Served {
 
 /// The set of all catalogs that a server serves.
 #[derive(Debug, Default)]
-pub struct Shelf {
+pub struct ServedCatalogs {
     served: ArcSwap<BTreeMap<Arc<str>, Arc<Served>>>,
 }
 
-impl Shelf {
+impl ServedCatalogs {
     /// The catalog of that name.
     pub fn get(&self, name: &str) -> Option<Arc<Served>> {
         self.served.load().get(name).cloned()
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn a_served_catalog_keeps_its_identity() {
-        let shelf = Shelf::default();
+        let shelf = ServedCatalogs::default();
         let first = shelf.add("a");
         assert!(Arc::ptr_eq(&first, &shelf.add("a")), "the second add finds the first");
         assert!(shelf.get("b").is_none());

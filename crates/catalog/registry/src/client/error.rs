@@ -5,20 +5,20 @@ use tonic::{Code, Status};
 
 /// The error of a request to a registry, in the words of Go's gRPC client.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct RegistryError {
     code: &'static str,
     text: String,
     answered: bool,
 }
 
-impl Fault {
+impl RegistryError {
     /// Whether the registry answered: it runs and refuses.
-    pub const fn is_answer(&self) -> bool {
+    pub const fn is_from_server(&self) -> bool {
         self.answered
     }
 
     /// Whether a timeout passed.
-    pub fn is_late(&self) -> bool {
+    pub fn is_timeout(&self) -> bool {
         self.code == "DeadlineExceeded" || self.text.ends_with(": i/o timeout\"")
     }
 
@@ -74,13 +74,13 @@ impl Fault {
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for RegistryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "rpc error: code = {} desc = {}", self.code, self.text)
     }
 }
 
-impl std::error::Error for Fault {}
+impl std::error::Error for RegistryError {}
 
 /// The system's text for an error, without its number.
 fn errno(error: &io::Error) -> String {

@@ -1,7 +1,7 @@
 //! Resolution input: one namespace with its catalogs, Subscriptions and `ClusterServiceVersion`s.
 
 use crate::existing;
-use crate::property::Api;
+use crate::property::OperatorApi;
 use crate::snapshot::Snapshot;
 use mainstay_version::{Range, Version};
 use std::collections::BTreeSet;
@@ -35,7 +35,7 @@ impl fmt::Display for CatalogKey {
 /// The order of the lists does not matter. Names are unique among Subscriptions,
 /// `ClusterServiceVersion`s and catalogs; a repeated name is an error.
 #[derive(Clone, Debug, Default)]
-pub struct World<'a> {
+pub struct ResolutionInput<'a> {
     /// The namespace to resolve.
     pub namespace: String,
     /// The namespace whose catalogs all namespaces can use.
@@ -47,7 +47,7 @@ pub struct World<'a> {
     /// The Subscriptions of the namespace.
     pub subscriptions: Vec<Subscription>,
     /// The `ClusterServiceVersion`s of the namespace.
-    pub csvs: Vec<Csv>,
+    pub csvs: Vec<ExistingCsv>,
     /// Packages that the administrator demands without a Subscription.
     pub demands: Vec<Demand>,
     /// The prohibitions of the administrator. They are about catalog entries only: existing
@@ -58,7 +58,7 @@ pub struct World<'a> {
     pub kube_version: Option<Version>,
 }
 
-impl World<'_> {
+impl ResolutionInput<'_> {
     /// Restores deleted `ClusterServiceVersion`s. A Subscription whose `installedCSV` is gone
     /// starts with that `ClusterServiceVersion` again, if its channel still offers it, and not with
     /// `spec.startingCSV` and all upgrades since. Upstream does not do so.
@@ -67,13 +67,13 @@ impl World<'_> {
         for subscription in
             subscriptions.iter_mut().filter(|subscription| !subscription.installed_csv.is_empty())
         {
-            let there = |csv: &Csv| {
+            let there = |csv: &ExistingCsv| {
                 !csv.copied
                     && (csv.name == subscription.installed_csv
                         || csv.name == subscription.current_csv)
             };
             let offered = |view: &CatalogView<'_>| {
-                let Content::Ready(snapshot) = &view.content else { return false };
+                let CatalogContent::Ready(snapshot) = &view.content else { return false };
                 let entries = snapshot.entries_of_name(&subscription.installed_csv).iter();
                 view.key == subscription.catalog
                     && entries.map(|at| snapshot.entry(*at).0).any(|entry| {
@@ -90,11 +90,11 @@ impl World<'_> {
     }
 
     /// The name of two Subscriptions, or the identifier of two `ClusterServiceVersion`s or two
-    /// catalogs; of several the least one. A cluster cannot have such duplicates, a saved world
+    /// catalogs; of several the least one. A cluster cannot have such duplicates, a saved input
     /// can.
     pub(crate) fn repeated(&self) -> Option<String> {
         let existing =
-            |csv: &Csv| format!("{}/{}//{}", existing::CATALOG, self.namespace, csv.name);
+            |csv: &ExistingCsv| format!("{}/{}//{}", existing::CATALOG, self.namespace, csv.name);
         let all = [
             self.subscriptions
                 .iter()
@@ -159,12 +159,12 @@ pub struct CatalogView<'a> {
     /// `spec.priority`; higher is preferred.
     pub priority: i64,
     /// Its content.
-    pub content: Content<'a>,
+    pub content: CatalogContent<'a>,
 }
 
 /// The content of a catalog.
 #[derive(Clone, Debug)]
-pub enum Content<'a> {
+pub enum CatalogContent<'a> {
     /// The indexed content.
     Ready(&'a Snapshot),
     /// The catalog has not been read yet: it has no connection.
@@ -197,7 +197,7 @@ pub struct Subscription {
 
 /// An existing ClusterServiceVersion, as far as resolution uses it.
 #[derive(Clone, Debug, Default)]
-pub struct Csv {
+pub struct ExistingCsv {
     /// Name.
     pub name: String,
     /// `spec.version`; none means 0.0.0.
@@ -215,9 +215,9 @@ pub struct Csv {
     /// The CRDs it requires.
     pub required_crds: Vec<CrdReference>,
     /// The APIs of its own APIServices.
-    pub owned_apis: Vec<Api>,
+    pub owned_apis: Vec<OperatorApi>,
     /// The APIs of other APIServices that it requires.
-    pub required_apis: Vec<Api>,
+    pub required_apis: Vec<OperatorApi>,
 }
 
 /// The reference of a ClusterServiceVersion to a CRD.
