@@ -1,6 +1,6 @@
-//! Parts of the server that admission uses, and the state that its plugins keep.
+//! Context of admission: the parts of the server that it uses, and the state of its plugins.
 
-use crate::metrics::Metrics;
+use crate::metrics::AdmissionMetrics;
 use crate::policies::Policies;
 use crate::webhooks::Webhooks;
 use bytes::Bytes;
@@ -16,31 +16,31 @@ use mainstay_store::Store;
 use std::fmt;
 use std::sync::Arc;
 
-/// Client of the server itself: requests that pass all of its rules, without a connection.
+/// Loopback client of the server: its requests pass the handler chain without a connection.
 pub trait Loopback: Send + Sync {
-    /// Sends a request of an identity.
+    /// Sends a request as an identity.
     fn send(&self, identity: Identity, request: Request<Bytes>) -> BoxFuture<'_, Response<Body>>;
 }
 
-/// Admission of one server.
+/// Admission control of one server.
 pub struct Admission {
     pub(crate) store: Store,
     pub(crate) clock: Clock,
     pub(crate) registry: Arc<Registry>,
     pub(crate) authorizer: Arc<Authorizer>,
     pub(crate) outbound: Arc<Outbound>,
-    /// Counts of plugins and webhooks.
-    pub(crate) metrics: Metrics,
+    /// Metrics of plugins and webhooks.
+    pub(crate) metrics: AdmissionMetrics,
     /// The webhooks in force.
     pub(crate) webhooks: Webhooks,
-    /// The policies that writes are held against.
+    /// The policies in force.
     pub(crate) policies: Policies,
-    /// Writes are charged to quotas one at a time, so that two never take the same room.
+    /// Serializes charges to quotas, so that two writes never use the same remainder.
     pub(crate) quotas: tokio::sync::Mutex<()>,
 }
 
 impl Admission {
-    /// Admission of writes to a store.
+    /// Creates the admission control of a store.
     pub fn new(
         store: Store,
         clock: Clock,
@@ -54,15 +54,15 @@ impl Admission {
             registry,
             authorizer,
             outbound,
-            metrics: Metrics::default(),
+            metrics: AdmissionMetrics::default(),
             webhooks: Webhooks::default(),
             policies: Policies::default(),
             quotas: tokio::sync::Mutex::default(),
         }
     }
 
-    /// Counts of plugins and webhooks.
-    pub const fn metrics(&self) -> &Metrics {
+    /// Metrics of plugins and webhooks.
+    pub const fn metrics(&self) -> &AdmissionMetrics {
         &self.metrics
     }
 }

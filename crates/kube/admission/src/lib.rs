@@ -1,15 +1,14 @@
-//! Admission: plugins, policies and webhooks that change or refuse writes before they are stored.
+//! Admission control: plugins, policies and webhooks that change or refuse writes before storage.
 //!
 //! ```text
-//! body ─► decoded ─► defaults ─► managers ─► mutate ─► strategy, validation ─► validate ─► store
+//! body ─► decode ─► defaults ─► managed fields ─► mutate ─► strategy, validation ─► validate ─► store
 //! ```
 //!
-//! A [`Plugin`] is one rule of the server itself; policies and webhooks are plugins too. They run
-//! in the original's order (`CHAIN`), in both phases, once for each try of a write that another
-//! write overtakes. A plugin that has nothing to say of a write costs one call of
-//! [`Plugin::handles`]; nothing is copied for it.
+//! A [`Plugin`] is one built-in rule; policies and webhooks are plugins too. The plugins run in the
+//! order of Kubernetes (`CHAIN`), in both phases. They run again for each retry of a write after a
+//! conflict. A plugin that does not handle a write costs one call of [`Plugin::handles`] and no copy.
 //!
-//! Objects are lent: the handler moves its object in, and takes it back.
+//! A handler moves its object into the attributes and takes it back afterwards.
 
 mod certificates;
 mod context;
@@ -26,7 +25,7 @@ mod webhooks;
 
 pub use context::{Admission, Loopback};
 pub use lifecycle::SYSTEM_NAMESPACES;
-pub use metrics::Metrics;
+pub use metrics::AdmissionMetrics;
 pub use policies::POLICIES;
 
 use futures::future::BoxFuture;
@@ -35,12 +34,12 @@ use mainstay_http::Warnings;
 use mainstay_http::query::Query;
 use mainstay_kinds::KindRow;
 use mainstay_object::{Gvk, Object, Status};
-use metrics::Step;
+use metrics::PhaseLabels;
 use serde_json::{Map, Value, json};
 use std::ops::Deref;
 use std::time::Duration;
 
-/// All plugins, in the original's order.
+/// All plugins, in the order of Kubernetes.
 static CHAIN: &[(&str, &dyn Plugin)] = &[
     ("NamespaceLifecycle", &lifecycle::NamespaceLifecycle),
     ("LimitRanger", &limit_ranger::LimitRanger),
@@ -68,18 +67,18 @@ static CHAIN: &[(&str, &dyn Plugin)] = &[
 /// Operation on an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// An object is made: a POST, or a write that creates.
+    /// An object is created: by a POST, or by a PUT or PATCH of a missing object.
     Create,
-    /// An object is changed: a PUT or a PATCH, of it or of a part.
+    /// An object or a subresource of it is changed by a PUT or a PATCH.
     Update,
     /// An object is deleted.
     Delete,
-    /// Somebody is connected with what an object stands for: `exec`, `proxy`, ….
+    /// A client connects to a subresource such as `exec` or `proxy`.
     Connect,
 }
 
 impl Operation {
-    /// The name in rules and reviews.
+    /// The name in rules and in AdmissionReviews.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Create => "CREATE",
@@ -90,19 +89,19 @@ impl Operation {
     }
 }
 
-/// Options of a request, made into a value when a webhook or policy needs them.
+/// Options of a request; a JSON value is built when a webhook or policy needs it.
 #[derive(Clone, Copy, Debug)]
-pub enum Options<'a> {
-    /// `CreateOptions`, as the query has them.
+pub enum RequestOptions<'a> {
+    /// `CreateOptions` of the query.
     Create(&'a Query),
-    /// `UpdateOptions`, as the query has them; of a patch too.
+    /// `UpdateOptions` of the query, also for a PATCH.
     Update(&'a Query),
-    /// Options that are a value: `DeleteOptions`, `PodExecOptions`, ….
+    /// Other options as a JSON value: `DeleteOptions`, `PodExecOptions`, ….
     Value(&'a Value),
 }
 
-impl Options<'_> {
-    /// The options as reviews show them.
+impl RequestOptions<'_> {
+    /// The options as an AdmissionReview contains them.
     pub fn to_value(self) -> Value {
         let (kind, query) = match self {
             Self::Create(query) => ("CreateOptions", query),
@@ -125,10 +124,10 @@ impl Options<'_> {
     }
 }
 
-/// Request that admission decides on, the same for every try of it.
+/// A request that admission decides on, the same for every retry.
 #[derive(Clone, Copy)]
 pub struct AdmissionRequest<'a> {
-    /// Admission of the server.
+    /// Admission control of the server.
     pub admission: &'a Admission,
     /// Client of the server itself.
     pub loopback: &'a dyn Loopback,
@@ -136,26 +135,26 @@ pub struct AdmissionRequest<'a> {
     pub identity: &'a Identity,
     /// Operation.
     pub operation: Operation,
-    /// The kind in the version that is asked for.
+    /// The kind in the version of the request.
     pub row: &'a KindRow,
     /// Subresource; empty for the object itself.
     pub subresource: &'a str,
-    /// Namespace of the path. Of a namespace itself its own name; empty for other kinds without.
+    /// Namespace of the path. For a Namespace its own name; empty for other cluster-scoped kinds.
     pub namespace: &'a str,
-    /// Name of the object; empty if it is generated, and for a deletion of many.
+    /// Name of the object; empty if it is generated, and for a deletion of a collection.
     pub name: &'a str,
     /// Options of the request.
-    pub options: Options<'a>,
-    /// Whether nothing is to be stored.
+    pub options: RequestOptions<'a>,
+    /// Whether the request is a dry run.
     pub dry_run: bool,
-    /// How long it may take, if the request says so.
-    pub allotted: Option<Duration>,
+    /// The timeout that the request sets.
+    pub timeout: Option<Duration>,
     /// Warnings and audit annotations of the response.
     pub warnings: &'a Warnings,
 }
 
 impl AdmissionRequest<'_> {
-    /// The kind of the object: of some subresources another one than the row's.
+    /// The kind of the object; some subresources have another kind than the row.
     pub fn kind(&self) -> Gvk {
         match self.row.subresource(self.subresource) {
             Some(subresource) => subresource.speaks.clone(),
@@ -163,197 +162,206 @@ impl AdmissionRequest<'_> {
         }
     }
 
-    /// Whether the object is of the row's kind. If so it is in the stored form, else in the
+    /// Whether the object is of the row's kind. If so, it is in the storage version, else in the
     /// version of its kind.
     pub fn is_of_row(&self) -> bool {
         self.subresource.is_empty() || self.kind().kind == *self.row.kind
     }
 }
 
-/// Attributes of a request: what plugins see of it, with the objects of one try.
-pub struct Attributes<'a> {
-    asked: AdmissionRequest<'a>,
-    /// The object that is to be; none for a deletion. In the stored form if it is of the row's kind.
+/// Attributes of a request, with the objects of one try: the input of plugins.
+pub struct AdmissionAttributes<'a> {
+    request: AdmissionRequest<'a>,
+    /// The new object; none for a deletion. In the storage version if it is of the row's kind.
     pub object: Option<Object>,
-    /// The object that is; none for a creation.
+    /// The old object; none for a creation.
     pub old: Option<&'a Object>,
-    /// What webhooks remember of the first of two rounds.
-    rounds: webhooks::Rounds,
+    /// State of mutating webhooks between the first and the second round.
+    reinvocation: webhooks::ReinvocationContext,
 }
 
-impl<'a> Attributes<'a> {
-    fn new(asked: AdmissionRequest<'a>, object: Option<Object>, old: Option<&'a Object>) -> Self {
-        Self { asked, object, old, rounds: webhooks::Rounds::default() }
+impl<'a> AdmissionAttributes<'a> {
+    fn new(request: AdmissionRequest<'a>, object: Option<Object>, old: Option<&'a Object>) -> Self {
+        Self { request, object, old, reinvocation: webhooks::ReinvocationContext::default() }
     }
 }
 
-impl<'a> Deref for Attributes<'a> {
+impl<'a> Deref for AdmissionAttributes<'a> {
     type Target = AdmissionRequest<'a>;
 
     fn deref(&self) -> &AdmissionRequest<'a> {
-        &self.asked
+        &self.request
     }
 }
 
-impl Attributes<'_> {
-    /// 403 in the form that the original's plugins give it.
+impl AdmissionAttributes<'_> {
+    /// A 403 in the form of the plugins of Kubernetes.
     pub fn forbidden(&self, why: &str) -> Status {
-        let sent = |field: &str| self.object.as_ref()?.str(&["metadata", field]);
-        let given = [Some(self.name), sent("name"), sent("generateName")];
-        let name = given.into_iter().flatten().find(|name| !name.is_empty()).unwrap_or("Unknown");
+        let metadata = |field: &str| self.object.as_ref()?.str(&["metadata", field]);
+        let candidates = [Some(self.name), metadata("name"), metadata("generateName")];
+        let name =
+            candidates.into_iter().flatten().find(|name| !name.is_empty()).unwrap_or("Unknown");
         Status::forbidden(&self.row.group, &self.row.plural, name, why)
     }
 }
 
-/// Verdict of a plugin: at once, or when a webhook has responded.
-pub enum Verdict<'a> {
+/// Decision of a plugin: immediate, or after the response of a webhook.
+pub enum AdmissionDecision<'a> {
     /// Decided.
-    Now(Result<(), Status>),
-    /// Decided when the future ends.
-    Later(BoxFuture<'a, Result<(), Status>>),
+    Ready(Result<(), Status>),
+    /// The future resolves to the decision.
+    Pending(BoxFuture<'a, Result<(), Status>>),
 }
 
-/// No objection.
-pub const ADMITTED: Verdict<'static> = Verdict::Now(Ok(()));
+/// The plugin admits the request.
+pub const ADMITTED: AdmissionDecision<'static> = AdmissionDecision::Ready(Ok(()));
 
-impl Verdict<'_> {
-    async fn get(self) -> Result<(), Status> {
+impl AdmissionDecision<'_> {
+    async fn resolve(self) -> Result<(), Status> {
         match self {
-            Self::Now(result) => result,
-            Self::Later(future) => future.await,
+            Self::Ready(result) => result,
+            Self::Pending(future) => future.await,
         }
     }
 }
 
-/// A rule of admission. State that it keeps is a field of [`Admission`].
+/// A rule of admission. Its state is a field of [`Admission`].
 pub trait Plugin: Send + Sync {
-    /// Whether it may have something to say; cheap, because every write asks.
-    fn handles(&self, attributes: &Attributes<'_>) -> bool;
+    /// Whether the plugin may act on a request; cheap, because it is called for every write.
+    fn handles(&self, attributes: &AdmissionAttributes<'_>) -> bool;
 
-    /// Changes the object, or refuses it, before it is validated.
-    fn admit<'a>(&'a self, attributes: &'a mut Attributes<'_>) -> Verdict<'a> {
+    /// Changes or refuses the object before validation.
+    fn admit<'a>(&'a self, attributes: &'a mut AdmissionAttributes<'_>) -> AdmissionDecision<'a> {
         let _ = attributes;
         ADMITTED
     }
 
-    /// Judges the object that would be stored.
-    fn validate<'a>(&'a self, attributes: &'a Attributes<'_>) -> Verdict<'a> {
+    /// Admits or refuses the final object.
+    fn validate<'a>(&'a self, attributes: &'a AdmissionAttributes<'_>) -> AdmissionDecision<'a> {
         let _ = attributes;
         ADMITTED
     }
 }
 
-/// Whether any plugin handles a request, for handlers that would have to make the objects first.
-pub fn listens(asked: AdmissionRequest<'_>) -> bool {
-    let attributes = Attributes::new(asked, None, None);
+/// Whether any plugin handles a request; a handler asks before it builds objects for admission.
+pub fn handles_request(request: AdmissionRequest<'_>) -> bool {
+    let attributes = AdmissionAttributes::new(request, None, None);
     CHAIN.iter().any(|(_, plugin)| plugin.handles(&attributes))
 }
 
 /// Mutating phase: plugins may change the object.
 pub async fn mutate(
-    asked: AdmissionRequest<'_>,
+    request: AdmissionRequest<'_>,
     object: &mut Object,
     old: Option<&Object>,
 ) -> Result<(), Status> {
-    let mut attributes = Attributes::new(asked, Some(std::mem::take(object)), old);
-    let outcome = admit(&mut attributes).await;
+    let mut attributes = AdmissionAttributes::new(request, Some(std::mem::take(object)), old);
+    let outcome = run_mutating_phase(&mut attributes).await;
     *object = attributes.object.unwrap_or_default();
     outcome
 }
 
-/// Asks everyone, and everyone again if a webhook has changed something.
-async fn admit(attributes: &mut Attributes<'_>) -> Result<(), Status> {
-    let timed = Timed::begin(&attributes.asked, "admit");
-    let outcome = admit_all(attributes).await;
-    timed.end(None, &outcome);
+/// Calls all plugins, and all of them once more if a webhook changed the object.
+async fn run_mutating_phase(attributes: &mut AdmissionAttributes<'_>) -> Result<(), Status> {
+    let timer = PhaseTimer::start(&attributes.request, "admit");
+    let outcome = call_admit_plugins(attributes).await;
+    timer.record(None, &outcome);
     outcome
 }
 
-async fn admit_all(attributes: &mut Attributes<'_>) -> Result<(), Status> {
+async fn call_admit_plugins(attributes: &mut AdmissionAttributes<'_>) -> Result<(), Status> {
     loop {
         for (name, plugin) in CHAIN {
             if plugin.handles(attributes) {
-                let timed = Timed::begin(&attributes.asked, "admit");
-                let outcome = plugin.admit(attributes).get().await;
-                timed.end(Some(name), &outcome);
+                let timer = PhaseTimer::start(&attributes.request, "admit");
+                let outcome = plugin.admit(attributes).resolve().await;
+                timer.record(Some(name), &outcome);
                 outcome?;
             }
         }
-        if !attributes.rounds.next() {
+        if !attributes.reinvocation.start_second_round() {
             return Ok(());
         }
     }
 }
 
-/// Counts how long something of admission takes.
-struct Timed<'a> {
+/// Measures the duration of a phase or a plugin.
+struct PhaseTimer<'a> {
     admission: &'a Admission,
     operation: &'static str,
     kind: &'static str,
-    begun: Duration,
+    started: Duration,
 }
 
-impl<'a> Timed<'a> {
-    fn begin(asked: &AdmissionRequest<'a>, kind: &'static str) -> Self {
-        let operation = asked.operation.name();
-        Self { admission: asked.admission, operation, kind, begun: asked.admission.clock.elapsed() }
+impl<'a> PhaseTimer<'a> {
+    fn start(request: &AdmissionRequest<'a>, kind: &'static str) -> Self {
+        let operation = request.operation.name();
+        Self {
+            admission: request.admission,
+            operation,
+            kind,
+            started: request.admission.clock.elapsed(),
+        }
     }
 
-    /// `plugin` is whose time it was; none for all together.
-    fn end(self, plugin: Option<&'static str>, outcome: &Result<(), Status>) {
-        let Self { admission, operation, kind, begun } = self;
-        let step = Step { operation, rejected: outcome.is_err(), kind };
-        let seconds = admission.clock.elapsed().saturating_sub(begun).as_secs_f64();
-        let counts = &admission.metrics;
+    /// Records the duration: of one plugin, or of the whole phase for none.
+    fn record(self, plugin: Option<&'static str>, outcome: &Result<(), Status>) {
+        let Self { admission, operation, kind, started } = self;
+        let labels = PhaseLabels { operation, rejected: outcome.is_err(), kind };
+        let seconds = admission.clock.elapsed().saturating_sub(started).as_secs_f64();
+        let metrics = &admission.metrics;
         match plugin {
-            Some(plugin) => counts.plugin(plugin, step, seconds),
-            None => counts.step(step, seconds),
+            Some(plugin) => metrics.record_plugin(plugin, labels, seconds),
+            None => metrics.record_phase(labels, seconds),
         }
     }
 }
 
 /// Validating phase: plugins may refuse the object.
 pub async fn validate(
-    asked: AdmissionRequest<'_>,
+    request: AdmissionRequest<'_>,
     object: &mut Object,
     old: Option<&Object>,
 ) -> Result<(), Status> {
-    let attributes = Attributes::new(asked, Some(std::mem::take(object)), old);
-    let outcome = judge(&attributes).await;
+    let attributes = AdmissionAttributes::new(request, Some(std::mem::take(object)), old);
+    let outcome = run_validating_phase(&attributes).await;
     *object = attributes.object.unwrap_or_default();
     outcome
 }
 
-async fn judge(attributes: &Attributes<'_>) -> Result<(), Status> {
-    let timed = Timed::begin(&attributes.asked, "validate");
-    let outcome = judge_all(attributes).await;
-    timed.end(None, &outcome);
+async fn run_validating_phase(attributes: &AdmissionAttributes<'_>) -> Result<(), Status> {
+    let timer = PhaseTimer::start(&attributes.request, "validate");
+    let outcome = call_validate_plugins(attributes).await;
+    timer.record(None, &outcome);
     outcome
 }
 
-async fn judge_all(attributes: &Attributes<'_>) -> Result<(), Status> {
+async fn call_validate_plugins(attributes: &AdmissionAttributes<'_>) -> Result<(), Status> {
     for (name, plugin) in CHAIN {
         if plugin.handles(attributes) {
-            let timed = Timed::begin(&attributes.asked, "validate");
-            let outcome = plugin.validate(attributes).get().await;
-            timed.end(Some(name), &outcome);
+            let timer = PhaseTimer::start(&attributes.request, "validate");
+            let outcome = plugin.validate(attributes).resolve().await;
+            timer.record(Some(name), &outcome);
             outcome?;
         }
     }
     Ok(())
 }
 
-/// Both phases of a deletion, which has no object but the stored one.
-pub async fn delete(asked: AdmissionRequest<'_>, old: &Object) -> Result<(), Status> {
-    let mut attributes = Attributes::new(asked, None, Some(old));
-    admit(&mut attributes).await?;
-    judge(&attributes).await
+/// Both phases of a deletion, which has an old object only.
+pub async fn delete(request: AdmissionRequest<'_>, old: &Object) -> Result<(), Status> {
+    let mut attributes = AdmissionAttributes::new(request, None, Some(old));
+    run_mutating_phase(&mut attributes).await?;
+    run_validating_phase(&attributes).await
 }
 
-/// Both phases of an object that is not stored: reviews, bindings, evictions, requests for tokens.
-pub async fn answered(asked: AdmissionRequest<'_>, object: &mut Object) -> Result<(), Status> {
-    mutate(asked, object, None).await?;
-    validate(asked, object, None).await
+/// Both phases of an object that is not stored: review, binding, eviction, token request.
+pub async fn admit_unstored(
+    request: AdmissionRequest<'_>,
+    object: &mut Object,
+) -> Result<(), Status> {
+    mutate(request, object, None).await?;
+    validate(request, object, None).await
 }
 
 #[cfg(test)]

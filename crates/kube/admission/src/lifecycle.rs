@@ -1,12 +1,12 @@
-//! `NamespaceLifecycle`: nothing is made in a namespace that is not there, or that goes; and the
-//! namespaces that every cluster has stay.
+//! `NamespaceLifecycle`: refuses creations in a missing or terminating namespace, and the deletion of
+//! system namespaces.
 
-use super::{ADMITTED, Attributes, Operation, Plugin, Verdict};
+use super::{ADMITTED, AdmissionAttributes, AdmissionDecision, Operation, Plugin};
 use mainstay_kinds::KindRow;
 use mainstay_object::Status;
 
-/// The namespaces of every cluster. Nobody may delete them: what runs the cluster lives there, and
-/// they are made at start only. (The original lets `kube-node-lease` go, and makes it again.)
+/// The namespaces of every cluster. They may not be deleted: they contain the cluster's own objects
+/// and are created at start only. (Kubernetes lets `kube-node-lease` go and creates it again.)
 pub const SYSTEM_NAMESPACES: [&str; 4] =
     ["default", "kube-node-lease", "kube-public", "kube-system"];
 
@@ -17,10 +17,10 @@ fn is_namespace(row: &KindRow) -> bool {
 }
 
 impl Plugin for NamespaceLifecycle {
-    fn handles(&self, attributes: &Attributes<'_>) -> bool {
+    fn handles(&self, attributes: &AdmissionAttributes<'_>) -> bool {
         match attributes.operation {
             Operation::Create => {
-                // Telling that there is no such namespace would tell too much.
+                // The review answers for a missing namespace too; a 404 would reveal its absence.
                 !attributes.namespace.is_empty()
                     && !is_namespace(attributes.row)
                     && &*attributes.row.kind != "LocalSubjectAccessReview"
@@ -30,22 +30,22 @@ impl Plugin for NamespaceLifecycle {
         }
     }
 
-    fn admit<'a>(&'a self, attributes: &'a mut Attributes<'_>) -> Verdict<'a> {
+    fn admit<'a>(&'a self, attributes: &'a mut AdmissionAttributes<'_>) -> AdmissionDecision<'a> {
         if attributes.operation == Operation::Delete {
             if SYSTEM_NAMESPACES.contains(&attributes.name) {
                 let why = "this namespace may not be deleted";
-                return Verdict::Now(Err(attributes.forbidden(why)));
+                return AdmissionDecision::Ready(Err(attributes.forbidden(why)));
             }
             return ADMITTED;
         }
         let namespace = attributes.namespace;
         match attributes.admission.store.find("namespaces", "", namespace) {
-            None => Verdict::Now(Err(Status::not_found("", "namespaces", namespace))),
+            None => AdmissionDecision::Ready(Err(Status::not_found("", "namespaces", namespace))),
             Some(found) if found.terminating => {
                 let why = format!(
                     "unable to create new content in namespace {namespace} because it is being terminated"
                 );
-                Verdict::Now(Err(attributes.forbidden(&why).with_cause(
+                AdmissionDecision::Ready(Err(attributes.forbidden(&why).with_cause(
                     "NamespaceTerminating",
                     format!("namespace {namespace} is being terminated"),
                     "metadata.namespace",

@@ -1,17 +1,18 @@
-//! `LimitRanger`: what Pods and claims of volumes ask for, by the `LimitRanges` of their namespace.
+//! `LimitRanger`: defaults and limits of Pods and PersistentVolumeClaims by the LimitRanges of their
+//! namespace.
 
-use super::{ADMITTED, Attributes, Operation, Plugin, Verdict};
+use super::{ADMITTED, AdmissionAttributes, AdmissionDecision, Operation, Plugin};
 use mainstay_object::{Object, Status};
 use mainstay_quota::limits;
 
 pub(super) struct LimitRanger;
 
-const RANGES: &str = "limitranges";
+const LIMIT_RANGES: &str = "limitranges";
 
 impl Plugin for LimitRanger {
-    fn handles(&self, attributes: &Attributes<'_>) -> bool {
-        let concerned = match (&*attributes.row.storage, attributes.subresource) {
-            // The containers of a Pod do not change but by a resize.
+    fn handles(&self, attributes: &AdmissionAttributes<'_>) -> bool {
+        let is_handled = match (&*attributes.row.storage, attributes.subresource) {
+            // The resources of containers change only by a resize.
             ("pods", "") => attributes.operation == Operation::Create,
             ("pods", "resize") => attributes.operation == Operation::Update,
             ("persistentvolumeclaims", "") => {
@@ -19,12 +20,12 @@ impl Plugin for LimitRanger {
             }
             _ => false,
         };
-        concerned && !attributes.old.is_some_and(Object::is_terminating)
+        is_handled && !attributes.old.is_some_and(Object::is_terminating)
     }
 
-    fn admit<'a>(&'a self, attributes: &'a mut Attributes<'_>) -> Verdict<'a> {
+    fn admit<'a>(&'a self, attributes: &'a mut AdmissionAttributes<'_>) -> AdmissionDecision<'a> {
         if &*attributes.row.storage == "pods" {
-            let ranges = attributes.admission.store.list(RANGES, Some(attributes.namespace));
+            let ranges = attributes.admission.store.list(LIMIT_RANGES, Some(attributes.namespace));
             if let Some(pod) = &mut attributes.object {
                 for range in ranges.iter() {
                     limits::fill_in(&range.object(), pod);
@@ -34,25 +35,25 @@ impl Plugin for LimitRanger {
         ADMITTED
     }
 
-    fn validate<'a>(&'a self, attributes: &'a Attributes<'_>) -> Verdict<'a> {
-        Verdict::Now(judge(attributes))
+    fn validate<'a>(&'a self, attributes: &'a AdmissionAttributes<'_>) -> AdmissionDecision<'a> {
+        AdmissionDecision::Ready(check_limits(attributes))
     }
 }
 
-/// Refuses an object for the first `LimitRange` that it breaks.
-fn judge(attributes: &Attributes<'_>) -> Result<(), Status> {
+/// Refuses an object that violates a LimitRange, with the violations of the first one.
+fn check_limits(attributes: &AdmissionAttributes<'_>) -> Result<(), Status> {
     let Some(object) = &attributes.object else { return Ok(()) };
-    let ranges = attributes.admission.store.list(RANGES, Some(attributes.namespace));
+    let ranges = attributes.admission.store.list(LIMIT_RANGES, Some(attributes.namespace));
     for range in ranges.iter() {
         let range = range.object();
-        let broken = match &*attributes.row.storage {
+        let violations = match &*attributes.row.storage {
             "pods" => limits::broken_by_pod(&range, object),
             _ => limits::broken_by_claim(&range, object),
         };
-        match broken.as_slice() {
+        match violations.as_slice() {
             [] => {}
-            [only] => return Err(attributes.forbidden(only)),
-            several => return Err(attributes.forbidden(&format!("[{}]", several.join(", ")))),
+            [violation] => return Err(attributes.forbidden(violation)),
+            all => return Err(attributes.forbidden(&format!("[{}]", all.join(", ")))),
         }
     }
     Ok(())

@@ -1,18 +1,18 @@
-//! `TaintNodesByCondition`: nothing is put on a new node before it has said that it is ready.
+//! `TaintNodesByCondition`: taints a new node, so that no pod is scheduled before the node is ready.
 
-use super::{ADMITTED, Attributes, Operation, Plugin, Verdict};
+use super::{ADMITTED, AdmissionAttributes, AdmissionDecision, Operation, Plugin};
 use serde_json::json;
 
 pub(super) struct TaintNodesByCondition;
 
 impl Plugin for TaintNodesByCondition {
-    fn handles(&self, attributes: &Attributes<'_>) -> bool {
+    fn handles(&self, attributes: &AdmissionAttributes<'_>) -> bool {
         &*attributes.row.storage == "nodes"
             && attributes.subresource.is_empty()
             && attributes.operation == Operation::Create
     }
 
-    fn admit<'a>(&'a self, attributes: &'a mut Attributes<'_>) -> Verdict<'a> {
+    fn admit<'a>(&'a self, attributes: &'a mut AdmissionAttributes<'_>) -> AdmissionDecision<'a> {
         const KEY: &str = "node.kubernetes.io/not-ready";
         const EFFECT: &str = "NoSchedule";
         if let Some(node) = &mut attributes.object {

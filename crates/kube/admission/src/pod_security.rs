@@ -1,9 +1,9 @@
-//! `PodSecurity`: pods are held to the standard that the labels of their namespace name.
+//! `PodSecurity`: checks pods by the Pod Security Standards in the labels of their namespace.
 //!
-//! What the namespace enforces refuses pods; what it warns of and writes down is looked at in pods
-//! and in whatever makes pods. Rules and texts are those of Kubernetes 1.35, without exemptions.
+//! The `enforce` level refuses pods. The `warn` and `audit` levels apply to pods and to objects with a
+//! pod template. Rules and texts are those of Kubernetes 1.35, without exemptions.
 
-use super::{ADMITTED, Attributes, Operation, Plugin, Verdict};
+use super::{ADMITTED, AdmissionAttributes, AdmissionDecision, Operation, Plugin};
 use mainstay_object::{Object, Status};
 use mainstay_security::{HOST_PORTS, Level, PREFIX, Policy, Standard, joined, reasons, violations};
 use serde_json::{Map, Value};
@@ -11,11 +11,11 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 pub(super) struct PodSecurity;
 
-/// How many pods of a namespace are looked at when it enforces more than it did.
-const LOOKED_AT: usize = 3000;
+/// Maximum number of pods that are checked when a namespace gets a stricter `enforce` level.
+const MAX_CHECKED_PODS: usize = 3000;
 
-/// Where an object of a kind has a pod's metadata and spec; none if it has no such thing.
-fn template(storage: &str) -> Option<&'static [&'static str]> {
+/// The path to the metadata and spec of a pod in an object of a kind; none without a pod template.
+fn template_path(storage: &str) -> Option<&'static [&'static str]> {
     match storage {
         "pods" => Some(&[]),
         "podtemplates" => Some(&["template"]),
@@ -31,56 +31,60 @@ fn template(storage: &str) -> Option<&'static [&'static str]> {
 }
 
 impl Plugin for PodSecurity {
-    fn handles(&self, attributes: &Attributes<'_>) -> bool {
+    fn handles(&self, attributes: &AdmissionAttributes<'_>) -> bool {
         let storage = &*attributes.row.storage;
-        let concerned = match (storage, attributes.subresource) {
-            // `status` and `binding` change annotations, too.
-            ("pods", part) => {
-                matches!(part, "" | "ephemeralcontainers" | "resize" | "status" | "binding")
+        let is_handled = match (storage, attributes.subresource) {
+            // `status` and `binding` can change annotations.
+            ("pods", subresource) => {
+                matches!(subresource, "" | "ephemeralcontainers" | "resize" | "status" | "binding")
             }
             ("bindings", "") => true,
-            (storage, "") => storage == "namespaces" || template(storage).is_some(),
+            (storage, "") => storage == "namespaces" || template_path(storage).is_some(),
             _ => false,
         };
-        concerned && matches!(attributes.operation, Operation::Create | Operation::Update)
+        is_handled && matches!(attributes.operation, Operation::Create | Operation::Update)
     }
 
-    fn validate<'a>(&'a self, attributes: &'a Attributes<'_>) -> Verdict<'a> {
+    fn validate<'a>(&'a self, attributes: &'a AdmissionAttributes<'_>) -> AdmissionDecision<'a> {
         let Some(object) = &attributes.object else { return ADMITTED };
-        let lends = |object: &Object| {
-            let lent = object.annotation(HOST_PORTS);
-            lent.is_some() && lent != attributes.old.and_then(|old| old.annotation(HOST_PORTS))
+        let sets_host_ports = |object: &Object| {
+            let host_ports = object.annotation(HOST_PORTS);
+            host_ports.is_some()
+                && host_ports != attributes.old.and_then(|old| old.annotation(HOST_PORTS))
         };
-        if attributes.subresource == "status" && !lends(object) {
+        if attributes.subresource == "status" && !sets_host_ports(object) {
             return ADMITTED;
         }
         let is_binding =
             attributes.subresource == "binding" || &*attributes.row.storage == "bindings";
-        Verdict::Now(if &*attributes.row.storage == "namespaces" {
-            judge_namespace(attributes, object)
+        AdmissionDecision::Ready(if &*attributes.row.storage == "namespaces" {
+            validate_namespace(attributes, object)
         } else if is_binding {
-            judge_binding(attributes, object)
+            validate_binding(attributes, object)
         } else {
-            judge_pod(attributes, object, attributes.old)
+            validate_pod(attributes, object, attributes.old)
         })
     }
 }
 
-/// A binding gives its annotations to its pod.
-fn judge_binding(attributes: &Attributes<'_>, binding: &Object) -> Result<(), Status> {
-    let Some(lent) = binding.annotation(HOST_PORTS) else { return Ok(()) };
+/// Checks the annotations that a binding copies to its pod.
+fn validate_binding(attributes: &AdmissionAttributes<'_>, binding: &Object) -> Result<(), Status> {
+    let Some(host_ports) = binding.annotation(HOST_PORTS) else { return Ok(()) };
     let store = &attributes.admission.store;
     let Some(pod) = store.find("pods", attributes.namespace, attributes.name) else {
-        // Not one that comes before the binding does.
+        // A binding before the creation of its pod is refused.
         return Err(Status::not_found("", "pods", attributes.name));
     };
     let old = pod.object();
     let mut pod = old.clone();
-    pod.set_annotation(HOST_PORTS, lent);
-    judge_pod(attributes, &pod, Some(&old))
+    pod.set_annotation(HOST_PORTS, host_ports);
+    validate_pod(attributes, &pod, Some(&old))
 }
 
-fn judge_namespace(attributes: &Attributes<'_>, namespace: &Object) -> Result<(), Status> {
+fn validate_namespace(
+    attributes: &AdmissionAttributes<'_>,
+    namespace: &Object,
+) -> Result<(), Status> {
     let (policy, errors) = Policy::of_labels(namespace);
     let invalid = || Status::invalid("", "Namespace", attributes.name, &errors);
     let Some(old) = attributes.old else {
@@ -91,31 +95,35 @@ fn judge_namespace(attributes: &Attributes<'_>, namespace: &Object) -> Result<()
         return Err(invalid());
     }
     let (new, old) = (policy.enforce, before.enforce);
-    let relaxed = new.version == old.version && new.level <= old.level;
-    if new != old && new.level != Level::Privileged && !relaxed {
-        for warning in violators(attributes, namespace.name(), new) {
+    let is_relaxed = new.version == old.version && new.level <= old.level;
+    if new != old && new.level != Level::Privileged && !is_relaxed {
+        for warning in existing_violations(attributes, namespace.name(), new) {
             attributes.warnings.add(warning);
         }
     }
     Ok(())
 }
 
-/// What to say of the pods that a namespace would not take any more.
-fn violators(attributes: &Attributes<'_>, namespace: &str, standard: Standard) -> Vec<String> {
+/// Warnings for the existing pods that violate a new `enforce` level.
+fn existing_violations(
+    attributes: &AdmissionAttributes<'_>,
+    namespace: &str,
+    standard: Standard,
+) -> Vec<String> {
     let pods = attributes.admission.store.list("pods", Some(namespace));
     let total = pods.iter().count();
-    // One pod of every maker first: the others are like it.
-    let mut makers = HashSet::new();
+    // First one pod of each controller, because its other pods are alike.
+    let mut owners = HashSet::new();
     let (mut first, mut later) = (Vec::new(), Vec::new());
     for stored in pods.iter() {
         let pod = stored.object();
-        let maker = pod.controller_owner();
-        let known = maker.is_some_and(|maker| !makers.insert(maker.uid));
-        if known { later.push(pod) } else { first.push(pod) }
+        let owner = pod.controller_owner();
+        let is_owner_known = owner.is_some_and(|owner| !owners.insert(owner.uid));
+        if is_owner_known { later.push(pod) } else { first.push(pod) }
     }
     let mut found: BTreeMap<String, (String, usize)> = BTreeMap::new();
-    for pod in first.into_iter().chain(later).take(LOOKED_AT) {
-        let Some((metadata, spec)) = parts(&pod, &[]) else { continue };
+    for pod in first.into_iter().chain(later).take(MAX_CHECKED_PODS) {
+        let Some((metadata, spec)) = metadata_and_spec(&pod, &[]) else { continue };
         let violations = violations(standard, metadata, spec);
         if violations.is_empty() {
             continue;
@@ -127,9 +135,9 @@ fn violators(attributes: &Attributes<'_>, namespace: &str, standard: Standard) -
         *count += 1;
     }
     let mut warnings = Vec::new();
-    if total > LOOKED_AT {
+    if total > MAX_CHECKED_PODS {
         warnings.push(format!(
-            "new PodSecurity enforce level only checked against the first {LOOKED_AT} of {total} existing pods"
+            "new PodSecurity enforce level only checked against the first {MAX_CHECKED_PODS} of {total} existing pods"
         ));
     }
     if !found.is_empty() {
@@ -152,8 +160,8 @@ fn violators(attributes: &Attributes<'_>, namespace: &str, standard: Standard) -
     warnings
 }
 
-/// A pod's metadata and spec in an object.
-fn parts<'a>(
+/// Metadata and spec of the pod or pod template in an object.
+fn metadata_and_spec<'a>(
     object: &'a Object,
     path: &[&str],
 ) -> Option<(Option<&'a Map<String, Value>>, &'a Value)> {
@@ -164,52 +172,53 @@ fn parts<'a>(
     Some((at("metadata").and_then(Value::as_object), at("spec").filter(|spec| spec.is_object())?))
 }
 
-fn judge_pod(
-    attributes: &Attributes<'_>,
+fn validate_pod(
+    attributes: &AdmissionAttributes<'_>,
     object: &Object,
     old: Option<&Object>,
 ) -> Result<(), Status> {
-    let enforced = matches!(&*attributes.row.storage, "pods" | "bindings");
+    let is_enforced = matches!(&*attributes.row.storage, "pods" | "bindings");
     let Some(namespace) = attributes.admission.store.find("namespaces", "", attributes.namespace)
     else {
-        // Nothing is made there, which others say.
+        // `NamespaceLifecycle` refuses a creation in a missing namespace.
         return Ok(());
     };
     let (policy, errors) = Policy::of_labels(&namespace.object());
-    let note =
+    let annotate =
         |name: &str, value: String| attributes.warnings.annotate(format!("{PREFIX}{name}"), value);
-    let told = [policy.audit, policy.warn].iter().any(|one| one.level != Level::Privileged);
-    if errors.is_empty() && (policy.is_privileged() || (!enforced && !told)) {
-        if enforced {
-            note("enforce-policy", Standard::default().to_string());
+    let warns_or_audits =
+        [policy.audit, policy.warn].iter().any(|standard| standard.level != Level::Privileged);
+    if errors.is_empty() && (policy.is_privileged() || (!is_enforced && !warns_or_audits)) {
+        if is_enforced {
+            annotate("enforce-policy", Standard::default().to_string());
         }
         return Ok(());
     }
     if let Some(old) = old
-        && enforced
+        && is_enforced
         && !is_significant(object, old)
     {
         return Ok(());
     }
-    let path = template(&attributes.row.storage).unwrap_or_default();
-    let Some((metadata, spec)) = parts(object, path) else { return Ok(()) };
-    let found = |standard: Standard| violations(standard, metadata, spec);
+    let path = template_path(&attributes.row.storage).unwrap_or_default();
+    let Some((metadata, spec)) = metadata_and_spec(object, path) else { return Ok(()) };
+    let find = |standard: Standard| violations(standard, metadata, spec);
     if !errors.is_empty() {
         let why = mainstay_object::FieldError::join(&errors);
-        note("error", format!("Failed to parse policy: {why}"));
+        annotate("error", format!("Failed to parse policy: {why}"));
     }
-    let would = |standard: Standard| {
-        let found = found(standard);
+    let violation_text = |standard: Standard| {
+        let found = find(standard);
         let standard = mainstay_gocompat::quote(&standard.to_string());
         (!found.is_empty())
             .then(|| format!("would violate PodSecurity {standard}: {}", joined(&found)))
     };
-    if let Some(text) = would(policy.audit) {
-        note("audit-violations", text);
+    if let Some(text) = violation_text(policy.audit) {
+        annotate("audit-violations", text);
     }
-    if enforced {
-        note("enforce-policy", policy.enforce.to_string());
-        let found = found(policy.enforce);
+    if is_enforced {
+        annotate("enforce-policy", policy.enforce.to_string());
+        let found = find(policy.enforce);
         if !found.is_empty() {
             let standard = mainstay_gocompat::quote(&policy.enforce.to_string());
             let why = format!("violates PodSecurity {standard}: {}", joined(&found));
@@ -217,34 +226,34 @@ fn judge_pod(
             return Err(Status::forbidden(group, plural, attributes.name, &why));
         }
     }
-    if let Some(text) = would(policy.warn) {
+    if let Some(text) = violation_text(policy.warn) {
         attributes.warnings.add(text);
     }
     Ok(())
 }
 
-/// Whether an update of a pod may change what it asks of its node: only its images can change, and
-/// containers be added. Here an annotation may ask for ports of the machine, which the original does not know.
+/// Whether an update of a pod must be checked: an update can only change images and add containers.
+/// Here an annotation can also request host ports, which Kubernetes does not have.
 fn is_significant(new: &Object, old: &Object) -> bool {
     fn image(container: &Value) -> &str {
         container.get("image").and_then(Value::as_str).unwrap_or_default()
     }
-    let lent = new.annotation(HOST_PORTS);
-    if lent.is_some() && lent != old.annotation(HOST_PORTS) {
+    let host_ports = new.annotation(HOST_PORTS);
+    if host_ports.is_some() && host_ports != old.annotation(HOST_PORTS) {
         return true;
     }
     let differ = ["containers", "initContainers"].iter().any(|list| {
         let (new, old) = (new.array(&["spec", list]), old.array(&["spec", list]));
         new.len() != old.len() || new.iter().zip(old).any(|(new, old)| image(new) != image(old))
     });
-    // The first of a name counts.
+    // The first container of a name counts.
     let mut added: HashMap<Option<&Value>, &Value> = HashMap::new();
     for container in old.array(&["spec", "ephemeralContainers"]) {
         added.entry(container.get("name")).or_insert(container);
     }
     differ
-        || new.array(&["spec", "ephemeralContainers"]).iter().any(|one| {
-            let before = added.get(&one.get("name"));
-            before.is_none_or(|before| image(before) != image(one))
+        || new.array(&["spec", "ephemeralContainers"]).iter().any(|container| {
+            let before = added.get(&container.get("name"));
+            before.is_none_or(|before| image(before) != image(container))
         })
 }

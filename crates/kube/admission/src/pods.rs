@@ -1,13 +1,13 @@
-//! What is decided about a new pod from other objects: its account and the token of it, its priority,
-//! its runtime, how long it stays on a lost node, where its node is.
+//! Pod plugins: `ServiceAccount`, `Priority`, `DefaultTolerationSeconds`, `RuntimeClass` and
+//! `PodTopologyLabels` complete a new pod from other objects.
 //!
-//! The rules and texts are those of the original's plugins of the same names (Kubernetes 1.35).
+//! Rules and texts: the plugins of the same names in Kubernetes 1.35.
 
 mod error;
 
 pub(crate) use error::PodError;
 
-use super::{ADMITTED, Attributes, Operation, Plugin, Verdict};
+use super::{ADMITTED, AdmissionAttributes, AdmissionDecision, Operation, Plugin};
 use error::{MirrorUse, SecretUse};
 use mainstay_object::Object;
 use mainstay_object::Objects;
@@ -17,154 +17,159 @@ use mainstay_validation::pods::{DEFAULT_ACCOUNT, mirror_account, tolerate_lost_n
 use serde_json::{Value, json};
 use std::collections::HashSet;
 
-/// What volumes with a token are called, before a random suffix.
+/// Name prefix of token volumes, before a random suffix.
 const TOKEN_VOLUME: &str = "kube-api-access-";
-/// Where containers find the token.
+/// Mount path of the token.
 const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
-/// How long a token is good: an hour, and a little, by which those of this volume are known.
+/// Lifetime of a token: an hour and 7 seconds, which identify tokens of this volume.
 const TOKEN_SECONDS: i64 = 3607;
-/// Marks what a node made from a file.
-const MIRROR: &str = "kubernetes.io/config.mirror";
-/// Marks accounts whose pods may name only the secrets of the account.
-const MOUNTABLE: &str = "kubernetes.io/enforce-mountable-secrets";
-/// What pods may do to others unless they say otherwise.
-const PREEMPTION: &str = "PreemptLowerPriority";
-/// Where classes of priority are stored.
-const CLASSES: &str = "scheduling.k8s.io/priorityclasses";
-/// What a pod has of its node's labels.
-const TOPOLOGY: [&str; 2] = ["topology.kubernetes.io/zone", "topology.kubernetes.io/region"];
+/// The annotation of mirror pods, which a node creates from a file.
+const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
+/// The annotation of ServiceAccounts whose pods may use only the Secrets of the ServiceAccount.
+const ENFORCE_MOUNTABLE_SECRETS: &str = "kubernetes.io/enforce-mountable-secrets";
+/// The default preemption policy.
+const DEFAULT_PREEMPTION_POLICY: &str = "PreemptLowerPriority";
+/// The storage resource of PriorityClasses.
+const PRIORITY_CLASSES: &str = "scheduling.k8s.io/priorityclasses";
+/// The labels that a pod copies from its node.
+const TOPOLOGY_LABELS: [&str; 2] = ["topology.kubernetes.io/zone", "topology.kubernetes.io/region"];
 
-/// Whether a write is about pods themselves, and is one of these.
-fn is_of_pods(attributes: &Attributes<'_>, operations: &[Operation]) -> bool {
+/// Whether a request is one of these operations on a pod, not on a subresource.
+fn is_pod_operation(attributes: &AdmissionAttributes<'_>, operations: &[Operation]) -> bool {
     &*attributes.row.storage == "pods"
         && attributes.subresource.is_empty()
         && operations.contains(&attributes.operation)
 }
 
-/// Settles something of the pod, or refuses it.
-fn settle<'a>(
-    attributes: &mut Attributes<'_>,
-    settle: impl FnOnce(&mut Object, &Place<'_>) -> Result<(), PodError>,
-) -> Verdict<'a> {
+/// Changes the pod, or refuses it.
+fn admit_pod<'a>(
+    attributes: &mut AdmissionAttributes<'_>,
+    change: impl FnOnce(&mut Object, &PodContext<'_>) -> Result<(), PodError>,
+) -> AdmissionDecision<'a> {
     let Some(mut pod) = attributes.object.take() else { return ADMITTED };
-    let place =
-        Place { namespace: attributes.namespace, objects: &attributes.admission.store.clone() };
-    let outcome = settle(&mut pod, &place);
+    let context = PodContext {
+        namespace: attributes.namespace,
+        objects: &attributes.admission.store.clone(),
+    };
+    let outcome = change(&mut pod, &context);
     attributes.object = Some(pod);
-    Verdict::Now(outcome.map_err(|error| attributes.forbidden(&error.to_string())))
+    AdmissionDecision::Ready(outcome.map_err(|error| attributes.forbidden(&error.to_string())))
 }
 
-/// Holds the pod against something.
-fn judge<'a>(
-    attributes: &Attributes<'_>,
-    judge: impl FnOnce(&Object, &Place<'_>) -> Result<(), PodError>,
-) -> Verdict<'a> {
+/// Checks the pod.
+fn validate_pod<'a>(
+    attributes: &AdmissionAttributes<'_>,
+    check: impl FnOnce(&Object, &PodContext<'_>) -> Result<(), PodError>,
+) -> AdmissionDecision<'a> {
     let Some(pod) = &attributes.object else { return ADMITTED };
-    let place = Place { namespace: attributes.namespace, objects: &attributes.admission.store };
-    Verdict::Now(judge(pod, &place).map_err(|error| attributes.forbidden(&error.to_string())))
+    let context =
+        PodContext { namespace: attributes.namespace, objects: &attributes.admission.store };
+    AdmissionDecision::Ready(
+        check(pod, &context).map_err(|error| attributes.forbidden(&error.to_string())),
+    )
 }
 
-/// Where a pod is, and what else there is.
-struct Place<'a> {
+/// The namespace of a pod, and the other objects.
+struct PodContext<'a> {
     namespace: &'a str,
     objects: &'a dyn Objects,
 }
 
-/// `ServiceAccount`: every pod has an account, and its token.
+/// `ServiceAccount`: sets the ServiceAccount of a pod and mounts its token.
 pub(super) struct ServiceAccount;
 
 impl Plugin for ServiceAccount {
-    fn handles(&self, attributes: &Attributes<'_>) -> bool {
-        let added = attributes.subresource == "ephemeralcontainers"
+    fn handles(&self, attributes: &AdmissionAttributes<'_>) -> bool {
+        let adds_ephemeral_containers = attributes.subresource == "ephemeralcontainers"
             && attributes.operation == Operation::Update
             && &*attributes.row.storage == "pods";
-        added || is_of_pods(attributes, &[Operation::Create])
+        adds_ephemeral_containers || is_pod_operation(attributes, &[Operation::Create])
     }
 
-    fn admit<'a>(&'a self, attributes: &'a mut Attributes<'_>) -> Verdict<'a> {
+    fn admit<'a>(&'a self, attributes: &'a mut AdmissionAttributes<'_>) -> AdmissionDecision<'a> {
         if attributes.operation != Operation::Create {
             return ADMITTED;
         }
-        settle(attributes, |pod, place| {
+        admit_pod(attributes, |pod, context| {
             if !is_mirror(pod) {
                 let Some(spec) = inner(pod.fields_mut(), "spec") else { return Ok(()) };
-                give_account(spec, place)?;
+                set_service_account(spec, context)?;
             }
-            judge_account(pod, place)
+            validate_service_account(pod, context)
         })
     }
 
-    fn validate<'a>(&'a self, attributes: &'a Attributes<'_>) -> Verdict<'a> {
+    fn validate<'a>(&'a self, attributes: &'a AdmissionAttributes<'_>) -> AdmissionDecision<'a> {
         if attributes.operation == Operation::Create {
-            return judge(attributes, judge_account);
+            return validate_pod(attributes, validate_service_account);
         }
-        judge(attributes, |pod, place| {
-            let account = account_of(pod, place)?;
-            if !names_its_secrets(&account) {
+        validate_pod(attributes, |pod, context| {
+            let account = service_account_of(pod, context)?;
+            if !enforces_mountable_secrets(&account) {
                 return Ok(());
             }
             let lists = [("ephemeral container", "ephemeralContainers")];
-            secrets_of_containers(pod, &account, &lists)
+            check_container_secrets(pod, &account, &lists)
         })
     }
 }
 
 fn is_mirror(pod: &Object) -> bool {
-    pod.str(&["metadata", "annotations", MIRROR]).is_some()
+    pod.str(&["metadata", "annotations", MIRROR_ANNOTATION]).is_some()
 }
 
-/// The account of a pod. The default account of a new namespace is made a moment after it; a pod
-/// need not wait for it.
-fn account_of(pod: &Object, place: &Place<'_>) -> Result<Object, PodError> {
-    let namespace = place.namespace;
+/// The ServiceAccount of a pod. A controller creates the default ServiceAccount just after its
+/// namespace; a pod does not wait for it.
+fn service_account_of(pod: &Object, context: &PodContext<'_>) -> Result<Object, PodError> {
+    let namespace = context.namespace;
     match pod.str(&["spec", "serviceAccountName"]).unwrap_or_default() {
         "" => {
             let (namespace, pod) = (namespace.to_owned(), pod.name().to_owned());
-            Err(PodError::NoAccount { namespace, pod })
+            Err(PodError::NoServiceAccount { namespace, pod })
         }
-        name => find_account(name, place),
+        name => find_service_account(name, context),
     }
 }
 
-fn find_account(name: &str, place: &Place<'_>) -> Result<Object, PodError> {
-    let namespace = place.namespace;
-    match place.objects.get("serviceaccounts", namespace, name) {
+fn find_service_account(name: &str, context: &PodContext<'_>) -> Result<Object, PodError> {
+    let namespace = context.namespace;
+    match context.objects.get("serviceaccounts", namespace, name) {
         Some(account) => Ok(account),
         None if name == DEFAULT_ACCOUNT => Ok(Object::default()),
         None => {
             let (namespace, name) = (namespace.to_owned(), name.to_owned());
-            Err(PodError::UnknownAccount { namespace, name })
+            Err(PodError::UnknownServiceAccount { namespace, name })
         }
     }
 }
 
-/// The account, its token and its secrets for images.
-fn give_account(spec: &mut Fields, place: &Place<'_>) -> Result<(), PodError> {
+/// Sets the ServiceAccount of a pod, its token and its image pull secrets.
+fn set_service_account(spec: &mut Fields, context: &PodContext<'_>) -> Result<(), PodError> {
     fill(spec, "serviceAccountName", DEFAULT_ACCOUNT);
     mirror_account(spec);
-    let account = find_account(text_in(spec, "serviceAccountName"), place)?;
+    let account = find_service_account(text_in(spec, "serviceAccountName"), context)?;
     let of_pod = spec.get("automountServiceAccountToken").and_then(Value::as_bool);
     if of_pod.or(account.bool(&["automountServiceAccountToken"])).unwrap_or(true) {
         mount_token(spec);
     }
     let secrets = account.array(&["imagePullSecrets"]);
-    let has_secrets = spec.get("imagePullSecrets").and_then(Value::as_array);
-    if has_secrets.is_none_or(Vec::is_empty) && !secrets.is_empty() {
+    let present = spec.get("imagePullSecrets").and_then(Value::as_array);
+    if present.is_none_or(Vec::is_empty) && !secrets.is_empty() {
         spec.insert("imagePullSecrets".to_owned(), secrets.to_vec().into());
     }
     Ok(())
 }
 
-/// Gives every container that has nothing else there the token of the account.
+/// Mounts the token of the ServiceAccount into each container with a free mount path.
 fn mount_token(spec: &mut Fields) {
     let volumes = spec.get("volumes").and_then(Value::as_array).into_iter().flatten();
     let present = volumes
         .filter_map(|volume| volume.get("name")?.as_str())
         .find(|name| name.starts_with(TOKEN_VOLUME))
         .map(ToOwned::to_owned);
-    let known = present.is_some();
+    let has_volume = present.is_some();
     let name = present.unwrap_or_else(|| format!("{TOKEN_VOLUME}{}", random_suffix(5)));
-    let mut needed = false;
+    let mut is_mounted = false;
     for list in ["initContainers", "containers"] {
         each(spec, list, |container| {
             fill(container, "volumeMounts", json!([]));
@@ -172,15 +177,15 @@ fn mount_token(spec: &mut Fields) {
             else {
                 return;
             };
-            let taken =
+            let is_taken =
                 |mount: &Value| mount.get("mountPath").and_then(Value::as_str) == Some(TOKEN_PATH);
-            if !mounts.iter().any(taken) {
+            if !mounts.iter().any(is_taken) {
                 mounts.push(json!({"mountPath": TOKEN_PATH, "name": name, "readOnly": true}));
-                needed = true;
+                is_mounted = true;
             }
         });
     }
-    if known || !needed {
+    if has_volume || !is_mounted {
         return;
     }
     fill(spec, "volumes", json!([]));
@@ -199,17 +204,21 @@ fn mount_token(spec: &mut Fields) {
     }
 }
 
-/// What a node made has no account and no secrets; others have an account that is there.
-fn judge_account(pod: &Object, place: &Place<'_>) -> Result<(), PodError> {
+/// A mirror pod has no ServiceAccount and no Secrets; other pods have an existing ServiceAccount.
+fn validate_service_account(pod: &Object, context: &PodContext<'_>) -> Result<(), PodError> {
     if !is_mirror(pod) {
-        let account = account_of(pod, place)?;
-        return if names_its_secrets(&account) { secrets(pod, &account) } else { Ok(()) };
+        let account = service_account_of(pod, context)?;
+        return if enforces_mountable_secrets(&account) {
+            check_secrets(pod, &account)
+        } else {
+            Ok(())
+        };
     }
     if !pod.str(&["spec", "serviceAccountName"]).unwrap_or_default().is_empty() {
         return Err(PodError::Mirror(MirrorUse::Account));
     }
     let Some(spec) = pod.get(&["spec"]) else { return Ok(()) };
-    if names_secrets(spec) {
+    if references_secrets(spec) {
         return Err(PodError::Mirror(MirrorUse::Secrets));
     }
     let token = |volume: &Value| {
@@ -222,8 +231,8 @@ fn judge_account(pod: &Object, place: &Place<'_>) -> Result<(), PodError> {
     Ok(())
 }
 
-/// Whether anything in a pod's spec names a secret.
-fn names_secrets(value: &Value) -> bool {
+/// Whether a pod spec refers to a Secret.
+fn references_secrets(value: &Value) -> bool {
     const NAMES: [&str; 7] = [
         "secret",
         "secretRef",
@@ -234,23 +243,23 @@ fn names_secrets(value: &Value) -> bool {
         "azureFile",
     ];
     match value {
-        Value::Array(list) => list.iter().any(names_secrets),
+        Value::Array(list) => list.iter().any(references_secrets),
         Value::Object(fields) => fields.iter().any(|(key, value)| {
-            let something = !value.is_null() && *value != json!([]);
-            (NAMES.contains(&key.as_str()) && something) || names_secrets(value)
+            let is_set = !value.is_null() && *value != json!([]);
+            (NAMES.contains(&key.as_str()) && is_set) || references_secrets(value)
         }),
         _ => false,
     }
 }
 
-/// Whether pods of an account may name only its secrets.
-fn names_its_secrets(account: &Object) -> bool {
-    let says = account.str(&["metadata", "annotations", MOUNTABLE]);
-    matches!(says, Some("1" | "t" | "T" | "true" | "TRUE" | "True"))
+/// Whether pods of a ServiceAccount may use only its Secrets.
+fn enforces_mountable_secrets(account: &Object) -> bool {
+    let value = account.str(&["metadata", "annotations", ENFORCE_MOUNTABLE_SECRETS]);
+    matches!(value, Some("1" | "t" | "T" | "true" | "TRUE" | "True"))
 }
 
-fn secrets(pod: &Object, account: &Object) -> Result<(), PodError> {
-    let mounted = mountable(account);
+fn check_secrets(pod: &Object, account: &Object) -> Result<(), PodError> {
+    let mounted = mountable_secrets(account);
     let refused = |by| Err(PodError::Secret { by, account: account.name().to_owned() });
     for volume in pod.array(&["spec", "volumes"]) {
         let secret = volume.pointer("/secret/secretName").and_then(Value::as_str);
@@ -259,31 +268,32 @@ fn secrets(pod: &Object, account: &Object) -> Result<(), PodError> {
         }
     }
     let lists = [("init container", "initContainers"), ("container", "containers")];
-    secrets_of_containers(pod, account, &lists)?;
+    check_container_secrets(pod, account, &lists)?;
     let pulls: HashSet<Option<&Value>> =
         account.array(&["imagePullSecrets"]).iter().map(|pull| pull.get("name")).collect();
     for (at, secret) in pod.array(&["spec", "imagePullSecrets"]).iter().enumerate() {
         if !pulls.contains(&secret.get("name")) {
             let secret = secret.get("name").and_then(Value::as_str).unwrap_or_default();
-            return refused(SecretUse::Pull { at, secret: secret.to_owned() });
+            return refused(SecretUse::ImagePull { at, secret: secret.to_owned() });
         }
     }
     Ok(())
 }
 
 /// The names of the Secrets that a ServiceAccount refers to.
-fn mountable(account: &Object) -> HashSet<&str> {
+fn mountable_secrets(account: &Object) -> HashSet<&str> {
     let secrets = account.array(&["secrets"]).iter();
     secrets.filter_map(|secret| secret.get("name").and_then(Value::as_str)).collect()
 }
 
-/// What containers take of secrets into their environment. A list has the word for its containers.
-fn secrets_of_containers(
+/// Checks the Secrets in the environment of containers. `lists`: a word for the containers of each
+/// list, and its field.
+fn check_container_secrets(
     pod: &Object,
     account: &Object,
     lists: &[(&'static str, &str)],
 ) -> Result<(), PodError> {
-    let mounted = mountable(account);
+    let mounted = mountable_secrets(account);
     let refused = |by| Err(PodError::Secret { by, account: account.name().to_owned() });
     for &(list, field) in lists {
         for container in pod.array(&["spec", field]) {
@@ -298,14 +308,14 @@ fn secrets_of_containers(
                     let secret = text(variable, "/valueFrom/secretKeyRef/name");
                     if !mounted.contains(secret.as_str()) {
                         let (container, variable) = (name(), text(variable, "/name"));
-                        return refused(SecretUse::Variable { list, container, variable, secret });
+                        return refused(SecretUse::Env { list, container, variable, secret });
                     }
                 }
             }
             for source in every("envFrom") {
                 let secret = text(source, "/secretRef/name");
                 if source.get("secretRef").is_some() && !mounted.contains(secret.as_str()) {
-                    return refused(SecretUse::Environment { list, container: name(), secret });
+                    return refused(SecretUse::EnvFrom { list, container: name(), secret });
                 }
             }
         }
@@ -313,95 +323,97 @@ fn secrets_of_containers(
     Ok(())
 }
 
-/// `Priority`: the number that the pod's class stands for; one class at most is everybody's.
+/// `Priority`: sets the priority of a pod from its PriorityClass, and allows one default class.
 pub(super) struct Priority;
 
 impl Plugin for Priority {
-    fn handles(&self, attributes: &Attributes<'_>) -> bool {
-        let writes = matches!(attributes.operation, Operation::Create | Operation::Update);
-        let class = &*attributes.row.storage == CLASSES && attributes.subresource.is_empty();
-        (class && writes) || is_of_pods(attributes, &[Operation::Create])
+    fn handles(&self, attributes: &AdmissionAttributes<'_>) -> bool {
+        let is_write = matches!(attributes.operation, Operation::Create | Operation::Update);
+        let is_class =
+            &*attributes.row.storage == PRIORITY_CLASSES && attributes.subresource.is_empty();
+        (is_class && is_write) || is_pod_operation(attributes, &[Operation::Create])
     }
 
-    fn admit<'a>(&'a self, attributes: &'a mut Attributes<'_>) -> Verdict<'a> {
-        if &*attributes.row.storage == CLASSES {
+    fn admit<'a>(&'a self, attributes: &'a mut AdmissionAttributes<'_>) -> AdmissionDecision<'a> {
+        if &*attributes.row.storage == PRIORITY_CLASSES {
             return ADMITTED;
         }
-        settle(attributes, |pod, place| match inner(pod.fields_mut(), "spec") {
-            Some(spec) => prioritize(spec, place),
+        admit_pod(attributes, |pod, context| match inner(pod.fields_mut(), "spec") {
+            Some(spec) => set_priority(spec, context),
             None => Ok(()),
         })
     }
 
-    fn validate<'a>(&'a self, attributes: &'a Attributes<'_>) -> Verdict<'a> {
-        if &*attributes.row.storage != CLASSES {
+    fn validate<'a>(&'a self, attributes: &'a AdmissionAttributes<'_>) -> AdmissionDecision<'a> {
+        if &*attributes.row.storage != PRIORITY_CLASSES {
             return ADMITTED;
         }
-        judge(attributes, |class, place| {
+        validate_pod(attributes, |class, context| {
             let is_default = class.bool(&["globalDefault"]) == Some(true);
-            let present = default_class(place).filter(|_| is_default);
+            let present = default_class(context).filter(|_| is_default);
             let Some(present) = present else { return Ok(()) };
             if attributes.operation == Operation::Update && present.name() == class.name() {
                 return Ok(());
             }
-            Err(PodError::SecondDefault { present: present.name().to_owned() })
+            Err(PodError::SecondDefaultClass { present: present.name().to_owned() })
         })
     }
 }
 
-/// The class of pods that name none: of several that of the least.
-fn default_class(place: &Place<'_>) -> Option<Object> {
-    let classes = place.objects.list(CLASSES, None).into_iter();
+/// The default PriorityClass: of several that with the lowest value.
+fn default_class(context: &PodContext<'_>) -> Option<Object> {
+    let classes = context.objects.list(PRIORITY_CLASSES, None).into_iter();
     let defaults = classes.filter(|class| class.bool(&["globalDefault"]) == Some(true));
     defaults.min_by_key(|class| class.i64(&["value"]))
 }
 
-fn prioritize(spec: &mut Fields, place: &Place<'_>) -> Result<(), PodError> {
-    let of = |class: &Object| {
-        let policy = class.str(&["preemptionPolicy"]).unwrap_or(PREEMPTION).to_owned();
+fn set_priority(spec: &mut Fields, context: &PodContext<'_>) -> Result<(), PodError> {
+    let values = |class: &Object| {
+        let policy =
+            class.str(&["preemptionPolicy"]).unwrap_or(DEFAULT_PREEMPTION_POLICY).to_owned();
         (class.i64(&["value"]).unwrap_or_default(), policy)
     };
     let (priority, policy) = match text_in(spec, "priorityClassName") {
-        "" => match default_class(place) {
-            None => (0, PREEMPTION.to_owned()),
+        "" => match default_class(context) {
+            None => (0, DEFAULT_PREEMPTION_POLICY.to_owned()),
             Some(class) => {
                 spec.insert("priorityClassName".to_owned(), class.name().into());
-                of(&class)
+                values(&class)
             }
         },
-        "system-cluster-critical" => (2_000_000_000, PREEMPTION.to_owned()),
-        "system-node-critical" => (2_000_001_000, PREEMPTION.to_owned()),
-        name => match place.objects.get(CLASSES, "", name) {
-            Some(class) => of(&class),
+        "system-cluster-critical" => (2_000_000_000, DEFAULT_PREEMPTION_POLICY.to_owned()),
+        "system-node-critical" => (2_000_001_000, DEFAULT_PREEMPTION_POLICY.to_owned()),
+        name => match context.objects.get(PRIORITY_CLASSES, "", name) {
+            Some(class) => values(&class),
             None => return Err(PodError::UnknownPriorityClass { name: name.to_owned() }),
         },
     };
     if let Some(given) = spec.get("priority").and_then(Value::as_i64)
         && given != priority
     {
-        return Err(PodError::OtherPriority { given, computed: priority });
+        return Err(PodError::PriorityMismatch { given, computed: priority });
     }
     let given = text_in(spec, "preemptionPolicy");
     if spec.get("preemptionPolicy").is_some_and(|given| !given.is_null()) && given != policy {
         let given = given.to_owned();
-        return Err(PodError::OtherPreemptionPolicy { given, computed: policy });
+        return Err(PodError::PreemptionPolicyMismatch { given, computed: policy });
     }
     spec.insert("priority".to_owned(), priority.into());
     spec.insert("preemptionPolicy".to_owned(), policy.into());
     Ok(())
 }
 
-/// `DefaultTolerationSeconds`: how long a pod stays on a node that is lost.
+/// `DefaultTolerationSeconds`: tolerations that limit how long a pod stays on an unreachable node.
 pub(super) struct DefaultTolerationSeconds;
 
 impl Plugin for DefaultTolerationSeconds {
-    fn handles(&self, attributes: &Attributes<'_>) -> bool {
-        is_of_pods(attributes, &[Operation::Create, Operation::Update])
+    fn handles(&self, attributes: &AdmissionAttributes<'_>) -> bool {
+        is_pod_operation(attributes, &[Operation::Create, Operation::Update])
             && !mainstay_fault::is_on("pods-do-not-leave-lost-nodes")
     }
 
-    fn admit<'a>(&'a self, attributes: &'a mut Attributes<'_>) -> Verdict<'a> {
-        settle(attributes, |pod, _| {
+    fn admit<'a>(&'a self, attributes: &'a mut AdmissionAttributes<'_>) -> AdmissionDecision<'a> {
+        admit_pod(attributes, |pod, _| {
             if let Some(spec) = inner(pod.fields_mut(), "spec") {
                 tolerate_lost_nodes(spec);
             }
@@ -410,49 +422,49 @@ impl Plugin for DefaultTolerationSeconds {
     }
 }
 
-/// `RuntimeClass`: what the pod's runtime adds to it.
+/// `RuntimeClass`: overhead, node selector and tolerations of the RuntimeClass of a pod.
 pub(super) struct RuntimeClass;
 
 impl Plugin for RuntimeClass {
-    fn handles(&self, attributes: &Attributes<'_>) -> bool {
-        is_of_pods(attributes, &[Operation::Create])
+    fn handles(&self, attributes: &AdmissionAttributes<'_>) -> bool {
+        is_pod_operation(attributes, &[Operation::Create])
     }
 
-    fn admit<'a>(&'a self, attributes: &'a mut Attributes<'_>) -> Verdict<'a> {
-        settle(attributes, |pod, place| {
-            let class = runtime(pod, place)?;
+    fn admit<'a>(&'a self, attributes: &'a mut AdmissionAttributes<'_>) -> AdmissionDecision<'a> {
+        admit_pod(attributes, |pod, context| {
+            let class = runtime_class(pod, context)?;
             match inner(pod.fields_mut(), "spec") {
-                Some(spec) => prepare_runtime(spec, &class),
+                Some(spec) => apply_runtime_class(spec, &class),
                 None => Ok(()),
             }
         })
     }
 
-    fn validate<'a>(&'a self, attributes: &'a Attributes<'_>) -> Verdict<'a> {
-        judge(attributes, |pod, place| {
+    fn validate<'a>(&'a self, attributes: &'a AdmissionAttributes<'_>) -> AdmissionDecision<'a> {
+        validate_pod(attributes, |pod, context| {
             let given = pod.get(&["spec", "overhead"]).filter(|given| !given.is_null());
-            match (runtime(pod, place)?.get(&["overhead", "podFixed"]), given) {
+            match (runtime_class(pod, context)?.get(&["overhead", "podFixed"]), given) {
                 (None, Some(_)) => Err(PodError::UndefinedOverhead),
-                (Some(fixed), Some(given)) if given != fixed => Err(PodError::OtherOverhead),
+                (Some(fixed), Some(given)) if given != fixed => Err(PodError::OverheadMismatch),
                 _ => Ok(()),
             }
         })
     }
 }
 
-/// The class of a pod's runtime; empty if it names none.
-fn runtime(pod: &Object, place: &Place<'_>) -> Result<Object, PodError> {
+/// The RuntimeClass of a pod; an empty object if it names none.
+fn runtime_class(pod: &Object, context: &PodContext<'_>) -> Result<Object, PodError> {
     let Some(name) = pod.str(&["spec", "runtimeClassName"]) else { return Ok(Object::default()) };
-    let class = place.objects.get("node.k8s.io/runtimeclasses", "", name);
+    let class = context.objects.get("node.k8s.io/runtimeclasses", "", name);
     class.ok_or_else(|| PodError::UnknownRuntimeClass { name: name.to_owned() })
 }
 
-fn prepare_runtime(spec: &mut Fields, class: &Object) -> Result<(), PodError> {
+fn apply_runtime_class(spec: &mut Fields, class: &Object) -> Result<(), PodError> {
     if let Some(fixed) = class.get(&["overhead", "podFixed"]) {
-        let empty = |value: &Value| value.as_object().is_none_or(serde_json::Map::is_empty);
-        let given = spec.get("overhead").filter(|given| !empty(given));
+        let is_empty = |value: &Value| value.as_object().is_none_or(serde_json::Map::is_empty);
+        let given = spec.get("overhead").filter(|given| !is_empty(given));
         if given.is_some_and(|given| given != fixed) {
-            return Err(PodError::OtherOverhead);
+            return Err(PodError::OverheadMismatch);
         }
         spec.insert("overhead".to_owned(), fixed.clone());
     }
@@ -464,7 +476,7 @@ fn prepare_runtime(spec: &mut Fields, class: &Object) -> Result<(), PodError> {
             let given = selector.get(key).and_then(Value::as_str).unwrap_or(text);
             if given != text {
                 let [wanted, given] = [text, given].map(str::to_owned);
-                return Err(PodError::OtherNodes { key: key.clone(), wanted, given });
+                return Err(PodError::NodeSelectorConflict { key: key.clone(), wanted, given });
             }
             selector.insert(key.clone(), value.clone());
         }
@@ -475,28 +487,28 @@ fn prepare_runtime(spec: &mut Fields, class: &Object) -> Result<(), PodError> {
     }
     fill(spec, "tolerations", json!([]));
     if let Some(tolerations) = spec.get_mut("tolerations").and_then(Value::as_array_mut) {
-        let mut seen: HashSet<&Value> = tolerations.iter().collect();
-        let new = more.iter().filter(|toleration| seen.insert(toleration));
+        let mut distinct: HashSet<&Value> = tolerations.iter().collect();
+        let new = more.iter().filter(|toleration| distinct.insert(toleration));
         let new: Vec<Value> = new.cloned().collect();
         tolerations.extend(new);
     }
     Ok(())
 }
 
-/// `PodTopologyLabels`: a pod on a node says in which zone and region it is.
+/// `PodTopologyLabels`: copies zone and region labels of the node to its pod.
 pub(super) struct PodTopologyLabels;
 
 impl Plugin for PodTopologyLabels {
-    fn handles(&self, attributes: &Attributes<'_>) -> bool {
+    fn handles(&self, attributes: &AdmissionAttributes<'_>) -> bool {
         &*attributes.row.storage == "pods"
             && matches!(attributes.subresource, "" | "binding")
             && attributes.operation == Operation::Create
     }
 
-    fn admit<'a>(&'a self, attributes: &'a mut Attributes<'_>) -> Verdict<'a> {
-        let of_binding = attributes.subresource == "binding";
-        settle(attributes, |object, place| {
-            let node = if of_binding {
+    fn admit<'a>(&'a self, attributes: &'a mut AdmissionAttributes<'_>) -> AdmissionDecision<'a> {
+        let is_binding = attributes.subresource == "binding";
+        admit_pod(attributes, |object, context| {
+            let node = if is_binding {
                 let target = object.get(&["target"]);
                 let text = |field: &str| target?.get(field)?.as_str();
                 text("name").filter(|_| text("kind") == Some("Node"))
@@ -504,9 +516,9 @@ impl Plugin for PodTopologyLabels {
                 object.str(&["spec", "nodeName"])
             };
             let node = node.filter(|name| !name.is_empty());
-            let node = node.and_then(|name| place.objects.get("nodes", "", name));
+            let node = node.and_then(|name| context.objects.get("nodes", "", name));
             let Some(node) = node else { return Ok(()) };
-            for key in TOPOLOGY {
+            for key in TOPOLOGY_LABELS {
                 if let Some(value) = node.label(key) {
                     object.set_label(key, value);
                 }
@@ -516,17 +528,17 @@ impl Plugin for PodTopologyLabels {
     }
 }
 
-/// What the plugins of this module make of a new pod, for tests of what comes after them.
+/// Applies the plugins of this module to a new pod, for tests of validation.
 #[cfg(test)]
 pub(crate) fn admit_new(pod: &mut Object, objects: &dyn Objects) -> Result<(), PodError> {
     let namespace = pod.namespace().to_owned();
-    let place = Place { namespace: &namespace, objects };
+    let context = PodContext { namespace: &namespace, objects };
     let Some(spec) = inner(pod.fields_mut(), "spec") else { return Ok(()) };
-    give_account(spec, &place)?;
-    prioritize(spec, &place)?;
+    set_service_account(spec, &context)?;
+    set_priority(spec, &context)?;
     tolerate_lost_nodes(spec);
-    let class = runtime(pod, &place)?;
-    inner(pod.fields_mut(), "spec").map_or(Ok(()), |spec| prepare_runtime(spec, &class))
+    let class = runtime_class(pod, &context)?;
+    inner(pod.fields_mut(), "spec").map_or(Ok(()), |spec| apply_runtime_class(spec, &class))
 }
 
 #[cfg(test)]

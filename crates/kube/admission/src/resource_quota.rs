@@ -1,10 +1,10 @@
-//! `ResourceQuota`: what is written must fit into the quotas of its namespace, and is charged to them.
+//! `ResourceQuota`: a write must fit into the quotas of its namespace and is charged to them.
 //!
-//! It comes last, when nobody else objects. One write at a time is looked at, so that two never take
-//! the same room. What is charged for a write that comes to nothing after all is given back when
-//! somebody counts what there is: the controller of quotas, within seconds.
+//! The plugin runs last, after all others admitted the write. It handles one write at a time, so that
+//! two writes never use the same remainder. The charge for a write that fails later is corrected by
+//! the ResourceQuota controller, which counts the objects again within seconds.
 
-use super::{ADMITTED, Attributes, Loopback, Operation, Plugin, Verdict};
+use super::{ADMITTED, AdmissionAttributes, AdmissionDecision, Loopback, Operation, Plugin};
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, USER_AGENT};
 use http::{Method, Request, StatusCode};
@@ -16,11 +16,11 @@ use mainstay_quota::{CountedKind, QuotaWrite, charge};
 pub(super) struct ResourceQuota;
 
 const QUOTAS: &str = "resourcequotas";
-/// How often a quota is read again that somebody else has changed.
-const ATTEMPTS: usize = 8;
+/// Maximum number of attempts to charge quotas after conflicts.
+const MAX_ATTEMPTS: usize = 8;
 
 impl Plugin for ResourceQuota {
-    fn handles(&self, attributes: &Attributes<'_>) -> bool {
+    fn handles(&self, attributes: &AdmissionAttributes<'_>) -> bool {
         !attributes.namespace.is_empty()
             && matches!(attributes.operation, Operation::Create | Operation::Update)
             && &*attributes.row.storage != "namespaces"
@@ -28,16 +28,16 @@ impl Plugin for ResourceQuota {
             && is_counted(attributes.subresource, attributes.operation)
     }
 
-    fn validate<'a>(&'a self, attributes: &'a Attributes<'_>) -> Verdict<'a> {
+    fn validate<'a>(&'a self, attributes: &'a AdmissionAttributes<'_>) -> AdmissionDecision<'a> {
         let store = &attributes.admission.store;
         if store.list(QUOTAS, Some(attributes.namespace)).is_empty() {
             return ADMITTED;
         }
-        Verdict::Later(Box::pin(fit(attributes)))
+        AdmissionDecision::Pending(Box::pin(charge_quotas(attributes)))
     }
 }
 
-/// Whether any kind looks at writes of a subresource.
+/// Whether writes of a subresource can change the usage of any quota.
 fn is_counted(subresource: &str, operation: Operation) -> bool {
     match subresource {
         "" => true,
@@ -46,15 +46,15 @@ fn is_counted(subresource: &str, operation: Operation) -> bool {
     }
 }
 
-async fn fit(attributes: &Attributes<'_>) -> Result<(), Status> {
+async fn charge_quotas(attributes: &AdmissionAttributes<'_>) -> Result<(), Status> {
     let Some(object) = &attributes.object else { return Ok(()) };
     let kind = CountedKind::of(&attributes.row.group, &attributes.row.plural);
     if !kind.is_changed_by(attributes.subresource, attributes.old, object) {
         return Ok(());
     }
     let admission = attributes.admission;
-    let _one_at_a_time = admission.quotas.lock().await;
-    for _ in 0..ATTEMPTS {
+    let _guard = admission.quotas.lock().await;
+    for _ in 0..MAX_ATTEMPTS {
         let stored = admission.store.list(QUOTAS, Some(attributes.namespace));
         let mut quotas: Vec<Object> = stored.iter().map(|quota| quota.object()).collect();
         let write = QuotaWrite {
@@ -69,20 +69,20 @@ async fn fit(attributes: &Attributes<'_>) -> Result<(), Status> {
         if attributes.dry_run {
             return Ok(());
         }
-        let mut overtaken = false;
+        let mut has_conflict = false;
         for (at, used) in charged {
             let quota = &mut quotas[at];
             quota.set(&["status", "used"], used.to_value());
-            overtaken |= !write_status(attributes.loopback, quota).await?;
+            has_conflict |= !write_status(attributes.loopback, quota).await?;
         }
-        if !overtaken {
+        if !has_conflict {
             return Ok(());
         }
     }
     Err(Status::internal("the quotas of the namespace change too often to be charged"))
 }
 
-/// Writes the status of a quota as the server itself. False if somebody else was quicker.
+/// Writes the status of a quota as the API server. False after a conflict or a deletion.
 async fn write_status(loopback: &dyn Loopback, quota: &Object) -> Result<bool, Status> {
     let identity = Identity::new("system:apiserver", [MASTERS.to_owned()]);
     let path =

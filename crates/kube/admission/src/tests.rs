@@ -1,5 +1,4 @@
-//! Compared with answers of a kube-apiserver 1.35 that were recorded for these objects: what it
-//! stored, and in which words it refused.
+//! Comparison with recorded answers of a kube-apiserver 1.35: the stored objects and the errors.
 
 use super::{pods, storage};
 use mainstay_auth::Identity;
@@ -15,11 +14,11 @@ use std::sync::Arc;
 
 const UID: &str = "00000000-0000-4000-8000-000000000001";
 
-/// Stored objects by `resource`, as strategies look at them.
+/// Stored objects by resource, as strategies read them.
 #[derive(Default)]
-struct World(BTreeMap<&'static str, Vec<Object>>);
+struct StoredObjects(BTreeMap<&'static str, Vec<Object>>);
 
-impl Objects for World {
+impl Objects for StoredObjects {
     fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Object> {
         let found = self.0.get(resource)?.iter();
         found
@@ -46,7 +45,7 @@ fn row(gvk: &Gvk) -> Arc<KindRow> {
     Arc::clone(registry.kinds().by_gvk(gvk).unwrap())
 }
 
-/// An allocator that has these Services in its store.
+/// An allocator with these Services in its store.
 fn allocator(services: &[Object]) -> Arc<Allocator> {
     let clock = Clock::system();
     let store = Store::in_memory(mainstay_store::Options::new(clock));
@@ -59,28 +58,28 @@ fn allocator(services: &[Object]) -> Arc<Allocator> {
     Allocator::new(store, clock)
 }
 
-/// What the handlers do on create, as far as strategies take part.
-fn create(world: &World, mut given: Object) -> Result<Object, Status> {
+/// The part of a create handler that strategies define.
+fn create(stored_objects: &StoredObjects, mut given: Object) -> Result<Object, Status> {
     let gvk = given.gvk();
     let strategy = for_kind(&gvk);
     let identity = Identity::admin();
     let clock = Clock::system();
     let row = row(&gvk);
-    let services = world.0.get("services").map_or(&[][..], Vec::as_slice);
+    let services = stored_objects.0.get("services").map_or(&[][..], Vec::as_slice);
     let reservations = allocator(services).reservations();
     let context = Context {
         identity: &identity,
         clock: &clock,
-        objects: world,
+        objects: stored_objects,
         reservations: &reservations,
         row: &row,
         subresource: "",
     };
     given.set(&["metadata", "uid"], UID.into());
     strategy.default(&mut given);
-    storage::protect(&row.storage, &mut given);
+    storage::add_protection_finalizer(&row.storage, &mut given);
     if gvk.kind == "Pod" {
-        pods::admit_new(&mut given, world)
+        pods::admit_new(&mut given, stored_objects)
             .map_err(|error| Status::forbidden("", "pods", given.name(), &error.to_string()))?;
     }
     strategy.prepare_create(&mut given, &context)?;
@@ -95,18 +94,22 @@ fn create(world: &World, mut given: Object) -> Result<Object, Status> {
     }
 }
 
-fn update(world: &World, mut given: Object, old: &Object) -> Result<Object, Status> {
+fn update(
+    stored_objects: &StoredObjects,
+    mut given: Object,
+    old: &Object,
+) -> Result<Object, Status> {
     let gvk = given.gvk();
     let strategy = for_kind(&gvk);
     let identity = Identity::admin();
     let clock = Clock::system();
     let row = row(&gvk);
-    let services = world.0.get("services").map_or(&[][..], Vec::as_slice);
+    let services = stored_objects.0.get("services").map_or(&[][..], Vec::as_slice);
     let reservations = allocator(services).reservations();
     let context = Context {
         identity: &identity,
         clock: &clock,
-        objects: world,
+        objects: stored_objects,
         reservations: &reservations,
         row: &row,
         subresource: "",
@@ -121,8 +124,8 @@ fn update(world: &World, mut given: Object, old: &Object) -> Result<Object, Stat
     }
 }
 
-/// Makes what the server draws at random comparable.
-fn masked(mut stored: Object) -> Value {
+/// Replaces random values by constants.
+fn mask_random_fields(mut stored: Object) -> Value {
     stored.remove(&["metadata", "uid"]);
     stored.remove(&["status", "lastPhaseTransitionTime"]);
     if stored.kind() == "Service" {
@@ -144,18 +147,18 @@ fn masked(mut stored: Object) -> Value {
 }
 
 #[test]
-fn what_is_stored_is_what_the_original_stores() {
+fn accepted_objects_are_stored_as_kubernetes_stores_them() {
     let cases: Vec<Value> = serde_json::from_str(include_str!("testdata/accepted.json")).unwrap();
     assert!(cases.len() > 40);
     let mut failures = Vec::new();
     for case in cases {
         let given = object(case["given"].clone());
-        let world = World(BTreeMap::from([(
+        let stored_objects = StoredObjects(BTreeMap::from([(
             "serviceaccounts",
             vec![object(json!({"metadata": {"name": "x", "namespace": "t"}}))],
         )]));
         let name = format!("{} {}", given.kind(), given.name());
-        match create(&world, given) {
+        match create(&stored_objects, given) {
             Err(status) => failures.push(format!("{name}: {status}")),
             Ok(stored) => {
                 let again = {
@@ -164,7 +167,7 @@ fn what_is_stored_is_what_the_original_stores() {
                     again
                 };
                 assert_eq!(again, stored, "{name}: defaults are idempotent");
-                let stored = masked(stored);
+                let stored = mask_random_fields(stored);
                 if stored != case["stored"] {
                     failures
                         .push(format!("{name}:\n  ours   {stored}\n  theirs {}", case["stored"]));
@@ -176,39 +179,44 @@ fn what_is_stored_is_what_the_original_stores() {
 }
 
 #[test]
-fn what_is_refused_is_refused_in_the_words_of_the_original() {
+fn refused_objects_have_the_errors_of_kubernetes() {
     let cases: Vec<Value> = serde_json::from_str(include_str!("testdata/refused.json")).unwrap();
     let mut failures = Vec::new();
     for case in cases {
-        let theirs = case["message"].as_str().unwrap();
-        let ours = match create(&World::default(), object(case["object"].clone())) {
+        let expected = case["message"].as_str().unwrap();
+        let found = match create(&StoredObjects::default(), object(case["object"].clone())) {
             Ok(_) => "accepted".to_owned(),
             Err(status) => status.message,
         };
-        if ours != theirs {
-            failures.push(format!("{}\n  ours   {ours}\n  theirs {theirs}", case["case"]));
+        if found != expected {
+            failures.push(format!("{}\n  ours   {found}\n  theirs {expected}", case["case"]));
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// A stored object and a change of one of its fields.
-fn changed(world: &World, given: Value, path: &[&str], value: Value) -> Result<Object, String> {
-    let old = create(world, object(given)).unwrap();
+/// Creates an object and updates one of its fields.
+fn update_field(
+    stored_objects: &StoredObjects,
+    given: Value,
+    path: &[&str],
+    value: Value,
+) -> Result<Object, String> {
+    let old = create(stored_objects, object(given)).unwrap();
     let mut new = old.clone();
     if value.is_null() {
         new.remove(path);
     } else {
         new.set(path, value);
     }
-    update(world, new, &old).map_err(|status| {
+    update(stored_objects, new, &old).map_err(|status| {
         let message = status.message;
         message.split_once(" is invalid: ").map_or(message.clone(), |(_, why)| why.to_owned())
     })
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "callers write the value in place")]
-fn meta(api_version: &str, kind: &str, rest: Value) -> Value {
+fn object_json(api_version: &str, kind: &str, rest: Value) -> Value {
     let mut out = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "x", "namespace": "t"}});
     for (key, value) in rest.as_object().unwrap() {
         out[key] = value.clone();
@@ -221,7 +229,7 @@ fn template() -> Value {
 }
 
 #[test]
-fn what_may_not_change_is_said_in_the_words_of_the_original() {
+fn changes_of_immutable_fields_have_the_errors_of_kubernetes() {
     let selector = json!({"matchLabels": {"a": "b"}});
     let workload = json!({"spec": {"selector": selector, "template": template()}});
     let other =
@@ -233,95 +241,104 @@ fn what_may_not_change_is_said_in_the_words_of_the_original() {
     let rbac = "rbac.authorization.k8s.io/v1";
     let cases: [(Value, &[&str], Value, &str); 12] = [
         (
-            meta("apps/v1", "Deployment", workload.clone()),
+            object_json("apps/v1", "Deployment", workload.clone()),
             &["spec", "selector"],
             other.clone(),
             immutable,
         ),
         (
-            meta("apps/v1", "DaemonSet", workload.clone()),
+            object_json("apps/v1", "DaemonSet", workload.clone()),
             &["spec", "selector"],
             other.clone(),
             immutable,
         ),
-        (meta("apps/v1", "ReplicaSet", workload.clone()), &["spec", "selector"], other, immutable),
         (
-            meta("apps/v1", "StatefulSet", workload),
+            object_json("apps/v1", "ReplicaSet", workload.clone()),
+            &["spec", "selector"],
+            other,
+            immutable,
+        ),
+        (
+            object_json("apps/v1", "StatefulSet", workload),
             &["spec", "serviceName"],
             json!("y"),
             "spec: Forbidden: updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden",
         ),
         (
-            meta("v1", "Secret", json!({})),
+            object_json("v1", "Secret", json!({})),
             &["type"],
             json!("x/y"),
             "type: Invalid value: \"x/y\": field is immutable",
         ),
         (
-            meta("v1", "Secret", json!({"immutable": true, "data": {"a": "eA=="}})),
+            object_json("v1", "Secret", json!({"immutable": true, "data": {"a": "eA=="}})),
             &["data", "a"],
             json!("eQ=="),
             "data: Forbidden: field is immutable when `immutable` is set",
         ),
         (
-            meta("v1", "ConfigMap", json!({"immutable": true})),
+            object_json("v1", "ConfigMap", json!({"immutable": true})),
             &["immutable"],
             Value::Null,
             "immutable: Forbidden: field is immutable when `immutable` is set",
         ),
         (
-            meta(rbac, "RoleBinding", binding),
+            object_json(rbac, "RoleBinding", binding),
             &["roleRef", "name"],
             json!("y"),
             "roleRef: Invalid value: {\"APIGroup\":\"rbac.authorization.k8s.io\",\"Kind\":\"Role\",\"Name\":\"y\"}: cannot change roleRef",
         ),
         (
-            meta("scheduling.k8s.io/v1", "PriorityClass", class.clone()),
+            object_json("scheduling.k8s.io/v1", "PriorityClass", class.clone()),
             &["value"],
             json!(2),
             "value: Forbidden: may not be changed in an update.",
         ),
         (
-            meta("scheduling.k8s.io/v1", "PriorityClass", class),
+            object_json("scheduling.k8s.io/v1", "PriorityClass", class),
             &["preemptionPolicy"],
             json!("Never"),
             "preemptionPolicy: Invalid value: \"Never\": field is immutable",
         ),
         (
-            meta("v1", "Service", json!({"spec": {"ports": [{"port": 80}]}})),
+            object_json("v1", "Service", json!({"spec": {"ports": [{"port": 80}]}})),
             &["spec", "clusterIP"],
             json!("10.96.9.9"),
             "spec.clusterIPs[0]: Invalid value: [\"10.96.9.9\"]: may not change once set",
         ),
         (
-            meta("v1", "Pod", pod.clone()),
+            object_json("v1", "Pod", pod.clone()),
             &["spec", "dnsPolicy"],
             json!("Default"),
             "spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)",
         ),
     ];
-    let world = World::default();
+    let stored_objects = StoredObjects::default();
     for (given, path, value, expected) in cases {
         let name = format!("{} {path:?}", given["kind"]);
-        assert_eq!(changed(&world, given, path, value), Err(expected.to_owned()), "{name}");
+        assert_eq!(
+            update_field(&stored_objects, given, path, value),
+            Err(expected.to_owned()),
+            "{name}"
+        );
     }
     let image = json!([{"name": "c", "image": "other"}]);
-    let mut changed_image = create(&world, object(meta("v1", "Pod", pod))).unwrap();
+    let mut changed_image = create(&stored_objects, object(object_json("v1", "Pod", pod))).unwrap();
     let old = changed_image.clone();
     let mut containers = changed_image.array(&["spec", "containers"]).to_vec();
     containers[0]["image"] = image[0]["image"].clone();
     changed_image.set(&["spec", "containers"], containers.into());
-    update(&world, changed_image, &old).unwrap();
+    update(&stored_objects, changed_image, &old).unwrap();
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "callers write the value in place")]
 fn service(spec: Value) -> Object {
-    object(meta("v1", "Service", json!({"spec": spec})))
+    object(object_json("v1", "Service", json!({"spec": spec})))
 }
 
 #[test]
-fn addresses_and_ports_are_unique_and_stay() {
-    let mut world = World::default();
+fn service_ips_and_node_ports_are_unique_and_kept_on_update() {
+    let mut stored_objects = StoredObjects::default();
     let mut addresses = std::collections::BTreeSet::new();
     for at in 0..40 {
         let mut given = service(
@@ -330,43 +347,48 @@ fn addresses_and_ports_are_unique_and_stay() {
         given
             .set(&["spec", "ports"], json!([{"port": 80, "name": "a"}, {"port": 81, "name": "b"}]));
         given.set(&["metadata", "name"], format!("s{at}").into());
-        let stored = create(&world, given).unwrap();
+        let stored = create(&stored_objects, given).unwrap();
         let address = stored.str(&["spec", "clusterIP"]).unwrap().to_owned();
         assert!(address.parse::<std::net::Ipv4Addr>().is_ok());
         assert!(addresses.insert(address));
         for port in stored.array(&["spec", "ports"]) {
             assert!(addresses.insert(port["nodePort"].to_string()));
         }
-        world.0.entry("services").or_default().push(stored);
+        stored_objects.0.entry("services").or_default().push(stored);
     }
 
-    let old = world.0["services"][0].clone();
+    let old = stored_objects.0["services"][0].clone();
     let mut bare = old.clone();
     for field in ["clusterIP", "clusterIPs", "ipFamilies"] {
         bare.remove(&["spec", field]);
     }
     bare.set(&["spec", "ports"], json!([{"port": 80, "name": "a"}, {"port": 81, "name": "b"}]));
-    let kept = update(&world, bare, &old).unwrap();
-    assert_eq!(kept.get(&["spec"]), old.get(&["spec"]), "what is left out is kept");
+    let kept = update(&stored_objects, bare, &old).unwrap();
+    assert_eq!(
+        kept.get(&["spec"]),
+        old.get(&["spec"]),
+        "fields missing in the update keep their values"
+    );
 
     let mut inner = old.clone();
     inner.set(&["spec", "type"], "ClusterIP".into());
     inner.remove(&["spec", "externalTrafficPolicy"]);
-    let inner = update(&world, inner, &old).unwrap();
+    let inner = update(&stored_objects, inner, &old).unwrap();
     assert!(inner.array(&["spec", "ports"]).iter().all(|port| port.get("nodePort").is_none()));
     let mut outer = inner.clone();
     outer.set(&["spec", "type"], "ExternalName".into());
     outer.set(&["spec", "externalName"], "a.b".into());
     outer.remove(&["spec", "internalTrafficPolicy"]);
-    let outer = update(&world, outer, &inner).unwrap();
+    let outer = update(&stored_objects, outer, &inner).unwrap();
     assert_eq!(outer.get(&["spec", "clusterIP"]), None);
     let mut back = outer.clone();
     back.set(&["spec", "type"], "ClusterIP".into());
     back.remove(&["spec", "externalName"]);
-    assert!(update(&world, back, &outer).unwrap().str(&["spec", "clusterIP"]).is_some());
+    assert!(update(&stored_objects, back, &outer).unwrap().str(&["spec", "clusterIP"]).is_some());
 
     let wanted = old.str(&["spec", "clusterIP"]).unwrap();
-    let taken = create(&world, service(json!({"clusterIP": wanted, "ports": [{"port": 1}]})));
+    let taken =
+        create(&stored_objects, service(json!({"clusterIP": wanted, "ports": [{"port": 1}]})));
     assert_eq!(
         taken.unwrap_err().message,
         format!(
@@ -375,7 +397,7 @@ fn addresses_and_ports_are_unique_and_stay() {
     );
     let port = &old.array(&["spec", "ports"])[0]["nodePort"];
     let taken = create(
-        &world,
+        &stored_objects,
         service(json!({"type": "NodePort", "ports": [{"port": 1, "nodePort": port}]})),
     );
     assert_eq!(
@@ -387,9 +409,9 @@ fn addresses_and_ports_are_unique_and_stay() {
 }
 
 #[test]
-fn new_pods_get_their_quality() {
-    let world = World::default();
-    let pod = |spec: Value| object(meta("v1", "Pod", json!({"spec": spec})));
+fn new_pods_get_their_qos_class() {
+    let stored_objects = StoredObjects::default();
+    let pod = |spec: Value| object(object_json("v1", "Pod", json!({"spec": spec})));
     let containers =
         |resources: Value| json!([{"name": "c", "image": "i", "resources": resources}]);
     for (resources, expected) in [
@@ -405,13 +427,14 @@ fn new_pods_get_their_quality() {
         (json!({"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "1m"}}), "Burstable"),
     ] {
         let stored =
-            create(&world, pod(json!({"containers": containers(resources.clone())}))).unwrap();
+            create(&stored_objects, pod(json!({"containers": containers(resources.clone())})))
+                .unwrap();
         assert_eq!(stored.str(&["status", "qosClass"]), Some(expected), "{resources}");
     }
 }
 
 #[test]
-fn fields_to_select_by_read_as_clients_write_them() {
+fn selectable_fields_have_the_values_that_field_selectors_use() {
     let cases = [
         ("", "Pod", json!({"spec": {"nodeName": "n"}}), "spec.nodeName", "n"),
         ("", "Pod", json!({}), "spec.hostNetwork", "false"),
@@ -438,9 +461,9 @@ fn fields_to_select_by_read_as_clients_write_them() {
 }
 
 #[test]
-fn a_namespace_shows_that_it_is_going() {
+fn a_deleted_namespace_has_the_phase_terminating() {
     let given = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}});
-    let mut stored = create(&World::default(), object(given)).unwrap();
+    let mut stored = create(&StoredObjects::default(), object(given)).unwrap();
     assert_eq!(stored.str(&["status", "phase"]), Some("Active"));
     stored.set(&["metadata", "deletionTimestamp"], "2026-01-01T00:00:00Z".into());
     for_kind(&stored.gvk()).default(&mut stored);

@@ -11,7 +11,7 @@ use http_body_util::Full;
 use mainstay_admission::POLICIES;
 use mainstay_auth::Identity;
 use mainstay_object::Object;
-use mainstay_policy::hints::warnings;
+use mainstay_policy::type_checking::expression_warnings;
 use mainstay_store::{EventKind, WatchError};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -65,7 +65,7 @@ async fn settle(server: &Arc<ApiServer>, policy: &Object) {
     let spec = policy.get(&["spec"]).cloned().unwrap_or_default();
     let kinds = server.registry.kinds();
     // Much can be held against much.
-    let made = tokio::task::spawn_blocking(move || warnings(&spec, &kinds)).await;
+    let made = tokio::task::spawn_blocking(move || expression_warnings(&spec, &kinds)).await;
     let Ok(found) = made else { return };
     let hints = if found.is_empty() { json!({}) } else { json!({"expressionWarnings": found}) };
     let body = json!({

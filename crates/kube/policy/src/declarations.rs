@@ -1,38 +1,40 @@
-//! What expressions of admission may use: which variables there are, and of what type.
+//! CEL variables of admission expressions, and their types.
 //!
-//! Objects are data without a type, as one expression meets objects of many kinds. The request and
-//! the namespace have types, so that a misspelt field is noticed when the expression is written;
-//! what is looked at in the end is data there too.
+//! Objects have the type `dyn`, because one expression sees objects of many kinds. The request and
+//! the namespace have declared types, so that a misspelt field fails when the policy is written.
+//! Their values are plain data all the same.
 //!
 //! Rules: apiserver's `pkg/admission/plugin/cel/compile.go` and `composition.go`.
 
 use mainstay_cel::Env;
-use mainstay_cel::library::kubernetes::authorizer::{AUTHORIZER as ASKING, RESOURCE_CHECK};
+use mainstay_cel::library::kubernetes::authorizer::{
+    AUTHORIZER as AUTHORIZER_TYPE, RESOURCE_CHECK,
+};
 use mainstay_cel::types::{Fields, ObjectType, Type};
 use parking_lot::RwLock;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
-/// The object as it will be; null when it is deleted.
+/// The new object; null for a deletion.
 pub(super) const OBJECT: &str = "object";
-/// The object as it was; null when it is created.
+/// The old object; null for a creation.
 pub(super) const OLD_OBJECT: &str = "oldObject";
-/// What parameterizes a policy; null if nothing does.
+/// The parameter resource of a policy; null if it has none.
 pub(super) const PARAMS: &str = "params";
-/// The request: who wants what.
+/// The AdmissionRequest without its objects.
 pub(super) const REQUEST: &str = "request";
-/// The namespace of the object; null if it has none.
+/// The Namespace of the object; null if it has none.
 pub(super) const NAMESPACE: &str = "namespaceObject";
-/// Says who may do what.
+/// Checks permissions.
 pub(super) const AUTHORIZER: &str = "authorizer";
-/// The same, asked about the request's own resource.
+/// The authorizer for the resource of the request.
 pub(super) const REQUEST_RESOURCE: &str = "authorizer.requestResource";
-/// What a policy has named.
+/// The variables of a policy.
 pub(super) const VARIABLES: &str = "variables";
 
-/// The type of a field of the types that are declared by hand.
+/// The type of a field in the table [`DECLARED_TYPES`].
 #[derive(Clone, Copy)]
-enum Kind {
+enum FieldType {
     Text,
     Bool,
     Int,
@@ -41,106 +43,109 @@ enum Kind {
     Texts,
     TextMap,
     Extra,
-    One(&'static str),
-    Many(&'static str),
+    Object(&'static str),
+    List(&'static str),
 }
 
-type Declared = (&'static str, &'static [(&'static str, Kind)]);
+type DeclaredType = (&'static str, &'static [(&'static str, FieldType)]);
 
 const ADMISSION_REQUEST: &str = "kubernetes.AdmissionRequest";
 const NAMESPACE_TYPE: &str = "kubernetes.Namespace";
 
-const DECLARED: &[Declared] = &[
+const DECLARED_TYPES: &[DeclaredType] = &[
     (
         ADMISSION_REQUEST,
         &[
-            ("kind", Kind::One("kubernetes.GroupVersionKind")),
-            ("resource", Kind::One("kubernetes.GroupVersionResource")),
-            ("subResource", Kind::Text),
-            ("requestKind", Kind::One("kubernetes.GroupVersionKind")),
-            ("requestResource", Kind::One("kubernetes.GroupVersionResource")),
-            ("requestSubResource", Kind::Text),
-            ("name", Kind::Text),
-            ("namespace", Kind::Text),
-            ("operation", Kind::Text),
-            ("userInfo", Kind::One("kubernetes.UserInfo")),
-            ("dryRun", Kind::Bool),
-            ("options", Kind::Dyn),
+            ("kind", FieldType::Object("kubernetes.GroupVersionKind")),
+            ("resource", FieldType::Object("kubernetes.GroupVersionResource")),
+            ("subResource", FieldType::Text),
+            ("requestKind", FieldType::Object("kubernetes.GroupVersionKind")),
+            ("requestResource", FieldType::Object("kubernetes.GroupVersionResource")),
+            ("requestSubResource", FieldType::Text),
+            ("name", FieldType::Text),
+            ("namespace", FieldType::Text),
+            ("operation", FieldType::Text),
+            ("userInfo", FieldType::Object("kubernetes.UserInfo")),
+            ("dryRun", FieldType::Bool),
+            ("options", FieldType::Dyn),
         ],
     ),
     (
         "kubernetes.GroupVersionKind",
-        &[("group", Kind::Text), ("version", Kind::Text), ("kind", Kind::Text)],
+        &[("group", FieldType::Text), ("version", FieldType::Text), ("kind", FieldType::Text)],
     ),
     (
         "kubernetes.GroupVersionResource",
-        &[("group", Kind::Text), ("version", Kind::Text), ("resource", Kind::Text)],
+        &[("group", FieldType::Text), ("version", FieldType::Text), ("resource", FieldType::Text)],
     ),
     (
         "kubernetes.UserInfo",
         &[
-            ("username", Kind::Text),
-            ("uid", Kind::Text),
-            ("groups", Kind::Texts),
-            ("extra", Kind::Extra),
+            ("username", FieldType::Text),
+            ("uid", FieldType::Text),
+            ("groups", FieldType::Texts),
+            ("extra", FieldType::Extra),
         ],
     ),
     (
         NAMESPACE_TYPE,
         &[
-            ("metadata", Kind::One("kubernetes.NamespaceMetadata")),
-            ("spec", Kind::One("kubernetes.NamespaceSpec")),
-            ("status", Kind::One("kubernetes.NamespaceStatus")),
+            ("metadata", FieldType::Object("kubernetes.NamespaceMetadata")),
+            ("spec", FieldType::Object("kubernetes.NamespaceSpec")),
+            ("status", FieldType::Object("kubernetes.NamespaceStatus")),
         ],
     ),
     (
         "kubernetes.NamespaceMetadata",
         &[
-            ("name", Kind::Text),
-            ("generateName", Kind::Text),
-            ("namespace", Kind::Text),
-            ("labels", Kind::TextMap),
-            ("annotations", Kind::TextMap),
-            // So it is written in the original, though no data has a field of this name.
-            ("UID", Kind::Text),
-            ("creationTimestamp", Kind::Time),
-            ("deletionGracePeriodSeconds", Kind::Int),
-            ("deletionTimestamp", Kind::Time),
-            ("generation", Kind::Int),
-            ("resourceVersion", Kind::Text),
-            ("finalizers", Kind::Texts),
+            ("name", FieldType::Text),
+            ("generateName", FieldType::Text),
+            ("namespace", FieldType::Text),
+            ("labels", FieldType::TextMap),
+            ("annotations", FieldType::TextMap),
+            // Kubernetes declares `UID` in capitals, although no object has a field of this name.
+            ("UID", FieldType::Text),
+            ("creationTimestamp", FieldType::Time),
+            ("deletionGracePeriodSeconds", FieldType::Int),
+            ("deletionTimestamp", FieldType::Time),
+            ("generation", FieldType::Int),
+            ("resourceVersion", FieldType::Text),
+            ("finalizers", FieldType::Texts),
         ],
     ),
-    ("kubernetes.NamespaceSpec", &[("finalizers", Kind::Texts)]),
+    ("kubernetes.NamespaceSpec", &[("finalizers", FieldType::Texts)]),
     (
         "kubernetes.NamespaceStatus",
-        &[("conditions", Kind::Many("kubernetes.NamespaceCondition")), ("phase", Kind::Text)],
+        &[
+            ("conditions", FieldType::List("kubernetes.NamespaceCondition")),
+            ("phase", FieldType::Text),
+        ],
     ),
     (
         "kubernetes.NamespaceCondition",
         &[
-            ("status", Kind::Text),
-            ("type", Kind::Text),
-            ("lastTransitionTime", Kind::Time),
-            ("message", Kind::Text),
-            ("reason", Kind::Text),
+            ("status", FieldType::Text),
+            ("type", FieldType::Text),
+            ("lastTransitionTime", FieldType::Time),
+            ("message", FieldType::Text),
+            ("reason", FieldType::Text),
         ],
     ),
 ];
 
-/// The fields of the types that are declared by hand.
+/// The fields of the types in [`DECLARED_TYPES`].
 #[derive(Debug)]
-struct Table;
+struct DeclaredFields;
 
-impl Fields for Table {
+impl Fields for DeclaredFields {
     fn field(&self, owner: &str, field: &str) -> Option<Type> {
-        let (_, fields) = DECLARED.iter().find(|(name, _)| *name == owner)?;
+        let (_, fields) = DECLARED_TYPES.iter().find(|(name, _)| *name == owner)?;
         let (_, kind) = fields.iter().find(|(name, _)| *name == field)?;
         Some(kind.to_type())
     }
 }
 
-impl Kind {
+impl FieldType {
     fn to_type(self) -> Type {
         match self {
             Self::Text => Type::String,
@@ -151,82 +156,87 @@ impl Kind {
             Self::Texts => Type::list(Type::String),
             Self::TextMap => Type::map(Type::String, Type::String),
             Self::Extra => Type::map(Type::String, Type::list(Type::String)),
-            Self::One(name) => declared(name),
-            Self::Many(name) => Type::list(declared(name)),
+            Self::Object(name) => declared(name),
+            Self::List(name) => Type::list(declared(name)),
         }
     }
 }
 
 fn declared(name: &str) -> Type {
-    Type::Object(ObjectType { name: name.into(), fields: Arc::new(Table) })
+    Type::Object(ObjectType { name: name.into(), fields: Arc::new(DeclaredFields) })
 }
 
-/// What a policy has named, in the order in which it was compiled: each sees those before it.
+/// The types of the variables compiled so far: each expression sees the variables before it.
 #[derive(Debug, Default)]
-struct Named(RwLock<HashMap<Box<str>, Type>>);
+struct VariableTypes(RwLock<HashMap<Box<str>, Type>>);
 
-impl Fields for Named {
+impl Fields for VariableTypes {
     fn field(&self, _: &str, field: &str) -> Option<Type> {
         self.0.read().get(field).cloned()
     }
 }
 
-/// What the expressions of one policy may use.
+/// The variables that the expressions of one policy may use.
 #[derive(Debug)]
-pub struct Scope {
-    /// Without the authorizer, and with it.
-    plain: Env,
-    asking: Env,
-    named: Arc<Named>,
+pub struct ExpressionScope {
+    without_authorizer: Env,
+    with_authorizer: Env,
+    variables: Arc<VariableTypes>,
 }
 
-/// What objects and parameters are, where their schemas are known.
+/// The types of objects and parameters with a schema.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Typed {
+pub(crate) struct ObjectTypes {
     pub object: Option<Type>,
     pub params: Option<Type>,
 }
 
-impl Scope {
-    /// What the expressions of a policy may use. `params`: it has parameters. `variables`: it
-    /// names variables.
+impl ExpressionScope {
+    /// The scope of a policy. `params`: the policy has a `paramKind`. `variables`: it may declare
+    /// variables.
     pub fn new(params: bool, variables: bool) -> Self {
-        static PLAIN: LazyLock<[Env; 2]> = LazyLock::new(|| {
+        static WITHOUT_AUTHORIZER: LazyLock<[Env; 2]> = LazyLock::new(|| {
             [false, true].map(|params| environment(params.then_some(Type::Dyn), Type::Dyn))
         });
-        static ASKING: LazyLock<[Env; 2]> =
-            LazyLock::new(|| [false, true].map(|params| asking(&PLAIN[usize::from(params)])));
-        let at = usize::from(params);
-        Self::build(PLAIN[at].clone(), ASKING[at].clone(), variables)
+        static WITH_AUTHORIZER: LazyLock<[Env; 2]> = LazyLock::new(|| {
+            [false, true].map(|params| with_authorizer(&WITHOUT_AUTHORIZER[usize::from(params)]))
+        });
+        let index = usize::from(params);
+        Self::build(WITHOUT_AUTHORIZER[index].clone(), WITH_AUTHORIZER[index].clone(), variables)
     }
 
-    /// What they may use of objects of one kind, of which the schema is known.
-    pub(crate) fn typed(typed: Typed) -> Self {
-        let plain = environment(typed.params, typed.object.unwrap_or(Type::Dyn));
-        // Without `authorizer.requestResource`, as in the original.
-        let asking = plain.with_variable(AUTHORIZER, Type::object(ASKING));
-        Self::build(plain, asking, true)
+    /// The scope of a policy for objects of one kind with a schema.
+    pub(crate) fn typed(types: ObjectTypes) -> Self {
+        let without_authorizer = environment(types.params, types.object.unwrap_or(Type::Dyn));
+        // Without `authorizer.requestResource`, as in Kubernetes.
+        let with_authorizer =
+            without_authorizer.with_variable(AUTHORIZER, Type::object(AUTHORIZER_TYPE));
+        Self::build(without_authorizer, with_authorizer, true)
     }
 
-    fn build(plain: Env, asking: Env, variables: bool) -> Self {
-        let named = Arc::new(Named::default());
-        if !variables {
-            return Self { plain, asking, named };
+    fn build(without_authorizer: Env, with_authorizer: Env, has_variables: bool) -> Self {
+        let variables = Arc::new(VariableTypes::default());
+        if !has_variables {
+            return Self { without_authorizer, with_authorizer, variables };
         }
-        let fields: Arc<dyn Fields> = named.clone();
-        let of = Type::Object(ObjectType { name: "kubernetes.variables".into(), fields });
-        let with = |env: &Env| env.with_variable(VARIABLES, of.clone());
-        Self { plain: with(&plain), asking: with(&asking), named }
+        let fields: Arc<dyn Fields> = variables.clone();
+        let ty = Type::Object(ObjectType { name: "kubernetes.variables".into(), fields });
+        let with = |env: &Env| env.with_variable(VARIABLES, ty.clone());
+        Self {
+            without_authorizer: with(&without_authorizer),
+            with_authorizer: with(&with_authorizer),
+            variables,
+        }
     }
 
-    /// Names a variable of this type, for all expressions that are compiled from now on.
-    pub(crate) fn name(&self, name: &str, of: &Type) {
-        self.named.0.write().insert(name.into(), carried(of));
+    /// Declares a variable for all expressions that are compiled from now on.
+    pub(crate) fn declare(&self, name: &str, ty: &Type) {
+        self.variables.0.write().insert(name.into(), variable_type(ty));
     }
 
-    /// The environment of expressions that may ask the authorizer, or may not.
+    /// The environment of expressions with or without the authorizer.
     pub(crate) const fn env(&self, authorizer: bool) -> &Env {
-        if authorizer { &self.asking } else { &self.plain }
+        if authorizer { &self.with_authorizer } else { &self.without_authorizer }
     }
 }
 
@@ -242,15 +252,15 @@ fn environment(params: Option<Type>, object: Type) -> Env {
     }
 }
 
-fn asking(env: &Env) -> Env {
-    env.with_variable(AUTHORIZER, Type::object(ASKING))
+fn with_authorizer(env: &Env) -> Env {
+    env.with_variable(AUTHORIZER, Type::object(AUTHORIZER_TYPE))
         .with_variable(REQUEST_RESOURCE, Type::object(RESOURCE_CHECK))
 }
 
-/// What is left of a type when a variable has it: what the original cannot describe is only known
-/// when it is looked at.
-fn carried(of: &Type) -> Type {
-    match of {
+/// The declared type of a variable whose expression returns a type: as in Kubernetes, types other
+/// than these are `dyn`.
+fn variable_type(ty: &Type) -> Type {
+    match ty {
         Type::Any
         | Type::Bool
         | Type::Bytes
@@ -260,9 +270,9 @@ fn carried(of: &Type) -> Type {
         | Type::Null
         | Type::String
         | Type::Timestamp
-        | Type::Uint => of.clone(),
-        Type::List(element) => Type::list(carried(element)),
-        Type::Map(entry) => Type::map(carried(&entry.0), carried(&entry.1)),
+        | Type::Uint => ty.clone(),
+        Type::List(element) => Type::list(variable_type(element)),
+        Type::Map(entry) => Type::map(variable_type(&entry.0), variable_type(&entry.1)),
         _ => Type::Dyn,
     }
 }
@@ -271,7 +281,7 @@ fn carried(of: &Type) -> Type {
 mod tests {
     use super::*;
 
-    fn output(scope: &Scope, authorizer: bool, text: &str) -> String {
+    fn output(scope: &ExpressionScope, authorizer: bool, text: &str) -> String {
         match scope.env(authorizer).compile(text) {
             Ok(checked) => checked.output().to_string(),
             Err(issues) => {
@@ -281,8 +291,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_declared_has_a_type_and_nothing_else_is_there() {
-        let scope = Scope::new(true, false);
+    fn expressions_may_use_declared_variables_and_fields_only() {
+        let scope = ExpressionScope::new(true, false);
         for (text, expected) in [
             ("object.spec.a", "dyn"),
             ("oldObject", "dyn"),
@@ -305,17 +315,20 @@ mod tests {
         let missing = "undeclared reference to 'authorizer' (in container '')";
         assert_eq!(output(&scope, false, "authorizer.path('/')"), missing);
         let missing = "undeclared reference to 'params' (in container '')";
-        assert_eq!(output(&Scope::new(false, false), true, "params.a"), missing);
+        assert_eq!(output(&ExpressionScope::new(false, false), true, "params.a"), missing);
     }
 
     #[test]
-    fn variables_are_seen_by_what_comes_after_them() {
-        let scope = Scope::new(false, true);
+    fn a_variable_is_visible_to_later_expressions() {
+        let scope = ExpressionScope::new(false, true);
         assert_eq!(output(&scope, true, "variables.a"), "undefined field 'a'");
-        scope.name("a", &Type::list(Type::Int));
-        scope.name("b", &Type::object("kubernetes.Quantity"));
+        scope.declare("a", &Type::list(Type::Int));
+        scope.declare("b", &Type::object("kubernetes.Quantity"));
         assert_eq!(output(&scope, true, "variables.a"), "list(int)");
         assert_eq!(output(&scope, false, "variables.b"), "dyn");
-        assert_eq!(output(&Scope::new(false, true), true, "variables.a"), "undefined field 'a'");
+        assert_eq!(
+            output(&ExpressionScope::new(false, true), true, "variables.a"),
+            "undefined field 'a'"
+        );
     }
 }

@@ -1,15 +1,16 @@
-//! Evaluating the expressions of a policy, with what they may cost.
+//! Evaluation of the expressions of a policy within a cost budget.
 //!
-//! A variable is evaluated when the first expression needs it: that one stops, the variable is
-//! evaluated, and the expression begins again, so that variables may build on one another as deep
-//! as they like without a deep stack. What an expression costs is what its last run costs, as if it
-//! had never stopped. Variables are paid for from the same budget, once.
+//! A variable is evaluated when an expression first needs it: the expression stops, the variable is
+//! evaluated, and the expression starts again. So variables may refer to one another at any depth
+//! without a deep stack. The cost of an expression is that of its last run, as if it had never
+//! stopped. A variable is charged to the same budget, once.
 //!
 //! Rules and texts: apiserver's `pkg/admission/plugin/cel/activation.go` and `composition.go`.
 
-use super::compile::{Broken, Gives, Ready};
+use super::compile::{CompileError, CompiledExpression, ReturnType};
 use super::declarations::{
-    AUTHORIZER, NAMESPACE, OBJECT, OLD_OBJECT, PARAMS, REQUEST, REQUEST_RESOURCE, Scope, VARIABLES,
+    AUTHORIZER, ExpressionScope, NAMESPACE, OBJECT, OLD_OBJECT, PARAMS, REQUEST, REQUEST_RESOURCE,
+    VARIABLES,
 };
 use mainstay_cel::kubernetes::limits;
 use mainstay_cel::library::kubernetes::authorizer::{self, Authorizer, Resource};
@@ -20,20 +21,20 @@ use serde_json::Value as Json;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
-/// What all conditions under which a policy or webhook applies may cost together.
+/// The cost budget of all match conditions of a policy or webhook together.
 pub(super) const CONDITIONS: u64 = limits::OBJECT / 4;
 
-/// What is said when a budget is used up.
+/// The error when a budget is used up.
 pub(super) const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
 
-/// An expression has no value; the texts are the original's.
+/// An expression has no value; the texts are those of Kubernetes.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ExpressionError {
     /// The expression does not compile.
     #[error("compilation error: {detail}")]
     Compile {
-        /// What is wrong with it.
+        /// The error of the compiler.
         detail: String,
     },
     /// The evaluation failed.
@@ -41,133 +42,141 @@ pub(crate) enum ExpressionError {
     Evaluate {
         /// The expression.
         text: String,
-        /// Why.
+        /// The error of the evaluation.
         source: Error,
     },
 }
 
-/// The budget is used up: nothing more is evaluated.
+/// The budget is used up; no further expression is evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OutOfBudget;
 
-/// An expression and what became of it when it was compiled.
+/// An expression and the result of its compilation.
 #[derive(Debug)]
 pub(crate) struct Expression {
     text: Box<str>,
-    compiled: Result<Program, Broken>,
+    compiled: Result<Program, CompileError>,
 }
 
 /// A variable of a policy.
 #[derive(Debug)]
-pub struct Variable {
+pub struct PolicyVariable {
     name: Box<str>,
     expression: Expression,
 }
 
 impl Expression {
-    fn of(text: &str, compiled: Result<Ready, Broken>) -> Self {
-        Self { text: text.into(), compiled: compiled.map(|ready| ready.program) }
+    fn from_compiled(text: &str, compiled: Result<CompiledExpression, CompileError>) -> Self {
+        Self { text: text.into(), compiled: compiled.map(|compiled| compiled.program) }
     }
 
     /// Compiles an expression.
-    pub(crate) fn new(scope: &Scope, text: &str, gives: Gives, authorizer: bool) -> Self {
-        Self::of(text, scope.compile(text, gives, authorizer))
+    pub(crate) fn new(
+        scope: &ExpressionScope,
+        text: &str,
+        returns: ReturnType,
+        authorizer: bool,
+    ) -> Self {
+        Self::from_compiled(text, scope.compile(text, returns, authorizer))
     }
 
-    /// Its text.
+    /// The text of the expression.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 }
 
-impl Variable {
-    /// Compiles a variable, which those that follow see.
-    pub(crate) fn new(scope: &Scope, name: &str, text: &str) -> Self {
-        let expression = Expression::of(text, scope.variable(name, text));
+impl PolicyVariable {
+    /// Compiles a variable and declares it for later expressions.
+    pub(crate) fn new(scope: &ExpressionScope, name: &str, text: &str) -> Self {
+        let expression = Expression::from_compiled(text, scope.compile_variable(name, text));
         Self { name: name.into(), expression }
     }
 }
 
-/// Who answers questions about permissions, and what the request itself is about.
+/// The values of `authorizer` and `authorizer.requestResource`.
 #[derive(Clone, Debug)]
-pub struct Asking {
-    /// Who answers, about whoever sent the request.
+pub struct RequestAuthorizer {
+    /// Checks permissions of the user of the request.
     pub authorizer: Arc<dyn Authorizer>,
-    /// The request's own resource.
+    /// The resource of the request.
     pub resource: Resource,
 }
 
-/// What expressions look at.
+/// The values of the variables of an evaluation.
 #[derive(Clone, Copy, Debug)]
-pub struct Input<'a> {
-    /// The object as it will be, or null.
+pub struct EvaluationInput<'a> {
+    /// The new object, or null.
     pub object: &'a Json,
-    /// The object as it was, or null.
+    /// The old object, or null.
     pub old: &'a Json,
-    /// The request.
+    /// The AdmissionRequest without its objects.
     pub request: &'a Json,
-    /// The parameters, or null.
+    /// The parameter resource, or null.
     pub params: &'a Json,
     /// The namespace, or null.
     pub namespace: &'a Json,
-    /// Where permissions are asked for; none where expressions cannot.
-    pub asking: Option<&'a Asking>,
+    /// The authorizer; none where expressions may not use it.
+    pub authorizer: Option<&'a RequestAuthorizer>,
 }
 
-/// What is known of a variable.
+/// The state of the evaluation of a variable.
 #[derive(Debug)]
-enum State<'a> {
-    Unknown,
-    /// It is being evaluated.
-    Busy,
-    Known(Outcome<'a>),
+enum VariableState<'a> {
+    Pending,
+    Running,
+    Done(Outcome<'a>),
 }
 
 /// Evaluates expressions that share variables and a budget.
 #[derive(Debug)]
 pub(crate) struct Evaluation<'a> {
-    input: Input<'a>,
-    variables: &'a [Variable],
-    states: RefCell<Vec<State<'a>>>,
-    /// The variable that an expression stopped for.
-    wanted: Cell<Option<usize>>,
+    input: EvaluationInput<'a>,
+    variables: &'a [PolicyVariable],
+    states: RefCell<Vec<VariableState<'a>>>,
+    /// The index of the variable that the last expression stopped for.
+    next_variable: Cell<Option<usize>>,
     budget: Budget<'static>,
     remaining: u64,
 }
 
 impl<'a> Evaluation<'a> {
-    /// Begins with a budget for everything.
-    pub(crate) fn new(input: Input<'a>, variables: &'a [Variable], budget: u64) -> Self {
-        let states = variables.iter().map(|_| State::Unknown).collect();
+    /// Starts with a budget for all expressions together.
+    pub(crate) fn new(
+        input: EvaluationInput<'a>,
+        variables: &'a [PolicyVariable],
+        budget: u64,
+    ) -> Self {
+        let states = variables.iter().map(|_| VariableState::Pending).collect();
         Self {
             input,
             variables,
             states: RefCell::new(states),
-            wanted: Cell::new(None),
+            next_variable: Cell::new(None),
             budget: Budget::new(limits::CALL),
             remaining: budget,
         }
     }
 
-    /// What is left of the budget.
+    /// The rest of the budget.
     pub(crate) const fn remaining(&self) -> u64 {
         self.remaining
     }
 
-    /// The value of an expression, or why it has none.
+    /// Evaluates an expression.
     pub(crate) fn value(
         &mut self,
         expression: &'a Expression,
     ) -> Result<Result<Value<'a>, ExpressionError>, OutOfBudget> {
         let program = match &expression.compiled {
             Ok(program) => program,
-            Err(broken) => {
-                let detail = broken.detail.clone();
+            Err(error) => {
+                let detail = error.detail.clone();
                 return Ok(Err(ExpressionError::Compile { detail }));
             }
         };
-        let (outcome, variables, own) = self.run(program);
-        for cost in [variables, own] {
+        let (outcome, variables_cost, own_cost) = self.run(program);
+        for cost in [variables_cost, own_cost] {
             self.remaining = self.remaining.checked_sub(cost).ok_or(OutOfBudget)?;
         }
         Ok(outcome.map_err(|source| {
@@ -176,27 +185,27 @@ impl<'a> Evaluation<'a> {
         }))
     }
 
-    /// Runs a program, and before it the variables that it needs: what comes out, what the
-    /// variables cost, and what it cost itself.
+    /// Runs a program, and before it the variables that it needs. Returns the outcome, the cost of
+    /// the variables and the cost of the program.
     fn run(&mut self, root: &'a Program) -> (Outcome<'a>, u64, u64) {
-        let mut needed: Vec<(usize, &'a Program)> = Vec::new();
+        let mut running: Vec<(usize, &'a Program)> = Vec::new();
         let mut cost = 0_u64;
         let mut budget = self.budget.clone();
         let outcome = loop {
-            let program = needed.last().map_or(root, |(_, program)| program);
+            let program = running.last().map_or(root, |(_, program)| program);
             budget.renew(limits::CALL);
             let outcome = program.eval(self, &mut budget);
-            if let Some(next) = self.wanted.take()
+            if let Some(next) = self.next_variable.take()
                 && let Ok(program) = &self.variables[next].expression.compiled
             {
-                self.states.borrow_mut()[next] = State::Busy;
-                needed.push((next, program));
+                self.states.borrow_mut()[next] = VariableState::Running;
+                running.push((next, program));
                 continue;
             }
-            let Some((at, _)) = needed.pop() else { break outcome };
+            let Some((index, _)) = running.pop() else { break outcome };
             cost = cost.saturating_add(budget.spent());
-            let name = &self.variables[at].name;
-            self.states.borrow_mut()[at] = State::Known(outcome.map_err(|error| {
+            let name = &self.variables[index].name;
+            self.states.borrow_mut()[index] = VariableState::Done(outcome.map_err(|error| {
                 let text =
                     format!("composited variable {} fails to evaluate: {error}", quote(name));
                 Error::text(text, &WorkBudget::unlimited())
@@ -208,21 +217,21 @@ impl<'a> Evaluation<'a> {
     }
 
     fn variable(&self, name: &str, work: &WorkBudget) -> Option<Outcome<'a>> {
-        // Of several of one name the last counts.
-        let at = self.variables.iter().rposition(|variable| *variable.name == *name)?;
-        if let Err(broken) = &self.variables[at].expression.compiled {
+        // Of several variables with one name the last counts.
+        let index = self.variables.iter().rposition(|variable| *variable.name == *name)?;
+        if let Err(error) = &self.variables[index].expression.compiled {
             return Some(Err(Error::text(
-                format!("composited variable {} fails to compile: {}", quote(name), broken.detail),
+                format!("composited variable {} fails to compile: {}", quote(name), error.detail),
                 work,
             )));
         }
-        Some(match &self.states.borrow()[at] {
-            State::Known(outcome) => outcome.clone(),
-            State::Busy => {
+        Some(match &self.states.borrow()[index] {
+            VariableState::Done(outcome) => outcome.clone(),
+            VariableState::Running => {
                 Err(Error::text(format!("variable {} needs its own value", quote(name)), work))
             }
-            State::Unknown => {
-                self.wanted.set(Some(at));
+            VariableState::Pending => {
+                self.next_variable.set(Some(index));
                 Err(Error::Interrupted)
             }
         })
@@ -231,16 +240,16 @@ impl<'a> Evaluation<'a> {
 
 impl<'a> Activation<'a> for Evaluation<'a> {
     fn get(&self, name: &str) -> Option<Value<'a>> {
-        let asking = self.input.asking;
+        let authorizer = self.input.authorizer;
         Some(match name {
             OBJECT => Value::of_json(self.input.object),
             OLD_OBJECT => Value::of_json(self.input.old),
             PARAMS => Value::of_json(self.input.params),
             REQUEST => Value::of_json(self.input.request),
             NAMESPACE => Value::of_json(self.input.namespace),
-            AUTHORIZER => authorizer::authorizer(Arc::clone(&asking?.authorizer)),
+            AUTHORIZER => authorizer::authorizer(Arc::clone(&authorizer?.authorizer)),
             REQUEST_RESOURCE => {
-                let Asking { authorizer, resource } = asking?;
+                let RequestAuthorizer { authorizer, resource } = authorizer?;
                 authorizer::request_resource(Arc::clone(authorizer), resource.clone())
             }
             _ => return None,
@@ -264,20 +273,20 @@ mod tests {
     const NULL: &Json = &Json::Null;
 
     fn outcomes(variables: &[(&str, &str)], texts: &[&str], budget: u64) -> Vec<String> {
-        let scope = Scope::new(true, true);
+        let scope = ExpressionScope::new(true, true);
         let variables: Vec<_> =
-            variables.iter().map(|(name, text)| Variable::new(&scope, name, text)).collect();
+            variables.iter().map(|(name, text)| PolicyVariable::new(&scope, name, text)).collect();
         let object = json!({"a": 1, "list": (0..1000).collect::<Vec<_>>()});
-        let input = Input {
+        let input = EvaluationInput {
             object: &object,
             old: NULL,
             request: NULL,
             params: NULL,
             namespace: NULL,
-            asking: None,
+            authorizer: None,
         };
         let expressions: Vec<_> =
-            texts.iter().map(|text| Expression::new(&scope, text, Gives::Anything, true)).collect();
+            texts.iter().map(|text| Expression::new(&scope, text, ReturnType::Any, true)).collect();
         let mut evaluation = Evaluation::new(input, &variables, budget);
         let each = expressions.iter().map(|expression| match evaluation.value(expression) {
             Ok(Ok(value)) => value.to_string(),
@@ -322,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_is_paid_for_once() {
+    fn a_variable_is_charged_once() {
         let variables = [("all", "object.list.all(x, x >= 0)")];
         let twice = ["variables.all", "variables.all", "object.a == 1"];
         assert_eq!(outcomes(&variables, &twice, 6010), ["true", "true", "true"]);
@@ -330,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn no_expression_costs_more_than_it_may() {
+    fn an_expression_that_exceeds_its_cost_limit_fails() {
         let text = "object.list.all(x, object.list.all(y, x + y >= 0))";
         let expected = format!(
             "expression '{text}' resulted in error: operation cancelled: actual cost limit exceeded"
@@ -338,12 +347,13 @@ mod tests {
         assert_eq!(outcomes(&[], &[text], 2_000_000), [expected]);
         assert_eq!(outcomes(&[], &[text], 1_000_000), ["out of budget"]);
         let variables = [("slow", text)];
-        let answer = outcomes(&variables, &["variables.slow"], 2_000_000).remove(0);
-        assert!(answer.contains("\"slow\" fails to evaluate: operation cancelled"), "{answer}");
+        let outcome = outcomes(&variables, &["variables.slow"], 2_000_000).remove(0);
+        let expected = "\"slow\" fails to evaluate: operation cancelled";
+        assert!(outcome.contains(expected), "{outcome:?} lacks {expected:?}");
     }
 
     #[test]
-    fn variables_may_build_on_one_another_as_deep_as_they_like() {
+    fn variables_may_refer_to_one_another_at_any_depth() {
         let names: Vec<String> = (0..3000).map(|at| format!("v{at}")).collect();
         let texts: Vec<String> = (0..3000_usize)
             .map(|at| at.checked_sub(1).map_or("1".into(), |at| format!("variables.v{at} + 1")))
@@ -354,9 +364,10 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_that_means_itself_fails() {
+    fn a_variable_that_refers_to_itself_fails() {
         let variables = [("a", "1"), ("a", "variables.a + 1")];
-        let answer = outcomes(&variables, &["variables.a"], 1000).remove(0);
-        assert!(answer.ends_with("variable \"a\" needs its own value"), "{answer}");
+        let outcome = outcomes(&variables, &["variables.a"], 1000).remove(0);
+        let expected = "variable \"a\" needs its own value";
+        assert!(outcome.ends_with(expected), "{outcome:?} lacks {expected:?}");
     }
 }

@@ -1,17 +1,20 @@
-//! Validating admission policies: the expressions that they consist of, and their decisions.
+//! ValidatingAdmissionPolicy: CEL expressions, their evaluation and the result of a policy.
 //!
-//! A policy's expressions are compiled with the variables that admission declares ([`Scope`]),
-//! evaluated within the budgets of the original ([`evaluate`]), and combined into a decision
-//! ([`judge`]). What is suspicious about a policy, by the schemas of the kinds that it names, is
-//! found by [`hints`]. Nothing here reads the store or knows a request: admission hands in both.
+//! * [`ExpressionScope`] declares the variables of admission and compiles expressions.
+//! * [`evaluate`] evaluates them within the cost budgets of Kubernetes.
+//! * [`validator`] combines them into the result of a policy.
+//! * [`matching`] decides which requests a policy, a binding or a webhook applies to.
+//! * [`type_checking`] finds expressions that do not fit the schemas of the kinds in the policy.
+//!
+//! This crate reads no store and receives no request: admission passes both as data.
 
 mod compile;
 mod declarations;
 pub mod evaluate;
-pub mod hints;
-pub mod judge;
 pub mod matching;
+pub mod type_checking;
 mod types;
+pub mod validator;
 
-pub use compile::{Broken, Gives, Ready};
-pub use declarations::Scope;
+pub use compile::{CompileError, CompiledExpression, ReturnType};
+pub use declarations::ExpressionScope;

@@ -1,4 +1,4 @@
-//! Which requests a policy, a binding or a webhook is about.
+//! Matching of requests by the rules and selectors of a policy, a binding or a webhook.
 //!
 //! Rules: apiserver's `pkg/admission/plugin/policy/matching` and
 //! `pkg/admission/plugin/webhook/predicates`.
@@ -7,36 +7,36 @@ use mainstay_object::selector::{LabelSelector, SelectorError};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// A resource in a version.
+/// A resource in one API version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Resource<'a> {
+pub struct GroupVersionResource<'a> {
     /// API group; empty for the core group.
     pub group: &'a str,
-    /// Version.
+    /// API version.
     pub version: &'a str,
-    /// Plural.
+    /// Plural name of the resource.
     pub plural: &'a str,
 }
 
-/// What is asked for, as rules see it.
+/// The attributes of a request that rules read.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestAttributes<'a> {
-    /// The resource, as the request names it.
-    pub resource: Resource<'a>,
+    /// The resource in the version of the request.
+    pub resource: GroupVersionResource<'a>,
     /// The subresource; empty for none.
     pub subresource: &'a str,
     /// `CREATE`, `UPDATE`, `DELETE` or `CONNECT`.
     pub operation: &'a str,
-    /// The namespace; empty for none. That of a namespace is itself.
+    /// The namespace; empty for none. For a Namespace object its own name.
     pub namespace: &'a str,
-    /// The name; empty if it is to be made up.
+    /// The name; empty if the server generates it.
     pub name: &'a str,
 }
 
-/// A rule: operations on resources.
+/// A rule: operations on resources (`RuleWithOperations`).
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(crate) struct Rule {
+pub(crate) struct ResourceRule {
     operations: Vec<String>,
     api_groups: Vec<String>,
     api_versions: Vec<String>,
@@ -45,175 +45,183 @@ pub(crate) struct Rule {
     resource_names: Vec<String>,
 }
 
-/// A star for everything, or the text itself.
-fn one_of(texts: &[String], wanted: &str) -> bool {
-    texts.iter().any(|text| text == "*" || text == wanted)
+/// Whether a list contains `*` or the text.
+fn lists(list: &[String], text: &str) -> bool {
+    list.iter().any(|listed| listed == "*" || listed == text)
 }
 
-impl Rule {
-    /// Whether it is about a request, had that named this resource.
-    fn is_about(&self, asked: &RequestAttributes<'_>, resource: Resource<'_>) -> bool {
-        let namespaces = Resource { group: "", version: "v1", plural: "namespaces" };
-        let clustered = asked.namespace.is_empty() || resource == namespaces;
+impl ResourceRule {
+    /// Whether the rule matches a request, with this resource in place of the request's own.
+    fn applies_to(
+        &self,
+        request: &RequestAttributes<'_>,
+        resource: GroupVersionResource<'_>,
+    ) -> bool {
+        let namespaces = GroupVersionResource { group: "", version: "v1", plural: "namespaces" };
+        let is_cluster_scoped = request.namespace.is_empty() || resource == namespaces;
         let scope = match self.scope.as_deref() {
             None | Some("*") => true,
-            Some("Namespaced") => !clustered,
-            Some("Cluster") => clustered,
+            Some("Namespaced") => !is_cluster_scoped,
+            Some("Cluster") => is_cluster_scoped,
             Some(_) => false,
         };
         scope
-            && one_of(&self.operations, asked.operation)
-            && one_of(&self.api_groups, resource.group)
-            && one_of(&self.api_versions, resource.version)
-            && self.resources.iter().any(|both| {
-                let (plural, sub) = both.split_once('/').unwrap_or((both, ""));
+            && lists(&self.operations, request.operation)
+            && lists(&self.api_groups, resource.group)
+            && lists(&self.api_versions, resource.version)
+            && self.resources.iter().any(|name| {
+                let (plural, sub) = name.split_once('/').unwrap_or((name, ""));
                 (plural == "*" || plural == resource.plural)
-                    && (sub == "*" || sub == asked.subresource)
+                    && (sub == "*" || sub == request.subresource)
             })
     }
 
     fn has_name(&self, name: &str) -> bool {
-        self.resource_names.is_empty() || self.resource_names.iter().any(|one| one == name)
+        self.resource_names.is_empty() || self.resource_names.iter().any(|listed| listed == name)
     }
 }
 
-/// The resource of a request as rules know it: as it was named (none), or the position of one that
-/// is the same in another group or version.
-pub type Known = Option<usize>;
+/// The resource by which rules match a request: the request's own (none), or the index of an
+/// equivalent resource in another group or version.
+pub type EquivalentIndex = Option<usize>;
 
-/// Whether rules are about a request, and as what. `others` are the resources that are the same in
-/// another group or version; they count where rules do not have to name it exactly.
-pub(crate) fn by_rules(
-    rules: &[Rule],
+/// Whether rules match a request, and by which resource. `equivalents` are the same resource in other
+/// groups or versions; they count unless `exact` (`matchPolicy: Exact`).
+pub(crate) fn match_rules(
+    rules: &[ResourceRule],
     exact: bool,
-    asked: &RequestAttributes<'_>,
-    others: &[Resource<'_>],
-) -> Option<Known> {
-    let about = |resource| {
-        rules.iter().any(|rule| rule.is_about(asked, resource) && rule.has_name(asked.name))
+    request: &RequestAttributes<'_>,
+    equivalents: &[GroupVersionResource<'_>],
+) -> Option<EquivalentIndex> {
+    let matches = |resource| {
+        rules.iter().any(|rule| rule.applies_to(request, resource) && rule.has_name(request.name))
     };
-    if about(asked.resource) {
+    if matches(request.resource) {
         return Some(None);
     }
     if exact {
         return None;
     }
-    // Rule by rule, as which of several the object is shown in depends on it.
-    rules.iter().filter(|rule| rule.has_name(asked.name)).find_map(|rule| {
-        let at = others.iter().position(|other| rule.is_about(asked, *other))?;
-        Some(Some(at))
+    // The first matching rule decides in which version the object is passed on.
+    rules.iter().filter(|rule| rule.has_name(request.name)).find_map(|rule| {
+        let index = equivalents.iter().position(|resource| rule.applies_to(request, *resource))?;
+        Some(Some(index))
     })
 }
 
-/// What a policy or a binding is about.
+/// The rules and selectors of a policy, a binding or a webhook.
 #[derive(Debug)]
-pub struct Constraints {
-    namespaces: Result<LabelSelector, SelectorError>,
-    objects: Result<LabelSelector, SelectorError>,
-    rules: Vec<Rule>,
-    excluded: Vec<Rule>,
+pub struct MatchCriteria {
+    namespace_selector: Result<LabelSelector, SelectorError>,
+    object_selector: Result<LabelSelector, SelectorError>,
+    rules: Vec<ResourceRule>,
+    exclude_rules: Vec<ResourceRule>,
     exact: bool,
-    /// Whether no rule means everything.
-    open: bool,
+    /// Whether an empty list of rules matches every request.
+    empty_matches_all: bool,
 }
 
-/// It cannot be told whether a request is meant.
+/// Whether a request matches cannot be decided.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MatchError {
-    /// A selector is none.
+    /// A label selector is invalid.
     #[error("Internal error occurred: {0}")]
     Selector(SelectorError),
-    /// There is no namespace whose labels could fit.
+    /// The namespace of the request does not exist.
     #[error("namespaces {} not found", mainstay_gocompat::quote(name))]
     UnknownNamespace {
-        /// Its name.
+        /// The name of the namespace.
         name: String,
     },
 }
 
-/// Looks up what selectors are held against.
-pub trait Labels {
-    /// Whether the labels of the namespace fit.
+/// Matches label selectors with the objects of a request.
+pub trait LabelMatcher {
+    /// Whether a selector matches the namespace of the request.
     ///
     /// # Errors
-    /// If that cannot be told.
-    fn namespace(&self, selector: &LabelSelector) -> Result<bool, MatchError>;
-    /// Whether the labels of the object fit, as it will be or as it was.
-    fn object(&self, selector: &LabelSelector) -> bool;
+    /// The namespace does not exist.
+    fn matches_namespace(&self, selector: &LabelSelector) -> Result<bool, MatchError>;
+    /// Whether a selector matches the new or the old object.
+    fn matches_object(&self, selector: &LabelSelector) -> bool;
 }
 
 fn selector(constraints: &Value, field: &str) -> Result<LabelSelector, SelectorError> {
     LabelSelector::from_value(constraints.get(field).unwrap_or(&Value::Null))
 }
 
-fn rules(constraints: &Value, field: &str) -> Vec<Rule> {
+fn rules(constraints: &Value, field: &str) -> Vec<ResourceRule> {
     let list = constraints.get(field).and_then(Value::as_array);
-    // What does not have the form of a rule was not let in; it is about nothing.
-    list.into_iter().flatten().map(|rule| Rule::deserialize(rule).unwrap_or_default()).collect()
+    // Validation refuses a malformed rule; here it matches nothing.
+    list.into_iter()
+        .flatten()
+        .map(|rule| ResourceRule::deserialize(rule).unwrap_or_default())
+        .collect()
 }
 
-impl Constraints {
-    /// Reads what is written as `matchConstraints` or `matchResources`.
-    pub fn read(value: &Value) -> Self {
+impl MatchCriteria {
+    /// Reads the `matchConstraints` of a policy or the `matchResources` of a binding.
+    pub fn of_policy(value: &Value) -> Self {
         Self {
             rules: rules(value, "resourceRules"),
-            excluded: rules(value, "excludeResourceRules"),
-            open: true,
+            exclude_rules: rules(value, "excludeResourceRules"),
+            empty_matches_all: true,
             ..Self::of_webhook(value)
         }
     }
 
-    /// Reads what a webhook is about. Unlike a policy, it is about nothing without rules.
+    /// Reads the rules of a webhook. Unlike a policy, a webhook without rules matches nothing.
     pub fn of_webhook(value: &Value) -> Self {
         Self {
-            namespaces: selector(value, "namespaceSelector"),
-            objects: selector(value, "objectSelector"),
+            namespace_selector: selector(value, "namespaceSelector"),
+            object_selector: selector(value, "objectSelector"),
             rules: rules(value, "rules"),
-            excluded: Vec::new(),
+            exclude_rules: Vec::new(),
             exact: value.get("matchPolicy").and_then(Value::as_str) != Some("Equivalent"),
-            open: false,
+            empty_matches_all: false,
         }
     }
 
-    /// Whether a request is meant, and as which resource.
+    /// Whether a request matches, and by which resource.
     ///
     /// # Errors
-    /// If that cannot be told of a request that is meant otherwise.
-    pub fn meets(
+    /// The rules match, but a selector cannot be evaluated.
+    pub fn matches(
         &self,
-        asked: &RequestAttributes<'_>,
-        others: &[Resource<'_>],
-        labels: &dyn Labels,
-    ) -> Result<Option<Known>, MatchError> {
-        // A cluster's objects are not exempted by labels of namespaces.
-        let everywhere = asked.namespace.is_empty() && asked.resource.plural != "namespaces";
-        let namespace = match &self.namespaces {
-            _ if everywhere => Ok(true),
+        request: &RequestAttributes<'_>,
+        equivalents: &[GroupVersionResource<'_>],
+        labels: &dyn LabelMatcher,
+    ) -> Result<Option<EquivalentIndex>, MatchError> {
+        // A namespace selector does not apply to cluster-scoped objects.
+        let is_cluster_scoped =
+            request.namespace.is_empty() && request.resource.plural != "namespaces";
+        let namespace = match &self.namespace_selector {
+            _ if is_cluster_scoped => Ok(true),
             Ok(selector) if selector.is_everything() => Ok(true),
-            Ok(selector) => labels.namespace(selector),
+            Ok(selector) => labels.matches_namespace(selector),
             Err(error) => Err(MatchError::Selector(error.clone())),
         };
-        let object = match &self.objects {
+        let object = match &self.object_selector {
             Ok(selector) if selector.is_everything() => Ok(true),
-            Ok(selector) => Ok(labels.object(selector)),
+            Ok(selector) => Ok(labels.matches_object(selector)),
             Err(error) => Err(MatchError::Selector(error.clone())),
         };
         if namespace == Ok(false)
             || object == Ok(false)
-            || (by_rules(&self.excluded, self.exact, asked, others).is_some()
+            || (match_rules(&self.exclude_rules, self.exact, request, equivalents).is_some()
                 && !mainstay_fault::is_on("policies-exclude-nothing"))
         {
             return Ok(None);
         }
-        let known = if self.open && self.rules.is_empty() {
+        let resource = if self.empty_matches_all && self.rules.is_empty() {
             None
         } else {
-            match by_rules(&self.rules, self.exact, asked, others) {
-                Some(known) => known,
+            match match_rules(&self.rules, self.exact, request, equivalents) {
+                Some(resource) => resource,
                 None => return Ok(None),
             }
         };
-        namespace.and(object).map(|_| Some(known))
+        namespace.and(object).map(|_| Some(resource))
     }
 }
 
@@ -222,19 +230,20 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    const DEPLOYMENTS: Resource<'static> =
-        Resource { group: "apps", version: "v1", plural: "deployments" };
-    const SPREAD: Resource<'static> =
-        Resource { group: "x.io", version: "v2", plural: "deployments" };
+    const DEPLOYMENTS: GroupVersionResource<'static> =
+        GroupVersionResource { group: "apps", version: "v1", plural: "deployments" };
+    const CUSTOM_DEPLOYMENTS: GroupVersionResource<'static> =
+        GroupVersionResource { group: "x.io", version: "v2", plural: "deployments" };
 
-    struct Has(Result<bool, MatchError>, bool);
+    /// The results for the namespace and for the object.
+    struct FixedLabels(Result<bool, MatchError>, bool);
 
-    impl Labels for Has {
-        fn namespace(&self, _: &LabelSelector) -> Result<bool, MatchError> {
+    impl LabelMatcher for FixedLabels {
+        fn matches_namespace(&self, _: &LabelSelector) -> Result<bool, MatchError> {
             self.0.clone()
         }
 
-        fn object(&self, _: &LabelSelector) -> bool {
+        fn matches_object(&self, _: &LabelSelector) -> bool {
             self.1
         }
     }
@@ -251,42 +260,42 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_is_about_what_it_names() {
-        let asked = RequestAttributes {
+    fn a_rule_matches_its_operations_resources_scope_and_names() {
+        let request = RequestAttributes {
             resource: DEPLOYMENTS,
             subresource: "",
             operation: "CREATE",
             namespace: "a",
             name: "one",
         };
-        let scale = RequestAttributes { subresource: "scale", ..asked };
-        let deleted = RequestAttributes { operation: "DELETE", ..asked };
+        let scale = RequestAttributes { subresource: "scale", ..request };
+        let deleted = RequestAttributes { operation: "DELETE", ..request };
         let node = RequestAttributes {
-            resource: Resource { group: "", version: "v1", plural: "nodes" },
+            resource: GroupVersionResource { group: "", version: "v1", plural: "nodes" },
             namespace: "",
-            ..asked
+            ..request
         };
         let namespace = RequestAttributes {
-            resource: Resource { group: "", version: "v1", plural: "namespaces" },
-            ..asked
+            resource: GroupVersionResource { group: "", version: "v1", plural: "namespaces" },
+            ..request
         };
         let star = json!(["*"]);
-        for (change, asked, expected) in [
-            (json!({}), asked, true),
+        for (change, request, expected) in [
+            (json!({}), request, true),
             (json!({}), scale, false),
             (json!({}), deleted, false),
             (json!({"operations": star}), deleted, true),
             (json!({"resources": ["deployments/scale"]}), scale, true),
             (json!({"resources": ["deployments/*"]}), scale, true),
-            // A star below a resource is about the resource too.
-            (json!({"resources": ["deployments/*"]}), asked, true),
+            // `deployments/*` includes the resource itself.
+            (json!({"resources": ["deployments/*"]}), request, true),
             (json!({"resources": ["*"]}), scale, false),
             (json!({"resources": ["*/*"]}), scale, true),
             (json!({"resources": ["*/scale"]}), scale, true),
-            (json!({"apiVersions": ["v1beta1"]}), asked, false),
-            (json!({"apiGroups": star, "apiVersions": star}), asked, true),
-            (json!({"scope": "Cluster"}), asked, false),
-            (json!({"scope": "Namespaced"}), asked, true),
+            (json!({"apiVersions": ["v1beta1"]}), request, false),
+            (json!({"apiGroups": star, "apiVersions": star}), request, true),
+            (json!({"scope": "Cluster"}), request, false),
+            (json!({"scope": "Namespaced"}), request, true),
             (json!({"scope": "Namespaced", "apiGroups": star, "resources": star}), node, false),
             (json!({"scope": "Cluster", "apiGroups": star, "resources": star}), node, true),
             (json!({"scope": "Cluster", "apiGroups": star, "resources": star}), namespace, true),
@@ -295,43 +304,44 @@ mod tests {
                 namespace,
                 false,
             ),
-            (json!({"resourceNames": ["one", "two"]}), asked, true),
-            (json!({"resourceNames": ["two"]}), asked, false),
+            (json!({"resourceNames": ["one", "two"]}), request, true),
+            (json!({"resourceNames": ["two"]}), request, false),
         ] {
-            let rules = [Rule::deserialize(rule(&change)).unwrap()];
-            let found = by_rules(&rules, true, &asked, &[]);
-            assert_eq!(found.is_some(), expected, "{change} {asked:?}");
+            let rules = [ResourceRule::deserialize(rule(&change)).unwrap()];
+            let found = match_rules(&rules, true, &request, &[]);
+            assert_eq!(found.is_some(), expected, "{change} {request:?}");
         }
     }
 
     #[test]
-    fn what_is_the_same_elsewhere_counts_unless_it_must_not() {
-        let asked = RequestAttributes {
-            resource: SPREAD,
+    fn rules_match_equivalent_resources_unless_the_match_policy_is_exact() {
+        let request = RequestAttributes {
+            resource: CUSTOM_DEPLOYMENTS,
             subresource: "",
             operation: "CREATE",
             namespace: "a",
             name: "one",
         };
-        let labels = Has(Ok(true), true);
+        let labels = FixedLabels(Ok(true), true);
         for (policy, expected) in [("Equivalent", Some(Some(1))), ("Exact", None)] {
-            let read = Constraints::read(
+            let criteria = MatchCriteria::of_policy(
                 &json!({"resourceRules": [rule(&json!({}))], "matchPolicy": policy}),
             );
-            let others = [Resource { version: "v0", ..SPREAD }, DEPLOYMENTS];
-            assert_eq!(read.meets(&asked, &others, &labels), Ok(expected), "{policy}");
-            let read = Constraints::read(&json!({
+            let equivalents =
+                [GroupVersionResource { version: "v0", ..CUSTOM_DEPLOYMENTS }, DEPLOYMENTS];
+            assert_eq!(criteria.matches(&request, &equivalents, &labels), Ok(expected), "{policy}");
+            let criteria = MatchCriteria::of_policy(&json!({
                 "resourceRules": [rule(&json!({"apiGroups": ["*"], "apiVersions": ["*"]}))],
                 "excludeResourceRules": [rule(&json!({}))], "matchPolicy": policy,
             }));
             let expected = if policy == "Exact" { Some(None) } else { None };
-            assert_eq!(read.meets(&asked, &others, &labels), Ok(expected), "{policy}");
+            assert_eq!(criteria.matches(&request, &equivalents, &labels), Ok(expected), "{policy}");
         }
     }
 
     #[test]
-    fn labels_exempt_and_what_is_unknown_counts_only_for_what_is_meant() {
-        let asked = RequestAttributes {
+    fn selectors_exempt_and_an_unknown_namespace_fails_only_requests_that_rules_match() {
+        let request = RequestAttributes {
             resource: DEPLOYMENTS,
             subresource: "",
             operation: "CREATE",
@@ -342,31 +352,31 @@ mod tests {
         let unknown = || MatchError::UnknownNamespace { name: "a".to_owned() };
         let lost = || Err(unknown());
         for (namespaces, objects, labels, expected) in [
-            (&json!({}), &json!({}), Has(lost(), false), Ok(Some(None))),
-            (&some, &json!({}), Has(Ok(false), true), Ok(None)),
-            (&some, &some, Has(Ok(true), false), Ok(None)),
-            (&some, &some, Has(Ok(true), true), Ok(Some(None))),
-            (&some, &json!({}), Has(lost(), true), Err(unknown())),
-            (&some, &some, Has(lost(), false), Ok(None)),
+            (&json!({}), &json!({}), FixedLabels(lost(), false), Ok(Some(None))),
+            (&some, &json!({}), FixedLabels(Ok(false), true), Ok(None)),
+            (&some, &some, FixedLabels(Ok(true), false), Ok(None)),
+            (&some, &some, FixedLabels(Ok(true), true), Ok(Some(None))),
+            (&some, &json!({}), FixedLabels(lost(), true), Err(unknown())),
+            (&some, &some, FixedLabels(lost(), false), Ok(None)),
         ] {
-            let read = |rules: Value| {
-                Constraints::read(&json!({
+            let criteria = |rules: Value| {
+                MatchCriteria::of_policy(&json!({
                     "namespaceSelector": namespaces, "objectSelector": objects,
                     "resourceRules": rules, "matchPolicy": "Equivalent",
                 }))
             };
-            let met = read(json!([rule(&json!({}))])).meets(&asked, &[], &labels);
-            assert_eq!(met, expected);
+            let found = criteria(json!([rule(&json!({}))])).matches(&request, &[], &labels);
+            assert_eq!(found, expected);
             let other = rule(&json!({"resources": ["daemonsets"]}));
-            assert_eq!(read(json!([other])).meets(&asked, &[], &labels), Ok(None));
+            assert_eq!(criteria(json!([other])).matches(&request, &[], &labels), Ok(None));
         }
-        // Labels of namespaces say nothing of what is in none.
+        // A namespace selector does not apply to cluster-scoped objects.
         let node = RequestAttributes {
-            resource: Resource { group: "", version: "v1", plural: "nodes" },
+            resource: GroupVersionResource { group: "", version: "v1", plural: "nodes" },
             namespace: "",
-            ..asked
+            ..request
         };
-        let read = Constraints::read(&json!({"namespaceSelector": some}));
-        assert_eq!(read.meets(&node, &[], &Has(lost(), true)), Ok(Some(None)));
+        let criteria = MatchCriteria::of_policy(&json!({"namespaceSelector": some}));
+        assert_eq!(criteria.matches(&node, &[], &FixedLabels(lost(), true)), Ok(Some(None)));
     }
 }

@@ -1,11 +1,10 @@
-//! Kinds as types of the checker, for the hints that a policy's status has.
+//! CEL types of Kubernetes kinds, for the type checking of a policy.
 //!
-//! The type of an object is made when the checker asks for a field, so that a policy on Pods does
-//! not cost what a Pod may have. Amounts and values of any form have no type, and fields of such
-//! types are unknown, as in the original; what is a number or a text is only known when it is
-//! looked at.
+//! The type of a field is built when the checker reads the field. So a policy on Pods does not
+//! cost the whole schema of a Pod. As in Kubernetes, a quantity and a value of any form have no
+//! type, so the checker does not know fields that contain them. An IntOrString is `dyn`.
 //!
-//! Rules: apiserver's `pkg/cel/common/schemas.go` over the published documents.
+//! Rules: apiserver's `pkg/cel/common/schemas.go` over the published OpenAPI documents.
 
 use mainstay_cel::kubernetes::{ObjectShape, ShapeKind, names};
 use mainstay_cel::types::{Fields, ObjectType, Type};
@@ -13,12 +12,12 @@ use mainstay_kinds::{KindRow, Source};
 use mainstay_schema::builtin::{Definition, Shape, Type as Declared, definition};
 use std::sync::Arc;
 
-/// The type of the objects of a kind; none if nothing says what they look like. The original makes
-/// up another name for it each time; to be told the same for the same is worth more.
-pub(super) fn of_row(row: &KindRow) -> Option<Type> {
+/// The type of the objects of a kind; none without a schema. Kubernetes generates another type name
+/// each time; here the name is stable, so that equal policies get equal warnings.
+pub(super) fn object_type(row: &KindRow) -> Option<Type> {
     let name = format!("{}0", row.kind);
     match &row.source {
-        Source::BuiltIn(_) => of_definition(row.definition()?, &name),
+        Source::BuiltIn(_) => definition_type(row.definition()?, &name),
         Source::Custom(custom) => {
             let shape = custom.version().schema.shape();
             let ShapeKind::Object(own) = shape.kind else { return None };
@@ -34,14 +33,14 @@ struct BuiltInFields(&'static Definition);
 
 impl Fields for BuiltInFields {
     fn field(&self, owner: &str, field: &str) -> Option<Type> {
-        // Words that the language keeps for itself may be written with or without escapes.
+        // Reserved words of CEL may be written with or without escapes.
         let plain = names::unescape(field)?;
         let name = names::escape(&plain)?;
-        of_declared(&self.0.field(&plain)?.ty, &format!("{owner}.{name}"))
+        field_type(&self.0.field(&plain)?.ty, &format!("{owner}.{name}"))
     }
 }
 
-/// The fields of a custom kind: those of its schema, and metadata, of which documents say all.
+/// The fields of a custom kind: those of its schema, and ObjectMeta.
 #[derive(Debug)]
 struct CustomFields {
     root: Box<str>,
@@ -55,7 +54,7 @@ impl Fields for CustomFields {
                 "apiVersion" | "kind" => return Some(Type::String),
                 "metadata" => {
                     let name = "apimachinery.pkg.apis.meta.v1.ObjectMeta";
-                    return of_definition(definition(name)?, &format!("{owner}.metadata"));
+                    return definition_type(definition(name)?, &format!("{owner}.metadata"));
                 }
                 _ => {}
             }
@@ -64,10 +63,10 @@ impl Fields for CustomFields {
     }
 }
 
-fn of_definition(definition: &'static Definition, place: &str) -> Option<Type> {
+fn definition_type(definition: &'static Definition, type_name: &str) -> Option<Type> {
     match definition.shape() {
         Shape::Object | Shape::FreeObject => Some(Type::Object(ObjectType {
-            name: place.into(),
+            name: type_name.into(),
             fields: Arc::new(BuiltInFields(definition)),
         })),
         Shape::Time | Shape::MicroTime => Some(Type::Timestamp),
@@ -77,17 +76,17 @@ fn of_definition(definition: &'static Definition, place: &str) -> Option<Type> {
     }
 }
 
-fn of_declared(declared: &'static Declared, place: &str) -> Option<Type> {
+fn field_type(declared: &'static Declared, type_name: &str) -> Option<Type> {
     Some(match declared {
         Declared::String => Type::String,
         Declared::Bytes => Type::Bytes,
         Declared::Int32 | Declared::Int64 => Type::Int,
         Declared::Double => Type::Double,
         Declared::Boolean => Type::Bool,
-        Declared::List(element) => Type::list(of_declared(element, &format!("{place}.@idx"))?),
+        Declared::List(element) => Type::list(field_type(element, &format!("{type_name}.@idx"))?),
         Declared::Map(element) => {
-            Type::map(Type::String, of_declared(element, &format!("{place}.@elem"))?)
+            Type::map(Type::String, field_type(element, &format!("{type_name}.@elem"))?)
         }
-        Declared::Object(reference) => of_definition(reference.definition()?, place)?,
+        Declared::Object(reference) => definition_type(reference.definition()?, type_name)?,
     })
 }

@@ -1,116 +1,116 @@
-//! Why a pod, or a class that pods name, is refused; in the original's words.
+//! Errors of the pod plugins, in the words of Kubernetes.
 
 use mainstay_gocompat::quote;
 
-/// A pod, or a class that pods name, is refused.
+/// A pod or a PriorityClass is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum PodError {
     /// The pod names no ServiceAccount.
     #[error("no service account specified for pod {namespace}/{pod}")]
-    NoAccount {
+    NoServiceAccount {
         /// The namespace of the pod.
         namespace: String,
-        /// Its name.
+        /// The name of the pod.
         pod: String,
     },
-    /// There is no such ServiceAccount.
+    /// The ServiceAccount does not exist.
     #[error(
         "error looking up service account {namespace}/{name}: serviceaccount {} not found",
         quote(name)
     )]
-    UnknownAccount {
+    UnknownServiceAccount {
         /// The namespace of the pod.
         namespace: String,
         /// The name of the ServiceAccount.
         name: String,
     },
-    /// A mirror pod takes something of the API.
+    /// A mirror pod refers to objects of the API.
     #[error("a mirror pod may not {0}")]
     Mirror(MirrorUse),
-    /// A pod names a Secret that its ServiceAccount does not refer to.
+    /// A pod uses a Secret that its ServiceAccount does not list.
     #[error(
         "{by} is not allowed because service account {account} does not reference that {}",
         by.kind()
     )]
     Secret {
-        /// What names it.
+        /// The reference to the Secret.
         by: SecretUse,
         /// The ServiceAccount.
         account: String,
     },
     /// There is another default `PriorityClass`.
     #[error("PriorityClass {present} is already marked as default. Only one default can exist")]
-    SecondDefault {
-        /// The default that there is.
+    SecondDefaultClass {
+        /// The existing default PriorityClass.
         present: String,
     },
-    /// There is no such `PriorityClass`.
+    /// The PriorityClass does not exist.
     #[error("no PriorityClass with name {name} was found")]
     UnknownPriorityClass {
         /// The name.
         name: String,
     },
-    /// The pod has another priority than its class.
+    /// The priority of the pod differs from that of its PriorityClass.
     #[error(
         "the integer value of priority ({given}) must not be provided in pod spec; priority admission controller computed {computed} from the given PriorityClass name"
     )]
-    OtherPriority {
-        /// What the pod has.
+    PriorityMismatch {
+        /// The priority of the pod.
         given: i64,
-        /// What its class has.
+        /// The priority of its PriorityClass.
         computed: i64,
     },
-    /// The pod has another preemption policy than its class.
+    /// The preemption policy of the pod differs from that of its PriorityClass.
     #[error(
         "the string value of PreemptionPolicy ({given}) must not be provided in pod spec; priority admission controller computed {computed} from the given PriorityClass name"
     )]
-    OtherPreemptionPolicy {
-        /// What the pod has.
+    PreemptionPolicyMismatch {
+        /// The policy of the pod.
         given: String,
-        /// What its class has.
+        /// The policy of its PriorityClass.
         computed: String,
     },
-    /// There is no such `RuntimeClass`.
+    /// The RuntimeClass does not exist.
     #[error("pod rejected: RuntimeClass {} not found", quote(name))]
     UnknownRuntimeClass {
         /// The name.
         name: String,
     },
-    /// The pod has overhead, and its `RuntimeClass` none.
+    /// The pod has overhead, but its RuntimeClass has none.
     #[error("pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead")]
     UndefinedOverhead,
-    /// The pod has other overhead than its `RuntimeClass`.
+    /// The overhead of the pod differs from that of its RuntimeClass.
     #[error("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")]
-    OtherOverhead,
-    /// The pod selects other nodes than its `RuntimeClass`.
+    OverheadMismatch,
+    /// The node selectors of the pod and of its RuntimeClass conflict.
     #[error(
         "conflict: runtimeClass.scheduling.nodeSelector[{key}] = {wanted}; pod.spec.nodeSelector[{key}] = {given}"
     )]
-    OtherNodes {
-        /// The label.
+    NodeSelectorConflict {
+        /// The label key.
         key: String,
-        /// Its value in the class.
+        /// The value in the RuntimeClass.
         wanted: String,
-        /// That in the pod.
+        /// The value in the pod.
         given: String,
     },
 }
 
-/// What a mirror pod may not do.
+/// A use of the API that a mirror pod may not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum MirrorUse {
-    /// Have a ServiceAccount.
+    /// A ServiceAccount.
     #[error("reference service accounts")]
     Account,
-    /// Name Secrets.
+    /// References to Secrets.
     #[error("reference secrets")]
     Secrets,
-    /// Have a token.
+    /// A ServiceAccount token.
     #[error("use ServiceAccountToken volume projections")]
     Token,
 }
 
-/// What names a Secret.
+/// A reference of a pod to a Secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SecretUse {
     /// A volume.
@@ -119,18 +119,18 @@ pub(crate) enum SecretUse {
         /// The Secret.
         secret: String,
     },
-    /// A Secret for pulling images.
+    /// An image pull secret.
     #[error("imagePullSecrets[{at}].name=\"{secret}\"")]
-    Pull {
-        /// Its place in the list.
+    ImagePull {
+        /// The index in the list.
         at: usize,
         /// The Secret.
         secret: String,
     },
-    /// A variable of a container.
+    /// A variable in the `env` of a container.
     #[error("{list} {container} with envVar {variable} referencing secret.secretName=\"{secret}\"")]
-    Variable {
-        /// What the containers of the list are called.
+    Env {
+        /// The word for the containers of the list.
         list: &'static str,
         /// The container.
         container: String,
@@ -139,10 +139,10 @@ pub(crate) enum SecretUse {
         /// The Secret.
         secret: String,
     },
-    /// Variables of a container.
+    /// An `envFrom` of a container.
     #[error("{list} {container} with envFrom referencing secret.secretName=\"{secret}\"")]
-    Environment {
-        /// What the containers of the list are called.
+    EnvFrom {
+        /// The word for the containers of the list.
         list: &'static str,
         /// The container.
         container: String,
@@ -154,7 +154,7 @@ pub(crate) enum SecretUse {
 impl SecretUse {
     const fn kind(&self) -> &'static str {
         match self {
-            Self::Pull { .. } => "imagePullSecret",
+            Self::ImagePull { .. } => "imagePullSecret",
             _ => "secret",
         }
     }

@@ -1,20 +1,20 @@
-//! Accounts, classes and mirrors.
+//! ServiceAccounts, PriorityClasses and mirror pods.
 
-use super::{Place, give_account, judge_account, prioritize};
+use super::{PodContext, set_priority, set_service_account, validate_service_account};
 use mainstay_object::Object;
 use mainstay_object::Objects;
 use serde_json::{Value, json};
 
-struct World(Vec<(&'static str, Object)>);
+struct StoredObjects(Vec<(&'static str, Object)>);
 
-impl Objects for World {
+impl Objects for StoredObjects {
     fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Object> {
         let list = self.list(resource, None).into_iter();
-        list.into_iter().find(|one| one.name() == name && one.namespace() == namespace)
+        list.into_iter().find(|object| object.name() == name && object.namespace() == namespace)
     }
 
     fn list(&self, resource: &str, _: Option<&str>) -> Vec<Object> {
-        let all = self.0.iter().filter(|(of, _)| *of == resource);
+        let all = self.0.iter().filter(|(stored, _)| *stored == resource);
         all.map(|(_, object)| object.clone()).collect()
     }
 }
@@ -23,43 +23,44 @@ fn object(value: Value) -> Object {
     Object::from_value(value).expect("an object")
 }
 
-fn with<T>(world: &World, act: impl FnOnce(&Place<'_>) -> T) -> T {
-    act(&Place { namespace: "t", objects: world })
+fn with_context<T>(objects: &StoredObjects, act: impl FnOnce(&PodContext<'_>) -> T) -> T {
+    act(&PodContext { namespace: "t", objects: objects })
 }
 
 #[test]
-fn accounts_and_classes_must_be_there() {
-    let mut world = World(Vec::new());
+fn service_accounts_and_priority_classes_must_exist() {
+    let mut objects = StoredObjects(Vec::new());
     let mut spec = json!({"serviceAccountName": "nope"}).as_object().cloned().expect("fields");
-    let missing = with(&world, |place| give_account(&mut spec, place)).unwrap_err();
+    let missing =
+        with_context(&objects, |context| set_service_account(&mut spec, context)).unwrap_err();
     assert_eq!(
         missing.to_string(),
         "error looking up service account t/nope: serviceaccount \"nope\" not found"
     );
     let account = object(json!({"metadata": {"name": "nope", "namespace": "t"}}));
-    world.0.push(("serviceaccounts", account));
-    with(&world, |place| give_account(&mut spec, place)).expect("an account");
+    objects.0.push(("serviceaccounts", account));
+    with_context(&objects, |context| set_service_account(&mut spec, context)).expect("an account");
 
     let gold = json!({"priorityClassName": "gold"}).as_object().cloned().expect("fields");
     let mut spec = gold.clone();
-    let missing = with(&world, |place| prioritize(&mut spec, place)).unwrap_err();
+    let missing = with_context(&objects, |context| set_priority(&mut spec, context)).unwrap_err();
     assert_eq!(missing.to_string(), "no PriorityClass with name gold was found");
     let class =
         object(json!({"metadata": {"name": "gold"}, "value": 7, "preemptionPolicy": "Never"}));
-    world.0.push((super::CLASSES, class));
-    with(&world, |place| prioritize(&mut spec, place)).expect("a class");
+    objects.0.push((super::PRIORITY_CLASSES, class));
+    with_context(&objects, |context| set_priority(&mut spec, context)).expect("a class");
     assert_eq!((&spec["priority"], &spec["preemptionPolicy"]), (&json!(7), &json!("Never")));
     for (priority, class) in
         [(2_000_000_000_i64, "system-cluster-critical"), (2_000_001_000, "system-node-critical")]
     {
         let mut spec = json!({"priorityClassName": class}).as_object().cloned().expect("fields");
-        with(&world, |place| prioritize(&mut spec, place)).expect("a class");
+        with_context(&objects, |context| set_priority(&mut spec, context)).expect("a class");
         assert_eq!(spec["priority"], json!(priority));
     }
 }
 
 #[test]
-fn accounts_may_hold_pods_to_their_own_secrets() {
+fn a_service_account_may_restrict_its_pods_to_its_secrets() {
     let account = |says: &str| {
         object(json!({
             "metadata": {"name": "a", "namespace": "t",
@@ -97,19 +98,19 @@ fn accounts_may_hold_pods_to_their_own_secrets() {
             "imagePullSecrets[0].name=\"mine\" is not allowed because service account a does not reference that imagePullSecret",
         ),
     ] {
-        let strict = World(vec![("serviceaccounts", account("true"))]);
-        let free = World(vec![("serviceaccounts", account("false"))]);
+        let strict = StoredObjects(vec![("serviceaccounts", account("true"))]);
+        let free = StoredObjects(vec![("serviceaccounts", account("false"))]);
         let pod = pod(spec);
-        let error = with(&strict, |place| judge_account(&pod, place)).err();
+        let error = with_context(&strict, |context| validate_service_account(&pod, context)).err();
         let said = error.map(|error| error.to_string()).unwrap_or_default();
         assert_eq!(said, why);
-        assert_eq!(with(&free, |place| judge_account(&pod, place)), Ok(()));
+        assert_eq!(with_context(&free, |context| validate_service_account(&pod, context)), Ok(()));
     }
 }
 
 #[test]
-fn what_a_node_made_has_no_account_and_no_secrets() {
-    let world = World(Vec::new());
+fn a_mirror_pod_has_no_service_account_and_no_secrets() {
+    let objects = StoredObjects(Vec::new());
     let pod = |spec: Value| {
         let metadata = json!({"name": "p", "annotations": {"kubernetes.io/config.mirror": "x"}});
         object(json!({"metadata": metadata, "spec": spec}))
@@ -130,7 +131,7 @@ fn what_a_node_made_has_no_account_and_no_secrets() {
         ),
     ] {
         let pod = pod(spec);
-        let error = with(&world, |place| judge_account(&pod, place)).err();
+        let error = with_context(&objects, |context| validate_service_account(&pod, context)).err();
         let said = error.map(|error| error.to_string()).unwrap_or_default();
         assert_eq!(said, why);
     }

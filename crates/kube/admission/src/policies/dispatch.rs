@@ -1,27 +1,27 @@
-//! `ValidatingAdmissionPolicy`: every write is held against the policies in force.
+//! `ValidatingAdmissionPolicy`: dispatches each write to the policies in force.
 //!
-//! Rules and texts: apiserver's `pkg/admission/plugin/policy/validating/dispatcher.go`. Where
-//! several refuse, the first by name is told; the original tells any.
+//! Rules and texts: apiserver's `pkg/admission/plugin/policy/validating/dispatcher.go`. If several
+//! policies deny a write, the response names the first by name; Kubernetes names any of them.
 
 use super::index::{Binding, Hook, Policies, Policy};
-use super::params::{Params, Source};
-use super::request::{self, Labelled};
-use crate::{ADMITTED, Attributes, Plugin, Verdict};
+use super::params::{ParamSource, Params};
+use super::request::{self, RequestLabels};
+use crate::{ADMITTED, AdmissionAttributes, AdmissionDecision, Plugin};
 use mainstay_gocompat::values;
 use mainstay_kinds::KindRow;
 use mainstay_object::{Reason, Status};
-use mainstay_policy::evaluate::Input;
-use mainstay_policy::judge::{Broken, Failure, Judged};
-use mainstay_policy::matching::{Known, Resource};
+use mainstay_policy::evaluate::EvaluationInput;
+use mainstay_policy::matching::{EquivalentIndex, GroupVersionResource};
+use mainstay_policy::validator::{FailurePolicy, ValidationResult, Violation};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// Asks the policies in force.
+/// The plugin that evaluates validating admission policies.
 pub(crate) struct ValidatingAdmissionPolicy;
 
-/// What is never asked about, so that no policy can lock everybody out: policies themselves, and
-/// questions about who is who and who may do what.
+/// Whether policies never apply to a kind: policies themselves and reviews of identities and
+/// permissions. So no policy can lock out all users.
 fn is_exempt(row: &KindRow) -> bool {
     match &*row.group {
         "admissionregistration.k8s.io" => row.plural.contains("admissionpolic"),
@@ -31,154 +31,173 @@ fn is_exempt(row: &KindRow) -> bool {
 }
 
 impl Plugin for ValidatingAdmissionPolicy {
-    fn handles(&self, attributes: &Attributes<'_>) -> bool {
-        Policies::are_there(&attributes.admission.store) && !is_exempt(attributes.row)
+    fn handles(&self, attributes: &AdmissionAttributes<'_>) -> bool {
+        Policies::may_exist(&attributes.admission.store) && !is_exempt(attributes.row)
     }
 
-    fn validate<'a>(&'a self, attributes: &'a Attributes<'_>) -> Verdict<'a> {
+    fn validate<'a>(&'a self, attributes: &'a AdmissionAttributes<'_>) -> AdmissionDecision<'a> {
         let hooks = attributes.admission.policies.current(&attributes.admission.store);
-        let mut session = Session::new(attributes);
-        let meant: Vec<Meant> =
-            (0..hooks.len()).filter_map(|at| session.meant(at, &hooks[at])).collect();
-        if meant.is_empty() {
-            return session.refusal().map_or(ADMITTED, |status| Verdict::Now(Err(status)));
+        let mut dispatcher = Dispatcher::new(attributes);
+        let matched: Vec<MatchedPolicy> =
+            (0..hooks.len()).filter_map(|at| dispatcher.match_policy(at, &hooks[at])).collect();
+        if matched.is_empty() {
+            return dispatcher
+                .first_denial()
+                .map_or(ADMITTED, |status| AdmissionDecision::Ready(Err(status)));
         }
-        Verdict::Later(Box::pin(async move { session.judge(&hooks, &meant).await }))
+        AdmissionDecision::Pending(Box::pin(async move {
+            dispatcher.validate_policies(&hooks, &matched).await
+        }))
     }
 }
 
-/// A policy that a request is meant by, and the bindings that say so.
-struct Meant {
-    hook: usize,
-    known: Known,
+/// A policy that matches the request, with its matching bindings.
+struct MatchedPolicy {
+    /// Index in the list of hooks.
+    policy_index: usize,
+    resource: EquivalentIndex,
+    /// The index and the parameters of each binding.
     bindings: Vec<(usize, Params)>,
 }
 
-/// A request that is refused.
-struct Denied {
+/// A denial of the request.
+struct Denial {
     policy: Box<str>,
     binding: Option<Box<str>>,
     message: String,
     reason: String,
 }
 
-struct Session<'a, 'r> {
-    attributes: &'a Attributes<'r>,
-    others: Vec<Arc<KindRow>>,
-    /// Refusals, with the position of the policy: the first counts.
-    denied: Vec<(usize, Denied)>,
-    /// What the present policy has noted, by key: different values.
-    notes: BTreeMap<String, Vec<String>>,
+/// The evaluation of policies for one request.
+struct Dispatcher<'a, 'r> {
+    attributes: &'a AdmissionAttributes<'r>,
+    equivalents: Vec<Arc<KindRow>>,
+    /// Denials, with the index of the policy: the lowest index counts.
+    denials: Vec<(usize, Denial)>,
+    /// Audit annotations of the current policy: the distinct values by key.
+    audit_annotations: BTreeMap<String, Vec<String>>,
 }
 
-/// The longest value that is noted, in bytes.
-const LONGEST_NOTE: usize = 10 * 1024;
-/// The note that says which rule did not hold.
-const FAILURE_NOTE: &str = "validation.policy.admission.k8s.io/validation_failure";
+/// Maximum length of the value of an audit annotation, in bytes.
+const MAX_AUDIT_ANNOTATION: usize = 10 * 1024;
+/// The audit annotation with the validations that failed.
+const FAILURE_ANNOTATION: &str = "validation.policy.admission.k8s.io/validation_failure";
 
-impl<'a, 'r> Session<'a, 'r> {
-    fn new(attributes: &'a Attributes<'r>) -> Self {
-        let others = request::others(attributes, &attributes.admission.registry.kinds());
-        Self { attributes, others, denied: Vec::new(), notes: BTreeMap::new() }
+impl<'a, 'r> Dispatcher<'a, 'r> {
+    fn new(attributes: &'a AdmissionAttributes<'r>) -> Self {
+        let equivalents =
+            request::equivalent_rows(attributes, &attributes.admission.registry.kinds());
+        Self { attributes, equivalents, denials: Vec::new(), audit_annotations: BTreeMap::new() }
     }
 
-    /// Something is wrong with a policy or a binding.
-    fn failed(
+    /// Denies the request because of an error in a policy or a binding, unless failures are ignored.
+    fn deny_misconfigured(
         &mut self,
-        at: usize,
+        policy_index: usize,
         policy: &Policy,
         binding: Option<&Binding>,
         error: &dyn fmt::Display,
     ) {
-        if policy.failure == Failure::Ignore {
+        if policy.failure_policy == FailurePolicy::Ignore {
             return;
         }
         let what = if binding.is_some() { "binding" } else { "policy" };
         let message = format!("failed to configure {what}: {error}");
-        self.deny(at, policy, binding, message, String::new());
+        self.deny(policy_index, policy, binding, message, String::new());
     }
 
     fn deny(
         &mut self,
-        at: usize,
+        policy_index: usize,
         policy: &Policy,
         binding: Option<&Binding>,
         message: String,
         reason: String,
     ) {
         let binding = binding.map(|binding| binding.name.clone());
-        self.denied.push((at, Denied { policy: policy.name.clone(), binding, message, reason }));
+        self.denials
+            .push((policy_index, Denial { policy: policy.name.clone(), binding, message, reason }));
     }
 
-    /// What is asked of a policy, if the request is meant by it.
-    fn meant(&mut self, hook: usize, of: &Hook) -> Option<Meant> {
+    /// Matches the request with a policy and its bindings, and collects their parameters.
+    fn match_policy(&mut self, policy_index: usize, hook: &Hook) -> Option<MatchedPolicy> {
         let attributes = self.attributes;
-        let asked = request::request_attributes(attributes);
-        let rows = self.others.clone();
-        let others: Vec<Resource<'_>> = rows.iter().map(|row| request::resource(row)).collect();
-        let labels = Labelled(attributes);
-        let policy = &*of.policy;
-        let known = match policy.constraints.meets(&asked, &others, &labels) {
-            Ok(known) => known?,
+        let request_attributes = request::request_attributes(attributes);
+        let rows = self.equivalents.clone();
+        let equivalents: Vec<GroupVersionResource<'_>> =
+            rows.iter().map(|row| request::resource(row)).collect();
+        let labels = RequestLabels(attributes);
+        let policy = &*hook.policy;
+        let resource = match policy.criteria.matches(&request_attributes, &equivalents, &labels) {
+            Ok(matched) => matched?,
             Err(error) => {
-                self.failed(hook, policy, None, &error);
+                self.deny_misconfigured(policy_index, policy, None, &error);
                 return None;
             }
         };
-        let source = match Source::of(policy, &attributes.admission.registry.kinds()) {
+        let source = match ParamSource::find(policy, &attributes.admission.registry.kinds()) {
             Ok(source) => source,
             Err(error) => {
-                self.failed(hook, policy, None, &error);
+                self.deny_misconfigured(policy_index, policy, None, &error);
                 return None;
             }
         };
         let mut bindings = Vec::new();
-        for (at, binding) in of.bindings.iter().enumerate() {
-            let met = match &binding.constraints {
-                Some(constraints) => constraints.meets(&asked, &others, &labels),
+        for (at, binding) in hook.bindings.iter().enumerate() {
+            let matched = match &binding.criteria {
+                Some(criteria) => criteria.matches(&request_attributes, &equivalents, &labels),
                 None => Ok(Some(None)),
             };
-            match met {
+            match matched {
                 Ok(None) => continue,
                 Ok(Some(_)) => {}
                 Err(error) => {
-                    self.failed(hook, policy, Some(binding), &error);
+                    self.deny_misconfigured(policy_index, policy, Some(binding), &error);
                     continue;
                 }
             }
             let store = &attributes.admission.store;
             match source.collect(policy, binding, attributes.namespace, store) {
                 Ok(params) => bindings.push((at, params)),
-                Err(error) => self.failed(hook, policy, Some(binding), &error),
+                Err(error) => self.deny_misconfigured(policy_index, policy, Some(binding), &error),
             }
         }
-        (!bindings.is_empty()).then_some(Meant { hook, known, bindings })
+        (!bindings.is_empty()).then_some(MatchedPolicy { policy_index, resource, bindings })
     }
 
-    /// Evaluates, and lets others work between two sets of parameters.
-    async fn judge(mut self, hooks: &[Hook], meant: &[Meant]) -> Result<(), Status> {
+    /// Evaluates the policies; yields to other tasks between two parameter resources.
+    async fn validate_policies(
+        mut self,
+        hooks: &[Hook],
+        matched: &[MatchedPolicy],
+    ) -> Result<(), Status> {
         let attributes = self.attributes;
-        let namespace = request::namespace(attributes)?;
-        let asking = request::asking(attributes);
-        let own = request::described(attributes, attributes.row);
-        let others = self.others.clone();
-        for Meant { hook: at, known, bindings } in meant {
-            let hook = &hooks[*at];
-            let row = known.map_or(attributes.row, |at| &*others[at]);
-            let shown = match request::versioned_objects(attributes, row).await {
-                Ok(shown) => shown,
+        let namespace = request::namespace_object(attributes)?;
+        let authorizer = request::request_authorizer(attributes);
+        let own_request = request::request_variable(attributes, attributes.row);
+        let equivalents = self.equivalents.clone();
+        for MatchedPolicy { policy_index, resource, bindings } in matched {
+            let hook = &hooks[*policy_index];
+            let row = resource.map_or(attributes.row, |index| &*equivalents[index]);
+            let objects = match request::versioned_objects(attributes, row).await {
+                Ok(objects) => objects,
                 Err(status) => {
                     let why = format!("failed to convert object version: {}", status.message);
                     for (binding, _) in bindings {
-                        self.failed(*at, &hook.policy, Some(&hook.bindings[*binding]), &why);
+                        self.deny_misconfigured(
+                            *policy_index,
+                            &hook.policy,
+                            Some(&hook.bindings[*binding]),
+                            &why,
+                        );
                     }
                     continue;
                 }
             };
-            let described = request::described(attributes, row);
-            // Conditions see the kind that the policy names, and the resource of the request.
-            let mut conditional = described.clone();
-            conditional["resource"] = own["resource"].clone();
+            let request_variable = request::request_variable(attributes, row);
+            // Match conditions see the kind of the policy's rule, but the resource of the request.
+            let mut condition_request = request_variable.clone();
+            condition_request["resource"] = own_request["resource"].clone();
             for (binding, params) in bindings {
                 let binding = &hook.bindings[*binding];
                 for at_param in 0..params.count() {
@@ -186,67 +205,73 @@ impl<'a, 'r> Session<'a, 'r> {
                         tokio::task::yield_now().await;
                     }
                     let params = params.get(at_param);
-                    let input = Input {
-                        object: &shown.object,
-                        old: &shown.old,
-                        request: &described,
+                    let input = EvaluationInput {
+                        object: &objects.object,
+                        old: &objects.old,
+                        request: &request_variable,
                         params: &params,
                         namespace: &namespace,
-                        asking: Some(&asking),
+                        authorizer: Some(&authorizer),
                     };
-                    let conditional = Input { request: &conditional, ..input };
-                    let judged = hook.policy.programs().judge(input, conditional);
-                    self.told(*at, &hook.policy, binding, judged);
+                    let condition_input = EvaluationInput { request: &condition_request, ..input };
+                    let result = hook.policy.compiled().validate(input, condition_input);
+                    self.apply_actions(*policy_index, &hook.policy, binding, result);
                 }
             }
-            for (key, values) in std::mem::take(&mut self.notes) {
+            for (key, values) in std::mem::take(&mut self.audit_annotations) {
                 let name = format!("{}/{key}", hook.policy.name);
                 attributes.warnings.annotate(name, values.join(", "));
             }
         }
-        self.refusal().map_or(Ok(()), Err)
+        self.first_denial().map_or(Ok(()), Err)
     }
 
-    /// What becomes of what a policy says, as its binding has it.
-    fn told(&mut self, at: usize, policy: &Policy, binding: &Binding, judged: Judged) {
-        for broken in judged.broken {
+    /// Applies the validation actions of a binding to the result of its policy.
+    fn apply_actions(
+        &mut self,
+        policy_index: usize,
+        policy: &Policy,
+        binding: &Binding,
+        result: ValidationResult,
+    ) {
+        for violation in result.violations {
             for action in &binding.actions {
                 match &**action {
                     "Deny" => self.deny(
-                        at,
+                        policy_index,
                         policy,
                         Some(binding),
-                        broken.message.clone(),
-                        broken.reason.clone(),
+                        violation.message.clone(),
+                        violation.reason.clone(),
                     ),
                     "Warn" => self.attributes.warnings.add(format!(
                         "Validation failed for ValidatingAdmissionPolicy '{}' with binding '{}': {}",
-                        policy.name, binding.name, broken.message
+                        policy.name, binding.name, violation.message
                     )),
                     "Audit" => {
-                        let failure = failure_note(policy, binding, &broken);
-                        self.attributes.warnings.annotate(FAILURE_NOTE.to_owned(), failure);
+                        let failure = failure_annotation(policy, binding, &violation);
+                        self.attributes.warnings.annotate(FAILURE_ANNOTATION.to_owned(), failure);
                     }
                     _ => {}
                 }
             }
         }
-        for (key, mut value) in judged.notes {
-            value.truncate(value.floor_char_boundary(LONGEST_NOTE));
-            let values = self.notes.entry(key).or_default();
+        for (key, mut value) in result.audit_annotations {
+            value.truncate(value.floor_char_boundary(MAX_AUDIT_ANNOTATION));
+            let values = self.audit_annotations.entry(key).or_default();
             if !values.contains(&value) {
                 values.push(value);
             }
         }
-        for message in judged.failed {
-            self.deny(at, policy, Some(binding), message, String::new());
+        for message in result.audit_errors {
+            self.deny(policy_index, policy, Some(binding), message, String::new());
         }
     }
 
-    /// The first refusal, by the order of policies.
-    fn refusal(&self) -> Option<Status> {
-        let (_, denied) = self.denied.iter().min_by_key(|(at, _)| *at)?;
-        let Denied { policy, binding, message, reason } = denied;
+    /// The status of the first denial, in the order of policies.
+    fn first_denial(&self) -> Option<Status> {
+        let (_, denial) = self.denials.iter().min_by_key(|(at, _)| *at)?;
+        let Denial { policy, binding, message, reason } = denial;
         let with = binding.as_ref().map_or(String::new(), |name| format!(" with binding '{name}'"));
         let message =
             format!("ValidatingAdmissionPolicy '{policy}'{with} denied request: {message}");
@@ -262,8 +287,8 @@ impl<'a, 'r> Session<'a, 'r> {
     }
 }
 
-/// What is noted of a rule that does not hold, as Go writes it.
-fn failure_note(policy: &Policy, binding: &Binding, broken: &Broken) -> String {
+/// The audit annotation of a violation, as Go encodes it.
+fn failure_annotation(policy: &Policy, binding: &Binding, violation: &Violation) -> String {
     let quoted = |text: &str| {
         let mut out = String::new();
         values::write_text(text, &mut out);
@@ -272,10 +297,10 @@ fn failure_note(policy: &Policy, binding: &Binding, broken: &Broken) -> String {
     let actions: Vec<String> = binding.actions.iter().map(|action| quoted(action)).collect();
     format!(
         r#"[{{"message":{},"policy":{},"binding":{},"expressionIndex":{},"validationActions":[{}]}}]"#,
-        quoted(&broken.message),
+        quoted(&violation.message),
         quoted(&policy.name),
         quoted(&binding.name),
-        broken.at,
+        violation.index,
         actions.join(",")
     )
 }

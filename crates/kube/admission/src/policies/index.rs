@@ -1,34 +1,34 @@
-//! The policies and bindings of a store, read and compiled once.
+//! Index of the policies and bindings in the store, read and compiled once.
 //!
-//! Whoever asks compares revisions with what was read before: a policy is in force as soon as the
-//! write that made it was answered. What is compiled stays as long as the policy's generation does.
+//! Each request compares revisions with those of the cached list. So a policy is in force as soon as
+//! its write is acknowledged. Compiled expressions are reused while the policy's generation is the same.
 
 use mainstay_object::{Gvk, Object};
-use mainstay_policy::hints::param_kind;
-use mainstay_policy::judge::{Failure, Programs};
-use mainstay_policy::matching::Constraints;
+use mainstay_policy::matching::MatchCriteria;
+use mainstay_policy::type_checking::param_kind;
+use mainstay_policy::validator::{CompiledPolicy, FailurePolicy};
 use mainstay_store::{List, Store};
 use parking_lot::Mutex;
 use serde_json::Value;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-/// What the store calls policies.
+/// The storage resource of policies.
 pub const POLICIES: &str = "admissionregistration.k8s.io/validatingadmissionpolicies";
 const BINDINGS: &str = "admissionregistration.k8s.io/validatingadmissionpolicybindings";
 
-/// A policy.
+/// A ValidatingAdmissionPolicy.
 #[derive(Debug)]
 pub(super) struct Policy {
     pub name: Box<str>,
     uid: Box<str>,
     generation: i64,
     spec: Value,
-    pub failure: Failure,
-    pub constraints: Constraints,
-    /// The kind of its parameters.
+    pub failure_policy: FailurePolicy,
+    pub criteria: MatchCriteria,
+    /// `paramKind`: the kind of its parameter resources.
     pub params: Option<Gvk>,
-    programs: OnceLock<Programs>,
+    compiled: OnceLock<CompiledPolicy>,
 }
 
 impl Policy {
@@ -38,21 +38,23 @@ impl Policy {
             name: object.name().into(),
             uid: object.uid().into(),
             generation: object.generation(),
-            failure: Failure::read(&spec),
-            constraints: Constraints::read(spec.get("matchConstraints").unwrap_or(&Value::Null)),
+            failure_policy: FailurePolicy::read(&spec),
+            criteria: MatchCriteria::of_policy(
+                spec.get("matchConstraints").unwrap_or(&Value::Null),
+            ),
             params: param_kind(&spec),
-            programs: OnceLock::new(),
+            compiled: OnceLock::new(),
             spec,
         }
     }
 
-    /// Its expressions, compiled when the first request meets it.
-    pub(super) fn programs(&self) -> &Programs {
-        self.programs.get_or_init(|| Programs::read(&self.spec))
+    /// The compiled expressions; they are compiled for the first request that matches.
+    pub(super) fn compiled(&self) -> &CompiledPolicy {
+        self.compiled.get_or_init(|| CompiledPolicy::compile(&self.spec))
     }
 
     /// `paramKind` as Go prints it.
-    pub(super) fn shown_params(&self) -> String {
+    pub(super) fn go_param_kind(&self) -> String {
         let text = |field| {
             self.spec
                 .pointer(&format!("/paramKind/{field}"))
@@ -63,27 +65,27 @@ impl Policy {
     }
 }
 
-/// Where and how a policy is in force.
+/// A ValidatingAdmissionPolicyBinding.
 #[derive(Debug)]
 pub(super) struct Binding {
     pub name: Box<str>,
     pub policy: Box<str>,
-    /// What it is about, if that is less than the policy says.
-    pub constraints: Option<Constraints>,
-    /// The parameters.
+    /// `matchResources`, which narrows the policy.
+    pub criteria: Option<MatchCriteria>,
+    /// `paramRef`.
     pub params: Option<ParamRef>,
-    /// `Deny`, `Warn`, `Audit`.
+    /// `validationActions`: `Deny`, `Warn`, `Audit`.
     pub actions: Vec<Box<str>>,
 }
 
-/// Which parameters a binding means.
+/// Reference of a binding to parameter resources.
 #[derive(Debug)]
 pub(super) struct ParamRef {
     pub name: Box<str>,
     pub namespace: Box<str>,
     /// A label selector.
     pub selector: Value,
-    /// Whether none is a failure.
+    /// Whether a missing parameter resource is a failure.
     pub required: bool,
 }
 
@@ -102,7 +104,7 @@ impl Binding {
         Self {
             name: object.name().into(),
             policy: object.str(&["spec", "policyName"]).unwrap_or_default().into(),
-            constraints: set("matchResources").map(Constraints::read),
+            criteria: set("matchResources").map(MatchCriteria::of_policy),
             params,
             actions: object
                 .array(&["spec", "validationActions"])
@@ -113,7 +115,7 @@ impl Binding {
     }
 }
 
-/// A policy that is in force, with its bindings; both in order of their names.
+/// A policy in force with its bindings; both sorted by name.
 #[derive(Debug)]
 pub(super) struct Hook {
     pub policy: Arc<Policy>,
@@ -122,11 +124,11 @@ pub(super) struct Hook {
 
 /// The policies in force.
 #[derive(Default)]
-pub(crate) struct Policies(Mutex<Held>);
+pub(crate) struct Policies(Mutex<CachedHooks>);
 
 #[derive(Default)]
-struct Held {
-    /// The revisions that it was made of.
+struct CachedHooks {
+    /// The revisions of the objects in the list.
     revisions: Vec<u64>,
     hooks: Arc<Vec<Hook>>,
 }
@@ -138,26 +140,26 @@ impl fmt::Debug for Policies {
 }
 
 impl Policies {
-    /// Whether there may be any in force.
-    pub(super) fn are_there(store: &Store) -> bool {
+    /// Whether policies may be in force.
+    pub(super) fn may_exist(store: &Store) -> bool {
         !store.list(BINDINGS, None).is_empty() && !store.list(POLICIES, None).is_empty()
     }
 
-    /// Those in force now.
+    /// The policies in force now.
     pub(super) fn current(&self, store: &Store) -> Arc<Vec<Hook>> {
         let (policies, bindings) = (store.list(POLICIES, None), store.list(BINDINGS, None));
         let revisions = || policies.iter().chain(bindings.iter()).map(|stored| stored.revision);
-        let mut held = self.0.lock();
-        // No two objects have a revision in common, so the same ones are the same objects.
-        if !held.revisions.iter().copied().eq(revisions()) {
-            held.hooks = Arc::new(hooks(&policies, &bindings, &held.hooks));
-            held.revisions = revisions().collect();
+        let mut cache = self.0.lock();
+        // A revision identifies one version of one object, so equal revisions are equal objects.
+        if !cache.revisions.iter().copied().eq(revisions()) {
+            cache.hooks = Arc::new(build_hooks(&policies, &bindings, &cache.hooks));
+            cache.revisions = revisions().collect();
         }
-        held.hooks.clone()
+        cache.hooks.clone()
     }
 }
 
-fn hooks(policies: &List, bindings: &List, before: &[Hook]) -> Vec<Hook> {
+fn build_hooks(policies: &List, bindings: &List, previous: &[Hook]) -> Vec<Hook> {
     let mut bindings: Vec<Binding> =
         bindings.iter().map(|stored| Binding::read(&stored.object())).collect();
     bindings.sort_by(|a, b| (&a.policy, &a.name).cmp(&(&b.policy, &b.name)));
@@ -174,12 +176,12 @@ fn hooks(policies: &List, bindings: &List, before: &[Hook]) -> Vec<Hook> {
             continue;
         }
         let object = stored.object();
-        let known = before.iter().map(|hook| &hook.policy).find(|policy| {
+        let cached = previous.iter().map(|hook| &hook.policy).find(|policy| {
             *policy.name == *name
                 && *policy.uid == *object.uid()
                 && policy.generation == object.generation()
         });
-        let policy = known.cloned().unwrap_or_else(|| Arc::new(Policy::read(&object)));
+        let policy = cached.cloned().unwrap_or_else(|| Arc::new(Policy::read(&object)));
         hooks.push(Hook { policy, bindings: own });
     }
     hooks

@@ -1,18 +1,18 @@
-//! Admission policies: rules that are expressions.
+//! ValidatingAdmissionPolicy: admission rules as CEL expressions.
 //!
 //! ```text
 //! policies, bindings (store) ─► index ─► Hooks, compiled once for each generation
 //!                                          │
-//! request ─► matching ─► params ─► judge: conditions, validations, messages, notes
+//! request ─► matching ─► params ─► validator: conditions, validations, messages, audit annotations
 //!                                          │ evaluate: variables, budgets
-//! refusal, warnings ◄──────────────────────┘
+//! denial, warnings ◄──────────────────────┘
 //! ```
 //!
-//! A policy that is written is judged with the same declarations and the same compiler
-//! ([`mainstay_policy::Scope`]); what is suspicious about it, by the schemas of the kinds that it names, is told in
-//! its status (`mainstay_policy::hints`).
+//! The validation of a policy uses the same declarations and the same compiler
+//! ([`mainstay_policy::ExpressionScope`]). The status of a policy has warnings of type checking
+//! ([`mainstay_policy::type_checking`]).
 //!
-//! `MutatingAdmissionPolicy` is not served: Kubernetes 1.35 does not by default.
+//! `MutatingAdmissionPolicy` is not served, as by default in Kubernetes 1.35.
 
 mod dispatch;
 mod index;

@@ -1,4 +1,4 @@
-//! The parameters of a policy: objects that a binding names, or selects.
+//! Parameter resources of a policy: objects that a binding names or selects.
 //!
 //! Rules and texts: apiserver's `pkg/admission/plugin/policy/generic/policy_dispatcher.go`.
 
@@ -10,52 +10,52 @@ use mainstay_store::{Store, Stored};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// It cannot be told which parameters a policy is asked for.
+/// The parameter resources of a policy cannot be determined.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ParamsError {
-    /// Their kind is not served.
+    /// The `paramKind` is not served.
     #[error("failed to find resource referenced by paramKind: '{kind}'")]
     UnknownKind {
         /// The kind.
         kind: String,
     },
-    /// Their kind is not stored here.
+    /// The `paramKind` is not stored in this server.
     #[error("paramKind kind `{kind}` not yet synced to use for admission")]
     NotStored {
         /// The kind.
         kind: String,
     },
-    /// The binding names a namespace, and their kind has none.
+    /// The binding names a namespace, but the `paramKind` is cluster-scoped.
     #[error("paramRef.namespace must not be provided for a cluster-scoped `paramKind`")]
     ClusterScopedKind,
-    /// The binding names no namespace, and neither has the request.
+    /// Neither the binding nor the request has a namespace.
     #[error(
         "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources"
     )]
     ClusterScopedRequest,
-    /// The binding selects them by what is no selector.
+    /// The selector of the binding is invalid.
     #[error(transparent)]
     Selector(#[from] SelectorError),
-    /// There are none, and there must be some.
+    /// No parameter resource exists, but the binding requires one.
     #[error("no params found for policy binding with `Deny` parameterNotFoundAction")]
     NotFound,
 }
 
-/// Where the parameters of a policy are.
+/// The kind of the parameter resources of a policy; none without a `paramKind`.
 #[derive(Debug)]
-pub(super) struct Source(Option<Arc<KindRow>>);
+pub(super) struct ParamSource(Option<Arc<KindRow>>);
 
-/// The parameters for which a policy is asked.
+/// The parameter resources of one binding.
 #[derive(Debug)]
 pub(super) enum Params {
-    /// It is asked once, without any.
+    /// The policy is evaluated once, without parameters.
     None,
-    /// It is asked for each of these.
+    /// The policy is evaluated for each of these objects.
     Each(Arc<KindRow>, Vec<Arc<Stored>>),
 }
 
 impl Params {
-    /// How many times the policy is asked.
+    /// The number of evaluations.
     pub(super) fn count(&self) -> usize {
         match self {
             Self::None => 1,
@@ -63,35 +63,35 @@ impl Params {
         }
     }
 
-    /// One of them, read.
-    pub(super) fn get(&self, at: usize) -> Value {
+    /// The parameters of one evaluation.
+    pub(super) fn get(&self, index: usize) -> Value {
         match self {
             Self::None => Value::Null,
             Self::Each(row, all) => all
-                .get(at)
+                .get(index)
                 .map(|stored| forms::object(row, stored).into_value())
                 .unwrap_or_default(),
         }
     }
 }
 
-impl Source {
-    /// Finds the kind of a policy's parameters.
+impl ParamSource {
+    /// Finds the `paramKind` of a policy.
     ///
     /// # Errors
-    /// It is not served.
-    pub(super) fn of(policy: &Policy, kinds: &Kinds) -> Result<Self, ParamsError> {
+    /// The kind is not served.
+    pub(super) fn find(policy: &Policy, kinds: &Kinds) -> Result<Self, ParamsError> {
         let Some(kind) = &policy.params else { return Ok(Self(None)) };
         let row = kinds.by_gvk(kind).ok_or_else(|| ParamsError::UnknownKind {
-            kind: mainstay_policy::hints::kind_text(kind),
+            kind: mainstay_policy::type_checking::go_kind(kind),
         })?;
         Ok(Self(Some(row.clone())))
     }
 
-    /// The parameters that a binding means for a request in this namespace.
+    /// Collects the parameter resources of a binding for a request in a namespace.
     ///
     /// # Errors
-    /// There must be some and there are none, or nobody can tell which are meant.
+    /// A required parameter resource is missing, or the reference is ambiguous.
     pub(super) fn collect(
         &self,
         policy: &Policy,
@@ -99,39 +99,41 @@ impl Source {
         namespace: &str,
         store: &Store,
     ) -> Result<Params, ParamsError> {
-        let (Some(row), Some(wanted)) = (&self.0, &binding.params) else { return Ok(Params::None) };
-        let place = place(row, wanted, namespace)?;
+        let (Some(row), Some(reference)) = (&self.0, &binding.params) else {
+            return Ok(Params::None);
+        };
+        let namespace = param_namespace(row, reference, namespace)?;
         if !row.is_stored() {
-            let kind = policy.shown_params();
+            let kind = policy.go_param_kind();
             return Err(ParamsError::NotStored { kind });
         }
-        if !row.is_namespaced() && !wanted.namespace.is_empty() {
+        if !row.is_namespaced() && !reference.namespace.is_empty() {
             return Err(ParamsError::ClusterScopedKind);
         }
-        let found = if wanted.name.is_empty() {
-            let selector = LabelSelector::from_value(&wanted.selector)?;
-            let all = store.list(&row.storage, row.is_namespaced().then_some(place));
+        let found = if reference.name.is_empty() {
+            let selector = LabelSelector::from_value(&reference.selector)?;
+            let all = store.list(&row.storage, row.is_namespaced().then_some(namespace));
             all.iter().filter(|stored| stored.matches(&selector)).cloned().collect()
         } else {
-            store.find(&row.storage, place, &wanted.name).into_iter().collect::<Vec<_>>()
+            store.find(&row.storage, namespace, &reference.name).into_iter().collect::<Vec<_>>()
         };
-        if found.is_empty() && wanted.required {
+        if found.is_empty() && reference.required {
             return Err(ParamsError::NotFound);
         }
         Ok(Params::Each(row.clone(), found))
     }
 }
 
-/// The namespace in which parameters are looked for; empty for the cluster.
-fn place<'a>(
+/// The namespace of the parameter resources; empty for a cluster-scoped kind.
+fn param_namespace<'a>(
     row: &KindRow,
-    wanted: &'a ParamRef,
+    reference: &'a ParamRef,
     namespace: &'a str,
 ) -> Result<&'a str, ParamsError> {
-    match (row.is_namespaced(), &*wanted.namespace, namespace) {
+    match (row.is_namespaced(), &*reference.namespace, namespace) {
         (false, ..) => Ok(""),
         (true, "", "") => Err(ParamsError::ClusterScopedRequest),
         (true, "", namespace) => Ok(namespace),
-        (true, named, _) => Ok(named),
+        (true, explicit, _) => Ok(explicit),
     }
 }

@@ -1,25 +1,29 @@
-//! A request as policies see it.
+//! Requests as policies and webhooks see them.
 
-use crate::Attributes;
+use crate::AdmissionAttributes;
 use mainstay_auth::Identity;
 use mainstay_auth::authz;
 use mainstay_cel::library::kubernetes::authorizer::{
-    Authorizer, Decision, Request, Resource as Checked, Target, User,
+    Authorizer, Decision, Request, Resource as AuthorizerResource, Target, User,
 };
 use mainstay_conversion::forms;
 use mainstay_conversion::webhook as conversion;
 use mainstay_kinds::{KindRow, Kinds};
 use mainstay_object::selector::LabelSelector;
 use mainstay_object::{Object, Status};
-use mainstay_policy::evaluate::Asking;
-use mainstay_policy::matching::{Labels, MatchError, RequestAttributes, Resource};
+use mainstay_policy::evaluate::RequestAuthorizer;
+use mainstay_policy::matching::{
+    GroupVersionResource, LabelMatcher, MatchError, RequestAttributes,
+};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// What rules see.
-pub(crate) fn request_attributes<'a>(attributes: &'a Attributes<'_>) -> RequestAttributes<'a> {
+/// The attributes that rules match.
+pub(crate) fn request_attributes<'a>(
+    attributes: &'a AdmissionAttributes<'_>,
+) -> RequestAttributes<'a> {
     RequestAttributes {
         resource: resource(attributes.row),
         subresource: attributes.subresource,
@@ -29,14 +33,17 @@ pub(crate) fn request_attributes<'a>(attributes: &'a Attributes<'_>) -> RequestA
     }
 }
 
-pub(crate) fn resource(row: &KindRow) -> Resource<'_> {
-    Resource { group: &row.group, version: &row.version, plural: &row.plural }
+pub(crate) fn resource(row: &KindRow) -> GroupVersionResource<'_> {
+    GroupVersionResource { group: &row.group, version: &row.version, plural: &row.plural }
 }
 
-/// The other rows of the same objects, with the same subresource.
-pub(crate) fn others(attributes: &Attributes<'_>, kinds: &Kinds) -> Vec<Arc<KindRow>> {
+/// The rows of the same resource in other groups or versions, with the same subresource.
+pub(crate) fn equivalent_rows(
+    attributes: &AdmissionAttributes<'_>,
+    kinds: &Kinds,
+) -> Vec<Arc<KindRow>> {
     let own = attributes.row;
-    // Only events are in two groups.
+    // Events are the only resource in two groups.
     if own.served_versions.len() < 2 && &*own.storage != "events" {
         return Vec::new();
     }
@@ -49,14 +56,15 @@ pub(crate) fn others(attributes: &Attributes<'_>, kinds: &Kinds) -> Vec<Arc<Kind
     kinds.rows().filter(same).cloned().collect()
 }
 
-/// Labels of a request's objects and of its namespace.
-pub(crate) struct Labelled<'r, 'a>(pub &'r Attributes<'a>);
+/// Labels of the objects and of the namespace of a request.
+pub(crate) struct RequestLabels<'r, 'a>(pub &'r AdmissionAttributes<'a>);
 
-impl Labels for Labelled<'_, '_> {
-    fn namespace(&self, selector: &LabelSelector) -> Result<bool, MatchError> {
+impl LabelMatcher for RequestLabels<'_, '_> {
+    fn matches_namespace(&self, selector: &LabelSelector) -> Result<bool, MatchError> {
         let attributes = self.0;
-        let own = &*attributes.row.storage == "namespaces" && attributes.subresource.is_empty();
-        if own && let Some(object) = &attributes.object {
+        let is_namespace =
+            &*attributes.row.storage == "namespaces" && attributes.subresource.is_empty();
+        if is_namespace && let Some(object) = &attributes.object {
             return Ok(selector.matches(object));
         }
         let name = attributes.namespace;
@@ -65,14 +73,14 @@ impl Labels for Labelled<'_, '_> {
         matches.ok_or_else(|| MatchError::UnknownNamespace { name: name.to_owned() })
     }
 
-    fn object(&self, selector: &LabelSelector) -> bool {
+    fn matches_object(&self, selector: &LabelSelector) -> bool {
         let objects = [self.0.object.as_ref(), self.0.old];
         objects.into_iter().flatten().any(|object| selector.matches(object))
     }
 }
 
-/// The variable `request`, for the resource that a policy names.
-pub(crate) fn described(attributes: &Attributes<'_>, known: &KindRow) -> Value {
+/// The variable `request` for the row by which rules match; also the request of an AdmissionReview.
+pub(crate) fn request_variable(attributes: &AdmissionAttributes<'_>, row: &KindRow) -> Value {
     let kind = |row: &KindRow| {
         let kind = match row.subresource(attributes.subresource) {
             Some(subresource) => subresource.speaks.clone(),
@@ -84,16 +92,16 @@ pub(crate) fn described(attributes: &Attributes<'_>, known: &KindRow) -> Value {
     let mut fields = Map::new();
     let mut put = |name: &str, value: Value| drop(fields.insert(name.to_owned(), value));
     put("uid", "".into());
-    put("kind", kind(known));
-    put("resource", resource(known));
+    put("kind", kind(row));
+    put("resource", resource(row));
     put("requestKind", kind(attributes.row));
     put("requestResource", resource(attributes.row));
     put("operation", attributes.operation.name().into());
     put("userInfo", user(attributes.identity));
     put("object", Value::Null);
     put("oldObject", Value::Null);
-    let told = attributes.dry_run && !mainstay_fault::is_on("dry-runs-are-not-told");
-    put("dryRun", told.into());
+    let is_dry_run = attributes.dry_run && !mainstay_fault::is_on("dry-runs-are-not-told");
+    put("dryRun", is_dry_run.into());
     put("options", attributes.options.to_value());
     for (name, text) in [
         ("subResource", attributes.subresource),
@@ -124,69 +132,68 @@ fn user(identity: &Identity) -> Value {
     Value::Object(fields)
 }
 
-/// The objects of a request in some version; null where there is none.
+/// The objects of a request in one version; null for a missing object.
 #[derive(Debug)]
 pub(crate) struct VersionedObjects {
-    /// The object that is to be.
+    /// The new object.
     pub object: Value,
-    /// The object that is.
+    /// The old object.
     pub old: Value,
 }
 
 /// The objects of a request in the version of a row.
 ///
 /// # Errors
-/// A webhook had to convert one, and did not.
+/// A conversion webhook failed.
 pub(crate) async fn versioned_objects(
-    attributes: &Attributes<'_>,
-    known: &KindRow,
+    attributes: &AdmissionAttributes<'_>,
+    row: &KindRow,
 ) -> Result<VersionedObjects, Status> {
     let old = match attributes.old {
         None => Value::Null,
         Some(old) if !attributes.is_of_row() => old.to_value(),
         Some(old) => {
             let mut old = old.clone();
-            // What was stored is read in the version that is asked for.
-            if known.custom().is_some() {
+            // A stored custom object is read in the version of the request first.
+            if row.custom().is_some() {
                 forms::from_storage(attributes.row, &mut old);
             }
-            in_version(attributes, old, known).await?
+            in_version(attributes, old, row).await?
         }
     };
     let object = match &attributes.object {
         None => Value::Null,
         Some(object) if !attributes.is_of_row() => object.to_value(),
-        Some(object) => in_version(attributes, object.clone(), known).await?,
+        Some(object) => in_version(attributes, object.clone(), row).await?,
     };
     Ok(VersionedObjects { object, old })
 }
 
 /// An object of the request's kind in the version of a row.
 async fn in_version(
-    attributes: &Attributes<'_>,
+    attributes: &AdmissionAttributes<'_>,
     mut object: Object,
-    known: &KindRow,
+    row: &KindRow,
 ) -> Result<Value, Status> {
-    let Some(custom) = known.custom() else {
-        forms::from_storage(known, &mut object);
+    let Some(custom) = row.custom() else {
+        forms::from_storage(row, &mut object);
         return Ok(object.into_value());
     };
     if custom.is_converted {
-        return conversion::between(&attributes.admission.outbound, known, object.into_value())
-            .await;
+        return conversion::between(&attributes.admission.outbound, row, object.into_value()).await;
     }
-    // What the other version does not know goes when it is read, not before.
-    object.set(&["apiVersion"], (*known.api_version).into());
+    // Fields unknown to the other version are dropped when the object is read, not here.
+    object.set(&["apiVersion"], (*row.api_version).into());
     Ok(object.into_value())
 }
 
-/// The namespace of a request as expressions see it; null if it has none.
+/// The variable `namespaceObject` of a request; null if it has no namespace.
 ///
 /// # Errors
-/// It is not there.
-pub(crate) fn namespace(attributes: &Attributes<'_>) -> Result<Value, Status> {
+/// The namespace does not exist.
+pub(crate) fn namespace_object(attributes: &AdmissionAttributes<'_>) -> Result<Value, Status> {
     let name = attributes.namespace;
-    // That of a namespace is not itself.
+    // A Namespace has no namespace here.
     if name.is_empty() || attributes.kind().kind == "Namespace" {
         return Ok(Value::Null);
     }
@@ -194,52 +201,53 @@ pub(crate) fn namespace(attributes: &Attributes<'_>) -> Result<Value, Status> {
         return Err(Status::not_found("", "namespaces", name));
     };
     let mut object = stored.object();
-    for hidden in ["apiVersion", "kind"] {
-        object.remove(&[hidden]);
+    for field in ["apiVersion", "kind"] {
+        object.remove(&[field]);
     }
-    for hidden in ["managedFields", "ownerReferences"] {
-        object.remove(&["metadata", hidden]);
+    for field in ["managedFields", "ownerReferences"] {
+        object.remove(&["metadata", field]);
     }
     Ok(object.into_value())
 }
 
-/// Where expressions ask who may do what.
-pub(crate) fn asking(attributes: &Attributes<'_>) -> Asking {
-    Asking {
-        authorizer: Arc::new(Asks {
+/// The authorizer of expressions for the user and the resource of a request.
+pub(crate) fn request_authorizer(attributes: &AdmissionAttributes<'_>) -> RequestAuthorizer {
+    RequestAuthorizer {
+        authorizer: Arc::new(IdentityAuthorizer {
             authorizer: Arc::clone(&attributes.admission.authorizer),
             identity: attributes.identity.clone(),
         }),
-        resource: Checked {
+        resource: AuthorizerResource {
             group: (*attributes.row.group).to_owned(),
             resource: (*attributes.row.plural).to_owned(),
             subresource: attributes.subresource.to_owned(),
             namespace: attributes.namespace.to_owned(),
             name: attributes.name.to_owned(),
-            ..Checked::default()
+            ..AuthorizerResource::default()
         },
     }
 }
 
-struct Asks {
+/// Checks permissions of one identity.
+struct IdentityAuthorizer {
     authorizer: Arc<authz::Authorizer>,
     identity: Identity,
 }
 
-impl fmt::Debug for Asks {
+impl fmt::Debug for IdentityAuthorizer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "questions of {}", self.identity.user())
+        write!(f, "authorizer of {}", self.identity.user())
     }
 }
 
-impl Authorizer for Asks {
+impl Authorizer for IdentityAuthorizer {
     fn authorize(&self, request: &Request<'_>) -> Decision {
         let account = match request.user {
             User::Requester => None,
             User::ServiceAccount { namespace, name } => Some(service_account(namespace, name)),
         };
         let identity = account.as_ref().unwrap_or(&self.identity);
-        let asked = match request.target {
+        let permission = match request.target {
             Target::Path(path) => authz::Attributes::path(identity, request.verb, path),
             Target::Resource(resource) => authz::Attributes::resource(
                 identity,
@@ -251,7 +259,7 @@ impl Authorizer for Asks {
             .named(&resource.name)
             .below(&resource.subresource),
         };
-        let decision = self.authorizer.decide(&asked);
+        let decision = self.authorizer.decide(&permission);
         Decision {
             allowed: decision.is_allowed(),
             reason: decision.reason().to_owned(),

@@ -1,46 +1,46 @@
-//! One call of one webhook.
+//! The call of one admission webhook.
 
-use super::Attributes;
-use super::index::{Hook, Which};
-use super::review::{self, Answer, AnswerError};
-use crate::metrics::Ended;
+use super::AdmissionAttributes;
+use super::index::{Webhook, WebhookType};
+use super::review::{self, ResponseError, WebhookResponse};
+use crate::metrics::CallOutcome;
 use crate::policies::request::VersionedObjects;
 use http::Method;
 use mainstay_kinds::KindRow;
 use mainstay_object::{Status, names};
 use mainstay_outbound::{Call, response_value};
+use mainstay_policy::validator::FailurePolicy;
 use serde_json::Value;
 use std::fmt;
 
-/// Bytes of a webhook's answer. The largest that means something is a patch that makes an object
-/// of the largest size, packed and quoted.
-const LIMIT: usize = 16 << 20;
+/// Maximum bytes of a response. The largest useful response has a patch that creates an object of
+/// maximum size, in base64 and JSON.
+const MAX_RESPONSE_BYTES: usize = 16 << 20;
 
-/// Why a webhook did not agree.
-pub(super) enum Failed {
-    /// It could not be asked, or its answer is none; with the code that counts have for it.
-    Calling(u16, String),
-    /// It refuses.
+/// The call of a webhook did not admit the request.
+pub(super) enum CallError {
+    /// The call failed or the response is malformed; with the code of the metric.
+    Call(u16, String),
+    /// The webhook rejects the request.
     Rejected(Box<Status>),
-    /// The server refuses.
-    Refused(Box<Status>),
+    /// The server rejects the request.
+    Server(Box<Status>),
 }
 
 /// A JSON patch with at least one operation.
 pub(super) struct Patch(pub(super) Value);
 
-/// Asks a webhook that may change the object; what it wants to be changed. Not whether it may fail:
-/// see [`settled`].
-pub(super) async fn ask(
-    attributes: &Attributes<'_>,
-    hook: &Hook,
+/// Calls a mutating webhook and returns its patch; [`finish_call`] applies the failure policy.
+pub(super) async fn call_mutating(
+    attributes: &AdmissionAttributes<'_>,
+    webhook: &Webhook,
     row: &KindRow,
-    shown: &VersionedObjects,
-) -> Result<Option<Patch>, Failed> {
-    let answer = called(attributes, hook, row, shown, Which::Mutating).await?;
-    let Some(patch) = answer.patch else { return Ok(None) };
-    let undecodable = |why: &dyn fmt::Display| {
-        Failed::Calling(503, format!("received undecodable patch in webhook response: {why}"))
+    objects: &VersionedObjects,
+) -> Result<Option<Patch>, CallError> {
+    let response = call_webhook(attributes, webhook, row, objects, WebhookType::Mutating).await?;
+    let Some(patch) = response.patch else { return Ok(None) };
+    let undecodable = |message: &dyn fmt::Display| {
+        CallError::Call(503, format!("received undecodable patch in webhook response: {message}"))
     };
     let patch = mainstay_schema::strict::parse(&patch).map_err(|error| undecodable(&error))?.value;
     match &patch {
@@ -49,112 +49,128 @@ pub(super) async fn ask(
         Value::Array(_) => {}
         other => {
             let found = mainstay_gocompat::values::json_kind(other);
-            let why =
+            let message =
                 format!("json: cannot unmarshal {found} into Go value of type jsonpatch.Patch");
-            return Err(undecodable(&why));
+            return Err(undecodable(&message));
         }
     }
-    if attributes.object.is_some() && answer.patch_type != "JSONPatch" {
-        let why = format!("unsupported patch type {:?}", answer.patch_type);
-        return Err(Failed::Calling(400, why));
+    if attributes.object.is_some() && response.patch_type != "JSONPatch" {
+        let message = format!("unsupported patch type {:?}", response.patch_type);
+        return Err(CallError::Call(400, message));
     }
     Ok(Some(Patch(patch)))
 }
 
-/// Asks a webhook that judges.
-pub(super) async fn judge(
-    attributes: &Attributes<'_>,
-    hook: &Hook,
+/// Calls a validating webhook.
+pub(super) async fn call_validating(
+    attributes: &AdmissionAttributes<'_>,
+    webhook: &Webhook,
     row: &KindRow,
-    shown: &VersionedObjects,
-) -> Result<(), Failed> {
-    called(attributes, hook, row, shown, Which::Validating).await.map(drop)
+    objects: &VersionedObjects,
+) -> Result<(), CallError> {
+    call_webhook(attributes, webhook, row, objects, WebhookType::Validating).await.map(drop)
 }
 
-/// What becomes of a call, which is counted; `Ok(None)` is one whose failure is forgiven.
-pub(super) fn settled<T>(
-    attributes: &Attributes<'_>,
-    hook: &Hook,
-    which: Which,
-    outcome: Result<T, Failed>,
+/// Records a call and applies the failure policy; `Ok(None)` for a failure that is ignored.
+pub(super) fn finish_call<T>(
+    attributes: &AdmissionAttributes<'_>,
+    webhook: &Webhook,
+    webhook_type: WebhookType,
+    outcome: Result<T, CallError>,
     seconds: f64,
 ) -> Result<Option<T>, Status> {
-    let ended = match &outcome {
-        Ok(_) => Ended::Agreed,
-        Err(Failed::Calling(code, _)) => Ended::Failed { ignored: hook.ignores, code: *code },
-        Err(Failed::Rejected(status)) => Ended::Refused(status.code),
-        Err(Failed::Refused(_)) => Ended::Unasked,
+    let ignores_failures = webhook.failure_policy == FailurePolicy::Ignore;
+    let call_outcome = match &outcome {
+        Ok(_) => CallOutcome::Allowed,
+        Err(CallError::Call(code, _)) => {
+            CallOutcome::Failed { ignored: ignores_failures, code: *code }
+        }
+        Err(CallError::Rejected(status)) => CallOutcome::Rejected(status.code),
+        Err(CallError::Server(_)) => CallOutcome::NotCalled,
     };
     let operation = attributes.operation.name();
-    let counts = &attributes.admission.metrics;
-    counts.webhook(&hook.name, operation, which.kind(), ended, seconds);
+    let metrics = &attributes.admission.metrics;
+    metrics.record_webhook(
+        &webhook.name,
+        operation,
+        webhook_type.metric_label(),
+        call_outcome,
+        seconds,
+    );
     match outcome {
         Ok(value) => Ok(Some(value)),
-        Err(Failed::Rejected(status) | Failed::Refused(status)) => Err(*status),
-        Err(Failed::Calling(_, why)) => {
-            let why = format!("failed calling webhook {:?}: {why}", hook.name);
-            if hook.ignores || mainstay_fault::is_on("webhooks-may-always-fail") {
-                tracing::warn!(%why, "a webhook failed, and is not needed");
+        Err(CallError::Rejected(status) | CallError::Server(status)) => Err(*status),
+        Err(CallError::Call(_, message)) => {
+            let message = format!("failed calling webhook {:?}: {message}", webhook.name);
+            if ignores_failures || mainstay_fault::is_on("webhooks-may-always-fail") {
+                tracing::warn!(error = %message, "webhook failed; its failurePolicy is Ignore");
                 return Ok(None);
             }
-            Err(Status::internal(why))
+            Err(Status::internal(message))
         }
     }
 }
 
-async fn called(
-    attributes: &Attributes<'_>,
-    hook: &Hook,
+async fn call_webhook(
+    attributes: &AdmissionAttributes<'_>,
+    webhook: &Webhook,
     row: &KindRow,
-    shown: &VersionedObjects,
-    which: Which,
-) -> Result<Answer, Failed> {
-    let name = &hook.name;
-    if attributes.dry_run && !hook.bears_dry_runs {
-        let why = format!("admission webhook {name:?} does not support dry run");
-        return Err(Failed::Refused(Box::new(Status::bad_request(why))));
+    objects: &VersionedObjects,
+    webhook_type: WebhookType,
+) -> Result<WebhookResponse, CallError> {
+    let name = &webhook.name;
+    if attributes.dry_run && !webhook.supports_dry_run {
+        let message = format!("admission webhook {name:?} does not support dry run");
+        return Err(CallError::Server(Box::new(Status::bad_request(message))));
     }
-    let Some(version) = hook.version else {
-        return Err(Failed::Calling(
+    let Some(version) = webhook.review_version else {
+        return Err(CallError::Call(
             400,
             "could not create admission objects: webhook does not accept known AdmissionReview versions (v1, v1beta1)"
                 .to_owned(),
         ));
     };
-    let client = hook.client.as_ref().map_err(|why| {
-        let why = format!("could not get REST client: failed calling webhook {name:?}: {why}");
-        Failed::Calling(500, why)
+    let client = webhook.client.as_ref().map_err(|error| {
+        let message =
+            format!("could not get REST client: failed calling webhook {name:?}: {error}");
+        CallError::Call(500, message)
     })?;
-    let (uid, body) = review::request(attributes, row, version, shown);
+    let (uid, body) = review::admission_review(attributes, row, version, objects);
     let admission = attributes.admission;
-    let timeout = attributes.allotted.map_or(hook.timeout, |allotted| allotted.min(hook.timeout));
-    // It is told in seconds, rounded up.
+    let timeout =
+        attributes.timeout.map_or(webhook.timeout, |timeout| timeout.min(webhook.timeout));
+    // The query has whole seconds, rounded up.
     let seconds = timeout.as_millis().div_ceil(1000);
     let query = format!("?timeout={seconds}s");
-    let call = Call { method: Method::POST, query, body, timeout, limit: LIMIT };
+    let call = Call { method: Method::POST, query, body, timeout, limit: MAX_RESPONSE_BYTES };
     let failed = |code: u16, error: &dyn fmt::Display| {
-        Failed::Calling(code, format!("failed to call webhook: {error}"))
+        CallError::Call(code, format!("failed to call webhook: {error}"))
     };
-    let answered = admission.outbound.call(client, call).await;
-    let answered = answered.map_err(|error| failed(503, &error))?;
-    let code = if answered.code >= 400 { answered.code } else { 503 };
-    let review = response_value(&answered).map_err(|error| failed(code, &error))?;
-    let mutating = which == Which::Mutating;
-    let answer = review::answer(&review, version, &uid, mutating).map_err(|error| match error {
-        AnswerError::Form(error) => failed(503, &error),
-        AnswerError::Sense(_) => Failed::Calling(503, error.to_string()),
-    })?;
-    for (key, value) in &answer.notes {
+    let http_response = admission.outbound.call(client, call).await;
+    let http_response = http_response.map_err(|error| failed(503, &error))?;
+    let code = if http_response.code >= 400 { http_response.code } else { 503 };
+    let review = response_value(&http_response).map_err(|error| failed(code, &error))?;
+    let mutating = webhook_type == WebhookType::Mutating;
+    let response =
+        review::read_response(&review, version, &uid, mutating).map_err(|error| match error {
+            ResponseError::Malformed(error) => failed(503, &error),
+            ResponseError::Invalid(_) => CallError::Call(503, error.to_string()),
+        })?;
+    for (key, value) in &response.audit_annotations {
         let key = format!("{name}/{key}");
-        // What is no name is not noted, and nobody else is told.
+        // An annotation with an invalid key is dropped without an error.
         if names::qualified_name(&key).is_empty() {
             attributes.warnings.annotate(key, value.clone());
         }
     }
     for warning in
-        answer.warnings.iter().filter(|_| !mainstay_fault::is_on("warnings-of-webhooks-are-lost"))
+        response.warnings.iter().filter(|_| !mainstay_fault::is_on("warnings-of-webhooks-are-lost"))
     {
         attributes.warnings.add(warning.clone());
     }
-    if answer.allowed { Ok(answer) } else { Err(Failed::Rejected(Box::new(answer.refusal(name)))) }
+    if response.allowed {
+        Ok(response)
+    } else {
+        Err(CallError::Rejected(Box::new(response.rejection(name))))
+    }
 }

@@ -1,13 +1,13 @@
-//! `MutatingAdmissionWebhook` and `ValidatingAdmissionWebhook`: others are asked about writes.
+//! `MutatingAdmissionWebhook` and `ValidatingAdmissionWebhook`: calls of webhooks for writes.
 //!
 //! ```text
 //! configurations (store) ─► Webhooks, read once for each revision
-//! request ─► is it about this? ─► AdmissionReview ─► outbound ─► checks of the answer ─► patch, refusal
+//! request ─► rules, conditions ─► AdmissionReview ─► outbound ─► check of the response ─► patch, rejection
 //! ```
 //!
-//! Those that change objects are called one after the other, and once more if somebody later changed
-//! what they had seen and they want to know. Those that only judge are called at the same time; if
-//! several refuse, the first in their order is told (the original tells whichever was fastest).
+//! Mutating webhooks are called one after the other. A webhook with `reinvocationPolicy: IfNeeded` is
+//! called once more if the object changes after its call. Validating webhooks are called concurrently.
+//! If several reject, the response names the first in their order (Kubernetes names the fastest).
 //!
 //! Rules and texts: apiserver's `pkg/admission/plugin/webhook`.
 
@@ -15,28 +15,28 @@ mod call;
 mod index;
 mod review;
 
-use super::{ADMITTED, Attributes, Plugin, Verdict};
-use crate::policies::request::{self, Labelled, VersionedObjects};
-use call::{Failed, Patch};
-use index::{Hook, Which};
+use super::{ADMITTED, AdmissionAttributes, AdmissionDecision, Plugin};
+use crate::policies::request::{self, RequestLabels, VersionedObjects};
+use call::{CallError, Patch};
+use index::{Webhook, WebhookType};
 use mainstay_conversion::{decode, webhook as conversion};
 use mainstay_kinds::KindRow;
 use mainstay_object::{Gvk, Object, Status};
 use mainstay_patch::managed::Managed;
-use mainstay_policy::evaluate::Input;
-use mainstay_policy::matching::{MatchError, Resource};
+use mainstay_policy::evaluate::EvaluationInput;
+use mainstay_policy::matching::{GroupVersionResource, MatchError};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::sync::Arc;
 
 pub(crate) use index::Webhooks;
 
-/// Asks webhooks that may change objects.
+/// The plugin that calls mutating webhooks.
 pub(super) struct Mutating;
-/// Asks webhooks that judge.
+/// The plugin that calls validating webhooks.
 pub(super) struct Validating;
 
-/// What no webhook is asked about, so that none can lock everybody out.
+/// Whether webhooks are never called for a kind, so that no webhook can lock out all users.
 fn is_exempt(row: &KindRow) -> bool {
     &*row.group == "admissionregistration.k8s.io"
         && matches!(
@@ -50,282 +50,314 @@ fn is_exempt(row: &KindRow) -> bool {
         )
 }
 
-/// What is remembered between the two rounds of a request.
+/// State of the mutating webhooks between the two rounds of a request.
 #[derive(Debug, Default)]
-pub(super) struct Rounds {
-    /// Whether a webhook changed something, so that there is a second one.
-    again: bool,
-    second: bool,
-    /// Webhooks that want to be called again if something changes, and were called.
-    called: HashSet<Arc<str>>,
-    /// Those of them after whose call something changed.
-    due: HashSet<Arc<str>>,
-    /// What the last webhook left.
-    left: Option<Object>,
+pub(super) struct ReinvocationContext {
+    /// Whether a webhook changed the object, so that a second round follows.
+    object_changed: bool,
+    is_second_round: bool,
+    /// The called webhooks with `reinvocationPolicy: IfNeeded`.
+    called_webhooks: HashSet<Arc<str>>,
+    /// The webhooks to call again: the object changed after their call.
+    due_webhooks: HashSet<Arc<str>>,
+    /// The object after the last webhook.
+    last_object: Option<Object>,
 }
 
-impl Rounds {
-    /// Whether there is a second round; if so it begins.
-    pub(super) fn next(&mut self) -> bool {
-        let next = self.again && !self.second && !mainstay_fault::is_on("webhooks-are-asked-once");
-        self.second |= next;
-        next
+impl ReinvocationContext {
+    /// Starts the second round if one is needed; returns whether it starts.
+    pub(super) fn start_second_round(&mut self) -> bool {
+        let is_needed = self.object_changed
+            && !self.is_second_round
+            && !mainstay_fault::is_on("webhooks-are-asked-once");
+        self.is_second_round |= is_needed;
+        is_needed
     }
 
-    fn changed(&mut self) {
-        self.due.extend(self.called.drain());
+    /// Marks all called webhooks for a second call.
+    fn require_reinvocation(&mut self) {
+        self.due_webhooks.extend(self.called_webhooks.drain());
     }
 }
 
 impl Plugin for Mutating {
-    fn handles(&self, attributes: &Attributes<'_>) -> bool {
-        Webhooks::are_there(&attributes.admission.store, Which::Mutating)
+    fn handles(&self, attributes: &AdmissionAttributes<'_>) -> bool {
+        Webhooks::may_exist(&attributes.admission.store, WebhookType::Mutating)
             && !is_exempt(attributes.row)
     }
 
-    fn admit<'a>(&'a self, attributes: &'a mut Attributes<'_>) -> Verdict<'a> {
+    fn admit<'a>(&'a self, attributes: &'a mut AdmissionAttributes<'_>) -> AdmissionDecision<'a> {
         let admission = attributes.admission;
-        let hooks = admission.webhooks.current(&admission.store, Which::Mutating);
-        Verdict::Later(Box::pin(mutate(attributes, hooks)))
+        let webhooks = admission.webhooks.current(&admission.store, WebhookType::Mutating);
+        AdmissionDecision::Pending(Box::pin(call_mutating_webhooks(attributes, webhooks)))
     }
 }
 
 impl Plugin for Validating {
-    fn handles(&self, attributes: &Attributes<'_>) -> bool {
-        Webhooks::are_there(&attributes.admission.store, Which::Validating)
+    fn handles(&self, attributes: &AdmissionAttributes<'_>) -> bool {
+        Webhooks::may_exist(&attributes.admission.store, WebhookType::Validating)
             && !is_exempt(attributes.row)
     }
 
-    fn validate<'a>(&'a self, attributes: &'a Attributes<'_>) -> Verdict<'a> {
+    fn validate<'a>(&'a self, attributes: &'a AdmissionAttributes<'_>) -> AdmissionDecision<'a> {
         let admission = attributes.admission;
-        let hooks = admission.webhooks.current(&admission.store, Which::Validating);
-        let others = request::others(attributes, &admission.registry.kinds());
-        let mut named = Vec::new();
-        for hook in hooks.iter() {
-            match named_by(attributes, hook, &others) {
+        let webhooks = admission.webhooks.current(&admission.store, WebhookType::Validating);
+        let equivalents = request::equivalent_rows(attributes, &admission.registry.kinds());
+        let mut candidates = Vec::new();
+        for webhook in webhooks.iter() {
+            match match_webhook(attributes, webhook, &equivalents) {
                 Ok(None) => {}
-                // It is told when those before it had their conditions looked at.
-                outcome => named.push((hook.clone(), outcome)),
+                // An error is reported after the conditions of earlier webhooks are evaluated.
+                outcome => candidates.push((webhook.clone(), outcome)),
             }
         }
-        if named.is_empty() {
+        if candidates.is_empty() {
             return ADMITTED;
         }
-        Verdict::Later(Box::pin(judge(attributes, named)))
+        AdmissionDecision::Pending(Box::pin(call_validating_webhooks(attributes, candidates)))
     }
 }
 
-/// Whether a webhook is named, and the row in whose version it wants to see the object.
-type Named = Result<Option<Seen>, Box<Status>>;
+/// The version in which a matching webhook receives the object; none without a match.
+type MatchResult = Result<Option<ObjectVersion>, Box<Status>>;
 
-/// Asks everybody at once who is meant.
-async fn judge(attributes: &Attributes<'_>, named: Vec<(Arc<Hook>, Named)>) -> Result<(), Status> {
-    let mut versions: Versions = Vec::new();
-    let mut meant = Vec::new();
-    for (hook, outcome) in named {
-        let Some(seen) = outcome.map_err(|status| *status)? else { continue };
-        let shown = versions_of(&mut versions, attributes, seen.get(attributes)).await?;
-        if holds(attributes, &hook, seen.get(attributes), &shown)? {
-            meant.push((hook, seen, shown));
+/// Calls all matching webhooks concurrently.
+async fn call_validating_webhooks(
+    attributes: &AdmissionAttributes<'_>,
+    candidates: Vec<(Arc<Webhook>, MatchResult)>,
+) -> Result<(), Status> {
+    let mut version_cache: VersionCache = Vec::new();
+    let mut matched = Vec::new();
+    for (webhook, outcome) in candidates {
+        let Some(object_version) = outcome.map_err(|status| *status)? else { continue };
+        let objects =
+            objects_in_version(&mut version_cache, attributes, object_version.row(attributes))
+                .await?;
+        if conditions_match(attributes, &webhook, object_version.row(attributes), &objects)? {
+            matched.push((webhook, object_version, objects));
         }
     }
     let clock = attributes.admission.clock;
-    let calls = meant.iter().map(|(hook, seen, shown)| async move {
-        let begun = clock.elapsed();
-        let outcome = call::judge(attributes, hook, seen.get(attributes), shown).await;
-        (outcome, clock.elapsed().saturating_sub(begun).as_secs_f64())
+    let calls = matched.iter().map(|(webhook, object_version, objects)| async move {
+        let started = clock.elapsed();
+        let outcome =
+            call::call_validating(attributes, webhook, object_version.row(attributes), objects)
+                .await;
+        (outcome, clock.elapsed().saturating_sub(started).as_secs_f64())
     });
     let outcomes = futures::future::join_all(calls).await;
-    let mut refused = None;
-    for (at, ((hook, ..), (outcome, seconds))) in meant.iter().zip(outcomes).enumerate() {
-        match call::settled(attributes, hook, Which::Validating, outcome, seconds) {
+    let mut rejection = None;
+    for (at, ((webhook, ..), (outcome, seconds))) in matched.iter().zip(outcomes).enumerate() {
+        match call::finish_call(attributes, webhook, WebhookType::Validating, outcome, seconds) {
             Ok(Some(())) => {}
             Ok(None) => {
                 let key =
-                    format!("{FORGIVEN}validating.webhook.admission.k8s.io/round_0_index_{at}");
-                attributes.warnings.annotate(key, hook.name.to_string());
+                    format!("{FAILED_OPEN}validating.webhook.admission.k8s.io/round_0_index_{at}");
+                attributes.warnings.annotate(key, webhook.name.to_string());
             }
-            Err(status) => drop(refused.get_or_insert(status)),
+            Err(status) => drop(rejection.get_or_insert(status)),
         }
     }
-    refused.map_or(Ok(()), Err)
+    rejection.map_or(Ok(()), Err)
 }
 
-/// What begins the note of a webhook whose failure was forgiven.
-const FORGIVEN: &str = "failed-open.";
+/// Prefix of the audit annotation of a webhook whose failure was ignored.
+const FAILED_OPEN: &str = "failed-open.";
 
-/// The objects of a request in the versions in which somebody wanted to see them.
-type Versions = Vec<(Arc<str>, Arc<VersionedObjects>)>;
+/// The objects of a request by API version.
+type VersionCache = Vec<(Arc<str>, Arc<VersionedObjects>)>;
 
-async fn versions_of(
-    versions: &mut Versions,
-    attributes: &Attributes<'_>,
+async fn objects_in_version(
+    version_cache: &mut VersionCache,
+    attributes: &AdmissionAttributes<'_>,
     row: &KindRow,
 ) -> Result<Arc<VersionedObjects>, Status> {
-    if let Some((_, shown)) = versions.iter().find(|(version, _)| *version == row.api_version) {
-        return Ok(shown.clone());
+    if let Some((_, objects)) =
+        version_cache.iter().find(|(version, _)| *version == row.api_version)
+    {
+        return Ok(objects.clone());
     }
-    let shown = request::versioned_objects(attributes, row).await;
-    let shown = Arc::new(shown.map_err(|status| Status::internal(status.message))?);
-    versions.push((row.api_version.clone(), shown.clone()));
-    Ok(shown)
+    let objects = request::versioned_objects(attributes, row).await;
+    let objects = Arc::new(objects.map_err(|status| Status::internal(status.message))?);
+    version_cache.push((row.api_version.clone(), objects.clone()));
+    Ok(objects)
 }
 
-/// The row in whose version a webhook wants to see the object.
-enum Seen {
-    /// The request's.
-    Own,
-    Other(Arc<KindRow>),
+/// The version in which a webhook receives the object.
+enum ObjectVersion {
+    /// The version of the request.
+    Request,
+    /// The version of an equivalent resource.
+    Equivalent(Arc<KindRow>),
 }
 
-impl Seen {
-    fn get<'a>(&'a self, attributes: &'a Attributes<'_>) -> &'a KindRow {
+impl ObjectVersion {
+    fn row<'a>(&'a self, attributes: &'a AdmissionAttributes<'_>) -> &'a KindRow {
         match self {
-            Self::Own => attributes.row,
-            Self::Other(row) => row,
+            Self::Request => attributes.row,
+            Self::Equivalent(row) => row,
         }
     }
 }
 
-/// Whether a webhook's rules and selectors mean the request, and in which version it wants to see it.
-fn named_by(attributes: &Attributes<'_>, hook: &Hook, others: &[Arc<KindRow>]) -> Named {
-    let resources: Vec<Resource<'_>> = others.iter().map(|row| request::resource(row)).collect();
-    let asked = request::request_attributes(attributes);
-    let known = match hook.constraints.meets(&asked, &resources, &Labelled(attributes)) {
-        Ok(None) => return Ok(None),
-        Ok(Some(known)) => known,
-        Err(MatchError::Selector(error)) => return Err(Box::new(Status::internal(error))),
-        Err(MatchError::UnknownNamespace { name }) => {
-            return Err(Box::new(Status::not_found("", "namespaces", &name)));
-        }
-    };
-    Ok(Some(match known.and_then(|at| others.get(at)) {
-        None => Seen::Own,
-        Some(row) => Seen::Other(row.clone()),
+/// Matches the request with the rules and selectors of a webhook.
+fn match_webhook(
+    attributes: &AdmissionAttributes<'_>,
+    webhook: &Webhook,
+    equivalents: &[Arc<KindRow>],
+) -> MatchResult {
+    let resources: Vec<GroupVersionResource<'_>> =
+        equivalents.iter().map(|row| request::resource(row)).collect();
+    let request_attributes = request::request_attributes(attributes);
+    let resource =
+        match webhook.criteria.matches(&request_attributes, &resources, &RequestLabels(attributes))
+        {
+            Ok(None) => return Ok(None),
+            Ok(Some(resource)) => resource,
+            Err(MatchError::Selector(error)) => return Err(Box::new(Status::internal(error))),
+            Err(MatchError::UnknownNamespace { name }) => {
+                return Err(Box::new(Status::not_found("", "namespaces", &name)));
+            }
+        };
+    Ok(Some(match resource.and_then(|index| equivalents.get(index)) {
+        None => ObjectVersion::Request,
+        Some(row) => ObjectVersion::Equivalent(row.clone()),
     }))
 }
 
-/// Whether a webhook's conditions hold.
-fn holds(
-    attributes: &Attributes<'_>,
-    hook: &Hook,
+/// Whether the match conditions of a webhook are true.
+fn conditions_match(
+    attributes: &AdmissionAttributes<'_>,
+    webhook: &Webhook,
     row: &KindRow,
-    shown: &VersionedObjects,
+    objects: &VersionedObjects,
 ) -> Result<bool, Status> {
-    if hook.conditions.is_empty() || mainstay_fault::is_on("conditions-of-webhooks-always-hold") {
+    if webhook.conditions.is_empty() || mainstay_fault::is_on("conditions-of-webhooks-always-hold")
+    {
         return Ok(true);
     }
-    // Conditions see the kind that the webhook names, and the resource of the request.
-    let mut described = request::described(attributes, row);
-    described["resource"] = request::described(attributes, attributes.row)["resource"].take();
-    let asking = request::asking(attributes);
-    let input = Input {
-        object: &shown.object,
-        old: &shown.old,
-        request: &described,
+    // Match conditions see the kind of the webhook's rule, but the resource of the request.
+    let mut request_variable = request::request_variable(attributes, row);
+    request_variable["resource"] =
+        request::request_variable(attributes, attributes.row)["resource"].take();
+    let authorizer = request::request_authorizer(attributes);
+    let input = EvaluationInput {
+        object: &objects.object,
+        old: &objects.old,
+        request: &request_variable,
         params: &Value::Null,
         namespace: &Value::Null,
-        asking: Some(&asking),
+        authorizer: Some(&authorizer),
     };
-    hook.conditions.hold(input, &[], hook.failure).map_err(|error| {
+    webhook.conditions.matches(input, &[], webhook.failure_policy).map_err(|error| {
         let (row, name) = (attributes.row, attributes.name);
         Status::forbidden(&row.group, &row.plural, name, &error.to_string())
     })
 }
 
-async fn mutate(attributes: &mut Attributes<'_>, hooks: Arc<Vec<Arc<Hook>>>) -> Result<(), Status> {
-    let second = attributes.rounds.second;
-    if second && attributes.rounds.left != attributes.object {
-        attributes.rounds.changed();
+async fn call_mutating_webhooks(
+    attributes: &mut AdmissionAttributes<'_>,
+    webhooks: Arc<Vec<Arc<Webhook>>>,
+) -> Result<(), Status> {
+    let is_second_round = attributes.reinvocation.is_second_round;
+    if is_second_round && attributes.reinvocation.last_object != attributes.object {
+        attributes.reinvocation.require_reinvocation();
     }
-    let others = request::others(attributes, &attributes.admission.registry.kinds());
-    let managers = managers_of(attributes);
-    let mut versions: Versions = Vec::new();
-    for (at, hook) in hooks.iter().enumerate() {
-        let named = named_by(attributes, hook, &others).map_err(|status| *status)?;
-        let Some(seen) = named else { continue };
-        let row = seen.get(attributes);
-        // Conditions are looked at in the second round too.
-        let due = !second || attributes.rounds.due.contains(&hook.id);
-        if !due && hook.conditions.is_empty() {
+    let equivalents = request::equivalent_rows(attributes, &attributes.admission.registry.kinds());
+    let managed_fields_before = managed_fields(attributes);
+    let mut version_cache: VersionCache = Vec::new();
+    for (at, webhook) in webhooks.iter().enumerate() {
+        let matched = match_webhook(attributes, webhook, &equivalents).map_err(|status| *status)?;
+        let Some(object_version) = matched else { continue };
+        let row = object_version.row(attributes);
+        // Conditions are evaluated in the second round, too.
+        let is_due = !is_second_round || attributes.reinvocation.due_webhooks.contains(&webhook.id);
+        if !is_due && webhook.conditions.is_empty() {
             continue;
         }
-        let shown = versions_of(&mut versions, attributes, row).await;
-        // The original says it twice.
-        let shown = shown.map_err(|status| Status::internal(status.message))?;
-        if !holds(attributes, hook, row, &shown)? || !due {
+        let objects = objects_in_version(&mut version_cache, attributes, row).await;
+        // Kubernetes wraps the error twice.
+        let objects = objects.map_err(|status| Status::internal(status.message))?;
+        if !conditions_match(attributes, webhook, row, &objects)? || !is_due {
             continue;
         }
-        let place =
-            format!("mutation.webhook.admission.k8s.io/round_{}_index_{at}", u8::from(second));
-        let came = asked(attributes, hook, row, &shown).await;
-        let note = format!(
-            r#"{{"configuration":{},"webhook":{},"mutated":{}}}"#,
-            json!(hook.configuration),
-            json!(hook.name),
-            matches!(came, Ok(Came::Changed(_)))
+        let annotation_key = format!(
+            "mutation.webhook.admission.k8s.io/round_{}_index_{at}",
+            u8::from(is_second_round)
         );
-        attributes.warnings.annotate(place.clone(), note);
-        match came? {
-            Came::Same => {}
-            Came::Forgiven => {
-                attributes.warnings.annotate(format!("{FORGIVEN}{place}"), hook.name.to_string());
+        let mutation = call_and_patch(attributes, webhook, row, &objects).await;
+        let annotation = format!(
+            r#"{{"configuration":{},"webhook":{},"mutated":{}}}"#,
+            json!(webhook.configuration),
+            json!(webhook.name),
+            matches!(mutation, Ok(Mutation::Changed(_)))
+        );
+        attributes.warnings.annotate(annotation_key.clone(), annotation);
+        match mutation? {
+            Mutation::Unchanged => {}
+            Mutation::FailedOpen => {
+                attributes
+                    .warnings
+                    .annotate(format!("{FAILED_OPEN}{annotation_key}"), webhook.name.to_string());
             }
-            Came::Changed(object) => {
+            Mutation::Changed(object) => {
                 attributes.object = Some(*object);
-                versions.clear();
-                attributes.rounds.changed();
-                attributes.rounds.again = true;
+                version_cache.clear();
+                attributes.reinvocation.require_reinvocation();
+                attributes.reinvocation.object_changed = true;
             }
         }
-        if hook.reinvokes {
-            attributes.rounds.called.insert(hook.id.clone());
+        if webhook.reinvoke_if_needed {
+            attributes.reinvocation.called_webhooks.insert(webhook.id.clone());
         }
     }
-    keep_managers(attributes, managers);
-    if attributes.rounds.again && !second {
-        attributes.rounds.left.clone_from(&attributes.object);
+    restore_invalid_managed_fields(attributes, managed_fields_before);
+    if attributes.reinvocation.object_changed && !is_second_round {
+        attributes.reinvocation.last_object.clone_from(&attributes.object);
     }
     Ok(())
 }
 
-/// What a call of a webhook that may change the object came to.
-enum Came {
-    /// It failed, and that does not matter.
-    Forgiven,
-    /// The object is as it was.
-    Same,
-    /// The object is another one.
+/// The result of the call of a mutating webhook.
+enum Mutation {
+    /// The call failed; the failure policy ignores it.
+    FailedOpen,
+    /// The object is unchanged.
+    Unchanged,
+    /// The new object.
     Changed(Box<Object>),
 }
 
-async fn asked(
-    attributes: &Attributes<'_>,
-    hook: &Hook,
+/// Calls a mutating webhook and applies its patch.
+async fn call_and_patch(
+    attributes: &AdmissionAttributes<'_>,
+    webhook: &Webhook,
     row: &KindRow,
-    shown: &VersionedObjects,
-) -> Result<Came, Status> {
+    objects: &VersionedObjects,
+) -> Result<Mutation, Status> {
     let clock = attributes.admission.clock;
-    let begun = clock.elapsed();
+    let started = clock.elapsed();
     let outcome = async {
-        let Some(patch) = call::ask(attributes, hook, row, shown).await? else { return Ok(None) };
-        let patched = patched(attributes, hook, row, shown, &patch).await;
-        let patched = patched.map_err(|status| Failed::Refused(Box::new(status)))?;
+        let Some(patch) = call::call_mutating(attributes, webhook, row, objects).await? else {
+            return Ok(None);
+        };
+        let patched = apply_patch(attributes, webhook, row, objects, &patch).await;
+        let patched = patched.map_err(|status| CallError::Server(Box::new(status)))?;
         Ok((attributes.object.as_ref() != Some(&patched)).then(|| Box::new(patched)))
     };
     let outcome = outcome.await;
-    let seconds = clock.elapsed().saturating_sub(begun).as_secs_f64();
-    let settled = call::settled(attributes, hook, Which::Mutating, outcome, seconds)?;
-    Ok(match settled {
-        None => Came::Forgiven,
-        Some(None) => Came::Same,
-        Some(Some(object)) => Came::Changed(object),
+    let seconds = clock.elapsed().saturating_sub(started).as_secs_f64();
+    let finished = call::finish_call(attributes, webhook, WebhookType::Mutating, outcome, seconds)?;
+    Ok(match finished {
+        None => Mutation::FailedOpen,
+        Some(None) => Mutation::Unchanged,
+        Some(Some(object)) => Mutation::Changed(object),
     })
 }
 
-/// Why a patch may not make an object of another kind: what is said when that cannot be read, or
-/// does not become one of the request's kind.
-fn another_kind(attributes: &Attributes<'_>, value: Value) -> String {
+/// The error for a patch that changes the kind: the object cannot be decoded, or cannot be converted
+/// to the kind of the request.
+fn kind_change_error(attributes: &AdmissionAttributes<'_>, value: Value) -> String {
     let text = |field: &str| value[field].as_str().unwrap_or_default().to_owned();
     let (version, kind) = (text("apiVersion"), text("kind"));
     let (group, own) = version.rsplit_once('/').unwrap_or(("", &version));
@@ -338,76 +370,76 @@ fn another_kind(attributes: &Attributes<'_>, value: Value) -> String {
     if let Err(error) = decode::patched_below(&gvk, value) {
         return error.to_string();
     }
-    let wanted = attributes.kind();
-    let package = match wanted.group.split('.').next() {
+    let expected = attributes.kind();
+    let package = match expected.group.split('.').next() {
         None | Some("") => "core",
         Some(name) => name,
     };
-    format!("converting ({own}.{kind}) to ({package}.{}): unknown conversion", wanted.kind)
+    format!("converting ({own}.{kind}) to ({package}.{}): unknown conversion", expected.kind)
 }
 
-const MANAGERS: [&str; 2] = ["metadata", "managedFields"];
+const MANAGED_FIELDS: [&str; 2] = ["metadata", "managedFields"];
 
-fn managers_of(attributes: &Attributes<'_>) -> Option<Value> {
-    attributes.object.as_ref()?.get(&MANAGERS).cloned()
+fn managed_fields(attributes: &AdmissionAttributes<'_>) -> Option<Value> {
+    attributes.object.as_ref()?.get(&MANAGED_FIELDS).cloned()
 }
 
-/// Managers that cannot be read become what they were, and the client is told.
-fn keep_managers(attributes: &mut Attributes<'_>, before: Option<Value>) {
+/// Restores invalid `managedFields` to their value before the webhooks, with a warning.
+fn restore_invalid_managed_fields(attributes: &mut AdmissionAttributes<'_>, before: Option<Value>) {
     let Some(object) = &mut attributes.object else { return };
-    let now = object.get(&MANAGERS);
+    let now = object.get(&MANAGED_FIELDS);
     if now == before.as_ref() {
         return;
     }
     let Err(error) = Managed::read(now) else { return };
     match before {
-        Some(before) => object.set(&MANAGERS, before),
+        Some(before) => object.set(&MANAGED_FIELDS, before),
         None => {
-            object.remove(&MANAGERS);
+            object.remove(&MANAGED_FIELDS);
         }
     }
-    attributes.asked.warnings.add(format!(
+    attributes.request.warnings.add(format!(
         ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating admission controller; please fix your requests: {error}"
     ));
 }
 
-/// What a patch makes of the object of a request.
-async fn patched(
-    attributes: &Attributes<'_>,
-    hook: &Hook,
+/// Applies the patch of a webhook to the object of the request.
+async fn apply_patch(
+    attributes: &AdmissionAttributes<'_>,
+    webhook: &Webhook,
     row: &KindRow,
-    shown: &VersionedObjects,
+    objects: &VersionedObjects,
     patch: &Patch,
 ) -> Result<Object, Status> {
     if attributes.object.is_none() {
         return Err(Status::internal(format!(
             "admission webhook {:?} attempted to modify the object, which is not supported for this operation",
-            hook.name
+            webhook.name
         )));
     }
-    let mut value = shown.object.clone();
+    let mut value = objects.object.clone();
     let kind = [value["apiVersion"].clone(), value["kind"].clone()];
     mainstay_patch::json_patch(&mut value, &patch.0)
         .map_err(|error| Status::internal(error.to_string()))?;
     for (field, kind) in ["apiVersion", "kind"].into_iter().zip(kind) {
-        // One that is gone is what it was.
+        // A removed field keeps its value.
         if value.get(field).and_then(Value::as_str).is_none_or(str::is_empty) {
             value[field] = kind;
         } else if value[field] != kind {
-            return Err(Status::internal(another_kind(attributes, value)));
+            return Err(Status::internal(kind_change_error(attributes, value)));
         }
     }
-    let made = if attributes.is_of_row() {
+    let decoded = if attributes.is_of_row() {
         let own = attributes.row;
-        let made = decode::patched_by_webhook(row, value);
+        let decoded = decode::patched_by_webhook(row, value);
         if own.custom().is_some_and(|custom| custom.is_converted) {
-            let value = made.map_err(Status::internal)?.into_value();
+            let value = decoded.map_err(Status::internal)?.into_value();
             let value = conversion::between(&attributes.admission.outbound, own, value).await?;
             return Object::from_value(value).map_err(Status::internal);
         }
-        made
+        decoded
     } else {
         decode::patched_below(&attributes.kind(), value)
     };
-    made.map_err(Status::internal)
+    decoded.map_err(Status::internal)
 }

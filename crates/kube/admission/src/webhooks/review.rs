@@ -1,6 +1,6 @@
-//! What a webhook is sent, and what it may answer.
+//! AdmissionReviews: the requests to webhooks and their responses.
 
-use super::Attributes;
+use super::AdmissionAttributes;
 use crate::policies::request::{self, VersionedObjects};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,108 +13,108 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// An `AdmissionReview` about a request, with its uid.
-pub(super) fn request(
-    attributes: &Attributes<'_>,
+/// An AdmissionReview of a request, with its uid.
+pub(super) fn admission_review(
+    attributes: &AdmissionAttributes<'_>,
     row: &KindRow,
     version: &str,
-    shown: &VersionedObjects,
+    objects: &VersionedObjects,
 ) -> (String, Bytes) {
     let uid = random_uid();
-    let described = request::described(attributes, row);
-    // Objects are written from where they are.
+    let request = request::request_variable(attributes, row);
+    // The objects are serialized in place, without a copy.
     let mut text =
         format!(r#"{{"kind":"AdmissionReview","apiVersion":"{version}","request":{{"uid":"{uid}""#);
-    for (name, value) in described.as_object().into_iter().flatten() {
+    for (name, value) in request.as_object().into_iter().flatten() {
         let value = match name.as_str() {
             "uid" => continue,
-            "object" => &shown.object,
-            "oldObject" => &shown.old,
+            "object" => &objects.object,
+            "oldObject" => &objects.old,
             _ => value,
         };
-        // Names are those of fields, and writing to a text does not fail.
+        // Field names need no escapes, and writing to a String does not fail.
         let _ = write!(text, r#","{name}":{value}"#);
     }
     text.push_str("}}");
     (uid, text.into())
 }
 
-/// A webhook's answer that has a meaning.
-pub(super) struct Answer {
+/// A valid response of a webhook.
+pub(super) struct WebhookResponse {
     pub(super) allowed: bool,
     pub(super) warnings: Vec<String>,
-    /// The patch as text; none if there is none.
+    /// The patch as JSON text.
     pub(super) patch: Option<Vec<u8>>,
     pub(super) patch_type: String,
-    /// What is to be noted in the audit log, by key.
-    pub(super) notes: BTreeMap<String, String>,
+    /// Annotations of the audit event, by key.
+    pub(super) audit_annotations: BTreeMap<String, String>,
     result: Value,
 }
 
-/// What is wrong with an answer.
+/// The response of a webhook cannot be used.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum AnswerError {
-    /// It cannot be read.
+pub(super) enum ResponseError {
+    /// The response cannot be decoded.
     #[error(transparent)]
-    Form(#[from] FormError),
-    /// It says what it may not.
+    Malformed(#[from] MalformedResponse),
+    /// The response has invalid content.
     #[error("received invalid webhook response: {0}")]
-    Sense(#[from] SenseError),
+    Invalid(#[from] InvalidResponse),
 }
 
-/// An answer is no review.
+/// A response is not an AdmissionReview.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum FormError {
-    /// It is no object.
+pub(super) enum MalformedResponse {
+    /// The response is not a JSON object.
     #[error(
         "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
     )]
-    NoObject {
-        /// What it is.
+    NotAnObject {
+        /// The JSON type of the response.
         found: &'static str,
     },
-    /// It names no kind.
+    /// The response has no kind.
     #[error("Object 'Kind' is missing in version {version:?}")]
     NoKind {
-        /// Its version.
+        /// The version of the response.
         version: String,
     },
-    /// It is of another kind.
+    /// The response has another kind.
     #[error(
         "no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\""
     )]
     UnknownKind {
-        /// Its version.
+        /// The version of the response.
         version: String,
-        /// Its kind.
+        /// The kind of the response.
         kind: String,
     },
-    /// It is a review of another version.
+    /// The response has another version than the request.
     #[error(
         "converting ({}.AdmissionReview) to ({}.AdmissionReview): unknown conversion",
         last_part(found),
         last_part(wanted)
     )]
-    OtherVersion {
-        /// Its version.
+    VersionMismatch {
+        /// The version of the response.
         found: String,
-        /// That of the question.
+        /// The version of the request.
         wanted: String,
     },
-    /// A field is of another type.
+    /// A field has the wrong type.
     #[error("json: cannot unmarshal {found} into Go struct field {field} of type {expected}")]
     WrongType {
-        /// What it is.
+        /// The JSON type that was found.
         found: &'static str,
         /// The field.
         field: String,
         /// The Go type.
         expected: &'static str,
     },
-    /// The patch is no base64.
+    /// The patch is not base64.
     #[error("illegal base64 data at input byte {at}")]
     Base64 {
-        /// The byte at which it goes wrong.
+        /// The index of the invalid byte.
         at: usize,
     },
 }
@@ -123,143 +123,149 @@ fn last_part(version: &str) -> &str {
     version.rsplit('/').next().unwrap_or_default()
 }
 
-/// A review says what it may not.
+/// An AdmissionReview has an invalid response.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum SenseError {
-    /// It has no response.
+pub(super) enum InvalidResponse {
+    /// The field `response` is missing.
     #[error("webhook response was absent")]
     NoResponse,
-    /// It is about another request.
+    /// The uid of the response is not that of the request.
     #[error("expected response.uid={wanted:?}, got {found:?}")]
-    OtherUid {
+    UidMismatch {
         /// The uid of the request.
         wanted: String,
-        /// That of the response.
+        /// The uid of the response.
         found: String,
     },
-    /// It does not say that it is a review.
+    /// `apiVersion` or `kind` is missing.
     #[error(
         "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got {group}/{version}, Kind={kind}"
     )]
-    NotNamed {
-        /// Its group.
+    MissingTypeMeta {
+        /// The group of the response.
         group: String,
-        /// Its version.
+        /// The version of the response.
         version: String,
-        /// Its kind.
+        /// The kind of the response.
         kind: String,
     },
-    /// It has a patch, and does not say of which type.
+    /// `patchType` is missing.
     #[error("webhook returned response.patch but not response.patchType")]
     NoPatchType,
-    /// It says the type of a patch that it does not have.
+    /// `patch` is missing.
     #[error("webhook returned response.patchType but not response.patch")]
     NoPatch,
-    /// It has a patch of no type.
+    /// `patchType` is empty.
     #[error("webhook returned invalid response.patchType of \"\"")]
     EmptyPatchType,
-    /// It has a patch, and may only judge.
+    /// A validating webhook returned a patch.
     #[error("validating webhook may not return response.patch")]
     PatchOfValidating,
-    /// It has the type of a patch, and may only judge.
+    /// A validating webhook returned a patch type.
     #[error("validating webhook may not return response.patchType")]
     PatchTypeOfValidating,
 }
 
-/// Reads an answer to a review of a version with a uid.
-pub(super) fn answer(
+/// Reads the response to an AdmissionReview with this version and uid.
+pub(super) fn read_response(
     review: &Value,
     version: &str,
     uid: &str,
     mutating: bool,
-) -> Result<Answer, AnswerError> {
+) -> Result<WebhookResponse, ResponseError> {
     let Some(fields) = review.as_object() else {
-        return Err(FormError::NoObject { found: json_kind(review) }.into());
+        return Err(MalformedResponse::NotAnObject { found: json_kind(review) }.into());
     };
-    let of = |field: &str| fields.get(field).and_then(Value::as_str).unwrap_or_default();
-    let (said, kind) = (of("apiVersion"), of("kind"));
+    let text = |field: &str| fields.get(field).and_then(Value::as_str).unwrap_or_default();
+    let (api_version, kind) = (text("apiVersion"), text("kind"));
     let is_review = matches!(kind, "" | "AdmissionReview");
-    let is_known =
-        matches!(said, "" | "admission.k8s.io/v1" | "admission.k8s.io/v1beta1") && is_review;
-    if !is_known {
-        let (version, kind) = (said.to_owned(), kind.to_owned());
+    let is_supported =
+        matches!(api_version, "" | "admission.k8s.io/v1" | "admission.k8s.io/v1beta1") && is_review;
+    if !is_supported {
+        let (version, kind) = (api_version.to_owned(), kind.to_owned());
         let error = if kind.is_empty() {
-            FormError::NoKind { version }
+            MalformedResponse::NoKind { version }
         } else {
-            FormError::UnknownKind { version, kind }
+            MalformedResponse::UnknownKind { version, kind }
         };
         return Err(error.into());
     }
     let response = fields.get("response").filter(|response| !response.is_null());
-    if !said.is_empty() && said != version {
-        let (found, wanted) = (said.to_owned(), version.to_owned());
-        return Err(FormError::OtherVersion { found, wanted }.into());
+    if !api_version.is_empty() && api_version != version {
+        let (found, wanted) = (api_version.to_owned(), version.to_owned());
+        return Err(MalformedResponse::VersionMismatch { found, wanted }.into());
     }
-    let response = response.ok_or(SenseError::NoResponse)?;
-    let read = Response::read(response)?;
+    let response = response.ok_or(InvalidResponse::NoResponse)?;
+    let decoded = ResponseFields::read(response)?;
     if version == "admission.k8s.io/v1" {
-        if read.uid != uid {
-            return Err(SenseError::OtherUid { wanted: uid.to_owned(), found: read.uid }.into());
+        if decoded.uid != uid {
+            return Err(InvalidResponse::UidMismatch {
+                wanted: uid.to_owned(),
+                found: decoded.uid,
+            }
+            .into());
         }
-        if said.is_empty() || kind.is_empty() {
-            let (group, own) = said.rsplit_once('/').unwrap_or(("", said));
-            let [group, version, kind] = [group, own, kind].map(str::to_owned);
-            return Err(SenseError::NotNamed { group, version, kind }.into());
+        if api_version.is_empty() || kind.is_empty() {
+            let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+            let [group, version, kind] = [group, version, kind].map(str::to_owned);
+            return Err(InvalidResponse::MissingTypeMeta { group, version, kind }.into());
         }
-        read.check(mutating)?;
+        decoded.check(mutating)?;
     }
-    let patch_type = match (read.patch_type, version) {
-        (Some(own), "admission.k8s.io/v1") => own,
+    let patch_type = match (decoded.patch_type, version) {
+        (Some(patch_type), "admission.k8s.io/v1") => patch_type,
         _ => "JSONPatch".to_owned(),
     };
-    let patch = Some(read.patch).filter(|patch| mutating && !patch.is_empty());
-    Ok(Answer {
-        allowed: read.allowed,
-        warnings: read.warnings,
+    let patch = Some(decoded.patch).filter(|patch| mutating && !patch.is_empty());
+    Ok(WebhookResponse {
+        allowed: decoded.allowed,
+        warnings: decoded.warnings,
         patch,
         patch_type,
-        notes: read.notes,
+        audit_annotations: decoded.audit_annotations,
         result: response.get("status").cloned().unwrap_or_default(),
     })
 }
 
-/// The fields of a response.
-struct Response {
+/// The decoded fields of a response.
+struct ResponseFields {
     uid: String,
     allowed: bool,
     patch: Vec<u8>,
     patch_type: Option<String>,
     warnings: Vec<String>,
-    notes: BTreeMap<String, String>,
+    audit_annotations: BTreeMap<String, String>,
 }
 
-impl Response {
-    fn read(response: &Value) -> Result<Self, FormError> {
-        const NOTES: &str = "AdmissionResponse.response.auditAnnotations";
-        let wrong = |value: &Value, field: &str, expected| FormError::WrongType {
+impl ResponseFields {
+    fn read(response: &Value) -> Result<Self, MalformedResponse> {
+        const AUDIT_ANNOTATIONS: &str = "AdmissionResponse.response.auditAnnotations";
+        let wrong_type = |value: &Value, field: &str, expected| MalformedResponse::WrongType {
             found: json_kind(value),
             field: field.to_owned(),
             expected,
         };
         let Some(fields) = response.as_object() else {
-            return Err(wrong(response, "AdmissionReview.response", "v1.AdmissionResponse"));
+            return Err(wrong_type(response, "AdmissionReview.response", "v1.AdmissionResponse"));
         };
         let text = |name: &str, wanted| match fields.get(name) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) => Ok(Some(text.clone())),
-            Some(other) => Err(wrong(other, &format!("AdmissionResponse.response.{name}"), wanted)),
+            Some(other) => {
+                Err(wrong_type(other, &format!("AdmissionResponse.response.{name}"), wanted))
+            }
         };
         let allowed = match fields.get("allowed") {
             None | Some(Value::Null) => false,
             Some(Value::Bool(allowed)) => *allowed,
             Some(other) => {
-                return Err(wrong(other, "AdmissionResponse.response.allowed", "bool"));
+                return Err(wrong_type(other, "AdmissionResponse.response.allowed", "bool"));
             }
         };
-        let packed = text("patch", "[]uint8")?.unwrap_or_default();
-        let patch = unpacked(&packed)?;
+        let encoded = text("patch", "[]uint8")?.unwrap_or_default();
+        let patch = decode_base64(&encoded)?;
         let warnings = fields.get("warnings").and_then(Value::as_array).into_iter().flatten();
-        let mut notes = BTreeMap::new();
+        let mut audit_annotations = BTreeMap::new();
         match fields.get("auditAnnotations") {
             None | Some(Value::Null) => {}
             Some(Value::Object(given)) => {
@@ -267,12 +273,12 @@ impl Response {
                     let value = match value {
                         Value::Null => "",
                         Value::String(text) => text,
-                        other => return Err(wrong(other, NOTES, "string")),
+                        other => return Err(wrong_type(other, AUDIT_ANNOTATIONS, "string")),
                     };
-                    notes.insert(key.clone(), value.to_owned());
+                    audit_annotations.insert(key.clone(), value.to_owned());
                 }
             }
-            Some(other) => return Err(wrong(other, NOTES, "map[string]string")),
+            Some(other) => return Err(wrong_type(other, AUDIT_ANNOTATIONS, "map[string]string")),
         }
         Ok(Self {
             uid: text("uid", "types.UID")?.unwrap_or_default(),
@@ -280,36 +286,36 @@ impl Response {
             patch,
             patch_type: text("patchType", "v1.PatchType")?,
             warnings: warnings.filter_map(Value::as_str).map(str::to_owned).collect(),
-            notes,
+            audit_annotations,
         })
     }
 
-    fn check(&self, mutating: bool) -> Result<(), SenseError> {
+    fn check(&self, mutating: bool) -> Result<(), InvalidResponse> {
         let (has_patch, kind) = (!self.patch.is_empty(), self.patch_type.as_deref());
         match (mutating, has_patch, kind) {
-            (true, true, None) => Err(SenseError::NoPatchType),
-            (true, false, Some(_)) => Err(SenseError::NoPatch),
-            (true, true, Some("")) => Err(SenseError::EmptyPatchType),
-            (false, true, _) => Err(SenseError::PatchOfValidating),
-            (false, _, Some(_)) => Err(SenseError::PatchTypeOfValidating),
+            (true, true, None) => Err(InvalidResponse::NoPatchType),
+            (true, false, Some(_)) => Err(InvalidResponse::NoPatch),
+            (true, true, Some("")) => Err(InvalidResponse::EmptyPatchType),
+            (false, true, _) => Err(InvalidResponse::PatchOfValidating),
+            (false, _, Some(_)) => Err(InvalidResponse::PatchTypeOfValidating),
             _ => Ok(()),
         }
     }
 }
 
-/// Base64 as Go reads it: line ends do not count.
-fn unpacked(packed: &str) -> Result<Vec<u8>, FormError> {
-    let plain: String = packed.chars().filter(|letter| !matches!(letter, '\r' | '\n')).collect();
+/// Decodes base64 as Go does: line breaks are ignored.
+fn decode_base64(encoded: &str) -> Result<Vec<u8>, MalformedResponse> {
+    let plain: String = encoded.chars().filter(|letter| !matches!(letter, '\r' | '\n')).collect();
     STANDARD.decode(&plain).map_err(|_| {
         let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
         let at = plain.bytes().position(|byte| !is_letter(byte)).unwrap_or(plain.len());
-        FormError::Base64 { at }
+        MalformedResponse::Base64 { at }
     })
 }
 
-impl Answer {
-    /// What the client is told of a refusal.
-    pub(super) fn refusal(&self, name: &str) -> Status {
+impl WebhookResponse {
+    /// The status that the client receives for a rejection.
+    pub(super) fn rejection(&self, name: &str) -> Status {
         let denied = format!("admission webhook {name:?} denied the request");
         let mut result = self.result.clone();
         if !result.is_object() {
@@ -337,20 +343,20 @@ mod tests {
 
     const V1: &str = "admission.k8s.io/v1";
 
-    fn said(review: &Value, mutating: bool) -> String {
-        match answer(review, V1, "u", mutating) {
-            Ok(answer) if answer.allowed => "allowed".to_owned(),
-            Ok(answer) => {
-                let status = answer.refusal("w.x.io");
+    fn outcome(review: &Value, mutating: bool) -> String {
+        match read_response(review, V1, "u", mutating) {
+            Ok(response) if response.allowed => "allowed".to_owned(),
+            Ok(response) => {
+                let status = response.rejection("w.x.io");
                 format!("{} {}", status.code, status.message)
             }
-            Err(AnswerError::Form(error)) => format!("form: {error}"),
-            Err(AnswerError::Sense(error)) => format!("sense: {error}"),
+            Err(ResponseError::Malformed(error)) => format!("malformed: {error}"),
+            Err(ResponseError::Invalid(error)) => format!("invalid: {error}"),
         }
     }
 
     #[test]
-    fn what_an_answer_means() {
+    fn a_response_admits_rejects_or_is_malformed_or_invalid() {
         let review = |response: Value| json!({"apiVersion": V1, "kind": "AdmissionReview", "response": response});
         let with = |change: Value| {
             let mut response = json!({"uid": "u", "allowed": true});
@@ -365,36 +371,36 @@ mod tests {
             (
                 with(json!({"auditAnnotations": {"a": 1}})),
                 true,
-                "form: json: cannot unmarshal number into Go struct field AdmissionResponse.response.auditAnnotations of type string",
+                "malformed: json: cannot unmarshal number into Go struct field AdmissionResponse.response.auditAnnotations of type string",
             ),
             (with(json!({"patch": "W10=", "patchType": "JSONPatch"})), true, "allowed"),
             (
                 with(json!({"patch": "W10="})),
                 true,
-                "sense: webhook returned response.patch but not response.patchType",
+                "invalid: webhook returned response.patch but not response.patchType",
             ),
             (
                 with(json!({"patchType": "JSONPatch"})),
                 true,
-                "sense: webhook returned response.patchType but not response.patch",
+                "invalid: webhook returned response.patchType but not response.patch",
             ),
             (
                 with(json!({"patch": "W10=", "patchType": "JSONPatch"})),
                 false,
-                "sense: validating webhook may not return response.patch",
+                "invalid: validating webhook may not return response.patch",
             ),
-            (with(json!({"patch": "W*"})), true, "form: illegal base64 data at input byte 1"),
+            (with(json!({"patch": "W*"})), true, "malformed: illegal base64 data at input byte 1"),
             (
                 with(json!({"allowed": "yes"})),
                 true,
-                "form: json: cannot unmarshal string into Go struct field AdmissionResponse.response.allowed of type bool",
+                "malformed: json: cannot unmarshal string into Go struct field AdmissionResponse.response.allowed of type bool",
             ),
-            (with(json!({"uid": "v"})), true, "sense: expected response.uid=\"u\", got \"v\""),
-            (review(Value::Null), true, "sense: webhook response was absent"),
+            (with(json!({"uid": "v"})), true, "invalid: expected response.uid=\"u\", got \"v\""),
+            (review(Value::Null), true, "invalid: webhook response was absent"),
             (
                 json!({"response": {"uid": "u", "allowed": true}}),
                 true,
-                "sense: expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got /, Kind=",
+                "invalid: expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got /, Kind=",
             ),
             (
                 with(json!({"allowed": false})),
@@ -412,7 +418,7 @@ mod tests {
                 "400 admission webhook \"w.x.io\" denied the request: Because",
             ),
         ] {
-            assert_eq!(said(&review, mutating), expected, "{review}");
+            assert_eq!(outcome(&review, mutating), expected, "{review}");
         }
     }
 }

@@ -108,7 +108,7 @@ pub(super) async fn apply(
     let name = request.path.name.as_str();
     let tracker = Tracker::new(request, part, options);
     let asked = request.admission_request(Operation::Update, part.name(), name, options.dry_run);
-    let listens = part != Part::Scale && admission::listens(asked);
+    let listens = part != Part::Scale && admission::handles_request(asked);
     // Whoever is faster has got on, so this ends.
     loop {
         let stored = request.server.store.get(&request.key()).ok_or_else(|| request.not_found())?;

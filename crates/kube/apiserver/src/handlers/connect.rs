@@ -3,7 +3,7 @@
 
 use super::request::Request;
 use http::Method;
-use mainstay_admission::{self as admission, AdmissionRequest, Operation, Options};
+use mainstay_admission::{self as admission, AdmissionRequest, Operation, RequestOptions};
 use mainstay_auth::authz::{Attributes, Decision};
 use mainstay_gocompat::quote;
 use mainstay_http::response::ApiResponse;
@@ -75,10 +75,10 @@ async fn options(request: &Request<'_>, subresource: &str) -> Result<Object, Sta
     let mut options = read(request, subresource)?;
     let asked = AdmissionRequest {
         // There are none: the options are the object.
-        options: Options::Value(&Value::Null),
+        options: RequestOptions::Value(&Value::Null),
         ..request.admission_request(Operation::Connect, subresource, &request.path.name, false)
     };
-    admission::answered(asked, &mut options).await?;
+    admission::admit_unstored(asked, &mut options).await?;
     Ok(options)
 }
 

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::header::{ACCEPT, HeaderMap};
 use http::{Method, Uri};
 use hyper::upgrade::OnUpgrade;
-use mainstay_admission::{AdmissionRequest, Operation, Options};
+use mainstay_admission::{AdmissionRequest, Operation, RequestOptions};
 use mainstay_auth::Identity;
 use mainstay_auth::authz::Attributes;
 use mainstay_auth::authz::escalation::Write;
@@ -175,12 +175,12 @@ impl Request<'_> {
             namespace: if is_namespace { name } else { &self.path.namespace },
             name,
             options: match operation {
-                Operation::Update => Options::Update(query),
-                _ => Options::Create(query),
+                Operation::Update => RequestOptions::Update(query),
+                _ => RequestOptions::Create(query),
             },
             dry_run,
             // One that cannot be read was refused.
-            allotted: timeout(query).unwrap_or_default(),
+            timeout: timeout(query).unwrap_or_default(),
             warnings: &self.warnings,
         }
     }

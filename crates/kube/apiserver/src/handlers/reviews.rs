@@ -23,7 +23,7 @@ pub(super) async fn answer(request: Request<'_>) -> Result<ApiResponse, Status> 
     Tracker::answered(&request, &options, &request.row.gvk(), "", &mut review);
     let name = review.name().to_owned();
     let asked = request.admission_request(Operation::Create, "", &name, options.dry_run);
-    admission::answered(asked, &mut review).await?;
+    admission::admit_unstored(asked, &mut review).await?;
     match &*request.row.kind {
         "SelfSubjectReview" => review.set(&["status"], json!({"userInfo": who(&request)})),
         "TokenReview" => {

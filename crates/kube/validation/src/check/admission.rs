@@ -5,7 +5,7 @@ use super::super::rules::{
 };
 use super::view;
 use mainstay_object::{FieldError, FieldErrorKind, Object, names};
-use mainstay_policy::{Broken, Gives, Scope};
+use mainstay_policy::{CompileError, ReturnType, ExpressionScope};
 use serde_json::Value;
 use std::collections::HashSet;
 
@@ -331,13 +331,13 @@ pub(super) fn match_conditions(list: &Node<'_, '_>, params: bool, errors: &mut E
     if list.len() > 64 {
         errors.too_many(list, list.len(), 64);
     }
-    let scope = Scope::new(params, false);
+    let scope = ExpressionScope::new(params, false);
     let mut seen = HashSet::new();
     for condition in list.items() {
         let expression = condition.get("expression");
         if present(&expression, "", errors) {
             let text = expression.text().trim();
-            let found = scope.compile(text, Gives::Truth, true).err();
+            let found = scope.compile(text, ReturnType::Bool, true).err();
             broken(&expression, text, found, errors);
         }
         let name = condition.get("name");
@@ -362,8 +362,8 @@ pub(super) fn present(node: &Node<'_, '_>, words: &str, errors: &mut Errors) -> 
 }
 
 /// What is wrong with an expression, if something is.
-pub(super) fn broken(node: &Node<'_, '_>, text: &str, found: Option<Broken>, errors: &mut Errors) {
-    let Some(Broken { detail, internal }) = found else { return };
+pub(super) fn broken(node: &Node<'_, '_>, text: &str, found: Option<CompileError>, errors: &mut Errors) {
+    let Some(CompileError { detail, internal }) = found else { return };
     if internal {
         errors.push(FieldError::new(&node.path(), FieldErrorKind::Internal, detail));
     } else {

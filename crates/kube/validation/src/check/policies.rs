@@ -10,7 +10,7 @@ use super::admission::{
 use super::{path_name, view};
 use mainstay_cel::syntax::is_reserved;
 use mainstay_object::{Object, names};
-use mainstay_policy::{Gives, Scope};
+use mainstay_policy::{ReturnType, ExpressionScope};
 use serde_json::Value;
 use std::collections::HashSet;
 
@@ -67,13 +67,13 @@ fn printed_annotations(list: &Node<'_, '_>) -> String {
 }
 
 /// Judges conditions and variables of a policy: what its other expressions may use.
-fn scope(spec: &Node<'_, '_>, conditions: bool, errors: &mut Errors) -> Scope {
+fn scope(spec: &Node<'_, '_>, conditions: bool, errors: &mut Errors) -> ExpressionScope {
     let params = spec.has("paramKind");
     if conditions {
         match_conditions(&spec.get("matchConditions"), params, errors);
     }
     let variables = spec.get("variables");
-    let scope = Scope::new(params, variables.len() > 0);
+    let scope = ExpressionScope::new(params, variables.len() > 0);
     variables.items().for_each(|one| variable(&one, &scope, errors));
     scope
 }
@@ -105,7 +105,7 @@ fn policy(object: &Object, conditions: bool, errors: &mut Errors) {
         } else if trimmed.len() > 5 * 1024 {
             errors.required(&value, "must not exceed 5120 bytes in length");
         } else {
-            let found = scope.compile(trimmed, Gives::TextOrNull, true).err();
+            let found = scope.compile(trimmed, ReturnType::StringOrNull, true).err();
             broken(&value, value.text(), found, errors);
         }
         if seen.contains(&key.text()) {
@@ -115,7 +115,7 @@ fn policy(object: &Object, conditions: bool, errors: &mut Errors) {
     }
 }
 
-fn variable(node: &Node<'_, '_>, scope: &Scope, errors: &mut Errors) {
+fn variable(node: &Node<'_, '_>, scope: &ExpressionScope, errors: &mut Errors) {
     let name = node.get("name");
     let text = name.text();
     let letter = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
@@ -129,16 +129,16 @@ fn variable(node: &Node<'_, '_>, scope: &Scope, errors: &mut Errors) {
     }
     let expression = node.get("expression");
     if present(&expression, "expression is not specified", errors) {
-        let found = scope.variable(text, expression.text()).err();
+        let found = scope.compile_variable(text, expression.text()).err();
         broken(&expression, expression.text(), found, errors);
     }
 }
 
-fn validation(node: &Node<'_, '_>, scope: &Scope, errors: &mut Errors) {
+fn validation(node: &Node<'_, '_>, scope: &ExpressionScope, errors: &mut Errors) {
     const REASONS: &[&str] = &["Forbidden", "Invalid", "RequestEntityTooLarge"];
     let expression = node.get("expression");
     if present(&expression, "expression is not specified", errors) {
-        let found = scope.compile(expression.text(), Gives::Truth, true).err();
+        let found = scope.compile(expression.text(), ReturnType::Bool, true).err();
         broken(&expression, expression.text(), found, errors);
     }
     for field in ["messageExpression", "message"] {
@@ -147,7 +147,7 @@ fn validation(node: &Node<'_, '_>, scope: &Scope, errors: &mut Errors) {
             errors.wrong(&text, "must be non-empty if specified");
         } else if field == "messageExpression" {
             if !text.text().is_empty() {
-                let found = scope.compile(text.text(), Gives::Text, false).err();
+                let found = scope.compile(text.text(), ReturnType::String, false).err();
                 broken(&text, text.text(), found, errors);
             }
         } else if field == "message" && text.text().trim().contains(['\n', '\r']) {

@@ -50,7 +50,7 @@ fn admission_request<'a>(
     given: &'a Value,
 ) -> AdmissionRequest<'a> {
     let asked = request.admission_request(Operation::Delete, "", name, options.dry_run);
-    AdmissionRequest { options: admission::Options::Value(given), ..asked }
+    AdmissionRequest { options: admission::RequestOptions::Value(given), ..asked }
 }
 
 /// The answer to a deletion.

@@ -21,7 +21,7 @@ pub(in crate::handlers) async fn admitted(
 ) -> Result<UpdatedObject, Status> {
     let row = &request.row;
     let UpdatedObject { object: mut scale, warnings, version, .. } = made;
-    if admission::listens(asked) {
+    if admission::handles_request(asked) {
         let old = Object::from_value(scale_of(row, current)).unwrap_or_default();
         admission::mutate(asked, &mut scale, Some(&old)).await?;
     }
@@ -35,7 +35,7 @@ pub(in crate::handlers) async fn judge(
     object: &Object,
     old: &Object,
 ) -> Result<(), Status> {
-    if !admission::listens(asked) {
+    if !admission::handles_request(asked) {
         return Ok(());
     }
     let scale = |object: &Object| {

@@ -1,9 +1,10 @@
-//! What is suspicious about the expressions of a policy: they are held against what is known of the
-//! kinds that the policy names. That is told in the policy's status, and changes nothing else.
+//! Type checking of a policy: its expressions against the schemas of the kinds that its rules name.
+//!
+//! The warnings appear in the policy's `status.typeChecking` and have no other effect.
 //!
 //! Rules and texts: apiserver's `pkg/admission/plugin/policy/validating/typechecking.go`.
 
-use super::declarations::{Scope, Typed};
+use super::declarations::{ExpressionScope, ObjectTypes};
 use super::types;
 use mainstay_cel::types::Type;
 use mainstay_kinds::{KindRow, Kinds};
@@ -11,22 +12,23 @@ use mainstay_object::Gvk;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Against how many kinds one rule is held at most.
-const MOST: usize = 10;
+/// The number of kinds that one rule is checked against at most.
+const MAX_KINDS: usize = 10;
 
 /// The `expressionWarnings` of a policy's `spec`.
-pub fn warnings(spec: &Value, kinds: &Kinds) -> Vec<Value> {
+pub fn expression_warnings(spec: &Value, kinds: &Kinds) -> Vec<Value> {
     let params = params_type(spec, kinds);
-    let mut scopes: Vec<(String, Scope)> = Vec::new();
+    let mut scopes: Vec<(String, ExpressionScope)> = Vec::new();
     for row in named_kinds(spec, kinds) {
-        let Some(object) = types::of_row(&row) else { continue };
-        let scope = Scope::typed(Typed { object: Some(object), params: params.clone() });
+        let Some(object) = types::object_type(&row) else { continue };
+        let scope =
+            ExpressionScope::typed(ObjectTypes { object: Some(object), params: params.clone() });
         for variable in list(spec, "variables") {
             let checked = scope.env(true).compile(text(variable, "expression"));
             let output = checked.as_ref().map_or(&Type::Dyn, |checked| checked.output());
-            scope.name(text(variable, "name"), output);
+            scope.declare(text(variable, "name"), output);
         }
-        scopes.push((kind_text(&row.gvk()), scope));
+        scopes.push((go_kind(&row.gvk()), scope));
     }
     let mut found = Vec::new();
     for (at, validation) in list(spec, "validations").enumerate() {
@@ -65,8 +67,8 @@ fn texts<'v>(rule: &'v Value, field: &str) -> Vec<&'v str> {
     list(rule, field).filter_map(Value::as_str).collect()
 }
 
-/// A kind as Go prints it.
-pub fn kind_text(kind: &Gvk) -> String {
+/// A GroupVersionKind as Go prints it.
+pub fn go_kind(kind: &Gvk) -> String {
     format!("{}/{}, Kind={}", kind.group, kind.version, kind.kind)
 }
 
@@ -79,10 +81,10 @@ pub fn param_kind(spec: &Value) -> Option<Gvk> {
 }
 
 fn params_type(spec: &Value, kinds: &Kinds) -> Option<Type> {
-    types::of_row(kinds.by_gvk(&param_kind(spec)?)?)
+    types::object_type(kinds.by_gvk(&param_kind(spec)?)?)
 }
 
-/// The kinds that a policy names, in order; none of rules that name groups or versions by a star.
+/// The kinds in the rules of a policy, sorted. A rule with `*` as group or version counts for none.
 fn named_kinds(spec: &Value, kinds: &Kinds) -> Vec<std::sync::Arc<KindRow>> {
     let mut found = BTreeMap::new();
     let constraints = spec.get("matchConstraints").unwrap_or(&Value::Null);
@@ -101,17 +103,17 @@ fn named_kinds(spec: &Value, kinds: &Kinds) -> Vec<std::sync::Arc<KindRow>> {
             for version in &versions {
                 for resource in &resources {
                     let resource = resource.to_lowercase();
-                    // The core group stands for any group here, as in the original.
-                    let meant = kinds.rows().filter(|row| {
+                    // The core group matches every group here, as in Kubernetes.
+                    let matching = kinds.rows().filter(|row| {
                         (group.is_empty() || *row.group == *group)
                             && *row.version == **version
                             && (*row.plural == *resource || *row.singular == *resource)
                     });
-                    for row in meant {
+                    for row in matching {
                         let key = (row.group.clone(), row.version.clone(), row.kind.clone());
                         found.insert(key, row.clone());
                         count += 1;
-                        if count == MOST {
+                        if count == MAX_KINDS {
                             return found.into_values().collect();
                         }
                     }
@@ -127,11 +129,11 @@ mod tests {
     use super::*;
     use mainstay_kinds::Registry;
 
-    fn hints(spec: &Value) -> Vec<String> {
-        let found = warnings(spec, &Registry::new(|_| &mainstay_kinds::Plain).kinds());
+    fn warnings(spec: &Value) -> Vec<String> {
+        let found = expression_warnings(spec, &Registry::new(|_| &mainstay_kinds::Plain).kinds());
         found
             .iter()
-            .map(|one| format!("{}: {}", text(one, "fieldRef"), text(one, "warning")))
+            .map(|warning| format!("{}: {}", text(warning, "fieldRef"), text(warning, "warning")))
             .collect()
     }
 
@@ -143,14 +145,14 @@ mod tests {
     }
 
     #[test]
-    fn expressions_are_held_against_the_kinds_that_are_named() {
+    fn expressions_are_checked_against_each_kind_that_the_rules_name() {
         let rules = json!([
             {"apiGroups": ["apps"], "apiVersions": ["v1"], "resources": ["deployments", "deployments/scale"]},
             {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]},
             {"apiGroups": ["*"], "apiVersions": ["v1"], "resources": ["secrets"]},
         ]);
         assert_eq!(
-            hints(&spec(&rules, "object.spec.replicas > 'a'")),
+            warnings(&spec(&rules, "object.spec.replicas > 'a'")),
             [
                 "spec.validations[0].expression: /v1, Kind=ConfigMap: ERROR: <input>:1:7: undefined field 'spec'\n | object.spec.replicas > 'a'\n | ......^\n\napps/v1, Kind=Deployment: ERROR: <input>:1:22: found no matching overload for '_>_' applied to '(int, string)'\n | object.spec.replicas > 'a'\n | .....................^\n"
             ]
@@ -158,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_have_the_types_of_documents() {
+    fn fields_have_the_types_of_the_schema() {
         let rules = json!([
             {"apiGroups": ["apps"], "apiVersions": ["v1"], "resources": ["deployments"]},
         ]);
@@ -184,14 +186,14 @@ mod tests {
             ),
             ("params == 1".to_owned(), "undeclared reference to 'params'".to_owned()),
         ] {
-            let found = hints(&spec(&rules, &expression)).concat();
-            assert!(found.contains(&expected), "{found}");
-            assert_eq!(found.is_empty(), expected.is_empty(), "{found}");
+            let found = warnings(&spec(&rules, &expression)).concat();
+            assert!(found.contains(&expected), "{expression}: {found:?} lacks {expected:?}");
+            assert_eq!(found.is_empty(), expected.is_empty(), "{expression}: {found}");
         }
     }
 
     #[test]
-    fn variables_and_parameters_have_types_too() {
+    fn variables_and_params_have_types() {
         let spec = json!({
             "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
             "matchConstraints": {"resourceRules": [
@@ -206,7 +208,7 @@ mod tests {
                 {"expression": "variables.wrong == 1", "messageExpression": "variables.n"},
             ],
         });
-        let found = hints(&spec);
+        let found = warnings(&spec);
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].contains("applied to '(int, string)'"), "{found:?}");
     }
