@@ -12,8 +12,10 @@ use error::{MirrorUse, SecretUse};
 use mainstay_object::Object;
 use mainstay_object::Objects;
 use mainstay_object::fnv::random_suffix;
-use mainstay_validation::fields::{Fields, each, fill, inner, text_in};
-use mainstay_validation::pods::{DEFAULT_ACCOUNT, mirror_account, tolerate_lost_nodes};
+use mainstay_validation::fields::{FieldMap, for_each_object, object_mut, set_default, text_in};
+use mainstay_validation::pods::{
+    DEFAULT_SERVICE_ACCOUNT, sync_service_account_fields, tolerate_unreachable_nodes,
+};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 
@@ -92,7 +94,7 @@ impl Plugin for ServiceAccount {
         }
         admit_pod(attributes, |pod, context| {
             if !is_mirror(pod) {
-                let Some(spec) = inner(pod.fields_mut(), "spec") else { return Ok(()) };
+                let Some(spec) = object_mut(pod.fields_mut(), "spec") else { return Ok(()) };
                 set_service_account(spec, context)?;
             }
             validate_service_account(pod, context)
@@ -135,7 +137,7 @@ fn find_service_account(name: &str, context: &PodContext<'_>) -> Result<Object, 
     let namespace = context.namespace;
     match context.objects.get("serviceaccounts", namespace, name) {
         Some(account) => Ok(account),
-        None if name == DEFAULT_ACCOUNT => Ok(Object::default()),
+        None if name == DEFAULT_SERVICE_ACCOUNT => Ok(Object::default()),
         None => {
             let (namespace, name) = (namespace.to_owned(), name.to_owned());
             Err(PodError::UnknownServiceAccount { namespace, name })
@@ -144,9 +146,9 @@ fn find_service_account(name: &str, context: &PodContext<'_>) -> Result<Object, 
 }
 
 /// Sets the ServiceAccount of a pod, its token and its image pull secrets.
-fn set_service_account(spec: &mut Fields, context: &PodContext<'_>) -> Result<(), PodError> {
-    fill(spec, "serviceAccountName", DEFAULT_ACCOUNT);
-    mirror_account(spec);
+fn set_service_account(spec: &mut FieldMap, context: &PodContext<'_>) -> Result<(), PodError> {
+    set_default(spec, "serviceAccountName", DEFAULT_SERVICE_ACCOUNT);
+    sync_service_account_fields(spec);
     let account = find_service_account(text_in(spec, "serviceAccountName"), context)?;
     let of_pod = spec.get("automountServiceAccountToken").and_then(Value::as_bool);
     if of_pod.or(account.bool(&["automountServiceAccountToken"])).unwrap_or(true) {
@@ -161,7 +163,7 @@ fn set_service_account(spec: &mut Fields, context: &PodContext<'_>) -> Result<()
 }
 
 /// Mounts the token of the ServiceAccount into each container with a free mount path.
-fn mount_token(spec: &mut Fields) {
+fn mount_token(spec: &mut FieldMap) {
     let volumes = spec.get("volumes").and_then(Value::as_array).into_iter().flatten();
     let present = volumes
         .filter_map(|volume| volume.get("name")?.as_str())
@@ -171,8 +173,8 @@ fn mount_token(spec: &mut Fields) {
     let name = present.unwrap_or_else(|| format!("{TOKEN_VOLUME}{}", random_suffix(5)));
     let mut is_mounted = false;
     for list in ["initContainers", "containers"] {
-        each(spec, list, |container| {
-            fill(container, "volumeMounts", json!([]));
+        for_each_object(spec, list, |container| {
+            set_default(container, "volumeMounts", json!([]));
             let Some(mounts) = container.get_mut("volumeMounts").and_then(Value::as_array_mut)
             else {
                 return;
@@ -188,7 +190,7 @@ fn mount_token(spec: &mut Fields) {
     if has_volume || !is_mounted {
         return;
     }
-    fill(spec, "volumes", json!([]));
+    set_default(spec, "volumes", json!([]));
     if let Some(volumes) = spec.get_mut("volumes").and_then(Value::as_array_mut) {
         let namespace = json!({"apiVersion": "v1", "fieldPath": "metadata.namespace"});
         volumes.push(json!({"name": name, "projected": {
@@ -338,7 +340,7 @@ impl Plugin for Priority {
         if &*attributes.row.storage == PRIORITY_CLASSES {
             return ADMITTED;
         }
-        admit_pod(attributes, |pod, context| match inner(pod.fields_mut(), "spec") {
+        admit_pod(attributes, |pod, context| match object_mut(pod.fields_mut(), "spec") {
             Some(spec) => set_priority(spec, context),
             None => Ok(()),
         })
@@ -367,7 +369,7 @@ fn default_class(context: &PodContext<'_>) -> Option<Object> {
     defaults.min_by_key(|class| class.i64(&["value"]))
 }
 
-fn set_priority(spec: &mut Fields, context: &PodContext<'_>) -> Result<(), PodError> {
+fn set_priority(spec: &mut FieldMap, context: &PodContext<'_>) -> Result<(), PodError> {
     let values = |class: &Object| {
         let policy =
             class.str(&["preemptionPolicy"]).unwrap_or(DEFAULT_PREEMPTION_POLICY).to_owned();
@@ -414,8 +416,8 @@ impl Plugin for DefaultTolerationSeconds {
 
     fn admit<'a>(&'a self, attributes: &'a mut AdmissionAttributes<'_>) -> AdmissionDecision<'a> {
         admit_pod(attributes, |pod, _| {
-            if let Some(spec) = inner(pod.fields_mut(), "spec") {
-                tolerate_lost_nodes(spec);
+            if let Some(spec) = object_mut(pod.fields_mut(), "spec") {
+                tolerate_unreachable_nodes(spec);
             }
             Ok(())
         })
@@ -433,7 +435,7 @@ impl Plugin for RuntimeClass {
     fn admit<'a>(&'a self, attributes: &'a mut AdmissionAttributes<'_>) -> AdmissionDecision<'a> {
         admit_pod(attributes, |pod, context| {
             let class = runtime_class(pod, context)?;
-            match inner(pod.fields_mut(), "spec") {
+            match object_mut(pod.fields_mut(), "spec") {
                 Some(spec) => apply_runtime_class(spec, &class),
                 None => Ok(()),
             }
@@ -459,7 +461,7 @@ fn runtime_class(pod: &Object, context: &PodContext<'_>) -> Result<Object, PodEr
     class.ok_or_else(|| PodError::UnknownRuntimeClass { name: name.to_owned() })
 }
 
-fn apply_runtime_class(spec: &mut Fields, class: &Object) -> Result<(), PodError> {
+fn apply_runtime_class(spec: &mut FieldMap, class: &Object) -> Result<(), PodError> {
     if let Some(fixed) = class.get(&["overhead", "podFixed"]) {
         let is_empty = |value: &Value| value.as_object().is_none_or(serde_json::Map::is_empty);
         let given = spec.get("overhead").filter(|given| !is_empty(given));
@@ -469,8 +471,8 @@ fn apply_runtime_class(spec: &mut Fields, class: &Object) -> Result<(), PodError
         spec.insert("overhead".to_owned(), fixed.clone());
     }
     if let Some(wanted) = class.get(&["scheduling", "nodeSelector"]).and_then(Value::as_object) {
-        fill(spec, "nodeSelector", json!({}));
-        let Some(selector) = inner(spec, "nodeSelector") else { return Ok(()) };
+        set_default(spec, "nodeSelector", json!({}));
+        let Some(selector) = object_mut(spec, "nodeSelector") else { return Ok(()) };
         for (key, value) in wanted {
             let text = value.as_str().unwrap_or_default();
             let given = selector.get(key).and_then(Value::as_str).unwrap_or(text);
@@ -485,7 +487,7 @@ fn apply_runtime_class(spec: &mut Fields, class: &Object) -> Result<(), PodError
     if more.is_empty() {
         return Ok(());
     }
-    fill(spec, "tolerations", json!([]));
+    set_default(spec, "tolerations", json!([]));
     if let Some(tolerations) = spec.get_mut("tolerations").and_then(Value::as_array_mut) {
         let mut distinct: HashSet<&Value> = tolerations.iter().collect();
         let new = more.iter().filter(|toleration| distinct.insert(toleration));
@@ -533,12 +535,12 @@ impl Plugin for PodTopologyLabels {
 pub(crate) fn admit_new(pod: &mut Object, objects: &dyn Objects) -> Result<(), PodError> {
     let namespace = pod.namespace().to_owned();
     let context = PodContext { namespace: &namespace, objects };
-    let Some(spec) = inner(pod.fields_mut(), "spec") else { return Ok(()) };
+    let Some(spec) = object_mut(pod.fields_mut(), "spec") else { return Ok(()) };
     set_service_account(spec, &context)?;
     set_priority(spec, &context)?;
-    tolerate_lost_nodes(spec);
+    tolerate_unreachable_nodes(spec);
     let class = runtime_class(pod, &context)?;
-    inner(pod.fields_mut(), "spec").map_or(Ok(()), |spec| apply_runtime_class(spec, &class))
+    object_mut(pod.fields_mut(), "spec").map_or(Ok(()), |spec| apply_runtime_class(spec, &class))
 }
 
 #[cfg(test)]

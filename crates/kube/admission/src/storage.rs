@@ -141,7 +141,7 @@ impl Plugin for PersistentVolumeClaimResize {
         let (Some(new), Some(old)) = (&attributes.object, attributes.old) else { return ADMITTED };
         let size = |claim: &Object| {
             let size = claim.str(&["spec", "resources", "requests", "storage"])?;
-            mainstay_validation::quantity::nano(size)
+            mainstay_validation::quantity::parse_nano(size)
         };
         let grows = match (size(new), size(old)) {
             (Some(new), Some(old)) => new > old,

@@ -1,11 +1,11 @@
-//! `APIService` objects: those without a Service are served by this API server, and are available.
+//! APIServices: those without a Service are served by this API server and are always available.
 
 use crate::Context;
 use mainstay_object::Object;
 use serde_json::{Value, json};
 
-/// Gives a new `APIService` without a Service the condition that it is always available.
-pub(crate) fn create(object: &mut Object, context: &Context<'_>) {
+/// Sets the `Available` condition of a new local APIService.
+pub(crate) fn prepare_create(object: &mut Object, context: &Context<'_>) {
     let mut status = json!({});
     if object.get(&["spec", "service"]).is_none_or(Value::is_null)
         && !mainstay_fault::is_on("local-apiservices-are-not-available")
@@ -15,7 +15,7 @@ pub(crate) fn create(object: &mut Object, context: &Context<'_>) {
     object.set(&["status"], status);
 }
 
-/// The `Available` condition of an `APIService` that this API server serves.
+/// The `Available` condition of a local APIService.
 pub fn local_condition(now: &str) -> Value {
     json!({
         "type": "Available", "status": "True", "lastTransitionTime": now, "reason": "Local",

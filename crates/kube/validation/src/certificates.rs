@@ -1,4 +1,4 @@
-//! Whether the certificate and the key of a secret belong together, as Go's `tls` package says it.
+//! Checks of the certificate and the key of a TLS Secret, with the errors of Go's `tls` package.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,9 +11,9 @@ fn text_of(data: &Value, key: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// What is wrong with `tls.crt` and `tls.key`; none if they are a pair, or may be one: keys are not
-/// compared with certificates here.
-pub(super) fn pair_problem(data: &Value) -> Option<String> {
+/// The problem of `tls.crt` and `tls.key`; none if both are readable. The key is not compared with
+/// the certificate.
+pub(super) fn key_pair_problem(data: &Value) -> Option<String> {
     let certificates = blocks(&text_of(data, "tls.crt"));
     let skipped: Vec<&str> = certificates
         .iter()
@@ -23,7 +23,7 @@ pub(super) fn pair_problem(data: &Value) -> Option<String> {
     let Some(first) = certificates.iter().find(|block| block.label == "CERTIFICATE") else {
         return Some(match skipped.as_slice() {
             [] => "tls: failed to find any PEM data in certificate input".to_owned(),
-            [one] if one.ends_with("PRIVATE KEY") => "tls: failed to find certificate PEM data in certificate input, but did find a private key; PEM inputs may have been switched".to_owned(),
+            [label] if label.ends_with("PRIVATE KEY") => "tls: failed to find certificate PEM data in certificate input, but did find a private key; PEM inputs may have been switched".to_owned(),
             many => format!(
                 "tls: failed to find \"CERTIFICATE\" PEM block in certificate input after skipping PEM blocks of the following types: [{}]",
                 many.join(" ")
@@ -58,12 +58,12 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_is_no_pair_is_named() {
+    fn unreadable_certificates_and_keys_have_the_errors_of_go() {
         let encode = |text: &str| STANDARD.encode(text);
         let block = |label: &str| {
             encode(&format!("-----BEGIN {label}-----\nAAAA\n-----END {label}-----\n"))
         };
-        for (certificate, key, said) in [
+        for (certificate, key, expected) in [
             (encode("x"), encode("x"), "tls: failed to find any PEM data in certificate input"),
             (
                 block("RSA PRIVATE KEY"),
@@ -74,7 +74,7 @@ mod tests {
             (block("CERTIFICATE"), block("PRIVATE KEY"), "x509: malformed certificate"),
         ] {
             let data = json!({"tls.crt": certificate, "tls.key": key});
-            assert_eq!(pair_problem(&data).as_deref(), Some(said));
+            assert_eq!(key_pair_problem(&data).as_deref(), Some(expected));
         }
     }
 }

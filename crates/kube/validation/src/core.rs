@@ -1,13 +1,15 @@
-//! Kinds of the core group that make no pods.
+//! Defaults and preparation of core kinds other than Pods, Services and workloads.
 
 use super::Context;
-use super::fields::{Fields, each, fill, inner, open, text_in};
+use super::fields::{
+    FieldMap, for_each_object, object_mut, object_or_insert, set_default, text_in,
+};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use mainstay_object::{Object, Status};
 use serde_json::{Value, json};
 
-/// Label by which selectors find a namespace by its name.
+/// The label with the name of a namespace.
 const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
 
 pub(super) fn default_namespace(object: &mut Object) {
@@ -19,58 +21,58 @@ pub(super) fn default_namespace(object: &mut Object) {
     object.set(&["status", "phase"], phase.into());
 }
 
-/// The finalizer keeps the namespace until its content is gone.
+/// The finalizer keeps a namespace until its content is deleted.
 pub(super) fn create_namespace(object: &mut Object) {
     object.set(&["status"], json!({"phase": "Active"}));
-    if let Some(spec) = open(object.fields_mut(), "spec") {
-        fill(spec, "finalizers", json!([]));
+    if let Some(spec) = object_or_insert(object.fields_mut(), "spec") {
+        set_default(spec, "finalizers", json!([]));
         let finalizers = spec.get_mut("finalizers").and_then(Value::as_array_mut);
         if let Some(finalizers) = finalizers
-            && !finalizers.iter().any(|one| one == "kubernetes")
+            && !finalizers.iter().any(|finalizer| finalizer == "kubernetes")
         {
             finalizers.push("kubernetes".into());
         }
     }
 }
 
-/// `stringData` is a way to write `data`; it is never stored.
+/// Merges `stringData` into `data`; it is never stored.
 pub(super) fn default_secret(object: &mut Object) {
     let fields = object.fields_mut();
     if let Some(Value::Object(texts)) = fields.remove("stringData")
         && !texts.is_empty()
-        && let Some(data) = open(fields, "data")
+        && let Some(data) = object_or_insert(fields, "data")
     {
         for (key, text) in texts {
             let bytes = text.as_str().map(|text| STANDARD.encode(text));
             data.insert(key, bytes.map_or(Value::Null, Value::String));
         }
     }
-    fill(fields, "type", "Opaque");
+    set_default(fields, "type", "Opaque");
 }
 
-/// Go writes these fields of an event even when they are empty, and clients read them.
+/// Go encodes these fields of an Event even if they are empty, and clients read them.
 pub(super) fn default_event(object: &mut Object) {
     let fields = object.fields_mut();
     for time in ["eventTime", "firstTimestamp", "lastTimestamp"] {
         fields.entry(time).or_insert(Value::Null);
     }
-    fill(fields, "source", json!({}));
-    fill(fields, "reportingComponent", "");
-    fill(fields, "reportingInstance", "");
-    fill(fields, "involvedObject", json!({}));
+    set_default(fields, "source", json!({}));
+    set_default(fields, "reportingComponent", "");
+    set_default(fields, "reportingInstance", "");
+    set_default(fields, "involvedObject", json!({}));
 }
 
 pub(super) fn default_endpoints(object: &mut Object) {
-    each(object.fields_mut(), "subsets", |subset| {
-        each(subset, "ports", |port| fill(port, "protocol", "TCP"));
+    for_each_object(object.fields_mut(), "subsets", |subset| {
+        for_each_object(subset, "ports", |port| set_default(port, "protocol", "TCP"));
     });
 }
 
 pub(super) fn default_node(object: &mut Object) {
     let fields = object.fields_mut();
-    fill(fields, "spec", json!({}));
-    // The one and the first of the many are one thing.
-    if let Some(spec) = open(fields, "spec") {
+    set_default(fields, "spec", json!({}));
+    // `podCIDR` and the first of `podCIDRs` are equal.
+    if let Some(spec) = object_or_insert(fields, "spec") {
         let first = spec.get("podCIDRs").and_then(|list| list.get(0)).cloned();
         match first {
             Some(first) => {
@@ -83,16 +85,16 @@ pub(super) fn default_node(object: &mut Object) {
             None => {}
         }
     }
-    let Some(status) = open(fields, "status") else { return };
+    let Some(status) = object_or_insert(fields, "status") else { return };
     if let Some(capacity) = status.get("capacity").cloned() {
-        fill(status, "allocatable", capacity);
+        set_default(status, "allocatable", capacity);
     }
-    if let Some(endpoints) = open(status, "daemonEndpoints")
-        && let Some(kubelet) = open(endpoints, "kubeletEndpoint")
+    if let Some(endpoints) = object_or_insert(status, "daemonEndpoints")
+        && let Some(kubelet) = object_or_insert(endpoints, "kubeletEndpoint")
     {
-        fill(kubelet, "Port", 0);
+        set_default(kubelet, "Port", 0);
     }
-    if let Some(info) = open(status, "nodeInfo") {
+    if let Some(info) = object_or_insert(status, "nodeInfo") {
         for key in [
             "architecture",
             "bootID",
@@ -105,44 +107,44 @@ pub(super) fn default_node(object: &mut Object) {
             "osImage",
             "systemUUID",
         ] {
-            fill(info, key, "");
+            set_default(info, key, "");
         }
     }
 }
 
 pub(super) fn default_volume(object: &mut Object) {
     let fields = object.fields_mut();
-    if let Some(spec) = open(fields, "spec") {
-        fill(spec, "persistentVolumeReclaimPolicy", "Retain");
-        fill(spec, "volumeMode", "Filesystem");
-        if let Some(path) = inner(spec, "hostPath") {
-            fill(path, "type", "");
+    if let Some(spec) = object_or_insert(fields, "spec") {
+        set_default(spec, "persistentVolumeReclaimPolicy", "Retain");
+        set_default(spec, "volumeMode", "Filesystem");
+        if let Some(path) = object_mut(spec, "hostPath") {
+            set_default(path, "type", "");
         }
     }
-    if let Some(status) = open(fields, "status") {
-        fill(status, "phase", "Pending");
+    if let Some(status) = object_or_insert(fields, "status") {
+        set_default(status, "phase", "Pending");
     }
 }
 
 pub(super) fn default_volume_claim(object: &mut Object) {
     let fields = object.fields_mut();
-    if let Some(spec) = open(fields, "spec") {
-        fill(spec, "volumeMode", "Filesystem");
-        fill(spec, "resources", json!({}));
+    if let Some(spec) = object_or_insert(fields, "spec") {
+        set_default(spec, "volumeMode", "Filesystem");
+        set_default(spec, "resources", json!({}));
     }
-    if let Some(status) = open(fields, "status") {
-        fill(status, "phase", "Pending");
+    if let Some(status) = object_or_insert(fields, "status") {
+        set_default(status, "phase", "Pending");
     }
 }
 
 pub(super) fn default_quota(object: &mut Object) {
-    fill(object.fields_mut(), "status", json!({}));
+    set_default(object.fields_mut(), "status", json!({}));
 }
 
-/// Limits of containers: a default is the maximum, a default request the default or the minimum.
+/// Defaults of container limits: `default` is `max`, `defaultRequest` is `default` or `min`.
 pub(super) fn default_limits(object: &mut Object) {
-    let Some(spec) = open(object.fields_mut(), "spec") else { return };
-    each(spec, "limits", |limit| {
+    let Some(spec) = object_or_insert(object.fields_mut(), "spec") else { return };
+    for_each_object(spec, "limits", |limit| {
         if text_in(limit, "type") != "Container" {
             return;
         }
@@ -151,20 +153,20 @@ pub(super) fn default_limits(object: &mut Object) {
         {
             let amounts = limit.get(from).and_then(Value::as_object).cloned();
             let Some(amounts) = amounts.filter(|amounts| !amounts.is_empty()) else { continue };
-            if let Some(target) = open(limit, to) {
+            if let Some(target) = object_or_insert(limit, to) {
                 copy_missing(amounts, target);
             }
         }
     });
 }
 
-/// A reference to a secret is its name; everything else that was sent goes.
-pub(super) fn clean_account(object: &mut Object) {
-    each(object.fields_mut(), "secrets", |secret| secret.retain(|key, _| key == "name"));
+/// Reduces the secret references of a ServiceAccount to their names.
+pub(super) fn reduce_secret_references(object: &mut Object) {
+    for_each_object(object.fields_mut(), "secrets", |secret| secret.retain(|key, _| key == "name"));
 }
 
-/// A secret that is replaced without a type keeps the one it has.
-pub(super) fn keep_type(object: &mut Object, old: &Object) {
+/// Keeps the type of a Secret if the update omits it.
+pub(super) fn keep_secret_type(object: &mut Object, old: &Object) {
     if let Some(kind) = old.get(&["type"])
         && object.str(&["type"]).is_none_or(str::is_empty)
     {
@@ -172,14 +174,14 @@ pub(super) fn keep_type(object: &mut Object, old: &Object) {
     }
 }
 
-/// A limit range without a name gets one that nobody else has.
-pub(super) fn name_limits(object: &mut Object) {
+/// Generates a unique name for a LimitRange without one.
+pub(super) fn generate_limit_range_name(object: &mut Object) {
     if object.name().is_empty() {
         object.set(&["metadata", "name"], mainstay_object::fnv::random_uid().into());
     }
 }
 
-/// Notes when a new volume came into being.
+/// Sets the initial phase of a PersistentVolume with its time.
 #[expect(clippy::unnecessary_wraps, reason = "the signature is the table's")]
 pub(super) fn create_volume(object: &mut Object, context: &Context<'_>) -> Result<(), Status> {
     let now = context.clock.now_rfc3339();
@@ -187,7 +189,7 @@ pub(super) fn create_volume(object: &mut Object, context: &Context<'_>) -> Resul
     Ok(())
 }
 
-/// The two ways to say what a claim is filled from say the same.
+/// Syncs `dataSource` and `dataSourceRef` of a PersistentVolumeClaim.
 pub(super) fn normalize_claim(object: &mut Object, old: Option<&Object>) {
     if old.is_none() {
         object.set(&["status"], json!({"phase": "Pending"}));
@@ -195,60 +197,60 @@ pub(super) fn normalize_claim(object: &mut Object, old: Option<&Object>) {
     let used = |field: &str| old.is_some_and(|old| old.get(&["spec", field]).is_some());
     let (in_use, reference_in_use) =
         (used("dataSource") || used("dataSourceRef"), used("dataSourceRef"));
-    let Some(spec) = inner(object.fields_mut(), "spec") else { return };
+    let Some(spec) = object_mut(object.fields_mut(), "spec") else { return };
     let text = |value: &Value, key: &str| {
         value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
     };
-    // Sources in other namespaces are not enabled.
-    let elsewhere =
+    // Data sources in other namespaces are disabled by default.
+    let is_cross_namespace =
         spec.get("dataSourceRef").is_some_and(|source| !text(source, "namespace").is_empty());
-    if elsewhere && !reference_in_use {
+    if is_cross_namespace && !reference_in_use {
         spec.remove("dataSourceRef");
     }
     if let Some(source) = spec.get("dataSource")
         && !in_use
         && !spec.contains_key("dataSourceRef")
     {
-        let known = matches!(
+        let is_supported = matches!(
             (&*text(source, "apiGroup"), &*text(source, "kind")),
             ("", "PersistentVolumeClaim") | ("snapshot.storage.k8s.io", "VolumeSnapshot")
         );
-        if !known {
+        if !is_supported {
             spec.remove("dataSource");
         }
     }
-    let shared = |source: &Value| {
+    let common_fields = |source: &Value| {
         let fields = ["apiGroup", "kind", "name"].into_iter();
         let fields = fields.filter_map(|key| Some((key.to_owned(), source.get(key)?.clone())));
         Value::Object(fields.collect())
     };
     match (spec.get("dataSource"), spec.get("dataSourceRef")) {
         (Some(source), None) => {
-            let reference = shared(source);
+            let reference = common_fields(source);
             spec.insert("dataSourceRef".to_owned(), reference);
         }
         (None, Some(reference)) if text(reference, "namespace").is_empty() => {
-            let source = shared(reference);
+            let source = common_fields(reference);
             spec.insert("dataSource".to_owned(), source);
         }
         _ => {}
     }
 }
 
-fn copy_missing(from: Fields, to: &mut Fields) {
+fn copy_missing(from: FieldMap, to: &mut FieldMap) {
     for (key, value) in from {
-        fill(to, &key, value);
+        set_default(to, &key, value);
     }
 }
 
-/// Drops what a lease says of candidates, which the original's default gates do not allow.
+/// Drops the fields of coordinated leader election, whose feature gate is off by default.
 #[expect(clippy::unnecessary_wraps, reason = "the signature is the table's")]
 pub(super) fn create_lease(object: &mut Object, _: &Context<'_>) -> Result<(), Status> {
     drop_coordination(object, None);
     Ok(())
 }
 
-/// The same, but for what is there.
+/// Drops these fields unless the stored Lease has them.
 #[expect(clippy::unnecessary_wraps, reason = "the signature is the table's")]
 pub(super) fn update_lease(
     object: &mut Object,

@@ -1,20 +1,19 @@
-//! `FlowSchema` and `PriorityLevelConfiguration` objects that every cluster has, as Kubernetes 1.35
-//! makes them.
+//! Default FlowSchemas and PriorityLevelConfigurations of Kubernetes 1.35.
 
 use serde_json::{Map, Value};
 use std::sync::LazyLock;
 
 static DEFAULTS: LazyLock<Map<String, Value>> = LazyLock::new(|| {
-    // The file is part of the program, and a test reads it.
+    // The file is embedded, and a test parses it.
     serde_json::from_str(include_str!("flow_defaults.json")).unwrap_or_default()
 });
 
-/// The specs by name, of `flowschemas` or `prioritylevelconfigurations`.
+/// The default specs by name, of `flowschemas` or `prioritylevelconfigurations`.
 pub fn specs(plural: &str) -> impl Iterator<Item = (&'static String, &'static Value)> {
     DEFAULTS.get(plural).and_then(Value::as_object).into_iter().flatten()
 }
 
-/// The spec of one of these objects.
+/// The default spec of one object.
 pub fn spec(plural: &str, name: &str) -> Option<Value> {
     DEFAULTS.get(plural)?.get(name).cloned()
 }

@@ -1,14 +1,14 @@
-//! The table of built-in kinds: which functions make up the strategy of each.
+//! The table of built-in kinds: the functions of the strategy of each kind.
 
-macro_rules! rules {
-    ($($name:ident = $rules:expr;)*) => { $(pub(super) static $name: Rules = $rules;)* };
+macro_rules! strategies {
+    ($($name:ident = $strategy:expr;)*) => { $(pub(super) static $name: KindStrategy = $strategy;)* };
 }
 
 mod index;
 mod named_groups;
 mod table;
 
-pub(super) use index::rules;
+pub(super) use index::strategy;
 
 use super::rules::{self, Errors, walk_object};
 use super::{
@@ -18,64 +18,64 @@ use super::{
 use mainstay_object::{Object, Status, names};
 use serde_json::Value;
 
-type Default = fn(&mut Object);
-type Create = fn(&mut Object, &Context<'_>) -> Result<(), Status>;
-type Update = fn(&mut Object, &Object, &Context<'_>) -> Result<(), Status>;
-type Check = fn(&Object, &mut Errors);
-type CheckUpdate = fn(&Object, &Object, &mut Errors);
-type Warn = fn(&Object, Option<&Object>) -> Vec<String>;
+type DefaultFn = fn(&mut Object);
+type PrepareCreateFn = fn(&mut Object, &Context<'_>) -> Result<(), Status>;
+type PrepareUpdateFn = fn(&mut Object, &Object, &Context<'_>) -> Result<(), Status>;
+type ValidateFn = fn(&Object, &mut Errors);
+type ValidateUpdateFn = fn(&Object, &Object, &mut Errors);
+type WarningsFn = fn(&Object, Option<&Object>) -> Vec<String>;
 
-/// What is special about one built-in kind.
+/// The strategy of one built-in kind.
 #[expect(clippy::struct_excessive_bools, reason = "columns of a table, each read on its own")]
-pub(super) struct Rules {
-    names: fn(&str) -> Vec<String>,
-    generations: bool,
-    keeps_status: bool,
+pub(super) struct KindStrategy {
+    validate_name: fn(&str) -> Vec<String>,
+    counts_generations: bool,
+    keeps_status_on_create: bool,
     creates_on_update: bool,
     unconditional_update: bool,
     metadata: Metadata,
-    fields: &'static [&'static str],
-    default: Default,
-    create: Create,
-    update: Update,
-    table: &'static [rules::Check],
-    check: Check,
-    /// What is checked on update; none means the same as on creation.
-    check_update: Option<CheckUpdate>,
-    check_status: CheckUpdate,
-    warnings: Warn,
-    /// Older names of fields, and what they are called now.
+    selectable_fields: &'static [&'static str],
+    default: DefaultFn,
+    prepare_create: PrepareCreateFn,
+    prepare_update: PrepareUpdateFn,
+    field_rules: &'static [rules::FieldRule],
+    validate: ValidateFn,
+    /// Validation of an update; none means that of a creation.
+    validate_update: Option<ValidateUpdateFn>,
+    validate_status: ValidateUpdateFn,
+    warnings: WarningsFn,
+    /// Older names of selectable fields, with the current names.
     field_aliases: &'static [(&'static str, &'static str)],
     unknown_field: Option<fn(&KindRow, &str) -> String>,
     status_metadata: StatusMetadata,
-    /// None where the kind has no such rule.
+    /// Returns none if the kind resets no fields.
     reset_fields: fn(StatusMetadata) -> Option<ResetFields>,
     kept_on_update: &'static [&'static [&'static str]],
     counts_as_change: fn(&Object) -> bool,
     defaults_after_validation: bool,
     deletion: Deletion,
-    deletion_mark: Option<Default>,
+    deletion_mark: Option<DefaultFn>,
     holds_deletion: fn(&Object) -> bool,
     storage_prefix: Option<&'static str>,
     sort_table: fn(&mut [Object]),
 }
 
-/// Nothing special.
-const ORDINARY: Rules = Rules {
-    names: names::dns1123_subdomain,
-    generations: false,
-    keeps_status: false,
+/// The defaults of a strategy.
+const DEFAULT: KindStrategy = KindStrategy {
+    validate_name: names::dns1123_subdomain,
+    counts_generations: false,
+    keeps_status_on_create: false,
     creates_on_update: false,
     unconditional_update: true,
     metadata: Metadata::Changes,
-    fields: &[],
+    selectable_fields: &[],
     default: |_| {},
-    create: |_, _| Ok(()),
-    update: |_, _, _| Ok(()),
-    table: &[],
-    check: |_, _| {},
-    check_update: None,
-    check_status: |_, _, _| {},
+    prepare_create: |_, _| Ok(()),
+    prepare_update: |_, _, _| Ok(()),
+    field_rules: &[],
+    validate: |_, _| {},
+    validate_update: None,
+    validate_status: |_, _, _| {},
     warnings: |_, _| Vec::new(),
     field_aliases: &[],
     unknown_field: None,
@@ -91,25 +91,25 @@ const ORDINARY: Rules = Rules {
     sort_table: |_| {},
 };
 
-/// The deletion of a kind that answers the object as it was.
-const ANSWERS_OBJECT: Deletion = Deletion { answers_object: true, ..Deletion::ORDINARY };
+/// The deletion of a kind whose response is the deleted object.
+const RETURNS_OBJECT: Deletion = Deletion { answers_object: true, ..Deletion::ORDINARY };
 
-/// A kind whose changes of intent are counted.
-const COUNTED: Rules = Rules { generations: true, ..ORDINARY };
+/// A kind that counts changes of its spec in `metadata.generation`.
+const WITH_GENERATION: KindStrategy = KindStrategy { counts_generations: true, ..DEFAULT };
 
-/// A kind of the access group: names are path segments, and a PUT creates.
-const ACCESS: Rules = Rules {
-    names: names::path_segment,
+/// An RBAC kind: names are path segments, and a PUT creates.
+const RBAC: KindStrategy = KindStrategy {
+    validate_name: names::path_segment,
     creates_on_update: true,
     metadata: Metadata::WholeThenChanges,
-    ..ORDINARY
+    ..DEFAULT
 };
 
-/// A kind that decides on what others write.
-const ADMISSION: Rules =
-    Rules { unconditional_update: false, metadata: Metadata::Whole, ..COUNTED };
+/// A kind that configures admission.
+const ADMISSION: KindStrategy =
+    KindStrategy { unconditional_update: false, metadata: Metadata::Whole, ..WITH_GENERATION };
 
-/// Whether an empty list stands anywhere in a value.
+/// Whether a value contains an empty list at any depth.
 fn has_empty_list(value: &Value) -> bool {
     match value {
         Value::Array(items) => items.is_empty() || items.iter().any(has_empty_list),
@@ -118,60 +118,60 @@ fn has_empty_list(value: &Value) -> bool {
     }
 }
 
-rules! {
-    PLAIN = ORDINARY;
-    ACCOUNT = Rules {
-        deletion: ANSWERS_OBJECT,
+strategies! {
+    OTHER = DEFAULT;
+    ACCOUNT = KindStrategy {
+        deletion: RETURNS_OBJECT,
 
         metadata: Metadata::ChangesThenWhole,
-        create: |object, _| {
- core::clean_account(object);
- Ok(())
- },
-        update: |object, _, _| {
- core::clean_account(object);
- Ok(())
- },
+        prepare_create: |object, _| {
+            core::reduce_secret_references(object);
+            Ok(())
+        },
+        prepare_update: |object, _, _| {
+            core::reduce_secret_references(object);
+            Ok(())
+        },
         warnings: warnings::service_account,
-        ..ORDINARY
+        ..DEFAULT
     };
-    NAMESPACE = Rules {
+    NAMESPACE = KindStrategy {
         kept_on_update: &[&["spec", "finalizers"]],
         deletion_mark: Some(|object| object.set(&["status", "phase"], "Terminating".into())),
         holds_deletion: |object| !object.array(&["spec", "finalizers"]).is_empty(),
 
-        names: names::dns1123_label,
-        fields: &["status.phase"],
+        validate_name: names::dns1123_label,
+        selectable_fields: &["status.phase"],
         metadata: Metadata::WholeThenChanges,
         default: core::default_namespace,
-        create: |object, _| {
- core::create_namespace(object);
- Ok(())
- },
-        table: check::NAMESPACE,
-        check: check::pod_security,
-        check_status: check::namespace_status,
-        ..ORDINARY
+        prepare_create: |object, _| {
+            core::create_namespace(object);
+            Ok(())
+        },
+        field_rules: check::NAMESPACE,
+        validate: check::pod_security,
+        validate_status: check::namespace_status,
+        ..DEFAULT
     };
-    NODE = Rules {
+    NODE = KindStrategy {
         storage_prefix: Some("minions"),
 
-        keeps_status: true,
-        fields: &["spec.unschedulable"],
+        keeps_status_on_create: true,
+        selectable_fields: &["spec.unschedulable"],
         metadata: Metadata::WholeThenChanges,
         default: core::default_node,
-        check: check::node,
-        check_update: Some(check::node_update),
-        check_status: check::node_changes,
+        validate: check::node,
+        validate_update: Some(check::node_update),
+        validate_status: check::node_changes,
         warnings: warnings::node,
-        ..ORDINARY
+        ..DEFAULT
     };
-    POD = Rules {
+    POD = KindStrategy {
         field_aliases: &[("spec.host", "spec.nodeName")],
         status_metadata: StatusMetadata::NotOwners,
-        deletion: Deletion { has_grace_period: true, ..ANSWERS_OBJECT },
+        deletion: Deletion { has_grace_period: true, ..RETURNS_OBJECT },
 
-        fields: &[
+        selectable_fields: &[
             "spec.nodeName",
             "spec.restartPolicy",
             "spec.schedulerName",
@@ -184,71 +184,71 @@ rules! {
         ],
         metadata: Metadata::ChangesThenWhole,
         default: pods::default_pod,
-        create: pods::create_pod,
-        update: pods::update_pod,
-        check: check::pod,
-        check_update: Some(check::pod_update),
-        check_status: check::pod_status_update,
+        prepare_create: pods::create_pod,
+        prepare_update: pods::update_pod,
+        validate: check::pod,
+        validate_update: Some(check::pod_update),
+        validate_status: check::pod_status_update,
         warnings: warnings::pod,
-        ..COUNTED
+        ..WITH_GENERATION
     };
-    POD_TEMPLATE = Rules {
-        deletion: ANSWERS_OBJECT,
+    POD_TEMPLATE = KindStrategy {
+        deletion: RETURNS_OBJECT,
 
         default: pods::default_pod_template,
-        create: |object, _| {
- pods::drop_disabled_in(object, &["template"]);
- Ok(())
- },
-        update: |object, _, _| {
- pods::drop_disabled_in(object, &["template"]);
- Ok(())
- },
-        table: check::POD_TEMPLATE,
+        prepare_create: |object, _| {
+            pods::drop_disabled_template_fields(object, &["template"]);
+            Ok(())
+        },
+        prepare_update: |object, _, _| {
+            pods::drop_disabled_template_fields(object, &["template"]);
+            Ok(())
+        },
+        field_rules: check::POD_TEMPLATE,
         warnings: warnings::pod_template,
-        ..COUNTED
+        ..WITH_GENERATION
     };
-    SERVICE = Rules {
-        deletion: ANSWERS_OBJECT,
+    SERVICE = KindStrategy {
+        deletion: RETURNS_OBJECT,
         storage_prefix: Some("services/specs"),
 
-        names: names::dns1035_label,
+        validate_name: names::dns1035_label,
         creates_on_update: true,
-        fields: &["spec.clusterIP", "spec.type"],
+        selectable_fields: &["spec.clusterIP", "spec.type"],
         default: services::default_service,
-        create: services::create_service,
-        update: services::update_service,
-        check: check::service,
-        check_update: Some(check::service_update),
-        check_status: check::service_status,
+        prepare_create: services::create_service,
+        prepare_update: services::update_service,
+        validate: check::service,
+        validate_update: Some(check::service_update),
+        validate_status: check::service_status,
         warnings: warnings::service,
-        ..ORDINARY
+        ..DEFAULT
     };
-    SECRET = Rules {
-        fields: &["type"],
+    SECRET = KindStrategy {
+        selectable_fields: &["type"],
         metadata: Metadata::ChangesThenWhole,
         default: core::default_secret,
-        update: |object, old, _| {
- core::keep_type(object, old);
- Ok(())
- },
-        check: check::secret,
-        check_update: Some(check::secret_update),
+        prepare_update: |object, old, _| {
+            core::keep_secret_type(object, old);
+            Ok(())
+        },
+        validate: check::secret,
+        validate_update: Some(check::secret_update),
         warnings: warnings::secret,
-        ..ORDINARY
+        ..DEFAULT
     };
-    CONFIG_MAP = Rules {
+    CONFIG_MAP = KindStrategy {
         metadata: Metadata::ChangesThenWhole,
-        check: check::config_map,
-        check_update: Some(check::config_map_update),
-        ..ORDINARY
+        validate: check::config_map,
+        validate_update: Some(check::config_map_update),
+        ..DEFAULT
     };
-    EVENT = Rules {
+    EVENT = KindStrategy {
         deletion: Deletion { dependents: Dependents::Ignored, ..Deletion::ORDINARY },
 
         creates_on_update: true,
         metadata: Metadata::Common,
-        fields: &[
+        selectable_fields: &[
             "involvedObject.kind",
             "involvedObject.namespace",
             "involvedObject.name",
@@ -262,137 +262,137 @@ rules! {
             "type",
         ],
         default: core::default_event,
-        ..ORDINARY
+        ..DEFAULT
     };
-    ENDPOINTS = Rules {
+    ENDPOINTS = KindStrategy {
         storage_prefix: Some("services/endpoints"),
 
         creates_on_update: true,
         metadata: Metadata::ChangesThenWhole,
         default: core::default_endpoints,
-        table: check::ENDPOINTS,
-        check_update: Some(check::endpoints_update),
+        field_rules: check::ENDPOINTS,
+        validate_update: Some(check::endpoints_update),
         warnings: warnings::endpoints,
-        ..ORDINARY
+        ..DEFAULT
     };
-    REPLICATION_CONTROLLER = Rules {
+    REPLICATION_CONTROLLER = KindStrategy {
         deletion: Deletion { dependents: Dependents::Orphaned, ..Deletion::ORDINARY },
         storage_prefix: Some("controllers"),
 
-        fields: &["status.replicas"],
+        selectable_fields: &["status.replicas"],
         default: workloads::default_replication_controller,
-        create: workloads::create_workload,
-        update: workloads::update_workload,
-        table: check::REPLICATION_CONTROLLER,
-        check_status: check::replica_status,
+        prepare_create: workloads::create_workload,
+        prepare_update: workloads::update_workload,
+        field_rules: check::REPLICATION_CONTROLLER,
+        validate_status: check::replica_status,
         warnings: warnings::named_workload,
-        ..COUNTED
+        ..WITH_GENERATION
     };
-    VOLUME = Rules {
-        deletion: ANSWERS_OBJECT,
+    VOLUME = KindStrategy {
+        deletion: RETURNS_OBJECT,
 
         metadata: Metadata::WholeTwice,
         default: core::default_volume,
-        create: core::create_volume,
-        table: check::VOLUME,
-        check_update: Some(check::volume_update),
+        prepare_create: core::create_volume,
+        field_rules: check::VOLUME,
+        validate_update: Some(check::volume_update),
         warnings: warnings::volume,
-        ..ORDINARY
+        ..DEFAULT
     };
-    VOLUME_CLAIM = Rules {
-        deletion: ANSWERS_OBJECT,
+    VOLUME_CLAIM = KindStrategy {
+        deletion: RETURNS_OBJECT,
 
         metadata: Metadata::ChangesThenWhole,
         default: core::default_volume_claim,
-        create: |object, _| {
- core::normalize_claim(object, None);
- Ok(())
- },
-        update: |object, old, _| {
- core::normalize_claim(object, Some(old));
- Ok(())
- },
-        table: check::CLAIM,
-        check_update: Some(check::claim_update),
+        prepare_create: |object, _| {
+            core::normalize_claim(object, None);
+            Ok(())
+        },
+        prepare_update: |object, old, _| {
+            core::normalize_claim(object, Some(old));
+            Ok(())
+        },
+        field_rules: check::CLAIM,
+        validate_update: Some(check::claim_update),
         warnings: warnings::claim,
-        ..ORDINARY
+        ..DEFAULT
     };
-    QUOTA = Rules {
-        deletion: ANSWERS_OBJECT,
+    QUOTA = KindStrategy {
+        deletion: RETURNS_OBJECT,
 
         default: core::default_quota,
-        table: check::QUOTA,
-        check_update: Some(check::quota_update),
-        check_status: |object, _, errors| walk_object(object, &check::QUOTA[1..], errors),
-        ..ORDINARY
+        field_rules: check::QUOTA,
+        validate_update: Some(check::quota_update),
+        validate_status: |object, _, errors| walk_object(object, &check::QUOTA[1..], errors),
+        ..DEFAULT
     };
-    LIMITS = Rules {
+    LIMITS = KindStrategy {
         creates_on_update: true,
         metadata: Metadata::Whole,
         default: core::default_limits,
-        create: |object, _| {
- core::name_limits(object);
- Ok(())
- },
-        table: check::LIMITS,
-        ..ORDINARY
+        prepare_create: |object, _| {
+            core::generate_limit_range_name(object);
+            Ok(())
+        },
+        field_rules: check::LIMITS,
+        ..DEFAULT
     };
     REVISION =
-        Rules { table: check::REVISION, check_update: Some(check::revision_update), ..ORDINARY };
+        KindStrategy { field_rules: check::REVISION, validate_update: Some(check::revision_update), ..DEFAULT };
 
-    DEPLOYMENT = Rules {
+    DEPLOYMENT = KindStrategy {
         status_metadata: StatusMetadata::NotLabels,
 
         default: workloads::default_deployment,
-        create: workloads::create_workload,
-        update: workloads::update_deployment,
-        table: check::DEPLOYMENT,
-        check_update: Some(check::deployment_update),
-        check_status: check::deployment_status,
+        prepare_create: workloads::create_workload,
+        prepare_update: workloads::update_deployment,
+        field_rules: check::DEPLOYMENT,
+        validate_update: Some(check::deployment_update),
+        validate_status: check::deployment_status,
         warnings: warnings::named_workload,
-        ..COUNTED
+        ..WITH_GENERATION
     };
-    REPLICA_SET = Rules {
+    REPLICA_SET = KindStrategy {
         default: workloads::default_replica_set,
-        create: workloads::create_workload,
-        update: workloads::update_workload,
-        table: check::REPLICA_SET,
-        check_update: Some(check::replica_set_update),
-        check_status: check::replica_status,
+        prepare_create: workloads::create_workload,
+        prepare_update: workloads::update_workload,
+        field_rules: check::REPLICA_SET,
+        validate_update: Some(check::replica_set_update),
+        validate_status: check::replica_status,
         warnings: warnings::named_workload,
-        ..COUNTED
+        ..WITH_GENERATION
     };
-    STATEFUL_SET = Rules {
-        names: names::dns1123_label,
+    STATEFUL_SET = KindStrategy {
+        validate_name: names::dns1123_label,
         default: workloads::default_stateful_set,
-        create: workloads::create_workload,
-        update: workloads::update_workload,
-        table: check::STATEFUL_SET,
-        check_update: Some(check::stateful_set_update),
-        check_status: check::stateful_set_status,
+        prepare_create: workloads::create_workload,
+        prepare_update: workloads::update_workload,
+        field_rules: check::STATEFUL_SET,
+        validate_update: Some(check::stateful_set_update),
+        validate_status: check::stateful_set_status,
         warnings: warnings::stateful_set,
-        ..COUNTED
+        ..WITH_GENERATION
     };
-    DAEMON_SET = Rules {
+    DAEMON_SET = KindStrategy {
         default: workloads::default_daemon_set,
-        create: |object, context| {
- workloads::create_daemon_set(object);
- workloads::create_workload(object, context)
- },
-        update: |object, old, context| {
- workloads::update_workload(object, old, context)?;
- workloads::update_daemon_set(object, old);
- Ok(())
- },
-        table: check::DAEMON_SET,
-        check_update: Some(check::daemon_set_update),
-        check_status: check::daemon_set_status,
+        prepare_create: |object, context| {
+            workloads::create_daemon_set(object);
+            workloads::create_workload(object, context)
+        },
+        prepare_update: |object, old, context| {
+            workloads::update_workload(object, old, context)?;
+            workloads::update_daemon_set(object, old);
+            Ok(())
+        },
+        field_rules: check::DAEMON_SET,
+        validate_update: Some(check::daemon_set_update),
+        validate_status: check::daemon_set_status,
         warnings: warnings::workload,
-        ..COUNTED
+        ..WITH_GENERATION
     };
-    JOB = Rules {
+    JOB = KindStrategy {
         unknown_field: Some(|_, path| format!("field label {path:?} not supported for Job")),
-        // The labels that its pods were given on creation are its own too, but nobody judges them.
+        // A Job also gets the labels that its pod template got on creation; they are not validated.
         defaults_after_validation: true,
         deletion: Deletion {
             dependents: Dependents::Orphaned,
@@ -400,29 +400,29 @@ rules! {
             ..Deletion::ORDINARY
         },
 
-        fields: &["status.successful"],
+        selectable_fields: &["status.successful"],
         metadata: Metadata::WholeThenChanges,
         default: workloads::default_job,
-        create: |object, context| {
- workloads::create_job(object);
- workloads::create_workload(object, context)
- },
-        update: workloads::update_workload,
-        check: check::job,
-        check_update: Some(|object, old, errors| {
- check::job(object, errors);
- check::job_update(object, old, errors);
- }),
+        prepare_create: |object, context| {
+            workloads::create_job(object);
+            workloads::create_workload(object, context)
+        },
+        prepare_update: workloads::update_workload,
+        validate: check::job,
+        validate_update: Some(|object, old, errors| {
+            check::job(object, errors);
+            check::job_update(object, old, errors);
+        }),
         warnings: warnings::job,
-        ..COUNTED
+        ..WITH_GENERATION
     };
-    CRON_JOB = Rules {
+    CRON_JOB = KindStrategy {
         default: workloads::default_cron_job,
-        create: workloads::create_cron_job,
-        update: |object, _, context| workloads::create_cron_job(object, context),
-        check: check::cron_job,
-        check_update: Some(check::cron_job_update),
+        prepare_create: workloads::create_cron_job,
+        prepare_update: |object, _, context| workloads::create_cron_job(object, context),
+        validate: check::cron_job,
+        validate_update: Some(check::cron_job_update),
         warnings: warnings::cron_job,
-        ..COUNTED
+        ..WITH_GENERATION
     };
 }

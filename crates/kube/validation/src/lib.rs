@@ -1,11 +1,9 @@
-//! Validation of built-in kinds: a strategy for each, with its defaults, what clients may not set, its
-//! rules, and the fields to select by.
+//! Strategies of the built-in kinds: defaults, preparation, validation, warnings and selectable fields.
 //!
-//! Everything that all kinds have in common is in the handlers. Built-in kinds are rows again, of plain functions ([`for_kind`]): what a kind
-//! defaults, allocates and checks can be read off one table.
+//! A strategy is a row of plain functions ([`for_kind`]), so one table shows what a kind defaults,
+//! allocates and validates. The handlers contain what all kinds have in common.
 //!
-//! What this does not do: admission, which has a chain of its own (`kube/admission`); defaults of rarely
-//! used volume sources.
+//! Not part of this crate: admission (`kube/admission`) and the defaults of rarely used volume sources.
 
 mod api_services;
 mod certificates;
@@ -31,7 +29,7 @@ use mainstay_kinds::{
 };
 use mainstay_object::Gvk;
 
-/// The strategy of a built-in kind, by the version that is stored.
+/// The strategy of a built-in kind, by its storage version.
 pub fn for_kind(gvk: &Gvk) -> &'static dyn Strategy {
-    kinds::rules(&gvk.group, &gvk.kind)
+    kinds::strategy(&gvk.group, &gvk.kind)
 }

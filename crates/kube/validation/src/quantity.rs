@@ -1,8 +1,8 @@
-//! Amounts of resources (`500m`, `1Gi`, `2e3`), as far as strategies compare them.
+//! Kubernetes quantities (`500m`, `1Gi`, `2e3`): parsing for comparison, and formatting of sums.
 
-/// The amount in billionths; none if the text is no quantity. Rounds up below a billionth, as the
-/// API does.
-pub fn nano(text: &str) -> Option<i128> {
+/// Parses a quantity into billionths; none if it is malformed. Rounds up below a billionth, as
+/// Kubernetes does.
+pub fn parse_nano(text: &str) -> Option<i128> {
     let (sign, rest) = match text.as_bytes().first()? {
         b'-' => (-1, &text[1..]),
         b'+' => (1, &text[1..]),
@@ -44,7 +44,7 @@ pub fn nano(text: &str) -> Option<i128> {
     for digit in whole.bytes() {
         digits = digits.checked_mul(10)?.checked_add(i128::from(digit - b'0'))?;
     }
-    // More digits than a billionth of the unit needs cannot matter after rounding up.
+    // Digits below a billionth of the unit do not matter after rounding up.
     for digit in fraction.bytes().take(18) {
         digits = digits.checked_mul(10)?.checked_add(i128::from(digit - b'0'))?;
         divisor = divisor.checked_mul(10)?;
@@ -53,21 +53,21 @@ pub fn nano(text: &str) -> Option<i128> {
     Some(sign * (scaled / divisor + i128::from(scaled % divisor != 0)))
 }
 
-/// The amount as a number, for ratios.
-pub(crate) fn float(text: &str) -> f64 {
+/// The quantity as a float, for ratios.
+pub(crate) fn parse_float(text: &str) -> f64 {
     #[expect(
         clippy::cast_precision_loss,
         reason = "ratios are compared as the API does: in floats"
     )]
-    let nano = nano(text).unwrap_or_default() as f64;
+    let nano = parse_nano(text).unwrap_or_default() as f64;
     nano / 1e9
 }
 
-/// A sum of amounts as the API writes it, in the family of suffixes of one of them.
-pub(crate) fn text(nano: i128, sample: &str) -> String {
+/// Formats a sum of quantities canonically, in the family of suffixes of one of them.
+pub(crate) fn format_nano(nano: i128, sample: &str) -> String {
     const BILLION: i128 = 1_000_000_000;
     let whole = nano / BILLION;
-    let written = if nano % BILLION == 0 {
+    let formatted = if nano % BILLION == 0 {
         if sample.ends_with('i') && whole % 1024 == 0 {
             format!("{}Ki", whole / 1024)
         } else {
@@ -76,15 +76,15 @@ pub(crate) fn text(nano: i128, sample: &str) -> String {
     } else {
         format!("{nano}n")
     };
-    mainstay_schema::canonical_quantity(&written).unwrap_or(written)
+    mainstay_schema::canonical_quantity(&formatted).unwrap_or(formatted)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{float, nano, text};
+    use super::{format_nano, parse_float, parse_nano};
 
     #[test]
-    fn amounts_compare_whatever_their_spelling() {
+    fn equal_quantities_in_different_notations_parse_to_the_same_value() {
         for (one, other) in [
             ("1", "1000m"),
             ("1Ki", "1024"),
@@ -97,23 +97,24 @@ mod tests {
             (".5", "500m"),
             ("0.0000000001", "1n"),
         ] {
-            assert_eq!(nano(one), nano(other), "{one} {other}");
-            assert!(nano(one).is_some(), "{one}");
+            assert_eq!(parse_nano(one), parse_nano(other), "{one} {other}");
+            assert!(parse_nano(one).is_some(), "{one}");
         }
-        assert_eq!(nano("-1"), Some(-1_000_000_000));
-        for wrong in ["", "-", ".", "1.2.3", "1x", "Ki", "1 ", "e3", "1e", "9e99"] {
-            assert_eq!(nano(wrong), None, "{wrong}");
+        assert_eq!(parse_nano("-1"), Some(-1_000_000_000));
+        for malformed in ["", "-", ".", "1.2.3", "1x", "Ki", "1 ", "e3", "1e", "9e99"] {
+            assert_eq!(parse_nano(malformed), None, "{malformed}");
         }
     }
+
     #[test]
-    fn sums_are_written_in_the_family_of_their_parts() {
-        for (sum, sample, written) in [
+    fn sums_are_formatted_with_the_suffix_family_of_their_parts() {
+        for (sum, sample, expected) in [
             (1_500_000_000, "500m", "1500m"),
             (2 * 1024 * 1024 * 1_000_000_000, "1Mi", "2Mi"),
             (3_000_000_000, "1", "3"),
         ] {
-            assert_eq!(text(sum, sample), written);
+            assert_eq!(format_nano(sum, sample), expected, "{sum} as {sample}");
         }
-        assert!((float("500m") - 0.5).abs() < 1e-9);
+        assert!((parse_float("500m") - 0.5).abs() < 1e-9);
     }
 }

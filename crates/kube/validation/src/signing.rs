@@ -1,16 +1,16 @@
-//! Requests for certificates: who asks, and what clients decide of the answer.
+//! CertificateSigningRequests: the requester, and the conditions of approval.
 
 use super::Context;
 use mainstay_object::{Object, Status};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
-/// The conditions that only approval changes.
-const ANSWERS: [&str; 2] = ["Approved", "Denied"];
+/// The conditions that only the subresource `approval` changes.
+const APPROVAL_CONDITIONS: [&str; 2] = ["Approved", "Denied"];
 
-/// Writes down who asks; no request is made with an answer.
+/// Records the requester; a new request has no status.
 #[expect(clippy::unnecessary_wraps, reason = "the form of every kind's function")]
-pub(super) fn create(object: &mut Object, context: &Context<'_>) -> Result<(), Status> {
+pub(super) fn prepare_create(object: &mut Object, context: &Context<'_>) -> Result<(), Status> {
     let identity = context.identity;
     for (field, value) in [
         ("username", json!(identity.user())),
@@ -18,13 +18,13 @@ pub(super) fn create(object: &mut Object, context: &Context<'_>) -> Result<(), S
         ("groups", json!(identity.groups())),
         ("extra", json!(identity.extra())),
     ] {
-        let empty = match &value {
+        let is_empty = match &value {
             Value::String(text) => text.is_empty(),
             Value::Array(list) => list.is_empty(),
             Value::Object(fields) => fields.is_empty(),
             _ => false,
         };
-        if empty {
+        if is_empty {
             object.remove(&["spec", field]);
         } else {
             object.set(&["spec", field], value);
@@ -34,9 +34,9 @@ pub(super) fn create(object: &mut Object, context: &Context<'_>) -> Result<(), S
     Ok(())
 }
 
-/// Who signs leaves the answers of people as they are; conditions get their times.
+/// A signer keeps the approval conditions unchanged; conditions get their timestamps.
 #[expect(clippy::unnecessary_wraps, reason = "the form of every kind's function")]
-pub(super) fn update(
+pub(super) fn prepare_update(
     object: &mut Object,
     old: &Object,
     context: &Context<'_>,
@@ -50,14 +50,14 @@ pub(super) fn update(
         return Ok(());
     }
     if context.subresource == "status" {
-        for kind in ANSWERS {
-            keep(&mut conditions, before, kind);
+        for kind in APPROVAL_CONDITIONS {
+            restore_conditions(&mut conditions, before, kind);
         }
     }
     let now = context.clock.now_rfc3339();
-    let since = transitions(before);
+    let since = transition_times(before);
     for condition in &mut conditions {
-        stamp(condition, &since, &now);
+        set_condition_times(condition, &since, &now);
     }
     object.set(&["status", "conditions"], conditions.into());
     Ok(())
@@ -67,11 +67,12 @@ fn text<'a>(condition: &'a Value, field: &str) -> &'a str {
     condition.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Takes the conditions of a type as they were, if there are as many of them.
-fn keep(conditions: &mut [Value], before: &[Value], kind: &str) {
-    let old: Vec<&Value> = before.iter().filter(|one| text(one, "type") == kind).collect();
+/// Restores the old conditions of a type, if their number is unchanged.
+fn restore_conditions(conditions: &mut [Value], before: &[Value], kind: &str) {
+    let old: Vec<&Value> =
+        before.iter().filter(|condition| text(condition, "type") == kind).collect();
     let new: Vec<&mut Value> =
-        conditions.iter_mut().filter(|one| text(one, "type") == kind).collect();
+        conditions.iter_mut().filter(|condition| text(condition, "type") == kind).collect();
     if old.len() == new.len() {
         for (new, old) in new.into_iter().zip(old) {
             new.clone_from(old);
@@ -79,20 +80,20 @@ fn keep(conditions: &mut [Value], before: &[Value], kind: &str) {
     }
 }
 
-/// Since when conditions have been so, by type and status; the first of several counts.
-fn transitions(conditions: &[Value]) -> HashMap<(&str, &str), &str> {
-    let mut since = HashMap::new();
+/// The last transition times by type and status; the first of several conditions counts.
+fn transition_times(conditions: &[Value]) -> HashMap<(&str, &str), &str> {
+    let mut times = HashMap::new();
     for condition in conditions {
         let time = text(condition, "lastTransitionTime");
         if !time.is_empty() {
-            since.entry((text(condition, "type"), text(condition, "status"))).or_insert(time);
+            times.entry((text(condition, "type"), text(condition, "status"))).or_insert(time);
         }
     }
-    since
+    times
 }
 
-/// Says when a condition was written, and since when it is so.
-fn stamp(condition: &mut Value, before: &HashMap<(&str, &str), &str>, now: &str) {
+/// Sets missing timestamps of a condition.
+fn set_condition_times(condition: &mut Value, before: &HashMap<(&str, &str), &str>, now: &str) {
     if !condition.is_object() {
         return;
     }
@@ -100,8 +101,8 @@ fn stamp(condition: &mut Value, before: &HashMap<(&str, &str), &str>, now: &str)
         condition["lastUpdateTime"] = now.into();
     }
     if text(condition, "lastTransitionTime").is_empty() {
-        let same = (text(condition, "type"), text(condition, "status"));
-        let since = before.get(&same).copied().unwrap_or(now);
+        let key = (text(condition, "type"), text(condition, "status"));
+        let since = before.get(&key).copied().unwrap_or(now);
         condition["lastTransitionTime"] = since.into();
     }
 }
@@ -111,29 +112,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_filled_in_and_kept_while_nothing_changes() {
+    fn missing_condition_times_are_set_and_transition_times_kept() {
         let old = json!([{"type": "Approved", "status": "True", "lastTransitionTime": "then"}]);
         let mut same = json!({"type": "Approved", "status": "True", "lastUpdateTime": null});
-        let since = transitions(old.as_array().unwrap());
-        stamp(&mut same, &since, "now");
+        let since = transition_times(old.as_array().unwrap());
+        set_condition_times(&mut same, &since, "now");
         assert_eq!(
             (text(&same, "lastUpdateTime"), text(&same, "lastTransitionTime")),
             ("now", "then")
         );
         let mut new = json!({"type": "Failed", "status": "True", "lastUpdateTime": "x"});
-        stamp(&mut new, &since, "now");
+        set_condition_times(&mut new, &since, "now");
         assert_eq!((text(&new, "lastUpdateTime"), text(&new, "lastTransitionTime")), ("x", "now"));
     }
 
     #[test]
-    fn answers_stay_as_they_were_unless_their_number_changes() {
+    fn approval_conditions_are_restored_unless_their_number_changes() {
         let old = [json!({"type": "Approved", "reason": "a"})];
         let mut changed =
             vec![json!({"type": "Failed"}), json!({"type": "Approved", "reason": "b"})];
-        keep(&mut changed, &old, "Approved");
+        restore_conditions(&mut changed, &old, "Approved");
         assert_eq!(text(&changed[1], "reason"), "a");
         let mut more = vec![json!({"type": "Denied", "reason": "b"})];
-        keep(&mut more, &old, "Denied");
+        restore_conditions(&mut more, &old, "Denied");
         assert_eq!(text(&more[0], "reason"), "b");
     }
 }

@@ -1,63 +1,66 @@
-//! What makes pods: deployments, replica sets, stateful sets, daemon sets, jobs, cron jobs.
+//! Workloads: defaults and preparation of Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs and
+//! CronJobs.
 
 use super::Context;
-use super::fields::{Fields, each, fill, inner, open, text_in};
-use super::pods::{default_template, drop_disabled_in};
+use super::fields::{
+    FieldMap, for_each_object, object_mut, object_or_insert, set_default, text_in,
+};
+use super::pods::{default_template, drop_disabled_template_fields};
 use mainstay_object::{Object, Status};
 use serde_json::{Value, json};
 
-/// Annotation that counts changes of a daemon set's template.
+/// The annotation that counts changes of the template of a DaemonSet.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
-/// Labels that tie pods to their job: old and new spelling.
+/// Labels that identify the pods of a Job: the legacy and the current key.
 const JOB_UID_LABELS: [&str; 2] = ["controller-uid", "batch.kubernetes.io/controller-uid"];
 const JOB_NAME_LABELS: [&str; 2] = ["job-name", "batch.kubernetes.io/job-name"];
 
-/// `spec` and `status`, both made if absent.
-fn spec(object: &mut Object) -> Option<&mut Fields> {
-    fill(object.fields_mut(), "status", json!({}));
-    open(object.fields_mut(), "spec")
+/// Inserts `spec` and `status` if they are absent; returns the spec.
+fn open_spec(object: &mut Object) -> Option<&mut FieldMap> {
+    set_default(object.fields_mut(), "status", json!({}));
+    object_or_insert(object.fields_mut(), "spec")
 }
 
 fn status_number(object: &mut Object, key: &str) {
-    if let Some(status) = open(object.fields_mut(), "status") {
-        fill(status, key, 0);
+    if let Some(status) = object_or_insert(object.fields_mut(), "status") {
+        set_default(status, key, 0);
     }
 }
 
 pub(super) fn default_deployment(object: &mut Object) {
-    let Some(spec) = spec(object) else { return };
-    fill(spec, "replicas", 1);
-    fill(spec, "revisionHistoryLimit", 10);
-    fill(spec, "progressDeadlineSeconds", 600);
-    if let Some(strategy) = open(spec, "strategy") {
-        fill(strategy, "type", "RollingUpdate");
+    let Some(spec) = open_spec(object) else { return };
+    set_default(spec, "replicas", 1);
+    set_default(spec, "revisionHistoryLimit", 10);
+    set_default(spec, "progressDeadlineSeconds", 600);
+    if let Some(strategy) = object_or_insert(spec, "strategy") {
+        set_default(strategy, "type", "RollingUpdate");
         if text_in(strategy, "type") == "RollingUpdate"
-            && let Some(rolling) = open(strategy, "rollingUpdate")
+            && let Some(rolling) = object_or_insert(strategy, "rollingUpdate")
         {
-            fill(rolling, "maxUnavailable", "25%");
-            fill(rolling, "maxSurge", "25%");
+            set_default(rolling, "maxUnavailable", "25%");
+            set_default(rolling, "maxSurge", "25%");
         }
     }
     default_template(spec);
 }
 
 pub(super) fn default_replica_set(object: &mut Object) {
-    let Some(spec) = spec(object) else { return };
-    fill(spec, "replicas", 1);
+    let Some(spec) = open_spec(object) else { return };
+    set_default(spec, "replicas", 1);
     default_template(spec);
     status_number(object, "replicas");
 }
 
-/// A controller of the first generation takes its selector and labels from its template.
+/// A ReplicationController takes its selector and labels from its template.
 pub(super) fn default_replication_controller(object: &mut Object) {
     let labels = object.get(&["spec", "template", "metadata", "labels"]).cloned();
-    let Some(spec) = spec(object) else { return };
-    fill(spec, "replicas", 1);
+    let Some(spec) = open_spec(object) else { return };
+    set_default(spec, "replicas", 1);
     if spec.get("template").is_some_and(Value::is_object) {
         default_template(spec);
     }
     if let Some(labels) = labels.filter(Value::is_object) {
-        fill(spec, "selector", labels.clone());
+        set_default(spec, "selector", labels.clone());
         if object.labels().next().is_none() {
             object.set(&["metadata", "labels"], labels);
         }
@@ -66,35 +69,35 @@ pub(super) fn default_replication_controller(object: &mut Object) {
 }
 
 pub(super) fn default_stateful_set(object: &mut Object) {
-    let Some(spec) = spec(object) else { return };
-    fill(spec, "podManagementPolicy", "OrderedReady");
-    fill(spec, "replicas", 1);
-    fill(spec, "revisionHistoryLimit", 10);
-    if let Some(strategy) = open(spec, "updateStrategy") {
+    let Some(spec) = open_spec(object) else { return };
+    set_default(spec, "podManagementPolicy", "OrderedReady");
+    set_default(spec, "replicas", 1);
+    set_default(spec, "revisionHistoryLimit", 10);
+    if let Some(strategy) = object_or_insert(spec, "updateStrategy") {
         if text_in(strategy, "type").is_empty() {
-            fill(strategy, "type", "RollingUpdate");
-            fill(strategy, "rollingUpdate", json!({}));
+            set_default(strategy, "type", "RollingUpdate");
+            set_default(strategy, "rollingUpdate", json!({}));
         }
         if text_in(strategy, "type") == "RollingUpdate"
-            && let Some(rolling) = inner(strategy, "rollingUpdate")
+            && let Some(rolling) = object_mut(strategy, "rollingUpdate")
         {
-            fill(rolling, "partition", 0);
+            set_default(rolling, "partition", 0);
         }
     }
-    if let Some(policy) = open(spec, "persistentVolumeClaimRetentionPolicy") {
-        fill(policy, "whenDeleted", "Retain");
-        fill(policy, "whenScaled", "Retain");
+    if let Some(policy) = object_or_insert(spec, "persistentVolumeClaimRetentionPolicy") {
+        set_default(policy, "whenDeleted", "Retain");
+        set_default(policy, "whenScaled", "Retain");
     }
     default_template(spec);
-    each(spec, "volumeClaimTemplates", |claim| {
-        fill(claim, "apiVersion", "v1");
-        fill(claim, "kind", "PersistentVolumeClaim");
-        fill(claim, "metadata", json!({}));
-        if let Some(status) = open(claim, "status") {
-            fill(status, "phase", "Pending");
+    for_each_object(spec, "volumeClaimTemplates", |claim| {
+        set_default(claim, "apiVersion", "v1");
+        set_default(claim, "kind", "PersistentVolumeClaim");
+        set_default(claim, "metadata", json!({}));
+        if let Some(status) = object_or_insert(claim, "status") {
+            set_default(status, "phase", "Pending");
         }
-        if let Some(spec) = inner(claim, "spec") {
-            fill(spec, "volumeMode", "Filesystem");
+        if let Some(spec) = object_mut(claim, "spec") {
+            set_default(spec, "volumeMode", "Filesystem");
         }
     });
     status_number(object, "replicas");
@@ -102,19 +105,19 @@ pub(super) fn default_stateful_set(object: &mut Object) {
 }
 
 pub(super) fn default_daemon_set(object: &mut Object) {
-    // In every version that is served, the count is an annotation, and always there.
+    // In every served version the count is an annotation that is always set.
     if object.annotation(TEMPLATE_GENERATION).is_none() {
         object.set_annotation(TEMPLATE_GENERATION, "0");
     }
-    let Some(spec) = spec(object) else { return };
-    fill(spec, "revisionHistoryLimit", 10);
-    if let Some(strategy) = open(spec, "updateStrategy") {
-        fill(strategy, "type", "RollingUpdate");
+    let Some(spec) = open_spec(object) else { return };
+    set_default(spec, "revisionHistoryLimit", 10);
+    if let Some(strategy) = object_or_insert(spec, "updateStrategy") {
+        set_default(strategy, "type", "RollingUpdate");
         if text_in(strategy, "type") == "RollingUpdate"
-            && let Some(rolling) = open(strategy, "rollingUpdate")
+            && let Some(rolling) = object_or_insert(strategy, "rollingUpdate")
         {
-            fill(rolling, "maxUnavailable", 1);
-            fill(rolling, "maxSurge", 0);
+            set_default(rolling, "maxUnavailable", 1);
+            set_default(rolling, "maxSurge", 0);
         }
     }
     default_template(spec);
@@ -125,10 +128,10 @@ pub(super) fn default_daemon_set(object: &mut Object) {
     }
 }
 
-/// Drops what a template may not ask for yet.
+/// Drops disabled fields of a new workload.
 #[expect(clippy::unnecessary_wraps, reason = "the signature is the table's")]
 pub(super) fn create_workload(object: &mut Object, _: &Context<'_>) -> Result<(), Status> {
-    drop_disabled_in(object, &["spec", "template"]);
+    drop_disabled_template_fields(object, &["spec", "template"]);
     if object.kind() == "StatefulSet" {
         drop_max_unavailable(object);
     }
@@ -141,7 +144,7 @@ pub(super) fn update_workload(
     old: &Object,
     _: &Context<'_>,
 ) -> Result<(), Status> {
-    drop_disabled_in(object, &["spec", "template"]);
+    drop_disabled_template_fields(object, &["spec", "template"]);
     let path = ["spec", "updateStrategy", "rollingUpdate", "maxUnavailable"];
     if object.kind() == "StatefulSet" && old.get(&path).is_none() {
         drop_max_unavailable(object);
@@ -149,12 +152,12 @@ pub(super) fn update_workload(
     Ok(())
 }
 
-/// How many pods of a set may be missing is not to be said yet.
+/// Drops `maxUnavailable` of a StatefulSet, whose feature gate is off by default.
 fn drop_max_unavailable(object: &mut Object) {
     object.remove(&["spec", "updateStrategy", "rollingUpdate", "maxUnavailable"]);
 }
 
-/// Of deployments, annotations count as something that is wanted.
+/// A change of annotations increments the generation of a Deployment.
 pub(super) fn update_deployment(
     object: &mut Object,
     old: &Object,
@@ -168,10 +171,10 @@ pub(super) fn update_deployment(
     Ok(())
 }
 
-/// A count that the client brings goes on; it starts at one.
+/// Keeps the template generation that the client sets; it starts at one.
 pub(super) fn create_daemon_set(object: &mut Object) {
-    let sent = object.annotation(TEMPLATE_GENERATION).and_then(|text| text.parse::<i64>().ok());
-    object.set_annotation(TEMPLATE_GENERATION, sent.unwrap_or_default().max(1).to_string());
+    let given = object.annotation(TEMPLATE_GENERATION).and_then(|text| text.parse::<i64>().ok());
+    object.set_annotation(TEMPLATE_GENERATION, given.unwrap_or_default().max(1).to_string());
 }
 
 pub(super) fn update_daemon_set(object: &mut Object, old: &Object) {
@@ -185,8 +188,8 @@ pub(super) fn update_daemon_set(object: &mut Object, old: &Object) {
 }
 
 pub(super) fn default_job(object: &mut Object) {
-    if let Some(spec) = spec(object) {
-        default_job_numbers(spec);
+    if let Some(spec) = open_spec(object) {
+        default_job_spec(spec);
         default_job_template(spec);
     }
     let labels = object.get(&["spec", "template", "metadata", "labels"]).cloned();
@@ -198,70 +201,78 @@ pub(super) fn default_job(object: &mut Object) {
     }
 }
 
-/// What jobs have and templates of jobs in cron jobs lack.
-fn default_job_numbers(spec: &mut Fields) {
-    let absent = |spec: &Fields, key: &str| spec.get(key).is_none_or(Value::is_null);
-    if absent(spec, "completions") && absent(spec, "parallelism") {
-        fill(spec, "completions", 1);
+/// Defaults of a Job spec that job templates of CronJobs do not have.
+fn default_job_spec(spec: &mut FieldMap) {
+    let is_absent = |spec: &FieldMap, key: &str| spec.get(key).is_none_or(Value::is_null);
+    if is_absent(spec, "completions") && is_absent(spec, "parallelism") {
+        set_default(spec, "completions", 1);
     }
-    fill(spec, "parallelism", 1);
-    let by_index = !absent(spec, "backoffLimitPerIndex");
-    fill(spec, "backoffLimit", if by_index { i64::from(i32::MAX) } else { 6 });
-    fill(spec, "completionMode", "NonIndexed");
-    fill(spec, "suspend", false);
-    fill(spec, "manualSelector", false);
-    let fails = !absent(spec, "podFailurePolicy");
-    fill(spec, "podReplacementPolicy", if fails { "Failed" } else { "TerminatingOrFailed" });
+    set_default(spec, "parallelism", 1);
+    let has_index_limit = !is_absent(spec, "backoffLimitPerIndex");
+    set_default(spec, "backoffLimit", if has_index_limit { i64::from(i32::MAX) } else { 6 });
+    set_default(spec, "completionMode", "NonIndexed");
+    set_default(spec, "suspend", false);
+    set_default(spec, "manualSelector", false);
+    let has_failure_policy = !is_absent(spec, "podFailurePolicy");
+    set_default(
+        spec,
+        "podReplacementPolicy",
+        if has_failure_policy { "Failed" } else { "TerminatingOrFailed" },
+    );
 }
 
-fn default_job_template(spec: &mut Fields) {
-    if let Some(policy) = inner(spec, "podFailurePolicy") {
-        each(policy, "rules", |rule| {
-            each(rule, "onPodConditions", |condition| fill(condition, "status", "True"));
+fn default_job_template(spec: &mut FieldMap) {
+    if let Some(policy) = object_mut(spec, "podFailurePolicy") {
+        for_each_object(policy, "rules", |rule| {
+            for_each_object(rule, "onPodConditions", |condition| {
+                set_default(condition, "status", "True")
+            });
         });
     }
     default_template(spec);
 }
 
-/// Ties the pods to come to this job, unless its author does that.
+/// Generates the selector and the pod labels of a Job, unless `manualSelector` is set.
 pub(super) fn create_job(object: &mut Object) {
     object.set(&["status"], json!({}));
     if object.bool(&["spec", "manualSelector"]) == Some(true) {
         return;
     }
     let (name, uid) = (object.name().to_owned(), object.uid().to_owned());
-    let Some(spec) = inner(object.fields_mut(), "spec") else { return };
-    let template = open(spec, "template").and_then(|template| open(template, "metadata"));
-    if let Some(labels) = template.and_then(|metadata| open(metadata, "labels")) {
+    let Some(spec) = object_mut(object.fields_mut(), "spec") else { return };
+    let template = object_or_insert(spec, "template")
+        .and_then(|template| object_or_insert(template, "metadata"));
+    if let Some(labels) = template.and_then(|metadata| object_or_insert(metadata, "labels")) {
         for label in JOB_NAME_LABELS {
-            fill(labels, label, name.as_str());
+            set_default(labels, label, name.as_str());
         }
         for label in JOB_UID_LABELS {
-            fill(labels, label, uid.as_str());
+            set_default(labels, label, uid.as_str());
         }
     }
-    let selector = open(spec, "selector").and_then(|selector| open(selector, "matchLabels"));
+    let selector = object_or_insert(spec, "selector")
+        .and_then(|selector| object_or_insert(selector, "matchLabels"));
     if let Some(labels) = selector {
-        fill(labels, JOB_UID_LABELS[1], uid);
+        set_default(labels, JOB_UID_LABELS[1], uid);
     }
 }
 
-/// Drops what the template of a cron job's pods may not ask for yet.
+/// Drops disabled fields of the pod template of a CronJob.
 #[expect(clippy::unnecessary_wraps, reason = "the signature is the table's")]
 pub(super) fn create_cron_job(object: &mut Object, _: &Context<'_>) -> Result<(), Status> {
-    drop_disabled_in(object, &["spec", "jobTemplate", "spec", "template"]);
+    drop_disabled_template_fields(object, &["spec", "jobTemplate", "spec", "template"]);
     Ok(())
 }
 
 pub(super) fn default_cron_job(object: &mut Object) {
-    let Some(spec) = spec(object) else { return };
-    fill(spec, "concurrencyPolicy", "Allow");
-    fill(spec, "suspend", false);
-    fill(spec, "successfulJobsHistoryLimit", 3);
-    fill(spec, "failedJobsHistoryLimit", 1);
-    if let Some(template) = open(spec, "jobTemplate") {
-        fill(template, "metadata", json!({}));
-        if let Some(spec) = open(template, "spec") {
+    let Some(spec) = open_spec(object) else { return };
+    set_default(spec, "concurrencyPolicy", "Allow");
+    set_default(spec, "suspend", false);
+    set_default(spec, "successfulJobsHistoryLimit", 3);
+    set_default(spec, "failedJobsHistoryLimit", 1);
+    if let Some(template) = object_or_insert(spec, "jobTemplate") {
+        set_default(template, "metadata", json!({}));
+        if let Some(spec) = object_or_insert(template, "spec") {
             default_job_template(spec);
         }
     }

@@ -1,20 +1,20 @@
-//! Roles and bindings.
+//! Validation of RBAC roles and bindings.
 
 use super::super::rules::{
-    Check, Errors, Node, Rule, forms, one_of,
+    Errors, FieldRule, Node, Rule, go_structs, one_of,
     selectors::{label_selector, matcher},
     walk, walk_object,
 };
-use super::{path_name, view};
+use super::{object_field, path_name};
 use mainstay_object::{Object, names};
 use serde_json::Value;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-pub(in super::super) const ROLE: &[Check] = &[("rules", Rule::With(namespaced_rules))];
+pub(in super::super) const ROLE: &[FieldRule] = &[("rules", Rule::Custom(namespaced_rules))];
 
-pub(in super::super) const CLUSTER_ROLE: &[Check] =
-    &[("rules", Rule::With(cluster_rules)), ("aggregationRule", Rule::With(aggregation))];
+pub(in super::super) const CLUSTER_ROLE: &[FieldRule] =
+    &[("rules", Rule::Custom(cluster_rules)), ("aggregationRule", Rule::Custom(aggregation))];
 
 fn namespaced_rules(list: &Node<'_, '_>, errors: &mut Errors) {
     list.items().for_each(|rule| policy_rule(&rule, true, errors));
@@ -32,11 +32,11 @@ fn policy_rule(rule: &Node<'_, '_>, namespaced: bool, errors: &mut Errors) {
     let (groups, resources) = (rule.get("apiGroups"), rule.get("resources"));
     if urls.len() > 0 {
         if namespaced {
-            errors.wrong(&urls, "namespaced rules cannot apply to non-resource URLs");
+            errors.invalid_value(&urls, "namespaced rules cannot apply to non-resource URLs");
         }
         if groups.len() + resources.len() + rule.get("resourceNames").len() > 0 {
-            let words = "rules cannot apply to both regular resources and non-resource URLs";
-            errors.wrong(&urls, words);
+            let detail = "rules cannot apply to both regular resources and non-resource URLs";
+            errors.invalid_value(&urls, detail);
         }
         return;
     }
@@ -54,23 +54,23 @@ fn aggregation(node: &Node<'_, '_>, errors: &mut Errors) {
     }
     let selectors = node.get("clusterRoleSelectors");
     if selectors.len() == 0 {
-        let words = "at least one clusterRoleSelector required if aggregationRule is non-nil";
-        errors.required(&selectors, words);
+        let detail = "at least one clusterRoleSelector required if aggregationRule is non-nil";
+        errors.required(&selectors, detail);
     }
     for selector in selectors.items() {
         label_selector(&selector, errors);
         if matcher(selector.value()).is_none() {
-            // What cannot be made is shown as nothing.
+            // Kubernetes prints a selector that it cannot convert as null.
             errors.invalid(&selector, Value::Null, "invalid label selector.");
         }
     }
 }
 
-pub(in super::super) const BINDING: &[Check] =
-    &[("roleRef", Rule::With(any_role)), ("subjects", Rule::With(namespaced_subjects))];
+pub(in super::super) const BINDING: &[FieldRule] =
+    &[("roleRef", Rule::Custom(any_role)), ("subjects", Rule::Custom(namespaced_subjects))];
 
-pub(in super::super) const CLUSTER_BINDING: &[Check] =
-    &[("roleRef", Rule::With(cluster_role_only)), ("subjects", Rule::With(cluster_subjects))];
+pub(in super::super) const CLUSTER_BINDING: &[FieldRule] =
+    &[("roleRef", Rule::Custom(cluster_role_only)), ("subjects", Rule::Custom(cluster_subjects))];
 
 fn any_role(node: &Node<'_, '_>, errors: &mut Errors) {
     role_reference(node, &["Role", "ClusterRole"], errors);
@@ -83,15 +83,15 @@ fn cluster_role_only(node: &Node<'_, '_>, errors: &mut Errors) {
 fn role_reference(node: &Node<'_, '_>, kinds: &[&str], errors: &mut Errors) {
     one_of(&node.get("apiGroup"), &[GROUP], errors);
     one_of(&node.get("kind"), kinds, errors);
-    walk(node, &[("name", Rule::Named(path_name))], errors);
+    walk(node, &[("name", Rule::RequiredFormat(path_name))], errors);
 }
 
 fn namespaced_subjects(list: &Node<'_, '_>, errors: &mut Errors) {
-    list.items().for_each(|one| subject(&one, true, errors));
+    list.items().for_each(|node| subject(&node, true, errors));
 }
 
 fn cluster_subjects(list: &Node<'_, '_>, errors: &mut Errors) {
-    list.items().for_each(|one| subject(&one, false, errors));
+    list.items().for_each(|node| subject(&node, false, errors));
 }
 
 fn subject(node: &Node<'_, '_>, namespaced: bool, errors: &mut Errors) {
@@ -102,7 +102,7 @@ fn subject(node: &Node<'_, '_>, namespaced: bool, errors: &mut Errors) {
     match node.text_of("kind") {
         "ServiceAccount" => {
             if !name.text().is_empty() {
-                errors.each(&name, name.text(), names::dns1123_subdomain(name.text()));
+                errors.problems(&name, name.text(), names::dns1123_subdomain(name.text()));
             }
             if !group.text().is_empty() {
                 errors.unsupported(&group, group.text(), &[""]);
@@ -118,21 +118,21 @@ fn subject(node: &Node<'_, '_>, namespaced: bool, errors: &mut Errors) {
     }
 }
 
-/// The role of a binding never changes.
-fn same_role(object: &Object, old: &Object, errors: &mut Errors) {
-    let (new, before) = (view(object, "roleRef"), view(old, "roleRef"));
+/// Validates that `roleRef` is unchanged.
+fn immutable_role_ref(object: &Object, old: &Object, errors: &mut Errors) {
+    let (new, before) = (object_field(object, "roleRef"), object_field(old, "roleRef"));
     if new != before {
-        let printed = forms::print("RoleRef", new);
-        errors.printed(&Node::top(new, "roleRef"), Some(printed), "cannot change roleRef");
+        let printed = go_structs::print("RoleRef", new);
+        errors.printed(&Node::top_level(new, "roleRef"), Some(printed), "cannot change roleRef");
     }
 }
 
 pub(in super::super) fn binding_update(object: &Object, old: &Object, errors: &mut Errors) {
     walk_object(object, BINDING, errors);
-    same_role(object, old, errors);
+    immutable_role_ref(object, old, errors);
 }
 
 pub(in super::super) fn cluster_binding_update(object: &Object, old: &Object, errors: &mut Errors) {
     walk_object(object, CLUSTER_BINDING, errors);
-    same_role(object, old, errors);
+    immutable_role_ref(object, old, errors);
 }

@@ -1,73 +1,78 @@
-//! Webhooks and policies that judge what others write.
+//! Validation of webhook configurations, and of the rules and match conditions of webhooks and policies.
 
 use super::super::rules::{
-    Check, Errors, Node, Rule, formats, one_of, selectors::label_selector, walk,
+    Errors, FieldRule, Node, Rule, formats, one_of, selectors::label_selector, walk,
 };
-use super::view;
+use super::object_field;
 use mainstay_object::{FieldError, FieldErrorKind, Object, names};
-use mainstay_policy::{CompileError, ReturnType, ExpressionScope};
+use mainstay_policy::{CompileError, ExpressionScope, ReturnType};
 use serde_json::Value;
 use std::collections::HashSet;
 
 const OPERATIONS: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
 pub(super) const MUTATING_OPERATIONS: [&str; 4] = ["*", "CONNECT", "CREATE", "UPDATE"];
-pub(super) const FAILURE: Rule = Rule::OneOf(&["Fail", "Ignore"]);
-pub(super) const MATCH: Rule = Rule::OneOf(&["Equivalent", "Exact"]);
-pub(super) const REINVOCATION: &[&str] = &["IfNeeded", "Never"];
+pub(super) const FAILURE_POLICY: Rule = Rule::OneOf(&["Fail", "Ignore"]);
+pub(super) const MATCH_POLICY: Rule = Rule::OneOf(&["Equivalent", "Exact"]);
+pub(super) const REINVOCATION_POLICIES: &[&str] = &["IfNeeded", "Never"];
 
-/// What an update need not mend, because the stored object is so too.
+/// The rules that apply; an update skips those that the stored object violates already.
 #[derive(Clone, Copy)]
 #[expect(clippy::struct_excessive_bools, reason = "rules that are on or off, each on its own")]
-struct Options {
-    side_effects: bool,
-    versions: bool,
-    unique: bool,
-    conditions: bool,
+struct WebhookOptions {
+    check_side_effects: bool,
+    check_versions: bool,
+    check_unique_names: bool,
+    check_conditions: bool,
 }
 
-const NEW: Options = Options { side_effects: true, versions: true, unique: true, conditions: true };
+const STRICT: WebhookOptions = WebhookOptions {
+    check_side_effects: true,
+    check_versions: true,
+    check_unique_names: true,
+    check_conditions: true,
+};
 
 pub(in super::super) fn webhooks(object: &Object, errors: &mut Errors) {
-    checked(object, NEW, errors);
+    validate(object, STRICT, errors);
 }
 
 pub(in super::super) fn webhooks_update(object: &Object, old: &Object, errors: &mut Errors) {
-    let before = Node::root(view(old, "webhooks"));
+    let before = Node::root(object_field(old, "webhooks"));
     let names: Vec<&str> = before.items().map(|hook| hook.text_of("name")).collect();
     let conditions = |object: &Object| -> Vec<Value> {
-        let hooks = view(object, "webhooks").as_array();
+        let hooks = object_field(object, "webhooks").as_array();
         hooks
             .into_iter()
             .flatten()
             .map(|hook| hook.get("matchConditions").cloned().unwrap_or_default())
             .collect()
     };
-    let options = Options {
-        side_effects: before
+    let options = WebhookOptions {
+        check_side_effects: before
             .items()
             .all(|hook| matches!(hook.text_of("sideEffects"), "None" | "NoneOnDryRun")),
-        versions: before.items().all(|hook| {
+        check_versions: before.items().all(|hook| {
             let versions = hook.get("admissionReviewVersions");
-            versions.len() == 0 || versions.items().any(|one| is_review(one.text()))
+            versions.len() == 0 || versions.items().any(|version| is_review_version(version.text()))
         }),
-        unique: names.iter().collect::<HashSet<_>>().len() == names.len(),
-        conditions: conditions(object) != conditions(old),
+        check_unique_names: names.iter().collect::<HashSet<_>>().len() == names.len(),
+        check_conditions: conditions(object) != conditions(old),
     };
-    checked(object, options, errors);
+    validate(object, options, errors);
 }
 
-fn is_review(version: &str) -> bool {
+fn is_review_version(version: &str) -> bool {
     matches!(version, "v1" | "v1beta1")
 }
 
-fn checked(object: &Object, options: Options, errors: &mut Errors) {
-    let list = Node::top(view(object, "webhooks"), "webhooks");
+fn validate(object: &Object, options: WebhookOptions, errors: &mut Errors) {
+    let list = Node::top_level(object_field(object, "webhooks"), "webhooks");
     let mut seen = HashSet::new();
     for hook in list.items() {
         webhook(&hook, options, errors);
         review_versions(&hook.get("admissionReviewVersions"), options, errors);
         let name = hook.get("name");
-        if options.unique && !name.text().is_empty() {
+        if options.check_unique_names && !name.text().is_empty() {
             if seen.contains(&name.text()) {
                 errors.duplicate(&name, name.text());
             } else {
@@ -77,7 +82,7 @@ fn checked(object: &Object, options: Options, errors: &mut Errors) {
     }
 }
 
-fn review_versions(list: &Node<'_, '_>, options: Options, errors: &mut Errors) {
+fn review_versions(list: &Node<'_, '_>, options: WebhookOptions, errors: &mut Errors) {
     if list.len() == 0 {
         errors.required(list, "must specify one of v1, v1beta1");
         return;
@@ -85,18 +90,18 @@ fn review_versions(list: &Node<'_, '_>, options: Options, errors: &mut Errors) {
     let mut seen = HashSet::new();
     for version in list.items() {
         if seen.contains(&version.text()) {
-            errors.wrong(&version, "duplicate version");
+            errors.invalid_value(&version, "duplicate version");
             continue;
         }
         seen.insert(version.text());
-        errors.each(&version, version.text(), names::dns1035_label(version.text()));
+        errors.problems(&version, version.text(), names::dns1035_label(version.text()));
     }
-    if options.versions && !seen.iter().any(|version| is_review(version)) {
-        errors.wrong(list, "must include at least one of v1, v1beta1");
+    if options.check_versions && !seen.iter().any(|version| is_review_version(version)) {
+        errors.invalid_value(list, "must include at least one of v1, v1beta1");
     }
 }
 
-/// A domain of at least three labels.
+/// Validates a domain of at least three labels.
 fn domain_name(node: &Node<'_, '_>, errors: &mut Errors) {
     let name = node.text();
     if name.is_empty() {
@@ -105,30 +110,31 @@ fn domain_name(node: &Node<'_, '_>, errors: &mut Errors) {
     }
     let problems = names::dns1123_subdomain(name);
     if !problems.is_empty() {
-        errors.wrong(node, problems.join(","));
+        errors.invalid_value(node, problems.join(","));
     } else if name.split('.').count() < 3 {
-        let words = "should be a domain with at least three segments separated by dots";
-        errors.wrong(node, words);
+        let detail = "should be a domain with at least three segments separated by dots";
+        errors.invalid_value(node, detail);
     }
 }
 
-fn webhook(hook: &Node<'_, '_>, options: Options, errors: &mut Errors) {
-    const MIDDLE: &[Check] = &[("failurePolicy", FAILURE), ("matchPolicy", MATCH)];
-    const TAIL: &[Check] = &[
+fn webhook(hook: &Node<'_, '_>, options: WebhookOptions, errors: &mut Errors) {
+    const MIDDLE: &[FieldRule] =
+        &[("failurePolicy", FAILURE_POLICY), ("matchPolicy", MATCH_POLICY)];
+    const TAIL: &[FieldRule] = &[
         (
             "timeoutSeconds",
-            Rule::Within(1, 30, "the timeout value must be between 1 and 30 seconds"),
+            Rule::Range(1, 30, "the timeout value must be between 1 and 30 seconds"),
         ),
-        ("namespaceSelector", Rule::With(label_selector)),
-        ("objectSelector", Rule::With(label_selector)),
-        ("reinvocationPolicy", Rule::OneOf(REINVOCATION)),
+        ("namespaceSelector", Rule::Custom(label_selector)),
+        ("objectSelector", Rule::Custom(label_selector)),
+        ("reinvocationPolicy", Rule::OneOf(REINVOCATION_POLICIES)),
     ];
     domain_name(&hook.get("name"), errors);
     let rules = hook.get("rules");
     rules.items().for_each(|rule| operation_rule(&rule, errors));
     walk(hook, MIDDLE, errors);
     let effects = hook.get("sideEffects");
-    let allowed: &[&str] = if options.side_effects {
+    let allowed: &[&str] = if options.check_side_effects {
         &["None", "NoneOnDryRun"]
     } else {
         &["None", "NoneOnDryRun", "Some", "Unknown"]
@@ -139,31 +145,31 @@ fn webhook(hook: &Node<'_, '_>, options: Options, errors: &mut Errors) {
         errors.required(&effects, format!("must specify one of {}", allowed.join(", ")));
     }
     walk(hook, TAIL, errors);
-    client(&hook.get("clientConfig"), errors);
-    if options.conditions {
+    client_config(&hook.get("clientConfig"), errors);
+    if options.check_conditions {
         match_conditions(&hook.get("matchConditions"), false, errors);
     }
 }
 
-/// Where a webhook is: at a URL or behind a Service.
-pub(in super::super) fn client(node: &Node<'_, '_>, errors: &mut Errors) {
+/// Validates a client configuration: a URL or a Service.
+pub(in super::super) fn client_config(node: &Node<'_, '_>, errors: &mut Errors) {
     let (url, service) = (node.get("url"), node.get("service"));
     if url.is_set() == service.is_set() {
         errors.required(node, "exactly one of url or service is required");
     } else if url.is_set() {
-        web_address(&url, errors);
+        webhook_url(&url, errors);
     } else {
-        // The original mixes up the two.
-        for (field, shown) in [("namespace", "name"), ("name", "namespace")] {
+        // Kubernetes confuses the two paths.
+        for (field, path_name) in [("namespace", "name"), ("name", "namespace")] {
             if service.text_of(field).is_empty() {
-                errors.required(&service.get(shown), "");
+                errors.required(&service.get(path_name), "");
             }
         }
         let port = service.get("port");
         let number = port.number().unwrap_or_default();
         if !(1..=65535).contains(&number) {
-            let words = format!("port is not valid: {}", formats::PORT_RANGE);
-            errors.invalid(&port, number, words);
+            let detail = format!("port is not valid: {}", formats::PORT_RANGE);
+            errors.invalid(&port, number, detail);
         }
         service_path(&service.get("path"), errors);
     }
@@ -175,11 +181,11 @@ fn service_path(node: &Node<'_, '_>, errors: &mut Errors) {
         return;
     }
     if path == "//" {
-        errors.wrong(node, "segment[0] may not be empty");
+        errors.invalid_value(node, "segment[0] may not be empty");
         return;
     }
     if !path.starts_with('/') {
-        errors.wrong(node, "must start with a '/'");
+        errors.invalid_value(node, "must start with a '/'");
     }
     let mut rest = path.chars();
     rest.next();
@@ -187,30 +193,30 @@ fn service_path(node: &Node<'_, '_>, errors: &mut Errors) {
     let rest = rest.strip_suffix('/').unwrap_or(rest);
     for (at, step) in rest.split('/').enumerate() {
         if step.is_empty() {
-            errors.wrong(node, format!("segment[{at}] may not be empty"));
+            errors.invalid_value(node, format!("segment[{at}] may not be empty"));
             continue;
         }
         for problem in names::dns1123_subdomain(step) {
-            errors.wrong(node, format!("segment[{at}]: {problem}"));
+            errors.invalid_value(node, format!("segment[{at}]: {problem}"));
         }
     }
 }
 
-fn web_address(node: &Node<'_, '_>, errors: &mut Errors) {
+fn webhook_url(node: &Node<'_, '_>, errors: &mut Errors) {
     const FORM: &str = "; desired format: https://host[/path]";
     let text = node.text();
     let (text, fragment) = text.split_once('#').unwrap_or((text, ""));
-    if let Some(why) = unreadable(text) {
+    if let Some(error) = url_parse_error(text) {
         let quoted = mainstay_gocompat::quote(node.text());
-        errors.required(node, format!("url must be a valid URL: parse {quoted}: {why}{FORM}"));
+        errors.required(node, format!("url must be a valid URL: parse {quoted}: {error}{FORM}"));
         return;
     }
     let (text, query) = text.split_once('?').unwrap_or((text, ""));
     let scheme = text.split_once(':').map_or("", |(scheme, _)| scheme);
-    let shaped = scheme.bytes().enumerate().all(|(at, b)| {
+    let is_scheme = scheme.bytes().enumerate().all(|(at, b)| {
         b.is_ascii_alphabetic() || (at > 0 && (b.is_ascii_digit() || b"+-.".contains(&b)))
     });
-    let scheme = if shaped { scheme.to_lowercase() } else { String::new() };
+    let scheme = if is_scheme { scheme.to_lowercase() } else { String::new() };
     let rest = if scheme.is_empty() { text } else { &text[scheme.len() + 1..] };
     let authority =
         rest.strip_prefix("//").map_or("", |rest| rest.split('/').next().unwrap_or_default());
@@ -235,8 +241,8 @@ fn web_address(node: &Node<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// Why Go would not read a text as a URL, for what people get wrong.
-fn unreadable(text: &str) -> Option<String> {
+/// The error of Go's URL parser, for common mistakes.
+fn url_parse_error(text: &str) -> Option<String> {
     if text.bytes().any(|b| b < b' ' || b == 0x7f) {
         return Some("net/url: invalid control character in URL".to_owned());
     }
@@ -245,13 +251,13 @@ fn unreadable(text: &str) -> Option<String> {
     }
     let host = text.split_once("://")?.1.split(['/', '?']).next().unwrap_or_default();
     let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
-    if let Some(bad) = host
+    if let Some(invalid) = host
         .chars()
         .find(|letter| matches!(letter, ' ' | '"' | '<' | '>' | '^' | '{' | '}' | '|' | '\\' | '`'))
     {
         return Some(format!(
             "invalid character {} in host name",
-            mainstay_gocompat::quote(&bad.to_string())
+            mainstay_gocompat::quote(&invalid.to_string())
         ));
     }
     let port = host.rsplit_once(':').filter(|(before, _)| !before.contains('['))?.1;
@@ -265,21 +271,24 @@ pub(super) fn operation_rule(rule: &Node<'_, '_>, errors: &mut Errors) {
     if operations.len() == 0 {
         errors.required(&operations, "");
     }
-    if operations.len() > 1 && operations.items().any(|one| one.text() == "*") {
-        errors.wrong(&operations, "if '*' is present, must not specify other operations");
+    if operations.len() > 1 && operations.items().any(|operation| operation.text() == "*") {
+        errors.invalid_value(&operations, "if '*' is present, must not specify other operations");
     }
-    operations.items().for_each(|one| one_of(&one, &OPERATIONS, errors));
+    operations.items().for_each(|operation| one_of(&operation, &OPERATIONS, errors));
     for (field, what) in [("apiGroups", "API groups"), ("apiVersions", "API versions")] {
         let list = rule.get(field);
         if list.len() == 0 {
             errors.required(&list, "");
         }
-        if list.len() > 1 && list.items().any(|one| one.text() == "*") {
-            errors.wrong(&list, format!("if '*' is present, must not specify other {what}"));
+        if list.len() > 1 && list.items().any(|item| item.text() == "*") {
+            errors
+                .invalid_value(&list, format!("if '*' is present, must not specify other {what}"));
         }
     }
     let versions = rule.get("apiVersions");
-    versions.items().filter(|one| one.text().is_empty()).for_each(|one| errors.required(&one, ""));
+    for version in versions.items().filter(|version| version.text().is_empty()) {
+        errors.required(&version, "");
+    }
     resources(&rule.get("resources"), errors);
     walk(rule, &[("scope", Rule::OneOf(&["*", "Cluster", "Namespaced"]))], errors);
 }
@@ -288,45 +297,48 @@ fn resources(list: &Node<'_, '_>, errors: &mut Errors) {
     if list.len() == 0 {
         errors.required(list, "");
     }
-    let (mut all_below, mut below_all): (HashSet<&str>, HashSet<&str>) = Default::default();
-    let (mut everything, mut star, mut plain) = (false, false, false);
+    let (mut wildcard_subresources, mut wildcard_resources): (HashSet<&str>, HashSet<&str>) =
+        Default::default();
+    let (mut has_all, mut has_star, mut has_plain) = (false, false, false);
     for resource in list.items() {
         let text = resource.text();
         if text.is_empty() {
             errors.required(&resource, "");
             continue;
         }
-        everything |= text == "*/*";
-        star |= text == "*";
+        has_all |= text == "*/*";
+        has_star |= text == "*";
         let Some((name, sub)) = text.split_once('/') else {
-            plain = text != "*";
+            has_plain = text != "*";
             continue;
         };
-        if all_below.contains(&name) {
-            let words = format!("if '{name}/*' is present, must not specify {text}");
-            errors.wrong(&resource, words);
+        if wildcard_subresources.contains(&name) {
+            let detail = format!("if '{name}/*' is present, must not specify {text}");
+            errors.invalid_value(&resource, detail);
         }
-        if below_all.contains(&sub) {
-            errors.wrong(&resource, format!("if '*/{sub}' is present, must not specify {text}"));
+        if wildcard_resources.contains(&sub) {
+            errors.invalid_value(
+                &resource,
+                format!("if '*/{sub}' is present, must not specify {text}"),
+            );
         }
         if sub == "*" {
-            all_below.insert(name);
+            wildcard_subresources.insert(name);
         }
         if name == "*" {
-            below_all.insert(sub);
+            wildcard_resources.insert(sub);
         }
     }
-    if list.len() > 1 && everything {
-        errors.wrong(list, "if '*/*' is present, must not specify other resources");
+    if list.len() > 1 && has_all {
+        errors.invalid_value(list, "if '*/*' is present, must not specify other resources");
     }
-    if star && plain {
-        let words = "if '*' is present, must not specify other resources without subresources";
-        errors.wrong(list, words);
+    if has_star && has_plain {
+        let detail = "if '*' is present, must not specify other resources without subresources";
+        errors.invalid_value(list, detail);
     }
 }
 
-/// Conditions under which a webhook is called, or a policy asked; the latter may have parameters,
-/// and never sees its variables there.
+/// Validates match conditions. Those of a policy may use `params`, but not its variables.
 pub(super) fn match_conditions(list: &Node<'_, '_>, params: bool, errors: &mut Errors) {
     if list.len() > 64 {
         errors.too_many(list, list.len(), 64);
@@ -335,13 +347,13 @@ pub(super) fn match_conditions(list: &Node<'_, '_>, params: bool, errors: &mut E
     let mut seen = HashSet::new();
     for condition in list.items() {
         let expression = condition.get("expression");
-        if present(&expression, "", errors) {
+        if require_expression(&expression, "", errors) {
             let text = expression.text().trim();
-            let found = scope.compile(text, ReturnType::Bool, true).err();
-            broken(&expression, text, found, errors);
+            let error = scope.compile(text, ReturnType::Bool, true).err();
+            report_compile_error(&expression, text, error, errors);
         }
         let name = condition.get("name");
-        walk(&name, &[("", Rule::Named(names::qualified_name))], errors);
+        walk(&name, &[("", Rule::RequiredFormat(names::qualified_name))], errors);
         if !name.text().is_empty() {
             if seen.contains(&name.text()) {
                 errors.duplicate(&name, name.text());
@@ -352,18 +364,23 @@ pub(super) fn match_conditions(list: &Node<'_, '_>, params: bool, errors: &mut E
     }
 }
 
-/// An expression that says something.
-pub(super) fn present(node: &Node<'_, '_>, words: &str, errors: &mut Errors) -> bool {
+/// Requires an expression that is not blank; returns whether there is one.
+pub(super) fn require_expression(node: &Node<'_, '_>, detail: &str, errors: &mut Errors) -> bool {
     let empty = node.text().trim().is_empty();
     if empty {
-        errors.required(node, words);
+        errors.required(node, detail);
     }
     !empty
 }
 
-/// What is wrong with an expression, if something is.
-pub(super) fn broken(node: &Node<'_, '_>, text: &str, found: Option<CompileError>, errors: &mut Errors) {
-    let Some(CompileError { detail, internal }) = found else { return };
+/// Reports the compile error of an expression, if there is one.
+pub(super) fn report_compile_error(
+    node: &Node<'_, '_>,
+    text: &str,
+    error: Option<CompileError>,
+    errors: &mut Errors,
+) {
+    let Some(CompileError { detail, internal }) = error else { return };
     if internal {
         errors.push(FieldError::new(&node.path(), FieldErrorKind::Internal, detail));
     } else {

@@ -1,12 +1,12 @@
-//! Jobs and cron jobs.
+//! Validation of Jobs and CronJobs.
 
 use super::super::rules::{
-    Check, Errors, Node, Rule, forms, immutable, one_of, same,
+    Errors, FieldRule, Node, Rule, go_structs, immutable, one_of, same,
     selectors::{label_selector, matcher},
     walk,
 };
 use super::schedule;
-use super::{pod, view};
+use super::{object_field, pod};
 use mainstay_object::{Object, names};
 use serde_json::Value;
 use std::collections::HashSet;
@@ -15,27 +15,27 @@ const LEGACY_UID: &str = "controller-uid";
 const LEGACY_NAME: &str = "job-name";
 const UID: &str = "batch.kubernetes.io/controller-uid";
 const NAME: &str = "batch.kubernetes.io/job-name";
-/// From so many completions on a job must say more about how it fails.
-const MANY: i64 = 100_000;
+/// From this number of completions on, stricter limits apply.
+const LARGE_JOB: i64 = 100_000;
 const ACTIONS: [&str; 4] = ["Count", "FailIndex", "FailJob", "Ignore"];
 
-/// A job that is to be created, or stands as it is.
+/// Validates a Job.
 pub(in super::super) fn job(object: &Object, errors: &mut Errors) {
-    let spec = Node::top(view(object, "spec"), "spec");
+    let spec = Node::top_level(object_field(object, "spec"), "spec");
     generated_selector(object, &spec, errors);
-    whole_spec(&spec, errors);
+    spec_and_selector(&spec, errors);
     let last = spec.number_of("completions").unwrap_or_default() - 1;
     if spec.text_of("completionMode") == "Indexed" && last >= 0 {
         let host = format!("{}-{last}", object.name());
         if !names::dns1123_label(&host).is_empty() {
-            let words = format!("will not able to create pod with invalid DNS label: {host}");
-            let metadata = Node::top(view(object, "metadata"), "metadata");
-            errors.invalid(&metadata.get("name"), object.name(), words);
+            let detail = format!("will not able to create pod with invalid DNS label: {host}");
+            let metadata = Node::top_level(object_field(object, "metadata"), "metadata");
+            errors.invalid(&metadata.get("name"), object.name(), detail);
         }
     }
 }
 
-/// Labels that tie pods to their job, unless its author ties them.
+/// Validates the generated selector and labels, unless `manualSelector` is set.
 fn generated_selector(object: &Object, spec: &Node<'_, '_>, errors: &mut Errors) {
     let selector = spec.get("selector");
     if spec.is_true("manualSelector") || !selector.is_set() {
@@ -50,11 +50,11 @@ fn generated_selector(object: &Object, spec: &Node<'_, '_>, errors: &mut Errors)
         (UID, object.uid()),
         (NAME, object.name()),
     ] {
-        let words = format!("must be '{expected}'");
+        let detail = format!("must be '{expected}'");
         match labels.value().get(key).and_then(Value::as_str) {
-            None => errors.required(&labels.key(key), words),
+            None => errors.required(&labels.key(key), detail),
             Some(found) if found != expected => {
-                errors.invalid(&labels.key(key), labels.value().clone(), words);
+                errors.invalid(&labels.key(key), labels.value().clone(), detail);
             }
             Some(_) => {}
         }
@@ -63,12 +63,12 @@ fn generated_selector(object: &Object, spec: &Node<'_, '_>, errors: &mut Errors)
         LEGACY_UID: object.uid(), LEGACY_NAME: object.name(), UID: object.uid(), NAME: object.name(),
     });
     if matcher(selector.value()).is_some_and(|matcher| !matcher.selects(&expected)) {
-        let printed = forms::print("LabelSelector", selector.value());
+        let printed = go_structs::print("LabelSelector", selector.value());
         errors.printed(&selector, Some(printed), "`selector` not auto-generated");
     }
 }
 
-fn whole_spec(spec: &Node<'_, '_>, errors: &mut Errors) {
+fn spec_and_selector(spec: &Node<'_, '_>, errors: &mut Errors) {
     job_spec(spec, errors);
     let selector = spec.get("selector");
     if !selector.is_set() {
@@ -79,13 +79,13 @@ fn whole_spec(spec: &Node<'_, '_>, errors: &mut Errors) {
     let metadata = template.get("metadata");
     let labels = metadata.get("labels");
     if matcher(selector.value()).is_some_and(|matcher| !matcher.selects(labels.value())) {
-        errors.wrong(&labels, "`selector` does not match template `labels`");
+        errors.invalid_value(&labels, "`selector` does not match template `labels`");
     }
 }
 
-/// What jobs and templates of jobs have in common.
+/// Validates what Job specs and job templates have in common.
 fn job_spec(spec: &Node<'_, '_>, errors: &mut Errors) {
-    const NUMBERS: &[Check] = &[
+    const NUMBERS: &[FieldRule] = &[
         ("parallelism", Rule::NotNegative),
         ("completions", Rule::NotNegative),
         ("activeDeadlineSeconds", Rule::NotNegative),
@@ -108,12 +108,12 @@ fn job_spec(spec: &Node<'_, '_>, errors: &mut Errors) {
     }
     walk(spec, &[("completionMode", Rule::OneOf(&["NonIndexed", "Indexed"]))], errors);
     match spec.text_of("completionMode") {
-        "Indexed" => indexed(spec, errors),
+        "Indexed" => indexed_completion(spec, errors),
         "NonIndexed" | "" => {
             for key in ["backoffLimitPerIndex", "maxFailedIndexes"] {
                 let node = spec.get(key);
                 if node.is_set() {
-                    errors.wrong(&node, "requires indexed completion mode");
+                    errors.invalid_value(&node, "requires indexed completion mode");
                 }
             }
         }
@@ -125,7 +125,7 @@ fn job_spec(spec: &Node<'_, '_>, errors: &mut Errors) {
         if spec.text_of("completionMode") == "Indexed" {
             success_policy(spec, &success, errors);
         } else {
-            let printed = forms::print("SuccessPolicy", success.value());
+            let printed = go_structs::print("SuccessPolicy", success.value());
             errors.printed(&success, Some(printed), "requires indexed completion mode");
         }
     }
@@ -145,53 +145,53 @@ fn job_spec(spec: &Node<'_, '_>, errors: &mut Errors) {
     match policy.text() {
         "" | "Always" => errors.required(&policy, "valid values: \"OnFailure\", \"Never\""),
         "OnFailure" if spec.has("podFailurePolicy") => {
-            let words = "only \"Never\" is supported when podFailurePolicy is specified";
-            errors.wrong(&policy, words);
+            let detail = "only \"Never\" is supported when podFailurePolicy is specified";
+            errors.invalid_value(&policy, detail);
         }
         "OnFailure" | "Never" => {}
         other => errors.unsupported(&policy, other, &["OnFailure", "Never"]),
     }
 }
 
-fn indexed(spec: &Node<'_, '_>, errors: &mut Errors) {
+fn indexed_completion(spec: &Node<'_, '_>, errors: &mut Errors) {
     let (completions, parallelism) = (spec.get("completions"), spec.get("parallelism"));
     let failed = spec.get("maxFailedIndexes");
-    let more = |node: &Node<'_, '_>, most: i64| node.number().is_some_and(|number| number > most);
+    let exceeds = |node: &Node<'_, '_>, max: i64| node.number().is_some_and(|number| number > max);
     if !completions.is_set() {
         errors.required(&completions, "when completion mode is Indexed");
     }
-    if more(&parallelism, MANY) {
-        let words = "must be less than or equal to 100000 when completion mode is Indexed";
-        errors.wrong(&parallelism, words);
+    if exceeds(&parallelism, LARGE_JOB) {
+        let detail = "must be less than or equal to 100000 when completion mode is Indexed";
+        errors.invalid_value(&parallelism, detail);
     }
-    if completions.number().is_some_and(|most| more(&failed, most)) {
-        errors.wrong(&failed, "must be less than or equal to completions");
+    if completions.number().is_some_and(|max| exceeds(&failed, max)) {
+        errors.invalid_value(&failed, "must be less than or equal to completions");
     }
-    if more(&failed, MANY) {
-        errors.wrong(&failed, "must be less than or equal to 100000");
+    if exceeds(&failed, LARGE_JOB) {
+        errors.invalid_value(&failed, "must be less than or equal to 100000");
     }
-    if more(&completions, MANY) && spec.has("backoffLimitPerIndex") {
+    if exceeds(&completions, LARGE_JOB) && spec.has("backoffLimitPerIndex") {
         if !failed.is_set() {
             errors.required(&failed, "must be specified when completions is above 100000");
         }
         for node in [&parallelism, &failed] {
-            if more(node, 10_000) {
-                let words = "must be less than or equal to 10000 when completions are above 100000 and used with backoff limit per index";
-                errors.wrong(node, words);
+            if exceeds(node, 10_000) {
+                let detail = "must be less than or equal to 10000 when completions are above 100000 and used with backoff limit per index";
+                errors.invalid_value(node, detail);
             }
         }
     }
 }
 
-/// The allowed values as Go prints a list of them.
-fn listed(allowed: &[&str]) -> String {
+/// The valid values as Go prints a list.
+fn valid_values(allowed: &[&str]) -> String {
     let quoted: Vec<String> = allowed.iter().map(|text| format!("{text:?}")).collect();
     format!("valid values: [{}]", quoted.join(" "))
 }
 
-fn choice(node: &Node<'_, '_>, allowed: &[&str], errors: &mut Errors) {
+fn required_one_of(node: &Node<'_, '_>, allowed: &[&str], errors: &mut Errors) {
     match node.text() {
-        "" => errors.required(node, listed(allowed)),
+        "" => errors.required(node, valid_values(allowed)),
         _ => one_of(node, allowed, errors),
     }
 }
@@ -216,22 +216,22 @@ fn failure_policy(spec: &Node<'_, '_>, errors: &mut Errors) {
         let action = rule.get("action");
         if action.text() == "FailIndex" {
             if !spec.has("backoffLimitPerIndex") {
-                errors.wrong(&action, "requires the backoffLimitPerIndex to be set");
+                errors.invalid_value(&action, "requires the backoffLimitPerIndex to be set");
             }
         } else {
-            choice(&action, &ACTIONS, errors);
+            required_one_of(&action, &ACTIONS, errors);
         }
         let (codes, conditions) = (rule.get("onExitCodes"), rule.get("onPodConditions"));
         if codes.is_set() {
             exit_codes(&codes, &containers, errors);
         }
         pod_conditions(&conditions, errors);
-        let words = match (codes.is_set(), conditions.len() > 0) {
+        let detail = match (codes.is_set(), conditions.len() > 0) {
             (true, true) => "specifying both OnExitCodes and OnPodConditions is not supported",
             (false, false) => "specifying one of OnExitCodes and OnPodConditions is required",
             _ => continue,
         };
-        errors.printed(&rule, None, words);
+        errors.printed(&rule, None, detail);
     }
 }
 
@@ -240,49 +240,49 @@ fn pod_conditions(list: &Node<'_, '_>, errors: &mut Errors) {
         errors.too_many(list, list.len(), 20);
     }
     for condition in list.items() {
-        walk(&condition, &[("type", Rule::Always(names::qualified_name))], errors);
-        choice(&condition.get("status"), &["False", "True", "Unknown"], errors);
+        walk(&condition, &[("type", Rule::AlwaysFormat(names::qualified_name))], errors);
+        required_one_of(&condition.get("status"), &["False", "True", "Unknown"], errors);
     }
 }
 
 fn exit_codes(node: &Node<'_, '_>, containers: &HashSet<&Value>, errors: &mut Errors) {
-    choice(&node.get("operator"), &["In", "NotIn"], errors);
+    required_one_of(&node.get("operator"), &["In", "NotIn"], errors);
     let name = node.get("containerName");
     if name.is_set() && !containers.contains(&name.value()) {
-        let words = "must be one of the container or initContainer names in the pod template";
-        errors.wrong(&name, words);
+        let detail = "must be one of the container or initContainer names in the pod template";
+        errors.invalid_value(&name, detail);
     }
     let values = node.get("values");
     if values.len() == 0 {
-        errors.wrong(&values, "at least one value is required");
+        errors.invalid_value(&values, "at least one value is required");
     } else if values.len() > 255 {
         errors.too_many(&values, values.len(), 255);
     }
     let mut seen: HashSet<i64> = HashSet::new();
     let mut last = i64::MIN;
-    let mut ordered = true;
+    let mut is_ordered = true;
     for value in values.items() {
         let code = value.number().unwrap_or_default();
         if node.text_of("operator") == "In" && code == 0 {
-            errors.wrong(&value, "must not be 0 for the In operator");
+            errors.invalid_value(&value, "must not be 0 for the In operator");
         }
         if !seen.insert(code) {
             errors.duplicate(&value, code);
         }
-        ordered &= last <= code;
+        is_ordered &= last <= code;
         last = code;
     }
-    if !ordered {
-        errors.wrong(&values, "must be ordered");
+    if !is_ordered {
+        errors.invalid_value(&values, "must be ordered");
     }
 }
 
 fn success_policy(spec: &Node<'_, '_>, policy: &Node<'_, '_>, errors: &mut Errors) {
     let rules = policy.get("rules");
-    let most = spec.number_of("completions").unwrap_or_default();
+    let max = spec.number_of("completions").unwrap_or_default();
     if rules.len() == 0 {
-        let words = "at least one rules must be specified when the successPolicy is specified";
-        errors.required(&rules, words);
+        let detail = "at least one rules must be specified when the successPolicy is specified";
+        errors.required(&rules, detail);
     }
     if rules.len() > 20 {
         errors.too_many(&rules, rules.len(), 20);
@@ -290,57 +290,60 @@ fn success_policy(spec: &Node<'_, '_>, policy: &Node<'_, '_>, errors: &mut Error
     for rule in rules.items() {
         let (indexes, count) = (rule.get("succeededIndexes"), rule.get("succeededCount"));
         if !indexes.is_set() && !count.is_set() {
-            let words = "at least one of succeededCount or succeededIndexes must be specified";
-            errors.required(&rule, words);
+            let detail = "at least one of succeededCount or succeededIndexes must be specified";
+            errors.required(&rule, detail);
         }
         let mut total = 0;
         if indexes.is_set() {
             if indexes.text().len() > 64 * 1024 {
                 errors.too_long(&indexes, 64 * 1024);
             }
-            match schedule::indexes(indexes.text(), most) {
+            match schedule::indexes(indexes.text(), max) {
                 Ok(found) => total = found,
                 Err(error) => {
-                    errors.wrong(&indexes, format!("error parsing succeededIndexes: {error}"));
+                    errors.invalid_value(
+                        &indexes,
+                        format!("error parsing succeededIndexes: {error}"),
+                    );
                 }
             }
         }
         if let Some(number) = count.number() {
             walk(&count, &[("", Rule::NotNegative)], errors);
-            if number > most {
-                let words = format!(
-                    "must be less than or equal to {most} (the number of specified completions)"
+            if number > max {
+                let detail = format!(
+                    "must be less than or equal to {max} (the number of specified completions)"
                 );
-                errors.wrong(&count, words);
+                errors.invalid_value(&count, detail);
             }
             if indexes.is_set() && number > total {
-                let words = format!(
+                let detail = format!(
                     "must be less than or equal to {total} (the number of indexes in the specified succeededIndexes field)"
                 );
-                errors.wrong(&count, words);
+                errors.invalid_value(&count, detail);
             }
         }
     }
 }
 
-/// A job that replaces another.
+/// Validates an update of a Job.
 pub(in super::super) fn job_update(object: &Object, old: &Object, errors: &mut Errors) {
-    let (new, before) = (view(object, "spec"), view(old, "spec"));
-    let (spec, before) = (Node::top(new, "spec"), Node::root(before));
-    whole_spec(&spec, errors);
+    let (new, before) = (object_field(object, "spec"), object_field(old, "spec"));
+    let (spec, before) = (Node::top_level(new, "spec"), Node::root(before));
+    spec_and_selector(&spec, errors);
     completions(&spec, &before, errors);
-    fixed(&spec, &before, "selector", "LabelSelector", errors);
+    immutable_struct(&spec, &before, "selector", "LabelSelector", errors);
     template_update(object, old, errors);
     immutable(&spec.get("completionMode"), before.get("completionMode").value(), errors);
-    fixed(&spec, &before, "podFailurePolicy", "PodFailurePolicy", errors);
+    immutable_struct(&spec, &before, "podFailurePolicy", "PodFailurePolicy", errors);
     for key in ["backoffLimitPerIndex", "managedBy"] {
         immutable(&spec.get(key), before.get(key).value(), errors);
     }
-    fixed(&spec, &before, "successPolicy", "SuccessPolicy", errors);
+    immutable_struct(&spec, &before, "successPolicy", "SuccessPolicy", errors);
 }
 
-/// A struct that may not change, shown in the original's form.
-fn fixed(
+/// Validates that a struct is unchanged; the error prints the Go struct.
+fn immutable_struct(
     spec: &Node<'_, '_>,
     old: &Node<'_, '_>,
     key: &'static str,
@@ -349,7 +352,7 @@ fn fixed(
 ) {
     let node = spec.get(key);
     if !same(node.value(), old.get(key).value()) {
-        let printed = forms::pointer(ty, node.value());
+        let printed = go_structs::pointer(ty, node.value());
         errors.printed(&node, Some(printed), super::IMMUTABLE);
     }
 }
@@ -364,19 +367,21 @@ fn completions(spec: &Node<'_, '_>, old: &Node<'_, '_>, errors: &mut Errors) {
         return;
     }
     if node.number() != spec.number_of("parallelism") {
-        errors.wrong(&node, "can only be modified in tandem with spec.parallelism");
+        errors.invalid_value(&node, "can only be modified in tandem with spec.parallelism");
     }
 }
 
-/// The template is fixed, except where pods go for as long as a job has not begun.
+/// Validates that the pod template is unchanged; a suspended Job that has not started may change its
+/// scheduling fields.
 fn template_update(object: &Object, old: &Object, errors: &mut Errors) {
-    let spec = Node::top(view(object, "spec"), "spec");
+    let spec = Node::top_level(object_field(object, "spec"), "spec");
     let template = spec.get("template");
-    let before = view(old, "spec");
+    let before = object_field(old, "spec");
     let mut expected = before.get("template").cloned().unwrap_or_default();
-    let suspended = before.get("suspend") == Some(&Value::Bool(true));
-    let started = view(old, "status").get("startTime").is_some_and(|time| !time.is_null());
-    if suspended && !started {
+    let is_suspended = before.get("suspend") == Some(&Value::Bool(true));
+    let is_started =
+        object_field(old, "status").get("startTime").is_some_and(|time| !time.is_null());
+    if is_suspended && !is_started {
         for path in [
             &["metadata", "annotations"][..],
             &["metadata", "labels"],
@@ -385,17 +390,17 @@ fn template_update(object: &Object, old: &Object, errors: &mut Errors) {
             &["spec", "tolerations"],
             &["spec", "schedulingGates"],
         ] {
-            copy(&mut expected, template.value(), path);
+            copy_path(&mut expected, template.value(), path);
         }
     }
     if !same(template.value(), &expected) {
-        let printed = forms::print("PodTemplateSpec", template.value());
+        let printed = go_structs::print("PodTemplateSpec", template.value());
         errors.printed(&template, Some(printed), super::IMMUTABLE);
     }
 }
 
-/// Makes the value at a path what it is elsewhere.
-fn copy(to: &mut Value, from: &Value, path: &[&str]) {
+/// Copies the value at a path.
+fn copy_path(to: &mut Value, from: &Value, path: &[&str]) {
     let [key, rest @ ..] = path else { return };
     let value = from.get(key);
     let Some(fields) = to.as_object_mut() else { return };
@@ -407,59 +412,74 @@ fn copy(to: &mut Value, from: &Value, path: &[&str]) {
         return;
     }
     let inner = fields.entry(*key).or_insert_with(|| Value::Object(serde_json::Map::new()));
-    copy(inner, value.unwrap_or(&Value::Null), rest);
+    copy_path(inner, value.unwrap_or(&Value::Null), rest);
     if inner.as_object().is_some_and(serde_json::Map::is_empty) && value.is_none() {
         fields.remove(*key);
     }
 }
 
 pub(in super::super) fn cron_job(object: &Object, errors: &mut Errors) {
-    cron_job_spec(&Node::top(view(object, "spec"), "spec"), None, errors);
+    cron_job_spec(&Node::top_level(object_field(object, "spec"), "spec"), None, errors);
     if object.name().len() > 52 {
-        let metadata = Node::top(view(object, "metadata"), "metadata");
-        let words = "must be no more than 52 characters";
-        errors.invalid(&metadata.get("name"), object.name(), words);
+        let metadata = Node::top_level(object_field(object, "metadata"), "metadata");
+        let detail = "must be no more than 52 characters";
+        errors.invalid(&metadata.get("name"), object.name(), detail);
     }
 }
 
 pub(in super::super) fn cron_job_update(object: &Object, old: &Object, errors: &mut Errors) {
-    cron_job_spec(&Node::top(view(object, "spec"), "spec"), Some(view(old, "spec")), errors);
+    cron_job_spec(
+        &Node::top_level(object_field(object, "spec"), "spec"),
+        Some(object_field(old, "spec")),
+        errors,
+    );
 }
 
 fn cron_job_spec(spec: &Node<'_, '_>, old: Option<&Value>, errors: &mut Errors) {
-    const HISTORY: &[Check] = &[
+    const HISTORY: &[FieldRule] = &[
         ("successfulJobsHistoryLimit", Rule::NotNegative),
         ("failedJobsHistoryLimit", Rule::NotNegative),
     ];
-    let (line, zone) = (spec.get("schedule"), spec.get("timeZone"));
+    let (schedule_text, time_zone) = (spec.get("schedule"), spec.get("timeZone"));
     let before = |key: &str| old.and_then(|old| old.get(key)).unwrap_or(&Value::Null);
-    if line.text().is_empty() {
-        errors.required(&line, "");
+    if schedule_text.text().is_empty() {
+        errors.required(&schedule_text, "");
     } else {
-        if let Err(error) = schedule::cron(line.text()) {
-            errors.wrong(&line, error.to_string());
+        if let Err(error) = schedule::cron(schedule_text.text()) {
+            errors.invalid_value(&schedule_text, error.to_string());
         }
-        let zoned = line.text().contains("TZ");
-        let was_zoned = before("schedule").as_str().is_some_and(|line| line.contains("TZ"));
-        if zoned && was_zoned && zone.is_set() {
-            errors.wrong(&line, "cannot use both timeZone field and TZ or CRON_TZ in schedule");
-        } else if zoned && !was_zoned {
-            errors.wrong(&line, "cannot use TZ or CRON_TZ in schedule, use timeZone field instead");
+        let has_zone = schedule_text.text().contains("TZ");
+        let had_zone =
+            before("schedule").as_str().is_some_and(|schedule_text| schedule_text.contains("TZ"));
+        if has_zone && had_zone && time_zone.is_set() {
+            errors.invalid_value(
+                &schedule_text,
+                "cannot use both timeZone field and TZ or CRON_TZ in schedule",
+            );
+        } else if has_zone && !had_zone {
+            errors.invalid_value(
+                &schedule_text,
+                "cannot use TZ or CRON_TZ in schedule, use timeZone field instead",
+            );
         }
     }
     walk(spec, &[("startingDeadlineSeconds", Rule::NotNegative)], errors);
-    if zone.is_set() && (old.is_none() || before("timeZone") != zone.value()) {
-        for why in schedule::zone(zone.text()) {
-            errors.wrong(&zone, why);
+    if time_zone.is_set() && (old.is_none() || before("timeZone") != time_zone.value()) {
+        for why in schedule::time_zone(time_zone.text()) {
+            errors.invalid_value(&time_zone, why);
         }
     }
-    walk(spec, &[("concurrencyPolicy", Rule::Choice(&["Allow", "Forbid", "Replace"]))], errors);
+    walk(
+        spec,
+        &[("concurrencyPolicy", Rule::RequiredOneOf(&["Allow", "Forbid", "Replace"]))],
+        errors,
+    );
     let template = spec.get("jobTemplate");
     let job = template.get("spec");
     job_spec(&job, errors);
     let selector = job.get("selector");
     if selector.is_set() {
-        let printed = forms::print("LabelSelector", selector.value());
+        let printed = go_structs::print("LabelSelector", selector.value());
         errors.printed(&selector, Some(printed), "`selector` will be auto-generated");
     }
     if job.is_true("manualSelector") {

@@ -1,8 +1,8 @@
-//! Flow schemas and priority levels: which requests wait for which others
+//! Validation and defaults of FlowSchemas and PriorityLevelConfigurations
 //! (`k8s.io/kubernetes/pkg/apis/flowcontrol/validation`).
 
-use super::super::rules::{Check, Errors, Node, Rule, one_of, same, walk};
-use super::view;
+use super::super::rules::{Errors, FieldRule, Node, Rule, one_of, same, walk};
+use super::object_field;
 use crate::flow_defaults;
 use mainstay_object::{FieldError, FieldErrorKind, Object, names};
 use serde_json::{Map, Value, json};
@@ -10,16 +10,16 @@ use std::collections::HashSet;
 
 const VERBS: [&str; 9] =
     ["create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch"];
-/// Kinds of subjects: the kind, its field, and what each of the other two is told.
+/// The kinds of subjects with their fields.
 const SUBJECTS: [(&str, &str); 3] =
     [("ServiceAccount", "serviceAccount"), ("User", "user"), ("Group", "group")];
-/// The most queues that a level can have.
-const MOST_QUEUES: i64 = 10_000_000;
-/// Bits of the hash that choose a flow's queues.
+/// Maximum number of queues of a priority level.
+const MAX_QUEUES: i64 = 10_000_000;
+/// Bits of the hash that select the queues of a flow.
 const HASH_BITS: f64 = 60.0;
 
 pub(in super::super) fn flow_schema(object: &Object, errors: &mut Errors) {
-    let spec = Node::top(view(object, "spec"), "spec");
+    let spec = Node::top_level(object_field(object, "spec"), "spec");
     let precedence = spec.get("matchingPrecedence");
     let number = precedence.number().unwrap_or_default();
     if number <= 0 {
@@ -32,8 +32,8 @@ pub(in super::super) fn flow_schema(object: &Object, errors: &mut Errors) {
         && object.name() != "exempt"
         && !mainstay_fault::is_on("any-schema-is-asked-first")
     {
-        let words = "only the schema named 'exempt' may have matchingPrecedence 1";
-        errors.invalid(&precedence, number, words);
+        let detail = "only the schema named 'exempt' may have matchingPrecedence 1";
+        errors.invalid(&precedence, number, detail);
     }
     let method = spec.get("distinguisherMethod");
     let allowed = ["ByNamespace", "ByUser"];
@@ -46,49 +46,49 @@ pub(in super::super) fn flow_schema(object: &Object, errors: &mut Errors) {
     if name.text().is_empty() {
         errors.required(&name, "must reference a priority level");
     } else {
-        errors.each(&name, name.text(), names::dns1123_subdomain(name.text()));
+        errors.problems(&name, name.text(), names::dns1123_subdomain(name.text()));
     }
-    spec.get("rules").items().for_each(|one| rule(&one, errors));
-    fixed(object, "flowschemas", &spec, errors);
+    spec.get("rules").items().for_each(|node| rule(&node, errors));
+    mandatory_spec(object, "flowschemas", &spec, errors);
     conditions(object, errors);
 }
 
-/// The spec of what every cluster must have stays as it is.
-fn fixed(object: &Object, plural: &str, spec: &Node<'_, '_>, errors: &mut Errors) {
+/// Validates that the spec of a mandatory object has its fixed value.
+fn mandatory_spec(object: &Object, plural: &str, spec: &Node<'_, '_>, errors: &mut Errors) {
     let name = object.name();
     if !matches!(name, "exempt" | "catch-all") || mainstay_fault::is_on("what-is-fixed-changes") {
         return;
     }
-    let Some(mut wanted) = flow_defaults::spec(plural, name) else { return };
+    let Some(mut expected) = flow_defaults::spec(plural, name) else { return };
     let mut found = spec.value().clone();
-    let mut words = format!("spec of '{name}' must equal the fixed value");
+    let mut detail = format!("spec of '{name}' must equal the fixed value");
     if plural != "flowschemas" && name == "exempt" {
-        words =
+        detail =
             format!("spec of '{name}' except the 'spec.exempt' field must equal the fixed value");
-        for value in [&mut wanted, &mut found] {
+        for value in [&mut expected, &mut found] {
             value.as_object_mut().map(|fields| fields.remove("exempt"));
         }
     }
-    if !same(&found, &wanted) {
-        let shown = if plural == "flowschemas" {
+    if !same(&found, &expected) {
+        let printed = if plural == "flowschemas" {
             internal_schema(spec.value())
         } else {
             internal_level(spec.value())
         };
-        errors.push(FieldError::new(&spec.path(), FieldErrorKind::InvalidShown(shown), words));
+        errors.push(FieldError::new(&spec.path(), FieldErrorKind::InvalidShown(printed), detail));
     }
 }
 
-/// A field of an internal type: its name there, its name here, and how its value is written.
-type Shown<'a> = (&'a str, &'a str, fn(&Value) -> String);
+/// A field of an internal Go type: its Go name, its API name, and the function that prints its value.
+type InternalField<'a> = (&'a str, &'a str, fn(&Value) -> String);
 
-/// A value as Go's encoder writes the internal type: every field, in the order of the struct. `null`
-/// stands for what is absent.
-fn internal(value: &Value, fields: &[Shown<'_>]) -> String {
+/// Prints a value as the internal Go struct: all fields in the order of the struct; `null` for an
+/// absent value.
+fn internal_struct(value: &Value, fields: &[InternalField<'_>]) -> String {
     let parts: Vec<String> = fields
         .iter()
-        .map(|(shown, field, write)| {
-            format!("\"{shown}\":{}", write(value.get(*field).unwrap_or(&Value::Null)))
+        .map(|(go_name, field, write)| {
+            format!("\"{go_name}\":{}", write(value.get(*field).unwrap_or(&Value::Null)))
         })
         .collect();
     format!("{{{}}}", parts.join(","))
@@ -110,12 +110,12 @@ fn number(value: &Value) -> String {
     value.as_i64().unwrap_or_default().to_string()
 }
 
-fn truth(value: &Value) -> String {
+fn boolean(value: &Value) -> String {
     value.as_bool().unwrap_or_default().to_string()
 }
 
-fn named(value: &Value) -> String {
-    internal(value, &[("Name", "name", text)])
+fn name_struct(value: &Value) -> String {
+    internal_struct(value, &[("Name", "name", text)])
 }
 
 fn list(value: &Value, write: fn(&Value) -> String) -> String {
@@ -126,13 +126,13 @@ fn list(value: &Value, write: fn(&Value) -> String) -> String {
 }
 
 fn internal_schema(spec: &Value) -> String {
-    internal(
+    internal_struct(
         spec,
         &[
-            ("PriorityLevelConfiguration", "priorityLevelConfiguration", named),
+            ("PriorityLevelConfiguration", "priorityLevelConfiguration", name_struct),
             ("MatchingPrecedence", "matchingPrecedence", number),
             ("DistinguisherMethod", "distinguisherMethod", |value| {
-                optional(value, |value| internal(value, &[("Type", "type", text)]))
+                optional(value, |value| internal_struct(value, &[("Type", "type", text)]))
             }),
             ("Rules", "rules", |value| list(value, internal_rule)),
         ],
@@ -140,19 +140,19 @@ fn internal_schema(spec: &Value) -> String {
 }
 
 fn internal_rule(rule: &Value) -> String {
-    internal(
+    internal_struct(
         rule,
         &[
             ("Subjects", "subjects", |value| list(value, internal_subject)),
             ("ResourceRules", "resourceRules", |value| {
                 list(value, |one| {
-                    internal(
+                    internal_struct(
                         one,
                         &[
                             ("Verbs", "verbs", plain),
                             ("APIGroups", "apiGroups", plain),
                             ("Resources", "resources", plain),
-                            ("ClusterScope", "clusterScope", truth),
+                            ("ClusterScope", "clusterScope", boolean),
                             ("Namespaces", "namespaces", plain),
                         ],
                     )
@@ -162,7 +162,7 @@ fn internal_rule(rule: &Value) -> String {
                 list(value, |one| {
                     let urls =
                         ("NonResourceURLs", "nonResourceURLs", plain as fn(&Value) -> String);
-                    internal(one, &[("Verbs", "verbs", plain), urls])
+                    internal_struct(one, &[("Verbs", "verbs", plain), urls])
                 })
             }),
         ],
@@ -170,15 +170,18 @@ fn internal_rule(rule: &Value) -> String {
 }
 
 fn internal_subject(subject: &Value) -> String {
-    internal(
+    internal_struct(
         subject,
         &[
             ("Kind", "kind", text),
-            ("User", "user", |value| optional(value, named)),
-            ("Group", "group", |value| optional(value, named)),
+            ("User", "user", |value| optional(value, name_struct)),
+            ("Group", "group", |value| optional(value, name_struct)),
             ("ServiceAccount", "serviceAccount", |value| {
                 optional(value, |value| {
-                    internal(value, &[("Namespace", "namespace", text), ("Name", "name", text)])
+                    internal_struct(
+                        value,
+                        &[("Namespace", "namespace", text), ("Name", "name", text)],
+                    )
                 })
             }),
         ],
@@ -186,13 +189,13 @@ fn internal_subject(subject: &Value) -> String {
 }
 
 fn internal_level(spec: &Value) -> String {
-    internal(
+    internal_struct(
         spec,
         &[
             ("Type", "type", text),
             ("Limited", "limited", |value| {
                 optional(value, |value| {
-                    internal(
+                    internal_struct(
                         value,
                         &[
                             ("NominalConcurrencyShares", "nominalConcurrencyShares", number),
@@ -208,7 +211,7 @@ fn internal_level(spec: &Value) -> String {
                     let shares = "nominalConcurrencyShares";
                     let lendable =
                         ("LendablePercent", "lendablePercent", plain as fn(&Value) -> String);
-                    internal(value, &[("NominalConcurrencyShares", shares, plain), lendable])
+                    internal_struct(value, &[("NominalConcurrencyShares", shares, plain), lendable])
                 })
             }),
         ],
@@ -216,13 +219,13 @@ fn internal_level(spec: &Value) -> String {
 }
 
 fn internal_response(value: &Value) -> String {
-    internal(
+    internal_struct(
         value,
         &[
             ("Type", "type", text),
             ("Queuing", "queuing", |value| {
                 optional(value, |value| {
-                    internal(
+                    internal_struct(
                         value,
                         &[
                             ("Queues", "queues", number),
@@ -241,50 +244,55 @@ fn rule(node: &Node<'_, '_>, errors: &mut Errors) {
     if subjects.len() == 0 {
         errors.required(&subjects, "subjects must contain at least one value");
     }
-    subjects.items().for_each(|one| subject(&one, errors));
+    subjects.items().for_each(|node| subject(&node, errors));
     let (resources, others) = (node.get("resourceRules"), node.get("nonResourceRules"));
     if resources.len() + others.len() == 0 {
-        let words = "at least one of resourceRules and nonResourceRules has to be non-empty";
-        errors.required(node, words);
+        let detail = "at least one of resourceRules and nonResourceRules has to be non-empty";
+        errors.required(node, detail);
     }
-    resources.items().for_each(|one| resource_rule(&one, errors));
-    others.items().for_each(|one| other_rule(&one, errors));
+    resources.items().for_each(|node| resource_rule(&node, errors));
+    others.items().for_each(|node| non_resource_rule(&node, errors));
 }
 
 fn subject(node: &Node<'_, '_>, errors: &mut Errors) {
     let kind = node.text_of("kind");
-    let Some((_, own)) = SUBJECTS.iter().find(|(one, _)| *one == kind) else {
+    let Some((_, own_field)) = SUBJECTS.iter().find(|(subject_kind, _)| *subject_kind == kind)
+    else {
         errors.unsupported(&node.get("kind"), kind, &["Group", "ServiceAccount", "User"]);
         return;
     };
-    let field = node.get(own);
+    let field = node.get(own_field);
     if field.is_set() {
         let name = field.get("name");
         if name.text().is_empty() {
             errors.required(&name, "");
-        } else if *own == "serviceAccount" && name.text() != "*" {
-            errors.each(&name, name.text(), names::dns1123_subdomain(name.text()));
+        } else if *own_field == "serviceAccount" && name.text() != "*" {
+            errors.problems(&name, name.text(), names::dns1123_subdomain(name.text()));
         }
-        if *own == "serviceAccount" {
+        if *own_field == "serviceAccount" {
             let namespace = field.get("namespace");
             if namespace.text().is_empty() {
                 errors.required(&namespace, "must specify namespace for service account");
             } else {
-                errors.each(&namespace, namespace.text(), names::dns1123_label(namespace.text()));
+                errors.problems(
+                    &namespace,
+                    namespace.text(),
+                    names::dns1123_label(namespace.text()),
+                );
             }
         }
     } else {
-        errors.required(&field, format!("{own} is required when subject kind is '{kind}'"));
+        errors.required(&field, format!("{own_field} is required when subject kind is '{kind}'"));
     }
     for (other, field) in [SUBJECTS[0], SUBJECTS[1], SUBJECTS[2]] {
         if other != kind && node.has(field) && !mainstay_fault::is_on("subjects-are-of-two-kinds") {
-            let words = format!("{field} is forbidden when subject kind is not '{other}'");
-            errors.forbidden(&node.get(field), words);
+            let detail = format!("{field} is forbidden when subject kind is not '{other}'");
+            errors.forbidden(&node.get(field), detail);
         }
     }
 }
 
-/// Whether a list has `*` in it.
+/// Whether a list contains `*`.
 fn has_wildcard(node: &Node<'_, '_>) -> bool {
     node.list().iter().any(|value| value == "*")
 }
@@ -295,9 +303,13 @@ fn verbs(node: &Node<'_, '_>, errors: &mut Errors) {
         errors.required(&verbs, "verbs must contain at least one value");
     } else if has_wildcard(&verbs) {
         if verbs.len() > 1 {
-            errors.wrong(&verbs, "if '*' is present, must not specify other verbs");
+            errors.invalid_value(&verbs, "if '*' is present, must not specify other verbs");
         }
-    } else if !verbs.list().iter().all(|one| one.as_str().is_some_and(|one| VERBS.contains(&one))) {
+    } else if !verbs
+        .list()
+        .iter()
+        .all(|verb| verb.as_str().is_some_and(|verb| VERBS.contains(&verb)))
+    {
         errors.unsupported(&verbs, verbs.value().clone(), &VERBS);
     }
 }
@@ -311,47 +323,50 @@ fn resource_rule(node: &Node<'_, '_>, errors: &mut Errors) {
         if list.len() == 0 {
             errors.required(&list, format!("resource rules must supply at least one {one}"));
         } else if list.len() > 1 && has_wildcard(&list) {
-            errors.wrong(&list, format!("if '*' is present, must not specify other {many}"));
+            errors
+                .invalid_value(&list, format!("if '*' is present, must not specify other {many}"));
         }
     }
     let namespaces = node.get("namespaces");
     if namespaces.len() == 0 && !node.is_true("clusterScope") {
-        let words = "resource rules that are not cluster scoped must supply at least one namespace";
-        errors.required(&namespaces, words);
+        let detail =
+            "resource rules that are not cluster scoped must supply at least one namespace";
+        errors.required(&namespaces, detail);
     } else if has_wildcard(&namespaces) {
         if namespaces.len() > 1 {
-            errors.wrong(&namespaces, "if '*' is present, must not specify other namespaces");
+            errors
+                .invalid_value(&namespaces, "if '*' is present, must not specify other namespaces");
         }
     } else {
         for one in namespaces.items() {
-            let problems = names::dns1123_label(one.text()).into_iter().map(|why| {
-                format!("each member of this list must be '*' or a DNS-1123 label; {why}")
+            let problems = names::dns1123_label(one.text()).into_iter().map(|problem| {
+                format!("each member of this list must be '*' or a DNS-1123 label; {problem}")
             });
-            errors.each(&one, one.text(), problems.collect());
+            errors.problems(&one, one.text(), problems.collect());
         }
     }
 }
 
-fn other_rule(node: &Node<'_, '_>, errors: &mut Errors) {
+fn non_resource_rule(node: &Node<'_, '_>, errors: &mut Errors) {
     verbs(node, errors);
     let urls = node.get("nonResourceURLs");
     if urls.len() == 0 {
         errors.required(&urls, "nonResourceURLs must contain at least one value");
     } else if has_wildcard(&urls) {
         if urls.len() > 1 {
-            let words = "if '*' is present, must not specify other non-resource URLs";
-            errors.wrong(&urls, words);
+            let detail = "if '*' is present, must not specify other non-resource URLs";
+            errors.invalid_value(&urls, detail);
         }
     } else {
         for url in urls.items() {
-            if let Some(why) = bad_url(url.text()) {
-                errors.invalid(&url, url.text(), why);
+            if let Some(problem) = url_problem(url.text()) {
+                errors.invalid(&url, url.text(), problem);
             }
         }
     }
 }
 
-fn bad_url(path: &str) -> Option<&'static str> {
+fn url_problem(path: &str) -> Option<&'static str> {
     let stars = path.matches('*').count();
     if path == "/" {
         None
@@ -374,9 +389,9 @@ pub(in super::super) fn flow_schema_update(object: &Object, _: &Object, errors: 
     flow_schema(object, errors);
 }
 
-/// The conditions of a flow schema or of a priority level.
+/// Validates the conditions of a FlowSchema or PriorityLevelConfiguration.
 fn conditions(object: &Object, errors: &mut Errors) {
-    let status = Node::top(view(object, "status"), "status");
+    let status = Node::top_level(object_field(object, "status"), "status");
     let conditions = status.get("conditions");
     let mut seen = HashSet::new();
     for condition in conditions.items() {
@@ -398,15 +413,15 @@ pub(in super::super) fn flow_status(object: &Object, _: &Object, errors: &mut Er
 pub(in super::super) fn priority_level(object: &Object, errors: &mut Errors) {
     let key = "flowcontrol.k8s.io/preserve-zero-concurrency-shares";
     if object.get(&["metadata", "annotations", key]).is_some() {
-        let metadata = Node::top(&Value::Null, "metadata");
-        let words = format!("annotation '{key}' is forbidden");
-        errors.forbidden(&metadata.get("annotations"), words);
+        let metadata = Node::top_level(&Value::Null, "metadata");
+        let detail = format!("annotation '{key}' is forbidden");
+        errors.forbidden(&metadata.get("annotations"), detail);
     }
-    let spec = Node::top(view(object, "spec"), "spec");
+    let spec = Node::top_level(object_field(object, "spec"), "spec");
     let (kind, limited, exempt) = (spec.get("type"), spec.get("limited"), spec.get("exempt"));
     if (object.name() == "exempt") != (kind.text() == "Exempt") {
-        let words = "must be 'Exempt' if and only if `name` is 'exempt'";
-        errors.invalid(&kind, kind.text(), words);
+        let detail = "must be 'Exempt' if and only if `name` is 'exempt'";
+        errors.invalid(&kind, kind.text(), detail);
     }
     match kind.text() {
         "Exempt" => {
@@ -428,8 +443,8 @@ pub(in super::super) fn priority_level(object: &Object, errors: &mut Errors) {
                 percent(&limited, errors);
                 let borrowing = limited.get("borrowingLimitPercent");
                 if let Some(number) = borrowing.number().filter(|number| *number < 0) {
-                    let words = "if specified, must be a non-negative integer";
-                    errors.invalid(&borrowing, number, words);
+                    let detail = "if specified, must be a non-negative integer";
+                    errors.invalid(&borrowing, number, detail);
                 }
             } else {
                 errors.required(&limited, "must not be empty when type is Limited");
@@ -437,7 +452,7 @@ pub(in super::super) fn priority_level(object: &Object, errors: &mut Errors) {
         }
         _ => one_of(&kind, &["Exempt", "Limited"], errors),
     }
-    fixed(object, "prioritylevelconfigurations", &spec, errors);
+    mandatory_spec(object, "prioritylevelconfigurations", &spec, errors);
     conditions(object, errors);
 }
 
@@ -449,8 +464,8 @@ fn shares(node: &Node<'_, '_>, errors: &mut Errors) {
 }
 
 fn percent(node: &Node<'_, '_>, errors: &mut Errors) {
-    const PERCENT: &[Check] =
-        &[("lendablePercent", Rule::Within(0, 100, "must be between 0 and 100, inclusive"))];
+    const PERCENT: &[FieldRule] =
+        &[("lendablePercent", Rule::Range(0, 100, "must be between 0 and 100, inclusive"))];
     walk(node, PERCENT, errors);
 }
 
@@ -458,13 +473,13 @@ fn response(node: &Node<'_, '_>, errors: &mut Errors) {
     let (kind, queuing) = (node.get("type"), node.get("queuing"));
     match kind.text() {
         "Reject" if queuing.is_set() => {
-            let words = "must be nil if limited.limitResponse.type is not Limited";
-            errors.forbidden(&queuing, words);
+            let detail = "must be nil if limited.limitResponse.type is not Limited";
+            errors.forbidden(&queuing, detail);
         }
         "Reject" => {}
         "Queue" if !queuing.is_set() => {
-            let words = "must not be empty if limited.limitResponse.type is Limited";
-            errors.required(&queuing, words);
+            let detail = "must not be empty if limited.limitResponse.type is Limited";
+            errors.required(&queuing, detail);
         }
         "Queue" => queues(&queuing, errors),
         _ => one_of(&kind, &["Queue", "Reject"], errors),
@@ -481,8 +496,8 @@ fn queues(node: &Node<'_, '_>, errors: &mut Errors) {
     let at = node.get("queues");
     if queues <= 0 {
         errors.invalid(&at, queues, POSITIVE);
-    } else if queues > MOST_QUEUES {
-        errors.invalid(&at, queues, format!("must not be greater than {MOST_QUEUES}"));
+    } else if queues > MAX_QUEUES {
+        errors.invalid(&at, queues, format!("must not be greater than {MAX_QUEUES}"));
     }
     let at = node.get("handSize");
     if hand <= 0 {
@@ -490,14 +505,14 @@ fn queues(node: &Node<'_, '_>, errors: &mut Errors) {
     } else if hand > queues {
         errors.invalid(&at, hand, format!("should not be greater than queues ({queues})"));
     } else if entropy(queues, hand) > HASH_BITS {
-        let words = format!(
+        let detail = format!(
             "required entropy bits of deckSize {queues} and handSize {hand} should not be greater than {HASH_BITS}"
         );
-        errors.invalid(&at, hand, words);
+        errors.invalid(&at, hand, detail);
     }
 }
 
-/// Bits of a hash that dealing a hand uses up.
+/// The bits of the hash that dealing a hand needs.
 #[expect(clippy::cast_precision_loss, reason = "numbers of queues are far below 2^52")]
 fn entropy(queues: i64, hand: i64) -> f64 {
     ((queues as f64).log2() * hand as f64).ceil()
@@ -507,13 +522,13 @@ pub(in super::super) fn priority_level_update(object: &Object, _: &Object, error
     priority_level(object, errors);
 }
 
-/// What a flow schema is if nobody says otherwise.
+/// Defaults of a FlowSchema.
 pub(in super::super) fn default_flow_schema(object: &mut Object) {
     set_missing(object, &["spec"], &[("matchingPrecedence", 1000, true)]);
     with_status(object);
 }
 
-/// What a priority level is if nobody says otherwise.
+/// Defaults of a PriorityLevelConfiguration.
 pub(in super::super) fn default_priority_level(object: &mut Object) {
     let shares = "nominalConcurrencyShares";
     set_missing(object, &["spec", "exempt"], &[(shares, 0, false), ("lendablePercent", 0, false)]);
@@ -536,7 +551,7 @@ fn with_status(object: &mut Object) {
     }
 }
 
-/// Sets numbers that are absent, or zero where zero means absent.
+/// Sets numbers that are absent, or zero where zero counts as absent.
 fn set_missing(object: &mut Object, path: &[&str], fields: &[(&str, i64, bool)]) {
     if !object.get(path).is_some_and(Value::is_object) {
         return;

@@ -1,17 +1,17 @@
-//! Validation of built-in kinds: what the original refuses, in its words and in its order.
+//! Validation of built-in kinds, with the errors of Kubernetes in their order.
 //!
-//! The rules of a kind are rows where they are shapes and functions where they are not
-//! ([`super::rules`]). Paths, texts, order and repetitions are the original's, also where a path
-//! looks odd: clients and their tests know them.
+//! The rules of a kind are tables and functions ([`super::rules`]). Paths, texts, order and repeated
+//! errors are those of Kubernetes, even where a path looks odd: clients and their tests rely on them.
 //!
 //! | File | Kinds |
 //! |---|---|
-//! | `pod/` | pods and templates of pods |
-//! | `workloads`, `batch`, `autoscaling` | what makes pods, and how many |
-//! | `core`, `quota` | config maps, secrets, namespaces, nodes, events, leases; quotas and limits |
-//! | `services`, `slices`, `network` | where traffic goes, and may go |
-//! | `storage` | volumes, claims, classes, drivers |
-//! | `access`, `admission`, `policies`, `flow`, `others` | roles, webhooks, policies, flow schemas; the rest |
+//! | `pod/` | Pods and pod templates |
+//! | `workloads`, `batch`, `autoscaling` | workloads, Jobs and CronJobs, HorizontalPodAutoscalers |
+//! | `core`, `quota` | ConfigMaps, Secrets, Namespaces, Nodes, Events, Leases; ResourceQuotas, LimitRanges |
+//! | `services`, `slices`, `network` | Services, EndpointSlices, Ingresses, NetworkPolicies |
+//! | `storage` | volumes, claims, StorageClasses, CSI drivers |
+//! | `access`, `admission`, `policies`, `flow` | RBAC, webhooks, admission policies, FlowSchemas |
+//! | `signing`, `reviews`, `other_kinds` | CertificateSigningRequests, access reviews; the rest |
 
 mod access;
 mod admission;
@@ -20,7 +20,7 @@ mod batch;
 mod core;
 mod flow;
 mod network;
-mod others;
+mod other_kinds;
 mod pod;
 mod policies;
 mod quota;
@@ -52,7 +52,7 @@ pub(super) use self::network::{
     INGRESS, INGRESS_CLASS, IP_ADDRESS, NETWORK_POLICY, SERVICE_CIDR, ingress,
     ingress_class_update, ip_address_update, service_cidr_update,
 };
-pub(super) use self::others::{
+pub(super) use self::other_kinds::{
     RUNTIME_CLASS, api_service, api_service_status, api_service_update, priority_class,
     priority_class_update, runtime_class_update,
 };
@@ -71,8 +71,9 @@ pub(super) use self::signing::{
 };
 pub(super) use self::slices::{slice, slice_update};
 pub(super) use self::storage::{
-    ATTRIBUTES_CLASS, CAPACITY, CLAIM, CLASSES, CSI_NODE, DRIVER, VOLUME, attributes_class_update,
-    capacity_update, claim_update, class_update, driver_update, volume_update,
+    ATTRIBUTES_CLASS, CAPACITY, CLAIM, CSI_NODE, DRIVER, STORAGE_CLASS, VOLUME,
+    attributes_class_update, capacity_update, claim_update, class_update, driver_update,
+    volume_update,
 };
 pub(super) use self::workloads::{
     DAEMON_SET, DEPLOYMENT, DISRUPTION_BUDGET, POD_TEMPLATE, REPLICA_SET, REPLICATION_CONTROLLER,
@@ -81,22 +82,22 @@ pub(super) use self::workloads::{
     revision_update, stateful_set_status, stateful_set_update,
 };
 
-use super::rules::{Errors, IMMUTABLE, Node, view};
+use super::rules::{Errors, IMMUTABLE, Node, object_field};
 use mainstay_object::names;
 
-/// A segment of a path, such as a kind or a name of any kind.
+/// The format of a path segment, such as a kind or a name.
 fn path_name(name: &str) -> Vec<String> {
     names::path_segment(name)
 }
 
-/// A protocol that is spoken on a port, if it is said.
+/// The application protocol of a port.
 fn app_protocol(node: &Node<'_, '_>, errors: &mut Errors) {
     if node.is_set() {
-        errors.each(node, node.text(), names::qualified_name(node.text()));
+        errors.problems(node, node.text(), names::qualified_name(node.text()));
     }
 }
 
-/// A path behind a domain: `acme.io/foo`.
+/// A domain-prefixed path: `acme.io/foo`.
 fn domain_path(node: &Node<'_, '_>, errors: &mut Errors) {
     let text = node.text();
     if text.is_empty() {
@@ -105,15 +106,15 @@ fn domain_path(node: &Node<'_, '_>, errors: &mut Errors) {
     }
     let Some((host, path)) = text.split_once('/').filter(|(a, b)| !a.is_empty() && !b.is_empty())
     else {
-        errors.wrong(node, "must be a domain-prefixed path (such as \"acme.io/foo\")");
+        errors.invalid_value(node, "must be a domain-prefixed path (such as \"acme.io/foo\")");
         return;
     };
-    errors.each(node, host, names::dns1123_subdomain(host));
+    errors.problems(node, host, names::dns1123_subdomain(host));
     let letter = |b: u8| b.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&b);
     if !path.bytes().all(letter) {
-        let words =
+        let detail =
             "Invalid path (regex used for validation is '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')";
-        errors.invalid(node, path, words);
+        errors.invalid(node, path, detail);
     }
 }
 
@@ -129,8 +130,8 @@ fn full_domain(node: &Node<'_, '_>, errors: &mut Errors) {
     if !problems.is_empty() {
         errors.invalid(node, name, problems.join(","));
     } else if name.split('.').count() < 2 {
-        let words = "should be a domain with at least two segments separated by dots";
-        errors.invalid(node, name, words);
+        let detail = "should be a domain with at least two segments separated by dots";
+        errors.invalid(node, name, detail);
     } else {
         for label in name.split('.') {
             let problems = names::dns1123_label(label);

@@ -1,10 +1,10 @@
-//! Ingresses, their classes, and policies of traffic between pods.
+//! Validation of Ingresses, IngressClasses, NetworkPolicies, IPAddresses and ServiceCIDRs.
 
 use super::super::rules::{
-    Check, Errors, Node, Rule, formats, forms, immutable, one_of, selectors::label_selector, walk,
-    walk_object,
+    Errors, FieldRule, Node, Rule, formats, go_structs, immutable, one_of,
+    selectors::label_selector, walk, walk_object,
 };
-use super::{domain_path, path_name, view};
+use super::{domain_path, object_field, path_name};
 use mainstay_object::{Object, names};
 use serde_json::Value;
 use std::net::IpAddr;
@@ -12,26 +12,26 @@ use std::net::IpAddr;
 const CLASS: &str = "kubernetes.io/ingress.class";
 const PATH_TYPES: [&str; 3] = ["Exact", "ImplementationSpecific", "Prefix"];
 
-pub(in super::super) const INGRESS: &[Check] = &[("spec", Rule::With(ingress_spec))];
+pub(in super::super) const INGRESS: &[FieldRule] = &[("spec", Rule::Custom(ingress_spec))];
 
 pub(in super::super) fn ingress(object: &Object, errors: &mut Errors) {
     walk_object(object, INGRESS, errors);
-    let class = view(object, "spec").get("ingressClassName").and_then(Value::as_str);
+    let class = object_field(object, "spec").get("ingressClassName").and_then(Value::as_str);
     if let (Some(annotation), Some(class)) = (object.annotation(CLASS), class)
         && annotation != class
     {
-        // So the original names the place.
-        let annotations = Node::top(&Value::Null, "annotations");
-        let words = "must match `ingressClassName` when both are specified";
-        errors.invalid(&annotations.get(CLASS), annotation, words);
+        // Kubernetes reports this path.
+        let annotations = Node::top_level(&Value::Null, "annotations");
+        let detail = "must match `ingressClassName` when both are specified";
+        errors.invalid(&annotations.get(CLASS), annotation, detail);
     }
 }
 
 fn ingress_spec(spec: &Node<'_, '_>, errors: &mut Errors) {
     let (rules, backend) = (spec.get("rules"), spec.get("defaultBackend"));
     if rules.len() == 0 && !backend.is_set() {
-        let words = "either `defaultBackend` or `rules` must be specified";
-        errors.invalid(spec, Value::Null, words);
+        let detail = "either `defaultBackend` or `rules` must be specified";
+        errors.invalid(spec, Value::Null, detail);
     }
     if backend.is_set() {
         self::backend(&backend, errors);
@@ -45,7 +45,7 @@ fn ingress_spec(spec: &Node<'_, '_>, errors: &mut Errors) {
     }
     let class = spec.get("ingressClassName");
     if class.is_set() {
-        errors.each(&class, class.text(), names::dns1123_subdomain(class.text()));
+        errors.problems(&class, class.text(), names::dns1123_subdomain(class.text()));
     }
 }
 
@@ -55,14 +55,14 @@ fn host_name(host: &Node<'_, '_>, errors: &mut Errors) {
     } else {
         names::dns1123_subdomain(host.text())
     };
-    errors.each(host, host.text(), problems);
+    errors.problems(host, host.text(), problems);
 }
 
 fn ingress_rule(rule: &Node<'_, '_>, errors: &mut Errors) {
     let host = rule.get("host");
     if !host.text().is_empty() {
         if formats::parse_address(host.text()).is_some() {
-            errors.wrong(&host, "must be a DNS name, not an IP address");
+            errors.invalid_value(&host, "must be a DNS name, not an IP address");
         }
         host_name(&host, errors);
     }
@@ -90,18 +90,18 @@ fn ingress_path(node: &Node<'_, '_>, errors: &mut Errors) {
             }
             for part in ["//", "/./", "/../", "%2f", "%2F"] {
                 if path.text().contains(part) {
-                    errors.wrong(&path, format!("must not contain '{part}'"));
+                    errors.invalid_value(&path, format!("must not contain '{part}'"));
                 }
             }
             for end in ["/..", "/."] {
                 if path.text().ends_with(end) {
-                    errors.wrong(&path, format!("cannot end with '{end}'"));
+                    errors.invalid_value(&path, format!("cannot end with '{end}'"));
                 }
             }
         }
         "ImplementationSpecific" => {
             if !path.text().is_empty() && !path.text().starts_with('/') {
-                errors.wrong(&path, "must be an absolute path");
+                errors.invalid_value(&path, "must be an absolute path");
             }
         }
         other => errors.unsupported(&kind, other, &PATH_TYPES),
@@ -115,12 +115,14 @@ fn backend(node: &Node<'_, '_>, errors: &mut Errors) {
         (true, true) => errors.invalid(node, "", "cannot set both resource and service backends"),
         (true, false) => local_reference(&resource, errors),
         (false, true) => {
-            walk(&service, &[("name", Rule::Named(names::dns1035_label))], errors);
+            walk(&service, &[("name", Rule::RequiredFormat(names::dns1035_label))], errors);
             let port = service.get("port");
             let (name, number) = (port.get("name"), port.get("number"));
             match (!name.text().is_empty(), number.number().unwrap_or_default() != 0) {
                 (true, true) => errors.invalid(node, "", "cannot set both port name & port number"),
-                (true, false) => errors.each(&name, name.text(), formats::port_name(name.text())),
+                (true, false) => {
+                    errors.problems(&name, name.text(), formats::port_name(name.text()))
+                }
                 (false, true) => walk(&number, &[("", Rule::Port)], errors),
                 (false, false) => errors.required(node, "port name or number is required"),
             }
@@ -132,12 +134,16 @@ fn backend(node: &Node<'_, '_>, errors: &mut Errors) {
 fn local_reference(node: &Node<'_, '_>, errors: &mut Errors) {
     let group = node.get("apiGroup");
     if group.is_set() {
-        errors.each(&group, group.text(), names::dns1123_subdomain(group.text()));
+        errors.problems(&group, group.text(), names::dns1123_subdomain(group.text()));
     }
-    walk(node, &[("kind", Rule::Named(path_name)), ("name", Rule::Named(path_name))], errors);
+    walk(
+        node,
+        &[("kind", Rule::RequiredFormat(path_name)), ("name", Rule::RequiredFormat(path_name))],
+        errors,
+    );
 }
 
-pub(in super::super) const INGRESS_CLASS: &[Check] = &[("spec", Rule::With(ingress_class))];
+pub(in super::super) const INGRESS_CLASS: &[FieldRule] = &[("spec", Rule::Custom(ingress_class))];
 
 fn ingress_class(spec: &Node<'_, '_>, errors: &mut Errors) {
     let controller = spec.get("controller");
@@ -159,7 +165,7 @@ fn ingress_class(spec: &Node<'_, '_>, errors: &mut Errors) {
             errors.required(&namespace, "`parameters.scope` is set to 'Namespace'");
         }
         "Namespace" => {
-            errors.each(&namespace, namespace.text(), names::dns1123_label(namespace.text()));
+            errors.problems(&namespace, namespace.text(), names::dns1123_label(namespace.text()));
         }
         "Cluster" if namespace.is_set() => {
             errors.forbidden(&namespace, "`parameters.scope` is set to 'Cluster'");
@@ -170,13 +176,13 @@ fn ingress_class(spec: &Node<'_, '_>, errors: &mut Errors) {
 }
 
 pub(in super::super) fn ingress_class_update(object: &Object, old: &Object, errors: &mut Errors) {
-    let spec = Node::top(view(object, "spec"), "spec");
-    let before = view(old, "spec").get("controller").unwrap_or(&Value::Null);
+    let spec = Node::top_level(object_field(object, "spec"), "spec");
+    let before = object_field(old, "spec").get("controller").unwrap_or(&Value::Null);
     immutable(&spec.get("controller"), before, errors);
     walk_object(object, INGRESS_CLASS, errors);
 }
 
-pub(in super::super) const NETWORK_POLICY: &[Check] = &[("spec", Rule::With(network_policy))];
+pub(in super::super) const NETWORK_POLICY: &[FieldRule] = &[("spec", Rule::Custom(network_policy))];
 
 fn network_policy(spec: &Node<'_, '_>, errors: &mut Errors) {
     const DIRECTIONS: [&str; 2] = ["Ingress", "Egress"];
@@ -192,7 +198,7 @@ fn network_policy(spec: &Node<'_, '_>, errors: &mut Errors) {
     }
     let types = spec.get("policyTypes");
     if types.len() > 2 {
-        errors.wrong(&types, "may not specify more than two policyTypes");
+        errors.invalid_value(&types, "may not specify more than two policyTypes");
         return;
     }
     types.items().for_each(|kind| one_of(&kind, &DIRECTIONS, errors));
@@ -203,14 +209,14 @@ fn policy_port(node: &Node<'_, '_>, errors: &mut Errors) {
     let (port, end) = (node.get("port"), node.get("endPort"));
     match port.value() {
         Value::Null if end.is_set() => {
-            errors.wrong(&end, "may not be specified when `port` is not specified");
+            errors.invalid_value(&end, "may not be specified when `port` is not specified");
         }
         Value::Null => {}
         Value::String(name) => {
             if end.is_set() {
-                errors.wrong(&end, "may not be specified when `port` is non-numeric");
+                errors.invalid_value(&end, "may not be specified when `port` is non-numeric");
             }
-            errors.each(&port, name, formats::port_name(name));
+            errors.problems(&port, name, formats::port_name(name));
         }
         _ => {
             walk(&port, &[("", Rule::Port)], errors);
@@ -250,31 +256,31 @@ fn ip_block(block: &Node<'_, '_>, errors: &mut Errors) {
         errors.required(&network, "");
         return;
     }
-    errors.each(&network, network.text(), formats::network(network.text()));
+    errors.problems(&network, network.text(), formats::network(network.text()));
     let Some(whole) = formats::parse_network(network.text()) else { return };
     let list = block.get("except");
     for except in list.items() {
-        errors.each(&except, except.text(), formats::network(except.text()));
+        errors.problems(&except, except.text(), formats::network(except.text()));
         let part = formats::parse_network(except.text());
         if part.is_some_and(|part| !contains(whole, part)) {
-            errors.wrong(&except, "must be a strict subset of `cidr`");
+            errors.invalid_value(&except, "must be a strict subset of `cidr`");
         }
     }
 }
 
-/// Whether one network is a part of another, not all of it.
+/// Whether a network is a strict subset of another.
 fn contains(whole: (IpAddr, u8), part: (IpAddr, u8)) -> bool {
     whole.0.is_ipv4() == part.0.is_ipv4()
         && whole.1 < part.1
-        && formats::first_of(part.0, whole.1) == formats::first_of(whole.0, whole.1)
+        && formats::network_address(part.0, whole.1) == formats::network_address(whole.0, whole.1)
 }
 
-pub(in super::super) const IP_ADDRESS: &[Check] = &[
-    ("spec", Rule::Inside(&[("parentRef", Rule::With(parent))])),
-    ("spec", Rule::With(no_parent)),
+pub(in super::super) const IP_ADDRESS: &[FieldRule] = &[
+    ("spec", Rule::Fields(&[("parentRef", Rule::Custom(parent))])),
+    ("spec", Rule::Custom(parent_required)),
 ];
 
-fn no_parent(spec: &Node<'_, '_>, errors: &mut Errors) {
+fn parent_required(spec: &Node<'_, '_>, errors: &mut Errors) {
     if !spec.has("parentRef") {
         errors.required(&spec.get("parentRef"), "");
     }
@@ -288,8 +294,8 @@ fn parent(node: &Node<'_, '_>, errors: &mut Errors) {
         node,
         &[
             ("group", Rule::Format(names::dns1123_subdomain)),
-            ("resource", Rule::Named(path_name)),
-            ("name", Rule::Named(path_name)),
+            ("resource", Rule::RequiredFormat(path_name)),
+            ("name", Rule::RequiredFormat(path_name)),
             ("namespace", Rule::Format(path_name)),
         ],
         errors,
@@ -297,15 +303,15 @@ fn parent(node: &Node<'_, '_>, errors: &mut Errors) {
 }
 
 pub(in super::super) fn ip_address_update(object: &Object, old: &Object, errors: &mut Errors) {
-    let spec = Node::top(view(object, "spec"), "spec");
+    let spec = Node::top_level(object_field(object, "spec"), "spec");
     let node = spec.get("parentRef");
-    if node.value() != view(old, "spec").get("parentRef").unwrap_or(&Value::Null) {
-        let printed = forms::pointer("ParentReference", node.value());
+    if node.value() != object_field(old, "spec").get("parentRef").unwrap_or(&Value::Null) {
+        let printed = go_structs::pointer("ParentReference", node.value());
         errors.printed(&node, Some(printed), super::IMMUTABLE);
     }
 }
 
-pub(in super::super) const SERVICE_CIDR: &[Check] = &[("spec", Rule::With(service_networks))];
+pub(in super::super) const SERVICE_CIDR: &[FieldRule] = &[("spec", Rule::Custom(service_networks))];
 
 fn service_networks(spec: &Node<'_, '_>, errors: &mut Errors) {
     let list = spec.get("cidrs");
@@ -314,11 +320,11 @@ fn service_networks(spec: &Node<'_, '_>, errors: &mut Errors) {
         return;
     }
     if list.len() > 2 {
-        let printed = forms::print("ServiceCIDRSpec", spec.value());
+        let printed = go_structs::print("ServiceCIDRSpec", spec.value());
         errors.printed(&list, Some(printed), "may only hold up to 2 values");
     }
     for network in list.items() {
-        strict_network(&network, errors);
+        canonical_network(&network, errors);
     }
     let families: Vec<bool> = list
         .items()
@@ -328,25 +334,25 @@ fn service_networks(spec: &Node<'_, '_>, errors: &mut Errors) {
     if let [one, other] = families.as_slice()
         && one == other
     {
-        let words = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64";
-        errors.wrong(&list, words);
+        let detail = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64";
+        errors.invalid_value(&list, detail);
     }
 }
 
-fn strict_network(node: &Node<'_, '_>, errors: &mut Errors) {
+fn canonical_network(node: &Node<'_, '_>, errors: &mut Errors) {
     let Some((address, length)) = formats::parse_network(node.text()) else {
-        errors.each(node, node.text(), formats::network(node.text()));
+        errors.problems(node, node.text(), formats::network(node.text()));
         return;
     };
-    let strict = node.text().split_once('/').is_some_and(|(address, length)| {
+    let is_strict = node.text().split_once('/').is_some_and(|(address, length)| {
         address.parse::<IpAddr>().is_ok() && (length == "0" || !length.starts_with('0'))
     });
-    let first = formats::first_of(address, length);
-    let mapped = matches!(address, IpAddr::V6(six) if six.to_ipv4_mapped().is_some());
+    let first = formats::network_address(address, length);
+    let is_mapped = matches!(address, IpAddr::V6(six) if six.to_ipv4_mapped().is_some());
     let canonical = format!("{first}/{length}");
-    let words = if !strict {
+    let detail = if !is_strict {
         "must not have leading 0s in IP or prefix length".to_owned()
-    } else if mapped {
+    } else if is_mapped {
         "must not have an IPv4-mapped IPv6 address".to_owned()
     } else if first != address {
         "must not have bits set beyond the prefix length".to_owned()
@@ -355,13 +361,13 @@ fn strict_network(node: &Node<'_, '_>, errors: &mut Errors) {
     } else {
         return;
     };
-    errors.wrong(node, words);
+    errors.invalid_value(node, detail);
 }
 
 pub(in super::super) fn service_cidr_update(object: &Object, old: &Object, errors: &mut Errors) {
-    let spec = Node::top(view(object, "spec"), "spec");
+    let spec = Node::top_level(object_field(object, "spec"), "spec");
     let list = spec.get("cidrs");
-    let before = view(old, "spec").get("cidrs").and_then(Value::as_array);
+    let before = object_field(old, "spec").get("cidrs").and_then(Value::as_array);
     let before = before.map_or(&[][..], Vec::as_slice);
     if list.len() == before.len() {
         for (new, old) in list.items().zip(before) {
@@ -371,6 +377,6 @@ pub(in super::super) fn service_cidr_update(object: &Object, old: &Object, error
         immutable(&list.index(0), &before[0], errors);
         service_networks(&spec, errors);
     } else {
-        errors.wrong(&list, super::IMMUTABLE);
+        errors.invalid_value(&list, super::IMMUTABLE);
     }
 }

@@ -1,21 +1,21 @@
-//! Policies that judge or change what others write, and their bindings.
+//! Validation of admission policies and their bindings.
 
 use super::super::rules::{
-    Check, Errors, Node, Rule, one_of, selectors::label_selector, walk, walk_object,
+    Errors, FieldRule, Node, Rule, one_of, selectors::label_selector, walk, walk_object,
 };
 use super::admission::{
-    FAILURE, MATCH, MUTATING_OPERATIONS, REINVOCATION, broken, match_conditions, operation_rule,
-    present,
+    FAILURE_POLICY, MATCH_POLICY, MUTATING_OPERATIONS, REINVOCATION_POLICIES, match_conditions,
+    operation_rule, report_compile_error, require_expression,
 };
-use super::{path_name, view};
+use super::{object_field, path_name};
 use mainstay_cel::syntax::is_reserved;
 use mainstay_object::{Object, names};
-use mainstay_policy::{ReturnType, ExpressionScope};
+use mainstay_policy::{ExpressionScope, ReturnType};
 use serde_json::Value;
 use std::collections::HashSet;
 
 pub(in super::super) fn validating_policy(object: &Object, errors: &mut Errors) {
-    policy(object, true, errors);
+    validate_policy(object, true, errors);
 }
 
 pub(in super::super) fn validating_policy_update(
@@ -23,19 +23,19 @@ pub(in super::super) fn validating_policy_update(
     old: &Object,
     errors: &mut Errors,
 ) {
-    policy(object, conditions_differ(object, old), errors);
+    validate_policy(object, conditions_differ(object, old), errors);
 }
 
 fn conditions_differ(object: &Object, old: &Object) -> bool {
     ["paramKind", "matchConditions"]
         .iter()
-        .any(|key| view(object, "spec").get(key) != view(old, "spec").get(key))
+        .any(|key| object_field(object, "spec").get(key) != object_field(old, "spec").get(key))
 }
 
-fn policy_head(spec: &Node<'_, '_>, errors: &mut Errors) {
+fn common_fields(spec: &Node<'_, '_>, errors: &mut Errors) {
     let failure = spec.get("failurePolicy");
     if failure.is_set() {
-        walk(&failure, &[("", FAILURE)], errors);
+        walk(&failure, &[("", FAILURE_POLICY)], errors);
     } else {
         errors.required(&failure, "");
     }
@@ -55,9 +55,9 @@ fn policy_head(spec: &Node<'_, '_>, errors: &mut Errors) {
     }
 }
 
-const MOST_ANNOTATIONS: usize = 20;
+const MAX_AUDIT_ANNOTATIONS: usize = 20;
 
-/// Annotations as Go shows a list of its structures.
+/// Audit annotations as Go prints a list of structs.
 fn printed_annotations(list: &Node<'_, '_>) -> String {
     let each = list.items().map(|one| {
         let text = |field| Value::from(one.text_of(field)).to_string();
@@ -66,47 +66,47 @@ fn printed_annotations(list: &Node<'_, '_>) -> String {
     format!("[{}]", each.collect::<Vec<_>>().join(","))
 }
 
-/// Judges conditions and variables of a policy: what its other expressions may use.
-fn scope(spec: &Node<'_, '_>, conditions: bool, errors: &mut Errors) -> ExpressionScope {
+/// Validates conditions and variables of a policy; returns the scope of its other expressions.
+fn expression_scope(spec: &Node<'_, '_>, conditions: bool, errors: &mut Errors) -> ExpressionScope {
     let params = spec.has("paramKind");
     if conditions {
         match_conditions(&spec.get("matchConditions"), params, errors);
     }
     let variables = spec.get("variables");
     let scope = ExpressionScope::new(params, variables.len() > 0);
-    variables.items().for_each(|one| variable(&one, &scope, errors));
+    variables.items().for_each(|node| variable(&node, &scope, errors));
     scope
 }
 
-fn policy(object: &Object, conditions: bool, errors: &mut Errors) {
+fn validate_policy(object: &Object, conditions: bool, errors: &mut Errors) {
     const NOTHING: &str = "validations or auditAnnotations must contain at least one item";
-    let spec = Node::top(view(object, "spec"), "spec");
-    policy_head(&spec, errors);
-    let scope = scope(&spec, conditions, errors);
+    let spec = Node::top_level(object_field(object, "spec"), "spec");
+    common_fields(&spec, errors);
+    let scope = expression_scope(&spec, conditions, errors);
     let (validations, annotations) = (spec.get("validations"), spec.get("auditAnnotations"));
     if validations.len() + annotations.len() == 0 {
         errors.required(&validations, NOTHING);
         errors.required(&annotations, NOTHING);
         return;
     }
-    validations.items().for_each(|one| validation(&one, &scope, errors));
-    if annotations.len() > MOST_ANNOTATIONS {
-        let words = format!("must not have more than {MOST_ANNOTATIONS} auditAnnotations");
-        errors.printed(&annotations, Some(printed_annotations(&annotations)), words);
+    validations.items().for_each(|node| validation(&node, &scope, errors));
+    if annotations.len() > MAX_AUDIT_ANNOTATIONS {
+        let detail = format!("must not have more than {MAX_AUDIT_ANNOTATIONS} auditAnnotations");
+        errors.printed(&annotations, Some(printed_annotations(&annotations)), detail);
     }
     let mut seen = HashSet::new();
     for annotation in annotations.items() {
         let key = annotation.get("key");
         let whole = format!("{}/{}", object.name(), key.text());
-        errors.each(&key, &whole, names::qualified_name(&whole));
+        errors.problems(&key, &whole, names::qualified_name(&whole));
         let value = annotation.get("valueExpression");
         let trimmed = value.text().trim();
-        if !present(&value, "valueExpression is not specified", errors) {
+        if !require_expression(&value, "valueExpression is not specified", errors) {
         } else if trimmed.len() > 5 * 1024 {
             errors.required(&value, "must not exceed 5120 bytes in length");
         } else {
-            let found = scope.compile(trimmed, ReturnType::StringOrNull, true).err();
-            broken(&value, value.text(), found, errors);
+            let error = scope.compile(trimmed, ReturnType::StringOrNull, true).err();
+            report_compile_error(&value, value.text(), error, errors);
         }
         if seen.contains(&key.text()) {
             errors.duplicate(&key, key.text());
@@ -118,40 +118,40 @@ fn policy(object: &Object, conditions: bool, errors: &mut Errors) {
 fn variable(node: &Node<'_, '_>, scope: &ExpressionScope, errors: &mut Errors) {
     let name = node.get("name");
     let text = name.text();
-    let letter = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+    let is_allowed = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
     if text.trim().is_empty() {
         errors.required(&name, "name is not specified");
-    } else if !text.bytes().all(letter)
+    } else if !text.bytes().all(is_allowed)
         || text.starts_with(|c: char| c.is_ascii_digit())
         || is_reserved(text)
     {
-        errors.wrong(&name, "must be a valid CEL identifier");
+        errors.invalid_value(&name, "must be a valid CEL identifier");
     }
     let expression = node.get("expression");
-    if present(&expression, "expression is not specified", errors) {
-        let found = scope.compile_variable(text, expression.text()).err();
-        broken(&expression, expression.text(), found, errors);
+    if require_expression(&expression, "expression is not specified", errors) {
+        let error = scope.compile_variable(text, expression.text()).err();
+        report_compile_error(&expression, expression.text(), error, errors);
     }
 }
 
 fn validation(node: &Node<'_, '_>, scope: &ExpressionScope, errors: &mut Errors) {
     const REASONS: &[&str] = &["Forbidden", "Invalid", "RequestEntityTooLarge"];
     let expression = node.get("expression");
-    if present(&expression, "expression is not specified", errors) {
-        let found = scope.compile(expression.text(), ReturnType::Bool, true).err();
-        broken(&expression, expression.text(), found, errors);
+    if require_expression(&expression, "expression is not specified", errors) {
+        let error = scope.compile(expression.text(), ReturnType::Bool, true).err();
+        report_compile_error(&expression, expression.text(), error, errors);
     }
     for field in ["messageExpression", "message"] {
         let text = node.get(field);
         if !text.text().is_empty() && text.text().trim().is_empty() {
-            errors.wrong(&text, "must be non-empty if specified");
+            errors.invalid_value(&text, "must be non-empty if specified");
         } else if field == "messageExpression" {
             if !text.text().is_empty() {
-                let found = scope.compile(text.text(), ReturnType::String, false).err();
-                broken(&text, text.text(), found, errors);
+                let error = scope.compile(text.text(), ReturnType::String, false).err();
+                report_compile_error(&text, text.text(), error, errors);
             }
         } else if field == "message" && text.text().trim().contains(['\n', '\r']) {
-            errors.wrong(&text, "must not contain line breaks");
+            errors.invalid_value(&text, "must not contain line breaks");
         }
     }
     walk(node, &[("reason", Rule::OneOf(REASONS))], errors);
@@ -163,7 +163,7 @@ fn param_kind(node: &Node<'_, '_>, errors: &mut Errors) {
     if text.is_empty() {
         errors.required(&version, "");
     } else if text.matches('/').count() > 1 {
-        errors.wrong(&version, format!("unexpected GroupVersion string: {text}"));
+        errors.invalid_value(&version, format!("unexpected GroupVersion string: {text}"));
     } else {
         let (group, name) = text.split_once('/').unwrap_or(("", text));
         if !group.is_empty() {
@@ -174,7 +174,7 @@ fn param_kind(node: &Node<'_, '_>, errors: &mut Errors) {
         }
         let problems = names::dns1035_label(name);
         if name.is_empty() {
-            errors.wrong(&version, "version must be specified");
+            errors.invalid_value(&version, "version must be specified");
         } else if !problems.is_empty() {
             errors.invalid(&version, name, problems.join(","));
         }
@@ -183,16 +183,16 @@ fn param_kind(node: &Node<'_, '_>, errors: &mut Errors) {
     if kind.text().is_empty() {
         errors.required(&kind, "");
     } else if !problems.is_empty() {
-        let words =
+        let detail =
             format!("may have mixed case, but should otherwise match: {}", problems.join(","));
-        errors.wrong(&kind, words);
+        errors.invalid_value(&kind, detail);
     }
 }
 
 fn match_resources(node: &Node<'_, '_>, errors: &mut Errors) {
     let policy = node.get("matchPolicy");
     if policy.is_set() {
-        walk(&policy, &[("", MATCH)], errors);
+        walk(&policy, &[("", MATCH_POLICY)], errors);
     } else {
         errors.required(&policy, "");
     }
@@ -210,7 +210,7 @@ fn match_resources(node: &Node<'_, '_>, errors: &mut Errors) {
             let list = rule.get("resourceNames");
             let mut seen = HashSet::new();
             for name in list.items() {
-                errors.each(&name, name.text(), path_name(name.text()));
+                errors.problems(&name, name.text(), path_name(name.text()));
                 if !seen.insert(name.value()) {
                     errors.duplicate(&name, name.text());
                 }
@@ -220,11 +220,11 @@ fn match_resources(node: &Node<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// Where a policy applies.
-pub(in super::super) const POLICY_BINDING: &[Check] = &[("spec", Rule::With(policy_binding))];
+/// The rules of a ValidatingAdmissionPolicyBinding.
+pub(in super::super) const POLICY_BINDING: &[FieldRule] = &[("spec", Rule::Custom(policy_binding))];
 
 fn binding(spec: &Node<'_, '_>, errors: &mut Errors) {
-    walk(spec, &[("policyName", Rule::Named(names::dns1123_subdomain))], errors);
+    walk(spec, &[("policyName", Rule::RequiredFormat(names::dns1123_subdomain))], errors);
     let params = spec.get("paramRef");
     if params.is_set() {
         param_reference(&params, errors);
@@ -248,8 +248,8 @@ fn policy_binding(spec: &Node<'_, '_>, errors: &mut Errors) {
         seen.insert(action.text());
     }
     if seen.contains(&"Deny") && seen.contains(&"Warn") {
-        let words = "must not contain both Deny and Warn (repeating the same validation failure information in the API response and headers serves no purpose)";
-        errors.wrong(&actions, words);
+        let detail = "must not contain both Deny and Warn (repeating the same validation failure information in the API response and headers serves no purpose)";
+        errors.invalid_value(&actions, detail);
     }
     if seen.is_empty() {
         errors.required(&actions, "at least one validation action is required");
@@ -261,7 +261,7 @@ fn param_reference(node: &Node<'_, '_>, errors: &mut Errors) {
     let (name, selector) = (node.get("name"), node.get("selector"));
     let named = !name.text().is_empty();
     if named {
-        errors.each(&name, name.text(), path_name(name.text()));
+        errors.problems(&name, name.text(), path_name(name.text()));
         if selector.is_set() {
             errors.forbidden(&name, EXCLUSIVE);
         }
@@ -275,18 +275,18 @@ fn param_reference(node: &Node<'_, '_>, errors: &mut Errors) {
     if !named && !selector.is_set() {
         errors.required(node, "one of name or selector must be specified");
     }
-    walk(node, &[("parameterNotFoundAction", Rule::Choice(&["Deny", "Allow"]))], errors);
+    walk(node, &[("parameterNotFoundAction", Rule::RequiredOneOf(&["Deny", "Allow"]))], errors);
 }
 
 pub(in super::super) fn mutating_policy(object: &Object, errors: &mut Errors) {
-    changing_policy(object, true, errors);
+    validate_mutating_policy(object, true, errors);
 }
 
 pub(in super::super) fn mutating_policy_update(object: &Object, old: &Object, errors: &mut Errors) {
-    changing_policy(object, conditions_differ(object, old), errors);
+    validate_mutating_policy(object, conditions_differ(object, old), errors);
 }
 
-fn changing_operations(place: &Node<'_, '_>, errors: &mut Errors) {
+fn mutating_operations(place: &Node<'_, '_>, errors: &mut Errors) {
     let rules = place.get("resourceRules");
     for rule in rules.list() {
         for operation in rule.get("operations").and_then(Value::as_array).into_iter().flatten() {
@@ -298,17 +298,17 @@ fn changing_operations(place: &Node<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn changing_policy(object: &Object, conditions: bool, errors: &mut Errors) {
-    let spec = Node::top(view(object, "spec"), "spec");
-    policy_head(&spec, errors);
-    changing_operations(&spec.get("matchConstraints"), errors);
-    scope(&spec, conditions, errors);
+fn validate_mutating_policy(object: &Object, conditions: bool, errors: &mut Errors) {
+    let spec = Node::top_level(object_field(object, "spec"), "spec");
+    common_fields(&spec, errors);
+    mutating_operations(&spec.get("matchConstraints"), errors);
+    expression_scope(&spec, conditions, errors);
     let mutations = spec.get("mutations");
     if mutations.len() == 0 {
         errors.required(&mutations, "mutations must contain at least one item");
     }
-    mutations.items().for_each(|one| mutation(&one, errors));
-    walk(&spec, &[("reinvocationPolicy", Rule::Choice(REINVOCATION))], errors);
+    mutations.items().for_each(|node| mutation(&node, errors));
+    walk(&spec, &[("reinvocationPolicy", Rule::RequiredOneOf(REINVOCATION_POLICIES))], errors);
 }
 
 fn mutation(node: &Node<'_, '_>, errors: &mut Errors) {
@@ -321,20 +321,20 @@ fn mutation(node: &Node<'_, '_>, errors: &mut Errors) {
     };
     let patch = node.get(own);
     if patch.is_set() {
-        let _ = present(&patch.get("expression"), "", errors);
+        let _ = require_expression(&patch.get("expression"), "", errors);
     } else {
         errors.required(&patch, format!("must be specified when patchType is {}", kind.text()));
     }
     if node.has(other) {
-        let words = format!("must not be specified when patchType is {}", kind.text());
-        errors.invalid(&node.get(other), format!("{{{other}}}"), words);
+        let detail = format!("must not be specified when patchType is {}", kind.text());
+        errors.invalid(&node.get(other), format!("{{{other}}}"), detail);
     }
 }
 
 pub(in super::super) fn mutating_binding(object: &Object, errors: &mut Errors) {
-    let spec = Node::top(view(object, "spec"), "spec");
+    let spec = Node::top_level(object_field(object, "spec"), "spec");
     binding(&spec, errors);
-    changing_operations(&spec.get("matchResources"), errors);
+    mutating_operations(&spec.get("matchResources"), errors);
 }
 
 pub(in super::super) fn mutating_binding_update(object: &Object, _: &Object, errors: &mut Errors) {

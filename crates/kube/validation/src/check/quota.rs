@@ -1,29 +1,29 @@
-//! Quotas of namespaces, and limits of what is in them.
+//! Validation of ResourceQuotas and LimitRanges.
 
 use super::super::quantity;
-use super::super::rules::{Check, Errors, Node, Rule, amounts, forms};
-use super::{IMMUTABLE, view};
+use super::super::rules::{Errors, FieldRule, Node, Rule, go_structs, quantities};
+use super::{IMMUTABLE, object_field};
 use mainstay_object::{Object, names};
 use serde_json::Value;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// What quotas count and bound.
-pub(in super::super) const QUOTA: &[Check] =
-    &[("spec", Rule::With(quota)), ("status", Rule::With(quota_status))];
+/// The rules of a ResourceQuota.
+pub(in super::super) const QUOTA: &[FieldRule] =
+    &[("spec", Rule::Custom(quota)), ("status", Rule::Custom(quota_status))];
 
-fn quota_amounts(hard: &Node<'_, '_>, errors: &mut Errors) {
+fn quota_quantities(hard: &Node<'_, '_>, errors: &mut Errors) {
     for (name, at) in hard.entries() {
-        amounts::resource_name(name, &at, errors);
-        if !name.contains('/') && !amounts::is_quota(name) {
+        quantities::resource_name(name, &at, errors);
+        if !name.contains('/') && !quantities::is_quota_resource(name) {
             errors.invalid(&at, name, "must be a standard resource for quota");
         }
-        amounts::amount(name, &at, errors);
+        quantities::resource_quantity(name, &at, errors);
     }
 }
 
 pub(in super::super) fn quota_status(status: &Node<'_, '_>, errors: &mut Errors) {
-    quota_amounts(&status.get("hard"), errors);
-    quota_amounts(&status.get("used"), errors);
+    quota_quantities(&status.get("hard"), errors);
+    quota_quantities(&status.get("used"), errors);
 }
 
 const SCOPES: [&str; 7] = [
@@ -36,8 +36,8 @@ const SCOPES: [&str; 7] = [
     "VolumeAttributesClass",
 ];
 
-/// Whether a scope says something about a resource.
-fn scope_fits(scope: &str, resource: &str) -> bool {
+/// Whether a scope applies to a resource.
+fn scope_applies(scope: &str, resource: &str) -> bool {
     const COMPUTE: [&str; 6] =
         ["cpu", "memory", "limits.cpu", "limits.memory", "requests.cpu", "requests.memory"];
     match scope {
@@ -50,7 +50,7 @@ fn scope_fits(scope: &str, resource: &str) -> bool {
     }
 }
 
-fn conflicting(scopes: &[&str]) -> bool {
+fn scopes_conflict(scopes: &[&str]) -> bool {
     [["BestEffort", "NotBestEffort"], ["Terminating", "NotTerminating"]]
         .iter()
         .any(|pair| pair.iter().all(|scope| scopes.contains(scope)))
@@ -58,55 +58,55 @@ fn conflicting(scopes: &[&str]) -> bool {
 
 fn quota(spec: &Node<'_, '_>, errors: &mut Errors) {
     let hard = spec.get("hard");
-    quota_amounts(&hard, errors);
+    quota_quantities(&hard, errors);
     let limited: Vec<&str> = hard
         .map()
         .into_iter()
         .flatten()
         .map(|(name, _)| name.as_str())
-        .filter(|name| amounts::is_quota(name))
+        .filter(|name| quantities::is_quota_resource(name))
         .collect();
-    let mut misfits = Misfits { limited: &limited, known: HashMap::new() };
+    let mut mismatches = ScopeMismatches { limited: &limited, counts: HashMap::new() };
     let scopes = spec.get("scopes");
     for scope in scopes.items() {
         if !SCOPES.contains(&scope.text()) {
-            errors.wrong(&scopes, "unsupported scope");
+            errors.invalid_value(&scopes, "unsupported scope");
         }
-        for _ in 0..misfits.of(scope.text()) {
-            errors.wrong(&scopes, "unsupported scope applied to resource");
+        for _ in 0..mismatches.count(scope.text()) {
+            errors.invalid_value(&scopes, "unsupported scope applied to resource");
         }
         if errors.is_full() {
             break;
         }
     }
     let found: Vec<&str> = scopes.items().map(|scope| scope.text()).collect();
-    if conflicting(&found) {
-        errors.wrong(&scopes, "conflicting scopes");
+    if scopes_conflict(&found) {
+        errors.invalid_value(&scopes, "conflicting scopes");
     }
     let selector = spec.get("scopeSelector");
     if selector.is_set() {
-        scope_selector(&selector, &mut misfits, scopes.value(), errors);
+        scope_selector(&selector, &mut mismatches, scopes.value(), errors);
     }
 }
 
-/// How many of the limited resources a scope does not fit, counted once for each scope.
-struct Misfits<'a> {
+/// The number of limited resources to which a scope does not apply, counted once per scope.
+struct ScopeMismatches<'a> {
     limited: &'a [&'a str],
-    known: HashMap<&'a str, usize>,
+    counts: HashMap<&'a str, usize>,
 }
 
-impl<'a> Misfits<'a> {
-    fn of(&mut self, scope: &'a str) -> usize {
+impl<'a> ScopeMismatches<'a> {
+    fn count(&mut self, scope: &'a str) -> usize {
         let limited = self.limited;
-        let count = || limited.iter().filter(|name| !scope_fits(scope, name)).count();
-        // One that is not known fits everything.
-        if SCOPES.contains(&scope) { *self.known.entry(scope).or_insert_with(count) } else { 0 }
+        let count = || limited.iter().filter(|name| !scope_applies(scope, name)).count();
+        // An unknown scope applies to every resource.
+        if SCOPES.contains(&scope) { *self.counts.entry(scope).or_insert_with(count) } else { 0 }
     }
 }
 
 fn scope_selector<'v>(
     selector: &Node<'_, 'v>,
-    misfits: &mut Misfits<'v>,
+    mismatches: &mut ScopeMismatches<'v>,
     scopes: &Value,
     errors: &mut Errors,
 ) {
@@ -118,28 +118,28 @@ fn scope_selector<'v>(
         if !SCOPES.contains(&scope) {
             errors.invalid(&list.get("scopeName"), scope, "unsupported scope");
         }
-        for _ in 0..misfits.of(scope) {
+        for _ in 0..mismatches.count(scope) {
             if errors.is_full() {
                 break;
             }
-            let printed = forms::print("ScopeSelector", selector.value());
+            let printed = go_structs::print("ScopeSelector", selector.value());
             errors.printed(&list, Some(printed), "unsupported scope applied to resource");
         }
         if SCOPES.contains(&scope)
             && !matches!(scope, "PriorityClass" | "VolumeAttributesClass")
             && operator != "Exists"
         {
-            let words = "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity";
-            errors.invalid(&list.get("operator"), operator, words);
+            let detail = "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity";
+            errors.invalid(&list.get("operator"), operator, detail);
         }
         match operator {
             "In" | "NotIn" if values.len() == 0 => {
-                let words = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector";
-                errors.required(&list.get("values"), words);
+                let detail = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector";
+                errors.required(&list.get("values"), detail);
             }
             "Exists" | "DoesNotExist" if values.len() > 0 => {
-                let words = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector";
-                errors.invalid(&list.get("values"), values.value().clone(), words);
+                let detail = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector";
+                errors.invalid(&list.get("values"), values.value().clone(), detail);
             }
             "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
             other => {
@@ -148,16 +148,16 @@ fn scope_selector<'v>(
         }
         found.push(scope);
     }
-    if conflicting(&found) {
+    if scopes_conflict(&found) {
         errors.invalid(&list, scopes.clone(), "conflicting scopes");
     }
 }
 
 pub(in super::super) fn quota_update(object: &Object, old: &Object, errors: &mut Errors) {
-    let spec = Node::top(view(object, "spec"), "spec");
+    let spec = Node::top_level(object_field(object, "spec"), "spec");
     quota(&spec, errors);
     let sorted = |object: &Object| {
-        let scopes = view(object, "spec").get("scopes").and_then(Value::as_array);
+        let scopes = object_field(object, "spec").get("scopes").and_then(Value::as_array);
         let mut scopes: Vec<String> =
             scopes.into_iter().flatten().map(ToString::to_string).collect();
         scopes.sort();
@@ -165,24 +165,24 @@ pub(in super::super) fn quota_update(object: &Object, old: &Object, errors: &mut
         scopes
     };
     if sorted(object) != sorted(old) {
-        errors.wrong(&spec.get("scopes"), IMMUTABLE);
+        errors.invalid_value(&spec.get("scopes"), IMMUTABLE);
     }
 }
 
-/// Limits of what is in a namespace.
-pub(in super::super) const LIMITS: &[Check] =
-    &[("spec", Rule::Inside(&[("limits", Rule::With(limits))]))];
+/// The rules of a LimitRange.
+pub(in super::super) const LIMITS: &[FieldRule] =
+    &[("spec", Rule::Fields(&[("limits", Rule::Custom(limits))]))];
 
 fn limits(list: &Node<'_, '_>, errors: &mut Errors) {
     let mut seen = HashSet::new();
     for limit in list.items() {
         let kind = limit.get("type");
         let before = errors.len();
-        errors.each(&kind, kind.text(), names::qualified_name(kind.text()));
-        let known = matches!(kind.text(), "Pod" | "Container" | "PersistentVolumeClaim");
-        if errors.len() == before && !kind.text().contains('/') && !known {
-            let words = "must be a standard limit type or fully qualified";
-            errors.invalid(&kind, kind.text(), words);
+        errors.problems(&kind, kind.text(), names::qualified_name(kind.text()));
+        let is_standard = matches!(kind.text(), "Pod" | "Container" | "PersistentVolumeClaim");
+        if errors.len() == before && !kind.text().contains('/') && !is_standard {
+            let detail = "must be a standard limit type or fully qualified";
+            errors.invalid(&kind, kind.text(), detail);
         }
         if seen.contains(&kind.text()) {
             errors.duplicate(&kind, kind.text());
@@ -190,18 +190,18 @@ fn limits(list: &Node<'_, '_>, errors: &mut Errors) {
         seen.insert(kind.text());
         let mut sides = vec!["max", "min"];
         for side in sides.clone() {
-            side_names(&limit, side, errors);
+            resource_names(&limit, side, errors);
         }
         if kind.text() == "Pod" {
             for side in ["default", "defaultRequest"] {
                 if limit.get(side).len() > 0 {
-                    let words = "may not be specified when `type` is 'Pod'";
-                    errors.forbidden(&limit.get(side), words);
+                    let detail = "may not be specified when `type` is 'Pod'";
+                    errors.forbidden(&limit.get(side), detail);
                 }
             }
         } else {
             for side in ["default", "defaultRequest"] {
-                side_names(&limit, side, errors);
+                resource_names(&limit, side, errors);
                 sides.push(side);
             }
         }
@@ -209,11 +209,11 @@ fn limits(list: &Node<'_, '_>, errors: &mut Errors) {
             && !limit.get("min").has("storage")
             && !limit.get("max").has("storage")
         {
-            let words =
+            let detail =
                 "either minimum or maximum storage value is required, but neither was provided";
-            errors.required(&limit.get("limits"), words);
+            errors.required(&limit.get("limits"), detail);
         }
-        side_names(&limit, "maxLimitRequestRatio", errors);
+        resource_names(&limit, "maxLimitRequestRatio", errors);
         sides.push("maxLimitRequestRatio");
         let names: BTreeSet<&str> = sides
             .iter()
@@ -222,99 +222,104 @@ fn limits(list: &Node<'_, '_>, errors: &mut Errors) {
             .map(|(name, _)| name.as_str())
             .collect();
         for name in names {
-            relations(&limit, name, kind.text() != "Pod", errors);
+            limit_relations(&limit, name, kind.text() != "Pod", errors);
         }
     }
 }
 
-fn side_names(limit: &Node<'_, '_>, side: &str, errors: &mut Errors) {
+fn resource_names(limit: &Node<'_, '_>, side: &str, errors: &mut Errors) {
     let node = limit.get(side);
     for (name, at) in node.entries() {
         if matches!(limit.text_of("type"), "Pod" | "Container") {
-            amounts::container_name(name, &at, errors);
+            quantities::container_resource_name(name, &at, errors);
         } else {
-            amounts::resource_name(name, &at, errors);
+            quantities::resource_name(name, &at, errors);
         }
     }
 }
 
-/// How the amounts of one resource stand to each other.
-fn relations(limit: &Node<'_, '_>, name: &str, defaults: bool, errors: &mut Errors) {
+/// Validates the relations between the limits of one resource.
+fn limit_relations(limit: &Node<'_, '_>, name: &str, defaults: bool, errors: &mut Errors) {
     let of = |side: &str| limit.value().get(side).and_then(|side| side.get(name));
     let default_of = |side: &str| of(side).filter(|_| defaults);
     let (min, max) = (of("min"), of("max"));
     let (default, request) = (default_of("default"), default_of("defaultRequest"));
-    let more = |one: Option<&Value>, other: Option<&Value>| {
-        one.zip(other).is_some_and(|(one, other)| amounts::nano(one) > amounts::nano(other))
+    let exceeds = |one: Option<&Value>, other: Option<&Value>| {
+        one.zip(other).is_some_and(|(one, other)| quantities::nano(one) > quantities::nano(other))
     };
     let text = |value: Option<&Value>| {
-        value.map(|amount| amounts::text(amount).into_owned()).unwrap_or_default()
+        value.map(|amount| quantities::text(amount).into_owned()).unwrap_or_default()
     };
-    let mut say = |side: &str, value: Option<&Value>, words: String| {
+    let mut report = |side: &str, value: Option<&Value>, detail: String| {
         let side = limit.get(side);
-        errors.invalid(&side.key(name), text(value), words);
+        errors.invalid(&side.key(name), text(value), detail);
     };
-    if more(min, max) {
-        let words = format!("min value {} is greater than max value {}", text(min), text(max));
-        say("min", min, words);
+    if exceeds(min, max) {
+        let detail = format!("min value {} is greater than max value {}", text(min), text(max));
+        report("min", min, detail);
     }
-    if more(min, request) {
-        let (min, words) = (text(min), text(request));
-        let words = format!("min value {min} is greater than default request value {words}");
-        say("defaultRequest", request, words);
+    if exceeds(min, request) {
+        let detail = format!(
+            "min value {} is greater than default request value {}",
+            text(min),
+            text(request)
+        );
+        report("defaultRequest", request, detail);
     }
-    if more(request, max) {
-        let words = format!(
+    if exceeds(request, max) {
+        let detail = format!(
             "default request value {} is greater than max value {}",
             text(request),
             text(max)
         );
-        say("defaultRequest", request, words);
+        report("defaultRequest", request, detail);
     }
-    if more(request, default) {
-        let words = format!(
+    if exceeds(request, default) {
+        let detail = format!(
             "default request value {} is greater than default limit value {}",
             text(request),
             text(default)
         );
-        say("defaultRequest", request, words);
+        report("defaultRequest", request, detail);
     }
-    if more(min, default) {
-        let words =
+    if exceeds(min, default) {
+        let detail =
             format!("min value {} is greater than default value {}", text(min), text(default));
-        say("default", min, words);
+        report("default", min, detail);
     }
-    if more(default, max) {
-        let words =
+    if exceeds(default, max) {
+        let detail =
             format!("default value {} is greater than max value {}", text(default), text(max));
-        say("default", max, words);
+        report("default", max, detail);
     }
     let ratio = of("maxLimitRequestRatio");
     let one = Value::from("1");
-    if more(Some(&one), ratio) {
-        let words = format!("ratio {} is less than 1", text(ratio));
-        say("maxLimitRequestRatio", ratio, words);
+    if exceeds(Some(&one), ratio) {
+        let detail = format!("ratio {} is less than 1", text(ratio));
+        report("maxLimitRequestRatio", ratio, detail);
     }
     if let (Some(ratio), Some(min), Some(max)) = (ratio, min, max) {
-        let (asked, most) = (quantity::float(&amounts::text(ratio)), bound(min, max));
-        if asked > most {
-            let words =
-                format!("ratio {} is greater than max/min = {most:.6}", amounts::text(ratio));
-            say("maxLimitRequestRatio", Some(ratio), words);
+        let (requested, max) =
+            (quantity::parse_float(&quantities::text(ratio)), max_ratio(min, max));
+        if requested > max {
+            let detail =
+                format!("ratio {} is greater than max/min = {max:.6}", quantities::text(ratio));
+            report("maxLimitRequestRatio", Some(ratio), detail);
         }
     }
-    let differ =
-        default.zip(request).is_some_and(|(one, other)| amounts::nano(one) != amounts::nano(other));
-    if !amounts::may_overcommit(name) && differ {
-        let words = format!(
+    let differ = default
+        .zip(request)
+        .is_some_and(|(one, other)| quantities::nano(one) != quantities::nano(other));
+    if !quantities::may_overcommit(name) && differ {
+        let detail = format!(
             "default value {} must equal to defaultRequest value {} in {name}",
             text(default),
             text(request)
         );
-        say("defaultRequest", request, words);
+        report("defaultRequest", request, detail);
     }
 }
 
-fn bound(min: &Value, max: &Value) -> f64 {
-    quantity::float(&amounts::text(max)) / quantity::float(&amounts::text(min))
+fn max_ratio(min: &Value, max: &Value) -> f64 {
+    quantity::parse_float(&quantities::text(max)) / quantity::parse_float(&quantities::text(min))
 }

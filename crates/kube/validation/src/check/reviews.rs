@@ -1,26 +1,25 @@
-//! Questions whether somebody may do something.
+//! Validation of SubjectAccessReviews.
 
-use super::super::rules::{Errors, Node, forms};
+use super::super::rules::{Errors, Node, go_structs};
 use mainstay_object::{FieldError, Object, names};
 use serde_json::Value;
 
-/// The rules that a review breaks: of one's own rights, of somebody's, or of somebody's in a
-/// namespace.
+/// Validates a SelfSubjectAccessReview, SubjectAccessReview or LocalSubjectAccessReview.
 pub fn access_review(kind: &str, review: &Object) -> Vec<FieldError> {
     let mut errors = Errors::default();
     let empty = Value::Null;
     let field = |name: &str| review.fields().get(name).unwrap_or(&empty);
     let (spec, metadata) =
-        (Node::top(field("spec"), "spec"), Node::top(field("metadata"), "metadata"));
+        (Node::top_level(field("spec"), "spec"), Node::top_level(field("metadata"), "metadata"));
     let (resource, path) = (spec.get("resourceAttributes"), spec.get("nonResourceAttributes"));
-    let shown = || Some(forms::pointer("NonResourceAttributes", path.value()));
+    let printed_path = || Some(go_structs::pointer("NonResourceAttributes", path.value()));
     if resource.is_set() && path.is_set() {
-        let words = "cannot be specified in combination with resourceAttributes";
-        errors.printed(&path, shown(), words);
+        let detail = "cannot be specified in combination with resourceAttributes";
+        errors.printed(&path, printed_path(), detail);
     }
     if !resource.is_set() && !path.is_set() {
-        let words = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
-        errors.printed(&resource, shown(), words);
+        let detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
+        errors.printed(&resource, printed_path(), detail);
     }
     let (user, groups) = (spec.get("user"), spec.get("groups"));
     if kind != "SelfSubjectAccessReview" && user.text().is_empty() && groups.len() == 0 {
@@ -33,7 +32,7 @@ pub fn access_review(kind: &str, review: &Object) -> Vec<FieldError> {
         name == "managedFields" || local && name == "namespace" || is_zero(value.value())
     });
     if !is_empty {
-        let printed = Some(forms::print("ObjectMeta", metadata.value()));
+        let printed = Some(go_structs::print("ObjectMeta", metadata.value()));
         let more = if local { " except for namespace" } else { "" };
         errors.printed(&metadata, printed, format!("must be empty{more}"));
     }
@@ -43,13 +42,13 @@ pub fn access_review(kind: &str, review: &Object) -> Vec<FieldError> {
             errors.invalid(&namespace, namespace.text(), "must match metadata.namespace");
         }
         if path.is_set() {
-            errors.printed(&path, shown(), "disallowed on this kind of request");
+            errors.printed(&path, printed_path(), "disallowed on this kind of request");
         }
     }
     errors.into_vec()
 }
 
-/// What Go writes nothing for.
+/// Whether a value is the zero value of Go.
 fn is_zero(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -70,14 +69,14 @@ fn selector(node: &Node<'_, '_>, requirement: fn(&Node<'_, '_>, &mut Errors), er
         errors.invalid(&raw, raw.text(), "may not specified at the same time as requirements");
     }
     if raw.text().is_empty() && requirements.len() == 0 {
-        let words = format!(
+        let detail = format!(
             "when {} is specified, requirements or rawSelector is required",
             node.path().as_str()
         );
-        errors.required(&requirements, words);
+        errors.required(&requirements, detail);
     }
-    for one in requirements.items() {
-        requirement(&one, errors);
+    for item in requirements.items() {
+        requirement(&item, errors);
     }
 }
 
@@ -92,13 +91,13 @@ fn field_requirement(node: &Node<'_, '_>, errors: &mut Errors) {
 fn label_requirement(node: &Node<'_, '_>, errors: &mut Errors) {
     values(node, errors);
     let key = node.get("key");
-    errors.each(&key, key.text(), names::qualified_name(key.text()));
+    errors.problems(&key, key.text(), names::qualified_name(key.text()));
     for value in node.get("values").items() {
-        errors.each(&value, value.text(), names::label_value(value.text()));
+        errors.problems(&value, value.text(), names::label_value(value.text()));
     }
 }
 
-/// Values where the operator wants some. Operators that nobody knows are let through.
+/// Validates the values for the operator. Unknown operators are accepted.
 fn values(node: &Node<'_, '_>, errors: &mut Errors) {
     let values = node.get("values");
     match node.text_of("operator") {
@@ -106,8 +105,8 @@ fn values(node: &Node<'_, '_>, errors: &mut Errors) {
             errors.required(&values, "must be specified when `operator` is 'In' or 'NotIn'");
         }
         "Exists" | "DoesNotExist" if values.len() > 0 => {
-            let words = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
-            errors.forbidden(&values, words);
+            let detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
+            errors.forbidden(&values, detail);
         }
         _ => {}
     }

@@ -1,11 +1,11 @@
-//! Little languages in fields of jobs: when they run, in which time zone, and which of their indexes.
+//! Parsers of cron schedules, time zones and Job indexes, with the errors of the upstream parsers.
 
 use jiff::tz::TimeZoneDatabase;
 use mainstay_gocompat::quote;
 use mainstay_object::duration;
 use std::sync::LazyLock;
 
-/// Bounds of the five fields of a schedule.
+/// Ranges and names of the five fields of a schedule.
 const FIELDS: [(u64, u64, &[&str]); 5] = [
     (0, 59, &[]),
     (0, 23, &[]),
@@ -14,17 +14,17 @@ const FIELDS: [(u64, u64, &[&str]); 5] = [
     (0, 6, &["sun", "mon", "tue", "wed", "thu", "fri", "sat"]),
 ];
 
-/// A schedule that the parser of cron refuses, in its words.
+/// An invalid cron schedule; the text is that of the upstream parser.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub(super) struct InvalidSchedule(String);
 
-/// Indexes that the parser of Jobs refuses, in its words.
+/// Invalid Job indexes; the text is that of the upstream parser.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub(super) struct InvalidIndexes(String);
 
-/// A text is no integer; the text is that of Go's `strconv.Atoi`.
+/// A string is no integer; the text is that of Go's `strconv.Atoi`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("strconv.Atoi: parsing {}: {reason}", quote(text))]
 struct AtoiError {
@@ -32,16 +32,18 @@ struct AtoiError {
     reason: &'static str,
 }
 
-/// Checks a schedule: five fields, or a name.
+/// Validates a schedule: five fields, or a descriptor such as `@daily`.
 pub(super) fn cron(text: &str) -> Result<(), InvalidSchedule> {
     let mut rest = text;
     for prefix in ["TZ=", "CRON_TZ="] {
-        let Some(zone) = text.strip_prefix(prefix) else { continue };
-        let Some((zone, line)) = zone.split_once(' ') else {
+        let Some(time_zone) = text.strip_prefix(prefix) else { continue };
+        let Some((time_zone, line)) = time_zone.split_once(' ') else {
             return Err(InvalidSchedule("invalid schedule".to_owned()));
         };
-        if !is_zone(zone) {
-            return refuse(format!("provided bad location {zone}: unknown time zone {zone}"));
+        if !is_time_zone(time_zone) {
+            return refuse(format!(
+                "provided bad location {time_zone}: unknown time zone {time_zone}"
+            ));
         }
         rest = line.trim();
     }
@@ -80,18 +82,18 @@ fn descriptor(text: &str) -> Result<(), InvalidSchedule> {
     if NAMED.contains(&text) { Ok(()) } else { refuse(format!("unrecognized descriptor: {text}")) }
 }
 
-fn range(text: &str, (least, most, names): (u64, u64, &[&str])) -> Result<(), InvalidSchedule> {
+fn range(text: &str, (min, max, names): (u64, u64, &[&str])) -> Result<(), InvalidSchedule> {
     let parts: Vec<&str> = text.split('/').collect();
     let ends: Vec<&str> = parts[0].split('-').collect();
     let value = |text: &str| {
         let lower = text.to_lowercase();
         match names.iter().position(|name| *name == lower) {
-            Some(at) => Ok(least + at as u64),
+            Some(at) => Ok(min + at as u64),
             None => integer(text),
         }
     };
     let (start, mut end) = if matches!(ends[0], "*" | "?") {
-        (least, most)
+        (min, max)
     } else {
         let start = value(ends[0])?;
         match ends.as_slice() {
@@ -105,17 +107,17 @@ fn range(text: &str, (least, most, names): (u64, u64, &[&str])) -> Result<(), In
         [_, step] => {
             let step = integer(step)?;
             if ends.len() == 1 {
-                end = most;
+                end = max;
             }
             step
         }
         _ => return refuse(format!("too many slashes: {text}")),
     };
-    if start < least {
-        return refuse(format!("beginning of range ({start}) below minimum ({least}): {text}"));
+    if start < min {
+        return refuse(format!("beginning of range ({start}) below minimum ({min}): {text}"));
     }
-    if end > most {
-        return refuse(format!("end of range ({end}) above maximum ({most}): {text}"));
+    if end > max {
+        return refuse(format!("end of range ({end}) above maximum ({max}): {text}"));
     }
     if start > end {
         return refuse(format!("beginning of range ({start}) beyond end of range ({end}): {text}"));
@@ -145,23 +147,24 @@ fn atoi(text: &str) -> Result<i64, AtoiError> {
     })
 }
 
-/// The IANA database that the program carries. (The original asks the system it runs on.)
-static ZONES: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
+/// The embedded IANA database. (Kubernetes uses that of its host.)
+static TIME_ZONES: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
 
-fn is_zone(name: &str) -> bool {
-    matches!(name, "" | "UTC" | "Local") || ZONES.available().any(|zone| zone.as_str() == name)
+fn is_time_zone(name: &str) -> bool {
+    matches!(name, "" | "UTC" | "Local")
+        || TIME_ZONES.available().any(|time_zone| time_zone.as_str() == name)
 }
 
-/// Problems of a time zone.
-pub(super) fn zone(name: &str) -> Vec<String> {
+/// The problems of a time zone.
+pub(super) fn time_zone(name: &str) -> Vec<String> {
     if name.is_empty() {
         return vec!["timeZone must be nil or non-empty string".to_owned()];
     }
     let letter = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_' | b'+');
     let mut found = Vec::new();
     for part in name.split('/') {
-        let shaped = (1..=14).contains(&part.len()) && part.bytes().all(letter);
-        if matches!(part, "." | "..") || part.starts_with('-') || !shaped {
+        let is_well_formed = (1..=14).contains(&part.len()) && part.bytes().all(letter);
+        if matches!(part, "." | "..") || part.starts_with('-') || !is_well_formed {
             found.push(format!("unknown time zone {name}"));
             return found;
         }
@@ -172,17 +175,17 @@ pub(super) fn zone(name: &str) -> Vec<String> {
                 .to_owned(),
         );
     }
-    if !is_zone(name) {
+    if !is_time_zone(name) {
         found.push(format!("unknown time zone {name}"));
     }
     found
 }
 
-/// How many indexes a text such as `0-3,7` names.
+/// The number of indexes in a text such as `0-3,7`.
 pub(super) fn indexes(text: &str, completions: i64) -> Result<i64, InvalidIndexes> {
     let unordered = |previous: i64, current: i64| {
-        let words = format!("non-increasing order, previous: {previous}, current: {current}");
-        Err(InvalidIndexes(words))
+        let detail = format!("non-increasing order, previous: {previous}, current: {current}");
+        Err(InvalidIndexes(detail))
     };
     let mut last: Option<i64> = None;
     let mut total = 0;
@@ -196,8 +199,8 @@ pub(super) fn indexes(text: &str, completions: i64) -> Result<i64, InvalidIndexe
         }
         let index = |text: &str| {
             let number = atoi(text).map_err(|_| {
-                let words = "cannot convert string to integer for index";
-                InvalidIndexes(format!("{words}: {}", quote(text)))
+                let detail = "cannot convert string to integer for index";
+                InvalidIndexes(format!("{detail}: {}", quote(text)))
             })?;
             if number >= completions {
                 return Err(InvalidIndexes(format!("too large index: {}", quote(text))));
@@ -229,12 +232,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn schedules_are_refused_in_the_words_of_their_parser() {
-        for good in ["* * * * *", "*/5 0-6 1,15 jan-mar MON", "@daily", "@every 1h30m", "0 0 ? * *"]
+    fn invalid_schedules_have_the_errors_of_the_upstream_parser() {
+        for valid in
+            ["* * * * *", "*/5 0-6 1,15 jan-mar MON", "@daily", "@every 1h30m", "0 0 ? * *"]
         {
-            assert_eq!(cron(good), Ok(()), "{good}");
+            assert_eq!(cron(valid), Ok(()), "{valid}");
         }
-        for (bad, why) in [
+        for (invalid, expected) in [
             ("x", "expected exactly 5 fields, found 1: [x]"),
             ("60 * * * *", "end of range (60) above maximum (59): 60"),
             ("* * 0 * *", "beginning of range (0) below minimum (1): 0"),
@@ -249,16 +253,16 @@ mod tests {
             ("@often", "unrecognized descriptor: @often"),
             ("@every x", "failed to parse duration @every x: time: invalid duration \"x\""),
         ] {
-            assert_eq!(cron(bad), Err(InvalidSchedule(why.to_owned())), "{bad}");
+            assert_eq!(cron(invalid), Err(InvalidSchedule(expected.to_owned())), "{invalid}");
         }
     }
 
     #[test]
-    fn indexes_are_counted_in_order() {
+    fn indexes_must_be_in_order_and_are_counted() {
         assert_eq!(indexes("0-2,4", 5), Ok(4));
         assert_eq!(indexes("", 5), Ok(0));
-        for bad in ["5", "1-1", "2,1", "a", "1-2-3", "0-9"] {
-            assert!(indexes(bad, 5).is_err(), "{bad}");
+        for invalid in ["5", "1-1", "2,1", "a", "1-2-3", "0-9"] {
+            assert!(indexes(invalid, 5).is_err(), "{invalid}");
         }
     }
 }

@@ -1,15 +1,17 @@
-//! Services, and the objects that say where their traffic goes.
+//! Validation of Services, and of the load balancer status of Services and Ingresses.
 
-use super::super::rules::{Errors, Node, Rule, formats, forms, one_of, selectors::labels, walk};
+use super::super::rules::{
+    Errors, Node, Rule, formats, go_structs, one_of, selectors::labels, walk,
+};
 use super::super::services::{is_external, needs_health_port};
-use super::{app_protocol, view};
+use super::{app_protocol, object_field};
 use mainstay_object::{FieldError, FieldErrorKind, Object, PrintedKind, names};
 use serde_json::Value;
 use std::collections::HashSet;
 use std::net::IpAddr;
 
 const NONE: &str = "None";
-const PROTOCOL: Rule = Rule::Choice(&["SCTP", "TCP", "UDP"]);
+const PROTOCOL: Rule = Rule::RequiredOneOf(&["SCTP", "TCP", "UDP"]);
 const HINTS: &str = "service.kubernetes.io/topology-aware-hints";
 const MODE: &str = "service.kubernetes.io/topology-mode";
 const RANGES: &str = "service.beta.kubernetes.io/load-balancer-source-ranges";
@@ -20,26 +22,26 @@ fn is_headless(spec: &Node<'_, '_>) -> bool {
     addresses.len() == 1 && addresses.index(0).text() == NONE
 }
 
-/// A Service as it stands.
+/// Validates a Service.
 pub(in super::super) fn service(object: &Object, errors: &mut Errors) {
-    checked(object, None, errors);
+    validate(object, None, errors);
 }
 
-fn checked(object: &Object, old: Option<&Object>, errors: &mut Errors) {
-    let spec = Node::top(view(object, "spec"), "spec");
-    let metadata = Node::top(view(object, "metadata"), "metadata");
+fn validate(object: &Object, old: Option<&Object>, errors: &mut Errors) {
+    let spec = Node::top_level(object_field(object, "spec"), "spec");
+    let metadata = Node::top_level(object_field(object, "metadata"), "metadata");
     let annotations = metadata.get("annotations");
     if let (Some(mode), Some(hints)) = (object.annotation(MODE), object.annotation(HINTS))
         && mode != hints
     {
-        let words = format!("must match annotations[{HINTS}] when both are specified");
-        errors.invalid(&annotations.key(MODE), mode, words);
+        let detail = format!("must match annotations[{HINTS}] when both are specified");
+        errors.invalid(&annotations.key(MODE), mode, detail);
     }
     let (ports, kind) = (spec.get("ports"), spec.text_of("type"));
     if ports.len() == 0 && !is_headless(&spec) && kind != "ExternalName" {
         errors.required(&ports, "");
     }
-    of_type(&spec, kind, errors);
+    type_fields(&spec, kind, errors);
     let mut names = HashSet::new();
     for port in ports.items() {
         service_port(&port, ports.len() > 1, &mut names, errors);
@@ -48,19 +50,19 @@ fn checked(object: &Object, old: Option<&Object>, errors: &mut Errors) {
     affinity(&spec, errors);
     addresses(&spec, old, errors);
     let external = spec.get("externalIPs");
-    let known: HashSet<&str> =
-        old.map(|old| held(old, "externalIPs")).unwrap_or_default().into_iter().collect();
+    let old_values: HashSet<&str> =
+        old.map(|old| old_list(old, "externalIPs")).unwrap_or_default().into_iter().collect();
     for address in external.items() {
         let ip = address.text();
-        let problems = if known.contains(&ip) { Vec::new() } else { formats::address(ip) };
+        let problems = if old_values.contains(&ip) { Vec::new() } else { formats::address(ip) };
         if problems.is_empty() {
-            errors.each(&address, ip, formats::endpoint_address(ip));
+            errors.problems(&address, ip, formats::endpoint_address(ip));
         } else {
-            errors.each(&address, ip, problems);
+            errors.problems(&address, ip, problems);
         }
     }
     let types = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
-    walk(&spec, &[("type", Rule::Needed(""))], errors);
+    walk(&spec, &[("type", Rule::Required(""))], errors);
     if !kind.is_empty() {
         one_of(&spec.get("type"), &types, errors);
     }
@@ -71,40 +73,40 @@ fn checked(object: &Object, old: Option<&Object>, errors: &mut Errors) {
         errors.forbidden(&allocates, "may only be used when `type` is 'LoadBalancer'");
     }
     if !allocates.is_set() && kind == "LoadBalancer" {
-        errors.required(&Node::top(&Value::Null, "allocateLoadBalancerNodePorts"), "");
+        errors.required(&Node::top_level(&Value::Null, "allocateLoadBalancerNodePorts"), "");
     }
-    class(&spec, errors);
-    traffic(&spec, errors);
+    load_balancer_class(&spec, errors);
+    traffic_fields(&spec, errors);
 }
 
 /// The strings of a list in the spec of a stored Service.
-fn held<'a>(old: &'a Object, field: &str) -> Vec<&'a str> {
-    let list = view(old, "spec").get(field).and_then(Value::as_array);
+fn old_list<'a>(old: &'a Object, field: &str) -> Vec<&'a str> {
+    let list = object_field(old, "spec").get(field).and_then(Value::as_array);
     list.into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
-fn of_type(spec: &Node<'_, '_>, kind: &str, errors: &mut Errors) {
+fn type_fields(spec: &Node<'_, '_>, kind: &str, errors: &mut Errors) {
     let addresses = spec.get("clusterIPs");
     match kind {
         "LoadBalancer" | "NodePort" if is_headless(spec) => {
-            let words = format!("may not be set to 'None' for {kind} services");
-            errors.wrong(&addresses.index(0), words);
+            let detail = format!("may not be set to 'None' for {kind} services");
+            errors.invalid_value(&addresses.index(0), detail);
         }
         "ExternalName" => {
-            const WORDS: &str = "may not be set for ExternalName services";
+            const DETAIL: &str = "may not be set for ExternalName services";
             if addresses.len() > 0 {
-                errors.forbidden(&addresses, WORDS);
+                errors.forbidden(&addresses, DETAIL);
             }
             if spec.get("ipFamilies").len() > 0 {
-                errors.forbidden(&spec.get("ipFamilies"), WORDS);
+                errors.forbidden(&spec.get("ipFamilies"), DETAIL);
             }
-            walk(spec, &[("ipFamilyPolicy", Rule::Absent(WORDS))], errors);
+            walk(spec, &[("ipFamilyPolicy", Rule::Forbidden(DETAIL))], errors);
             let name = spec.get("externalName");
             let host = name.text().strip_suffix('.').unwrap_or(name.text());
             if host.is_empty() {
                 errors.required(&name, "");
             } else {
-                errors.each(&name, host, names::dns1123_subdomain(host));
+                errors.problems(&name, host, names::dns1123_subdomain(host));
             }
         }
         _ => {}
@@ -121,7 +123,7 @@ fn service_port<'v>(
     if named && name.text().is_empty() {
         errors.required(&name, "");
     } else if !name.text().is_empty() {
-        errors.each(&name, name.text(), names::dns1123_label(name.text()));
+        errors.problems(&name, name.text(), names::dns1123_label(name.text()));
         if names.contains(&name.text()) {
             errors.duplicate(&name, name.text());
         } else {
@@ -134,7 +136,7 @@ fn service_port<'v>(
             ("port", Rule::Port),
             ("protocol", PROTOCOL),
             ("targetPort", Rule::PortOrName),
-            ("appProtocol", Rule::With(app_protocol)),
+            ("appProtocol", Rule::Custom(app_protocol)),
         ],
         errors,
     );
@@ -142,7 +144,7 @@ fn service_port<'v>(
 
 fn affinity(spec: &Node<'_, '_>, errors: &mut Errors) {
     const WHEN: &str = "when session affinity type is ClientIP";
-    walk(spec, &[("sessionAffinity", Rule::Choice(&["ClientIP", "None"]))], errors);
+    walk(spec, &[("sessionAffinity", Rule::RequiredOneOf(&["ClientIP", "None"]))], errors);
     let config = spec.get("sessionAffinityConfig");
     match spec.text_of("sessionAffinity") {
         "ClientIP" => {
@@ -155,8 +157,8 @@ fn affinity(spec: &Node<'_, '_>, errors: &mut Errors) {
             } else if !seconds.is_set() {
                 errors.required(&seconds, WHEN);
             } else {
-                let words = "must be greater than 0 and less than 86400";
-                walk(&seconds, &[("", Rule::Within(1, 86_400, words))], errors);
+                let detail = "must be greater than 0 and less than 86400";
+                walk(&seconds, &[("", Rule::Range(1, 86_400, detail))], errors);
             }
         }
         "None" if config.is_set() => {
@@ -166,13 +168,13 @@ fn affinity(spec: &Node<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// The rules about addresses alone: they are held against before addresses are given.
+/// Validates the address fields alone, before addresses are allocated.
 pub(in super::super) fn service_addresses(
     object: &Object,
     old: Option<&Object>,
 ) -> Vec<FieldError> {
     let mut errors = Errors::default();
-    addresses(&Node::top(view(object, "spec"), "spec"), old, &mut errors);
+    addresses(&Node::top_level(object_field(object, "spec"), "spec"), old, &mut errors);
     errors.into_vec()
 }
 
@@ -185,9 +187,9 @@ fn addresses(spec: &Node<'_, '_>, old: Option<&Object>, errors: &mut Errors) {
     if !one.is_empty() && list.len() == 0 {
         errors.required(&list, "");
     } else if !one.is_empty() && list.index(0).text() != one {
-        errors.wrong(&list, "first value must match `clusterIP`");
+        errors.invalid_value(&list, "first value must match `clusterIP`");
     } else if one.is_empty() && list.len() > 0 {
-        errors.wrong(&list, "must be empty when `clusterIP` is not specified");
+        errors.invalid_value(&list, "must be empty when `clusterIP` is not specified");
     }
     let families = spec.get("ipFamilies");
     let mut seen = HashSet::new();
@@ -198,36 +200,36 @@ fn addresses(spec: &Node<'_, '_>, old: Option<&Object>, errors: &mut Errors) {
         }
     }
     walk(spec, &[("ipFamilyPolicy", Rule::OneOf(&POLICIES))], errors);
-    let known: HashSet<&str> =
-        old.map(|old| held(old, "clusterIPs")).unwrap_or_default().into_iter().collect();
-    let mut bad = false;
+    let old_values: HashSet<&str> =
+        old.map(|old| old_list(old, "clusterIPs")).unwrap_or_default().into_iter().collect();
+    let mut has_invalid = false;
     for (at, address) in list.items().enumerate() {
         if at == 0 && address.text() == NONE {
             if list.len() > 1 {
-                bad = true;
-                errors.wrong(&list, "'None' must be the first and only value");
+                has_invalid = true;
+                errors.invalid_value(&list, "'None' must be the first and only value");
             }
             continue;
         }
-        let problems = if known.contains(&address.text()) {
+        let problems = if old_values.contains(&address.text()) {
             Vec::new()
         } else {
             formats::address(address.text())
         };
-        bad |= !problems.is_empty();
-        errors.each(&address, address.text(), problems);
+        has_invalid |= !problems.is_empty();
+        errors.problems(&address, address.text(), problems);
     }
     if list.len() > 2 {
-        errors.wrong(&list, "may only hold up to 2 values");
+        errors.invalid_value(&list, "may only hold up to 2 values");
     }
-    if bad {
+    if has_invalid {
         return;
     }
     let parsed: Vec<Option<IpAddr>> =
         list.items().map(|address| formats::parse_address(address.text())).collect();
-    let fours = parsed.iter().flatten().filter(|address| address.is_ipv4()).count();
-    if list.len() > 1 && (fours == 0 || fours == list.len()) {
-        errors.wrong(&list, "may specify no more than one IP for each IP family");
+    let ipv4_count = parsed.iter().flatten().filter(|address| address.is_ipv4()).count();
+    if list.len() > 1 && (ipv4_count == 0 || ipv4_count == list.len()) {
+        errors.invalid_value(&list, "may specify no more than one IP for each IP family");
     }
     if is_headless(spec) {
         return;
@@ -240,8 +242,8 @@ fn addresses(spec: &Node<'_, '_>, old: Option<&Object>, errors: &mut Errors) {
             ("IPv6", false) => "an IPv6",
             _ => continue,
         };
-        let words = format!("expected {expected} value as indicated by `ipFamilies[{at}]`");
-        errors.wrong(&address, words);
+        let detail = format!("expected {expected} value as indicated by `ipFamilies[{at}]`");
+        errors.invalid_value(&address, detail);
     }
 }
 
@@ -265,8 +267,8 @@ fn port_numbers(ports: &Node<'_, '_>, kind: &str, errors: &mut Errors) {
     for port in ports.items() {
         let key = (port.text_of("protocol"), port.number_of("port"));
         if seen.contains(&key) {
-            let shown = serde_json::json!({"protocol": key.0, "port": key.1});
-            let printed = Some(forms::print("ServicePort", &shown));
+            let duplicate = serde_json::json!({"protocol": key.0, "port": key.1});
+            let printed = Some(go_structs::print("ServicePort", &duplicate));
             let kind = FieldErrorKind::Printed(PrintedKind::Duplicate, printed);
             errors.push(FieldError::new(&port.path(), kind, ""));
         }
@@ -275,65 +277,66 @@ fn port_numbers(ports: &Node<'_, '_>, kind: &str, errors: &mut Errors) {
 }
 
 fn source_ranges(spec: &Node<'_, '_>, object: &Object, old: Option<&Object>, errors: &mut Errors) {
-    const WORDS: &str = "may only be used when `type` is 'LoadBalancer'";
-    let balances = spec.text_of("type") == "LoadBalancer";
+    const DETAIL: &str = "may only be used when `type` is 'LoadBalancer'";
+    let is_load_balancer = spec.text_of("type") == "LoadBalancer";
     let ranges = spec.get("loadBalancerSourceRanges").value();
-    // So the original names the field.
-    let at = spec.named("LoadBalancerSourceRanges", ranges);
+    // Kubernetes reports the field under this name.
+    let at = spec.child_with_value("LoadBalancerSourceRanges", ranges);
     if at.len() > 0 {
-        if !balances {
-            errors.forbidden(&at, WORDS);
+        if !is_load_balancer {
+            errors.forbidden(&at, DETAIL);
         }
-        let known = old.map(|old| held(old, "loadBalancerSourceRanges")).unwrap_or_default();
-        let known: HashSet<&str> = known.into_iter().map(str::trim).collect();
+        let old_values =
+            old.map(|old| old_list(old, "loadBalancerSourceRanges")).unwrap_or_default();
+        let old_values: HashSet<&str> = old_values.into_iter().map(str::trim).collect();
         for range in at.items() {
             let text = range.text().trim();
-            if !known.contains(text) {
-                errors.each(&range, text, formats::network(text));
+            if !old_values.contains(text) {
+                errors.problems(&range, text, formats::network(text));
             }
         }
         return;
     }
     let Some(text) = object.annotation(RANGES) else { return };
-    let metadata = Node::top(view(object, "metadata"), "metadata");
+    let metadata = Node::top_level(object_field(object, "metadata"), "metadata");
     let annotations = metadata.get("annotations");
     let at = annotations.key(RANGES);
-    if !balances {
-        errors.forbidden(&at, WORDS);
+    if !is_load_balancer {
+        errors.forbidden(&at, DETAIL);
     }
     if old.and_then(|old| old.annotation(RANGES)) != Some(text) && !text.trim().is_empty() {
         for range in text.trim().split(',').map(str::trim) {
-            errors.each(&at, range, formats::network(range));
+            errors.problems(&at, range, formats::network(range));
         }
     }
 }
 
-fn class(spec: &Node<'_, '_>, errors: &mut Errors) {
+fn load_balancer_class(spec: &Node<'_, '_>, errors: &mut Errors) {
     let class = spec.get("loadBalancerClass");
     if !class.is_set() {
         return;
     }
     if spec.text_of("type") == "LoadBalancer" {
-        errors.each(&class, class.text(), names::qualified_name(class.text()));
+        errors.problems(&class, class.text(), names::qualified_name(class.text()));
     } else {
         errors.forbidden(&class, "may only be used when `type` is 'LoadBalancer'");
     }
 }
 
-fn traffic(spec: &Node<'_, '_>, errors: &mut Errors) {
+fn traffic_fields(spec: &Node<'_, '_>, errors: &mut Errors) {
     const POLICIES: &[&str] = &["Cluster", "Local"];
     let policy = spec.get("externalTrafficPolicy");
     if is_external(spec.value()) {
-        walk(&policy, &[("", Rule::Choice(POLICIES))], errors);
+        walk(&policy, &[("", Rule::RequiredOneOf(POLICIES))], errors);
     } else if !policy.text().is_empty() {
-        errors.wrong(&policy, "may only be set for externally-accessible services");
+        errors.invalid_value(&policy, "may only be set for externally-accessible services");
     }
     let port = spec.get("healthCheckNodePort");
     let number = port.number().unwrap_or_default();
     if !needs_health_port(spec.value()) {
         if number != 0 {
-            let words = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'";
-            errors.wrong(&port, words);
+            let detail = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'";
+            errors.invalid_value(&port, detail);
         }
     } else if number == 0 {
         errors.required(&port, "");
@@ -353,12 +356,12 @@ fn traffic(spec: &Node<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// A Service that replaces another.
+/// Validates an update of a Service.
 pub(in super::super) fn service_update(object: &Object, old: &Object, errors: &mut Errors) {
-    let spec = Node::top(view(object, "spec"), "spec");
-    let before = Node::root(view(old, "spec"));
-    let named = |spec: &Node<'_, '_>| spec.text_of("type") == "ExternalName";
-    if !named(&spec) && !named(&before) {
+    let spec = Node::top_level(object_field(object, "spec"), "spec");
+    let before = Node::root(object_field(old, "spec"));
+    let is_external_name = |spec: &Node<'_, '_>| spec.text_of("type") == "ExternalName";
+    if !is_external_name(&spec) && !is_external_name(&before) {
         let (headless, was_headless) = (is_headless(&spec), is_headless(&before));
         if !(headless && was_headless) {
             address_changes(&spec, &before, errors);
@@ -367,15 +370,15 @@ pub(in super::super) fn service_update(object: &Object, old: &Object, errors: &m
             family_changes(&spec, &before, errors);
         }
     }
-    let balances = |spec: &Node<'_, '_>| spec.text_of("type") == "LoadBalancer";
+    let is_load_balancer = |spec: &Node<'_, '_>| spec.text_of("type") == "LoadBalancer";
     let class_now = spec.get("loadBalancerClass");
-    if balances(&spec)
-        && balances(&before)
+    if is_load_balancer(&spec)
+        && is_load_balancer(&before)
         && class_now.value() != before.get("loadBalancerClass").value()
     {
-        errors.wrong(&class_now, "may not change once set");
+        errors.invalid_value(&class_now, "may not change once set");
     }
-    class(&spec, errors);
+    load_balancer_class(&spec, errors);
     let port = spec.get("healthCheckNodePort");
     if needs_health_port(spec.value())
         && needs_health_port(before.value())
@@ -383,16 +386,16 @@ pub(in super::super) fn service_update(object: &Object, old: &Object, errors: &m
     {
         errors.forbidden(&port, "field is immutable");
     }
-    checked(object, Some(old), errors);
+    validate(object, Some(old), errors);
 }
 
-/// A list as a message shows it: what is absent is null.
-fn shown(node: &Node<'_, '_>) -> Value {
+/// A list as errors print it: an empty list is null.
+fn list_or_null(node: &Node<'_, '_>) -> Value {
     if node.len() == 0 { Value::Null } else { node.value().clone() }
 }
 
 fn address_changes(spec: &Node<'_, '_>, old: &Node<'_, '_>, errors: &mut Errors) {
-    const WORDS: &str = "may not change once set";
+    const DETAIL: &str = "may not change once set";
     let (new, before) = (spec.get("clusterIPs"), old.get("clusterIPs"));
     let first = |list: &Node<'_, '_>| list.index(0).text().to_owned();
     let at = new.index(0);
@@ -400,36 +403,36 @@ fn address_changes(spec: &Node<'_, '_>, old: &Node<'_, '_>, errors: &mut Errors)
         std::cmp::Ordering::Equal => {
             for (at, (now, then)) in new.list().iter().zip(before.list()).enumerate() {
                 if now != then {
-                    errors.invalid(&new.index(at), shown(&new), WORDS);
+                    errors.invalid(&new.index(at), list_or_null(&new), DETAIL);
                 }
             }
         }
         std::cmp::Ordering::Less => {
             if new.len() == 0 {
-                errors.invalid(&at, shown(&new), "primary clusterIP can not be unset");
+                errors.invalid(&at, list_or_null(&new), "primary clusterIP can not be unset");
             } else if first(&new) != first(&before) {
-                errors.invalid(&at, shown(&new), WORDS);
+                errors.invalid(&at, list_or_null(&new), DETAIL);
             }
-            released(spec, &new, "clusterIP", errors);
+            released_family(spec, &new, "clusterIP", errors);
         }
         std::cmp::Ordering::Greater => {
             if before.len() > 0 && first(&new) != first(&before) {
-                errors.invalid(&at, shown(&new), WORDS);
+                errors.invalid(&at, list_or_null(&new), DETAIL);
             }
         }
     }
 }
 
-fn released(spec: &Node<'_, '_>, list: &Node<'_, '_>, what: &str, errors: &mut Errors) {
+fn released_family(spec: &Node<'_, '_>, list: &Node<'_, '_>, what: &str, errors: &mut Errors) {
     let policy = spec.get("ipFamilyPolicy");
     if list.len() == 1 && policy.text() != "SingleStack" {
-        let words = format!("must be set to 'SingleStack' when releasing the secondary {what}");
-        errors.wrong(&policy, words);
+        let detail = format!("must be set to 'SingleStack' when releasing the secondary {what}");
+        errors.invalid_value(&policy, detail);
     }
 }
 
 fn family_changes(spec: &Node<'_, '_>, old: &Node<'_, '_>, errors: &mut Errors) {
-    const WORDS: &str = "may not change once set";
+    const DETAIL: &str = "may not change once set";
     let (new, before) = (spec.get("ipFamilies"), old.get("ipFamilies"));
     let addresses = spec.get("clusterIPs");
     let at = new.index(0);
@@ -437,29 +440,29 @@ fn family_changes(spec: &Node<'_, '_>, old: &Node<'_, '_>, errors: &mut Errors) 
     match new.len().cmp(&before.len()) {
         std::cmp::Ordering::Equal => {
             for _ in new.list().iter().zip(before.list()).filter(|(now, then)| now != then) {
-                errors.invalid(&at, shown(&new), WORDS);
+                errors.invalid(&at, list_or_null(&new), DETAIL);
             }
         }
         std::cmp::Ordering::Less => {
             if addresses.len() == 0 {
-                errors.invalid(&at, shown(&new), "primary ipFamily can not be unset");
+                errors.invalid(&at, list_or_null(&new), "primary ipFamily can not be unset");
             }
             if differs {
-                errors.invalid(&at, shown(&addresses), WORDS);
+                errors.invalid(&at, list_or_null(&addresses), DETAIL);
             }
-            released(spec, &new, "ipFamily", errors);
+            released_family(spec, &new, "ipFamily", errors);
         }
         std::cmp::Ordering::Greater if differs => {
-            errors.invalid(&at, shown(&addresses), WORDS);
+            errors.invalid(&at, list_or_null(&addresses), DETAIL);
         }
         std::cmp::Ordering::Greater => {}
     }
 }
 
-/// What a balancer reports.
+/// Validates the load balancer status of a Service.
 pub(in super::super) fn service_status(object: &Object, old: &Object, errors: &mut Errors) {
-    let kind = view(object, "spec").get("type").and_then(Value::as_str).unwrap_or_default();
-    let status = Node::top(view(object, "status"), "status");
+    let kind = object_field(object, "spec").get("type").and_then(Value::as_str).unwrap_or_default();
+    let status = Node::top_level(object_field(object, "status"), "status");
     let balancer = status.get("loadBalancer");
     let ingress = balancer.get("ingress");
     if kind != "LoadBalancer" && ingress.len() > 0 {
@@ -467,7 +470,7 @@ pub(in super::super) fn service_status(object: &Object, old: &Object, errors: &m
         return;
     }
     for point in ingress.items() {
-        balanced(&point, old, errors);
+        ingress_ip(&point, old, errors);
         let (mode, ip) = (point.get("ipMode"), point.text_of("ip"));
         if !mode.is_set() && !ip.is_empty() {
             errors.required(&mode, "must be specified when `ip` is set");
@@ -476,39 +479,39 @@ pub(in super::super) fn service_status(object: &Object, old: &Object, errors: &m
         } else if mode.is_set() {
             one_of(&mode, &["Proxy", "VIP"], errors);
         }
-        balanced_host(&point, errors);
+        ingress_hostname(&point, errors);
     }
 }
 
-fn balanced(point: &Node<'_, '_>, old: &Object, errors: &mut Errors) {
+fn ingress_ip(point: &Node<'_, '_>, old: &Object, errors: &mut Errors) {
     let ip = point.get("ip");
-    let known = old
+    let is_old = old
         .array(&["status", "loadBalancer", "ingress"])
         .iter()
-        .any(|one| one.get("ip") == Some(ip.value()));
-    if !ip.text().is_empty() && !known {
-        errors.each(&ip, ip.text(), formats::address(ip.text()));
+        .any(|point| point.get("ip") == Some(ip.value()));
+    if !ip.text().is_empty() && !is_old {
+        errors.problems(&ip, ip.text(), formats::address(ip.text()));
     }
 }
 
-fn balanced_host(point: &Node<'_, '_>, errors: &mut Errors) {
+fn ingress_hostname(point: &Node<'_, '_>, errors: &mut Errors) {
     let host = point.get("hostname");
     if host.text().is_empty() {
         return;
     }
-    errors.each(&host, host.text(), names::dns1123_subdomain(host.text()));
+    errors.problems(&host, host.text(), names::dns1123_subdomain(host.text()));
     if formats::parse_address(host.text()).is_some() {
-        errors.wrong(&host, "must be a DNS name, not an IP address");
+        errors.invalid_value(&host, "must be a DNS name, not an IP address");
     }
 }
 
-/// The same of an Ingress.
+/// Validates the load balancer status of an Ingress.
 pub(in super::super) fn ingress_status(object: &Object, old: &Object, errors: &mut Errors) {
-    let status = Node::top(view(object, "status"), "status");
+    let status = Node::top_level(object_field(object, "status"), "status");
     let balancer = status.get("loadBalancer");
     let ingress = balancer.get("ingress");
     for point in ingress.items() {
-        balanced(&point, old, errors);
-        balanced_host(&point, errors);
+        ingress_ip(&point, old, errors);
+        ingress_hostname(&point, errors);
     }
 }

@@ -1,7 +1,7 @@
-//! Requests for certificates.
+//! Validation of CertificateSigningRequests.
 
 use super::super::rules::{Errors, Node, one_of};
-use super::view;
+use super::object_field;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use mainstay_auth::pki::request::SigningRequest;
@@ -12,7 +12,7 @@ use std::collections::HashSet;
 use std::hash::Hash;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
-/// What a certificate may be used for.
+/// The key usages of a certificate.
 const USAGES: [&str; 23] = [
     "any",
     "cert sign",
@@ -39,87 +39,90 @@ const USAGES: [&str; 23] = [
     "timestamping",
 ];
 
-/// What is tolerated because the stored object has it already.
+/// Rules that do not apply because the stored object violates them already.
 #[derive(Clone, Copy, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is about another rule")]
-struct Tolerated {
-    legacy_signer: bool,
-    unknown_usages: bool,
-    repeated_usages: bool,
-    empty_types: bool,
-    repeated_types: bool,
-    approved_and_denied: bool,
-    any_certificate: bool,
+#[expect(clippy::struct_excessive_bools, reason = "each field switches another rule")]
+struct ValidationOptions {
+    allow_legacy_signer: bool,
+    allow_unknown_usages: bool,
+    allow_duplicate_usages: bool,
+    allow_empty_types: bool,
+    allow_duplicate_types: bool,
+    allow_approved_and_denied: bool,
+    allow_any_certificate: bool,
 }
 
-impl Tolerated {
-    fn by(object: &Object, old: &Object) -> Self {
+impl ValidationOptions {
+    fn of_update(object: &Object, old: &Object) -> Self {
         let usages = old.array(&["spec", "usages"]);
         let conditions = old.array(&["status", "conditions"]);
         let types: Vec<&str> = conditions
             .iter()
-            .map(|one| one.get("type").and_then(Value::as_str).unwrap_or_default())
+            .map(|condition| condition.get("type").and_then(Value::as_str).unwrap_or_default())
             .collect();
         let certificate = old.str(&["status", "certificate"]).unwrap_or_default();
         Self {
-            legacy_signer: old.str(&["spec", "signerName"]) == Some(LEGACY),
-            unknown_usages: usages
+            allow_legacy_signer: old.str(&["spec", "signerName"]) == Some(LEGACY),
+            allow_unknown_usages: usages
                 .iter()
                 .any(|usage| !usage.as_str().is_some_and(|usage| USAGES.contains(&usage))),
-            repeated_usages: repeats(usages),
-            empty_types: types.contains(&""),
-            repeated_types: repeats(&types),
-            approved_and_denied: types.contains(&"Approved") && types.contains(&"Denied"),
-            any_certificate: object.str(&["status", "certificate"]).unwrap_or_default()
+            allow_duplicate_usages: has_duplicates(usages),
+            allow_empty_types: types.contains(&""),
+            allow_duplicate_types: has_duplicates(&types),
+            allow_approved_and_denied: types.contains(&"Approved") && types.contains(&"Denied"),
+            allow_any_certificate: object.str(&["status", "certificate"]).unwrap_or_default()
                 == certificate
-                || problem_of_certificate(certificate).is_some(),
+                || certificate_problem(certificate).is_some(),
         }
     }
 }
 
-/// Whether a list has an element twice.
-fn repeats<T: Eq + Hash>(list: &[T]) -> bool {
+/// Whether a list has duplicate elements.
+fn has_duplicates<T: Eq + Hash>(list: &[T]) -> bool {
     let mut seen = HashSet::with_capacity(list.len());
     !list.iter().all(|element| seen.insert(element))
 }
 
-/// A new request to sign a certificate.
+/// Validates a new CertificateSigningRequest.
 pub(in super::super) fn signing_request(object: &Object, errors: &mut Errors) {
-    check(object, Tolerated::default(), errors);
+    validate(object, ValidationOptions::default(), errors);
 }
 
-fn check(object: &Object, tolerated: Tolerated, errors: &mut Errors) {
-    let spec = Node::top(view(object, "spec"), "spec");
+fn validate(object: &Object, options: ValidationOptions, errors: &mut Errors) {
+    let spec = Node::top_level(object_field(object, "spec"), "spec");
     request(&spec.get("request"), errors);
     let usages = spec.get("usages");
     if usages.len() == 0 {
         errors.required(&usages, "");
     }
-    if !tolerated.unknown_usages {
+    if !options.allow_unknown_usages {
         usages.items().for_each(|usage| one_of(&usage, &USAGES, errors));
     }
     let mut seen = HashSet::new();
-    for usage in usages.items().filter(|_| !tolerated.repeated_usages) {
+    for usage in usages.items().filter(|_| !options.allow_duplicate_usages) {
         if !seen.insert(usage.value()) {
             errors.duplicate(&usage, usage.text());
         }
     }
     let signer = spec.get("signerName");
-    if signer.text() == LEGACY && !tolerated.legacy_signer {
-        errors.wrong(&signer, "the legacy signerName is not allowed via this API version");
+    if signer.text() == LEGACY && !options.allow_legacy_signer {
+        errors.invalid_value(&signer, "the legacy signerName is not allowed via this API version");
     } else {
         signer_name(&signer, errors);
     }
     let seconds = spec.get("expirationSeconds");
     if seconds.number().is_some_and(|seconds| seconds < 600) {
-        errors.wrong(&seconds, "may not specify a duration less than 600 seconds (10 minutes)");
+        errors.invalid_value(
+            &seconds,
+            "may not specify a duration less than 600 seconds (10 minutes)",
+        );
     }
-    conditions(object, tolerated, errors);
-    let status = Node::top(view(object, "status"), "status");
+    conditions(object, options, errors);
+    let status = Node::top_level(object_field(object, "status"), "status");
     let certificate = status.get("certificate");
-    let problem = problem_of_certificate(certificate.text());
-    if let Some(why) = problem.filter(|_| !tolerated.any_certificate) {
-        errors.invalid(&certificate, "<certificate data>", why);
+    let problem = certificate_problem(certificate.text());
+    if let Some(problem) = problem.filter(|_| !options.allow_any_certificate) {
+        errors.invalid(&certificate, "<certificate data>", problem);
     }
 }
 
@@ -130,15 +133,15 @@ fn request(node: &Node<'_, '_>, errors: &mut Errors) {
     if let Err(error) = outcome {
         let why = error.to_string();
         if node.is_set() {
-            errors.wrong(node, why);
+            errors.invalid_value(node, why);
         } else {
             errors.printed(node, Some("null".to_owned()), why);
         }
     }
 }
 
-/// What is wrong with an issued certificate; none if nothing is, or there is none.
-fn problem_of_certificate(encoded: &str) -> Option<String> {
+/// The problem of an issued certificate; none if it is valid or absent.
+fn certificate_problem(encoded: &str) -> Option<String> {
     if encoded.is_empty() {
         return None;
     }
@@ -146,8 +149,8 @@ fn problem_of_certificate(encoded: &str) -> Option<String> {
     let blocks = pem::blocks(&String::from_utf8_lossy(&bytes));
     for block in &blocks {
         if block.label != "CERTIFICATE" {
-            let words = "only CERTIFICATE PEM blocks are allowed, found";
-            return Some(format!("{words} {:?}", block.label));
+            let detail = "only CERTIFICATE PEM blocks are allowed, found";
+            return Some(format!("{detail} {:?}", block.label));
         }
         if block.has_headers {
             return Some("no PEM block headers are permitted".to_owned());
@@ -166,14 +169,14 @@ fn problem_of_certificate(encoded: &str) -> Option<String> {
     blocks.is_empty().then(|| "must contain at least one CERTIFICATE PEM block".to_owned())
 }
 
-fn conditions(object: &Object, tolerated: Tolerated, errors: &mut Errors) {
-    let status = Node::top(view(object, "status"), "status");
+fn conditions(object: &Object, options: ValidationOptions, errors: &mut Errors) {
+    let status = Node::top_level(object_field(object, "status"), "status");
     let list = status.get("conditions");
     let (mut approved, mut denied) = (false, false);
     let mut seen = HashSet::new();
     for condition in list.items() {
         let kind = condition.get("type");
-        if kind.text().is_empty() && !tolerated.empty_types {
+        if kind.text().is_empty() && !options.allow_empty_types {
             errors.required(&kind, "");
         }
         let allowed: &'static [&'static str] = match kind.text() {
@@ -188,12 +191,12 @@ fn conditions(object: &Object, tolerated: Tolerated, errors: &mut Errors) {
         }
         approved |= kind.text() == "Approved";
         denied |= kind.text() == "Denied";
-        let both = approved && denied && !tolerated.approved_and_denied;
+        let both = approved && denied && !options.allow_approved_and_denied;
         if both && matches!(kind.text(), "Approved" | "Denied") {
-            let words = "Approved and Denied conditions are mutually exclusive";
-            errors.invalid(&list, kind.text(), words);
+            let detail = "Approved and Denied conditions are mutually exclusive";
+            errors.invalid(&list, kind.text(), detail);
         }
-        if seen.contains(&kind.text()) && !tolerated.repeated_types {
+        if seen.contains(&kind.text()) && !options.allow_duplicate_types {
             errors.duplicate(&kind, kind.text());
         }
         seen.insert(kind.text());
@@ -208,9 +211,9 @@ fn signer_name(node: &Node<'_, '_>, errors: &mut Errors) {
     }
     let segments: Vec<&str> = name.split('/').collect();
     let [domain, path] = segments.as_slice() else {
-        let words =
+        let detail =
             "must be a fully qualified domain and path of the form 'example.com/signer-name'";
-        errors.wrong(node, words);
+        errors.invalid_value(node, detail);
         return;
     };
     if domain.len() > 253 {
@@ -222,8 +225,8 @@ fn signer_name(node: &Node<'_, '_>, errors: &mut Errors) {
         }
     }
     if domain.split('.').count() < 2 {
-        let words = "should be a domain with at least two segments separated by dots";
-        errors.invalid(node, *domain, words);
+        let detail = "should be a domain with at least two segments separated by dots";
+        errors.invalid(node, *domain, detail);
     }
     if let Some(label) = path.split('.').find(|label| !names::dns1123_subdomain(label).is_empty()) {
         for problem in names::dns1123_subdomain(label) {
@@ -235,13 +238,13 @@ fn signer_name(node: &Node<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// What may change of a request: its main part never gains or loses an answer.
+/// Validates an update, which may not change certificate and approval conditions.
 pub(in super::super) fn signing_request_update(object: &Object, old: &Object, errors: &mut Errors) {
-    answers(object, old, false, false, errors);
+    validate_update(object, old, false, false, errors);
 }
 
 pub(in super::super) fn signing_request_status(object: &Object, old: &Object, errors: &mut Errors) {
-    answers(object, old, false, true, errors);
+    validate_update(object, old, false, true, errors);
 }
 
 pub(in super::super) fn signing_request_approval(
@@ -249,42 +252,49 @@ pub(in super::super) fn signing_request_approval(
     old: &Object,
     errors: &mut Errors,
 ) {
-    answers(object, old, true, false, errors);
+    validate_update(object, old, true, false, errors);
 }
 
-fn answers(object: &Object, old: &Object, approves: bool, signs: bool, errors: &mut Errors) {
-    check(object, Tolerated::by(object, old), errors);
-    let status = Node::top(view(object, "status"), "status");
+fn validate_update(
+    object: &Object,
+    old: &Object,
+    is_approval: bool,
+    is_status: bool,
+    errors: &mut Errors,
+) {
+    validate(object, ValidationOptions::of_update(object, old), errors);
+    let status = Node::top_level(object_field(object, "status"), "status");
     let at = status.get("conditions");
-    let of = |object: &Object, kind: &str| -> Vec<Value> {
-        let list = view(object, "status").get("conditions").and_then(Value::as_array);
+    let conditions_of = |object: &Object, kind: &str| -> Vec<Value> {
+        let list = object_field(object, "status").get("conditions").and_then(Value::as_array);
         let list = list.into_iter().flatten();
-        list.filter(|one| one.get("type") == Some(&kind.into())).cloned().collect()
+        list.filter(|condition| condition.get("type") == Some(&kind.into())).cloned().collect()
     };
     for kind in ["Approved", "Denied", "Failed"] {
-        if of(object, kind).len() < of(old, kind).len() {
-            let words = format!("updates may not remove a condition of type {kind:?}");
-            errors.forbidden(&at, words);
+        if conditions_of(object, kind).len() < conditions_of(old, kind).len() {
+            let detail = format!("updates may not remove a condition of type {kind:?}");
+            errors.forbidden(&at, detail);
         }
     }
-    for kind in ["Approved", "Denied"].into_iter().filter(|_| !approves) {
-        let (new, before) = (of(object, kind), of(old, kind));
+    for kind in ["Approved", "Denied"].into_iter().filter(|_| !is_approval) {
+        let (new, before) = (conditions_of(object, kind), conditions_of(old, kind));
         if new.len() > before.len() {
-            let words = format!("updates may not add a condition of type {kind:?}");
-            errors.forbidden(&at, words);
+            let detail = format!("updates may not add a condition of type {kind:?}");
+            errors.forbidden(&at, detail);
         } else if new.len() == before.len() && new != before {
-            let words = format!("updates may not modify a condition of type {kind:?}");
-            errors.forbidden(&at, words);
+            let detail = format!("updates may not modify a condition of type {kind:?}");
+            errors.forbidden(&at, detail);
         }
     }
     let certificate = status.get("certificate");
-    let before = view(old, "status").get("certificate").and_then(Value::as_str).unwrap_or_default();
+    let before =
+        object_field(old, "status").get("certificate").and_then(Value::as_str).unwrap_or_default();
     if certificate.text() != before {
-        if !signs {
+        if !is_status {
             errors.forbidden(&certificate, "updates may not set certificate content");
         } else if !before.is_empty() {
-            let words = "updates may not modify existing certificate content";
-            errors.forbidden(&certificate, words);
+            let detail = "updates may not modify existing certificate content";
+            errors.forbidden(&certificate, detail);
         }
     }
 }

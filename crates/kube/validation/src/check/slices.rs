@@ -1,17 +1,17 @@
-//! Slices of the endpoints of a Service.
+//! Validation of EndpointSlices.
 
 use super::super::rules::{
-    Check, Errors, Node, Rule, formats, immutable, one_of, same, selectors::labels, walk,
+    Errors, FieldRule, Node, Rule, formats, immutable, one_of, same, selectors::labels, walk,
     walk_object,
 };
-use super::{app_protocol, view};
+use super::{app_protocol, object_field};
 use mainstay_object::{Object, names};
 use std::collections::HashSet;
 
 const ADDRESS_TYPES: [&str; 3] = ["FQDN", "IPv4", "IPv6"];
 
-const SLICE: &[Check] =
-    &[("addressType", Rule::Choice(&ADDRESS_TYPES)), ("ports", Rule::With(slice_ports))];
+const SLICE: &[FieldRule] =
+    &[("addressType", Rule::RequiredOneOf(&ADDRESS_TYPES)), ("ports", Rule::Custom(slice_ports))];
 
 pub(in super::super) fn slice(object: &Object, errors: &mut Errors) {
     walk_object(object, SLICE, errors);
@@ -20,11 +20,11 @@ pub(in super::super) fn slice(object: &Object, errors: &mut Errors) {
 
 pub(in super::super) fn slice_update(object: &Object, old: &Object, errors: &mut Errors) {
     walk_object(object, SLICE, errors);
-    if !same(view(object, "endpoints"), view(old, "endpoints")) {
+    if !same(object_field(object, "endpoints"), object_field(old, "endpoints")) {
         slice_endpoints(object, errors);
     }
-    let node = Node::top(view(object, "addressType"), "addressType");
-    immutable(&node, view(old, "addressType"), errors);
+    let node = Node::top_level(object_field(object, "addressType"), "addressType");
+    immutable(&node, object_field(old, "addressType"), errors);
 }
 
 fn slice_ports(list: &Node<'_, '_>, errors: &mut Errors) {
@@ -46,12 +46,12 @@ fn slice_ports(list: &Node<'_, '_>, errors: &mut Errors) {
         } else {
             errors.required(&protocol, "");
         }
-        walk(&port, &[("appProtocol", Rule::With(app_protocol))], errors);
+        walk(&port, &[("appProtocol", Rule::Custom(app_protocol))], errors);
     }
 }
 
 fn slice_endpoints(object: &Object, errors: &mut Errors) {
-    let list = Node::top(view(object, "endpoints"), "endpoints");
+    let list = Node::top_level(object_field(object, "endpoints"), "endpoints");
     let kind = object.str(&["addressType"]).unwrap_or_default();
     if list.len() > 1000 {
         errors.too_many(&list, list.len(), 1000);
@@ -68,7 +68,7 @@ fn slice_endpoints(object: &Object, errors: &mut Errors) {
         }
         let node = endpoint.get("nodeName");
         if node.is_set() {
-            errors.each(&node, node.text(), names::dns1123_subdomain(node.text()));
+            errors.problems(&node, node.text(), names::dns1123_subdomain(node.text()));
         }
         let topology = endpoint.get("deprecatedTopology");
         if topology.len() > 16 {
@@ -77,17 +77,17 @@ fn slice_endpoints(object: &Object, errors: &mut Errors) {
         labels(&topology, errors);
         let host = endpoint.get("hostname");
         if host.is_set() {
-            errors.each(&host, host.text(), names::dns1123_label(host.text()));
+            errors.problems(&host, host.text(), names::dns1123_label(host.text()));
         }
         let hints = endpoint.get("hints");
-        hinted(&hints.get("forZones"), names::label_value, errors);
-        hinted(&hints.get("forNodes"), names::dns1123_subdomain, errors);
+        hint_names(&hints.get("forZones"), names::label_value, errors);
+        hint_names(&hints.get("forNodes"), names::dns1123_subdomain, errors);
     }
 }
 
 fn slice_address(list: &Node<'_, '_>, address: &Node<'_, '_>, kind: &str, errors: &mut Errors) {
     let text = address.text();
-    let (problems, good, words) = match kind {
+    let (problems, is_family, detail) = match kind {
         "IPv4" => (
             formats::address(text),
             formats::parse_address(text).is_some_and(|ip| ip.is_ipv4()),
@@ -102,16 +102,16 @@ fn slice_address(list: &Node<'_, '_>, address: &Node<'_, '_>, kind: &str, errors
         _ => return,
     };
     if !problems.is_empty() {
-        errors.each(address, text, problems);
+        errors.problems(address, text, problems);
         return;
     }
-    if !good {
-        errors.invalid(list, text, words);
+    if !is_family {
+        errors.invalid(list, text, detail);
     }
-    errors.each(address, text, formats::endpoint_address(text));
+    errors.problems(address, text, formats::endpoint_address(text));
 }
 
-fn hinted(list: &Node<'_, '_>, format: fn(&str) -> Vec<String>, errors: &mut Errors) {
+fn hint_names(list: &Node<'_, '_>, format: fn(&str) -> Vec<String>, errors: &mut Errors) {
     if list.len() > 8 {
         errors.too_many(list, list.len(), 8);
     }
@@ -123,6 +123,6 @@ fn hinted(list: &Node<'_, '_>, format: fn(&str) -> Vec<String>, errors: &mut Err
         } else {
             seen.insert(name.text());
         }
-        errors.each(&name, name.text(), format(name.text()));
+        errors.problems(&name, name.text(), format(name.text()));
     }
 }

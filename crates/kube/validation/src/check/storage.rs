@@ -1,88 +1,106 @@
-//! Volumes, claims to them, their classes and drivers.
+//! Validation of PersistentVolumes, PersistentVolumeClaims, StorageClasses and CSI objects.
 
 use super::super::quantity;
 use super::super::rules::{
-    Check, Errors, Node, Rule, amounts, formats, forms, immutable, one_of, same,
+    Errors, FieldRule, Node, Rule, formats, go_structs, immutable, one_of, quantities, same,
     selectors::{annotations, label_selector, labels, node_selector},
     walk, walk_object,
 };
-use super::view;
-use super::volume_sources::{self as sources, Source, driver_name, source, storage_os};
+use super::object_field;
+use super::volume_sources::{
+    self as sources, VolumeSource, driver_name, storage_os, volume_source,
+};
 use mainstay_object::{Object, names};
 use serde_json::Value;
 use std::collections::HashSet;
 
-const MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
+const ACCESS_MODES: [&str; 4] =
+    ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 const VOLUME_MODES: Rule = Rule::OneOf(&["Block", "Filesystem"]);
 const CLASS: Rule = Rule::Format(names::dns1123_subdomain);
-const NEGATIVE: &str = "must be a valid resource quantity";
+const INVALID_QUANTITY: &str = "must be a valid resource quantity";
 
-/// A secret in any namespace.
-const SECRET: &[Check] = &[
-    ("name", Rule::Named(names::dns1123_subdomain)),
-    ("namespace", Rule::Named(names::dns1123_label)),
+/// A reference to a Secret in any namespace.
+const SECRET: &[FieldRule] = &[
+    ("name", Rule::RequiredFormat(names::dns1123_subdomain)),
+    ("namespace", Rule::RequiredFormat(names::dns1123_label)),
 ];
-const NAME_AND_NAMESPACE: &[Check] = &[("name", Rule::Needed("")), ("namespace", Rule::Needed(""))];
+const NAME_AND_NAMESPACE: &[FieldRule] =
+    &[("name", Rule::Required("")), ("namespace", Rule::Required(""))];
 
-/// Sources of volumes of the cluster, in the order in which the original looks at them.
-const SOURCES: &[Source] = &[
-    source("hostPath", sources::HOST_PATH),
-    Source {
+/// The sources of PersistentVolumes, in the order of Kubernetes.
+const VOLUME_SOURCES: &[VolumeSource] = &[
+    volume_source("hostPath", sources::HOST_PATH),
+    VolumeSource {
         field: "gcePersistentDisk",
-        shown: "persistentDisk",
-        surplus: "gcePersistentDisk",
-        checks: sources::DISK,
+        path_name: "persistentDisk",
+        surplus_name: "gcePersistentDisk",
+        rules: sources::DISK,
     },
-    source("awsElasticBlockStore", sources::VOLUME_ID),
-    source("glusterfs", sources::GLUSTER),
-    source("flocker", sources::FLOCKER),
-    source("nfs", sources::NFS),
-    source("rbd", sources::RBD),
-    source("quobyte", sources::QUOBYTE),
-    Source { field: "cephfs", shown: "cephfs", surplus: "cephFS", checks: sources::MONITORS },
-    source("iscsi", &[("", Rule::With(sources::iscsi))]),
-    source(
+    volume_source("awsElasticBlockStore", sources::VOLUME_ID),
+    volume_source("glusterfs", sources::GLUSTER),
+    volume_source("flocker", sources::FLOCKER),
+    volume_source("nfs", sources::NFS),
+    volume_source("rbd", sources::RBD),
+    volume_source("quobyte", sources::QUOBYTE),
+    VolumeSource {
+        field: "cephfs",
+        path_name: "cephfs",
+        surplus_name: "cephFS",
+        rules: sources::MONITORS,
+    },
+    volume_source("iscsi", &[("", Rule::Custom(sources::iscsi))]),
+    volume_source(
         "cinder",
-        &[("volumeID", Rule::Needed("")), ("secretRef", Rule::Inside(NAME_AND_NAMESPACE))],
+        &[("volumeID", Rule::Required("")), ("secretRef", Rule::Fields(NAME_AND_NAMESPACE))],
     ),
-    source("fc", sources::FIBRE),
-    source("flexVolume", sources::FLEX),
-    source("azureFile", &[("secretName", Rule::Needed("")), ("shareName", Rule::Needed(""))]),
-    source("vsphereVolume", sources::VSPHERE),
-    source("photonPersistentDisk", sources::PHOTON),
-    source("portworxVolume", sources::PORTWORX),
-    source("azureDisk", sources::AZURE_DISK),
-    source("scaleIO", sources::SCALE_IO),
-    source("local", &[("path", Rule::Needed("")), ("path", Rule::Always(formats::no_backsteps))]),
-    source("storageos", &[("", Rule::With(storage_os))]),
-    source(
+    volume_source("fc", sources::FIBRE),
+    volume_source("flexVolume", sources::FLEX),
+    volume_source(
+        "azureFile",
+        &[("secretName", Rule::Required("")), ("shareName", Rule::Required(""))],
+    ),
+    volume_source("vsphereVolume", sources::VSPHERE),
+    volume_source("photonPersistentDisk", sources::PHOTON),
+    volume_source("portworxVolume", sources::PORTWORX),
+    volume_source("azureDisk", sources::AZURE_DISK),
+    volume_source("scaleIO", sources::SCALE_IO),
+    volume_source(
+        "local",
+        &[
+            ("path", Rule::Required("")),
+            ("path", Rule::AlwaysFormat(formats::path_without_backsteps)),
+        ],
+    ),
+    volume_source("storageos", &[("", Rule::Custom(storage_os))]),
+    volume_source(
         "csi",
         &[
-            ("driver", Rule::With(driver_name)),
-            ("volumeHandle", Rule::Needed("")),
-            ("controllerPublishSecretRef", Rule::Inside(SECRET)),
-            ("controllerExpandSecretRef", Rule::Inside(SECRET)),
-            ("nodePublishSecretRef", Rule::Inside(SECRET)),
-            ("nodeExpandSecretRef", Rule::Inside(SECRET)),
+            ("driver", Rule::Custom(driver_name)),
+            ("volumeHandle", Rule::Required("")),
+            ("controllerPublishSecretRef", Rule::Fields(SECRET)),
+            ("controllerExpandSecretRef", Rule::Fields(SECRET)),
+            ("nodePublishSecretRef", Rule::Fields(SECRET)),
+            ("nodeExpandSecretRef", Rule::Fields(SECRET)),
         ],
     ),
 ];
 
 fn access_modes(node: &Node<'_, '_>, errors: &mut Errors) {
-    let (mut alone, mut others) = (false, false);
+    let (mut has_single_pod, mut others) = (false, false);
     for mode in node.items() {
-        if !MODES.contains(&mode.text()) {
-            errors.unsupported(node, mode.text(), &MODES);
+        if !ACCESS_MODES.contains(&mode.text()) {
+            errors.unsupported(node, mode.text(), &ACCESS_MODES);
         }
-        alone |= mode.text() == "ReadWriteOncePod";
-        others |= mode.text() != "ReadWriteOncePod" && MODES.contains(&mode.text());
+        has_single_pod |= mode.text() == "ReadWriteOncePod";
+        others |= mode.text() != "ReadWriteOncePod" && ACCESS_MODES.contains(&mode.text());
     }
-    if alone && others {
+    if has_single_pod && others {
         errors.forbidden(node, "may not use ReadWriteOncePod with other access modes");
     }
 }
 
-pub(in super::super) const VOLUME: &[Check] = &[("spec", Rule::With(volume))];
+pub(in super::super) const VOLUME: &[FieldRule] = &[("spec", Rule::Custom(volume))];
 
 fn volume(spec: &Node<'_, '_>, errors: &mut Errors) {
     let (modes, capacity) = (spec.get("accessModes"), spec.get("capacity"));
@@ -97,11 +115,11 @@ fn volume(spec: &Node<'_, '_>, errors: &mut Errors) {
         errors.unsupported(&capacity, capacity.value().clone(), &["storage"]);
     }
     for (_, at) in capacity.entries() {
-        let whole = amounts::nano(at.value()).div_euclid(1_000_000_000);
+        let whole = quantities::nano(at.value()).div_euclid(1_000_000_000);
         if whole < 0 {
-            errors.invalid(&at, i64::try_from(whole).unwrap_or(i64::MIN), NEGATIVE);
+            errors.invalid(&at, i64::try_from(whole).unwrap_or(i64::MIN), INVALID_QUANTITY);
         }
-        amounts::positive(&at, errors);
+        quantities::positive(&at, errors);
     }
     let policy = spec.get("persistentVolumeReclaimPolicy");
     walk(&policy, &[("", Rule::OneOf(&["Delete", "Recycle", "Retain"]))], errors);
@@ -114,7 +132,7 @@ fn volume(spec: &Node<'_, '_>, errors: &mut Errors) {
             errors.required(&required, "must specify required node constraints");
         }
     }
-    let found = sources::sources(spec, SOURCES, errors, |field, _, errors| {
+    let found = sources::validate_sources(spec, VOLUME_SOURCES, errors, |field, _, errors| {
         if field == "local" && !affinity.is_set() {
             errors.required(&affinity, "Local volume requires node affinity");
         }
@@ -134,18 +152,18 @@ fn volume(spec: &Node<'_, '_>, errors: &mut Errors) {
         }
         walk(&class, &[("", CLASS)], errors);
         if !spec.has("csi") {
-            let words = "has to be specified when using volumeAttributesClassName";
-            errors.required(&spec.get("csi"), words);
+            let detail = "has to be specified when using volumeAttributesClassName";
+            errors.required(&spec.get("csi"), detail);
         }
     }
 }
 
 pub(in super::super) fn volume_update(object: &Object, old: &Object, errors: &mut Errors) {
-    // As the original does: once as a new one, once as a changed one.
+    // Kubernetes validates an update twice: as a creation and as an update.
     walk_object(object, VOLUME, errors);
     walk_object(object, VOLUME, errors);
-    let (new, before) = (view(object, "spec"), view(old, "spec"));
-    let spec = Node::top(new, "spec");
+    let (new, before) = (object_field(object, "spec"), object_field(old, "spec"));
+    let spec = Node::top_level(new, "spec");
     let of = |spec: &Value, field: &str| -> Value {
         let mut source = spec.get(field).cloned().unwrap_or_default();
         let had = before.pointer("/csi/controllerExpandSecretRef").is_some();
@@ -153,27 +171,28 @@ pub(in super::super) fn volume_update(object: &Object, old: &Object, errors: &mu
             && !had
             && let Some(fields) = source.as_object_mut()
         {
-            // It may be added later.
+            // `controllerExpandSecretRef` may be added later.
             fields.remove("controllerExpandSecretRef");
         }
         source
     };
-    if SOURCES.iter().any(|source| !same(&of(new, source.field), &of(before, source.field))) {
-        let words = "spec.persistentvolumesource is immutable after creation";
-        errors.forbidden(&spec.get("persistentvolumesource"), words);
+    if VOLUME_SOURCES.iter().any(|source| !same(&of(new, source.field), &of(before, source.field)))
+    {
+        let detail = "spec.persistentvolumesource is immutable after creation";
+        errors.forbidden(&spec.get("persistentvolumesource"), detail);
     }
     let null = Value::Null;
     let old_of = |key: &str| before.get(key).unwrap_or(&null);
     immutable(
-        &Node::top(spec.get("volumeMode").value(), "volumeMode"),
+        &Node::top_level(spec.get("volumeMode").value(), "volumeMode"),
         old_of("volumeMode"),
         errors,
     );
     let affinity = spec.get("nodeAffinity").value();
     if !old_of("nodeAffinity").is_null() && !same(affinity, old_of("nodeAffinity")) {
-        let printed = forms::pointer("VolumeNodeAffinity", affinity);
-        let words = "field is immutable, except for updating from beta label to GA";
-        errors.printed(&Node::top(affinity, "nodeAffinity"), Some(printed), words);
+        let printed = go_structs::pointer("VolumeNodeAffinity", affinity);
+        let detail = "field is immutable, except for updating from beta label to GA";
+        errors.printed(&Node::top_level(affinity, "nodeAffinity"), Some(printed), detail);
     }
     let class = spec.get("volumeAttributesClassName");
     if !class.is_set() && !old_of("volumeAttributesClassName").is_null() {
@@ -181,9 +200,9 @@ pub(in super::super) fn volume_update(object: &Object, old: &Object, errors: &mu
     }
 }
 
-pub(in super::super) const CLAIM: &[Check] = &[("spec", Rule::With(claim_spec))];
+pub(in super::super) const CLAIM: &[FieldRule] = &[("spec", Rule::Custom(claim_spec))];
 
-/// What is wanted of a volume.
+/// Validates the spec of a PersistentVolumeClaim.
 pub(super) fn claim_spec(spec: &Node<'_, '_>, errors: &mut Errors) {
     let modes = spec.get("accessModes");
     if modes.len() == 0 {
@@ -197,9 +216,9 @@ pub(super) fn claim_spec(spec: &Node<'_, '_>, errors: &mut Errors) {
     let storage = resources.key("storage");
     if wanted.is_null() {
         errors.required(&storage, "");
-    } else if amounts::nano(root.value()) <= 0 {
-        let words = super::super::rules::ABOVE_ZERO;
-        errors.invalid(&storage, &*amounts::text(wanted), words);
+    } else if quantities::nano(root.value()) <= 0 {
+        let detail = super::super::rules::ABOVE_ZERO;
+        errors.invalid(&storage, &*quantities::text(wanted), detail);
     }
     walk(spec, &[("storageClassName", CLASS), ("volumeMode", VOLUME_MODES)], errors);
     let (source, reference) = (spec.get("dataSource"), spec.get("dataSourceRef"));
@@ -210,9 +229,9 @@ pub(super) fn claim_spec(spec: &Node<'_, '_>, errors: &mut Errors) {
     }
     let namespace = reference.get("namespace");
     if !namespace.text().is_empty() {
-        errors.each(&namespace, namespace.text(), names::dns1123_label(namespace.text()));
+        errors.problems(&namespace, namespace.text(), names::dns1123_label(namespace.text()));
     }
-    let words = if namespace.text().is_empty() {
+    let detail = if namespace.text().is_empty() {
         let differs = ["apiGroup", "kind", "name"]
             .iter()
             .any(|key| source.get(key).value() != reference.get(key).value());
@@ -220,24 +239,24 @@ pub(super) fn claim_spec(spec: &Node<'_, '_>, errors: &mut Errors) {
     } else {
         source.is_set().then_some("may not be specified when dataSourceRef.namespace is specified")
     };
-    if let Some(words) = words {
-        // The original shows the field's path as the value, which is a struct without fields.
-        errors.printed(spec, Some("{}".to_owned()), words);
+    if let Some(detail) = detail {
+        // Kubernetes prints the path as the value, which is a struct without exported fields.
+        errors.printed(spec, Some("{}".to_owned()), detail);
     }
     walk(spec, &[("volumeAttributesClassName", CLASS)], errors);
 }
 
 fn data_source(node: &Node<'_, '_>, errors: &mut Errors) {
-    walk(node, &[("name", Rule::Needed("")), ("kind", Rule::Needed(""))], errors);
+    walk(node, &[("name", Rule::Required("")), ("kind", Rule::Required(""))], errors);
     let group = node.get("apiGroup");
     if group.text().is_empty() && node.text_of("kind") != "PersistentVolumeClaim" {
-        let words = "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
-        errors.invalid(node, node.text_of("kind"), words);
+        let detail = "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
+        errors.invalid(node, node.text_of("kind"), detail);
     }
     walk(&group, &[("", CLASS)], errors);
 }
 
-/// A template of a claim, in a pod's volume.
+/// Validates the claim template of an ephemeral volume.
 pub(super) fn claim_template(node: &Node<'_, '_>, errors: &mut Errors) {
     let metadata = node.get("metadata");
     annotations(&metadata.get("annotations"), errors);
@@ -253,10 +272,11 @@ pub(super) fn claim_template(node: &Node<'_, '_>, errors: &mut Errors) {
 pub(in super::super) fn claim_update(object: &Object, old: &Object, errors: &mut Errors) {
     const ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
     walk_object(object, CLAIM, errors);
-    let (mut new, mut before) = (view(object, "spec").clone(), view(old, "spec").clone());
+    let (mut new, mut before) =
+        (object_field(object, "spec").clone(), object_field(old, "spec").clone());
     let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
     if text(&before, "volumeName").is_none_or(|name| name.is_empty()) {
-        put(&mut before, "volumeName", new.get("volumeName").cloned());
+        set_or_remove(&mut before, "volumeName", new.get("volumeName").cloned());
     }
     let annotation = |object: &Object| object.annotation(ANNOTATION).map(str::to_owned);
     let (class, class_before) = (text(&new, "storageClassName"), text(&before, "storageClassName"));
@@ -265,70 +285,70 @@ pub(in super::super) fn claim_update(object: &Object, old: &Object, errors: &mut
         && class == annotation(old)
         && annotation(object).is_none_or(|found| Some(found) == annotation(old));
     if from_annotation {
-        put(&mut new, "storageClassName", None);
+        set_or_remove(&mut new, "storageClassName", None);
     } else {
         let (found, expected) = (annotation(object), annotation(old));
         if found.clone().unwrap_or_default() != expected.clone().unwrap_or_default() {
-            let metadata = Node::top(view(object, "metadata"), "metadata");
+            let metadata = Node::top_level(object_field(object, "metadata"), "metadata");
             let annotations = metadata.get("annotations");
             let at = annotations.get(ANNOTATION);
             errors.invalid(&at, found.unwrap_or_default(), super::IMMUTABLE);
         }
         if class.is_some() && class_before.is_none() && (expected.is_none() || expected == class) {
-            put(&mut new, "storageClassName", before.get("storageClassName").cloned());
+            set_or_remove(&mut new, "storageClassName", before.get("storageClassName").cloned());
         }
     }
-    let bound = object.str(&["status", "phase"]) == Some("Bound");
+    let is_bound = object.str(&["status", "phase"]) == Some("Bound");
     let size = |value: &Value| value.pointer("/resources/requests/storage").cloned();
     let (size_now, size_before) = (size(&new), size(&before));
-    if bound {
+    if is_bound {
         if let Some(requests) = new.pointer_mut("/resources/requests") {
-            put(requests, "storage", size_before.clone());
+            set_or_remove(requests, "storage", size_before.clone());
         }
-        put(
+        set_or_remove(
             &mut new,
             "volumeAttributesClassName",
             before.get("volumeAttributesClassName").cloned(),
         );
     }
-    let spec = Node::top(view(object, "spec"), "spec");
+    let spec = Node::top_level(object_field(object, "spec"), "spec");
     if !same(&new, &before) {
-        let words = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
-        errors.forbidden(&spec, words);
+        let detail = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
+        errors.forbidden(&spec, detail);
     }
-    let nano = |value: Option<&Value>| value.map_or(0, amounts::nano);
+    let nano = |value: Option<&Value>| value.map_or(0, quantities::nano);
     if nano(size_now.as_ref()) < nano(size_before.as_ref())
         && nano(size_now.as_ref()) <= nano(old.get(&["status", "capacity", "storage"]))
     {
         let resources = spec.get("resources");
         let requests = resources.get("requests");
-        let words = "field can not be less than status.capacity";
-        errors.forbidden(&requests.get("storage"), words);
+        let detail = "field can not be less than status.capacity";
+        errors.forbidden(&requests.get("storage"), detail);
     }
     let mode = spec.get("volumeMode").value();
     let mode_before = before.get("volumeMode").cloned().unwrap_or_default();
-    immutable(&Node::top(mode, "volumeMode"), &mode_before, errors);
+    immutable(&Node::top_level(mode, "volumeMode"), &mode_before, errors);
     attributes_class(&spec, old, errors);
 }
 
 fn attributes_class(spec: &Node<'_, '_>, old: &Object, errors: &mut Errors) {
     let class = spec.get("volumeAttributesClassName");
-    let before = view(old, "spec").get("volumeAttributesClassName").unwrap_or(&Value::Null);
+    let before = object_field(old, "spec").get("volumeAttributesClassName").unwrap_or(&Value::Null);
     let current = old.get(&["status", "currentVolumeAttributesClassName"]);
     if class.value() == before || current.is_none() {
         return;
     }
     if !class.is_set() {
-        let words =
+        let detail =
             "update to nil is forbidden when status.currentVolumeAttributesClassName is not nil";
-        errors.forbidden(&class, words);
+        errors.forbidden(&class, detail);
     } else if class.text().is_empty() {
-        let words = "update to empty string is forbidden when status.currentVolumeAttributesClassName is not nil";
-        errors.forbidden(&class, words);
+        let detail = "update to empty string is forbidden when status.currentVolumeAttributesClassName is not nil";
+        errors.forbidden(&class, detail);
     }
 }
 
-fn put(value: &mut Value, key: &str, new: Option<Value>) {
+fn set_or_remove(value: &mut Value, key: &str, new: Option<Value>) {
     let Some(fields) = value.as_object_mut() else { return };
     match new {
         Some(new) => fields.insert(key.to_owned(), new),
@@ -336,12 +356,12 @@ fn put(value: &mut Value, key: &str, new: Option<Value>) {
     };
 }
 
-pub(in super::super) const CLASSES: &[Check] = &[
-    ("provisioner", Rule::Named(formats::caseless_qualified)),
-    ("parameters", Rule::With(parameters)),
-    ("reclaimPolicy", Rule::With(reclaim_policy)),
+pub(in super::super) const STORAGE_CLASS: &[FieldRule] = &[
+    ("provisioner", Rule::RequiredFormat(formats::caseless_qualified)),
+    ("parameters", Rule::Custom(parameters)),
+    ("reclaimPolicy", Rule::Custom(reclaim_policy)),
     ("volumeBindingMode", Rule::OneOf(&["Immediate", "WaitForFirstConsumer"])),
-    ("allowedTopologies", Rule::With(topologies)),
+    ("allowedTopologies", Rule::Custom(topologies)),
 ];
 
 fn reclaim_policy(node: &Node<'_, '_>, errors: &mut Errors) {
@@ -351,7 +371,7 @@ fn reclaim_policy(node: &Node<'_, '_>, errors: &mut Errors) {
 }
 
 fn parameters(node: &Node<'_, '_>, errors: &mut Errors) {
-    const MOST: usize = 256 * 1024;
+    const MAX_SIZE: usize = 256 * 1024;
     if node.len() > 512 {
         errors.too_long(node, 512);
     }
@@ -362,8 +382,8 @@ fn parameters(node: &Node<'_, '_>, errors: &mut Errors) {
         }
         size += key.len() + value.as_str().unwrap_or_default().len();
     }
-    if size > MOST {
-        errors.too_long(node, MOST);
+    if size > MAX_SIZE {
+        errors.too_long(node, MAX_SIZE);
     }
 }
 
@@ -384,13 +404,13 @@ fn topologies(node: &Node<'_, '_>, errors: &mut Errors) {
                 }
                 found.insert(value.text());
             }
-            errors.each(&key, key.text(), names::qualified_name(key.text()));
+            errors.problems(&key, key.text(), names::qualified_name(key.text()));
             if keys.contains(&key.text()) {
                 errors.duplicate(&key, key.text());
             }
             keys.insert(key.text());
         }
-        // A term that says nothing is found twice.
+        // An empty term counts as a duplicate.
         if expressions.len() == 0 || seen.contains(&expressions.value()) {
             errors.duplicate(&expressions, "");
         }
@@ -400,19 +420,23 @@ fn topologies(node: &Node<'_, '_>, errors: &mut Errors) {
 
 pub(in super::super) fn class_update(object: &Object, old: &Object, errors: &mut Errors) {
     for field in ["parameters", "provisioner", "reclaimPolicy"] {
-        if !same(view(object, field), view(old, field)) {
-            let words = format!("updates to {field} are forbidden.");
-            errors.forbidden(&Node::top(view(object, field), field), words);
+        if !same(object_field(object, field), object_field(old, field)) {
+            let detail = format!("updates to {field} are forbidden.");
+            errors.forbidden(&Node::top_level(object_field(object, field), field), detail);
         }
     }
     let field = "volumeBindingMode";
-    immutable(&Node::top(view(object, field), field), view(old, field), errors);
+    immutable(
+        &Node::top_level(object_field(object, field), field),
+        object_field(old, field),
+        errors,
+    );
 }
 
-pub(in super::super) const ATTRIBUTES_CLASS: &[Check] = &[
-    ("driverName", Rule::Named(formats::caseless_qualified)),
-    ("parameters", Rule::With(parameters)),
-    ("parameters", Rule::Needed("must contain at least one key/value pair")),
+pub(in super::super) const ATTRIBUTES_CLASS: &[FieldRule] = &[
+    ("driverName", Rule::RequiredFormat(formats::caseless_qualified)),
+    ("parameters", Rule::Custom(parameters)),
+    ("parameters", Rule::Required("must contain at least one key/value pair")),
 ];
 
 pub(in super::super) fn attributes_class_update(
@@ -421,15 +445,15 @@ pub(in super::super) fn attributes_class_update(
     errors: &mut Errors,
 ) {
     for field in ["driverName", "parameters"] {
-        if !same(view(object, field), view(old, field)) {
-            let words = format!("updates to {field} are forbidden.");
-            errors.forbidden(&Node::top(view(object, field), field), words);
+        if !same(object_field(object, field), object_field(old, field)) {
+            let detail = format!("updates to {field} are forbidden.");
+            errors.forbidden(&Node::top_level(object_field(object, field), field), detail);
         }
     }
     walk_object(object, ATTRIBUTES_CLASS, errors);
 }
 
-pub(in super::super) const DRIVER: &[Check] = &[("spec", Rule::With(driver))];
+pub(in super::super) const DRIVER: &[FieldRule] = &[("spec", Rule::Custom(driver))];
 
 fn driver(spec: &Node<'_, '_>, errors: &mut Errors) {
     const POLICIES: [&str; 3] = ["File", "None", "ReadWriteOnceWithFSType"];
@@ -446,10 +470,11 @@ fn driver(spec: &Node<'_, '_>, errors: &mut Errors) {
         let seconds = request.get("expirationSeconds");
         match seconds.number() {
             Some(..600) => {
-                errors.wrong(&seconds, "may not specify a duration less than 10 minutes");
+                errors.invalid_value(&seconds, "may not specify a duration less than 10 minutes");
             }
             Some(0x1_0000_0001..) => {
-                errors.wrong(&seconds, "may not specify a duration larger than 2^32 seconds");
+                errors
+                    .invalid_value(&seconds, "may not specify a duration larger than 2^32 seconds");
             }
             _ => {}
         }
@@ -460,28 +485,32 @@ fn driver(spec: &Node<'_, '_>, errors: &mut Errors) {
     }
     let period = spec.get("nodeAllocatableUpdatePeriodSeconds");
     if period.number().is_some_and(|period| period < 10) {
-        errors.wrong(&period, "must be greater than or equal to 10 seconds");
+        errors.invalid_value(&period, "must be greater than or equal to 10 seconds");
     }
     let secrets = spec.get("serviceAccountTokenInSecrets");
     if secrets.is_set() && requests.len() == 0 {
-        let words = "serviceAccountTokenInSecrets is set but no tokenRequests are specified";
-        errors.wrong(&secrets, words);
+        let detail = "serviceAccountTokenInSecrets is set but no tokenRequests are specified";
+        errors.invalid_value(&secrets, detail);
     }
 }
 
 pub(in super::super) fn driver_update(object: &Object, old: &Object, errors: &mut Errors) {
     walk_object(object, DRIVER, errors);
-    let (new, before) = (view(object, "spec"), view(old, "spec"));
-    let spec = Node::top(new, "spec");
-    for (field, shown) in
+    let (new, before) = (object_field(object, "spec"), object_field(old, "spec"));
+    let spec = Node::top_level(new, "spec");
+    for (field, path_name) in
         [("attachRequired", "attachedRequired"), ("volumeLifecycleModes", "volumeLifecycleModes")]
     {
         let value = spec.get(field).value();
-        immutable(&spec.named(shown, value), before.get(field).unwrap_or(&Value::Null), errors);
+        immutable(
+            &spec.child_with_value(path_name, value),
+            before.get(field).unwrap_or(&Value::Null),
+            errors,
+        );
     }
 }
 
-pub(in super::super) const CSI_NODE: &[Check] = &[("spec", Rule::With(csi_node))];
+pub(in super::super) const CSI_NODE: &[FieldRule] = &[("spec", Rule::Custom(csi_node))];
 
 fn csi_node(spec: &Node<'_, '_>, errors: &mut Errors) {
     let drivers = spec.get("drivers");
@@ -493,7 +522,7 @@ fn csi_node(spec: &Node<'_, '_>, errors: &mut Errors) {
             errors.required(&id, "");
         }
         if id.text().len() > 256 {
-            errors.wrong(&id, "must be 256 characters or less");
+            errors.invalid_value(&id, "must be 256 characters or less");
         }
         walk(&driver.get("allocatable"), &[("count", Rule::NotNegative)], errors);
         if seen.contains(&driver.text_of("name")) {
@@ -510,25 +539,29 @@ fn csi_node(spec: &Node<'_, '_>, errors: &mut Errors) {
                 errors.duplicate(&driver, key.text());
             }
             found.insert(key.text());
-            errors.each(&driver, key.text(), names::qualified_name(key.text()));
+            errors.problems(&driver, key.text(), names::qualified_name(key.text()));
         }
     }
 }
 
-pub(in super::super) const CAPACITY: &[Check] = &[
-    ("nodeTopology", Rule::With(label_selector)),
-    ("storageClassName", Rule::Always(names::dns1123_subdomain)),
-    ("capacity", Rule::With(capacity)),
+pub(in super::super) const CAPACITY: &[FieldRule] = &[
+    ("nodeTopology", Rule::Custom(label_selector)),
+    ("storageClassName", Rule::AlwaysFormat(names::dns1123_subdomain)),
+    ("capacity", Rule::Custom(capacity)),
 ];
 
 fn capacity(node: &Node<'_, '_>, errors: &mut Errors) {
-    if node.is_set() && quantity::nano(&amounts::text(node.value())).is_some() {
-        amounts::not_negative(node, errors);
+    if node.is_set() && quantity::parse_nano(&quantities::text(node.value())).is_some() {
+        quantities::not_negative(node, errors);
     }
 }
 
 pub(in super::super) fn capacity_update(object: &Object, old: &Object, errors: &mut Errors) {
     for field in ["nodeTopology", "storageClassName"] {
-        immutable(&Node::top(view(object, field), field), view(old, field), errors);
+        immutable(
+            &Node::top_level(object_field(object, field), field),
+            object_field(old, field),
+            errors,
+        );
     }
 }

@@ -1,9 +1,9 @@
-//! Sources of volumes: what pods and persistent volumes ask of them alike.
+//! Validation of volume sources that Pods and PersistentVolumes share.
 
-use super::super::rules::{Check, Errors, Node, Rule, formats, walk};
+use super::super::rules::{Errors, FieldRule, Node, Rule, formats, walk};
 use mainstay_object::names;
 
-const PARTITION: Rule = Rule::Within(0, 255, "must be between 1 and 255, inclusive");
+const PARTITION: Rule = Rule::Range(0, 255, "must be between 1 and 255, inclusive");
 const HOST_PATHS: [&str; 8] = [
     "",
     "BlockDevice",
@@ -15,62 +15,70 @@ const HOST_PATHS: [&str; 8] = [
     "Socket",
 ];
 
-/// A source of a volume: its field, the name under which the original reports on it if that is
-/// another, and its rules.
-pub(super) struct Source {
-    /// Field of the volume.
+/// A volume source: its field, its names in error paths, and its rules.
+pub(super) struct VolumeSource {
+    /// The field of the volume.
     pub(super) field: &'static str,
-    /// Name of the field in paths of its rules.
-    pub(super) shown: &'static str,
-    /// Name of the field when there is another source before it.
-    pub(super) surplus: &'static str,
-    /// What it must be.
-    pub(super) checks: &'static [Check],
+    /// The field name in the paths of its errors.
+    pub(super) path_name: &'static str,
+    /// The field name in the error for a second source.
+    pub(super) surplus_name: &'static str,
+    /// The rules of the source.
+    pub(super) rules: &'static [FieldRule],
 }
 
-/// A source whose rules name its field.
-pub(super) const fn source(field: &'static str, checks: &'static [Check]) -> Source {
-    Source { field, shown: field, surplus: field, checks }
+/// A volume source whose error paths have its field name.
+pub(super) const fn volume_source(
+    field: &'static str,
+    rules: &'static [FieldRule],
+) -> VolumeSource {
+    VolumeSource { field, path_name: field, surplus_name: field, rules }
 }
 
-pub(super) const NFS: &[Check] =
-    &[("server", Rule::Needed("")), ("path", Rule::Needed("")), ("path", Rule::Always(absolute))];
-pub(super) const HOST_PATH: &[Check] = &[("", Rule::With(host_path))];
-pub(super) const DISK: &[Check] = &[("pdName", Rule::Needed("")), ("partition", PARTITION)];
-pub(super) const VOLUME_ID: &[Check] = &[("volumeID", Rule::Needed("")), ("partition", PARTITION)];
-pub(super) const FLOCKER: &[Check] = &[("", Rule::With(flocker))];
-pub(super) const RBD: &[Check] = &[("monitors", Rule::Needed("")), ("image", Rule::Needed(""))];
-pub(super) const MONITORS: &[Check] = &[("monitors", Rule::Needed(""))];
-pub(super) const QUOBYTE: &[Check] = &[
-    ("registry", Rule::Needed("must be a host:port pair or multiple pairs separated by commas")),
-    ("volume", Rule::Needed("")),
+pub(super) const NFS: &[FieldRule] = &[
+    ("server", Rule::Required("")),
+    ("path", Rule::Required("")),
+    ("path", Rule::AlwaysFormat(absolute)),
 ];
-pub(super) const FIBRE: &[Check] = &[("", Rule::With(fibre_channel))];
-pub(super) const FLEX: &[Check] =
-    &[("driver", Rule::Needed("")), ("options", Rule::With(flex_options))];
-pub(super) const VSPHERE: &[Check] = &[("volumePath", Rule::Needed(""))];
-pub(super) const PHOTON: &[Check] = &[("pdID", Rule::Needed(""))];
-pub(super) const PORTWORX: &[Check] = &[("volumeID", Rule::Needed(""))];
-pub(super) const SCALE_IO: &[Check] = &[
-    ("gateway", Rule::Needed("")),
-    ("system", Rule::Needed("")),
-    ("volumeName", Rule::Needed("")),
+pub(super) const HOST_PATH: &[FieldRule] = &[("", Rule::Custom(host_path))];
+pub(super) const DISK: &[FieldRule] = &[("pdName", Rule::Required("")), ("partition", PARTITION)];
+pub(super) const VOLUME_ID: &[FieldRule] =
+    &[("volumeID", Rule::Required("")), ("partition", PARTITION)];
+pub(super) const FLOCKER: &[FieldRule] = &[("", Rule::Custom(flocker))];
+pub(super) const RBD: &[FieldRule] =
+    &[("monitors", Rule::Required("")), ("image", Rule::Required(""))];
+pub(super) const MONITORS: &[FieldRule] = &[("monitors", Rule::Required(""))];
+pub(super) const QUOBYTE: &[FieldRule] = &[
+    ("registry", Rule::Required("must be a host:port pair or multiple pairs separated by commas")),
+    ("volume", Rule::Required("")),
 ];
-pub(super) const AZURE_DISK: &[Check] = &[
-    ("diskName", Rule::Needed("")),
-    ("diskURI", Rule::Needed("")),
+pub(super) const FIBRE: &[FieldRule] = &[("", Rule::Custom(fibre_channel))];
+pub(super) const FLEX: &[FieldRule] =
+    &[("driver", Rule::Required("")), ("options", Rule::Custom(flex_options))];
+pub(super) const VSPHERE: &[FieldRule] = &[("volumePath", Rule::Required(""))];
+pub(super) const PHOTON: &[FieldRule] = &[("pdID", Rule::Required(""))];
+pub(super) const PORTWORX: &[FieldRule] = &[("volumeID", Rule::Required(""))];
+pub(super) const SCALE_IO: &[FieldRule] = &[
+    ("gateway", Rule::Required("")),
+    ("system", Rule::Required("")),
+    ("volumeName", Rule::Required("")),
+];
+pub(super) const AZURE_DISK: &[FieldRule] = &[
+    ("diskName", Rule::Required("")),
+    ("diskURI", Rule::Required("")),
     ("cachingMode", Rule::OneOf(&["None", "ReadOnly", "ReadWrite"])),
     ("kind", Rule::OneOf(&["Dedicated", "Managed", "Shared"])),
-    ("", Rule::With(azure_disk)),
+    ("", Rule::Custom(azure_disk)),
 ];
-pub(super) const GLUSTER: &[Check] = &[("endpoints", Rule::Needed("")), ("path", Rule::Needed(""))];
+pub(super) const GLUSTER: &[FieldRule] =
+    &[("endpoints", Rule::Required("")), ("path", Rule::Required(""))];
 
-/// Checks the sources in a row's order; returns how many there are.
-pub(super) fn sources(
+/// Validates the sources in the order of a table; returns the number of accepted sources: 0 or 1.
+pub(super) fn validate_sources(
     node: &Node<'_, '_>,
-    table: &'static [Source],
+    table: &'static [VolumeSource],
     errors: &mut Errors,
-    mut also: impl FnMut(&str, &Node<'_, '_>, &mut Errors),
+    mut check_source: impl FnMut(&str, &Node<'_, '_>, &mut Errors),
 ) -> usize {
     let mut found = 0;
     for source in table {
@@ -79,13 +87,13 @@ pub(super) fn sources(
             continue;
         }
         if found > 0 {
-            let words = "may not specify more than 1 volume type";
-            errors.forbidden(&node.get(source.surplus), words);
+            let detail = "may not specify more than 1 volume type";
+            errors.forbidden(&node.get(source.surplus_name), detail);
         } else {
             found += 1;
-            let at = node.named(source.shown, value);
-            walk(&at, source.checks, errors);
-            also(source.field, &at, errors);
+            let at = node.child_with_value(source.path_name, value);
+            walk(&at, source.rules, errors);
+            check_source(source.field, &at, errors);
         }
     }
     found
@@ -101,8 +109,8 @@ fn flocker(node: &Node<'_, '_>, errors: &mut Errors) {
         errors.required(node, "one of datasetName and datasetUUID is required");
     }
     if !name.is_empty() && !uuid.is_empty() {
-        let words = "datasetName and datasetUUID can not be specified simultaneously";
-        errors.invalid(node, "resource", words);
+        let detail = "datasetName and datasetUUID can not be specified simultaneously";
+        errors.invalid(node, "resource", detail);
     }
     if name.contains('/') {
         errors.invalid(&node.get("datasetName"), name, "must not contain '/'");
@@ -143,14 +151,14 @@ fn fibre_channel(node: &Node<'_, '_>, errors: &mut Errors) {
         errors.required(&wwns, "must specify either targetWWNs or wwids, but not both");
     }
     if wwns.len() > 0 && ids > 0 {
-        errors.wrong(&wwns, "targetWWNs and wwids can not be specified simultaneously");
+        errors.invalid_value(&wwns, "targetWWNs and wwids can not be specified simultaneously");
     }
     if wwns.len() > 0 {
         let lun = node.get("lun");
         match lun.number() {
             None => errors.required(&lun, "lun is required if targetWWNs is specified"),
             Some(0..=255) => {}
-            Some(_) => errors.wrong(&lun, "must be between 0 and 255, inclusive"),
+            Some(_) => errors.invalid_value(&lun, "must be between 0 and 255, inclusive"),
         }
     }
 }
@@ -163,23 +171,26 @@ fn host_path(node: &Node<'_, '_>, errors: &mut Errors) {
     }
     walk(
         node,
-        &[("path", Rule::Always(formats::no_backsteps)), ("type", Rule::OneOf(&HOST_PATHS))],
+        &[
+            ("path", Rule::AlwaysFormat(formats::path_without_backsteps)),
+            ("type", Rule::OneOf(&HOST_PATHS)),
+        ],
         errors,
     );
 }
 
-/// What is wrong with the name of an initiator or a target.
+/// The problem of the name of an iSCSI initiator or target.
 fn iscsi_name(name: &str) -> Option<&'static str> {
-    let alnum = |text: &str, length: usize| {
+    let is_alphanumeric = |text: &str, length: usize| {
         text.len() == length && text.bytes().all(|b| b.is_ascii_alphanumeric())
     };
-    let good = match name.get(..3) {
-        Some("eui") => name.strip_prefix("eui.").is_some_and(|rest| alnum(rest, 16)),
-        Some("naa") => name.strip_prefix("naa.").is_some_and(|rest| alnum(rest, 32)),
+    let is_valid = match name.get(..3) {
+        Some("eui") => name.strip_prefix("eui.").is_some_and(|rest| is_alphanumeric(rest, 16)),
+        Some("naa") => name.strip_prefix("naa.").is_some_and(|rest| is_alphanumeric(rest, 32)),
         Some("iqn") => is_iqn(name),
         _ => return Some("must be valid format starting with iqn, eui, or naa"),
     };
-    (!good).then_some("must be valid format")
+    (!is_valid).then_some("must be valid format")
 }
 
 /// `iqn.2006-01.com.example:name`.
@@ -189,36 +200,36 @@ fn is_iqn(name: &str) -> bool {
     let digits = |text: &str, length: usize| {
         text.len() == length && text.bytes().all(|b| b.is_ascii_digit())
     };
-    let dated =
+    let has_date =
         date.split_once('-').is_some_and(|(year, month)| digits(year, 4) && digits(month, 2));
     let domain = rest.split_once(':').map_or(rest, |(domain, _)| domain);
-    dated
+    has_date
         && !domain.is_empty()
         && domain.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-'))
 }
 
-/// A disk over the network.
+/// Validates an iSCSI source.
 pub(super) fn iscsi(node: &Node<'_, '_>, errors: &mut Errors) {
-    walk(node, &[("targetPortal", Rule::Needed("")), ("iqn", Rule::Needed(""))], errors);
+    walk(node, &[("targetPortal", Rule::Required("")), ("iqn", Rule::Required(""))], errors);
     let iqn = node.get("iqn");
-    if let Some(words) = iscsi_name(iqn.text()).filter(|_| !iqn.text().is_empty()) {
-        errors.wrong(&iqn, words);
+    if let Some(detail) = iscsi_name(iqn.text()).filter(|_| !iqn.text().is_empty()) {
+        errors.invalid_value(&iqn, detail);
     }
-    walk(node, &[("lun", Rule::Within(0, 255, "must be between 0 and 255, inclusive"))], errors);
+    walk(node, &[("lun", Rule::Range(0, 255, "must be between 0 and 255, inclusive"))], errors);
     let authenticates = node.is_true("chapAuthDiscovery") || node.is_true("chapAuthSession");
     if authenticates && !node.has("secretRef") {
         errors.required(&node.get("secretRef"), "");
     }
     let initiator = node.get("initiatorName").value();
     if !initiator.is_null() {
-        let at = node.named("initiatorname", initiator);
-        if let Some(words) = iscsi_name(at.text()) {
-            errors.wrong(&at, words);
+        let at = node.child_with_value("initiatorname", initiator);
+        if let Some(detail) = iscsi_name(at.text()) {
+            errors.invalid_value(&at, detail);
         }
     }
 }
 
-/// The name of a driver of volumes.
+/// Validates the name of a CSI driver.
 pub(super) fn driver_name(node: &Node<'_, '_>, errors: &mut Errors) {
     if node.text().is_empty() {
         errors.required(node, "");
@@ -227,17 +238,17 @@ pub(super) fn driver_name(node: &Node<'_, '_>, errors: &mut Errors) {
     if node.text().len() > 63 {
         errors.too_long(node, 63);
     }
-    errors.each(node, node.text(), formats::caseless_subdomain(node.text()));
+    errors.problems(node, node.text(), formats::caseless_subdomain(node.text()));
 }
 
-/// A volume of `StorageOS`.
+/// Validates a StorageOS source.
 pub(super) fn storage_os(node: &Node<'_, '_>, errors: &mut Errors) {
     walk(
         node,
         &[
-            ("volumeName", Rule::Named(names::dns1123_label)),
+            ("volumeName", Rule::RequiredFormat(names::dns1123_label)),
             ("volumeNamespace", Rule::Format(names::dns1123_label)),
-            ("secretRef", Rule::Inside(&[("name", Rule::Needed(""))])),
+            ("secretRef", Rule::Fields(&[("name", Rule::Required(""))])),
         ],
         errors,
     );

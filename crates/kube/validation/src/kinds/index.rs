@@ -1,4 +1,4 @@
-//! Which rules are whose.
+//! The strategy of each kind.
 
 use super::super::groups;
 use super::named_groups::{
@@ -11,13 +11,13 @@ use super::named_groups::{
     VALIDATING_WEBHOOKS, VOLUME_ATTACHMENT,
 };
 use super::{
-    ACCOUNT, CONFIG_MAP, CRON_JOB, DAEMON_SET, DEPLOYMENT, ENDPOINTS, EVENT, JOB, LIMITS,
-    NAMESPACE, NODE, PLAIN, POD, POD_TEMPLATE, QUOTA, REPLICA_SET, REPLICATION_CONTROLLER,
-    REVISION, Rules, SECRET, SERVICE, STATEFUL_SET, VOLUME, VOLUME_CLAIM,
+    ACCOUNT, CONFIG_MAP, CRON_JOB, DAEMON_SET, DEPLOYMENT, ENDPOINTS, EVENT, JOB, KindStrategy,
+    LIMITS, NAMESPACE, NODE, OTHER, POD, POD_TEMPLATE, QUOTA, REPLICA_SET, REPLICATION_CONTROLLER,
+    REVISION, SECRET, SERVICE, STATEFUL_SET, VOLUME, VOLUME_CLAIM,
 };
 
-/// The rules of a built-in kind.
-pub(in super::super) fn rules(group: &str, kind: &str) -> &'static Rules {
+/// The strategy of a built-in kind.
+pub(in super::super) fn strategy(group: &str, kind: &str) -> &'static KindStrategy {
     match (group, kind) {
         ("", "Namespace") => &NAMESPACE,
         ("", "Node") => &NODE,
@@ -77,6 +77,6 @@ pub(in super::super) fn rules(group: &str, kind: &str) -> &'static Rules {
         ("resource.k8s.io", "ResourceSlice") => &RESOURCE_SLICE,
         ("resource.k8s.io", "ResourceClaim") => &RESOURCE_CLAIM,
         ("resource.k8s.io", "ResourceClaimTemplate") => &CLAIM_TEMPLATE,
-        _ => &PLAIN,
+        _ => &OTHER,
     }
 }

@@ -5,281 +5,283 @@ use super::super::{
     Metadata, ResetFields, StatusMetadata, api_services, check, core, groups, rules, signing,
     warnings,
 };
-use super::{ACCESS, ADMISSION, ANSWERS_OBJECT, COUNTED, ORDINARY, Rules, has_empty_list};
+use super::{
+    ADMISSION, DEFAULT, KindStrategy, RBAC, RETURNS_OBJECT, WITH_GENERATION, has_empty_list,
+};
 use mainstay_object::names;
 
-rules! {
-    ROLE = Rules { default: groups::default_role, table: check::ROLE, ..ACCESS };
-    CLUSTER_ROLE = Rules { default: groups::default_role, table: check::CLUSTER_ROLE, ..ACCESS };
-    BINDING = Rules {
+strategies! {
+    ROLE = KindStrategy { default: groups::default_role, field_rules: check::ROLE, ..RBAC };
+    CLUSTER_ROLE = KindStrategy { default: groups::default_role, field_rules: check::CLUSTER_ROLE, ..RBAC };
+    BINDING = KindStrategy {
         default: groups::default_binding,
-        table: check::BINDING,
-        check_update: Some(check::binding_update),
-        ..ACCESS
+        field_rules: check::BINDING,
+        validate_update: Some(check::binding_update),
+        ..RBAC
     };
-    CLUSTER_BINDING = Rules {
+    CLUSTER_BINDING = KindStrategy {
         default: groups::default_binding,
-        table: check::CLUSTER_BINDING,
-        check_update: Some(check::cluster_binding_update),
-        ..ACCESS
+        field_rules: check::CLUSTER_BINDING,
+        validate_update: Some(check::cluster_binding_update),
+        ..RBAC
     };
 
-    LEASE = Rules {
+    LEASE = KindStrategy {
         creates_on_update: true,
         unconditional_update: false,
-        create: core::create_lease,
-        update: core::update_lease,
-        table: check::LEASE,
-        ..ORDINARY
+        prepare_create: core::create_lease,
+        prepare_update: core::update_lease,
+        field_rules: check::LEASE,
+        ..DEFAULT
     };
-    DISRUPTION_BUDGET = Rules {
-        names: names::path_segment,
+    DISRUPTION_BUDGET = KindStrategy {
+        validate_name: names::path_segment,
         unconditional_update: false,
         metadata: Metadata::Common,
         default: groups::default_disruption_budget,
-        table: check::DISRUPTION_BUDGET,
-        check_status: check::disruption_budget_status,
-        ..COUNTED
+        field_rules: check::DISRUPTION_BUDGET,
+        validate_status: check::disruption_budget_status,
+        ..WITH_GENERATION
     };
-    NETWORK_POLICY = Rules {
-        // No stored one has an empty list, and the original compares exactly.
-        counts_as_change: |sent| sent.get(&["spec"]).is_some_and(has_empty_list),
+    NETWORK_POLICY = KindStrategy {
+        // A stored NetworkPolicy has no empty list, and Kubernetes compares exactly.
+        counts_as_change: |object| object.get(&["spec"]).is_some_and(has_empty_list),
 
         metadata: Metadata::WholeThenChanges,
         default: groups::default_network_policy,
-        table: check::NETWORK_POLICY,
-        check_update: Some(|object, _, errors| {
- // As the original does: once as a new one, once as a changed one.
- walk_object(object, check::NETWORK_POLICY, errors);
- walk_object(object, check::NETWORK_POLICY, errors);
- }),
+        field_rules: check::NETWORK_POLICY,
+        validate_update: Some(|object, _, errors| {
+            // Kubernetes validates an update twice: as a creation and as an update.
+            walk_object(object, check::NETWORK_POLICY, errors);
+            walk_object(object, check::NETWORK_POLICY, errors);
+        }),
         warnings: warnings::network_policy,
-        ..COUNTED
+        ..WITH_GENERATION
     };
-    INGRESS = Rules {
+    INGRESS = KindStrategy {
         storage_prefix: Some("ingress"),
 
         metadata: Metadata::ChangesThenWhole,
         default: groups::default_ingress,
-        check: check::ingress,
-        check_update: Some(|object, _, errors| walk_object(object, check::INGRESS, errors)),
-        check_status: check::ingress_status,
+        validate: check::ingress,
+        validate_update: Some(|object, _, errors| walk_object(object, check::INGRESS, errors)),
+        validate_status: check::ingress_status,
         warnings: warnings::ingress,
-        ..COUNTED
+        ..WITH_GENERATION
     };
-    INGRESS_CLASS = Rules {
+    INGRESS_CLASS = KindStrategy {
         metadata: Metadata::ChangesThenWhole,
         default: groups::default_ingress_class,
-        table: check::INGRESS_CLASS,
-        check_update: Some(check::ingress_class_update),
-        ..COUNTED
+        field_rules: check::INGRESS_CLASS,
+        validate_update: Some(check::ingress_class_update),
+        ..WITH_GENERATION
     };
-    IP_ADDRESS = Rules {
-        names: rules::formats::strict_address,
-        table: check::IP_ADDRESS,
-        check_update: Some(check::ip_address_update),
-        ..COUNTED
+    IP_ADDRESS = KindStrategy {
+        validate_name: rules::formats::strict_address,
+        field_rules: check::IP_ADDRESS,
+        validate_update: Some(check::ip_address_update),
+        ..WITH_GENERATION
     };
-    SERVICE_CIDR = Rules {
-        // The original's table names a group for it that does not exist.
+    SERVICE_CIDR = KindStrategy {
+        // The table of Kubernetes names a group that does not exist.
         reset_fields: |_| None,
 
         status_metadata: StatusMetadata::Kept,
 
-        table: check::SERVICE_CIDR,
-        check_update: Some(check::service_cidr_update),
-        ..COUNTED
+        field_rules: check::SERVICE_CIDR,
+        validate_update: Some(check::service_cidr_update),
+        ..WITH_GENERATION
     };
-    PRIORITY_CLASS = Rules {
+    PRIORITY_CLASS = KindStrategy {
         default: groups::default_priority_class,
-        create: groups::create_priority_class,
-        check: check::priority_class,
-        check_update: Some(check::priority_class_update),
-        ..ORDINARY
+        prepare_create: groups::create_priority_class,
+        validate: check::priority_class,
+        validate_update: Some(check::priority_class_update),
+        ..DEFAULT
     };
-    VALIDATING_WEBHOOKS = Rules {
+    VALIDATING_WEBHOOKS = KindStrategy {
         default: groups::default_validating_webhooks,
-        check: check::webhooks,
-        check_update: Some(check::webhooks_update),
+        validate: check::webhooks,
+        validate_update: Some(check::webhooks_update),
         ..ADMISSION
     };
-    MUTATING_WEBHOOKS = Rules {
+    MUTATING_WEBHOOKS = KindStrategy {
         default: groups::default_mutating_webhooks,
-        check: check::webhooks,
-        check_update: Some(check::webhooks_update),
+        validate: check::webhooks,
+        validate_update: Some(check::webhooks_update),
         ..ADMISSION
     };
-    VALIDATING_POLICY = Rules {
+    VALIDATING_POLICY = KindStrategy {
         status_metadata: StatusMetadata::Kept,
 
         default: groups::default_admission_policy,
-        check: check::validating_policy,
-        check_update: Some(check::validating_policy_update),
+        validate: check::validating_policy,
+        validate_update: Some(check::validating_policy_update),
         ..ADMISSION
     };
-    VALIDATING_BINDING = Rules {
+    VALIDATING_BINDING = KindStrategy {
         default: groups::default_policy_binding,
-        table: check::POLICY_BINDING,
-        check_update: Some(check::policy_binding_update),
+        field_rules: check::POLICY_BINDING,
+        validate_update: Some(check::policy_binding_update),
         ..ADMISSION
     };
-    MUTATING_POLICY = Rules {
+    MUTATING_POLICY = KindStrategy {
         default: groups::default_admission_policy,
-        check: check::mutating_policy,
-        check_update: Some(check::mutating_policy_update),
+        validate: check::mutating_policy,
+        validate_update: Some(check::mutating_policy_update),
         ..ADMISSION
     };
-    MUTATING_BINDING = Rules {
+    MUTATING_BINDING = KindStrategy {
         default: groups::default_policy_binding,
-        check: check::mutating_binding,
-        check_update: Some(check::mutating_binding_update),
+        validate: check::mutating_binding,
+        validate_update: Some(check::mutating_binding_update),
         ..ADMISSION
     };
-    STORAGE_CLASS = Rules {
-        deletion: ANSWERS_OBJECT,
+    STORAGE_CLASS = KindStrategy {
+        deletion: RETURNS_OBJECT,
 
         default: groups::default_storage_class,
-        table: check::CLASSES,
-        check_update: Some(check::class_update),
+        field_rules: check::STORAGE_CLASS,
+        validate_update: Some(check::class_update),
         warnings: warnings::storage_class,
-        ..ORDINARY
+        ..DEFAULT
     };
-    ATTRIBUTES_CLASS = Rules {
-        deletion: ANSWERS_OBJECT,
+    ATTRIBUTES_CLASS = KindStrategy {
+        deletion: RETURNS_OBJECT,
 
-        table: check::ATTRIBUTES_CLASS,
-        check_update: Some(check::attributes_class_update),
-        ..ORDINARY
+        field_rules: check::ATTRIBUTES_CLASS,
+        validate_update: Some(check::attributes_class_update),
+        ..DEFAULT
     };
-    STORAGE_DRIVER = Rules {
-        deletion: ANSWERS_OBJECT,
+    STORAGE_DRIVER = KindStrategy {
+        deletion: RETURNS_OBJECT,
 
         unconditional_update: false,
         default: groups::default_storage_driver,
-        table: check::DRIVER,
-        check_update: Some(check::driver_update),
+        field_rules: check::DRIVER,
+        validate_update: Some(check::driver_update),
         warnings: groups::storage_driver_warnings,
-        ..ORDINARY
+        ..DEFAULT
     };
-    STORAGE_NODE = Rules {
-        deletion: ANSWERS_OBJECT,
+    STORAGE_NODE = KindStrategy {
+        deletion: RETURNS_OBJECT,
 
         unconditional_update: false,
         metadata: Metadata::Whole,
-        table: check::CSI_NODE,
-        ..ORDINARY
+        field_rules: check::CSI_NODE,
+        ..DEFAULT
     };
-    STORAGE_CAPACITY = Rules {
+    STORAGE_CAPACITY = KindStrategy {
         unconditional_update: false,
-        table: check::CAPACITY,
-        check_update: Some(check::capacity_update),
-        ..ORDINARY
+        field_rules: check::CAPACITY,
+        validate_update: Some(check::capacity_update),
+        ..DEFAULT
     };
-    VOLUME_ATTACHMENT = Rules {
+    VOLUME_ATTACHMENT = KindStrategy {
         unconditional_update: false,
         status_metadata: StatusMetadata::Kept,
-        deletion: ANSWERS_OBJECT,
-        ..ORDINARY
+        deletion: RETURNS_OBJECT,
+        ..DEFAULT
     };
-    DEVICE_CLASS = Rules { deletion: ANSWERS_OBJECT, ..COUNTED };
-    RESOURCE_SLICE = Rules {
+    DEVICE_CLASS = KindStrategy { deletion: RETURNS_OBJECT, ..WITH_GENERATION };
+    RESOURCE_SLICE = KindStrategy {
         unknown_field: Some(|row, path| {
             let (version, kind) = (&row.api_version, &row.kind);
             format!("field label not supported for {version}, Kind={kind}: {path}")
         }),
-        deletion: ANSWERS_OBJECT,
-        ..COUNTED
+        deletion: RETURNS_OBJECT,
+        ..WITH_GENERATION
     };
     RESOURCE_CLAIM =
-        Rules { status_metadata: StatusMetadata::Kept, deletion: ANSWERS_OBJECT, ..ORDINARY };
-    CLAIM_TEMPLATE = Rules { deletion: ANSWERS_OBJECT, ..ORDINARY };
-    ENDPOINT_SLICE = Rules {
+        KindStrategy { status_metadata: StatusMetadata::Kept, deletion: RETURNS_OBJECT, ..DEFAULT };
+    CLAIM_TEMPLATE = KindStrategy { deletion: RETURNS_OBJECT, ..DEFAULT };
+    ENDPOINT_SLICE = KindStrategy {
         metadata: Metadata::Whole,
         default: groups::default_endpoint_slice,
-        create: groups::create_endpoint_slice,
-        update: groups::update_endpoint_slice,
-        check: check::slice,
-        check_update: Some(check::slice_update),
+        prepare_create: groups::create_endpoint_slice,
+        prepare_update: groups::update_endpoint_slice,
+        validate: check::slice,
+        validate_update: Some(check::slice_update),
         warnings: warnings::endpoint_slice,
-        ..COUNTED
+        ..WITH_GENERATION
     };
-    AUTOSCALER = Rules {
+    AUTOSCALER = KindStrategy {
         default: groups::default_autoscaler,
-        check: check::autoscaler,
-        check_update: Some(check::autoscaler_update),
-        check_status: check::autoscaler_status,
-        ..ORDINARY
+        validate: check::autoscaler,
+        validate_update: Some(check::autoscaler_update),
+        validate_status: check::autoscaler_status,
+        ..DEFAULT
     };
-    RUNTIME_CLASS = Rules {
+    RUNTIME_CLASS = KindStrategy {
         creates_on_update: true,
         unconditional_update: false,
-        table: check::RUNTIME_CLASS,
-        check_update: Some(check::runtime_class_update),
+        field_rules: check::RUNTIME_CLASS,
+        validate_update: Some(check::runtime_class_update),
         warnings: warnings::runtime_class,
-        ..ORDINARY
+        ..DEFAULT
     };
-    API_SERVICE = Rules {
+    API_SERVICE = KindStrategy {
         status_metadata: StatusMetadata::Kept,
 
-        names: names::path_segment,
+        validate_name: names::path_segment,
         unconditional_update: false,
         metadata: Metadata::ChangesThenWhole,
         default: groups::default_api_service,
-        create: |object, context| {
-            api_services::create(object, context);
+        prepare_create: |object, context| {
+            api_services::prepare_create(object, context);
             Ok(())
         },
-        check: check::api_service,
-        check_update: Some(check::api_service_update),
-        check_status: check::api_service_status,
-        ..ORDINARY
+        validate: check::api_service,
+        validate_update: Some(check::api_service_update),
+        validate_status: check::api_service_status,
+        ..DEFAULT
     };
-    FLOW_SCHEMA = Rules {
+    FLOW_SCHEMA = KindStrategy {
         status_metadata: StatusMetadata::Untouched,
-        // They are asked in order of their precedence.
+        // Tables list FlowSchemas by matching precedence.
         sort_table: |schemas| schemas.sort_by_key(|schema| schema.i64(&["spec", "matchingPrecedence"])),
 
         metadata: Metadata::Whole,
         default: check::default_flow_schema,
-        check: check::flow_schema,
-        check_update: Some(check::flow_schema_update),
-        check_status: check::flow_status,
-        ..COUNTED
+        validate: check::flow_schema,
+        validate_update: Some(check::flow_schema_update),
+        validate_status: check::flow_status,
+        ..WITH_GENERATION
     };
-    PRIORITY_LEVEL = Rules {
+    PRIORITY_LEVEL = KindStrategy {
         status_metadata: StatusMetadata::Untouched,
 
         metadata: Metadata::Whole,
         default: check::default_priority_level,
-        check: check::priority_level,
-        check_update: Some(check::priority_level_update),
-        check_status: check::flow_status,
-        ..COUNTED
+        validate: check::priority_level,
+        validate_update: Some(check::priority_level_update),
+        validate_status: check::flow_status,
+        ..WITH_GENERATION
     };
-    DEFINITION = Rules {
+    DEFINITION = KindStrategy {
         reset_fields: |_| {
             Some(ResetFields { update: &["status"], status: &["spec", "metadata"] })
         },
 
         unconditional_update: false,
-        ..COUNTED
+        ..WITH_GENERATION
     };
-    SIGNING_REQUEST = Rules {
+    SIGNING_REQUEST = KindStrategy {
         reset_fields: |_| {
             Some(ResetFields { update: &["spec", "status"], status: &["spec", "status.conditions"] })
         },
 
         kept_on_update: &[&["spec"]],
 
-        names: |_| Vec::new(),
+        validate_name: |_| Vec::new(),
         metadata: Metadata::WholeThenChanges,
-        fields: &["spec.signerName"],
+        selectable_fields: &["spec.signerName"],
         default: groups::default_request,
-        create: signing::create,
-        update: signing::update,
-        check: check::signing_request,
-        check_update: Some(check::signing_request_update),
-        check_status: check::signing_request_status,
-        ..ORDINARY
+        prepare_create: signing::prepare_create,
+        prepare_update: signing::prepare_update,
+        validate: check::signing_request,
+        validate_update: Some(check::signing_request_update),
+        validate_status: check::signing_request_status,
+        ..DEFAULT
     };
 }

@@ -1,25 +1,25 @@
-//! How a row of the table of built-in kinds answers as a strategy.
+//! A row of the table of built-in kinds as a [`Strategy`].
 
 use super::super::rules::{Errors, walk_object};
 use super::super::{
     Context, Deletion, KindRow, Metadata, ResetFields, StatusMetadata, Strategy, Target, check,
     warnings,
 };
-use super::Rules;
+use super::KindStrategy;
 use mainstay_object::{FieldError, Object, Status};
 use std::borrow::Cow;
 
-impl Strategy for Rules {
+impl Strategy for KindStrategy {
     fn name_problems(&self, name: &str) -> Vec<String> {
-        (self.names)(name)
+        (self.validate_name)(name)
     }
 
     fn counts_generations(&self) -> bool {
-        self.generations
+        self.counts_generations
     }
 
     fn keeps_status_on_create(&self) -> bool {
-        self.keeps_status
+        self.keeps_status_on_create
     }
 
     fn creates_on_update(&self) -> bool {
@@ -35,7 +35,7 @@ impl Strategy for Rules {
     }
 
     fn prepare_create(&self, object: &mut Object, context: &Context<'_>) -> Result<(), Status> {
-        (self.create)(object, context)
+        (self.prepare_create)(object, context)
     }
 
     fn prepare_update(
@@ -44,7 +44,7 @@ impl Strategy for Rules {
         old: &Object,
         context: &Context<'_>,
     ) -> Result<(), Status> {
-        (self.update)(object, old, context)
+        (self.prepare_update)(object, old, context)
     }
 
     fn metadata(&self) -> Metadata {
@@ -58,19 +58,19 @@ impl Strategy for Rules {
         target: Target<'_>,
     ) -> Vec<FieldError> {
         let mut errors = Errors::default();
-        match (target.subresource, old, self.check_update) {
-            ("status", Some(old), _) => (self.check_status)(object, old, &mut errors),
+        match (target.subresource, old, self.validate_update) {
+            ("status", Some(old), _) => (self.validate_status)(object, old, &mut errors),
             ("finalize", Some(old), _) => check::namespace_finalize(object, old, &mut errors),
             ("approval", Some(old), _) => check::signing_request_approval(object, old, &mut errors),
             ("resize", ..) => check::pod(object, &mut errors),
             (_, Some(old), Some(check)) => check(object, old, &mut errors),
             _ => {
-                walk_object(object, self.table, &mut errors);
-                (self.check)(object, &mut errors);
+                walk_object(object, self.field_rules, &mut errors);
+                (self.validate)(object, &mut errors);
             }
         }
         if object.kind() == "Event" {
-            // The group of the request decides how strict the rules are.
+            // The API group of the request decides which rules apply.
             let strict = target.group == "events.k8s.io";
             check::event(object, strict, &mut errors);
             match old {
@@ -91,7 +91,7 @@ impl Strategy for Rules {
     }
 
     fn selectable_fields(&self) -> &'static [&'static str] {
-        self.fields
+        self.selectable_fields
     }
 
     fn field<'a>(&self, object: &'a Object, path: &str) -> Cow<'a, str> {
@@ -104,7 +104,7 @@ impl Strategy for Rules {
     }
 
     fn unknown_field(&self, row: &KindRow, path: &str) -> Option<String> {
-        self.unknown_field.map(|words| words(row, path))
+        self.unknown_field.map(|message| message(row, path))
     }
 
     fn status_metadata(&self) -> StatusMetadata {
@@ -148,8 +148,8 @@ impl Strategy for Rules {
     }
 }
 
-/// The value of a field to select by. Most are where their path says; a few are computed, and
-/// numbers and booleans that are absent read as Go's zero.
+/// The value of a selectable field. Most are read at their path; a few are computed. Absent numbers
+/// and booleans have the zero value of Go.
 fn selectable<'a>(object: &'a Object, path: &str) -> Cow<'a, str> {
     match path {
         "spec.unschedulable" | "spec.hostNetwork" => {
@@ -159,16 +159,16 @@ fn selectable<'a>(object: &'a Object, path: &str) -> Cow<'a, str> {
         "status.replicas" => {
             Cow::Owned(object.i64(&["status", "replicas"]).unwrap_or_default().to_string())
         }
-        // How many pods of a job have succeeded.
+        // The number of succeeded pods of a Job.
         "status.successful" => {
             Cow::Owned(object.i64(&["status", "succeeded"]).unwrap_or_default().to_string())
         }
         "status.podIPs" => {
             let addresses = object.array(&["status", "podIPs"]);
-            let texts = addresses.iter().filter_map(|one| one.get("ip")?.as_str());
+            let texts = addresses.iter().filter_map(|address| address.get("ip")?.as_str());
             Cow::Owned(texts.collect::<Vec<_>>().join(","))
         }
-        // Who reported an event, in the old field or the new one.
+        // The reporter of an Event, in the older or the newer field.
         "source" => {
             let source = object.str(&["source", "component"]).filter(|text| !text.is_empty());
             Cow::Borrowed(source.or(object.str(&["reportingComponent"])).unwrap_or_default())

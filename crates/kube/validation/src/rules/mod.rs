@@ -1,20 +1,20 @@
-//! Rules as data: what a field must be is a row, and one walker checks objects against the rows.
+//! Validation rules as data: tables of fields and rules, and a walker that checks objects against them.
 //!
-//! A [`Check`] is a field and a [`Rule`]. The order of the rows is the order in which the original
-//! looks, because errors are reported in it. Rules that are a shape (needed, one of several, a name,
-//! a number within bounds) are data; what remains is a function ([`Rule::With`]).
+//! A [`FieldRule`] is a field and a [`Rule`]. The rows have the order in which Kubernetes validates,
+//! because errors are reported in that order. Common rules (required, one of several, a format, a
+//! range) are data; every other rule is a function ([`Rule::Custom`]).
 //!
 //! ```text
-//! &[("replicas", NotNegative), ("selector", With(…)), ("template", Inside(TEMPLATE)), …]
+//! &[("replicas", NotNegative), ("selector", Custom(…)), ("template", Fields(TEMPLATE)), …]
 //!        │
-//!        ▼ walk(node, checks, errors)
+//!        ▼ walk(node, rules, errors)
 //! spec.replicas: Invalid value: -1: must be greater than or equal to 0
 //! ```
 
-pub(super) mod amounts;
 pub(super) mod formats;
-pub(super) mod forms;
+pub(super) mod go_structs;
 mod node;
+pub(super) mod quantities;
 pub(super) mod selectors;
 
 pub(super) use node::{Errors, Node};
@@ -22,61 +22,61 @@ pub(super) use node::{Errors, Node};
 use mainstay_object::Object;
 use serde_json::{Map, Value};
 
-/// What a number that may not be negative is told.
+/// The error of a negative number.
 pub(super) const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
-/// What a number that must be positive is told.
+/// The error of a number that is not positive.
 pub(super) const POSITIVE: &str = "must be greater than 0";
-/// The same in older words: amounts, and a few numbers of pods.
+/// The older text of the same error: for quantities and a few numbers of pods.
 pub(super) const ABOVE_ZERO: &str = "must be greater than zero";
-/// What a field is told that never changes.
+/// The error of a changed immutable field.
 pub(super) const IMMUTABLE: &str = "field is immutable";
 
-/// Problems of a text; empty when it is good.
+/// Returns the problems of a string; empty for a valid one.
 pub(super) type Format = fn(&str) -> Vec<String>;
 
-/// A field and what it must be. The empty name is the value itself.
-pub(super) type Check = (&'static str, Rule);
+/// A field and its rule. An empty name stands for the value itself.
+pub(super) type FieldRule = (&'static str, Rule);
 
-/// What a value must be.
+/// A rule for a value.
 #[derive(Clone, Copy)]
 pub(super) enum Rule {
-    /// There must be something: not null, not empty. The text is the error's detail.
-    Needed(&'static str),
-    /// A text, if there is one, has a format.
+    /// The value is neither null nor empty. The text is the detail of the error.
+    Required(&'static str),
+    /// A string that is not empty has a format.
     Format(Format),
-    /// There must be a text, and it has a format.
-    Named(Format),
-    /// The text has a format, even the empty one.
-    Always(Format),
-    /// A text, if it is set, is one of these.
+    /// A string is required and has a format.
+    RequiredFormat(Format),
+    /// The string has a format, even if it is empty.
+    AlwaysFormat(Format),
+    /// A string that is set is one of these.
     OneOf(&'static [&'static str]),
-    /// There must be a text, and it is one of these.
-    Choice(&'static [&'static str]),
-    /// A number, if there is one, is not negative.
+    /// A string is required and is one of these.
+    RequiredOneOf(&'static [&'static str]),
+    /// A number that is set is not negative.
     NotNegative,
-    /// A number, if there is one, is positive.
+    /// A number that is set is positive.
     Positive,
-    /// A number, if there is one, is within these bounds; the text says so.
-    Within(i64, i64, &'static str),
-    /// A number, zero if there is none, is within these bounds; the text says so.
-    Between(i64, i64, &'static str),
-    /// A port: from 1 to 65535, also if there is none.
+    /// A number that is set is in this range; the text is the error.
+    Range(i64, i64, &'static str),
+    /// A number, zero if it is not set, is in this range; the text is the error.
+    RangeOrZero(i64, i64, &'static str),
+    /// A port number from 1 to 65535; required.
     Port,
-    /// A port by number or by name.
+    /// A port number or name.
     PortOrName,
-    /// The fields of an object, if there is one.
-    Inside(&'static [Check]),
-    /// The same for every element of a list.
-    Each(&'static [Check]),
-    /// The value may not be set; the text says why.
-    Absent(&'static str),
-    /// Whatever else.
-    With(fn(&Node<'_, '_>, &mut Errors)),
+    /// Rules for the fields of an object that is set.
+    Fields(&'static [FieldRule]),
+    /// Rules for the fields of each element of a list.
+    Elements(&'static [FieldRule]),
+    /// The value may not be set; the text is the error.
+    Forbidden(&'static str),
+    /// A function.
+    Custom(fn(&Node<'_, '_>, &mut Errors)),
 }
 
-/// What is wrong with a value, in the order of the rows.
-pub(super) fn walk(node: &Node<'_, '_>, checks: &[Check], errors: &mut Errors) {
-    for (field, rule) in checks {
+/// Checks a value against rules, in their order.
+pub(super) fn walk(node: &Node<'_, '_>, rules: &[FieldRule], errors: &mut Errors) {
+    for (field, rule) in rules {
         if field.is_empty() {
             apply(node, rule, errors);
         } else {
@@ -85,31 +85,33 @@ pub(super) fn walk(node: &Node<'_, '_>, checks: &[Check], errors: &mut Errors) {
     }
 }
 
-/// The same of an object, from its top.
-pub(super) fn walk_object(object: &Object, checks: &[Check], errors: &mut Errors) {
-    for (field, rule) in checks {
-        apply(&Node::top(view(object, field), field), rule, errors);
+/// Checks the top-level fields of an object against rules.
+pub(super) fn walk_object(object: &Object, rules: &[FieldRule], errors: &mut Errors) {
+    for (field, rule) in rules {
+        apply(&Node::top_level(object_field(object, field), field), rule, errors);
     }
 }
 
 /// A field of an object; null if it is absent.
-pub(super) fn view<'a>(object: &'a Object, field: &str) -> &'a Value {
+pub(super) fn object_field<'a>(object: &'a Object, field: &str) -> &'a Value {
     static NULL: Value = Value::Null;
     object.fields().get(field).unwrap_or(&NULL)
 }
 
 fn apply(node: &Node<'_, '_>, rule: &Rule, errors: &mut Errors) {
     match rule {
-        Rule::Needed(detail) => needed(node, detail, errors),
+        Rule::Required(detail) => required(node, detail, errors),
         Rule::Format(format) if !node.text().is_empty() => {
-            errors.each(node, node.text(), format(node.text()));
+            errors.problems(node, node.text(), format(node.text()));
         }
-        Rule::Named(_) | Rule::Choice(_) if node.text().is_empty() => errors.required(node, ""),
-        Rule::Named(format) | Rule::Always(format) => {
-            errors.each(node, node.text(), format(node.text()));
+        Rule::RequiredFormat(_) | Rule::RequiredOneOf(_) if node.text().is_empty() => {
+            errors.required(node, "")
+        }
+        Rule::RequiredFormat(format) | Rule::AlwaysFormat(format) => {
+            errors.problems(node, node.text(), format(node.text()));
         }
         Rule::OneOf(allowed) if node.is_set() => one_of(node, allowed, errors),
-        Rule::Choice(allowed) => one_of(node, allowed, errors),
+        Rule::RequiredOneOf(allowed) => one_of(node, allowed, errors),
         Rule::NotNegative => {
             if let Some(number) = node.number().filter(|number| *number < 0) {
                 errors.invalid(node, number, NOT_NEGATIVE);
@@ -120,22 +122,25 @@ fn apply(node: &Node<'_, '_>, rule: &Rule, errors: &mut Errors) {
                 errors.invalid(node, number, POSITIVE);
             }
         }
-        Rule::Within(least, most, detail) if node.is_set() => {
-            between(node, *least, *most, detail, errors);
+        Rule::Range(min, max, detail) if node.is_set() => {
+            range(node, *min, *max, detail, errors);
         }
-        Rule::Between(least, most, detail) => between(node, *least, *most, detail, errors),
-        Rule::Port => between(node, 1, 65535, formats::PORT_RANGE, errors),
+        Rule::RangeOrZero(min, max, detail) => range(node, *min, *max, detail, errors),
+        Rule::Port => range(node, 1, 65535, formats::PORT_RANGE, errors),
         Rule::PortOrName => port_or_name(node, errors),
-        Rule::Inside(checks) if node.is_set() => walk(node, checks, errors),
-        Rule::Each(checks) => node.items().for_each(|item| walk(&item, checks, errors)),
-        Rule::Absent(detail) if node.is_set() => errors.forbidden(node, *detail),
-        Rule::With(check) => check(node, errors),
-        Rule::Format(_) | Rule::OneOf(_) | Rule::Within(..) | Rule::Inside(_) | Rule::Absent(_) => {
-        }
+        Rule::Fields(rules) if node.is_set() => walk(node, rules, errors),
+        Rule::Elements(rules) => node.items().for_each(|item| walk(&item, rules, errors)),
+        Rule::Forbidden(detail) if node.is_set() => errors.forbidden(node, *detail),
+        Rule::Custom(check) => check(node, errors),
+        Rule::Format(_)
+        | Rule::OneOf(_)
+        | Rule::Range(..)
+        | Rule::Fields(_)
+        | Rule::Forbidden(_) => {}
     }
 }
 
-fn needed(node: &Node<'_, '_>, detail: &str, errors: &mut Errors) {
+fn required(node: &Node<'_, '_>, detail: &str, errors: &mut Errors) {
     let missing = match node.value() {
         Value::Null => true,
         Value::String(text) => text.is_empty(),
@@ -147,52 +152,52 @@ fn needed(node: &Node<'_, '_>, detail: &str, errors: &mut Errors) {
     }
 }
 
-/// A text must be one of several; the empty text is none of them unless it is listed.
+/// A string must be one of several; an empty string is invalid unless it is listed.
 pub(super) fn one_of(node: &Node<'_, '_>, allowed: &[&str], errors: &mut Errors) {
     if !allowed.contains(&node.text()) {
         errors.unsupported(node, node.text(), allowed);
     }
 }
 
-fn between(node: &Node<'_, '_>, least: i64, most: i64, detail: &str, errors: &mut Errors) {
+fn range(node: &Node<'_, '_>, min: i64, max: i64, detail: &str, errors: &mut Errors) {
     let number = node.number().unwrap_or_default();
-    if !(least..=most).contains(&number) {
+    if !(min..=max).contains(&number) {
         errors.invalid(node, number, detail);
     }
 }
 
-/// A port by number, or by name; nothing is the number zero.
+/// A port number or name; an absent value is the number zero.
 pub(super) fn port_or_name(node: &Node<'_, '_>, errors: &mut Errors) {
     match node.value().as_str() {
-        Some(name) => errors.each(node, name, formats::port_name(name)),
-        None => between(node, 1, 65535, formats::PORT_RANGE, errors),
+        Some(name) => errors.problems(node, name, formats::port_name(name)),
+        None => range(node, 1, 65535, formats::PORT_RANGE, errors),
     }
 }
 
-/// A field that may not change; nothing, null and what is empty are the same.
+/// Checks that a field is unchanged; absent, null and empty values are equal.
 pub(super) fn immutable(node: &Node<'_, '_>, old: &Value, errors: &mut Errors) {
     if !same(node.value(), old) {
-        errors.wrong(node, IMMUTABLE);
+        errors.invalid_value(node, IMMUTABLE);
     }
 }
 
-/// Whether two values mean the same: what is absent, null or empty does not differ.
+/// Whether two values are semantically equal: absent, null and empty values are equal.
 pub(super) fn same(new: &Value, old: &Value) -> bool {
-    let nothing = |value: &Value| match value {
+    let is_nothing = |value: &Value| match value {
         Value::Null => true,
         Value::Array(list) => list.is_empty(),
         Value::Object(map) => map.is_empty(),
         _ => false,
     };
-    if nothing(new) || nothing(old) {
-        return nothing(new) && nothing(old);
+    if is_nothing(new) || is_nothing(old) {
+        return is_nothing(new) && is_nothing(old);
     }
     match (new, old) {
         (Value::Array(new), Value::Array(old)) => {
             new.len() == old.len() && new.iter().zip(old).all(|(new, old)| same_inside(new, old))
         }
         (Value::Object(new), Value::Object(old)) => {
-            let of =
+            let get =
                 |map: &Map<String, Value>, key: &str| map.get(key).cloned().unwrap_or_default();
             new.iter().all(|(key, value)| match old.get(key) {
                 Some(old) => same_inside(value, old),
@@ -200,18 +205,19 @@ pub(super) fn same(new: &Value, old: &Value) -> bool {
             }) && old
                 .keys()
                 .filter(|key| !new.contains_key(*key))
-                .all(|key| same_inside(&Value::Null, &of(old, key)))
+                .all(|key| same_inside(&Value::Null, &get(old, key)))
         }
         _ => new == old,
     }
 }
 
-/// As [`same`], but an empty object is something: a pointer to a struct without anything in it.
+/// As [`same`], for values inside of others.
 fn same_inside(new: &Value, old: &Value) -> bool {
     match (new, old) {
-        (Value::Object(one), Value::Null) | (Value::Null, Value::Object(one)) => {
-            // A map of nothing is no map; which of the two it is cannot be told here.
-            one.is_empty()
+        (Value::Object(object), Value::Null) | (Value::Null, Value::Object(object)) => {
+            // An empty map equals an absent one. A pointer to an empty struct would differ, but JSON
+            // does not distinguish the two.
+            object.is_empty()
         }
         _ => same(new, old),
     }
@@ -223,35 +229,35 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn each_rule_says_what_it_wants() {
-        const CHECKS: &[Check] = &[
-            ("needed", Rule::Needed("why")),
+    fn each_rule_reports_its_error() {
+        const RULES: &[FieldRule] = &[
+            ("needed", Rule::Required("why")),
             ("format", Rule::Format(formats::port_name)),
-            ("named", Rule::Named(formats::port_name)),
+            ("named", Rule::RequiredFormat(formats::port_name)),
             ("one", Rule::OneOf(&["a"])),
-            ("choice", Rule::Choice(&["a"])),
+            ("choice", Rule::RequiredOneOf(&["a"])),
             ("natural", Rule::NotNegative),
             ("positive", Rule::Positive),
-            ("within", Rule::Within(1, 2, "1 or 2")),
+            ("within", Rule::Range(1, 2, "1 or 2")),
             ("port", Rule::Port),
             ("target", Rule::PortOrName),
-            ("list", Rule::Each(&[("x", Rule::Needed(""))])),
-            ("inside", Rule::Inside(&[("x", Rule::Needed(""))])),
-            ("absent", Rule::Absent("no")),
+            ("list", Rule::Elements(&[("x", Rule::Required(""))])),
+            ("inside", Rule::Fields(&[("x", Rule::Required(""))])),
+            ("absent", Rule::Forbidden("no")),
         ];
         let found = |value: Value| {
             let mut errors = Errors::default();
-            walk(&Node::root(&value), CHECKS, &mut errors);
+            walk(&Node::root(&value), RULES, &mut errors);
             errors.into_vec().iter().map(ToString::to_string).collect::<Vec<_>>()
         };
-        let good = json!({"needed": [1], "named": "a", "choice": "a", "port": 1, "target": "web"});
-        assert_eq!(found(good), Vec::<String>::new());
-        let bad = json!({
+        let valid = json!({"needed": [1], "named": "a", "choice": "a", "port": 1, "target": "web"});
+        assert_eq!(found(valid), Vec::<String>::new());
+        let invalid = json!({
             "format": "A", "one": "b", "choice": "b", "natural": -1, "positive": 0, "within": 3,
             "target": 0, "list": [{}], "inside": {}, "absent": true,
         });
         assert_eq!(
-            found(bad),
+            found(invalid),
             [
                 "needed: Required value: why",
                 "format: Invalid value: \"A\": must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)",
@@ -272,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_empty_does_not_differ_from_what_is_absent() {
+    fn empty_values_equal_absent_values() {
         assert!(same(&json!({"a": [], "b": 1}), &json!({"b": 1})));
         assert!(same(&json!(null), &json!({})));
         assert!(!same(&json!({"a": 1}), &json!({})));

@@ -1,83 +1,87 @@
-//! A value and where it stands, and the errors that are found on the way.
+//! A JSON value with its field path, and the collected errors.
 
 use mainstay_object::{FieldError, FieldErrorKind, FieldErrors, FieldPath, PrintedKind};
 use serde_json::{Map, Value};
 
-/// One step from a value to a value inside it.
+/// One step of a field path.
 #[derive(Clone, Copy, Debug)]
-enum Step<'p> {
-    /// No step: the start.
+enum PathStep<'p> {
+    /// The root, without a step.
     Start,
     Field(&'p str),
     Index(usize),
     Key(&'p str),
 }
 
-/// A value and the way to it. The way is a chain of borrowed steps, written out only when there is
-/// an error: an object that is good costs no path at all.
+/// A value and its field path. The path is a chain of borrowed steps; it is formatted only for an
+/// error, so a valid object costs no path.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Node<'p, 'v> {
     value: &'v Value,
-    up: Option<&'p Self>,
-    step: Step<'p>,
+    parent: Option<&'p Self>,
+    step: PathStep<'p>,
 }
 
 static NULL: Value = Value::Null;
 
 impl<'p, 'v> Node<'p, 'v> {
-    /// The start of a way; its path is empty.
+    /// A root node; its path is empty.
     pub(in super::super) const fn root(value: &'v Value) -> Self {
-        Self { value, up: None, step: Step::Start }
+        Self { value, parent: None, step: PathStep::Start }
     }
 
-    /// A field of an object at the top: its path is the field's name.
-    pub(in super::super) const fn top(value: &'v Value, field: &'p str) -> Self {
-        Self { value, up: None, step: Step::Field(field) }
+    /// A top-level field of an object: its path is the field name.
+    pub(in super::super) const fn top_level(value: &'v Value, field: &'p str) -> Self {
+        Self { value, parent: None, step: PathStep::Field(field) }
     }
 
     /// A field; null if it is absent.
     pub(in super::super) fn get(&'p self, field: &'p str) -> Self {
         let value = self.value.get(field).unwrap_or(&NULL);
-        Self { value, up: Some(self), step: Step::Field(field) }
+        Self { value, parent: Some(self), step: PathStep::Field(field) }
     }
 
-    /// This path continued by a field that has another value: the original's paths do not always
+    /// A child with this field name in its path and another value: paths in Kubernetes do not always
     /// follow the object.
-    pub(in super::super) const fn named(&'p self, field: &'p str, value: &'v Value) -> Self {
-        Self { value, up: Some(self), step: Step::Field(field) }
+    pub(in super::super) const fn child_with_value(
+        &'p self,
+        field: &'p str,
+        value: &'v Value,
+    ) -> Self {
+        Self { value, parent: Some(self), step: PathStep::Field(field) }
     }
 
     /// An entry of a map, by its key.
     pub(in super::super) fn key(&'p self, key: &'p str) -> Self {
         let value = self.value.get(key).unwrap_or(&NULL);
-        Self { value, up: Some(self), step: Step::Key(key) }
+        Self { value, parent: Some(self), step: PathStep::Key(key) }
     }
 
-    /// An element of a list; null if there is none.
+    /// An element of a list; null if it is absent.
     pub(in super::super) fn index(&'p self, at: usize) -> Self {
         let value = self.value.get(at).unwrap_or(&NULL);
-        Self { value, up: Some(self), step: Step::Index(at) }
+        Self { value, parent: Some(self), step: PathStep::Index(at) }
     }
 
-    /// The elements of a list; none of anything else.
+    /// The elements of a list; none for other values.
     pub(in super::super) fn items(&'p self) -> impl Iterator<Item = Node<'p, 'v>> {
-        let up = Some(self);
+        let parent = Some(self);
         self.list().iter().enumerate().map(move |(at, value)| Node {
             value,
-            up,
-            step: Step::Index(at),
+            parent,
+            step: PathStep::Index(at),
         })
     }
 
-    /// The entries of a map, each at its key; none of anything else.
+    /// The entries of a map; none for other values.
     pub(in super::super) fn entries(&'p self) -> impl Iterator<Item = (&'v str, Node<'p, 'v>)>
     where
         'v: 'p,
     {
-        let up = Some(self);
+        let parent = Some(self);
         self.value.as_object().into_iter().flatten().map(move |(key, value)| {
             let key: &'v str = key;
-            (key, Node { value, up, step: Step::Key(key) })
+            (key, Node { value, parent, step: PathStep::Key(key) })
         })
     }
 
@@ -86,7 +90,7 @@ impl<'p, 'v> Node<'p, 'v> {
         self.value
     }
 
-    /// The value as a list; empty if it is none.
+    /// The value as a list; empty for other values.
     pub(in super::super) fn list(&self) -> &'v [Value] {
         self.value.as_array().map_or(&[], Vec::as_slice)
     }
@@ -96,7 +100,7 @@ impl<'p, 'v> Node<'p, 'v> {
         self.value.as_object()
     }
 
-    /// How many elements or entries there are.
+    /// The number of elements or entries.
     pub(in super::super) fn len(&self) -> usize {
         match self.value {
             Value::Array(list) => list.len(),
@@ -105,32 +109,32 @@ impl<'p, 'v> Node<'p, 'v> {
         }
     }
 
-    /// Whether there is something; null is nothing.
+    /// Whether the value is not null.
     pub(in super::super) fn is_set(&self) -> bool {
         !self.value.is_null()
     }
 
-    /// Whether a field is set.
+    /// Whether a field is not null.
     pub(in super::super) fn has(&self, field: &str) -> bool {
         self.value.get(field).is_some_and(|value| !value.is_null())
     }
 
-    /// The text; empty if there is none.
+    /// The string; empty for other values.
     pub(in super::super) fn text(&self) -> &'v str {
         self.value.as_str().unwrap_or_default()
     }
 
-    /// The text of a field; empty if there is none.
+    /// The string of a field; empty for other values.
     pub(in super::super) fn text_of(&self, field: &str) -> &'v str {
         self.value.get(field).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// The integer, if it is one.
+    /// The value as an integer.
     pub(in super::super) fn number(&self) -> Option<i64> {
         self.value.as_i64()
     }
 
-    /// The integer of a field, if there is one.
+    /// The integer of a field.
     pub(in super::super) fn number_of(&self, field: &str) -> Option<i64> {
         self.value.get(field).and_then(Value::as_i64)
     }
@@ -140,24 +144,24 @@ impl<'p, 'v> Node<'p, 'v> {
         self.value.get(field) == Some(&Value::Bool(true))
     }
 
-    /// The way, written out.
+    /// The formatted path.
     pub(in super::super) fn path(&self) -> FieldPath {
-        let above = self.up.map_or_else(FieldPath::root, Node::path);
+        let above = self.parent.map_or_else(FieldPath::root, Node::path);
         match self.step {
-            Step::Start => above,
-            Step::Field(field) => above.child(field),
-            Step::Index(at) => above.index(at),
-            Step::Key(key) => above.key(key),
+            PathStep::Start => above,
+            PathStep::Field(field) => above.child(field),
+            PathStep::Index(at) => above.index(at),
+            PathStep::Key(key) => above.key(key),
         }
     }
 }
 
-/// What is found wrong, in the order in which the original finds it, bounded in its sum.
+/// Field errors in the order in which Kubernetes finds them, with a bound on their total.
 #[derive(Debug, Default)]
 pub(in super::super) struct Errors(FieldErrors);
 
 impl Errors {
-    /// What was found.
+    /// The errors.
     pub(in super::super) fn into_vec(self) -> Vec<FieldError> {
         self.0.into_vec()
     }
@@ -167,22 +171,22 @@ impl Errors {
         self.0.is_full()
     }
 
-    /// How many there are, to see whether a rule added one.
+    /// The number of errors, to see whether a rule added one.
     pub(in super::super) const fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Any error.
+    /// Adds an error.
     pub(in super::super) fn push(&mut self, error: FieldError) {
         self.0.push(error);
     }
 
-    /// A value is needed.
+    /// A value is required.
     pub(in super::super) fn required(&mut self, at: &Node<'_, '_>, detail: impl Into<String>) {
         self.0.push_with(|| FieldError::required(&at.path(), detail));
     }
 
-    /// A value breaks a rule.
+    /// A value is invalid.
     pub(in super::super) fn invalid(
         &mut self,
         at: &Node<'_, '_>,
@@ -192,12 +196,12 @@ impl Errors {
         self.0.push_with(|| FieldError::invalid(&at.path(), value, detail));
     }
 
-    /// The node's own value breaks a rule.
-    pub(in super::super) fn wrong(&mut self, at: &Node<'_, '_>, detail: impl Into<String>) {
+    /// The value of the node is invalid.
+    pub(in super::super) fn invalid_value(&mut self, at: &Node<'_, '_>, detail: impl Into<String>) {
         self.0.push_with(|| FieldError::invalid(&at.path(), at.value.clone(), detail));
     }
 
-    /// A value breaks a rule; it is printed in a form of its own, or not at all.
+    /// A value is invalid; it is printed as this text, or not at all.
     pub(in super::super) fn printed(
         &mut self,
         at: &Node<'_, '_>,
@@ -218,7 +222,7 @@ impl Errors {
         self.0.push_with(|| FieldError::duplicate(&at.path(), value));
     }
 
-    /// A value is none of those allowed.
+    /// A value is not supported.
     pub(in super::super) fn unsupported(
         &mut self,
         at: &Node<'_, '_>,
@@ -228,32 +232,37 @@ impl Errors {
         self.0.push_with(|| FieldError::not_supported(&at.path(), value, allowed));
     }
 
-    /// What a value refers to is not there.
+    /// The object that a value names does not exist.
     pub(in super::super) fn not_found(&mut self, at: &Node<'_, '_>, value: &str, detail: &str) {
         self.0.push_with(|| {
             FieldError::new(&at.path(), FieldErrorKind::NotFound(value.into()), detail)
         });
     }
 
-    /// A value has more than so many bytes.
-    pub(in super::super) fn too_long(&mut self, at: &Node<'_, '_>, most: usize) {
-        self.push(FieldError::new(&at.path(), FieldErrorKind::TooLong(Some(most as u64)), ""));
+    /// A value has too many bytes.
+    pub(in super::super) fn too_long(&mut self, at: &Node<'_, '_>, max: usize) {
+        self.push(FieldError::new(&at.path(), FieldErrorKind::TooLong(Some(max as u64)), ""));
     }
 
-    /// A list has more than so many elements.
-    pub(in super::super) fn too_many(&mut self, at: &Node<'_, '_>, found: usize, most: usize) {
-        let kind = FieldErrorKind::TooMany(found as u64, most as u64);
+    /// A list has too many elements.
+    pub(in super::super) fn too_many(&mut self, at: &Node<'_, '_>, found: usize, max: usize) {
+        let kind = FieldErrorKind::TooMany(found as u64, max as u64);
         self.push(FieldError::new(&at.path(), kind, ""));
     }
 
-    /// Each problem of a text as an error of its field.
-    pub(in super::super) fn each(&mut self, at: &Node<'_, '_>, text: &str, problems: Vec<String>) {
+    /// Adds an error for each problem of a string.
+    pub(in super::super) fn problems(
+        &mut self,
+        at: &Node<'_, '_>,
+        text: &str,
+        problems: Vec<String>,
+    ) {
         if problems.is_empty() {
             return;
         }
         let path = at.path();
-        for why in problems {
-            self.0.push_with(|| FieldError::invalid(&path, text, why));
+        for problem in problems {
+            self.0.push_with(|| FieldError::invalid(&path, text, problem));
         }
     }
 }
@@ -264,7 +273,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_node_knows_its_way() {
+    fn a_node_has_the_path_of_its_steps() {
         let value = json!({"spec": {"list": [{"a": 1}], "map": {"k/x": "v"}}});
         let root = Node::root(&value);
         let spec = root.get("spec");
@@ -278,6 +287,6 @@ mod tests {
             assert_eq!((key, node.text(), node.path().as_str()), ("k/x", "v", "spec.map[k/x]"));
         }
         assert!(!spec.get("none").get("deeper").is_set());
-        assert_eq!(Node::top(&value, "x").index(3).path().as_str(), "x[3]");
+        assert_eq!(Node::top_level(&value, "x").index(3).path().as_str(), "x[3]");
     }
 }

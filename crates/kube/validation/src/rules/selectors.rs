@@ -1,33 +1,33 @@
-//! Labels and what selects by them.
+//! Labels, annotations, label selectors and node selectors.
 
-use super::{Check, Errors, Node, Rule, walk};
+use super::{Errors, FieldRule, Node, Rule, walk};
 use mainstay_object::names;
 use mainstay_object::selector::LabelSelector;
 use serde_json::Value;
 
-/// A map of labels: keys and values have their forms.
+/// Validates labels: the formats of keys and values.
 pub(in super::super) fn labels(node: &Node<'_, '_>, errors: &mut Errors) {
     for (key, value) in node.map().into_iter().flatten() {
         let value = value.as_str().unwrap_or_default();
-        errors.each(node, key, names::qualified_name(key));
-        errors.each(node, value, names::label_value(value));
+        errors.problems(node, key, names::qualified_name(key));
+        errors.problems(node, value, names::label_value(value));
     }
 }
 
-/// A map of annotations: keys have their form, and all together a size.
+/// Validates annotations: the format of keys, and the total size.
 pub(in super::super) fn annotations(node: &Node<'_, '_>, errors: &mut Errors) {
-    const MOST: usize = 256 * 1024;
+    const MAX_SIZE: usize = 256 * 1024;
     let mut size = 0;
     for (key, value) in node.map().into_iter().flatten() {
-        errors.each(node, key, names::qualified_name(&key.to_lowercase()));
+        errors.problems(node, key, names::qualified_name(&key.to_lowercase()));
         size += key.len() + value.as_str().unwrap_or_default().len();
     }
-    if size > MOST {
-        errors.too_long(node, MOST);
+    if size > MAX_SIZE {
+        errors.too_long(node, MAX_SIZE);
     }
 }
 
-/// A `metav1.LabelSelector`, if there is one.
+/// Validates a `metav1.LabelSelector` that is set.
 pub(in super::super) fn label_selector(node: &Node<'_, '_>, errors: &mut Errors) {
     labels(&node.get("matchLabels"), errors);
     let expressions = node.get("matchExpressions");
@@ -47,14 +47,14 @@ pub(in super::super) fn label_selector(node: &Node<'_, '_>, errors: &mut Errors)
             }
         }
         let key = expression.get("key");
-        errors.each(&key, key.text(), names::qualified_name(key.text()));
+        errors.problems(&key, key.text(), names::qualified_name(key.text()));
         for value in values.items() {
-            errors.each(&value, value.text(), names::label_value(value.text()));
+            errors.problems(&value, value.text(), names::label_value(value.text()));
         }
     }
 }
 
-/// A selector as something to match with: none if it cannot be used. Nothing selects nothing.
+/// The matcher of a label selector; none if the selector is invalid. An absent selector matches nothing.
 pub(in super::super) fn matcher(value: &Value) -> Option<Matcher> {
     if value.is_null() {
         return Some(Matcher(None));
@@ -68,16 +68,16 @@ pub(in super::super) fn matcher(value: &Value) -> Option<Matcher> {
     LabelSelector::from_value(value).ok().map(|selector| Matcher(Some(selector)))
 }
 
-/// See [`matcher`].
+/// A label selector for matching; see [`matcher`].
 pub(in super::super) struct Matcher(Option<LabelSelector>);
 
 impl Matcher {
-    /// Whether it selects everything.
+    /// Whether the selector matches everything.
     pub(in super::super) fn is_everything(&self) -> bool {
         self.0.as_ref().is_some_and(LabelSelector::is_everything)
     }
 
-    /// Whether it selects an object with these labels.
+    /// Whether the selector matches these labels.
     pub(in super::super) fn selects(&self, labels: &Value) -> bool {
         self.0.as_ref().is_some_and(|selector| {
             selector.matches_with(|key| labels.get(key).and_then(Value::as_str))
@@ -90,7 +90,7 @@ pub(in super::super) fn is_empty(node: &Node<'_, '_>) -> bool {
     node.get("matchLabels").len() + node.get("matchExpressions").len() == 0
 }
 
-/// What selects nodes: at least one term.
+/// Validates a NodeSelector: at least one term.
 pub(in super::super) fn node_selector(node: &Node<'_, '_>, errors: &mut Errors) {
     let terms = node.get("nodeSelectorTerms");
     if terms.len() == 0 {
@@ -102,7 +102,7 @@ pub(in super::super) fn node_selector(node: &Node<'_, '_>, errors: &mut Errors) 
     }
 }
 
-/// One term; `values` says whether its values must be such of labels.
+/// Validates a term; `values`: whether the values must be valid label values.
 pub(in super::super) fn node_term(term: &Node<'_, '_>, values: bool, errors: &mut Errors) {
     let expressions = term.get("matchExpressions");
     for expression in expressions.items() {
@@ -110,7 +110,7 @@ pub(in super::super) fn node_term(term: &Node<'_, '_>, values: bool, errors: &mu
         if values {
             let values = expression.get("values");
             for value in values.items() {
-                errors.each(&value, value.text(), names::label_value(value.text()));
+                errors.problems(&value, value.text(), names::label_value(value.text()));
             }
         }
     }
@@ -121,7 +121,7 @@ pub(in super::super) fn node_term(term: &Node<'_, '_>, values: bool, errors: &mu
 }
 
 fn node_expression(expression: &Node<'_, '_>, errors: &mut Errors) {
-    const KEY: &[Check] = &[("key", Rule::Always(names::qualified_name))];
+    const KEY: &[FieldRule] = &[("key", Rule::AlwaysFormat(names::qualified_name))];
     let values = expression.get("values");
     match (expression.text_of("operator"), values.len()) {
         ("In" | "NotIn", 0) => {
@@ -153,7 +153,7 @@ fn node_field(field: &Node<'_, '_>, errors: &mut Errors) {
     }
     if field.text_of("key") == "metadata.name" {
         for value in values.items() {
-            errors.each(&value, value.text(), names::dns1123_subdomain(value.text()));
+            errors.problems(&value, value.text(), names::dns1123_subdomain(value.text()));
         }
     } else {
         errors.invalid(&field.get("key"), field.text_of("key"), "not a valid field selector key");

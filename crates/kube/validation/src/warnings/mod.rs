@@ -1,20 +1,20 @@
-//! What is allowed but unwise: said to the client in `Warning` headers, in the original's words.
+//! Warnings about valid but inadvisable objects, sent in `Warning` headers in the words of Kubernetes.
 
 mod addresses;
 mod pods;
 
 use self::addresses::{address, network};
-use super::rules::{Node, amounts, view};
+use super::rules::{Node, object_field, quantities};
 use mainstay_object::{Object, names};
 use serde_json::Value;
 
-/// What to say.
+/// Texts of warnings.
 type Warnings = Vec<String>;
 
 const BETA_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 const CLASS_DEPRECATED: &str = r#"deprecated since v1.8; use "storageClassName" attribute instead"#;
 
-/// Why a label of nodes should not be used any more.
+/// The warning about a deprecated node label.
 fn deprecated_label(key: &str) -> Option<&'static str> {
     Some(match key {
         "beta.kubernetes.io/arch" => r#"deprecated since v1.14; use "kubernetes.io/arch" instead"#,
@@ -39,213 +39,228 @@ fn deprecated_label(key: &str) -> Option<&'static str> {
     })
 }
 
-/// A term that selects nodes; `values` says whether its values are looked at too.
-fn node_term(term: &Node<'_, '_>, values: bool, found: &mut Warnings) {
+/// Warnings about a node selector term; `values`: whether its values are checked.
+fn node_term(term: &Node<'_, '_>, values: bool, warnings: &mut Warnings) {
     let expressions = term.get("matchExpressions");
     for expression in expressions.items() {
         let key = expression.get("key");
         if let Some(why) = deprecated_label(key.text()) {
-            found.push(format!("{}: {} is {why}", key.path(), key.text()));
+            warnings.push(format!("{}: {} is {why}", key.path(), key.text()));
         }
         let list = expression.get("values");
         for value in list.items().filter(|_| values) {
             for problem in names::label_value(value.text()) {
-                found.push(format!("{}: {} is invalid, {problem}", value.path(), value.text()));
+                warnings.push(format!("{}: {} is invalid, {problem}", value.path(), value.text()));
             }
         }
     }
 }
 
 fn is_fraction(amount: &Value) -> bool {
-    // The original looks at thousandths, rounded up.
-    let thousandths = (amounts::nano(amount) + 999_999).div_euclid(1_000_000);
+    // Kubernetes compares thousandths, rounded up.
+    let thousandths = (quantities::nano(amount) + 999_999).div_euclid(1_000_000);
     thousandths % 1000 != 0
 }
 
-/// Bytes that are not whole.
-fn fraction(at: &Node<'_, '_>, found: &mut Warnings) {
+/// Warns about a fractional number of bytes.
+fn fractional_bytes_warning(at: &Node<'_, '_>, warnings: &mut Warnings) {
     if at.is_set() && is_fraction(at.value()) {
-        found.push(format!(
+        warnings.push(format!(
             "{}: fractional byte value \"{}\" is invalid, must be an integer",
             at.path(),
-            amounts::text(at.value())
+            quantities::text(at.value())
         ));
     }
 }
 
-/// What to say of a name that becomes a host name.
-fn host_name(name: &str, what: &str, found: &mut Warnings) {
+/// Warns about a name that is no DNS label but becomes a hostname.
+fn hostname_warning(name: &str, what: &str, warnings: &mut Warnings) {
     let problems = names::dns1123_label(name);
     if !problems.is_empty() {
-        found.push(format!(
+        warnings.push(format!(
             "metadata.name: this is used in {what}, which can result in surprising behavior; a DNS label is recommended: [{}]",
             problems.join(" ")
         ));
     }
 }
 
-/// Whether what is wanted has changed, or the object is new.
+/// Whether the object is new or its generation changed.
 fn is_changed(object: &Object, old: Option<&Object>) -> bool {
     old.is_none_or(|old| old.generation() != object.generation())
 }
 
 pub(super) fn pod(object: &Object, old: Option<&Object>) -> Warnings {
-    let mut found = Warnings::new();
+    let mut warnings = Warnings::new();
     if old.is_none() {
-        host_name(object.name(), "the Pod's hostname", &mut found);
-        let metadata = Node::top(view(object, "metadata"), "metadata");
-        pods::pod(&metadata, &Node::top(view(object, "spec"), "spec"), None, &mut found);
+        hostname_warning(object.name(), "the Pod's hostname", &mut warnings);
+        let metadata = Node::top_level(object_field(object, "metadata"), "metadata");
+        pods::pod(
+            &metadata,
+            &Node::top_level(object_field(object, "spec"), "spec"),
+            None,
+            &mut warnings,
+        );
     }
-    found
+    warnings
 }
 
-/// A template at a place; its metadata is named as that of its pods.
-fn template(template: &Node<'_, '_>, found: &mut Warnings) {
-    pods::pod(&template.get("metadata"), &template.get("spec"), Some(template), found);
+/// Warnings about a pod template.
+fn template_warnings(template: &Node<'_, '_>, warnings: &mut Warnings) {
+    pods::pod(&template.get("metadata"), &template.get("spec"), Some(template), warnings);
 }
 
 pub(super) fn pod_template(object: &Object, old: Option<&Object>) -> Warnings {
-    let mut found = Warnings::new();
+    let mut warnings = Warnings::new();
     if is_changed(object, old) {
-        template(&Node::top(view(object, "template"), "template"), &mut found);
+        template_warnings(
+            &Node::top_level(object_field(object, "template"), "template"),
+            &mut warnings,
+        );
     }
-    found
+    warnings
 }
 
-/// A workload whose name does not become part of host names, or is not looked at.
+/// Warnings about a workload whose name is not checked.
 pub(super) fn workload(object: &Object, old: Option<&Object>) -> Warnings {
-    let mut found = Warnings::new();
+    let mut warnings = Warnings::new();
     if is_changed(object, old) {
-        template(&Node::top(view(object, "spec"), "spec").get("template"), &mut found);
+        template_warnings(
+            &Node::top_level(object_field(object, "spec"), "spec").get("template"),
+            &mut warnings,
+        );
     }
-    found
+    warnings
 }
 
 pub(super) fn named_workload(object: &Object, old: Option<&Object>) -> Warnings {
-    let mut found = Warnings::new();
+    let mut warnings = Warnings::new();
     if old.is_none() {
-        host_name(object.name(), "Pod names and hostnames", &mut found);
+        hostname_warning(object.name(), "Pod names and hostnames", &mut warnings);
     }
-    found.extend(workload(object, old));
-    found
+    warnings.extend(workload(object, old));
+    warnings
 }
 
 pub(super) fn stateful_set(object: &Object, old: Option<&Object>) -> Warnings {
-    let mut found = workload(object, old);
-    let spec = Node::top(view(object, "spec"), "spec");
+    let mut warnings = workload(object, old);
+    let spec = Node::top_level(object_field(object, "spec"), "spec");
     let claims = spec.get("volumeClaimTemplates");
     for claim in claims.items() {
-        // The original has two paths for the same thing.
-        let wanted = claim.value().get("spec").unwrap_or(&Value::Null);
+        // Kubernetes uses another path for updates.
+        let claim_spec = claim.value().get("spec").unwrap_or(&Value::Null);
         if old.is_none() {
-            claim_amounts(&claim, wanted, &mut found);
+            claim_size_warnings(&claim, claim_spec, &mut warnings);
         } else {
-            claim_amounts(&claim.named("Spec", wanted), wanted, &mut found);
+            claim_size_warnings(
+                &claim.child_with_value("Spec", claim_spec),
+                claim_spec,
+                &mut warnings,
+            );
         }
     }
     if spec.number_of("revisionHistoryLimit").is_some_and(|limit| limit < 0) {
-        found.push("spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended".to_owned());
+        warnings.push("spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended".to_owned());
     }
-    found
+    warnings
 }
 
-/// What is wanted of a volume; `at` is where the original says it stands.
-fn claim_amounts(at: &Node<'_, '_>, spec: &Value, found: &mut Warnings) {
-    let resources = at.named("resources", spec.get("resources").unwrap_or(&Value::Null));
+/// Warnings about the size of a claim; `at` has the path that Kubernetes reports.
+fn claim_size_warnings(at: &Node<'_, '_>, spec: &Value, warnings: &mut Warnings) {
+    let resources = at.child_with_value("resources", spec.get("resources").unwrap_or(&Value::Null));
     for side in ["requests", "limits"] {
         let side = resources.get(side);
-        fraction(&side.key("storage"), found);
+        fractional_bytes_warning(&side.key("storage"), warnings);
     }
 }
 
-fn job_spec(spec: &Node<'_, '_>, found: &mut Warnings) {
-    let more = |key: &str, most: i64| spec.number_of(key).is_some_and(|number| number > most);
+fn job_spec_warnings(spec: &Node<'_, '_>, warnings: &mut Warnings) {
+    let exceeds = |key: &str, max: i64| spec.number_of(key).is_some_and(|number| number > max);
     if spec.text_of("completionMode") == "Indexed"
-        && more("completions", 100_000)
-        && more("parallelism", 10_000)
+        && exceeds("completions", 100_000)
+        && exceeds("parallelism", 10_000)
     {
-        found.push(format!("{}: In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than 10^4, Kubernetes might not be able to track completedIndexes when a big number of indexes fail", spec.path()));
+        warnings.push(format!("{}: In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than 10^4, Kubernetes might not be able to track completedIndexes when a big number of indexes fail", spec.path()));
     }
-    template(&spec.get("template"), found);
+    template_warnings(&spec.get("template"), warnings);
 }
 
 pub(super) fn job(object: &Object, old: Option<&Object>) -> Warnings {
-    let mut found = Warnings::new();
+    let mut warnings = Warnings::new();
     if old.is_none() {
-        host_name(object.name(), "Pod names and hostnames", &mut found);
+        hostname_warning(object.name(), "Pod names and hostnames", &mut warnings);
     }
     if is_changed(object, old) {
-        job_spec(&Node::top(view(object, "spec"), "spec"), &mut found);
+        job_spec_warnings(&Node::top_level(object_field(object, "spec"), "spec"), &mut warnings);
     }
-    found
+    warnings
 }
 
 pub(super) fn cron_job(object: &Object, old: Option<&Object>) -> Warnings {
-    let mut found = Warnings::new();
-    let spec = Node::top(view(object, "spec"), "spec");
+    let mut warnings = Warnings::new();
+    let spec = Node::top_level(object_field(object, "spec"), "spec");
     if old.is_none() {
-        host_name(object.name(), "Pod names and hostnames", &mut found);
+        hostname_warning(object.name(), "Pod names and hostnames", &mut warnings);
     }
     if is_changed(object, old) {
-        job_spec(&spec.get("jobTemplate").get("spec"), &mut found);
+        job_spec_warnings(&spec.get("jobTemplate").get("spec"), &mut warnings);
     }
     if old.is_some() && spec.text_of("schedule").contains("TZ") {
-        found.push("cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details".to_owned());
+        warnings.push("cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details".to_owned());
     }
-    found
+    warnings
 }
 
 pub(super) fn service(object: &Object, _old: Option<&Object>) -> Warnings {
     const HINTS: &str = "service.kubernetes.io/topology-aware-hints";
     const MODE: &str = "service.kubernetes.io/topology-mode";
-    let mut found = Warnings::new();
-    let spec = Node::top(view(object, "spec"), "spec");
+    let mut warnings = Warnings::new();
+    let spec = Node::top_level(object_field(object, "spec"), "spec");
     let kind = spec.text_of("type");
     if object.annotation(HINTS).is_some() {
-        found.push(format!("annotation {HINTS} is deprecated, please use {MODE} instead"));
+        warnings.push(format!("annotation {HINTS} is deprecated, please use {MODE} instead"));
     }
     let external = spec.get("externalIPs");
     if !matches!(spec.text_of("clusterIP"), "" | "None") {
         let addresses = spec.get("clusterIPs");
-        addresses.items().for_each(|one| address(&one, &mut found));
+        addresses.items().for_each(|one| address(&one, &mut warnings));
     }
     if kind == "ClusterIP" && spec.text_of("clusterIP") == "None" {
         if !spec.text_of("loadBalancerIP").is_empty() {
-            found.push("spec.loadBalancerIP is ignored for headless services".to_owned());
+            warnings.push("spec.loadBalancerIP is ignored for headless services".to_owned());
         }
         if external.len() > 0 {
-            found.push("spec.externalIPs is ignored for headless services".to_owned());
+            warnings.push("spec.externalIPs is ignored for headless services".to_owned());
         }
         if spec.text_of("sessionAffinity") != "None" {
-            found.push("spec.SessionAffinity is ignored for headless services".to_owned());
+            warnings.push("spec.SessionAffinity is ignored for headless services".to_owned());
         }
     }
-    external.items().for_each(|one| address(&one, &mut found));
+    external.items().for_each(|one| address(&one, &mut warnings));
     if !spec.text_of("loadBalancerIP").is_empty() {
-        address(&spec.get("loadBalancerIP"), &mut found);
+        address(&spec.get("loadBalancerIP"), &mut warnings);
     }
     let ranges = spec.get("loadBalancerSourceRanges");
-    ranges.items().for_each(|one| network(&one, &mut found));
+    ranges.items().for_each(|one| network(&one, &mut warnings));
     if kind == "ExternalName" && external.len() > 0 {
-        found.push("spec.externalIPs is ignored when spec.type is \"ExternalName\"".to_owned());
+        warnings.push("spec.externalIPs is ignored when spec.type is \"ExternalName\"".to_owned());
     }
     if kind != "ExternalName" && !spec.text_of("externalName").is_empty() {
-        found
+        warnings
             .push("spec.externalName is ignored when spec.type is not \"ExternalName\"".to_owned());
     }
     if spec.text_of("trafficDistribution") == "PreferClose" {
-        found.push(
+        warnings.push(
             "spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\""
                 .to_owned(),
         );
     }
-    found
+    warnings
 }
 
 pub(super) fn service_account(object: &Object, old: Option<&Object>) -> Warnings {
     const ENFORCE: &str = "kubernetes.io/enforce-mountable-secrets";
-    let known = old.is_some_and(|old| old.annotation(ENFORCE).is_some());
-    if known || object.annotation(ENFORCE).is_none() {
+    let is_set_already = old.is_some_and(|old| old.annotation(ENFORCE).is_some());
+    if is_set_already || object.annotation(ENFORCE).is_none() {
         return Warnings::new();
     }
     vec![format!(
@@ -253,69 +268,69 @@ pub(super) fn service_account(object: &Object, old: Option<&Object>) -> Warnings
     )]
 }
 
-/// A certificate and a key that do not belong together.
+/// Warnings about a TLS Secret.
 pub(super) fn secret(object: &Object, _old: Option<&Object>) -> Warnings {
     if object.str(&["type"]) != Some("kubernetes.io/tls") {
         return Warnings::new();
     }
-    let data = view(object, "data");
-    super::certificates::pair_problem(data).into_iter().collect()
+    let data = object_field(object, "data");
+    super::certificates::key_pair_problem(data).into_iter().collect()
 }
 
 pub(super) fn node(object: &Object, _old: Option<&Object>) -> Warnings {
-    let mut found = Warnings::new();
-    let spec = Node::top(view(object, "spec"), "spec");
+    let mut warnings = Warnings::new();
+    let spec = Node::top_level(object_field(object, "spec"), "spec");
     if spec.has("configSource") {
-        found.push("spec.configSource: the feature is removed".to_owned());
+        warnings.push("spec.configSource: the feature is removed".to_owned());
     }
     if !spec.text_of("externalID").is_empty() {
-        found.push(
+        warnings.push(
             "spec.externalID: this field is deprecated, and is unused by Kubernetes".to_owned(),
         );
     }
     let networks = spec.get("podCIDRs");
-    networks.items().for_each(|one| network(&one, &mut found));
-    found
+    networks.items().for_each(|one| network(&one, &mut warnings));
+    warnings
 }
 
 pub(super) fn endpoints(object: &Object, _old: Option<&Object>) -> Warnings {
-    let mut found = Warnings::new();
+    let mut warnings = Warnings::new();
     if object.label("endpoints.kubernetes.io/managed-by") == Some("endpoint-controller") {
-        return found;
+        return warnings;
     }
-    let subsets = Node::top(view(object, "subsets"), "subsets");
+    let subsets = Node::top_level(object_field(object, "subsets"), "subsets");
     for subset in subsets.items() {
         for list in ["addresses", "notReadyAddresses"] {
             let list = subset.get(list);
-            list.items().for_each(|one| address(&one.get("ip"), &mut found));
+            list.items().for_each(|one| address(&one.get("ip"), &mut warnings));
         }
     }
-    found
+    warnings
 }
 
 pub(super) fn endpoint_slice(object: &Object, old: Option<&Object>) -> Warnings {
-    let mut found = Warnings::new();
+    let mut warnings = Warnings::new();
     if old.is_none() && object.str(&["addressType"]) == Some("FQDN") {
-        found.push("spec.addressType: FQDN endpoints are deprecated".to_owned());
+        warnings.push("spec.addressType: FQDN endpoints are deprecated".to_owned());
     }
     let manager = object.label("endpointslice.kubernetes.io/managed-by").unwrap_or_default();
     if matches!(
         manager,
         "endpointslice-controller.k8s.io" | "endpointslicemirroring-controller.k8s.io"
     ) {
-        return found;
+        return warnings;
     }
-    let endpoints = Node::top(view(object, "endpoints"), "endpoints");
+    let endpoints = Node::top_level(object_field(object, "endpoints"), "endpoints");
     for endpoint in endpoints.items() {
         let list = endpoint.get("addresses");
-        list.items().for_each(|one| address(&one, &mut found));
+        list.items().for_each(|one| address(&one, &mut warnings));
     }
-    found
+    warnings
 }
 
 pub(super) fn network_policy(object: &Object, _old: Option<&Object>) -> Warnings {
-    let mut found = Warnings::new();
-    let spec = Node::top(view(object, "spec"), "spec");
+    let mut warnings = Warnings::new();
+    let spec = Node::top_level(object_field(object, "spec"), "spec");
     for (direction, peers) in [("ingress", "from"), ("egress", "to")] {
         let rules = spec.get(direction);
         for rule in rules.items() {
@@ -325,19 +340,20 @@ pub(super) fn network_policy(object: &Object, _old: Option<&Object>) -> Warnings
                 if !block.is_set() {
                     continue;
                 }
-                network(&block.get("cidr"), &mut found);
+                network(&block.get("cidr"), &mut warnings);
                 let except = block.get("except");
-                except.items().for_each(|one| network(&one, &mut found));
+                except.items().for_each(|one| network(&one, &mut warnings));
             }
         }
     }
-    found
+    warnings
 }
 
 pub(super) fn ingress(object: &Object, old: Option<&Object>) -> Warnings {
     const CLASS: &str = "kubernetes.io/ingress.class";
-    let named = view(object, "spec").get("ingressClassName").is_some_and(|class| !class.is_null());
-    if old.is_some() || named || object.annotation(CLASS).is_none() {
+    let has_class =
+        object_field(object, "spec").get("ingressClassName").is_some_and(|class| !class.is_null());
+    if old.is_some() || has_class || object.annotation(CLASS).is_none() {
         return Warnings::new();
     }
     vec![format!("annotation {CLASS:?} is deprecated, please use 'spec.ingressClassName' instead")]
@@ -356,7 +372,7 @@ pub(super) fn volume(object: &Object, _old: Option<&Object>) -> Warnings {
         ("glusterfs", "glusterfs", "deprecated in v1.25, non-functional in v1.26+"),
         ("rbd", "rbd", "deprecated in v1.28, non-functional in v1.31+"),
     ];
-    let mut found = Warnings::new();
+    let mut warnings = Warnings::new();
     for (key, why) in [
         (BETA_CLASS, CLASS_DEPRECATED),
         (
@@ -365,52 +381,52 @@ pub(super) fn volume(object: &Object, _old: Option<&Object>) -> Warnings {
         ),
     ] {
         if object.annotation(key).is_some() {
-            found.push(format!("metadata.annotations[{key}]: {why}"));
+            warnings.push(format!("metadata.annotations[{key}]: {why}"));
         }
     }
-    let spec = Node::top(view(object, "spec"), "spec");
+    let spec = Node::top_level(object_field(object, "spec"), "spec");
     if spec.text_of("persistentVolumeReclaimPolicy") == "Recycle" {
-        found.push("spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic provisioning.".to_owned());
+        warnings.push("spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic provisioning.".to_owned());
     }
     let affinity = spec.get("nodeAffinity");
     let required = affinity.get("required");
     let terms = required.get("nodeSelectorTerms");
-    terms.items().for_each(|term| node_term(&term, false, &mut found));
-    for (field, shown, why) in SOURCES {
+    terms.items().for_each(|term| node_term(&term, false, &mut warnings));
+    for (field, path_name, why) in SOURCES {
         if spec.has(field) {
-            found.push(format!("spec.{shown}: {why}"));
+            warnings.push(format!("spec.{path_name}: {why}"));
         }
     }
-    found
+    warnings
 }
 
 pub(super) fn claim(object: &Object, _old: Option<&Object>) -> Warnings {
-    let mut found = Warnings::new();
+    let mut warnings = Warnings::new();
     if object.annotation(BETA_CLASS).is_some() {
-        found.push(format!("metadata.annotations[{BETA_CLASS}]: {CLASS_DEPRECATED}"));
+        warnings.push(format!("metadata.annotations[{BETA_CLASS}]: {CLASS_DEPRECATED}"));
     }
-    let spec = Node::top(view(object, "spec"), "spec");
-    claim_amounts(&spec, spec.value(), &mut found);
-    found
+    let spec = Node::top_level(object_field(object, "spec"), "spec");
+    claim_size_warnings(&spec, spec.value(), &mut warnings);
+    warnings
 }
 
 pub(super) fn storage_class(object: &Object, _old: Option<&Object>) -> Warnings {
-    let mut found = Warnings::new();
-    let terms = Node::top(view(object, "allowedTopologies"), "allowedTopologies");
+    let mut warnings = Warnings::new();
+    let terms = Node::top_level(object_field(object, "allowedTopologies"), "allowedTopologies");
     for term in terms.items() {
         let expressions = term.get("matchLabelExpressions");
         for expression in expressions.items() {
             let key = expression.get("key");
             if let Some(why) = deprecated_label(key.text()) {
-                found.push(format!("{}: {why}", key.path()));
+                warnings.push(format!("{}: {why}", key.path()));
             }
         }
     }
-    found
+    warnings
 }
 
 pub(super) fn runtime_class(object: &Object, _old: Option<&Object>) -> Warnings {
-    let scheduling = Node::top(view(object, "scheduling"), "scheduling");
+    let scheduling = Node::top_level(object_field(object, "scheduling"), "scheduling");
     let selector = scheduling.get("nodeSelector");
     let keys = selector.map().into_iter().flatten();
     keys.filter_map(|(key, _)| deprecated_label(key))
@@ -418,26 +434,26 @@ pub(super) fn runtime_class(object: &Object, _old: Option<&Object>) -> Warnings 
         .collect()
 }
 
-/// What is unwise in a status: addresses that are not in their one form.
+/// Warnings about a status: addresses that are not canonical.
 pub(super) fn status(object: &Object) -> Warnings {
-    let mut found = Warnings::new();
-    let status = Node::top(view(object, "status"), "status");
+    let mut warnings = Warnings::new();
+    let status = Node::top_level(object_field(object, "status"), "status");
     match object.kind() {
         "Pod" => {
             for list in ["podIPs", "hostIPs"] {
                 let list = status.get(list);
-                list.items().for_each(|one| address(&one.get("ip"), &mut found));
+                list.items().for_each(|one| address(&one.get("ip"), &mut warnings));
             }
         }
         "Service" | "Ingress" => {
             let balancer = status.get("loadBalancer");
             let ingress = balancer.get("ingress");
             for point in ingress.items().filter(|point| !point.text_of("ip").is_empty()) {
-                // The original leaves the field out of this path.
-                addresses::address_at(&point.path(), point.text_of("ip"), &mut found);
+                // Kubernetes omits the field from this path.
+                addresses::address_at(&point.path(), point.text_of("ip"), &mut warnings);
             }
         }
         _ => {}
     }
-    found
+    warnings
 }

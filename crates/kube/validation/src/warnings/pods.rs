@@ -1,19 +1,19 @@
-//! What is unwise in pods and templates of pods.
+//! Warnings about pods and pod templates.
 
 use super::super::check::APP_ARMOR;
 use super::super::rules::Node;
 use super::addresses::address;
-use super::{claim_amounts, deprecated_label, fraction, node_term};
+use super::{claim_size_warnings, deprecated_label, fractional_bytes_warning, node_term};
 use mainstay_gocompat::quote;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashSet};
 
-const LISTS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
+const CONTAINER_LISTS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
 const NO_SELECTOR: &str = "a null labelSelector results in matching no pod";
 const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
 const SECCOMP_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
 
-/// Annotations that do nothing any more.
+/// Annotations without any effect.
 const ANNOTATIONS: [(&str, &str); 3] = [
     (
         "scheduler.alpha.kubernetes.io/critical-pod",
@@ -29,7 +29,7 @@ const ANNOTATIONS: [(&str, &str); 3] = [
     ),
 ];
 
-/// Sources of volumes that are going or gone: field, name in the path, what is said.
+/// Deprecated volume sources: field, name in the path, warning.
 const VOLUMES: [(&str, &str, &str); 9] = [
     (
         "photonPersistentDisk",
@@ -46,7 +46,7 @@ const VOLUMES: [(&str, &str, &str); 9] = [
     ("rbd", "rbd", "deprecated in v1.28, non-functional in v1.31+"),
 ];
 
-/// Everything of a pod's metadata and spec; `template` if they are those of a template.
+/// All warnings about the metadata and spec of a pod; `template` is set for a pod template.
 pub(super) fn pod(
     metadata: &Node<'_, '_>,
     spec: &Node<'_, '_>,
@@ -61,20 +61,20 @@ pub(super) fn pod(
         }
     }
     volumes(&spec.get("volumes"), found);
-    repeated(&spec.get("hostAliases"), "ip", found);
-    repeated(&spec.get("imagePullSecrets"), "name", found);
+    duplicates(&spec.get("hostAliases"), "ip", found);
+    duplicates(&spec.get("imagePullSecrets"), "name", found);
     let secrets = spec.get("imagePullSecrets");
     for secret in secrets.items().filter(|secret| secret.text_of("name").is_empty()) {
         found.push(format!("{}: invalid empty name \"\"", secret.get("name").path()));
     }
     let overhead = spec.get("overhead");
-    fraction(&overhead.key("memory"), found);
-    fraction(&overhead.key("ephemeral-storage"), found);
+    fractional_bytes_warning(&overhead.key("memory"), found);
+    fractional_bytes_warning(&overhead.key("ephemeral-storage"), found);
     let context = spec.get("securityContext");
     if !context.has("seccompProfile") && annotations.has(SECCOMP_POD) {
         seccomp(&annotations, SECCOMP_POD, found);
     }
-    for list in LISTS {
+    for list in CONTAINER_LISTS {
         let containers = spec.get(list);
         for container in containers.items() {
             let own = container.get("securityContext");
@@ -83,9 +83,9 @@ pub(super) fn pod(
                 seccomp(&annotations, &key, found);
             }
             let key = format!("{APP_ARMOR}{}", container.text_of("name"));
-            let outdated = template.is_some() && !own.has("appArmorProfile");
+            let is_deprecated = template.is_some() && !own.has("appArmorProfile");
             if let Some(profile) = annotations.value().get(&key).and_then(Value::as_str)
-                && outdated
+                && is_deprecated
                 && !is_profile(context.get("appArmorProfile").value(), profile)
             {
                 found.push(format!(
@@ -96,7 +96,7 @@ pub(super) fn pod(
             let resources = container.get("resources");
             for name in ["memory", "ephemeral-storage"] {
                 for side in ["limits", "requests"] {
-                    fraction(&resources.get(side).key(name), found);
+                    fractional_bytes_warning(&resources.get(side).key(name), found);
                 }
             }
             hidden_variables(&container.get("env"), found);
@@ -110,7 +110,7 @@ pub(super) fn pod(
             grace.path()
         ));
     }
-    neighbours(&spec.get("affinity"), found);
+    pod_affinity(&spec.get("affinity"), found);
     let dns = spec.get("dnsConfig");
     let servers = dns.get("nameservers");
     servers.items().for_each(|server| address(&server, found));
@@ -125,7 +125,7 @@ fn seccomp(annotations: &Node<'_, '_>, key: &str, found: &mut Vec<String>) {
     ));
 }
 
-/// Whether a field says what an annotation says.
+/// Whether a profile field and an annotation have the same value.
 fn is_profile(field: &Value, annotation: &str) -> bool {
     let text = |key: &str| field.get(key).and_then(Value::as_str);
     match annotation.strip_prefix("localhost/") {
@@ -161,7 +161,7 @@ fn placement(spec: &Node<'_, '_>, found: &mut Vec<String>) {
     }
 }
 
-fn neighbours(affinity: &Node<'_, '_>, found: &mut Vec<String>) {
+fn pod_affinity(affinity: &Node<'_, '_>, found: &mut Vec<String>) {
     for kind in ["podAffinity", "podAntiAffinity"] {
         let pods = affinity.get(kind);
         let required = pods.get("requiredDuringSchedulingIgnoredDuringExecution");
@@ -178,7 +178,7 @@ fn neighbours(affinity: &Node<'_, '_>, found: &mut Vec<String>) {
     }
 }
 
-fn repeated(list: &Node<'_, '_>, key: &str, found: &mut Vec<String>) {
+fn duplicates(list: &Node<'_, '_>, key: &str, found: &mut Vec<String>) {
     let mut seen = HashSet::new();
     for item in list.items() {
         let text = item.text_of(key);
@@ -189,7 +189,7 @@ fn repeated(list: &Node<'_, '_>, key: &str, found: &mut Vec<String>) {
     }
 }
 
-/// Variables of one name: the later ones hide the first, unless they build on it.
+/// Warns about a variable that hides an earlier one without a reference to it.
 fn hidden_variables(env: &Node<'_, '_>, found: &mut Vec<String>) {
     let mut seen = HashSet::new();
     for variable in env.items() {
@@ -208,6 +208,7 @@ fn hidden_variables(env: &Node<'_, '_>, found: &mut Vec<String>) {
     }
 }
 
+/// A container port for the search of overlaps.
 struct Port {
     path: String,
     host_ip: String,
@@ -217,71 +218,73 @@ struct Port {
 fn ports(spec: &Node<'_, '_>, found: &mut Vec<String>) {
     let mut seen: BTreeMap<String, Vec<Port>> = BTreeMap::new();
     let mut names: BTreeMap<String, String> = BTreeMap::new();
-    let mut later = Vec::new();
-    for list in LISTS {
+    let mut duplicate_names = Vec::new();
+    for list in CONTAINER_LISTS {
         let containers = spec.get(list);
         for container in containers.items() {
             let ports = container.get("ports");
             for port in ports.items() {
-                let this = Port {
+                let current = Port {
                     path: port.path().to_string(),
                     host_ip: port.text_of("hostIP").to_owned(),
                     number: port.number_of("hostPort").unwrap_or_default(),
                 };
                 let number = port.number_of("containerPort").unwrap_or_default();
                 let (name, protocol) = (port.text_of("name"), port.text_of("protocol"));
-                if !this.host_ip.is_empty() && this.number == 0 {
+                if !current.host_ip.is_empty() && current.number == 0 {
                     found.push(format!(
                         "{}: hostIP set without hostPort: {{Name:{name} HostPort:0 ContainerPort:{number} Protocol:{protocol} HostIP:{}}}",
-                        this.path, this.host_ip
+                        current.path, current.host_ip
                     ));
                 }
                 let others = seen.entry(format!("{number}/{protocol}")).or_default();
-                found.extend(others.iter().filter_map(|other| overlap(&this, other)));
+                found.extend(others.iter().filter_map(|other| overlap(&current, other)));
                 if !name.is_empty() {
                     match names.get(name) {
-                        Some(other) => later.push(format!(
+                        Some(other) => duplicate_names.push(format!(
                             "{}: duplicate port name {} with {other}, services and probes that select ports by name will use {other}",
-                            this.path,
+                            current.path,
                             quote(name)
                         )),
                         None => {
-                            names.insert(name.to_owned(), this.path.clone());
+                            names.insert(name.to_owned(), current.path.clone());
                         }
                     }
                 }
-                others.push(this);
+                others.push(current);
             }
         }
     }
-    found.append(&mut later);
+    found.append(&mut duplicate_names);
 }
 
-fn overlap(this: &Port, other: &Port) -> Option<String> {
-    let how = if this.host_ip == other.host_ip && this.number == other.number {
+fn overlap(current: &Port, other: &Port) -> Option<String> {
+    let how = if current.host_ip == other.host_ip && current.number == other.number {
         "duplicate"
-    } else if this.number == 0 || other.number == 0 {
+    } else if current.number == 0 || other.number == 0 {
         "overlapping"
-    } else if this.number == other.number && (this.host_ip.is_empty() != other.host_ip.is_empty()) {
+    } else if current.number == other.number
+        && (current.host_ip.is_empty() != other.host_ip.is_empty())
+    {
         "dangerously ambiguous"
     } else {
         return None;
     };
-    Some(format!("{}: {how} port definition with {}", this.path, other.path))
+    Some(format!("{}: {how} port definition with {}", current.path, other.path))
 }
 
 fn volumes(list: &Node<'_, '_>, found: &mut Vec<String>) {
     for volume in list.items() {
-        for (field, shown, why) in VOLUMES {
-            // Claims of the pod's own are looked at in between.
+        for (field, path_name, why) in VOLUMES {
+            // Kubernetes checks ephemeral claims before `cephfs`.
             if field == "cephfs" {
                 let template = volume.get("ephemeral");
                 let template = template.get("volumeClaimTemplate");
                 let spec = template.get("spec");
-                claim_amounts(&spec, spec.value(), found);
+                claim_size_warnings(&spec, spec.value(), found);
             }
             if volume.has(field) {
-                found.push(format!("{}: {why}", volume.get(shown).path()));
+                found.push(format!("{}: {why}", volume.get(path_name).path()));
             }
         }
     }
@@ -290,7 +293,7 @@ fn volumes(list: &Node<'_, '_>, found: &mut Vec<String>) {
     }
 }
 
-/// A file and what it comes from; the latter is empty if it need not be said.
+/// A file and its source; the source is empty if the warning omits it.
 #[derive(Clone, PartialEq)]
 struct File {
     path: String,
@@ -326,7 +329,7 @@ fn files(items: &Node<'_, '_>, source: &str) -> Vec<File> {
 
 fn overlapping_files(volume: &Node<'_, '_>, found: &mut Vec<String>) {
     let name = volume.text_of("name");
-    let mut say = |what: &str, files: Vec<File>, all: &mut Vec<File>| {
+    let mut check_overlaps = |what: &str, files: Vec<File>, all: &mut Vec<File>| {
         for file in files {
             for other in all.iter().filter(|other| file.overlaps(other)) {
                 found.push(format!(
@@ -341,12 +344,12 @@ fn overlapping_files(volume: &Node<'_, '_>, found: &mut Vec<String>) {
     };
     let config = volume.get("configMap");
     let what = format!("ConfigMap {}", quote(config.text_of("name")));
-    say(&what, files(&config.get("items"), ""), &mut Vec::new());
+    check_overlaps(&what, files(&config.get("items"), ""), &mut Vec::new());
     let secret = volume.get("secret");
     let what = format!("Secret {}", quote(secret.text_of("secretName")));
-    say(&what, files(&secret.get("items"), ""), &mut Vec::new());
+    check_overlaps(&what, files(&secret.get("items"), ""), &mut Vec::new());
     let downward = volume.get("downwardAPI");
-    say("DownwardAPI", files(&downward.get("items"), ""), &mut Vec::new());
+    check_overlaps("DownwardAPI", files(&downward.get("items"), ""), &mut Vec::new());
     let projected = volume.get("projected");
     let sources = projected.get("sources");
     let mut all = Vec::new();
@@ -357,7 +360,7 @@ fn overlapping_files(volume: &Node<'_, '_>, found: &mut Vec<String>) {
             continue;
         }
         let found = projected_files(&source);
-        say("Projected", found, &mut all);
+        check_overlaps("Projected", found, &mut all);
     }
     for _ in 0..empty {
         found.push(format!("volume {} (Projected) has no sources provided", quote(name)));

@@ -1,20 +1,20 @@
-//! Containers: what all of them have, and what the three kinds of them may not have.
+//! Validation of containers, init containers and ephemeral containers.
 
 use super::super::super::quantity;
 use super::super::super::rules::{
-    Check, Errors, Node, Rule, amounts, formats, one_of, port_or_name, walk,
+    Errors, FieldRule, Node, Rule, formats, one_of, port_or_name, quantities, walk,
 };
-use super::{Whole, environment, security};
+use super::{PodContext, environment, security};
 use mainstay_object::names;
 use serde_json::Value;
 use std::collections::{BTreeSet, HashSet};
 
-/// When images are pulled.
-pub(super) const PULL_POLICY: Rule = Rule::Choice(&["Always", "IfNotPresent", "Never"]);
-const PROTOCOL: Rule = Rule::Choice(&["SCTP", "TCP", "UDP"]);
+/// The image pull policies.
+pub(super) const PULL_POLICY: Rule = Rule::RequiredOneOf(&["Always", "IfNotPresent", "Never"]);
+const PROTOCOL: Rule = Rule::RequiredOneOf(&["SCTP", "TCP", "UDP"]);
 const PROBES: [&str; 3] = ["livenessProbe", "readinessProbe", "startupProbe"];
-/// Fields of a container that temporary ones may not have, in the order of the original's struct.
-const NOT_EPHEMERAL: [&str; 9] = [
+/// Fields that ephemeral containers may not have, in the order of the Go struct.
+const FORBIDDEN_FOR_EPHEMERAL: [&str; 9] = [
     "ports",
     "resources",
     "resizePolicy",
@@ -26,26 +26,26 @@ const NOT_EPHEMERAL: [&str; 9] = [
     "lifecycle",
 ];
 
-/// All containers of a spec.
-pub(super) fn containers(spec: &Node<'_, '_>, whole: &Whole<'_>, errors: &mut Errors) {
+/// Validates all containers of a spec.
+pub(super) fn containers(spec: &Node<'_, '_>, pod_context: &PodContext<'_>, errors: &mut Errors) {
     let list = spec.get("containers");
     let mut seen: BTreeSet<&str> = BTreeSet::new();
     if list.len() == 0 {
         errors.required(&list, "");
     }
     for container in list.items() {
-        common(&container, whole, errors);
+        common_fields(&container, pod_context, errors);
         if !seen.insert(container.text_of("name")) {
             errors.duplicate(&container.get("name"), container.text_of("name"));
         }
-        lifecycle(&container.get("lifecycle"), whole, errors);
-        probes(&container, whole, errors);
+        lifecycle(&container.get("lifecycle"), pod_context, errors);
+        probes(&container, pod_context, errors);
         restart_rules(&container, errors);
     }
     host_ports(&list, list.items(), errors);
     let list = spec.get("initContainers");
     for container in list.items() {
-        common(&container, whole, errors);
+        common_fields(&container, pod_context, errors);
         let policy = container.get("restartPolicy");
         if !policy.is_set() {
             if container.get("restartPolicyRules").len() > 0 {
@@ -54,85 +54,94 @@ pub(super) fn containers(spec: &Node<'_, '_>, whole: &Whole<'_>, errors: &mut Er
         } else if policy.text() != "Always" {
             restart_rules(&container, errors);
         } else if container.get("restartPolicyRules").len() > 0 {
-            let words =
+            let detail =
                 "restartPolicyRules are not allowed for init containers with restart policy Always";
-            errors.forbidden(&container.get("restartPolicyRules"), words);
+            errors.forbidden(&container.get("restartPolicyRules"), detail);
         }
         let name = container.text_of("name");
         if !name.is_empty() && !seen.insert(name) || name.is_empty() && seen.contains(name) {
             errors.duplicate(&container.get("name"), name);
         }
-        // The original counts these anew for each container, as the first of the list.
+        // Kubernetes checks each init container alone, with index 0.
         host_ports(&list, std::iter::once(container), errors);
         if policy.text() == "Always" {
-            lifecycle(&container.get("lifecycle"), whole, errors);
-            probes(&container, whole, errors);
+            lifecycle(&container.get("lifecycle"), pod_context, errors);
+            probes(&container, pod_context, errors);
         } else {
             for field in ["lifecycle"].into_iter().chain(PROBES) {
-                let words = "may not be set for init containers without restartPolicy=Always";
-                walk(&container.get(field), &[("", Rule::Absent(words))], errors);
+                let detail = "may not be set for init containers without restartPolicy=Always";
+                walk(&container.get(field), &[("", Rule::Forbidden(detail))], errors);
             }
         }
     }
-    ephemeral(spec, whole, seen, errors);
+    ephemeral_containers(spec, pod_context, seen, errors);
 }
 
-fn ephemeral<'v>(
+fn ephemeral_containers<'v>(
     spec: &Node<'_, 'v>,
-    whole: &Whole<'_>,
+    pod_context: &PodContext<'_>,
     mut seen: BTreeSet<&'v str>,
     errors: &mut Errors,
 ) {
-    const WORDS: &str = "cannot be set for an Ephemeral Container";
-    let others = seen.clone();
+    const DETAIL: &str = "cannot be set for an Ephemeral Container";
+    let targets = seen.clone();
     let list = spec.get("ephemeralContainers");
     for container in list.items() {
-        common(&container, whole, errors);
-        padded_image(&container, errors);
+        common_fields(&container, pod_context, errors);
+        image_whitespace(&container, errors);
         let name = container.text_of("name");
         if !seen.insert(name) {
             errors.duplicate(&container.get("name"), name);
         }
         let target = container.text_of("targetContainerName");
-        if !target.is_empty() && !others.contains(target) {
+        if !target.is_empty() && !targets.contains(target) {
             errors.not_found(&container.get("targetContainerName"), target, "");
         }
-        for field in NOT_EPHEMERAL {
+        for field in FORBIDDEN_FOR_EPHEMERAL {
             let value = container.get(field);
-            let set = match field {
+            let is_set = match field {
                 "resources" | "ports" | "resizePolicy" | "restartPolicyRules" => value.len() > 0,
                 _ => value.is_set(),
             };
-            if set {
-                errors.forbidden(&value, WORDS);
+            if is_set {
+                errors.forbidden(&value, DETAIL);
             }
         }
         let mounts = container.get("volumeMounts");
         for mount in mounts.items() {
             for field in ["subPath", "subPathExpr"] {
                 if !mount.text_of(field).is_empty() {
-                    errors.forbidden(&mount.get(field), WORDS);
+                    errors.forbidden(&mount.get(field), DETAIL);
                 }
             }
         }
     }
 }
 
-fn common(container: &Node<'_, '_>, whole: &Whole<'_>, errors: &mut Errors) {
-    const HEAD: &[Check] = &[
-        ("name", Rule::Named(names::dns1123_label)),
-        ("image", Rule::Needed("")),
-        ("terminationMessagePolicy", Rule::Choice(&["File", "FallbackToLogsOnError"])),
+fn common_fields(container: &Node<'_, '_>, pod_context: &PodContext<'_>, errors: &mut Errors) {
+    const HEAD: &[FieldRule] = &[
+        ("name", Rule::RequiredFormat(names::dns1123_label)),
+        ("image", Rule::Required("")),
+        ("terminationMessagePolicy", Rule::RequiredOneOf(&["File", "FallbackToLogsOnError"])),
     ];
     walk(container, HEAD, errors);
     ports(&container.get("ports"), errors);
     environment::variables(container, errors);
-    environment::mounts(container, whole, errors);
+    environment::mounts(container, pod_context, errors);
     walk(container, &[("imagePullPolicy", PULL_POLICY)], errors);
     let resources = container.get("resources");
-    amounts::requirements(&resources, amounts::Asker::Container, &whole.claims, errors);
-    resize_policy(&container.get("resizePolicy"), whole.restart_policy, errors);
-    security::container_context(&container.get("securityContext"), whole.host_users, errors);
+    quantities::requirements(
+        &resources,
+        quantities::ResourceOwner::Container,
+        &pod_context.claims,
+        errors,
+    );
+    resize_policy(&container.get("resizePolicy"), pod_context.restart_policy, errors);
+    security::container_security_context(
+        &container.get("securityContext"),
+        pod_context.host_users,
+        errors,
+    );
 }
 
 fn ports(list: &Node<'_, '_>, errors: &mut Errors) {
@@ -142,7 +151,7 @@ fn ports(list: &Node<'_, '_>, errors: &mut Errors) {
         if !name.text().is_empty() {
             let problems = formats::port_name(name.text());
             if !problems.is_empty() {
-                errors.each(&name, name.text(), problems);
+                errors.problems(&name, name.text(), problems);
             } else if !seen.insert(name.text()) {
                 errors.duplicate(&name, name.text());
             }
@@ -158,7 +167,7 @@ fn ports(list: &Node<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// Ports of the node are taken once.
+/// Validates that host ports are unique.
 fn host_ports<'p, 'v: 'p>(
     list: &Node<'_, '_>,
     containers: impl Iterator<Item = Node<'p, 'v>>,
@@ -166,14 +175,14 @@ fn host_ports<'p, 'v: 'p>(
 ) {
     let mut seen = BTreeSet::new();
     for (at, container) in containers.enumerate() {
-        for (place, port) in container.get("ports").list().iter().enumerate() {
+        for (port_index, port) in container.get("ports").list().iter().enumerate() {
             let number = port.get("hostPort").and_then(Value::as_i64).unwrap_or_default();
             let text = |key: &str| port.get(key).and_then(Value::as_str).unwrap_or_default();
             let key = format!("{}/{}/{number}", text("protocol"), text("hostIP"));
             if number != 0 && !seen.insert(key.clone()) {
                 let container = list.index(at);
                 let ports = container.get("ports");
-                errors.duplicate(&ports.index(place).get("hostPort"), key);
+                errors.duplicate(&ports.index(port_index).get("hostPort"), key);
             }
         }
     }
@@ -187,7 +196,7 @@ fn resize_policy(list: &Node<'_, '_>, restart: &str, errors: &mut Errors) {
             errors.duplicate(&policy, resource);
         }
         seen.insert(resource);
-        // The original names the list, not the element.
+        // Kubernetes reports the list, not the element.
         match resource {
             "cpu" | "memory" => {}
             "" => errors.required(list, ""),
@@ -200,8 +209,8 @@ fn resize_policy(list: &Node<'_, '_>, restart: &str, errors: &mut Errors) {
             other => errors.unsupported(list, other, &["NotRequired", "RestartContainer"]),
         }
         if restart == "Never" && policy != "NotRequired" {
-            let words = "must be 'NotRequired' when `restartPolicy` is 'Never'";
-            errors.invalid(list, policy, words);
+            let detail = "must be 'NotRequired' when `restartPolicy` is 'Never'";
+            errors.invalid(list, policy, detail);
         }
     }
 }
@@ -230,8 +239,8 @@ fn restart_rules(container: &Node<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn probes(container: &Node<'_, '_>, whole: &Whole<'_>, errors: &mut Errors) {
-    const NUMBERS: &[Check] = &[
+fn probes(container: &Node<'_, '_>, pod_context: &PodContext<'_>, errors: &mut Errors) {
+    const NUMBERS: &[FieldRule] = &[
         ("initialDelaySeconds", Rule::NotNegative),
         ("timeoutSeconds", Rule::NotNegative),
         ("periodSeconds", Rule::NotNegative),
@@ -244,12 +253,12 @@ fn probes(container: &Node<'_, '_>, whole: &Whole<'_>, errors: &mut Errors) {
         if !probe.is_set() {
             continue;
         }
-        handler(&probe, &["exec", "httpGet", "tcpSocket", "grpc"], whole, errors);
+        handler(&probe, &["exec", "httpGet", "tcpSocket", "grpc"], pod_context, errors);
         walk(&probe, NUMBERS, errors);
         if name == "readinessProbe" {
-            let grace = probe.get("terminationGracePeriodSeconds");
-            if grace.is_set() {
-                errors.wrong(&grace, "must not be set for readinessProbes");
+            let grace_period = probe.get("terminationGracePeriodSeconds");
+            if grace_period.is_set() {
+                errors.invalid_value(&grace_period, "must not be set for readinessProbes");
             }
         } else if probe.number_of("successThreshold") != Some(1) {
             let count = probe.number_of("successThreshold").unwrap_or_default();
@@ -258,21 +267,21 @@ fn probes(container: &Node<'_, '_>, whole: &Whole<'_>, errors: &mut Errors) {
     }
 }
 
-fn lifecycle(node: &Node<'_, '_>, whole: &Whole<'_>, errors: &mut Errors) {
+fn lifecycle(node: &Node<'_, '_>, pod_context: &PodContext<'_>, errors: &mut Errors) {
     for hook in ["postStart", "preStop"] {
         let hook = node.get(hook);
         if hook.is_set() {
-            handler(&hook, &["exec", "httpGet", "tcpSocket", "sleep"], whole, errors);
+            handler(&hook, &["exec", "httpGet", "tcpSocket", "sleep"], pod_context, errors);
         }
     }
 }
 
-fn handler(node: &Node<'_, '_>, kinds: &[&str], whole: &Whole<'_>, errors: &mut Errors) {
-    const HTTP: &[Check] = &[
-        ("path", Rule::Needed("")),
+fn handler(node: &Node<'_, '_>, kinds: &[&str], pod_context: &PodContext<'_>, errors: &mut Errors) {
+    const HTTP: &[FieldRule] = &[
+        ("path", Rule::Required("")),
         ("port", Rule::PortOrName),
-        ("scheme", Rule::With(scheme)),
-        ("httpHeaders", Rule::With(headers)),
+        ("scheme", Rule::Custom(scheme)),
+        ("httpHeaders", Rule::Custom(headers)),
     ];
     let mut found = 0;
     for kind in kinds {
@@ -286,15 +295,17 @@ fn handler(node: &Node<'_, '_>, kinds: &[&str], whole: &Whole<'_>, errors: &mut 
             continue;
         }
         match *kind {
-            "exec" => walk(&at, &[("command", Rule::Needed(""))], errors),
+            "exec" => walk(&at, &[("command", Rule::Required(""))], errors),
             "httpGet" => walk(&at, HTTP, errors),
             "sleep" => {
                 let seconds = at.number_of("seconds").unwrap_or_default();
-                if let Some(grace) = whole.grace.filter(|most| !(0..=*most).contains(&seconds)) {
-                    let words = format!(
-                        "must be non-negative and less than terminationGracePeriodSeconds ({grace})"
+                if let Some(grace_period) =
+                    pod_context.grace_period.filter(|max| !(0..=*max).contains(&seconds))
+                {
+                    let detail = format!(
+                        "must be non-negative and less than terminationGracePeriodSeconds ({grace_period})"
                     );
-                    errors.invalid(&at, seconds, words);
+                    errors.invalid(&at, seconds, detail);
                 }
             }
             _ => port_or_name(&at.get("port"), errors),
@@ -312,103 +323,122 @@ fn scheme(node: &Node<'_, '_>, errors: &mut Errors) {
 fn headers(node: &Node<'_, '_>, errors: &mut Errors) {
     for header in node.list() {
         let name = header.get("name").and_then(Value::as_str).unwrap_or_default();
-        errors.each(node, name, formats::header(name));
+        errors.problems(node, name, formats::header(name));
     }
 }
 
-/// An image's name has no space around it.
-pub(super) fn padded_image(container: &Node<'_, '_>, errors: &mut Errors) {
+/// Validates that an image has no leading or trailing whitespace.
+pub(super) fn image_whitespace(container: &Node<'_, '_>, errors: &mut Errors) {
     let image = container.get("image");
     if image.text().trim().len() != image.text().len() {
-        errors.wrong(&image, "must not have leading or trailing whitespace");
+        errors.invalid_value(&image, "must not have leading or trailing whitespace");
     }
 }
 
-/// What a pod asks for as a whole.
-pub(super) fn pod_resources(spec: &Node<'_, '_>, whole: &Whole<'_>, errors: &mut Errors) {
+/// Validates resources at pod level.
+pub(super) fn pod_resources(
+    spec: &Node<'_, '_>,
+    pod_context: &PodContext<'_>,
+    errors: &mut Errors,
+) {
     let resources = spec.get("resources");
     if !resources.is_set() {
         return;
     }
-    if whole.os == Some("windows") {
+    if pod_context.os == Some("windows") {
         errors.forbidden(&resources, "may not be set for a windows pod");
         return;
     }
     if resources.has("claims") {
-        let words = "claims may not be set for Resources at pod-level";
-        errors.forbidden(&resources.get("claims"), words);
+        let detail = "claims may not be set for Resources at pod-level";
+        errors.forbidden(&resources.get("claims"), detail);
     }
-    amounts::requirements(&resources, amounts::Asker::Pod, &whole.claims, errors);
+    quantities::requirements(
+        &resources,
+        quantities::ResourceOwner::Pod,
+        &pod_context.claims,
+        errors,
+    );
     let requests = resources.get("requests");
     for (name, at) in requests.entries() {
-        let sum = together(spec, "requests", name);
-        if sum > amounts::nano(at.value()) {
-            let words = format!(
+        let sum = aggregate_resources(spec, "requests", name);
+        if sum > quantities::nano(at.value()) {
+            let detail = format!(
                 "must be greater than or equal to aggregate container requests of {}",
-                quantity::text(sum, &samples(spec, "requests", name))
+                quantity::format_nano(sum, &first_amount(spec, "requests", name))
             );
-            errors.invalid(&at, &*amounts::text(at.value()), words);
+            errors.invalid(&at, &*quantities::text(at.value()), detail);
         }
     }
     let limits = resources.get("limits");
-    for (name, at) in limits.entries().filter(|(name, _)| amounts::is_huge(name)) {
-        let sum = together(spec, "limits", name);
-        if sum > amounts::nano(at.value()) {
-            let words = format!(
+    for (name, at) in limits.entries().filter(|(name, _)| quantities::is_huge_pages(name)) {
+        let sum = aggregate_resources(spec, "limits", name);
+        if sum > quantities::nano(at.value()) {
+            let detail = format!(
                 "must be greater than or equal to aggregate container limits of {}",
-                quantity::text(sum, &samples(spec, "limits", name))
+                quantity::format_nano(sum, &first_amount(spec, "limits", name))
             );
-            // So the original writes this path.
-            errors.invalid(&requests.get("limits").key(name), &*amounts::text(at.value()), words);
+            // Kubernetes reports this path.
+            errors.invalid(
+                &requests.get("limits").key(name),
+                &*quantities::text(at.value()),
+                detail,
+            );
         }
     }
     let containers = resources.get("containers");
     for (at, container) in spec.get("containers").list().iter().enumerate() {
         let own = container.get("resources").and_then(|resources| resources.get("limits"));
         for (name, limit) in own.and_then(Value::as_object).into_iter().flatten() {
-            let Some(most) = limits.value().get(name) else { continue };
-            if amounts::nano(limit) > amounts::nano(most) {
-                let words =
-                    format!("must be less than or equal to pod limits of {}", amounts::text(most));
+            let Some(max) = limits.value().get(name) else { continue };
+            if quantities::nano(limit) > quantities::nano(max) {
+                let detail = format!(
+                    "must be less than or equal to pod limits of {}",
+                    quantities::text(max)
+                );
                 let container = containers.index(at);
                 let container = container.key(name);
-                errors.invalid(&container.get("limits"), &*amounts::text(limit), words);
+                errors.invalid(&container.get("limits"), &*quantities::text(limit), detail);
             }
         }
     }
 }
 
-fn asked(container: &Value, side: &str, name: &str) -> i128 {
+fn resource_amount(container: &Value, side: &str, name: &str) -> i128 {
     let amount = container.get("resources").and_then(|resources| resources.get(side)?.get(name));
-    amount.map_or(0, amounts::nano)
+    amount.map_or(0, quantities::nano)
 }
 
-/// An amount as it is written first, for the form of sums.
-fn samples(spec: &Node<'_, '_>, side: &str, name: &str) -> String {
+/// The first amount of a resource, whose suffix family formats sums.
+fn first_amount(spec: &Node<'_, '_>, side: &str, name: &str) -> String {
     ["containers", "initContainers"]
         .iter()
         .flat_map(|list| spec.get(list).list())
         .find_map(|container| {
-            Some(amounts::text(container.get("resources")?.get(side)?.get(name)?).into_owned())
+            Some(quantities::text(container.get("resources")?.get(side)?.get(name)?).into_owned())
         })
         .unwrap_or_default()
 }
 
-/// What all containers of a pod ask for at its worst moment: those that run together, or one that
-/// prepares besides those that stay.
-pub(in super::super) fn together(spec: &Node<'_, '_>, side: &str, name: &str) -> i128 {
-    let mut running: i128 =
-        spec.get("containers").list().iter().map(|container| asked(container, side, name)).sum();
-    let (mut staying, mut worst) = (0, 0);
+/// The peak of a resource: the containers and sidecars that run together, or an init container beside
+/// the sidecars that started before it.
+pub(in super::super) fn aggregate_resources(spec: &Node<'_, '_>, side: &str, name: &str) -> i128 {
+    let mut running: i128 = spec
+        .get("containers")
+        .list()
+        .iter()
+        .map(|container| resource_amount(container, side, name))
+        .sum();
+    let (mut sidecars, mut init_peak) = (0, 0);
     for container in spec.get("initContainers").list() {
-        let amount = asked(container, side, name);
+        let amount = resource_amount(container, side, name);
         if container.get("restartPolicy") == Some(&"Always".into()) {
             running += amount;
-            staying += amount;
-            worst = worst.max(staying);
+            sidecars += amount;
+            init_peak = init_peak.max(sidecars);
         } else {
-            worst = worst.max(amount + staying);
+            init_peak = init_peak.max(amount + sidecars);
         }
     }
-    running.max(worst)
+    running.max(init_peak)
 }

@@ -1,7 +1,7 @@
-//! What containers are given: variables and mounts.
+//! Validation of environment variables, volume mounts and volume devices.
 
-use super::super::super::rules::{Check, Errors, Node, Rule, amounts, formats, walk};
-use super::Whole;
+use super::super::super::rules::{Errors, FieldRule, Node, Rule, formats, quantities, walk};
+use super::PodContext;
 use mainstay_object::names;
 use serde_json::Value;
 use std::collections::HashSet;
@@ -17,7 +17,7 @@ const VARIABLE_FIELDS: [&str; 9] = [
     "status.podIP",
     "status.podIPs",
 ];
-/// Fields of a pod that can be named at all; the first two with a key in brackets.
+/// The pod fields of field references; the first two may have a key in brackets.
 const POD_FIELDS: [&str; 14] = [
     "metadata.annotations",
     "metadata.labels",
@@ -42,20 +42,22 @@ const RESOURCES: [&str; 6] = [
     "requests.ephemeral-storage",
     "requests.memory",
 ];
-/// A key of a config map or secret, for a variable.
-const KEY: &[Check] =
-    &[("name", Rule::Always(names::dns1123_subdomain)), ("key", Rule::Named(formats::config_key))];
-const FILE_KEY: &[Check] = &[
-    ("key", Rule::Named(formats::variable)),
-    ("volumeName", Rule::Named(names::dns1123_label)),
-    ("path", Rule::Named(formats::no_backsteps)),
+/// A key of a ConfigMap or Secret.
+const KEY: &[FieldRule] = &[
+    ("name", Rule::AlwaysFormat(names::dns1123_subdomain)),
+    ("key", Rule::RequiredFormat(formats::config_key)),
+];
+const FILE_KEY: &[FieldRule] = &[
+    ("key", Rule::RequiredFormat(formats::variable)),
+    ("volumeName", Rule::RequiredFormat(names::dns1123_label)),
+    ("path", Rule::RequiredFormat(formats::path_without_backsteps)),
 ];
 
-/// Variables, one by one and from whole maps.
+/// Validates `env` and `envFrom`.
 pub(super) fn variables(container: &Node<'_, '_>, errors: &mut Errors) {
     let env = container.get("env");
     for variable in env.items() {
-        walk(&variable, &[("name", Rule::Named(formats::variable))], errors);
+        walk(&variable, &[("name", Rule::RequiredFormat(formats::variable))], errors);
         let from = variable.get("valueFrom");
         if from.is_set() {
             variable_source(&from, variable.text_of("value"), errors);
@@ -66,9 +68,9 @@ pub(super) fn variables(container: &Node<'_, '_>, errors: &mut Errors) {
         const MAPS: [&str; 2] = ["configMapRef", "secretRef"];
         walk(&from, &[("prefix", Rule::Format(formats::variable))], errors);
         for map in MAPS.into_iter().filter(|map| from.has(map)) {
-            walk(&from.get(map), &[("name", Rule::Named(prefix_name))], errors);
+            walk(&from.get(map), &[("name", Rule::RequiredFormat(prefix_name))], errors);
         }
-        // The original leaves out which element it is.
+        // Kubernetes omits the index of the element.
         match MAPS.into_iter().filter(|map| from.has(map)).count() {
             0 => errors.invalid(&list, "", "must specify one of: `configMapRef` or `secretRef`"),
             1 => {}
@@ -77,7 +79,7 @@ pub(super) fn variables(container: &Node<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// The original takes these names for prefixes: a hyphen may be last.
+/// Kubernetes validates these names as prefixes: a trailing hyphen is allowed.
 fn prefix_name(name: &str) -> Vec<String> {
     match name.strip_suffix('-') {
         Some(rest) if !rest.is_empty() => names::dns1123_subdomain(&format!("{rest}a")),
@@ -99,7 +101,7 @@ fn variable_source(from: &Node<'_, '_>, value: &str, errors: &mut Errors) {
             _ => walk(&reference, KEY, errors),
         }
     }
-    let words = match found {
+    let detail = match found {
         0 => {
             "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
         }
@@ -107,10 +109,10 @@ fn variable_source(from: &Node<'_, '_>, value: &str, errors: &mut Errors) {
         1 => return,
         _ => "may not have more than one field specified at a time",
     };
-    errors.invalid(from, "", words);
+    errors.invalid(from, "", detail);
 }
 
-/// A field of the pod, one of those that its place allows.
+/// Validates a reference to a pod field.
 pub(super) fn field_reference(node: &Node<'_, '_>, allowed: &[&str], errors: &mut Errors) {
     let version = node.text_of("apiVersion");
     let (at, path) = (node.get("fieldPath"), node.text_of("fieldPath"));
@@ -122,8 +124,8 @@ pub(super) fn field_reference(node: &Node<'_, '_>, allowed: &[&str], errors: &mu
         errors.required(&at, "");
         return;
     }
-    let subscripted = path.strip_suffix("']").and_then(|rest| rest.split_once("['"));
-    let problem = match subscripted.filter(|(field, _)| !field.is_empty()) {
+    let subscript = path.strip_suffix("']").and_then(|rest| rest.split_once("['"));
+    let problem = match subscript.filter(|(field, _)| !field.is_empty()) {
         _ if version != "v1" => Some(format!("unsupported pod version: {version}")),
         Some(("metadata.annotations" | "metadata.labels", _)) => None,
         Some(_) => Some(format!("field label does not support subscript: {path}")),
@@ -134,11 +136,11 @@ pub(super) fn field_reference(node: &Node<'_, '_>, allowed: &[&str], errors: &mu
         errors.invalid(&at, path, format!("error converting fieldPath: {problem}"));
         return;
     }
-    match subscripted {
+    match subscript {
         Some(("metadata.annotations", key)) => {
-            errors.each(node, &key.to_lowercase(), names::qualified_name(&key.to_lowercase()));
+            errors.problems(node, &key.to_lowercase(), names::qualified_name(&key.to_lowercase()));
         }
-        Some((_, key)) => errors.each(node, key, names::qualified_name(key)),
+        Some((_, key)) => errors.problems(node, key, names::qualified_name(key)),
         None => {
             let path = if path == "spec.host" { "spec.nodeName" } else { path };
             if !allowed.contains(&path) {
@@ -148,17 +150,17 @@ pub(super) fn field_reference(node: &Node<'_, '_>, allowed: &[&str], errors: &mu
     }
 }
 
-/// An amount that a container is given.
+/// Validates a reference to a resource of a container.
 pub(super) fn resource_reference(node: &Node<'_, '_>, volume: bool, errors: &mut Errors) {
     let resource = node.text_of("resource");
-    let huge = |resource: &str| {
+    let is_huge_pages = |resource: &str| {
         resource.starts_with("requests.hugepages-") || resource.starts_with("limits.hugepages-")
     };
     if volume && node.text_of("containerName").is_empty() {
         errors.required(&node.get("containerName"), "");
     } else if resource.is_empty() {
         errors.required(&node.get("resource"), "");
-    } else if !RESOURCES.contains(&resource) && !huge(resource) {
+    } else if !RESOURCES.contains(&resource) && !is_huge_pages(resource) {
         errors.unsupported(&node.get("resource"), resource, &RESOURCES);
     }
     divisor(&node.get("divisor"), resource, errors);
@@ -167,8 +169,8 @@ pub(super) fn resource_reference(node: &Node<'_, '_>, volume: bool, errors: &mut
 fn divisor(node: &Node<'_, '_>, resource: &str, errors: &mut Errors) {
     const BYTES: [&str; 13] =
         ["1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"];
-    let text = amounts::text(node.value());
-    if !node.is_set() || amounts::nano(node.value()) == 0 {
+    let text = quantities::text(node.value());
+    if !node.is_set() || quantities::nano(node.value()) == 0 {
         return;
     }
     let kind = resource.split_once('.').map_or("", |(_, kind)| kind);
@@ -176,33 +178,33 @@ fn divisor(node: &Node<'_, '_>, resource: &str, errors: &mut Errors) {
         "cpu" => (&["1m", "1"], "cpu"),
         "memory" => (&BYTES, "memory"),
         "ephemeral-storage" => (&BYTES, "local ephemeral storage"),
-        _ if amounts::is_huge(kind) => (&BYTES, "hugepages"),
+        _ if quantities::is_huge_pages(kind) => (&BYTES, "hugepages"),
         _ => return,
     };
     if !allowed.contains(&&*text) {
         let list = if kind == "cpu" { "1m and 1".to_owned() } else { BYTES.join(", ") };
-        let words = format!("only divisor's values {list} are supported with the {what} resource");
-        errors.invalid(node, resource, words);
+        let detail = format!("only divisor's values {list} are supported with the {what} resource");
+        errors.invalid(node, resource, detail);
     }
 }
 
-/// The texts that the elements of a list have in a field, empty where there is none.
+/// The strings of a field of all elements; empty where it is absent.
 fn texts<'v>(list: &Node<'_, 'v>, key: &str) -> HashSet<&'v str> {
-    let text = |one: &'v Value| one.get(key).and_then(Value::as_str).unwrap_or_default();
+    let text = |element: &'v Value| element.get(key).and_then(Value::as_str).unwrap_or_default();
     list.list().iter().map(text).collect()
 }
 
-/// Where volumes are mounted, and as which devices they appear.
-pub(super) fn mounts(container: &Node<'_, '_>, whole: &Whole<'_>, errors: &mut Errors) {
+/// Validates volume mounts and volume devices.
+pub(super) fn mounts(container: &Node<'_, '_>, pod_context: &PodContext<'_>, errors: &mut Errors) {
     let (list, devices) = (container.get("volumeMounts"), container.get("volumeDevices"));
-    let (devices_named, device_paths) = (texts(&devices, "name"), texts(&devices, "devicePath"));
+    let (device_names, device_paths) = (texts(&devices, "name"), texts(&devices, "devicePath"));
     let mut seen: HashSet<&str> = HashSet::new();
     for mount in list.items() {
         let (name, path) = (mount.get("name"), mount.get("mountPath"));
         if name.text().is_empty() {
             errors.required(&name, "");
         }
-        if !whole.volumes.contains_key(name.text()) {
+        if !pod_context.volumes.contains_key(name.text()) {
             errors.not_found(&name, name.text(), "");
         }
         if path.text().is_empty() {
@@ -212,32 +214,32 @@ pub(super) fn mounts(container: &Node<'_, '_>, whole: &Whole<'_>, errors: &mut E
             errors.invalid(&path, path.text(), "must be unique");
         }
         seen.insert(path.text());
-        if devices_named.contains(name.text()) {
+        if device_names.contains(name.text()) {
             errors.invalid(&name, name.text(), "must not already exist in volumeDevices");
         }
         if device_paths.contains(path.text()) {
-            let words = "must not already exist as a path in volumeDevices";
-            errors.invalid(&path, path.text(), words);
+            let detail = "must not already exist as a path in volumeDevices";
+            errors.invalid(&path, path.text(), detail);
         }
         sub_paths(&list, &mount, errors);
         propagation(&list, &mount, container, errors);
     }
-    volume_devices(&devices, &list, whole, errors);
+    volume_devices(&devices, &list, pod_context, errors);
 }
 
-/// The original leaves out which mount it is when it reports on these fields.
+/// Validates the sub paths of a mount; Kubernetes omits the index of the mount from the path.
 fn sub_paths(list: &Node<'_, '_>, mount: &Node<'_, '_>, errors: &mut Errors) {
     let (path, expression) = (mount.text_of("subPath"), mount.text_of("subPathExpr"));
     if !path.is_empty() {
-        errors.each(&list.get("subPath"), path, formats::descending_path(path));
+        errors.problems(&list.get("subPath"), path, formats::local_descending_path(path));
     }
     if !expression.is_empty() {
         if !path.is_empty() {
-            let words = "subPathExpr and subPath are mutually exclusive";
-            errors.invalid(&mount.get("subPathExpr"), expression, words);
+            let detail = "subPathExpr and subPath are mutually exclusive";
+            errors.invalid(&mount.get("subPathExpr"), expression, detail);
         }
         let at = list.get("subPathExpr");
-        errors.each(&at, expression, formats::descending_path(expression));
+        errors.problems(&at, expression, formats::local_descending_path(expression));
     }
 }
 
@@ -248,22 +250,22 @@ fn propagation(
     errors: &mut Errors,
 ) {
     let mode = mount.get("mountPropagation").value();
-    let at = list.named("mountPropagation", mode);
+    let at = list.child_with_value("mountPropagation", mode);
     walk(&at, &[("", Rule::OneOf(&["Bidirectional", "HostToContainer", "None"]))], errors);
     let privileged = container.get("securityContext").is_true("privileged");
     if at.text() == "Bidirectional" && !privileged {
-        let words = "Bidirectional mount propagation is available only to privileged containers";
-        errors.forbidden(&at, words);
+        let detail = "Bidirectional mount propagation is available only to privileged containers";
+        errors.forbidden(&at, detail);
     }
-    let at = list.named("recursiveReadOnly", mount.get("recursiveReadOnly").value());
+    let at = list.child_with_value("recursiveReadOnly", mount.get("recursiveReadOnly").value());
     match at.text() {
         "Enabled" | "IfPossible" => {
             if !mount.is_true("readOnly") {
                 errors.forbidden(&at, "may only be specified when readOnly is true");
             }
             if !mode.is_null() && mode != "None" {
-                let words = "may only be specified when mountPropagation is None or not specified";
-                errors.forbidden(&at, words);
+                let detail = "may only be specified when mountPropagation is None or not specified";
+                errors.forbidden(&at, detail);
             }
         }
         _ => walk(&at, &[("", Rule::OneOf(&["Disabled", "Enabled", "IfPossible"]))], errors),
@@ -273,17 +275,17 @@ fn propagation(
 fn volume_devices(
     devices: &Node<'_, '_>,
     mounts: &Node<'_, '_>,
-    whole: &Whole<'_>,
+    pod_context: &PodContext<'_>,
     errors: &mut Errors,
 ) {
     if devices.len() == 0 {
         return;
     }
-    let (mounted, mount_paths) = (texts(mounts, "name"), texts(mounts, "mountPath"));
+    let (mount_names, mount_paths) = (texts(mounts, "name"), texts(mounts, "mountPath"));
     let (mut names, mut paths): (HashSet<&str>, HashSet<&str>) = Default::default();
     for device in devices.items() {
         let (name, path) = (device.get("name"), device.get("devicePath"));
-        let volume = whole.volumes.get(name.text());
+        let volume = pod_context.volumes.get(name.text());
         let is_block = volume.is_some_and(|volume| {
             ["persistentVolumeClaim", "ephemeral"]
                 .iter()
@@ -296,8 +298,8 @@ fn volume_devices(
             errors.invalid(&name, name.text(), "must be unique");
         }
         if volume.is_some() && !is_block {
-            let words = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode";
-            errors.invalid(&name, name.text(), words);
+            let detail = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode";
+            errors.invalid(&name, name.text(), detail);
         }
         if volume.is_none() {
             errors.not_found(&name, name.text(), "");
@@ -308,17 +310,17 @@ fn volume_devices(
         if paths.contains(&path.text()) {
             errors.invalid(&path, path.text(), "must be unique");
         }
-        if !path.text().is_empty() && !formats::no_backsteps(path.text()).is_empty() {
+        if !path.text().is_empty() && !formats::path_without_backsteps(path.text()).is_empty() {
             errors.invalid(&path, path.text(), "can not contain backsteps ('..')");
         } else {
             paths.insert(path.text());
         }
-        if mounted.contains(name.text()) {
+        if mount_names.contains(name.text()) {
             errors.invalid(&name, name.text(), "must not already exist in volumeMounts");
         }
         if mount_paths.contains(path.text()) {
-            let words = "must not already exist as a path in volumeMounts";
-            errors.invalid(&path, path.text(), words);
+            let detail = "must not already exist as a path in volumeMounts";
+            errors.invalid(&path, path.text(), detail);
         }
         if !name.text().is_empty() {
             names.insert(name.text());

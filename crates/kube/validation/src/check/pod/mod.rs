@@ -1,4 +1,4 @@
-//! Pods and templates of pods.
+//! Validation of pods and pod templates.
 
 mod containers;
 mod environment;
@@ -11,7 +11,7 @@ pub(in super::super) use placement::{TAINT_EFFECTS, tolerations};
 pub(in super::super) use update::{pod_status_update, pod_update};
 
 use super::super::rules::{
-    Check, Errors, Node, Rule, amounts, formats,
+    Errors, FieldRule, Node, Rule, formats, quantities,
     selectors::{annotations, label_selector, labels},
     walk,
 };
@@ -19,54 +19,54 @@ use mainstay_object::{Object, names};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-/// Annotation of pods that a node makes by itself.
+/// The annotation of mirror pods.
 const MIRROR: &str = "kubernetes.io/config.mirror";
-/// Annotation that says how dear a pod is to delete.
+/// The annotation with the deletion cost of a pod.
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 /// Prefix of annotations that name `AppArmor` profiles of containers.
 pub(in super::super) const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
-/// Annotations that named seccomp profiles: of the pod, and the prefix of those of containers.
+/// The legacy seccomp annotations: of the pod, and the prefix of those of containers.
 const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
 const SECCOMP_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
-/// Where containers stand in a spec, in the order in which all of them are visited.
+/// The container lists of a spec, in the order in which Kubernetes visits them.
 const ALL_CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
 
-/// What rules of a part of a pod need to know of the whole.
-struct Whole<'v> {
-    /// Volumes that are good, by name.
+/// The properties of a pod that rules for its parts need.
+struct PodContext<'v> {
+    /// The valid volumes by name.
     volumes: BTreeMap<&'v str, &'v Value>,
-    /// Names of claims of resources.
+    /// The names of resource claims.
     claims: BTreeSet<&'v str>,
-    grace: Option<i64>,
+    grace_period: Option<i64>,
     os: Option<&'v str>,
     restart_policy: &'v str,
-    /// Whether users are those of the host.
+    /// Whether the pod uses the user namespace of the host.
     host_users: bool,
-    /// Whether it is a pod, not a template.
+    /// True for a pod, false for a template.
     is_pod: bool,
 }
 
-/// A pod that is to be created.
+/// Validates a new pod.
 pub(in super::super) fn pod(object: &Object, errors: &mut Errors) {
     let value = object.fields();
-    let spec = Node::top(value.get("spec").unwrap_or(&Value::Null), "spec");
+    let spec = Node::top_level(value.get("spec").unwrap_or(&Value::Null), "spec");
     metadata_and_spec(object, errors);
     if spec.get("ephemeralContainers").len() > 0 {
         errors.forbidden(&spec.get("ephemeralContainers"), "cannot be set on create");
     }
     if !spec.text_of("nodeName").is_empty() && spec.get("schedulingGates").len() > 0 {
-        let words = "cannot be set until all schedulingGates have been cleared";
-        errors.forbidden(&spec.get("nodeName"), words);
+        let detail = "cannot be set until all schedulingGates have been cleared";
+        errors.forbidden(&spec.get("nodeName"), detail);
     }
     let metadata = value.get("metadata").unwrap_or(&Value::Null);
-    profiles_match(&spec, metadata.get("annotations").unwrap_or(&Value::Null), errors);
+    matching_profiles(&spec, metadata.get("annotations").unwrap_or(&Value::Null), errors);
 }
 
-/// What holds for a pod whenever it is written, besides its metadata.
+/// Validates annotations and spec of a pod, for creations and updates.
 fn metadata_and_spec(object: &Object, errors: &mut Errors) {
     let value = object.fields();
-    let metadata = Node::top(value.get("metadata").unwrap_or(&Value::Null), "metadata");
-    let spec = Node::top(value.get("spec").unwrap_or(&Value::Null), "spec");
+    let metadata = Node::top_level(value.get("metadata").unwrap_or(&Value::Null), "metadata");
+    let spec = Node::top_level(value.get("spec").unwrap_or(&Value::Null), "spec");
     specific_annotations(&metadata.get("annotations"), &spec, errors);
     self::spec(&spec, Some(&metadata), errors);
     if spec.text_of("serviceAccountName").is_empty() {
@@ -75,36 +75,36 @@ fn metadata_and_spec(object: &Object, errors: &mut Errors) {
             let projected = volume.get("projected");
             let sources = projected.get("sources");
             for source in sources.items().filter(|source| source.has("serviceAccountToken")) {
-                let words = "must not be specified when serviceAccountName is not set";
-                errors.forbidden(&source.get("serviceAccountToken"), words);
+                let detail = "must not be specified when serviceAccountName is not set";
+                errors.forbidden(&source.get("serviceAccountToken"), detail);
             }
         }
     }
     for list in ["containers", "initContainers"] {
         let containers = spec.get(list);
-        containers.items().for_each(|container| containers::padded_image(&container, errors));
+        containers.items().for_each(|container| containers::image_whitespace(&container, errors));
     }
 }
 
-/// A template of pods.
+/// Validates a pod template.
 pub(in super::super) fn template(node: &Node<'_, '_>, errors: &mut Errors) {
     template_with(node, node.get("spec").value(), errors);
 }
 
-/// The same with another spec in its place: volumes may come from elsewhere.
+/// Validates a pod template with another spec, which may have additional volumes.
 pub(in super::super) fn template_with(node: &Node<'_, '_>, value: &Value, errors: &mut Errors) {
     let metadata = node.value().get("metadata").unwrap_or(&Value::Null);
     let of = |key: &str| metadata.get(key).unwrap_or(&Value::Null);
-    labels(&node.named("labels", of("labels")), errors);
-    let found = node.named("annotations", of("annotations"));
+    labels(&node.child_with_value("labels", of("labels")), errors);
+    let found = node.child_with_value("annotations", of("annotations"));
     annotations(&found, errors);
-    let spec = node.named("spec", value);
+    let spec = node.child_with_value("spec", value);
     specific_annotations(&found, &spec, errors);
     self::spec(&spec, None, errors);
-    profiles_match(&spec, of("annotations"), errors);
+    matching_profiles(&spec, of("annotations"), errors);
     if spec.get("ephemeralContainers").len() > 0 {
-        let words = "ephemeral containers not allowed in pod template";
-        errors.forbidden(&spec.get("ephemeralContainers"), words);
+        let detail = "ephemeral containers not allowed in pod template";
+        errors.forbidden(&spec.get("ephemeralContainers"), detail);
     }
 }
 
@@ -113,12 +113,12 @@ fn specific_annotations(node: &Node<'_, '_>, spec: &Node<'_, '_>, errors: &mut E
         return;
     }
     if node.value().get(MIRROR).is_some() && spec.text_of("nodeName").is_empty() {
-        let words = "must set spec.nodeName if mirror pod annotation is set";
-        errors.wrong(&node.key(MIRROR), words);
+        let detail = "must set spec.nodeName if mirror pod annotation is set";
+        errors.invalid_value(&node.key(MIRROR), detail);
     }
     let cost = node.key(DELETION_COST);
     if cost.is_set() && !is_deletion_cost(cost.text()) {
-        errors.wrong(&cost, "must be a 32bit integer");
+        errors.invalid_value(&cost, "must be a 32bit integer");
     }
     if let Some(profile) = node.value().get(SECCOMP_POD).and_then(Value::as_str) {
         security::seccomp_annotation(profile, &node.get(SECCOMP_POD), errors);
@@ -143,9 +143,9 @@ fn specific_annotations(node: &Node<'_, '_>, spec: &Node<'_, '_>, errors: &mut E
         if !matches!(profile, "" | "runtime/default" | "unconfined")
             && !profile.starts_with("localhost/")
         {
-            let words =
+            let detail =
                 format!("invalid AppArmor profile name: {}", mainstay_gocompat::quote(profile));
-            errors.invalid(&at, profile, words);
+            errors.invalid(&at, profile, detail);
         }
     }
 }
@@ -155,8 +155,8 @@ fn is_deletion_cost(text: &str) -> bool {
     (text == "0" || first == b'-' || (b'1'..=b'9').contains(&first)) && text.parse::<i32>().is_ok()
 }
 
-/// Profiles that annotations and fields both name are the same.
-fn profiles_match(spec: &Node<'_, '_>, annotations: &Value, errors: &mut Errors) {
+/// Validates that annotations and fields name the same profiles.
+fn matching_profiles(spec: &Node<'_, '_>, annotations: &Value, errors: &mut Errors) {
     if annotations.as_object().is_none_or(serde_json::Map::is_empty) {
         return;
     }
@@ -197,23 +197,23 @@ fn profiles_match(spec: &Node<'_, '_>, annotations: &Value, errors: &mut Errors)
     }
 }
 
-/// A pod's spec; `metadata` is that of a pod, none of a template.
+/// Validates a pod spec; `metadata` is none for a template.
 fn spec(node: &Node<'_, '_>, metadata: Option<&Node<'_, '_>>, errors: &mut Errors) {
-    const REST: &[Check] = &[
+    const REST: &[FieldRule] = &[
         ("serviceAccountName", Rule::Format(names::dns1123_subdomain)),
         ("nodeName", Rule::Format(names::dns1123_subdomain)),
         (
             "activeDeadlineSeconds",
-            Rule::Within(1, 2_147_483_647, "must be between 1 and 2147483647, inclusive"),
+            Rule::Range(1, 2_147_483_647, "must be between 1 and 2147483647, inclusive"),
         ),
         ("hostname", Rule::Format(names::dns1123_label)),
         ("subdomain", Rule::Format(names::dns1123_label)),
-        ("tolerations", Rule::With(tolerations)),
-        ("hostAliases", Rule::With(placement::host_aliases)),
+        ("tolerations", Rule::Custom(tolerations)),
+        ("hostAliases", Rule::Custom(placement::host_aliases)),
         ("priorityClassName", Rule::Format(names::dns1123_subdomain)),
-        ("runtimeClassName", Rule::With(runtime_class)),
-        ("preemptionPolicy", Rule::With(preemption_policy)),
-        ("overhead", Rule::With(overhead)),
+        ("runtimeClassName", Rule::Custom(runtime_class)),
+        ("preemptionPolicy", Rule::Custom(preemption_policy)),
+        ("overhead", Rule::Custom(overhead)),
     ];
     let context = node.get("securityContext");
     let claims = node.get("resourceClaims");
@@ -222,7 +222,7 @@ fn spec(node: &Node<'_, '_>, metadata: Option<&Node<'_, '_>>, errors: &mut Error
     if !node.has("terminationGracePeriodSeconds") {
         errors.required(&node.get("terminationGracePeriodSeconds"), "");
     }
-    let whole = Whole {
+    let pod_context = PodContext {
         volumes: volumes::volumes(&node.get("volumes"), name, is_pod, errors),
         claims: claims
             .list()
@@ -230,37 +230,42 @@ fn spec(node: &Node<'_, '_>, metadata: Option<&Node<'_, '_>>, errors: &mut Error
             .filter_map(|claim| claim.get("name")?.as_str())
             .filter(|name| !name.is_empty())
             .collect(),
-        grace: node.number_of("terminationGracePeriodSeconds"),
+        grace_period: node.number_of("terminationGracePeriodSeconds"),
         os: node.value().get("os").and_then(|os| os.get("name")).and_then(Value::as_str),
         restart_policy: node.text_of("restartPolicy"),
         host_users: node.value().get("hostUsers") != Some(&Value::Bool(false)),
         is_pod,
     };
-    let mirrored =
+    let is_mirror =
         metadata.is_some_and(|metadata| metadata.get("annotations").value().get(MIRROR).is_some());
-    placement::resource_claims(&claims, mirrored, errors);
-    containers::containers(node, &whole, errors);
-    containers::pod_resources(node, &whole, errors);
-    placement::host_ports(node, &whole, errors);
+    placement::resource_claims(&claims, is_mirror, errors);
+    containers::containers(node, &pod_context, errors);
+    containers::pod_resources(node, &pod_context, errors);
+    placement::host_ports(node, &pod_context, errors);
     walk(
         node,
         &[
-            ("restartPolicy", Rule::Choice(&["Always", "OnFailure", "Never"])),
+            ("restartPolicy", Rule::RequiredOneOf(&["Always", "OnFailure", "Never"])),
             (
                 "dnsPolicy",
-                Rule::Choice(&["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"]),
+                Rule::RequiredOneOf(&[
+                    "ClusterFirstWithHostNet",
+                    "ClusterFirst",
+                    "Default",
+                    "None",
+                ]),
             ),
-            ("nodeSelector", Rule::With(labels)),
+            ("nodeSelector", Rule::Custom(labels)),
         ],
         errors,
     );
-    security::pod_context(&context, node, errors);
+    security::pod_security_context(&context, node, errors);
     placement::affinity(&node.get("affinity"), errors);
     placement::dns_config(node, errors);
-    placement::gates(node, errors);
-    placement::spread(&node.get("topologySpreadConstraints"), errors);
+    placement::readiness_and_scheduling_gates(node, errors);
+    placement::topology_spread(&node.get("topologySpreadConstraints"), errors);
     security::host_process(node, errors);
-    placement::host_users(node, &whole, errors);
+    placement::host_users(node, &pod_context, errors);
     placement::host_name(node, errors);
     walk(node, REST, errors);
     security::operating_system(node, errors);
@@ -269,26 +274,26 @@ fn spec(node: &Node<'_, '_>, metadata: Option<&Node<'_, '_>>, errors: &mut Error
 
 fn runtime_class(node: &Node<'_, '_>, errors: &mut Errors) {
     if node.is_set() {
-        errors.each(node, node.text(), names::dns1123_subdomain(node.text()));
+        errors.problems(node, node.text(), names::dns1123_subdomain(node.text()));
     }
 }
 
 fn preemption_policy(node: &Node<'_, '_>, errors: &mut Errors) {
     if node.is_set() {
-        walk(node, &[("", Rule::Choice(&["PreemptLowerPriority", "Never"]))], errors);
+        walk(node, &[("", Rule::RequiredOneOf(&["PreemptLowerPriority", "Never"]))], errors);
     }
 }
 
-/// What a pod costs besides its containers: checked as if it were their limits.
+/// Validates the overhead of a pod like limits of containers.
 fn overhead(node: &Node<'_, '_>, errors: &mut Errors) {
     if !node.is_set() {
         return;
     }
     let limits = serde_json::json!({"limits": node.value()});
     let mut found = Errors::default();
-    amounts::requirements(
+    quantities::requirements(
         &Node::root(&limits),
-        amounts::Asker::Container,
+        quantities::ResourceOwner::Container,
         &BTreeSet::new(),
         &mut found,
     );
@@ -299,13 +304,13 @@ fn overhead(node: &Node<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// A selector of pods and the labels that its template gives them.
+/// Validates the selectors of an affinity term.
 pub(in super::super) fn affinity_selectors(term: &Node<'_, '_>, errors: &mut Errors) {
     label_selector(&term.get("labelSelector"), errors);
     label_selector(&term.get("namespaceSelector"), errors);
 }
 
-/// The address of a name server or an alias.
+/// Validates an IP address.
 fn address(node: &Node<'_, '_>, errors: &mut Errors) {
-    errors.each(node, node.text(), formats::address(node.text()));
+    errors.problems(node, node.text(), formats::address(node.text()));
 }

@@ -1,29 +1,29 @@
-//! Where a pod runs, under which names, and what it is given there.
+//! Validation of scheduling, DNS, host namespaces and resource claims of pods.
 
 use super::super::super::rules::{
-    Check, Errors, Node, Rule, formats, forms, one_of,
+    Errors, FieldRule, Node, Rule, formats, go_structs, one_of,
     selectors::{label_selector, node_selector, node_term},
     walk,
 };
-use super::{ALL_CONTAINERS, Whole, address, affinity_selectors};
+use super::{ALL_CONTAINERS, PodContext, address, affinity_selectors};
 use mainstay_object::names;
 use serde_json::Value;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// What a taint does.
+/// The effects of taints.
 pub(in super::super::super) const TAINT_EFFECTS: [&str; 3] =
     ["NoSchedule", "PreferNoSchedule", "NoExecute"];
-const WEIGHT: Rule = Rule::Between(1, 100, "must be in the range 1-100");
+const WEIGHT: Rule = Rule::RangeOrZero(1, 100, "must be in the range 1-100");
 
-/// Claims of resources: each has a name and is made of exactly one thing.
-pub(super) fn resource_claims(list: &Node<'_, '_>, mirrored: bool, errors: &mut Errors) {
-    const NAMES: &[Check] = &[
-        ("resourceClaimName", Rule::With(set_subdomain)),
-        ("resourceClaimTemplateName", Rule::With(set_subdomain)),
+/// Validates resource claims: a name and exactly one source each.
+pub(super) fn resource_claims(list: &Node<'_, '_>, is_mirror: bool, errors: &mut Errors) {
+    const NAMES: &[FieldRule] = &[
+        ("resourceClaimName", Rule::Custom(optional_subdomain)),
+        ("resourceClaimTemplateName", Rule::Custom(optional_subdomain)),
     ];
     let mut seen = BTreeSet::new();
     for claim in list.items() {
-        if mirrored {
+        if is_mirror {
             let root = Node::root(claim.value());
             errors.forbidden(&root, "static pods do not support resource claims");
             continue;
@@ -34,10 +34,11 @@ pub(super) fn resource_claims(list: &Node<'_, '_>, mirrored: bool, errors: &mut 
         } else if seen.contains(name.text()) {
             errors.duplicate(&name, name.text());
         } else {
-            errors.each(&name, name.text(), names::dns1123_label(name.text()));
+            errors.problems(&name, name.text(), names::dns1123_label(name.text()));
             seen.insert(name.text());
         }
-        let words = match (claim.has("resourceClaimName"), claim.has("resourceClaimTemplateName")) {
+        let detail = match (claim.has("resourceClaimName"), claim.has("resourceClaimTemplateName"))
+        {
             (true, true) => {
                 "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
             }
@@ -46,22 +47,22 @@ pub(super) fn resource_claims(list: &Node<'_, '_>, mirrored: bool, errors: &mut 
             }
             _ => "",
         };
-        if !words.is_empty() {
-            let printed = forms::print("PodResourceClaim", claim.value());
-            errors.printed(&claim, Some(printed), words);
+        if !detail.is_empty() {
+            let printed = go_structs::print("PodResourceClaim", claim.value());
+            errors.printed(&claim, Some(printed), detail);
         }
         walk(&claim, NAMES, errors);
     }
 }
 
-fn set_subdomain(node: &Node<'_, '_>, errors: &mut Errors) {
+fn optional_subdomain(node: &Node<'_, '_>, errors: &mut Errors) {
     if node.is_set() {
-        errors.each(node, node.text(), names::dns1123_subdomain(node.text()));
+        errors.problems(node, node.text(), names::dns1123_subdomain(node.text()));
     }
 }
 
-/// In the host's network a container's port is the host's.
-pub(super) fn host_ports(spec: &Node<'_, '_>, whole: &Whole<'_>, errors: &mut Errors) {
+/// Validates that host ports equal container ports in the host network.
+pub(super) fn host_ports(spec: &Node<'_, '_>, pod_context: &PodContext<'_>, errors: &mut Errors) {
     if !spec.is_true("hostNetwork") {
         return;
     }
@@ -71,15 +72,15 @@ pub(super) fn host_ports(spec: &Node<'_, '_>, whole: &Whole<'_>, errors: &mut Er
         for port in ports.items() {
             let host = port.number_of("hostPort").unwrap_or_default();
             let own = port.number_of("containerPort").unwrap_or_default();
-            if (whole.is_pod || host != 0) && host != own {
-                let words = "must match `containerPort` when `hostNetwork` is true";
-                errors.invalid(&port.get("hostPort"), host, words);
+            if (pod_context.is_pod || host != 0) && host != own {
+                let detail = "must match `containerPort` when `hostNetwork` is true";
+                errors.invalid(&port.get("hostPort"), host, detail);
             }
         }
     }
 }
 
-/// Which nodes and which neighbours.
+/// Validates the affinity of a pod.
 pub(super) fn affinity(node: &Node<'_, '_>, errors: &mut Errors) {
     const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
     const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
@@ -108,8 +109,8 @@ fn pod_term(term: &Node<'_, '_>, errors: &mut Errors) {
     affinity_selectors(term, errors);
     let namespaces = term.get("namespaces");
     for namespace in namespaces.items() {
-        // Here the original names one namespace of none.
-        errors.each(
+        // Kubernetes reports the path `namespace`, without an index.
+        errors.problems(
             &term.get("namespace"),
             namespace.text(),
             names::dns1123_label(namespace.text()),
@@ -120,10 +121,10 @@ fn pod_term(term: &Node<'_, '_>, errors: &mut Errors) {
     if key.text().is_empty() {
         errors.required(&key, "can not be empty");
     }
-    errors.each(&key, key.text(), names::qualified_name(key.text()));
+    errors.problems(&key, key.text(), names::qualified_name(key.text()));
 }
 
-/// Labels of the pod itself that its neighbours must or must not share.
+/// Validates `matchLabelKeys` and `mismatchLabelKeys`.
 fn label_keys(node: &Node<'_, '_>, fields: &[&str], errors: &mut Errors) {
     let selector = node.get("labelSelector");
     for field in fields {
@@ -133,43 +134,44 @@ fn label_keys(node: &Node<'_, '_>, fields: &[&str], errors: &mut Errors) {
             continue;
         }
         for key in keys.items() {
-            errors.each(&key, key.text(), names::qualified_name(key.text()));
+            errors.problems(&key, key.text(), names::qualified_name(key.text()));
         }
     }
     let keys = node.get("matchLabelKeys");
     let mut selected: BTreeSet<&str> =
         selector.get("matchLabels").map().into_iter().flatten().map(|(key, _)| &**key).collect();
-    let last_of: HashMap<&str, usize> =
+    let last_index: HashMap<&str, usize> =
         keys.list().iter().enumerate().filter_map(|(at, key)| Some((key.as_str()?, at))).collect();
     for expression in selector.get("matchExpressions").list() {
         let key = expression.get("key").and_then(Value::as_str).unwrap_or_default();
-        if let Some(at) = last_of.get(key).copied()
+        if let Some(at) = last_index.get(key).copied()
             && selected.contains(key)
         {
-            let words = "exists in both matchLabelKeys and labelSelector";
-            errors.invalid(&node.index(at), key, words);
+            let detail = "exists in both matchLabelKeys and labelSelector";
+            errors.invalid(&node.index(at), key, detail);
         }
         selected.insert(key);
     }
     let mismatched: HashSet<&Value> = node.get("mismatchLabelKeys").list().iter().collect();
     for key in keys.items() {
         if fields.len() > 1 && mismatched.contains(key.value()) {
-            errors.wrong(&key, "exists in both matchLabelKeys and mismatchLabelKeys");
+            errors.invalid_value(&key, "exists in both matchLabelKeys and mismatchLabelKeys");
         }
     }
 }
 
-/// How pods are spread over nodes, zones, regions.
-pub(super) fn spread(list: &Node<'_, '_>, errors: &mut Errors) {
+/// Validates topology spread constraints.
+pub(super) fn topology_spread(list: &Node<'_, '_>, errors: &mut Errors) {
     const POLICY: Rule = Rule::OneOf(&["Honor", "Ignore"]);
-    let pair = |one: &'_ Value| {
-        let text = |key: &str| one.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let pair = |constraint: &'_ Value| {
+        let text =
+            |key: &str| constraint.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
         (text("topologyKey"), text("whenUnsatisfiable"))
     };
-    // A constraint that one further down repeats.
-    let mut later: HashMap<(String, String), usize> = HashMap::new();
-    for one in list.list() {
-        *later.entry(pair(one)).or_default() += 1;
+    // An error is reported for each constraint that a later one repeats.
+    let mut remaining: HashMap<(String, String), usize> = HashMap::new();
+    for constraint in list.list() {
+        *remaining.entry(pair(constraint)).or_default() += 1;
     }
     for constraint in list.items() {
         let key = constraint.text_of("topologyKey");
@@ -177,32 +179,32 @@ pub(super) fn spread(list: &Node<'_, '_>, errors: &mut Errors) {
         walk(
             &constraint,
             &[
-                ("maxSkew", Rule::Between(1, i64::MAX, super::super::super::rules::ABOVE_ZERO)),
-                ("topologyKey", Rule::Needed("can not be empty")),
+                ("maxSkew", Rule::RangeOrZero(1, i64::MAX, super::super::super::rules::ABOVE_ZERO)),
+                ("topologyKey", Rule::Required("can not be empty")),
             ],
             errors,
         );
         one_of(&action, &["DoNotSchedule", "ScheduleAnyway"], errors);
-        let again = later.get_mut(&pair(constraint.value())).is_some_and(|left| {
-            *left -= 1;
-            *left > 0
+        let is_repeated = remaining.get_mut(&pair(constraint.value())).is_some_and(|count| {
+            *count -= 1;
+            *count > 0
         });
-        if again {
-            let place = constraint.get("{topologyKey, whenUnsatisfiable}");
-            errors.duplicate(&place, format!("{{{key}, {}}}", action.text()));
+        if is_repeated {
+            let path = constraint.get("{topologyKey, whenUnsatisfiable}");
+            errors.duplicate(&path, format!("{{{key}, {}}}", action.text()));
         }
-        let least = constraint.get("minDomains");
+        let min_domains = constraint.get("minDomains");
         walk(
-            &least,
-            &[("", Rule::Within(1, i64::MAX, super::super::super::rules::ABOVE_ZERO))],
+            &min_domains,
+            &[("", Rule::Range(1, i64::MAX, super::super::super::rules::ABOVE_ZERO))],
             errors,
         );
-        if least.is_set() && action.text() != "DoNotSchedule" {
-            let words = format!(
+        if min_domains.is_set() && action.text() != "DoNotSchedule" {
+            let detail = format!(
                 "can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {}",
                 action.text()
             );
-            errors.wrong(&least, words);
+            errors.invalid_value(&min_domains, detail);
         }
         walk(&constraint, &[("nodeAffinityPolicy", POLICY), ("nodeTaintsPolicy", POLICY)], errors);
         label_keys(&constraint, &["matchLabelKeys"], errors);
@@ -210,20 +212,20 @@ pub(super) fn spread(list: &Node<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// Taints that the pod bears.
+/// Validates tolerations.
 pub(in super::super::super) fn tolerations(list: &Node<'_, '_>, errors: &mut Errors) {
     for toleration in list.items() {
         let (key, operator) = (toleration.get("key"), toleration.get("operator"));
         let (value, effect) = (toleration.text_of("value"), toleration.get("effect"));
         if !key.text().is_empty() {
-            errors.each(&key, key.text(), names::qualified_name(key.text()));
+            errors.problems(&key, key.text(), names::qualified_name(key.text()));
         } else if operator.text() != "Exists" {
-            let words = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
-            errors.invalid(&operator, operator.text(), words);
+            let detail = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
+            errors.invalid(&operator, operator.text(), detail);
         }
         if toleration.has("tolerationSeconds") && effect.text() != "NoExecute" {
-            let words = "effect must be 'NoExecute' when `tolerationSeconds` is set";
-            errors.invalid(&effect, effect.text(), words);
+            let detail = "effect must be 'NoExecute' when `tolerationSeconds` is set";
+            errors.invalid(&effect, effect.text(), detail);
         }
         match operator.text() {
             "Equal" | "" => {
@@ -252,18 +254,18 @@ pub(in super::super::super) fn tolerations(list: &Node<'_, '_>, errors: &mut Err
     }
 }
 
-/// Names for addresses, in the pod's own table of hosts.
+/// Validates host aliases.
 pub(super) fn host_aliases(list: &Node<'_, '_>, errors: &mut Errors) {
     for alias in list.items() {
         address(&alias.get("ip"), errors);
         let names = alias.get("hostnames");
         for name in names.items() {
-            errors.each(&name, name.text(), names::dns1123_subdomain(name.text()));
+            errors.problems(&name, name.text(), names::dns1123_subdomain(name.text()));
         }
     }
 }
 
-/// How the pod finds names.
+/// Validates the DNS configuration.
 pub(super) fn dns_config(spec: &Node<'_, '_>, errors: &mut Errors) {
     let node = spec.get("dnsConfig");
     let (servers, searches) = (node.get("nameservers"), node.get("searches"));
@@ -273,26 +275,27 @@ pub(super) fn dns_config(spec: &Node<'_, '_>, errors: &mut Errors) {
             return;
         }
         if servers.len() == 0 {
-            let words = "must provide at least one DNS nameserver when `dnsPolicy` is None";
-            errors.required(&servers, words);
+            let detail = "must provide at least one DNS nameserver when `dnsPolicy` is None";
+            errors.required(&servers, detail);
             return;
         }
     }
     if servers.len() > 3 {
-        errors.wrong(&servers, "must not have more than 3 nameservers");
+        errors.invalid_value(&servers, "must not have more than 3 nameservers");
     }
     servers.items().for_each(|server| address(&server, errors));
     if searches.len() > 32 {
-        errors.wrong(&searches, "must not have more than 32 search paths");
+        errors.invalid_value(&searches, "must not have more than 32 search paths");
     }
     let length: usize = searches.items().map(|search| search.text().len() + 1).sum();
     if length > 2049 {
-        let words = "must not have more than 2048 characters (including spaces) in the search list";
-        errors.wrong(&searches, words);
+        let detail =
+            "must not have more than 2048 characters (including spaces) in the search list";
+        errors.invalid_value(&searches, detail);
     }
     for search in searches.items().filter(|search| search.text() != ".") {
         let name = search.text().strip_suffix('.').unwrap_or(search.text());
-        errors.each(&search, name, formats::subdomain_with_underscore(name));
+        errors.problems(&search, name, formats::subdomain_with_underscore(name));
     }
     let options = node.get("options");
     for option in options.items().filter(|option| option.text_of("name").is_empty()) {
@@ -300,15 +303,15 @@ pub(super) fn dns_config(spec: &Node<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// What must be before the pod is ready, and before it is scheduled.
-pub(super) fn gates(spec: &Node<'_, '_>, errors: &mut Errors) {
-    const CONDITION: &[Check] = &[("conditionType", Rule::Always(names::qualified_name))];
-    walk(spec, &[("readinessGates", Rule::Each(CONDITION))], errors);
+/// Validates readiness gates and scheduling gates.
+pub(super) fn readiness_and_scheduling_gates(spec: &Node<'_, '_>, errors: &mut Errors) {
+    const CONDITION: &[FieldRule] = &[("conditionType", Rule::AlwaysFormat(names::qualified_name))];
+    walk(spec, &[("readinessGates", Rule::Elements(CONDITION))], errors);
     let mut seen = HashSet::new();
     let gates = spec.get("schedulingGates");
     for gate in gates.items() {
         let name = gate.text_of("name");
-        errors.each(&gate, name, names::qualified_name(name));
+        errors.problems(&gate, name, names::qualified_name(name));
         if seen.contains(&name) {
             errors.duplicate(&gate, name);
         }
@@ -316,17 +319,17 @@ pub(super) fn gates(spec: &Node<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// A pod with users of its own shares nothing else with the host.
-pub(super) fn host_users(spec: &Node<'_, '_>, whole: &Whole<'_>, errors: &mut Errors) {
-    const WORDS: &str = "when `hostUsers` is false";
-    if whole.host_users || !spec.has("securityContext") {
+/// Validates that a pod with its own user namespace shares no other namespace with the host.
+pub(super) fn host_users(spec: &Node<'_, '_>, pod_context: &PodContext<'_>, errors: &mut Errors) {
+    const DETAIL: &str = "when `hostUsers` is false";
+    if pod_context.host_users || !spec.has("securityContext") {
         return;
     }
-    for (field, shown) in
+    for (field, path_name) in
         [("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")]
     {
         if spec.is_true(field) {
-            errors.forbidden(&spec.get(shown), WORDS);
+            errors.forbidden(&spec.get(path_name), DETAIL);
         }
     }
     for list in ALL_CONTAINERS {
@@ -334,12 +337,12 @@ pub(super) fn host_users(spec: &Node<'_, '_>, whole: &Whole<'_>, errors: &mut Er
         for container in
             containers.items().filter(|container| container.get("volumeDevices").len() > 0)
         {
-            errors.forbidden(&container.get("volumeDevices"), WORDS);
+            errors.forbidden(&container.get("volumeDevices"), DETAIL);
         }
     }
 }
 
-/// A host name that replaces the pod's.
+/// Validates `hostnameOverride`.
 pub(super) fn host_name(spec: &Node<'_, '_>, errors: &mut Errors) {
     let node = spec.get("hostnameOverride");
     if !node.is_set() {
@@ -354,5 +357,5 @@ pub(super) fn host_name(spec: &Node<'_, '_>, errors: &mut Errors) {
     if node.text().len() > 64 {
         errors.too_long(&node, 64);
     }
-    errors.each(&node, node.text(), names::dns1123_subdomain(node.text()));
+    errors.problems(&node, node.text(), names::dns1123_subdomain(node.text()));
 }

@@ -1,14 +1,16 @@
-//! What containers may do on their node.
+//! Validation of the security contexts of pods and containers.
 
-use super::super::super::rules::{Check, Errors, Node, Rule, formats, forms, one_of, walk};
+use super::super::super::rules::{
+    Errors, FieldRule, Node, Rule, formats, go_structs, one_of, walk,
+};
 use super::ALL_CONTAINERS;
 use serde_json::Value;
 use std::collections::HashSet;
 
-const USER: Rule = Rule::Within(0, 2_147_483_647, formats::ID_RANGE);
+const USER: Rule = Rule::Range(0, 2_147_483_647, formats::ID_RANGE);
 const PROFILE_TYPES: [&str; 3] = ["Localhost", "RuntimeDefault", "Unconfined"];
-/// Fields that Windows does not know: of a pod's spec, of its context, and of containers' contexts.
-const NOT_WINDOWS: [(&str, bool); 15] = [
+/// Pod fields that Windows does not support; true for fields of the security context.
+const FORBIDDEN_FOR_WINDOWS: [(&str, bool); 15] = [
     ("appArmorProfile", true),
     ("seLinuxOptions", true),
     ("hostUsers", false),
@@ -25,7 +27,7 @@ const NOT_WINDOWS: [(&str, bool); 15] = [
     ("supplementalGroupsPolicy", true),
     ("seLinuxChangePolicy", true),
 ];
-const NOT_WINDOWS_CONTAINER: [&str; 10] = [
+const FORBIDDEN_FOR_WINDOWS_CONTAINERS: [&str; 10] = [
     "appArmorProfile",
     "seLinuxOptions",
     "seccompProfile",
@@ -38,8 +40,8 @@ const NOT_WINDOWS_CONTAINER: [&str; 10] = [
     "runAsGroup",
 ];
 
-/// The context of a pod.
-pub(super) fn pod_context(node: &Node<'_, '_>, spec: &Node<'_, '_>, errors: &mut Errors) {
+/// Validates the security context of a pod.
+pub(super) fn pod_security_context(node: &Node<'_, '_>, spec: &Node<'_, '_>, errors: &mut Errors) {
     if !node.is_set() {
         return;
     }
@@ -47,17 +49,17 @@ pub(super) fn pod_context(node: &Node<'_, '_>, spec: &Node<'_, '_>, errors: &mut
     let groups = node.get("supplementalGroups");
     groups.items().for_each(|group| walk(&group, &[("", USER)], errors));
     if spec.is_true("shareProcessNamespace") && spec.is_true("hostPID") {
-        let words = "ShareProcessNamespace and HostPID cannot both be enabled";
-        errors.invalid(&node.get("shareProcessNamespace"), true, words);
+        let detail = "ShareProcessNamespace and HostPID cannot both be enabled";
+        errors.invalid(&node.get("shareProcessNamespace"), true, detail);
     }
     sysctls(&node.get("sysctls"), spec, errors);
     walk(
         node,
         &[
             ("fsGroupChangePolicy", Rule::OneOf(&["Always", "OnRootMismatch"])),
-            ("seccompProfile", Rule::With(seccomp)),
-            ("windowsOptions", Rule::With(windows_options)),
-            ("appArmorProfile", Rule::With(app_armor)),
+            ("seccompProfile", Rule::Custom(seccomp)),
+            ("windowsOptions", Rule::Custom(windows_options)),
+            ("appArmorProfile", Rule::Custom(app_armor)),
             ("supplementalGroupsPolicy", Rule::OneOf(&["Merge", "Strict"])),
             ("seLinuxChangePolicy", Rule::OneOf(&["Recursive"])),
         ],
@@ -72,29 +74,36 @@ fn sysctls(list: &Node<'_, '_>, spec: &Node<'_, '_>, errors: &mut Errors) {
         if name.text().is_empty() {
             errors.required(&name, "");
         } else if !formats::is_sysctl(name.text()) {
-            let words = "must have at most 253 characters and match regex ^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$";
-            errors.wrong(&name, words);
+            let detail = "must have at most 253 characters and match regex ^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$";
+            errors.invalid_value(&name, detail);
         } else if seen.contains(&name.text()) {
             errors.duplicate(&name, name.text());
         }
-        if spec.is_true("hostNetwork") && of_namespace(name.text(), &["net."]) {
-            errors.wrong(&name, "may not be specified when 'hostNetwork' is true");
+        if spec.is_true("hostNetwork") && is_in_namespace(name.text(), &["net."]) {
+            errors.invalid_value(&name, "may not be specified when 'hostNetwork' is true");
         } else if spec.is_true("hostIPC")
-            && of_namespace(name.text(), &["kernel.shm", "kernel.msg", "kernel.sem", "fs.mqueue."])
+            && is_in_namespace(
+                name.text(),
+                &["kernel.shm", "kernel.msg", "kernel.sem", "fs.mqueue."],
+            )
         {
-            errors.wrong(&name, "may not be specified when 'hostIPC' is true");
+            errors.invalid_value(&name, "may not be specified when 'hostIPC' is true");
         }
         seen.insert(name.text());
     }
 }
 
-fn of_namespace(sysctl: &str, prefixes: &[&str]) -> bool {
+fn is_in_namespace(sysctl: &str, prefixes: &[&str]) -> bool {
     let name = sysctl.replace('/', ".");
     prefixes.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// The context of a container.
-pub(super) fn container_context(node: &Node<'_, '_>, host_users: bool, errors: &mut Errors) {
+/// Validates the security context of a container.
+pub(super) fn container_security_context(
+    node: &Node<'_, '_>,
+    host_users: bool,
+    errors: &mut Errors,
+) {
     if !node.is_set() {
         return;
     }
@@ -103,30 +112,30 @@ pub(super) fn container_context(node: &Node<'_, '_>, host_users: bool, errors: &
     if mount.is_set() {
         one_of(&mount, &["Default", "Unmasked"], errors);
         if host_users && mount.text() == "Unmasked" {
-            errors.wrong(&mount, "`hostUsers` must be false to use `Unmasked`");
+            errors.invalid_value(&mount, "`hostUsers` must be false to use `Unmasked`");
         }
     }
     seccomp(&node.get("seccompProfile"), errors);
     if node.value().get("allowPrivilegeEscalation") == Some(&Value::Bool(false)) {
-        let printed = || Some(forms::print("SecurityContext", node.value()));
+        let printed = || Some(go_structs::print("SecurityContext", node.value()));
         if node.is_true("privileged") {
-            let words = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true";
-            errors.printed(node, printed(), words);
+            let detail = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true";
+            errors.printed(node, printed(), detail);
         }
         let added = node.get("capabilities");
         for _ in added.get("add").list().iter().filter(|one| *one == "CAP_SYS_ADMIN") {
-            let words = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN";
-            errors.printed(node, printed(), words);
+            let detail = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN";
+            errors.printed(node, printed(), detail);
         }
     }
     windows_options(&node.get("windowsOptions"), errors);
     app_armor(&node.get("appArmorProfile"), errors);
 }
 
-fn profile_type(node: &Node<'_, '_>, words: &str, errors: &mut Errors) {
+fn profile_type(node: &Node<'_, '_>, detail: &str, errors: &mut Errors) {
     let at = node.get("type");
     match at.text() {
-        "" => errors.required(&at, words),
+        "" => errors.required(&at, detail),
         _ => one_of(&at, &PROFILE_TYPES, errors),
     }
 }
@@ -139,36 +148,36 @@ fn seccomp(node: &Node<'_, '_>, errors: &mut Errors) {
     let file = node.get("localhostProfile");
     if node.text_of("type") != "Localhost" {
         if file.is_set() {
-            let printed = forms::print("SeccompProfile", node.value());
+            let printed = go_structs::print("SeccompProfile", node.value());
             errors.printed(&file, Some(printed), "can only be set when seccomp type is Localhost");
         }
     } else if file.is_set() {
-        errors.each(&file, file.text(), formats::descending_path(file.text()));
+        errors.problems(&file, file.text(), formats::local_descending_path(file.text()));
     } else {
         errors.required(&file, "must be set when seccomp type is Localhost");
     }
 }
 
-/// A profile in an annotation, as it was named before there was a field.
+/// Validates a seccomp profile in the legacy annotation.
 pub(super) fn seccomp_annotation(profile: &str, at: &Node<'_, '_>, errors: &mut Errors) {
     match profile.strip_prefix("localhost/") {
-        Some(file) => errors.each(at, file, formats::descending_path(file)),
+        Some(file) => errors.problems(at, file, formats::local_descending_path(file)),
         None if matches!(profile, "runtime/default" | "docker/default" | "unconfined") => {}
         None => errors.invalid(at, profile, "must be a valid seccomp profile"),
     }
 }
 
-/// The annotation names the profile that the field names.
+/// Validates that annotation and field name the same profile.
 pub(super) fn seccomp_matches(annotation: &str, field: &Node<'_, '_>, errors: &mut Errors) {
-    const WORDS: &str = "seccomp type in annotation and field must match";
-    let good = match field.text_of("type") {
+    const DETAIL: &str = "seccomp type in annotation and field must match";
+    let matches = match field.text_of("type") {
         "Unconfined" => annotation == "unconfined",
         "RuntimeDefault" => matches!(annotation, "runtime/default" | "docker/default"),
         "Localhost" => match annotation.strip_prefix("localhost/") {
             Some(file) => {
                 if field.get("localhostProfile").value().as_str() != Some(file) {
-                    let words = "seccomp profile in annotation and field must match";
-                    errors.forbidden(&field.get("localhostProfile"), words);
+                    let detail = "seccomp profile in annotation and field must match";
+                    errors.forbidden(&field.get("localhostProfile"), detail);
                 }
                 true
             }
@@ -176,25 +185,25 @@ pub(super) fn seccomp_matches(annotation: &str, field: &Node<'_, '_>, errors: &m
         },
         _ => true,
     };
-    if !good {
-        errors.forbidden(&field.get("type"), WORDS);
+    if !matches {
+        errors.forbidden(&field.get("type"), DETAIL);
     }
 }
 
 fn app_armor(node: &Node<'_, '_>, errors: &mut Errors) {
-    const NEEDED: &str = "must be set when AppArmor type is Localhost";
+    const REQUIRED: &str = "must be set when AppArmor type is Localhost";
     if !node.is_set() {
         return;
     }
     let file = node.get("localhostProfile");
     match node.text_of("type") {
-        "Localhost" if !file.is_set() => errors.required(&file, NEEDED),
+        "Localhost" if !file.is_set() => errors.required(&file, REQUIRED),
         "Localhost" => {
             let trimmed = file.text().trim();
             if trimmed != file.text() {
-                errors.wrong(&file, "must not be padded with whitespace");
+                errors.invalid_value(&file, "must not be padded with whitespace");
             } else if trimmed.is_empty() {
-                errors.required(&file, NEEDED);
+                errors.required(&file, REQUIRED);
             }
             if file.text().len() > 4095 {
                 errors.too_long(&file, 4095);
@@ -202,14 +211,14 @@ fn app_armor(node: &Node<'_, '_>, errors: &mut Errors) {
         }
         "RuntimeDefault" | "Unconfined" => {
             if file.is_set() {
-                errors.wrong(&file, "can only be set when AppArmor type is Localhost");
+                errors.invalid_value(&file, "can only be set when AppArmor type is Localhost");
             }
         }
         _ => profile_type(node, "type is required when appArmorProfile is set", errors),
     }
 }
 
-/// The annotation names the profile that the field names.
+/// Validates that annotation and field name the same profile.
 pub(super) fn app_armor_matches(
     annotation: &str,
     profile: &Value,
@@ -217,14 +226,14 @@ pub(super) fn app_armor_matches(
     errors: &mut Errors,
 ) {
     let text = |key: &str| profile.get(key).and_then(Value::as_str);
-    let good = match text("type") {
+    let matches = match text("type") {
         Some("Unconfined") => annotation == "unconfined",
         Some("RuntimeDefault") => annotation == "runtime/default",
         Some("Localhost") => match annotation.strip_prefix("localhost/") {
             Some(file) => {
                 if text("localhostProfile") != Some(file) {
-                    let words = "apparmor profile in annotation and field must match";
-                    errors.forbidden(&at.get("localhostProfile"), words);
+                    let detail = "apparmor profile in annotation and field must match";
+                    errors.forbidden(&at.get("localhostProfile"), detail);
                 }
                 true
             }
@@ -232,7 +241,7 @@ pub(super) fn app_armor_matches(
         },
         _ => true,
     };
-    if !good {
+    if !matches {
         errors.forbidden(&at.get("type"), "apparmor type in annotation and field must match");
     }
 }
@@ -243,18 +252,18 @@ fn windows_options(node: &Node<'_, '_>, errors: &mut Errors) {
     }
     let name = node.get("gmsaCredentialSpecName");
     if name.is_set() {
-        errors.each(&name, name.text(), mainstay_object::names::dns1123_subdomain(name.text()));
+        errors.problems(&name, name.text(), mainstay_object::names::dns1123_subdomain(name.text()));
     }
     let spec = node.get("gmsaCredentialSpec");
     if spec.is_set() && spec.text().is_empty() {
-        errors.wrong(&spec, "gmsaCredentialSpec cannot be an empty string");
+        errors.invalid_value(&spec, "gmsaCredentialSpec cannot be an empty string");
     } else if spec.text().len() > 64 * 1024 {
-        errors.wrong(&spec, "gmsaCredentialSpec size must be under 64 KiB");
+        errors.invalid_value(&spec, "gmsaCredentialSpec size must be under 64 KiB");
     }
     let user = node.get("runAsUserName");
     if user.is_set() {
-        for words in windows_user(user.text()) {
-            errors.wrong(&user, words);
+        for detail in windows_user(user.text()) {
+            errors.invalid_value(&user, detail);
         }
     }
 }
@@ -299,8 +308,11 @@ fn windows_user(name: &str) -> Vec<&'static str> {
 }
 
 fn is_net_bios(name: &str) -> bool {
-    let bad = ['\\', '/', ':', '*', '?', '"', '<', '>', '|'];
-    !name.is_empty() && name.chars().count() <= 15 && !name.starts_with('.') && !name.contains(bad)
+    let forbidden = ['\\', '/', ':', '*', '?', '"', '<', '>', '|'];
+    !name.is_empty()
+        && name.chars().count() <= 15
+        && !name.starts_with('.')
+        && !name.contains(forbidden)
 }
 
 fn is_domain(name: &str) -> bool {
@@ -313,45 +325,45 @@ fn is_domain(name: &str) -> bool {
     })
 }
 
-/// Containers that are processes of a Windows host: all of a pod's or none.
+/// Validates that all or none of the containers are host processes of Windows.
 pub(super) fn host_process(spec: &Node<'_, '_>, errors: &mut Errors) {
     let flag = |value: &Value| {
         value.get("securityContext")?.get("windowsOptions")?.get("hostProcess")?.as_bool()
     };
     let pod = flag(spec.value());
-    let (mut all, mut hosts) = (0, 0);
+    let (mut total, mut host_process_count) = (0, 0);
     for list in ALL_CONTAINERS {
         let containers = spec.get(list);
         for container in containers.items() {
-            all += 1;
+            total += 1;
             let own = flag(container.value());
             if let (Some(pod), Some(own)) = (pod, own)
                 && pod != own
             {
-                let words = format!(
+                let detail = format!(
                     "pod hostProcess value must be identical if both are specified, was {pod}"
                 );
                 let context = container.get("securityContext");
                 let options = context.get("windowsOptions");
-                errors.invalid(&options.get("hostProcess"), own, words);
+                errors.invalid(&options.get("hostProcess"), own, detail);
             }
-            hosts += i32::from(own.or(pod) == Some(true));
+            host_process_count += i32::from(own.or(pod) == Some(true));
         }
     }
-    if hosts == 0 {
+    if host_process_count == 0 {
         return;
     }
-    if hosts != all {
-        let words = "If pod contains any hostProcess containers then all containers must be HostProcess containers";
-        errors.invalid(spec, "", words);
+    if host_process_count != total {
+        let detail = "If pod contains any hostProcess containers then all containers must be HostProcess containers";
+        errors.invalid(spec, "", detail);
     }
     if !spec.is_true("hostNetwork") {
-        let words = "hostNetwork must be true if pod contains any hostProcess containers";
-        errors.invalid(&spec.get("hostNetwork"), false, words);
+        let detail = "hostNetwork must be true if pod contains any hostProcess containers";
+        errors.invalid(&spec.get("hostNetwork"), false, detail);
     }
 }
 
-/// The system of the pod's node, and what it does not know.
+/// Validates the operating system of a pod, and the fields that it supports.
 pub(super) fn operating_system(spec: &Node<'_, '_>, errors: &mut Errors) {
     let os = spec.get("os");
     if !os.is_set() {
@@ -361,14 +373,16 @@ pub(super) fn operating_system(spec: &Node<'_, '_>, errors: &mut Errors) {
     match os.text_of("name") {
         "" => errors.required(&os.get("name"), ""),
         "linux" => {
-            const WORDS: &str = "windows options cannot be set for a linux pod";
-            const CHECKS: &[Check] = &[("windowsOptions", Rule::Absent(WORDS))];
+            const DETAIL: &str = "windows options cannot be set for a linux pod";
+            const CHECKS: &[FieldRule] = &[("windowsOptions", Rule::Forbidden(DETAIL))];
             walk(&context, CHECKS, errors);
-            each_context(spec, errors, |context, errors| walk(context, CHECKS, errors));
+            for_each_security_context(spec, errors, |context, errors| {
+                walk(context, CHECKS, errors)
+            });
         }
         "windows" => {
-            const WORDS: &str = "cannot be set for a windows pod";
-            for (field, in_context) in NOT_WINDOWS {
+            const DETAIL: &str = "cannot be set for a windows pod";
+            for (field, in_context) in FORBIDDEN_FOR_WINDOWS {
                 let at = if in_context { context.get(field) } else { spec.get(field) };
                 let set = match field {
                     "hostPID" | "hostIPC" => at.value() == &Value::Bool(true),
@@ -376,12 +390,12 @@ pub(super) fn operating_system(spec: &Node<'_, '_>, errors: &mut Errors) {
                     _ => at.is_set(),
                 };
                 if set && context.is_set() {
-                    errors.forbidden(&at, WORDS);
+                    errors.forbidden(&at, DETAIL);
                 }
             }
-            each_context(spec, errors, |context, errors| {
-                for field in NOT_WINDOWS_CONTAINER {
-                    walk(&context.get(field), &[("", Rule::Absent(WORDS))], errors);
+            for_each_security_context(spec, errors, |context, errors| {
+                for field in FORBIDDEN_FOR_WINDOWS_CONTAINERS {
+                    walk(&context.get(field), &[("", Rule::Forbidden(DETAIL))], errors);
                 }
             });
         }
@@ -389,7 +403,7 @@ pub(super) fn operating_system(spec: &Node<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn each_context(
+fn for_each_security_context(
     spec: &Node<'_, '_>,
     errors: &mut Errors,
     check: impl Fn(&Node<'_, '_>, &mut Errors),

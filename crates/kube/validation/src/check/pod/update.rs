@@ -1,4 +1,4 @@
-//! What may change of a pod: hardly anything.
+//! Validation of updates of pods and of their status.
 
 use super::super::super::rules::{Errors, Node, Rule, immutable, same, walk};
 use super::{MIRROR, metadata_and_spec, placement};
@@ -6,19 +6,19 @@ use mainstay_object::{Object, names};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 
-/// Fields of a pod's spec that an update may change.
-const UPDATABLE: &str = "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
+/// The mutable fields of a pod spec, as the error lists them.
+const MUTABLE_FIELDS: &str = "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 
-/// A pod that replaces another.
+/// Validates an update of a pod.
 pub(in super::super::super) fn pod_update(object: &Object, old: &Object, errors: &mut Errors) {
     let field = |object: &Object, key: &str| -> Value {
         object.fields().get(key).cloned().unwrap_or_default()
     };
     let (new_value, old_value) = (field(object, "spec"), field(old, "spec"));
-    let (new, before) = (Node::top(&new_value, "spec"), Node::root(&old_value));
+    let (new, before) = (Node::top_level(&new_value, "spec"), Node::root(&old_value));
     metadata_and_spec(object, errors);
     let metadata = field(object, "metadata");
-    let annotations = Node::top(&metadata, "metadata");
+    let annotations = Node::top_level(&metadata, "metadata");
     annotation_changes(&annotations.get("annotations"), old, errors);
     for list in ["containers", "initContainers"] {
         let containers = new.get(list);
@@ -27,8 +27,8 @@ pub(in super::super::super) fn pod_update(object: &Object, old: &Object, errors:
             return;
         }
         for container in containers.items() {
-            walk(&container, &[("image", Rule::Needed(""))], errors);
-            super::containers::padded_image(&container, errors);
+            walk(&container, &[("image", Rule::Required(""))], errors);
+            super::containers::image_whitespace(&container, errors);
         }
     }
     deadline(&new.get("activeDeadlineSeconds"), before.number_of("activeDeadlineSeconds"), errors);
@@ -37,19 +37,19 @@ pub(in super::super::super) fn pod_update(object: &Object, old: &Object, errors:
     if same(&new_value, &old_value) {
         return;
     }
-    let mut munged = new_value.clone();
-    settle(&mut munged, &old_value);
+    let mut restored = new_value.clone();
+    restore_mutable_fields(&mut restored, &old_value);
     if before.get("schedulingGates").len() > 0 {
-        gated(&new, &mut munged, &old_value, errors);
+        gated_pod_changes(&new, &mut restored, &old_value, errors);
     }
-    if !same(&munged, &old_value) {
-        let words = format!("pod updates may not change fields other than {UPDATABLE}");
-        errors.forbidden(&new, words);
+    if !same(&restored, &old_value) {
+        let detail = format!("pod updates may not change fields other than {MUTABLE_FIELDS}");
+        errors.forbidden(&new, detail);
     }
 }
 
-/// Takes back what may change.
-fn settle(new: &mut Value, old: &Value) {
+/// Restores the old values of mutable fields.
+fn restore_mutable_fields(new: &mut Value, old: &Value) {
     for list in ["containers", "initContainers"] {
         let before = old.get(list).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         let containers = new.get_mut(list).and_then(Value::as_array_mut);
@@ -59,13 +59,13 @@ fn settle(new: &mut Value, old: &Value) {
             }
         }
     }
-    let shortened = old.get("terminationGracePeriodSeconds").and_then(Value::as_i64) < Some(0)
+    let is_shortened = old.get("terminationGracePeriodSeconds").and_then(Value::as_i64) < Some(0)
         && new.get("terminationGracePeriodSeconds").and_then(Value::as_i64) == Some(1);
     if let Some(fields) = new.as_object_mut() {
         for key in ["activeDeadlineSeconds", "schedulingGates", "tolerations"] {
             restore(fields, old, key);
         }
-        if shortened {
+        if is_shortened {
             restore(fields, old, "terminationGracePeriodSeconds");
         }
     }
@@ -92,7 +92,9 @@ fn annotation_changes(node: &Node<'_, '_>, old: &Object, errors: &mut Errors) {
             errors.forbidden(&at, "may not remove or update mirror pod annotation");
         }
     }
-    for (key, at) in node.entries().filter(|(key, _)| before.iter().all(|(one, _)| one != key)) {
+    for (key, at) in
+        node.entries().filter(|(key, _)| before.iter().all(|(old_key, _)| old_key != key))
+    {
         if key.starts_with(super::APP_ARMOR) {
             errors.forbidden(&at, "may not add AppArmor annotations");
         }
@@ -105,31 +107,31 @@ fn annotation_changes(node: &Node<'_, '_>, old: &Object, errors: &mut Errors) {
 fn deadline(node: &Node<'_, '_>, before: Option<i64>, errors: &mut Errors) {
     match (node.number(), before) {
         (Some(new), _) if !(0..=2_147_483_647).contains(&new) => {
-            errors.wrong(node, "must be between 0 and 2147483647, inclusive");
+            errors.invalid_value(node, "must be between 0 and 2147483647, inclusive");
         }
         (Some(new), Some(before)) if before < new => {
-            errors.wrong(node, "must be less than or equal to previous value");
+            errors.invalid_value(node, "must be less than or equal to previous value");
         }
         (None, Some(_)) => {
-            errors.wrong(node, "must not update from a positive integer to nil value");
+            errors.invalid_value(node, "must not update from a positive integer to nil value");
         }
         _ => {}
     }
 }
 
 fn added_tolerations(new: &Node<'_, '_>, old: &Node<'_, '_>, errors: &mut Errors) {
-    let bare = |value: &Value| {
+    let without_seconds = |value: &Value| {
         let mut value = value.clone();
         if let Some(fields) = value.as_object_mut() {
             fields.remove("tolerationSeconds");
         }
         value
     };
-    let found: HashSet<Value> = new.list().iter().map(bare).collect();
+    let found: HashSet<Value> = new.list().iter().map(without_seconds).collect();
     for toleration in old.list() {
-        if !found.contains(&bare(toleration)) {
-            let words = "existing toleration can not be modified except its tolerationSeconds";
-            errors.forbidden(new, words);
+        if !found.contains(&without_seconds(toleration)) {
+            let detail = "existing toleration can not be modified except its tolerationSeconds";
+            errors.forbidden(new, detail);
         }
     }
     placement::tolerations(new, errors);
@@ -137,43 +139,44 @@ fn added_tolerations(new: &Node<'_, '_>, old: &Node<'_, '_>, errors: &mut Errors
 
 fn removed_gates(new: &Node<'_, '_>, old: &Node<'_, '_>, errors: &mut Errors) {
     let before: HashSet<&str> =
-        old.list().iter().filter_map(|one| one.get("name")?.as_str()).collect();
+        old.list().iter().filter_map(|gate| gate.get("name")?.as_str()).collect();
     for gate in new.items() {
         let name = gate.text_of("name");
         if !before.contains(name) {
-            let words = format!("only deletion is allowed, but found new scheduling gate '{name}'");
-            errors.forbidden(&gate.get("name"), words);
+            let detail =
+                format!("only deletion is allowed, but found new scheduling gate '{name}'");
+            errors.forbidden(&gate.get("name"), detail);
         }
     }
 }
 
-/// A pod that waits to be scheduled may still be bound to fewer nodes.
-fn gated(new: &Node<'_, '_>, munged: &mut Value, old: &Value, errors: &mut Errors) {
+/// Validates changes of a gated pod: its node constraints may become stricter.
+fn gated_pod_changes(new: &Node<'_, '_>, restored: &mut Value, old: &Value, errors: &mut Errors) {
     let selector = new.get("nodeSelector");
     let before = old.get("nodeSelector").unwrap_or(&Value::Null);
     if !same(selector.value(), before) {
         for (key, value) in before.as_object().into_iter().flatten() {
             if selector.value().get(key) != Some(value) {
-                let words =
+                let detail =
                     "only additions to spec.nodeSelector are allowed (no mutations or deletions)";
-                errors.wrong(&selector, words);
+                errors.invalid_value(&selector, detail);
             }
         }
-        if let Some(fields) = munged.as_object_mut() {
+        if let Some(fields) = restored.as_object_mut() {
             restore(fields, old, "nodeSelector");
         }
     }
-    let of = |spec: &Value| -> Value {
+    let node_affinity_of = |spec: &Value| -> Value {
         let affinity = spec.get("affinity").and_then(|affinity| affinity.get("nodeAffinity"));
         affinity.cloned().unwrap_or_default()
     };
-    let (after, before) = (of(new.value()), of(old));
+    let (after, before) = (node_affinity_of(new.value()), node_affinity_of(old));
     if same(&after, &before) {
         return;
     }
     let affinity = new.get("affinity");
     node_affinity(&affinity.get("nodeAffinity"), &before, errors);
-    if let Some(fields) = munged.as_object_mut() {
+    if let Some(fields) = restored.as_object_mut() {
         let mut affinity =
             fields.get("affinity").and_then(Value::as_object).cloned().unwrap_or_default();
         affinity.remove("nodeAffinity");
@@ -195,17 +198,18 @@ fn node_affinity(node: &Node<'_, '_>, old: &Value, errors: &mut Errors) {
     let Some(before) = before.filter(|terms| !terms.is_empty()) else { return };
     let required = node.get(REQUIRED);
     let terms = required.get("nodeSelectorTerms");
-    let print = |value: &Value| super::super::super::rules::forms::list("NodeSelectorTerm", value);
+    let print =
+        |value: &Value| super::super::super::rules::go_structs::list("NodeSelectorTerm", value);
     if terms.len() != before.len() {
-        let words = "no additions/deletions to non-empty NodeSelectorTerms list are allowed";
-        errors.printed(&terms, Some(print(terms.value())), words);
+        let detail = "no additions/deletions to non-empty NodeSelectorTerms list are allowed";
+        errors.printed(&terms, Some(print(terms.value())), detail);
         return;
     }
     for (term, before) in terms.items().zip(before) {
         let list = |value: &Value, key: &str| -> Vec<Value> {
             value.get(key).and_then(Value::as_array).cloned().unwrap_or_default()
         };
-        let grows = ["matchExpressions", "matchFields"].iter().all(|key| {
+        let only_adds = ["matchExpressions", "matchFields"].iter().all(|key| {
             let (new, old) = (list(term.value(), key), list(before, key));
             new.starts_with(&old)
         });
@@ -214,9 +218,9 @@ fn node_affinity(node: &Node<'_, '_>, old: &Value, errors: &mut Errors) {
         let is_empty = ["matchExpressions", "matchFields"]
             .iter()
             .all(|key| list(term.value(), key).is_empty());
-        if !grows || (was_empty && !is_empty) {
+        if !only_adds || (was_empty && !is_empty) {
             let printed =
-                super::super::super::rules::forms::print("NodeSelectorTerm", term.value());
+                super::super::super::rules::go_structs::print("NodeSelectorTerm", term.value());
             errors.printed(
                 &term,
                 Some(printed),
@@ -226,7 +230,7 @@ fn node_affinity(node: &Node<'_, '_>, old: &Value, errors: &mut Errors) {
     }
 }
 
-/// What a pod's status may become.
+/// Validates an update of the status of a pod.
 pub(in super::super::super) fn pod_status_update(
     object: &Object,
     old: &Object,
@@ -236,9 +240,9 @@ pub(in super::super::super) fn pod_status_update(
         object.fields().get(key).cloned().unwrap_or_default()
     };
     let metadata = field(object, "metadata");
-    annotation_changes(&Node::top(&metadata, "metadata").get("annotations"), old, errors);
+    annotation_changes(&Node::top_level(&metadata, "metadata").get("annotations"), old, errors);
     let (new_value, old_value) = (field(object, "status"), field(old, "status"));
-    let (status, before) = (Node::top(&new_value, "status"), Node::root(&old_value));
+    let (status, before) = (Node::top_level(&new_value, "status"), Node::root(&old_value));
     conditions(&status.get("conditions"), errors);
     let nominated = status.get("nominatedNodeName");
     if nominated.text() != before.text_of("nominatedNodeName") {
@@ -246,7 +250,7 @@ pub(in super::super::super) fn pod_status_update(
     }
     walk(
         &status,
-        &[("observedGeneration", Rule::Within(0, i64::MAX, "must be a non-negative integer"))],
+        &[("observedGeneration", Rule::Range(0, i64::MAX, "must be a non-negative integer"))],
         errors,
     );
     immutable(&status.get("qosClass"), before.get("qosClass").value(), errors);
@@ -256,7 +260,7 @@ pub(in super::super::super) fn pod_status_update(
         ("initContainerStatuses", "initContainers"),
         ("ephemeralContainerStatuses", ""),
     ] {
-        transitions(&status.get(list), &before.get(list), &spec, kind, errors);
+        state_transitions(&status.get(list), &before.get(list), &spec, kind, errors);
     }
     for (list, one) in [("podIPs", "podIP"), ("hostIPs", "hostIP")] {
         let addresses = status.get(list);
@@ -266,12 +270,16 @@ pub(in super::super::super) fn pod_status_update(
                 errors.invalid(&first.get("ip"), first.text_of("ip"), "must be equal to `hostIP`");
             }
         }
-        let known: HashSet<&str> =
-            before.get(list).list().iter().filter_map(|one| one.get("ip")?.as_str()).collect();
+        let old_addresses: HashSet<&str> = before
+            .get(list)
+            .list()
+            .iter()
+            .filter_map(|address| address.get("ip")?.as_str())
+            .collect();
         for address in addresses.items() {
             let ip = address.text_of("ip");
-            if !known.contains(ip) {
-                errors.each(&address, ip, super::formats::address(ip));
+            if !old_addresses.contains(ip) {
+                errors.problems(&address, ip, super::formats::address(ip));
             }
         }
     }
@@ -281,27 +289,27 @@ fn conditions(list: &Node<'_, '_>, errors: &mut Errors) {
     for condition in list.items() {
         walk(
             &condition,
-            &[("observedGeneration", Rule::Within(0, i64::MAX, "must be a non-negative integer"))],
+            &[("observedGeneration", Rule::Range(0, i64::MAX, "must be a non-negative integer"))],
             errors,
         );
         let kind = condition.text_of("type");
         if !matches!(kind, "PodScheduled" | "Ready" | "Initialized") {
-            errors.each(&condition.get("Type"), kind, names::qualified_name(kind));
+            errors.problems(&condition.get("Type"), kind, names::qualified_name(kind));
         }
     }
 }
 
-/// The first element of each name, which may be none.
+/// The first element of each name; the name may be absent.
 fn first_by_name(list: &[Value]) -> HashMap<Option<&Value>, &Value> {
     let mut found = HashMap::with_capacity(list.len());
-    for one in list {
-        found.entry(one.get("name")).or_insert(one);
+    for element in list {
+        found.entry(element.get("name")).or_insert(element);
     }
     found
 }
 
-/// A container that has ended stays so, unless it is one that is started again.
-fn transitions(
+/// Validates that terminated containers stay terminated, unless they are restarted.
+fn state_transitions(
     new: &Node<'_, '_>,
     old: &Node<'_, '_>,
     spec: &Value,
@@ -313,20 +321,20 @@ fn transitions(
     let containers = spec.get(kind).and_then(Value::as_array);
     let containers = first_by_name(containers.map_or(&[], Vec::as_slice));
     for (at, before) in old.list().iter().enumerate() {
-        let Some(ended) = before.get("state").and_then(|state| state.get("terminated")) else {
+        let Some(terminated) = before.get("state").and_then(|state| state.get("terminated")) else {
             continue;
         };
         let name = before.get("name");
-        let runs = now.get(&name).is_some_and(|now| {
+        let is_running = now.get(&name).is_some_and(|now| {
             now.get("state").and_then(|state| state.get("terminated")).is_none_or(Value::is_null)
         });
-        if !runs {
+        if !is_running {
             continue;
         }
-        let code = ended.get("exitCode").and_then(Value::as_i64).unwrap_or_default();
+        let code = terminated.get("exitCode").and_then(Value::as_i64).unwrap_or_default();
         let container = containers.get(&name);
         if kind.is_empty()
-            || !container.is_some_and(|container| starts_again(container, policy, code))
+            || !container.is_some_and(|container| is_restarted(container, policy, code))
         {
             errors.forbidden(
                 &new.index(at).get("state"),
@@ -336,7 +344,7 @@ fn transitions(
     }
 }
 
-fn starts_again(container: &Value, policy: &str, code: i64) -> bool {
+fn is_restarted(container: &Value, policy: &str, code: i64) -> bool {
     let rules = container.get("restartPolicyRules").and_then(Value::as_array);
     for rule in rules.into_iter().flatten() {
         let codes = rule.get("exitCodes");

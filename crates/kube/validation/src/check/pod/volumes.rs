@@ -1,87 +1,105 @@
-//! Volumes of pods: exactly one source each, and what every source needs.
+//! Validation of the volumes of pods: exactly one valid source each.
 
-use super::super::super::rules::{Check, Errors, Node, Rule, amounts, formats, walk};
+use super::super::super::rules::{Errors, FieldRule, Node, Rule, formats, quantities, walk};
 use super::super::storage;
-use super::super::volume_sources::{self as shared, Source, source, sources};
+use super::super::volume_sources::{self as shared, VolumeSource, validate_sources, volume_source};
 use super::{ALL_CONTAINERS, environment};
 use mainstay_object::names;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 const MODE: Rule =
-    Rule::Within(0, 0o777, "must be a number between 0 and 0777 (octal), both inclusive");
-const KEYS_TO_PATHS: &[Check] = &[
-    ("key", Rule::Needed("")),
-    ("path", Rule::Needed("")),
-    ("path", Rule::Always(formats::volume_file)),
+    Rule::Range(0, 0o777, "must be a number between 0 and 0777 (octal), both inclusive");
+const KEYS_TO_PATHS: &[FieldRule] = &[
+    ("key", Rule::Required("")),
+    ("path", Rule::Required("")),
+    ("path", Rule::AlwaysFormat(formats::volume_file)),
     ("mode", MODE),
 ];
-const SECRET_NAME: &[Check] = &[("name", Rule::Needed(""))];
-/// In the order in which the original looks at them.
-const SOURCES: &[Source] = &[
-    source("emptyDir", &[("sizeLimit", Rule::With(size_limit))]),
-    source("hostPath", shared::HOST_PATH),
-    source(
+const SECRET_NAME: &[FieldRule] = &[("name", Rule::Required(""))];
+/// The sources of pod volumes, in the order of Kubernetes.
+const VOLUME_SOURCES: &[VolumeSource] = &[
+    volume_source("emptyDir", &[("sizeLimit", Rule::Custom(size_limit))]),
+    volume_source("hostPath", shared::HOST_PATH),
+    volume_source(
         "gitRepo",
-        &[("repository", Rule::Needed("")), ("directory", Rule::Always(formats::descending_path))],
-    ),
-    Source {
-        field: "gcePersistentDisk",
-        shown: "persistentDisk",
-        surplus: "gcePersistentDisk",
-        checks: shared::DISK,
-    },
-    source("awsElasticBlockStore", shared::VOLUME_ID),
-    source(
-        "secret",
         &[
-            ("secretName", Rule::Needed("")),
-            ("defaultMode", MODE),
-            ("items", Rule::Each(KEYS_TO_PATHS)),
+            ("repository", Rule::Required("")),
+            ("directory", Rule::AlwaysFormat(formats::local_descending_path)),
         ],
     ),
-    source("nfs", shared::NFS),
-    source("iscsi", &[("", Rule::With(shared::iscsi))]),
-    source("glusterfs", shared::GLUSTER),
-    source("flocker", shared::FLOCKER),
-    source("persistentVolumeClaim", &[("claimName", Rule::Needed(""))]),
-    source("rbd", shared::RBD),
-    source("cinder", &[("volumeID", Rule::Needed("")), ("secretRef", Rule::Inside(SECRET_NAME))]),
-    Source { field: "cephfs", shown: "cephfs", surplus: "cephFS", checks: shared::MONITORS },
-    source("quobyte", shared::QUOBYTE),
-    Source {
-        field: "downwardAPI",
-        shown: "downwardAPI",
-        surplus: "downwarAPI",
-        checks: &[("", Rule::With(downward))],
+    VolumeSource {
+        field: "gcePersistentDisk",
+        path_name: "persistentDisk",
+        surplus_name: "gcePersistentDisk",
+        rules: shared::DISK,
     },
-    source("fc", shared::FIBRE),
-    source("flexVolume", shared::FLEX),
-    source(
-        "configMap",
-        &[("name", Rule::Needed("")), ("defaultMode", MODE), ("items", Rule::Each(KEYS_TO_PATHS))],
+    volume_source("awsElasticBlockStore", shared::VOLUME_ID),
+    volume_source(
+        "secret",
+        &[
+            ("secretName", Rule::Required("")),
+            ("defaultMode", MODE),
+            ("items", Rule::Elements(KEYS_TO_PATHS)),
+        ],
     ),
-    source("azureFile", &[("secretName", Rule::Needed("")), ("shareName", Rule::Needed(""))]),
-    source("vsphereVolume", shared::VSPHERE),
-    source("photonPersistentDisk", shared::PHOTON),
-    source("portworxVolume", shared::PORTWORX),
-    source("azureDisk", shared::AZURE_DISK),
-    source("storageos", &[("", Rule::With(shared::storage_os))]),
-    source("projected", &[("defaultMode", MODE), ("", Rule::With(projected))]),
-    source("scaleIO", shared::SCALE_IO),
-    source("csi", &[("", Rule::With(csi))]),
-    source("ephemeral", &[("volumeClaimTemplate", Rule::With(claim_template))]),
+    volume_source("nfs", shared::NFS),
+    volume_source("iscsi", &[("", Rule::Custom(shared::iscsi))]),
+    volume_source("glusterfs", shared::GLUSTER),
+    volume_source("flocker", shared::FLOCKER),
+    volume_source("persistentVolumeClaim", &[("claimName", Rule::Required(""))]),
+    volume_source("rbd", shared::RBD),
+    volume_source(
+        "cinder",
+        &[("volumeID", Rule::Required("")), ("secretRef", Rule::Fields(SECRET_NAME))],
+    ),
+    VolumeSource {
+        field: "cephfs",
+        path_name: "cephfs",
+        surplus_name: "cephFS",
+        rules: shared::MONITORS,
+    },
+    volume_source("quobyte", shared::QUOBYTE),
+    VolumeSource {
+        field: "downwardAPI",
+        path_name: "downwardAPI",
+        surplus_name: "downwarAPI",
+        rules: &[("", Rule::Custom(downward))],
+    },
+    volume_source("fc", shared::FIBRE),
+    volume_source("flexVolume", shared::FLEX),
+    volume_source(
+        "configMap",
+        &[
+            ("name", Rule::Required("")),
+            ("defaultMode", MODE),
+            ("items", Rule::Elements(KEYS_TO_PATHS)),
+        ],
+    ),
+    volume_source(
+        "azureFile",
+        &[("secretName", Rule::Required("")), ("shareName", Rule::Required(""))],
+    ),
+    volume_source("vsphereVolume", shared::VSPHERE),
+    volume_source("photonPersistentDisk", shared::PHOTON),
+    volume_source("portworxVolume", shared::PORTWORX),
+    volume_source("azureDisk", shared::AZURE_DISK),
+    volume_source("storageos", &[("", Rule::Custom(shared::storage_os))]),
+    volume_source("projected", &[("defaultMode", MODE), ("", Rule::Custom(projected))]),
+    volume_source("scaleIO", shared::SCALE_IO),
+    volume_source("csi", &[("", Rule::Custom(csi))]),
+    volume_source("ephemeral", &[("volumeClaimTemplate", Rule::Custom(claim_template))]),
 ];
 
-/// Checks volumes and returns those that are good, by name.
+/// Validates volumes and returns the valid ones by name.
 pub(super) fn volumes<'v>(
     node: &Node<'_, 'v>,
     pod: &str,
     is_pod: bool,
     errors: &mut Errors,
 ) -> BTreeMap<&'v str, &'v Value> {
-    let mut good: BTreeMap<&'v str, &'v Value> = BTreeMap::new();
-    let made: HashSet<String> = node
+    let mut valid: BTreeMap<&'v str, &'v Value> = BTreeMap::new();
+    let ephemeral_claims: HashSet<String> = node
         .list()
         .iter()
         .filter(|volume| {
@@ -93,41 +111,43 @@ pub(super) fn volumes<'v>(
         let before = errors.len();
         let at = volume.get("name");
         volume_sources(&volume, pod, is_pod, errors);
-        walk(&at, &[("", Rule::Named(names::dns1123_label))], errors);
-        if good.contains_key(at.text()) {
+        walk(&at, &[("", Rule::RequiredFormat(names::dns1123_label))], errors);
+        if valid.contains_key(at.text()) {
             errors.duplicate(&at, at.text());
         }
         if errors.len() == before {
-            good.insert(at.text(), volume.value());
+            valid.insert(at.text(), volume.value());
         }
         let claim = volume.get("persistentVolumeClaim");
         let claim = claim.get("claimName");
-        if made.contains(claim.text()) {
-            let words = "must not reference a PVC that gets created for an ephemeral volume";
-            errors.wrong(&claim, words);
+        if ephemeral_claims.contains(claim.text()) {
+            let detail = "must not reference a PVC that gets created for an ephemeral volume";
+            errors.invalid_value(&claim, detail);
         }
     }
-    good
+    valid
 }
 
 fn volume_sources(volume: &Node<'_, '_>, pod: &str, is_pod: bool, errors: &mut Errors) {
     let name = volume.text_of("name");
-    let mut found = sources(volume, SOURCES, errors, |field, source, errors| match field {
-        "iscsi" => {
-            let portal = source.text_of("targetPortal");
-            if source.has("initiatorName") && name.len() + 1 + portal.len() > 64 {
-                let words = "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified.";
-                errors.invalid(&volume.get("name"), name, words);
+    let mut found = validate_sources(volume, VOLUME_SOURCES, errors, |field, source, errors| {
+        match field {
+            "iscsi" => {
+                let portal = source.text_of("targetPortal");
+                if source.has("initiatorName") && name.len() + 1 + portal.len() > 64 {
+                    let detail = "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified.";
+                    errors.invalid(&volume.get("name"), name, detail);
+                }
             }
-        }
-        "ephemeral" if !pod.is_empty() && !name.is_empty() => {
-            let claim = format!("{pod}-{name}");
-            for problem in names::dns1123_subdomain(&claim) {
-                let words = format!("PVC name {claim:?}: {problem}");
-                errors.invalid(&volume.get("name"), name, words);
+            "ephemeral" if !pod.is_empty() && !name.is_empty() => {
+                let claim = format!("{pod}-{name}");
+                for problem in names::dns1123_subdomain(&claim) {
+                    let detail = format!("PVC name {claim:?}: {problem}");
+                    errors.invalid(&volume.get("name"), name, detail);
+                }
             }
+            _ => {}
         }
-        _ => {}
     });
     let image = volume.get("image");
     if image.is_set() {
@@ -136,7 +156,7 @@ fn volume_sources(volume: &Node<'_, '_>, pod: &str, is_pod: bool, errors: &mut E
         } else {
             found += 1;
             if is_pod {
-                walk(&image, &[("reference", Rule::Needed(""))], errors);
+                walk(&image, &[("reference", Rule::Required(""))], errors);
             }
             walk(&image, &[("pullPolicy", super::containers::PULL_POLICY)], errors);
         }
@@ -147,7 +167,7 @@ fn volume_sources(volume: &Node<'_, '_>, pod: &str, is_pod: bool, errors: &mut E
 }
 
 fn size_limit(node: &Node<'_, '_>, errors: &mut Errors) {
-    if node.is_set() && amounts::nano(node.value()) < 0 {
+    if node.is_set() && quantities::nano(node.value()) < 0 {
         errors.forbidden(node, "SizeLimit field must be a valid resource quantity");
     }
 }
@@ -155,7 +175,7 @@ fn size_limit(node: &Node<'_, '_>, errors: &mut Errors) {
 fn downward(node: &Node<'_, '_>, errors: &mut Errors) {
     walk(node, &[("defaultMode", MODE)], errors);
     let items = node.get("items");
-    // The original names neither the list nor the place in it.
+    // Kubernetes omits the list and the index from the path.
     items.items().for_each(|file| downward_file(node, file.value(), errors));
 }
 
@@ -167,23 +187,27 @@ fn downward_file(node: &Node<'_, '_>, file: &Value, errors: &mut Errors) {
         "metadata.namespace",
         "metadata.uid",
     ];
-    let of = |key: &str| file.get(key).unwrap_or(&Value::Null);
-    let path = node.named("path", of("path"));
-    walk(&path, &[("", Rule::Needed("")), ("", Rule::Always(formats::volume_file))], errors);
-    let field = node.named("fieldRef", of("fieldRef"));
-    let resource = node.named("resourceFieldRef", of("resourceFieldRef"));
+    let field_of = |key: &str| file.get(key).unwrap_or(&Value::Null);
+    let path = node.child_with_value("path", field_of("path"));
+    walk(
+        &path,
+        &[("", Rule::Required("")), ("", Rule::AlwaysFormat(formats::volume_file))],
+        errors,
+    );
+    let field = node.child_with_value("fieldRef", field_of("fieldRef"));
+    let resource = node.child_with_value("resourceFieldRef", field_of("resourceFieldRef"));
     if field.is_set() {
         environment::field_reference(&field, &FIELDS, errors);
         if resource.is_set() {
-            let words = "fieldRef and resourceFieldRef can not be specified simultaneously";
-            errors.invalid(node, "resource", words);
+            let detail = "fieldRef and resourceFieldRef can not be specified simultaneously";
+            errors.invalid(node, "resource", detail);
         }
     } else if resource.is_set() {
         environment::resource_reference(&resource, true, errors);
     } else {
         errors.required(node, "one of fieldRef and resourceFieldRef is required");
     }
-    walk(&node.named("mode", of("mode")), &[("", MODE)], errors);
+    walk(&node.child_with_value("mode", field_of("mode")), &[("", MODE)], errors);
 }
 
 fn projected<'v>(node: &Node<'_, 'v>, errors: &mut Errors) {
@@ -233,18 +257,20 @@ fn projected<'v>(node: &Node<'_, 'v>, errors: &mut Errors) {
 fn token(node: &Node<'_, '_>, token: &Node<'_, '_>, errors: &mut Errors) {
     let seconds = token.get("expirationSeconds");
     match seconds.number() {
-        Some(..600) => errors.wrong(&seconds, "may not specify a duration less than 10 minutes"),
+        Some(..600) => {
+            errors.invalid_value(&seconds, "may not specify a duration less than 10 minutes")
+        }
         Some(0x1_0000_0001..) => {
-            errors.wrong(&seconds, "may not specify a duration larger than 2^32 seconds");
+            errors.invalid_value(&seconds, "may not specify a duration larger than 2^32 seconds");
         }
         _ => {}
     }
-    // Here the original leaves the source out of the path.
-    let path = node.named("path", token.get("path").value());
+    // Kubernetes omits the source from the path.
+    let path = node.child_with_value("path", token.get("path").value());
     if path.text().is_empty() {
         errors.required(&path, "");
     } else {
-        errors.each(&path, path.text(), formats::volume_file(path.text()));
+        errors.problems(&path, path.text(), formats::volume_file(path.text()));
     }
 }
 
@@ -256,8 +282,8 @@ fn csi(node: &Node<'_, '_>, errors: &mut Errors) {
         if name.text().is_empty() {
             errors.required(&name, "");
         } else {
-            let at = node.named("name", name.value());
-            errors.each(&at, name.text(), names::dns1123_subdomain(name.text()));
+            let at = node.child_with_value("name", name.value());
+            errors.problems(&at, name.text(), names::dns1123_subdomain(name.text()));
         }
     }
 }
@@ -270,9 +296,9 @@ fn claim_template(node: &Node<'_, '_>, errors: &mut Errors) {
     storage::claim_template(node, errors);
 }
 
-/// Files that variables are read from are in volumes of the pod that have no other source.
+/// Validates that files of variables are in `emptyDir` volumes of the pod.
 pub(super) fn file_references(spec: &Node<'_, '_>, errors: &mut Errors) {
-    // The first of a name counts.
+    // The first volume of a name counts.
     let mut volumes: HashMap<&Value, &Value> = HashMap::new();
     for volume in spec.get("volumes").list() {
         if let Some(name) = volume.get("name") {
@@ -293,7 +319,7 @@ pub(super) fn file_references(spec: &Node<'_, '_>, errors: &mut Errors) {
                 match volumes.get(at.value()) {
                     None => errors.not_found(&at, at.text(), ""),
                     Some(volume) if volume.get("emptyDir").is_none_or(Value::is_null) => {
-                        errors.wrong(&at, "referenced volume must be of type emptyDir");
+                        errors.invalid_value(&at, "referenced volume must be of type emptyDir");
                     }
                     Some(_) => {}
                 }

@@ -1,4 +1,4 @@
-//! Amounts of resources: which names a place knows, and what their amounts must be.
+//! Resource names and quantities: the valid names in each context, and the rules for their quantities.
 
 use super::super::quantity;
 use super::{Errors, NOT_NEGATIVE, Node};
@@ -7,13 +7,13 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
 
-const HUGE: &str = "hugepages-";
+const HUGE_PAGES_PREFIX: &str = "hugepages-";
 const BILLION: i128 = 1_000_000_000;
 
-/// What a container may ask for.
-const CONTAINER: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
-/// What is counted, not measured.
-const COUNTED: [&str; 9] = [
+/// Standard resources of containers.
+const CONTAINER_RESOURCES: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
+/// Resources that count objects.
+const COUNT_RESOURCES: [&str; 9] = [
     "pods",
     "resourcequotas",
     "services",
@@ -24,8 +24,8 @@ const COUNTED: [&str; 9] = [
     "services.nodeports",
     "services.loadbalancers",
 ];
-/// What quotas limit besides what is counted.
-const MEASURED: [&str; 10] = [
+/// Resources of quotas that are quantities.
+const COMPUTE_RESOURCES: [&str; 10] = [
     "cpu",
     "memory",
     "ephemeral-storage",
@@ -38,7 +38,7 @@ const MEASURED: [&str; 10] = [
     "limits.ephemeral-storage",
 ];
 
-/// The text of an amount.
+/// The text of a quantity.
 pub(in super::super) fn text(value: &Value) -> Cow<'_, str> {
     match value {
         Value::String(text) => Cow::Borrowed(text),
@@ -46,17 +46,17 @@ pub(in super::super) fn text(value: &Value) -> Cow<'_, str> {
     }
 }
 
-/// The amount in billionths; zero if it is none.
+/// The quantity in billionths; zero if it is malformed.
 pub(in super::super) fn nano(value: &Value) -> i128 {
-    quantity::nano(&text(value)).unwrap_or_default()
+    quantity::parse_nano(&text(value)).unwrap_or_default()
 }
 
 fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
 
-pub(in super::super) fn is_huge(name: &str) -> bool {
-    name.starts_with(HUGE)
+pub(in super::super) fn is_huge_pages(name: &str) -> bool {
+    name.starts_with(HUGE_PAGES_PREFIX)
 }
 
 fn is_extended(name: &str) -> bool {
@@ -65,38 +65,42 @@ fn is_extended(name: &str) -> bool {
         && names::qualified_name(&format!("requests.{name}")).is_empty()
 }
 
-/// Whether more may be promised than there is.
+/// Whether limits of the resource may exceed its requests.
 pub(in super::super) fn may_overcommit(name: &str) -> bool {
-    is_native(name) && !is_huge(name)
+    is_native(name) && !is_huge_pages(name)
 }
 
-/// Names that quotas know without a domain.
-pub(in super::super) fn is_quota(name: &str) -> bool {
-    COUNTED.contains(&name)
-        || MEASURED.contains(&name)
-        || is_huge(name)
+/// Whether a name without a domain is valid in a quota.
+pub(in super::super) fn is_quota_resource(name: &str) -> bool {
+    COUNT_RESOURCES.contains(&name)
+        || COMPUTE_RESOURCES.contains(&name)
+        || is_huge_pages(name)
         || name.starts_with("requests.hugepages-")
 }
 
-/// The name of any resource; true if it is good so far.
+/// Validates a resource name; returns whether it is valid.
 pub(in super::super) fn resource_name(name: &str, at: &Node<'_, '_>, errors: &mut Errors) -> bool {
     let before = errors.len();
-    errors.each(at, name, names::qualified_name(name));
+    errors.problems(at, name, names::qualified_name(name));
     if errors.len() > before {
         return false;
     }
-    if !name.contains('/') && !is_quota(name) && name != "storage" {
+    if !name.contains('/') && !is_quota_resource(name) && name != "storage" {
         errors.invalid(at, name, "must be a standard resource type or fully qualified");
         return false;
     }
     true
 }
 
-/// The name of a resource of a container.
-pub(in super::super) fn container_name(name: &str, at: &Node<'_, '_>, errors: &mut Errors) {
+/// Validates a resource name of a container.
+pub(in super::super) fn container_resource_name(
+    name: &str,
+    at: &Node<'_, '_>,
+    errors: &mut Errors,
+) {
     resource_name(name, at, errors);
     if !name.contains('/') {
-        if !CONTAINER.contains(&name) && !is_huge(name) {
+        if !CONTAINER_RESOURCES.contains(&name) && !is_huge_pages(name) {
             errors.invalid(at, name, "must be a standard resource for containers");
         }
     } else if !is_native(name) && !is_extended(name) {
@@ -104,79 +108,80 @@ pub(in super::super) fn container_name(name: &str, at: &Node<'_, '_>, errors: &m
     }
 }
 
-/// The name of a resource of a whole pod.
-fn pod_name(name: &str, at: &Node<'_, '_>, errors: &mut Errors) {
-    if resource_name(name, at, errors) && !matches!(name, "cpu" | "memory") && !is_huge(name) {
-        errors.unsupported(at, name, &["cpu", HUGE, "memory"]);
+/// Validates a resource name at pod level.
+fn pod_resource_name(name: &str, at: &Node<'_, '_>, errors: &mut Errors) {
+    if resource_name(name, at, errors) && !matches!(name, "cpu" | "memory") && !is_huge_pages(name)
+    {
+        errors.unsupported(at, name, &["cpu", HUGE_PAGES_PREFIX, "memory"]);
     }
 }
 
-/// An amount: not negative, and whole where things are counted.
-pub(in super::super) fn amount(name: &str, at: &Node<'_, '_>, errors: &mut Errors) {
+/// Validates a quantity: not negative, and an integer for counts and extended resources.
+pub(in super::super) fn resource_quantity(name: &str, at: &Node<'_, '_>, errors: &mut Errors) {
     not_negative(at, errors);
-    if (COUNTED.contains(&name) || is_extended(name)) && nano(at.value()) % BILLION != 0 {
+    if (COUNT_RESOURCES.contains(&name) || is_extended(name)) && nano(at.value()) % BILLION != 0 {
         errors.invalid(at, &*text(at.value()), "must be an integer");
     }
 }
 
-/// An amount that is not negative.
+/// Checks that a quantity is not negative.
 pub(in super::super) fn not_negative(at: &Node<'_, '_>, errors: &mut Errors) {
     if nano(at.value()) < 0 {
         errors.invalid(at, &*text(at.value()), NOT_NEGATIVE);
     }
 }
 
-/// An amount that is positive.
+/// Checks that a quantity is positive.
 pub(in super::super) fn positive(at: &Node<'_, '_>, errors: &mut Errors) {
     if nano(at.value()) <= 0 {
         errors.invalid(at, &*text(at.value()), super::ABOVE_ZERO);
     }
 }
 
-/// What a container, a pod or an overhead asks for.
+/// The owner of resource requirements.
 #[derive(Clone, Copy)]
-pub(in super::super) enum Asker {
+pub(in super::super) enum ResourceOwner {
     Container,
     Pod,
 }
 
-/// Limits and requests; `claims` are the names that the pod's claims have.
+/// Validates limits and requests; `claims` are the names of the pod's resource claims.
 pub(in super::super) fn requirements(
     node: &Node<'_, '_>,
-    asker: Asker,
+    owner: ResourceOwner,
     claims: &BTreeSet<&str>,
     errors: &mut Errors,
 ) {
     let (limits, requests) = (node.get("limits"), node.get("requests"));
-    let (mut plain, mut huge) = (false, false);
-    let one = |name: &str, at: &Node<'_, '_>, errors: &mut Errors| {
-        match asker {
-            Asker::Container => container_name(name, at, errors),
-            Asker::Pod => pod_name(name, at, errors),
+    let (mut has_cpu_or_memory, mut has_huge_pages) = (false, false);
+    let check_entry = |name: &str, at: &Node<'_, '_>, errors: &mut Errors| {
+        match owner {
+            ResourceOwner::Container => container_resource_name(name, at, errors),
+            ResourceOwner::Pod => pod_resource_name(name, at, errors),
         }
-        amount(name, at, errors);
+        resource_quantity(name, at, errors);
     };
     for (name, at) in limits.entries() {
-        one(name, &at, errors);
+        check_entry(name, &at, errors);
         huge_pages(name, &at, errors);
-        huge |= is_huge(name);
-        plain |= matches!(name, "cpu" | "memory");
+        has_huge_pages |= is_huge_pages(name);
+        has_cpu_or_memory |= matches!(name, "cpu" | "memory");
     }
     for (name, at) in requests.entries() {
-        one(name, &at, errors);
+        check_entry(name, &at, errors);
         let limit = limits.value().get(name);
         match limit {
             Some(limit) => {
-                let (asked, most) = (nano(at.value()), nano(limit));
-                let words = if asked != most && !may_overcommit(name) {
+                let (request, max) = (nano(at.value()), nano(limit));
+                let detail = if request != max && !may_overcommit(name) {
                     Some(format!("must be equal to {name} limit of {}", text(limit)))
-                } else if asked > most {
+                } else if request > max {
                     Some(format!("must be less than or equal to {name} limit of {}", text(limit)))
                 } else {
                     None
                 };
-                if let Some(words) = words {
-                    errors.invalid(&requests, &*text(at.value()), words);
+                if let Some(detail) = detail {
+                    errors.invalid(&requests, &*text(at.value()), detail);
                 }
             }
             None if !may_overcommit(name) => {
@@ -185,29 +190,29 @@ pub(in super::super) fn requirements(
             None => {}
         }
         huge_pages(name, &at, errors);
-        huge |= is_huge(name);
-        plain |= matches!(name, "cpu" | "memory");
+        has_huge_pages |= is_huge_pages(name);
+        has_cpu_or_memory |= matches!(name, "cpu" | "memory");
     }
-    if huge && !plain {
+    if has_huge_pages && !has_cpu_or_memory {
         errors.forbidden(node, "HugePages require cpu or memory");
     }
     claim_names(&node.get("claims"), claims, errors);
 }
 
 fn huge_pages(name: &str, at: &Node<'_, '_>, errors: &mut Errors) {
-    let Some(size) = name.strip_prefix(HUGE) else { return };
-    let size = quantity::nano(size).filter(|size| *size > 0 && size % BILLION == 0);
+    let Some(size) = name.strip_prefix(HUGE_PAGES_PREFIX) else { return };
+    let size = quantity::parse_nano(size).filter(|size| *size > 0 && size % BILLION == 0);
     if size.is_none_or(|size| nano(at.value()) % size != 0) {
-        let amount = text(at.value());
-        let words = format!("{amount} is not positive integer multiple of {name}");
-        errors.invalid(at, &*amount, words);
+        let quantity = text(at.value());
+        let detail = format!("{quantity} is not positive integer multiple of {name}");
+        errors.invalid(at, &*quantity, detail);
     }
 }
 
 fn claim_names(node: &Node<'_, '_>, known: &BTreeSet<&str>, errors: &mut Errors) {
-    let mut words: Option<String> = None;
+    let mut detail: Option<String> = None;
     let mut seen: HashSet<String> = HashSet::new();
-    // Names of claims of which requests were seen.
+    // Names of claims with an entry for a single request.
     let mut with_requests: HashSet<&str> = HashSet::new();
     for claim in node.items() {
         let name = claim.text_of("name");
@@ -221,7 +226,7 @@ fn claim_names(node: &Node<'_, '_>, known: &BTreeSet<&str>, errors: &mut Errors)
             let request = claim.text_of("request");
             let mut key = name.to_owned();
             if !request.is_empty() {
-                errors.each(&claim.get("request"), request, names::dns1123_label(request));
+                errors.problems(&claim.get("request"), request, names::dns1123_label(request));
                 key = format!("{name}/{request}");
             }
             if seen.contains(&key) {
@@ -230,7 +235,7 @@ fn claim_names(node: &Node<'_, '_>, known: &BTreeSet<&str>, errors: &mut Errors)
                 errors.duplicate(&claim, name);
             }
             if !request.is_empty() {
-                // A name with a slash in it, which is none, counts up to there.
+                // Of an invalid name with a slash the part before it counts.
                 with_requests.insert(name.split('/').next().unwrap_or_default());
             } else if let Some((before, _)) = name.split_once('/') {
                 with_requests.insert(before);
@@ -242,7 +247,7 @@ fn claim_names(node: &Node<'_, '_>, known: &BTreeSet<&str>, errors: &mut Errors)
                 errors.not_found(&claim, name, "");
                 continue;
             }
-            let words = words.get_or_insert_with(|| {
+            let detail = detail.get_or_insert_with(|| {
                 if known.is_empty() {
                     return "must be one of the names in pod.spec.resourceClaims which is empty"
                         .to_owned();
@@ -250,7 +255,7 @@ fn claim_names(node: &Node<'_, '_>, known: &BTreeSet<&str>, errors: &mut Errors)
                 let list = known.iter().copied().collect::<Vec<_>>().join(", ");
                 format!("must be one of the names in pod.spec.resourceClaims: {list}")
             });
-            errors.not_found(&claim, name, words);
+            errors.not_found(&claim, name, detail);
         }
     }
 }

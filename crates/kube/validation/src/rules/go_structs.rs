@@ -1,21 +1,20 @@
-//! Values as messages of the original print them: its own structs, not what clients send.
+//! Internal Go structs of Kubernetes in error messages, printed as JSON.
 //!
-//! A message about a whole struct shows the original's internal form in JSON: fields under their Go
-//! names, in the order of the struct, nothing left out. `forms.txt` lists the fields of those types
-//! that messages can show. A line is a type, then its fields: the name that is printed, the name in
-//! the API if it differs, and what it holds.
+//! An error about a whole struct prints the internal type of Kubernetes, not the object of the client:
+//! all fields under their Go names, in the order of the struct. `go_structs.txt` lists the fields of the
+//! types that errors can print. A line has a type and its fields: the Go name, the API name if it
+//! differs, and a mark for the type of the field.
 //!
-//! | Mark | Holds | If absent |
+//! | Mark | Type | If absent |
 //! |---|---|---|
-//! | `s` `n` `b` | text, number, boolean | `""`, `0`, `false` |
-//! | `i` `q` | number or text, amount | `0`, `"0"` |
-//! | `?` `t` | anything as it is, a time | `null` |
+//! | `s` `n` `b` | string, number, boolean | `""`, `0`, `false` |
+//! | `i` `q` | number or string, quantity | `0`, `"0"` |
+//! | `?` `t` | any value as it is, a time | `null` |
 //! | `TX` `*X` | a struct, a pointer to one | its fields, `null` |
 //! | `[X` `{X` | a list or a map of structs | `null` |
-//! | `&X` | the fields of another struct in this place | |
+//! | `&X` | an embedded struct | |
 //!
-//! A `-` before the mark says that the field is left out when it is empty. The table is read when
-//! the first such message is made.
+//! A `-` before the mark stands for `omitempty`. The table is parsed for the first such error.
 
 use mainstay_gocompat::quote;
 use mainstay_gocompat::values::json;
@@ -23,12 +22,12 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-const TABLE: &str = include_str!("forms.txt");
+const TABLE: &str = include_str!("go_structs.txt");
 
 struct Field {
-    shown: &'static str,
-    name: &'static str,
-    omitted: bool,
+    go_name: &'static str,
+    json_name: &'static str,
+    omit_empty: bool,
     mark: u8,
     ty: &'static str,
 }
@@ -49,31 +48,31 @@ fn fields(ty: &str) -> &'static [Field] {
 
 fn field(text: &'static str) -> Field {
     if let Some(ty) = text.strip_prefix('&') {
-        return Field { shown: "", name: "", omitted: false, mark: b'&', ty };
+        return Field { go_name: "", json_name: "", omit_empty: false, mark: b'&', ty };
     }
     let (names, kind) = text.split_once(':').unwrap_or((text, "?"));
-    let (shown, name) = names.split_once('=').unwrap_or((names, names));
-    let (omitted, kind) = match kind.strip_prefix('-') {
+    let (go_name, json_name) = names.split_once('=').unwrap_or((names, names));
+    let (omit_empty, kind) = match kind.strip_prefix('-') {
         Some(kind) => (true, kind),
         None => (false, kind),
     };
     let mark = kind.bytes().next().unwrap_or(b'?');
-    Field { shown, name, omitted, mark, ty: kind.get(1..).unwrap_or_default() }
+    Field { go_name, json_name, omit_empty, mark, ty: kind.get(1..).unwrap_or_default() }
 }
 
-/// A struct of the original.
+/// Prints a Go struct.
 pub(in super::super) fn print(ty: &str, value: &Value) -> String {
     let mut out = String::new();
     object(ty, value, &mut out);
     out
 }
 
-/// A pointer to a struct of the original: null if there is none.
+/// Prints a pointer to a Go struct; `null` if it is absent.
 pub(in super::super) fn pointer(ty: &str, value: &Value) -> String {
     if value.is_null() { "null".to_owned() } else { print(ty, value) }
 }
 
-/// A list of structs of the original.
+/// Prints a list of Go structs.
 pub(in super::super) fn list(ty: &str, value: &Value) -> String {
     let mut out = String::new();
     elements(ty, value, &mut out);
@@ -83,11 +82,11 @@ pub(in super::super) fn list(ty: &str, value: &Value) -> String {
 fn object(ty: &str, value: &Value, out: &mut String) {
     out.push('{');
     let start = out.len();
-    // The original keeps what concerns the host apart from the API's pod.
-    let mut moved;
+    // The internal PodSpec has the host fields in its security context.
+    let mut internal;
     let value = if ty == "PodSpec" {
-        moved = value.clone();
-        if let Some(context) = moved.get("securityContext").cloned()
+        internal = value.clone();
+        if let Some(context) = internal.get("securityContext").cloned()
             && let Some(mut context) = context.as_object().cloned()
         {
             for key in ["hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace", "hostUsers"] {
@@ -95,9 +94,9 @@ fn object(ty: &str, value: &Value, out: &mut String) {
                     context.insert(key.to_owned(), value.clone());
                 }
             }
-            moved["securityContext"] = Value::Object(context);
+            internal["securityContext"] = Value::Object(context);
         }
-        &moved
+        &internal
     } else {
         value
     };
@@ -108,7 +107,7 @@ fn object(ty: &str, value: &Value, out: &mut String) {
 fn members(ty: &str, value: &Value, start: usize, out: &mut String) {
     for field in fields(ty) {
         if field.mark == b'&' {
-            // Metadata is the one that has a name of its own in the API.
+            // Of the embedded structs only ObjectMeta has a field of its own in the API.
             let inner = match field.ty {
                 "ObjectMeta" => value.get("metadata").unwrap_or(&Value::Null),
                 _ => value,
@@ -116,19 +115,19 @@ fn members(ty: &str, value: &Value, start: usize, out: &mut String) {
             members(field.ty, inner, start, out);
             continue;
         }
-        let held = value.get(field.name).unwrap_or(&Value::Null);
-        if field.omitted && is_empty(held) {
+        let field_value = value.get(field.json_name).unwrap_or(&Value::Null);
+        if field.omit_empty && is_empty(field_value) {
             continue;
         }
         if out.len() > start {
             out.push(',');
         }
-        out.push_str(&quote(field.shown));
+        out.push_str(&quote(field.go_name));
         out.push(':');
-        match (field.mark, held) {
-            (b'T', _) => object(field.ty, held, out),
-            (b'*', held) if !held.is_null() => object(field.ty, held, out),
-            (b'[', _) => elements(field.ty, held, out),
+        match (field.mark, field_value) {
+            (b'T', _) => object(field.ty, field_value, out),
+            (b'*', field_value) if !field_value.is_null() => object(field.ty, field_value, out),
+            (b'[', _) => elements(field.ty, field_value, out),
             (b'{', Value::Object(entries)) if !entries.is_empty() => {
                 out.push('{');
                 for (at, (key, entry)) in entries.iter().enumerate() {
@@ -145,7 +144,7 @@ fn members(ty: &str, value: &Value, start: usize, out: &mut String) {
             (b'n' | b'i', Value::Null) => out.push('0'),
             (b'b', Value::Null) => out.push_str("false"),
             (b'q', Value::Null) => out.push_str("\"0\""),
-            (_, held) => out.push_str(&json(held)),
+            (_, field_value) => out.push_str(&json(field_value)),
         }
     }
 }
@@ -180,20 +179,20 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn every_type_that_a_field_names_is_listed() {
+    fn the_table_lists_every_type_of_a_field() {
         for line in TABLE.lines() {
             let (ty, _) = line.split_once(' ').unwrap_or((line, ""));
             for field in fields(ty) {
                 if matches!(field.mark, b'T' | b'*' | b'[' | b'{' | b'&') {
                     let known = TABLE.lines().any(|line| line.split(' ').next() == Some(field.ty));
-                    assert!(known, "{ty}: {}", field.ty);
+                    assert!(known, "{ty}: {} is not listed", field.ty);
                 }
             }
         }
     }
 
     #[test]
-    fn structs_are_printed_whole_and_in_their_order() {
+    fn structs_are_printed_with_all_fields_in_their_order() {
         assert_eq!(
             print("DeploymentStrategy", &json!({"type": "Foo"})),
             r#"{"Type":"Foo","RollingUpdate":null}"#

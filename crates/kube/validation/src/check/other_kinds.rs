@@ -1,22 +1,23 @@
-//! Kinds with few rules: priority and runtime classes, API services, signing requests.
+//! Validation of PriorityClasses, RuntimeClasses and APIServices.
 
 use super::super::rules::{
-    Check, Errors, Node, Rule, amounts, formats, forms, immutable, one_of, selectors::labels, walk,
+    Errors, FieldRule, Node, Rule, formats, go_structs, immutable, one_of, quantities,
+    selectors::labels, walk,
 };
-use super::{pod, view};
+use super::{object_field, pod};
 use mainstay_object::{FieldError, FieldErrorKind, Object, PrintedKind, names};
 use serde_json::Value;
 use std::collections::HashSet;
 
-const SYSTEM: [(&str, i64); 2] =
+const SYSTEM_PRIORITY_CLASSES: [(&str, i64); 2] =
     [("system-node-critical", 2_000_001_000), ("system-cluster-critical", 2_000_000_000)];
 
 pub(in super::super) fn priority_class(object: &Object, errors: &mut Errors) {
     let value = object.i64(&["value"]).unwrap_or_default();
-    let global = view(object, "globalDefault") == &Value::Bool(true);
+    let global = object_field(object, "globalDefault") == &Value::Bool(true);
     let name = object.name();
     if name.starts_with("system-") {
-        let why = match SYSTEM.iter().find(|(known, _)| *known == name) {
+        let problem = match SYSTEM_PRIORITY_CLASSES.iter().find(|(known, _)| *known == name) {
             Some((_, expected)) if *expected != value => {
                 Some(format!("value of {name} PriorityClass must be {expected}"))
             }
@@ -26,36 +27,36 @@ pub(in super::super) fn priority_class(object: &Object, errors: &mut Errors) {
             Some(_) => None,
             None => Some(format!("{name} is not a known system priority class")),
         };
-        if let Some(why) = why {
-            let words = format!(
-                "priority class names with 'system-' prefix are reserved for system use only. error: {why}"
+        if let Some(problem) = problem {
+            let detail = format!(
+                "priority class names with 'system-' prefix are reserved for system use only. error: {problem}"
             );
-            let metadata = Node::top(&Value::Null, "metadata");
-            errors.forbidden(&metadata.get("name"), words);
+            let metadata = Node::top_level(&Value::Null, "metadata");
+            errors.forbidden(&metadata.get("name"), detail);
         }
     } else if value > 1_000_000_000 {
-        let words = "maximum allowed value of a user defined priority is 1000000000";
-        errors.forbidden(&Node::top(&Value::Null, "value"), words);
+        let detail = "maximum allowed value of a user defined priority is 1000000000";
+        errors.forbidden(&Node::top_level(&Value::Null, "value"), detail);
     }
-    let policy = Node::top(view(object, "preemptionPolicy"), "preemptionPolicy");
+    let policy = Node::top_level(object_field(object, "preemptionPolicy"), "preemptionPolicy");
     if policy.is_set() {
         one_of(&policy, &["PreemptLowerPriority", "Never"], errors);
     }
 }
 
 pub(in super::super) fn priority_class_update(object: &Object, old: &Object, errors: &mut Errors) {
-    if view(object, "value") != view(old, "value") {
-        let words = "may not be changed in an update.";
-        errors.forbidden(&Node::top(&Value::Null, "value"), words);
+    if object_field(object, "value") != object_field(old, "value") {
+        let detail = "may not be changed in an update.";
+        errors.forbidden(&Node::top_level(&Value::Null, "value"), detail);
     }
     let key = "preemptionPolicy";
-    immutable(&Node::top(view(object, key), key), view(old, key), errors);
+    immutable(&Node::top_level(object_field(object, key), key), object_field(old, key), errors);
 }
 
-pub(in super::super) const RUNTIME_CLASS: &[Check] = &[
-    ("handler", Rule::Always(names::dns1123_label)),
-    ("overhead", Rule::With(overhead)),
-    ("scheduling", Rule::With(scheduling)),
+pub(in super::super) const RUNTIME_CLASS: &[FieldRule] = &[
+    ("handler", Rule::AlwaysFormat(names::dns1123_label)),
+    ("overhead", Rule::Custom(overhead)),
+    ("scheduling", Rule::Custom(scheduling)),
 ];
 
 fn overhead(node: &Node<'_, '_>, errors: &mut Errors) {
@@ -63,10 +64,10 @@ fn overhead(node: &Node<'_, '_>, errors: &mut Errors) {
     if !node.is_set() {
         return;
     }
-    let limits = node.named("limits", fixed);
+    let limits = node.child_with_value("limits", fixed);
     for (name, at) in limits.entries() {
-        amounts::container_name(name, &at, errors);
-        amounts::amount(name, &at, errors);
+        quantities::container_resource_name(name, &at, errors);
+        quantities::resource_quantity(name, &at, errors);
     }
 }
 
@@ -81,7 +82,7 @@ fn scheduling(node: &Node<'_, '_>, errors: &mut Errors) {
     for toleration in list.items() {
         let key = ["key", "operator", "value", "effect"].map(|field| toleration.text_of(field));
         if seen.contains(&key) {
-            let printed = forms::print("Toleration", toleration.value());
+            let printed = go_structs::print("Toleration", toleration.value());
             let kind = FieldErrorKind::Printed(PrintedKind::Duplicate, Some(printed));
             errors.push(FieldError::new(&toleration.path(), kind, ""));
         }
@@ -90,11 +91,15 @@ fn scheduling(node: &Node<'_, '_>, errors: &mut Errors) {
 }
 
 pub(in super::super) fn runtime_class_update(object: &Object, old: &Object, errors: &mut Errors) {
-    immutable(&Node::top(view(object, "handler"), "handler"), view(old, "handler"), errors);
+    immutable(
+        &Node::top_level(object_field(object, "handler"), "handler"),
+        object_field(old, "handler"),
+        errors,
+    );
 }
 
 pub(in super::super) fn api_service(object: &Object, errors: &mut Errors) {
-    let spec = Node::top(view(object, "spec"), "spec");
+    let spec = Node::top_level(object_field(object, "spec"), "spec");
     let (group, version) = (spec.get("group"), spec.get("version"));
     let name = object.name();
     if names::path_segment(name).is_empty() {
@@ -103,54 +108,54 @@ pub(in super::super) fn api_service(object: &Object, errors: &mut Errors) {
             && !name.is_empty()
             && !mainstay_fault::is_on("apiservices-have-any-name")
         {
-            let words = format!("must be `spec.version+\".\"+spec.group`: {expected:?}");
-            let metadata = Node::top(&Value::Null, "metadata");
-            errors.invalid(&metadata.get("name"), name, words);
+            let detail = format!("must be `spec.version+\".\"+spec.group`: {expected:?}");
+            let metadata = Node::top_level(&Value::Null, "metadata");
+            errors.invalid(&metadata.get("name"), name, detail);
         }
     }
     if group.text().is_empty() && version.text() != "v1" {
-        let words = "only v1 may have an empty group and it better be legacy kube";
-        errors.required(&group, words);
+        let detail = "only v1 may have an empty group and it better be legacy kube";
+        errors.required(&group, detail);
     }
     walk(
         &spec,
         &[
             ("group", Rule::Format(names::dns1123_subdomain)),
-            ("version", Rule::Always(names::dns1035_label)),
+            ("version", Rule::AlwaysFormat(names::dns1035_label)),
             (
                 "groupPriorityMinimum",
-                Rule::Between(1, 20_000, "must be positive and less than 20000"),
+                Rule::RangeOrZero(1, 20_000, "must be positive and less than 20000"),
             ),
-            ("versionPriority", Rule::Between(1, 1000, "must be positive and less than 1000")),
+            ("versionPriority", Rule::RangeOrZero(1, 1000, "must be positive and less than 1000")),
         ],
         errors,
     );
     let (service, bundle) = (spec.get("service"), spec.get("caBundle"));
     let skip = spec.get("insecureSkipTLSVerify");
-    let trusting = spec.is_true("insecureSkipTLSVerify");
+    let skips_verification = spec.is_true("insecureSkipTLSVerify");
     if !service.is_set() {
         if !bundle.text().is_empty() {
             let padding = bundle.text().bytes().rev().take_while(|b| *b == b'=').count();
             let length = bundle.text().len() * 3 / 4 - padding;
-            let words = "local APIServices may not have a caBundle";
-            errors.invalid(&bundle, format!("{length} bytes"), words);
+            let detail = "local APIServices may not have a caBundle";
+            errors.invalid(&bundle, format!("{length} bytes"), detail);
         }
-        if trusting {
-            errors.wrong(&skip, "local APIServices may not have insecureSkipTLSVerify");
+        if skips_verification {
+            errors.invalid_value(&skip, "local APIServices may not have insecureSkipTLSVerify");
         }
         return;
     }
-    walk(&service, &[("namespace", Rule::Needed("")), ("name", Rule::Needed(""))], errors);
+    walk(&service, &[("namespace", Rule::Required("")), ("name", Rule::Required(""))], errors);
     let port = service.get("port");
     let number = port.number().unwrap_or_default();
     if !(1..=65535).contains(&number) {
         errors.invalid(&port, number, format!("port is not valid: {}", formats::PORT_RANGE));
     }
-    if trusting
+    if skips_verification
         && !bundle.text().is_empty()
         && !mainstay_fault::is_on("apiservices-trust-both-ways")
     {
-        errors.wrong(&skip, "may not be true if caBundle is present");
+        errors.invalid_value(&skip, "may not be true if caBundle is present");
     }
 }
 
@@ -159,7 +164,7 @@ pub(in super::super) fn api_service_update(object: &Object, _: &Object, errors: 
 }
 
 pub(in super::super) fn api_service_status(object: &Object, _: &Object, errors: &mut Errors) {
-    let status = Node::top(view(object, "status"), "status");
+    let status = Node::top_level(object_field(object, "status"), "status");
     let conditions = status.get("conditions");
     for condition in conditions.items() {
         one_of(&condition.get("status"), &["True", "False", "Unknown"], errors);
