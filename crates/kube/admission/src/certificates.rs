@@ -1,4 +1,4 @@
-//! CertificateSigningRequests: permissions to approve and sign for a signer, and forbidden subjects.
+//! `CertificateSigningRequests`: permissions to approve and sign for a signer, and forbidden subjects.
 
 use super::{ADMITTED, AdmissionAttributes, AdmissionDecision, Operation, Plugin};
 use base64::Engine as _;
@@ -51,8 +51,8 @@ impl Plugin for CertificateApproval {
         {
             return ADMITTED;
         }
-        let why = format!("user not permitted to approve requests with signerName {signer:?}");
-        AdmissionDecision::Ready(Err(attributes.forbidden(&why)))
+        let message = format!("user not permitted to approve requests with signerName {signer:?}");
+        AdmissionDecision::Ready(Err(attributes.forbidden(&message)))
     }
 }
 
@@ -80,8 +80,8 @@ impl Plugin for CertificateSigning {
         {
             return ADMITTED;
         }
-        let why = format!("user not permitted to sign requests with signerName {signer:?}");
-        AdmissionDecision::Ready(Err(attributes.forbidden(&why)))
+        let message = format!("user not permitted to sign requests with signerName {signer:?}");
+        AdmissionDecision::Ready(Err(attributes.forbidden(&message)))
     }
 }
 
@@ -101,7 +101,7 @@ impl Plugin for CertificateSubjectRestriction {
         let encoded = object.str(&["spec", "request"]).unwrap_or_default();
         let bytes = STANDARD.decode(encoded).unwrap_or_default();
         let message = match SigningRequest::read(&String::from_utf8_lossy(&bytes)) {
-            Err(why) => format!("failed to parse CSR: {why}"),
+            Err(error) => format!("failed to parse CSR: {error}"),
             Ok(request)
                 if request
                     .organizations

@@ -78,7 +78,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// The name in rules and in AdmissionReviews.
+    /// The name in rules and in `AdmissionReviews`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Create => "CREATE",
@@ -101,7 +101,7 @@ pub enum RequestOptions<'a> {
 }
 
 impl RequestOptions<'_> {
-    /// The options as an AdmissionReview contains them.
+    /// The options as an `AdmissionReview` contains them.
     pub fn to_value(self) -> Value {
         let (kind, query) = match self {
             Self::Create(query) => ("CreateOptions", query),
@@ -196,12 +196,12 @@ impl<'a> Deref for AdmissionAttributes<'a> {
 
 impl AdmissionAttributes<'_> {
     /// A 403 in the form of the plugins of Kubernetes.
-    pub fn forbidden(&self, why: &str) -> Status {
+    pub fn forbidden(&self, message: &str) -> Status {
         let metadata = |field: &str| self.object.as_ref()?.str(&["metadata", field]);
         let candidates = [Some(self.name), metadata("name"), metadata("generateName")];
         let name =
             candidates.into_iter().flatten().find(|name| !name.is_empty()).unwrap_or("Unknown");
-        Status::forbidden(&self.row.group, &self.row.plural, name, why)
+        Status::forbidden(&self.row.group, &self.row.plural, name, message)
     }
 }
 

@@ -33,8 +33,8 @@ impl Plugin for NamespaceLifecycle {
     fn admit<'a>(&'a self, attributes: &'a mut AdmissionAttributes<'_>) -> AdmissionDecision<'a> {
         if attributes.operation == Operation::Delete {
             if SYSTEM_NAMESPACES.contains(&attributes.name) {
-                let why = "this namespace may not be deleted";
-                return AdmissionDecision::Ready(Err(attributes.forbidden(why)));
+                let message = "this namespace may not be deleted";
+                return AdmissionDecision::Ready(Err(attributes.forbidden(message)));
             }
             return ADMITTED;
         }
@@ -42,10 +42,10 @@ impl Plugin for NamespaceLifecycle {
         match attributes.admission.store.find("namespaces", "", namespace) {
             None => AdmissionDecision::Ready(Err(Status::not_found("", "namespaces", namespace))),
             Some(found) if found.terminating => {
-                let why = format!(
+                let message = format!(
                     "unable to create new content in namespace {namespace} because it is being terminated"
                 );
-                AdmissionDecision::Ready(Err(attributes.forbidden(&why).with_cause(
+                AdmissionDecision::Ready(Err(attributes.forbidden(&message).with_cause(
                     "NamespaceTerminating",
                     format!("namespace {namespace} is being terminated"),
                     "metadata.namespace",

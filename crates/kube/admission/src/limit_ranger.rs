@@ -1,5 +1,5 @@
-//! `LimitRanger`: defaults and limits of Pods and PersistentVolumeClaims by the LimitRanges of their
-//! namespace.
+//! `LimitRanger`: defaults and limits of Pods and `PersistentVolumeClaims`, by the `LimitRanges` of
+//! their namespace.
 
 use super::{ADMITTED, AdmissionAttributes, AdmissionDecision, Operation, Plugin};
 use mainstay_object::{Object, Status};
@@ -40,7 +40,7 @@ impl Plugin for LimitRanger {
     }
 }
 
-/// Refuses an object that violates a LimitRange, with the violations of the first one.
+/// Refuses an object that violates a `LimitRange`, with the violations of the first one.
 fn check_limits(attributes: &AdmissionAttributes<'_>) -> Result<(), Status> {
     let Some(object) = &attributes.object else { return Ok(()) };
     let ranges = attributes.admission.store.list(LIMIT_RANGES, Some(attributes.namespace));

@@ -149,10 +149,10 @@ fn existing_violations(
     }
     let mut pods: Vec<String> = found
         .into_iter()
-        .map(|(why, (name, count))| match count {
-            1 => format!("{name}: {why}"),
-            2 => format!("{name} (and 1 other pod): {why}"),
-            _ => format!("{name} (and {} other pods): {why}", count - 1),
+        .map(|(message, (name, count))| match count {
+            1 => format!("{name}: {message}"),
+            2 => format!("{name} (and 1 other pod): {message}"),
+            _ => format!("{name} (and {} other pods): {message}", count - 1),
         })
         .collect();
     pods.sort_unstable();
@@ -204,8 +204,8 @@ fn validate_pod(
     let Some((metadata, spec)) = metadata_and_spec(object, path) else { return Ok(()) };
     let find = |standard: Standard| violations(standard, metadata, spec);
     if !errors.is_empty() {
-        let why = mainstay_object::FieldError::join(&errors);
-        annotate("error", format!("Failed to parse policy: {why}"));
+        let errors = mainstay_object::FieldError::join(&errors);
+        annotate("error", format!("Failed to parse policy: {errors}"));
     }
     let violation_text = |standard: Standard| {
         let found = find(standard);
@@ -221,9 +221,9 @@ fn validate_pod(
         let found = find(policy.enforce);
         if !found.is_empty() {
             let standard = mainstay_gocompat::quote(&policy.enforce.to_string());
-            let why = format!("violates PodSecurity {standard}: {}", joined(&found));
+            let message = format!("violates PodSecurity {standard}: {}", joined(&found));
             let (group, plural) = (&attributes.row.group, &attributes.row.plural);
-            return Err(Status::forbidden(group, plural, attributes.name, &why));
+            return Err(Status::forbidden(group, plural, attributes.name, &message));
         }
     }
     if let Some(text) = violation_text(policy.warn) {

@@ -31,7 +31,7 @@ const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
 const ENFORCE_MOUNTABLE_SECRETS: &str = "kubernetes.io/enforce-mountable-secrets";
 /// The default preemption policy.
 const DEFAULT_PREEMPTION_POLICY: &str = "PreemptLowerPriority";
-/// The storage resource of PriorityClasses.
+/// The storage resource of `PriorityClasses`.
 const PRIORITY_CLASSES: &str = "scheduling.k8s.io/priorityclasses";
 /// The labels that a pod copies from its node.
 const TOPOLOGY_LABELS: [&str; 2] = ["topology.kubernetes.io/zone", "topology.kubernetes.io/region"];
@@ -302,10 +302,10 @@ fn check_container_secrets(
             let text = |value: &Value, path: &str| {
                 value.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned()
             };
-            let every =
+            let elements =
                 |field: &str| container.get(field).and_then(Value::as_array).into_iter().flatten();
             let name = || text(container, "/name");
-            for variable in every("env") {
+            for variable in elements("env") {
                 if variable.pointer("/valueFrom/secretKeyRef").is_some() {
                     let secret = text(variable, "/valueFrom/secretKeyRef/name");
                     if !mounted.contains(secret.as_str()) {
@@ -314,7 +314,7 @@ fn check_container_secrets(
                     }
                 }
             }
-            for source in every("envFrom") {
+            for source in elements("envFrom") {
                 let secret = text(source, "/secretRef/name");
                 if source.get("secretRef").is_some() && !mounted.contains(secret.as_str()) {
                     return refused(SecretUse::EnvFrom { list, container: name(), secret });
@@ -325,7 +325,7 @@ fn check_container_secrets(
     Ok(())
 }
 
-/// `Priority`: sets the priority of a pod from its PriorityClass, and allows one default class.
+/// `Priority`: sets the priority of a pod from its `PriorityClass`, and allows one default class.
 pub(super) struct Priority;
 
 impl Plugin for Priority {
@@ -362,7 +362,7 @@ impl Plugin for Priority {
     }
 }
 
-/// The default PriorityClass: of several that with the lowest value.
+/// The default `PriorityClass`: of several that with the lowest value.
 fn default_class(context: &PodContext<'_>) -> Option<Object> {
     let classes = context.objects.list(PRIORITY_CLASSES, None).into_iter();
     let defaults = classes.filter(|class| class.bool(&["globalDefault"]) == Some(true));
@@ -424,7 +424,7 @@ impl Plugin for DefaultTolerationSeconds {
     }
 }
 
-/// `RuntimeClass`: overhead, node selector and tolerations of the RuntimeClass of a pod.
+/// `RuntimeClass`: overhead, node selector and tolerations of the `RuntimeClass` of a pod.
 pub(super) struct RuntimeClass;
 
 impl Plugin for RuntimeClass {
@@ -454,7 +454,7 @@ impl Plugin for RuntimeClass {
     }
 }
 
-/// The RuntimeClass of a pod; an empty object if it names none.
+/// The `RuntimeClass` of a pod; an empty object if it names none.
 fn runtime_class(pod: &Object, context: &PodContext<'_>) -> Result<Object, PodError> {
     let Some(name) = pod.str(&["spec", "runtimeClassName"]) else { return Ok(Object::default()) };
     let class = context.objects.get("node.k8s.io/runtimeclasses", "", name);

@@ -2,7 +2,7 @@
 //!
 //! The plugin runs last, after all others admitted the write. It handles one write at a time, so that
 //! two writes never use the same remainder. The charge for a write that fails later is corrected by
-//! the ResourceQuota controller, which counts the objects again within seconds.
+//! the `ResourceQuota` controller, which counts the objects again within seconds.
 
 use super::{ADMITTED, AdmissionAttributes, AdmissionDecision, Loopback, Operation, Plugin};
 use bytes::Bytes;

@@ -11,16 +11,16 @@ use std::cmp::Reverse;
 const CLAIMS: &str = "persistentvolumeclaims";
 const STORAGE_CLASSES: &str = "storage.k8s.io/storageclasses";
 const INGRESS_CLASSES: &str = "networking.k8s.io/ingressclasses";
-/// The older annotation for the class of a PersistentVolumeClaim.
+/// The older annotation for the class of a `PersistentVolumeClaim`.
 const BETA_STORAGE_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 /// The older annotation for the class of an Ingress.
 const INGRESS_CLASS_ANNOTATION: &str = "kubernetes.io/ingress.class";
-/// The annotations of the default StorageClass.
+/// The annotations of the default `StorageClass`.
 const DEFAULT_STORAGE_CLASS: [&str; 2] = [
     "storageclass.kubernetes.io/is-default-class",
     "storageclass.beta.kubernetes.io/is-default-class",
 ];
-/// The annotations of the default IngressClass.
+/// The annotations of the default `IngressClass`.
 const DEFAULT_INGRESS_CLASS: [&str; 1] = ["ingressclass.kubernetes.io/is-default-class"];
 
 /// The newest class that is annotated as the default; of several of one second the first by name.
@@ -63,7 +63,7 @@ fn is_operation(attributes: &AdmissionAttributes<'_>, storage: &str, operation: 
         && attributes.operation == operation
 }
 
-/// A PersistentVolumeClaim without a class gets the default StorageClass.
+/// A `PersistentVolumeClaim` without a class gets the default `StorageClass`.
 pub(super) struct DefaultStorageClass;
 
 impl Plugin for DefaultStorageClass {
@@ -77,7 +77,7 @@ impl Plugin for DefaultStorageClass {
     }
 }
 
-/// An Ingress without a class gets the default IngressClass.
+/// An Ingress without a class gets the default `IngressClass`.
 pub(super) struct DefaultIngressClass;
 
 impl Plugin for DefaultIngressClass {
@@ -129,7 +129,7 @@ pub(crate) fn add_protection_finalizer(storage: &str, object: &mut Object) {
     }
 }
 
-/// A PersistentVolumeClaim may grow only if its StorageClass allows volume expansion.
+/// A `PersistentVolumeClaim` may grow only if its `StorageClass` allows volume expansion.
 pub(super) struct PersistentVolumeClaimResize;
 
 impl Plugin for PersistentVolumeClaimResize {
@@ -152,8 +152,8 @@ impl Plugin for PersistentVolumeClaimResize {
             return ADMITTED;
         }
         if old.str(&["status", "phase"]) != Some("Bound") {
-            let why = "Only bound persistent volume claims can be expanded";
-            return AdmissionDecision::Ready(Err(attributes.forbidden(why)));
+            let message = "Only bound persistent volume claims can be expanded";
+            return AdmissionDecision::Ready(Err(attributes.forbidden(message)));
         }
         let class = |claim| {
             class_name(claim, BETA_STORAGE_CLASS, "storageClassName")
@@ -166,7 +166,7 @@ impl Plugin for PersistentVolumeClaimResize {
         if allowed {
             return ADMITTED;
         }
-        let why = "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize";
-        AdmissionDecision::Ready(Err(attributes.forbidden(why)))
+        let message = "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize";
+        AdmissionDecision::Ready(Err(attributes.forbidden(message)))
     }
 }

@@ -21,7 +21,7 @@ pub(super) const OBJECT: &str = "object";
 pub(super) const OLD_OBJECT: &str = "oldObject";
 /// The parameter resource of a policy; null if it has none.
 pub(super) const PARAMS: &str = "params";
-/// The AdmissionRequest without its objects.
+/// The `AdmissionRequest` without its objects.
 pub(super) const REQUEST: &str = "request";
 /// The Namespace of the object; null if it has none.
 pub(super) const NAMESPACE: &str = "namespaceObject";

@@ -110,7 +110,7 @@ pub struct EvaluationInput<'a> {
     pub object: &'a Json,
     /// The old object, or null.
     pub old: &'a Json,
-    /// The AdmissionRequest without its objects.
+    /// The `AdmissionRequest` without its objects.
     pub request: &'a Json,
     /// The parameter resource, or null.
     pub params: &'a Json,

@@ -1,4 +1,4 @@
-//! ValidatingAdmissionPolicy: CEL expressions, their evaluation and the result of a policy.
+//! `ValidatingAdmissionPolicy`: CEL expressions, their evaluation and the result of a policy.
 //!
 //! * [`ExpressionScope`] declares the variables of admission and compiles expressions.
 //! * [`evaluate`] evaluates them within the cost budgets of Kubernetes.

@@ -67,7 +67,7 @@ fn texts<'v>(rule: &'v Value, field: &str) -> Vec<&'v str> {
     list(rule, field).filter_map(Value::as_str).collect()
 }
 
-/// A GroupVersionKind as Go prints it.
+/// A `GroupVersionKind` as Go prints it.
 pub fn go_kind(kind: &Gvk) -> String {
     format!("{}/{}, Kind={}", kind.group, kind.version, kind.kind)
 }

@@ -2,7 +2,7 @@
 //!
 //! The type of a field is built when the checker reads the field. So a policy on Pods does not
 //! cost the whole schema of a Pod. As in Kubernetes, a quantity and a value of any form have no
-//! type, so the checker does not know fields that contain them. An IntOrString is `dyn`.
+//! type, so the checker does not know fields that contain them. An `IntOrString` is `dyn`.
 //!
 //! Rules: apiserver's `pkg/cel/common/schemas.go` over the published OpenAPI documents.
 
@@ -40,7 +40,7 @@ impl Fields for BuiltInFields {
     }
 }
 
-/// The fields of a custom kind: those of its schema, and ObjectMeta.
+/// The fields of a custom kind: those of its schema, and `ObjectMeta`.
 #[derive(Debug)]
 struct CustomFields {
     root: Box<str>,

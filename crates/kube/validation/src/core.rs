@@ -174,14 +174,14 @@ pub(super) fn keep_secret_type(object: &mut Object, old: &Object) {
     }
 }
 
-/// Generates a unique name for a LimitRange without one.
+/// Generates a unique name for a `LimitRange` without one.
 pub(super) fn generate_limit_range_name(object: &mut Object) {
     if object.name().is_empty() {
         object.set(&["metadata", "name"], mainstay_object::fnv::random_uid().into());
     }
 }
 
-/// Sets the initial phase of a PersistentVolume with its time.
+/// Sets the initial phase of a `PersistentVolume` with its time.
 #[expect(clippy::unnecessary_wraps, reason = "the signature is the table's")]
 pub(super) fn create_volume(object: &mut Object, context: &Context<'_>) -> Result<(), Status> {
     let now = context.clock.now_rfc3339();
@@ -189,7 +189,7 @@ pub(super) fn create_volume(object: &mut Object, context: &Context<'_>) -> Resul
     Ok(())
 }
 
-/// Syncs `dataSource` and `dataSourceRef` of a PersistentVolumeClaim.
+/// Syncs `dataSource` and `dataSourceRef` of a `PersistentVolumeClaim`.
 pub(super) fn normalize_claim(object: &mut Object, old: Option<&Object>) {
     if old.is_none() {
         object.set(&["status"], json!({"phase": "Pending"}));

@@ -1,4 +1,4 @@
-//! Default FlowSchemas and PriorityLevelConfigurations of Kubernetes 1.35.
+//! Default `FlowSchemas` and `PriorityLevelConfigurations` of Kubernetes 1.35.
 
 use serde_json::{Map, Value};
 use std::sync::LazyLock;

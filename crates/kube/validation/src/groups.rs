@@ -130,7 +130,7 @@ pub(super) fn default_storage_driver(object: &mut Object) {
     }
 }
 
-/// A PriorityClass always has generation 1.
+/// A `PriorityClass` always has generation 1.
 #[expect(clippy::unnecessary_wraps, reason = "the signature is the table's")]
 pub(super) fn create_priority_class(object: &mut Object, _: &Context<'_>) -> Result<(), Status> {
     object.set(&["metadata", "generation"], 1.into());

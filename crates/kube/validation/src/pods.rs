@@ -48,7 +48,7 @@ pub(super) fn default_pod(object: &mut Object) {
     }
 }
 
-/// Defaults of a PodTemplate.
+/// Defaults of a `PodTemplate`.
 pub(super) fn default_pod_template(object: &mut Object) {
     default_template(object.fields_mut());
 }
@@ -312,7 +312,8 @@ pub fn tolerate_unreachable_nodes(spec: &mut FieldMap) {
     }
 }
 
-/// The QoS class: Guaranteed if all requests equal limits, BestEffort without any, else Burstable.
+/// The `QoS` class: `Guaranteed` if all requests equal limits, `BestEffort` without any, else
+/// `Burstable`.
 pub(super) fn qos_class(spec: &FieldMap) -> &'static str {
     let amount = |container: &Value, side: &str, resource: &str| {
         let amount = container.get("resources")?.get(side)?.get(resource)?;

@@ -23,7 +23,7 @@ const RESERVED_ADDRESSES: u32 = 256;
 const NODE_PORTS: std::ops::RangeInclusive<i64> = 30000..=32767;
 /// The first node ports are reserved for Services that request a port.
 const RESERVED_PORTS: i64 = 86;
-/// The default timeout of ClientIP session affinity, in seconds.
+/// The default timeout of `ClientIP` session affinity, in seconds.
 const AFFINITY_SECONDS: i64 = 10_800;
 
 const HEADLESS: &str = "None";

@@ -1,4 +1,4 @@
-//! CertificateSigningRequests: the requester, and the conditions of approval.
+//! `CertificateSigningRequests`: the requester, and the conditions of approval.
 
 use super::Context;
 use mainstay_object::{Object, Status};

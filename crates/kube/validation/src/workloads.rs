@@ -51,7 +51,7 @@ pub(super) fn default_replica_set(object: &mut Object) {
     status_number(object, "replicas");
 }
 
-/// A ReplicationController takes its selector and labels from its template.
+/// A `ReplicationController` takes its selector and labels from its template.
 pub(super) fn default_replication_controller(object: &mut Object) {
     let labels = object.get(&["spec", "template", "metadata", "labels"]).cloned();
     let Some(spec) = open_spec(object) else { return };
@@ -225,7 +225,7 @@ fn default_job_template(spec: &mut FieldMap) {
     if let Some(policy) = object_mut(spec, "podFailurePolicy") {
         for_each_object(policy, "rules", |rule| {
             for_each_object(rule, "onPodConditions", |condition| {
-                set_default(condition, "status", "True")
+                set_default(condition, "status", "True");
             });
         });
     }

@@ -2,7 +2,7 @@
 
 use mainstay_gocompat::quote;
 
-/// A pod or a PriorityClass is refused.
+/// A pod or a `PriorityClass` is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum PodError {
     /// The pod names no ServiceAccount.
@@ -41,55 +41,55 @@ pub(crate) enum PodError {
     /// There is another default `PriorityClass`.
     #[error("PriorityClass {present} is already marked as default. Only one default can exist")]
     SecondDefaultClass {
-        /// The existing default PriorityClass.
+        /// The existing default `PriorityClass`.
         present: String,
     },
-    /// The PriorityClass does not exist.
+    /// The `PriorityClass` does not exist.
     #[error("no PriorityClass with name {name} was found")]
     UnknownPriorityClass {
         /// The name.
         name: String,
     },
-    /// The priority of the pod differs from that of its PriorityClass.
+    /// The priority of the pod differs from that of its `PriorityClass`.
     #[error(
         "the integer value of priority ({given}) must not be provided in pod spec; priority admission controller computed {computed} from the given PriorityClass name"
     )]
     PriorityMismatch {
         /// The priority of the pod.
         given: i64,
-        /// The priority of its PriorityClass.
+        /// The priority of its `PriorityClass`.
         computed: i64,
     },
-    /// The preemption policy of the pod differs from that of its PriorityClass.
+    /// The preemption policy of the pod differs from that of its `PriorityClass`.
     #[error(
         "the string value of PreemptionPolicy ({given}) must not be provided in pod spec; priority admission controller computed {computed} from the given PriorityClass name"
     )]
     PreemptionPolicyMismatch {
         /// The policy of the pod.
         given: String,
-        /// The policy of its PriorityClass.
+        /// The policy of its `PriorityClass`.
         computed: String,
     },
-    /// The RuntimeClass does not exist.
+    /// The `RuntimeClass` does not exist.
     #[error("pod rejected: RuntimeClass {} not found", quote(name))]
     UnknownRuntimeClass {
         /// The name.
         name: String,
     },
-    /// The pod has overhead, but its RuntimeClass has none.
+    /// The pod has overhead, but its `RuntimeClass` has none.
     #[error("pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead")]
     UndefinedOverhead,
-    /// The overhead of the pod differs from that of its RuntimeClass.
+    /// The overhead of the pod differs from that of its `RuntimeClass`.
     #[error("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")]
     OverheadMismatch,
-    /// The node selectors of the pod and of its RuntimeClass conflict.
+    /// The node selectors of the pod and of its `RuntimeClass` conflict.
     #[error(
         "conflict: runtimeClass.scheduling.nodeSelector[{key}] = {wanted}; pod.spec.nodeSelector[{key}] = {given}"
     )]
     NodeSelectorConflict {
         /// The label key.
         key: String,
-        /// The value in the RuntimeClass.
+        /// The value in the `RuntimeClass`.
         wanted: String,
         /// The value in the pod.
         given: String,

@@ -1,4 +1,4 @@
-//! ServiceAccounts, PriorityClasses and mirror pods.
+//! ServiceAccounts, `PriorityClasses` and mirror pods.
 
 use super::{PodContext, set_priority, set_service_account, validate_service_account};
 use mainstay_object::Object;
@@ -78,7 +78,7 @@ fn a_service_account_may_restrict_its_pods_to_its_secrets() {
             {"name": "E", "valueFrom": {"secretKeyRef": {"name": name}}}]}])
     };
     let from = json!([{"name": "c", "envFrom": [{"secretRef": {"name": "other"}}]}]);
-    for (spec, why) in [
+    for (spec, expected) in [
         (json!({"volumes": [{"name": "v", "secret": {"secretName": "mine"}}]}), ""),
         (json!({"containers": by_key("mine"), "imagePullSecrets": [{"name": "pull"}]}), ""),
         (
@@ -102,8 +102,8 @@ fn a_service_account_may_restrict_its_pods_to_its_secrets() {
         let free = StoredObjects(vec![("serviceaccounts", account("false"))]);
         let pod = pod(spec);
         let error = with_context(&strict, |context| validate_service_account(&pod, context)).err();
-        let said = error.map(|error| error.to_string()).unwrap_or_default();
-        assert_eq!(said, why);
+        let found = error.map(|error| error.to_string()).unwrap_or_default();
+        assert_eq!(found, expected);
         assert_eq!(with_context(&free, |context| validate_service_account(&pod, context)), Ok(()));
     }
 }
@@ -115,7 +115,7 @@ fn a_mirror_pod_has_no_service_account_and_no_secrets() {
         let metadata = json!({"name": "p", "annotations": {"kubernetes.io/config.mirror": "x"}});
         object(json!({"metadata": metadata, "spec": spec}))
     };
-    for (spec, why) in [
+    for (spec, expected) in [
         (json!({"volumes": [{"name": "v", "emptyDir": {}}], "imagePullSecrets": []}), ""),
         (
             json!({"serviceAccountName": "default"}),
@@ -132,7 +132,7 @@ fn a_mirror_pod_has_no_service_account_and_no_secrets() {
     ] {
         let pod = pod(spec);
         let error = with_context(&objects, |context| validate_service_account(&pod, context)).err();
-        let said = error.map(|error| error.to_string()).unwrap_or_default();
-        assert_eq!(said, why);
+        let found = error.map(|error| error.to_string()).unwrap_or_default();
+        assert_eq!(found, expected);
     }
 }

@@ -182,13 +182,13 @@ impl<'a, 'r> Dispatcher<'a, 'r> {
             let objects = match request::versioned_objects(attributes, row).await {
                 Ok(objects) => objects,
                 Err(status) => {
-                    let why = format!("failed to convert object version: {}", status.message);
+                    let message = format!("failed to convert object version: {}", status.message);
                     for (binding, _) in bindings {
                         self.deny_misconfigured(
                             *policy_index,
                             &hook.policy,
                             Some(&hook.bindings[*binding]),
-                            &why,
+                            &message,
                         );
                     }
                     continue;

@@ -17,7 +17,7 @@ use std::sync::{Arc, OnceLock};
 pub const POLICIES: &str = "admissionregistration.k8s.io/validatingadmissionpolicies";
 const BINDINGS: &str = "admissionregistration.k8s.io/validatingadmissionpolicybindings";
 
-/// A ValidatingAdmissionPolicy.
+/// A `ValidatingAdmissionPolicy`.
 #[derive(Debug)]
 pub(super) struct Policy {
     pub name: Box<str>,
@@ -65,7 +65,7 @@ impl Policy {
     }
 }
 
-/// A ValidatingAdmissionPolicyBinding.
+/// A `ValidatingAdmissionPolicyBinding`.
 #[derive(Debug)]
 pub(super) struct Binding {
     pub name: Box<str>,

@@ -1,4 +1,4 @@
-//! ValidatingAdmissionPolicy: admission rules as CEL expressions.
+//! `ValidatingAdmissionPolicy`: admission rules as CEL expressions.
 //!
 //! ```text
 //! policies, bindings (store) ─► index ─► Hooks, compiled once for each generation

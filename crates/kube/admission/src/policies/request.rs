@@ -79,7 +79,8 @@ impl LabelMatcher for RequestLabels<'_, '_> {
     }
 }
 
-/// The variable `request` for the row by which rules match; also the request of an AdmissionReview.
+/// The variable `request` for the row by which rules match; also the request of an
+/// `AdmissionReview`.
 pub(crate) fn request_variable(attributes: &AdmissionAttributes<'_>, row: &KindRow) -> Value {
     let kind = |row: &KindRow| {
         let kind = match row.subresource(attributes.subresource) {

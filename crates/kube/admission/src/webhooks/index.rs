@@ -61,7 +61,7 @@ pub(super) struct Webhook {
     pub(super) supports_dry_run: bool,
     /// `reinvocationPolicy: IfNeeded`: it is called again if the object changes after its call.
     pub(super) reinvoke_if_needed: bool,
-    /// The AdmissionReview version that it receives; none if it supports no known version.
+    /// The `AdmissionReview` version that it receives; none if it supports no known version.
     pub(super) review_version: Option<&'static str>,
     /// The client configuration, or its error.
     pub(super) client: Result<ClientConfig, ClientConfigError>,

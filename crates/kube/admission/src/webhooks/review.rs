@@ -1,4 +1,4 @@
-//! AdmissionReviews: the requests to webhooks and their responses.
+//! `AdmissionReviews`: the requests to webhooks and their responses.
 
 use super::AdmissionAttributes;
 use crate::policies::request::{self, VersionedObjects};
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// An AdmissionReview of a request, with its uid.
+/// An `AdmissionReview` of a request, with its uid.
 pub(super) fn admission_review(
     attributes: &AdmissionAttributes<'_>,
     row: &KindRow,
@@ -62,7 +62,7 @@ pub(super) enum ResponseError {
     Invalid(#[from] InvalidResponse),
 }
 
-/// A response is not an AdmissionReview.
+/// A response is not an `AdmissionReview`.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum MalformedResponse {
     /// The response is not a JSON object.
@@ -123,7 +123,7 @@ fn last_part(version: &str) -> &str {
     version.rsplit('/').next().unwrap_or_default()
 }
 
-/// An AdmissionReview has an invalid response.
+/// An `AdmissionReview` has an invalid response.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum InvalidResponse {
     /// The field `response` is missing.
@@ -166,7 +166,7 @@ pub(super) enum InvalidResponse {
     PatchTypeOfValidating,
 }
 
-/// Reads the response to an AdmissionReview with this version and uid.
+/// Reads the response to an `AdmissionReview` with this version and uid.
 pub(super) fn read_response(
     review: &Value,
     version: &str,

@@ -1,4 +1,4 @@
-//! Validation of HorizontalPodAutoscalers.
+//! Validation of `HorizontalPodAutoscalers`.
 
 use super::super::rules::{Errors, FieldRule, Node, Rule, one_of, quantities, walk};
 use super::{object_field, path_name};

@@ -465,8 +465,8 @@ fn cron_job_spec(spec: &Node<'_, '_>, old: Option<&Value>, errors: &mut Errors) 
     }
     walk(spec, &[("startingDeadlineSeconds", Rule::NotNegative)], errors);
     if time_zone.is_set() && (old.is_none() || before("timeZone") != time_zone.value()) {
-        for why in schedule::time_zone(time_zone.text()) {
-            errors.invalid_value(&time_zone, why);
+        for problem in schedule::time_zone(time_zone.text()) {
+            errors.invalid_value(&time_zone, problem);
         }
     }
     walk(

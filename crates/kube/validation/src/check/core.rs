@@ -326,11 +326,11 @@ pub(in super::super) fn event(object: &Object, new_group: bool, errors: &mut Err
     let differs = "does not match event.namespace";
     let time = object_field(object, "eventTime");
     if time.is_null() {
-        let good = match about.text() {
+        let matches = match about.text() {
             "" => matches!(namespace, "" | "default"),
             about => namespace == about,
         };
-        if !good {
+        if !matches {
             errors.invalid(&about, about.text(), differs);
         }
     } else {

@@ -1,4 +1,4 @@
-//! Validation and defaults of FlowSchemas and PriorityLevelConfigurations
+//! Validation and defaults of `FlowSchemas` and `PriorityLevelConfigurations`
 //! (`k8s.io/kubernetes/pkg/apis/flowcontrol/validation`).
 
 use super::super::rules::{Errors, FieldRule, Node, Rule, one_of, same, walk};
@@ -145,9 +145,9 @@ fn internal_rule(rule: &Value) -> String {
         &[
             ("Subjects", "subjects", |value| list(value, internal_subject)),
             ("ResourceRules", "resourceRules", |value| {
-                list(value, |one| {
+                list(value, |rule| {
                     internal_struct(
-                        one,
+                        rule,
                         &[
                             ("Verbs", "verbs", plain),
                             ("APIGroups", "apiGroups", plain),
@@ -159,10 +159,10 @@ fn internal_rule(rule: &Value) -> String {
                 })
             }),
             ("NonResourceRules", "nonResourceRules", |value| {
-                list(value, |one| {
+                list(value, |rule| {
                     let urls =
                         ("NonResourceURLs", "nonResourceURLs", plain as fn(&Value) -> String);
-                    internal_struct(one, &[("Verbs", "verbs", plain), urls])
+                    internal_struct(rule, &[("Verbs", "verbs", plain), urls])
                 })
             }),
         ],
@@ -338,11 +338,11 @@ fn resource_rule(node: &Node<'_, '_>, errors: &mut Errors) {
                 .invalid_value(&namespaces, "if '*' is present, must not specify other namespaces");
         }
     } else {
-        for one in namespaces.items() {
-            let problems = names::dns1123_label(one.text()).into_iter().map(|problem| {
+        for namespace in namespaces.items() {
+            let problems = names::dns1123_label(namespace.text()).into_iter().map(|problem| {
                 format!("each member of this list must be '*' or a DNS-1123 label; {problem}")
             });
-            errors.problems(&one, one.text(), problems.collect());
+            errors.problems(&namespace, namespace.text(), problems.collect());
         }
     }
 }
@@ -389,7 +389,7 @@ pub(in super::super) fn flow_schema_update(object: &Object, _: &Object, errors: 
     flow_schema(object, errors);
 }
 
-/// Validates the conditions of a FlowSchema or PriorityLevelConfiguration.
+/// Validates the conditions of a `FlowSchema` or `PriorityLevelConfiguration`.
 fn conditions(object: &Object, errors: &mut Errors) {
     let status = Node::top_level(object_field(object, "status"), "status");
     let conditions = status.get("conditions");
@@ -522,13 +522,13 @@ pub(in super::super) fn priority_level_update(object: &Object, _: &Object, error
     priority_level(object, errors);
 }
 
-/// Defaults of a FlowSchema.
+/// Defaults of a `FlowSchema`.
 pub(in super::super) fn default_flow_schema(object: &mut Object) {
     set_missing(object, &["spec"], &[("matchingPrecedence", 1000, true)]);
     with_status(object);
 }
 
-/// Defaults of a PriorityLevelConfiguration.
+/// Defaults of a `PriorityLevelConfiguration`.
 pub(in super::super) fn default_priority_level(object: &mut Object) {
     let shares = "nominalConcurrencyShares";
     set_missing(object, &["spec", "exempt"], &[(shares, 0, false), ("lendablePercent", 0, false)]);

@@ -6,12 +6,12 @@
 //! | File | Kinds |
 //! |---|---|
 //! | `pod/` | Pods and pod templates |
-//! | `workloads`, `batch`, `autoscaling` | workloads, Jobs and CronJobs, HorizontalPodAutoscalers |
-//! | `core`, `quota` | ConfigMaps, Secrets, Namespaces, Nodes, Events, Leases; ResourceQuotas, LimitRanges |
+//! | `workloads`, `batch`, `autoscaling` | workloads, Jobs and CronJobs, `HorizontalPodAutoscalers` |
+//! | `core`, `quota` | ConfigMaps, Secrets, Namespaces, Nodes, Events, Leases; `ResourceQuotas`, `LimitRanges` |
 //! | `services`, `slices`, `network` | Services, EndpointSlices, Ingresses, NetworkPolicies |
-//! | `storage` | volumes, claims, StorageClasses, CSI drivers |
-//! | `access`, `admission`, `policies`, `flow` | RBAC, webhooks, admission policies, FlowSchemas |
-//! | `signing`, `reviews`, `other_kinds` | CertificateSigningRequests, access reviews; the rest |
+//! | `storage` | volumes, claims, `StorageClasses`, CSI drivers |
+//! | `access`, `admission`, `policies`, `flow` | RBAC, webhooks, admission policies, `FlowSchemas` |
+//! | `signing`, `reviews`, `other_kinds` | `CertificateSigningRequests`, access reviews; the rest |
 
 mod access;
 mod admission;

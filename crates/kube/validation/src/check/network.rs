@@ -1,4 +1,4 @@
-//! Validation of Ingresses, IngressClasses, NetworkPolicies, IPAddresses and ServiceCIDRs.
+//! Validation of Ingresses, `IngressClasses`, NetworkPolicies, `IPAddresses` and `ServiceCIDRs`.
 
 use super::super::rules::{
     Errors, FieldRule, Node, Rule, formats, go_structs, immutable, one_of,
@@ -121,7 +121,7 @@ fn backend(node: &Node<'_, '_>, errors: &mut Errors) {
             match (!name.text().is_empty(), number.number().unwrap_or_default() != 0) {
                 (true, true) => errors.invalid(node, "", "cannot set both port name & port number"),
                 (true, false) => {
-                    errors.problems(&name, name.text(), formats::port_name(name.text()))
+                    errors.problems(&name, name.text(), formats::port_name(name.text()));
                 }
                 (false, true) => walk(&number, &[("", Rule::Port)], errors),
                 (false, false) => errors.required(node, "port name or number is required"),

@@ -1,4 +1,4 @@
-//! Validation of PriorityClasses, RuntimeClasses and APIServices.
+//! Validation of `PriorityClasses`, `RuntimeClasses` and APIServices.
 
 use super::super::rules::{
     Errors, FieldRule, Node, Rule, formats, go_structs, immutable, one_of, quantities,
@@ -17,16 +17,17 @@ pub(in super::super) fn priority_class(object: &Object, errors: &mut Errors) {
     let global = object_field(object, "globalDefault") == &Value::Bool(true);
     let name = object.name();
     if name.starts_with("system-") {
-        let problem = match SYSTEM_PRIORITY_CLASSES.iter().find(|(known, _)| *known == name) {
-            Some((_, expected)) if *expected != value => {
-                Some(format!("value of {name} PriorityClass must be {expected}"))
-            }
-            Some(_) if global => {
-                Some(format!("globalDefault of {name} PriorityClass must be false"))
-            }
-            Some(_) => None,
-            None => Some(format!("{name} is not a known system priority class")),
-        };
+        let problem =
+            match SYSTEM_PRIORITY_CLASSES.iter().find(|(system_name, _)| *system_name == name) {
+                Some((_, expected)) if *expected != value => {
+                    Some(format!("value of {name} PriorityClass must be {expected}"))
+                }
+                Some(_) if global => {
+                    Some(format!("globalDefault of {name} PriorityClass must be false"))
+                }
+                Some(_) => None,
+                None => Some(format!("{name} is not a known system priority class")),
+            };
         if let Some(problem) = problem {
             let detail = format!(
                 "priority class names with 'system-' prefix are reserved for system use only. error: {problem}"

@@ -59,11 +59,11 @@ const MAX_AUDIT_ANNOTATIONS: usize = 20;
 
 /// Audit annotations as Go prints a list of structs.
 fn printed_annotations(list: &Node<'_, '_>) -> String {
-    let each = list.items().map(|one| {
-        let text = |field| Value::from(one.text_of(field)).to_string();
+    let annotations = list.items().map(|annotation| {
+        let text = |field| Value::from(annotation.text_of(field)).to_string();
         format!("{{\"Key\":{},\"ValueExpression\":{}}}", text("key"), text("valueExpression"))
     });
-    format!("[{}]", each.collect::<Vec<_>>().join(","))
+    format!("[{}]", annotations.collect::<Vec<_>>().join(","))
 }
 
 /// Validates conditions and variables of a policy; returns the scope of its other expressions.
@@ -220,7 +220,7 @@ fn match_resources(node: &Node<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// The rules of a ValidatingAdmissionPolicyBinding.
+/// The rules of a `ValidatingAdmissionPolicyBinding`.
 pub(in super::super) const POLICY_BINDING: &[FieldRule] = &[("spec", Rule::Custom(policy_binding))];
 
 fn binding(spec: &Node<'_, '_>, errors: &mut Errors) {
@@ -286,8 +286,8 @@ pub(in super::super) fn mutating_policy_update(object: &Object, old: &Object, er
     validate_mutating_policy(object, conditions_differ(object, old), errors);
 }
 
-fn mutating_operations(place: &Node<'_, '_>, errors: &mut Errors) {
-    let rules = place.get("resourceRules");
+fn mutating_operations(constraints: &Node<'_, '_>, errors: &mut Errors) {
+    let rules = constraints.get("resourceRules");
     for rule in rules.list() {
         for operation in rule.get("operations").and_then(Value::as_array).into_iter().flatten() {
             let operation = operation.as_str().unwrap_or_default();

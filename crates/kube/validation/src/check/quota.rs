@@ -1,4 +1,4 @@
-//! Validation of ResourceQuotas and LimitRanges.
+//! Validation of `ResourceQuotas` and `LimitRanges`.
 
 use super::super::quantity;
 use super::super::rules::{Errors, FieldRule, Node, Rule, go_structs, quantities};
@@ -7,7 +7,7 @@ use mainstay_object::{Object, names};
 use serde_json::Value;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// The rules of a ResourceQuota.
+/// The rules of a `ResourceQuota`.
 pub(in super::super) const QUOTA: &[FieldRule] =
     &[("spec", Rule::Custom(quota)), ("status", Rule::Custom(quota_status))];
 
@@ -112,9 +112,12 @@ fn scope_selector<'v>(
 ) {
     let list = selector.get("matchExpressions");
     let mut found = Vec::new();
-    for one in list.items() {
-        let (scope, operator, values) =
-            (one.text_of("scopeName"), one.text_of("operator"), one.get("values"));
+    for expression in list.items() {
+        let (scope, operator, values) = (
+            expression.text_of("scopeName"),
+            expression.text_of("operator"),
+            expression.get("values"),
+        );
         if !SCOPES.contains(&scope) {
             errors.invalid(&list.get("scopeName"), scope, "unsupported scope");
         }
@@ -169,7 +172,7 @@ pub(in super::super) fn quota_update(object: &Object, old: &Object, errors: &mut
     }
 }
 
-/// The rules of a LimitRange.
+/// The rules of a `LimitRange`.
 pub(in super::super) const LIMITS: &[FieldRule] =
     &[("spec", Rule::Fields(&[("limits", Rule::Custom(limits))]))];
 
@@ -240,9 +243,9 @@ fn resource_names(limit: &Node<'_, '_>, side: &str, errors: &mut Errors) {
 
 /// Validates the relations between the limits of one resource.
 fn limit_relations(limit: &Node<'_, '_>, name: &str, defaults: bool, errors: &mut Errors) {
-    let of = |side: &str| limit.value().get(side).and_then(|side| side.get(name));
-    let default_of = |side: &str| of(side).filter(|_| defaults);
-    let (min, max) = (of("min"), of("max"));
+    let limit_of = |side: &str| limit.value().get(side).and_then(|side| side.get(name));
+    let default_of = |side: &str| limit_of(side).filter(|_| defaults);
+    let (min, max) = (limit_of("min"), limit_of("max"));
     let (default, request) = (default_of("default"), default_of("defaultRequest"));
     let exceeds = |one: Option<&Value>, other: Option<&Value>| {
         one.zip(other).is_some_and(|(one, other)| quantities::nano(one) > quantities::nano(other))
@@ -292,9 +295,9 @@ fn limit_relations(limit: &Node<'_, '_>, name: &str, defaults: bool, errors: &mu
             format!("default value {} is greater than max value {}", text(default), text(max));
         report("default", max, detail);
     }
-    let ratio = of("maxLimitRequestRatio");
-    let one = Value::from("1");
-    if exceeds(Some(&one), ratio) {
+    let ratio = limit_of("maxLimitRequestRatio");
+    let min_ratio = Value::from("1");
+    if exceeds(Some(&min_ratio), ratio) {
         let detail = format!("ratio {} is less than 1", text(ratio));
         report("maxLimitRequestRatio", ratio, detail);
     }

@@ -1,10 +1,10 @@
-//! Validation of SubjectAccessReviews.
+//! Validation of `SubjectAccessReviews`.
 
 use super::super::rules::{Errors, Node, go_structs};
 use mainstay_object::{FieldError, Object, names};
 use serde_json::Value;
 
-/// Validates a SelfSubjectAccessReview, SubjectAccessReview or LocalSubjectAccessReview.
+/// Validates a `SelfSubjectAccessReview`, `SubjectAccessReview` or `LocalSubjectAccessReview`.
 pub fn access_review(kind: &str, review: &Object) -> Vec<FieldError> {
     let mut errors = Errors::default();
     let empty = Value::Null;

@@ -1,4 +1,4 @@
-//! Validation of CertificateSigningRequests.
+//! Validation of `CertificateSigningRequests`.
 
 use super::super::rules::{Errors, Node, one_of};
 use super::object_field;
@@ -83,7 +83,7 @@ fn has_duplicates<T: Eq + Hash>(list: &[T]) -> bool {
     !list.iter().all(|element| seen.insert(element))
 }
 
-/// Validates a new CertificateSigningRequest.
+/// Validates a new `CertificateSigningRequest`.
 pub(in super::super) fn signing_request(object: &Object, errors: &mut Errors) {
     validate(object, ValidationOptions::default(), errors);
 }
@@ -131,11 +131,11 @@ fn request(node: &Node<'_, '_>, errors: &mut Errors) {
     let read = SigningRequest::read(&String::from_utf8_lossy(&bytes));
     let outcome = read.and_then(|request| request.check_signature());
     if let Err(error) = outcome {
-        let why = error.to_string();
+        let message = error.to_string();
         if node.is_set() {
-            errors.invalid_value(node, why);
+            errors.invalid_value(node, message);
         } else {
-            errors.printed(node, Some("null".to_owned()), why);
+            errors.printed(node, Some("null".to_owned()), message);
         }
     }
 }

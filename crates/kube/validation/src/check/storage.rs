@@ -1,4 +1,4 @@
-//! Validation of PersistentVolumes, PersistentVolumeClaims, StorageClasses and CSI objects.
+//! Validation of `PersistentVolumes`, `PersistentVolumeClaims`, `StorageClasses` and CSI objects.
 
 use super::super::quantity;
 use super::super::rules::{
@@ -28,7 +28,7 @@ const SECRET: &[FieldRule] = &[
 const NAME_AND_NAMESPACE: &[FieldRule] =
     &[("name", Rule::Required("")), ("namespace", Rule::Required(""))];
 
-/// The sources of PersistentVolumes, in the order of Kubernetes.
+/// The sources of `PersistentVolumes`, in the order of Kubernetes.
 const VOLUME_SOURCES: &[VolumeSource] = &[
     volume_source("hostPath", sources::HOST_PATH),
     VolumeSource {
@@ -164,7 +164,7 @@ pub(in super::super) fn volume_update(object: &Object, old: &Object, errors: &mu
     walk_object(object, VOLUME, errors);
     let (new, before) = (object_field(object, "spec"), object_field(old, "spec"));
     let spec = Node::top_level(new, "spec");
-    let of = |spec: &Value, field: &str| -> Value {
+    let comparable_source = |spec: &Value, field: &str| -> Value {
         let mut source = spec.get(field).cloned().unwrap_or_default();
         let had = before.pointer("/csi/controllerExpandSecretRef").is_some();
         if field == "csi"
@@ -176,8 +176,9 @@ pub(in super::super) fn volume_update(object: &Object, old: &Object, errors: &mu
         }
         source
     };
-    if VOLUME_SOURCES.iter().any(|source| !same(&of(new, source.field), &of(before, source.field)))
-    {
+    if VOLUME_SOURCES.iter().any(|source| {
+        !same(&comparable_source(new, source.field), &comparable_source(before, source.field))
+    }) {
         let detail = "spec.persistentvolumesource is immutable after creation";
         errors.forbidden(&spec.get("persistentvolumesource"), detail);
     }
@@ -202,7 +203,7 @@ pub(in super::super) fn volume_update(object: &Object, old: &Object, errors: &mu
 
 pub(in super::super) const CLAIM: &[FieldRule] = &[("spec", Rule::Custom(claim_spec))];
 
-/// Validates the spec of a PersistentVolumeClaim.
+/// Validates the spec of a `PersistentVolumeClaim`.
 pub(super) fn claim_spec(spec: &Node<'_, '_>, errors: &mut Errors) {
     let modes = spec.get("accessModes");
     if modes.len() == 0 {

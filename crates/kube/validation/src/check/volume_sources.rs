@@ -1,4 +1,4 @@
-//! Validation of volume sources that Pods and PersistentVolumes share.
+//! Validation of volume sources that Pods and `PersistentVolumes` share.
 
 use super::super::rules::{Errors, FieldRule, Node, Rule, formats, walk};
 use mainstay_object::names;
@@ -241,7 +241,7 @@ pub(super) fn driver_name(node: &Node<'_, '_>, errors: &mut Errors) {
     errors.problems(node, node.text(), formats::caseless_subdomain(node.text()));
 }
 
-/// Validates a StorageOS source.
+/// Validates a `StorageOS` source.
 pub(super) fn storage_os(node: &Node<'_, '_>, errors: &mut Errors) {
     walk(
         node,

@@ -1,5 +1,5 @@
-//! Validation of Deployments, ReplicaSets, StatefulSets, DaemonSets, ReplicationControllers,
-//! PodDisruptionBudgets and ControllerRevisions.
+//! Validation of Deployments, ReplicaSets, StatefulSets, DaemonSets, `ReplicationControllers`,
+//! `PodDisruptionBudgets` and `ControllerRevisions`.
 
 use super::super::rules::{
     Errors, FieldRule, Node, Rule, formats, go_structs, immutable, one_of, same,
@@ -411,7 +411,7 @@ pub(in super::super) const POD_TEMPLATE: &[FieldRule] =
 pub(in super::super) const DISRUPTION_BUDGET: &[FieldRule] =
     &[("spec", Rule::Custom(disruption_budget))];
 
-/// Validates the status of a PodDisruptionBudget.
+/// Validates the status of a `PodDisruptionBudget`.
 pub(in super::super) fn disruption_budget_status(object: &Object, _: &Object, errors: &mut Errors) {
     let status = Node::top_level(object_field(object, "status"), "status");
     conditions(&status.get("conditions"), errors);
@@ -544,7 +544,7 @@ pub(in super::super) fn deployment_status(object: &Object, old: &Object, errors:
     collision_count(&status, old, errors);
 }
 
-/// Validates the status of a ReplicaSet or ReplicationController.
+/// Validates the status of a ReplicaSet or `ReplicationController`.
 pub(in super::super) fn replica_status(object: &Object, _old: &Object, errors: &mut Errors) {
     status_counts(
         &Node::top_level(object_field(object, "status"), "status"),

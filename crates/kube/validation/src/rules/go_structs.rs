@@ -184,8 +184,9 @@ mod tests {
             let (ty, _) = line.split_once(' ').unwrap_or((line, ""));
             for field in fields(ty) {
                 if matches!(field.mark, b'T' | b'*' | b'[' | b'{' | b'&') {
-                    let known = TABLE.lines().any(|line| line.split(' ').next() == Some(field.ty));
-                    assert!(known, "{ty}: {} is not listed", field.ty);
+                    let is_listed =
+                        TABLE.lines().any(|line| line.split(' ').next() == Some(field.ty));
+                    assert!(is_listed, "{ty}: {} is not listed", field.ty);
                 }
             }
         }

@@ -105,7 +105,7 @@ fn apply(node: &Node<'_, '_>, rule: &Rule, errors: &mut Errors) {
             errors.problems(node, node.text(), format(node.text()));
         }
         Rule::RequiredFormat(_) | Rule::RequiredOneOf(_) if node.text().is_empty() => {
-            errors.required(node, "")
+            errors.required(node, "");
         }
         Rule::RequiredFormat(format) | Rule::AlwaysFormat(format) => {
             errors.problems(node, node.text(), format(node.text()));

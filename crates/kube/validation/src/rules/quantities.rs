@@ -209,7 +209,7 @@ fn huge_pages(name: &str, at: &Node<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn claim_names(node: &Node<'_, '_>, known: &BTreeSet<&str>, errors: &mut Errors) {
+fn claim_names(node: &Node<'_, '_>, valid_names: &BTreeSet<&str>, errors: &mut Errors) {
     let mut detail: Option<String> = None;
     let mut seen: HashSet<String> = HashSet::new();
     // Names of claims with an entry for a single request.
@@ -242,17 +242,17 @@ fn claim_names(node: &Node<'_, '_>, known: &BTreeSet<&str>, errors: &mut Errors)
             }
             seen.insert(key);
         }
-        if !known.contains(&name) {
+        if !valid_names.contains(&name) {
             if errors.is_full() {
                 errors.not_found(&claim, name, "");
                 continue;
             }
             let detail = detail.get_or_insert_with(|| {
-                if known.is_empty() {
+                if valid_names.is_empty() {
                     return "must be one of the names in pod.spec.resourceClaims which is empty"
                         .to_owned();
                 }
-                let list = known.iter().copied().collect::<Vec<_>>().join(", ");
+                let list = valid_names.iter().copied().collect::<Vec<_>>().join(", ");
                 format!("must be one of the names in pod.spec.resourceClaims: {list}")
             });
             errors.not_found(&claim, name, detail);

@@ -90,7 +90,7 @@ pub(in super::super) fn is_empty(node: &Node<'_, '_>) -> bool {
     node.get("matchLabels").len() + node.get("matchExpressions").len() == 0
 }
 
-/// Validates a NodeSelector: at least one term.
+/// Validates a `NodeSelector`: at least one term.
 pub(in super::super) fn node_selector(node: &Node<'_, '_>, errors: &mut Errors) {
     let terms = node.get("nodeSelectorTerms");
     if terms.len() == 0 {

@@ -44,8 +44,8 @@ fn node_term(term: &Node<'_, '_>, values: bool, warnings: &mut Warnings) {
     let expressions = term.get("matchExpressions");
     for expression in expressions.items() {
         let key = expression.get("key");
-        if let Some(why) = deprecated_label(key.text()) {
-            warnings.push(format!("{}: {} is {why}", key.path(), key.text()));
+        if let Some(warning) = deprecated_label(key.text()) {
+            warnings.push(format!("{}: {} is {warning}", key.path(), key.text()));
         }
         let list = expression.get("values");
         for value in list.items().filter(|_| values) {
@@ -222,7 +222,7 @@ pub(super) fn service(object: &Object, _old: Option<&Object>) -> Warnings {
     let external = spec.get("externalIPs");
     if !matches!(spec.text_of("clusterIP"), "" | "None") {
         let addresses = spec.get("clusterIPs");
-        addresses.items().for_each(|one| address(&one, &mut warnings));
+        addresses.items().for_each(|node| address(&node, &mut warnings));
     }
     if kind == "ClusterIP" && spec.text_of("clusterIP") == "None" {
         if !spec.text_of("loadBalancerIP").is_empty() {
@@ -235,12 +235,12 @@ pub(super) fn service(object: &Object, _old: Option<&Object>) -> Warnings {
             warnings.push("spec.SessionAffinity is ignored for headless services".to_owned());
         }
     }
-    external.items().for_each(|one| address(&one, &mut warnings));
+    external.items().for_each(|node| address(&node, &mut warnings));
     if !spec.text_of("loadBalancerIP").is_empty() {
         address(&spec.get("loadBalancerIP"), &mut warnings);
     }
     let ranges = spec.get("loadBalancerSourceRanges");
-    ranges.items().for_each(|one| network(&one, &mut warnings));
+    ranges.items().for_each(|node| network(&node, &mut warnings));
     if kind == "ExternalName" && external.len() > 0 {
         warnings.push("spec.externalIPs is ignored when spec.type is \"ExternalName\"".to_owned());
     }
@@ -289,7 +289,7 @@ pub(super) fn node(object: &Object, _old: Option<&Object>) -> Warnings {
         );
     }
     let networks = spec.get("podCIDRs");
-    networks.items().for_each(|one| network(&one, &mut warnings));
+    networks.items().for_each(|node| network(&node, &mut warnings));
     warnings
 }
 
@@ -302,7 +302,7 @@ pub(super) fn endpoints(object: &Object, _old: Option<&Object>) -> Warnings {
     for subset in subsets.items() {
         for list in ["addresses", "notReadyAddresses"] {
             let list = subset.get(list);
-            list.items().for_each(|one| address(&one.get("ip"), &mut warnings));
+            list.items().for_each(|node| address(&node.get("ip"), &mut warnings));
         }
     }
     warnings
@@ -323,7 +323,7 @@ pub(super) fn endpoint_slice(object: &Object, old: Option<&Object>) -> Warnings 
     let endpoints = Node::top_level(object_field(object, "endpoints"), "endpoints");
     for endpoint in endpoints.items() {
         let list = endpoint.get("addresses");
-        list.items().for_each(|one| address(&one, &mut warnings));
+        list.items().for_each(|node| address(&node, &mut warnings));
     }
     warnings
 }
@@ -342,7 +342,7 @@ pub(super) fn network_policy(object: &Object, _old: Option<&Object>) -> Warnings
                 }
                 network(&block.get("cidr"), &mut warnings);
                 let except = block.get("except");
-                except.items().for_each(|one| network(&one, &mut warnings));
+                except.items().for_each(|node| network(&node, &mut warnings));
             }
         }
     }
@@ -373,7 +373,7 @@ pub(super) fn volume(object: &Object, _old: Option<&Object>) -> Warnings {
         ("rbd", "rbd", "deprecated in v1.28, non-functional in v1.31+"),
     ];
     let mut warnings = Warnings::new();
-    for (key, why) in [
+    for (key, warning) in [
         (BETA_CLASS, CLASS_DEPRECATED),
         (
             "volume.beta.kubernetes.io/mount-options",
@@ -381,7 +381,7 @@ pub(super) fn volume(object: &Object, _old: Option<&Object>) -> Warnings {
         ),
     ] {
         if object.annotation(key).is_some() {
-            warnings.push(format!("metadata.annotations[{key}]: {why}"));
+            warnings.push(format!("metadata.annotations[{key}]: {warning}"));
         }
     }
     let spec = Node::top_level(object_field(object, "spec"), "spec");
@@ -392,9 +392,9 @@ pub(super) fn volume(object: &Object, _old: Option<&Object>) -> Warnings {
     let required = affinity.get("required");
     let terms = required.get("nodeSelectorTerms");
     terms.items().for_each(|term| node_term(&term, false, &mut warnings));
-    for (field, path_name, why) in SOURCES {
+    for (field, path_name, warning) in SOURCES {
         if spec.has(field) {
-            warnings.push(format!("spec.{path_name}: {why}"));
+            warnings.push(format!("spec.{path_name}: {warning}"));
         }
     }
     warnings
@@ -417,8 +417,8 @@ pub(super) fn storage_class(object: &Object, _old: Option<&Object>) -> Warnings 
         let expressions = term.get("matchLabelExpressions");
         for expression in expressions.items() {
             let key = expression.get("key");
-            if let Some(why) = deprecated_label(key.text()) {
-                warnings.push(format!("{}: {why}", key.path()));
+            if let Some(warning) = deprecated_label(key.text()) {
+                warnings.push(format!("{}: {warning}", key.path()));
             }
         }
     }
@@ -430,7 +430,7 @@ pub(super) fn runtime_class(object: &Object, _old: Option<&Object>) -> Warnings 
     let selector = scheduling.get("nodeSelector");
     let keys = selector.map().into_iter().flatten();
     keys.filter_map(|(key, _)| deprecated_label(key))
-        .map(|why| format!("scheduling.nodeSelector: {why}"))
+        .map(|warning| format!("scheduling.nodeSelector: {warning}"))
         .collect()
 }
 
@@ -442,7 +442,7 @@ pub(super) fn status(object: &Object) -> Warnings {
         "Pod" => {
             for list in ["podIPs", "hostIPs"] {
                 let list = status.get(list);
-                list.items().for_each(|one| address(&one.get("ip"), &mut warnings));
+                list.items().for_each(|node| address(&node.get("ip"), &mut warnings));
             }
         }
         "Service" | "Ingress" => {

@@ -55,9 +55,9 @@ pub(super) fn pod(
 ) {
     let annotations = metadata.get("annotations");
     placement(spec, found);
-    for (key, why) in ANNOTATIONS {
+    for (key, warning) in ANNOTATIONS {
         if annotations.has(key) {
-            found.push(format!("{}: {why}", annotations.key(key).path()));
+            found.push(format!("{}: {warning}", annotations.key(key).path()));
         }
     }
     volumes(&spec.get("volumes"), found);
@@ -138,8 +138,8 @@ fn is_profile(field: &Value, annotation: &str) -> bool {
 fn placement(spec: &Node<'_, '_>, found: &mut Vec<String>) {
     let selector = spec.get("nodeSelector");
     for (key, at) in selector.entries() {
-        if let Some(why) = deprecated_label(key) {
-            found.push(format!("{}: {why}", at.path()));
+        if let Some(warning) = deprecated_label(key) {
+            found.push(format!("{}: {warning}", at.path()));
         }
     }
     let affinity = spec.get("affinity");
@@ -152,8 +152,8 @@ fn placement(spec: &Node<'_, '_>, found: &mut Vec<String>) {
     let constraints = spec.get("topologySpreadConstraints");
     for constraint in constraints.items() {
         let key = constraint.get("topologyKey");
-        if let Some(why) = deprecated_label(key.text()) {
-            found.push(format!("{}: {} is {why}", key.path(), key.text()));
+        if let Some(warning) = deprecated_label(key.text()) {
+            found.push(format!("{}: {} is {warning}", key.path(), key.text()));
         }
         if !constraint.has("labelSelector") {
             found.push(format!("{}: {NO_SELECTOR}", constraint.get("labelSelector").path()));
@@ -275,7 +275,7 @@ fn overlap(current: &Port, other: &Port) -> Option<String> {
 
 fn volumes(list: &Node<'_, '_>, found: &mut Vec<String>) {
     for volume in list.items() {
-        for (field, path_name, why) in VOLUMES {
+        for (field, path_name, warning) in VOLUMES {
             // Kubernetes checks ephemeral claims before `cephfs`.
             if field == "cephfs" {
                 let template = volume.get("ephemeral");
@@ -284,7 +284,7 @@ fn volumes(list: &Node<'_, '_>, found: &mut Vec<String>) {
                 claim_size_warnings(&spec, spec.value(), found);
             }
             if volume.has(field) {
-                found.push(format!("{}: {why}", volume.get(path_name).path()));
+                found.push(format!("{}: {warning}", volume.get(path_name).path()));
             }
         }
     }

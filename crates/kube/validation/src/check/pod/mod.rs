@@ -94,14 +94,14 @@ pub(in super::super) fn template(node: &Node<'_, '_>, errors: &mut Errors) {
 /// Validates a pod template with another spec, which may have additional volumes.
 pub(in super::super) fn template_with(node: &Node<'_, '_>, value: &Value, errors: &mut Errors) {
     let metadata = node.value().get("metadata").unwrap_or(&Value::Null);
-    let of = |key: &str| metadata.get(key).unwrap_or(&Value::Null);
-    labels(&node.child_with_value("labels", of("labels")), errors);
-    let found = node.child_with_value("annotations", of("annotations"));
+    let metadata_field = |key: &str| metadata.get(key).unwrap_or(&Value::Null);
+    labels(&node.child_with_value("labels", metadata_field("labels")), errors);
+    let found = node.child_with_value("annotations", metadata_field("annotations"));
     annotations(&found, errors);
     let spec = node.child_with_value("spec", value);
     specific_annotations(&found, &spec, errors);
     self::spec(&spec, None, errors);
-    matching_profiles(&spec, of("annotations"), errors);
+    matching_profiles(&spec, metadata_field("annotations"), errors);
     if spec.get("ephemeralContainers").len() > 0 {
         let detail = "ephemeral containers not allowed in pod template";
         errors.forbidden(&spec.get("ephemeralContainers"), detail);
@@ -129,14 +129,14 @@ fn specific_annotations(node: &Node<'_, '_>, spec: &Node<'_, '_>, errors: &mut E
             security::seccomp_annotation(profile, &node.get(key), errors);
         }
     }
-    let known: HashSet<&str> = ALL_CONTAINERS
+    let container_names: HashSet<&str> = ALL_CONTAINERS
         .iter()
         .flat_map(|list| spec.get(list).list())
         .filter_map(|container| container.get("name")?.as_str())
         .collect();
     for (key, at) in node.entries() {
         let Some(name) = key.strip_prefix(APP_ARMOR) else { continue };
-        if !known.contains(name) {
+        if !container_names.contains(name) {
             errors.invalid(&at, name, "container not found");
         }
         let profile = at.text();

@@ -123,7 +123,7 @@ pub(super) fn container_security_context(
             errors.printed(node, printed(), detail);
         }
         let added = node.get("capabilities");
-        for _ in added.get("add").list().iter().filter(|one| *one == "CAP_SYS_ADMIN") {
+        for _ in added.get("add").list().iter().filter(|name| *name == "CAP_SYS_ADMIN") {
             let detail = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN";
             errors.printed(node, printed(), detail);
         }
@@ -377,7 +377,7 @@ pub(super) fn operating_system(spec: &Node<'_, '_>, errors: &mut Errors) {
             const CHECKS: &[FieldRule] = &[("windowsOptions", Rule::Forbidden(DETAIL))];
             walk(&context, CHECKS, errors);
             for_each_security_context(spec, errors, |context, errors| {
-                walk(context, CHECKS, errors)
+                walk(context, CHECKS, errors);
             });
         }
         "windows" => {

@@ -258,7 +258,7 @@ fn token(node: &Node<'_, '_>, token: &Node<'_, '_>, errors: &mut Errors) {
     let seconds = token.get("expirationSeconds");
     match seconds.number() {
         Some(..600) => {
-            errors.invalid_value(&seconds, "may not specify a duration less than 10 minutes")
+            errors.invalid_value(&seconds, "may not specify a duration less than 10 minutes");
         }
         Some(0x1_0000_0001..) => {
             errors.invalid_value(&seconds, "may not specify a duration larger than 2^32 seconds");
