@@ -24,7 +24,7 @@ fn object(value: Value) -> Object {
 }
 
 fn with_context<T>(objects: &StoredObjects, act: impl FnOnce(&PodContext<'_>) -> T) -> T {
-    act(&PodContext { namespace: "t", objects: objects })
+    act(&PodContext { namespace: "t", objects })
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! Rules and texts: apiserver's `pkg/admission/plugin/policy/validating/dispatcher.go`. If several
 //! policies deny a write, the response names the first by name; Kubernetes names any of them.
 
-use super::index::{Binding, Hook, Policies, Policy};
+use super::index::{Hook, Policies, PolicyBinding, ValidatingPolicy};
 use super::params::{ParamSource, Params};
 use super::request::{self, RequestLabels};
 use crate::{ADMITTED, AdmissionAttributes, AdmissionDecision, Plugin};
@@ -94,8 +94,8 @@ impl<'a, 'r> Dispatcher<'a, 'r> {
     fn deny_misconfigured(
         &mut self,
         policy_index: usize,
-        policy: &Policy,
-        binding: Option<&Binding>,
+        policy: &ValidatingPolicy,
+        binding: Option<&PolicyBinding>,
         error: &dyn fmt::Display,
     ) {
         if policy.failure_policy == FailurePolicy::Ignore {
@@ -109,8 +109,8 @@ impl<'a, 'r> Dispatcher<'a, 'r> {
     fn deny(
         &mut self,
         policy_index: usize,
-        policy: &Policy,
-        binding: Option<&Binding>,
+        policy: &ValidatingPolicy,
+        binding: Option<&PolicyBinding>,
         message: String,
         reason: String,
     ) {
@@ -230,8 +230,8 @@ impl<'a, 'r> Dispatcher<'a, 'r> {
     fn apply_actions(
         &mut self,
         policy_index: usize,
-        policy: &Policy,
-        binding: &Binding,
+        policy: &ValidatingPolicy,
+        binding: &PolicyBinding,
         result: ValidationResult,
     ) {
         for violation in result.violations {
@@ -288,7 +288,11 @@ impl<'a, 'r> Dispatcher<'a, 'r> {
 }
 
 /// The audit annotation of a violation, as Go encodes it.
-fn failure_annotation(policy: &Policy, binding: &Binding, violation: &Violation) -> String {
+fn failure_annotation(
+    policy: &ValidatingPolicy,
+    binding: &PolicyBinding,
+    violation: &Violation,
+) -> String {
     let quoted = |text: &str| {
         let mut out = String::new();
         values::write_text(text, &mut out);

@@ -19,7 +19,7 @@ const BINDINGS: &str = "admissionregistration.k8s.io/validatingadmissionpolicybi
 
 /// A `ValidatingAdmissionPolicy`.
 #[derive(Debug)]
-pub(super) struct Policy {
+pub(super) struct ValidatingPolicy {
     pub name: Box<str>,
     uid: Box<str>,
     generation: i64,
@@ -31,7 +31,7 @@ pub(super) struct Policy {
     compiled: OnceLock<CompiledPolicy>,
 }
 
-impl Policy {
+impl ValidatingPolicy {
     fn read(object: &Object) -> Self {
         let spec = object.get(&["spec"]).cloned().unwrap_or_default();
         Self {
@@ -67,7 +67,7 @@ impl Policy {
 
 /// A `ValidatingAdmissionPolicyBinding`.
 #[derive(Debug)]
-pub(super) struct Binding {
+pub(super) struct PolicyBinding {
     pub name: Box<str>,
     pub policy: Box<str>,
     /// `matchResources`, which narrows the policy.
@@ -89,7 +89,7 @@ pub(super) struct ParamRef {
     pub required: bool,
 }
 
-impl Binding {
+impl PolicyBinding {
     fn read(object: &Object) -> Self {
         let set = |field: &str| object.get(&["spec", field]).filter(|value| !value.is_null());
         let params = set("paramRef").map(|params| {
@@ -118,8 +118,8 @@ impl Binding {
 /// A policy in force with its bindings; both sorted by name.
 #[derive(Debug)]
 pub(super) struct Hook {
-    pub policy: Arc<Policy>,
-    pub bindings: Vec<Binding>,
+    pub policy: Arc<ValidatingPolicy>,
+    pub bindings: Vec<PolicyBinding>,
 }
 
 /// The policies in force.
@@ -160,8 +160,8 @@ impl Policies {
 }
 
 fn build_hooks(policies: &List, bindings: &List, previous: &[Hook]) -> Vec<Hook> {
-    let mut bindings: Vec<Binding> =
-        bindings.iter().map(|stored| Binding::read(&stored.object())).collect();
+    let mut bindings: Vec<PolicyBinding> =
+        bindings.iter().map(|stored| PolicyBinding::read(&stored.object())).collect();
     bindings.sort_by(|a, b| (&a.policy, &a.name).cmp(&(&b.policy, &b.name)));
     let mut bindings = bindings.into_iter().peekable();
     let mut hooks = Vec::new();
@@ -181,7 +181,7 @@ fn build_hooks(policies: &List, bindings: &List, previous: &[Hook]) -> Vec<Hook>
                 && *policy.uid == *object.uid()
                 && policy.generation == object.generation()
         });
-        let policy = cached.cloned().unwrap_or_else(|| Arc::new(Policy::read(&object)));
+        let policy = cached.cloned().unwrap_or_else(|| Arc::new(ValidatingPolicy::read(&object)));
         hooks.push(Hook { policy, bindings: own });
     }
     hooks

@@ -2,7 +2,7 @@
 //!
 //! Rules and texts: apiserver's `pkg/admission/plugin/policy/generic/policy_dispatcher.go`.
 
-use super::index::{Binding, ParamRef, Policy};
+use super::index::{ParamRef, PolicyBinding, ValidatingPolicy};
 use mainstay_conversion::forms;
 use mainstay_kinds::{KindRow, Kinds};
 use mainstay_object::selector::{LabelSelector, SelectorError};
@@ -80,7 +80,7 @@ impl ParamSource {
     ///
     /// # Errors
     /// The kind is not served.
-    pub(super) fn find(policy: &Policy, kinds: &Kinds) -> Result<Self, ParamsError> {
+    pub(super) fn find(policy: &ValidatingPolicy, kinds: &Kinds) -> Result<Self, ParamsError> {
         let Some(kind) = &policy.params else { return Ok(Self(None)) };
         let row = kinds.by_gvk(kind).ok_or_else(|| ParamsError::UnknownKind {
             kind: mainstay_policy::type_checking::go_kind(kind),
@@ -94,8 +94,8 @@ impl ParamSource {
     /// A required parameter resource is missing, or the reference is ambiguous.
     pub(super) fn collect(
         &self,
-        policy: &Policy,
-        binding: &Binding,
+        policy: &ValidatingPolicy,
+        binding: &PolicyBinding,
         namespace: &str,
         store: &Store,
     ) -> Result<Params, ParamsError> {
