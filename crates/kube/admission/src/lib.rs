@@ -58,9 +58,9 @@ static CHAIN: &[(&str, &dyn Plugin)] = &[
     ("DefaultIngressClass", &storage::DefaultIngressClass),
     ("PodTopologyLabels", &pods::PodTopologyLabels),
     ("ParameterPermissions", &policies::ParameterPermissions),
-    ("MutatingAdmissionWebhook", &webhooks::Mutating),
+    ("MutatingAdmissionWebhook", &webhooks::MutatingAdmissionWebhook),
     ("ValidatingAdmissionPolicy", &policies::ValidatingAdmissionPolicy),
-    ("ValidatingAdmissionWebhook", &webhooks::Validating),
+    ("ValidatingAdmissionWebhook", &webhooks::ValidatingAdmissionWebhook),
     ("ResourceQuota", &resource_quota::ResourceQuota),
 ];
 

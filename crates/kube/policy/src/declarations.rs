@@ -156,13 +156,13 @@ impl FieldType {
             Self::Texts => Type::list(Type::String),
             Self::TextMap => Type::map(Type::String, Type::String),
             Self::Extra => Type::map(Type::String, Type::list(Type::String)),
-            Self::Object(name) => declared(name),
-            Self::List(name) => Type::list(declared(name)),
+            Self::Object(name) => declared_type(name),
+            Self::List(name) => Type::list(declared_type(name)),
         }
     }
 }
 
-fn declared(name: &str) -> Type {
+fn declared_type(name: &str) -> Type {
     Type::Object(ObjectType { name: name.into(), fields: Arc::new(DeclaredFields) })
 }
 
@@ -206,7 +206,7 @@ impl ExpressionScope {
     }
 
     /// The scope of a policy for objects of one kind with a schema.
-    pub(crate) fn typed(types: ObjectTypes) -> Self {
+    pub(crate) fn for_types(types: ObjectTypes) -> Self {
         let without_authorizer = environment(types.params, types.object.unwrap_or(Type::Dyn));
         // Without `authorizer.requestResource`, as in Kubernetes.
         let with_authorizer =
@@ -244,8 +244,8 @@ fn environment(params: Option<Type>, object: Type) -> Env {
     let env = Env::new_expressions()
         .with_variable(OBJECT, object.clone())
         .with_variable(OLD_OBJECT, object)
-        .with_variable(NAMESPACE, declared(NAMESPACE_TYPE))
-        .with_variable(REQUEST, declared(ADMISSION_REQUEST));
+        .with_variable(NAMESPACE, declared_type(NAMESPACE_TYPE))
+        .with_variable(REQUEST, declared_type(ADMISSION_REQUEST));
     match params {
         Some(params) => env.with_variable(PARAMS, params),
         None => env,
@@ -281,7 +281,7 @@ fn variable_type(ty: &Type) -> Type {
 mod tests {
     use super::*;
 
-    fn output(scope: &ExpressionScope, authorizer: bool, text: &str) -> String {
+    fn output_type(scope: &ExpressionScope, authorizer: bool, text: &str) -> String {
         match scope.env(authorizer).compile(text) {
             Ok(checked) => checked.output().to_string(),
             Err(issues) => {
@@ -310,24 +310,24 @@ mod tests {
             ("authorizer.requestResource.check('get').allowed()", "bool"),
             ("variables.a", "undeclared reference to 'variables' (in container '')"),
         ] {
-            assert_eq!(output(&scope, true, text), expected, "{text}");
+            assert_eq!(output_type(&scope, true, text), expected, "{text}");
         }
         let missing = "undeclared reference to 'authorizer' (in container '')";
-        assert_eq!(output(&scope, false, "authorizer.path('/')"), missing);
+        assert_eq!(output_type(&scope, false, "authorizer.path('/')"), missing);
         let missing = "undeclared reference to 'params' (in container '')";
-        assert_eq!(output(&ExpressionScope::new(false, false), true, "params.a"), missing);
+        assert_eq!(output_type(&ExpressionScope::new(false, false), true, "params.a"), missing);
     }
 
     #[test]
     fn a_variable_is_visible_to_later_expressions() {
         let scope = ExpressionScope::new(false, true);
-        assert_eq!(output(&scope, true, "variables.a"), "undefined field 'a'");
+        assert_eq!(output_type(&scope, true, "variables.a"), "undefined field 'a'");
         scope.declare("a", &Type::list(Type::Int));
         scope.declare("b", &Type::object("kubernetes.Quantity"));
-        assert_eq!(output(&scope, true, "variables.a"), "list(int)");
-        assert_eq!(output(&scope, false, "variables.b"), "dyn");
+        assert_eq!(output_type(&scope, true, "variables.a"), "list(int)");
+        assert_eq!(output_type(&scope, false, "variables.b"), "dyn");
         assert_eq!(
-            output(&ExpressionScope::new(false, true), true, "variables.a"),
+            output_type(&ExpressionScope::new(false, true), true, "variables.a"),
             "undefined field 'a'"
         );
     }

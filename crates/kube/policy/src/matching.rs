@@ -46,7 +46,7 @@ pub(crate) struct ResourceRule {
 }
 
 /// Whether a list contains `*` or the text.
-fn lists(list: &[String], text: &str) -> bool {
+fn matches_list(list: &[String], text: &str) -> bool {
     list.iter().any(|listed| listed == "*" || listed == text)
 }
 
@@ -66,9 +66,9 @@ impl ResourceRule {
             Some(_) => false,
         };
         scope
-            && lists(&self.operations, request.operation)
-            && lists(&self.api_groups, resource.group)
-            && lists(&self.api_versions, resource.version)
+            && matches_list(&self.operations, request.operation)
+            && matches_list(&self.api_groups, resource.group)
+            && matches_list(&self.api_versions, resource.version)
             && self.resources.iter().any(|name| {
                 let (plural, sub) = name.split_once('/').unwrap_or((name, ""));
                 (plural == "*" || plural == resource.plural)

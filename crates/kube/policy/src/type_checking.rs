@@ -21,8 +21,10 @@ pub fn expression_warnings(spec: &Value, kinds: &Kinds) -> Vec<Value> {
     let mut scopes: Vec<(String, ExpressionScope)> = Vec::new();
     for row in named_kinds(spec, kinds) {
         let Some(object) = types::object_type(&row) else { continue };
-        let scope =
-            ExpressionScope::typed(ObjectTypes { object: Some(object), params: params.clone() });
+        let scope = ExpressionScope::for_types(ObjectTypes {
+            object: Some(object),
+            params: params.clone(),
+        });
         for variable in list(spec, "variables") {
             let checked = scope.env(true).compile(text(variable, "expression"));
             let output = checked.as_ref().map_or(&Type::Dyn, |checked| checked.output());

@@ -9,7 +9,7 @@
 use mainstay_cel::kubernetes::{ObjectShape, ShapeKind, names};
 use mainstay_cel::types::{Fields, ObjectType, Type};
 use mainstay_kinds::{KindRow, Source};
-use mainstay_schema::builtin::{Definition, Shape, Type as Declared, definition};
+use mainstay_schema::builtin::{Definition, Shape, Type as SchemaType, definition};
 use std::sync::Arc;
 
 /// The type of the objects of a kind; none without a schema. Kubernetes generates another type name
@@ -76,17 +76,17 @@ fn definition_type(definition: &'static Definition, type_name: &str) -> Option<T
     }
 }
 
-fn field_type(declared: &'static Declared, type_name: &str) -> Option<Type> {
+fn field_type(declared: &'static SchemaType, type_name: &str) -> Option<Type> {
     Some(match declared {
-        Declared::String => Type::String,
-        Declared::Bytes => Type::Bytes,
-        Declared::Int32 | Declared::Int64 => Type::Int,
-        Declared::Double => Type::Double,
-        Declared::Boolean => Type::Bool,
-        Declared::List(element) => Type::list(field_type(element, &format!("{type_name}.@idx"))?),
-        Declared::Map(element) => {
+        SchemaType::String => Type::String,
+        SchemaType::Bytes => Type::Bytes,
+        SchemaType::Int32 | SchemaType::Int64 => Type::Int,
+        SchemaType::Double => Type::Double,
+        SchemaType::Boolean => Type::Bool,
+        SchemaType::List(element) => Type::list(field_type(element, &format!("{type_name}.@idx"))?),
+        SchemaType::Map(element) => {
             Type::map(Type::String, field_type(element, &format!("{type_name}.@elem"))?)
         }
-        Declared::Object(reference) => definition_type(reference.definition()?, type_name)?,
+        SchemaType::Object(reference) => definition_type(reference.definition()?, type_name)?,
     })
 }

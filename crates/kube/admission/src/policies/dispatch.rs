@@ -3,7 +3,7 @@
 //! Rules and texts: apiserver's `pkg/admission/plugin/policy/validating/dispatcher.go`. If several
 //! policies deny a write, the response names the first by name; Kubernetes names any of them.
 
-use super::index::{Hook, Policies, PolicyBinding, ValidatingPolicy};
+use super::index::{Policies, PolicyBinding, PolicyHook, ValidatingPolicy};
 use super::params::{ParamSource, Params};
 use super::request::{self, RequestLabels};
 use crate::{ADMITTED, AdmissionAttributes, AdmissionDecision, Plugin};
@@ -120,7 +120,7 @@ impl<'a, 'r> Dispatcher<'a, 'r> {
     }
 
     /// Matches the request with a policy and its bindings, and collects their parameters.
-    fn match_policy(&mut self, policy_index: usize, hook: &Hook) -> Option<MatchedPolicy> {
+    fn match_policy(&mut self, policy_index: usize, hook: &PolicyHook) -> Option<MatchedPolicy> {
         let attributes = self.attributes;
         let request_attributes = request::request_attributes(attributes);
         let rows = self.equivalents.clone();
@@ -168,7 +168,7 @@ impl<'a, 'r> Dispatcher<'a, 'r> {
     /// Evaluates the policies; yields to other tasks between two parameter resources.
     async fn validate_policies(
         mut self,
-        hooks: &[Hook],
+        hooks: &[PolicyHook],
         matched: &[MatchedPolicy],
     ) -> Result<(), Status> {
         let attributes = self.attributes;
@@ -214,7 +214,7 @@ impl<'a, 'r> Dispatcher<'a, 'r> {
                         authorizer: Some(&authorizer),
                     };
                     let condition_input = EvaluationInput { request: &condition_request, ..input };
-                    let result = hook.policy.compiled().validate(input, condition_input);
+                    let result = hook.policy.compiled_policy().validate(input, condition_input);
                     self.apply_actions(*policy_index, &hook.policy, binding, result);
                 }
             }

@@ -49,7 +49,7 @@ impl ValidatingPolicy {
     }
 
     /// The compiled expressions; they are compiled for the first request that matches.
-    pub(super) fn compiled(&self) -> &CompiledPolicy {
+    pub(super) fn compiled_policy(&self) -> &CompiledPolicy {
         self.compiled.get_or_init(|| CompiledPolicy::compile(&self.spec))
     }
 
@@ -117,7 +117,7 @@ impl PolicyBinding {
 
 /// A policy in force with its bindings; both sorted by name.
 #[derive(Debug)]
-pub(super) struct Hook {
+pub(super) struct PolicyHook {
     pub policy: Arc<ValidatingPolicy>,
     pub bindings: Vec<PolicyBinding>,
 }
@@ -130,7 +130,7 @@ pub(crate) struct Policies(Mutex<CachedHooks>);
 struct CachedHooks {
     /// The revisions of the objects in the list.
     revisions: Vec<u64>,
-    hooks: Arc<Vec<Hook>>,
+    hooks: Arc<Vec<PolicyHook>>,
 }
 
 impl fmt::Debug for Policies {
@@ -146,7 +146,7 @@ impl Policies {
     }
 
     /// The policies in force now.
-    pub(super) fn current(&self, store: &Store) -> Arc<Vec<Hook>> {
+    pub(super) fn current(&self, store: &Store) -> Arc<Vec<PolicyHook>> {
         let (policies, bindings) = (store.list(POLICIES, None), store.list(BINDINGS, None));
         let revisions = || policies.iter().chain(bindings.iter()).map(|stored| stored.revision);
         let mut cache = self.0.lock();
@@ -159,7 +159,7 @@ impl Policies {
     }
 }
 
-fn build_hooks(policies: &List, bindings: &List, previous: &[Hook]) -> Vec<Hook> {
+fn build_hooks(policies: &List, bindings: &List, previous: &[PolicyHook]) -> Vec<PolicyHook> {
     let mut bindings: Vec<PolicyBinding> =
         bindings.iter().map(|stored| PolicyBinding::read(&stored.object())).collect();
     bindings.sort_by(|a, b| (&a.policy, &a.name).cmp(&(&b.policy, &b.name)));
@@ -182,7 +182,7 @@ fn build_hooks(policies: &List, bindings: &List, previous: &[Hook]) -> Vec<Hook>
                 && policy.generation == object.generation()
         });
         let policy = cached.cloned().unwrap_or_else(|| Arc::new(ValidatingPolicy::read(&object)));
-        hooks.push(Hook { policy, bindings: own });
+        hooks.push(PolicyHook { policy, bindings: own });
     }
     hooks
 }

@@ -1,7 +1,7 @@
 //! `ValidatingAdmissionPolicy`: admission rules as CEL expressions.
 //!
 //! ```text
-//! policies, bindings (store) ─► index ─► Hooks, compiled once for each generation
+//! policies, bindings (store) ─► index ─► PolicyHooks, compiled once for each generation
 //!                                          │
 //! request ─► matching ─► params ─► validator: conditions, validations, messages, audit annotations
 //!                                          │ evaluate: variables, budgets

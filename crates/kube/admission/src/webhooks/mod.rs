@@ -32,9 +32,9 @@ use std::sync::Arc;
 pub(crate) use index::Webhooks;
 
 /// The plugin that calls mutating webhooks.
-pub(super) struct Mutating;
+pub(super) struct MutatingAdmissionWebhook;
 /// The plugin that calls validating webhooks.
-pub(super) struct Validating;
+pub(super) struct ValidatingAdmissionWebhook;
 
 /// Whether webhooks are never called for a kind, so that no webhook can lock out all users.
 fn is_exempt(row: &KindRow) -> bool {
@@ -80,7 +80,7 @@ impl ReinvocationContext {
     }
 }
 
-impl Plugin for Mutating {
+impl Plugin for MutatingAdmissionWebhook {
     fn handles(&self, attributes: &AdmissionAttributes<'_>) -> bool {
         Webhooks::may_exist(&attributes.admission.store, WebhookType::Mutating)
             && !is_exempt(attributes.row)
@@ -93,7 +93,7 @@ impl Plugin for Mutating {
     }
 }
 
-impl Plugin for Validating {
+impl Plugin for ValidatingAdmissionWebhook {
     fn handles(&self, attributes: &AdmissionAttributes<'_>) -> bool {
         Webhooks::may_exist(&attributes.admission.store, WebhookType::Validating)
             && !is_exempt(attributes.row)

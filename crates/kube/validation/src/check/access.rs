@@ -102,7 +102,7 @@ fn subject(node: &Node<'_, '_>, namespaced: bool, errors: &mut Errors) {
     match node.text_of("kind") {
         "ServiceAccount" => {
             if !name.text().is_empty() {
-                errors.problems(&name, name.text(), names::dns1123_subdomain(name.text()));
+                errors.add_problems(&name, name.text(), names::dns1123_subdomain(name.text()));
             }
             if !group.text().is_empty() {
                 errors.unsupported(&group, group.text(), &[""]);

@@ -94,7 +94,7 @@ fn review_versions(list: &Node<'_, '_>, options: WebhookOptions, errors: &mut Er
             continue;
         }
         seen.insert(version.text());
-        errors.problems(&version, version.text(), names::dns1035_label(version.text()));
+        errors.add_problems(&version, version.text(), names::dns1035_label(version.text()));
     }
     if options.check_versions && !seen.iter().any(|version| is_review_version(version)) {
         errors.invalid_value(list, "must include at least one of v1, v1beta1");

@@ -178,7 +178,7 @@ fn metric_identifier(source: &Node<'_, '_>, errors: &mut Errors) {
     if name.text().is_empty() {
         errors.required(&name, "must specify a metric name");
     } else {
-        errors.problems(&name, name.text(), path_name(name.text()));
+        errors.add_problems(&name, name.text(), path_name(name.text()));
     }
     target(&source.get("target"), errors);
 }
@@ -211,7 +211,11 @@ fn resource(source: &Node<'_, '_>, of_container: bool, errors: &mut Errors) {
         if container.text().is_empty() {
             errors.required(&container, "must specify a container");
         } else {
-            errors.problems(&container, container.text(), names::dns1123_label(container.text()));
+            errors.add_problems(
+                &container,
+                container.text(),
+                names::dns1123_label(container.text()),
+            );
         }
     }
     let target = source.get("target");

@@ -1,9 +1,9 @@
 //! Validation of Jobs and CronJobs.
 
 use super::super::rules::{
-    Errors, FieldRule, Node, Rule, go_structs, immutable, one_of, same,
+    Errors, FieldRule, Node, Rule, go_structs, immutable, one_of,
     selectors::{label_selector, matcher},
-    walk,
+    semantically_equal, walk,
 };
 use super::schedule;
 use super::{object_field, pod};
@@ -351,7 +351,7 @@ fn immutable_struct(
     errors: &mut Errors,
 ) {
     let node = spec.get(key);
-    if !same(node.value(), old.get(key).value()) {
+    if !semantically_equal(node.value(), old.get(key).value()) {
         let printed = go_structs::pointer(ty, node.value());
         errors.printed(&node, Some(printed), super::IMMUTABLE);
     }
@@ -393,7 +393,7 @@ fn template_update(object: &Object, old: &Object, errors: &mut Errors) {
             copy_path(&mut expected, template.value(), path);
         }
     }
-    if !same(template.value(), &expected) {
+    if !semantically_equal(template.value(), &expected) {
         let printed = go_structs::print("PodTemplateSpec", template.value());
         errors.printed(&template, Some(printed), super::IMMUTABLE);
     }

@@ -1,8 +1,8 @@
 //! Validation of ConfigMaps, Secrets, Namespaces, Nodes, Events, Endpoints and Leases.
 
 use super::super::rules::{
-    Errors, FieldRule, Node, Rule, formats, go_structs, immutable, quantities, same, walk,
-    walk_object,
+    Errors, FieldRule, Node, Rule, formats, go_structs, immutable, quantities, semantically_equal,
+    walk, walk_object,
 };
 use super::pod::TAINT_EFFECTS;
 use super::{IMMUTABLE, object_field};
@@ -28,7 +28,7 @@ pub(in super::super) fn config_map(object: &Object, errors: &mut Errors) {
     for (field, value) in [("data", texts), ("binaryData", bytes)] {
         let node = Node::top_level(value, field);
         for (key, at) in node.entries() {
-            errors.problems(&at, key, formats::config_key(key));
+            errors.add_problems(&at, key, formats::config_key(key));
             if field == "data" {
                 if bytes.get(key).is_some() {
                     errors.invalid(&at, key, "duplicate of key present in binaryData");
@@ -52,8 +52,9 @@ fn immutable_data(object: &Object, old: &Object, fields: &[&str], errors: &mut E
     if object_field(object, "immutable") != &Value::Bool(true) {
         errors.forbidden(&Node::top_level(&Value::Null, "immutable"), MARKED_IMMUTABLE);
     }
-    for field in
-        fields.iter().filter(|field| !same(object_field(object, field), object_field(old, field)))
+    for field in fields
+        .iter()
+        .filter(|field| !semantically_equal(object_field(object, field), object_field(old, field)))
     {
         errors.forbidden(&Node::top_level(&Value::Null, field), MARKED_IMMUTABLE);
     }
@@ -68,7 +69,7 @@ pub(in super::super) fn secret(object: &Object, errors: &mut Errors) {
     let data = Node::top_level(object_field(object, "data"), "data");
     let mut size = 0;
     for (key, at) in data.entries() {
-        errors.problems(&at, key, formats::config_key(key));
+        errors.add_problems(&at, key, formats::config_key(key));
         size += decoded_len(at.text());
     }
     if size > MAX_DATA_BYTES {
@@ -187,7 +188,7 @@ fn finalizers(node: &Node<'_, '_>, errors: &mut Errors) {
 }
 
 fn finalizer_name(at: &Node<'_, '_>, name: &str, errors: &mut Errors) {
-    errors.problems(at, name, names::qualified_name(name));
+    errors.add_problems(at, name, names::qualified_name(name));
     if !name.contains('/') && !matches!(name, "kubernetes" | "orphan" | "foregroundDeletion") {
         let detail = "name is neither a standard finalizer name nor is it fully qualified";
         errors.invalid(at, name, detail);
@@ -222,7 +223,7 @@ pub(in super::super) fn node(object: &Object, errors: &mut Errors) {
     node_resources(object, errors);
     let networks = spec.get("podCIDRs");
     for network in networks.items() {
-        errors.problems(&network, network.text(), formats::network(network.text()));
+        errors.add_problems(&network, network.text(), formats::network(network.text()));
     }
     let families: Vec<bool> = networks
         .items()
@@ -251,7 +252,7 @@ fn taints(list: &Node<'_, '_>, errors: &mut Errors) {
     let mut seen: HashSet<(&str, &str)> = HashSet::new();
     for taint in list.items() {
         let (key, value, effect) = (taint.get("key"), taint.get("value"), taint.get("effect"));
-        errors.problems(&key, key.text(), names::qualified_name(key.text()));
+        errors.add_problems(&key, key.text(), names::qualified_name(key.text()));
         let problems = names::label_value(value.text());
         if !problems.is_empty() {
             errors.invalid(&value, value.text(), problems.join(";"));
@@ -341,7 +342,11 @@ pub(in super::super) fn event(object: &Object, new_group: bool, errors: &mut Err
         if controller.text().is_empty() {
             errors.required(&controller, "");
         }
-        errors.problems(&controller, controller.text(), names::qualified_name(controller.text()));
+        errors.add_problems(
+            &controller,
+            controller.text(),
+            names::qualified_name(controller.text()),
+        );
         for (field, max) in [("reportingInstance", 128), ("action", 128), ("reason", 128)] {
             let node = Node::top_level(object_field(object, field), field);
             if node.text().is_empty() {
@@ -357,7 +362,7 @@ pub(in super::super) fn event(object: &Object, new_group: bool, errors: &mut Err
         }
     }
     let at = Node::top_level(&Value::Null, "namespace");
-    errors.problems(&at, namespace, names::dns1123_subdomain(namespace));
+    errors.add_problems(&at, namespace, names::dns1123_subdomain(namespace));
 }
 
 fn series(object: &Object, errors: &mut Errors) {
@@ -405,7 +410,7 @@ pub(in super::super) fn new_event(object: &Object, errors: &mut Errors) {
 
 /// Validates an update of an Event of `events.k8s.io`: only the series may change.
 pub(in super::super) fn new_event_update(object: &Object, old: &Object, errors: &mut Errors) {
-    if !same(object_field(object, "series"), object_field(old, "series")) {
+    if !semantically_equal(object_field(object, "series"), object_field(old, "series")) {
         series(object, errors);
     }
     for (field, path_name, ty) in [
@@ -427,7 +432,7 @@ pub(in super::super) fn new_event_update(object: &Object, old: &Object, errors: 
         let node = Node::top_level(object_field(object, field), path_name);
         if ty.is_empty() {
             immutable(&node, object_field(old, field), errors);
-        } else if !same(node.value(), object_field(old, field)) {
+        } else if !semantically_equal(node.value(), object_field(old, field)) {
             errors.printed(&node, Some(go_structs::pointer(ty, node.value())), IMMUTABLE);
         }
     }
@@ -451,17 +456,17 @@ fn subsets(list: &Node<'_, '_>, errors: &mut Errors) {
 
 fn endpoint(address: &Node<'_, '_>, errors: &mut Errors) {
     let ip = address.get("ip");
-    errors.problems(&ip, ip.text(), formats::address(ip.text()));
+    errors.add_problems(&ip, ip.text(), formats::address(ip.text()));
     walk(address, &[("hostname", Rule::Format(names::dns1123_label))], errors);
     let node = address.get("nodeName");
     if node.is_set() {
-        errors.problems(&node, node.text(), names::dns1123_subdomain(node.text()));
+        errors.add_problems(&node, node.text(), names::dns1123_subdomain(node.text()));
     }
-    errors.problems(&ip, ip.text(), formats::endpoint_address(ip.text()));
+    errors.add_problems(&ip, ip.text(), formats::endpoint_address(ip.text()));
 }
 
-fn endpoint_port(port: &Node<'_, '_>, named: bool, errors: &mut Errors) {
-    if named && port.text_of("name").is_empty() {
+fn endpoint_port(port: &Node<'_, '_>, requires_name: bool, errors: &mut Errors) {
+    if requires_name && port.text_of("name").is_empty() {
         errors.required(&port.get("name"), "");
     }
     walk(
@@ -477,7 +482,7 @@ fn endpoint_port(port: &Node<'_, '_>, named: bool, errors: &mut Errors) {
 }
 
 pub(in super::super) fn endpoints_update(object: &Object, old: &Object, errors: &mut Errors) {
-    if !same(object_field(object, "subsets"), object_field(old, "subsets")) {
+    if !semantically_equal(object_field(object, "subsets"), object_field(old, "subsets")) {
         walk_object(object, ENDPOINTS, errors);
     }
 }
@@ -498,7 +503,7 @@ fn strategy(node: &Node<'_, '_>, errors: &mut Errors) {
     }
     let at = node.get("strategy");
     if node.text().contains('/') {
-        errors.problems(&at, node.text(), names::qualified_name(node.text()));
+        errors.add_problems(&at, node.text(), names::qualified_name(node.text()));
     } else if node.text() != "OldestEmulationVersion" {
         errors.unsupported(&at, node.text(), &["OldestEmulationVersion"]);
     }

@@ -1,7 +1,7 @@
 //! Validation and defaults of `FlowSchemas` and `PriorityLevelConfigurations`
 //! (`k8s.io/kubernetes/pkg/apis/flowcontrol/validation`).
 
-use super::super::rules::{Errors, FieldRule, Node, Rule, one_of, same, walk};
+use super::super::rules::{Errors, FieldRule, Node, Rule, one_of, semantically_equal, walk};
 use super::object_field;
 use crate::flow_defaults;
 use mainstay_object::{FieldError, FieldErrorKind, Object, names};
@@ -46,7 +46,7 @@ pub(in super::super) fn flow_schema(object: &Object, errors: &mut Errors) {
     if name.text().is_empty() {
         errors.required(&name, "must reference a priority level");
     } else {
-        errors.problems(&name, name.text(), names::dns1123_subdomain(name.text()));
+        errors.add_problems(&name, name.text(), names::dns1123_subdomain(name.text()));
     }
     spec.get("rules").items().for_each(|node| rule(&node, errors));
     mandatory_spec(object, "flowschemas", &spec, errors);
@@ -69,7 +69,7 @@ fn mandatory_spec(object: &Object, plural: &str, spec: &Node<'_, '_>, errors: &m
             value.as_object_mut().map(|fields| fields.remove("exempt"));
         }
     }
-    if !same(&found, &expected) {
+    if !semantically_equal(&found, &expected) {
         let printed = if plural == "flowschemas" {
             internal_schema(spec.value())
         } else {
@@ -98,7 +98,7 @@ fn optional(value: &Value, write: impl Fn(&Value) -> String) -> String {
     if value.is_null() { "null".to_owned() } else { write(value) }
 }
 
-fn plain(value: &Value) -> String {
+fn as_json(value: &Value) -> String {
     value.to_string()
 }
 
@@ -149,11 +149,11 @@ fn internal_rule(rule: &Value) -> String {
                     internal_struct(
                         rule,
                         &[
-                            ("Verbs", "verbs", plain),
-                            ("APIGroups", "apiGroups", plain),
-                            ("Resources", "resources", plain),
+                            ("Verbs", "verbs", as_json),
+                            ("APIGroups", "apiGroups", as_json),
+                            ("Resources", "resources", as_json),
                             ("ClusterScope", "clusterScope", boolean),
-                            ("Namespaces", "namespaces", plain),
+                            ("Namespaces", "namespaces", as_json),
                         ],
                     )
                 })
@@ -161,8 +161,8 @@ fn internal_rule(rule: &Value) -> String {
             ("NonResourceRules", "nonResourceRules", |value| {
                 list(value, |rule| {
                     let urls =
-                        ("NonResourceURLs", "nonResourceURLs", plain as fn(&Value) -> String);
-                    internal_struct(rule, &[("Verbs", "verbs", plain), urls])
+                        ("NonResourceURLs", "nonResourceURLs", as_json as fn(&Value) -> String);
+                    internal_struct(rule, &[("Verbs", "verbs", as_json), urls])
                 })
             }),
         ],
@@ -200,8 +200,8 @@ fn internal_level(spec: &Value) -> String {
                         &[
                             ("NominalConcurrencyShares", "nominalConcurrencyShares", number),
                             ("LimitResponse", "limitResponse", internal_response),
-                            ("LendablePercent", "lendablePercent", plain),
-                            ("BorrowingLimitPercent", "borrowingLimitPercent", plain),
+                            ("LendablePercent", "lendablePercent", as_json),
+                            ("BorrowingLimitPercent", "borrowingLimitPercent", as_json),
                         ],
                     )
                 })
@@ -210,8 +210,11 @@ fn internal_level(spec: &Value) -> String {
                 optional(value, |value| {
                     let shares = "nominalConcurrencyShares";
                     let lendable =
-                        ("LendablePercent", "lendablePercent", plain as fn(&Value) -> String);
-                    internal_struct(value, &[("NominalConcurrencyShares", shares, plain), lendable])
+                        ("LendablePercent", "lendablePercent", as_json as fn(&Value) -> String);
+                    internal_struct(
+                        value,
+                        &[("NominalConcurrencyShares", shares, as_json), lendable],
+                    )
                 })
             }),
         ],
@@ -267,14 +270,14 @@ fn subject(node: &Node<'_, '_>, errors: &mut Errors) {
         if name.text().is_empty() {
             errors.required(&name, "");
         } else if *own_field == "serviceAccount" && name.text() != "*" {
-            errors.problems(&name, name.text(), names::dns1123_subdomain(name.text()));
+            errors.add_problems(&name, name.text(), names::dns1123_subdomain(name.text()));
         }
         if *own_field == "serviceAccount" {
             let namespace = field.get("namespace");
             if namespace.text().is_empty() {
                 errors.required(&namespace, "must specify namespace for service account");
             } else {
-                errors.problems(
+                errors.add_problems(
                     &namespace,
                     namespace.text(),
                     names::dns1123_label(namespace.text()),
@@ -342,7 +345,7 @@ fn resource_rule(node: &Node<'_, '_>, errors: &mut Errors) {
             let problems = names::dns1123_label(namespace.text()).into_iter().map(|problem| {
                 format!("each member of this list must be '*' or a DNS-1123 label; {problem}")
             });
-            errors.problems(&namespace, namespace.text(), problems.collect());
+            errors.add_problems(&namespace, namespace.text(), problems.collect());
         }
     }
 }
@@ -525,7 +528,7 @@ pub(in super::super) fn priority_level_update(object: &Object, _: &Object, error
 /// Defaults of a `FlowSchema`.
 pub(in super::super) fn default_flow_schema(object: &mut Object) {
     set_missing(object, &["spec"], &[("matchingPrecedence", 1000, true)]);
-    with_status(object);
+    set_empty_status(object);
 }
 
 /// Defaults of a `PriorityLevelConfiguration`.
@@ -542,10 +545,10 @@ pub(in super::super) fn default_priority_level(object: &mut Object) {
         &["spec", "limited", "limitResponse", "queuing"],
         &[("handSize", 8, true), ("queues", 64, true), ("queueLengthLimit", 50, true)],
     );
-    with_status(object);
+    set_empty_status(object);
 }
 
-fn with_status(object: &mut Object) {
+fn set_empty_status(object: &mut Object) {
     if object.get(&["status"]).is_none() {
         object.set(&["status"], Value::Object(Map::new()));
     }

@@ -93,7 +93,7 @@ fn path_name(name: &str) -> Vec<String> {
 /// The application protocol of a port.
 fn app_protocol(node: &Node<'_, '_>, errors: &mut Errors) {
     if node.is_set() {
-        errors.problems(node, node.text(), names::qualified_name(node.text()));
+        errors.add_problems(node, node.text(), names::qualified_name(node.text()));
     }
 }
 
@@ -109,7 +109,7 @@ fn domain_path(node: &Node<'_, '_>, errors: &mut Errors) {
         errors.invalid_value(node, "must be a domain-prefixed path (such as \"acme.io/foo\")");
         return;
     };
-    errors.problems(node, host, names::dns1123_subdomain(host));
+    errors.add_problems(node, host, names::dns1123_subdomain(host));
     let letter = |b: u8| b.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&b);
     if !path.bytes().all(letter) {
         let detail =

@@ -45,7 +45,7 @@ fn ingress_spec(spec: &Node<'_, '_>, errors: &mut Errors) {
     }
     let class = spec.get("ingressClassName");
     if class.is_set() {
-        errors.problems(&class, class.text(), names::dns1123_subdomain(class.text()));
+        errors.add_problems(&class, class.text(), names::dns1123_subdomain(class.text()));
     }
 }
 
@@ -55,7 +55,7 @@ fn host_name(host: &Node<'_, '_>, errors: &mut Errors) {
     } else {
         names::dns1123_subdomain(host.text())
     };
-    errors.problems(host, host.text(), problems);
+    errors.add_problems(host, host.text(), problems);
 }
 
 fn ingress_rule(rule: &Node<'_, '_>, errors: &mut Errors) {
@@ -121,7 +121,7 @@ fn backend(node: &Node<'_, '_>, errors: &mut Errors) {
             match (!name.text().is_empty(), number.number().unwrap_or_default() != 0) {
                 (true, true) => errors.invalid(node, "", "cannot set both port name & port number"),
                 (true, false) => {
-                    errors.problems(&name, name.text(), formats::port_name(name.text()));
+                    errors.add_problems(&name, name.text(), formats::port_name(name.text()));
                 }
                 (false, true) => walk(&number, &[("", Rule::Port)], errors),
                 (false, false) => errors.required(node, "port name or number is required"),
@@ -134,7 +134,7 @@ fn backend(node: &Node<'_, '_>, errors: &mut Errors) {
 fn local_reference(node: &Node<'_, '_>, errors: &mut Errors) {
     let group = node.get("apiGroup");
     if group.is_set() {
-        errors.problems(&group, group.text(), names::dns1123_subdomain(group.text()));
+        errors.add_problems(&group, group.text(), names::dns1123_subdomain(group.text()));
     }
     walk(
         node,
@@ -165,7 +165,11 @@ fn ingress_class(spec: &Node<'_, '_>, errors: &mut Errors) {
             errors.required(&namespace, "`parameters.scope` is set to 'Namespace'");
         }
         "Namespace" => {
-            errors.problems(&namespace, namespace.text(), names::dns1123_label(namespace.text()));
+            errors.add_problems(
+                &namespace,
+                namespace.text(),
+                names::dns1123_label(namespace.text()),
+            );
         }
         "Cluster" if namespace.is_set() => {
             errors.forbidden(&namespace, "`parameters.scope` is set to 'Cluster'");
@@ -216,7 +220,7 @@ fn policy_port(node: &Node<'_, '_>, errors: &mut Errors) {
             if end.is_set() {
                 errors.invalid_value(&end, "may not be specified when `port` is non-numeric");
             }
-            errors.problems(&port, name, formats::port_name(name));
+            errors.add_problems(&port, name, formats::port_name(name));
         }
         _ => {
             walk(&port, &[("", Rule::Port)], errors);
@@ -256,11 +260,11 @@ fn ip_block(block: &Node<'_, '_>, errors: &mut Errors) {
         errors.required(&network, "");
         return;
     }
-    errors.problems(&network, network.text(), formats::network(network.text()));
+    errors.add_problems(&network, network.text(), formats::network(network.text()));
     let Some(whole) = formats::parse_network(network.text()) else { return };
     let list = block.get("except");
     for except in list.items() {
-        errors.problems(&except, except.text(), formats::network(except.text()));
+        errors.add_problems(&except, except.text(), formats::network(except.text()));
         let part = formats::parse_network(except.text());
         if part.is_some_and(|part| !contains(whole, part)) {
             errors.invalid_value(&except, "must be a strict subset of `cidr`");
@@ -341,7 +345,7 @@ fn service_networks(spec: &Node<'_, '_>, errors: &mut Errors) {
 
 fn canonical_network(node: &Node<'_, '_>, errors: &mut Errors) {
     let Some((address, length)) = formats::parse_network(node.text()) else {
-        errors.problems(node, node.text(), formats::network(node.text()));
+        errors.add_problems(node, node.text(), formats::network(node.text()));
         return;
     };
     let is_strict = node.text().split_once('/').is_some_and(|(address, length)| {

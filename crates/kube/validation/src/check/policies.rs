@@ -98,7 +98,7 @@ fn validate_policy(object: &Object, conditions: bool, errors: &mut Errors) {
     for annotation in annotations.items() {
         let key = annotation.get("key");
         let whole = format!("{}/{}", object.name(), key.text());
-        errors.problems(&key, &whole, names::qualified_name(&whole));
+        errors.add_problems(&key, &whole, names::qualified_name(&whole));
         let value = annotation.get("valueExpression");
         let trimmed = value.text().trim();
         if !require_expression(&value, "valueExpression is not specified", errors) {
@@ -210,7 +210,7 @@ fn match_resources(node: &Node<'_, '_>, errors: &mut Errors) {
             let list = rule.get("resourceNames");
             let mut seen = HashSet::new();
             for name in list.items() {
-                errors.problems(&name, name.text(), path_name(name.text()));
+                errors.add_problems(&name, name.text(), path_name(name.text()));
                 if !seen.insert(name.value()) {
                     errors.duplicate(&name, name.text());
                 }
@@ -259,20 +259,20 @@ fn policy_binding(spec: &Node<'_, '_>, errors: &mut Errors) {
 fn param_reference(node: &Node<'_, '_>, errors: &mut Errors) {
     const EXCLUSIVE: &str = "name and selector are mutually exclusive";
     let (name, selector) = (node.get("name"), node.get("selector"));
-    let named = !name.text().is_empty();
-    if named {
-        errors.problems(&name, name.text(), path_name(name.text()));
+    let has_name = !name.text().is_empty();
+    if has_name {
+        errors.add_problems(&name, name.text(), path_name(name.text()));
         if selector.is_set() {
             errors.forbidden(&name, EXCLUSIVE);
         }
     }
     if selector.is_set() {
         label_selector(&selector, errors);
-        if named {
+        if has_name {
             errors.forbidden(&selector, EXCLUSIVE);
         }
     }
-    if !named && !selector.is_set() {
+    if !has_name && !selector.is_set() {
         errors.required(node, "one of name or selector must be specified");
     }
     walk(node, &[("parameterNotFoundAction", Rule::RequiredOneOf(&["Deny", "Allow"]))], errors);

@@ -181,7 +181,7 @@ fn limits(list: &Node<'_, '_>, errors: &mut Errors) {
     for limit in list.items() {
         let kind = limit.get("type");
         let before = errors.len();
-        errors.problems(&kind, kind.text(), names::qualified_name(kind.text()));
+        errors.add_problems(&kind, kind.text(), names::qualified_name(kind.text()));
         let is_standard = matches!(kind.text(), "Pod" | "Container" | "PersistentVolumeClaim");
         if errors.len() == before && !kind.text().contains('/') && !is_standard {
             let detail = "must be a standard limit type or fully qualified";

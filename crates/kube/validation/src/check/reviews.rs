@@ -91,9 +91,9 @@ fn field_requirement(node: &Node<'_, '_>, errors: &mut Errors) {
 fn label_requirement(node: &Node<'_, '_>, errors: &mut Errors) {
     values(node, errors);
     let key = node.get("key");
-    errors.problems(&key, key.text(), names::qualified_name(key.text()));
+    errors.add_problems(&key, key.text(), names::qualified_name(key.text()));
     for value in node.get("values").items() {
-        errors.problems(&value, value.text(), names::label_value(value.text()));
+        errors.add_problems(&value, value.text(), names::label_value(value.text()));
     }
 }
 

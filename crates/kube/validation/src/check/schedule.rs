@@ -71,7 +71,7 @@ const fn refuse<T>(reason: String) -> Result<T, InvalidSchedule> {
 }
 
 fn descriptor(text: &str) -> Result<(), InvalidSchedule> {
-    const NAMED: [&str; 7] =
+    const DESCRIPTORS: [&str; 7] =
         ["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
     if let Some(duration) = text.strip_prefix("@every ") {
         return match duration::parse(duration) {
@@ -79,7 +79,11 @@ fn descriptor(text: &str) -> Result<(), InvalidSchedule> {
             Err(error) => refuse(format!("failed to parse duration {text}: {error}")),
         };
     }
-    if NAMED.contains(&text) { Ok(()) } else { refuse(format!("unrecognized descriptor: {text}")) }
+    if DESCRIPTORS.contains(&text) {
+        Ok(())
+    } else {
+        refuse(format!("unrecognized descriptor: {text}"))
+    }
 }
 
 fn range(text: &str, (min, max, names): (u64, u64, &[&str])) -> Result<(), InvalidSchedule> {

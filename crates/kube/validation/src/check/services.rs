@@ -56,9 +56,9 @@ fn validate(object: &Object, old: Option<&Object>, errors: &mut Errors) {
         let ip = address.text();
         let problems = if old_values.contains(&ip) { Vec::new() } else { formats::address(ip) };
         if problems.is_empty() {
-            errors.problems(&address, ip, formats::endpoint_address(ip));
+            errors.add_problems(&address, ip, formats::endpoint_address(ip));
         } else {
-            errors.problems(&address, ip, problems);
+            errors.add_problems(&address, ip, problems);
         }
     }
     let types = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
@@ -106,7 +106,7 @@ fn type_fields(spec: &Node<'_, '_>, kind: &str, errors: &mut Errors) {
             if host.is_empty() {
                 errors.required(&name, "");
             } else {
-                errors.problems(&name, host, names::dns1123_subdomain(host));
+                errors.add_problems(&name, host, names::dns1123_subdomain(host));
             }
         }
         _ => {}
@@ -115,15 +115,15 @@ fn type_fields(spec: &Node<'_, '_>, kind: &str, errors: &mut Errors) {
 
 fn service_port<'v>(
     port: &Node<'_, 'v>,
-    named: bool,
+    requires_name: bool,
     names: &mut HashSet<&'v str>,
     errors: &mut Errors,
 ) {
     let name = port.get("name");
-    if named && name.text().is_empty() {
+    if requires_name && name.text().is_empty() {
         errors.required(&name, "");
     } else if !name.text().is_empty() {
-        errors.problems(&name, name.text(), names::dns1123_label(name.text()));
+        errors.add_problems(&name, name.text(), names::dns1123_label(name.text()));
         if names.contains(&name.text()) {
             errors.duplicate(&name, name.text());
         } else {
@@ -217,7 +217,7 @@ fn addresses(spec: &Node<'_, '_>, old: Option<&Object>, errors: &mut Errors) {
             formats::address(address.text())
         };
         has_invalid |= !problems.is_empty();
-        errors.problems(&address, address.text(), problems);
+        errors.add_problems(&address, address.text(), problems);
     }
     if list.len() > 2 {
         errors.invalid_value(&list, "may only hold up to 2 values");
@@ -292,7 +292,7 @@ fn source_ranges(spec: &Node<'_, '_>, object: &Object, old: Option<&Object>, err
         for range in at.items() {
             let text = range.text().trim();
             if !old_values.contains(text) {
-                errors.problems(&range, text, formats::network(text));
+                errors.add_problems(&range, text, formats::network(text));
             }
         }
         return;
@@ -306,7 +306,7 @@ fn source_ranges(spec: &Node<'_, '_>, object: &Object, old: Option<&Object>, err
     }
     if old.and_then(|old| old.annotation(RANGES)) != Some(text) && !text.trim().is_empty() {
         for range in text.trim().split(',').map(str::trim) {
-            errors.problems(&at, range, formats::network(range));
+            errors.add_problems(&at, range, formats::network(range));
         }
     }
 }
@@ -317,7 +317,7 @@ fn load_balancer_class(spec: &Node<'_, '_>, errors: &mut Errors) {
         return;
     }
     if spec.text_of("type") == "LoadBalancer" {
-        errors.problems(&class, class.text(), names::qualified_name(class.text()));
+        errors.add_problems(&class, class.text(), names::qualified_name(class.text()));
     } else {
         errors.forbidden(&class, "may only be used when `type` is 'LoadBalancer'");
     }
@@ -490,7 +490,7 @@ fn ingress_ip(point: &Node<'_, '_>, old: &Object, errors: &mut Errors) {
         .iter()
         .any(|point| point.get("ip") == Some(ip.value()));
     if !ip.text().is_empty() && !is_old {
-        errors.problems(&ip, ip.text(), formats::address(ip.text()));
+        errors.add_problems(&ip, ip.text(), formats::address(ip.text()));
     }
 }
 
@@ -499,7 +499,7 @@ fn ingress_hostname(point: &Node<'_, '_>, errors: &mut Errors) {
     if host.text().is_empty() {
         return;
     }
-    errors.problems(&host, host.text(), names::dns1123_subdomain(host.text()));
+    errors.add_problems(&host, host.text(), names::dns1123_subdomain(host.text()));
     if formats::parse_address(host.text()).is_some() {
         errors.invalid_value(&host, "must be a DNS name, not an IP address");
     }

@@ -1,8 +1,8 @@
 //! Validation of EndpointSlices.
 
 use super::super::rules::{
-    Errors, FieldRule, Node, Rule, formats, immutable, one_of, same, selectors::labels, walk,
-    walk_object,
+    Errors, FieldRule, Node, Rule, formats, immutable, one_of, selectors::labels,
+    semantically_equal, walk, walk_object,
 };
 use super::{app_protocol, object_field};
 use mainstay_object::{Object, names};
@@ -20,7 +20,7 @@ pub(in super::super) fn slice(object: &Object, errors: &mut Errors) {
 
 pub(in super::super) fn slice_update(object: &Object, old: &Object, errors: &mut Errors) {
     walk_object(object, SLICE, errors);
-    if !same(object_field(object, "endpoints"), object_field(old, "endpoints")) {
+    if !semantically_equal(object_field(object, "endpoints"), object_field(old, "endpoints")) {
         slice_endpoints(object, errors);
     }
     let node = Node::top_level(object_field(object, "addressType"), "addressType");
@@ -68,7 +68,7 @@ fn slice_endpoints(object: &Object, errors: &mut Errors) {
         }
         let node = endpoint.get("nodeName");
         if node.is_set() {
-            errors.problems(&node, node.text(), names::dns1123_subdomain(node.text()));
+            errors.add_problems(&node, node.text(), names::dns1123_subdomain(node.text()));
         }
         let topology = endpoint.get("deprecatedTopology");
         if topology.len() > 16 {
@@ -77,7 +77,7 @@ fn slice_endpoints(object: &Object, errors: &mut Errors) {
         labels(&topology, errors);
         let host = endpoint.get("hostname");
         if host.is_set() {
-            errors.problems(&host, host.text(), names::dns1123_label(host.text()));
+            errors.add_problems(&host, host.text(), names::dns1123_label(host.text()));
         }
         let hints = endpoint.get("hints");
         hint_names(&hints.get("forZones"), names::label_value, errors);
@@ -102,13 +102,13 @@ fn slice_address(list: &Node<'_, '_>, address: &Node<'_, '_>, kind: &str, errors
         _ => return,
     };
     if !problems.is_empty() {
-        errors.problems(address, text, problems);
+        errors.add_problems(address, text, problems);
         return;
     }
     if !is_family {
         errors.invalid(list, text, detail);
     }
-    errors.problems(address, text, formats::endpoint_address(text));
+    errors.add_problems(address, text, formats::endpoint_address(text));
 }
 
 fn hint_names(list: &Node<'_, '_>, format: fn(&str) -> Vec<String>, errors: &mut Errors) {
@@ -123,6 +123,6 @@ fn hint_names(list: &Node<'_, '_>, format: fn(&str) -> Vec<String>, errors: &mut
         } else {
             seen.insert(name.text());
         }
-        errors.problems(&name, name.text(), format(name.text()));
+        errors.add_problems(&name, name.text(), format(name.text()));
     }
 }

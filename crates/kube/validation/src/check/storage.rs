@@ -2,9 +2,9 @@
 
 use super::super::quantity;
 use super::super::rules::{
-    Errors, FieldRule, Node, Rule, formats, go_structs, immutable, one_of, quantities, same,
+    Errors, FieldRule, Node, Rule, formats, go_structs, immutable, one_of, quantities,
     selectors::{annotations, label_selector, labels, node_selector},
-    walk, walk_object,
+    semantically_equal, walk, walk_object,
 };
 use super::object_field;
 use super::volume_sources::{
@@ -177,7 +177,10 @@ pub(in super::super) fn volume_update(object: &Object, old: &Object, errors: &mu
         source
     };
     if VOLUME_SOURCES.iter().any(|source| {
-        !same(&comparable_source(new, source.field), &comparable_source(before, source.field))
+        !semantically_equal(
+            &comparable_source(new, source.field),
+            &comparable_source(before, source.field),
+        )
     }) {
         let detail = "spec.persistentvolumesource is immutable after creation";
         errors.forbidden(&spec.get("persistentvolumesource"), detail);
@@ -190,7 +193,7 @@ pub(in super::super) fn volume_update(object: &Object, old: &Object, errors: &mu
         errors,
     );
     let affinity = spec.get("nodeAffinity").value();
-    if !old_of("nodeAffinity").is_null() && !same(affinity, old_of("nodeAffinity")) {
+    if !old_of("nodeAffinity").is_null() && !semantically_equal(affinity, old_of("nodeAffinity")) {
         let printed = go_structs::pointer("VolumeNodeAffinity", affinity);
         let detail = "field is immutable, except for updating from beta label to GA";
         errors.printed(&Node::top_level(affinity, "nodeAffinity"), Some(printed), detail);
@@ -230,7 +233,7 @@ pub(super) fn claim_spec(spec: &Node<'_, '_>, errors: &mut Errors) {
     }
     let namespace = reference.get("namespace");
     if !namespace.text().is_empty() {
-        errors.problems(&namespace, namespace.text(), names::dns1123_label(namespace.text()));
+        errors.add_problems(&namespace, namespace.text(), names::dns1123_label(namespace.text()));
     }
     let detail = if namespace.text().is_empty() {
         let differs = ["apiGroup", "kind", "name"]
@@ -313,7 +316,7 @@ pub(in super::super) fn claim_update(object: &Object, old: &Object, errors: &mut
         );
     }
     let spec = Node::top_level(object_field(object, "spec"), "spec");
-    if !same(&new, &before) {
+    if !semantically_equal(&new, &before) {
         let detail = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
         errors.forbidden(&spec, detail);
     }
@@ -405,7 +408,7 @@ fn topologies(node: &Node<'_, '_>, errors: &mut Errors) {
                 }
                 found.insert(value.text());
             }
-            errors.problems(&key, key.text(), names::qualified_name(key.text()));
+            errors.add_problems(&key, key.text(), names::qualified_name(key.text()));
             if keys.contains(&key.text()) {
                 errors.duplicate(&key, key.text());
             }
@@ -421,7 +424,7 @@ fn topologies(node: &Node<'_, '_>, errors: &mut Errors) {
 
 pub(in super::super) fn class_update(object: &Object, old: &Object, errors: &mut Errors) {
     for field in ["parameters", "provisioner", "reclaimPolicy"] {
-        if !same(object_field(object, field), object_field(old, field)) {
+        if !semantically_equal(object_field(object, field), object_field(old, field)) {
             let detail = format!("updates to {field} are forbidden.");
             errors.forbidden(&Node::top_level(object_field(object, field), field), detail);
         }
@@ -446,7 +449,7 @@ pub(in super::super) fn attributes_class_update(
     errors: &mut Errors,
 ) {
     for field in ["driverName", "parameters"] {
-        if !same(object_field(object, field), object_field(old, field)) {
+        if !semantically_equal(object_field(object, field), object_field(old, field)) {
             let detail = format!("updates to {field} are forbidden.");
             errors.forbidden(&Node::top_level(object_field(object, field), field), detail);
         }
@@ -540,7 +543,7 @@ fn csi_node(spec: &Node<'_, '_>, errors: &mut Errors) {
                 errors.duplicate(&driver, key.text());
             }
             found.insert(key.text());
-            errors.problems(&driver, key.text(), names::qualified_name(key.text()));
+            errors.add_problems(&driver, key.text(), names::qualified_name(key.text()));
         }
     }
 }

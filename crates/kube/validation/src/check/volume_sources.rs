@@ -238,7 +238,7 @@ pub(super) fn driver_name(node: &Node<'_, '_>, errors: &mut Errors) {
     if node.text().len() > 63 {
         errors.too_long(node, 63);
     }
-    errors.problems(node, node.text(), formats::caseless_subdomain(node.text()));
+    errors.add_problems(node, node.text(), formats::caseless_subdomain(node.text()));
 }
 
 /// Validates a `StorageOS` source.

@@ -2,9 +2,9 @@
 //! `PodDisruptionBudgets` and `ControllerRevisions`.
 
 use super::super::rules::{
-    Errors, FieldRule, Node, Rule, formats, go_structs, immutable, one_of, same,
+    Errors, FieldRule, Node, Rule, formats, go_structs, immutable, one_of,
     selectors::{self, annotations, label_selector, labels, matcher},
-    walk, walk_object,
+    semantically_equal, walk, walk_object,
 };
 use super::{object_field, pod, storage};
 use mainstay_object::{Object, names};
@@ -27,7 +27,7 @@ fn int_or_percent_value(node: &Node<'_, '_>) -> i64 {
 /// Validates a number that is not negative, or a percentage.
 pub(in super::super) fn int_or_percent(node: &Node<'_, '_>, errors: &mut Errors) {
     match node.value() {
-        Value::String(text) => errors.problems(node, text, formats::percent(text)),
+        Value::String(text) => errors.add_problems(node, text, formats::percent(text)),
         _ => walk(node, &[("", Rule::NotNegative)], errors),
     }
 }
@@ -99,7 +99,7 @@ fn immutable_selector(object: &Object, old: &Object, errors: &mut Errors) {
     let (new, before) = (object_field(object, "spec"), object_field(old, "spec"));
     let spec = Node::top_level(new, "spec");
     let selector = spec.get("selector");
-    if !same(selector.value(), before.get("selector").unwrap_or(&Value::Null)) {
+    if !semantically_equal(selector.value(), before.get("selector").unwrap_or(&Value::Null)) {
         let printed = go_structs::pointer("LabelSelector", selector.value());
         errors.printed(&selector, Some(printed), super::IMMUTABLE);
     }
@@ -371,7 +371,7 @@ pub(in super::super) fn stateful_set_update(object: &Object, old: &Object, error
         }
         spec
     };
-    if !same(&immutable_fields(object), &immutable_fields(old)) {
+    if !semantically_equal(&immutable_fields(object), &immutable_fields(old)) {
         let detail = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
         errors.forbidden(&Node::top_level(object_field(object, "spec"), "spec"), detail);
     }
@@ -437,7 +437,7 @@ fn conditions(list: &Node<'_, '_>, errors: &mut Errors) {
             errors.duplicate(&kind, kind.text());
         }
         seen.insert(kind.text());
-        errors.problems(&kind, kind.text(), names::qualified_name(kind.text()));
+        errors.add_problems(&kind, kind.text(), names::qualified_name(kind.text()));
         one_of(&condition.get("status"), &["False", "True", "Unknown"], errors);
         let generation = condition.get("observedGeneration");
         if let Some(number) = generation.number().filter(|number| *number < 0) {

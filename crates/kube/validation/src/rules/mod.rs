@@ -102,13 +102,13 @@ fn apply(node: &Node<'_, '_>, rule: &Rule, errors: &mut Errors) {
     match rule {
         Rule::Required(detail) => required(node, detail, errors),
         Rule::Format(format) if !node.text().is_empty() => {
-            errors.problems(node, node.text(), format(node.text()));
+            errors.add_problems(node, node.text(), format(node.text()));
         }
         Rule::RequiredFormat(_) | Rule::RequiredOneOf(_) if node.text().is_empty() => {
             errors.required(node, "");
         }
         Rule::RequiredFormat(format) | Rule::AlwaysFormat(format) => {
-            errors.problems(node, node.text(), format(node.text()));
+            errors.add_problems(node, node.text(), format(node.text()));
         }
         Rule::OneOf(allowed) if node.is_set() => one_of(node, allowed, errors),
         Rule::RequiredOneOf(allowed) => one_of(node, allowed, errors),
@@ -169,20 +169,20 @@ fn range(node: &Node<'_, '_>, min: i64, max: i64, detail: &str, errors: &mut Err
 /// A port number or name; an absent value is the number zero.
 pub(super) fn port_or_name(node: &Node<'_, '_>, errors: &mut Errors) {
     match node.value().as_str() {
-        Some(name) => errors.problems(node, name, formats::port_name(name)),
+        Some(name) => errors.add_problems(node, name, formats::port_name(name)),
         None => range(node, 1, 65535, formats::PORT_RANGE, errors),
     }
 }
 
 /// Checks that a field is unchanged; absent, null and empty values are equal.
 pub(super) fn immutable(node: &Node<'_, '_>, old: &Value, errors: &mut Errors) {
-    if !same(node.value(), old) {
+    if !semantically_equal(node.value(), old) {
         errors.invalid_value(node, IMMUTABLE);
     }
 }
 
 /// Whether two values are semantically equal: absent, null and empty values are equal.
-pub(super) fn same(new: &Value, old: &Value) -> bool {
+pub(super) fn semantically_equal(new: &Value, old: &Value) -> bool {
     let is_nothing = |value: &Value| match value {
         Value::Null => true,
         Value::Array(list) => list.is_empty(),
@@ -194,32 +194,33 @@ pub(super) fn same(new: &Value, old: &Value) -> bool {
     }
     match (new, old) {
         (Value::Array(new), Value::Array(old)) => {
-            new.len() == old.len() && new.iter().zip(old).all(|(new, old)| same_inside(new, old))
+            new.len() == old.len()
+                && new.iter().zip(old).all(|(new, old)| semantically_equal_inside(new, old))
         }
         (Value::Object(new), Value::Object(old)) => {
             let get =
                 |map: &Map<String, Value>, key: &str| map.get(key).cloned().unwrap_or_default();
             new.iter().all(|(key, value)| match old.get(key) {
-                Some(old) => same_inside(value, old),
-                None => same_inside(value, &Value::Null),
+                Some(old) => semantically_equal_inside(value, old),
+                None => semantically_equal_inside(value, &Value::Null),
             }) && old
                 .keys()
                 .filter(|key| !new.contains_key(*key))
-                .all(|key| same_inside(&Value::Null, &get(old, key)))
+                .all(|key| semantically_equal_inside(&Value::Null, &get(old, key)))
         }
         _ => new == old,
     }
 }
 
-/// As [`same`], for values inside of others.
-fn same_inside(new: &Value, old: &Value) -> bool {
+/// As [`semantically_equal`], for values inside of others.
+fn semantically_equal_inside(new: &Value, old: &Value) -> bool {
     match (new, old) {
         (Value::Object(object), Value::Null) | (Value::Null, Value::Object(object)) => {
             // An empty map equals an absent one. A pointer to an empty struct would differ, but JSON
             // does not distinguish the two.
             object.is_empty()
         }
-        _ => same(new, old),
+        _ => semantically_equal(new, old),
     }
 }
 
@@ -279,9 +280,9 @@ mod tests {
 
     #[test]
     fn empty_values_equal_absent_values() {
-        assert!(same(&json!({"a": [], "b": 1}), &json!({"b": 1})));
-        assert!(same(&json!(null), &json!({})));
-        assert!(!same(&json!({"a": 1}), &json!({})));
-        assert!(!same(&json!([1]), &json!([1, 2])));
+        assert!(semantically_equal(&json!({"a": [], "b": 1}), &json!({"b": 1})));
+        assert!(semantically_equal(&json!(null), &json!({})));
+        assert!(!semantically_equal(&json!({"a": 1}), &json!({})));
+        assert!(!semantically_equal(&json!([1]), &json!([1, 2])));
     }
 }

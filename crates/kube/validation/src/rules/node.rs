@@ -251,7 +251,7 @@ impl Errors {
     }
 
     /// Adds an error for each problem of a string.
-    pub(in super::super) fn problems(
+    pub(in super::super) fn add_problems(
         &mut self,
         at: &Node<'_, '_>,
         text: &str,

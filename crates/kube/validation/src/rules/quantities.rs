@@ -81,7 +81,7 @@ pub(in super::super) fn is_quota_resource(name: &str) -> bool {
 /// Validates a resource name; returns whether it is valid.
 pub(in super::super) fn resource_name(name: &str, at: &Node<'_, '_>, errors: &mut Errors) -> bool {
     let before = errors.len();
-    errors.problems(at, name, names::qualified_name(name));
+    errors.add_problems(at, name, names::qualified_name(name));
     if errors.len() > before {
         return false;
     }
@@ -226,7 +226,7 @@ fn claim_names(node: &Node<'_, '_>, valid_names: &BTreeSet<&str>, errors: &mut E
             let request = claim.text_of("request");
             let mut key = name.to_owned();
             if !request.is_empty() {
-                errors.problems(&claim.get("request"), request, names::dns1123_label(request));
+                errors.add_problems(&claim.get("request"), request, names::dns1123_label(request));
                 key = format!("{name}/{request}");
             }
             if seen.contains(&key) {

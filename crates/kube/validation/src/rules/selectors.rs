@@ -9,8 +9,8 @@ use serde_json::Value;
 pub(in super::super) fn labels(node: &Node<'_, '_>, errors: &mut Errors) {
     for (key, value) in node.map().into_iter().flatten() {
         let value = value.as_str().unwrap_or_default();
-        errors.problems(node, key, names::qualified_name(key));
-        errors.problems(node, value, names::label_value(value));
+        errors.add_problems(node, key, names::qualified_name(key));
+        errors.add_problems(node, value, names::label_value(value));
     }
 }
 
@@ -19,7 +19,7 @@ pub(in super::super) fn annotations(node: &Node<'_, '_>, errors: &mut Errors) {
     const MAX_SIZE: usize = 256 * 1024;
     let mut size = 0;
     for (key, value) in node.map().into_iter().flatten() {
-        errors.problems(node, key, names::qualified_name(&key.to_lowercase()));
+        errors.add_problems(node, key, names::qualified_name(&key.to_lowercase()));
         size += key.len() + value.as_str().unwrap_or_default().len();
     }
     if size > MAX_SIZE {
@@ -47,9 +47,9 @@ pub(in super::super) fn label_selector(node: &Node<'_, '_>, errors: &mut Errors)
             }
         }
         let key = expression.get("key");
-        errors.problems(&key, key.text(), names::qualified_name(key.text()));
+        errors.add_problems(&key, key.text(), names::qualified_name(key.text()));
         for value in values.items() {
-            errors.problems(&value, value.text(), names::label_value(value.text()));
+            errors.add_problems(&value, value.text(), names::label_value(value.text()));
         }
     }
 }
@@ -110,7 +110,7 @@ pub(in super::super) fn node_term(term: &Node<'_, '_>, values: bool, errors: &mu
         if values {
             let values = expression.get("values");
             for value in values.items() {
-                errors.problems(&value, value.text(), names::label_value(value.text()));
+                errors.add_problems(&value, value.text(), names::label_value(value.text()));
             }
         }
     }
@@ -153,7 +153,7 @@ fn node_field(field: &Node<'_, '_>, errors: &mut Errors) {
     }
     if field.text_of("key") == "metadata.name" {
         for value in values.items() {
-            errors.problems(&value, value.text(), names::dns1123_subdomain(value.text()));
+            errors.add_problems(&value, value.text(), names::dns1123_subdomain(value.text()));
         }
     } else {
         errors.invalid(&field.get("key"), field.text_of("key"), "not a valid field selector key");

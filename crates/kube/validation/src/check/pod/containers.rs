@@ -151,7 +151,7 @@ fn ports(list: &Node<'_, '_>, errors: &mut Errors) {
         if !name.text().is_empty() {
             let problems = formats::port_name(name.text());
             if !problems.is_empty() {
-                errors.problems(&name, name.text(), problems);
+                errors.add_problems(&name, name.text(), problems);
             } else if !seen.insert(name.text()) {
                 errors.duplicate(&name, name.text());
             }
@@ -323,7 +323,7 @@ fn scheme(node: &Node<'_, '_>, errors: &mut Errors) {
 fn headers(node: &Node<'_, '_>, errors: &mut Errors) {
     for header in node.list() {
         let name = header.get("name").and_then(Value::as_str).unwrap_or_default();
-        errors.problems(node, name, formats::header(name));
+        errors.add_problems(node, name, formats::header(name));
     }
 }
 

@@ -138,9 +138,13 @@ pub(super) fn field_reference(node: &Node<'_, '_>, allowed: &[&str], errors: &mu
     }
     match subscript {
         Some(("metadata.annotations", key)) => {
-            errors.problems(node, &key.to_lowercase(), names::qualified_name(&key.to_lowercase()));
+            errors.add_problems(
+                node,
+                &key.to_lowercase(),
+                names::qualified_name(&key.to_lowercase()),
+            );
         }
-        Some((_, key)) => errors.problems(node, key, names::qualified_name(key)),
+        Some((_, key)) => errors.add_problems(node, key, names::qualified_name(key)),
         None => {
             let path = if path == "spec.host" { "spec.nodeName" } else { path };
             if !allowed.contains(&path) {
@@ -231,7 +235,7 @@ pub(super) fn mounts(container: &Node<'_, '_>, pod_context: &PodContext<'_>, err
 fn sub_paths(list: &Node<'_, '_>, mount: &Node<'_, '_>, errors: &mut Errors) {
     let (path, expression) = (mount.text_of("subPath"), mount.text_of("subPathExpr"));
     if !path.is_empty() {
-        errors.problems(&list.get("subPath"), path, formats::local_descending_path(path));
+        errors.add_problems(&list.get("subPath"), path, formats::local_descending_path(path));
     }
     if !expression.is_empty() {
         if !path.is_empty() {
@@ -239,7 +243,7 @@ fn sub_paths(list: &Node<'_, '_>, mount: &Node<'_, '_>, errors: &mut Errors) {
             errors.invalid(&mount.get("subPathExpr"), expression, detail);
         }
         let at = list.get("subPathExpr");
-        errors.problems(&at, expression, formats::local_descending_path(expression));
+        errors.add_problems(&at, expression, formats::local_descending_path(expression));
     }
 }
 

@@ -274,7 +274,7 @@ fn spec(node: &Node<'_, '_>, metadata: Option<&Node<'_, '_>>, errors: &mut Error
 
 fn runtime_class(node: &Node<'_, '_>, errors: &mut Errors) {
     if node.is_set() {
-        errors.problems(node, node.text(), names::dns1123_subdomain(node.text()));
+        errors.add_problems(node, node.text(), names::dns1123_subdomain(node.text()));
     }
 }
 
@@ -312,5 +312,5 @@ pub(in super::super) fn affinity_selectors(term: &Node<'_, '_>, errors: &mut Err
 
 /// Validates an IP address.
 fn address(node: &Node<'_, '_>, errors: &mut Errors) {
-    errors.problems(node, node.text(), formats::address(node.text()));
+    errors.add_problems(node, node.text(), formats::address(node.text()));
 }

@@ -34,7 +34,7 @@ pub(super) fn resource_claims(list: &Node<'_, '_>, is_mirror: bool, errors: &mut
         } else if seen.contains(name.text()) {
             errors.duplicate(&name, name.text());
         } else {
-            errors.problems(&name, name.text(), names::dns1123_label(name.text()));
+            errors.add_problems(&name, name.text(), names::dns1123_label(name.text()));
             seen.insert(name.text());
         }
         let detail = match (claim.has("resourceClaimName"), claim.has("resourceClaimTemplateName"))
@@ -57,7 +57,7 @@ pub(super) fn resource_claims(list: &Node<'_, '_>, is_mirror: bool, errors: &mut
 
 fn optional_subdomain(node: &Node<'_, '_>, errors: &mut Errors) {
     if node.is_set() {
-        errors.problems(node, node.text(), names::dns1123_subdomain(node.text()));
+        errors.add_problems(node, node.text(), names::dns1123_subdomain(node.text()));
     }
 }
 
@@ -110,7 +110,7 @@ fn pod_term(term: &Node<'_, '_>, errors: &mut Errors) {
     let namespaces = term.get("namespaces");
     for namespace in namespaces.items() {
         // Kubernetes reports the path `namespace`, without an index.
-        errors.problems(
+        errors.add_problems(
             &term.get("namespace"),
             namespace.text(),
             names::dns1123_label(namespace.text()),
@@ -121,7 +121,7 @@ fn pod_term(term: &Node<'_, '_>, errors: &mut Errors) {
     if key.text().is_empty() {
         errors.required(&key, "can not be empty");
     }
-    errors.problems(&key, key.text(), names::qualified_name(key.text()));
+    errors.add_problems(&key, key.text(), names::qualified_name(key.text()));
 }
 
 /// Validates `matchLabelKeys` and `mismatchLabelKeys`.
@@ -134,7 +134,7 @@ fn label_keys(node: &Node<'_, '_>, fields: &[&str], errors: &mut Errors) {
             continue;
         }
         for key in keys.items() {
-            errors.problems(&key, key.text(), names::qualified_name(key.text()));
+            errors.add_problems(&key, key.text(), names::qualified_name(key.text()));
         }
     }
     let keys = node.get("matchLabelKeys");
@@ -218,7 +218,7 @@ pub(in super::super::super) fn tolerations(list: &Node<'_, '_>, errors: &mut Err
         let (key, operator) = (toleration.get("key"), toleration.get("operator"));
         let (value, effect) = (toleration.text_of("value"), toleration.get("effect"));
         if !key.text().is_empty() {
-            errors.problems(&key, key.text(), names::qualified_name(key.text()));
+            errors.add_problems(&key, key.text(), names::qualified_name(key.text()));
         } else if operator.text() != "Exists" {
             let detail = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
             errors.invalid(&operator, operator.text(), detail);
@@ -260,7 +260,7 @@ pub(super) fn host_aliases(list: &Node<'_, '_>, errors: &mut Errors) {
         address(&alias.get("ip"), errors);
         let names = alias.get("hostnames");
         for name in names.items() {
-            errors.problems(&name, name.text(), names::dns1123_subdomain(name.text()));
+            errors.add_problems(&name, name.text(), names::dns1123_subdomain(name.text()));
         }
     }
 }
@@ -295,7 +295,7 @@ pub(super) fn dns_config(spec: &Node<'_, '_>, errors: &mut Errors) {
     }
     for search in searches.items().filter(|search| search.text() != ".") {
         let name = search.text().strip_suffix('.').unwrap_or(search.text());
-        errors.problems(&search, name, formats::subdomain_with_underscore(name));
+        errors.add_problems(&search, name, formats::subdomain_with_underscore(name));
     }
     let options = node.get("options");
     for option in options.items().filter(|option| option.text_of("name").is_empty()) {
@@ -311,7 +311,7 @@ pub(super) fn readiness_and_scheduling_gates(spec: &Node<'_, '_>, errors: &mut E
     let gates = spec.get("schedulingGates");
     for gate in gates.items() {
         let name = gate.text_of("name");
-        errors.problems(&gate, name, names::qualified_name(name));
+        errors.add_problems(&gate, name, names::qualified_name(name));
         if seen.contains(&name) {
             errors.duplicate(&gate, name);
         }
@@ -357,5 +357,5 @@ pub(super) fn host_name(spec: &Node<'_, '_>, errors: &mut Errors) {
     if node.text().len() > 64 {
         errors.too_long(&node, 64);
     }
-    errors.problems(&node, node.text(), names::dns1123_subdomain(node.text()));
+    errors.add_problems(&node, node.text(), names::dns1123_subdomain(node.text()));
 }

@@ -152,7 +152,7 @@ fn seccomp(node: &Node<'_, '_>, errors: &mut Errors) {
             errors.printed(&file, Some(printed), "can only be set when seccomp type is Localhost");
         }
     } else if file.is_set() {
-        errors.problems(&file, file.text(), formats::local_descending_path(file.text()));
+        errors.add_problems(&file, file.text(), formats::local_descending_path(file.text()));
     } else {
         errors.required(&file, "must be set when seccomp type is Localhost");
     }
@@ -161,7 +161,7 @@ fn seccomp(node: &Node<'_, '_>, errors: &mut Errors) {
 /// Validates a seccomp profile in the legacy annotation.
 pub(super) fn seccomp_annotation(profile: &str, at: &Node<'_, '_>, errors: &mut Errors) {
     match profile.strip_prefix("localhost/") {
-        Some(file) => errors.problems(at, file, formats::local_descending_path(file)),
+        Some(file) => errors.add_problems(at, file, formats::local_descending_path(file)),
         None if matches!(profile, "runtime/default" | "docker/default" | "unconfined") => {}
         None => errors.invalid(at, profile, "must be a valid seccomp profile"),
     }
@@ -252,7 +252,11 @@ fn windows_options(node: &Node<'_, '_>, errors: &mut Errors) {
     }
     let name = node.get("gmsaCredentialSpecName");
     if name.is_set() {
-        errors.problems(&name, name.text(), mainstay_object::names::dns1123_subdomain(name.text()));
+        errors.add_problems(
+            &name,
+            name.text(),
+            mainstay_object::names::dns1123_subdomain(name.text()),
+        );
     }
     let spec = node.get("gmsaCredentialSpec");
     if spec.is_set() && spec.text().is_empty() {

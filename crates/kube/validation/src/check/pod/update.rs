@@ -1,6 +1,6 @@
 //! Validation of updates of pods and of their status.
 
-use super::super::super::rules::{Errors, Node, Rule, immutable, same, walk};
+use super::super::super::rules::{Errors, Node, Rule, immutable, semantically_equal, walk};
 use super::{MIRROR, metadata_and_spec, placement};
 use mainstay_object::{Object, names};
 use serde_json::Value;
@@ -34,7 +34,7 @@ pub(in super::super::super) fn pod_update(object: &Object, old: &Object, errors:
     deadline(&new.get("activeDeadlineSeconds"), before.number_of("activeDeadlineSeconds"), errors);
     added_tolerations(&new.get("tolerations"), &before.get("tolerations"), errors);
     removed_gates(&new.get("schedulingGates"), &before.get("schedulingGates"), errors);
-    if same(&new_value, &old_value) {
+    if semantically_equal(&new_value, &old_value) {
         return;
     }
     let mut restored = new_value.clone();
@@ -42,7 +42,7 @@ pub(in super::super::super) fn pod_update(object: &Object, old: &Object, errors:
     if before.get("schedulingGates").len() > 0 {
         gated_pod_changes(&new, &mut restored, &old_value, errors);
     }
-    if !same(&restored, &old_value) {
+    if !semantically_equal(&restored, &old_value) {
         let detail = format!("pod updates may not change fields other than {MUTABLE_FIELDS}");
         errors.forbidden(&new, detail);
     }
@@ -154,7 +154,7 @@ fn removed_gates(new: &Node<'_, '_>, old: &Node<'_, '_>, errors: &mut Errors) {
 fn gated_pod_changes(new: &Node<'_, '_>, restored: &mut Value, old: &Value, errors: &mut Errors) {
     let selector = new.get("nodeSelector");
     let before = old.get("nodeSelector").unwrap_or(&Value::Null);
-    if !same(selector.value(), before) {
+    if !semantically_equal(selector.value(), before) {
         for (key, value) in before.as_object().into_iter().flatten() {
             if selector.value().get(key) != Some(value) {
                 let detail =
@@ -171,7 +171,7 @@ fn gated_pod_changes(new: &Node<'_, '_>, restored: &mut Value, old: &Value, erro
         affinity.cloned().unwrap_or_default()
     };
     let (after, before) = (node_affinity_of(new.value()), node_affinity_of(old));
-    if same(&after, &before) {
+    if semantically_equal(&after, &before) {
         return;
     }
     let affinity = new.get("affinity");
@@ -279,7 +279,7 @@ pub(in super::super::super) fn pod_status_update(
         for address in addresses.items() {
             let ip = address.text_of("ip");
             if !old_addresses.contains(ip) {
-                errors.problems(&address, ip, super::formats::address(ip));
+                errors.add_problems(&address, ip, super::formats::address(ip));
             }
         }
     }
@@ -294,7 +294,7 @@ fn conditions(list: &Node<'_, '_>, errors: &mut Errors) {
         );
         let kind = condition.text_of("type");
         if !matches!(kind, "PodScheduled" | "Ready" | "Initialized") {
-            errors.problems(&condition.get("Type"), kind, names::qualified_name(kind));
+            errors.add_problems(&condition.get("Type"), kind, names::qualified_name(kind));
         }
     }
 }

@@ -270,7 +270,7 @@ fn token(node: &Node<'_, '_>, token: &Node<'_, '_>, errors: &mut Errors) {
     if path.text().is_empty() {
         errors.required(&path, "");
     } else {
-        errors.problems(&path, path.text(), formats::volume_file(path.text()));
+        errors.add_problems(&path, path.text(), formats::volume_file(path.text()));
     }
 }
 
@@ -283,7 +283,7 @@ fn csi(node: &Node<'_, '_>, errors: &mut Errors) {
             errors.required(&name, "");
         } else {
             let at = node.child_with_value("name", name.value());
-            errors.problems(&at, name.text(), names::dns1123_subdomain(name.text()));
+            errors.add_problems(&at, name.text(), names::dns1123_subdomain(name.text()));
         }
     }
 }
