@@ -138,7 +138,7 @@ pub struct CompiledPolicy {
 
 /// A validation that is false, or that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Violation {
+pub struct PolicyViolation {
     /// The index of the validation in the policy.
     pub index: usize,
     /// The message of the response.
@@ -151,7 +151,7 @@ pub struct Violation {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct ValidationResult {
     /// The validations that are false or failed.
-    pub violations: Vec<Violation>,
+    pub violations: Vec<PolicyViolation>,
     /// The audit annotations of the request.
     pub audit_annotations: Vec<(String, String)>,
     /// Errors of the expressions of audit annotations; the request fails.
@@ -162,7 +162,7 @@ impl ValidationResult {
     fn from_error(failure_policy: FailurePolicy, message: String) -> Self {
         let mut result = Self::default();
         if failure_policy == FailurePolicy::Fail {
-            result.violations.push(Violation { index: 0, message, reason: String::new() });
+            result.violations.push(PolicyViolation { index: 0, message, reason: String::new() });
         }
         result
     }
@@ -248,7 +248,7 @@ impl CompiledPolicy {
         result
     }
 
-    fn violations(&self, input: EvaluationInput<'_>) -> Result<Vec<Violation>, OutOfBudget> {
+    fn violations(&self, input: EvaluationInput<'_>) -> Result<Vec<PolicyViolation>, OutOfBudget> {
         let mut evaluation = Evaluation::new(input, &self.variables, limits::OBJECT);
         let mut outcomes = Vec::with_capacity(self.validations.len());
         for validation in &self.validations {
@@ -274,7 +274,7 @@ impl CompiledPolicy {
                 if self.failure_policy == FailurePolicy::Fail
                     && !mainstay_fault::is_on("rules-that-fail-are-forgiven")
                 {
-                    violations.push(Violation { index, message, reason: String::new() });
+                    violations.push(PolicyViolation { index, message, reason: String::new() });
                 }
                 continue;
             }
@@ -290,7 +290,11 @@ impl CompiledPolicy {
             } else {
                 message
             };
-            violations.push(Violation { index, message, reason: validation.reason.to_string() });
+            violations.push(PolicyViolation {
+                index,
+                message,
+                reason: validation.reason.to_string(),
+            });
         }
         Ok(violations)
     }

@@ -12,7 +12,7 @@ use mainstay_kinds::KindRow;
 use mainstay_object::{Reason, Status};
 use mainstay_policy::evaluate::EvaluationInput;
 use mainstay_policy::matching::{EquivalentIndex, GroupVersionResource};
-use mainstay_policy::validator::{FailurePolicy, ValidationResult, Violation};
+use mainstay_policy::validator::{FailurePolicy, PolicyViolation, ValidationResult};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -291,7 +291,7 @@ impl<'a, 'r> Dispatcher<'a, 'r> {
 fn failure_annotation(
     policy: &ValidatingPolicy,
     binding: &PolicyBinding,
-    violation: &Violation,
+    violation: &PolicyViolation,
 ) -> String {
     let quoted = |text: &str| {
         let mut out = String::new();
