@@ -171,7 +171,7 @@ impl Embedded {
         .await
         .map_err(|error| Cause::new("the API server cannot start").because(chain(&error)))?;
         if let Some(audit) = audit {
-            server.write_down(audit);
+            server.set_audit_log(audit);
         }
         // On a bare API server another program may serve PackageManifests.
         let runs_classic = settings.subsystems.contains(&mainstay_classic::SUBSYSTEM);
@@ -181,8 +181,8 @@ impl Embedded {
             Cause::new("the certificate for aggregated servers cannot be made")
                 .because(chain(&error))
         })?;
-        server.show_to_backends(front_proxy);
-        server.publish_authority(pki.authority_pem()).await.map_err(|status| {
+        server.set_front_proxy(front_proxy);
+        server.publish_client_ca(pki.authority_pem()).await.map_err(|status| {
             Cause::new("the authority of clients cannot be published")
                 .because(Cause::new(status.to_string()))
         })?;
@@ -283,7 +283,7 @@ impl Embedded {
         let monitors = subsystems.monitors();
         let health = Health::new();
         health.set(HealthState::Working(monitors.clone()));
-        server.also_measures(move |page| monitors.write_metrics(page));
+        server.add_metrics(move |page| monitors.write_metrics(page));
         controllers_gate.open();
         let startup_time = clock.elapsed();
         // Nothing waits for these Deployments: they only represent controllers that run already.
@@ -454,8 +454,8 @@ fn write_kubeconfig(file: &Path, pki: &Pki, address: SocketAddr) -> Result<(), C
 }
 
 /// Opens the audit log.
-fn audit_log(file: &Path) -> Result<audit::Log, Cause> {
-    audit::Log::open(file).map_err(|error| {
+fn audit_log(file: &Path) -> Result<audit::AuditLog, Cause> {
+    audit::AuditLog::open(file).map_err(|error| {
         Cause::new("the audit log cannot be written")
             .at(Place::file(file))
             .because(io(&error))

@@ -1,5 +1,5 @@
-//! Backends in this process: handlers behind Services and pods, and what endpoints may lead to; and how
-//! servers of aggregated groups know this one.
+//! In-process backends: handlers behind Services and pods, and the credentials that aggregated API
+//! servers trust.
 
 use crate::aggregation::NativeGroup;
 use crate::handlers::bootstrap;
@@ -11,14 +11,14 @@ use mainstay_streams::NativePod;
 use std::sync::Arc;
 
 impl ApiServer {
-    /// Has endpoints of Services lead to this machine's own addresses from now on, which they do not unless
-    /// the process itself says so: whoever may write endpoints reaches its loopback ports then.
-    pub fn let_endpoints_lead_here(&self) {
+    /// Allows endpoints of Services to have addresses of this machine. The default refuses them,
+    /// because whoever may write endpoints could then reach the loopback ports of this machine.
+    pub fn allow_local_endpoints(&self) {
         self.outbound.allow_local_endpoints();
     }
 
-    /// Puts a handler of this process behind a Service: webhooks and conversions whose
-    /// `clientConfig` names it are asked of the handler, without a socket.
+    /// Puts an in-process handler behind a Service. Webhooks and conversions whose `clientConfig`
+    /// names the Service call the handler, without a socket.
     pub fn put_native_backend(
         &self,
         namespace: &str,
@@ -28,12 +28,13 @@ impl ApiServer {
         self.outbound.put_native(namespace, service, backend);
     }
 
-    /// Puts a handler behind a pod: its log and its streams are asked of the handler.
+    /// Puts a handler behind a pod: it serves the log and the streams of the pod.
     pub fn put_native_pod(&self, namespace: &str, name: &str, handler: Arc<dyn NativePod>) {
         self.native_pods.put(namespace, name, handler);
     }
 
-    /// Puts handlers behind all pods for which `find` has one, where none has been put by name.
+    /// Puts handlers behind all pods for which `find` returns one and for which no handler was put
+    /// by name.
     pub fn put_native_pods(
         &self,
         find: impl Fn(&Object) -> Option<Arc<dyn NativePod>> + Send + Sync + 'static,
@@ -41,20 +42,20 @@ impl ApiServer {
         self.native_pods.put_finder(find);
     }
 
-    /// Has simulated pods answer nobody from now on, as if nothing listened in them.
+    /// Lets simulated pods refuse all connections, as if no process listened in them.
     pub fn silence_pods(&self) {
         self.outbound.silence();
     }
 
-    /// Puts a handler of this process behind a Service: group-versions whose `APIService` names that
-    /// Service are asked of the handler, without a socket, and are available without endpoints.
+    /// Puts an in-process handler behind a Service. It serves the group-versions whose `APIService`
+    /// names that Service, without a socket; they are available without endpoints.
     pub fn put_native_group(&self, namespace: &str, service: &str, group: Arc<dyn NativeGroup>) {
         self.aggregation.put_native(namespace, service, group);
     }
 
-    /// Tells servers of aggregated groups, in the ConfigMap where they look for it, whose certificates
-    /// prove who a client is, and by which headers this server says for whom it asks.
-    pub async fn publish_authority(self: &Arc<Self>, authority_pem: &str) -> Result<(), Status> {
+    /// Publishes the CA and the request headers of this server in the ConfigMap
+    /// `extension-apiserver-ensure_authentication_config`, from which aggregated API servers read whom to trust.
+    pub async fn publish_client_ca(self: &Arc<Self>, authority_pem: &str) -> Result<(), Status> {
         let data = serde_json::json!({
             "client-ca-file": authority_pem, "requestheader-client-ca-file": authority_pem,
             "requestheader-allowed-names": "[\"front-proxy\"]",
@@ -62,12 +63,12 @@ impl ApiServer {
             "requestheader-group-headers": "[\"X-Remote-Group\"]",
             "requestheader-username-headers": "[\"X-Remote-User\"]",
         });
-        bootstrap::authentication(self, data).await
+        bootstrap::ensure_authentication_config(self, data).await
     }
 
-    /// Gives the server the certificate by which servers of aggregated groups know it. Only the
-    /// first one counts.
-    pub fn show_to_backends(&self, front: FrontProxy) {
-        self.aggregation.show(front);
+    /// Sets the client certificate by which aggregated API servers recognize this server. Only the
+    /// first call has an effect.
+    pub fn set_front_proxy(&self, front: FrontProxy) {
+        self.aggregation.set_front_proxy(front);
     }
 }

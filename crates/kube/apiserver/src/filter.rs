@@ -1,4 +1,4 @@
-//! Which objects of a collection a list or watch is about.
+//! Filters of lists and watches.
 
 use mainstay_conversion::forms;
 use mainstay_kinds::{KindRow, Source};
@@ -8,22 +8,22 @@ use mainstay_store::Stored;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// A namespace, a name, labels and fields. Everything but fields is decided without decoding.
+/// Filter by namespace, name, labels and fields. Only fields require decoding the object.
 #[derive(Clone, Debug)]
 pub(crate) struct Filter {
     row: Arc<KindRow>,
-    /// Namespace of the path, or that the field selector demands; none for all.
+    /// Namespace of the path or of the field selector; none for all.
     pub(crate) namespace: Option<String>,
-    /// Name that the field selector demands.
+    /// Name in the field selector.
     pub(crate) name: Option<String>,
-    /// Whether a selector was given at all: then what remains of a list is not counted.
-    selects: bool,
+    /// Whether the request has a selector; such a list reports no `remainingItemCount`.
+    has_selector: bool,
     labels: LabelSelector,
     fields: Vec<FieldTerm>,
 }
 
 impl Filter {
-    /// Narrows a collection by selectors; refuses fields that the kind cannot select by.
+    /// Builds the filter of a list or watch; refuses fields that the kind cannot select by.
     pub(crate) fn new(
         row: &Arc<KindRow>,
         namespace: &str,
@@ -34,23 +34,25 @@ impl Filter {
             row: row.clone(),
             namespace: (!namespace.is_empty()).then(|| namespace.to_owned()),
             name: None,
-            selects: !labels.is_everything() || !fields.is_everything(),
+            has_selector: !labels.is_everything() || !fields.is_everything(),
             labels,
             fields: Vec::new(),
         };
         for term in fields.terms() {
-            filter.add(term)?;
+            filter.add_term(term)?;
         }
         Ok(filter)
     }
 
-    fn add(&mut self, term: &FieldTerm) -> Result<(), Status> {
+    fn add_term(&mut self, term: &FieldTerm) -> Result<(), Status> {
         let path = self.row.strategy.field_of_alias(&term.path);
         match path {
             "metadata.name" if !term.negated && self.name.is_none() => {
                 self.name = Some(term.value.clone());
             }
-            "metadata.namespace" if !self.knows_namespace() => return Err(self.unsupported(path)),
+            "metadata.namespace" if !self.can_select_namespace() => {
+                return Err(self.unsupported_field(path));
+            }
             "metadata.namespace"
                 if !term.negated && self.namespace.is_none() && self.row.is_namespaced() =>
             {
@@ -60,36 +62,39 @@ impl Filter {
                 self.fields.push(FieldTerm { path: path.to_owned(), ..term.clone() });
             }
             path => {
-                let path = self.supported(path).ok_or_else(|| self.unsupported(path))?;
+                let path =
+                    self.selectable_path(path).ok_or_else(|| self.unsupported_field(path))?;
                 self.fields.push(FieldTerm { path, ..term.clone() });
             }
         }
         Ok(())
     }
 
-    /// Whether the kind can be selected by namespace. The usual list of fields has it even for kinds
-    /// that have none; a list of a kind's own does not.
-    fn knows_namespace(&self) -> bool {
+    /// Whether the kind supports `metadata.namespace`. The default fields include it even for
+    /// cluster-scoped kinds; a kind's own list of fields does not.
+    fn can_select_namespace(&self) -> bool {
         self.row.is_namespaced()
             || (self.row.custom().is_none() && self.row.strategy.selectable_fields().is_empty())
     }
 
-    fn unsupported(&self, path: &str) -> Status {
-        let plain = matches!(self.row.source, Source::BuiltIn(_))
+    fn unsupported_field(&self, path: &str) -> Status {
+        let has_default_fields = matches!(self.row.source, Source::BuiltIn(_))
             && self.row.strategy.selectable_fields().is_empty();
-        let usual = || {
-            if plain {
+        let default_message = || {
+            if has_default_fields {
                 return format!(
                     "{path:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
                 );
             }
             format!("field label not supported: {path}")
         };
-        Status::bad_request(self.row.strategy.unknown_field(&self.row, path).unwrap_or_else(usual))
+        Status::bad_request(
+            self.row.strategy.unknown_field(&self.row, path).unwrap_or_else(default_message),
+        )
     }
 
-    /// The path as the stored form has it, if the kind can select by it.
-    fn supported(&self, path: &str) -> Option<String> {
+    /// The path in the stored form, if the kind can select by it.
+    fn selectable_path(&self, path: &str) -> Option<String> {
         match &self.row.source {
             Source::BuiltIn(_) => {
                 let path = if &*self.row.storage == "events" && !forms::is_identity(&self.row) {
@@ -108,12 +113,12 @@ impl Filter {
         }
     }
 
-    /// Whether it selects every object of its namespace.
+    /// Whether the filter selects every object of its namespace.
     pub(crate) fn selects_all(&self) -> bool {
-        !self.selects && self.name.is_none()
+        !self.has_selector && self.name.is_none()
     }
 
-    /// Whether an object belongs.
+    /// Whether the filter selects an object.
     pub(crate) fn matches(&self, stored: &Stored) -> bool {
         self.namespace.as_deref().is_none_or(|namespace| *namespace == *stored.key.namespace)
             && self.name.as_deref().is_none_or(|name| *name == *stored.key.name)

@@ -1,16 +1,15 @@
-//! Readiness: green only when everything that must be up is up.
+//! Health endpoints: `/readyz`, `/livez` and `/healthz`.
 //!
-//! Whoever starts something that clients rely on takes a [`Gate`] first and opens it when that
-//! thing works; `/readyz` is green when all gates are open. `/livez` and `/healthz` say that the
-//! process answers, nothing more: restarting a server because a controller has not synced would
-//! not help it sync.
+//! A component that clients rely on takes a [`Gate`] first and opens it when the component works.
+//! `/readyz` succeeds when all gates are open. `/livez` and `/healthz` say only that the process
+//! answers: restarting a server because a controller has not synced would not help it sync.
 //!
-//! The checks of the original are there by name, because monitors ask for them. What each of them is
-//! about has been done when this server begins to answer, so they are green whenever they can be
-//! asked; but those of `/readyz` that are about etcd are red while changes are not saved.
+//! The checks of kube-apiserver exist by name, because monitors ask for them. Their work is complete
+//! before this server begins to answer, so they always succeed. The etcd checks of `/readyz` fail
+//! while changes are not saved.
 //!
-//! The form of the answers is kube-apiserver's, because people and scripts read it. One thing
-//! differs: a closed gate says why, where the original withholds reasons.
+//! The responses have kube-apiserver's format, because people and scripts read them. One thing
+//! differs: a closed gate says why, where kube-apiserver withholds reasons.
 
 use mainstay_store::{EngineError, Store};
 use std::sync::Arc;
@@ -19,35 +18,34 @@ use tokio::sync::{Mutex, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-/// The gates that must be open before the server calls itself ready. Clones share the gates.
+/// The gates that must be open before the server is ready. Clones share the gates.
 #[derive(Clone, Debug)]
 pub struct Readiness(Arc<watch::Sender<Vec<State>>>);
 
 #[derive(Clone, Debug)]
 struct State {
     name: String,
-    /// Why it is closed; none when it is open.
+    /// Why the gate is closed; none when it is open.
     closed: Option<String>,
 }
 
-/// One gate of a [`Readiness`]; closed until opened.
+/// One gate of a [`Readiness`], closed until it is opened.
 #[derive(Clone, Debug)]
 pub struct Gate {
     readiness: Readiness,
     name: String,
 }
 
-/// An answer of `/livez`, `/healthz` or `/readyz`.
+/// A response of `/livez`, `/healthz` or `/readyz`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
+pub struct HealthReport {
     /// HTTP status code: 200 or 500.
     pub code: u16,
     /// Plain text.
     pub text: String,
 }
 
-/// Checks of every endpoint, in the original's order: what must be there, and what is done at the
-/// start.
+/// Checks of every endpoint, in kube-apiserver's order.
 const ALWAYS: [&str; 28] = [
     "ping",
     "log",
@@ -79,7 +77,7 @@ const ALWAYS: [&str; 28] = [
     "poststarthook/apiservice-openapi-controller",
 ];
 
-/// The checks that are about what changes are saved in.
+/// The checks that fail while changes are not saved.
 const STORAGE: [&str; 2] = ["etcd", "etcd-readiness"];
 
 impl Default for Readiness {
@@ -90,7 +88,7 @@ impl Default for Readiness {
 }
 
 impl Readiness {
-    /// A gate of this name, made closed if it is new.
+    /// Returns the gate of this name; creates it closed if it is new.
     pub fn gate(&self, name: &str) -> Gate {
         self.0.send_if_modified(|gates| {
             let new = !gates.iter().any(|gate| gate.name == name);
@@ -109,32 +107,33 @@ impl Readiness {
     }
 
     /// Waits until all gates are open.
-    pub async fn ready(&self) {
-        // The sender lives as long as `self`, so waiting ends only by being ready.
+    pub async fn wait_until_ready(&self) {
+        // The sender lives as long as `self`, so the wait ends only when all gates are open.
         let _ = self.0.subscribe().wait_for(|gates| all_open(gates)).await;
     }
 
     /// The closed gates, each with the reason.
-    pub fn waiting(&self) -> Vec<(String, String)> {
+    pub fn closed_gates(&self) -> Vec<(String, String)> {
         let gates = self.0.borrow();
         gates.iter().filter_map(|gate| Some((gate.name.clone(), gate.closed.clone()?))).collect()
     }
 
-    /// Whether there is such a health path.
-    pub(crate) fn has(&self, path: &str) -> bool {
+    /// Whether a health endpoint or check has this path.
+    pub(crate) fn has_path(&self, path: &str) -> bool {
         self.report(path, false, &[], None).is_some()
     }
 
     /// Answers a health path: `/readyz`, `/livez`, `/healthz`, or one check below it such as
-    /// `/readyz/ping`. None if there is no such check. `verbose` and `excluded` are the query's
-    /// parameters `verbose` and `exclude`; `unsaved` is why changes are not saved, if they are not.
+    /// `/readyz/ping`. None if there is no such check. `verbose` and `excluded` are the query
+    /// parameters `verbose` and `exclude`; `storage_error` says why changes are not saved, if they are
+    /// not.
     pub fn report(
         &self,
         path: &str,
         verbose: bool,
         excluded: &[&str],
-        unsaved: Option<&str>,
-    ) -> Option<Report> {
+        storage_error: Option<&str>,
+    ) -> Option<HealthReport> {
         let (endpoint, check) = match path.strip_prefix('/')?.split_once('/') {
             None => (&path[1..], None),
             Some((endpoint, check)) => (endpoint, Some(check)),
@@ -144,14 +143,14 @@ impl Readiness {
         match endpoint {
             "livez" | "healthz" => {}
             "readyz" => {
-                // Behind the store.
+                // Their place in kube-apiserver's order.
                 checks.splice(3..3, ["etcd-readiness", "informer-sync"].map(open));
-                // A server that saves nothing is of no use to whoever would be sent to it. Its life is
-                // another matter: starting it again does not bring a disk back.
+                // A server that saves nothing is not ready for clients. It stays live: a restart
+                // does not repair a disk.
                 for check in
                     checks.iter_mut().filter(|check| STORAGE.contains(&check.name.as_str()))
                 {
-                    check.closed = unsaved.map(str::to_owned);
+                    check.closed = storage_error.map(str::to_owned);
                 }
                 checks.extend(self.0.borrow().iter().cloned());
                 checks.push(open("shutdown"));
@@ -159,15 +158,15 @@ impl Readiness {
             _ => return None,
         }
         match check {
-            None => Some(summary(endpoint, &checks, verbose, excluded)),
-            Some(name) => {
-                checks.iter().find(|check| check.name == name).map(|check| match &check.closed {
-                    None => Report { code: 200, text: "ok".to_owned() },
-                    Some(reason) => {
-                        Report { code: 500, text: format!("internal server error: {reason}\n") }
-                    }
-                })
-            }
+            None => Some(summarize(endpoint, &checks, verbose, excluded)),
+            Some(name) => checks.iter().find(|check| check.name == name).map(|check| match &check
+                .closed
+            {
+                None => HealthReport { code: 200, text: "ok".to_owned() },
+                Some(reason) => {
+                    HealthReport { code: 500, text: format!("internal server error: {reason}\n") }
+                }
+            }),
         }
     }
 }
@@ -176,7 +175,7 @@ fn all_open(gates: &[State]) -> bool {
     gates.iter().all(|gate| gate.closed.is_none())
 }
 
-fn summary(endpoint: &str, checks: &[State], verbose: bool, excluded: &[&str]) -> Report {
+fn summarize(endpoint: &str, checks: &[State], verbose: bool, excluded: &[&str]) -> HealthReport {
     let mut lines = Vec::new();
     let mut failed = false;
     for State { name, closed } in checks {
@@ -204,12 +203,12 @@ fn summary(endpoint: &str, checks: &[State], verbose: bool, excluded: &[&str]) -
     }
     let lines = lines.concat();
     if failed {
-        // A failure always tells everything.
-        Report { code: 500, text: format!("{lines}{endpoint} check failed\n") }
+        // A failure always lists all checks.
+        HealthReport { code: 500, text: format!("{lines}{endpoint} check failed\n") }
     } else if verbose {
-        Report { code: 200, text: format!("{lines}{endpoint} check passed\n") }
+        HealthReport { code: 200, text: format!("{lines}{endpoint} check passed\n") }
     } else {
-        Report { code: 200, text: "ok".to_owned() }
+        HealthReport { code: 200, text: "ok".to_owned() }
     }
 }
 
@@ -219,7 +218,7 @@ impl Gate {
         self.set(None);
     }
 
-    /// Closes the gate, or says better why it is closed.
+    /// Closes the gate, or updates the reason why it is closed.
     pub fn close(&self, reason: impl Into<String>) {
         self.set(Some(reason.into()));
     }
@@ -236,31 +235,31 @@ impl Gate {
     }
 }
 
-/// How long the file system may take to say whether it is there.
+/// Timeout of the check of the file system.
 const STORAGE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A question to the storage that has no answer yet. Whoever asks meanwhile waits for the same answer:
-/// a file system that hangs takes one thread, however many ask.
+/// The pending check of the storage. All requests meanwhile await the same check, so a file system
+/// that hangs occupies one thread.
 #[derive(Debug, Default)]
 pub(crate) struct StorageCheck(Mutex<Option<JoinHandle<Result<(), EngineError>>>>);
 
 impl StorageCheck {
-    /// Why changes are not saved; none if they are.
-    pub(crate) async fn unsaved(&self, store: &Store) -> Option<String> {
-        let asked = async {
-            let mut question = self.0.lock().await;
+    /// Returns why changes are not saved; none if they are.
+    pub(crate) async fn storage_error(&self, store: &Store) -> Option<String> {
+        let check = async {
+            let mut pending = self.0.lock().await;
             let store = store.clone();
-            let answer =
-                question.get_or_insert_with(|| tokio::spawn(async move { store.health().await }));
-            let answer = answer.await;
-            *question = None;
-            match answer {
+            let result =
+                pending.get_or_insert_with(|| tokio::spawn(async move { store.health().await }));
+            let result = result.await;
+            *pending = None;
+            match result {
                 Ok(health) => health.err().map(|error| error.to_string()),
                 Err(error) => Some(error.to_string()),
             }
         };
-        let silent = || Some("the data folder does not answer".to_owned());
-        timeout(STORAGE_TIMEOUT, asked).await.unwrap_or_else(|_| silent())
+        let no_answer = || Some("the data folder does not answer".to_owned());
+        timeout(STORAGE_TIMEOUT, check).await.unwrap_or_else(|_| no_answer())
     }
 }
 
@@ -269,14 +268,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ready_means_that_every_gate_is_open() {
+    fn a_server_is_ready_when_every_gate_is_open() {
         let readiness = Readiness::default();
         assert!(readiness.is_ready());
         let (crds, classic) = (readiness.gate("crds"), readiness.gate("classic"));
         crds.open();
         readiness.gate("crds");
         classic.close("syncing");
-        assert_eq!(readiness.waiting(), [("classic".to_owned(), "syncing".to_owned())]);
+        assert_eq!(readiness.closed_gates(), [("classic".to_owned(), "syncing".to_owned())]);
         classic.open();
         assert!(readiness.is_ready());
         crds.close("gone");
@@ -284,14 +283,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn waiting_ends_when_the_last_gate_opens() {
+    async fn wait_until_ready_ends_when_the_last_gate_opens() {
         let readiness = Readiness::default();
         let gate = readiness.gate("a");
-        let ((), ()) = tokio::join!(readiness.ready(), async { gate.open() });
+        let ((), ()) = tokio::join!(readiness.wait_until_ready(), async { gate.open() });
     }
 
     #[test]
-    fn answers_have_the_form_of_the_original() {
+    fn responses_have_the_format_of_kube_apiserver() {
         let readiness = Readiness::default();
         readiness.gate("crds").open();
         let closed = readiness.gate("classic");
@@ -301,16 +300,16 @@ mod tests {
         };
         let text = |code, text: &str| Some((code, text.to_owned()));
         assert_eq!(report("/livez", false, &[]), text(200, "ok"));
-        let told = |path: &str, verbose, excluded: &[&str]| {
+        let own_lines = |path: &str, verbose, excluded: &[&str]| {
             let (code, text) = report(path, verbose, excluded).unwrap();
             let own = |line: &&str| !line.contains("poststarthook/");
             (code, text.lines().filter(own).map(ToOwned::to_owned).collect::<Vec<_>>())
         };
         let health = ["[+]ping ok", "[+]log ok", "[+]etcd ok", "[+]autoregister-completion ok"];
-        let (code, lines) = told("/healthz", true, &[]);
+        let (code, lines) = own_lines("/healthz", true, &[]);
         assert_eq!((code, &lines[..4]), (200, &health.map(ToOwned::to_owned)[..]));
         assert_eq!(lines[4], "healthz check passed");
-        let (code, lines) = told("/readyz", false, &[]);
+        let (code, lines) = own_lines("/readyz", false, &[]);
         assert_eq!(code, 500);
         assert_eq!(lines[3..5], ["[+]etcd-readiness ok", "[+]informer-sync ok"]);
         assert_eq!(
@@ -323,7 +322,7 @@ mod tests {
             ]
         );
         assert_eq!(report("/readyz", false, &["classic"]), text(200, "ok"));
-        let (code, lines) = told("/readyz", true, &["z", "classic", "y"]);
+        let (code, lines) = own_lines("/readyz", true, &["z", "classic", "y"]);
         assert_eq!(code, 200);
         assert_eq!(
             lines[6..],
@@ -337,16 +336,21 @@ mod tests {
         );
         assert_eq!(report("/readyz/etcd", false, &[]), text(200, "ok"));
         assert_eq!(report("/readyz/crds", false, &[]), text(200, "ok"));
-        let one = "internal server error: catalogs are not synced\n";
-        assert_eq!(report("/readyz/classic", false, &[]), text(500, one));
+        let error = "internal server error: catalogs are not synced\n";
+        assert_eq!(report("/readyz/classic", false, &[]), text(500, error));
         assert_eq!(report("/readyz/nothing", false, &[]), None);
         assert_eq!(report("/livez/crds", false, &[]), None);
         assert_eq!(report("/metrics", false, &[]), None);
-        let unsaved = |path: &str| readiness.report(path, false, &["classic"], Some("it is gone"));
-        let red = unsaved("/readyz").unwrap();
-        assert_eq!(red.code, 500);
-        assert!(red.text.contains("[-]etcd-readiness failed: it is gone\n"), "{}", red.text);
-        assert_eq!(unsaved("/readyz/etcd").unwrap().code, 500);
-        assert_eq!(unsaved("/livez").unwrap().code, 200);
+        let storage_error =
+            |path: &str| readiness.report(path, false, &["classic"], Some("it is gone"));
+        let report_unsaved = storage_error("/readyz").unwrap();
+        assert_eq!(report_unsaved.code, 500);
+        assert!(
+            report_unsaved.text.contains("[-]etcd-readiness failed: it is gone\n"),
+            "{}",
+            report_unsaved.text
+        );
+        assert_eq!(storage_error("/readyz/etcd").unwrap().code, 500);
+        assert_eq!(storage_error("/livez").unwrap().code, 200);
     }
 }

@@ -1,15 +1,15 @@
-//! A Kubernetes API server as a library: one set of handlers for every kind.
+//! Kubernetes API server as a library: one set of handlers for every kind.
 //!
-//! Kinds are rows ([`mainstay_kinds::KindRow`]), and what is special about one is a small
-//! [`mainstay_kinds::Strategy`]: handlers, discovery, printing and documents look at rows only. The
-//! crates below this one hold what needs no server: HTTP, authentication, validation, admission,
-//! conversion, outbound calls, streams and tables.
+//! A kind is a row ([`mainstay_kinds::KindRow`]), and a small [`mainstay_kinds::Strategy`] holds what
+//! is special about it. Handlers, discovery, printing and OpenAPI documents read rows only. The crates
+//! below this one hold what needs no server: HTTP, authentication, validation, admission, conversion,
+//! outbound calls, streams and tables.
 //!
 //! The server is a tower service first ([`ApiService`]): controllers and tests of the same process
 //! call it without a socket. A TLS port is the same service behind authentication.
 //!
 //! Data flow: request ─► path and query ─► row ─► handler ─► strategy, schema ─► store ─► bytes,
-//! shared by all readers; other forms (table, metadata only, another version) are made on demand.
+//! shared by all readers. Other forms (table, metadata only, another version) are made on demand.
 
 mod aggregation;
 mod backends;

@@ -1,9 +1,9 @@
-//! Protobuf messages of stored objects, kept while somebody asks for them.
+//! Cache of protobuf messages of stored objects.
 //!
-//! Clients written in Go list and watch built-in kinds in protobuf, each controller of a cluster the
-//! same objects. An object is encoded for the first of them. What nobody asks for any more is
-//! forgotten after a while: messages live in two generations, the younger of which becomes the older
-//! one when it is full or old; what is asked for again is young again.
+//! Clients written in Go list and watch built-in kinds in protobuf, and the controllers of a cluster
+//! read the same objects. An object is encoded for the first of them. The cache has two generations:
+//! the young one becomes the old one when it is full or old, and the previous old one is dropped. A
+//! message that is read again moves to the young generation.
 
 use bytes::Bytes;
 use mainstay_conversion::forms;
@@ -18,15 +18,15 @@ use std::time::Duration;
 /// Bytes of a generation: enough for ten thousand objects of the usual size.
 const GENERATION: usize = 16 << 20;
 /// How long a generation stays young.
-const YOUNG: Duration = Duration::from_secs(10);
-/// What a message costs besides its bytes.
+const ROTATION: Duration = Duration::from_secs(10);
+/// Bytes that a message costs besides its content.
 const OVERHEAD: usize = 64;
 
-/// The messages of objects by the revision of their last change, which no other object has.
+/// Messages by the revision of the last change of their object; no two objects share a revision.
 #[derive(Debug, Default)]
 pub(crate) struct Messages {
     generations: Mutex<Generations>,
-    /// The event that was last told to a watch: the next watches are told the same.
+    /// The event that a watch encoded last; the next watches send the same frame.
     last_event: Mutex<Option<LastEvent>>,
 }
 
@@ -40,15 +40,15 @@ struct LastEvent {
 struct Generations {
     young: HashMap<u64, Bytes>,
     old: HashMap<u64, Bytes>,
-    /// Bytes of the young ones.
+    /// Bytes of the young generation.
     size: usize,
-    /// Whether a task forgets.
-    is_aging: bool,
+    /// Whether a task drops old generations.
+    has_cleanup: bool,
 }
 
 impl Messages {
-    /// The message of a stored object; none if it does not have the form of its kind.
-    pub(crate) fn of(
+    /// The message of a stored object; none if the object does not conform to its kind.
+    pub(crate) fn message_of(
         self: &Arc<Self>,
         row: &KindRow,
         kind: &MessageKind<Arc<str>>,
@@ -57,25 +57,26 @@ impl Messages {
         if !forms::is_identity(row) || row.custom().is_some() {
             return kind.message(&forms::bytes(row, stored));
         }
-        if let Some(known) = self.generations.lock().get(stored.revision) {
-            return Some(known);
+        if let Some(cached) = self.generations.lock().get(stored.revision) {
+            return Some(cached);
         }
         let message = kind.message(&stored.bytes())?;
-        // One that would take the place of many others is made again.
+        // A message that would displace many others is not cached.
         if message.len() < GENERATION / 16 {
-            self.keep(stored.revision, message.clone());
+            self.insert(stored.revision, message.clone());
         }
         Some(message)
     }
 
-    /// An event of a watch as it happened; none if the object does not have the form of its kind.
-    pub(crate) fn event(
+    /// The frame of a watch event; none if the object does not conform to its kind.
+    pub(crate) fn event_frame(
         self: &Arc<Self>,
         row: &KindRow,
         kind: &MessageKind<Arc<str>>,
         event: &Event,
     ) -> Option<Bytes> {
-        let encode = || Some(kind.event(event.kind.as_str(), &self.of(row, kind, &event.object)?));
+        let encode =
+            || Some(kind.event(event.kind.as_str(), &self.message_of(row, kind, &event.object)?));
         if !forms::is_identity(row) || row.custom().is_some() {
             return encode();
         }
@@ -90,26 +91,26 @@ impl Messages {
         Some(frame)
     }
 
-    fn keep(self: &Arc<Self>, revision: u64, message: Bytes) {
+    fn insert(self: &Arc<Self>, revision: u64, message: Bytes) {
         let mut generations = self.generations.lock();
         generations.put(revision, message);
-        if std::mem::replace(&mut generations.is_aging, true) {
+        if std::mem::replace(&mut generations.has_cleanup, true) {
             return;
         }
         drop(generations);
-        tokio::spawn(age(Arc::downgrade(self)));
+        tokio::spawn(drop_old_generations(Arc::downgrade(self)));
     }
 }
 
-/// Forgets what is old, until nothing is left.
-async fn age(messages: Weak<Messages>) {
+/// Drops old generations until the cache is empty.
+async fn drop_old_generations(messages: Weak<Messages>) {
     loop {
-        tokio::time::sleep(YOUNG).await;
+        tokio::time::sleep(ROTATION).await;
         let Some(messages) = messages.upgrade() else { return };
         let mut generations = messages.generations.lock();
-        generations.turn();
+        generations.rotate();
         if generations.young.is_empty() && generations.old.is_empty() {
-            generations.is_aging = false;
+            generations.has_cleanup = false;
             *messages.last_event.lock() = None;
             return;
         }
@@ -129,14 +130,14 @@ impl Generations {
     fn put(&mut self, revision: u64, message: Bytes) {
         let size = message.len() + OVERHEAD;
         if self.size + size > GENERATION {
-            self.turn();
+            self.rotate();
         }
         if self.young.insert(revision, message).is_none() {
             self.size += size;
         }
     }
 
-    fn turn(&mut self) {
+    fn rotate(&mut self) {
         self.old = std::mem::take(&mut self.young);
         self.size = 0;
     }
@@ -147,24 +148,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_asked_for_stays_and_the_rest_goes() {
+    fn a_message_survives_two_rotations_only_if_it_is_read() {
         let mut generations = Generations::default();
         generations.put(1, Bytes::from_static(b"a"));
         generations.put(2, Bytes::from_static(b"b"));
-        generations.turn();
+        generations.rotate();
         assert_eq!(generations.get(1).unwrap(), "a");
-        generations.turn();
+        generations.rotate();
         assert_eq!((generations.get(1).as_deref(), generations.get(2)), (Some(&b"a"[..]), None));
     }
 
     #[test]
-    fn two_generations_hold_no_more_than_their_bytes() {
+    fn two_generations_hold_no_more_than_their_limit() {
         let mut generations = Generations::default();
         let message = Bytes::from(vec![0; 1 << 20]);
         for revision in 0..100 {
             generations.put(revision, message.clone());
-            let kept = generations.young.len() + generations.old.len();
-            assert!(kept <= 2 * GENERATION / message.len(), "{kept}");
+            let count = generations.young.len() + generations.old.len();
+            assert!(count <= 2 * GENERATION / message.len(), "{count}");
         }
         assert_eq!(generations.get(99), Some(message));
     }

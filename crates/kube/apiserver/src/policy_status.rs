@@ -1,7 +1,7 @@
-//! The status of policies: hints about their expressions, and which generation they are about.
+//! Status of `ValidatingAdmissionPolicies`: `typeChecking` and `observedGeneration`.
 //!
-//! Rules: kube-controller-manager's `validatingadmissionpolicystatus`. It is the server that writes
-//! it here, as it has the schemas.
+//! kube-controller-manager writes it upstream (`validatingadmissionpolicystatus`). Here the server
+//! writes it, because the server has the schemas.
 
 use crate::server::ApiServer;
 use bytes::Bytes;
@@ -16,10 +16,10 @@ use mainstay_store::{EventKind, WatchError};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Who manages the fields of the status.
+/// Field manager of the status.
 const MANAGER: &str = "validatingadmissionpolicy-status";
 
-/// Keeps the status of all policies until the server ends.
+/// Updates the status of all policies until the server ends.
 pub(crate) fn keep(server: &Arc<ApiServer>) {
     let server = server.clone();
     tokio::spawn(async move {
@@ -55,7 +55,7 @@ async fn follow(server: &Arc<ApiServer>) {
     }
 }
 
-/// Brings the status of a policy up to date.
+/// Updates the status of one policy.
 async fn settle(server: &Arc<ApiServer>, policy: &Object) {
     let generation = policy.generation();
     let seen = policy.i64(&["status", "observedGeneration"]).unwrap_or_default();
@@ -64,7 +64,7 @@ async fn settle(server: &Arc<ApiServer>, policy: &Object) {
     }
     let spec = policy.get(&["spec"]).cloned().unwrap_or_default();
     let kinds = server.registry.kinds();
-    // Much can be held against much.
+    // Type checking is slow for many expressions and many kinds.
     let made = tokio::task::spawn_blocking(move || expression_warnings(&spec, &kinds)).await;
     let Ok(found) = made else { return };
     let hints = if found.is_empty() { json!({}) } else { json!({"expressionWarnings": found}) };
@@ -86,7 +86,7 @@ async fn settle(server: &Arc<ApiServer>, policy: &Object) {
     let Ok(request) = request else { return };
     let response = server.answer(&Identity::admin(), request).await;
     if !response.status().is_success() {
-        // It is gone, or it has changed again, which is told by another event.
+        // The policy was deleted, or it changed again; another event reports that.
         tracing::debug!(policy = policy.name(), status = %response.status(), "status not written");
     }
 }

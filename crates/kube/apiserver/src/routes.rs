@@ -1,9 +1,9 @@
-//! From what a path names to who answers.
+//! Routes: from the target of a path to its handler.
 
 use crate::aggregation::documents;
 use crate::chain::head::RequestHead;
 use crate::discovery;
-use crate::discovery::answers::DiscoveryRequest;
+use crate::discovery::cache::DiscoveryRequest;
 use crate::handlers;
 use crate::handlers::compute::WorkSize;
 use crate::handlers::request::Request;
@@ -23,7 +23,7 @@ use mainstay_object::Status;
 use std::sync::Arc;
 
 impl ApiServer {
-    /// Answers a request that may be answered.
+    /// Routes an authorized request to its handler.
     pub(crate) async fn route(
         self: &Arc<Self>,
         identity: &Identity,
@@ -39,11 +39,11 @@ impl ApiServer {
         }
         if let Target::Resource(path) = target {
             let Some(row) = self.registry.find(&path.group, &path.version, &path.plural) else {
-                return discovery::nothing_at(&self.registry.kinds(), &path.group);
+                return discovery::unknown_resource(&self.registry.kinds(), &path.group);
             };
             let headers = &parts.headers;
             let warnings = mainstay_http::Warnings::default();
-            let kept = warnings.clone();
+            let collected = warnings.clone();
             let reservations = self.allocator.reservations();
             let server = self;
             let on_upgrade = parts.extensions.get::<OnUpgrade>().cloned();
@@ -65,17 +65,17 @@ impl ApiServer {
             };
             let deprecated = request.row.deprecation().map(str::to_owned);
             let outcome = handlers::dispatch(request, &parts.method).await;
-            // No route, no warning.
-            let routed = !matches!(&outcome, Err(status) if *status == Status::no_such_method());
+            // A request without a route gets no deprecation warning.
+            let has_route = !matches!(&outcome, Err(status) if *status == Status::no_such_method());
             let mut answer = outcome.unwrap_or_else(|status| ApiResponse::refusal(&status));
-            let deprecated = deprecated.filter(|_| routed);
-            answer.audit_annotations = kept.take_annotations();
-            answer.warnings.splice(..0, deprecated.into_iter().chain(kept.take()));
+            let deprecated = deprecated.filter(|_| has_route);
+            answer.audit_annotations = collected.take_annotations();
+            answer.warnings.splice(..0, deprecated.into_iter().chain(collected.take()));
             return Ok(answer);
         }
-        let asked = DiscoveryRequest {
+        let request = DiscoveryRequest {
             accept: header_text(&parts.headers, &ACCEPT),
-            known: header_text(&parts.headers, &IF_NONE_MATCH),
+            if_none_match: header_text(&parts.headers, &IF_NONE_MATCH),
             hash: query.text("hash"),
             now: self.clock.now(),
             host: parts
@@ -87,7 +87,7 @@ impl ApiServer {
         if parts.method != Method::GET && target.is_routed() {
             return Err(Status::no_such_method());
         }
-        if let Some(document) = self.openid(parts.uri.path(), asked.host) {
+        if let Some(document) = self.openid(parts.uri.path(), request.host) {
             return if parts.method == Method::GET {
                 Ok(document)
             } else {
@@ -97,26 +97,26 @@ impl ApiServer {
         let kinds = self.registry.kinds();
         match target {
             Target::Root => Ok(discovery::root(&kinds)),
-            Target::CoreVersions => discovery::roots(&kinds, true, asked),
-            Target::Groups => discovery::groups(&kinds, &self.aggregation, asked),
-            Target::Group(group) => discovery::any_group(&kinds, &self.aggregation, group, asked),
+            Target::CoreVersions => discovery::discovery_root(&kinds, true, request),
+            Target::Groups => discovery::groups(&kinds, &self.aggregation, request),
+            Target::Group(group) => discovery::any_group(&kinds, &self.aggregation, group, request),
             Target::GroupVersion(group, version) => {
-                discovery::group_version(&kinds, group, version, asked)
+                discovery::group_version(&kinds, group, version, request)
             }
-            Target::Version => discovery::version(&self.version, asked),
+            Target::Version => discovery::version(&self.version, request),
             Target::OpenApiV2 => {
                 let others = Arc::new(documents::Remotes(self.clone()));
-                discovery::swagger(&kinds, others, asked).await
+                discovery::swagger(&kinds, others, request).await
             }
             Target::OpenApiV3 => Ok(discovery::index(&kinds, &documents::index(&self.aggregation))),
-            Target::OpenApiV3Document(path) => discovery::document(&kinds, path, asked).await,
+            Target::OpenApiV3Document(path) => discovery::document(&kinds, path, request).await,
             Target::Health(path) => Ok(handlers::health::answer(self, identity, path, query).await),
             Target::Metrics => Ok(page::answer(self)),
             Target::Resource(_) | Target::Unknown => Ok(ApiResponse::page_not_found()),
         }
     }
 
-    /// What other systems read to check our tokens themselves.
+    /// The `OpenID` documents with which other systems check the tokens of this server.
     fn openid(&self, path: &str, host: Option<&str>) -> Option<ApiResponse> {
         let (content_type, text) = match path {
             KEYS_PATH => ("application/jwk-set+json", self.authenticator.openid_keys()),

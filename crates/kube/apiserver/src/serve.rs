@@ -1,26 +1,30 @@
-//! The TLS port: the same service that in-process clients call, for everybody else.
+//! TLS port: the same service that in-process clients call, for connections.
 //!
-//! Data flow: socket ─► TLS (client certificate optional, judged later) ─► HTTP/1.1 or
-//! HTTP/2 as agreed in the handshake ─► request with a [`Peer`] extension ─► service. Who a
-//! certificate or a bearer token belongs to is found later, for each request ([`mainstay_auth::authn`]).
+//! Data flow: socket ─► TLS (client certificate optional, verified later) ─► HTTP/1.1 or HTTP/2 as
+//! agreed in the handshake ─► request with a [`Peer`] extension ─► service. Each request is
+//! authenticated by its certificate or bearer token later ([`mainstay_auth::authn`]).
 //!
-//! The port defends itself: handshakes and request heads have deadlines, heads have a size, who takes
-//! nothing of an answer is cut, connections have shares ([`mainstay_port::Room`]), those of
-//! HTTP/2 on which nothing is asked end, and one that does not speak TLS is told so in plain words.
+//! The port defends itself:
 //!
-//! Connections on which nobody has proved who it is (strangers) take half of the room at most. For a
-//! newcomer the oldest of them ends, and one that asks for nothing for [`Limits::stranger`] ends anyway,
-//! whatever it has sent of a head. The first request with a good proof makes its connection a known one.
+//! * Handshakes and request heads have deadlines, and heads have a maximum size.
+//! * A connection or stream whose client does not read its responses is closed.
+//! * Clients share the connections ([`mainstay_port::Room`]).
+//! * An idle HTTP/2 connection ends.
+//! * A client that does not speak TLS gets a plain-text error.
 //!
-//! Shutting down: nobody is accepted any more, answers that are complete are finished, and streams
-//! without an end of their own (watches) end at their next frame boundary, so that clients see an
-//! orderly end instead of a broken connection. What still runs after the grace period is dropped.
+//! Unauthenticated connections take half of the room at most. When their half is full, the oldest of
+//! them ends for a new one. An idle one ends after [`Limits::unauthenticated_idle`], even while a
+//! head is incomplete. The first authenticated request makes its connection an authenticated one.
+//!
+//! Shutdown: the port accepts no more connections and finishes complete responses. Endless streams
+//! (watches) end at their next frame boundary, so that clients see an orderly end instead of a broken
+//! connection. Whatever still runs after the grace period is dropped.
 
-mod gather;
-mod patience;
+mod unread;
+mod write_buffer;
 
-use self::gather::Gathered;
-use self::patience::Patient;
+use self::unread::TimeoutStream;
+use self::write_buffer::WriteBuffer;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::request::Parts;
@@ -52,43 +56,43 @@ use tower::{Service, ServiceExt as _};
 /// Deadlines and sizes of the port.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Connections at one time. Half of them, at most, may be of strangers; when their half is full the
-    /// oldest one ends for the next.
+    /// Connections at one time. At most half of them may be unauthenticated; when that half is
+    /// full, the oldest one ends for the next.
     pub connections: usize,
-    /// How long a connection on which nobody has proved who it is stays without a request: half of this at
-    /// least. It covers heads that are sent slowly, and frames of HTTP/2 that are no request.
-    pub stranger: Duration,
+    /// How long an unauthenticated connection stays open without a request: half of this at least.
+    /// It bounds heads that are sent slowly, and HTTP/2 frames that are no request.
+    pub unauthenticated_idle: Duration,
     /// Streams of one HTTP/2 connection at one time; every watch of a client is one.
     pub streams: u32,
-    /// For the TLS handshake, however it is sent.
+    /// Timeout of the TLS handshake.
     pub handshake: Duration,
-    /// For the head of a request, and for an idle HTTP/1.1 connection to send its next one.
+    /// Timeout of a request head, and how long an idle HTTP/1.1 connection stays open.
     pub head: Duration,
-    /// Bytes of the head of a request. Those of strangers together are bounded by [`Room`].
-    pub heads: usize,
+    /// Bytes of a request head. [`Room`] bounds the heads of all unauthenticated connections
+    /// together.
+    pub head_size: usize,
     /// Headers of an HTTP/1.1 request.
     pub headers: usize,
-    /// How long a client may take nothing of what is sent to it.
+    /// How long a client may read nothing of its responses.
     pub unread: Duration,
-    /// How long an HTTP/2 connection stays on which nothing is asked and nothing is answered; at most
-    /// twice as long.
+    /// How long an HTTP/2 connection without requests stays open; at most twice as long.
     pub idle: Duration,
-    /// An HTTP/2 client that does not answer a ping for this long is gone.
+    /// Timeout of an HTTP/2 ping; without a response the connection ends.
     pub ping: Duration,
-    /// How long open connections may take to end when shutting down.
+    /// How long open connections may take to end at shutdown.
     pub grace: Duration,
 }
 
 impl Default for Limits {
-    /// What suits one machine with its tools and some hundred watches.
+    /// Values for one machine with its tools and some hundred watches.
     fn default() -> Self {
         Self {
             connections: 4096,
-            stranger: Duration::from_secs(20),
+            unauthenticated_idle: Duration::from_secs(20),
             streams: 1000,
             handshake: Duration::from_secs(10),
             head: Duration::from_secs(90),
-            heads: 256 * 1024,
+            head_size: 256 * 1024,
             headers: 1000,
             unread: Duration::from_mins(1),
             idle: Duration::from_secs(90),
@@ -98,20 +102,20 @@ impl Default for Limits {
     }
 }
 
-/// The other end of a connection; an extension of each of its requests.
+/// The client of a connection; an extension of each of its requests.
 #[derive(Clone, Debug)]
 pub struct Peer {
-    /// The client certificate that it showed, whose key it has; whether it is good is another matter.
+    /// The client certificate whose private key the client holds; it is not verified yet.
     pub certificate: Option<Arc<Shown>>,
-    /// Where it connects from.
+    /// The address of the client.
     pub address: SocketAddr,
-    /// The place of its connection, which whoever verifies a proof of it says.
+    /// The seat of the connection. Authentication marks it as proven.
     pub seat: Seat,
 }
 
 impl Peer {
-    /// Whether a request comes from this machine, as far as its headers tell: a proxy on this machine
-    /// that names itself stands for others.
+    /// Whether a request comes from this machine. A request with the headers of a proxy does not,
+    /// because a local proxy acts for others.
     pub(crate) fn is_local(parts: &Parts) -> bool {
         let is_forwarded = ["forwarded", "via", "x-forwarded-for"]
             .iter()
@@ -121,7 +125,7 @@ impl Peer {
     }
 }
 
-/// Serves until `shutdown` is cancelled and the connections have ended, which takes no longer than
+/// Serves until `shutdown` is cancelled and the connections have ended, which takes at most
 /// [`Limits::grace`].
 pub async fn serve<S, B>(
     listener: TcpListener,
@@ -138,22 +142,22 @@ pub async fn serve<S, B>(
     B: Body<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let port = Port { acceptor: TlsAcceptor::from(tls), limits, shutdown, service };
-    let serve = |stream, address, seat| port.clone().connection(stream, address, seat);
+    let context = ConnectionContext { acceptor: TlsAcceptor::from(tls), limits, shutdown, service };
+    let serve = |stream, address, seat| context.clone().connection(stream, address, seat);
     let room = Room::guarded(limits.connections);
-    mainstay_port::connections(listener, room, limits.grace, &port.shutdown, serve).await;
+    mainstay_port::connections(listener, room, limits.grace, &context.shutdown, serve).await;
 }
 
-/// What every connection needs.
+/// The context that all connections share.
 #[derive(Clone)]
-struct Port<S> {
+struct ConnectionContext<S> {
     acceptor: TlsAcceptor,
     limits: Limits,
     shutdown: CancellationToken,
     service: S,
 }
 
-impl<S, B> Port<S>
+impl<S, B> ConnectionContext<S>
 where
     S: Service<Request<Received>, Response = Response<B>, Error = Infallible>
         + Clone
@@ -163,9 +167,9 @@ where
     B: Body<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    /// Serves a connection from its first byte to its last. What is needed only to open it lies on
-    /// the heap and goes before the first request: most connections carry a watch and nothing else
-    /// for half an hour, so that their number is a question of memory.
+    /// Serves a connection from its first byte to its last. State that only the handshake needs is
+    /// boxed and dropped before the first request. Most connections carry one watch for half an
+    /// hour, so memory limits their number.
     async fn connection(self, stream: TcpStream, address: SocketAddr, seat: Seat) {
         let Some(connection) = Box::pin(self.open(stream, address, seat)).await else { return };
         if let Err(error) = connection.await {
@@ -179,7 +183,7 @@ where
         address: SocketAddr,
         seat: Seat,
     ) -> Option<BoxFuture<'static, hyper::Result<()>>> {
-        // Answers are small and latency counts more than packets.
+        // Responses are small, and latency counts more than packets.
         let _ = stream.set_nodelay(true);
         let handshake = tokio::select! {
             () = self.shutdown.cancelled() => return None,
@@ -210,105 +214,120 @@ where
         http2: bool,
     ) -> BoxFuture<'static, hyper::Result<()>> {
         let Self { limits, shutdown, service, .. } = self;
-        let ended = shutdown.clone();
-        let asked = RequestCount::default();
-        let (counter, seat) = (asked.clone(), peer.seat.clone());
-        let (own, receiver) = (seat.clone(), seat.clone());
-        let strangers = stranger(asked.clone(), move || own.is_proven(), limits.stranger);
-        let strangers: BoxFuture<'static, ()> = Box::pin(strangers);
+        let shutdown_token = shutdown.clone();
+        let requests = RequestCount::default();
+        let (counter, seat) = (requests.clone(), peer.seat.clone());
+        let (proof_seat, receiver_seat) = (seat.clone(), seat.clone());
+        let unauthenticated = wait_unauthenticated_idle(
+            requests.clone(),
+            move || proof_seat.is_proven(),
+            limits.unauthenticated_idle,
+        );
+        let unauthenticated: BoxFuture<'static, ()> = Box::pin(unauthenticated);
         let service = service_fn(move |request: Request<Incoming>| {
-            let (mut request, read) = Received::watch(request);
+            let (mut request, body_state) = Received::watch(request);
             request.extensions_mut().insert(peer.clone());
             let answer = service.clone().oneshot(request);
-            let ended = ended.clone();
-            let asked = counter.another(&seat);
+            let shutdown_token = shutdown_token.clone();
+            let requests = counter.begin_request(&seat);
             async move {
                 let mut answer = answer.await?;
-                // A refusal that came before the body was read ends the connection.
-                read.announce(answer.status(), answer.headers_mut());
-                Ok::<_, Infallible>(answer.map(|body| Paced::new(Ending::new(body, &ended, asked))))
+                // A refusal before the body was read ends the connection.
+                body_state.announce(answer.status(), answer.headers_mut());
+                Ok::<_, Infallible>(
+                    answer
+                        .map(|body| Paced::new(ShutdownBody::new(body, &shutdown_token, requests))),
+                )
             }
         });
-        // The handshake has settled the version, so the first bytes need not be guessed at. The
-        // state of HTTP/2 is many times that of HTTP/1.1: each is made for itself.
+        // ALPN has agreed on the version, so no detection is necessary. HTTP/2 needs many times the
+        // memory of HTTP/1.1, so each has its own state.
         if http2 {
-            let io = TokioIo::new(Gathered::new(Patient::new(stream, receiver, limits.unread)));
+            let io = TokioIo::new(WriteBuffer::new(TimeoutStream::new(
+                stream,
+                receiver_seat,
+                limits.unread,
+            )));
             let streams = Streams::new(limits.unread);
             let stuck = streams.stuck();
             let mut builder = http2::Builder::new(streams);
             builder
                 .timer(TokioTimer::new())
                 .max_concurrent_streams(limits.streams)
-                .max_header_list_size(u32::try_from(limits.heads).unwrap_or(u32::MAX))
+                .max_header_list_size(u32::try_from(limits.head_size).unwrap_or(u32::MAX))
                 .keep_alive_interval(limits.ping)
                 .keep_alive_timeout(limits.ping);
             let connection = Box::pin(builder.serve_connection(io, service));
-            let end = async move {
+            let shutdown_signal = async move {
                 tokio::select! {
                     () = shutdown.cancelled() => {}
-                    () = asked.idle(limits.idle) => {}
+                    () = requests.wait_idle(limits.idle) => {}
                 }
             };
-            let cut = Box::pin(async move {
+            let abort = Box::pin(async move {
                 tokio::select! {
-                    () = strangers => {}
+                    () = unauthenticated => {}
                     () = stuck => {}
                 }
             });
-            Box::pin(drive(connection, cut, end, http2::Connection::graceful_shutdown))
+            Box::pin(drive(
+                connection,
+                abort,
+                shutdown_signal,
+                http2::Connection::graceful_shutdown,
+            ))
         } else {
-            let io = TokioIo::new(Patient::new(stream, receiver, limits.unread));
+            let io = TokioIo::new(TimeoutStream::new(stream, receiver_seat, limits.unread));
             let mut builder = http1::Builder::new();
             builder
                 .timer(TokioTimer::new())
                 .header_read_timeout(limits.head)
                 .max_headers(limits.headers)
-                .max_buf_size(limits.heads);
+                .max_buf_size(limits.head_size);
             let connection = Box::pin(builder.serve_connection(io, service).with_upgrades());
-            let end = async move { shutdown.cancelled().await };
-            let ask = http1::UpgradeableConnection::graceful_shutdown;
-            Box::pin(drive(connection, strangers, end, ask))
+            let shutdown_signal = async move { shutdown.cancelled().await };
+            let shut_down = http1::UpgradeableConnection::graceful_shutdown;
+            Box::pin(drive(connection, unauthenticated, shutdown_signal, shut_down))
         }
     }
 }
 
-/// What is asked on a connection: one token for it, and one for each request until its answer is
-/// sent; the number counts them all.
+/// Counts the requests of a connection.
 #[derive(Clone, Debug, Default)]
-struct RequestCount(Arc<Counts>);
+struct RequestCount(Arc<RequestCounts>);
 
 #[derive(Debug, Default)]
-struct Counts {
+struct RequestCounts {
     /// Requests so far.
     all: AtomicU64,
-    /// Requests whose answers are not sent yet.
+    /// Requests whose responses are not sent yet.
     open: AtomicU64,
 }
 
-/// A request until its answer is sent.
-struct Open {
-    counts: Arc<Counts>,
+/// A request whose response is not sent yet.
+struct OpenRequest {
+    counts: Arc<RequestCounts>,
     _request: mainstay_port::Request,
 }
 
-impl Drop for Open {
+impl Drop for OpenRequest {
     fn drop(&mut self) {
         self.counts.open.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 impl RequestCount {
-    fn another(&self, seat: &Seat) -> Open {
+    fn begin_request(&self, seat: &Seat) -> OpenRequest {
         self.0.all.fetch_add(1, Ordering::Relaxed);
         self.0.open.fetch_add(1, Ordering::Relaxed);
-        Open { counts: Arc::clone(&self.0), _request: seat.begin() }
+        OpenRequest { counts: Arc::clone(&self.0), _request: seat.begin() }
     }
 
-    /// Waits until nothing was asked for a while.
-    async fn idle(&self, long: Duration) {
+    /// Waits until no request was open or began for a while.
+    async fn wait_idle(&self, duration: Duration) {
         let mut before = self.0.all.load(Ordering::Relaxed);
         loop {
-            sleep(long).await;
+            sleep(duration).await;
             let now = self.0.all.load(Ordering::Relaxed);
             if now == before && self.0.open.load(Ordering::Relaxed) == 0 {
                 return;
@@ -318,41 +337,45 @@ impl RequestCount {
     }
 }
 
-/// Returns when a connection on which nobody has proved who it is asks for nothing for too long; never once
-/// somebody has.
-async fn stranger(asked: RequestCount, is_proven: impl Fn() -> bool, long: Duration) {
-    asked.idle(long / 2).await;
+/// Returns when an unauthenticated connection was idle for too long; never after authentication.
+async fn wait_unauthenticated_idle(
+    requests: RequestCount,
+    is_proven: impl Fn() -> bool,
+    duration: Duration,
+) {
+    requests.wait_idle(duration / 2).await;
     if is_proven() {
         std::future::pending::<()>().await;
     }
 }
 
-/// Serves a connection to its end, or until it is `cut`; it is asked by `end` to end after `over`.
+/// Serves a connection to its end or until `abort`. After `shutdown_signal`, `shut_down` starts its
+/// graceful end.
 async fn drive<C: Future<Output = hyper::Result<()>>>(
     mut connection: Pin<Box<C>>,
-    mut cut: BoxFuture<'static, ()>,
-    over: impl Future<Output = ()>,
-    end: impl FnOnce(Pin<&mut C>),
+    mut abort: BoxFuture<'static, ()>,
+    shutdown_signal: impl Future<Output = ()>,
+    shut_down: impl FnOnce(Pin<&mut C>),
 ) -> hyper::Result<()> {
     tokio::select! {
         result = connection.as_mut() => return result,
-        () = cut.as_mut() => return Ok(()),
-        () = over => end(connection.as_mut()),
+        () = abort.as_mut() => return Ok(()),
+        () = shutdown_signal => shut_down(connection.as_mut()),
     }
     tokio::select! {
         result = connection.as_mut() => result,
-        () = cut.as_mut() => Ok(()),
+        () = abort.as_mut() => Ok(()),
     }
 }
 
-/// The handshake; what comes without TLS and looks like HTTP gets an answer it can read.
+/// The TLS handshake. A plain HTTP request gets a response that its client can read.
 async fn handshake(
     acceptor: &TlsAcceptor,
     mut stream: TcpStream,
 ) -> std::io::Result<TlsStream<TcpStream>> {
     let mut first = [0_u8; 1];
     if stream.peek(&mut first).await? == 1 && first[0].is_ascii_uppercase() {
-        // The words of Go's server, which people search for.
+        // The text of Go's server, which people search for.
         stream
             .write_all(
                 b"HTTP/1.0 400 Bad Request\r\nConnection: close\r\nContent-Type: text/plain; charset=utf-8\r\n\r\nClient sent an HTTP request to an HTTPS server.\n",
@@ -364,25 +387,25 @@ async fn handshake(
     acceptor.accept(stream).await
 }
 
-/// A body that ends early when the server shuts down, if it has no end of its own.
-struct Ending<B> {
+/// A response body that ends early at shutdown, if it is endless.
+struct ShutdownBody<B> {
     body: B,
     /// None for bodies of known length, which are finished.
     shutdown: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
-    ended: bool,
-    /// Tells the connection, while it is there, that something is asked.
-    _asked: Open,
+    shutdown_token: bool,
+    /// Keeps the request open while the body exists.
+    _request: OpenRequest,
 }
 
-impl<B: Body> Ending<B> {
-    fn new(body: B, shutdown: &CancellationToken, asked: Open) -> Self {
+impl<B: Body> ShutdownBody<B> {
+    fn new(body: B, shutdown: &CancellationToken, requests: OpenRequest) -> Self {
         let endless = body.size_hint().exact().is_none() && !body.is_end_stream();
         let shutdown = endless.then(|| Box::pin(shutdown.clone().cancelled_owned()));
-        Self { body, shutdown, ended: false, _asked: asked }
+        Self { body, shutdown, shutdown_token: false, _request: requests }
     }
 }
 
-impl<B: Body + Unpin> Body for Ending<B> {
+impl<B: Body + Unpin> Body for ShutdownBody<B> {
     type Data = B::Data;
     type Error = B::Error;
 
@@ -390,10 +413,10 @@ impl<B: Body + Unpin> Body for Ending<B> {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
-        if self.ended {
+        if self.shutdown_token {
             return Poll::Ready(None);
         }
-        // The body goes first: what is ready to be sent still is.
+        // The body has priority: a frame that is ready is still sent.
         let outcome = Pin::new(&mut self.body).poll_frame(context);
         if outcome.is_ready() {
             return outcome;
@@ -401,18 +424,18 @@ impl<B: Body + Unpin> Body for Ending<B> {
         if let Some(shutdown) = &mut self.shutdown
             && shutdown.as_mut().poll(context).is_ready()
         {
-            self.ended = true;
+            self.shutdown_token = true;
             return Poll::Ready(None);
         }
         Poll::Pending
     }
 
     fn is_end_stream(&self) -> bool {
-        self.ended || self.body.is_end_stream()
+        self.shutdown_token || self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        if self.ended { SizeHint::with_exact(0) } else { self.body.size_hint() }
+        if self.shutdown_token { SizeHint::with_exact(0) } else { self.body.size_hint() }
     }
 }
 

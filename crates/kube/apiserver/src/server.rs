@@ -1,10 +1,10 @@
-//! The server: what it is made of. How it starts and serves is in [`crate::start`], how it answers in
-//! [`crate::chain`].
+//! The API server as an object: its parts. [`crate::start`] starts and serves it, [`crate::chain`]
+//! answers requests.
 
 use crate::Readiness;
 use crate::aggregation::Aggregation;
 use crate::audit;
-use crate::flow::Flow;
+use crate::flow::FlowControl;
 use crate::handlers::compute::ComputePool;
 use crate::handlers::events::last_sweep::LastSweep;
 use crate::health::StorageCheck;
@@ -24,18 +24,18 @@ use mainstay_streams::NativePods;
 use std::sync::{Arc, OnceLock};
 use tokio_util::sync::CancellationToken;
 
-/// What a server is made of.
+/// The parts that the caller of [`ApiServer::start`] provides.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Where objects live.
+    /// The store of all objects.
     pub store: Store,
-    /// The time.
+    /// The clock.
     pub clock: Clock,
-    /// Issues and reads the tokens of service accounts.
+    /// Issues and checks the tokens of ServiceAccounts.
     pub authenticator: Arc<Authenticator>,
-    /// What `/version` says.
+    /// The content of `/version`.
     pub version: VersionInfo,
-    /// Ends watches and background work.
+    /// Cancelled to end watches and background work.
     pub stop: CancellationToken,
 }
 
@@ -48,40 +48,41 @@ pub struct ApiServer {
     pub(crate) authorizer: Arc<Authorizer>,
     pub(crate) registry: Arc<Registry>,
     pub(crate) readiness: Readiness,
-    /// Asks whether changes are saved.
+    /// Checks whether changes are saved.
     pub(crate) storage_check: StorageCheck,
     pub(crate) version: VersionInfo,
     pub(crate) stop: CancellationToken,
-    /// Definitions change one at a time: whether names are free depends on all of them.
-    pub(crate) definitions: tokio::sync::Mutex<()>,
-    /// Which addresses and ports Services have.
+    /// Serializes changes of CRDs: whether a name is free depends on all of them.
+    pub(crate) crd_lock: tokio::sync::Mutex<()>,
+    /// Allocates the IP addresses and ports of Services.
     pub(crate) allocator: Arc<Allocator>,
-    /// Changes and refuses writes.
+    /// Admission: mutates and refuses writes.
     pub(crate) admission: Admission,
     /// Calls webhooks and other backends.
     pub(crate) outbound: Arc<Outbound>,
-    /// Pods that something in this process stands for.
+    /// In-process pods.
     pub(crate) native_pods: NativePods,
-    /// When old events were last looked for.
+    /// The time of the last search for expired Events.
     pub(crate) last_sweep: LastSweep,
-    /// Which requests wait for which others.
-    pub(crate) flow: Flow,
-    /// What is counted.
+    /// API priority and fairness.
+    pub(crate) flow: FlowControl,
+    /// Metrics.
     pub(crate) metrics: Metrics,
-    /// Where requests are written down.
-    pub(crate) audit: OnceLock<audit::Log>,
-    /// Where requests run whose work takes long.
+    /// The audit log, if there is one.
+    pub(crate) audit: OnceLock<audit::AuditLog>,
+    /// Runs requests that need much CPU time.
     pub(crate) compute: ComputePool,
-    /// Groups that others serve.
+    /// Aggregated API groups.
     pub(crate) aggregation: Aggregation,
-    /// Objects as clients written in Go read them.
+    /// Cached protobuf messages of objects.
     pub(crate) messages: Arc<Messages>,
-    /// When the server started.
+    /// The time at which the server started.
     pub(crate) started: jiff::Timestamp,
 }
 
 impl ApiServer {
-    /// A server that does not serve yet: [`Self::start`] makes what every cluster has.
+    /// Creates a server that does not serve yet. [`Self::start`] creates the objects that every
+    /// cluster has.
     pub(crate) fn new(config: Config) -> Self {
         let Config { store, clock, authenticator, version, stop } = config;
         let registry = Arc::new(Registry::new(mainstay_validation::for_kind));
@@ -107,10 +108,10 @@ impl ApiServer {
             storage_check: StorageCheck::default(),
             version,
             stop,
-            definitions: tokio::sync::Mutex::default(),
+            crd_lock: tokio::sync::Mutex::default(),
             native_pods: NativePods::default(),
             last_sweep: LastSweep::default(),
-            flow: Flow::default(),
+            flow: FlowControl::default(),
             messages: Arc::default(),
             metrics: Metrics::default(),
             audit: OnceLock::new(),
@@ -130,40 +131,40 @@ impl ApiServer {
         &self.registry
     }
 
-    /// Where objects live.
+    /// The store of all objects.
     pub const fn store(&self) -> &Store {
         &self.store
     }
 
-    /// The time.
+    /// The clock.
     pub const fn clock(&self) -> &Clock {
         &self.clock
     }
 
-    /// Issues and reads the tokens of service accounts.
+    /// Issues and checks the tokens of ServiceAccounts.
     pub fn authenticator(&self) -> &Authenticator {
         &self.authenticator
     }
 
-    /// Cancelled when the server is to end.
+    /// Cancelled when the server ends.
     pub const fn stop(&self) -> &CancellationToken {
         &self.stop
     }
 
-    /// Decides who may do what.
+    /// Decides which identity may do what.
     pub fn authorizer(&self) -> &Authorizer {
         &self.authorizer
     }
 
-    /// Has what runs beside the server write its counts onto the page of `/metrics`. Only the first
-    /// one that is given counts.
-    pub fn also_measures(&self, write: impl Fn(&mut Page) + Send + Sync + 'static) {
-        self.metrics.others.set(write);
+    /// Lets a component beside the server write its metrics to `/metrics`. Only the first call has
+    /// an effect.
+    pub fn add_metrics(&self, write: impl Fn(&mut Page) + Send + Sync + 'static) {
+        self.metrics.external.set(write);
     }
 
-    /// Writes every request from now on down in a log. Only the first one that is given counts.
-    pub fn write_down(&self, log: audit::Log) {
-        // A second one was a mistake of the program; the first goes on.
+    /// Writes each further request to an audit log. Only the first call has an effect.
+    pub fn set_audit_log(&self, log: audit::AuditLog) {
+        // A second call is a mistake of the program; the first log stays.
         let _ = self.audit.set(log);
     }
 }

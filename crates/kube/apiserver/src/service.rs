@@ -1,4 +1,4 @@
-//! The API as a service of HTTP requests: without a socket, and behind a port.
+//! The API as a tower service of HTTP requests: without a socket, and behind a port.
 
 use crate::server::ApiServer;
 use bytes::{Buf, Bytes};
@@ -15,18 +15,18 @@ use std::task::{Context, Poll};
 use tower::Service;
 
 impl ApiServer {
-    /// The service as one identity uses it.
+    /// The service for one identity.
     pub fn service(self: &Arc<Self>, identity: Identity) -> ApiService {
         ApiService { server: self.clone(), identity }
     }
 
-    /// The service as whoever connects uses it.
+    /// The service for connections, which authenticates each request.
     pub fn port_service(self: &Arc<Self>) -> PortService {
         PortService { server: self.clone() }
     }
 }
 
-/// The API as one identity uses it, without a socket: a tower service of HTTP requests.
+/// The API for one identity, without a socket: a tower service of HTTP requests.
 #[derive(Clone, Debug)]
 pub struct ApiService {
     server: Arc<ApiServer>,
@@ -51,8 +51,8 @@ where
     }
 }
 
-/// The API as whoever connects uses it: each request is answered for the identity that its
-/// connection or token proves. What [`crate::serve::serve`] puts behind a port.
+/// The API for connections: each request acts as the identity that its connection or token proves.
+/// [`crate::serve::serve`] puts this service behind a port.
 #[derive(Clone, Debug)]
 pub struct PortService {
     server: Arc<ApiServer>,
@@ -76,7 +76,7 @@ where
     }
 }
 
-/// The server as its own client: requests of the server itself.
+/// The server as its own client.
 pub(crate) struct LoopbackClient(pub(crate) Arc<ApiServer>);
 
 impl Loopback for LoopbackClient {

@@ -1,13 +1,13 @@
-//! Which Kubernetes this is.
+//! Version of the Kubernetes API that is served.
 
-/// What `/version` says.
+/// The content of `/version`.
 #[derive(Clone, Debug)]
 pub struct VersionInfo {
-    /// Major version of the Kubernetes API spoken.
+    /// Major version of the Kubernetes API.
     pub major: String,
-    /// Minor version of the Kubernetes API spoken.
+    /// Minor version of the Kubernetes API.
     pub minor: String,
-    /// The version in full: the API's, with this program's own behind a `+`.
+    /// The full version: that of the Kubernetes API, a `+`, and that of this program.
     pub git_version: String,
     /// Commit that the program was built from; may be empty.
     pub git_commit: String,

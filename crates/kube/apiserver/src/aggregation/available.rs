@@ -1,10 +1,10 @@
-//! Whether the servers of remote group-versions can be asked
+//! Availability of remote group-versions: the condition `Available` of their `APIService`
 //! (`k8s.io/kube-aggregator/pkg/controllers/status`).
 
 use super::error::SendError;
-use super::found::Found;
+use super::observed::ObservedDiscovery;
 use super::remote::{Remote, SLICES, STORAGE, condition};
-use super::wire::{self, Sent};
+use super::transport::{self, RemoteResponse};
 use super::{discovery, documents};
 use crate::server::ApiServer;
 use bytes::Bytes;
@@ -18,110 +18,117 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-/// How often what works is looked at again.
-const AGAIN: Duration = Duration::from_secs(30);
-/// How soon what failed is looked at again, the first time.
-const SOON: Duration = Duration::from_millis(100);
-/// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// Bytes of a discovery document, at most.
-const DOCUMENT: usize = 8 * 1024 * 1024;
+/// Interval of checks after a success.
+const CHECK_INTERVAL: Duration = Duration::from_secs(30);
+/// Delay of the first check after a failure.
+const RETRY_DELAY: Duration = Duration::from_millis(100);
+/// Timeout of a discovery request.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// Maximum bytes of a discovery document.
+const MAX_DOCUMENT_SIZE: usize = 8 * 1024 * 1024;
 
-/// Who looks after a remote group-version; ends when dropped.
-pub(super) struct Looked {
+/// The tasks that monitor a remote group-version; they end when this is dropped.
+pub(super) struct AvailabilityMonitor {
     tasks: [JoinHandle<()>; 2],
-    seen: Remote,
+    observed: Remote,
 }
 
-impl Drop for Looked {
+impl Drop for AvailabilityMonitor {
     fn drop(&mut self) {
         self.tasks.iter().for_each(JoinHandle::abort);
     }
 }
 
-impl Looked {
-    pub(super) fn begin(server: &Arc<ApiServer>, remote: &Remote, bell: Arc<Notify>) -> Self {
+impl AvailabilityMonitor {
+    pub(super) fn start(server: &Arc<ApiServer>, remote: &Remote, trigger: Arc<Notify>) -> Self {
         let name = remote.name.clone();
         let server = Arc::downgrade(server);
         let documents = Arc::new(Notify::new());
-        let of_documents = documents::keep(server.clone(), name.clone(), documents.clone());
-        let looking = keep(server, name, bell, documents);
-        let tasks = [tokio::spawn(looking), tokio::spawn(of_documents)];
-        Self { tasks, seen: remote.clone() }
+        let refresh =
+            documents::refresh_periodically(server.clone(), name.clone(), documents.clone());
+        let checks = monitor(server, name, trigger, documents);
+        let tasks = [tokio::spawn(checks), tokio::spawn(refresh)];
+        Self { tasks, observed: remote.clone() }
     }
 
-    /// Whether the object says something else than it did, besides its condition.
+    /// Whether the `APIService` has changed, apart from its condition.
     pub(super) fn differs(&self, remote: &Remote) -> bool {
-        let seen = Remote { available: remote.available, ..self.seen.clone() };
-        seen != *remote
+        let observed = Remote { available: remote.available, ..self.observed.clone() };
+        observed != *remote
     }
 
-    pub(super) fn now(&mut self, remote: &Remote) {
-        self.seen = remote.clone();
+    pub(super) fn set_observed(&mut self, remote: &Remote) {
+        self.observed = remote.clone();
     }
 }
 
-/// `documents` is rung when what did not work before does.
-async fn keep(server: Weak<ApiServer>, name: Arc<str>, bell: Arc<Notify>, documents: Arc<Notify>) {
-    let mut wait = SOON;
-    let mut worked = false;
+/// Checks a remote group-version until its `APIService` is deleted. Notifies `documents` when it
+/// becomes available.
+async fn monitor(
+    server: Weak<ApiServer>,
+    name: Arc<str>,
+    trigger: Arc<Notify>,
+    documents: Arc<Notify>,
+) {
+    let mut delay = RETRY_DELAY;
+    let mut was_available = false;
     loop {
         {
             let Some(server) = server.upgrade() else { return };
             let Some(stored) = server.store.find(STORAGE, "", &name) else { return };
             let Some(remote) = Remote::read(&stored.object()) else { return };
-            let found = match look(&server, &remote).await {
+            let found = match check(&server, &remote).await {
                 Ok(version) => {
-                    wait = AGAIN;
-                    note(&server, &name, Some(version));
+                    delay = CHECK_INTERVAL;
+                    record_discovery(&server, &name, Some(version));
                     json!({"status": "True", "reason": "Passed", "message": "all checks passed"})
                 }
                 Err((reason, message)) => {
-                    // Services and endpoints ring the bell when they change.
-                    wait = match reason {
-                        "FailedDiscoveryCheck" => (wait * 2).min(AGAIN),
-                        _ => AGAIN,
+                    // Changes of Services and EndpointSlices trigger a check at once.
+                    delay = match reason {
+                        "FailedDiscoveryCheck" => (delay * 2).min(CHECK_INTERVAL),
+                        _ => CHECK_INTERVAL,
                     };
-                    note(&server, &name, None);
+                    record_discovery(&server, &name, None);
                     json!({"status": "False", "reason": reason, "message": message})
                 }
             };
             let mut condition = found;
             condition["type"] = "Available".into();
             condition["lastTransitionTime"] = server.clock.now_rfc3339().into();
-            let works = condition["status"] == "True";
+            let is_available = condition["status"] == "True";
             if let Some(stored) = server.store.find(STORAGE, "", &name) {
-                write(&server, stored.object(), condition).await;
+                write_condition(&server, stored.object(), condition).await;
             }
-            if works && !worked {
+            if is_available && !was_available {
                 documents.notify_one();
             }
-            worked = works;
+            was_available = is_available;
         }
         tokio::select! {
-            () = bell.notified() => wait = wait.min(SOON),
-            () = tokio::time::sleep(wait) => {}
+            () = trigger.notified() => delay = delay.min(RETRY_DELAY),
+            () = tokio::time::sleep(delay) => {}
         }
     }
 }
 
-fn note(server: &ApiServer, name: &Arc<str>, found: Option<Value>) {
+fn record_discovery(server: &ApiServer, name: &Arc<str>, found: Option<Value>) {
     let mut all = server.aggregation.found.lock();
     match found {
         Some(version) => {
-            all.insert(name.clone(), Found { version, stale: false });
+            all.insert(name.clone(), ObservedDiscovery { version, stale: false });
         }
         None => {
             all.entry(name.clone())
                 .and_modify(|found| found.stale = true)
-                .or_insert(Found { version: Value::Null, stale: true });
+                .or_insert(ObservedDiscovery { version: Value::Null, stale: true });
         }
     }
 }
 
-/// Looks at Service, endpoints and discovery; gives what discovery says of the version, or the
+/// Checks the Service, its endpoints and the discovery. Returns the discovered version, or the
 /// reason and message of the condition.
-async fn look(server: &ApiServer, remote: &Remote) -> Result<Value, (&'static str, String)> {
+async fn check(server: &ApiServer, remote: &Remote) -> Result<Value, (&'static str, String)> {
     let Remote { namespace, service, port, .. } = remote;
     if server.aggregation.native(remote).is_none() {
         let stored = server.store.find("services", namespace, service);
@@ -132,44 +139,44 @@ async fn look(server: &ApiServer, remote: &Remote) -> Result<Value, (&'static st
         if matches!(object.str(&["spec", "type"]), Some("ClusterIP") | None)
             && !mainstay_fault::is_on("apiservices-need-no-endpoints")
         {
-            endpoints(server, remote, &object)?;
+            check_endpoints(server, remote, &object)?;
         }
     }
     let failed = |why: String| ("FailedDiscoveryCheck", why);
-    let host = wire::endpoint(server, remote).map_err(|error| failed(error.to_string()))?;
-    let url = format!("https://{}{}", host.shown(*port), remote.path());
-    let answered = ask(server, remote, &remote.path(), "application/json").await;
-    let answered = answered.map_err(|why| {
+    let host = transport::endpoint(server, remote).map_err(|error| failed(error.to_string()))?;
+    let url = format!("https://{}{}", host.host_port(*port), remote.path());
+    let response = fetch(server, remote, &remote.path(), "application/json").await;
+    let response = response.map_err(|why| {
         failed(format!("failing or missing response from {url}: Get {url:?}: {why}"))
     })?;
-    if !answered.is_good() {
-        let code = answered.code;
+    if !response.is_success() {
+        let code = response.code;
         return Err(failed(format!(
             "failing or missing response from {url}: bad status from {url}: {code}"
         )));
     }
-    let whole = ask(server, remote, "/apis", discovery::ACCEPT).await.ok();
-    Ok(discovery::version(remote, whole.as_ref(), &answered))
+    let aggregated_list = fetch(server, remote, "/apis", discovery::ACCEPT).await.ok();
+    Ok(discovery::version(remote, aggregated_list.as_ref(), &response))
 }
 
-async fn ask(
+async fn fetch(
     server: &ApiServer,
     remote: &Remote,
     path: &str,
     accept: &str,
-) -> Result<wire::Whole, SendError> {
+) -> Result<transport::BufferedResponse, SendError> {
     let identity = Identity::new("system:kube-aggregator", [mainstay_auth::MASTERS.to_owned()]);
     let request = Request::get(path).header("accept", accept).body(Bytes::new());
     let request = request?;
-    let asked = async {
-        let sent: Sent = wire::send(server, remote, &identity, request).await?;
-        sent.whole(DOCUMENT).await
+    let exchange = async {
+        let sent: RemoteResponse = transport::send(server, remote, &identity, request).await?;
+        sent.buffer(MAX_DOCUMENT_SIZE).await
     };
-    tokio::time::timeout(PATIENCE, asked).await.unwrap_or(Err(SendError::Timeout))
+    tokio::time::timeout(TIMEOUT, exchange).await.unwrap_or(Err(SendError::Timeout))
 }
 
-/// Whether a Service listens on the port and has an endpoint for it.
-fn endpoints(
+/// Checks that a Service listens on the port and has a ready endpoint for it.
+fn check_endpoints(
     server: &ApiServer,
     remote: &Remote,
     service: &Object,
@@ -177,7 +184,7 @@ fn endpoints(
     let Remote { namespace, service: name, port, .. } = remote;
     let number = |value: &Value| value.get("port").and_then(Value::as_u64);
     let ports = service.array(&["spec", "ports"]);
-    let Some(found) = ports.iter().find(|one| number(one) == Some(u64::from(*port))) else {
+    let Some(found) = ports.iter().find(|entry| number(entry) == Some(u64::from(*port))) else {
         let why = format!("service/{name} in {namespace:?} is not listening on port {port}");
         return Err(("ServicePortError", why));
     };
@@ -198,8 +205,9 @@ fn endpoints(
     };
     let active = slices.iter().any(|slice| {
         slice.array(&["endpoints"]).iter().any(ready)
-            && slice.array(&["ports"]).iter().any(|one| {
-                text(one.get("name").unwrap_or(&Value::Null)) == port_name && number(one).is_some()
+            && slice.array(&["ports"]).iter().any(|entry| {
+                text(entry.get("name").unwrap_or(&Value::Null)) == port_name
+                    && number(entry).is_some()
             })
     });
     if active {
@@ -211,40 +219,44 @@ fn endpoints(
     Err(("MissingEndpoints", why))
 }
 
-/// Writes a condition, if it says something new. The time of a change is kept while the status is.
-pub(super) async fn write(server: &Arc<ApiServer>, mut object: Object, mut wanted: Value) {
-    if let Some(is) = condition(&object) {
-        let same = |field: &str| is.get(field) == wanted.get(field);
-        if ["status", "reason", "message"].into_iter().all(same) {
+/// Writes a condition if it differs. `lastTransitionTime` changes only with the status.
+pub(super) async fn write_condition(
+    server: &Arc<ApiServer>,
+    mut object: Object,
+    mut expected: Value,
+) {
+    if let Some(current) = condition(&object) {
+        let is_same = |field: &str| current.get(field) == expected.get(field);
+        if ["status", "reason", "message"].into_iter().all(is_same) {
             return;
         }
-        if same("status") {
-            wanted["lastTransitionTime"] = is["lastTransitionTime"].clone();
+        if is_same("status") {
+            expected["lastTransitionTime"] = current["lastTransitionTime"].clone();
         }
     }
     if mainstay_fault::is_on("conditions-of-apiservices-have-no-message") {
-        wanted["message"] = "".into();
+        expected["message"] = "".into();
     }
     let mut conditions = object.array(&["status", "conditions"]).to_vec();
-    match conditions.iter_mut().find(|one| one["type"] == "Available") {
-        Some(one) => *one = wanted,
-        None => conditions.push(wanted),
+    match conditions.iter_mut().find(|entry| entry["type"] == "Available") {
+        Some(entry) => *entry = expected,
+        None => conditions.push(expected),
     }
     object.set(&["status", "conditions"], conditions.into());
     let name = object.name().to_owned();
-    // Whoever changed it meanwhile brings us here again.
+    // After a conflict, the change of the other writer triggers another check.
     own_request(server, Method::PUT, &name, "/status", &object.into_value()).await;
 }
 
-/// A request of the server itself for an `APIService`.
+/// Sends a request of the server itself for an `APIService`.
 pub(super) async fn own_request(
     server: &Arc<ApiServer>,
     method: Method,
     name: &str,
-    part: &str,
+    subresource: &str,
     body: &Value,
 ) {
-    let path = format!("/apis/apiregistration.k8s.io/v1/apiservices/{name}{part}");
+    let path = format!("/apis/apiregistration.k8s.io/v1/apiservices/{name}{subresource}");
     let body = if body.is_null() { Bytes::new() } else { body.to_string().into() };
     let request = Request::builder()
         .method(method)

@@ -1,10 +1,10 @@
-//! The controller of `APIService` objects: it follows them and what they depend on, and has each
-//! remote group-version looked after.
+//! Controller of `APIService` objects: follows them and their dependencies, and monitors each
+//! remote group-version.
 
-use super::available::Looked;
-use super::local::Known;
+use super::available::AvailabilityMonitor;
+use super::local::LocalServices;
 use super::remote::{SLICES, STORAGE};
-use crate::handlers::definitions;
+use crate::handlers::crds;
 use crate::server::ApiServer;
 use mainstay_object::Status;
 use mainstay_store::{Watch, WatchError};
@@ -12,91 +12,95 @@ use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use tokio::sync::Notify;
 
-/// Reads what there is and follows it until the server's end.
+/// Reads the stored objects and follows their changes until the server ends.
 pub(crate) fn start(server: &Arc<ApiServer>) -> Result<(), Status> {
     let revision = server.store.revision();
     server.aggregation.read(&server.store);
     let watch = |storage| server.store.watch(storage, revision).map_err(Status::internal);
     let watches = Watches {
-        registered: watch(STORAGE)?,
+        api_services: watch(STORAGE)?,
         services: watch("services")?,
         slices: watch(SLICES)?,
-        definitions: watch(definitions::STORAGE)?,
-        put: server.aggregation.put.clone(),
+        crds: watch(crds::STORAGE)?,
+        backend_added: server.aggregation.backend_added.clone(),
     };
     let stop = server.stop.clone();
-    let followed = follow(Arc::downgrade(server), watches);
+    let follower = follow(Arc::downgrade(server), watches);
     tokio::spawn(async move {
         tokio::select! {
             () = stop.cancelled() => {}
-            () = followed => {}
+            () = follower => {}
         }
     });
     Ok(())
 }
 
 struct Watches {
-    registered: Watch,
+    api_services: Watch,
     services: Watch,
     slices: Watch,
-    definitions: Watch,
-    put: Arc<Notify>,
+    crds: Watch,
+    backend_added: Arc<Notify>,
 }
 
-/// What has changed.
-enum Changed {
-    Registered,
+/// The kind of objects that changed.
+enum WatchedChange {
+    ApiServices,
     Endpoints,
     Definitions,
 }
 
 impl Watches {
-    async fn next(&mut self) -> Result<Changed, WatchError> {
-        const MANY: usize = 256;
+    async fn next(&mut self) -> Result<WatchedChange, WatchError> {
+        const BATCH: usize = 256;
         tokio::select! {
-            batch = self.registered.next_batch(MANY) => batch.map(|_| Changed::Registered),
-            batch = self.services.next_batch(MANY) => batch.map(|_| Changed::Endpoints),
-            batch = self.slices.next_batch(MANY) => batch.map(|_| Changed::Endpoints),
-            () = self.put.notified() => Ok(Changed::Endpoints),
-            batch = self.definitions.next_batch(MANY) => batch.map(|_| Changed::Definitions),
+            batch = self.api_services.next_batch(BATCH) => batch.map(|_| WatchedChange::ApiServices),
+            batch = self.services.next_batch(BATCH) => batch.map(|_| WatchedChange::Endpoints),
+            batch = self.slices.next_batch(BATCH) => batch.map(|_| WatchedChange::Endpoints),
+            () = self.backend_added.notified() => Ok(WatchedChange::Endpoints),
+            batch = self.crds.next_batch(BATCH) => batch.map(|_| WatchedChange::Definitions),
         }
     }
 
-    fn again(server: &ApiServer) -> Option<Self> {
+    fn restart(server: &ApiServer) -> Option<Self> {
         let revision = server.store.revision();
         let watch = |storage| server.store.watch(storage, revision).ok();
         Some(Self {
-            registered: watch(STORAGE)?,
+            api_services: watch(STORAGE)?,
             services: watch("services")?,
             slices: watch(SLICES)?,
-            definitions: watch(definitions::STORAGE)?,
-            put: server.aggregation.put.clone(),
+            crds: watch(crds::STORAGE)?,
+            backend_added: server.aggregation.backend_added.clone(),
         })
     }
 }
 
-/// Ends with the store or the server.
+/// Follows changes until the store or the server ends.
 async fn follow(server: Weak<ApiServer>, mut watches: Watches) {
-    // Who looks after which remote group-version; ended by being dropped.
-    let mut keepers: HashMap<Arc<str>, (Arc<Notify>, Looked)> = HashMap::new();
-    let mut known = Known::default();
-    let mut changed = Changed::Definitions;
+    // The monitors of remote group-versions, by the name of their `APIService`.
+    let mut monitors: HashMap<Arc<str>, (Arc<Notify>, AvailabilityMonitor)> = HashMap::new();
+    let mut local_services = LocalServices::default();
+    let mut changed = WatchedChange::Definitions;
     loop {
         {
             let Some(server) = server.upgrade() else { return };
-            let empty = keepers.is_empty() && server.aggregation.is_empty();
+            let is_idle = monitors.is_empty() && server.aggregation.is_empty();
             match changed {
-                Changed::Endpoints if empty => {}
-                Changed::Endpoints => keepers.values().for_each(|(bell, _)| bell.notify_one()),
-                Changed::Registered => server.aggregation.read(&server.store),
-                Changed::Definitions => {
-                    known.settle(&server).await;
+                WatchedChange::Endpoints if is_idle => {}
+                WatchedChange::Endpoints => {
+                    for (trigger, _) in monitors.values() {
+                        trigger.notify_one();
+                    }
+                }
+                WatchedChange::ApiServices => server.aggregation.read(&server.store),
+                WatchedChange::Definitions => {
+                    local_services.sync(&server).await;
                     server.aggregation.read(&server.store);
                 }
             }
-            if !matches!(changed, Changed::Endpoints) {
-                known.write_conditions(&server).await;
-                look_after(&server, &mut keepers);
+            if !matches!(changed, WatchedChange::Endpoints) {
+                local_services.write_conditions(&server).await;
+                update_monitors(&server, &mut monitors);
             }
         }
         changed = match watches.next().await {
@@ -104,28 +108,31 @@ async fn follow(server: Weak<ApiServer>, mut watches: Watches) {
             Err(WatchError::Closed) => return,
             Err(WatchError::Expired(_)) => {
                 let Some(server) = server.upgrade() else { return };
-                let Some(again) = Watches::again(&server) else { return };
-                watches = again;
-                Changed::Definitions
+                let Some(restart) = Watches::restart(&server) else { return };
+                watches = restart;
+                WatchedChange::Definitions
             }
         };
     }
 }
 
-/// Begins to look after what is new, and ends with what is gone.
-fn look_after(server: &Arc<ApiServer>, keepers: &mut HashMap<Arc<str>, (Arc<Notify>, Looked)>) {
+/// Starts monitors for new remote group-versions, and stops those of deleted ones.
+fn update_monitors(
+    server: &Arc<ApiServer>,
+    monitors: &mut HashMap<Arc<str>, (Arc<Notify>, AvailabilityMonitor)>,
+) {
     let services = server.aggregation.current.load_full();
-    keepers.retain(|name, _| services.remotes.iter().any(|remote| remote.name == *name));
+    monitors.retain(|name, _| services.remotes.iter().any(|remote| remote.name == *name));
     for remote in &services.remotes {
-        if let Some((bell, seen)) = keepers.get_mut(&remote.name) {
-            if seen.differs(remote) {
-                seen.now(remote);
-                bell.notify_one();
+        if let Some((trigger, monitor)) = monitors.get_mut(&remote.name) {
+            if monitor.differs(remote) {
+                monitor.set_observed(remote);
+                trigger.notify_one();
             }
         } else {
-            let bell = Arc::new(Notify::new());
-            let looked = Looked::begin(server, remote, bell.clone());
-            keepers.insert(remote.name.clone(), (bell, looked));
+            let trigger = Arc::new(Notify::new());
+            let monitor = AvailabilityMonitor::start(server, remote, trigger.clone());
+            monitors.insert(remote.name.clone(), (trigger, monitor));
         }
     }
 }

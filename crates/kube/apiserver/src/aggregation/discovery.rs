@@ -1,21 +1,29 @@
-//! Remote groups among our own.
+//! Discovery of remote groups, merged with our own groups.
 
 use super::Aggregation;
-use super::found::Found;
+use super::observed::ObservedDiscovery;
 use super::priority::priorities;
 use super::remote::Remote;
-use super::wire::Whole;
+use super::transport::BufferedResponse;
 use serde_json::{Value, json};
 
-/// What is asked of remote servers: everything at once, if they can.
+/// `Accept` of discovery requests: the aggregated form, if the server has it.
 pub(super) const ACCEPT: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList";
 
-/// What the discovery of a remote server says of a version: from its aggregated form, or from the
-/// list of the version's resources.
-pub(super) fn version(remote: &Remote, whole: Option<&Whole>, list: &Whole) -> Value {
-    let parse = |answer: &Whole| serde_json::from_slice::<Value>(&answer.body).unwrap_or_default();
-    let aggregated = whole
-        .filter(|whole| whole.is_good() && whole.content_type.contains("APIGroupDiscoveryList"))
+/// The `APIVersionDiscovery` of a remote version: from the server's aggregated discovery, or from
+/// the resource list of the version.
+pub(super) fn version(
+    remote: &Remote,
+    aggregated_list: Option<&BufferedResponse>,
+    list: &BufferedResponse,
+) -> Value {
+    let parse = |answer: &BufferedResponse| {
+        serde_json::from_slice::<Value>(&answer.body).unwrap_or_default()
+    };
+    let aggregated = aggregated_list
+        .filter(|response| {
+            response.is_success() && response.content_type.contains("APIGroupDiscoveryList")
+        })
         .map(parse);
     let items = aggregated.as_ref().and_then(|list| list["items"].as_array());
     let found = items
@@ -23,7 +31,7 @@ pub(super) fn version(remote: &Remote, whole: Option<&Whole>, list: &Whole) -> V
         .flatten()
         .filter(|item| item.pointer("/metadata/name").is_some_and(|name| *name == remote.group))
         .flat_map(|item| item["versions"].as_array().into_iter().flatten())
-        .find(|one| one["version"] == remote.version);
+        .find(|entry| entry["version"] == remote.version);
     match found {
         Some(version) => version.clone(),
         None => from_list(remote, &parse(list)),
@@ -33,39 +41,39 @@ pub(super) fn version(remote: &Remote, whole: Option<&Whole>, list: &Whole) -> V
 fn from_list(remote: &Remote, list: &Value) -> Value {
     let mut resources: Vec<Value> = Vec::new();
     let all = list["resources"].as_array().map_or(&[][..], Vec::as_slice);
-    let named = |one: &Value| one["name"].as_str().unwrap_or_default().to_owned();
-    let kind_of = |one: &Value| {
-        let text = |field: &str, usual: &str| {
-            let text = one[field].as_str().unwrap_or_default();
-            if text.is_empty() { usual.to_owned() } else { text.to_owned() }
+    let name_of = |entry: &Value| entry["name"].as_str().unwrap_or_default().to_owned();
+    let kind_of = |entry: &Value| {
+        let text = |field: &str, default: &str| {
+            let text = entry[field].as_str().unwrap_or_default();
+            if text.is_empty() { default.to_owned() } else { text.to_owned() }
         };
         json!({
             "group": text("group", &remote.group), "version": text("version", &remote.version),
-            "kind": one["kind"],
+            "kind": entry["kind"],
         })
     };
-    for one in all.iter().filter(|one| !named(one).contains('/')) {
-        let scope = if one["namespaced"] == true { "Namespaced" } else { "Cluster" };
+    for entry in all.iter().filter(|entry| !name_of(entry).contains('/')) {
+        let scope = if entry["namespaced"] == true { "Namespaced" } else { "Cluster" };
         let mut resource = json!({
-            "resource": one["name"], "responseKind": kind_of(one), "scope": scope,
-            "singularResource": one["singularName"], "verbs": one["verbs"],
+            "resource": entry["name"], "responseKind": kind_of(entry), "scope": scope,
+            "singularResource": entry["singularName"], "verbs": entry["verbs"],
         });
         for field in ["shortNames", "categories"] {
-            if one[field].is_array() {
-                resource[field] = one[field].clone();
+            if entry[field].is_array() {
+                resource[field] = entry[field].clone();
             }
         }
-        let prefix = format!("{}/", named(one));
-        let below: Vec<Value> = all
+        let prefix = format!("{}/", name_of(entry));
+        let subresources: Vec<Value> = all
             .iter()
             .filter_map(|sub| {
-                let name = named(sub);
+                let name = name_of(sub);
                 let name = name.strip_prefix(&prefix)?;
                 Some(json!({"subresource": name, "responseKind": kind_of(sub), "verbs": sub["verbs"]}))
             })
             .collect();
-        if !below.is_empty() {
-            resource["subresources"] = below.into();
+        if !subresources.is_empty() {
+            resource["subresources"] = subresources.into();
         }
         resources.push(resource);
     }
@@ -73,18 +81,19 @@ fn from_list(remote: &Remote, list: &Value) -> Value {
 }
 
 impl Aggregation {
-    /// Adds remote versions to a list of all groups in the aggregated form.
+    /// Merges remote versions into an aggregated discovery list.
     pub(crate) fn merge_aggregated(&self, list: &mut Value) {
         let found = self.found.lock().clone();
         let entry = |remote: &Remote| {
-            let known = found.get(&remote.name);
-            let mut version = known.map_or(Value::Null, |found: &Found| found.version.clone());
+            let observed = found.get(&remote.name);
+            let mut version =
+                observed.map_or(Value::Null, |found: &ObservedDiscovery| found.version.clone());
             if !version.is_object() {
                 version = json!({});
             }
             version["version"] = remote.version.as_str().into();
-            let fresh = known.is_some_and(|found| !found.stale) && remote.available;
-            version["freshness"] = if fresh { "Current" } else { "Stale" }.into();
+            let is_fresh = observed.is_some_and(|found| !found.stale) && remote.available;
+            version["freshness"] = if is_fresh { "Current" } else { "Stale" }.into();
             version
         };
         self.merge(
@@ -96,7 +105,7 @@ impl Aggregation {
         );
     }
 
-    /// Adds remote versions to a list of all groups in the plain form.
+    /// Merges remote versions into a plain list of groups.
     pub(crate) fn merge_plain(&self, list: &mut Value) {
         let entry = |remote: &Remote| {
             let group_version = format!("{}/{}", remote.group, remote.version);
@@ -107,7 +116,8 @@ impl Aggregation {
         });
     }
 
-    /// One group in the plain form, if it has remote versions. `own` is what this server has of it.
+    /// One group in the plain form, if it has remote versions. `own` is the group as this server
+    /// serves it.
     pub(crate) fn plain_group(&self, name: &str, own: Option<Value>) -> Option<Value> {
         if !self.current.load().remotes.iter().any(|remote| remote.group == name) {
             return None;
@@ -126,7 +136,7 @@ impl Aggregation {
         &self,
         list: &mut Value,
         field: &str,
-        name_at: &str,
+        name_pointer: &str,
         entry: &dyn Fn(&Remote) -> Value,
         group: &dyn Fn(&str, Vec<Value>) -> Value,
     ) {
@@ -135,9 +145,9 @@ impl Aggregation {
         let mut ranked: Vec<(i64, Value)> = groups
             .drain(..)
             .map(|group| {
-                let name = group.pointer(name_at).and_then(Value::as_str).unwrap_or_default();
+                let name = group.pointer(name_pointer).and_then(Value::as_str).unwrap_or_default();
                 let rank = match name {
-                    // It is the first, whatever the others say of themselves.
+                    // This group is the first, whatever priorities the others have.
                     "apiregistration.k8s.io" => i64::MAX,
                     name => priorities(name, "").0,
                 };
@@ -146,20 +156,20 @@ impl Aggregation {
             .collect();
         for remote in services.remotes.iter().filter(|remote| !remote.group.is_empty()) {
             let is_own = |(_, group): &&mut (i64, Value)| {
-                group.pointer(name_at).is_some_and(|name| *name == remote.group)
+                group.pointer(name_pointer).is_some_and(|name| *name == remote.group)
             };
-            if let Some((rank, known)) = ranked.iter_mut().find(is_own) {
+            if let Some((rank, observed)) = ranked.iter_mut().find(is_own) {
                 *rank = (*rank).max(remote.group_priority);
-                if let Some(versions) = known["versions"].as_array_mut() {
-                    versions.retain(|one| one["version"] != remote.version);
+                if let Some(versions) = observed["versions"].as_array_mut() {
+                    versions.retain(|entry| entry["version"] != remote.version);
                     versions.push(entry(remote));
                 }
             } else {
-                let made = group(&remote.group, vec![entry(remote)]);
-                ranked.push((remote.group_priority, made));
+                let new_group = group(&remote.group, vec![entry(remote)]);
+                ranked.push((remote.group_priority, new_group));
             }
         }
-        // Stable: groups of the same priority stay in their order.
+        // The sort is stable: groups of the same priority stay in their order.
         ranked.sort_by_key(|(rank, _)| std::cmp::Reverse(*rank));
         groups.extend(ranked.into_iter().map(|(_, group)| group));
     }

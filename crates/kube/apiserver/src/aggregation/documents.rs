@@ -1,17 +1,17 @@
-//! Documents (`OpenAPI`) of remote groups: what their servers have in the index of version 3, whose
-//! documents are asked of them when they are asked of us, and their part of the document of version 2.
+//! OpenAPI documents of remote groups.
 //!
-//! Each server is asked by a task of its own, a minute after it was asked last, and what it said
-//! stays until it says something else.
+//! The documents of version 3 are fetched from their server for each request; only its index is
+//! cached. The server's part of the version 2 document is cached. A task for each server refreshes
+//! both every minute; the last success stays valid until the next one.
 
 use super::Aggregation;
 use super::error::SendError;
-use super::found::{Part, Swagger};
-use super::proxy::{forwarded, unavailable};
+use super::observed::{CachedSwagger, SwaggerPart};
+use super::proxy::{forward, unavailable};
 use super::remote::{Remote, STORAGE};
-use super::wire::{self, Whole};
-use crate::discovery::answers::digest;
-use crate::discovery::openapi::{Others, has_document};
+use super::transport::{self, BufferedResponse};
+use crate::discovery::cache::digest;
+use crate::discovery::openapi::{AggregatedDocuments, has_document};
 use crate::server::ApiServer;
 use bytes::Bytes;
 use http::header::{ACCEPT, IF_NONE_MATCH};
@@ -26,19 +26,23 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// How often a server is asked.
-const AGAIN: Duration = Duration::from_mins(1);
-/// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// Bytes of an index, at most.
-const INDEX: usize = 1024 * 1024;
-/// Bytes of a document of version 2, at most.
-const DOCUMENT: usize = 16 * 1024 * 1024;
-/// Where documents of version 3 are.
-const V3: &str = "/openapi/v3/";
+/// Interval of refreshes.
+const REFRESH_INTERVAL: Duration = Duration::from_mins(1);
+/// Timeout of a request.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// Maximum bytes of an index.
+const MAX_INDEX_SIZE: usize = 1024 * 1024;
+/// Maximum bytes of a version 2 document.
+const MAX_DOCUMENT_SIZE: usize = 16 * 1024 * 1024;
+/// Path prefix of version 3 documents.
+const V3_PREFIX: &str = "/openapi/v3/";
 
-/// Asks a server for its documents for as long as its `APIService` is there.
-pub(super) async fn keep(server: Weak<ApiServer>, name: Arc<str>, bell: Arc<Notify>) {
+/// Refreshes the documents of a server until its `APIService` is deleted.
+pub(super) async fn refresh_periodically(
+    server: Weak<ApiServer>,
+    name: Arc<str>,
+    trigger: Arc<Notify>,
+) {
     loop {
         {
             let Some(server) = server.upgrade() else { return };
@@ -49,85 +53,88 @@ pub(super) async fn keep(server: Weak<ApiServer>, name: Arc<str>, bell: Arc<Noti
             }
         }
         tokio::select! {
-            () = bell.notified() => {}
-            () = tokio::time::sleep(AGAIN) => {}
+            () = trigger.notified() => {}
+            () = tokio::time::sleep(REFRESH_INTERVAL) => {}
         }
     }
 }
 
 async fn refresh(server: &ApiServer, remote: &Remote) {
-    let known = server.aggregation.documents.lock().get(&remote.name).cloned().unwrap_or_default();
-    let mut now = known.clone();
-    let root = V3.trim_end_matches('/');
-    if let Ok(answer) = ask(server, remote, root, "", INDEX).await {
-        match answer.code {
-            200 => now.index = index_of(remote, &answer.body),
-            404 => now.index.clear(),
+    let previous =
+        server.aggregation.documents.lock().get(&remote.name).cloned().unwrap_or_default();
+    let mut updated = previous.clone();
+    let root = V3_PREFIX.trim_end_matches('/');
+    if let Ok(response) = fetch(server, remote, root, "", MAX_INDEX_SIZE).await {
+        match response.code {
+            200 => updated.index = index_of(remote, &response.body),
+            404 => updated.index.clear(),
             _ => {}
         }
     }
-    let etag = known.part.as_ref().map_or("", |part| part.etag.as_str());
-    if let Ok(answer) = ask(server, remote, "/openapi/v2", etag, DOCUMENT).await {
-        match answer.code {
+    let etag = previous.part.as_ref().map_or("", |part| part.etag.as_str());
+    if let Ok(response) = fetch(server, remote, "/openapi/v2", etag, MAX_DOCUMENT_SIZE).await {
+        match response.code {
             200 => {
                 let prefix = format!("{}/", remote.path());
-                // It may be long.
-                let read = tokio::task::spawn_blocking(move || part_of(&prefix, &answer));
-                if let Ok(Some(part)) = read.await {
-                    now.part = Some(part);
+                // Parsing a long document takes time.
+                let parsed = tokio::task::spawn_blocking(move || part_of(&prefix, &response));
+                if let Ok(Some(part)) = parsed.await {
+                    updated.part = Some(part);
                 }
             }
-            404 => now.part = None,
+            404 => updated.part = None,
             _ => {}
         }
     }
     let current = server.aggregation.current.load();
-    // It may have gone meanwhile.
-    if current.remotes.iter().any(|one| one.name == remote.name) {
-        server.aggregation.documents.lock().insert(remote.name.clone(), now);
+    // The `APIService` may be deleted meanwhile.
+    if current.remotes.iter().any(|candidate| candidate.name == remote.name) {
+        server.aggregation.documents.lock().insert(remote.name.clone(), updated);
     }
 }
 
-async fn ask(
+async fn fetch(
     server: &ApiServer,
     remote: &Remote,
     path: &str,
     etag: &str,
     limit: usize,
-) -> Result<Whole, SendError> {
+) -> Result<BufferedResponse, SendError> {
     let identity = Identity::new("system:aggregator", []);
     let mut request = Request::get(path).header(ACCEPT, "application/json");
     if !etag.is_empty() {
         request = request.header(IF_NONE_MATCH, etag);
     }
     let request = request.body(Bytes::new())?;
-    let asked = async { wire::send(server, remote, &identity, request).await?.whole(limit).await };
-    tokio::time::timeout(PATIENCE, asked).await.unwrap_or(Err(SendError::Timeout))
+    let exchange =
+        async { transport::send(server, remote, &identity, request).await?.buffer(limit).await };
+    tokio::time::timeout(TIMEOUT, exchange).await.unwrap_or(Err(SendError::Timeout))
 }
 
-/// What an index says of the documents that are about the group-version.
+/// The entries of an index that belong to the group-version.
 fn index_of(remote: &Remote, bytes: &[u8]) -> BTreeMap<String, String> {
     let index: Value = serde_json::from_slice(bytes).unwrap_or_default();
     let paths = index["paths"].as_object();
     let own = remote.path();
     let own = own.trim_start_matches('/');
     let group = format!("apis/{}", remote.group);
-    let of_ours = paths.into_iter().flatten().filter(|(path, _)| *path == own || **path == group);
-    let with_url = of_ours.filter_map(|(path, value)| {
+    let own_entries =
+        paths.into_iter().flatten().filter(|(path, _)| *path == own || **path == group);
+    let urls = own_entries.filter_map(|(path, value)| {
         let url = value.get("serverRelativeURL")?.as_str()?;
-        url.starts_with(V3).then(|| (path.clone(), url.to_owned()))
+        url.starts_with(V3_PREFIX).then(|| (path.clone(), url.to_owned()))
     });
-    with_url.collect()
+    urls.collect()
 }
 
-fn part_of(prefix: &str, answer: &Whole) -> Option<Part> {
-    let whole: Value = serde_json::from_slice(&answer.body).ok()?;
-    let digest = digest(&answer.body);
-    let content = Arc::new(merge::part(whole, prefix));
-    Some(Part { etag: answer.etag.clone(), digest, content })
+fn part_of(prefix: &str, response: &BufferedResponse) -> Option<SwaggerPart> {
+    let buffer: Value = serde_json::from_slice(&response.body).ok()?;
+    let digest = digest(&response.body);
+    let content = Arc::new(merge::part(buffer, prefix));
+    Some(SwaggerPart { etag: response.etag.clone(), digest, content })
 }
 
-/// Where documents of version 3 of remote groups are, by their paths.
+/// The URLs of version 3 documents of remote groups, by path.
 pub(crate) fn index(aggregation: &Aggregation) -> BTreeMap<String, String> {
     if aggregation.is_empty() {
         return BTreeMap::new();
@@ -136,41 +143,41 @@ pub(crate) fn index(aggregation: &Aggregation) -> BTreeMap<String, String> {
     all.values().rev().flat_map(|documents| documents.index.clone()).collect()
 }
 
-/// A document of version 3 of a remote group, asked of its server in the client's name; none if none
-/// has it, or this server does. `path` is that of the request.
+/// Fetches a version 3 document of a remote group as the client; none if no server has it, or this
+/// server does. `path` is that of the request.
 pub(crate) async fn document(
     server: &ApiServer,
     identity: &Identity,
     parts: &Parts,
     path: &str,
 ) -> Option<Response<Body>> {
-    let path = path.strip_prefix(V3)?;
+    let path = path.strip_prefix(V3_PREFIX)?;
     if parts.method != Method::GET || has_document(&server.registry.kinds(), path) {
         return None;
     }
     let services = server.aggregation.current.load_full();
-    let has = |remote: &Remote| {
+    let has_document_at = |remote: &Remote| {
         let all = server.aggregation.documents.lock();
         all.get(&remote.name).is_some_and(|documents| documents.index.contains_key(path))
     };
-    let remote = services.remotes.iter().find(|remote| has(remote))?;
+    let remote = services.remotes.iter().find(|remote| has_document_at(remote))?;
     if !remote.available {
         return Some(unavailable("service unavailable"));
     }
-    let answered = forwarded(server, remote, identity, parts, Bytes::new()).await;
+    let response = forward(server, remote, identity, parts, Bytes::new()).await;
     Some(
-        answered
+        response
             .unwrap_or_else(|why| unavailable(&format!("error trying to reach service: {why}"))),
     )
 }
 
-/// What remote groups have in the document of version 2.
+/// The parts of remote groups in the version 2 document.
 #[derive(Debug)]
 pub(crate) struct Remotes(pub(crate) Arc<ApiServer>);
 
 impl Remotes {
-    /// In the order of the priorities of their groups.
-    fn parts(&self) -> Vec<Part> {
+    /// The parts, in the order of the priorities of their groups.
+    fn parts(&self) -> Vec<SwaggerPart> {
         let aggregation = &self.0.aggregation;
         let services = aggregation.current.load();
         let all = aggregation.documents.lock();
@@ -179,27 +186,27 @@ impl Remotes {
     }
 }
 
-impl Others for Remotes {
+impl AggregatedDocuments for Remotes {
     fn tag(&self) -> String {
         self.parts().into_iter().map(|part| part.digest).collect()
     }
 
-    fn add(&self, document: &mut Value) {
+    fn merge_into(&self, document: &mut Value) {
         for part in self.parts() {
             merge::add(document, (*part.content).clone());
         }
     }
 
-    fn kept(&self, tag: &str) -> Option<Bytes> {
-        let kept = self.0.aggregation.swagger.lock();
-        kept.iter().find(|kept| kept.tag == tag).map(|kept| kept.document.clone())
+    fn cached(&self, tag: &str) -> Option<Bytes> {
+        let cached = self.0.aggregation.swagger.lock();
+        cached.iter().find(|cached| cached.tag == tag).map(|cached| cached.document.clone())
     }
 
-    fn keep(&self, tag: &str, document: Bytes) {
-        let swagger = Swagger { tag: tag.to_owned(), document };
-        let mut kept = self.0.aggregation.swagger.lock();
-        kept.insert(0, swagger);
-        // One in each form.
-        kept.truncate(2);
+    fn store(&self, tag: &str, document: Bytes) {
+        let swagger = CachedSwagger { tag: tag.to_owned(), document };
+        let mut cached = self.0.aggregation.swagger.lock();
+        cached.insert(0, swagger);
+        // One for each form: JSON and protobuf.
+        cached.truncate(2);
     }
 }

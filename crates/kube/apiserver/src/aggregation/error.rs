@@ -1,4 +1,4 @@
-//! Why an aggregated server has no answer, in the words of Go's client.
+//! Errors of requests to aggregated API servers, with the texts of Go's client.
 
 use http::header::InvalidHeaderValue;
 use mainstay_outbound::ServiceError;
@@ -7,16 +7,16 @@ use rustls::client::VerifierBuilderError;
 use rustls::pki_types::InvalidDnsNameError;
 use std::io;
 
-/// A request does not get to an aggregated server, or its answer does not come back.
+/// A request did not reach an aggregated server, or its response did not arrive.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SendError {
-    /// The Service leads out of the cluster.
+    /// The Service is of type `ExternalName`.
     #[error("unsupported service type \"ExternalName\"")]
     ExternalName,
-    /// The Service leads nowhere.
+    /// The Service does not exist or has no endpoint.
     #[error(transparent)]
     Service(#[from] ServiceError),
-    /// The endpoint is a simulated pod that does not answer.
+    /// The endpoint is a simulated pod that refuses connections.
     #[error("dial tcp {ip}:{port}: connect: connection refused")]
     SilentPod {
         /// The address of the pod.
@@ -24,65 +24,65 @@ pub(super) enum SendError {
         /// The port.
         port: u16,
     },
-    /// The handler of this process is gone.
+    /// The in-process handler was removed.
     #[error("no endpoint")]
     NoEndpoint,
-    /// The request cannot be made.
+    /// The request is invalid.
     #[error(transparent)]
     Request(#[from] http::Error),
-    /// A header cannot carry for whom the request is.
+    /// An HTTP header cannot carry the identity of the client.
     #[error("net/http: invalid header field {part} for {name:?}")]
     Header {
-        /// Its value or its name.
+        /// The invalid part: `value` or `name`.
         part: &'static str,
-        /// The name.
+        /// The name of the header.
         name: String,
     },
-    /// The endpoint cannot be named in a header.
+    /// The endpoint is no valid `Host` header.
     #[error(transparent)]
     Authority(#[from] InvalidHeaderValue),
-    /// The authorities of the group-version are none.
+    /// The CA bundle of the `APIService` is invalid.
     #[error(transparent)]
     Trust(#[from] VerifierBuilderError),
-    /// The certificate of the front proxy cannot be shown.
+    /// The client certificate of the front proxy is invalid.
     #[error(transparent)]
     Settings(#[from] rustls::Error),
-    /// The endpoint is not reached.
+    /// The connection failed.
     #[error("dial tcp {authority}: {}", failure(source).unwrap_or_else(|| format!("connect: {source}")))]
     Dial {
         /// The endpoint.
         authority: String,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The endpoint is not reached in time.
+    /// The connection timed out.
     #[error("dial tcp {authority}: i/o timeout")]
     DialTimeout {
         /// The endpoint.
         authority: String,
     },
-    /// The Service has a name that no certificate has.
+    /// The Service has a name that no certificate can have.
     #[error(transparent)]
     ServerName(#[from] InvalidDnsNameError),
-    /// The endpoint is not whom it should be.
+    /// The TLS handshake failed.
     #[error("tls: {0}")]
     Tls(io::Error),
     /// The endpoint does not speak HTTP.
     #[error(transparent)]
     Handshake(hyper::Error),
-    /// The answer does not come.
+    /// The response did not arrive.
     #[error("{}", exchange(.0))]
     Exchange(hyper::Error),
-    /// The server changes what is spoken, and was not asked to.
+    /// The server switched protocols without a request to do so.
     #[error("the server changed protocols unasked")]
     Upgraded,
-    /// The answer is too long.
+    /// The response is too long.
     #[error("the answer has more than {limit} bytes")]
     TooLong {
-        /// How long it may be.
+        /// Maximum bytes of a response.
         limit: usize,
     },
-    /// The answer does not come in time.
+    /// The response timed out.
     #[error("context deadline exceeded (Client.Timeout exceeded while awaiting headers)")]
     Timeout,
 }

@@ -1,8 +1,8 @@
-//! `APIService` objects of the groups that this server has itself: built-in ones are made when it
-//! first starts, those of definitions come and go with them.
+//! Local `APIService` objects: those of the groups that this server serves itself. The built-in
+//! ones are created at the first start; those of CRDs are created and deleted with their CRDs.
 
 use super::available;
-use super::priority::{CUSTOM, priorities};
+use super::priority::{CRD_PRIORITIES, priorities};
 use super::remote::{STORAGE, condition, has_service};
 use crate::handlers;
 use crate::server::ApiServer;
@@ -14,30 +14,30 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-/// The label of what this server manages, and its values.
-const MANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
+/// The label of objects that this server manages, and its values.
+const AUTOMANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
 const ON_START: &str = "onstart";
 const ALWAYS: &str = "true";
-/// Makes the objects of the built-in groups that are not there yet.
+/// Creates the missing objects of the built-in groups.
 pub(crate) async fn seed(server: &Arc<ApiServer>) -> Result<(), Status> {
     let versions: BTreeSet<(&str, &str)> = builtin::kinds()
         .iter()
         .map(|kind| (kind.group, kind.version))
-        // Whoever serves these objects needs none of its own.
+        // The aggregator registers no `APIService` for its own group.
         .filter(|(group, _)| *group != "apiregistration.k8s.io")
         .collect();
     let mut objects = Vec::new();
     for (group, version) in versions {
         if server.store.find(STORAGE, "", &format!("{version}.{group}")).is_none() {
             let priorities = priorities(group, version);
-            objects.push((STORAGE, made(server, group, version, priorities, ON_START)?));
+            objects.push((STORAGE, complete_object(server, group, version, priorities, ON_START)?));
         }
     }
-    handlers::bootstrap::seed(server, objects).await
+    handlers::bootstrap::create_missing(server, objects).await
 }
 
-/// An object as it is stored: complete, since all of it is known.
-fn made(
+/// An `APIService` as stored, with its managed fields and status.
+fn complete_object(
     server: &ApiServer,
     group: &str,
     version: &str,
@@ -54,11 +54,11 @@ fn made(
         spec["group"] = group.into();
         fields["f:group"] = json!({});
     }
-    let labels = json!({"f:labels": {".": {}, format!("f:{MANAGED}"): {}}});
+    let labels = json!({"f:labels": {".": {}, format!("f:{AUTOMANAGED}"): {}}});
     let value = json!({
         "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
         "metadata": {
-            "name": format!("{version}.{group}"), "labels": {MANAGED: managed},
+            "name": format!("{version}.{group}"), "labels": {AUTOMANAGED: managed},
             "managedFields": [{
                 "manager": "kube-apiserver", "operation": "Update", "time": now,
                 "apiVersion": "apiregistration.k8s.io/v1", "fieldsType": "FieldsV1",
@@ -70,93 +70,94 @@ fn made(
     Object::from_value(value).map_err(Status::internal)
 }
 
-/// What is read of a definition: schemas are large, and not looked at.
+/// The fields of a CRD that this module reads; schemas are large, and skipped.
 #[derive(Deserialize)]
-struct Definition {
-    spec: DefinitionSpec,
+struct Crd {
+    spec: CrdSpec,
 }
 
 #[derive(Deserialize)]
-struct DefinitionSpec {
+struct CrdSpec {
     group: String,
-    versions: Vec<DefinitionVersion>,
+    versions: Vec<CrdVersion>,
 }
 
 #[derive(Deserialize)]
-struct DefinitionVersion {
+struct CrdVersion {
     name: String,
     served: bool,
 }
 
-/// What is known of definitions and `APIService` objects already, so that a change makes only what
-/// has changed be read.
+/// The last observed CRDs and `APIService` objects, so that a change costs only the decoding of
+/// what changed.
 #[derive(Default)]
-pub(super) struct Known {
-    /// Of each definition the revision that was read, and the names of the objects it needs.
-    definitions: HashMap<Arc<str>, (u64, Vec<Needed>)>,
-    /// Up to which revision of the store all local objects say that they are local.
+pub(super) struct LocalServices {
+    /// For each CRD, the observed revision and the group-versions that it serves.
+    crds: HashMap<Arc<str>, (u64, Vec<ServedVersion>)>,
+    /// The store revision up to which all local objects have the condition `Local`.
     written_upto: u64,
 }
 
-/// A group and a version of definitions.
+/// A group and a version that a CRD serves.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Needed {
+struct ServedVersion {
     group: String,
     version: String,
 }
 
-impl Needed {
+impl ServedVersion {
     fn name(&self) -> String {
         format!("{}.{}", self.version, self.group)
     }
 }
 
-impl Known {
-    /// Makes and removes the objects of definitions. What goes wrong is tried again with the next
-    /// change.
-    pub(super) async fn settle(&mut self, server: &Arc<ApiServer>) {
-        let wanted = self.wanted(server);
+impl LocalServices {
+    /// Creates and deletes the objects of CRDs. A failure is retried at the next change.
+    pub(super) async fn sync(&mut self, server: &Arc<ApiServer>) {
+        let required = self.required(server);
         let mut objects = Vec::new();
-        for (name, Needed { group, version }) in &wanted {
+        for (name, ServedVersion { group, version }) in &required {
             if server.store.find(STORAGE, "", name).is_none()
-                && let Ok(object) = made(server, group, version, CUSTOM, ALWAYS)
+                && let Ok(object) = complete_object(server, group, version, CRD_PRIORITIES, ALWAYS)
             {
                 objects.push((STORAGE, object));
             }
         }
-        if let Err(status) = handlers::bootstrap::seed(server, objects).await {
+        if let Err(status) = handlers::bootstrap::create_missing(server, objects).await {
             tracing::warn!(%status, "APIServices of definitions could not be made");
         }
         for stored in server.store.list(STORAGE, None).iter() {
             // The name of an APIService is its version and group.
-            if stored.label(MANAGED) == Some(ALWAYS) && !wanted.contains_key(&*stored.key.name) {
+            if stored.label(AUTOMANAGED) == Some(ALWAYS)
+                && !required.contains_key(&*stored.key.name)
+            {
                 available::own_request(server, Method::DELETE, &stored.key.name, "", &Value::Null)
                     .await;
             }
         }
     }
 
-    /// The group-versions of all definitions, by the names of their objects.
-    fn wanted(&mut self, server: &ApiServer) -> BTreeMap<String, Needed> {
-        let list = server.store.list(handlers::definitions::STORAGE, None);
-        let mut before = std::mem::take(&mut self.definitions);
-        let mut wanted = BTreeMap::new();
+    /// The group-versions of all CRDs, by the names of their objects.
+    fn required(&mut self, server: &ApiServer) -> BTreeMap<String, ServedVersion> {
+        let list = server.store.list(handlers::crds::STORAGE, None);
+        let mut previous = std::mem::take(&mut self.crds);
+        let mut required = BTreeMap::new();
         for stored in list.iter() {
             let name = &stored.key.name;
-            let known = before.remove(name).filter(|(revision, _)| *revision == stored.revision);
-            let (_, needed) = self
-                .definitions
-                .entry(name.clone())
-                .or_insert(known.unwrap_or_else(|| (stored.revision, needed(&stored.bytes()))));
-            wanted.extend(needed.iter().map(|one| (one.name(), one.clone())));
+            let cached = previous.remove(name).filter(|(revision, _)| *revision == stored.revision);
+            let (_, served_versions) = self.crds.entry(name.clone()).or_insert(
+                cached.unwrap_or_else(|| (stored.revision, served_versions(&stored.bytes()))),
+            );
+            required
+                .extend(served_versions.iter().map(|version| (version.name(), version.clone())));
         }
-        wanted
+        required
     }
 
-    /// Writes the condition of what has become local.
+    /// Writes the condition of new local objects.
     pub(super) async fn write_conditions(&mut self, server: &Arc<ApiServer>) {
         let upto = server.store.revision();
-        let mut all = true;
+        let mut all_written = true;
         for stored in server.store.list(STORAGE, None).iter() {
             if stored.revision <= self.written_upto || has_service(&stored.bytes()) {
                 continue;
@@ -166,24 +167,26 @@ impl Known {
             let is_written =
                 condition(&object).is_some_and(|condition| condition["reason"] == "Local");
             if is_local && !is_written {
-                all = false;
+                all_written = false;
                 let local = mainstay_validation::local_condition(&server.clock.now_rfc3339());
-                available::write(server, object, local).await;
+                available::write_condition(server, object, local).await;
             }
         }
-        // What was written is looked at once more: a write may have failed.
-        if all {
+        // A write may have failed, so these objects are checked once more.
+        if all_written {
             self.written_upto = upto;
         }
     }
 }
 
-/// The group-versions that a stored definition serves.
-fn needed(bytes: &[u8]) -> Vec<Needed> {
-    // What was stored was validated; what cannot be read serves nothing.
-    let Ok(Definition { spec }) = serde_json::from_slice(bytes) else { return Vec::new() };
+/// The group-versions that a stored CRD serves.
+fn served_versions(bytes: &[u8]) -> Vec<ServedVersion> {
+    // Stored CRDs are validated; an unreadable one serves nothing.
+    let Ok(Crd { spec }) = serde_json::from_slice(bytes) else { return Vec::new() };
     let served = spec.versions.into_iter().filter(|version| {
         version.served || mainstay_fault::is_on("apiservices-of-dropped-versions-stay")
     });
-    served.map(|version| Needed { group: spec.group.clone(), version: version.name }).collect()
+    served
+        .map(|version| ServedVersion { group: spec.group.clone(), version: version.name })
+        .collect()
 }

@@ -1,32 +1,32 @@
-//! Groups that others serve: `APIService` objects, and the requests that go where they say.
+//! API aggregation: `APIService` objects, and the proxy to the API servers that they name.
 //!
 //! ```text
-//! APIService ─► Services (which group and version is whose) ─► request ─► the other server
+//! APIService ─► RemoteServices (which server has which group-version) ─► request ─► the other server
 //!     ▲                                                  └─► discovery: its groups among ours
-//!     └── condition Available ◄── a look at Service, endpoints and discovery, every 30 s and on change
+//!     └── condition Available ◄── check of Service, endpoints and discovery, every 30 s and on change
 //! ```
 //!
-//! Each remote group-version is looked after by a task of its own: one that stalls holds up nobody,
-//! and discovery and documents are answered from what was found last. Behind a Service there may be
-//! a process on the host or its network, a handler of this process ([`NativeGroup`]), or a simulated
-//! pod, which says that its group-version is there and has no kinds.
+//! A separate task monitors each remote group-version, so that a stalled server delays no other.
+//! Discovery and documents come from the last check. Behind a Service there may be a process on the
+//! host or its network, an in-process handler ([`NativeGroup`]), or a simulated pod, which serves its
+//! group-version without any kinds.
 
 mod available;
 pub(crate) mod controller;
 mod discovery;
 pub(crate) mod documents;
 mod error;
-mod found;
 pub(crate) mod local;
 mod native;
+mod observed;
 mod priority;
 pub(crate) mod proxy;
 mod remote;
-mod wire;
+mod transport;
 
 pub use self::native::NativeGroup;
 
-use self::found::{Documents, Found, Swagger};
+use self::observed::{CachedSwagger, ObservedDiscovery, ObservedDocuments};
 use self::remote::{Remote, STORAGE, has_service};
 use arc_swap::ArcSwap;
 use mainstay_auth::pki::FrontProxy;
@@ -36,26 +36,27 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use tokio::sync::{Notify, Semaphore};
 
-/// The groups of one server that others serve.
+/// The aggregated groups of one server.
 #[derive(Debug)]
 pub(crate) struct Aggregation {
-    current: ArcSwap<Services>,
+    current: ArcSwap<RemoteServices>,
     natives: RwLock<BTreeMap<String, Arc<dyn NativeGroup>>>,
-    /// Rung when a handler was put behind a Service.
-    put: Arc<Notify>,
-    /// What the server shows others to be believed whom it speaks for.
-    front: OnceLock<FrontProxy>,
-    /// What the discovery of remote group-versions said last, by the name of their `APIService`.
-    found: Mutex<BTreeMap<Arc<str>, Found>>,
-    /// What their documents say, by the same name.
-    documents: Mutex<BTreeMap<Arc<str>, Documents>>,
-    /// The documents of version 2 that were made last, with theirs in them.
-    swagger: Mutex<Vec<Swagger>>,
-    /// Connections that speak something else to remote servers.
+    /// Notified when an in-process handler was put behind a Service.
+    backend_added: Arc<Notify>,
+    /// The client certificate by which aggregated servers trust the identity headers of this
+    /// server.
+    front_proxy: OnceLock<FrontProxy>,
+    /// The last observed discovery of remote group-versions, by the name of their `APIService`.
+    found: Mutex<BTreeMap<Arc<str>, ObservedDiscovery>>,
+    /// Their last observed OpenAPI documents, by the same name.
+    documents: Mutex<BTreeMap<Arc<str>, ObservedDocuments>>,
+    /// Cached version 2 documents, including the parts of remote groups.
+    swagger: Mutex<Vec<CachedSwagger>>,
+    /// Limits the upgraded connections to remote servers.
     tunnels: Arc<Semaphore>,
 }
 
-/// Streams to remote servers at one time.
+/// Upgraded connections to remote servers at one time.
 const TUNNELS: usize = 1000;
 
 impl Default for Aggregation {
@@ -63,8 +64,8 @@ impl Default for Aggregation {
         Self {
             current: ArcSwap::default(),
             natives: RwLock::default(),
-            put: Arc::default(),
-            front: OnceLock::new(),
+            backend_added: Arc::default(),
+            front_proxy: OnceLock::new(),
             found: Mutex::default(),
             documents: Mutex::default(),
             swagger: Mutex::default(),
@@ -73,24 +74,24 @@ impl Default for Aggregation {
     }
 }
 
-/// The `APIService` objects as they are now.
+/// The `APIService` objects at one revision.
 #[derive(Debug, Default)]
-pub(crate) struct Services {
-    /// Those with a Service.
+pub(crate) struct RemoteServices {
+    /// Those that name a Service.
     remotes: Vec<Arc<Remote>>,
 }
 
 impl Aggregation {
-    /// Puts a handler of this process behind a Service.
+    /// Puts an in-process handler behind a Service.
     pub(crate) fn put_native(&self, namespace: &str, service: &str, group: Arc<dyn NativeGroup>) {
         self.natives.write().insert(format!("{namespace}/{service}"), group);
-        self.put.notify_one();
+        self.backend_added.notify_one();
     }
 
-    /// Gives the server the certificate by which remote servers know it. Only the first one counts.
-    pub(crate) fn show(&self, front: FrontProxy) {
-        // A second one was a mistake of the program; the first goes on.
-        let _ = self.front.set(front);
+    /// Sets the client certificate for remote servers. Only the first call has an effect.
+    pub(crate) fn set_front_proxy(&self, front_proxy: FrontProxy) {
+        // A second call is a mistake of the program; the first certificate stays.
+        let _ = self.front_proxy.set(front_proxy);
     }
 
     /// The remote server of a group-version, if it has one.
@@ -103,7 +104,7 @@ impl Aggregation {
             .cloned()
     }
 
-    /// Whether there are none: most servers have none, and need not look further.
+    /// Whether there is no remote group-version, which is the usual case.
     pub(crate) fn is_empty(&self) -> bool {
         self.current.load().remotes.is_empty()
     }
@@ -125,7 +126,7 @@ impl Aggregation {
         natives.get(&format!("{}/{}", remote.namespace, remote.service)).cloned()
     }
 
-    /// Reads the `APIService` objects that are stored.
+    /// Reads the stored `APIService` objects.
     fn read(&self, store: &Store) {
         let objects = store.list(STORAGE, None);
         let mut remotes: Vec<Arc<Remote>> = objects
@@ -134,7 +135,7 @@ impl Aggregation {
             .filter_map(|stored| Remote::read(&stored.object()))
             .map(Arc::new)
             .collect();
-        // As discovery lists them: groups by priority, versions by theirs.
+        // In the order of discovery: groups by priority, then versions by priority.
         remotes.sort_by(|a, b| {
             (b.group_priority.cmp(&a.group_priority))
                 .then_with(|| a.group.cmp(&b.group))
@@ -147,6 +148,6 @@ impl Aggregation {
         let mut documents = self.documents.lock();
         documents.retain(|name, _| remotes.iter().any(|remote| remote.name == *name));
         drop(documents);
-        self.current.store(Arc::new(Services { remotes }));
+        self.current.store(Arc::new(RemoteServices { remotes }));
     }
 }

@@ -1,4 +1,4 @@
-//! Groups that this process serves itself behind a Service.
+//! In-process API groups behind a Service.
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -7,10 +7,9 @@ use mainstay_auth::Identity;
 use mainstay_http::Body;
 use std::fmt;
 
-/// A group that this process serves itself behind a Service.
+/// An in-process API group behind a Service.
 pub trait NativeGroup: Send + Sync + fmt::Debug + 'static {
-    /// Answers a request of somebody who may send it: path and query are those of the client, and
-    /// so are the headers, without what proves who it is. Watches answer with a body that goes on
-    /// ([`Body::stream`]).
+    /// Answers an authorized request. Path, query and headers are those of the client, without its
+    /// credentials. A watch responds with a streaming body ([`Body::stream`]).
     fn call(&self, identity: &Identity, request: Request<Bytes>) -> BoxFuture<'_, Response<Body>>;
 }

@@ -1,7 +1,7 @@
-//! The priorities of groups and versions that this server has itself.
+//! Priorities of local groups and versions.
 
-/// The priorities of groups of definitions, and of their versions.
-pub(super) const CUSTOM: (i64, i64) = (1000, 100);
+/// The priorities of a CRD's group and version.
+pub(super) const CRD_PRIORITIES: (i64, i64) = (1000, 100);
 
 /// The priorities of a built-in group and version.
 pub(super) fn priorities(group: &str, version: &str) -> (i64, i64) {
@@ -24,7 +24,7 @@ pub(super) fn priorities(group: &str, version: &str) -> (i64, i64) {
         "node.k8s.io" => 16_300,
         "discovery.k8s.io" | "resource.k8s.io" => 16_200,
         "flowcontrol.apiserver.k8s.io" => 16_100,
-        _ => return CUSTOM,
+        _ => return CRD_PRIORITIES,
     };
     let of_version = match (group, version) {
         ("autoscaling", "v2") => 30,

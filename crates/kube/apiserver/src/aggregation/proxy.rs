@@ -1,9 +1,9 @@
-//! A request that another server answers.
+//! Proxy: forwards requests to aggregated API servers.
 
 use super::error::SendError;
 use super::remote::Remote;
-use super::wire;
-use super::wire::Sent;
+use super::transport;
+use super::transport::RemoteResponse;
 use crate::serve::Peer;
 use crate::server::ApiServer;
 use bytes::Bytes;
@@ -21,12 +21,12 @@ use mainstay_http::negotiate;
 use mainstay_http::response::{ApiResponse, ResponseFormat, compressed};
 use mainstay_object::{Reason, Status};
 
-/// Headers that are about one connection only.
-const OF_THE_CONNECTION: [HeaderName; 5] = [CONNECTION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE];
+/// Hop-by-hop headers, which concern one connection only.
+const HOP_BY_HOP_HEADERS: [HeaderName; 5] = [CONNECTION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE];
 
-/// Answers a request of a group-version that another server has; none if it has none. `group` and
-/// `version` are those that the path names.
-pub(crate) async fn proxied(
+/// Answers a request of a remote group-version; none if the group-version is not remote. `group`
+/// and `version` are those of the path.
+pub(crate) async fn proxy_request(
     server: &ApiServer,
     identity: &Identity,
     parts: &Parts,
@@ -43,14 +43,14 @@ pub(crate) async fn proxied(
             return Some(ApiResponse::refusal(&status).into_response(ResponseFormat::default()));
         }
     };
-    Some(match forwarded(server, &remote, identity, parts, body).await {
+    Some(match forward(server, &remote, identity, parts, body).await {
         Ok(response) => response,
         Err(why) => unavailable(&format!("error trying to reach service: {why}")),
     })
 }
 
-/// Sends a request on, and gives what comes back.
-pub(super) async fn forwarded(
+/// Forwards a request and returns the response.
+pub(super) async fn forward(
     server: &ApiServer,
     remote: &Remote,
     identity: &Identity,
@@ -62,33 +62,33 @@ pub(super) async fn forwarded(
     let mut tunnel = None;
     if let Some(upgrade) = upgrade {
         let Ok(permit) = server.aggregation.tunnels.clone().try_acquire_owned() else {
-            return Ok(busy());
+            return Ok(too_many_streams());
         };
         request.headers_mut().insert(CONNECTION, HeaderValue::from_static("Upgrade"));
-        request.headers_mut().insert(UPGRADE, upgrade.to);
-        tunnel = Some((upgrade.client, permit));
+        request.headers_mut().insert(UPGRADE, upgrade.protocol);
+        tunnel = Some((upgrade.client_side, permit));
     }
-    let mut sent = wire::send(server, remote, identity, request).await?;
-    let theirs = sent.upgraded();
-    let of_ours = matches!(sent, Sent::Native(_));
-    let mut response = sent.streamed();
+    let mut remote_response = transport::send(server, remote, identity, request).await?;
+    let server_side = remote_response.upgraded();
+    let is_in_process = matches!(remote_response, RemoteResponse::Native(_));
+    let mut response = remote_response.into_streaming();
     let accepted = parts.headers.get(ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
-    if of_ours && negotiate::accepts_gzip(accepted) && !Peer::is_local(parts) {
+    if is_in_process && negotiate::accepts_gzip(accepted) && !Peer::is_local(parts) {
         response = compressed(response);
     }
-    let to = response.headers().get(UPGRADE).cloned();
-    strip(response.headers_mut());
-    match (tunnel, theirs) {
-        (Some((client, permit)), Some(theirs)) => {
+    let protocol = response.headers().get(UPGRADE).cloned();
+    strip_hop_by_hop_headers(response.headers_mut());
+    match (tunnel, server_side) {
+        (Some((client_side, permit)), Some(server_side)) => {
             let headers = response.headers_mut();
             headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
-            if let Some(to) = to {
-                headers.insert(UPGRADE, to);
+            if let Some(protocol) = protocol {
+                headers.insert(UPGRADE, protocol);
             }
             let stop = server.stop.clone();
             tokio::spawn(async move {
                 tokio::select! {
-                    () = carry(client, theirs) => {}
+                    () = copy_stream(client_side, server_side) => {}
                     () = stop.cancelled() => {}
                 }
                 drop(permit);
@@ -100,37 +100,37 @@ pub(super) async fn forwarded(
     Ok(response)
 }
 
-/// A client that wants to speak something else on its connection.
+/// A request to upgrade the connection.
 struct Upgrade {
-    to: HeaderValue,
-    client: OnUpgrade,
+    protocol: HeaderValue,
+    client_side: OnUpgrade,
 }
 
 impl Upgrade {
-    /// None if it does not want to, or came over something that cannot change.
+    /// None if the client requests no upgrade, or its connection does not support one.
     fn read(parts: &Parts) -> Option<Self> {
-        let to = parts.headers.get(UPGRADE)?.clone();
-        let asks = parts.headers.get_all(CONNECTION).iter().any(|value| {
+        let protocol = parts.headers.get(UPGRADE)?.clone();
+        let requests_upgrade = parts.headers.get_all(CONNECTION).iter().any(|value| {
             let words = value.to_str().unwrap_or_default().split(',');
             words.map(str::trim).any(|word| word.eq_ignore_ascii_case("upgrade"))
         });
-        let client = parts.extensions.get::<OnUpgrade>().cloned()?;
-        asks.then_some(Self { to, client })
+        let client_side = parts.extensions.get::<OnUpgrade>().cloned()?;
+        requests_upgrade.then_some(Self { protocol, client_side })
     }
 }
 
-/// Carries what both sides say until one of them has ended.
-async fn carry(client: OnUpgrade, theirs: OnUpgrade) {
-    let both = futures::future::try_join(client, theirs).await;
-    let (client, theirs) = match both {
-        Ok(both) => both,
+/// Copies data in both directions until one side ends.
+async fn copy_stream(client_side: OnUpgrade, server_side: OnUpgrade) {
+    let upgrades = futures::future::try_join(client_side, server_side).await;
+    let (client_side, server_side) = match upgrades {
+        Ok(upgrades) => upgrades,
         Err(error) => {
             tracing::debug!(%error, "a stream to an aggregated server did not begin");
             return;
         }
     };
-    let (mut client, mut theirs) = (TokioIo::new(client), TokioIo::new(theirs));
-    if let Err(error) = tokio::io::copy_bidirectional(&mut client, &mut theirs).await {
+    let (mut client_side, mut server_side) = (TokioIo::new(client_side), TokioIo::new(server_side));
+    if let Err(error) = tokio::io::copy_bidirectional(&mut client_side, &mut server_side).await {
         tracing::debug!(%error, "a stream to an aggregated server broke");
     }
 }
@@ -139,24 +139,24 @@ fn request(parts: &Parts, body: Bytes) -> http::Result<Request<Bytes>> {
     let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
     let mut request = Request::builder().method(&parts.method).uri(path).body(body)?;
     let mut headers = parts.headers.clone();
-    strip(&mut headers);
-    // Said again by whoever sends it.
+    strip_hop_by_hop_headers(&mut headers);
+    // The sender sets them again.
     headers.remove(CONTENT_LENGTH);
     headers.remove(HOST);
     *request.headers_mut() = headers;
     Ok(request)
 }
 
-/// Takes out what is about the connection, and what its header names besides.
-fn strip(headers: &mut HeaderMap) {
-    let named: Vec<HeaderName> = headers
+/// Removes the hop-by-hop headers, including those that `Connection` names.
+fn strip_hop_by_hop_headers(headers: &mut HeaderMap) {
+    let connection_headers: Vec<HeaderName> = headers
         .get_all(CONNECTION)
         .iter()
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(','))
         .filter_map(|name| HeaderName::try_from(name.trim()).ok())
         .collect();
-    for name in named.into_iter().chain(OF_THE_CONNECTION) {
+    for name in connection_headers.into_iter().chain(HOP_BY_HOP_HEADERS) {
         headers.remove(name);
     }
     for name in ["keep-alive", "proxy-connection", "proxy-authenticate", "proxy-authorization"] {
@@ -164,8 +164,8 @@ fn strip(headers: &mut HeaderMap) {
     }
 }
 
-/// The answer when too many streams are open.
-fn busy() -> Response<Body> {
+/// The response when too many streams are open.
+fn too_many_streams() -> Response<Body> {
     let text = "too many streams are open, try again later";
     let status = Status::new(Reason::TooManyRequests, text).retry_after(1);
     ApiResponse::refusal(&status).into_response(ResponseFormat::default())

@@ -1,4 +1,4 @@
-//! Group-versions that other servers have, as their `APIService` objects say.
+//! Remote group-versions, as their `APIService` objects describe them.
 
 use mainstay_object::Object;
 use mainstay_outbound::bundle_text;
@@ -7,12 +7,12 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// Where `APIService` objects are stored.
+/// Storage name of `APIService` objects.
 pub(crate) const STORAGE: &str = "apiregistration.k8s.io/apiservices";
-/// Where `EndpointSlice` objects are stored.
+/// Storage name of `EndpointSlice` objects.
 pub(super) const SLICES: &str = "discovery.k8s.io/endpointslices";
 
-/// A group-version that another server has.
+/// A group-version of another API server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Remote {
     pub(super) name: Arc<str>,
@@ -21,17 +21,17 @@ pub(crate) struct Remote {
     pub(super) namespace: String,
     pub(super) service: String,
     pub(super) port: u16,
-    /// PEM of who signs for the server; empty for nobody.
+    /// CA certificates of the server in PEM; empty for none.
     pub(super) ca: Arc<str>,
     pub(super) insecure: bool,
-    /// Whether its condition says that it can be asked.
+    /// Whether the condition `Available` is true.
     pub(super) available: bool,
     pub(super) group_priority: i64,
     pub(super) version_priority: i64,
 }
 
 impl Remote {
-    /// The group-version of an `APIService`; none if that names no Service.
+    /// The group-version of an `APIService`; none if the object names no Service.
     pub(super) fn read(object: &Object) -> Option<Self> {
         let service = object.get(&["spec", "service"]).filter(|service| service.is_object())?;
         let text = |value: &Value, field: &str| {
@@ -54,7 +54,7 @@ impl Remote {
         })
     }
 
-    /// The path of its discovery.
+    /// The path of its discovery document.
     pub(super) fn path(&self) -> String {
         if self.group.is_empty() {
             format!("/api/{}", self.version)
@@ -64,20 +64,23 @@ impl Remote {
     }
 }
 
-/// The condition of an `APIService`.
+/// The condition `Available` of an `APIService`.
 pub(super) fn condition(object: &Object) -> Option<&Value> {
-    object.array(&["status", "conditions"]).iter().find(|one| one["type"] == "Available")
+    object
+        .array(&["status", "conditions"])
+        .iter()
+        .find(|condition| condition["type"] == "Available")
 }
 
-/// Whether an `APIService` names a Service; one that cannot be read does not.
+/// Whether an `APIService` names a Service; an unreadable one does not.
 pub(super) fn has_service(bytes: &[u8]) -> bool {
     #[derive(Deserialize)]
-    struct Registered {
-        spec: RegisteredSpec,
+    struct ServiceReference {
+        spec: ServiceReferenceSpec,
     }
     #[derive(Deserialize)]
-    struct RegisteredSpec {
+    struct ServiceReferenceSpec {
         service: Option<IgnoredAny>,
     }
-    serde_json::from_slice(bytes).is_ok_and(|Registered { spec }| spec.service.is_some())
+    serde_json::from_slice(bytes).is_ok_and(|ServiceReference { spec }| spec.service.is_some())
 }

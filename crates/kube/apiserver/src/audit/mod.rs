@@ -1,14 +1,15 @@
-//! The record of requests: who asked what, when, and how it was answered.
+//! Audit log: which identity requested what, when, and with which response.
 //!
-//! Lines of JSON, each an `Event` of `audit.k8s.io/v1` at the level `Metadata`: no bodies. A request
-//! has a line when it is received, one when a stream begins (`ResponseStarted`), and one when it is
-//! answered. A thread of its own writes them. Requests never wait for it: when it falls behind by
-//! `WAITING` lines, lines are lost and counted (`apiserver_audit_error_total`), and the file says
-//! so. A file that has grown to `SIZE` becomes `FILE.1`, in the place of the one before.
+//! Each line is a JSON `Event` of `audit.k8s.io/v1` at the level `Metadata`, without bodies. A
+//! request has a line when it is received, one when a stream begins (`ResponseStarted`), and one
+//! when its response is complete. A separate thread writes the lines. Requests never wait for it:
+//! when it falls behind by `QUEUE_SIZE` lines, further lines are lost and counted
+//! (`apiserver_audit_error_total`), and a log message says so. A file that has reached
+//! `MAX_FILE_SIZE` is renamed to `FILE.1` and replaces the previous one.
 
 mod writer;
 
-use crate::chain::info::Info;
+use crate::chain::info::RequestSummary;
 use crate::serve;
 use bytes::Bytes;
 use http::StatusCode;
@@ -27,13 +28,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 
 /// Lines that may wait to be written.
-const WAITING: usize = 10_000;
-/// Bytes of a file before the next one is begun.
-pub const SIZE: u64 = 100 * 1024 * 1024;
+const QUEUE_SIZE: usize = 10_000;
+/// Bytes of a file before its rotation.
+pub const MAX_FILE_SIZE: u64 = 100 * 1024 * 1024;
 
-/// A file that requests are written down in. Clones write to the same file.
+/// An audit log file. Clones write to the same file.
 #[derive(Clone)]
-pub struct Log(Arc<Inner>);
+pub struct AuditLog(Arc<Inner>);
 
 struct Inner {
     lines: SyncSender<String>,
@@ -41,59 +42,59 @@ struct Inner {
     lost: Arc<AtomicU64>,
 }
 
-impl fmt::Debug for Log {
+impl fmt::Debug for AuditLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("audit log")
     }
 }
 
-impl Log {
-    /// Opens a file, which is appended to.
+impl AuditLog {
+    /// Opens a file for appending.
     ///
     /// # Errors
     ///
-    /// The file cannot be written, or there is no thread to write it.
+    /// The file cannot be written, or no thread can be started.
     pub fn open(file: &Path) -> std::io::Result<Self> {
-        Self::with_size(file, SIZE)
+        Self::with_size(file, MAX_FILE_SIZE)
     }
 
-    /// As [`Log::open`], with another size at which the next file is begun.
+    /// As [`AuditLog::open`], with another file size for the rotation.
     ///
     /// # Errors
     ///
-    /// As [`Log::open`].
+    /// As [`AuditLog::open`].
     pub fn with_size(file: &Path, size: u64) -> std::io::Result<Self> {
-        let (lines, queue) = sync_channel(WAITING);
+        let (lines, queue) = sync_channel(QUEUE_SIZE);
         let (written, lost) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
         let writer = writer::Writer::open(file, size, written.clone(), lost.clone())?;
         std::thread::Builder::new().name("audit".to_owned()).spawn(move || writer.run(&queue))?;
         Ok(Self(Arc::new(Inner { lines, written, lost })))
     }
 
-    /// How many lines were written, and how many were lost.
+    /// Numbers of written and of lost lines.
     pub(crate) fn counts(&self) -> (u64, u64) {
         let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
         (load(&self.0.written), load(&self.0.lost))
     }
 
-    /// Writes down that a request was received. `people` are who proved who they are, and whom they
-    /// act for, if they do.
+    /// Records that a request was received. `identities` are the authenticated identity and, if
+    /// there is one, the impersonated identity.
     pub(crate) fn begin(
         &self,
         clock: &Clock,
         parts: &Parts,
-        info: &Info<'_>,
-        people: Option<(&Identity, Option<&Identity>)>,
+        info: &RequestSummary<'_>,
+        identities: Option<(&Identity, Option<&Identity>)>,
         id: &HeaderValue,
-    ) -> Entry {
+    ) -> AuditEntry {
         let received = clock.now_micro();
         let text = |value: &HeaderValue| value.to_str().unwrap_or_default().to_owned();
         let mut event = json!({
             "kind": "Event", "apiVersion": "audit.k8s.io/v1", "level": "Metadata",
             "auditID": text(id), "requestURI": parts.uri.path_and_query().map_or("/", |uri| uri.as_str()),
-            "verb": info.verb, "user": user(people.map(|(proved, _)| proved)), "requestReceivedTimestamp": received,
+            "verb": info.verb, "user": user(identities.map(|(proved, _)| proved)), "requestReceivedTimestamp": received,
         });
-        if let Some((_, Some(acting))) = people {
+        if let Some((_, Some(acting))) = identities {
             event["impersonatedUser"] = user(Some(acting));
         }
         if let Some(peer) = parts.extensions.get::<serve::Peer>() {
@@ -103,9 +104,9 @@ impl Log {
             event["userAgent"] = text(agent).into();
         }
         if info.is_resource {
-            event["objectRef"] = object(info);
+            event["objectRef"] = object_reference(info);
         }
-        let entry = Entry { log: self.clone(), clock: *clock, event };
+        let entry = AuditEntry { log: self.clone(), clock: *clock, event };
         entry.write("RequestReceived", &received);
         entry
     }
@@ -134,7 +135,7 @@ fn user(identity: Option<&Identity>) -> Value {
     Value::Object(user)
 }
 
-fn object(info: &Info<'_>) -> Value {
+fn object_reference(info: &RequestSummary<'_>) -> Value {
     let fields = [
         ("resource", info.resource),
         ("namespace", info.namespace),
@@ -147,18 +148,18 @@ fn object(info: &Info<'_>) -> Value {
     Value::Object(set.map(|(field, text)| (field.to_owned(), text.into())).collect())
 }
 
-/// The record of one request.
+/// The audit event of one request.
 #[derive(Debug)]
-pub(crate) struct Entry {
-    log: Log,
+pub(crate) struct AuditEntry {
+    log: AuditLog,
     clock: Clock,
     event: Value,
 }
 
-/// Writes the last line when the stream is over.
-struct AtEnd(Option<Entry>);
+/// Writes the last line when the stream ends.
+struct CompleteOnDrop(Option<AuditEntry>);
 
-impl Drop for AtEnd {
+impl Drop for CompleteOnDrop {
     fn drop(&mut self) {
         if let Some(entry) = self.0.take() {
             entry.complete();
@@ -166,7 +167,7 @@ impl Drop for AtEnd {
     }
 }
 
-impl Entry {
+impl AuditEntry {
     fn write(&self, stage: &str, time: &str) {
         let mut event = self.event.clone();
         event["stage"] = stage.into();
@@ -178,8 +179,8 @@ impl Entry {
         self.write("ResponseComplete", &self.clock.now_micro());
     }
 
-    /// Adds whether the request is allowed, and by what.
-    pub(crate) fn decided(&mut self, decision: &Decision) {
+    /// Adds the authorization decision and its reason.
+    pub(crate) fn add_decision(&mut self, decision: &Decision) {
         let (decision, reason) = match decision {
             Decision::Allow(reason) => ("allow", reason),
             Decision::NoOpinion(reason) => ("forbid", reason),
@@ -195,14 +196,14 @@ impl Entry {
         }
     }
 
-    /// Writes down how the request was answered; of a stream, that it began and, when it is over,
-    /// that it ended. Gives back the body.
-    pub(crate) fn answered(mut self, code: StatusCode, body: Body, streams: bool) -> Body {
+    /// Records the response of a request; for a stream, its begin and later its end. Returns the
+    /// body.
+    pub(crate) fn record_response(mut self, code: StatusCode, body: Body, streams: bool) -> Body {
         let mut status = json!({"metadata": {}, "code": code.as_u16()});
         let body = if code.is_client_error() || code.is_server_error() {
             match body.whole() {
                 Ok(bytes) => {
-                    explain(&mut status, &bytes);
+                    copy_status(&mut status, &bytes);
                     Body::from(bytes)
                 }
                 Err(body) => body,
@@ -213,15 +214,15 @@ impl Entry {
         self.event["responseStatus"] = status;
         if streams {
             self.write("ResponseStarted", &self.clock.now_micro());
-            return body.holding(Some(AtEnd(Some(self))));
+            return body.holding(Some(CompleteOnDrop(Some(self))));
         }
         self.complete();
         body
     }
 }
 
-/// Adds what a refusal says of itself.
-fn explain(status: &mut Value, bytes: &Bytes) {
+/// Copies the fields of a refusal into the response status.
+fn copy_status(status: &mut Value, bytes: &Bytes) {
     let Ok(refusal) = serde_json::from_slice::<Value>(bytes) else { return };
     for field in ["status", "message", "reason", "details"] {
         if let Some(value) = refusal.get(field) {

@@ -1,4 +1,4 @@
-//! The thread that writes the record.
+//! The thread that writes the audit log.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -7,39 +7,39 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError};
 
-/// The file that is written, and where it is in its size.
+/// The open file and its size.
 pub(super) struct Writer {
     path: PathBuf,
     file: BufWriter<File>,
     size: u64,
-    most: u64,
+    max_size: u64,
     written: Arc<AtomicU64>,
     lost: Arc<AtomicU64>,
-    told: u64,
+    reported_lost: u64,
 }
 
 impl Writer {
     pub(super) fn open(
         path: &Path,
-        most: u64,
+        max_size: u64,
         written: Arc<AtomicU64>,
         lost: Arc<AtomicU64>,
     ) -> io::Result<Self> {
-        let (file, size) = appended(path)?;
-        // A terminal or a pipe cannot be put aside.
-        let most = if size.is_some() { most } else { u64::MAX };
+        let (file, size) = open_for_append(path)?;
+        // A terminal or a pipe cannot be rotated.
+        let max_size = if size.is_some() { max_size } else { u64::MAX };
         let (path, size) = (path.to_owned(), size.unwrap_or_default());
-        Ok(Self { path, file, size, most, written, lost, told: 0 })
+        Ok(Self { path, file, size, max_size, written, lost, reported_lost: 0 })
     }
 
-    /// Writes until nobody can send any more.
+    /// Writes lines until all senders are dropped.
     pub(super) fn run(mut self, lines: &Receiver<String>) {
         while let Ok(line) = lines.recv() {
-            self.line(&line);
-            // What is there goes with it; only then the file is brought up to date.
+            self.write_line(&line);
+            // Lines that are ready are written before the flush.
             loop {
                 match lines.try_recv() {
-                    Ok(line) => self.line(&line),
+                    Ok(line) => self.write_line(&line),
                     Err(TryRecvError::Empty) => break,
                     Err(TryRecvError::Disconnected) => {
                         self.flush();
@@ -57,14 +57,17 @@ impl Writer {
         }
     }
 
-    fn line(&mut self, line: &str) {
+    fn write_line(&mut self, line: &str) {
         let lost = self.lost.load(Ordering::Relaxed);
-        if lost > self.told {
-            tracing::warn!(lines = lost - self.told, "the audit log had no room for some requests");
-            self.told = lost;
+        if lost > self.reported_lost {
+            tracing::warn!(
+                lines = lost - self.reported_lost,
+                "the audit log had no room for some requests"
+            );
+            self.reported_lost = lost;
         }
-        if self.size >= self.most
-            && let Err(error) = self.turn()
+        if self.size >= self.max_size
+            && let Err(error) = self.rotate()
         {
             tracing::warn!(%error, "the next audit log cannot be begun");
         }
@@ -79,21 +82,21 @@ impl Writer {
         }
     }
 
-    /// Begins the next file.
-    fn turn(&mut self) -> io::Result<()> {
+    /// Renames the file and begins the next one.
+    fn rotate(&mut self) -> io::Result<()> {
         self.file.flush()?;
         let mut old = self.path.clone().into_os_string();
         old.push(".1");
         std::fs::rename(&self.path, old)?;
-        let (file, size) = appended(&self.path)?;
+        let (file, size) = open_for_append(&self.path)?;
         (self.file, self.size) = (file, size.unwrap_or_default());
         Ok(())
     }
 }
 
-/// Opens the file, for its owner only since it names users and what they do; its length, if it is one
-/// that has a length.
-fn appended(path: &Path) -> io::Result<(BufWriter<File>, Option<u64>)> {
+/// Opens the file with access for its owner only, since it names users and their actions. Returns
+/// its length, if it is a regular file.
+fn open_for_append(path: &Path) -> io::Result<(BufWriter<File>, Option<u64>)> {
     let (file, is_regular) = mainstay_files::open_log(path)?;
     let size = if is_regular { Some(file.metadata()?.len()) } else { None };
     Ok((BufWriter::new(file), size))
@@ -105,7 +108,7 @@ mod tests {
     use std::sync::mpsc::sync_channel;
 
     #[test]
-    fn a_file_that_is_full_is_put_aside_and_the_one_before_goes() {
+    fn a_full_audit_log_is_rotated_and_replaces_the_previous_one() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("audit.log");
         let (written, lost) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
@@ -125,13 +128,13 @@ mod tests {
     }
 
     #[test]
-    fn audit_log_does_not_wait_for_a_fifo_and_does_not_put_a_device_aside() {
+    fn the_audit_log_neither_waits_for_a_fifo_nor_rotates_a_device() {
         let folder = tempfile::tempdir().unwrap();
         let fifo = folder.path().join("fifo");
         assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
         let open = |path: &Path| Writer::open(path, 10, Arc::default(), Arc::default());
         let error = open(&fifo).err().expect("nobody reads it").to_string();
         assert!(error.contains("nobody reads"), "{error}");
-        assert_eq!(open(Path::new("/dev/null")).unwrap().most, u64::MAX);
+        assert_eq!(open(Path::new("/dev/null")).unwrap().max_size, u64::MAX);
     }
 }

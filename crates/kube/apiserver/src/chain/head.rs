@@ -1,6 +1,6 @@
-//! The head of a request, read once and carried along.
+//! Head of a request: parsed once and passed through the handler chain.
 
-use super::info::Info;
+use super::info::RequestSummary;
 use crate::serve::Peer;
 use http::header::{ACCEPT, ACCEPT_ENCODING, USER_AGENT};
 use http::request::Parts;
@@ -16,29 +16,29 @@ use mainstay_object::Status;
 use mainstay_object::duration::{self, ParseDurationError};
 use std::time::Duration;
 
-/// The longest that a request may take, and takes unless it says less.
-pub(super) const LONGEST: Duration = Duration::from_mins(1);
+/// The longest timeout of a request, and its default.
+pub(super) const MAX_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// What a request asks for, and in which form it wants its answer.
+/// The parsed head of a request.
 #[derive(Debug)]
 pub(crate) struct RequestHead {
-    /// As it came, without what proves who sent it.
+    /// The head as received, without credentials.
     pub(crate) parts: Parts,
-    /// The path with its escapes undone; none if one is broken.
+    /// The decoded path; none if an escape is invalid.
     pub(crate) path: Option<String>,
-    /// What the path names.
+    /// The target of the path.
     pub(crate) target: Target,
-    /// The query, or why it cannot be read.
+    /// The query, or the error of parsing it.
     pub(crate) query: Result<Query, Status>,
-    /// What permission is asked for. None if the path promises a resource and names none
-    /// (`/api/v1/watch`), or cannot be read.
+    /// The attributes for authorization. None if the path is invalid, or lacks the resource that
+    /// its prefix requires (`/api/v1/watch`).
     pub(super) info: Option<RequestInfo>,
-    /// How the answer is to be written.
+    /// The format of the response.
     pub(crate) format: ResponseFormat,
 }
 
 impl RequestHead {
-    /// Reads the head of a request.
+    /// Parses the head of a request.
     pub(super) fn read(parts: Parts) -> Self {
         let query = Query::parse(parts.uri.query());
         let path = path::decoded(parts.uri.path()).map(std::borrow::Cow::into_owned);
@@ -55,17 +55,17 @@ impl RequestHead {
         Self { parts, path, target, query, info, format }
     }
 
-    /// The query, if it can be read.
+    /// The query, if it is valid.
     pub(crate) fn query(&self) -> Option<&Query> {
         self.query.as_ref().ok()
     }
 
-    /// Whether nothing is changed by a request of this method.
+    /// Whether the method of the request changes nothing.
     pub(super) fn is_read(&self) -> bool {
         matches!(self.parts.method, Method::GET | Method::HEAD)
     }
 
-    /// The group and version that the path is below, or is.
+    /// The group and version of the path.
     pub(super) fn group_version(&self) -> Option<(&str, &str)> {
         match &self.target {
             Target::Resource(path) => Some((&path.group, &path.version)),
@@ -74,29 +74,29 @@ impl RequestHead {
         }
     }
 
-    /// The answer to a request that is refused.
+    /// The response to a refused request.
     pub(super) fn refused(&self, status: &Status) -> Response<Body> {
         ApiResponse::refusal(status).into_response(self.format)
     }
 
-    /// How long the request may take, if it says so; the error is the original's.
+    /// The timeout in the query; the error text is kube-apiserver's.
     pub(super) fn timeout(&self) -> Result<Option<Duration>, ParseDurationError> {
         self.query().map_or(Ok(None), timeout)
     }
 
-    /// What records, counts and flow schemas say of it where no permission can be asked for.
-    pub(super) fn path_alone(&self) -> Info<'_> {
-        Info { path: self.parts.uri.path(), ..Info::default() }
+    /// The summary of a request without attributes for authorization: only its path.
+    pub(super) fn nonresource_summary(&self) -> RequestSummary<'_> {
+        RequestSummary { path: self.parts.uri.path(), ..RequestSummary::default() }
     }
 }
 
-/// How long a request with such a query may take, if it says so.
+/// The timeout in a query, if it has one.
 pub(crate) fn timeout(query: &Query) -> Result<Option<Duration>, ParseDurationError> {
     let Some(text) = query.text("timeout") else { return Ok(None) };
-    Ok(duration::parse(text)?.filter(|asked| !asked.is_zero()).map(|asked| asked.min(LONGEST)))
+    Ok(duration::parse(text)?.filter(|asked| !asked.is_zero()).map(|asked| asked.min(MAX_TIMEOUT)))
 }
 
-/// How the client wants the answer to be written.
+/// The response format that the client asks for.
 fn format(parts: &Parts, query: Option<&Query>) -> ResponseFormat {
     let headers = &parts.headers;
     ResponseFormat {
@@ -107,7 +107,7 @@ fn format(parts: &Parts, query: Option<&Query>) -> ResponseFormat {
     }
 }
 
-/// Whether an answer is indented: as the query says, else for browsers and tools of the shell.
+/// Whether a response is indented: as the query says, else for browsers and command-line tools.
 fn is_for_reading(query: Option<&Query>, user_agent: Option<&str>) -> bool {
     match query.and_then(|query| query.text("pretty")) {
         Some(wish) => matches!(wish, "1" | "t" | "T" | "true" | "TRUE" | "True"),

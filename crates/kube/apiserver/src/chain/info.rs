@@ -1,29 +1,29 @@
-//! What a request is about, before its handler is known: what flow schemas, records and counts of
-//! requests name.
+//! Summary of a request before its handler is known: the values by which flow schemas match it, and
+//! which audit events and metrics carry.
 
 use mainstay_auth::authz::Attributes;
 
 /// Verbs that change nothing.
 const READS: [&str; 3] = ["get", "list", "watch"];
-/// Parts of objects whose requests take as long as their client wants.
+/// Subresources whose requests last as long as their client wants.
 pub(crate) const STREAMS: [&str; 6] = ["log", "exec", "attach", "portforward", "proxy", "debug"];
 
-/// What a request is about (`RequestInfo` of the original).
+/// Summary of a request (`RequestInfo` in kube-apiserver).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Info<'a> {
-    /// Whether it is about objects; else about a path.
+pub(crate) struct RequestSummary<'a> {
+    /// Whether the request is about objects; else about a path.
     pub(crate) is_resource: bool,
-    /// What is done: `get`, `list`, `watch`, `create`, …; of a path, the method in lower case.
+    /// The verb: `get`, `list`, `watch`, `create`, …; for a path, the method in lower case.
     pub(crate) verb: &'a str,
     /// API group; empty for the core group.
     pub(crate) group: &'a str,
     /// Version.
     pub(crate) version: &'a str,
-    /// Namespace; empty for all of them, and for what is in none.
+    /// Namespace; empty for all namespaces and for cluster-scoped kinds.
     pub(crate) namespace: &'a str,
-    /// Plural.
+    /// Plural of the kind.
     pub(crate) resource: &'a str,
-    /// Part of the object; empty for the object.
+    /// Subresource; empty for the object itself.
     pub(crate) subresource: &'a str,
     /// Name; empty for the collection.
     pub(crate) name: &'a str,
@@ -31,23 +31,23 @@ pub(crate) struct Info<'a> {
     pub(crate) path: &'a str,
 }
 
-impl<'a> Info<'a> {
-    /// What permission is asked for.
-    pub(crate) fn of(asked: &Attributes<'a>) -> Self {
+impl<'a> RequestSummary<'a> {
+    /// Summarizes attributes for authorization.
+    pub(crate) fn of(attributes: &Attributes<'a>) -> Self {
         Self {
-            is_resource: asked.is_resource,
-            verb: asked.verb,
-            group: asked.group,
-            version: asked.version,
-            namespace: asked.namespace,
-            resource: asked.resource,
-            subresource: asked.subresource,
-            name: asked.name,
-            path: asked.path,
+            is_resource: attributes.is_resource,
+            verb: attributes.verb,
+            group: attributes.group,
+            version: attributes.version,
+            namespace: attributes.namespace,
+            resource: attributes.resource,
+            subresource: attributes.subresource,
+            name: attributes.name,
+            path: attributes.path,
         }
     }
 
-    /// Whether the request takes as long as its client wants.
+    /// Whether the request lasts as long as its client wants.
     pub(crate) fn is_long(&self) -> bool {
         self.is_resource && (self.verb == "watch" || STREAMS.contains(&self.subresource))
     }
@@ -57,7 +57,7 @@ impl<'a> Info<'a> {
         !READS.contains(&self.verb)
     }
 
-    /// What the request is about, in the words of counts: one object, a namespace, the cluster.
+    /// The label `scope` of metrics: one object, a namespace, or the cluster.
     pub(crate) fn scope(&self) -> &'static str {
         if !self.is_resource {
             ""
@@ -91,7 +91,7 @@ mod tests {
             (Method::GET, "/healthz", "get /// "),
         ] {
             let read = RequestInfo::read(&method, path, path::resource(path), None).unwrap();
-            let info = Info::of(&read.attributes(&somebody));
+            let info = RequestSummary::of(&read.attributes(&somebody));
             let mut shown = format!(
                 "{} {}/{}/{}/{} {}",
                 info.verb,

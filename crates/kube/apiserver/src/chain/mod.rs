@@ -1,28 +1,28 @@
-//! The handler chain: what every request passes, whoever sends it and whatever it asks.
+//! Handler chain: the functions that each request passes.
 //!
 //! ```text
-//! connection ─► well-formed ─► authentication ─► impersonation ─► audit, counts ─► timeout
-//!   ─► priority and fairness ─► authorization ─► body ─► aggregation ─► handler ─► form of the answer
+//! connection ─► well-formed ─► authentication ─► impersonation ─► audit, metrics ─► timeout
+//!   ─► priority and fairness ─► authorization ─► body ─► aggregation ─► handler ─► response format
 //! ```
 //!
-//! Each layer is a function of this file that calls the next one, in this order. The head of a request
-//! is read once ([`RequestHead`]); what is told of it afterwards is in its [`Record`].
+//! Each layer is a function of this file that calls the next one, in this order. The head of a
+//! request is parsed once ([`RequestHead`]). A [`RequestRecord`] collects facts for audit and metrics.
 //!
-//! The time is that of the query's `timeout`, one minute at most; a request that takes as long as its
-//! client wants (a watch, a stream) has none, and neither has one of this process, unless it says so.
-//! What is over its time is answered with 504 and its handler dropped, as when its client had gone.
+//! The timeout is that of the query, one minute at most. A long-running request (a watch, a stream)
+//! has none, and an in-process request has none unless its query sets one. A request that exceeds its
+//! timeout gets 504 and its handler is dropped, as when its client disconnects.
 
 pub(crate) mod head;
 pub(crate) mod info;
 mod record;
 
-use self::head::{LONGEST, RequestHead};
-use self::info::Info;
-use self::record::Record;
+use self::head::{MAX_TIMEOUT, RequestHead};
+use self::info::RequestSummary;
+use self::record::RequestRecord;
 use crate::aggregation::{documents, proxy};
-use crate::flow::{Seat, Turn};
+use crate::flow::{Seat, SeatOutcome};
 use crate::handlers;
-use crate::handlers::aside::aside;
+use crate::handlers::blocking::block_in_place;
 use crate::handlers::compute::{self, WorkSize};
 use crate::serve::Peer;
 use crate::server::ApiServer;
@@ -45,10 +45,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Answers from this size on are written anew without holding up the other connections of a thread.
-const LARGE_ANSWER: usize = 256 * 1024;
-/// How long a request without an end waits for its turn.
-const PATIENCE: Duration = Duration::from_secs(15);
+/// Responses from this size on are rewritten without blocking the other connections of a thread.
+const LARGE_RESPONSE: usize = 256 * 1024;
+/// How long a request without a timeout waits for a seat.
+const QUEUE_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The body of a request.
 pub(crate) trait RequestBody:
@@ -57,17 +57,17 @@ pub(crate) trait RequestBody:
 }
 impl<B: http_body::Body<Data: Buf, Error: fmt::Display> + Send> RequestBody for B {}
 
-/// Where a request comes from.
+/// The origin of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Source {
-    /// This process, which waits for as long as an answer takes.
-    Inside,
+enum RequestOrigin {
+    /// This process, which awaits each response without a timeout.
+    InProcess,
     /// A connection.
-    Port,
+    Connection,
 }
 
 impl ApiServer {
-    /// Answers a request of this process.
+    /// Answers an in-process request.
     pub async fn answer<B>(
         self: &Arc<Self>,
         identity: &Identity,
@@ -77,10 +77,10 @@ impl ApiServer {
         B: http_body::Body<Data: Buf, Error: fmt::Display> + Send,
     {
         let (parts, body) = request.into_parts();
-        self.impersonated(Ok(identity), Source::Inside, parts, body).await
+        self.impersonate(Ok(identity), RequestOrigin::InProcess, parts, body).await
     }
 
-    /// Answers a request that came over a connection.
+    /// Answers a request of a connection.
     pub(crate) async fn answer_connection<B: RequestBody>(
         self: &Arc<Self>,
         request: Request<B>,
@@ -89,11 +89,11 @@ impl ApiServer {
         if let Some(refusal) = malformed::refusal(&parts) {
             return refusal;
         }
-        self.authenticated(parts, body).await
+        self.authenticate(parts, body).await
     }
 
-    /// Authentication: finds out who sends the request.
-    async fn authenticated<B: RequestBody>(
+    /// Authentication: finds the identity of the sender.
+    async fn authenticate<B: RequestBody>(
         self: &Arc<Self>,
         parts: Parts,
         body: B,
@@ -102,7 +102,7 @@ impl ApiServer {
         let certificate = peer.and_then(|peer| peer.certificate.as_deref());
         let (identity, warnings) = match self.identify(certificate, &parts).await {
             Ok((identity, warnings)) => {
-                // Before anything else: there is room for those who say who they are.
+                // This comes first, because connections of proven clients have reserved room.
                 if let Some(peer) = peer.filter(|_| !identity.is_anonymous()) {
                     peer.seat.prove(identity.client());
                 }
@@ -111,7 +111,7 @@ impl ApiServer {
             Err(status) => (Err(status), Vec::new()),
         };
         let identity = identity.as_ref().map_err(Clone::clone);
-        let mut response = self.impersonated(identity, Source::Port, parts, body).await;
+        let mut response = self.impersonate(identity, RequestOrigin::Connection, parts, body).await;
         let warnings: Vec<String> = warnings.into_iter().map(ToOwned::to_owned).collect();
         warn(response.headers_mut(), &warnings);
         response
@@ -124,17 +124,17 @@ impl ApiServer {
     ) -> Result<(Identity, Vec<&'static str>), Status> {
         let proof = self.authenticator.identify(certificate, &parts.headers, &self.store)?;
         if let Some(used) = &proof.used {
-            handlers::tokens::note_use(self, used).await;
+            handlers::account_tokens::record_token_use(self, used).await;
         }
         Ok((proof.identity, proof.warnings))
     }
 
-    /// Impersonation: finds out for whom the sender acts. From here on nobody needs to know by what
-    /// somebody proved who they are.
-    async fn impersonated<B: RequestBody>(
+    /// Impersonation: finds the identity for which the sender acts. The credentials are removed
+    /// from the headers here; no later layer needs them.
+    async fn impersonate<B: RequestBody>(
         self: &Arc<Self>,
         identity: Result<&Identity, Status>,
-        source: Source,
+        origin: RequestOrigin,
         mut parts: Parts,
         body: B,
     ) -> Response<Body> {
@@ -146,41 +146,44 @@ impl ApiServer {
         parts.headers.remove(AUTHORIZATION);
         impersonation::strip(&mut parts.headers);
         let head = Arc::new(RequestHead::read(parts));
-        self.recorded(proved, acting, source, &head, body).await
+        self.record_request(proved, acting, origin, &head, body).await
     }
 
-    /// Audit and counts: begins the record of the request, and ends it with its answer.
-    async fn recorded<B: RequestBody>(
+    /// Audit and metrics: begins the record of the request, and ends it with its response.
+    async fn record_request<B: RequestBody>(
         self: &Arc<Self>,
         proved: Option<&Identity>,
         acting: Result<(&Identity, Option<Identity>), Status>,
-        source: Source,
+        origin: RequestOrigin,
         head: &Arc<RequestHead>,
         body: B,
     ) -> Response<Body> {
-        let nobody = Identity::anonymous();
-        let identity =
-            acting.as_ref().map_or(&nobody, |(proved, acting)| acting.as_ref().unwrap_or(proved));
-        let asked = head.info.as_ref().map(|info| info.attributes(identity));
-        let info = asked.as_ref().map_or_else(|| head.path_alone(), Info::of);
-        let people = proved.map(|proved| {
+        let anonymous = Identity::anonymous();
+        let identity = acting
+            .as_ref()
+            .map_or(&anonymous, |(proved, acting)| acting.as_ref().unwrap_or(proved));
+        let attributes = head.info.as_ref().map(|info| info.attributes(identity));
+        let info =
+            attributes.as_ref().map_or_else(|| head.nonresource_summary(), RequestSummary::of);
+        let identities = proved.map(|proved| {
             let acting = acting.as_ref().ok().and_then(|(_, acting)| acting.as_ref());
             (proved, acting)
         });
-        let mut record = Record::begin(self, head, &info, people);
+        let mut record = RequestRecord::begin(self, head, &info, identities);
         let mut response = if let Err(status) = &acting {
             if proved.is_none() {
-                self.metrics.stranger();
+                self.metrics.count_unauthenticated();
             }
             head.refused(status)
         } else {
-            let (asked, info) = (asked.as_ref(), &info);
-            let call = Call { server: self, head, identity, asked, info, source };
-            record.decide(&self.authorizer, asked);
-            call.timed(&mut record, body).await
+            let (attributes, info) = (attributes.as_ref(), &info);
+            let authenticated =
+                AuthenticatedRequest { server: self, head, identity, attributes, info, origin };
+            record.record_decision(&self.authorizer, attributes);
+            authenticated.limit_time(&mut record, body).await
         };
         if head.parts.method == Method::HEAD {
-            // How long it would be is told; it does not follow.
+            // A HEAD response has the length of the body, without the body.
             if let Some(length) = http_body::Body::size_hint(response.body()).exact() {
                 response.headers_mut().insert(CONTENT_LENGTH, length.into());
             }
@@ -190,126 +193,131 @@ impl ApiServer {
     }
 }
 
-/// A request of somebody, on its way from layer to layer.
+/// An authenticated request on its way through the layers.
 #[derive(Clone, Copy)]
-struct Call<'a> {
+struct AuthenticatedRequest<'a> {
     server: &'a Arc<ApiServer>,
     head: &'a Arc<RequestHead>,
     identity: &'a Identity,
-    /// What permission is asked for; none if that cannot be said.
-    asked: Option<&'a Attributes<'a>>,
-    /// The same in the words of records, counts and flow schemas.
-    info: &'a Info<'a>,
-    source: Source,
+    /// The attributes for authorization; none if the path does not yield them.
+    attributes: Option<&'a Attributes<'a>>,
+    /// Their summary for audit, metrics and flow schemas.
+    info: &'a RequestSummary<'a>,
+    origin: RequestOrigin,
 }
 
-impl Call<'_> {
-    /// Timeout: gives the rest of the way as long as the request may take.
-    async fn timed<B: RequestBody>(self, record: &mut Record, body: B) -> Response<Body> {
-        let allotted = match self.head.timeout() {
+impl AuthenticatedRequest<'_> {
+    /// Timeout: limits the duration of the remaining layers.
+    async fn limit_time<B: RequestBody>(
+        self,
+        record: &mut RequestRecord,
+        body: B,
+    ) -> Response<Body> {
+        let timeout = match self.head.timeout() {
             _ if self.info.is_long() => None,
-            Ok(None) => (self.source == Source::Port).then_some(LONGEST),
-            Ok(allotted) => allotted.filter(|_| !mainstay_fault::is_on("timeouts-are-not-heard")),
-            Err(_) if mainstay_fault::is_on("unreadable-timeouts-are-none") => Some(LONGEST),
+            Ok(None) => (self.origin == RequestOrigin::Connection).then_some(MAX_TIMEOUT),
+            Ok(timeout) => timeout.filter(|_| !mainstay_fault::is_on("timeouts-are-not-heard")),
+            Err(_) if mainstay_fault::is_on("unreadable-timeouts-are-none") => Some(MAX_TIMEOUT),
             Err(why) => {
                 let text = format!("invalid timeout specified in the request URL - {why}");
                 return ApiResponse::refusal(&Status::bad_request(text))
                     .into_response(ResponseFormat::default());
             }
         };
-        let answered = self.queued(record, allotted, body);
-        let Some(allotted) = allotted else { return answered.await };
-        // Timers are no finer than this.
-        if allotted < Duration::from_millis(1) {
-            return too_late();
+        let response_future = self.wait_in_queue(record, timeout, body);
+        let Some(timeout) = timeout else { return response_future.await };
+        // Timers have a resolution of one millisecond.
+        if timeout < Duration::from_millis(1) {
+            return timeout_response();
         }
-        tokio::time::timeout(allotted, answered).await.unwrap_or_else(|_| too_late())
+        tokio::time::timeout(timeout, response_future).await.unwrap_or_else(|_| timeout_response())
     }
 
-    /// Priority and fairness: waits for the request's turn.
-    async fn queued<B: RequestBody>(
+    /// Priority and fairness: waits for a seat.
+    async fn wait_in_queue<B: RequestBody>(
         self,
-        record: &mut Record,
-        allotted: Option<Duration>,
+        record: &mut RequestRecord,
+        timeout: Option<Duration>,
         body: B,
     ) -> Response<Body> {
-        let seat = match self.turn(record, allotted).await {
-            Turn::Served(seat) => seat,
-            Turn::Refused => return too_many(),
+        let seat = match self.take_seat(record, timeout).await {
+            SeatOutcome::Served(seat) => seat,
+            SeatOutcome::Refused => return too_many_requests(),
         };
-        record.counted.serving();
-        let response = self.authorized(body).await;
-        // What is sent after this is made as the client takes it.
+        record.counted.start_serving();
+        let response = self.authorize(body).await;
+        // The client paces the rest of a stream, so the seat is free before it.
         drop::<Option<Seat>>(seat);
         response
     }
 
-    /// Waits for the request's turn, and notes what it counts as.
-    async fn turn(self, record: &mut Record, allotted: Option<Duration>) -> Turn {
+    /// Waits for a seat, and records the flow schema and priority level of the request.
+    async fn take_seat(self, record: &mut RequestRecord, timeout: Option<Duration>) -> SeatOutcome {
         let Self { server, identity, info, .. } = self;
         if info.is_long() && info.verb != "watch" {
-            return Turn::Served(None);
+            return SeatOutcome::Served(None);
         }
-        let found = server.flow.classify(identity, info, |schema| {
+        let classified = server.flow.classify(identity, info, |schema| {
             let uids = (schema.uid.clone(), schema.level.uid.clone());
             let names = (schema.name.clone(), schema.level.name.clone());
-            (uids, names, schema.level.queues(), schema.place(identity, info))
+            (uids, names, schema.level.has_queues(), schema.level_and_flow(identity, info))
         });
-        let Some((uids, names, queues, (level, number))) = found else {
-            return Turn::Served(None);
+        let Some((uids, names, has_queues, (level, flow_hash))) = classified else {
+            return SeatOutcome::Served(None);
         };
         record.flow = Some(uids);
-        let patience = allotted.map_or(PATIENCE, |allotted| allotted / 4);
-        let mut waits = server.metrics.turns.begin(&names.0, &names.1);
+        let queue_timeout = timeout.map_or(QUEUE_TIMEOUT, |timeout| timeout / 4);
+        let mut queued = server.metrics.flow.begin(&names.0, &names.1);
         let begun = server.clock.elapsed();
-        let turn = server.flow.turn(level, number, patience).await;
+        let outcome = server.flow.take_seat(level, flow_hash, queue_timeout).await;
         let waited = server.clock.elapsed().saturating_sub(begun);
-        match turn {
-            Turn::Served(_) => {
-                if let Some(waits) = &mut waits {
-                    waits.served(waited);
+        match outcome {
+            SeatOutcome::Served(_) => {
+                if let Some(queued) = &mut queued {
+                    queued.start(waited);
                 }
-                record.waits = waits;
+                record.queued = queued;
             }
-            Turn::Refused => {
-                let reason = match queues {
-                    _ if waited >= patience => "time-out",
+            SeatOutcome::Refused => {
+                let reason = match has_queues {
+                    _ if waited >= queue_timeout => "time-out",
                     true => "queue-full",
                     false => "concurrency-limit",
                 };
-                if let Some(waits) = waits {
-                    waits.refused(waited, reason);
+                if let Some(queued) = queued {
+                    queued.reject(waited, reason);
                 }
             }
         }
-        turn
+        outcome
     }
 
-    /// Authorization, and then the body: who may not send it need not be listened to.
-    async fn authorized<B: RequestBody>(self, body: B) -> Response<Body> {
+    /// Authorization. The body is read after it, so that a refused request costs no memory.
+    async fn authorize<B: RequestBody>(self, body: B) -> Response<Body> {
         let Self { server, head, .. } = self;
-        match self.asked {
-            Some(asked) => {
-                if let Err(refusal) = server.authorizer.require(asked) {
+        match self.attributes {
+            Some(attributes) => {
+                if let Err(refusal) = server.authorizer.require(attributes) {
                     return head.refused(&refusal);
                 }
             }
-            // What has no meaning at all is not found later.
-            None if head.path.is_some() => return without_request_info(&head.parts),
+            // A path without a meaning is refused here rather than as not found.
+            None if head.path.is_some() => return request_info_failure(&head.parts),
             None => {}
         }
         let body = if head.is_read() { Ok(Bytes::new()) } else { gather(body).await };
-        self.aggregated(body).await
+        self.proxy_aggregated(body).await
     }
 
-    /// Aggregation: has others answer for their groups.
-    async fn aggregated(self, body: Result<Bytes, Status>) -> Response<Body> {
+    /// Aggregation: proxies requests of aggregated groups.
+    async fn proxy_aggregated(self, body: Result<Bytes, Status>) -> Response<Body> {
         let Self { server, head, identity, .. } = self;
         if !server.aggregation.is_empty()
             && let Some(path) = &head.path
         {
             let response = if let Some(group_version) = head.group_version() {
-                proxy::proxied(server, identity, &head.parts, group_version, body.clone()).await
+                proxy::proxy_request(server, identity, &head.parts, group_version, body.clone())
+                    .await
             } else {
                 documents::document(server, identity, &head.parts, path).await
             };
@@ -317,39 +325,38 @@ impl Call<'_> {
                 return response;
             }
         }
-        self.handled(body).await
+        self.handle(body).await
     }
 
-    /// The handler, whose answer gets the form that the client wants.
-    async fn handled(self, body: Result<Bytes, Status>) -> Response<Body> {
+    /// The handler; encodes its response in the format that the client asks for.
+    async fn handle(self, body: Result<Bytes, Status>) -> Response<Body> {
         let Self { server, head, identity, .. } = self;
         let answer = match (&head.query, body) {
             (Ok(_), Ok(body)) if head.is_read() => {
                 server.route(identity, head, body, WorkSize::default()).await
             }
-            (Ok(_), Ok(body)) => self.to_the_end(body).await,
+            (Ok(_), Ok(body)) => self.complete_write(body).await,
             (Err(status), _) => Err(status.clone()),
             (_, Err(status)) => Err(status),
         };
         let answer = answer.unwrap_or_else(|status| ApiResponse::refusal(&status));
-        if answer.size >= LARGE_ANSWER && answer.is_rewritten(head.format) {
-            return aside(|| answer.into_response(head.format));
+        if answer.size >= LARGE_RESPONSE && answer.is_rewritten(head.format) {
+            return block_in_place(|| answer.into_response(head.format));
         }
         answer.into_response(head.format)
     }
 
-    /// Carries a write out even if its client goes away or its time is over meanwhile: what follows
-    /// from a commit (kinds that are served, addresses and quotas that are taken) must not be left
-    /// undone.
+    /// Completes a write even if its client disconnects or its timeout expires. The effects of a
+    /// commit (served kinds, allocated addresses, used quota) must not be left undone.
     ///
-    /// Boxed, because what a write calls may write itself.
-    fn to_the_end(self, body: Bytes) -> BoxFuture<'static, Result<ApiResponse, Status>> {
+    /// The future is boxed, because the handler of a write may issue a write itself.
+    fn complete_write(self, body: Bytes) -> BoxFuture<'static, Result<ApiResponse, Status>> {
         let size = WorkSize::new(body.len() >= compute::LARGE || self.is_large());
-        let known = size.clone();
+        let work_size = size.clone();
         let (server, head) = (Arc::clone(self.server), Arc::clone(self.head));
         let identity = self.identity.clone();
         let pool = Arc::clone(self.server);
-        let work = async move { server.route(&identity, &head, body, known).await };
+        let work = async move { server.route(&identity, &head, body, work_size).await };
         let task = tokio::spawn(pool.compute.run(work, size));
         Box::pin(async move {
             match task.await {
@@ -365,7 +372,8 @@ impl Call<'_> {
         })
     }
 
-    /// Whether a change is about an object that is large already, or an eviction about budgets that are.
+    /// Whether the request changes an object that is large already, or evicts a pod whose
+    /// `PodDisruptionBudgets` are.
     fn is_large(self) -> bool {
         let (server, parts) = (self.server, &self.head.parts);
         let Target::Resource(path) = &self.head.target else { return false };
@@ -381,8 +389,8 @@ impl Call<'_> {
     }
 }
 
-/// What the original says of a path that promises a resource and names none.
-fn without_request_info(parts: &Parts) -> Response<Body> {
+/// The response to a path that promises a resource and names none; the text is kube-apiserver's.
+fn request_info_failure(parts: &Parts) -> Response<Body> {
     let url = parts.uri.path_and_query().map_or("", |url| url.as_str());
     let why = format!(
         "Internal Server Error: {}: failed to create RequestInfo: unable to determine kind and namespace from url, {url}\n",
@@ -392,7 +400,7 @@ fn without_request_info(parts: &Parts) -> Response<Body> {
         .into_response(ResponseFormat::default())
 }
 
-fn too_many() -> Response<Body> {
+fn too_many_requests() -> Response<Body> {
     let text = "Too many requests, please try again later.\n".to_owned();
     ApiResponse::text(StatusCode::TOO_MANY_REQUESTS, text)
         .header(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"))
@@ -400,8 +408,8 @@ fn too_many() -> Response<Body> {
         .into_response(ResponseFormat::default())
 }
 
-/// What the original says of a request that is over its time: a Status without a kind, as text.
-fn too_late() -> Response<Body> {
+/// The response after a timeout: a Status without a kind, as text; the text is kube-apiserver's.
+fn timeout_response() -> Response<Body> {
     let text = r#"{"metadata":{},"status":"Failure","message":"Timeout: request did not complete within the allotted timeout","reason":"Timeout","details":{},"code":504}"#;
     ApiResponse::text(StatusCode::GATEWAY_TIMEOUT, text.to_owned())
         .into_response(ResponseFormat::default())

@@ -1,47 +1,47 @@
-//! Aggregated discovery: all groups, versions, kinds and subresources in one answer.
+//! Aggregated discovery: all groups, versions, kinds and subresources in one response.
 
 use mainstay_kinds::{Group, GroupVersion, KindRow, Kinds, Source, Subresource};
 use mainstay_object::{Gvk, Scope};
 use serde::Serialize;
 use std::sync::Arc;
 
-/// `APIGroupDiscoveryList`; its fields and those below are in the order in which the original writes
-/// them.
+/// `APIGroupDiscoveryList`. Its fields, and those of the types below, are in kube-apiserver's
+/// order.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct List<'a> {
+pub(super) struct DiscoveryList<'a> {
     kind: &'static str,
     api_version: &'static str,
-    metadata: Nothing,
-    items: Vec<Item<'a>>,
+    metadata: EmptyMetadata,
+    items: Vec<GroupDiscovery<'a>>,
 }
 
 #[derive(Serialize)]
-struct Nothing {}
+struct EmptyMetadata {}
 
 #[derive(Serialize)]
-struct Item<'a> {
-    metadata: Metadata<'a>,
-    versions: Vec<OfVersion<'a>>,
+struct GroupDiscovery<'a> {
+    metadata: GroupMetadata<'a>,
+    versions: Vec<VersionDiscovery<'a>>,
 }
 
 #[derive(Serialize)]
-struct Metadata<'a> {
+struct GroupMetadata<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     name: &'a str,
 }
 
 #[derive(Serialize)]
-struct OfVersion<'a> {
+struct VersionDiscovery<'a> {
     version: &'a str,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    resources: Vec<OfKind<'a>>,
+    resources: Vec<ResourceDiscovery<'a>>,
     freshness: &'static str,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct OfKind<'a> {
+struct ResourceDiscovery<'a> {
     resource: &'a str,
     response_kind: ResponseKind<'a>,
     scope: &'static str,
@@ -52,12 +52,12 @@ struct OfKind<'a> {
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     categories: &'a [Arc<str>],
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    subresources: Vec<Below<'a>>,
+    subresources: Vec<SubresourceDiscovery<'a>>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Below<'a> {
+struct SubresourceDiscovery<'a> {
     subresource: &'a str,
     response_kind: ResponseKind<'a>,
     verbs: &'a [Arc<str>],
@@ -70,34 +70,39 @@ struct ResponseKind<'a> {
     kind: &'a str,
 }
 
-/// The list of the core group alone, or of all others.
-pub(super) fn list(kinds: &Kinds, core: bool) -> List<'_> {
-    List {
+/// The list of the core group alone, or of all other groups.
+pub(super) fn list(kinds: &Kinds, core: bool) -> DiscoveryList<'_> {
+    DiscoveryList {
         kind: "APIGroupDiscoveryList",
         api_version: "apidiscovery.k8s.io/v2",
-        metadata: Nothing {},
-        items: kinds.groups.iter().filter(|one| one.name.is_empty() == core).map(group).collect(),
+        metadata: EmptyMetadata {},
+        items: kinds
+            .groups
+            .iter()
+            .filter(|entry| entry.name.is_empty() == core)
+            .map(group)
+            .collect(),
     }
 }
 
-fn group(group: &Group) -> Item<'_> {
-    Item {
-        metadata: Metadata { name: &group.name },
-        versions: group.versions.iter().map(|one| group_version(one)).collect(),
+fn group(group: &Group) -> GroupDiscovery<'_> {
+    GroupDiscovery {
+        metadata: GroupMetadata { name: &group.name },
+        versions: group.versions.iter().map(|entry| group_version(entry)).collect(),
     }
 }
 
-fn group_version(version: &GroupVersion) -> OfVersion<'_> {
-    OfVersion {
+fn group_version(version: &GroupVersion) -> VersionDiscovery<'_> {
+    VersionDiscovery {
         version: &version.version,
         resources: version.rows.iter().map(|row| resource(row)).collect(),
         freshness: "Current",
     }
 }
 
-fn resource(row: &KindRow) -> OfKind<'_> {
+fn resource(row: &KindRow) -> ResourceDiscovery<'_> {
     let own = (&*row.group, &*row.version);
-    OfKind {
+    ResourceDiscovery {
         resource: &row.plural,
         response_kind: response_kind(row, own, &row.kind),
         scope: if row.scope == Scope::Namespaced { "Namespaced" } else { "Cluster" },
@@ -109,16 +114,16 @@ fn resource(row: &KindRow) -> OfKind<'_> {
     }
 }
 
-fn subresource<'a>(row: &'a KindRow, sub: &'a Subresource) -> Below<'a> {
+fn subresource<'a>(row: &'a KindRow, sub: &'a Subresource) -> SubresourceDiscovery<'a> {
     let Gvk { group, version, kind } = &sub.speaks;
-    Below {
+    SubresourceDiscovery {
         subresource: &sub.name,
         response_kind: response_kind(row, (group, version), kind),
         verbs: &sub.verbs,
     }
 }
 
-/// What is spoken. Of a built-in kind, the group-version in which it stands goes without saying.
+/// The kind of requests and responses. For a built-in kind, its own group-version is left out.
 fn response_kind<'a>(
     row: &KindRow,
     (group, version): (&'a str, &'a str),

@@ -1,9 +1,9 @@
-//! Discovery group by group, as clients from before the aggregated form walk it.
+//! Legacy discovery: one document for each group and group-version.
 //!
-//! The fields of every answer are in the order in which the original writes them: `kubectl get --raw`
-//! shows them to people.
+//! The fields of each response are in kube-apiserver's order, because `kubectl get --raw` shows
+//! them to people.
 
-use super::answers::DiscoveryRequest;
+use super::cache::DiscoveryRequest;
 use crate::version::VersionInfo;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
-/// `/`: the paths there are.
+/// `/`: the list of paths.
 pub(crate) fn root(kinds: &Kinds) -> ApiResponse {
     let fixed = [
         "/api",
@@ -38,20 +38,25 @@ pub(crate) fn root(kinds: &Kinds) -> ApiResponse {
     let mut paths: Vec<String> = fixed.map(str::to_owned).to_vec();
     for group in kinds.groups.iter().filter(|group| !group.name.is_empty()) {
         paths.push(format!("/apis/{}", group.name));
-        paths.extend(group.versions.iter().map(|one| format!("/apis/{}", one.api_version())));
+        paths.extend(
+            group
+                .versions
+                .iter()
+                .map(|group_version| format!("/apis/{}", group_version.api_version())),
+        );
     }
     paths.sort_unstable();
-    ApiResponse::bytes(StatusCode::OK, for_reading(&json!({"paths": paths}))).unindented()
+    ApiResponse::bytes(StatusCode::OK, indented_json(&json!({"paths": paths}))).unindented()
 }
 
-/// A value as it is shown where nobody asks for the short form.
-fn for_reading<T: Serialize>(value: &T) -> bytes::Bytes {
+/// A value as indented JSON, which is the default of these paths.
+fn indented_json<T: Serialize>(value: &T) -> bytes::Bytes {
     encoded(value).map(|bytes| indented(&bytes)).unwrap_or_default()
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct About<'a> {
+struct VersionResponse<'a> {
     major: &'a str,
     minor: &'a str,
     emulation_major: &'a str,
@@ -70,17 +75,17 @@ struct About<'a> {
 /// `/version`.
 pub(crate) fn version(
     info: &VersionInfo,
-    asked: DiscoveryRequest<'_>,
+    request: DiscoveryRequest<'_>,
 ) -> Result<ApiResponse, Status> {
-    negotiate::choose(asked.accept, EndpointForms::Nothing, Route::JsonOnly)?;
-    let before = info.minor.parse().map_or(0, |minor: u32| minor.saturating_sub(1));
-    let version = About {
+    negotiate::choose(request.accept, EndpointForms::Nothing, Route::JsonOnly)?;
+    let previous_minor = info.minor.parse().map_or(0, |minor: u32| minor.saturating_sub(1));
+    let version = VersionResponse {
         major: &info.major,
         minor: &info.minor,
         emulation_major: &info.major,
         emulation_minor: &info.minor,
         min_compatibility_major: &info.major,
-        min_compatibility_minor: before.to_string(),
+        min_compatibility_minor: previous_minor.to_string(),
         git_version: &info.git_version,
         git_commit: &info.git_commit,
         git_tree_state: "clean",
@@ -89,10 +94,10 @@ pub(crate) fn version(
         compiler: "rustc",
         platform: format!("{}/{}", std::env::consts::OS, platform()),
     };
-    Ok(ApiResponse::bytes(StatusCode::OK, for_reading(&version)).unindented())
+    Ok(ApiResponse::bytes(StatusCode::OK, indented_json(&version)).unindented())
 }
 
-/// The architecture by the name that container platforms use.
+/// The architecture under its name in container platforms.
 fn platform() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "amd64",
@@ -103,63 +108,63 @@ fn platform() -> &'static str {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Core<'a> {
+struct ApiVersions<'a> {
     kind: &'static str,
     versions: [&'static str; 1],
     #[serde(rename = "serverAddressByClientCIDRs")]
-    addresses: [Address<'a>; 1],
+    addresses: [ServerAddress<'a>; 1],
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Address<'a> {
+struct ServerAddress<'a> {
     #[serde(rename = "clientCIDR")]
     client_range: &'static str,
     server_address: &'a str,
 }
 
-/// `/api`. The address is the one under which the client found this server.
-pub(crate) fn core_versions(asked: DiscoveryRequest<'_>) -> ApiResponse {
-    let server_address = asked.host.unwrap_or("localhost");
-    let address = Address { client_range: "0.0.0.0/0", server_address };
-    ApiResponse::of(&Core { kind: "APIVersions", versions: ["v1"], addresses: [address] })
+/// `/api`. The address is the one under which the client reached this server.
+pub(crate) fn core_versions(request: DiscoveryRequest<'_>) -> ApiResponse {
+    let server_address = request.host.unwrap_or("localhost");
+    let address = ServerAddress { client_range: "0.0.0.0/0", server_address };
+    ApiResponse::of(&ApiVersions { kind: "APIVersions", versions: ["v1"], addresses: [address] })
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Others<'a> {
+struct ApiGroupList<'a> {
     kind: &'static str,
     api_version: &'static str,
-    groups: Vec<OneGroup<'a>>,
+    groups: Vec<ApiGroup<'a>>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct OneGroup<'a> {
+struct ApiGroup<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     kind: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     api_version: Option<&'static str>,
     name: &'a str,
-    versions: Vec<OneVersion<'a>>,
-    preferred_version: OneVersion<'a>,
+    versions: Vec<VersionForDiscovery<'a>>,
+    preferred_version: VersionForDiscovery<'a>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct OneVersion<'a> {
+struct VersionForDiscovery<'a> {
     group_version: String,
     version: &'a str,
 }
 
 /// `/apis`.
 pub(super) fn groups(kinds: &Kinds) -> ApiResponse {
-    ApiResponse::of(&others(kinds))
+    ApiResponse::of(&group_list(kinds))
 }
 
-/// The same as a value.
+/// The same list as a value.
 pub(super) fn groups_value(kinds: &Kinds) -> Value {
-    serde_json::to_value(others(kinds)).unwrap_or_default()
+    serde_json::to_value(group_list(kinds)).unwrap_or_default()
 }
 
 /// A group of the list as a value.
@@ -167,60 +172,67 @@ pub(super) fn group_value_of(group: &Group) -> Value {
     serde_json::to_value(group_value(group)).unwrap_or_default()
 }
 
-fn others(kinds: &Kinds) -> Others<'_> {
-    let groups = kinds.groups.iter().filter(|one| !one.name.is_empty());
-    Others { kind: "APIGroupList", api_version: "v1", groups: groups.map(group_value).collect() }
+fn group_list(kinds: &Kinds) -> ApiGroupList<'_> {
+    let groups = kinds.groups.iter().filter(|group| !group.name.is_empty());
+    ApiGroupList {
+        kind: "APIGroupList",
+        api_version: "v1",
+        groups: groups.map(group_value).collect(),
+    }
 }
 
 /// `/apis/{group}`.
 pub(crate) fn group(
     kinds: &Kinds,
     name: &str,
-    asked: DiscoveryRequest<'_>,
+    request: DiscoveryRequest<'_>,
 ) -> Result<ApiResponse, Status> {
     let Some(group) = kinds.group(name).filter(|_| !name.is_empty()) else {
         return Ok(ApiResponse::page_not_found());
     };
-    negotiate::choose(asked.accept, EndpointForms::Nothing, Route::Bare)?;
+    negotiate::choose(request.accept, EndpointForms::Nothing, Route::Bare)?;
     let mut value = group_value(group);
     value.kind = Some("APIGroup");
     value.api_version = Some("v1");
     Ok(ApiResponse::of(&value))
 }
 
-fn group_value(group: &Group) -> OneGroup<'_> {
-    let version = |one: &'_ Arc<GroupVersion>| one.api_version();
-    let versions: Vec<OneVersion<'_>> = group
+fn group_value(group: &Group) -> ApiGroup<'_> {
+    let version = |group_version: &'_ Arc<GroupVersion>| group_version.api_version();
+    let versions: Vec<VersionForDiscovery<'_>> = group
         .versions
         .iter()
-        .map(|one| OneVersion { group_version: version(one), version: &one.version })
+        .map(|group_version| VersionForDiscovery {
+            group_version: version(group_version),
+            version: &group_version.version,
+        })
         .collect();
     let preferred = group.versions.first();
-    OneGroup {
+    ApiGroup {
         kind: None,
         api_version: None,
         name: &group.name,
         versions,
-        preferred_version: OneVersion {
+        preferred_version: VersionForDiscovery {
             group_version: preferred.map(version).unwrap_or_default(),
-            version: preferred.map_or("", |one| &one.version),
+            version: preferred.map_or("", |group_version| &group_version.version),
         },
     }
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Served<'a> {
+struct ApiResourceList<'a> {
     kind: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     api_version: Option<&'static str>,
     group_version: String,
-    resources: Vec<Resource<'a>>,
+    resources: Vec<ApiResource<'a>>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Resource<'a> {
+struct ApiResource<'a> {
     name: String,
     singular_name: &'a str,
     namespaced: bool,
@@ -243,38 +255,38 @@ pub(crate) fn group_version(
     kinds: &Kinds,
     group: &str,
     version: &str,
-    asked: DiscoveryRequest<'_>,
+    request: DiscoveryRequest<'_>,
 ) -> Result<ApiResponse, Status> {
     let Some(found) = kinds.group_version(group, version) else {
-        return nothing_at(kinds, group);
+        return unknown_resource(kinds, group);
     };
     let route = if found.has_built_in() { Route::Table } else { Route::Bare };
-    negotiate::choose(asked.accept, EndpointForms::Nothing, route)?;
+    negotiate::choose(request.accept, EndpointForms::Nothing, route)?;
     let mut resources = Vec::new();
     for row in &found.rows {
         resources.push(resource(row));
         resources.extend(row.subresources.iter().map(|sub| subresource(row, sub)));
     }
-    Ok(ApiResponse::of(&Served {
+    Ok(ApiResponse::of(&ApiResourceList {
         kind: "APIResourceList",
-        // Which the core group is older than.
+        // The core group is older than this field.
         api_version: (!group.is_empty()).then_some("v1"),
         group_version: found.api_version(),
         resources,
     }))
 }
 
-/// What is said of a path below a group and version that has nothing: built-in groups are in the
-/// original's table of routes, which knows that it does not know; elsewhere nobody answers.
-pub(crate) fn nothing_at(kinds: &Kinds, group: &str) -> Result<ApiResponse, Status> {
+/// The refusal of a path whose group-version or resource does not exist. kube-apiserver has a route
+/// for each built-in group, which answers with a Status; other groups have none.
+pub(crate) fn unknown_resource(kinds: &Kinds, group: &str) -> Result<ApiResponse, Status> {
     let built_in = kinds
         .group(group)
         .is_some_and(|group| group.versions.iter().any(|version| version.has_built_in()));
     if built_in { Err(Status::no_such_path()) } else { Ok(ApiResponse::page_not_found()) }
 }
 
-fn resource(row: &KindRow) -> Resource<'_> {
-    Resource {
+fn resource(row: &KindRow) -> ApiResource<'_> {
+    ApiResource {
         name: (*row.plural).to_owned(),
         singular_name: &row.singular,
         namespaced: row.is_namespaced(),
@@ -292,15 +304,16 @@ fn resource(row: &KindRow) -> Resource<'_> {
     }
 }
 
-/// Tells clients when the form in which objects are stored becomes another one: the first eight bytes
-/// of a digest of group, version and kind (`StorageVersionHash` of the original).
+/// The storage version hash, by which clients notice a new storage version: the first eight bytes
+/// of a digest of group, version and kind (`StorageVersionHash` in kube-apiserver).
 fn storage_hash(row: &KindRow) -> Option<String> {
-    // Computed on the fly from other objects, never stored.
+    // Computed from other objects, never stored.
     if &*row.plural == "componentstatuses" {
         return None;
     }
     let (group, version) = match (&*row.group, &*row.kind) {
-        // The original still stores these in the version before, so that a release back reads them.
+        // kube-apiserver still stores these in the previous version, so that the previous release
+        // can read them.
         (group @ "apiextensions.k8s.io", "CustomResourceDefinition")
         | (group @ "storage.k8s.io", "VolumeAttributesClass") => (group, "v1beta1"),
         _ => row.storage_api_version.split_once('/').unwrap_or(("", &row.storage_api_version)),
@@ -309,14 +322,14 @@ fn storage_hash(row: &KindRow) -> Option<String> {
     Some(BASE64_STANDARD.encode(&digest[..8]))
 }
 
-fn subresource<'a>(row: &'a KindRow, sub: &'a Subresource) -> Resource<'a> {
-    let foreign = *sub.speaks.group != *row.group || *sub.speaks.version != *row.version;
-    Resource {
+fn subresource<'a>(row: &'a KindRow, sub: &'a Subresource) -> ApiResource<'a> {
+    let has_other_version = *sub.speaks.group != *row.group || *sub.speaks.version != *row.version;
+    ApiResource {
         name: format!("{}/{}", row.plural, sub.name),
         singular_name: "",
         namespaced: row.is_namespaced(),
-        group: foreign.then_some(sub.speaks.group.as_str()),
-        version: foreign.then_some(sub.speaks.version.as_str()),
+        group: has_other_version.then_some(sub.speaks.group.as_str()),
+        version: has_other_version.then_some(sub.speaks.version.as_str()),
         kind: &sub.speaks.kind,
         verbs: &sub.verbs,
         short_names: &[],

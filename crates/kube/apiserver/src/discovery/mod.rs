@@ -1,15 +1,15 @@
-//! What a client can ask this server for.
+//! Discovery: which groups, versions and kinds the server offers.
 //!
-//! Everything is made from one snapshot of the kinds, and the large answers are kept with that
-//! snapshot: a definition that adds kinds makes a new snapshot, so no answer can be stale and every
-//! `ETag` and hash changes exactly with the content.
+//! Each response is made from one snapshot of the kinds, and the large ones are cached with that
+//! snapshot. A CRD that adds kinds makes a new snapshot. So no response is stale, and every `ETag`
+//! and hash changes exactly with the content.
 
 mod aggregated;
-pub(crate) mod answers;
+pub(crate) mod cache;
 mod legacy;
 pub(crate) mod openapi;
 
-use self::answers::{Answers, DiscoveryRequest, digest, unless_known};
+use self::cache::{DiscoveryCache, DiscoveryRequest, conditional_response, digest};
 use self::legacy::group;
 use crate::aggregation::Aggregation;
 use http::StatusCode;
@@ -19,53 +19,53 @@ use mainstay_http::response::{ApiResponse, encoded};
 use mainstay_kinds::Kinds;
 use mainstay_object::Status;
 
-pub(crate) use legacy::{group_version, nothing_at, root, version};
+pub(crate) use legacy::{group_version, root, unknown_resource, version};
 pub(crate) use openapi::{document, index, swagger};
 
-/// The media type of the aggregated form.
+/// The media type of aggregated discovery.
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-/// `/api` or `/apis`: aggregated if the client accepts it, else the plain list of groups.
-pub(crate) fn roots(
+/// `/api` or `/apis`: aggregated if the client accepts that form, else the plain list.
+pub(crate) fn discovery_root(
     kinds: &Kinds,
     core: bool,
-    asked: DiscoveryRequest<'_>,
+    request: DiscoveryRequest<'_>,
 ) -> Result<ApiResponse, Status> {
     let route = if core { Route::Table } else { Route::Bare };
-    match negotiate::choose(asked.accept, EndpointForms::Discovery, route)? {
+    match negotiate::choose(request.accept, EndpointForms::Discovery, route)? {
         Form::Discovery(_) => {}
-        _ if core => return Ok(legacy::core_versions(asked)),
+        _ if core => return Ok(legacy::core_versions(request)),
         _ => return Ok(legacy::groups(kinds)),
     }
-    let answers = kinds.derived.get_or_init(Answers::default);
-    let slot = if core { &answers.core } else { &answers.groups };
-    let (bytes, etag) = if let Some(made) = slot.get() {
-        made
+    let cache = kinds.derived.get_or_init(DiscoveryCache::default);
+    let cached = if core { &cache.core } else { &cache.groups };
+    let (bytes, etag) = if let Some(cached_response) = cached.get() {
+        cached_response
     } else {
         let bytes = encoded(&aggregated::list(kinds, core)).map_err(Status::internal)?;
         let etag = format!("\"{}\"", digest(&bytes));
-        slot.get_or_init(|| (bytes, etag))
+        cached.get_or_init(|| (bytes, etag))
     };
-    let mut answer =
-        unless_known(bytes, etag, asked).header(CACHE_CONTROL, HeaderValue::from_static("public"));
+    let mut answer = conditional_response(bytes, etag, request)
+        .header(CACHE_CONTROL, HeaderValue::from_static("public"));
     if answer.code == StatusCode::OK {
         answer.content_type = AGGREGATED;
     }
     Ok(answer)
 }
 
-/// `/apis`: our own groups, and those that others serve among them.
+/// `/apis`: our own groups together with aggregated ones.
 pub(crate) fn groups(
     kinds: &Kinds,
     aggregation: &Aggregation,
-    asked: DiscoveryRequest<'_>,
+    request: DiscoveryRequest<'_>,
 ) -> Result<ApiResponse, Status> {
     if aggregation.is_empty() {
-        return roots(kinds, false, asked);
+        return discovery_root(kinds, false, request);
     }
-    // Made anew each time: what others serve changes without a change here.
+    // Not cached: aggregated groups change without a new snapshot.
     if !matches!(
-        negotiate::choose(asked.accept, EndpointForms::Discovery, Route::Bare)?,
+        negotiate::choose(request.accept, EndpointForms::Discovery, Route::Bare)?,
         Form::Discovery(_)
     ) {
         let mut list = legacy::groups_value(kinds);
@@ -77,7 +77,7 @@ pub(crate) fn groups(
     aggregation.merge_aggregated(&mut list);
     let bytes = encoded(&list).map_err(Status::internal)?;
     let etag = format!("\"{}\"", digest(&bytes));
-    let mut answer = unless_known(&bytes, &etag, asked)
+    let mut answer = conditional_response(&bytes, &etag, request)
         .header(CACHE_CONTROL, HeaderValue::from_static("public"));
     if answer.code == StatusCode::OK {
         answer.content_type = AGGREGATED;
@@ -85,19 +85,19 @@ pub(crate) fn groups(
     Ok(answer)
 }
 
-/// `/apis/{group}`, of a group that we have, that others have, or both.
+/// `/apis/{group}` for a group that this server, aggregated servers, or both serve.
 pub(crate) fn any_group(
     kinds: &Kinds,
     aggregation: &Aggregation,
     name: &str,
-    asked: DiscoveryRequest<'_>,
+    request: DiscoveryRequest<'_>,
 ) -> Result<ApiResponse, Status> {
     if !aggregation.is_empty() {
         let own = kinds.group(name).map(legacy::group_value_of);
         if let Some(group) = aggregation.plain_group(name, own) {
-            negotiate::choose(asked.accept, EndpointForms::Nothing, Route::Bare)?;
+            negotiate::choose(request.accept, EndpointForms::Nothing, Route::Bare)?;
             return Ok(ApiResponse::of(&group));
         }
     }
-    group(kinds, name, asked)
+    group(kinds, name, request)
 }

@@ -1,6 +1,6 @@
-//! `OpenAPI`: an index of documents with their hashes, and a document for each group-version.
+//! OpenAPI: an index of documents with their hashes, and a document for each group-version.
 
-use super::answers::{Answers, DiscoveryRequest, digest, tagged, unless_known};
+use super::cache::{DiscoveryCache, DiscoveryRequest, conditional_response, digest, tagged};
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, EXPIRES, HeaderValue, LOCATION, VARY};
@@ -14,10 +14,11 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-/// `/openapi/v3`, with documents that others have. Hashes are computed without making the documents.
-pub(crate) fn index(kinds: &Kinds, others: &BTreeMap<String, String>) -> ApiResponse {
-    let answers = kinds.derived.get_or_init(Answers::default);
-    let (bytes, _) = answers.openapi_index.get_or_init(|| {
+/// `/openapi/v3`, together with documents of aggregated servers. Hashes are computed without making
+/// the documents.
+pub(crate) fn index(kinds: &Kinds, aggregated: &BTreeMap<String, String>) -> ApiResponse {
+    let cache = kinds.derived.get_or_init(DiscoveryCache::default);
+    let (bytes, _) = cache.openapi_index.get_or_init(|| {
         let entry = |path: &str, hash: &str| {
             (path.to_owned(), json!({"serverRelativeURL": url(path, hash)}))
         };
@@ -30,47 +31,50 @@ pub(crate) fn index(kinds: &Kinds, others: &BTreeMap<String, String>) -> ApiResp
         tagged(&json!({"paths": paths}))
     });
     let mut bytes = bytes.clone();
-    if !others.is_empty()
+    if !aggregated.is_empty()
         && let Ok(mut index) = serde_json::from_slice::<Value>(&bytes)
         && let Some(paths) = index["paths"].as_object_mut()
     {
-        for (path, url) in others {
+        for (path, url) in aggregated {
             paths.entry(path).or_insert_with(|| json!({"serverRelativeURL": url}));
         }
         bytes = index.to_string().into();
     }
-    // Behind the original's aggregator the index has no entity tag.
+    // Behind kube-apiserver's aggregator the index has no entity tag.
     let mut answer = ApiResponse::bytes(StatusCode::OK, bytes).unindented();
     answer.content_type = INDEX_TYPE;
     answer
 }
 
-/// The original serves the index as what its content looks like, which is text.
+/// kube-apiserver serves the index with the detected type of its content, which is text.
 const INDEX_TYPE: &str = "text/plain; charset=utf-8";
 
 /// `/openapi/v3/{path}`.
 ///
-/// A document takes tens of milliseconds to make, once: that is done off the async threads. A client
-/// that names the hash may keep the answer for ever; one that names an old hash is sent to the new.
+/// A document takes tens of milliseconds to make, once, on a blocking thread. A client that names
+/// the hash may cache the response for ever; an outdated hash redirects to the current one.
 pub(crate) async fn document(
     kinds: &Kinds,
     path: &str,
-    asked: DiscoveryRequest<'_>,
+    request: DiscoveryRequest<'_>,
 ) -> Result<ApiResponse, Status> {
-    // Nobody is known to ask for the protobuf form of version 3, which is not offered.
-    if form(asked.accept, "").is_none() {
+    // No known client requests the protobuf form of version 3, so it is not offered.
+    if accepts_protobuf(request.accept, "").is_none() {
         return Ok(ApiResponse::empty(StatusCode::NOT_ACCEPTABLE).header(VARY, ACCEPT_TEXT));
     }
-    let found =
-        kinds.groups.iter().flat_map(|group| &group.versions).find(|one| path_of(one) == path);
-    let hash = match found {
+    let version = kinds
+        .groups
+        .iter()
+        .flat_map(|group| &group.versions)
+        .find(|candidate| path_of(candidate) == path);
+    let hash = match version {
         Some(version) => hash(version),
         None if openapi::pages().iter().any(|page| page == path) => page_hash(path),
         None => return Ok(ApiResponse::empty(StatusCode::NOT_FOUND)),
     };
     let etag = format!("\"{hash}\"");
-    if let Some(asked_for) = asked.hash
-        && asked_for != hash
+    if let Some(client_hash) = request.hash
+        && client_hash != hash
     {
         let mut answer = ApiResponse::empty(StatusCode::MOVED_PERMANENTLY);
         answer.content_type = JSON;
@@ -78,54 +82,54 @@ pub(crate) async fn document(
         let url = HeaderValue::try_from(url(path, &hash)).map_err(Status::internal)?;
         return Ok(answer.header(LOCATION, url));
     }
-    let known = asked.known.is_some_and(|known| known.contains(&etag));
-    let bytes = match found {
-        _ if known => Bytes::new(),
-        Some(version) => made(version).await?,
-        // Small ones, which nobody asks for twice.
+    let is_cached = request.if_none_match.is_some_and(|etags| etags.contains(&etag));
+    let bytes = match version {
+        _ if is_cached => Bytes::new(),
+        Some(version) => document_bytes(version).await?,
+        // These documents are small and rarely requested.
         None => packed(openapi::document(path, &[]).unwrap_or_default().to_string().as_bytes()),
     };
-    let mut answer = if known {
+    let mut answer = if is_cached {
         ApiResponse::empty(StatusCode::NOT_MODIFIED)
     } else {
         ApiResponse::of_packed(StatusCode::OK, bytes)
     };
     answer.etag = Some(etag);
-    if asked.hash.is_some() {
+    if request.hash.is_some() {
         let cache = HeaderValue::from_static("public, immutable");
-        answer = answer.header(CACHE_CONTROL, cache).header(EXPIRES, in_a_year(asked.now)?);
+        answer = answer.header(CACHE_CONTROL, cache).header(EXPIRES, expires(request.now)?);
     }
     Ok(answer)
 }
 
-/// The document of a group-version, once a client has read it.
+/// The document of a group-version, after its first request.
 #[derive(Default)]
 struct Document(OnceLock<Bytes>);
 
 /// The document, from the cache or made now.
-async fn made(version: &Arc<GroupVersion>) -> Result<Bytes, Status> {
+async fn document_bytes(version: &Arc<GroupVersion>) -> Result<Bytes, Status> {
     let document = version.derived.get_or_init(Document::default);
     if let Some(bytes) = document.0.get() {
         return Ok(bytes.clone());
     }
     let version = version.clone();
-    let made = move || document.0.get_or_init(|| make(&version)).clone();
-    tokio::task::spawn_blocking(made).await.map_err(Status::internal)
+    let render = move || document.0.get_or_init(|| render_document(&version)).clone();
+    tokio::task::spawn_blocking(render).await.map_err(Status::internal)
 }
 
-/// Whether the first accepted form is protobuf; none if neither form is accepted.
-fn form(accept: Option<&str>, protobuf: &str) -> Option<bool> {
+/// Whether the first accepted form is protobuf; none if no form is accepted.
+fn accepts_protobuf(accept: Option<&str>, protobuf: &str) -> Option<bool> {
     let accept = accept.filter(|accept| !accept.trim().is_empty()).unwrap_or("*/*");
     negotiate::media(accept).into_iter().find_map(|media| match media {
         "application/json" | "application/*" | "*/*" | "*/json" => Some(false),
-        // Clients ask with an `@` before the last dot, which is no valid media type.
+        // Clients send an `@` before the last dot, which is no valid media type.
         media if media == protobuf || media.replace('@', ".") == protobuf => Some(true),
         _ => None,
     })
 }
 
-/// When what never changes is old enough to be asked for again.
-fn in_a_year(now: Timestamp) -> Result<HeaderValue, Status> {
+/// The `Expires` header of a document that never changes: one year from now.
+fn expires(now: Timestamp) -> Result<HeaderValue, Status> {
     let then = now.to_zoned(jiff::tz::TimeZone::UTC).saturating_add(jiff::Span::new().years(1));
     let text = then.strftime("%a, %d %b %Y %H:%M:%S UTC").to_string();
     HeaderValue::try_from(text).map_err(Status::internal)
@@ -135,41 +139,42 @@ fn url(path: &str, hash: &str) -> String {
     format!("/openapi/v3/{path}?hash={hash}")
 }
 
-fn make(version: &GroupVersion) -> Bytes {
+fn render_document(version: &GroupVersion) -> Bytes {
     let document = openapi::document(&path_of(version), &definitions(version)).unwrap_or_default();
     packed(document.to_string().as_bytes())
 }
 
 const ACCEPT_TEXT: HeaderValue = HeaderValue::from_static("Accept");
-/// The protobuf form of version 2.
+/// Media type of the protobuf form of version 2.
 const SWAGGER_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
-/// Whether there is a document of ours at a path.
+/// Whether this server has an OpenAPI document at a path.
 pub(crate) fn has_document(kinds: &Kinds, path: &str) -> bool {
     let mut versions = kinds.groups.iter().flat_map(|group| &group.versions);
-    versions.any(|one| path_of(one) == path) || openapi::pages().iter().any(|page| page == path)
+    versions.any(|candidate| path_of(candidate) == path)
+        || openapi::pages().iter().any(|page| page == path)
 }
 
-/// What servers of aggregated groups have in the document of version 2.
-pub(crate) trait Others: Send + Sync + 'static {
-    /// A text that changes when what they have does; empty if they have nothing.
+/// The parts of aggregated API servers in the OpenAPI v2 document.
+pub(crate) trait AggregatedDocuments: Send + Sync + 'static {
+    /// A text that changes with these parts; empty if there are none.
     fn tag(&self) -> String;
-    /// Adds what they have.
-    fn add(&self, document: &mut Value);
-    /// The document that was kept with [`Others::keep`] under this tag.
-    fn kept(&self, tag: &str) -> Option<Bytes>;
-    /// Keeps a document; the one before may go.
-    fn keep(&self, tag: &str, document: Bytes);
+    /// Merges these parts into the document.
+    fn merge_into(&self, document: &mut Value);
+    /// The document that was stored with [`AggregatedDocuments::store`] under this tag.
+    fn cached(&self, tag: &str) -> Option<Bytes>;
+    /// Stores a document; it may replace the previous one.
+    fn store(&self, tag: &str, document: Bytes);
 }
 
-/// `/openapi/v2`, in JSON or protobuf. Its entity tag is known without making it.
+/// `/openapi/v2`, in JSON or protobuf. The entity tag is known without making the document.
 pub(crate) async fn swagger(
     kinds: &Arc<Kinds>,
-    others: Arc<dyn Others>,
-    asked: DiscoveryRequest<'_>,
+    aggregated: Arc<dyn AggregatedDocuments>,
+    request: DiscoveryRequest<'_>,
 ) -> Result<ApiResponse, Status> {
     let vary = HeaderValue::from_static("Accept-Encoding, Accept");
-    let Some(protobuf) = form(asked.accept, SWAGGER_PROTOBUF) else {
+    let Some(protobuf) = accepts_protobuf(request.accept, SWAGGER_PROTOBUF) else {
         return Ok(ApiResponse::empty(StatusCode::NOT_ACCEPTABLE).header(VARY, vary));
     };
     let mut hashes = String::new();
@@ -179,27 +184,28 @@ pub(crate) async fn swagger(
     for version in kinds.groups.iter().flat_map(|group| &group.versions) {
         hashes.push_str(&hash(version));
     }
-    let more = others.tag();
-    hashes.push_str(&more);
+    let aggregated_tag = aggregated.tag();
+    hashes.push_str(&aggregated_tag);
     let etag = format!("\"{}\"", digest(hashes.as_bytes()));
-    let mut answer = unless_known(&Bytes::new(), &etag, asked);
+    let mut answer = conditional_response(&Bytes::new(), &etag, request);
     if answer.code == StatusCode::OK {
-        let answers = kinds.derived.get_or_init(Answers::default);
-        let slot = if protobuf { &answers.swagger_protobuf } else { &answers.swagger };
+        let cache = kinds.derived.get_or_init(DiscoveryCache::default);
+        let cell = if protobuf { &cache.swagger_protobuf } else { &cache.swagger };
         let tag = format!("{protobuf} {etag}");
-        let kept = if more.is_empty() { slot.get().cloned() } else { others.kept(&tag) };
-        let bytes = if let Some(bytes) = kept {
+        let cached =
+            if aggregated_tag.is_empty() { cell.get().cloned() } else { aggregated.cached(&tag) };
+        let bytes = if let Some(bytes) = cached {
             bytes
         } else {
             let kinds = kinds.clone();
-            let made = move || {
-                if more.is_empty() {
-                    make_swagger(&kinds, protobuf)
+            let render = move || {
+                if aggregated_tag.is_empty() {
+                    render_swagger(&kinds, protobuf)
                 } else {
-                    make_with_others(&kinds, &*others, &tag, protobuf)
+                    render_with_aggregated(&kinds, &*aggregated, &tag, protobuf)
                 }
             };
-            tokio::task::spawn_blocking(made).await.map_err(Status::internal)?
+            tokio::task::spawn_blocking(render).await.map_err(Status::internal)?
         };
         answer = ApiResponse::of_packed(StatusCode::OK, bytes);
         answer.etag = Some(etag);
@@ -210,24 +216,29 @@ pub(crate) async fn swagger(
     Ok(answer.header(VARY, vary))
 }
 
-fn make_swagger(kinds: &Kinds, protobuf: bool) -> Bytes {
-    let answers = kinds.derived.get_or_init(Answers::default);
-    let slot = if protobuf { &answers.swagger_protobuf } else { &answers.swagger };
-    slot.get_or_init(|| encode(&document_of(kinds), protobuf)).clone()
+fn render_swagger(kinds: &Kinds, protobuf: bool) -> Bytes {
+    let cache = kinds.derived.get_or_init(DiscoveryCache::default);
+    let cell = if protobuf { &cache.swagger_protobuf } else { &cache.swagger };
+    cell.get_or_init(|| encode(&document_of(kinds), protobuf)).clone()
 }
 
-fn make_with_others(kinds: &Kinds, others: &dyn Others, tag: &str, protobuf: bool) -> Bytes {
+fn render_with_aggregated(
+    kinds: &Kinds,
+    aggregated: &dyn AggregatedDocuments,
+    tag: &str,
+    protobuf: bool,
+) -> Bytes {
     let mut document = document_of(kinds);
-    others.add(&mut document);
+    aggregated.merge_into(&mut document);
     let bytes = encode(&document, protobuf);
-    others.keep(tag, bytes.clone());
+    aggregated.store(tag, bytes.clone());
     bytes
 }
 
 fn document_of(kinds: &Kinds) -> Value {
     let mut found: Vec<&crd::Definition> = Vec::new();
     for custom in kinds.rows().filter_map(|row| row.custom()) {
-        if !found.iter().any(|one| one.name == custom.definition.name) {
+        if !found.iter().any(|candidate| candidate.name == custom.definition.name) {
             found.push(&custom.definition);
         }
     }
@@ -255,5 +266,10 @@ fn page_hash(path: &str) -> String {
 }
 
 fn definitions(version: &GroupVersion) -> Vec<&crd::Definition> {
-    version.rows.iter().filter_map(|row| row.custom()).map(|one| &*one.definition).collect()
+    version
+        .rows
+        .iter()
+        .filter_map(|row| row.custom())
+        .map(|candidate| &*candidate.definition)
+        .collect()
 }

@@ -1,10 +1,10 @@
-//! The controller of `FlowSchema` and `PriorityLevelConfiguration` objects.
+//! Controller of `FlowSchema` and `PriorityLevelConfiguration` objects.
 //!
-//! The objects that every cluster has are made at the first start and made again when somebody
-//! deletes them; whether a schema names a level that there is stands in its status. Each change makes
-//! the server read its plan again.
+//! It creates the default objects at the first start and again after their deletion. It sets the
+//! condition `Dangling` of a `FlowSchema`, which says whether its priority level exists. After each
+//! change the server reads its flow configuration again.
 
-use super::plan::{LEVELS, SCHEMAS};
+use super::config::{LEVELS, SCHEMAS};
 use crate::handlers;
 use crate::server::ApiServer;
 use bytes::Bytes;
@@ -18,47 +18,47 @@ use serde_json::{Map, Value, json};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// The group and version of the objects.
+/// Group and version of the objects.
 const GROUP: &str = "flowcontrol.apiserver.k8s.io/v1";
-/// Who makes the objects that every cluster has.
+/// Field manager of the default objects.
 const PRODUCER: &str = "api-priority-and-fairness-config-producer-v1";
-/// Who writes their status.
+/// Field manager of their status.
 const CONSUMER: &str = "api-priority-and-fairness-config-consumer-v1";
-/// On what is kept as this program wants it.
+/// Annotation of objects whose spec this program maintains.
 const MANAGED: &str = "apf.kubernetes.io/autoupdate-spec";
-/// How often what was deleted or changed is put right.
-const AGAIN: Duration = Duration::from_mins(1);
+/// How often deleted or changed default objects are repaired.
+const REPAIR_INTERVAL: Duration = Duration::from_mins(1);
 
-/// Makes what every cluster has, reads what there is, and follows it until the server's end.
+/// Creates the default objects, reads all objects, and follows their changes until the server ends.
 pub(crate) async fn start(server: &Arc<ApiServer>) -> Result<(), Status> {
     seed(server).await?;
-    // Changes after this moment are seen by the watches.
+    // The watches report changes after this revision.
     let revision = server.store.revision();
     server.flow.read(&server.store);
     let watch = |storage| server.store.watch(storage, revision).map_err(Status::internal);
     let (schemas, levels) = (watch(SCHEMAS)?, watch(LEVELS)?);
     let stop = server.stop.clone();
-    let followed = follow(Arc::downgrade(server), schemas, levels);
+    let follower = follow(Arc::downgrade(server), schemas, levels);
     tokio::spawn(async move {
         tokio::select! {
             () = stop.cancelled() => {}
-            () = followed => {}
+            () = follower => {}
         }
     });
     Ok(())
 }
 
-/// Ends with the store or the server.
+/// Follows changes until the store or the server ends.
 async fn follow(server: Weak<ApiServer>, mut schemas: Watch, mut levels: Watch) {
-    let mut wrong = false;
+    let mut needs_repair = false;
     loop {
         let batch = tokio::select! {
             batch = schemas.next_batch(64) => batch.map(drop),
             batch = levels.next_batch(64) => batch.map(drop),
-            // A server that is left alone does nothing.
-            () = tokio::time::sleep(AGAIN), if wrong => {
+            // The timer runs only while a repair is due.
+            () = tokio::time::sleep(REPAIR_INTERVAL), if needs_repair => {
                 let Some(server) = server.upgrade() else { return };
-                put_right(&server).await;
+                repair(&server).await;
                 Ok(())
             }
         };
@@ -67,34 +67,41 @@ async fn follow(server: Weak<ApiServer>, mut schemas: Watch, mut levels: Watch) 
             Ok(()) => {}
             Err(WatchError::Closed) => return,
             Err(WatchError::Expired(_)) => {
-                // Left behind by very many changes: everything is read again anyway.
+                // The watch fell behind very many changes; all objects are read again anyway.
                 let revision = server.store.revision();
-                let again = |storage| server.store.watch(storage, revision).ok();
-                let (Some(one), Some(other)) = (again(SCHEMAS), again(LEVELS)) else { return };
-                (schemas, levels) = (one, other);
+                let watch = |storage| server.store.watch(storage, revision).ok();
+                let (Some(schema_watch), Some(level_watch)) = (watch(SCHEMAS), watch(LEVELS))
+                else {
+                    return;
+                };
+                (schemas, levels) = (schema_watch, level_watch);
             }
         }
         server.flow.read(&server.store);
         write_conditions(&server).await;
-        wrong = is_wrong(&server);
+        needs_repair = is_repair_needed(&server);
     }
 }
 
-/// Whether something is missing or not as it should be.
-fn is_wrong(server: &ApiServer) -> bool {
-    all().any(|(_, storage, name, spec)| {
-        server.store.find(storage, "", name).is_none_or(|stored| is_changed(&stored.object(), spec))
+/// Whether a default object is missing or changed.
+fn is_repair_needed(server: &ApiServer) -> bool {
+    default_objects().any(|(_, storage, name, spec)| {
+        server
+            .store
+            .find(storage, "", name)
+            .is_none_or(|stored| is_modified(&stored.object(), spec))
     })
 }
 
-/// Whether an object that is kept as this program wants it is not.
-fn is_changed(object: &Object, spec: &Value) -> bool {
-    let managed = object.str(&["metadata", "annotations", MANAGED]) == Some("true");
-    managed && object.get(&["spec"]) != Some(spec)
+/// Whether an object that this program maintains has another spec.
+fn is_modified(object: &Object, spec: &Value) -> bool {
+    let is_managed = object.str(&["metadata", "annotations", MANAGED]) == Some("true");
+    is_managed && object.get(&["spec"]) != Some(spec)
 }
 
-/// What every cluster has: plural, the store's name for it, name and spec.
-fn all() -> impl Iterator<Item = (&'static str, &'static str, &'static str, &'static Value)> {
+/// The default objects: plural, storage name, name and spec.
+fn default_objects()
+-> impl Iterator<Item = (&'static str, &'static str, &'static str, &'static Value)> {
     [("prioritylevelconfigurations", LEVELS), ("flowschemas", SCHEMAS)].into_iter().flat_map(
         |(plural, storage)| {
             let specs = flow_defaults::specs(plural);
@@ -103,21 +110,26 @@ fn all() -> impl Iterator<Item = (&'static str, &'static str, &'static str, &'st
     )
 }
 
-/// Creates what every cluster has and this one has not.
+/// Creates the missing default objects.
 async fn seed(server: &Arc<ApiServer>) -> Result<(), Status> {
     let mut objects = Vec::new();
-    for (plural, storage, name, spec) in all() {
+    for (plural, storage, name, spec) in default_objects() {
         let schema = plural == "flowschemas";
         let kind = if schema { "FlowSchema" } else { "PriorityLevelConfiguration" };
         if server.store.find(storage, "", name).is_none() {
-            objects.push((storage, made(server, kind, name, spec)?));
+            objects.push((storage, complete_object(server, kind, name, spec)?));
         }
     }
-    handlers::bootstrap::seed(server, objects).await
+    handlers::bootstrap::create_missing(server, objects).await
 }
 
-/// An object as it is stored: complete, since all of it is known.
-fn made(server: &ApiServer, kind: &str, name: &str, spec: &Value) -> Result<Object, Status> {
+/// A default object as stored, with its managed fields and status.
+fn complete_object(
+    server: &ApiServer,
+    kind: &str,
+    name: &str,
+    spec: &Value,
+) -> Result<Object, Status> {
     let now = server.clock.now_rfc3339();
     let entry = |manager: &str, operation: &str, fields: Value| {
         json!({
@@ -126,23 +138,23 @@ fn made(server: &ApiServer, kind: &str, name: &str, spec: &Value) -> Result<Obje
         })
     };
     let annotations = json!({"f:annotations": {".": {}, format!("f:{MANAGED}"): {}}});
-    let produced = json!({"f:metadata": annotations, "f:spec": owned(spec, true)});
+    let producer_fields = json!({"f:metadata": annotations, "f:spec": managed_fields(spec, true)});
     let mut managers = Vec::new();
     let mut status = json!({});
     if kind == "FlowSchema" {
         let level = spec.pointer("/priorityLevelConfiguration/name").and_then(Value::as_str);
-        let mut condition = wanted_condition(level.unwrap_or_default(), true);
+        let mut condition = dangling_condition(level.unwrap_or_default(), true);
         condition["lastTransitionTime"] = now.as_str().into();
         status = json!({"conditions": [condition]});
         let fields = json!({
             ".": {}, "f:lastTransitionTime": {}, "f:message": {}, "f:reason": {}, "f:status": {}, "f:type": {},
         });
         let fields = json!({"f:status": {"f:conditions": {"k:{\"type\":\"Dangling\"}": fields}}});
-        let mut consumed = entry(CONSUMER, "Apply", fields);
-        consumed["subresource"] = "status".into();
-        managers.push(consumed);
+        let mut consumer = entry(CONSUMER, "Apply", fields);
+        consumer["subresource"] = "status".into();
+        managers.push(consumer);
     }
-    managers.push(entry(PRODUCER, "Update", produced));
+    managers.push(entry(PRODUCER, "Update", producer_fields));
     let value = json!({
         "apiVersion": GROUP, "kind": kind,
         "metadata": {
@@ -154,22 +166,22 @@ fn made(server: &ApiServer, kind: &str, name: &str, spec: &Value) -> Result<Obje
     Object::from_value(value).map_err(Status::internal)
 }
 
-/// The fields of a spec in the notation of managers; lists count as one.
-fn owned(value: &Value, top: bool) -> Value {
+/// The fields of a spec as `FieldsV1`; a list counts as one field.
+fn managed_fields(value: &Value, top: bool) -> Value {
     let mut fields = Map::new();
     if let Some(inner) = value.as_object() {
         if !top && !inner.is_empty() && !inner.contains_key("name") {
             fields.insert(".".to_owned(), json!({}));
         }
         for (key, value) in inner {
-            fields.insert(format!("f:{key}"), owned(value, false));
+            fields.insert(format!("f:{key}"), managed_fields(value, false));
         }
     }
     Value::Object(fields)
 }
 
-/// The condition of a schema, without its time.
-fn wanted_condition(level: &str, found: bool) -> Value {
+/// The condition `Dangling` of a `FlowSchema`, without its time.
+fn dangling_condition(level: &str, found: bool) -> Value {
     let head =
         format!("This FlowSchema references the PriorityLevelConfiguration object named {level:?}");
     if found {
@@ -181,20 +193,22 @@ fn wanted_condition(level: &str, found: bool) -> Value {
     }
 }
 
-/// Writes the conditions that are not as they should be.
+/// Writes the conditions that differ.
 async fn write_conditions(server: &Arc<ApiServer>) {
     for stored in server.store.list(SCHEMAS, None).iter() {
         let object = stored.object();
         let level = object.str(&["spec", "priorityLevelConfiguration", "name"]).unwrap_or_default();
         let found = server.store.find(LEVELS, "", level).is_some();
-        let wanted = wanted_condition(level, found);
+        let expected = dangling_condition(level, found);
         let conditions = object.get(&["status", "conditions"]).and_then(Value::as_array);
-        let is = conditions.into_iter().flatten().find(|one| one["type"] == "Dangling");
-        let same = |field: &str| is.and_then(|is| is.get(field)) == wanted.get(field);
-        if ["status", "reason", "message"].into_iter().all(same) {
+        let current =
+            conditions.into_iter().flatten().find(|condition| condition["type"] == "Dangling");
+        let is_same =
+            |field: &str| current.and_then(|current| current.get(field)) == expected.get(field);
+        if ["status", "reason", "message"].into_iter().all(is_same) {
             continue;
         }
-        let mut condition = wanted;
+        let mut condition = expected;
         condition["lastTransitionTime"] = server.clock.now_rfc3339().into();
         let body = json!({
             "apiVersion": GROUP, "kind": "FlowSchema", "metadata": {"name": object.name()},
@@ -204,20 +218,20 @@ async fn write_conditions(server: &Arc<ApiServer>) {
             "/apis/{GROUP}/flowschemas/{}/status?fieldManager={CONSUMER}&force=true",
             object.name()
         );
-        // A schema that went meanwhile needs no condition; any other change comes here again.
+        // A deleted FlowSchema needs no condition; any other change causes another run.
         own_request(server, Method::PATCH, &path, "application/apply-patch+yaml", &body).await;
     }
 }
 
-/// Makes again what was deleted, and gives what is managed its spec again.
-async fn put_right(server: &Arc<ApiServer>) {
+/// Recreates deleted default objects, and restores the spec of maintained ones.
+async fn repair(server: &Arc<ApiServer>) {
     if let Err(status) = seed(server).await {
         tracing::warn!(%status, "flow schemas and priority levels could not be made");
     }
-    for (plural, storage, name, spec) in all() {
+    for (plural, storage, name, spec) in default_objects() {
         let Some(stored) = server.store.find(storage, "", name) else { continue };
         let object = stored.object();
-        if is_changed(&object, spec) {
+        if is_modified(&object, spec) {
             let mut body = object.into_value();
             body["spec"] = spec.clone();
             let path = format!("/apis/{GROUP}/{plural}/{name}?fieldManager={PRODUCER}");
@@ -226,7 +240,7 @@ async fn put_right(server: &Arc<ApiServer>) {
     }
 }
 
-/// A request of the server itself; what is refused is tried again when it matters.
+/// Sends a request of the server itself. A refused one is repeated at the next change.
 async fn own_request(
     server: &Arc<ApiServer>,
     method: Method,
@@ -247,12 +261,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_owned_as_by_whoever_writes_them() {
+    fn default_objects_have_the_managed_fields_of_their_producer() {
         let spec = flow_defaults::spec("flowschemas", "catch-all").unwrap();
         let expected = json!({
             "f:distinguisherMethod": {".": {}, "f:type": {}}, "f:matchingPrecedence": {},
             "f:priorityLevelConfiguration": {"f:name": {}}, "f:rules": {},
         });
-        assert_eq!(owned(&spec, true), expected);
+        assert_eq!(managed_fields(&spec, true), expected);
     }
 }

@@ -1,87 +1,93 @@
-//! Priority and fairness: which requests wait for which others.
+//! API priority and fairness: flow control of requests.
 //!
 //! ```text
 //! FlowSchema, PriorityLevelConfiguration ─► Plan (read again at each change)
-//! request ─► Plan: schema, level, flow ─► Seats: a seat at once, a place in a queue, or 429
-//! ```
+//! FlowSchema, PriorityLevelConfiguration ─► FlowConfig (read again at each change)
+//! request ─► FlowConfig: schema, level, flow ─► Seats: a seat, a position in a queue, or 429
 
+mod config;
 pub(crate) mod controller;
-mod plan;
 mod seats;
 
-pub(crate) use plan::Schema;
-pub(crate) use seats::{Seat, Usage};
+pub(crate) use config::FlowSchema;
+pub(crate) use seats::{LevelUsage, Seat};
 
-use self::plan::Plan;
+use self::config::FlowConfig;
 use self::seats::Seats;
-use crate::chain::info::Info;
+use crate::chain::info::RequestSummary;
 use arc_swap::ArcSwap;
 use mainstay_auth::Identity;
 use mainstay_store::Store;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Priority and fairness of one server.
+/// API priority and fairness of one server.
 #[derive(Debug, Default)]
-pub(crate) struct Flow {
-    plan: ArcSwap<Plan>,
+pub(crate) struct FlowControl {
+    config: ArcSwap<FlowConfig>,
     seats: Seats,
 }
 
-/// What is decided of a request.
+/// The outcome for a request.
 #[derive(Debug)]
-pub(crate) enum Turn {
-    /// It is served now; the seat, if it needs one, is kept until it is answered.
+pub(crate) enum SeatOutcome {
+    /// The request is served now. It holds the seat, if it needs one, until its response is
+    /// complete.
     Served(Option<Seat>),
-    /// It is refused: come back later.
+    /// The request is refused with 429.
     Refused,
 }
 
-impl Flow {
-    /// Looks at a request: calls `found` with its schema.
+impl FlowControl {
+    /// Calls `read` with the flow schema of a request.
     pub(crate) fn classify<T>(
         &self,
         identity: &Identity,
-        info: &Info<'_>,
-        found: impl FnOnce(&Schema) -> T,
+        info: &RequestSummary<'_>,
+        read_schema: impl FnOnce(&FlowSchema) -> T,
     ) -> Option<T> {
-        self.plan.load().classify(identity, info).map(found)
+        self.config.load().classify(identity, info).map(read_schema)
     }
 
-    /// Waits for the turn of a request of a level, no longer than `patience`. `flow` is what
-    /// [`flow`] makes of it.
-    pub(crate) async fn turn(
+    /// Waits for a seat of a priority level, no longer than `timeout`.
+    /// [`FlowSchema::level_and_flow`] computes `flow`.
+    pub(crate) async fn take_seat(
         &self,
         level: Option<Arc<str>>,
         flow: u64,
-        patience: Duration,
-    ) -> Turn {
-        let Some(level) = level else { return Turn::Served(None) };
-        match self.seats.take(&level, flow, patience).await {
-            Some(seat) => Turn::Served(Some(seat)),
-            None => Turn::Refused,
+        timeout: Duration,
+    ) -> SeatOutcome {
+        let Some(level) = level else { return SeatOutcome::Served(None) };
+        match self.seats.take(&level, flow, timeout).await {
+            Some(seat) => SeatOutcome::Served(Some(seat)),
+            None => SeatOutcome::Refused,
         }
     }
 
-    /// What the levels do now.
-    pub(crate) fn usage(&self) -> Vec<Usage> {
+    /// The usage of the priority levels.
+    pub(crate) fn usage(&self) -> Vec<LevelUsage> {
         self.seats.usage()
     }
 
-    /// Reads the flow schemas and priority levels that are stored.
+    /// Reads the stored flow schemas and priority levels again.
     fn read(&self, store: &Store) {
-        let plan = Plan::read(store);
-        self.seats.set(&plan.levels);
-        self.plan.store(Arc::new(plan));
+        let config = FlowConfig::read(store);
+        self.seats.configure(&config.levels);
+        self.config.store(Arc::new(config));
     }
 }
 
-impl Schema {
-    /// The level that the requests need a seat of, if they need one, and the number of the flow.
-    pub(crate) fn place(&self, identity: &Identity, info: &Info<'_>) -> (Option<Arc<str>>, u64) {
-        let level = self.level.bounds.map(|_| self.level.name.clone());
-        let parts = [self.name.as_bytes(), &[0], self.flow(identity, info).as_bytes()];
-        // FNV-1a: spread well enough, and the same on every machine.
+impl FlowSchema {
+    /// The priority level in which the requests need a seat, if they need one, and the hash of the
+    /// flow.
+    pub(crate) fn level_and_flow(
+        &self,
+        identity: &Identity,
+        info: &RequestSummary<'_>,
+    ) -> (Option<Arc<str>>, u64) {
+        let level = self.level.limits.map(|_| self.level.name.clone());
+        let parts = [self.name.as_bytes(), &[0], self.distinguish(identity, info).as_bytes()];
+        // FNV-1a: uniform enough, and the same on every machine.
         let hash = parts
             .iter()
             .flat_map(|part| part.iter())

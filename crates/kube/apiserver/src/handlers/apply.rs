@@ -1,15 +1,15 @@
-//! Server-side apply: a client says what it wants of an object, and owns what it says.
+//! Server-side apply: the client sends the fields that it manages.
 //!
-//! Data flow: body (YAML or JSON) ─► configuration ─► merged with the live object, or with an empty
-//! one ─► read as the kind's type ─► the same way as an update or a creation.
+//! Data flow: body (YAML or JSON) ─► configuration ─► merge with the live object, or with an empty
+//! one ─► decoding as the kind ─► update or creation.
 
-use super::change;
 use super::commit::ATTEMPTS;
+use super::managed_fields::{FieldManager, MANAGED_FIELDS};
 use super::options::{Verb, WriteOptions};
-use super::part::Part;
 use super::request::Request;
-use super::track::{ENTRIES, Tracker};
-use super::updated_object::{UpdatedObject, Version};
+use super::subresource::Subresource;
+use super::update;
+use super::updated_object::{UpdatedObject, VersionCheck};
 use super::{create, decode};
 use mainstay_conversion::decode::DecodeError;
 use mainstay_http::response::ApiResponse;
@@ -17,26 +17,36 @@ use mainstay_object::{Object, Reason, Status};
 use mainstay_patch::managed;
 use serde_json::Value;
 
-/// A PATCH of the type `application/apply-patch+yaml`.
-pub(super) async fn answer(request: &Request<'_>, part: Part) -> Result<ApiResponse, Status> {
+/// Handles a PATCH of the type `application/apply-patch+yaml`.
+pub(super) async fn answer(
+    request: &Request<'_>,
+    subresource: Subresource,
+) -> Result<ApiResponse, Status> {
     let options = WriteOptions::read(request, Verb::Apply)?;
     let mut attempts = ATTEMPTS;
     loop {
         attempts -= 1;
-        if request.server.store.get(&request.key()).is_some() || part != Part::Main {
-            let make = |live: &Object, tracker: &Tracker<'_>| {
-                let config = Config::read(request)?;
-                let object = config.applied(request, tracker, Some(live), &options)?;
-                config.judge(request, &options)?;
+        if request.server.store.get(&request.key()).is_some() || subresource != Subresource::Main {
+            let make = |live: &Object, field_manager: &FieldManager<'_>| {
+                let config = ApplyConfiguration::read(request)?;
+                let object = config.apply(request, field_manager, Some(live), &options)?;
+                config.check_duplicates(request, &options)?;
                 let version = config.version();
-                Ok(UpdatedObject { object, warnings: Vec::new(), tracked: true, version })
+                Ok(UpdatedObject {
+                    object,
+                    warnings: Vec::new(),
+                    has_managed_fields: true,
+                    version,
+                })
             };
-            return match change::apply(request, part, &options, make).await {
-                // Deleted in between: then it is created.
-                Err(status) if status.reason == Reason::NotFound && is_main(part, attempts) => {
+            return match update::apply(request, subresource, &options, make).await {
+                // The object was deleted meanwhile, so the apply creates it.
+                Err(status)
+                    if status.reason == Reason::NotFound && is_main(subresource, attempts) =>
+                {
                     continue;
                 }
-                changed => changed?.answer(request),
+                changed => changed?.response(request),
             };
         }
         return match create(request, &options).await {
@@ -46,16 +56,16 @@ pub(super) async fn answer(request: &Request<'_>, part: Part) -> Result<ApiRespo
     }
 }
 
-fn is_main(part: Part, attempts: usize) -> bool {
-    part == Part::Main && attempts > 0
+fn is_main(subresource: Subresource, attempts: usize) -> bool {
+    subresource == Subresource::Main && attempts > 0
 }
 
 async fn create(request: &Request<'_>, options: &WriteOptions) -> Result<ApiResponse, Status> {
-    let tracker = Tracker::new(request, Part::Main, options);
-    let config = Config::read(request)?;
-    let applied = || config.applied(request, &tracker, None, options);
-    let mut object = tracker.converting(applied).await?;
-    config.judge(request, options)?;
+    let field_manager = FieldManager::new(request, Subresource::Main, options);
+    let config = ApplyConfiguration::read(request)?;
+    let apply = || config.apply(request, &field_manager, None, options);
+    let mut object = field_manager.with_conversions(apply).await?;
+    config.check_duplicates(request, options)?;
     super::write::check_size(request, &request.key(), &object)?;
     if !object.uid().is_empty() {
         let why = format!(
@@ -72,34 +82,34 @@ async fn create(request: &Request<'_>, options: &WriteOptions) -> Result<ApiResp
         )));
     }
     super::meta::match_namespace(request, &mut object)?;
-    change::check_name(request, &object)?;
+    update::check_name(request, &object)?;
     request.refuse_if_terminating(object.name())?;
-    // A revision is no mistake here; of a dry run it is answered.
+    // A revision is ignored here; a dry run returns it.
     if !options.dry_run {
         object.remove(&["metadata", "resourceVersion"]);
     }
-    let entries = object.remove(&ENTRIES);
-    create::receive(request, &mut object)?;
+    let entries = object.remove(&MANAGED_FIELDS);
+    create::to_stored_form(request, &mut object)?;
     request.work_size.grow_with(&object).await;
     if let Some(entries) = entries {
-        object.set(&ENTRIES, entries);
+        object.set(&MANAGED_FIELDS, entries);
     }
     create::store(request, object, Vec::new(), options).await
 }
 
-/// What is applied.
-pub(super) struct Config {
+/// The applied configuration.
+pub(super) struct ApplyConfiguration {
     pub(super) value: Value,
     duplicates: Vec<String>,
 }
 
-impl Config {
-    /// Reads the body.
+impl ApplyConfiguration {
+    /// Parses the body.
     pub(super) fn read(request: &Request<'_>) -> Result<Self, Status> {
         let (value, duplicates) = decode::yaml(&request.body)?;
-        let found = match &value {
+        let json_type = match &value {
             Value::Object(_) => return Ok(Self { value, duplicates }),
-            // As if nothing was said.
+            // An empty body is an empty configuration.
             Value::Null => {
                 return Ok(Self { value: Value::Object(serde_json::Map::new()), duplicates });
             }
@@ -109,46 +119,46 @@ impl Config {
             Value::Bool(_) => "bool",
         };
         Err(Status::bad_request(format!(
-            "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
+            "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {json_type} into Go value of type map[string]interface {{}}"
         )))
     }
 
-    /// What the revision of the outcome means.
-    pub(super) fn version(&self) -> Version {
+    /// How the resulting object's revision is checked.
+    pub(super) fn version(&self) -> VersionCheck {
         match self.value.pointer("/metadata/resourceVersion") {
-            None | Some(Value::Null) => Version::Kept,
-            Some(_) => Version::IfSent,
+            None | Some(Value::Null) => VersionCheck::Skipped,
+            Some(_) => VersionCheck::IfPresent,
         }
     }
 
-    /// What becomes of the object when the configuration is applied to it: in the request's
-    /// version, with its managers.
-    fn applied(
+    /// Merges the configuration into an object: the result is in the request's version, with its
+    /// managed fields.
+    fn apply(
         &self,
         request: &Request<'_>,
-        tracker: &Tracker<'_>,
+        field_manager: &FieldManager<'_>,
         live: Option<&Object>,
         options: &WriteOptions,
     ) -> Result<Object, Status> {
         let row = &request.row;
-        let merged = tracker.applied(live, &self.value, options.force)?;
-        let entries = merged.get(&ENTRIES).cloned();
-        // What is unknown was refused before; what is left is how Go would write the values.
+        let merged = field_manager.apply(live, &self.value, options.force)?;
+        let entries = merged.get(&MANAGED_FIELDS).cloned();
+        // Unknown fields were refused earlier; this normalizes values as Go writes them.
         let mut object = mainstay_conversion::decode::applied(row, merged.into_value())
-            .map_err(|error| unreadable(request, &self.value, &error))?;
+            .map_err(|error| conversion_failure(request, &self.value, &error))?;
         if let Some(entries) = entries {
-            object.set(&ENTRIES, entries);
+            object.set(&MANAGED_FIELDS, entries);
         }
         Ok(object)
     }
 
-    /// Warns of keys that are there twice, or refuses them, as the client asked for.
-    pub(super) fn judge(
+    /// Warns about duplicate keys, or refuses them, as the client requested.
+    pub(super) fn check_duplicates(
         &self,
         request: &Request<'_>,
         options: &WriteOptions,
     ) -> Result<(), Status> {
-        let warnings = options.validation.judge_with(self.duplicates.clone(), |_| {
+        let warnings = options.validation.apply_to(self.duplicates.clone(), |_| {
             Status::bad_request(format!(
                 "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n  {}",
                 self.duplicates.join("\n  ")
@@ -161,12 +171,13 @@ impl Config {
     }
 }
 
-/// 500, as the original: what is applied has the right types but cannot be read as the kind's.
-fn unreadable(request: &Request<'_>, config: &Value, error: &DecodeError) -> Status {
+/// 500, as in kube-apiserver: the configuration has the right types but does not convert to the
+/// kind.
+fn conversion_failure(request: &Request<'_>, config: &Value, error: &DecodeError) -> Status {
     let version = &request.row.api_version;
-    let shown = managed::shown(config, &request.row.gvk());
+    let printed = managed::shown(config, &request.row.gvk());
     Status::new(
         Reason::Unknown,
-        format!("failed to convert new object ({shown}) to proper version ({version}): {error}"),
+        format!("failed to convert new object ({printed}) to proper version ({version}): {error}"),
     )
 }

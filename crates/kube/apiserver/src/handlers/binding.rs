@@ -1,30 +1,30 @@
-//! Bindings: put a pod on a node.
+//! Binding: assigns a pod to a node.
 
 use super::commit::{ATTEMPTS, commit_status};
+use super::managed_fields::FieldManager;
 use super::options::{Verb, WriteOptions};
 use super::request::Request;
-use super::scale::object::other_uid;
-use super::track::Tracker;
-use super::{decode, meta, present};
+use super::scale::object::uid_mismatch;
+use super::{decode, meta, response};
 use mainstay_admission::{self as admission, Operation};
 use mainstay_http::response::ApiResponse;
 use mainstay_object::{FieldError, FieldPath, Gvk, Object, Reason, Status};
 use mainstay_store::{Change, CommitError, Expect, Key};
 use serde_json::{Value, json};
 
-/// `pods/binding` and `bindings`: puts a pod on a node.
+/// `pods/binding` and `bindings`: assigns a pod to a node.
 pub(super) async fn bind(request: &Request<'_>, pod: &str) -> Result<ApiResponse, Status> {
     let options = WriteOptions::read(request, Verb::Create)?;
     let gvk = Gvk::new("", "v1", "Binding");
-    let mut sent = decode::object_of(request, &gvk, options.validation)?.object;
+    let mut sent = decode::built_in_object(request, &gvk, options.validation)?.object;
     let (name, subresource) = match pod {
         "" => (sent.name().to_owned(), ""),
         pod => (pod.to_owned(), "binding"),
     };
-    let asked = request.admission_request(Operation::Create, subresource, &name, options.dry_run);
+    let review = request.admission_request(Operation::Create, subresource, &name, options.dry_run);
     meta::match_namespace(request, &mut sent)?;
-    Tracker::answered(request, &options, &gvk, subresource, &mut sent);
-    admission::mutate(asked, &mut sent, None).await?;
+    FieldManager::track_unstored(request, &options, &gvk, subresource, &mut sent);
+    admission::mutate(review, &mut sent, None).await?;
     if !pod.is_empty() && sent.name() != pod {
         return Err(Status::bad_request("name in URL does not match name in Binding object"));
     }
@@ -32,7 +32,7 @@ pub(super) async fn bind(request: &Request<'_>, pod: &str) -> Result<ApiResponse
     let pod = pod.as_str();
     let target = |field: &str| sent.str(&["target", field]).unwrap_or_default();
     let node = target("name").to_owned();
-    // The original takes these for faults of its own.
+    // kube-apiserver reports these as internal errors.
     let path = FieldPath::new("target");
     if !matches!(target("kind"), "" | "Node") {
         let allowed = ["Node", "<empty>"];
@@ -43,31 +43,31 @@ pub(super) async fn bind(request: &Request<'_>, pod: &str) -> Result<ApiResponse
         let error = FieldError::required(&path.child("name"), "");
         return Err(Status::new(Reason::Unknown, error.to_string()));
     }
-    admission::validate(asked, &mut sent, None).await?;
+    admission::validate(review, &mut sent, None).await?;
     let key = Key::new("pods", request.path.namespace.as_str(), pod);
     let mut attempts = ATTEMPTS;
     loop {
         attempts -= 1;
         let stored =
             request.server.store.get(&key).ok_or_else(|| Status::not_found("", "pods", pod))?;
-        let object = bound(&stored.object(), &sent, &node, &request.server.clock.now_rfc3339())?;
+        let object = bind_pod(&stored.object(), &sent, &node, &request.server.clock.now_rfc3339())?;
         if options.dry_run {
-            return Ok(present::created());
+            return Ok(response::created());
         }
         let expect = Expect::Revision(stored.revision);
         let change = Change::Put { key: key.clone(), object: &object, expect, guard: None };
         match request.server.store.commit(change).await {
-            Ok(_) => return Ok(present::created()),
+            Ok(_) => return Ok(response::created()),
             Err(CommitError::Stale { .. }) if attempts > 0 => {}
             Err(error) => return Err(commit_status(&request.row, pod, &error)),
         }
     }
 }
 
-/// A pod on a node.
-fn bound(pod: &Object, binding: &Object, node: &str, now: &str) -> Result<Object, Status> {
+/// The pod with the node of the binding.
+fn bind_pod(pod: &Object, binding: &Object, node: &str, now: &str) -> Result<Object, Status> {
     if !binding.uid().is_empty() && binding.uid() != pod.uid() {
-        let why = other_uid("pods", pod, binding.uid());
+        let why = uid_mismatch("pods", pod, binding.uid());
         return Err(Status::conflict("", "pods", pod.name(), &why));
     }
     let conflict = |why: String| Err(Status::conflict("", "pods/binding", pod.name(), &why));
@@ -77,9 +77,9 @@ fn bound(pod: &Object, binding: &Object, node: &str, now: &str) -> Result<Object
             pod.name()
         ));
     }
-    let present = pod.str(&["spec", "nodeName"]).unwrap_or_default();
-    if !present.is_empty() {
-        return conflict(format!("pod {} is already assigned to node {present:?}", pod.name()));
+    let response = pod.str(&["spec", "nodeName"]).unwrap_or_default();
+    if !response.is_empty() {
+        return conflict(format!("pod {} is already assigned to node {response:?}", pod.name()));
     }
     if !pod.array(&["spec", "schedulingGates"]).is_empty() {
         return conflict(format!("pod {} has non-empty .spec.schedulingGates", pod.name()));
@@ -95,7 +95,7 @@ fn bound(pod: &Object, binding: &Object, node: &str, now: &str) -> Result<Object
     let mut conditions: Vec<Value> = object
         .array(&["status", "conditions"])
         .iter()
-        .filter(|one| one.get("type").and_then(Value::as_str) != Some("PodScheduled"))
+        .filter(|condition| condition.get("type").and_then(Value::as_str) != Some("PodScheduled"))
         .cloned()
         .collect();
     conditions.push(json!({

@@ -1,14 +1,14 @@
-//! What every cluster has before anybody asks: its namespaces, and the Service that is the way to
-//! the server from inside.
+//! Bootstrap objects: the namespaces of every cluster, and the Service through which pods reach the
+//! server.
 //!
-//! The Service is made when a port is served, because it says which. It is made again when somebody
-//! deletes it. Endpoints name the address that is served if other machines can reach it there; as
-//! those of the original they are not made for a loopback address.
+//! The Service is created when a port is served, because the port determines it. It is created
+//! again after its deletion. Endpoints contain the served address if other machines can reach it.
+//! As in kube-apiserver, a loopback address gets no endpoints.
 
 use super::commit::commit_status;
+use super::managed_fields::FieldManager;
 use super::meta;
-use super::part::Part;
-use super::track::Tracker;
+use super::subresource::Subresource;
 use super::write;
 use crate::server::ApiServer;
 use crate::start::StartError;
@@ -25,29 +25,29 @@ use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// The server's own Service, in the namespace `default`.
+/// The name of the server's own Service in the namespace `default`.
 const SERVICE: &str = "kubernetes";
 /// The first address of Services.
 const ADDRESS: &str = "10.96.0.1";
-/// The addresses of Services.
+/// The address range of Services.
 const RANGE: &str = "10.96.0.0/12";
 
-/// Creates the namespaces that every cluster has, where they are not there yet.
-pub(crate) async fn namespaces(server: &Arc<ApiServer>) -> Result<(), StartError> {
+/// Creates the missing namespaces of every cluster.
+pub(crate) async fn ensure_namespaces(server: &Arc<ApiServer>) -> Result<(), StartError> {
     for name in SYSTEM_NAMESPACES {
         let row = row(server, "", "namespaces");
-        let made = match row {
-            Ok(row) => settle(server, &row, Object::new(&known::NAMESPACE.gvk(), name), &[]).await,
+        let created = match row {
+            Ok(row) => ensure(server, &row, Object::new(&known::NAMESPACE.gvk(), name), &[]).await,
             Err(status) => Err(status),
         };
-        made.map_err(|status| StartError::CreateNamespace { name: name.to_owned(), status })?;
+        created.map_err(|status| StartError::CreateNamespace { name: name.to_owned(), status })?;
     }
     Ok(())
 }
 
-/// Creates the range of addresses of Services, where it is not there yet: as it is once the
-/// controllers of the original have seen it.
-pub(crate) async fn service_range(server: &Arc<ApiServer>) -> Result<(), Status> {
+/// Creates the `ServiceCIDR` if it is missing, in the state in which kube-apiserver's controllers
+/// leave it.
+pub(crate) async fn ensure_service_cidr(server: &Arc<ApiServer>) -> Result<(), Status> {
     let row = row(server, "networking.k8s.io", "servicecidrs")?;
     let value = json!({
         "apiVersion": "networking.k8s.io/v1", "kind": "ServiceCIDR",
@@ -60,11 +60,14 @@ pub(crate) async fn service_range(server: &Arc<ApiServer>) -> Result<(), Status>
         }]},
     });
     let object = Object::from_value(value).map_err(Status::internal)?;
-    seed(server, vec![(&*row.storage, object)]).await
+    create_missing(server, vec![(&*row.storage, object)]).await
 }
 
-/// Stores objects that are complete but for uid and time, those that are not there yet, all at once.
-pub(crate) async fn seed(server: &ApiServer, objects: Vec<(&str, Object)>) -> Result<(), Status> {
+/// Stores missing objects that are complete except for uid and time, all at once.
+pub(crate) async fn create_missing(
+    server: &ApiServer,
+    objects: Vec<(&str, Object)>,
+) -> Result<(), Status> {
     let commits = objects.into_iter().map(|(storage, mut object)| async move {
         meta::stamp(server, &mut object);
         let key = Key::new(storage, object.namespace(), object.name());
@@ -77,49 +80,51 @@ pub(crate) async fn seed(server: &ApiServer, objects: Vec<(&str, Object)>) -> Re
     futures::future::try_join_all(commits).await.map(drop)
 }
 
-/// Makes the server's own Service again whenever it is gone. Ends with the store.
-pub(crate) async fn keep_service(server: &Arc<ApiServer>, address: SocketAddr) {
+/// Recreates the server's own Service after each deletion. Ends with the store.
+pub(crate) async fn maintain_service(server: &Arc<ApiServer>, address: SocketAddr) {
     let revision = server.store.revision();
     let Ok(mut watch) = server.store.watch("services", revision) else { return };
     if server.store.find("services", "default", SERVICE).is_none() {
-        service(server, address).await;
+        ensure_service(server, address).await;
     }
     while let Ok(event) = watch.next().await {
         let key = &event.object.key;
         if event.kind == EventKind::Deleted && is_service(key) {
-            service(server, address).await;
+            ensure_service(server, address).await;
         }
     }
 }
 
-/// Makes the ConfigMap that tells servers of aggregated groups whom to believe, or brings it up to
-/// date.
-pub(crate) async fn authentication(server: &Arc<ApiServer>, data: Value) -> Result<(), Status> {
+/// Creates or updates the ConfigMap from which aggregated API servers read whom to trust.
+pub(crate) async fn ensure_authentication_config(
+    server: &Arc<ApiServer>,
+    data: Value,
+) -> Result<(), Status> {
     let row = row(server, "", "configmaps")?;
     let value = json!({
         "apiVersion": "v1", "kind": "ConfigMap", "data": data,
         "metadata": {"name": "extension-apiserver-authentication", "namespace": "kube-system"},
     });
     let object = Object::from_value(value).map_err(Status::internal)?;
-    settle(server, &row, object, &[&["data"]]).await
+    ensure(server, &row, object, &[&["data"]]).await
 }
 
 fn is_service(key: &Key) -> bool {
     &*key.namespace == "default" && &*key.name == SERVICE
 }
 
-/// Makes the server's own Service and its endpoints, or brings them to the port that is served. A
-/// cluster works without, so what goes wrong is only said.
-pub(crate) async fn service(server: &Arc<ApiServer>, address: SocketAddr) {
-    if let Err(status) = try_service(server, address).await {
+/// Creates or updates the server's own Service and its endpoints. A cluster works without them, so
+/// a failure is only logged.
+pub(crate) async fn ensure_service(server: &Arc<ApiServer>, address: SocketAddr) {
+    if let Err(status) = try_ensure_service(server, address).await {
         tracing::warn!(%status, "the Service default/kubernetes could not be made");
     }
 }
 
-async fn try_service(server: &Arc<ApiServer>, address: SocketAddr) -> Result<(), Status> {
+async fn try_ensure_service(server: &Arc<ApiServer>, address: SocketAddr) -> Result<(), Status> {
     let port = address.port();
     let ports = json!([{"name": "https", "port": 443, "protocol": "TCP", "targetPort": port}]);
-    let own = json!({
+    let service_object = json!({
         "apiVersion": "v1", "kind": "Service",
         "metadata": {"labels": {"component": "apiserver", "provider": SERVICE}},
         "spec": {
@@ -127,8 +132,8 @@ async fn try_service(server: &Arc<ApiServer>, address: SocketAddr) -> Result<(),
             "sessionAffinity": "None", "ports": ports,
         },
     });
-    settle_value(server, "", "services", own, &[&["spec", "ports"]]).await?;
-    // Endpoints that are refused would be tried for ever.
+    ensure_service_object(server, "", "services", service_object, &[&["spec", "ports"]]).await?;
+    // Clients would retry unreachable endpoints for ever.
     let ip = destination::canonical(address.ip());
     if destination::special(ip).is_some() {
         return Ok(());
@@ -139,7 +144,7 @@ async fn try_service(server: &Arc<ApiServer>, address: SocketAddr) -> Result<(),
         "metadata": {"labels": {"endpointslice.kubernetes.io/skip-mirror": "true"}},
         "subsets": [{"addresses": [{"ip": ip}], "ports": ports}],
     });
-    settle_value(server, "", "endpoints", endpoints, &[&["subsets"]]).await?;
+    ensure_service_object(server, "", "endpoints", endpoints, &[&["subsets"]]).await?;
     let slice = json!({
         "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
         "metadata": {"labels": {"kubernetes.io/service-name": SERVICE}},
@@ -147,10 +152,10 @@ async fn try_service(server: &Arc<ApiServer>, address: SocketAddr) -> Result<(),
         "endpoints": [{"addresses": [ip], "conditions": {"ready": true}}], "ports": ports,
     });
     let fields: &[&[&str]] = &[&["endpoints"], &["ports"]];
-    settle_value(server, "discovery.k8s.io", "endpointslices", slice, fields).await
+    ensure_service_object(server, "discovery.k8s.io", "endpointslices", slice, fields).await
 }
 
-async fn settle_value(
+async fn ensure_service_object(
     server: &Arc<ApiServer>,
     group: &str,
     plural: &str,
@@ -161,76 +166,77 @@ async fn settle_value(
     let mut object = Object::from_value(value).map_err(Status::internal)?;
     object.set(&["metadata", "name"], SERVICE.into());
     object.set(&["metadata", "namespace"], "default".into());
-    settle(server, &row, object, fields).await
+    ensure(server, &row, object, fields).await
 }
 
 fn row(server: &ApiServer, group: &str, plural: &str) -> Result<Arc<KindRow>, Status> {
     server.registry.find(group, "v1", plural).ok_or_else(Status::no_such_path)
 }
 
-/// Creates an object, or gives these fields of the one that is there the wanted values.
-async fn settle(
+/// Creates an object, or sets these fields of the existing one.
+async fn ensure(
     server: &Arc<ApiServer>,
     row: &KindRow,
     wanted: Object,
     fields: &[&[&str]],
 ) -> Result<(), Status> {
-    let mend = |old: &Object, wanted: &Object| {
+    let desired_change = |old: &Object, wanted: &Object| {
         if fields.iter().all(|field| old.get(field) == wanted.get(field)) {
-            return Wanted::Same;
+            return DesiredChange::Unchanged;
         }
         let mut object = old.clone();
         for field in fields {
             object.set(field, wanted.get(field).cloned().unwrap_or_default());
         }
-        Wanted::Changed(object)
+        DesiredChange::Update(object)
     };
-    settle_row(server, row, &wanted, mend).await
+    ensure_row(server, row, &wanted, desired_change).await
 }
 
-/// What is to become of an object that is there.
-pub(super) enum Wanted {
-    /// Nothing.
-    Same,
-    /// This.
-    Changed(Object),
-    /// It is removed, and made anew.
-    Anew,
+/// The change of an existing object.
+pub(super) enum DesiredChange {
+    /// No change.
+    Unchanged,
+    /// An update to this object.
+    Update(Object),
+    /// A deletion and a new creation.
+    Recreate,
 }
 
-/// Creates an object, or makes of the one that is there what `mend` says.
-pub(super) async fn settle_with(
+/// Creates an object, or changes the existing one as `desired_change` says.
+pub(super) async fn ensure_with(
     server: &Arc<ApiServer>,
     group: &str,
     plural: &str,
     wanted: &Object,
-    mend: impl Fn(&Object, &Object) -> Wanted,
+    desired_change: impl Fn(&Object, &Object) -> DesiredChange,
 ) -> Result<(), Status> {
     let row = row(server, group, plural)?;
-    settle_row(server, &row, wanted, mend).await
+    ensure_row(server, &row, wanted, desired_change).await
 }
 
-async fn settle_row(
+async fn ensure_row(
     server: &Arc<ApiServer>,
     row: &KindRow,
     wanted: &Object,
-    mend: impl Fn(&Object, &Object) -> Wanted,
+    desired_change: impl Fn(&Object, &Object) -> DesiredChange,
 ) -> Result<(), Status> {
     let key = Key::new(row.storage.clone(), wanted.namespace(), wanted.name());
     let reservations = server.allocator.reservations();
     loop {
         let stored = server.store.get(&key);
         let change = match &stored {
-            None => Some((fresh(server, row, &reservations, wanted.clone())?, Expect::Absent)),
+            None => Some((new_object(server, row, &reservations, wanted.clone())?, Expect::Absent)),
             Some(stored) => {
                 let expect = Expect::Revision(stored.revision);
                 let mut old = forms::stored_form(row, stored);
-                match mend(&old, wanted) {
-                    Wanted::Same => return Ok(()),
-                    Wanted::Changed(object) => {
-                        Some((changed(server, row, &reservations, object, &mut old)?, expect))
-                    }
-                    Wanted::Anew => None,
+                match desired_change(&old, wanted) {
+                    DesiredChange::Unchanged => return Ok(()),
+                    DesiredChange::Update(object) => Some((
+                        updated_object(server, row, &reservations, object, &mut old)?,
+                        expect,
+                    )),
+                    DesiredChange::Recreate => None,
                 }
             }
         };
@@ -251,7 +257,7 @@ async fn settle_row(
         storing.answered();
         match outcome {
             Ok(true) => return Ok(()),
-            // Whoever was faster has got on, so this ends.
+            // Each conflict means that another write succeeded, so the loop ends.
             Ok(false)
             | Err(
                 CommitError::AlreadyExists { .. }
@@ -263,8 +269,8 @@ async fn settle_row(
     }
 }
 
-/// A new object as it is stored.
-fn fresh(
+/// A new object in the stored form.
+fn new_object(
     server: &Arc<ApiServer>,
     row: &KindRow,
     reservations: &Reservations,
@@ -273,19 +279,19 @@ fn fresh(
     let identity = Identity::admin();
     meta::stamp(server, &mut object);
     row.strategy.default(&mut object);
-    Tracker::own(server, row, Part::Main).made(&mut object);
+    FieldManager::for_server(server, row, Subresource::Main).track_server_create(&mut object);
     row.strategy.prepare_create(&mut object, &context(server, &identity, reservations, row))?;
     forms::complete(row, &mut object);
     if row.strategy.counts_generations() {
         object.set(&["metadata", "generation"], 1.into());
     }
-    write::validate(row, Part::Main, &mut object, None, &mut Vec::new())?;
-    write::finish(row, &mut object);
+    write::validate(row, Subresource::Main, &mut object, None, &mut Vec::new())?;
+    write::normalize(row, &mut object);
     Ok(object)
 }
 
-/// A changed object as it is stored.
-fn changed(
+/// An updated object in the stored form.
+fn updated_object(
     server: &Arc<ApiServer>,
     row: &KindRow,
     reservations: &Reservations,
@@ -293,7 +299,7 @@ fn changed(
     old: &mut Object,
 ) -> Result<Object, Status> {
     row.strategy.default(&mut object);
-    Tracker::own(server, row, Part::Main).changed(old, &mut object);
+    FieldManager::for_server(server, row, Subresource::Main).track_server_update(old, &mut object);
     let identity = Identity::admin();
     row.strategy.prepare_update(
         &mut object,
@@ -301,8 +307,8 @@ fn changed(
         &context(server, &identity, reservations, row),
     )?;
     forms::complete(row, &mut object);
-    write::validate(row, Part::Main, &mut object, Some(old), &mut Vec::new())?;
-    write::finish(row, &mut object);
+    write::validate(row, Subresource::Main, &mut object, Some(old), &mut Vec::new())?;
+    write::normalize(row, &mut object);
     Ok(object)
 }
 
@@ -350,9 +356,9 @@ mod tests {
         };
         for port in [6443, 6444] {
             let address = SocketAddr::from(([192, 0, 2, 1], port));
-            try_service(&server, address).await.unwrap();
-            let own = find("services").unwrap();
-            assert_eq!(own["spec"]["ports"][0]["targetPort"], port);
+            try_ensure_service(&server, address).await.unwrap();
+            let service_object = find("services").unwrap();
+            assert_eq!(service_object["spec"]["ports"][0]["targetPort"], port);
             let subsets = json!([{
                 "addresses": [{"ip": "192.0.2.1"}],
                 "ports": [{"name": "https", "port": port, "protocol": "TCP"}],
@@ -362,9 +368,9 @@ mod tests {
             let slice = find(&row.storage).unwrap();
             assert_eq!(slice["ports"], subsets[0]["ports"]);
             assert_eq!(slice["endpoints"][0]["addresses"], json!(["192.0.2.1"]));
-            // Nothing is written when nothing differs.
+            // An unchanged object is not written.
             let revision = server.store.revision();
-            try_service(&server, address).await.unwrap();
+            try_ensure_service(&server, address).await.unwrap();
             assert_eq!(server.store.revision(), revision);
         }
     }

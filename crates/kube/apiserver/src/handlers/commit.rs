@@ -1,26 +1,27 @@
-//! Commits to the store: how often one is tried again, and the refusals that stand for its errors.
+//! Commits to the store: the number of attempts, and the refusals for errors of the store.
 
 use mainstay_kinds::KindRow;
 use mainstay_object::{Reason, Status};
 use mainstay_store::CommitError;
 
-/// Tries of what others overtake before the client is told: names that are generated, say.
+/// Attempts of a conflicting commit, for example with generated names, before the client gets an
+/// error.
 pub(super) const ATTEMPTS: usize = 8;
 
-/// 413: an object that would be longer than a store takes.
-pub(super) fn too_large(row: &KindRow, name: &str, what: &str, limit: usize) -> Status {
+/// 413: an object that exceeds the size limit of the store.
+pub(super) fn too_large(row: &KindRow, name: &str, reason: &str, limit: usize) -> Status {
     let (kind, group) = (&row.kind, &row.group);
-    let of = if group.is_empty() { String::new() } else { format!(".{group}") };
+    let group_suffix = if group.is_empty() { String::new() } else { format!(".{group}") };
     Status::new(
         Reason::RequestEntityTooLarge,
         format!(
-            "Request entity too large: {kind}{of} {name:?} {what} in the store, where the limit is {limit} bytes; make it smaller, or raise the limit with mainstay up --max-object-bytes"
+            "Request entity too large: {kind}{group_suffix} {name:?} {reason} in the store, where the limit is {limit} bytes; make it smaller, or raise the limit with mainstay up --max-object-bytes"
         ),
     )
     .about(group, kind, name)
 }
 
-/// The refusal that stands for an error of the store.
+/// The refusal for an error of the store.
 pub(super) fn commit_status(row: &KindRow, name: &str, error: &CommitError) -> Status {
     match error {
         CommitError::AlreadyExists { current } => {

@@ -1,22 +1,22 @@
-//! Compute pool: requests whose work takes long leave the threads that serve connections.
+//! Compute pool: requests with long computations leave the threads that serve connections.
 //!
-//! A task whose poll decodes, merges or validates a megabyte keeps its thread for as long, and with
-//! it every connection of that thread. Requests with large bodies or large objects therefore run as
-//! [`Computing`]: each poll first waits for one of few permits, then hands the other tasks of its
-//! thread to another one. What the request awaits (the store, webhooks) it awaits without a permit.
+//! A task that decodes, merges or validates a megabyte in one poll blocks its thread, and with it
+//! every connection of that thread. So requests with large bodies or large objects run as
+//! [`Computing`]: each poll first acquires one of few permits, then moves the other tasks of its thread
+//! to another one. The request holds no permit while it awaits the store or a webhook.
 //!
-//! Some requests turn out to be large only when defaults were filled in: their [`WorkSize`] says so, and
-//! they go on in the pool.
+//! Some requests become large only after defaulting. Their [`WorkSize`] then changes, and they
+//! continue in the pool.
 //!
-//! There are as many permits as processors: copies of a version into a thousand namespaces are large
-//! writes, too, and use all of them. Small requests share the processors with them as the system's
-//! threads do, and wait for none of them to end. They never come here: they cost less than the change
-//! of threads.
+//! There are as many permits as processors, because large writes, such as the copies of a CSV into a
+//! thousand namespaces, shall use all of them. Small requests share the processors with them as
+//! threads of the operating system, and wait for no permit. They never enter the pool, because the
+//! change of threads would cost more than their work.
 //!
-//! What this does not do: end work that takes too long. Work is bounded where it is done, in steps
-//! that are counted: JSON patches, schemas, expressions, aliases, and the size of an object.
+//! The pool does not interrupt long work. Each computation has its own limit of steps: JSON patches,
+//! schemas, expressions, aliases, and the size of an object.
 
-use super::aside::{are_large, aside};
+use super::blocking::{are_large, block_in_place};
 use mainstay_object::Object;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -26,18 +26,18 @@ use std::thread::available_parallelism;
 use tokio::sync::Semaphore;
 use tokio_util::sync::PollSemaphore;
 
-/// Bodies and stored objects from this size on are large: some milliseconds of work. Most versions of
-/// operators are smaller, and are copied into a thousand namespaces.
+/// Bodies and stored objects from this size on are large: some milliseconds of work. Most CSVs are
+/// smaller, and are copied into a thousand namespaces.
 pub(crate) const LARGE: usize = 64 * 1024;
 
-/// Whether the work of a request is large; what works on it and the pool that runs it know the same.
+/// Whether the work of a request is large; shared between the work and the pool that runs it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WorkSize {
     is_large: Arc<AtomicBool>,
 }
 
 impl WorkSize {
-    /// Work that is known to be large, or not known to be.
+    /// Work that is large from the start, or not yet.
     pub(crate) fn new(is_large: bool) -> Self {
         Self { is_large: Arc::new(AtomicBool::new(is_large)) }
     }
@@ -46,8 +46,7 @@ impl WorkSize {
         self.is_large.load(Ordering::Relaxed)
     }
 
-    /// Takes an object into account that has been worked on: if it is large by now, the work goes on in
-    /// the pool.
+    /// Moves the work into the pool if the object is large by now.
     pub(super) async fn grow_with(&self, object: &Object) {
         if !self.is_large() && are_large(object.fields().values()) {
             self.is_large.store(true, Ordering::Relaxed);
@@ -63,7 +62,7 @@ pub(crate) struct ComputePool {
 }
 
 impl Default for ComputePool {
-    /// A permit for each processor.
+    /// One permit for each processor.
     fn default() -> Self {
         Self::new(available_parallelism().map_or(1, usize::from))
     }
@@ -74,14 +73,14 @@ impl ComputePool {
         Self { permits: Arc::new(Semaphore::new(permits)) }
     }
 
-    /// The same work, done in the pool if it is large, or from when it is.
+    /// Runs work in the pool as soon as it is large.
     pub(crate) fn run<F: Future>(&self, work: F, size: WorkSize) -> Computing<F> {
         let permits = PollSemaphore::new(self.permits.clone());
         Computing { work: Box::pin(work), permits, size }
     }
 }
 
-/// Work that is done in a [`ComputePool`].
+/// Work that a [`ComputePool`] runs.
 pub(crate) struct Computing<F> {
     work: Pin<Box<F>>,
     permits: PollSemaphore,
@@ -96,9 +95,10 @@ impl<F: Future> Future for Computing<F> {
         if !this.size.is_large() {
             return this.work.as_mut().poll(context);
         }
-        // None if the semaphore is closed, which nobody does. The permit is given back after the poll.
+        // None only if the semaphore is closed, which never happens. The permit is released after
+        // the poll.
         let Poll::Ready(_permit) = this.permits.poll_acquire(context) else { return Poll::Pending };
-        aside(|| this.work.as_mut().poll(context))
+        block_in_place(|| this.work.as_mut().poll(context))
     }
 }
 
@@ -109,36 +109,36 @@ mod tests {
     use std::sync::mpsc;
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-    async fn small_work_goes_on_while_large_work_keeps_its_thread() {
+    async fn small_work_continues_while_large_work_blocks_its_thread() {
         let pool = ComputePool::new(1);
         let (send, receive) = mpsc::channel();
         let large = tokio::spawn(pool.run(async move { receive.recv() }, WorkSize::new(true)));
-        // The only worker thread is needed for this task while the large one waits for it.
+        // The only worker thread runs this task while the large one waits for it.
         let small = tokio::spawn(async move { send.send(7).is_ok() });
         assert!(small.await.unwrap());
         assert_eq!(large.await.unwrap(), Ok(7));
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn no_more_large_work_runs_than_there_are_permits() {
-        static NOW: AtomicUsize = AtomicUsize::new(0);
-        static MOST: AtomicUsize = AtomicUsize::new(0);
+    async fn large_work_runs_only_with_a_permit() {
+        static RUNNING: AtomicUsize = AtomicUsize::new(0);
+        static MAX_RUNNING: AtomicUsize = AtomicUsize::new(0);
         let pool = ComputePool::new(2);
         let work = || async {
             for _ in 0..10 {
-                let now = NOW.fetch_add(1, Ordering::SeqCst) + 1;
-                MOST.fetch_max(now, Ordering::SeqCst);
+                let running = RUNNING.fetch_add(1, Ordering::SeqCst) + 1;
+                MAX_RUNNING.fetch_max(running, Ordering::SeqCst);
                 std::thread::yield_now();
-                NOW.fetch_sub(1, Ordering::SeqCst);
+                RUNNING.fetch_sub(1, Ordering::SeqCst);
                 tokio::task::yield_now().await;
             }
         };
-        let all: Vec<_> =
+        let tasks: Vec<_> =
             (0..20).map(|_| tokio::spawn(pool.run(work(), WorkSize::new(true)))).collect();
-        for one in all {
-            one.await.unwrap();
+        for task in tasks {
+            task.await.unwrap();
         }
-        assert!(MOST.load(Ordering::SeqCst) <= 2);
+        assert!(MAX_RUNNING.load(Ordering::SeqCst) <= 2);
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
@@ -157,22 +157,22 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-    async fn work_that_turns_out_to_be_large_goes_on_in_the_pool() {
+    async fn work_that_grows_large_moves_into_the_pool() {
         let pool = ComputePool::new(1);
         let (send, receive) = mpsc::channel();
         let size = WorkSize::default();
-        let known = size.clone();
-        let grown = async move {
-            known.grow_with(&object(10_000)).await;
+        let work_size = size.clone();
+        let growing = async move {
+            work_size.grow_with(&object(10_000)).await;
             receive.recv()
         };
-        let grown = tokio::spawn(pool.run(grown, size));
+        let growing = tokio::spawn(pool.run(growing, size));
         let small = tokio::spawn(async move { send.send(7).is_ok() });
         assert!(small.await.unwrap());
-        assert_eq!(grown.await.unwrap(), Ok(7));
+        assert_eq!(growing.await.unwrap(), Ok(7));
         let size = WorkSize::default();
-        let known = size.clone();
-        let small = pool.run(async move { known.grow_with(&object(10)).await }, size);
+        let work_size = size.clone();
+        let small = pool.run(async move { work_size.grow_with(&object(10)).await }, size);
         assert!(futures::FutureExt::now_or_never(small).is_some());
     }
 }

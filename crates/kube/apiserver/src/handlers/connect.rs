@@ -1,5 +1,6 @@
-//! Log, exec, attach, port-forward and proxy: their options, which admission sees as the object of the
-//! request (`ConnectResource` of the original), and their permission.
+//! Connect subresources (log, exec, attach, port-forward, proxy): their options, which admission
+//! reviews as the object of the request (`ConnectResource` in kube-apiserver), and their
+//! authorization.
 
 use super::request::Request;
 use http::Method;
@@ -11,8 +12,8 @@ use mainstay_object::{Object, Status};
 use mainstay_streams::{self as streams, StreamRequest};
 use serde_json::{Map, Value, json};
 
-/// Answers `pods/log`, and what connects: `exec`, `attach` and `portforward` of pods, `proxy` of
-/// pods, services and nodes.
+/// Serves `pods/log`, `exec`, `attach` and `portforward` of pods, and `proxy` of pods, services and
+/// nodes.
 pub(super) async fn answer(
     request: &Request<'_>,
     subresource: &str,
@@ -22,13 +23,13 @@ pub(super) async fn answer(
     match subresource {
         "log" => return streams::log(&stream),
         "proxy" => {
-            let asked = options(request, subresource).await?;
-            return streams::proxy(&stream, &asked, method).await;
+            let options = connect_options(request, subresource).await?;
+            return streams::proxy(&stream, &options, method).await;
         }
         _ => {}
     }
-    let asked = options(request, subresource).await?;
-    // Reading a path is no permission to do something in a pod.
+    let options = connect_options(request, subresource).await?;
+    // A GET of these paths needs the permission `create` as well, because it acts on the pod.
     let path = &request.path;
     let needed = Attributes::resource(request.identity, "create", "", "pods")
         .in_namespace(&path.namespace)
@@ -38,13 +39,13 @@ pub(super) async fn answer(
         request.server.authorizer.decide(&Attributes { version: "v1", ..needed })
         && !mainstay_fault::is_on("who-reads-a-path-may-connect")
     {
-        // The original tells the reason only, which is mostly empty.
+        // kube-apiserver returns only the reason, which is mostly empty.
         return Err(Status::forbidden("", "pods", &path.name, &reason));
     }
     match subresource {
-        "exec" => streams::exec(&stream, &asked, false),
-        "attach" => streams::exec(&stream, &asked, true),
-        "portforward" => streams::port_forward(&stream, &asked),
+        "exec" => streams::exec(&stream, &options, false),
+        "attach" => streams::exec(&stream, &options, true),
+        "portforward" => streams::port_forward(&stream, &options),
         _ => Err(streams::no_process(subresource)),
     }
 }
@@ -67,18 +68,18 @@ fn stream_request<'a>(request: &'a Request<'_>) -> StreamRequest<'a> {
     }
 }
 
-/// The options of `exec`, `attach`, `portforward` or `proxy`, as admission leaves them.
-async fn options(request: &Request<'_>, subresource: &str) -> Result<Object, Status> {
+/// The options of `exec`, `attach`, `portforward` or `proxy` after admission.
+async fn connect_options(request: &Request<'_>, subresource: &str) -> Result<Object, Status> {
     if request.query.all("dryRun").next().is_some() {
         return Err(Status::bad_request("dryRun is not supported"));
     }
     let mut options = read(request, subresource)?;
-    let asked = AdmissionRequest {
-        // There are none: the options are the object.
+    let review = AdmissionRequest {
+        // The options are the object itself.
         options: RequestOptions::Value(&Value::Null),
         ..request.admission_request(Operation::Connect, subresource, &request.path.name, false)
     };
-    admission::admit_unstored(asked, &mut options).await?;
+    admission::admit_unstored(review, &mut options).await?;
     Ok(options)
 }
 
@@ -89,22 +90,22 @@ fn read(request: &Request<'_>, subresource: &str) -> Result<Object, Status> {
     fields.insert("apiVersion".to_owned(), "v1".into());
     fields.insert("kind".to_owned(), kind.unwrap_or_default().into());
     let query = &request.query;
-    let mut put = |name: &str, value: Value| drop(fields.insert(name.to_owned(), value));
+    let mut insert = |name: &str, value: Value| drop(fields.insert(name.to_owned(), value));
     match subresource {
         "exec" | "attach" => {
             for name in ["stdin", "stdout", "stderr", "tty"] {
                 if query.flag(name) {
-                    put(name, true.into());
+                    insert(name, true.into());
                 }
             }
             if let Some(container) =
                 query.raw("container").filter(|container| !container.is_empty())
             {
-                put("container", container.into());
+                insert("container", container.into());
             }
             if subresource == "exec" {
                 let command: Vec<&str> = query.all("command").collect();
-                put("command", if command.is_empty() { Value::Null } else { json!(command) });
+                insert("command", if command.is_empty() { Value::Null } else { json!(command) });
             }
         }
         "portforward" => {
@@ -114,14 +115,14 @@ fn read(request: &Request<'_>, subresource: &str) -> Result<Object, Status> {
                 .map(port)
                 .collect::<Result<_, _>>()?;
             if !ports.is_empty() {
-                put("ports", json!(ports));
+                insert("ports", json!(ports));
             }
         }
         _ => {
             let (rest, slash) = (&request.path.rest, request.uri.path().ends_with('/'));
             if !rest.is_empty() || slash {
                 let end = if slash && !rest.is_empty() { "/" } else { "" };
-                put("path", format!("/{rest}{end}").into());
+                insert("path", format!("/{rest}{end}").into());
             }
         }
     }
@@ -129,14 +130,14 @@ fn read(request: &Request<'_>, subresource: &str) -> Result<Object, Status> {
 }
 
 fn port(text: &str) -> Result<u16, Status> {
-    let wrong = |why: &str| {
+    let invalid = |why: &str| {
         let text = quote(text);
         Status::bad_request(format!(
             "cannot convert to []int32: strconv.ParseUint: parsing {text}: {why}"
         ))
     };
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(wrong("invalid syntax"));
+        return Err(invalid("invalid syntax"));
     }
-    text.parse().map_err(|_| wrong("value out of range"))
+    text.parse().map_err(|_| invalid("value out of range"))
 }

@@ -1,12 +1,12 @@
-//! Create.
+//! Create: POST to a collection.
 
 use super::commit::{ATTEMPTS, commit_status};
+use super::managed_fields::{FieldManager, MANAGED_FIELDS};
 use super::options::{Verb, WriteOptions};
-use super::part::Part;
 use super::request::Request;
-use super::track::{ENTRIES, Tracker};
-use super::write::{self, Written};
-use super::{decode, definitions, events, meta, present};
+use super::subresource::Subresource;
+use super::write::{self, WriteOutcome};
+use super::{crds, decode, events, meta, response};
 use http::StatusCode;
 use mainstay_admission::{self as admission, AdmissionRequest, Operation};
 use mainstay_conversion::decode::Decoded;
@@ -17,7 +17,7 @@ use mainstay_kinds::Target;
 use mainstay_object::{Object, Status};
 use mainstay_store::{CommitError, Expect};
 
-/// A POST to a collection.
+/// Handles a POST to a collection.
 pub(super) async fn answer(request: &Request<'_>) -> Result<ApiResponse, Status> {
     let options = WriteOptions::read(request, Verb::Create)?;
     let decoded = decode::object(request, options.validation)?;
@@ -25,7 +25,7 @@ pub(super) async fn answer(request: &Request<'_>) -> Result<ApiResponse, Status>
     create(request, decoded, &options).await
 }
 
-/// Creates an object that has been decoded.
+/// Creates a decoded object.
 pub(super) async fn create(
     request: &Request<'_>,
     decoded: Decoded,
@@ -33,16 +33,18 @@ pub(super) async fn create(
 ) -> Result<ApiResponse, Status> {
     let Decoded { mut object, warnings } = decoded;
     write::check_size(request, &request.key_of(object.name()), &object)?;
-    meta::drop_repeated_owners(request, &mut object, false);
-    let sent = object.remove(&ENTRIES);
-    receive(request, &mut object)?;
+    meta::drop_duplicate_owners(request, &mut object, false);
+    let sent = object.remove(&MANAGED_FIELDS);
+    to_stored_form(request, &mut object)?;
     request.work_size.grow_with(&object).await;
-    Tracker::new(request, Part::Main, options).created(&mut object, sent.as_ref()).await;
+    FieldManager::new(request, Subresource::Main, options)
+        .track_create(&mut object, sent.as_ref())
+        .await;
     store(request, object, warnings, options).await
 }
 
-/// Stores a new object whose managers are settled. One whose name is generated is prepared again
-/// for every name that is tried, because names go into labels and selectors.
+/// Stores a new object whose managed fields are complete. Each attempt with a generated name
+/// prepares the object again, because the name becomes part of labels and selectors.
 pub(super) async fn store(
     request: &Request<'_>,
     mut sent: Object,
@@ -50,44 +52,44 @@ pub(super) async fn store(
     options: &WriteOptions,
 ) -> Result<ApiResponse, Status> {
     let row = &request.row;
-    let asked_name = sent.name().to_owned();
-    let asked = request.admission_request(Operation::Create, "", &asked_name, options.dry_run);
-    admission::mutate(asked, &mut sent, None).await?;
-    meta::drop_repeated_owners(request, &mut sent, true);
+    let sent_name = sent.name().to_owned();
+    let review = request.admission_request(Operation::Create, "", &sent_name, options.dry_run);
+    admission::mutate(review, &mut sent, None).await?;
+    meta::drop_duplicate_owners(request, &mut sent, true);
     meta::match_namespace(request, &mut sent)?;
-    request.confirm_grants(&sent, None)?;
-    let generated = sent.name().is_empty()
+    request.check_escalation(&sent, None)?;
+    let has_generated_name = sent.name().is_empty()
         && sent.str(&["metadata", "generateName"]).is_some_and(|prefix| !prefix.is_empty());
-    let mut attempts = if generated { ATTEMPTS } else { 1 };
+    let mut attempts = if has_generated_name { ATTEMPTS } else { 1 };
     loop {
         attempts -= 1;
-        let last = attempts == 0;
-        let mut object = if last { std::mem::take(&mut sent) } else { sent.clone() };
-        if generated {
+        let is_last = attempts == 0;
+        let mut object = if is_last { std::mem::take(&mut sent) } else { sent.clone() };
+        if has_generated_name {
             meta::generate_name(&mut object);
             mainstay_conversion::decode::default(row, &mut object);
         }
         prepare(request, &mut object)?;
-        request.confirm_creation()?;
+        request.authorize_creation()?;
         let name = object.name().to_owned();
-        let asked = AdmissionRequest { name: &name, ..asked };
-        admission::validate(asked, &mut object, None).await?;
-        write::keep(row, &mut object);
+        let review = AdmissionRequest { name: &name, ..review };
+        admission::validate(review, &mut object, None).await?;
+        write::apply_storage_schema(row, &mut object);
         let mut warnings = warnings.clone();
         let target = Target { group: &row.group, subresource: "" };
         warnings.extend(row.strategy.warnings(&object, None, target));
-        if definitions::is(row) {
-            warnings.extend(definitions::warnings(&object, None));
+        if crds::is_crd(row) {
+            warnings.extend(crds::warnings(&object, None));
         }
         warnings.extend(meta::warnings(row, &object));
         let name = object.name().to_owned();
         let key = request.key_of(&name);
-        // A dry run answers with the revision that was sent: the store is not asked for one.
+        // A dry run keeps the revision that the client sent, because the store assigns none.
         if !options.dry_run {
             if meta::has_revision(&object) {
-                return Err(write::room_for(request, &key)
+                return Err(write::check_namespace_exists(request, &key)
                     .err()
-                    .map_or_else(meta::revision_refused, |error| {
+                    .map_or_else(meta::revision_forbidden, |error| {
                         commit_status(row, &name, &error)
                     }));
             }
@@ -95,22 +97,22 @@ pub(super) async fn store(
         }
         match write::put_converted(request, key, object, Expect::Absent, options.dry_run).await? {
             Ok(written) => {
-                let mut answer = written_answer(request, StatusCode::CREATED, &written)?;
-                answer.warnings = warnings;
+                let mut response = write_response(request, StatusCode::CREATED, &written)?;
+                response.warnings = warnings;
                 if &*row.storage == events::STORAGE {
-                    events::created(request.server);
+                    events::sweep_if_due(request.server);
                 }
-                return Ok(answer);
+                return Ok(response);
             }
-            Err(CommitError::AlreadyExists { .. }) if !last => {}
+            Err(CommitError::AlreadyExists { .. }) if !is_last => {}
             Err(error) => return Err(commit_status(row, &name, &error)),
         }
     }
 }
 
-/// Brings a new object that the client sent into the stored form, with all defaults: what its
-/// sender is the manager of.
-pub(super) fn receive(request: &Request<'_>, object: &mut Object) -> Result<(), Status> {
+/// Converts a new object to the stored form with all defaults. Its sender manages all of these
+/// fields.
+pub(super) fn to_stored_form(request: &Request<'_>, object: &mut Object) -> Result<(), Status> {
     let row = &request.row;
     meta::prepare_create(request, object)?;
     if row.has_status() && !row.strategy.keeps_status_on_create() {
@@ -122,43 +124,43 @@ pub(super) fn receive(request: &Request<'_>, object: &mut Object) -> Result<(), 
     Ok(())
 }
 
-/// Makes what was sent what will be stored.
+/// Prepares and validates the stored object.
 fn prepare(request: &Request<'_>, object: &mut Object) -> Result<(), Status> {
     let row = &request.row;
     meta::stamp(request.server, object);
     row.strategy.prepare_create(object, &request.context(""))?;
-    if definitions::is(row) {
-        definitions::prepare_create(object);
+    if crds::is_crd(row) {
+        crds::prepare_create(object);
     }
     forms::complete(row, object);
     if counts_generations(row) {
         object.set(&["metadata", "generation"], 1.into());
     }
-    write::validate(row, Part::Main, object, None, &mut Vec::new())?;
+    write::validate(row, Subresource::Main, object, None, &mut Vec::new())?;
     if row.strategy.defaults_after_validation() {
         mainstay_conversion::decode::default(row, object);
     }
-    write::finish(row, object);
+    write::normalize(row, object);
     Ok(())
 }
 
-/// The answer to a write: the object as stored, or as it would be.
-pub(super) fn written_answer(
+/// The response to a write: the object as stored, or as it would be.
+pub(super) fn write_response(
     request: &Request<'_>,
     code: StatusCode,
-    written: &Written,
+    written: &WriteOutcome,
 ) -> Result<ApiResponse, Status> {
     match written {
-        Written::Stored(stored) => present::stored(request, code, stored),
-        Written::Dry(object) => {
+        WriteOutcome::Stored(stored) => response::stored(request, code, stored),
+        WriteOutcome::DryRun(object) => {
             let mut object: Object = object.clone();
             forms::from_storage(&request.row, &mut object);
-            present::object(request, code, &object)
+            response::object(request, code, &object)
         }
     }
 }
 
-/// Whether changes of what is wanted are counted on objects of the kind.
+/// Whether objects of the kind have a `metadata.generation`.
 pub(super) fn counts_generations(row: &KindRow) -> bool {
     row.custom().is_some() || row.strategy.counts_generations()
 }

@@ -1,15 +1,15 @@
-//! From a request's body to an object of the kind.
+//! Request bodies: from bytes to an object of the kind.
 //!
-//! A built-in kind's body is read as the original's Go types would read it: unknown fields go, wrong
-//! types are refused. A custom kind's is read by its schema. Either way what was dropped, and what
-//! was said twice, is a warning or a refusal as `fieldValidation` asks.
+//! A built-in kind is decoded as kube-apiserver's Go types decode it: unknown fields are dropped,
+//! wrong types are refused. A custom kind is decoded by its schema. `fieldValidation` decides
+//! whether dropped fields and duplicate keys are warnings or a refusal.
 //!
-//! Bodies are JSON, YAML (its first document) or protobuf. The last has no names of fields, so
-//! nothing in it is unknown; it is for built-in kinds.
+//! Bodies are JSON, YAML (the first document) or protobuf. Protobuf has no field names, so it has
+//! no unknown fields; only built-in kinds support it.
 //!
 //! ```text
 //! body ─ media ─► JSON ─┐
-//!                 YAML ─┼─► value ─ identify ─► kind ─ typed ─► object + findings ─ judge ─► object
+//!                 YAML ─┼─► value ─ identify ─► kind ─ typed ─► object + findings ─► object
 //!             protobuf ─┘
 //! ```
 
@@ -30,10 +30,10 @@ use mainstay_schema::strict::{self, JsonError};
 use serde_json::Value;
 use std::fmt;
 
-pub(super) use kind::{KindError, expect_kind, no_type, take_kind};
+pub(super) use kind::{KindError, check_kind, set_kind, type_not_registered};
 pub(super) use media::unknown_media;
 
-/// What to do about fields that are unknown or repeated.
+/// The treatment of unknown and duplicate fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FieldValidation {
     Ignore,
@@ -42,8 +42,8 @@ pub(super) enum FieldValidation {
 }
 
 impl FieldValidation {
-    /// What becomes of findings: nothing, warnings, or a refusal of one's own.
-    pub(super) fn judge_with(
+    /// Ignores findings, returns them as warnings, or refuses with `refuse`.
+    pub(super) fn apply_to(
         self,
         findings: Vec<String>,
         refuse: impl FnOnce(&str) -> Status,
@@ -57,30 +57,30 @@ impl FieldValidation {
     }
 }
 
-/// A body that was read as a value.
-struct Body {
+/// A parsed body.
+struct ParsedBody {
     value: Value,
-    /// What was found while reading: keys that are there twice.
+    /// Duplicate keys.
     repeated: Vec<String>,
     media: Media,
-    /// Bytes in which the order of fields is to be found again.
+    /// The original bytes, from which the order of fields is read again.
     text: Bytes,
 }
 
-/// Reads the body as an object of the request's kind. What it warns of is kept for the answer,
-/// whatever that will be.
+/// Decodes the body as an object of the request's kind. Its warnings are added to the response,
+/// whatever that is.
 pub(super) fn object(
     request: &Request<'_>,
     validation: FieldValidation,
 ) -> Result<Decoded, Status> {
     let gvk = request.row.gvk();
     if request.row.custom().is_none() {
-        return object_of(request, &gvk, validation);
+        return built_in_object(request, &gvk, validation);
     }
-    let mut body = read(request, &gvk)?;
-    let wrong = kind::identify_custom(&body.value, &gvk, &request.body)?;
-    // Of an object of another version only the metadata is looked at.
-    let decoded = match wrong {
+    let mut body = parse_body(request, &gvk)?;
+    let version_error = kind::identify_custom(&body.value, &gvk, &request.body)?;
+    // Of an object of another version, only the metadata is decoded.
+    let decoded = match version_error {
         None => typed(&request.row, body.value),
         Some(_) => strict::decode_metadata(&mut body.value)
             .map(|warnings| Decoded { object: Object::default(), warnings })
@@ -88,24 +88,23 @@ pub(super) fn object(
     };
     let mut decoded = decoded.map_err(|error| cannot_handle(&gvk, error))?;
     let mut findings = findings_of(body.repeated, body.media);
-    // Metadata is read apart, before the rest.
+    // Findings about metadata come first, as in kube-apiserver.
     let (metadata, rest): (Vec<String>, Vec<String>) = std::mem::take(&mut decoded.warnings)
         .into_iter()
         .partition(|finding| finding.starts_with("unknown field \"metadata."));
     findings.extend(metadata);
     findings.extend(rest);
     warn(request, validation, &gvk, findings)?;
-    wrong.map_or(Ok(decoded), Err)
+    version_error.map_or(Ok(decoded), Err)
 }
 
-/// Reads the body as an object of a built-in kind: the request's own, or one that a subresource
-/// speaks.
-pub(super) fn object_of(
+/// Decodes the body as an object of a built-in kind: that of the request, or that of a subresource.
+pub(super) fn built_in_object(
     request: &Request<'_>,
     gvk: &Gvk,
     validation: FieldValidation,
 ) -> Result<Decoded, Status> {
-    let mut body = read(request, gvk)?;
+    let mut body = parse_body(request, gvk)?;
     kind::identify(&mut body.value, gvk, &request.body)?;
     let definition = builtin::definition_of(gvk);
     let (object, unknown) =
@@ -124,7 +123,7 @@ pub(super) fn object_of(
     Ok(Decoded { object, warnings: Vec::new() })
 }
 
-/// What reading found, in the words of a refusal: one finding for all repeated keys of YAML.
+/// The findings of the parser; YAML reports all duplicate keys as one.
 fn findings_of(repeated: Vec<String>, media: Media) -> Vec<String> {
     if media == Media::Yaml && !repeated.is_empty() {
         return vec![format!("{YAML_ERRORS}\n  {}", repeated.join("\n  "))];
@@ -132,7 +131,7 @@ fn findings_of(repeated: Vec<String>, media: Media) -> Vec<String> {
     repeated
 }
 
-/// What Go's reader of YAML begins its list of errors with.
+/// The first line of an error list of Go's YAML parser.
 const YAML_ERRORS: &str = "yaml: unmarshal errors:";
 
 fn warn(
@@ -141,8 +140,8 @@ fn warn(
     gvk: &Gvk,
     findings: Vec<String>,
 ) -> Result<(), Status> {
-    for finding in validation.judge_with(findings, |why| cannot_handle(gvk, why))? {
-        // A list of errors is as many warnings.
+    for finding in validation.apply_to(findings, |why| cannot_handle(gvk, why))? {
+        // Each line of an error list is a warning.
         match finding.strip_prefix(YAML_ERRORS) {
             Some(lines) => lines
                 .lines()
@@ -155,8 +154,8 @@ fn warn(
     Ok(())
 }
 
-/// Reads the body as a value, whatever its kind. `gvk` is the kind that it should be.
-fn read(request: &Request<'_>, gvk: &Gvk) -> Result<Body, Status> {
+/// Parses the body as a value of any kind. `gvk` is the expected kind.
+fn parse_body(request: &Request<'_>, gvk: &Gvk) -> Result<ParsedBody, Status> {
     let media = Media::of(request)?;
     let bytes = &request.body;
     let unrecognized = |why: &dyn fmt::Display| unrecognized(&gvk.kind, why, bytes);
@@ -172,19 +171,21 @@ fn read(request: &Request<'_>, gvk: &Gvk) -> Result<Body, Status> {
         Media::Protobuf if request.row.custom().is_some() => return Err(unknown_media(JSON_YAML)),
         Media::Protobuf => (from_protobuf(gvk, bytes)?, Vec::new()),
     };
-    Ok(Body { value, repeated, media, text: bytes.clone() })
+    Ok(ParsedBody { value, repeated, media, text: bytes.clone() })
 }
 
-/// The bodies of custom kinds.
+/// The media types of bodies of custom kinds.
 const JSON_YAML: &str = "application/json, application/yaml";
 
-/// The value of a protobuf body. Bodies of another kind are not looked into: their names say enough.
+/// The value of a protobuf body. A body of another kind is not decoded: its names suffice for the
+/// refusal.
 fn from_protobuf(gvk: &Gvk, body: &[u8]) -> Result<Value, Status> {
     let envelope = protobuf::unwrap(body).map_err(|error| unrecognized(&gvk.kind, error, body))?;
-    let named = |name: &str, wanted: &str| name.is_empty() || name == wanted;
-    let ours = named(&envelope.api_version, &gvk.api_version()) && named(&envelope.kind, &gvk.kind);
+    let matches = |name: &str, wanted: &str| name.is_empty() || name == wanted;
+    let is_expected =
+        matches(&envelope.api_version, &gvk.api_version()) && matches(&envelope.kind, &gvk.kind);
     let mut value = match builtin::definition_of(gvk) {
-        Some(definition) if ours => {
+        Some(definition) if is_expected => {
             protobuf::decode(definition, envelope.raw).map_err(|error| cannot_handle(gvk, error))?
         }
         _ => Value::Object(serde_json::Map::new()),
@@ -199,21 +200,21 @@ fn from_protobuf(gvk: &Gvk, body: &[u8]) -> Result<Value, Status> {
     Ok(value)
 }
 
-/// The body of a deletion: `DeleteOptions`, in any form.
+/// Decodes the body of a deletion: `DeleteOptions` in any media type.
 pub(super) fn options(request: &Request<'_>) -> Result<Value, Status> {
     let gvk = Gvk::new("meta.k8s.io", "v1", "DeleteOptions");
     let media = Media::of(request)?;
-    let bad = |why: String| Status::bad_request(why);
+    let refuse = |why: String| Status::bad_request(why);
     let body = &request.body;
     let mut value = match media {
-        Media::Json => strict::parse(body).map_err(|error| bad(no_kind(error)))?.value,
-        Media::Yaml => yaml::first_document(body).map_err(|error| bad(error.to_string()))?.0,
+        Media::Json => strict::parse(body).map_err(|error| refuse(no_kind(error)))?.value,
+        Media::Yaml => yaml::first_document(body).map_err(|error| refuse(error.to_string()))?.0,
         Media::Protobuf => {
-            let envelope = protobuf::unwrap(body).map_err(|error| bad(error.to_string()))?;
+            let envelope = protobuf::unwrap(body).map_err(|error| refuse(error.to_string()))?;
             let definition = builtin::definition_of(&gvk);
             let mut value = definition
                 .map_or(Ok(Value::Null), |definition| protobuf::decode(definition, envelope.raw))
-                .map_err(|error| bad(error.to_string()))?;
+                .map_err(|error| refuse(error.to_string()))?;
             if let Value::Object(fields) = &mut value {
                 fields.insert("kind".to_owned(), envelope.kind.into_owned().into());
             }
@@ -221,27 +222,27 @@ pub(super) fn options(request: &Request<'_>) -> Result<Value, Status> {
         }
     };
     if !value.is_object() && !value.is_null() {
-        return Err(bad(kind::headless(&value)));
+        return Err(refuse(kind::not_an_object(&value)));
     }
     let text = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default();
     let (kind, version) = (text("kind"), text("apiVersion"));
     let version = if version.is_empty() { "meta.k8s.io/v1" } else { version };
     if !matches!(kind, "" | "DeleteOptions") {
-        return Err(bad(kind::not_registered(kind, version)));
+        return Err(refuse(kind::not_registered(kind, version)));
     }
     if let Some(definition) = builtin::definition_of(&gvk) {
-        strict::decode(definition, &mut value).map_err(|error| bad(error.to_string()))?;
+        strict::decode(definition, &mut value).map_err(|error| refuse(error.to_string()))?;
     }
     Ok(value)
 }
 
-/// Reads JSON text, and the keys that it says twice.
+/// Parses JSON; returns the value and its duplicate keys.
 pub(super) fn json(body: &Bytes) -> Result<(Value, Vec<String>), JsonError> {
     let parsed = strict::parse(body)?;
     Ok((parsed.value, parsed.duplicates))
 }
 
-/// Reads the YAML of an apply, and the keys that it says twice.
+/// Parses the YAML of an apply; returns the value and its duplicate keys.
 pub(super) fn yaml(body: &Bytes) -> Result<(Value, Vec<String>), Status> {
     yaml::first_document(body).map_err(|error| {
         Status::bad_request(format!("error decoding YAML: error converting YAML to JSON: {error}"))

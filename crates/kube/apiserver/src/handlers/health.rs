@@ -1,4 +1,4 @@
-//! `/healthz`, `/livez` and `/readyz`: what is said of the server's health, to anybody.
+//! `/healthz`, `/livez` and `/readyz`.
 
 use crate::server::ApiServer;
 use http::header::X_CONTENT_TYPE_OPTIONS;
@@ -7,7 +7,7 @@ use mainstay_auth::Identity;
 use mainstay_http::query::Query;
 use mainstay_http::response::ApiResponse;
 
-/// Answers a health path. Where the data is kept is not told to those who do not say who they are.
+/// Answers a health path. An anonymous client does not learn where the data is stored.
 pub(crate) async fn answer(
     server: &ApiServer,
     identity: &Identity,
@@ -15,15 +15,16 @@ pub(crate) async fn answer(
     query: &Query,
 ) -> ApiResponse {
     let excluded: Vec<&str> = query.all("exclude").collect();
-    let mut unsaved = None;
+    let mut storage_error = None;
     if path.starts_with("/readyz") {
-        unsaved = server.storage_check.unsaved(&server.store).await;
+        storage_error = server.storage_check.storage_error(&server.store).await;
     }
     if identity.is_anonymous() {
-        unsaved = unsaved.map(|_| "changes are not saved; the server's log says why".to_owned());
+        storage_error =
+            storage_error.map(|_| "changes are not saved; the server's log says why".to_owned());
     }
     let verbose = query.flag("verbose");
-    let report = server.readiness.report(path, verbose, &excluded, unsaved.as_deref());
+    let report = server.readiness.report(path, verbose, &excluded, storage_error.as_deref());
     let Some(report) = report else {
         return ApiResponse::page_not_found();
     };

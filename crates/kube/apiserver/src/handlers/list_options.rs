@@ -1,7 +1,7 @@
-//! The options of a list and of a watch: `ListOptions`, read from the query.
+//! Options of a list and of a watch: `ListOptions`, from the query.
 //!
-//! Everything that cannot be read is refused first (400), then what does not fit together (422,
-//! all of it at once), then fields that the kind cannot select by (400): the original's order.
+//! Refusals follow kube-apiserver's order: malformed values (400), invalid combinations (422, all
+//! at once), and unsupported field selectors (400).
 
 use super::request::Request;
 use crate::filter::Filter;
@@ -9,34 +9,34 @@ use mainstay_http::query::parse_int;
 use mainstay_object::selector::{FieldSelector, LabelSelector};
 use mainstay_object::{FieldError, FieldPath, Status};
 
-/// How a list's revision is meant.
+/// `resourceVersionMatch`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Match {
+pub(super) enum RevisionMatch {
     /// The state at this revision.
     Exact,
     /// A state that is not older.
     NotOlderThan,
 }
 
-/// What a client asks of a list or a watch.
+/// The options of a list or a watch.
 #[derive(Debug)]
 pub(super) struct ListOptions<'a> {
-    /// Which objects.
+    /// The selected objects.
     pub(super) filter: Filter,
-    /// Whether bookmarks are wanted.
+    /// Whether the client wants bookmarks.
     pub(super) bookmarks: bool,
-    /// `resourceVersion` as given; empty for the newest state.
+    /// `resourceVersion` as sent; empty for the newest state.
     pub(super) revision: &'a str,
-    /// How the revision is meant, if the client says so.
-    pub(super) matching: Option<Match>,
+    /// `resourceVersionMatch`, if the client sent it.
+    pub(super) revision_match: Option<RevisionMatch>,
     /// Seconds that a watch lasts.
     pub(super) timeout: Option<i64>,
-    /// The most objects of a list; zero for all.
+    /// Maximum number of objects of a list; zero for all.
     pub(super) limit: usize,
-    /// Where a list goes on; empty at its beginning.
-    pub(super) token: &'a str,
-    /// Whether a watch begins with the objects there are.
-    pub(super) initial: Option<bool>,
+    /// The continue token; empty for the first page.
+    pub(super) continue_token: &'a str,
+    /// Whether a watch begins with the existing objects.
+    pub(super) send_initial_events: Option<bool>,
 }
 
 impl<'a> ListOptions<'a> {
@@ -45,7 +45,7 @@ impl<'a> ListOptions<'a> {
         Self::read(request, false)
     }
 
-    /// Reads the options of a watch. One that names no revision asks for the objects there are.
+    /// Reads the options of a watch. Without a revision it begins with the existing objects.
     pub(super) fn of_watch(request: &'a Request<'_>) -> Result<Self, Status> {
         Self::read(request, true)
     }
@@ -54,25 +54,25 @@ impl<'a> ListOptions<'a> {
         let query = &request.query;
         let text = |name: &str| query.text(name).unwrap_or_default();
         let integer = |name: &str| query.raw(name).map(parse_int).transpose();
-        let unreadable =
+        let bad_request =
             |error: mainstay_object::selector::SelectorError| Status::bad_request(error.0);
         let timeout = integer("timeoutSeconds")?;
         let limit = integer("limit")?.unwrap_or_default();
-        let labels = LabelSelector::parse(text("labelSelector")).map_err(unreadable)?;
-        let fields = FieldSelector::parse(text("fieldSelector")).map_err(unreadable)?;
-        let (revision, matching, token) =
+        let labels = LabelSelector::parse(text("labelSelector")).map_err(bad_request)?;
+        let fields = FieldSelector::parse(text("fieldSelector")).map_err(bad_request)?;
+        let (revision, revision_match, token) =
             (text("resourceVersion"), text("resourceVersionMatch"), text("continue"));
-        let mut initial = query.tri("sendInitialEvents");
+        let mut send_initial_events = query.tri("sendInitialEvents");
         let errors = if watch {
-            refusals_of_watch(matching, token, initial)
+            watch_errors(revision_match, token, send_initial_events)
         } else {
-            refusals_of_list(revision, matching, token, initial)
+            list_errors(revision, revision_match, token, send_initial_events)
         };
         if !errors.is_empty() {
             return Err(Status::invalid("meta.k8s.io", "ListOptions", "", &errors));
         }
-        if initial.is_none() && matches!(revision, "" | "0") {
-            initial = Some(true);
+        if send_initial_events.is_none() && matches!(revision, "" | "0") {
+            send_initial_events = Some(true);
         }
         let (namespace, name) = (&request.path.namespace, request.path.name.as_str());
         let mut filter = Filter::new(&request.row, namespace, labels, &fields)?;
@@ -87,71 +87,75 @@ impl<'a> ListOptions<'a> {
             filter,
             bookmarks: query.flag("allowWatchBookmarks"),
             revision,
-            matching: match matching {
-                "Exact" => Some(Match::Exact),
-                "NotOlderThan" => Some(Match::NotOlderThan),
+            revision_match: match revision_match {
+                "Exact" => Some(RevisionMatch::Exact),
+                "NotOlderThan" => Some(RevisionMatch::NotOlderThan),
                 _ => None,
             },
             timeout,
             limit: usize::try_from(limit).unwrap_or(0),
-            token,
-            initial,
+            continue_token: token,
+            send_initial_events,
         })
     }
 }
 
-const WITH_CONTINUE: &str = "resourceVersionMatch is forbidden when continue is provided";
+const MATCH_WITH_CONTINUE: &str = "resourceVersionMatch is forbidden when continue is provided";
 
-fn refusals_of_list(
+fn list_errors(
     revision: &str,
-    matching: &str,
+    revision_match: &str,
     token: &str,
-    initial: Option<bool>,
+    send_initial_events: Option<bool>,
 ) -> Vec<FieldError> {
     let field = FieldPath::new("resourceVersionMatch");
     let mut errors = Vec::new();
-    if !matching.is_empty() {
+    if !revision_match.is_empty() {
         if revision.is_empty() {
             let why = "resourceVersionMatch is forbidden unless resourceVersion is provided";
             errors.push(FieldError::forbidden(&field, why));
         }
         if !token.is_empty() {
-            errors.push(FieldError::forbidden(&field, WITH_CONTINUE));
+            errors.push(FieldError::forbidden(&field, MATCH_WITH_CONTINUE));
         }
-        if !matches!(matching, "Exact" | "NotOlderThan") {
+        if !matches!(revision_match, "Exact" | "NotOlderThan") {
             let allowed = ["Exact", "NotOlderThan", ""];
-            errors.push(FieldError::not_supported(&field, matching, &allowed));
+            errors.push(FieldError::not_supported(&field, revision_match, &allowed));
         }
-        if matching == "Exact" && revision == "0" {
+        if revision_match == "Exact" && revision == "0" {
             let why = "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
             errors.push(FieldError::forbidden(&field, why));
         }
     }
-    if initial.is_some() {
+    if send_initial_events.is_some() {
         let field = FieldPath::new("sendInitialEvents");
         errors.push(FieldError::forbidden(&field, "sendInitialEvents is forbidden for list"));
     }
     errors
 }
 
-fn refusals_of_watch(matching: &str, token: &str, initial: Option<bool>) -> Vec<FieldError> {
+fn watch_errors(
+    revision_match: &str,
+    token: &str,
+    send_initial_events: Option<bool>,
+) -> Vec<FieldError> {
     let field = FieldPath::new("resourceVersionMatch");
     let mut errors = Vec::new();
-    if initial.is_some() && matching != "NotOlderThan" {
+    if send_initial_events.is_some() && revision_match != "NotOlderThan" {
         let why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
         errors.push(FieldError::forbidden(&field, why));
     }
-    if !matching.is_empty() {
-        if initial.is_none() {
+    if !revision_match.is_empty() {
+        if send_initial_events.is_none() {
             let why =
                 "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
             errors.push(FieldError::forbidden(&field, why));
         }
-        if matching != "NotOlderThan" {
-            errors.push(FieldError::not_supported(&field, matching, &["NotOlderThan"]));
+        if revision_match != "NotOlderThan" {
+            errors.push(FieldError::not_supported(&field, revision_match, &["NotOlderThan"]));
         }
         if !token.is_empty() {
-            errors.push(FieldError::forbidden(&field, WITH_CONTINUE));
+            errors.push(FieldError::forbidden(&field, MATCH_WITH_CONTINUE));
         }
     }
     errors

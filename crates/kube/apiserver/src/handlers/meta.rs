@@ -1,7 +1,7 @@
-//! The rules that hold for the metadata of every object.
+//! Metadata rules of every object.
 
-use super::part::Part;
 use super::request::Request;
+use super::subresource::Subresource;
 use crate::server::ApiServer;
 use mainstay_kinds::Metadata;
 use mainstay_kinds::{KindRow, Source};
@@ -11,12 +11,11 @@ use mainstay_patch::managed;
 use serde_json::Value;
 use std::collections::{BTreeSet, HashSet};
 
-/// The longest `generateName` that is kept whole.
-const PREFIX_MAX: usize = 58;
-/// Random letters behind it.
-const SUFFIX: usize = 5;
-/// Fields of metadata that only the server sets. (Those of `managedFields` are settled by what
-/// comes of them.)
+/// The longest `generateName` that is not truncated.
+const MAX_PREFIX: usize = 58;
+/// Length of the random suffix.
+const SUFFIX_LENGTH: usize = 5;
+/// Metadata fields that only the server sets, except `managedFields`, which has its own rules.
 const SERVER_FIELDS: [&str; 7] = [
     "creationTimestamp",
     "deletionGracePeriodSeconds",
@@ -26,9 +25,9 @@ const SERVER_FIELDS: [&str; 7] = [
     "selfLink",
     "uid",
 ];
-/// Those of them that say that an object is being deleted.
+/// The fields of these that mark an object as being deleted.
 const DELETION_FIELDS: [&str; 2] = ["deletionTimestamp", "deletionGracePeriodSeconds"];
-/// Finalizers without a domain that built-in kinds may carry.
+/// Finalizers without a domain that built-in kinds may have.
 const PLAIN_FINALIZERS: [&str; 6] = [
     "kubernetes",
     "orphan",
@@ -38,9 +37,9 @@ const PLAIN_FINALIZERS: [&str; 6] = [
     "kubernetes.io/vac-protection",
 ];
 
-/// Takes from a new object what only the server decides, and gives it the namespace of the path.
+/// Removes the server's fields from a new object, and sets the namespace of the path.
 ///
-/// The rest is given by [`generate_name`] and [`stamp`]; a revision is left to [`has_revision`].
+/// [`generate_name`] and [`stamp`] set the rest; [`has_revision`] checks the revision.
 pub(super) fn prepare_create(request: &Request<'_>, object: &mut Object) -> Result<(), Status> {
     if !object.get(&["metadata"]).is_some_and(Value::is_object) {
         object.set(&["metadata"], Value::Object(serde_json::Map::new()));
@@ -51,26 +50,26 @@ pub(super) fn prepare_create(request: &Request<'_>, object: &mut Object) -> Resu
     match_namespace(request, object)
 }
 
-/// Whether a new object names a revision. What is no number does not count, and neither does zero.
+/// Whether a new object has a revision. Neither zero nor an invalid number counts.
 pub(super) fn has_revision(object: &Object) -> bool {
     let sent = object.resource_version();
     // Go's `ParseUint` takes no sign.
     !sent.starts_with('+') && sent.parse::<u64>().is_ok_and(|revision| revision != 0)
 }
 
-/// 500: only the store gives revisions.
-pub(super) fn revision_refused() -> Status {
-    // The original notices it late, and has no better code for it.
+/// 500: only the store assigns revisions.
+pub(super) fn revision_forbidden() -> Status {
+    // kube-apiserver checks it late, and reports it with this reason.
     Status::new(Reason::Unknown, "resourceVersion should not be set on objects to be created")
 }
 
-/// Gives a new object its uid and time.
+/// Sets the uid and the creation time of a new object.
 pub(super) fn stamp(server: &ApiServer, object: &mut Object) {
     object.set(&["metadata", "uid"], random_uid().into());
     object.set(&["metadata", "creationTimestamp"], server.clock.now_rfc3339().into());
 }
 
-/// Checks the body's namespace against the path's, and fills it in.
+/// Checks that the namespaces of body and path match, and sets a missing one.
 pub(super) fn match_namespace(request: &Request<'_>, object: &mut Object) -> Result<(), Status> {
     let wanted = request.path.namespace.as_str();
     if wanted.is_empty() {
@@ -79,7 +78,7 @@ pub(super) fn match_namespace(request: &Request<'_>, object: &mut Object) -> Res
     }
     match object.namespace() {
         "" => object.set(&["metadata", "namespace"], wanted.into()),
-        same if same == wanted => {}
+        namespace if namespace == wanted => {}
         _ => {
             return Err(Status::bad_request(
                 "the namespace of the provided object does not match the namespace sent on the request",
@@ -89,79 +88,79 @@ pub(super) fn match_namespace(request: &Request<'_>, object: &mut Object) -> Res
     Ok(())
 }
 
-/// Makes a name from `generateName`, if there is one.
+/// Sets a name from `generateName`, if there is one.
 pub(super) fn generate_name(object: &mut Object) {
     let prefix = object.str(&["metadata", "generateName"]).unwrap_or_default();
     if prefix.is_empty() {
         return;
     }
-    let mut end = prefix.len().min(PREFIX_MAX);
+    let mut end = prefix.len().min(MAX_PREFIX);
     while !prefix.is_char_boundary(end) {
         end -= 1;
     }
-    let name = format!("{}{}", &prefix[..end], random_suffix(SUFFIX));
+    let name = format!("{}{}", &prefix[..end], random_suffix(SUFFIX_LENGTH));
     object.set(&["metadata", "name"], name.into());
 }
 
-/// The rules that a new object's metadata breaks.
+/// Validates the metadata of a new object.
 pub(super) fn validate(row: &KindRow, object: &Object) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    whole(row, object, |name| row.strategy.name_problems(name), &mut errors);
+    validate_whole(row, object, |name| row.strategy.name_problems(name), &mut errors);
     if has_core_rules(row) && row.strategy.metadata() != Metadata::Common {
-        plain_finalizers(object, &mut errors);
+        validate_finalizers(object, &mut errors);
     }
     errors
 }
 
-/// The rules that changed metadata breaks. The original looks several times: once for every kind,
-/// and again in most kinds' own rules, so that one mistake has several causes.
+/// Validates changed metadata. kube-apiserver validates it once for every kind, and again in the
+/// rules of most kinds, so that one mistake has several causes.
 pub(super) fn validate_update(
     row: &KindRow,
     object: &Object,
     old: &Object,
-    part: Part,
+    subresource: Subresource,
 ) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    whole(row, object, names::path_segment, &mut errors);
-    changes(object, old, &mut errors);
-    let own = match part {
-        Part::Main => row.strategy.metadata(),
+    validate_whole(row, object, names::path_segment, &mut errors);
+    validate_changes(object, old, &mut errors);
+    let rules = match subresource {
+        Subresource::Main => row.strategy.metadata(),
         _ => Metadata::Changes,
     };
-    let again = |errors: &mut Vec<FieldError>| {
-        whole(row, object, |name| row.strategy.name_problems(name), errors);
+    let whole = |errors: &mut Vec<FieldError>| {
+        validate_whole(row, object, |name| row.strategy.name_problems(name), errors);
         if has_core_rules(row) {
-            plain_finalizers(object, errors);
+            validate_finalizers(object, errors);
         }
     };
-    let changed = |errors: &mut Vec<FieldError>| {
-        changes(object, old, errors);
+    let changes = |errors: &mut Vec<FieldError>| {
+        validate_changes(object, old, errors);
         if has_core_rules(row) {
-            plain_finalizers(object, errors);
+            validate_finalizers(object, errors);
         }
     };
-    match own {
+    match rules {
         Metadata::Common => {}
-        Metadata::Changes => changed(&mut errors),
-        Metadata::Whole => again(&mut errors),
+        Metadata::Changes => changes(&mut errors),
+        Metadata::Whole => whole(&mut errors),
         Metadata::WholeTwice => {
-            again(&mut errors);
-            again(&mut errors);
+            whole(&mut errors);
+            whole(&mut errors);
         }
         Metadata::ChangesThenWhole => {
-            changed(&mut errors);
-            again(&mut errors);
+            changes(&mut errors);
+            whole(&mut errors);
         }
         Metadata::WholeThenChanges => {
-            again(&mut errors);
-            changed(&mut errors);
+            whole(&mut errors);
+            changes(&mut errors);
         }
     }
     errors
 }
 
-/// Everything that metadata must be.
-fn whole(
+/// All rules of metadata.
+fn validate_whole(
     row: &KindRow,
     object: &Object,
     name_problems: impl Fn(&str) -> Vec<String>,
@@ -188,21 +187,22 @@ fn whole(
             errors.push(FieldError::invalid(&path.child("namespace"), object.namespace(), problem));
         }
     }
-    parts(object, true, errors);
+    validate_fields(object, true, errors);
 }
 
-/// What may change of metadata.
-fn changes(object: &Object, old: &Object, errors: &mut Vec<FieldError>) {
+/// The rules for changes of metadata.
+fn validate_changes(object: &Object, old: &Object, errors: &mut Vec<FieldError>) {
     let path = FieldPath::new("metadata");
     if old.is_terminating() {
-        let before: BTreeSet<&str> = old.finalizers().collect();
-        let new: BTreeSet<&str> =
-            object.finalizers().filter(|finalizer| !before.contains(finalizer)).collect();
-        if !new.is_empty() {
-            let shown: Vec<String> = new.iter().map(|one| format!("{one:?}")).collect();
+        let previous: BTreeSet<&str> = old.finalizers().collect();
+        let added: BTreeSet<&str> =
+            object.finalizers().filter(|finalizer| !previous.contains(finalizer)).collect();
+        if !added.is_empty() {
+            let quoted: Vec<String> =
+                added.iter().map(|finalizer| format!("{finalizer:?}")).collect();
             let why = format!(
                 "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
-                shown.join(", ")
+                quoted.join(", ")
             );
             errors.push(FieldError::forbidden(&path.child("finalizers"), why));
         }
@@ -217,17 +217,17 @@ fn changes(object: &Object, old: &Object, errors: &mut Vec<FieldError>) {
             errors.push(FieldError::invalid(&path.child(name), sent, "field is immutable"));
         }
     }
-    parts(object, false, errors);
+    validate_fields(object, false, errors);
 }
 
-/// What is looked at whether metadata is new or changed.
-fn parts(object: &Object, new: bool, errors: &mut Vec<FieldError>) {
+/// The rules for both new and changed metadata.
+fn validate_fields(object: &Object, added: bool, errors: &mut Vec<FieldError>) {
     let path = FieldPath::new("metadata");
     let field = |name: &str| object.get(&["metadata", name]);
     errors.extend(metadata::labels(field("labels"), &path.child("labels")));
     errors.extend(metadata::annotations(field("annotations"), &path.child("annotations")));
     errors.extend(metadata::owners(field("ownerReferences"), &path.child("ownerReferences")));
-    if new {
+    if added {
         let finalizers = &path.child("finalizers");
         errors.extend(metadata::finalizers(field("finalizers"), finalizers));
     }
@@ -235,10 +235,9 @@ fn parts(object: &Object, new: bool, errors: &mut Vec<FieldError>) {
     errors.extend(managed::entry_errors(entries, &path.child("managedFields")));
 }
 
-/// Keeps what clients cannot change: everything the server set. A uid that the client sent stays,
-/// to be refused by [`validate_update`] if it is another one, and so does what it says of a deletion,
-/// but for its time.
-pub(super) fn keep_server_fields(object: &mut Object, old: &Object) {
+/// Restores the fields that clients cannot change. A uid of the client stays, so that
+/// [`validate_update`] can refuse it; so do its deletion fields, except for a changed time.
+pub(super) fn restore_server_fields(object: &mut Object, old: &Object) {
     if !object.get(&["metadata"]).is_some_and(Value::is_object) {
         object.set(&["metadata"], Value::Object(serde_json::Map::new()));
     }
@@ -248,7 +247,7 @@ pub(super) fn keep_server_fields(object: &mut Object, old: &Object) {
         }
         let sent = !matches!(object.get(&["metadata", field]), None | Some(Value::Null));
         match old.get(&["metadata", field]) {
-            // What was sent of these is held against what is stored, if it may not give way to it.
+            // Validation compares these values of the client with the stored ones.
             Some(_) if sent && field == "deletionGracePeriodSeconds" => {}
             None if sent && DELETION_FIELDS.contains(&field) => {}
             Some(value) => object.set(&["metadata", field], value.clone()),
@@ -259,12 +258,12 @@ pub(super) fn keep_server_fields(object: &mut Object, old: &Object) {
     }
 }
 
-/// What an object says of the fields that only the server sets.
+/// The values of the fields that only the server sets.
 pub(super) fn server_fields(object: &Object) -> [Option<Value>; SERVER_FIELDS.len()] {
     SERVER_FIELDS.map(|field| object.get(&["metadata", field]).cloned())
 }
 
-/// Gives an object what [`server_fields`] found.
+/// Sets the values that [`server_fields`] returned.
 pub(super) fn set_server_fields(object: &mut Object, values: [Option<Value>; SERVER_FIELDS.len()]) {
     for (field, value) in SERVER_FIELDS.into_iter().zip(values) {
         match value {
@@ -276,30 +275,34 @@ pub(super) fn set_server_fields(object: &mut Object, values: [Option<Value>; SER
     }
 }
 
-/// Drops owners that are there already, and tells the client of it; `late` if they came with a
-/// patch, where the original looks only at the outcome.
-pub(super) fn drop_repeated_owners(request: &Request<'_>, object: &mut Object, late: bool) {
+/// Drops duplicate owner references, and warns the client. `after_admission` is set after admission, where
+/// kube-apiserver has another text.
+pub(super) fn drop_duplicate_owners(
+    request: &Request<'_>,
+    object: &mut Object,
+    after_admission: bool,
+) {
     let path = ["metadata", "ownerReferences"];
     let owners = object.array(&path);
     if owners.len() < 2 {
         return;
     }
-    let mut seen: HashSet<&Value> = HashSet::with_capacity(owners.len());
-    let (kept, repeated): (Vec<&Value>, Vec<&Value>) =
-        owners.iter().partition(|owner| seen.insert(*owner));
-    if repeated.is_empty() {
+    let mut distinct: HashSet<&Value> = HashSet::with_capacity(owners.len());
+    let (distinct_owners, duplicates): (Vec<&Value>, Vec<&Value>) =
+        owners.iter().partition(|owner| distinct.insert(*owner));
+    if duplicates.is_empty() {
         return;
     }
     let uid =
         |owner: &&'_ Value| owner.get("uid").and_then(Value::as_str).unwrap_or_default().to_owned();
-    let repeated: Vec<String> = repeated.iter().map(uid).collect();
-    let kept: Vec<Value> = kept.into_iter().cloned().collect();
-    let when = if late { " after mutating admission happens" } else { "" };
-    let repeated = repeated.join(", ");
+    let duplicates: Vec<String> = duplicates.iter().map(uid).collect();
+    let distinct_owners: Vec<Value> = distinct_owners.into_iter().cloned().collect();
+    let stage = if after_admission { " after mutating admission happens" } else { "" };
+    let duplicates = duplicates.join(", ");
     request.warn(format!(
-        ".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {repeated}"
+        ".metadata.ownerReferences contains duplicate entries{stage}; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {duplicates}"
     ));
-    object.set(&path, kept.into());
+    object.set(&path, distinct_owners.into());
 }
 
 fn mask_trailing_dash(prefix: &str) -> String {
@@ -309,8 +312,8 @@ fn mask_trailing_dash(prefix: &str) -> String {
     }
 }
 
-/// Whether the rules for the kinds of the main API hold: definitions and API services, which the
-/// original serves apart, know fewer.
+/// Whether the rules of core kinds apply. kube-apiserver serves CRDs and APIServices separately,
+/// with fewer rules.
 fn has_core_rules(row: &KindRow) -> bool {
     matches!(row.source, Source::BuiltIn(_))
         && !matches!(
@@ -319,29 +322,29 @@ fn has_core_rules(row: &KindRow) -> bool {
         )
 }
 
-/// Finalizers of kinds of the main API have a domain, but for the known ones.
-fn plain_finalizers(object: &Object, errors: &mut Vec<FieldError>) {
+/// Finalizers of core kinds need a domain, except for the standard ones.
+fn validate_finalizers(object: &Object, errors: &mut Vec<FieldError>) {
     let path = FieldPath::new("metadata").child("finalizers");
-    for (at, finalizer) in object.finalizers().enumerate() {
+    for (index, finalizer) in object.finalizers().enumerate() {
         if !finalizer.contains('/') && !PLAIN_FINALIZERS.contains(&finalizer) {
             let why = "name is neither a standard finalizer name nor is it fully qualified";
-            errors.push(FieldError::invalid(&path.index(at), finalizer, why));
+            errors.push(FieldError::invalid(&path.index(index), finalizer, why));
         }
     }
 }
 
-/// What a client should know of metadata that is allowed but unwise.
+/// Warnings about metadata that is valid but unwise.
 pub(super) fn warnings(row: &KindRow, object: &Object) -> Vec<String> {
     if row.custom().is_none() {
         return Vec::new();
     }
     object
         .finalizers()
-        .filter(|one| !one.contains('/') && !PLAIN_FINALIZERS.contains(one))
-        .map(|one| {
-            let path = if one.contains('.') { " including a path (/)" } else { "" };
+        .filter(|finalizer| !finalizer.contains('/') && !PLAIN_FINALIZERS.contains(finalizer))
+        .map(|finalizer| {
+            let path = if finalizer.contains('.') { " including a path (/)" } else { "" };
             format!(
-                "metadata.finalizers: {one:?}: prefer a domain-qualified finalizer name{path} to avoid accidental conflicts with other finalizer writers"
+                "metadata.finalizers: {finalizer:?}: prefer a domain-qualified finalizer name{path} to avoid accidental conflicts with other finalizer writers"
             )
         })
         .collect()

@@ -1,44 +1,44 @@
-//! What the verbs do, for every kind in the same way.
+//! Handlers of the verbs, the same for every kind.
 //!
-//! A request arrives here with its row. Reading makes bytes from the store's bytes; writing goes
-//! body ─► decoded object ─► stored form ─► strategy and schema ─► store ─► the same bytes back.
+//! A request arrives here with its row. A read makes its response from stored bytes. A write goes
+//! body ─► decoded object ─► stored form ─► strategy and schema ─► store ─► response.
 
+pub(crate) mod account_tokens;
 mod apply;
-pub(crate) mod aside;
 mod binding;
+pub(crate) mod blocking;
 pub(crate) mod bootstrap;
-mod change;
 mod commit;
 pub(crate) mod compute;
 mod connect;
+mod continue_token;
+pub(crate) mod crds;
 mod create;
 mod decode;
-pub(crate) mod definitions;
 mod delete;
 pub(crate) mod events;
 pub(crate) mod evict;
 pub(crate) mod health;
 mod list_options;
+mod managed_fields;
 mod meta;
 mod options;
-mod part;
 mod patch;
-mod present;
 mod read;
 pub(crate) mod request;
+mod response;
 mod reviews;
 pub(crate) mod roles;
 mod scale;
-mod subresources;
-mod token;
-pub(crate) mod tokens;
-mod track;
+mod subresource;
+mod subresource_dispatch;
+mod update;
 mod updated_object;
 mod watch;
 mod write;
 
-use self::part::Part;
 use self::request::Request;
+use self::subresource::Subresource;
 use crate::discovery;
 use http::Method;
 use http::header::ACCEPT;
@@ -49,12 +49,12 @@ use mainstay_http::path::Special;
 use mainstay_http::response::ApiResponse;
 use mainstay_object::{Reason, Status, names};
 
-/// From method and path to the handler.
+/// Dispatches a request by method and path to its handler.
 pub(crate) async fn dispatch(request: Request<'_>, method: &Method) -> Result<ApiResponse, Status> {
-    // Whoever accepts no form of the answer must not have changed anything.
+    // A request whose `Accept` no form matches must not change anything.
     if !request.is_stream() {
         let accept = header_text(request.headers, &ACCEPT);
-        negotiate::choose(accept, request.offer(), request.route(method))?;
+        negotiate::choose(accept, request.endpoint_forms(), request.route(method))?;
     }
     let row = &request.row;
     let path = &request.path;
@@ -63,16 +63,16 @@ pub(crate) async fn dispatch(request: Request<'_>, method: &Method) -> Result<Ap
     }
     let of_all = path.namespace.is_empty() && row.is_namespaced();
     if !path.namespace.is_empty() && !row.is_namespaced() || of_all && !path.name.is_empty() {
-        return discovery::nothing_at(&request.server.registry.kinds(), &row.group);
+        return discovery::unknown_resource(&request.server.registry.kinds(), &row.group);
     }
     if path.special == Special::Watch {
         return watch_path(&request, method);
     }
     if !path.subresource.is_empty() {
-        return subresources::dispatch(request, method).await;
+        return subresource_dispatch::dispatch(request, method).await;
     }
     if !row.is_stored() && (of_all || !path.name.is_empty()) {
-        // They are asked in their collections only.
+        // Kinds without storage, such as reviews, are served at their collections only.
         return Err(Status::no_such_path());
     }
     let custom = row.custom().is_some();
@@ -81,7 +81,8 @@ pub(crate) async fn dispatch(request: Request<'_>, method: &Method) -> Result<Ap
         (&Method::GET, true) => "list",
         (&Method::GET, false) => "get",
         (&Method::POST, true) => "create",
-        // Paths of custom kinds are not registered one by one, so that these reach a handler.
+        // kube-apiserver registers no single paths for custom kinds, so these requests reach a
+        // handler.
         (&Method::POST, false) if custom => "create",
         (&Method::PUT | &Method::PATCH, true) if custom => {
             return Err(Status::bad_request("name must be provided"));
@@ -99,7 +100,7 @@ pub(crate) async fn dispatch(request: Request<'_>, method: &Method) -> Result<Ap
     if of_all && !reads_all && row.custom().is_some() {
         return Ok(ApiResponse::page_not_found());
     }
-    // What keeps nothing has no objects.
+    // A kind without storage has no objects.
     if !row.is_stored() && !path.name.is_empty() {
         return Err(Status::no_such_path());
     }
@@ -109,7 +110,7 @@ pub(crate) async fn dispatch(request: Request<'_>, method: &Method) -> Result<Ap
     if !row.is_stored() {
         return reviews::answer(request).await;
     }
-    // What cannot be part of a key is no name, and no namespace.
+    // A namespace that cannot be part of a storage key is invalid.
     if matches!(&*path.namespace, "." | "..") && reads_all {
         let key = format!("invalid key: \"/{}/{}\"", row.plural, path.namespace);
         return Err(Status::new(Reason::Unknown, key));
@@ -124,14 +125,14 @@ pub(crate) async fn dispatch(request: Request<'_>, method: &Method) -> Result<Ap
         "list" => read::list(&request).await,
         "get" => read::get(&request).await,
         "create" => create::answer(&request).await,
-        "update" => change::update(&request, Part::Main).await,
-        "patch" => patch::answer(&request, Part::Main).await,
+        "update" => update::update(&request, Subresource::Main).await,
+        "patch" => patch::answer(&request, Subresource::Main).await,
         "deletecollection" => delete::collection(&request).await,
         _ => delete::answer(&request).await,
     }
 }
 
-/// A path that asks for a watch, of a collection or of one object.
+/// A legacy watch path (`/api/v1/watch/…`), of a collection or of one object.
 fn watch_path(request: &Request<'_>, method: &Method) -> Result<ApiResponse, Status> {
     if !request.path.subresource.is_empty() || !request.row.has_verb("watch") {
         return Err(Status::no_such_path());

@@ -1,7 +1,6 @@
-//! The options of a write: `CreateOptions`, `UpdateOptions` and `PatchOptions`, read from the query.
+//! Options of a write: `CreateOptions`, `UpdateOptions` and `PatchOptions`, from the query.
 //!
-//! They are read before anything else is, all together, so that one refusal names all that is wrong
-//! with them.
+//! They are validated together and before the body, so that one refusal contains all their errors.
 
 use super::decode::FieldValidation;
 use super::request::Request;
@@ -9,16 +8,16 @@ use http::header::USER_AGENT;
 use mainstay_object::{FieldError, FieldPath, Status};
 use mainstay_patch::managed;
 
-/// Which options a request has.
+/// The kind of write, which determines the kind of options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verb {
     /// A POST.
     Create,
     /// A PUT.
     Update,
-    /// A PATCH that changes a part.
+    /// A PATCH other than an apply.
     Patch,
-    /// A PATCH that says what its sender wants the object to be.
+    /// A PATCH that is a server-side apply.
     Apply,
 }
 
@@ -33,21 +32,21 @@ impl Verb {
     }
 }
 
-/// How a client wants its write to be done.
+/// The options of a write.
 #[derive(Clone, Debug)]
 pub(super) struct WriteOptions {
-    /// Who writes: what the client says, else what its `User-Agent` says; may be empty.
+    /// The field manager: from the query, else from `User-Agent`; may be empty.
     pub(super) manager: String,
-    /// Whether nothing is to be stored.
+    /// Whether the write is a dry run.
     pub(super) dry_run: bool,
-    /// What becomes of unknown and repeated fields.
+    /// The treatment of unknown and duplicate fields.
     pub(super) validation: FieldValidation,
-    /// Whether an apply takes fields from their owners.
+    /// Whether an apply takes over fields of other managers.
     pub(super) force: bool,
 }
 
 impl WriteOptions {
-    /// Reads them; 422 names everything that is wrong.
+    /// Reads the options; 422 contains all errors.
     pub(super) fn read(request: &Request<'_>, verb: Verb) -> Result<Self, Status> {
         let query = &request.query;
         let mut errors = Vec::new();

@@ -1,11 +1,11 @@
 //! Patch.
 
-use super::change;
 use super::decode::{FieldValidation, KindError};
 use super::options::{Verb, WriteOptions};
-use super::part::Part;
 use super::request::Request;
-use super::updated_object::{UpdatedObject, Version};
+use super::subresource::Subresource;
+use super::update;
+use super::updated_object::{UpdatedObject, VersionCheck};
 use super::{apply, decode};
 use http::header::CONTENT_TYPE;
 use mainstay_http::header_text;
@@ -16,17 +16,17 @@ use mainstay_schema::builtin::{self, Definition};
 use mainstay_schema::strict::{self, JsonError};
 use serde_json::Value;
 
-/// The kinds of patches of custom kinds, whose lists have no merge keys.
+/// The patch types of custom kinds, whose lists have no merge keys.
 const ACCEPTED_OF_CUSTOM: &str =
     "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
-/// The parts of an operation of a JSON patch.
+/// The fields of a JSON patch operation.
 const OPERATION: &[&str] = &["from", "op", "path", "value"];
 
-/// A patch. That its body cannot be read is said when there is something to patch.
+/// A patch. An invalid body is refused only after the object was found.
 pub(super) struct Patch {
     kind: PatchKind,
     value: Result<Value, JsonError>,
-    /// Fields that the patch says twice or that no operation has.
+    /// Duplicate fields, and fields that no operation has.
     findings: Vec<String>,
     validation: FieldValidation,
 }
@@ -39,8 +39,7 @@ enum PatchKind {
 }
 
 impl Patch {
-    /// Reads the options, then the body. `builtin` is the kind that is patched, none for a custom
-    /// one.
+    /// Reads the options, then the body. `builtin` is the patched kind; none for a custom one.
     pub(super) fn read(
         request: &Request<'_>,
         builtin: Option<&Gvk>,
@@ -51,7 +50,7 @@ impl Patch {
             ("application/strategic-merge-patch+json", Some(definition)) => {
                 PatchKind::Strategic(definition)
             }
-            // Paths of built-in kinds say beforehand what they take.
+            // Routes of built-in kinds restrict the media types beforehand.
             (_, Some(_)) => {
                 let status =
                     Status::new(Reason::UnsupportedMediaType, "415: Unsupported Media Type");
@@ -73,28 +72,28 @@ impl Patch {
         Ok((Self { kind, value, findings, validation: options.validation }, options))
     }
 
-    /// The patched value.
+    /// Returns the patched value.
     pub(super) fn apply(&self, current: &Object) -> Result<Value, Status> {
-        let lenient = self.validation == FieldValidation::Ignore;
+        let is_lenient = self.validation == FieldValidation::Ignore;
         let patch = self.value.as_ref().map_err(|error| {
             Status::bad_request(match self.kind {
-                PatchKind::Merge if lenient => "Invalid JSON Patch".to_owned(),
-                PatchKind::Json | PatchKind::Merge if !lenient => {
+                PatchKind::Merge if is_lenient => "Invalid JSON Patch".to_owned(),
+                PatchKind::Json | PatchKind::Merge if !is_lenient => {
                     format!("error decoding patch: {error}")
                 }
                 _ => error.to_string(),
             })
         })?;
         let mut value = current.to_value();
-        let patched = match self.kind {
+        let patched_object = match self.kind {
             PatchKind::Json => {
-                let checked =
-                    if lenient { Ok(()) } else { mainstay_patch::check_operations(patch) };
-                checked.and_then(|()| mainstay_patch::json_patch(&mut value, patch)).map(|()| value)
+                let check =
+                    if is_lenient { Ok(()) } else { mainstay_patch::check_operations(patch) };
+                check.and_then(|()| mainstay_patch::json_patch(&mut value, patch)).map(|()| value)
             }
-            // What is checked by nobody may make a list of the object, which then is none.
-            PatchKind::Merge if lenient && patch.is_array() => Ok(patch.clone()),
-            PatchKind::Merge if lenient && !patch.is_object() => {
+            // Without validation, a list as a patch replaces the object; the kind check refuses it.
+            PatchKind::Merge if is_lenient && patch.is_array() => Ok(patch.clone()),
+            PatchKind::Merge if is_lenient && !patch.is_object() => {
                 return Err(Status::bad_request("Invalid JSON Patch"));
             }
             PatchKind::Merge => mainstay_patch::merge_patch(&mut value, patch).map(|()| value),
@@ -102,11 +101,11 @@ impl Patch {
                 mainstay_patch::strategic_merge(&value, patch, definition)
             }
         };
-        patched.map_err(|error| error.to_status())
+        patched_object.map_err(|error| error.to_status())
     }
 
-    /// Checks what the patched value says that it is, and fills in what it leaves out.
-    pub(super) fn identify(
+    /// Checks the kind of the patched value, and adds what is missing.
+    pub(super) fn check_kind(
         &self,
         value: &mut Value,
         gvk: &Gvk,
@@ -114,49 +113,49 @@ impl Patch {
     ) -> Result<(), KindError> {
         match value {
             Value::Object(fields) if matches!(self.kind, PatchKind::Strategic(_)) => {
-                decode::take_kind(fields, gvk);
+                decode::set_kind(fields, gvk);
                 Ok(())
             }
-            _ => decode::expect_kind(value, gvk, custom),
+            _ => decode::check_kind(value, gvk, custom),
         }
     }
 
-    /// The patched object of the row's kind.
-    fn patched(&self, request: &Request<'_>, current: &Object) -> Result<Object, Status> {
+    /// Returns the patched object of the row's kind.
+    fn patched_object(&self, request: &Request<'_>, current: &Object) -> Result<Object, Status> {
         let row = &request.row;
         let gvk = row.gvk();
-        let merged = matches!(self.kind, PatchKind::Strategic(_));
-        // What is wrong is said of the patch where it was applied to what is in memory, and of the
-        // whole where it was applied to its text. The whole is made once more for that.
-        let spoils = |why: &str| match &self.value {
-            Ok(patch) if merged => spoils(&mainstay_patch::go_text(patch), why),
+        let is_strategic = matches!(self.kind, PatchKind::Strategic(_));
+        // The error of a strategic merge patch quotes the patch; that of another patch quotes the
+        // patched object, which is computed again.
+        let invalid_patch = |why: &str| match &self.value {
+            Ok(patch) if is_strategic => invalid_patch(&mainstay_patch::go_text(patch), why),
             _ => self
                 .apply(current)
-                .map_or_else(|status| status, |invalid| spoils(&invalid.to_string(), why)),
+                .map_or_else(|status| status, |invalid| invalid_patch(&invalid.to_string(), why)),
         };
         let mut value = self.apply(current)?;
-        self.identify(&mut value, &gvk, row.custom().is_some()).map_err(|error| match error {
+        self.check_kind(&mut value, &gvk, row.custom().is_some()).map_err(|error| match error {
             KindError::Custom(status) => *status,
-            error => spoils(&error.to_string()),
+            error => invalid_patch(&error.to_string()),
         })?;
-        let decoded = if merged {
+        let decoded = if is_strategic {
             mainstay_conversion::decode::merged(row, value)
         } else {
             mainstay_conversion::decode::typed(row, value)
         };
-        let decoded = decoded.map_err(|error| spoils(&error.to_string()))?;
+        let decoded = decoded.map_err(|error| invalid_patch(&error.to_string()))?;
         let findings = self.findings.iter().cloned().chain(decoded.warnings).collect();
-        for text in self.validation.judge_with(findings, spoils)? {
+        for text in self.validation.apply_to(findings, invalid_patch)? {
             request.warn(text);
         }
         Ok(decoded.object)
     }
 }
 
-/// The type of a patch that says what its sender wants the object to be.
+/// Media type of a server-side apply.
 const APPLY: &str = "application/apply-patch+yaml";
 
-/// The type of the body, without parameters.
+/// The media type of the body, without parameters.
 fn media_type<'a>(request: &Request<'a>) -> &'a str {
     let content_type = header_text(request.headers, &CONTENT_TYPE).unwrap_or_default();
     content_type.split(';').next().unwrap_or_default().trim()
@@ -167,34 +166,41 @@ pub(super) fn is_apply(request: &Request<'_>) -> bool {
     media_type(request) == APPLY
 }
 
-/// A PATCH of an object or of a part of it.
-pub(super) async fn answer(request: &Request<'_>, part: Part) -> Result<ApiResponse, Status> {
+/// Handles a PATCH of an object or of a subresource.
+pub(super) async fn answer(
+    request: &Request<'_>,
+    subresource: Subresource,
+) -> Result<ApiResponse, Status> {
     if is_apply(request) {
-        return apply::answer(request, part).await;
+        return apply::answer(request, subresource).await;
     }
     let row = &request.row;
     let gvk = row.gvk();
     let builtin = matches!(row.source, Source::BuiltIn(_)).then_some(&gvk);
     let (patch, options) = Patch::read(request, builtin)?;
-    let changed = change::apply(request, part, &options, |current, _| {
-        let object = patch.patched(request, current)?;
-        let same = object.resource_version() == current.resource_version();
-        let version = if same && !patch.names_version() { Version::Kept } else { Version::IfSent };
-        Ok(UpdatedObject::sent(object, Vec::new(), version))
+    let outcome = update::apply(request, subresource, &options, |current, _| {
+        let object = patch.patched_object(request, current)?;
+        let is_same_revision = object.resource_version() == current.resource_version();
+        let version = if is_same_revision && !patch.sets_resource_version() {
+            VersionCheck::Skipped
+        } else {
+            VersionCheck::IfPresent
+        };
+        Ok(UpdatedObject::untracked(object, Vec::new(), version))
     })
     .await?;
-    changed.answer(request)
+    outcome.response(request)
 }
 
-/// 422: what the patch makes of the object is no object of the kind.
-pub(super) fn spoils(patched: &str, why: &str) -> Status {
-    let error = FieldError::invalid(&FieldPath::new("patch"), patched, why);
+/// 422: the patched object is invalid for the kind.
+pub(super) fn invalid_patch(patched_object: &str, why: &str) -> Status {
+    let error = FieldError::invalid(&FieldPath::new("patch"), patched_object, why);
     Status::invalid("", "", "", &[error])
 }
 
 impl Patch {
-    /// Whether the patch itself says which revision it is for.
-    pub(super) fn names_version(&self) -> bool {
+    /// Whether the patch sets `metadata.resourceVersion`.
+    pub(super) fn sets_resource_version(&self) -> bool {
         let Ok(value) = &self.value else { return false };
         match self.kind {
             PatchKind::Merge | PatchKind::Strategic(_) => {

@@ -1,10 +1,10 @@
 //! Get and list.
 
-use super::aside::TURN;
-use super::list_options::{ListOptions, Match};
-use super::present;
+use super::blocking::YIELD_INTERVAL;
+use super::continue_token::ContinueToken;
+use super::list_options::{ListOptions, RevisionMatch};
 use super::request::Request;
-use super::token::Continue;
+use super::response;
 use crate::filter::Filter;
 use http::StatusCode;
 use mainstay_conversion::webhook as conversion;
@@ -15,35 +15,35 @@ use mainstay_store::{Expired, List, Stored};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Get one object. Every revision asked for is as old as the present one, or in the future.
+/// Handles a GET of one object. Any valid revision is served from the current state.
 pub(super) async fn get(request: &Request<'_>) -> Result<ApiResponse, Status> {
     check_revision(request)?;
     let stored = request.server.store.get(&request.key()).ok_or_else(|| request.not_found())?;
     let stored = conversion::spoken(&request.server.outbound, &request.row, stored).await?;
-    present::stored(request, StatusCode::OK, &stored)
+    response::stored(request, StatusCode::OK, &stored)
 }
 
-/// Checks the `resourceVersion` of a request for one object.
+/// Checks the `resourceVersion` of a GET.
 pub(super) fn check_revision(request: &Request<'_>) -> Result<(), Status> {
     let Some(text) = request.query.text("resourceVersion") else { return Ok(()) };
-    let revision = parse_revision(text).map_err(|error| unreadable_revision(&error))?;
+    let revision = parse_revision(text).map_err(|error| invalid_revision(&error))?;
     refuse_future(request, revision)
 }
 
-/// Reads a revision; zero means any.
+/// Parses a revision; zero means any.
 pub(super) fn parse_revision(text: &str) -> Result<u64, FieldError> {
     parse_uint(text).map_err(|error| {
         FieldError::invalid(&FieldPath::new("resourceVersion"), text, error.to_string())
     })
 }
 
-/// The original takes it for a fault of its own where one object, or a watch, is asked for.
-pub(super) fn unreadable_revision(error: &FieldError) -> Status {
+/// kube-apiserver reports it as an internal error for a GET and a watch.
+pub(super) fn invalid_revision(error: &FieldError) -> Status {
     Status::new(Reason::Unknown, error.to_string())
 }
 
-/// Refuses a revision that the store has not reached. With one store and one counter it was never
-/// given out, so that there is nothing to wait for.
+/// Refuses a revision that the store has not reached. The store has one counter, so nobody has
+/// received that revision, and waiting for it would be useless.
 pub(super) fn refuse_future(request: &Request<'_>, revision: u64) -> Result<(), Status> {
     let current = request.server.store.revision();
     if revision <= current {
@@ -55,35 +55,35 @@ pub(super) fn refuse_future(request: &Request<'_>, revision: u64) -> Result<(), 
         .retry_after(1))
 }
 
-/// List a collection.
+/// Handles a list of a collection.
 pub(super) async fn list(request: &Request<'_>) -> Result<ApiResponse, Status> {
     match page(request, &ListOptions::of_list(request)?).await? {
-        Ok(listed) => present::list(request, listed.items, listed.metadata).await,
+        Ok(page) => response::list(request, page.items, page.metadata).await,
         Err(refusal) => Ok(refusal),
     }
 }
 
-/// What a list answers.
-pub(super) struct Listed {
+/// The content of a list response.
+pub(super) struct ListPage {
     /// The objects.
     pub(super) items: Vec<Arc<Stored>>,
     /// `metadata` of the list.
     pub(super) metadata: Value,
 }
 
-/// The objects of a list or of one page of it; or the refusal that has a token to go on with.
+/// The objects of a list or of one page of it; or a refusal that contains a new continue token.
 pub(super) async fn page(
     request: &Request<'_>,
     options: &ListOptions<'_>,
-) -> Result<Result<Listed, ApiResponse>, Status> {
+) -> Result<Result<ListPage, ApiResponse>, Status> {
     let filter = &options.filter;
-    let scoped = filter.namespace.is_some() || !request.row.is_namespaced();
-    // One object is looked up, not listed: there is nothing to go on with.
-    let single = scoped && filter.name.is_some();
-    let token = match options.token {
+    let is_scoped = filter.namespace.is_some() || !request.row.is_namespaced();
+    // A single object is looked up, so its list has no further page.
+    let is_single = is_scoped && filter.name.is_some();
+    let token = match options.continue_token {
         "" => None,
-        _ if single => None,
-        token => Some(Continue::parse(token)?),
+        _ if is_single => None,
+        token => Some(ContinueToken::parse(token)?),
     };
     let list = match &token {
         Some(_) if !matches!(options.revision, "" | "0") => {
@@ -91,25 +91,26 @@ pub(super) async fn page(
                 "specifying resource version is not allowed when using continue",
             ));
         }
-        Some(token) => match list_on(request, filter, token) {
+        Some(token) => match continued_list(request, filter, token) {
             Ok(list) => list,
-            Err(_) => return Ok(Err(expired_page(token, !scoped))),
+            Err(_) => return Ok(Err(expired_page(token, !is_scoped))),
         },
-        None => list_at(request, options, single)?,
+        None => first_list(request, options, is_single)?,
     };
-    // A list of any revision is served whole: the original's rule.
-    let limit = if single || options.revision == "0" { 0 } else { options.limit };
-    let place = token.as_ref().map(|token| {
-        let (namespace, name) = token.place(!scoped);
+    // A list at any revision is not paged, as in kube-apiserver.
+    let limit = if is_single || options.revision == "0" { 0 } else { options.limit };
+    let position = token.as_ref().map(|token| {
+        let (namespace, name) = token.position(!is_scoped);
         (filter.namespace.as_deref().unwrap_or(namespace), name)
     });
-    let page = Page::cut(&list, place, filter, limit).await;
+    let page = Page::select(&list, position, filter, limit).await;
     let mut metadata = json!({"resourceVersion": list.revision().to_string()});
     if let (true, Some(last)) = (page.has_more, page.items.last()) {
         request.server.store.keep(&list);
         let revision = i64::try_from(list.revision()).unwrap_or(i64::MAX);
-        let namespace = if scoped { "" } else { &last.key.namespace };
-        metadata["continue"] = Continue::after(revision, namespace, &last.key.name).into();
+        let namespace = if is_scoped { "" } else { &last.key.namespace };
+        metadata["continue"] =
+            ContinueToken::encode_after(revision, namespace, &last.key.name).into();
         if let Some(remaining) =
             page.remaining.filter(|_| !mainstay_fault::is_on("the-rest-is-not-counted"))
         {
@@ -117,11 +118,15 @@ pub(super) async fn page(
         }
     }
     let items = conversion::spoken_all(&request.server.outbound, &request.row, page.items).await?;
-    Ok(Ok(Listed { items, metadata }))
+    Ok(Ok(ListPage { items, metadata }))
 }
 
-/// The view that a list goes on in.
-fn list_on(request: &Request<'_>, filter: &Filter, token: &Continue) -> Result<List, Expired> {
+/// The snapshot of a continued list.
+fn continued_list(
+    request: &Request<'_>,
+    filter: &Filter,
+    token: &ContinueToken,
+) -> Result<List, Expired> {
     let store = &request.server.store;
     let namespace = filter.namespace.as_deref();
     match u64::try_from(token.rv) {
@@ -130,8 +135,12 @@ fn list_on(request: &Request<'_>, filter: &Filter, token: &Continue) -> Result<L
     }
 }
 
-/// The view that a list begins with.
-fn list_at(request: &Request<'_>, options: &ListOptions<'_>, single: bool) -> Result<List, Status> {
+/// The snapshot of a new list.
+fn first_list(
+    request: &Request<'_>,
+    options: &ListOptions<'_>,
+    is_single: bool,
+) -> Result<List, Status> {
     let store = &request.server.store;
     let (storage, namespace) = (&request.row.storage, options.filter.namespace.as_deref());
     if options.revision.is_empty() {
@@ -140,13 +149,13 @@ fn list_at(request: &Request<'_>, options: &ListOptions<'_>, single: bool) -> Re
     let revision = parse_revision(options.revision)
         .map_err(|error| Status::bad_request(format!("invalid resource version: {error}")))?;
     refuse_future(request, revision)?;
-    // Without a match, a limit makes the revision exact: the original's rule.
-    let limited = options.limit > 0 && revision > 0 && !single;
-    let exact = match options.matching {
-        Some(matching) => matching == Match::Exact,
-        None => limited,
+    // Without `resourceVersionMatch`, a limit makes the revision exact, as in kube-apiserver.
+    let has_limit = options.limit > 0 && revision > 0 && !is_single;
+    let is_exact = match options.revision_match {
+        Some(revision_match) => revision_match == RevisionMatch::Exact,
+        None => has_limit,
     };
-    if !exact {
+    if !is_exact {
         return Ok(store.list(storage, namespace));
     }
     store
@@ -154,58 +163,63 @@ fn list_at(request: &Request<'_>, options: &ListOptions<'_>, single: bool) -> Re
         .map_err(|_| Status::expired("The resourceVersion for the provided list is too old."))
 }
 
-/// 410 with a token that goes on in whatever is there now.
-fn expired_page(token: &Continue, of_all_namespaces: bool) -> ApiResponse {
+/// 410 with a token that continues in the current state.
+fn expired_page(token: &ContinueToken, of_all_namespaces: bool) -> ApiResponse {
     let status = Status::expired(
         "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.",
     );
-    let (namespace, name) = token.place(of_all_namespaces);
+    let (namespace, name) = token.position(of_all_namespaces);
     let mut value: Value = status.to_value();
-    value["metadata"]["continue"] = Continue::after(-1, namespace, name).into();
+    value["metadata"]["continue"] = ContinueToken::encode_after(-1, namespace, name).into();
     ApiResponse::value(StatusCode::GONE, &value)
 }
 
-/// What of a list an answer carries.
+/// One page of a list.
 struct Page {
     items: Vec<Arc<Stored>>,
     has_more: bool,
-    /// How many more there are, if they can be counted without looking at them.
+    /// The number of remaining objects, if no selector makes counting expensive.
     remaining: Option<usize>,
 }
 
 impl Page {
-    async fn cut(list: &List, after: Option<(&str, &str)>, filter: &Filter, limit: usize) -> Self {
+    async fn select(
+        list: &List,
+        after: Option<(&str, &str)>,
+        filter: &Filter,
+        limit: usize,
+    ) -> Self {
         match after {
             Some((namespace, name)) => {
                 let skipped = usize::from(mainstay_fault::is_on("pages-skip-an-object"));
-                Self::of(list.after(namespace, name).skip(skipped), filter, limit).await
+                Self::from_iterator(list.after(namespace, name).skip(skipped), filter, limit).await
             }
-            None => Self::of(list.iter(), filter, limit).await,
+            None => Self::from_iterator(list.iter(), filter, limit).await,
         }
     }
 
-    async fn of<'a>(
+    async fn from_iterator<'a>(
         mut objects: impl Iterator<Item = &'a Arc<Stored>>,
         filter: &Filter,
         limit: usize,
     ) -> Self {
-        let all = filter.selects_all();
+        let selects_all = filter.selects_all();
         let mut items = Vec::new();
-        let mut looked_at = 0_usize;
+        let mut scanned = 0_usize;
         for stored in objects.by_ref() {
-            looked_at += 1;
-            if !all && looked_at.is_multiple_of(TURN) {
-                // Fields are found by decoding; others must get their turn meanwhile.
+            scanned += 1;
+            if !selects_all && scanned.is_multiple_of(YIELD_INTERVAL) {
+                // Field selectors decode objects; other tasks run in between.
                 tokio::task::yield_now().await;
             }
-            if !all && !filter.matches(stored) {
+            if !selects_all && !filter.matches(stored) {
                 continue;
             }
             items.push(stored.clone());
             if limit > 0 && items.len() == limit {
-                // Whether more of them would be selected is not known before they are looked at.
-                let rest = if all { objects.count() } else { objects.take(1).count() };
-                return Self { items, has_more: rest > 0, remaining: all.then_some(rest) };
+                // With a selector, only the existence of one more object is checked.
+                let rest = if selects_all { objects.count() } else { objects.take(1).count() };
+                return Self { items, has_more: rest > 0, remaining: selects_all.then_some(rest) };
             }
         }
         Self { items, has_more: false, remaining: None }

@@ -1,4 +1,4 @@
-//! A request for a kind, with what its handler needs to answer it.
+//! Request for a kind, with the context that its handler needs.
 
 use super::compute::WorkSize;
 use crate::chain::head::timeout;
@@ -34,44 +34,44 @@ pub(crate) struct Request<'a> {
     pub(crate) path: &'a ResourcePath,
     pub(crate) query: &'a Query,
     pub(crate) headers: &'a HeaderMap,
-    /// How the client wants objects to be written.
+    /// The encoding of objects in the response.
     pub(crate) encoding: Encoding,
     pub(crate) uri: &'a Uri,
     pub(crate) body: Bytes,
     pub(crate) warnings: Warnings,
-    /// The connection, if it may speak another protocol.
+    /// The upgradable connection, if there is one.
     pub(crate) on_upgrade: Option<OnUpgrade>,
     /// Client for requests of the server itself.
     pub(crate) loopback: LoopbackClient,
-    /// Whether its work is large.
+    /// Whether the work of the request is large.
     pub(crate) work_size: WorkSize,
-    /// Service IPs and node ports that it reserves until it is over.
+    /// Service IPs and node ports that the request reserves until it ends.
     pub(crate) reservations: Reservations,
 }
 
 impl Request<'_> {
-    /// Warns the client.
+    /// Adds a warning to the response.
     pub(super) fn warn(&self, text: String) {
         self.warnings.add(text);
     }
 
-    /// The key of the object that the path names.
+    /// The key of the object in the path.
     pub(crate) fn key(&self) -> Key {
         self.key_of(&self.path.name)
     }
 
-    /// The key of an object of the path's collection.
+    /// The key of an object in the path's collection.
     pub(super) fn key_of(&self, name: &str) -> Key {
         Key::new(self.row.storage.clone(), self.path.namespace.as_str(), name)
     }
 
-    /// The form of the answer.
+    /// The form of the response.
     pub(super) fn form(&self) -> Result<Form, Status> {
-        // What the route does not write was refused before.
-        negotiate::choose(header_text(self.headers, &ACCEPT), self.offer(), Route::Bare)
+        // [`super::dispatch`] has refused forms that the route does not have.
+        negotiate::choose(header_text(self.headers, &ACCEPT), self.endpoint_forms(), Route::Bare)
     }
 
-    /// The kind of the objects of an answer of such a form, if that is written in protobuf.
+    /// The protobuf kind of a response in this form; none if the encoding is not protobuf.
     pub(super) fn message_kind(&self, form: Form) -> Option<MessageKind<Arc<str>>> {
         if self.encoding != Encoding::Protobuf {
             return None;
@@ -84,8 +84,8 @@ impl Request<'_> {
         }
     }
 
-    /// The forms that answers have.
-    pub(super) fn offer(&self) -> EndpointForms {
+    /// The forms in which the endpoint responds.
+    pub(super) fn endpoint_forms(&self) -> EndpointForms {
         match (self.row.is_stored(), self.row.definition()) {
             (false, _) => EndpointForms::Metadata,
             (true, Some(_)) => EndpointForms::Messages,
@@ -93,13 +93,13 @@ impl Request<'_> {
         }
     }
 
-    /// Whether the answer is no document but another protocol.
+    /// Whether the response is a stream of another protocol.
     pub(super) fn is_stream(&self) -> bool {
         let subresource = &*self.path.subresource;
         self.row.subresource(subresource).is_some() && STREAMS.contains(&subresource)
     }
 
-    /// How the original routes the request.
+    /// The kind of route that kube-apiserver has for the request.
     pub(super) fn route(&self, method: &Method) -> Route {
         if self.row.custom().is_some() {
             Route::Bare
@@ -110,20 +110,20 @@ impl Request<'_> {
         }
     }
 
-    /// Refuses to create by a PUT or a PATCH what its sender may not create: that it may update was
-    /// asked before.
-    pub(super) fn confirm_creation(&self) -> Result<(), Status> {
+    /// Authorizes the creation of an object by a PUT or PATCH; so far only the update was
+    /// authorized.
+    pub(super) fn authorize_creation(&self) -> Result<(), Status> {
         let path = &self.path;
         if path.name.is_empty() {
             return Ok(());
         }
-        let asked = Attributes::resource(self.identity, "create", &path.group, &path.plural);
-        let asked = asked.in_namespace(path.scope()).named(&path.name);
-        self.server.authorizer.require(&asked)
+        let attributes = Attributes::resource(self.identity, "create", &path.group, &path.plural);
+        let attributes = attributes.in_namespace(path.scope()).named(&path.name);
+        self.server.authorizer.require(&attributes)
     }
 
-    /// Refuses a role or binding that grants what its sender does not hold.
-    pub(super) fn confirm_grants(
+    /// Refuses a role or binding that grants permissions which its sender lacks.
+    pub(super) fn check_escalation(
         &self,
         object: &Object,
         old: Option<&Object>,
@@ -143,7 +143,7 @@ impl Request<'_> {
         self.server.authorizer.confirm(write, &object, old)
     }
 
-    /// What strategies may look at.
+    /// The context of strategies.
     pub(super) fn context<'b>(&'b self, subresource: &'b str) -> Context<'b> {
         Context {
             identity: self.identity,
@@ -155,7 +155,7 @@ impl Request<'_> {
         }
     }
 
-    /// What admission is told of the request. `name` is empty if the object's is to be generated.
+    /// The admission request. `name` is empty for a generated name.
     pub(crate) fn admission_request<'b>(
         &'b self,
         operation: Operation,
@@ -179,7 +179,7 @@ impl Request<'_> {
                 _ => RequestOptions::Create(query),
             },
             dry_run,
-            // One that cannot be read was refused.
+            // An invalid timeout was refused earlier.
             timeout: timeout(query).unwrap_or_default(),
             warnings: &self.warnings,
         }
@@ -189,7 +189,7 @@ impl Request<'_> {
         Status::not_found(&self.row.group, &self.row.plural, &self.path.name)
     }
 
-    /// Refuses new objects of a definition that is being deleted.
+    /// Refuses new objects of a CRD that is being deleted.
     pub(super) fn refuse_if_terminating(&self, name: &str) -> Result<(), Status> {
         if self.row.custom().is_some_and(|custom| custom.terminating) {
             let why = "create not allowed while custom resource definition is terminating";

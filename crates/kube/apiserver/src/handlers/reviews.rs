@@ -1,9 +1,9 @@
-//! Kinds that are asked and not kept: who am I, may I, is this token good.
+//! Reviews: kinds without storage, such as `SelfSubjectAccessReview` and `TokenReview`.
 
+use super::managed_fields::FieldManager;
 use super::options::{Verb, WriteOptions};
 use super::request::Request;
-use super::track::Tracker;
-use super::{binding, decode, meta, present, tokens};
+use super::{account_tokens, binding, decode, meta, response};
 use http::StatusCode;
 use mainstay_admission::{self as admission, Operation};
 use mainstay_http::response::ApiResponse;
@@ -11,7 +11,7 @@ use mainstay_object::{Object, Status};
 use mainstay_validation::access_review;
 use serde_json::{Value, json};
 
-/// A POST to a collection that keeps nothing.
+/// Handles a POST to a collection without storage.
 pub(super) async fn answer(request: Request<'_>) -> Result<ApiResponse, Status> {
     if &*request.row.plural == "bindings" {
         return binding::bind(&request, "").await;
@@ -20,20 +20,21 @@ pub(super) async fn answer(request: Request<'_>) -> Result<ApiResponse, Status> 
     let decoded = decode::object(&request, options.validation)?;
     let mut review = decoded.object;
     meta::match_namespace(&request, &mut review)?;
-    Tracker::answered(&request, &options, &request.row.gvk(), "", &mut review);
+    FieldManager::track_unstored(&request, &options, &request.row.gvk(), "", &mut review);
     let name = review.name().to_owned();
-    let asked = request.admission_request(Operation::Create, "", &name, options.dry_run);
-    admission::admit_unstored(asked, &mut review).await?;
+    let admission_request =
+        request.admission_request(Operation::Create, "", &name, options.dry_run);
+    admission::admit_unstored(admission_request, &mut review).await?;
     match &*request.row.kind {
-        "SelfSubjectReview" => review.set(&["status"], json!({"userInfo": who(&request)})),
+        "SelfSubjectReview" => review.set(&["status"], json!({"userInfo": user_info(&request)})),
         "TokenReview" => {
             let server = request.server;
-            let (answered, used) =
+            let (reviewed, used) =
                 server.authenticator.answer_token_review(review, &server.store)?;
             if let Some(used) = used {
-                tokens::note_use(server, &used).await;
+                account_tokens::record_token_use(server, &used).await;
             }
-            review = answered;
+            review = reviewed;
         }
         "SelfSubjectRulesReview" => {
             request.server.authorizer.answer_rules_review(request.identity, &mut review)?;
@@ -41,7 +42,7 @@ pub(super) async fn answer(request: Request<'_>) -> Result<ApiResponse, Status> 
         kind @ ("SelfSubjectAccessReview" | "SubjectAccessReview" | "LocalSubjectAccessReview") => {
             let errors = access_review(kind, &review);
             if !errors.is_empty() {
-                // The original names no kind here.
+                // kube-apiserver names no kind here.
                 return Err(Status::invalid("authorization.k8s.io", "", "", &errors));
             }
             let authorizer = &request.server.authorizer;
@@ -49,25 +50,25 @@ pub(super) async fn answer(request: Request<'_>) -> Result<ApiResponse, Status> 
         }
         _ => return Err(Status::no_such_path()),
     }
-    give_metadata(&request, &mut review);
-    let mut answer = ApiResponse::bytes(StatusCode::CREATED, present::encode(&review));
-    answer.warnings = decoded.warnings;
-    Ok(answer)
+    set_metadata(&request, &mut review);
+    let mut response = ApiResponse::bytes(StatusCode::CREATED, response::encode(&review));
+    response.warnings = decoded.warnings;
+    Ok(response)
 }
 
-fn give_metadata(request: &Request<'_>, review: &mut Object) {
-    // The answer to this one is a new object.
-    let new = &*request.row.kind == "SelfSubjectReview";
-    if new || !review.get(&["metadata"]).is_some_and(Value::is_object) {
+fn set_metadata(request: &Request<'_>, review: &mut Object) {
+    // kube-apiserver's SelfSubjectReview has new metadata.
+    let is_new = &*request.row.kind == "SelfSubjectReview";
+    if is_new || !review.get(&["metadata"]).is_some_and(Value::is_object) {
         review.set(&["metadata"], json!({}));
     }
-    if new {
+    if is_new {
         let now = request.server.clock.now_rfc3339();
         review.set(&["metadata", "creationTimestamp"], now.into());
     }
 }
 
-fn who(request: &Request<'_>) -> Value {
+fn user_info(request: &Request<'_>) -> Value {
     let identity = request.identity;
     let mut info = json!({"username": identity.user(), "groups": identity.groups()});
     if !identity.uid().is_empty() {

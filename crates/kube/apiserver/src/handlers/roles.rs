@@ -1,12 +1,11 @@
-//! The roles and bindings of every cluster.
+//! The default roles and bindings.
 //!
-//! They are data, taken from a Kubernetes 1.35.4; a scenario holds them to it. At start those that are
-//! missing are made, and what is missing in one that is there is added: labels, rules, subjects. One
-//! with the annotation `rbac.authorization.kubernetes.io/autoupdate: "false"` is left alone, and
-//! nothing is ever taken away. All are written at the same time, so that a store commits them
-//! together.
+//! They are data from Kubernetes 1.35.4, and a scenario compares them. At the start, missing
+//! objects are created, and missing labels, rules and subjects are added to existing ones. Nothing
+//! is removed, and an object with the annotation `rbac.authorization.kubernetes.io/autoupdate:
+//! "false"` stays as it is. All writes run concurrently, so that the store commits them together.
 
-use super::bootstrap::{self, Wanted};
+use super::bootstrap::{self, DesiredChange};
 use crate::server::ApiServer;
 use crate::start::StartError;
 use futures::future::try_join_all;
@@ -16,24 +15,25 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// One object in each line, without what they all have.
+/// One object in each line, without the fields that all have.
 const DATA: &str = include_str!("data/cluster_roles.jsonl");
 const AUTO_UPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
 
-/// Makes the roles and bindings of every cluster, where something of them is missing.
-pub(crate) async fn settle(server: &Arc<ApiServer>) -> Result<(), StartError> {
-    try_join_all(DATA.lines().map(|line| settle_one(server, line))).await?;
+/// Creates and completes the default roles and bindings.
+pub(crate) async fn ensure_roles(server: &Arc<ApiServer>) -> Result<(), StartError> {
+    try_join_all(DATA.lines().map(|line| ensure_role(server, line))).await?;
     Ok(())
 }
 
-async fn settle_one(server: &Arc<ApiServer>, line: &str) -> Result<(), StartError> {
-    let wanted = object(line).map_err(|status| failed(&Object::default(), status))?;
+async fn ensure_role(server: &Arc<ApiServer>, line: &str) -> Result<(), StartError> {
+    let wanted = object(line).map_err(|status| role_error(&Object::default(), status))?;
     let plural = format!("{}s", wanted.kind().to_lowercase());
-    let settled = bootstrap::settle_with(server, authz::GROUP, &plural, &wanted, mended).await;
-    settled.map_err(|status| failed(&wanted, status))
+    let outcome =
+        bootstrap::ensure_with(server, authz::GROUP, &plural, &wanted, desired_change).await;
+    outcome.map_err(|status| role_error(&wanted, status))
 }
 
-fn failed(object: &Object, status: Status) -> StartError {
+fn role_error(object: &Object, status: Status) -> StartError {
     StartError::CreateRole {
         kind: object.kind().to_owned(),
         name: object.name().to_owned(),
@@ -41,7 +41,7 @@ fn failed(object: &Object, status: Status) -> StartError {
     }
 }
 
-/// A line as the object that it stands for.
+/// The object of a line.
 fn object(line: &str) -> Result<Object, Status> {
     let mut fields: Map<String, Value> = serde_json::from_str(line).map_err(Status::internal)?;
     let mut metadata = json!({"annotations": {AUTO_UPDATE: "true"}});
@@ -58,13 +58,13 @@ fn object(line: &str) -> Result<Object, Status> {
     Object::from_value(Value::Object(fields)).map_err(Status::internal)
 }
 
-/// What becomes of an object that is there.
-fn mended(old: &Object, wanted: &Object) -> Wanted {
+/// The change of an existing object.
+fn desired_change(old: &Object, wanted: &Object) -> DesiredChange {
     if old.str(&["metadata", "annotations", AUTO_UPDATE]) == Some("false") {
-        return Wanted::Same;
+        return DesiredChange::Unchanged;
     }
     if old.get(&["roleRef"]) != wanted.get(&["roleRef"]) {
-        return Wanted::Anew;
+        return DesiredChange::Recreate;
     }
     let mut object = old.clone();
     for field in ["annotations", "labels"] {
@@ -89,19 +89,19 @@ fn mended(old: &Object, wanted: &Object) -> Wanted {
     } else {
         object.remove(&["aggregationRule"]);
     }
-    if object == *old { Wanted::Same } else { Wanted::Changed(object) }
+    if object == *old { DesiredChange::Unchanged } else { DesiredChange::Update(object) }
 }
 
-/// Appends what a list lacks.
+/// Appends the missing elements of a list.
 fn append(object: &mut Object, wanted: &Object, path: &[&str]) {
     let mut list = object.array(path).to_vec();
-    let before = list.len();
-    for one in wanted.array(path) {
-        if !list.contains(one) {
-            list.push(one.clone());
+    let previous_length = list.len();
+    for element in wanted.array(path) {
+        if !list.contains(element) {
+            list.push(element.clone());
         }
     }
-    if list.len() > before {
+    if list.len() > previous_length {
         object.set(path, list.into());
     }
 }
@@ -111,9 +111,9 @@ fn missing_rules(old: &Object, wanted: &Object) -> Vec<Value> {
         let rules = object.array(&["rules"]).iter();
         rules.filter_map(|rule| PolicyRule::deserialize(rule).ok()).collect()
     };
-    let held = read(old);
-    let held: Vec<&PolicyRule> = held.iter().collect();
+    let existing_rules = read(old);
+    let existing_rules: Vec<&PolicyRule> = existing_rules.iter().collect();
     // The rules of the data are few.
-    let missing = cover::missing(&held, &read(wanted)).unwrap_or_default();
+    let missing = cover::missing(&existing_rules, &read(wanted)).unwrap_or_default();
     missing.iter().filter_map(|rule| serde_json::to_value(rule).ok()).collect()
 }

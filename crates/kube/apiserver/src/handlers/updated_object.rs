@@ -1,35 +1,38 @@
-//! The object that an update or a patch makes of the stored one.
+//! The result of an update or a patch.
 
 use mainstay_object::Object;
 
-/// What a client wants an object to be, in the request's version.
+/// The desired object of an update, in the request's version.
 #[derive(Debug)]
 pub(super) struct UpdatedObject {
     /// The object.
     pub(super) object: Object,
-    /// What to warn the client of.
+    /// Warnings for the client.
     pub(super) warnings: Vec<String>,
-    /// Whether its managers are settled already.
-    pub(super) tracked: bool,
-    /// What the revision that it has means.
-    pub(super) version: Version,
+    /// Whether its managed fields are complete.
+    pub(super) has_managed_fields: bool,
+    /// How its revision is checked.
+    pub(super) version: VersionCheck,
 }
 
-/// What the revision of an object that is written means.
+/// The check of a revision in a written object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Version {
-    /// One is needed, and must be the stored one.
+pub(super) enum VersionCheck {
+    /// It must be present, and equal the stored one.
     Required,
-    /// If there is one, it must be the stored one.
-    IfSent,
-    /// It is what the stored object had anyway, and no precondition: the change may be made again
-    /// to what somebody else made of it meanwhile.
-    Kept,
+    /// If present, it must equal the stored one.
+    IfPresent,
+    /// It is not checked: after a conflict, the update is computed again from the newer object.
+    Skipped,
 }
 
 impl UpdatedObject {
-    /// An object whose managers follow from what differs.
-    pub(super) const fn sent(object: Object, warnings: Vec<String>, version: Version) -> Self {
-        Self { object, warnings, tracked: false, version }
+    /// An object whose managed fields follow from the differences.
+    pub(super) const fn untracked(
+        object: Object,
+        warnings: Vec<String>,
+        version: VersionCheck,
+    ) -> Self {
+        Self { object, warnings, has_managed_fields: false, version }
     }
 }

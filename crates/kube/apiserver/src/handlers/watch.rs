@@ -1,17 +1,17 @@
 //! Watch.
 //!
-//! A watch holds a cursor into the store's ring of events and nothing else: a thousand plain watches
-//! of one kind send the same encoded lines. Selectors are applied to the state before and after a
-//! change, so that an object which stops matching is deleted for this client, and one which starts
-//! to match is added. A client that falls behind further than the ring reaches gets 410 and lists
-//! again; it never slows anybody else down.
+//! A watch holds only a cursor into the store's ring of events: a thousand plain watches of one
+//! kind send the same encoded frames. Selectors are applied to the states before and after a
+//! change. An object that stops matching is deleted for the client, and one that starts matching is
+//! added. A client that falls behind the ring gets 410 and lists again; it never slows other
+//! clients down.
 
 use super::list_options::ListOptions;
 use super::request::Request;
-use super::{present, read};
+use super::{read, response};
 use crate::filter::Filter;
 use crate::messages::Messages;
-use crate::metrics::streams::Sent;
+use crate::metrics::streams::WatchCounts;
 use crate::server::ApiServer;
 use bytes::Bytes;
 use futures::stream;
@@ -33,114 +33,116 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Sleep;
 
-/// How often a client that wants bookmarks learns how far it has come.
-const BOOKMARK_EVERY: Duration = Duration::from_mins(1);
-/// How long before the end of a watch its last bookmark is sent.
+/// Interval of bookmarks.
+const BOOKMARK_INTERVAL: Duration = Duration::from_mins(1);
+/// Time between the last bookmark and the end of a watch.
 const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
-/// How long a watch lasts that names no end: between once and twice this.
-const USUAL_TIMEOUT: u64 = 30 * 60;
-/// Events taken from the ring at once.
+/// Default duration of a watch in seconds: between once and twice this.
+const MIN_TIMEOUT: u64 = 30 * 60;
+/// Maximum number of events taken from the ring at once.
 const BATCH: usize = 128;
-/// What marks the bookmark behind the last initial event.
+/// Annotation of the bookmark after the last initial event.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
-/// Where a watch begins.
-enum Start {
-    /// With the objects there are.
+/// The start of a watch.
+enum WatchStart {
+    /// With the existing objects.
     Everything,
     /// After a revision.
     After(u64),
-    /// Now.
+    /// With the next change.
     Now,
 }
 
-/// A watch of a collection.
+/// Handles a watch of a collection.
 pub(super) fn answer(request: &Request<'_>) -> Result<ApiResponse, Status> {
     let row = &request.row;
     let server = request.server;
     let options = ListOptions::of_watch(request)?;
-    let (bookmarks, initial) = (options.bookmarks, options.initial);
+    let (bookmarks, send_initial_events) = (options.bookmarks, options.send_initial_events);
     let form = request.form()?;
-    let shape = Shape::read(request, form)?;
+    let encoder = ObjectEncoder::read(request, form)?;
     let timeout = match options.timeout.and_then(|timeout| u64::try_from(timeout).ok()) {
         Some(seconds) if seconds > 0 => Duration::from_secs(seconds),
-        _ => usual_timeout(),
+        _ => default_timeout(),
     };
     let revision = match options.revision {
         "" => 0,
-        text => read::parse_revision(text).map_err(|error| read::unreadable_revision(&error))?,
+        text => read::parse_revision(text).map_err(|error| read::invalid_revision(&error))?,
     };
     let filter = options.filter;
 
-    let start = match (revision, initial) {
+    let start = match (revision, send_initial_events) {
         (revision, Some(true)) => {
             if let Err(status) = read::refuse_future(request, revision) {
-                return Ok(over(shape.encoding(), &status));
+                return Ok(error_response(encoder.encoding(), &status));
             }
-            Start::Everything
+            WatchStart::Everything
         }
-        (0, _) => Start::Now,
-        (revision, _) => Start::After(revision),
+        (0, _) => WatchStart::Now,
+        (revision, _) => WatchStart::After(revision),
     };
     let namespace = filter.namespace.as_deref();
-    let mut waiting = VecDeque::new();
-    let opened = match start {
-        Start::Everything => {
+    let mut pending = VecDeque::new();
+    let watch = match start {
+        WatchStart::Everything => {
             let list = server.store.list(&row.storage, namespace);
             for stored in list.iter().filter(|stored| filter.matches(stored)) {
-                waiting.push_back(Line::Added(stored.clone()));
+                pending.push_back(WatchItem::Added(stored.clone()));
             }
-            if initial == Some(true) && bookmarks {
-                waiting.push_back(Line::InitialEnd(list.revision()));
+            if send_initial_events == Some(true) && bookmarks {
+                pending.push_back(WatchItem::InitialEnd(list.revision()));
             }
             server.store.watch(&row.storage, list.revision())
         }
-        Start::After(revision) if revision > server.store.revision() => {
-            // A revision that this store never gave out, from before a restart in memory: waiting
-            // for it would be silence, so the client is told to list again.
+        WatchStart::After(revision) if revision > server.store.revision() => {
+            // The store never assigned this revision; it dates from before a restart in memory. The
+            // client has to list again, because no event would arrive.
             let message = format!("too old resource version: {revision}");
-            return Ok(over(shape.encoding(), &Status::expired(message)));
+            return Ok(error_response(encoder.encoding(), &Status::expired(message)));
         }
-        Start::After(revision) => server.store.watch(&row.storage, revision),
-        Start::Now => server.store.watch(&row.storage, server.store.revision()),
+        WatchStart::After(revision) => server.store.watch(&row.storage, revision),
+        WatchStart::Now => server.store.watch(&row.storage, server.store.revision()),
     };
-    let watch = match opened {
+    let watch = match watch {
         Ok(watch) => watch,
-        Err(error) => return Ok(over(shape.encoding(), &Status::expired(error.to_string()))),
+        Err(error) => {
+            return Ok(error_response(encoder.encoding(), &Status::expired(error.to_string())));
+        }
     };
-    let encoding = shape.encoding();
+    let encoding = encoder.encoding();
     let lead = timeout.saturating_sub(BOOKMARK_BEFORE_END);
-    let stream = Streaming {
+    let stream = WatchStream {
         server: server.clone(),
-        sent: server.metrics.watches.of(&row.group, &row.plural, &row.version),
+        sent: server.metrics.watches.counts_of(&row.group, &row.plural, &row.version),
         watch,
         filter,
-        shape,
-        waiting,
+        encoder,
+        pending,
         next_bookmark: (bookmarks && !lead.is_zero())
-            .then(|| Box::pin(tokio::time::sleep(BOOKMARK_EVERY.min(lead)))),
-        left_before_last: lead.saturating_sub(BOOKMARK_EVERY),
+            .then(|| Box::pin(tokio::time::sleep(BOOKMARK_INTERVAL.min(lead)))),
+        time_before_last: lead.saturating_sub(BOOKMARK_INTERVAL),
         deadline: Box::pin(tokio::time::sleep(timeout)),
-        ended: false,
+        is_finished: false,
     };
     let frames = stream::unfold(stream, |mut stream| async move {
         stream.next().await.map(|frame| (frame, stream))
     });
-    Ok(watched(encoding, Body::stream(frames)))
+    Ok(watch_response(encoding, Body::stream(frames)))
 }
 
-/// What a watch answers.
-fn watched(encoding: Encoding, body: Body) -> ApiResponse {
+/// The response of a watch.
+fn watch_response(encoding: Encoding, body: Body) -> ApiResponse {
     if encoding == Encoding::Protobuf {
         return ApiResponse::protobuf(StatusCode::OK, messages::WATCH, body, 0);
     }
     ApiResponse::body(StatusCode::OK, body, 0).without_message()
 }
 
-/// A watch that has nothing to say but why it is over: 200 with one `ERROR` event, which is how the
-/// original answers once it has begun, and what every client understands.
-fn over(encoding: Encoding, status: &Status) -> ApiResponse {
-    watched(encoding, Body::from(status_frame(encoding, status)))
+/// The response of a watch that ends at once: 200 with one `ERROR` event, as kube-apiserver
+/// responds during a watch.
+fn error_response(encoding: Encoding, status: &Status) -> ApiResponse {
+    watch_response(encoding, Body::from(status_frame(encoding, status)))
 }
 
 fn status_frame(encoding: Encoding, status: &Status) -> Bytes {
@@ -154,109 +156,111 @@ fn status_frame(encoding: Encoding, status: &Status) -> Bytes {
     watch_frame("ERROR", text.as_bytes())
 }
 
-/// Ends are spread, so that clients that came together do not come back together.
-fn usual_timeout() -> Duration {
+/// Durations are random, so that clients do not reconnect at the same time.
+fn default_timeout() -> Duration {
     let mut random = [0_u8; 8];
-    // Without randomness all watches last equally long, which is no harm.
+    // Without randomness all watches have the same duration, which is harmless.
     let _ = getrandom::fill(&mut random);
-    Duration::from_secs(USUAL_TIMEOUT + u64::from_le_bytes(random) % USUAL_TIMEOUT)
+    Duration::from_secs(MIN_TIMEOUT + u64::from_le_bytes(random) % MIN_TIMEOUT)
 }
 
-/// A line to send before the next event is looked at.
-enum Line {
+/// An item to send before the next event.
+enum WatchItem {
     Added(Arc<Stored>),
     InitialEnd(u64),
     Event(Arc<Event>),
 }
 
-struct Streaming {
+struct WatchStream {
     server: Arc<ApiServer>,
-    sent: Arc<Sent>,
+    sent: Arc<WatchCounts>,
     watch: Watch,
     filter: Filter,
-    shape: Shape,
-    waiting: VecDeque<Line>,
+    encoder: ObjectEncoder,
+    pending: VecDeque<WatchItem>,
     next_bookmark: Option<Pin<Box<Sleep>>>,
     /// Time between the next bookmark and the last one.
-    left_before_last: Duration,
+    time_before_last: Duration,
     deadline: Pin<Box<Sleep>>,
-    ended: bool,
+    is_finished: bool,
 }
 
-/// What woke a watch up.
-enum Woken {
+/// The reason why a watch wakes up.
+enum WakeReason {
     Events(Result<Vec<Arc<Event>>, WatchError>),
     Bookmark,
     End,
 }
 
-impl Streaming {
-    /// The next line; none at the end.
+impl WatchStream {
+    /// The next frame; none at the end.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
-            while let Some(line) = self.waiting.pop_front() {
-                let line = match self.spoken(line).await {
-                    Ok(line) => line,
+            while let Some(item) = self.pending.pop_front() {
+                let item = match self.convert(item).await {
+                    Ok(item) => item,
                     Err(status) => {
-                        self.ended = true;
-                        self.waiting.clear();
-                        return Some(status_frame(self.shape.encoding(), &status));
+                        self.is_finished = true;
+                        self.pending.clear();
+                        return Some(status_frame(self.encoder.encoding(), &status));
                     }
                 };
-                if let Some(frame) = self.frame(&line) {
-                    self.sent.event(frame.len());
+                if let Some(frame) = self.frame(&item) {
+                    self.sent.add_event(frame.len());
                     return Some(frame);
                 }
             }
-            if self.ended {
+            if self.is_finished {
                 return None;
             }
             match self.wake().await {
-                Woken::Events(Ok(events)) => {
-                    self.waiting.extend(events.into_iter().map(Line::Event));
+                WakeReason::Events(Ok(events)) => {
+                    self.pending.extend(events.into_iter().map(WatchItem::Event));
                 }
-                Woken::Events(Err(WatchError::Expired(expired))) => {
-                    self.ended = true;
+                WakeReason::Events(Err(WatchError::Expired(expired))) => {
+                    self.is_finished = true;
                     let status = Status::expired(expired.to_string());
-                    return Some(status_frame(self.shape.encoding(), &status));
+                    return Some(status_frame(self.encoder.encoding(), &status));
                 }
-                Woken::Bookmark => {
-                    // Also when nothing has happened: it shows both ends that the other is there.
+                WakeReason::Bookmark => {
+                    // Sent without a change, too, so that both ends notice a broken connection.
                     self.rearm();
                     let revision = self.watch.position();
-                    return Some(self.shape.bookmark(revision, false));
+                    return Some(self.encoder.bookmark(revision, false));
                 }
-                Woken::Events(Err(WatchError::Closed)) | Woken::End => self.ended = true,
+                WakeReason::Events(Err(WatchError::Closed)) | WakeReason::End => {
+                    self.is_finished = true;
+                }
             }
         }
     }
 
-    /// A line about objects of the row's version.
-    async fn spoken(&self, line: Line) -> Result<Line, Status> {
-        let (server, row) = (&self.server, &self.shape.row);
+    /// Converts the objects of an item to the row's version.
+    async fn convert(&self, item: WatchItem) -> Result<WatchItem, Status> {
+        let (server, row) = (&self.server, &self.encoder.row);
         if row.custom().is_none_or(|custom| !custom.is_converted) {
-            return Ok(line);
+            return Ok(item);
         }
-        Ok(match line {
-            Line::Added(stored) => {
-                Line::Added(conversion::spoken(&server.outbound, row, stored).await?)
+        Ok(match item {
+            WatchItem::Added(stored) => {
+                WatchItem::Added(conversion::spoken(&server.outbound, row, stored).await?)
             }
-            Line::Event(event) => {
+            WatchItem::Event(event) => {
                 let object =
                     conversion::spoken(&server.outbound, row, event.object.clone()).await?;
                 let previous = match &event.previous {
-                    Some(one) => {
-                        Some(conversion::spoken(&server.outbound, row, one.clone()).await?)
+                    Some(previous) => {
+                        Some(conversion::spoken(&server.outbound, row, previous.clone()).await?)
                     }
                     None => None,
                 };
-                Line::Event(event.of_objects(object, previous))
+                WatchItem::Event(event.of_objects(object, previous))
             }
-            other @ Line::InitialEnd(_) => other,
+            other @ WatchItem::InitialEnd(_) => other,
         })
     }
 
-    async fn wake(&mut self) -> Woken {
+    async fn wake(&mut self) -> WakeReason {
         let bookmark = async {
             match &mut self.next_bookmark {
                 Some(sleep) => sleep.await,
@@ -264,92 +268,94 @@ impl Streaming {
             }
         };
         tokio::select! {
-            events = self.watch.next_batch(BATCH) => Woken::Events(events),
-            () = bookmark => Woken::Bookmark,
-            () = &mut self.deadline => Woken::End,
-            () = self.server.stop.cancelled() => Woken::End,
+            events = self.watch.next_batch(BATCH) => WakeReason::Events(events),
+            () = bookmark => WakeReason::Bookmark,
+            () = &mut self.deadline => WakeReason::End,
+            () = self.server.stop.cancelled() => WakeReason::End,
         }
     }
 
     /// Sets the timer for the next bookmark: once a minute, and just before the end.
     fn rearm(&mut self) {
-        self.next_bookmark = (!self.left_before_last.is_zero()).then(|| {
-            let wait = BOOKMARK_EVERY.min(self.left_before_last);
-            self.left_before_last = self.left_before_last.saturating_sub(wait);
+        self.next_bookmark = (!self.time_before_last.is_zero()).then(|| {
+            let wait = BOOKMARK_INTERVAL.min(self.time_before_last);
+            self.time_before_last = self.time_before_last.saturating_sub(wait);
             Box::pin(tokio::time::sleep(wait))
         });
     }
 
-    /// A line as this client is to see it; none if it is not.
-    fn frame(&mut self, line: &Line) -> Option<Bytes> {
-        match line {
-            Line::Added(stored) => Some(self.shape.stored("ADDED", stored)),
-            Line::InitialEnd(revision) => Some(self.shape.bookmark(*revision, true)),
-            Line::Event(event) => self.event(event),
+    /// The frame of an item for this client; none if its filter does not select it.
+    fn frame(&mut self, item: &WatchItem) -> Option<Bytes> {
+        match item {
+            WatchItem::Added(stored) => Some(self.encoder.stored("ADDED", stored)),
+            WatchItem::InitialEnd(revision) => Some(self.encoder.bookmark(*revision, true)),
+            WatchItem::Event(event) => self.event(event),
         }
     }
 
     fn event(&mut self, event: &Event) -> Option<Bytes> {
         if self.filter.selects_all() && self.filter.namespace.is_none() {
-            return Some(self.same(event));
+            return Some(self.shared_frame(event));
         }
-        let before = event.previous.as_ref().filter(|one| self.filter.matches(one));
+        let before = event.previous.as_ref().filter(|previous| self.filter.matches(previous));
         let now = event.kind != EventKind::Deleted && self.filter.matches(&event.object);
         match (event.kind, before, now) {
             (EventKind::Deleted, Some(_), _)
             | (EventKind::Added, _, true)
-            | (EventKind::Modified, Some(_), true) => Some(self.same(event)),
-            (EventKind::Modified, None, true) => Some(self.shape.stored("ADDED", &event.object)),
+            | (EventKind::Modified, Some(_), true) => Some(self.shared_frame(event)),
+            (EventKind::Modified, None, true) => Some(self.encoder.stored("ADDED", &event.object)),
             (EventKind::Modified, Some(before), false) => {
                 let bytes = before.bytes_at(event.revision);
-                let left = if mainstay_fault::is_on("what-leaves-a-selection-is-modified") {
+                let event_type = if mainstay_fault::is_on("what-leaves-a-selection-is-modified") {
                     "MODIFIED"
                 } else {
                     "DELETED"
                 };
-                Some(self.shape.frame(left, &bytes, before.revision))
+                Some(self.encoder.frame(event_type, &bytes, before.revision))
             }
             _ => None,
         }
     }
 
-    /// The event as it happened: for plain watches of the stored form the line that all share.
-    fn same(&mut self, event: &Event) -> Bytes {
-        // A deletion shows what was written before it.
+    /// The frame of an unfiltered event; plain watches of the stored form share it.
+    fn shared_frame(&mut self, event: &Event) -> Bytes {
+        // A deletion shows the state that the previous write stored.
         let written = match (event.kind, &event.previous) {
             (EventKind::Deleted, Some(previous)) => previous.revision,
             _ => event.revision,
         };
         let object = &event.object;
-        if self.shape.form == Form::Plain
-            && let Some(shown) = &self.shape.message_kind
-            && let Some(frame) = self.shape.messages.event(&self.shape.row, shown, event)
+        if self.encoder.form == Form::Plain
+            && let Some(kind) = &self.encoder.message_kind
+            && let Some(frame) = self.encoder.messages.event_frame(&self.encoder.row, kind, event)
         {
             return frame;
         }
-        if self.shape.is_shared() && !forms::is_outdated(&self.shape.row, object.start(), written) {
+        if self.encoder.is_shared()
+            && !forms::is_outdated(&self.encoder.row, object.start(), written)
+        {
             return event.frame();
         }
-        self.shape.frame(event.kind.as_str(), &object.bytes(), written)
+        self.encoder.frame(event.kind.as_str(), &object.bytes(), written)
     }
 }
 
-/// The form in which a watch shows objects.
-struct Shape {
+/// Encodes objects in the form of a watch.
+struct ObjectEncoder {
     row: Arc<KindRow>,
     form: Form,
-    /// The kind that it shows, for a client that reads protobuf.
+    /// The protobuf kind, for a client that accepts protobuf.
     message_kind: Option<MessageKind<Arc<str>>>,
     messages: Arc<Messages>,
     include: printing::IncludeObject,
     clock: mainstay_clock::Clock,
-    /// Whether the columns of a table have been told.
-    told: bool,
+    /// Whether the columns of a table were sent.
+    columns_sent: bool,
 }
 
-impl Shape {
+impl ObjectEncoder {
     fn read(request: &Request<'_>, form: Form) -> Result<Self, Status> {
-        let options = present::table_options(request.server, request.query, "v1")?;
+        let options = response::table_options(request.server, request.query, "v1")?;
         Ok(Self {
             row: request.row.clone(),
             form,
@@ -357,11 +363,11 @@ impl Shape {
             messages: Arc::clone(&request.server.messages),
             include: options.include,
             clock: request.server.clock,
-            told: false,
+            columns_sent: false,
         })
     }
 
-    /// Whether the store's own lines are what this client gets.
+    /// Whether the client gets the frames of the store.
     fn is_shared(&self) -> bool {
         self.form == Form::Plain && forms::is_identity(&self.row)
     }
@@ -370,50 +376,51 @@ impl Shape {
         if self.message_kind.is_some() { Encoding::Protobuf } else { Encoding::Json }
     }
 
-    /// A line about a stored object.
+    /// The frame of a stored object.
     fn stored(&mut self, kind: &str, stored: &Stored) -> Bytes {
         if self.form == Form::Plain
-            && let Some(shown) = &self.message_kind
-            && let Some(message) = self.messages.of(&self.row, shown, stored)
+            && let Some(message_kind) = &self.message_kind
+            && let Some(message) = self.messages.message_of(&self.row, message_kind, stored)
         {
-            return shown.event(kind, &message);
+            return message_kind.event(kind, &message);
         }
         self.frame(kind, &stored.bytes(), stored.revision)
     }
 
-    /// A line about an object of the stored form that was written at a revision.
+    /// The frame of an object in the stored form that was written at a revision.
     fn frame(&mut self, kind: &str, bytes: &Bytes, written: u64) -> Bytes {
         if self.form == Form::Plain {
-            return self.line(kind, &forms::encoded(&self.row, bytes, written));
+            return self.encoded_frame(kind, &forms::encoded(&self.row, bytes, written));
         }
         if let Form::Metadata(version) = self.form
             && forms::has_metadata_as_stored(&self.row, bytes, written)
             && let Some(partial) = printing::partial_text(bytes, version)
         {
-            return self.line(kind, partial.as_bytes());
+            return self.encoded_frame(kind, partial.as_bytes());
         }
         let object = forms::decoded(&self.row, bytes, written);
-        let value = self.shaped(&object);
-        self.line(kind, value.to_string().as_bytes())
+        let value = self.in_form(&object);
+        self.encoded_frame(kind, value.to_string().as_bytes())
     }
 
-    /// A line about an object as it is shown.
-    fn line(&self, kind: &str, json: &[u8]) -> Bytes {
-        let Some(shown) = &self.message_kind else { return watch_frame(kind, json) };
-        match shown.message(json) {
-            Some(message) => shown.event(kind, &message),
-            // What was stored has the form of its kind; if not, the client lists again and sees.
+    /// The frame of an encoded object.
+    fn encoded_frame(&self, kind: &str, json: &[u8]) -> Bytes {
+        let Some(message_kind) = &self.message_kind else { return watch_frame(kind, json) };
+        match message_kind.message(json) {
+            Some(message) => message_kind.event(kind, &message),
+            // Stored objects conform to their kind. If one does not, the client lists again and
+            // gets the error.
             None => status_frame(Encoding::Protobuf, &Status::internal("an object has no message")),
         }
     }
 
-    fn shaped(&mut self, object: &Object) -> Value {
+    fn in_form(&mut self, object: &Object) -> Value {
         match self.form {
             Form::Table(version) => {
                 let options = TableOptions {
                     version,
                     include: self.include,
-                    no_headers: std::mem::replace(&mut self.told, true),
+                    no_headers: std::mem::replace(&mut self.columns_sent, true),
                     now: self.clock.now(),
                 };
                 let metadata = json!({"resourceVersion": object.resource_version()});
@@ -424,7 +431,7 @@ impl Shape {
         }
     }
 
-    /// A bookmark: an object of the kind with nothing but a revision.
+    /// A bookmark: an object of the kind with only a revision.
     fn bookmark(&mut self, revision: u64, initial_end: bool) -> Bytes {
         let mut metadata = json!({"resourceVersion": revision.to_string()});
         if initial_end && !mainstay_fault::is_on("initial-events-have-no-end") {
@@ -441,19 +448,19 @@ impl Shape {
                 value["kind"] = "PartialObjectMetadata".into();
             }
             Form::Table(version) => {
-                // A row of its own: the annotation stands in the row's object.
+                // The annotation is in the object of the table row.
                 let options = TableOptions {
                     version,
                     include: self.include,
-                    no_headers: std::mem::replace(&mut self.told, true),
+                    no_headers: std::mem::replace(&mut self.columns_sent, true),
                     now: self.clock.now(),
                 };
-                let listed = json!({"resourceVersion": revision.to_string()});
+                let list_metadata = json!({"resourceVersion": revision.to_string()});
                 let object = Object::from_value(value).unwrap_or_default();
-                value = printing::table(&self.row, &[object], listed, &options);
+                value = printing::table(&self.row, &[object], list_metadata, &options);
             }
             Form::Plain | Form::Discovery(_) => {}
         }
-        self.line("BOOKMARK", value.to_string().as_bytes())
+        self.encoded_frame("BOOKMARK", value.to_string().as_bytes())
     }
 }

@@ -1,11 +1,11 @@
-//! What every write has in common: defaults, validation, and the way into the store.
+//! The common part of all writes: validation, defaults, and the commit to the store.
 
-use super::aside::{aside, is_large};
+use super::blocking::{block_in_place, is_large};
 use super::commit::{commit_status, too_large};
 use super::delete::removal::start_clean_up;
-use super::part::{self, Part};
 use super::request::Request;
-use super::{definitions, meta};
+use super::subresource::{self, Subresource};
+use super::{crds, meta};
 use mainstay_conversion::forms;
 use mainstay_conversion::webhook as conversion;
 use mainstay_kinds::{KindRow, Source};
@@ -16,67 +16,77 @@ use mainstay_store::{Change, CommitError, Expect, Guard, Key, Stored};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// Checks a whole object; on update against what is stored. 422 names every broken rule; `told` gets
-/// what the client is to be warned of in either case: rules that were broken before.
+/// Validates an object; on update, against the stored one. 422 contains all errors. `warnings`
+/// receives the errors that the stored object has as well.
 ///
-/// The objects are what they were when this returns. Schemas want values, and need not copy them.
+/// The objects are unchanged when this returns. They are borrowed mutably because schemas validate
+/// values, and this avoids a copy.
 pub(super) fn validate(
     row: &KindRow,
-    part: Part,
+    subresource: Subresource,
     object: &mut Object,
     old: Option<&mut Object>,
-    told: &mut Vec<String>,
+    warnings: &mut Vec<String>,
 ) -> Result<(), Status> {
-    let mut errors = match against_kind(row, part, object, old.as_deref()) {
+    let mut errors = match validate_by_kind(row, subresource, object, old.as_deref()) {
         Ok(errors) => errors,
         Err(errors) => return refuse(row, object, &errors),
     };
     if let Source::Custom(custom) = &row.source {
-        let new = lend(row, object);
-        let (old, before) = match old {
-            Some(old) => (Some(lend(row, old)), Some(old)),
+        let new = take_value(row, object);
+        let (old, previous) = match old {
+            Some(old) => (Some(take_value(row, old)), Some(old)),
             None => (None, None),
         };
-        against_schema(custom.version(), part, &new, old.as_ref(), &mut errors, told);
-        give_back(row, object, new);
-        if let (Some(before), Some(old)) = (before, old) {
-            give_back(row, before, old);
+        validate_by_schema(
+            custom.version(),
+            subresource,
+            &new,
+            old.as_ref(),
+            &mut errors,
+            warnings,
+        );
+        restore_value(row, object, new);
+        if let (Some(previous), Some(old)) = (previous, old) {
+            restore_value(row, previous, old);
         }
     }
     refuse(row, object, &errors)
 }
 
-/// What a kind itself finds in an object, and what is wrong with its metadata. As an error where
-/// that is all there is to say.
-fn against_kind(
+/// The errors of the kind and of the metadata. An `Err` is final: no further rules apply.
+fn validate_by_kind(
     row: &KindRow,
-    part: Part,
+    subresource: Subresource,
     object: &Object,
     old: Option<&Object>,
 ) -> Result<Vec<FieldError>, Vec<FieldError>> {
-    let target = Target { group: &row.group, subresource: part.name() };
+    let target = Target { group: &row.group, subresource: subresource.name() };
     let mut errors = match old {
-        Some(old) => meta::validate_update(row, object, old, part),
+        Some(old) => meta::validate_update(row, object, old, subresource),
         None if row.strategy.metadata() == Metadata::Common => {
-            // Such a kind says nothing of metadata itself: common rules come when its own hold.
+            // The strategy skips metadata; the common rules follow once its own rules hold.
             let own = row.strategy.validate(object, None, target);
             return Err(if own.is_empty() { meta::validate(row, object) } else { own });
         }
         None => meta::validate(row, object),
     };
-    // What a part of its own is about may change in ways that a change of the whole may not.
-    let allowed = old.and_then(|old| part::allowing(part, object, old));
-    errors.extend(row.strategy.validate(object, allowed.as_ref().or(old), target));
-    errors.extend(old.into_iter().flat_map(|old| part::refusals(part, object, old)));
-    if definitions::is(row) {
-        errors = definitions::validate(part, object, old, errors);
+    // A subresource may change fields that an update of the object may not.
+    let allowed_old =
+        old.and_then(|old| subresource::with_allowed_change(subresource, object, old));
+    errors.extend(row.strategy.validate(object, allowed_old.as_ref().or(old), target));
+    errors.extend(
+        old.into_iter().flat_map(|old| subresource::change_errors(subresource, object, old)),
+    );
+    if crds::is_crd(row) {
+        errors = crds::validate(subresource, object, old, errors);
     }
     Ok(errors)
 }
 
-/// A stored object as a value, in the version that the row speaks: itself, if it is stored in that
-/// one.
-fn lend(row: &KindRow, object: &mut Object) -> Value {
+/// Takes the value of a stored object, in the row's version. Moves it if the object is stored in
+/// that version.
+fn take_value(row: &KindRow, object: &mut Object) -> Value {
     if forms::is_identity(row) {
         return std::mem::take(object).into_value();
     }
@@ -85,27 +95,28 @@ fn lend(row: &KindRow, object: &mut Object) -> Value {
     object.into_value()
 }
 
-/// Undoes [`lend`].
-fn give_back(row: &KindRow, object: &mut Object, value: Value) {
+/// Undoes [`take_value`].
+fn restore_value(row: &KindRow, object: &mut Object, value: Value) {
     if forms::is_identity(row) {
-        // What went in as an object comes out as one.
+        // The value came from an object, so it is one.
         *object = Object::from_value(value).unwrap_or_default();
     }
 }
 
-/// 422 if there is something to say.
+/// 422 if there are errors.
 fn refuse(row: &KindRow, object: &Object, errors: &[FieldError]) -> Result<(), Status> {
     if errors.is_empty() {
         Ok(())
     } else {
-        // The original knows events by the older of their two groups.
+        // kube-apiserver reports Events in the older of their two groups.
         let group = if &*row.kind == "Event" && row.custom().is_none() { "" } else { &*row.group };
         Err(Status::invalid(group, &row.kind, object.name(), errors))
     }
 }
 
-/// Brings a good object into the form that is written, in its sender's version; see [`keep`].
-pub(super) fn finish(row: &KindRow, object: &mut Object) {
+/// Normalizes a valid object to the written form, in its sender's version; see
+/// [`apply_storage_schema`].
+pub(super) fn normalize(row: &KindRow, object: &mut Object) {
     if row.custom().is_some() {
         mainstay_schema::structural::whole_numbers(object.fields_mut());
     } else if let Some(definition) = row.definition() {
@@ -113,41 +124,40 @@ pub(super) fn finish(row: &KindRow, object: &mut Object) {
     }
 }
 
-/// Makes a custom object that everybody has agreed to what its stored version knows of it: those who
-/// judge it see all that was sent.
-pub(super) fn keep(row: &KindRow, object: &mut Object) {
+/// Prunes and defaults a custom object by its storage version after admission, which reviews all
+/// fields that were sent.
+pub(super) fn apply_storage_schema(row: &KindRow, object: &mut Object) {
     if let Some(custom) = row.custom()
         && !custom.looks_as_stored()
     {
-        // What the stored version does not have is lost, and what it wants is added: whoever reads
-        // would get both.
+        // Readers would get the pruned and defaulted object anyway.
         let mut value = std::mem::take(object).into_value();
         custom.storage_schema().reread(&mut value);
-        // What went in as an object comes out as one.
+        // The value came from an object, so it is one.
         *object = Object::from_value(value).unwrap_or_default();
     }
 }
 
-/// What the schema of a custom kind finds in a value, what its scale asks, and what its rules say:
-/// these only if the value has no mistake that could mislead them.
-fn against_schema(
+/// The errors of a custom kind's schema, scale and validation rules. The rules run only if no error
+/// makes their result meaningless.
+fn validate_by_schema(
     version: &crd::Version,
-    part: Part,
+    subresource: Subresource,
     value: &Value,
     old: Option<&Value>,
     errors: &mut Vec<FieldError>,
-    told: &mut Vec<String>,
+    warnings: &mut Vec<String>,
 ) {
     let scale = version.scale.as_ref();
-    let mut more = scale.map(|scale| scale.check_status(value)).unwrap_or_default();
-    errors.extend(if part == Part::Status {
-        version.schema.validate_status(value, old.unwrap_or(&Value::Null), more)
+    let mut scale_errors = scale.map(|scale| scale.check_status(value)).unwrap_or_default();
+    errors.extend(if subresource == Subresource::Status {
+        version.schema.validate_status(value, old.unwrap_or(&Value::Null), scale_errors)
     } else {
-        more.splice(..0, scale.map(|scale| scale.check_spec(value)).unwrap_or_default());
-        version.schema.validate_object(value, old, more)
+        scale_errors.splice(..0, scale.map(|scale| scale.check_spec(value)).unwrap_or_default());
+        version.schema.validate_object(value, old, scale_errors)
     });
     let (Some(rules), Some(fields)) = (version.rules(), value.as_object()) else { return };
-    if errors.iter().any(misleads) {
+    if errors.iter().any(prevents_rules) {
         errors.push(FieldError {
             field: "<nil>".to_owned(),
             kind: FieldErrorKind::Invalid(Value::Null),
@@ -157,13 +167,13 @@ fn against_schema(
     }
     let old = old.and_then(Value::as_object);
     let evaluate = || rules.evaluate(&version.schema, fields, old);
-    let verdict = if is_large(value) { aside(evaluate) } else { evaluate() };
-    errors.extend(verdict.errors);
-    told.extend(verdict.warnings);
+    let outcome = if is_large(value) { block_in_place(evaluate) } else { evaluate() };
+    errors.extend(outcome.errors);
+    warnings.extend(outcome.warnings);
 }
 
-/// Whether a value with this mistake may be other than rules were promised.
-const fn misleads(error: &FieldError) -> bool {
+/// Whether rules cannot run on a value with this error.
+const fn prevents_rules(error: &FieldError) -> bool {
     matches!(
         error.kind,
         FieldErrorKind::NotSupported(..)
@@ -175,32 +185,31 @@ const fn misleads(error: &FieldError) -> bool {
     )
 }
 
-/// What a write made.
+/// The outcome of a write.
 #[derive(Debug)]
-pub(super) enum Written {
-    /// Stored.
+pub(super) enum WriteOutcome {
+    /// The stored object.
     Stored(Arc<Stored>),
-    /// What would be stored: a dry run.
-    Dry(Object),
+    /// The object that would be stored: a dry run.
+    DryRun(Object),
 }
 
-/// Creates or replaces an object. Definitions are admitted on the way.
+/// Creates or replaces an object. A CRD is admitted before.
 pub(super) async fn put(
     request: &Request<'_>,
     key: Key,
     object: Object,
     expect: Expect,
     dry_run: bool,
-) -> Result<Written, CommitError> {
+) -> Result<WriteOutcome, CommitError> {
     let row = &request.row;
     let server = request.server;
-    let _one_at_a_time =
-        if definitions::is(row) { Some(server.definitions.lock().await) } else { None };
-    let admitted = definitions::is(row).then(|| definitions::admit(server, &object, dry_run));
+    let _lock = if crds::is_crd(row) { Some(server.crd_lock.lock().await) } else { None };
+    let admission = crds::is_crd(row).then(|| crds::admit(server, &object, dry_run));
     if dry_run {
-        check_dry(request, &key, expect)?;
+        check_dry_run(request, &key, expect)?;
         server.store.check_size(&key, &object)?;
-        return Ok(Written::Dry(object));
+        return Ok(WriteOutcome::DryRun(object));
     }
     let guard = (expect == Expect::Absent && !key.namespace.is_empty())
         .then(|| Guard::namespace(key.namespace.clone()));
@@ -210,41 +219,41 @@ pub(super) async fn put(
     storing.answered();
     match outcome {
         Ok(stored) => {
-            if let Some(admitted) = admitted {
-                admitted.keep(&stored, object);
+            if let Some(admission) = admission {
+                admission.commit(&stored, object);
                 if stored.terminating {
                     start_clean_up(server, &stored.key.name);
                 }
             }
-            Ok(Written::Stored(stored))
+            Ok(WriteOutcome::Stored(stored))
         }
         Err(error) => Err(error),
     }
 }
 
-/// As [`put`], for an object that somebody may have to convert: there, and what was stored back.
+/// Like [`put`], with conversion to the stored version and back.
 pub(super) async fn put_converted(
     request: &Request<'_>,
     key: Key,
     object: Object,
     expect: Expect,
     dry_run: bool,
-) -> Result<Result<Written, CommitError>, Status> {
+) -> Result<Result<WriteOutcome, CommitError>, Status> {
     let (server, row) = (request.server, &request.row);
     if dry_run {
         return Ok(put(request, key, object, expect, dry_run).await);
     }
     let object = conversion::to_storage(&server.outbound, row, object).await?;
     Ok(match put(request, key, object, expect, dry_run).await {
-        Ok(Written::Stored(stored)) => {
-            Ok(Written::Stored(conversion::spoken(&server.outbound, row, stored).await?))
+        Ok(WriteOutcome::Stored(stored)) => {
+            Ok(WriteOutcome::Stored(conversion::spoken(&server.outbound, row, stored).await?))
         }
         other => other,
     })
 }
 
-/// Whether a new object's namespace is there and stays.
-pub(super) fn room_for(request: &Request<'_>, key: &Key) -> Result<(), CommitError> {
+/// Whether the namespace of a new object exists and is not terminating.
+pub(super) fn check_namespace_exists(request: &Request<'_>, key: &Key) -> Result<(), CommitError> {
     if key.namespace.is_empty() {
         return Ok(());
     }
@@ -255,13 +264,13 @@ pub(super) fn room_for(request: &Request<'_>, key: &Key) -> Result<(), CommitErr
     }
 }
 
-/// What the store would say, asked without changing anything.
-fn check_dry(request: &Request<'_>, key: &Key, expect: Expect) -> Result<(), CommitError> {
+/// The error that the store would return, without a write.
+fn check_dry_run(request: &Request<'_>, key: &Key, expect: Expect) -> Result<(), CommitError> {
     let store = &request.server.store;
     let current = store.get(key);
     match (expect, current) {
         (Expect::Absent, Some(current)) => Err(CommitError::AlreadyExists { current }),
-        (Expect::Absent, None) => room_for(request, key),
+        (Expect::Absent, None) => check_namespace_exists(request, key),
         (Expect::Revision(expected), Some(current)) if current.revision != expected => {
             Err(CommitError::Stale { current, expected })
         }
@@ -270,13 +279,13 @@ fn check_dry(request: &Request<'_>, key: &Key, expect: Expect) -> Result<(), Com
     }
 }
 
-/// 409: the object has another uid than the client wants.
-pub(super) fn wrong_uid(row: &KindRow, object: &Object, wanted: &str) -> Status {
+/// 409: the object has another uid than the request.
+pub(super) fn uid_conflict(row: &KindRow, object: &Object, wanted: &str) -> Status {
     let namespace = match object.namespace() {
         "" => String::new(),
         namespace => format!("{namespace}/"),
     };
-    // Clients read where the original stores an object.
+    // Clients read kube-apiserver's storage key from this text.
     let why = format!(
         "StorageError: invalid object, Code: 4, Key: /registry/{}/{namespace}{}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {}",
         storage_prefix(row),
@@ -286,24 +295,24 @@ pub(super) fn wrong_uid(row: &KindRow, object: &Object, wanted: &str) -> Status 
     Status::conflict(&row.group, &row.plural, object.name(), &why)
 }
 
-/// Below what the original stores objects of a kind.
+/// kube-apiserver's storage prefix of a kind.
 fn storage_prefix(row: &KindRow) -> String {
-    let apart = matches!(&*row.group, "apiextensions.k8s.io" | "apiregistration.k8s.io");
-    if apart || row.custom().is_some() {
+    let is_separate = matches!(&*row.group, "apiextensions.k8s.io" | "apiregistration.k8s.io");
+    if is_separate || row.custom().is_some() {
         return format!("{}/{}", row.group, row.plural);
     }
     row.strategy.storage_prefix().unwrap_or(&row.plural).to_owned()
 }
 
-/// How many bytes the elements of lists of built-in kinds have at least, in an object that somebody
-/// means: with the defaults that each of them gets.
-const ELEMENT: usize = 30;
+/// Minimum bytes of a list element of a built-in kind in a realistic object, including its
+/// defaults.
+const MIN_ELEMENT_SIZE: usize = 30;
 
-/// Refuses an object that a store would not take, before it is worked on: what is done to an object
-/// costs many times its size. It is the same refusal as the store's.
+/// Refuses an object that the store would refuse, before further processing, which costs many times
+/// its size. The refusal is the same.
 pub(super) fn check_size(request: &Request<'_>, key: &Key, object: &Object) -> Result<(), Status> {
     let (store, row) = (&request.server.store, &request.row);
-    // What so little text makes of an object is bounded, and costs less than counting it each time.
+    // The cost of such a small body is bounded, and below that of counting its elements.
     if request.body.len() < store.max_object_bytes() / 64 {
         return Ok(());
     }
@@ -312,20 +321,22 @@ pub(super) fn check_size(request: &Request<'_>, key: &Key, object: &Object) -> R
         return Ok(());
     }
     let limit = store.max_object_bytes();
-    let elements: usize = object.fields().values().map(elements).sum();
-    if elements <= limit / ELEMENT || store.get(key).is_some_and(|before| before.size() > limit) {
+    let list_elements: usize = object.fields().values().map(list_elements).sum();
+    if list_elements <= limit / MIN_ELEMENT_SIZE
+        || store.get(key).is_some_and(|previous| previous.size() > limit)
+    {
         return Ok(());
     }
-    Err(too_large(row, &key.name, &format!("has {elements} elements in its lists"), limit))
+    Err(too_large(row, &key.name, &format!("has {list_elements} elements in its lists"), limit))
 }
 
-/// How many objects are elements of lists.
-fn elements(value: &Value) -> usize {
+/// The number of objects in lists.
+fn list_elements(value: &Value) -> usize {
     match value {
         Value::Array(items) => {
-            items.iter().map(|item| usize::from(item.is_object()) + elements(item)).sum()
+            items.iter().map(|item| usize::from(item.is_object()) + list_elements(item)).sum()
         }
-        Value::Object(fields) => fields.values().map(elements).sum(),
+        Value::Object(fields) => fields.values().map(list_elements).sum(),
         _ => 0,
     }
 }

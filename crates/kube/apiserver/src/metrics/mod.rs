@@ -1,14 +1,14 @@
-//! Counts of what the server does, under the names that kube-apiserver has for them.
+//! Metrics of the server, under the names that kube-apiserver has for them.
 //!
-//! A request is counted if it is about a kind that is served or a path that there is: what strangers
-//! make up is not remembered. Everything is kept in memory and told at `/metrics` in the text format
-//! of Prometheus.
+//! A request is counted if its kind is served or its path exists, so that clients cannot grow the
+//! metrics with invented names. All values live in memory; `/metrics` reports them in the
+//! Prometheus text format.
 
 pub(crate) mod page;
 pub(crate) mod streams;
 
 use crate::chain::head::RequestHead;
-use crate::chain::info::Info;
+use crate::chain::info::RequestSummary;
 use crate::health::Readiness;
 use http::{Method, StatusCode};
 use mainstay_exposition::Page;
@@ -50,26 +50,26 @@ const BUCKETS: [f64; 24] = [
     f64::INFINITY,
 ];
 
-/// The counts of one server.
+/// The metrics of one server.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
     requests: Arc<Counts>,
-    /// Of watches.
-    pub(crate) watches: streams::Watches,
-    /// Of turns.
-    pub(crate) turns: streams::Turns,
-    /// Of what runs beside the server.
-    pub(crate) others: Others,
+    /// Metrics of watches.
+    pub(crate) watches: streams::WatchMetrics,
+    /// Metrics of priority and fairness.
+    pub(crate) flow: streams::FlowMetrics,
+    /// Metrics of components beside the server.
+    pub(crate) external: ExternalMetrics,
 }
 
 type Write = Box<dyn Fn(&mut Page) + Send + Sync>;
 
-/// Who writes further counts onto the page.
+/// Writes the metrics of components beside the server.
 #[derive(Default)]
-pub(crate) struct Others(OnceLock<Write>);
+pub(crate) struct ExternalMetrics(OnceLock<Write>);
 
-impl Others {
-    /// The first one counts.
+impl ExternalMetrics {
+    /// Only the first call has an effect.
     pub(crate) fn set(&self, write: impl Fn(&mut Page) + Send + Sync + 'static) {
         let _ = self.0.set(Box::new(write));
     }
@@ -81,7 +81,7 @@ impl Others {
     }
 }
 
-impl fmt::Debug for Others {
+impl fmt::Debug for ExternalMetrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Others").field(&self.0.get().is_some()).finish()
     }
@@ -90,14 +90,14 @@ impl fmt::Debug for Others {
 #[derive(Debug, Default)]
 struct Counts {
     requests: Mutex<BTreeMap<Series, Tally>>,
-    reading: AtomicI64,
-    changing: AtomicI64,
-    /// Requests that were refused because of who sent them.
-    strangers: AtomicU64,
-    dropped: AtomicU64,
+    read_only: AtomicI64,
+    mutating: AtomicI64,
+    /// Requests that failed authentication.
+    unauthenticated: AtomicU64,
+    rejected: AtomicU64,
 }
 
-/// What requests have in common that are counted together.
+/// The labels by which requests are counted.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Series {
     group: Arc<str>,
@@ -114,22 +114,22 @@ struct Tally {
     codes: BTreeMap<u16, u64>,
     buckets: [u64; BUCKETS.len()],
     seconds: f64,
-    long: i64,
+    long_running: i64,
 }
 
-/// A request that is being counted.
+/// A request that is counted.
 #[derive(Debug)]
-pub(crate) struct Counted {
+pub(crate) struct CountedRequest {
     counts: Arc<Counts>,
     series: Option<Series>,
     mutating: bool,
-    long: bool,
+    long_running: bool,
     serving: bool,
 }
 
-/// A stream that is open, counted until it is dropped.
+/// An open stream, counted until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Open {
+pub(crate) struct OpenStream {
     counts: Arc<Counts>,
     series: Series,
 }
@@ -140,28 +140,28 @@ impl Metrics {
         &self,
         registry: &Registry,
         readiness: &Readiness,
-        info: &Info<'_>,
+        info: &RequestSummary<'_>,
         head: &RequestHead,
-    ) -> Counted {
-        Counted {
+    ) -> CountedRequest {
+        CountedRequest {
             counts: self.requests.clone(),
             series: series(registry, readiness, info, head),
             mutating: info.is_mutating() && info.is_resource,
-            long: info.is_long(),
+            long_running: info.is_long(),
             serving: false,
         }
     }
 
-    /// Counts a request of somebody who could not prove who they are.
-    pub(crate) fn stranger(&self) {
-        self.requests.strangers.fetch_add(1, Ordering::Relaxed);
+    /// Counts a request that failed authentication.
+    pub(crate) fn count_unauthenticated(&self) {
+        self.requests.unauthenticated.fetch_add(1, Ordering::Relaxed);
     }
 }
 
 fn series(
     registry: &Registry,
     readiness: &Readiness,
-    info: &Info<'_>,
+    info: &RequestSummary<'_>,
     head: &RequestHead,
 ) -> Option<Series> {
     let query = head.query();
@@ -169,8 +169,8 @@ fn series(
     let dry_run = query.is_some_and(|query| query.text("dryRun") == Some("All"));
     if !info.is_resource {
         let path = match &head.target {
-            // The checks are few, and what is no check is no path.
-            Target::Health(path) => readiness.has(path).then_some(path.as_str())?,
+            // Only existing health checks are counted.
+            Target::Health(path) => readiness.has_path(path).then_some(path.as_str())?,
             Target::Version | Target::OpenApiV2 | Target::OpenApiV3 | Target::Root => info.path,
             Target::Metrics => "/metrics",
             _ => return None,
@@ -196,8 +196,8 @@ fn series(
     Some(Series { group, version, resource, subresource, scope, verb, dry_run })
 }
 
-/// The verb in the words of counts.
-fn verb(info: &Info<'_>, method: &Method, query: Option<&Query>) -> Option<&'static str> {
+/// The label `verb` of metrics.
+fn verb(info: &RequestSummary<'_>, method: &Method, query: Option<&Query>) -> Option<&'static str> {
     if matches!(info.subresource, "exec" | "attach" | "portforward" | "proxy") {
         return Some("CONNECT");
     }
@@ -215,29 +215,29 @@ fn verb(info: &Info<'_>, method: &Method, query: Option<&Query>) -> Option<&'sta
     })
 }
 
-impl Counted {
+impl CountedRequest {
     fn gauge(&self) -> &AtomicI64 {
-        if self.mutating { &self.counts.changing } else { &self.counts.reading }
+        if self.mutating { &self.counts.mutating } else { &self.counts.read_only }
     }
 
-    /// The request has its turn.
-    pub(crate) fn serving(&mut self) {
-        if !self.long && !self.serving {
+    /// Counts the request as in flight.
+    pub(crate) fn start_serving(&mut self) {
+        if !self.long_running && !self.serving {
             self.gauge().fetch_add(1, Ordering::Relaxed);
             self.serving = true;
         }
     }
 
-    /// The request is answered with this code after this time; `streams` is whether the answer goes on
-    /// for as long as the client likes.
-    pub(crate) fn answered(
+    /// Counts the response: its code and its duration. `streams` says whether the body lasts as
+    /// long as the client wants.
+    pub(crate) fn record_response(
         mut self,
         code: StatusCode,
         took: Duration,
         streams: bool,
-    ) -> Option<Open> {
+    ) -> Option<OpenStream> {
         if code == StatusCode::TOO_MANY_REQUESTS {
-            self.counts.dropped.fetch_add(1, Ordering::Relaxed);
+            self.counts.rejected.fetch_add(1, Ordering::Relaxed);
         }
         let series = self.series.take()?;
         let mut requests = self.counts.requests.lock();
@@ -251,13 +251,13 @@ impl Counted {
         if !streams {
             return None;
         }
-        tally.long += 1;
+        tally.long_running += 1;
         drop(requests);
-        Some(Open { counts: self.counts.clone(), series })
+        Some(OpenStream { counts: self.counts.clone(), series })
     }
 }
 
-impl Drop for Counted {
+impl Drop for CountedRequest {
     fn drop(&mut self) {
         if self.serving {
             self.gauge().fetch_sub(1, Ordering::Relaxed);
@@ -265,10 +265,10 @@ impl Drop for Counted {
     }
 }
 
-impl Drop for Open {
+impl Drop for OpenStream {
     fn drop(&mut self) {
         if let Some(tally) = self.counts.requests.lock().get_mut(&self.series) {
-            tally.long -= 1;
+            tally.long_running -= 1;
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `/metrics`: the page of counts, in the text format of Prometheus.
+//! `/metrics`: the page in the Prometheus text format.
 
 use super::{BUCKETS, Series};
 use crate::server::ApiServer;
@@ -7,7 +7,7 @@ use mainstay_exposition::Page;
 use mainstay_http::response::ApiResponse;
 use std::sync::atomic::Ordering;
 
-/// `/metrics`.
+/// The response of `/metrics`.
 pub(crate) fn answer(server: &ApiServer) -> ApiResponse {
     let mut answer = ApiResponse::text(StatusCode::OK, text(server));
     answer.content_type = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
@@ -15,7 +15,7 @@ pub(crate) fn answer(server: &ApiServer) -> ApiResponse {
 }
 
 impl Series {
-    /// Labels in order of their names, as the original writes them.
+    /// Labels sorted by name, as in kube-apiserver.
     fn labels<'a>(&'a self, component: &'a str) -> Vec<(&'a str, &'a str)> {
         vec![
             ("component", component),
@@ -41,11 +41,11 @@ fn text(server: &ApiServer) -> String {
     server.metrics.watches.write(&mut page);
     server.admission.metrics().write(&mut page);
     flow(&mut page, server);
-    server.metrics.turns.write(&mut page);
+    server.metrics.flow.write(&mut page);
     aggregator(&mut page, server);
     objects(&mut page, server);
     program(&mut page, server);
-    server.metrics.others.write(&mut page);
+    server.metrics.external.write(&mut page);
     page.text()
 }
 
@@ -54,19 +54,19 @@ fn requests(page: &mut Page, server: &ApiServer) {
     let load = |gauge: &std::sync::atomic::AtomicI64| gauge.load(Ordering::Relaxed);
     let name = "apiserver_current_inflight_requests";
     page.head(name, "gauge", "[STABLE] Requests that are being served, by kind.");
-    page.line(name, &[("request_kind", "mutating")], load(&counts.changing));
-    page.line(name, &[("request_kind", "readOnly")], load(&counts.reading));
-    let strangers = counts.strangers.load(Ordering::Relaxed);
+    page.line(name, &[("request_kind", "mutating")], load(&counts.mutating));
+    page.line(name, &[("request_kind", "readOnly")], load(&counts.read_only));
+    let unauthenticated = counts.unauthenticated.load(Ordering::Relaxed);
     let name = "authentication_attempts";
     page.head(
         name,
         "counter",
         "[ALPHA] Requests by whether their sender could prove who they are.",
     );
-    page.line(name, &[("result", "error")], strangers);
+    page.line(name, &[("result", "error")], unauthenticated);
     let all = counts.requests.lock();
     let answered: u64 = all.values().flat_map(|tally| tally.codes.values()).sum();
-    page.line(name, &[("result", "success")], answered.saturating_sub(strangers));
+    page.line(name, &[("result", "success")], answered.saturating_sub(unauthenticated));
     let name = "apiserver_request_total";
     page.head(name, "counter", "[STABLE] Requests, by what they ask and how they were answered.");
     for (series, tally) in all.iter() {
@@ -106,17 +106,17 @@ fn requests(page: &mut Page, server: &ApiServer) {
     }
     let name = "apiserver_longrunning_requests";
     page.head(name, "gauge", "[STABLE] Watches and streams that are open.");
-    for (series, tally) in all.iter().filter(|(_, tally)| tally.long > 0) {
+    for (series, tally) in all.iter().filter(|(_, tally)| tally.long_running > 0) {
         let mut labels = series.labels("apiserver");
         labels.retain(|(name, _)| *name != "dry_run");
-        page.line(name, &labels, tally.long);
+        page.line(name, &labels, tally.long_running);
     }
 }
 
 fn flow(page: &mut Page, server: &ApiServer) {
     let usage = server.flow.usage();
     let mut each =
-        |name: &str, kind: &str, help: &str, value: &dyn Fn(&crate::flow::Usage) -> u64| {
+        |name: &str, kind: &str, help: &str, value: &dyn Fn(&crate::flow::LevelUsage) -> u64| {
             page.head(name, kind, help);
             for one in &usage {
                 page.line(name, &[("priority_level", &one.level)], value(one));
@@ -136,7 +136,7 @@ fn flow(page: &mut Page, server: &ApiServer) {
     );
 }
 
-/// Whether the servers of groups can be asked.
+/// Whether aggregated API servers are available.
 fn aggregator(page: &mut Page, server: &ApiServer) {
     let name = "aggregator_unavailable_apiservice";
     page.head(name, "gauge", "[ALPHA] Whether an APIService is not available.");

@@ -13,17 +13,17 @@ use tokio::io::AsyncReadExt as _;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 
-struct Running {
+struct TestServer {
     pki: Pki,
     address: SocketAddr,
     shutdown: CancellationToken,
     task: JoinHandle<()>,
 }
 
-/// A store with nothing in it.
-struct Nothing;
+/// A store without objects.
+struct EmptyStore;
 
-impl mainstay_object::Objects for Nothing {
+impl mainstay_object::Objects for EmptyStore {
     fn get(&self, _: &str, _: &str, _: &str) -> Option<mainstay_object::Object> {
         None
     }
@@ -33,8 +33,9 @@ impl mainstay_object::Objects for Nothing {
     }
 }
 
-/// A server that says who asks; `/watch` sends one line and then never ends.
-async fn start(limits: Limits) -> Running {
+/// A server that responds with the user of the request; `/watch` sends one line and then never
+/// ends.
+async fn start(limits: Limits) -> TestServer {
     let pki = Pki::ephemeral(&Clock::system(), &[]).unwrap();
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -51,7 +52,7 @@ async fn start(limits: Limits) -> Running {
                 Either::Left(StreamBody::new(lines.chain(futures::stream::pending())))
             } else {
                 let proof =
-                    authn.identify(peer.certificate.as_deref(), request.headers(), &Nothing);
+                    authn.identify(peer.certificate.as_deref(), request.headers(), &EmptyStore);
                 if let Ok(proof) = &proof
                     && !proof.identity.is_anonymous()
                 {
@@ -66,7 +67,7 @@ async fn start(limits: Limits) -> Running {
     });
     let tls = pki.server_config().unwrap();
     let task = tokio::spawn(serve(listener, tls, limits, shutdown.clone(), service));
-    Running { pki, address, shutdown, task }
+    TestServer { pki, address, shutdown, task }
 }
 
 fn client_config(trust: &Pki, admin: Option<&Pki>, alpn: &str) -> Arc<ClientConfig> {
@@ -90,7 +91,7 @@ fn client_config(trust: &Pki, admin: Option<&Pki>, alpn: &str) -> Arc<ClientConf
     Arc::new(config)
 }
 
-impl Running {
+impl TestServer {
     async fn connect(
         &self,
         admin: Option<&Pki>,
@@ -135,7 +136,7 @@ async fn requests_carry_the_identity_of_the_client_certificate() {
 }
 
 #[tokio::test]
-async fn a_certificate_of_another_authority_is_refused_as_any_bad_proof() {
+async fn a_certificate_of_another_ca_is_unauthorized() {
     let server = start(Limits::default()).await;
     let other = Pki::ephemeral(&Clock::system(), &[]).unwrap();
     assert_eq!(server.text(Some(&other), "h2").await, "Unauthorized HTTP/2.0");
@@ -143,18 +144,18 @@ async fn a_certificate_of_another_authority_is_refused_as_any_bad_proof() {
 }
 
 #[tokio::test]
-async fn plain_http_is_told_that_this_is_tls() {
+async fn plain_http_gets_a_readable_error() {
     let server = start(Limits::default()).await;
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    assert!(answer.starts_with("HTTP/1.0 400 Bad Request\r\n"), "{answer}");
-    assert!(answer.ends_with("Client sent an HTTP request to an HTTPS server.\n"), "{answer}");
+    let mut response = String::new();
+    stream.read_to_string(&mut response).await.unwrap();
+    assert!(response.starts_with("HTTP/1.0 400 Bad Request\r\n"), "{response}");
+    assert!(response.ends_with("Client sent an HTTP request to an HTTPS server.\n"), "{response}");
 }
 
 #[tokio::test]
-async fn shutting_down_ends_watches_in_order() {
+async fn shutdown_ends_watches_without_an_error() {
     for alpn in ["h2", "http/1.1"] {
         let server = start(Limits::default()).await;
         let mut body = server.get(Some(&server.pki), alpn, "/watch").await.into_body();
@@ -178,21 +179,21 @@ async fn silent_clients_are_dropped() {
     let server = start(limits).await;
     let mut stream = server.connect(None, "http/1.1").await.unwrap();
     stream.write_all(b"GET / HTTP/1.1\r\n").await.unwrap();
-    let mut answer = String::new();
-    let _ = stream.read_to_string(&mut answer).await;
-    assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 408"), "{answer}");
+    let mut response = String::new();
+    let _ = stream.read_to_string(&mut response).await;
+    assert!(response.is_empty() || response.starts_with("HTTP/1.1 408"), "{response}");
 }
 
 #[tokio::test]
-async fn strangers_who_say_nothing_or_little_keep_nobody_out() {
+async fn silent_unauthenticated_connections_keep_no_client_out() {
     let server = start(Limits { connections: 16, ..Limits::default() }).await;
-    // One that has authenticated, and waits for events.
+    // An authenticated connection that waits for events.
     let mut watch = server.get(Some(&server.pki), "h2", "/watch").await.into_body();
     assert_eq!(watch.frame().await.unwrap().unwrap().into_data().unwrap(), "1\n");
     let mut silent = Vec::new();
-    for at in 0..100 {
-        match at % 4 {
-            // Nothing, half a handshake, half a head, half a head of HTTP/2.
+    for index in 0..100 {
+        match index % 4 {
+            // Nothing, half a handshake, half a head, half an HTTP/2 head.
             0 => silent.push(TcpStream::connect(server.address).await.unwrap()),
             1 => {
                 let mut stream = TcpStream::connect(server.address).await.unwrap();
@@ -204,7 +205,7 @@ async fn strangers_who_say_nothing_or_little_keep_nobody_out() {
                 let half: &[u8] = if http == 2 {
                     b"GET / HTTP/1.1\r\nHost: x\r\n"
                 } else {
-                    // The preface, SETTINGS, and HEADERS whose end does not come.
+                    // The preface, SETTINGS, and HEADERS without their end.
                     b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0\0\0\x01\x01\0\0\0\0\x01\x82"
                 };
                 stream.write_all(half).await.unwrap();
@@ -219,51 +220,54 @@ async fn strangers_who_say_nothing_or_little_keep_nobody_out() {
         let text = server.text(None, alpn).await;
         assert!(text.starts_with("system:anonymous "), "strangers get their answer, too: {text}");
     }
-    // The watch has noticed nothing: it ends in order, with the server.
+    // The watch continued: it ends in order, with the server.
     server.shutdown.cancel();
     assert_eq!(watch.collect().await.unwrap().to_bytes(), "");
     drop(silent);
 }
 
 #[tokio::test]
-async fn a_head_that_never_ends_is_cut_with_the_strangers_time() {
-    let limits = Limits { stranger: Duration::from_millis(20), ..Limits::default() };
+async fn an_incomplete_head_ends_after_the_unauthenticated_timeout() {
+    let limits = Limits { unauthenticated_idle: Duration::from_millis(20), ..Limits::default() };
     let server = start(limits).await;
     let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
     for (alpn, sent) in [("http/1.1", &b"GET / HTTP/1.1\r\nHost: x\r\n"[..]), ("h2", preface)] {
         let mut stream = server.connect(None, alpn).await.unwrap();
         stream.write_all(sent).await.unwrap();
-        // It is cut: this ends.
+        // The connection is closed, so this returns.
         let _ = stream.read_to_end(&mut Vec::new()).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stranger_goes_when_it_asks_for_nothing_and_who_has_proved_itself_stays() {
-    const LONG: Duration = Duration::from_secs(20);
-    let cut = |asked: &RequestCount, proven: bool| {
-        timeout(LONG + Duration::from_secs(1), stranger(asked.clone(), move || proven, LONG))
+async fn an_idle_connection_ends_only_while_unauthenticated() {
+    const IDLE: Duration = Duration::from_secs(20);
+    let wait = |requests: &RequestCount, proven: bool| {
+        timeout(
+            IDLE + Duration::from_secs(1),
+            wait_unauthenticated_idle(requests.clone(), move || proven, IDLE),
+        )
     };
-    let asked = RequestCount::default();
-    assert!(cut(&asked, false).await.is_ok(), "it has sent no request");
-    assert!(cut(&asked, true).await.is_err(), "it may be silent");
-    let open = asked.another(&Seat::default());
-    assert!(cut(&asked, false).await.is_err(), "its answer is under way");
+    let requests = RequestCount::default();
+    assert!(wait(&requests, false).await.is_ok(), "it has sent no request");
+    assert!(wait(&requests, true).await.is_err(), "it may be silent");
+    let open = requests.begin_request(&Seat::default());
+    assert!(wait(&requests, false).await.is_err(), "its answer is under way");
     drop(open);
-    let again = asked.clone();
-    let busy = tokio::spawn(async move {
+    let other_requests = requests.clone();
+    let active = tokio::spawn(async move {
         for _ in 0..9 {
-            drop(again.another(&Seat::default()));
-            sleep(LONG / 3).await;
+            drop(other_requests.begin_request(&Seat::default()));
+            sleep(IDLE / 3).await;
         }
     });
-    assert!(cut(&asked, false).await.is_err(), "it goes on asking");
-    busy.abort();
-    assert!(cut(&asked, false).await.is_ok());
+    assert!(wait(&requests, false).await.is_err(), "it goes on asking");
+    active.abort();
+    assert!(wait(&requests, false).await.is_ok());
 }
 
 #[tokio::test]
-async fn a_connection_holds_little_besides_its_buffers() {
+async fn a_connection_future_is_below_one_kibibyte() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let stream = TcpStream::connect(address).await.unwrap();
@@ -273,13 +277,13 @@ async fn a_connection_holds_little_besides_its_buffers() {
     let pki = Pki::ephemeral(&Clock::system(), &[]).unwrap();
     let acceptor = TlsAcceptor::from(pki.server_config().unwrap());
     let (limits, shutdown) = (Limits::default(), CancellationToken::new());
-    let port = Port { acceptor, limits, shutdown, service };
+    let port = ConnectionContext { acceptor, limits, shutdown, service };
     let connection = port.connection(stream, address, Seat::default());
     assert!(size_of_val(&connection) < 1024, "{}", size_of_val(&connection));
 }
 
 #[tokio::test]
-async fn a_request_whose_end_can_be_read_in_two_ways_is_refused() {
+async fn a_request_with_an_ambiguous_length_is_refused() {
     let server = start(Limits::default()).await;
     for headers in [
         "Content-Length: 5\r\nContent-Length: 6",
@@ -298,17 +302,17 @@ async fn a_request_whose_end_can_be_read_in_two_ways_is_refused() {
             "POST / HTTP/1.1\r\nHost: x\r\n{headers}\r\n\r\n0\r\n\r\nGET /watch HTTP/1.1\r\nHost: x\r\n\r\n"
         );
         stream.write_all(request.as_bytes()).await.unwrap();
-        let mut answer = Vec::new();
-        // The connection ends with the refusal: nothing behind it is read.
-        let _ = timeout(Duration::from_secs(10), stream.read_to_end(&mut answer)).await.unwrap();
-        let answer = String::from_utf8_lossy(&answer);
-        assert!(answer.starts_with("HTTP/1.1 400"), "{headers:?}: {answer}");
-        assert_eq!(answer.matches("HTTP/1.1").count(), 1, "{headers:?}: {answer}");
+        let mut response = Vec::new();
+        // The connection ends with the refusal: the server reads nothing after it.
+        let _ = timeout(Duration::from_secs(10), stream.read_to_end(&mut response)).await.unwrap();
+        let response = String::from_utf8_lossy(&response);
+        assert!(response.starts_with("HTTP/1.1 400"), "{headers:?}: {response}");
+        assert_eq!(response.matches("HTTP/1.1").count(), 1, "{headers:?}: {response}");
     }
 }
 
-/// The `Connection` header of the answer to a POST of `body`, by a server that reads bodies below
-/// `/read` only.
+/// The `Connection` header of the response to a POST of `body`. The server reads bodies only below
+/// `/read`.
 async fn connection_header(alpn: &str, path: &str, body: &[u8]) -> Option<String> {
     let pki = Pki::ephemeral(&Clock::system(), &[]).unwrap();
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
@@ -318,19 +322,19 @@ async fn connection_header(alpn: &str, path: &str, body: &[u8]) -> Option<String
         if request.uri().path() == "/read" {
             request.into_body().collect().await.unwrap();
         }
-        let mut answer = Response::new(Full::new(Bytes::from("no")));
-        *answer.status_mut() = http::StatusCode::FORBIDDEN;
-        Ok::<_, Infallible>(answer)
+        let mut response = Response::new(Full::new(Bytes::from("no")));
+        *response.status_mut() = http::StatusCode::FORBIDDEN;
+        Ok::<_, Infallible>(response)
     });
     let tls = pki.server_config().unwrap();
     let task = tokio::spawn(serve(listener, tls, Limits::default(), shutdown.clone(), service));
-    let server = Running { pki, address, shutdown, task };
+    let server = TestServer { pki, address, shutdown, task };
     let io = TokioIo::new(server.connect(None, alpn).await.unwrap());
     let uri = format!("https://localhost{path}");
     let request = Request::post(if alpn == "h2" { uri.as_str() } else { path });
     let request =
         request.header("host", "x").body(Full::new(Bytes::copy_from_slice(body))).unwrap();
-    let answer = if alpn == "h2" {
+    let response = if alpn == "h2" {
         let (mut sender, connection) = http2::handshake(TokioExecutor::new(), io).await.unwrap();
         tokio::spawn(connection);
         sender.send_request(request).await.unwrap()
@@ -339,12 +343,12 @@ async fn connection_header(alpn: &str, path: &str, body: &[u8]) -> Option<String
         tokio::spawn(connection);
         sender.send_request(request).await.unwrap()
     };
-    assert_eq!(answer.status(), 403);
-    answer.headers().get("connection").map(|value| value.to_str().unwrap().to_owned())
+    assert_eq!(response.status(), 403);
+    response.headers().get("connection").map(|value| value.to_str().unwrap().to_owned())
 }
 
 #[tokio::test]
-async fn an_answer_before_the_body_was_read_says_that_the_connection_ends() {
+async fn a_response_before_the_body_was_read_closes_the_connection() {
     let close = Some("close".to_owned());
     assert_eq!(connection_header("http/1.1", "/early", b"{}").await, close);
     assert_eq!(connection_header("http/1.1", "/read", b"{}").await, None);

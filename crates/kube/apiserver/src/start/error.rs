@@ -1,11 +1,11 @@
-//! Why a server did not start.
+//! Errors of the start of a server.
 
 use mainstay_object::Status;
 
-/// Why a server did not start.
+/// An error of the start of a server.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// A namespace that every cluster has could not be made.
+    /// A namespace that every cluster has could not be created.
     #[error("creating the namespace {name}: {status}")]
     CreateNamespace {
         /// Name of the namespace.
@@ -13,16 +13,16 @@ pub enum StartError {
         /// The refusal.
         status: Status,
     },
-    /// A flow schema or priority level that every cluster has could not be made.
+    /// A `FlowSchema` or `PriorityLevelConfiguration` that every cluster has could not be created.
     #[error("creating flow schemas and priority levels: {0}")]
     Flow(Status),
-    /// The range of addresses of Services could not be made.
+    /// The `ServiceCIDR` could not be created.
     #[error("creating the ServiceCIDR kubernetes: {0}")]
     ServiceRange(Status),
-    /// An `APIService` of a group that is built in could not be made.
+    /// An `APIService` of a built-in group could not be created.
     #[error("creating APIServices: {0}")]
     Groups(Status),
-    /// A role or binding that every cluster has could not be made.
+    /// A role or binding that every cluster has could not be created.
     #[error("creating the {kind} {name}: {status}")]
     CreateRole {
         /// Kind of the object.

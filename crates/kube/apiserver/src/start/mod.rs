@@ -1,4 +1,4 @@
-//! The start of a server, and the TLS port that it serves.
+//! Start of a server, and its TLS port.
 
 mod error;
 
@@ -15,15 +15,16 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 impl ApiServer {
-    /// Starts a server on a store: serves the kinds of the definitions that the store has, finishes
-    /// deletions of definitions that were under way, and makes the namespaces, roles and bindings that
-    /// every cluster has.
+    /// Starts a server on a store. It serves the kinds of stored CRDs, finishes pending deletions
+    /// of CRDs, and creates the namespaces, roles and bindings that every cluster has.
     pub async fn start(config: Config) -> Result<Arc<Self>, StartError> {
         let server = Arc::new(Self::new(config));
-        handlers::definitions::restore::restore(&server);
-        handlers::bootstrap::namespaces(&server).await?;
-        handlers::bootstrap::service_range(&server).await.map_err(StartError::ServiceRange)?;
-        handlers::roles::settle(&server).await?;
+        handlers::crds::restore::restore(&server);
+        handlers::bootstrap::ensure_namespaces(&server).await?;
+        handlers::bootstrap::ensure_service_cidr(&server)
+            .await
+            .map_err(StartError::ServiceRange)?;
+        handlers::roles::ensure_roles(&server).await?;
         flow::controller::start(&server).await.map_err(StartError::Flow)?;
         policy_status::keep(&server);
         aggregation::local::seed(&server).await.map_err(StartError::Groups)?;
@@ -31,9 +32,9 @@ impl ApiServer {
         Ok(server)
     }
 
-    /// Serves a TLS port until `shutdown` is cancelled and its connections have ended, and keeps the
-    /// Service `default/kubernetes` that names it. Watches of in-process clients go on until the
-    /// server's own end.
+    /// Serves a TLS port until `shutdown` is cancelled and its connections have ended. It maintains
+    /// the Service `default/kubernetes`, which names the port. Watches of in-process clients
+    /// continue until the server's own end.
     pub async fn serve(
         self: &Arc<Self>,
         listener: TcpListener,
@@ -50,12 +51,12 @@ impl ApiServer {
         };
         let keeping = async {
             if let Some(address) = address {
-                handlers::bootstrap::keep_service(self, address).await;
+                handlers::bootstrap::maintain_service(self, address).await;
             }
             std::future::pending::<()>().await;
         };
         if let Some(address) = address {
-            handlers::bootstrap::service(self, address).await;
+            handlers::bootstrap::ensure_service(self, address).await;
         }
         let port = serve::serve(listener, tls, serve::Limits::default(), shutdown, service);
         tokio::select! {

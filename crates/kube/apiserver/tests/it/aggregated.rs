@@ -191,7 +191,7 @@ async fn put(api: &Api, storage: &'static str, value: Value) {
 
 /// A Service with an endpoint: an address of this machine, or a pod.
 async fn service(api: &Api, port: u16, pod: Option<&str>) {
-    api.server.let_endpoints_lead_here();
+    api.server.allow_local_endpoints();
     let named = json!({
         "apiVersion": "v1", "kind": "Service", "metadata": {"name": "things"},
         "spec": {"ports": [{"port": 443}]},

@@ -241,8 +241,8 @@ async fn a_server_on_the_host_is_asked_in_the_clients_name() {
     tokio::spawn(serve::serve(listener, tls, serve::Limits::default(), stop.clone(), other));
 
     let api = Api::new().await;
-    api.server.show_to_backends(pki.front_proxy(&clock).unwrap());
-    api.server.let_endpoints_lead_here();
+    api.server.set_front_proxy(pki.front_proxy(&clock).unwrap());
+    api.server.allow_local_endpoints();
     let named = json!({
         "apiVersion": "v1", "kind": "Service", "metadata": {"name": "things"},
         "spec": {"ports": [{"port": 443}]},

@@ -143,9 +143,9 @@ async fn requests_are_counted_under_the_names_of_the_original() {
     assert!(!text.contains("made.up"));
     drop(watch);
     assert!(!page().await.contains("verb=\"WATCH\",version=\"v1\"} 1\napiserver_flow"));
-    let stranger = api.server.service(Identity::new("jane", []));
+    let jane = api.server.service(Identity::new("jane", []));
     let request = Request::get("/metrics").body(Full::new(Bytes::new())).unwrap();
-    assert_eq!(stranger.oneshot(request).await.unwrap().status(), 403);
+    assert_eq!(jane.oneshot(request).await.unwrap().status(), 403);
 }
 
 #[tokio::test]
@@ -153,7 +153,7 @@ async fn requests_are_written_down() {
     let api = Api::new().await;
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("audit.log");
-    api.server.write_down(audit::Log::open(&file).unwrap());
+    api.server.set_audit_log(audit::AuditLog::open(&file).unwrap());
     let headers = [("audit-id", "one"), ("user-agent", "test")];
     api.call(Method::POST, MAPS, &headers, config_map("a").to_string()).await.ok();
     api.call(Method::GET, &format!("{MAPS}/none"), &[("audit-id", "two")], "").await;

@@ -147,7 +147,7 @@ async fn what_a_policy_notes_is_in_the_audit_log() {
         "auditAnnotations": [{"key": "k", "valueExpression": "'is ' + object.metadata.name"}],
     });
     install(&api, "noted", &spec, &json!({"validationActions": ["Audit"]})).await;
-    api.server.write_down(audit::Log::open(&file).unwrap());
+    api.server.set_audit_log(audit::AuditLog::open(&file).unwrap());
     api.post(MAPS, &config_map("x")).await.ok();
     let annotations = loop {
         let text = std::fs::read_to_string(&file).unwrap();

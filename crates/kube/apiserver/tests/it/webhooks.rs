@@ -183,7 +183,7 @@ async fn what_a_webhook_notes_is_in_the_audit_log_and_its_calls_are_counted() {
     api.post(CONFIGURATIONS, &lenient).await.ok();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("audit.log");
-    api.server.write_down(audit::Log::open(&file).unwrap());
+    api.server.set_audit_log(audit::AuditLog::open(&file).unwrap());
     for (name, code) in [("good", 201), ("broken", 500)] {
         let headers = [("audit-id", name)];
         let body = config_map(name).to_string();

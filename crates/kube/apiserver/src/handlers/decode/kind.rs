@@ -1,16 +1,16 @@
-//! What a body says that it is, against what it should be.
+//! `apiVersion` and `kind` of a body, compared with the expected kind.
 
 use super::error::{no_kind, unrecognized};
 use mainstay_object::{FieldError, FieldPath, Gvk, Status};
 use mainstay_schema::builtin;
 use serde_json::{Map, Value};
 
-/// The original's name of the place where its kinds are registered.
+/// kube-apiserver's name of the scheme in which its kinds are registered.
 const SCHEME: &str = "pkg/runtime/scheme.go:111";
-/// The type into which the original reads `apiVersion` and `kind` first.
+/// The Go type into which kube-apiserver decodes `apiVersion` and `kind` first.
 const GO_HEAD: &str = r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
-/// Kinds that every group-version has besides its own.
-const EVERYWHERE: [&str; 7] = [
+/// Kinds that are registered in every group-version.
+const OPTION_KINDS: [&str; 7] = [
     "CreateOptions",
     "DeleteOptions",
     "GetOptions",
@@ -20,17 +20,17 @@ const EVERYWHERE: [&str; 7] = [
     "WatchEvent",
 ];
 /// Kinds of the core group that are no objects.
-const DOCUMENTS: [&str; 6] =
+const CORE_DOCUMENTS: [&str; 6] =
     ["APIGroup", "APIGroupList", "APIResourceList", "APIVersions", "List", "Status"];
 
-/// Checks `apiVersion` and `kind` of a body for a built-in kind, and fills in what is left out. A
-/// body that is null is an empty object.
+/// Checks `apiVersion` and `kind` of a body for a built-in kind, and adds them where they are
+/// missing. A null body is an empty object.
 pub(super) fn identify(value: &mut Value, gvk: &Gvk, body: &[u8]) -> Result<(), Status> {
     if value.is_null() {
         *value = Value::Object(Map::new());
     }
-    let (api_version, kind) = said(value, gvk, body)?;
-    let found = found(&api_version, &kind, gvk)
+    let (api_version, kind) = declared_kind(value, gvk, body)?;
+    let found = resolve_kind(&api_version, &kind, gvk)
         .ok_or_else(|| unrecognized(&gvk.kind, bad_version(&api_version), body))?;
     if found != *gvk {
         return Err(mismatch(&found, gvk));
@@ -42,14 +42,14 @@ pub(super) fn identify(value: &mut Value, gvk: &Gvk, body: &[u8]) -> Result<(), 
     Ok(())
 }
 
-/// The same for a custom kind, whose bodies must say both. That it is of another version is refused
-/// later, when its metadata has been read.
+/// The same for a custom kind, whose bodies must have both. The error for another version is
+/// returned as a value: the caller reports it after decoding the metadata.
 pub(super) fn identify_custom(
     value: &Value,
     gvk: &Gvk,
     body: &[u8],
 ) -> Result<Option<Status>, Status> {
-    let (api_version, kind) = said(value, gvk, body)?;
+    let (api_version, kind) = declared_kind(value, gvk, body)?;
     if kind.is_empty() {
         let shown = String::from_utf8_lossy(body);
         return Err(unrecognized(&gvk.kind, missing_kind(&shown), body));
@@ -61,11 +61,11 @@ pub(super) fn identify_custom(
     if api_version != expected {
         return Ok(Some(wrong_version(&api_version, &expected)));
     }
-    expect_custom_names(value, gvk).map(|()| None)
+    check_custom_kind(value, gvk).map(|()| None)
 }
 
-/// What a body says it is.
-fn said(value: &Value, gvk: &Gvk, body: &[u8]) -> Result<(String, String), Status> {
+/// `apiVersion` and `kind` of a body.
+fn declared_kind(value: &Value, gvk: &Gvk, body: &[u8]) -> Result<(String, String), Status> {
     let refuse = |found: &Value, into: &str| {
         let found = mainstay_gocompat::values::json_kind(found);
         let why = no_kind(format!("json: cannot unmarshal {found} into Go {into}"));
@@ -80,7 +80,7 @@ fn said(value: &Value, gvk: &Gvk, body: &[u8]) -> Result<(String, String), Statu
     for (name, text) in ["apiVersion", "kind"].into_iter().zip(&mut texts) {
         match fields.get(name) {
             None | Some(Value::Null) => {}
-            Some(Value::String(said)) => text.clone_from(said),
+            Some(Value::String(value)) => text.clone_from(value),
             Some(other) => return refuse(other, &format!("struct field .{name} of type string")),
         }
     }
@@ -102,8 +102,8 @@ fn wrong_version(found: &str, expected: &str) -> Status {
     ))
 }
 
-/// The kind that a body is, where what it leaves out is as expected; none if its version is none.
-fn found(api_version: &str, kind: &str, expected: &Gvk) -> Option<Gvk> {
+/// The kind of a body, with missing parts as expected; none if `apiVersion` is invalid.
+fn resolve_kind(api_version: &str, kind: &str, expected: &Gvk) -> Option<Gvk> {
     let (group, version) = match api_version.split_once('/') {
         None => ("", api_version),
         Some((_, version)) if version.contains('/') => return None,
@@ -117,7 +117,7 @@ fn found(api_version: &str, kind: &str, expected: &Gvk) -> Option<Gvk> {
     })
 }
 
-/// Why a body of one kind is none of another.
+/// The refusal of a body of another kind.
 fn mismatch(found: &Gvk, expected: &Gvk) -> Status {
     let refuse = |why: &str| {
         Status::bad_request(format!(
@@ -141,35 +141,35 @@ fn mismatch(found: &Gvk, expected: &Gvk) -> Status {
     ))
 }
 
-/// That the original has no type for a kind.
+/// The text that kube-apiserver has no type for a kind.
 pub(super) fn not_registered(kind: &str, version: &str) -> String {
     format!("no kind {kind:?} is registered for version {version:?} in scheme {SCHEME:?}")
 }
 
-/// That the original knows no kind of a type.
-pub(in crate::handlers) fn no_type(name: &str) -> String {
+/// The text that kube-apiserver has no kind for a type.
+pub(in crate::handlers) fn type_not_registered(name: &str) -> String {
     format!("no kind is registered for the type {name} in scheme {SCHEME:?}")
 }
 
-/// Whether the original has a type for a kind, in the part of it that serves another.
+/// Whether kube-apiserver has a type for a kind, in the scheme that serves the expected kind.
 fn is_registered(gvk: &Gvk, served: &Gvk) -> bool {
     let part = |group: &str| match group {
         "apiextensions.k8s.io" | "apiregistration.k8s.io" => group.to_owned(),
         _ => String::new(),
     };
-    if EVERYWHERE.contains(&gvk.kind.as_str()) {
+    if OPTION_KINDS.contains(&gvk.kind.as_str()) {
         return builtin::kinds()
             .iter()
             .any(|row| row.group == gvk.group && row.version == gvk.version);
     }
-    if gvk.group.is_empty() && gvk.version == "v1" && DOCUMENTS.contains(&gvk.kind.as_str()) {
+    if gvk.group.is_empty() && gvk.version == "v1" && CORE_DOCUMENTS.contains(&gvk.kind.as_str()) {
         return true;
     }
     part(&gvk.group) == part(&served.group)
         && builtin::definition_of(gvk).is_some_and(|definition| definition.field("kind").is_some())
 }
 
-/// The package of the original's own form of a kind, which is one for all versions.
+/// The Go package of kube-apiserver's internal type, which all versions share.
 fn internal_group(gvk: &Gvk) -> &str {
     match (gvk.group.as_str(), gvk.kind.as_str()) {
         ("" | "events.k8s.io", _) => "core",
@@ -179,59 +179,58 @@ fn internal_group(gvk: &Gvk) -> &str {
     }
 }
 
-/// Why a value is no object at all.
-pub(super) fn headless(value: &Value) -> String {
+/// The error for a value that is no object.
+pub(super) fn not_an_object(value: &Value) -> String {
     let found = mainstay_gocompat::values::json_kind(value);
     no_kind(format!("json: cannot unmarshal {found} into Go value of type {GO_HEAD}"))
 }
 
-/// What a patch made is no object of the kind.
+/// The result of a patch is no object of the kind.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::handlers) enum KindError {
-    /// It is no object.
-    #[error("{}", headless(value))]
-    NoObject {
-        /// What it is.
+    /// The result is no JSON object.
+    #[error("{}", not_an_object(value))]
+    NotAnObject {
+        /// The result.
         value: Value,
     },
-    /// Its version is none.
+    /// Its `apiVersion` is invalid.
     #[error("{}", bad_version(api_version))]
     BadVersion {
-        /// The version.
+        /// The `apiVersion`.
         api_version: String,
     },
-    /// It is of another kind.
+    /// It has another kind.
     #[error("{}", bare_mismatch(found, expected))]
     OtherKind {
-        /// Its own.
+        /// The kind of the result.
         found: Box<Gvk>,
-        /// That of the request.
+        /// The kind of the request.
         expected: Box<Gvk>,
     },
-    /// It does not name its kind, and must.
+    /// It has no `kind`, which custom kinds require.
     #[error("{}", missing_kind(object))]
     NoKind {
         /// The object as JSON.
         object: String,
     },
-    /// It is another object of a custom kind, which has a refusal of its own.
+    /// It is another object of a custom kind; that has its own refusal.
     #[error("{}", .0.message)]
     Custom(Box<Status>),
 }
 
-/// Checks `apiVersion` and `kind` of what a patch made, where leaving them out is allowed for
-/// built-in kinds.
-pub(in crate::handlers) fn expect_kind(
+/// Checks `apiVersion` and `kind` of the result of a patch. Built-in kinds may leave them out.
+pub(in crate::handlers) fn check_kind(
     value: &mut Value,
     gvk: &Gvk,
     custom: bool,
 ) -> Result<(), KindError> {
     let Value::Object(fields) = value else {
-        return Err(KindError::NoObject { value: value.clone() });
+        return Err(KindError::NotAnObject { value: value.clone() });
     };
     if !custom {
         let text = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default();
-        let Some(found) = found(text("apiVersion"), text("kind"), gvk) else {
+        let Some(found) = resolve_kind(text("apiVersion"), text("kind"), gvk) else {
             return Err(KindError::BadVersion { api_version: text("apiVersion").to_owned() });
         };
         if found != *gvk {
@@ -242,16 +241,16 @@ pub(in crate::handlers) fn expect_kind(
         fields.insert("kind".to_owned(), gvk.kind.as_str().into());
         return Ok(());
     }
-    let named = fields.get("kind").and_then(Value::as_str).is_some_and(|kind| !kind.is_empty());
-    if !named {
+    let has_kind = fields.get("kind").and_then(Value::as_str).is_some_and(|kind| !kind.is_empty());
+    if !has_kind {
         return Err(KindError::NoKind { object: value.to_string() });
     }
-    expect_custom_names(value, gvk).map_err(|status| KindError::Custom(Box::new(status)))
+    check_custom_kind(value, gvk).map_err(|status| KindError::Custom(Box::new(status)))
 }
 
-/// Gives what a strategic merge patch made its kind, whatever the patch says that it is: the original
-/// merges into a value that has its type already. What is no text is left to be refused.
-pub(in crate::handlers) fn take_kind(fields: &mut Map<String, Value>, gvk: &Gvk) {
+/// Sets the kind of the result of a strategic merge patch: kube-apiserver merges into a typed
+/// value, so the patch cannot change the kind. A value that is no string is refused later.
+pub(in crate::handlers) fn set_kind(fields: &mut Map<String, Value>, gvk: &Gvk) {
     for (name, text) in [("apiVersion", gvk.api_version()), ("kind", gvk.kind.clone())] {
         if fields.get(name).is_none_or(Value::is_string) {
             fields.insert(name.to_owned(), text.into());
@@ -266,8 +265,8 @@ fn bare_mismatch(found: &Gvk, expected: &Gvk) -> String {
     if why.is_empty() { status.message } else { why.to_owned() }
 }
 
-/// 422 if an object of a custom kind says that it is another.
-fn expect_custom_names(value: &Value, gvk: &Gvk) -> Result<(), Status> {
+/// 422 if an object of a custom kind has another `apiVersion` or `kind`.
+fn check_custom_kind(value: &Value, gvk: &Gvk) -> Result<(), Status> {
     let text = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default();
     let expected = gvk.api_version();
     let mut errors = Vec::new();
@@ -283,7 +282,7 @@ fn expect_custom_names(value: &Value, gvk: &Gvk) -> Result<(), Status> {
         return Ok(());
     }
     let name = value.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
-    // The kind that is told of is the one that the object says it is.
+    // The status names the kind that the object claims.
     let group = match text("apiVersion").split_once('/') {
         Some((group, version)) if !version.contains('/') => group,
         _ => "",

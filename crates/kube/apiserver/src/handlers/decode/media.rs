@@ -1,14 +1,14 @@
-//! The form of a body.
+//! Media types of request bodies.
 
 use crate::handlers::request::Request;
 use http::header::CONTENT_TYPE;
 use mainstay_object::{Reason, Status};
 use mainstay_schema::protobuf;
 
-/// What bodies may be, as the original lists it.
+/// The accepted media types, as kube-apiserver lists them.
 const READABLE: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
-/// The form of a body.
+/// The media type of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Media {
     Json,
@@ -17,7 +17,7 @@ pub(super) enum Media {
 }
 
 impl Media {
-    /// The form of a request's body, which is JSON if nobody says anything.
+    /// The media type of a request's body; the default is JSON.
     pub(super) fn of(request: &Request<'_>) -> Result<Self, Status> {
         let Some(header) = request.headers.get(CONTENT_TYPE) else { return Ok(Self::Json) };
         let header = header.to_str().unwrap_or("?");
@@ -33,7 +33,7 @@ impl Media {
     }
 }
 
-/// 415 for a body of another form.
+/// 415 for a body of another media type.
 pub(in crate::handlers) fn unknown_media(accepted: &str) -> Status {
     Status::new(
         Reason::UnsupportedMediaType,
@@ -43,34 +43,36 @@ pub(in crate::handlers) fn unknown_media(accepted: &str) -> Status {
     )
 }
 
-/// The media type of a header, in small letters; none if the header or its parameters are not well
-/// formed. What the parameters say does not matter: a `charset` changes nothing.
+/// The media type of a header in lower case; none if the header or a parameter is malformed.
+/// Parameters such as `charset` have no effect.
 fn media_type(header: &str) -> Option<String> {
     let mut parts = header.split(';');
     let media = parts.next()?.trim().to_ascii_lowercase();
-    let (main, sub) = media.split_once('/')?;
-    if !is_token(main) || !is_token(sub) {
+    let (main_type, subtype) = media.split_once('/')?;
+    if !is_token(main_type) || !is_token(subtype) {
         return None;
     }
-    let mut seen = Vec::new();
+    let mut parameters = Vec::new();
     let mut parts = parts.map(str::trim).peekable();
     while let Some(part) = parts.next() {
         if part.is_empty() && parts.peek().is_none() {
             break;
         }
         let (name, value) = part.split_once('=')?;
-        let quoted = value.len() > 1 && value.starts_with('"') && value.ends_with('"');
-        if !is_token(name) || !(quoted || is_token(value)) || seen.contains(&name) {
+        let is_quoted = value.len() > 1 && value.starts_with('"') && value.ends_with('"');
+        if !is_token(name) || !(is_quoted || is_token(value)) || parameters.contains(&name) {
             return None;
         }
-        seen.push(name);
+        parameters.push(name);
     }
     Some(media)
 }
 
 fn is_token(text: &str) -> bool {
     !text.is_empty()
-        && text.bytes().all(|b| b.is_ascii_graphic() && !br#"()<>@,;:\"/[]?="#.contains(&b))
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_graphic() && !br#"()<>@,;:\"/[]?="#.contains(&byte))
 }
 
 #[cfg(test)]

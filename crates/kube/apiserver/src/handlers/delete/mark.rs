@@ -1,7 +1,7 @@
-//! The marks of a deletion on an object that stays for now.
+//! Deletion marks on an object that is not deleted yet.
 
-use super::options::{Options, Propagation};
-use crate::handlers::definitions;
+use super::options::{DeleteOptions, Propagation};
+use crate::handlers::crds;
 use crate::server::ApiServer;
 use jiff::{SignedDuration, Timestamp};
 use mainstay_kinds::{Dependents, KindRow};
@@ -10,30 +10,30 @@ use mainstay_object::Object;
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
 
-/// An object with the marks of its deletion.
-pub(super) struct Marked {
+/// An object with its deletion marks.
+pub(super) struct MarkedObject {
     pub(super) object: Object,
-    /// Whether it must be seen with its marks before it goes: pods are.
+    /// Whether the marks must be stored before the deletion; pods need this.
     pub(super) graceful: bool,
-    /// Whether its grace period holds it.
+    /// Whether its grace period delays the deletion.
     pub(super) held: bool,
 }
 
-/// The object with the marks of its deletion; none if it is marked already and nothing changes.
-pub(super) fn marked(
+/// The object with its deletion marks; none if it is marked already and nothing changes.
+pub(super) fn mark_for_deletion(
     server: &ApiServer,
     row: &KindRow,
     old: &Object,
-    options: &Options,
-) -> Option<Marked> {
+    options: &DeleteOptions,
+) -> Option<MarkedObject> {
     let mut object = old.clone();
     let (mut graceful, mut held) = (false, false);
     let deletion = row.strategy.deletion();
     if deletion.has_grace_period {
-        match grace(server.clock.now(), old, options.grace) {
-            Grace::Goes => {}
-            Grace::Pending => return None,
-            Grace::Set { end, seconds } => {
+        match grace_period(server.clock.now(), old, options.grace) {
+            GracePeriod::Expired => {}
+            GracePeriod::Unchanged => return None,
+            GracePeriod::Set { end, seconds } => {
                 object.set(&["metadata", "deletionTimestamp"], rfc3339(end).into());
                 object.set(&["metadata", "deletionGracePeriodSeconds"], seconds.into());
                 (graceful, held) = (true, seconds > 0);
@@ -44,19 +44,19 @@ pub(super) fn marked(
         decide_dependents(deletion.dependents, old, &mut object, options);
     }
     if old.is_terminating() {
-        // Only definitions are marked without it.
-        if &*row.storage == definitions::STORAGE {
+        // Only CRDs are marked without it.
+        if &*row.storage == crds::STORAGE {
             object.set(&["metadata", "deletionGracePeriodSeconds"], 0.into());
         }
-        return Some(Marked { object, graceful, held });
+        return Some(MarkedObject { object, graceful, held });
     }
     if !graceful {
         let now = server.clock.now_rfc3339();
         object.set(&["metadata", "deletionTimestamp"], now.into());
     }
-    // Definitions have a deletion of their own, too: no grace, no new generation.
-    if definitions::is(row) {
-        definitions::hold(&mut object, &server.clock.now_rfc3339());
+    // The deletion of a CRD has no grace period and no new generation.
+    if crds::is_crd(row) {
+        crds::mark_terminating(&mut object, &server.clock.now_rfc3339());
     } else if let Some(mark) = row.strategy.deletion_mark() {
         mark(&mut object);
     } else {
@@ -67,19 +67,24 @@ pub(super) fn marked(
             object.set(&["metadata", "generation"], (old.generation() + 1).into());
         }
     }
-    Some(Marked { object, graceful, held })
+    Some(MarkedObject { object, graceful, held })
 }
 
-/// Whether finalizers hold an object: its own, or others that its kind has.
+/// Whether finalizers delay the deletion: those of the object, or others that its kind has.
 pub(in crate::handlers) fn is_held(row: &KindRow, object: &Object) -> bool {
     object.finalizers().next().is_some() || row.strategy.holds_deletion(object)
 }
 
-/// Writes down how dependents fare.
-fn decide_dependents(usual: Dependents, old: &Object, object: &mut Object, options: &Options) {
+/// Records the treatment of dependents as a finalizer.
+fn decide_dependents(
+    default: Dependents,
+    old: &Object,
+    object: &mut Object,
+    options: &DeleteOptions,
+) {
     let undecided = || !old.finalizers().any(|one| matches!(one, ORPHAN | FOREGROUND));
-    let usual = usual == Dependents::Orphaned && undecided();
-    let Some(propagation) = options.propagation.or(usual.then_some(Propagation::Orphan)) else {
+    let default = default == Dependents::Orphaned && undecided();
+    let Some(propagation) = options.propagation.or(default.then_some(Propagation::Orphan)) else {
         return;
     };
     let mut finalizers: Vec<&str> =
@@ -97,47 +102,48 @@ fn decide_dependents(usual: Dependents, old: &Object, object: &mut Object, optio
     }
 }
 
-/// What a deletion does to a pod's time to end.
+/// The effect of a deletion on the grace period of a pod.
 #[derive(Debug, PartialEq, Eq)]
-enum Grace {
-    /// It has had its time.
-    Goes,
-    /// It has as much time as before.
-    Pending,
-    /// It ends by then.
+enum GracePeriod {
+    /// The grace period is over.
+    Expired,
+    /// The grace period is unchanged.
+    Unchanged,
+    /// The grace period ends at this time.
     Set { end: Timestamp, seconds: i64 },
 }
 
-/// How long a pod may take to end. A second deletion may only shorten the time.
-fn grace(now: Timestamp, pod: &Object, asked: Option<i64>) -> Grace {
-    let asked = asked.map(|seconds| if seconds < 0 { 1 } else { seconds });
+/// The grace period of a pod. A second deletion may only shorten it.
+fn grace_period(now: Timestamp, pod: &Object, requested: Option<i64>) -> GracePeriod {
+    let requested = requested.map(|seconds| if seconds < 0 { 1 } else { seconds });
     if pod.is_terminating() {
-        let had = pod.i64(&["metadata", "deletionGracePeriodSeconds"]).unwrap_or_default();
-        if had == 0 {
-            return Grace::Goes;
+        let previous_seconds =
+            pod.i64(&["metadata", "deletionGracePeriodSeconds"]).unwrap_or_default();
+        if previous_seconds == 0 {
+            return GracePeriod::Expired;
         }
-        let Some(mut seconds) = asked.filter(|seconds| *seconds < had) else {
-            return Grace::Pending;
+        let Some(mut seconds) = requested.filter(|seconds| *seconds < previous_seconds) else {
+            return GracePeriod::Unchanged;
         };
-        let marked = pod.str(&["metadata", "deletionTimestamp"]).unwrap_or_default();
-        let marked: Timestamp = marked.parse().unwrap_or(now);
-        let mut end = after(marked, seconds - had);
+        let marked_at = pod.str(&["metadata", "deletionTimestamp"]).unwrap_or_default();
+        let marked_at: Timestamp = marked_at.parse().unwrap_or(now);
+        let mut end = after(marked_at, seconds - previous_seconds);
         if end < now {
             end = now;
-            // Whoever ends the pod gets to see that it is asked to hurry.
+            // The kubelet notices the shorter period.
             seconds = seconds.min(1);
         }
-        return Grace::Set { end, seconds };
+        return GracePeriod::Set { end, seconds };
     }
-    let usual = || pod.i64(&["spec", "terminationGracePeriodSeconds"]).unwrap_or_default();
-    let waits = pod.str(&["spec", "nodeName"]).is_some_and(|node| !node.is_empty())
+    let default = || pod.i64(&["spec", "terminationGracePeriodSeconds"]).unwrap_or_default();
+    let is_running = pod.str(&["spec", "nodeName"]).is_some_and(|node| !node.is_empty())
         && !matches!(pod.str(&["status", "phase"]), Some("Succeeded" | "Failed"));
-    let seconds = match asked.unwrap_or_else(usual) {
-        _ if !waits => 0,
+    let seconds = match requested.unwrap_or_else(default) {
+        _ if !is_running => 0,
         seconds if seconds < 0 => 1,
         seconds => seconds,
     };
-    Grace::Set { end: after(now, seconds), seconds }
+    GracePeriod::Set { end: after(now, seconds), seconds }
 }
 
 fn after(time: Timestamp, seconds: i64) -> Timestamp {
@@ -167,7 +173,7 @@ mod tests {
         let running = json!({"spec": spec, "status": {"phase": "Running"}});
         let done = json!({"spec": spec, "status": {"phase": "Succeeded"}});
         let waiting = json!({"spec": {"terminationGracePeriodSeconds": 30}});
-        for (value, asked, seconds) in [
+        for (value, requested, seconds) in [
             (&running, None, 30),
             (&running, Some(5), 5),
             (&running, Some(0), 0),
@@ -175,28 +181,32 @@ mod tests {
             (&done, None, 0),
             (&waiting, Some(9), 0),
         ] {
-            let expected = Grace::Set { end: at(seconds), seconds };
-            assert_eq!(grace(at(0), &pod(value.clone()), asked), expected, "{asked:?}");
+            let expected = GracePeriod::Set { end: at(seconds), seconds };
+            assert_eq!(
+                grace_period(at(0), &pod(value.clone()), requested),
+                expected,
+                "{requested:?}"
+            );
         }
     }
 
     #[test]
     fn a_second_deletion_only_shortens_the_time() {
-        let marked = |seconds: i64| {
+        let marked_pod = |seconds: i64| {
             pod(json!({"metadata": {
                 "deletionTimestamp": at(30).to_string(), "deletionGracePeriodSeconds": seconds,
             }}))
         };
-        for (asked, expected) in [
-            (None, Grace::Pending),
-            (Some(30), Grace::Pending),
-            (Some(40), Grace::Pending),
-            (Some(20), Grace::Set { end: at(20), seconds: 20 }),
-            (Some(3), Grace::Set { end: at(5), seconds: 1 }),
-            (Some(0), Grace::Set { end: at(5), seconds: 0 }),
+        for (requested, expected) in [
+            (None, GracePeriod::Unchanged),
+            (Some(30), GracePeriod::Unchanged),
+            (Some(40), GracePeriod::Unchanged),
+            (Some(20), GracePeriod::Set { end: at(20), seconds: 20 }),
+            (Some(3), GracePeriod::Set { end: at(5), seconds: 1 }),
+            (Some(0), GracePeriod::Set { end: at(5), seconds: 0 }),
         ] {
-            assert_eq!(grace(at(5), &marked(30), asked), expected, "{asked:?}");
+            assert_eq!(grace_period(at(5), &marked_pod(30), requested), expected, "{requested:?}");
         }
-        assert_eq!(grace(at(5), &marked(0), Some(9)), Grace::Goes);
+        assert_eq!(grace_period(at(5), &marked_pod(0), Some(9)), GracePeriod::Expired);
     }
 }

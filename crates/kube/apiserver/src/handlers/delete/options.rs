@@ -1,4 +1,4 @@
-//! `DeleteOptions`, from the body or from the query: a body hides the query.
+//! `DeleteOptions`, from the body or from the query; a body takes precedence.
 
 use crate::handlers::decode;
 use crate::handlers::request::Request;
@@ -6,7 +6,7 @@ use mainstay_http::query::parse_int;
 use mainstay_object::{FieldError, FieldPath, Status};
 use serde_json::{Value, json};
 
-/// What becomes of dependents.
+/// The treatment of dependents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::handlers) enum Propagation {
     Orphan,
@@ -16,26 +16,26 @@ pub(in crate::handlers) enum Propagation {
 
 /// `metav1.DeleteOptions`.
 #[derive(Clone, Debug, Default)]
-pub(in crate::handlers) struct Options {
-    /// What becomes of dependents, if the client says so in either way.
+pub(in crate::handlers) struct DeleteOptions {
+    /// The treatment of dependents, if the client set one of the two fields.
     pub(super) propagation: Option<Propagation>,
-    /// The uid that the object must have.
+    /// The precondition on the uid.
     pub(super) uid: Option<String>,
-    /// The revision that the object must have.
+    /// The precondition on the revision.
     pub(super) version: Option<String>,
-    /// Whether nothing is to be changed.
+    /// Whether the deletion is a dry run.
     pub(super) dry_run: bool,
-    /// Seconds between the request and the end of a pod.
+    /// The grace period of a pod, in seconds.
     pub(super) grace: Option<i64>,
-    /// Whether the old way of asking for cascading was used: it answers 202.
+    /// Whether `orphanDependents` was false: the response is then 202.
     pub(super) cascades: bool,
-    /// What the old way of asking said.
+    /// The deprecated field `orphanDependents`.
     orphans: Option<bool>,
 }
 
-/// The options as they were given.
+/// The options as sent.
 #[derive(Default)]
-struct Given {
+struct RawOptions {
     policy: Option<String>,
     orphans: Option<bool>,
     dry_run: Vec<String>,
@@ -44,28 +44,29 @@ struct Given {
     version: Option<String>,
 }
 
-impl Options {
-    /// Reads the options of a request. 400 if they cannot be read, 422 naming all that is wrong.
+impl DeleteOptions {
+    /// Reads the options of a request. 400 if they are malformed, 422 with all errors if they are
+    /// invalid.
     pub(super) fn read(request: &Request<'_>) -> Result<Self, Status> {
         if request.body.is_empty() {
-            return Given::of_query(request)?.settle();
+            return RawOptions::from_query(request)?.validate();
         }
         Self::from_value(&decode::options(request)?)
     }
 
-    /// Reads an object that has been decoded.
+    /// Reads a decoded object.
     pub(in crate::handlers) fn from_value(body: &Value) -> Result<Self, Status> {
-        Given::of_value(body).settle()
+        RawOptions::from_value(body).validate()
     }
 
-    /// Makes it a deletion that changes nothing.
+    /// Makes it a dry run if `dry_run` is set.
     #[must_use]
-    pub(in crate::handlers) const fn dry(mut self, dry: bool) -> Self {
-        self.dry_run = self.dry_run || dry;
+    pub(in crate::handlers) const fn with_dry_run(mut self, dry_run: bool) -> Self {
+        self.dry_run = self.dry_run || dry_run;
         self
     }
 
-    /// The options as reviews show them.
+    /// The options as admission reviews contain them.
     pub(super) fn to_value(&self) -> Value {
         let mut value = json!({"apiVersion": "meta.k8s.io/v1", "kind": "DeleteOptions"});
         if let Some(seconds) = self.grace {
@@ -93,21 +94,21 @@ impl Options {
         value
     }
 
-    /// The object that is meant was written by whoever deletes it.
-    pub(in crate::handlers) fn follow(&mut self, revision: u64) {
+    /// Updates the precondition on the revision after an own write to the object.
+    pub(in crate::handlers) fn set_expected_revision(&mut self, revision: u64) {
         if self.version.as_deref().is_some_and(|version| !version.is_empty()) {
             self.version = Some(revision.to_string());
         }
     }
 
-    /// Whether it changes nothing.
+    /// Whether it is a dry run.
     pub(in crate::handlers) const fn is_dry(&self) -> bool {
         self.dry_run
     }
 }
 
-impl Given {
-    fn of_query(request: &Request<'_>) -> Result<Self, Status> {
+impl RawOptions {
+    fn from_query(request: &Request<'_>) -> Result<Self, Status> {
         let query = &request.query;
         Ok(Self {
             policy: query.raw("propagationPolicy").map(str::to_owned),
@@ -118,20 +119,20 @@ impl Given {
         })
     }
 
-    fn of_value(body: &Value) -> Self {
+    fn from_value(body: &Value) -> Self {
         let text = |path: &str| body.pointer(path).and_then(Value::as_str).map(str::to_owned);
         let dry_run = body.get("dryRun").and_then(Value::as_array).into_iter().flatten();
         Self {
             policy: text("/propagationPolicy"),
             orphans: body.get("orphanDependents").and_then(Value::as_bool),
-            dry_run: dry_run.map(|one| one.as_str().unwrap_or_default().to_owned()).collect(),
+            dry_run: dry_run.map(|value| value.as_str().unwrap_or_default().to_owned()).collect(),
             grace: body.get("gracePeriodSeconds").and_then(Value::as_i64),
             uid: text("/preconditions/uid"),
             version: text("/preconditions/resourceVersion"),
         }
     }
 
-    fn settle(self) -> Result<Options, Status> {
+    fn validate(self) -> Result<DeleteOptions, Status> {
         let mut errors = Vec::new();
         let field = FieldPath::new("propagationPolicy");
         let policy = self.policy.as_deref();
@@ -139,7 +140,7 @@ impl Given {
             let why = "orphanDependents and deletionPropagation cannot be both set";
             errors.push(FieldError::invalid(&field, policy, why));
         }
-        let named = match policy {
+        let propagation = match policy {
             Some("Orphan") => Some(Propagation::Orphan),
             Some("Foreground") => Some(Propagation::Foreground),
             Some("Background") => Some(Propagation::Background),
@@ -157,9 +158,10 @@ impl Given {
         if !errors.is_empty() {
             return Err(Status::invalid("meta.k8s.io", "DeleteOptions", "", &errors));
         }
-        let old_way = |orphans| if orphans { Propagation::Orphan } else { Propagation::Background };
-        Ok(Options {
-            propagation: named.or(self.orphans.map(old_way)),
+        let propagation_of =
+            |orphans| if orphans { Propagation::Orphan } else { Propagation::Background };
+        Ok(DeleteOptions {
+            propagation: propagation.or(self.orphans.map(propagation_of)),
             uid: self.uid,
             version: self.version,
             dry_run: !self.dry_run.is_empty(),
@@ -177,8 +179,8 @@ mod tests {
 
     #[test]
     fn all_that_is_wrong_is_named_at_once() {
-        let wrong = json!({"orphanDependents": true, "propagationPolicy": "X", "dryRun": ["Y"]});
-        let status = Options::from_value(&wrong).unwrap_err();
+        let invalid = json!({"orphanDependents": true, "propagationPolicy": "X", "dryRun": ["Y"]});
+        let status = DeleteOptions::from_value(&invalid).unwrap_err();
         assert_eq!(status.details.causes.len(), 3);
         assert_eq!(status.details.kind, "DeleteOptions");
     }
@@ -188,7 +190,7 @@ mod tests {
         for (orphans, propagation) in
             [(true, Propagation::Orphan), (false, Propagation::Background)]
         {
-            let options = Options::from_value(&json!({"orphanDependents": orphans})).unwrap();
+            let options = DeleteOptions::from_value(&json!({"orphanDependents": orphans})).unwrap();
             assert_eq!(options.propagation, Some(propagation));
             assert_eq!(options.cascades, !orphans);
         }

@@ -1,12 +1,11 @@
-//! Removal of an object: it goes, or is marked if something holds it.
+//! Removal of an object: it is deleted, or marked if something delays its deletion.
 //!
-//! A definition that is marked is cleaned up after: its objects are removed in the same way, and then
-//! it goes.
+//! A marked CRD is cleaned up: its objects are removed in the same way, and then the CRD itself.
 
 use super::mark;
-use super::options::Options;
+use super::options::DeleteOptions;
 use crate::handlers::commit::{ATTEMPTS, commit_status};
-use crate::handlers::definitions;
+use crate::handlers::crds;
 use crate::server::ApiServer;
 use mainstay_admission::{self as admission, AdmissionRequest};
 use mainstay_conversion::forms;
@@ -17,31 +16,31 @@ use mainstay_store::{Change, CommitError, Expect, Key, Stored, WatchError};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long to wait before a clean-up that the store refused is tried again.
-const AGAIN: Duration = Duration::from_secs(1);
+/// Delay before a failed clean-up is retried.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What a deletion did.
+/// The outcome of a deletion.
 #[derive(Debug)]
-pub(in crate::handlers) enum Removed {
-    /// The object is gone; its last state.
-    Gone(Arc<Stored>),
-    /// Finalizers or its grace period hold it.
+pub(in crate::handlers) enum Removal {
+    /// The object was deleted; its last state.
+    Deleted(Arc<Stored>),
+    /// Finalizers or its grace period delay the deletion.
     Held(Arc<Stored>),
-    /// A dry run: the object would be gone.
-    WouldGo(Arc<Stored>),
-    /// A dry run: the object as it would be stored, and whether something holds it then.
+    /// A dry run: the object would be deleted.
+    WouldDelete(Arc<Stored>),
+    /// A dry run: the object as it would be stored, and whether something would delay its deletion.
     WouldMark(Object, bool),
 }
 
-/// Deletes one object, or marks it if finalizers or its grace period hold it. `asked`: what
-/// admission is told, if it is to be asked.
+/// Deletes one object, or marks it if finalizers or its grace period delay the deletion. `review`
+/// is the admission request, if admission applies.
 pub(in crate::handlers) async fn remove(
     server: &Arc<ApiServer>,
     row: &KindRow,
     key: &Key,
-    options: &Options,
-    asked: Option<AdmissionRequest<'_>>,
-) -> Result<Removed, Status> {
+    options: &DeleteOptions,
+    review: Option<AdmissionRequest<'_>>,
+) -> Result<Removal, Status> {
     let name: &str = &key.name;
     let mut attempts = ATTEMPTS;
     loop {
@@ -51,18 +50,18 @@ pub(in crate::handlers) async fn remove(
             .get(key)
             .ok_or_else(|| Status::not_found(&row.group, &row.plural, name))?;
         let stored = conversion::spoken(&server.outbound, row, stored).await?;
-        match remove_once(server, row, stored, options, asked).await {
-            Err(Failure::Refused(status)) => return Err(*status),
-            Err(Failure::Commit(CommitError::Stale { .. }))
+        match remove_once(server, row, stored, options, review).await {
+            Err(RemoveError::Refused(status)) => return Err(*status),
+            Err(RemoveError::Commit(CommitError::Stale { .. }))
                 if options.version.is_none() && attempts > 0 => {}
-            Err(Failure::Commit(error)) => return Err(commit_status(row, name, &error)),
+            Err(RemoveError::Commit(error)) => return Err(commit_status(row, name, &error)),
             Ok(removed) => return Ok(removed),
         }
     }
 }
 
-/// Why an object was not deleted.
-enum Failure {
+/// An error of a deletion.
+enum RemoveError {
     Refused(Box<Status>),
     Commit(CommitError),
 }
@@ -71,62 +70,68 @@ async fn remove_once(
     server: &Arc<ApiServer>,
     row: &KindRow,
     stored: Arc<Stored>,
-    options: &Options,
-    asked: Option<AdmissionRequest<'_>>,
-) -> Result<Removed, Failure> {
+    options: &DeleteOptions,
+    review: Option<AdmissionRequest<'_>>,
+) -> Result<Removal, RemoveError> {
     let old = forms::stored_form(row, &stored);
-    check_preconditions(row, &old, options).map_err(|status| Failure::Refused(status.into()))?;
-    let Some(marked) = mark::marked(server, row, &old, options) else {
-        // Its grace period goes on.
-        return Ok(Removed::Held(stored));
+    check_preconditions(row, &old, options)
+        .map_err(|status| RemoveError::Refused(status.into()))?;
+    let Some(marked) = mark::mark_for_deletion(server, row, &old, options) else {
+        // The grace period continues.
+        return Ok(Removal::Held(stored));
     };
-    let held = marked.held || mark::is_held(row, &marked.object);
-    // What ends already in its own way, as a namespace does, is not judged again before it can go.
-    let ends = old.is_terminating() && held && row.strategy.deletion_mark().is_some();
-    let asked = asked.filter(|_| !ends);
-    admit(asked, &old).await?;
+    let is_held = marked.held || mark::is_held(row, &marked.object);
+    // Admission does not review a kind with its own deletion, such as a namespace, again while it
+    // waits.
+    let has_own_deletion =
+        old.is_terminating() && is_held && row.strategy.deletion_mark().is_some();
+    let review = review.filter(|_| !has_own_deletion);
+    review_deletion(review, &old).await?;
     if options.dry_run {
-        let marks = marked.graceful || held;
+        let marks = marked.graceful || is_held;
         return Ok(if marks {
-            Removed::WouldMark(marked.object, held)
+            Removal::WouldMark(marked.object, is_held)
         } else {
-            Removed::WouldGo(stored)
+            Removal::WouldDelete(stored)
         });
     }
     let mut stored = stored;
-    if (held || marked.graceful) && marked.object != old {
+    if (is_held || marked.graceful) && marked.object != old {
         let expect = Expect::Revision(stored.revision);
-        let refused = |status: Status| Failure::Refused(status.into());
+        let refused = |status: Status| RemoveError::Refused(status.into());
         let object =
             conversion::to_storage(&server.outbound, row, marked.object).await.map_err(refused)?;
         let written = write_mark(server, row, &stored.key, object, expect).await;
-        stored = written.map_err(Failure::Commit)?;
+        stored = written.map_err(RemoveError::Commit)?;
         stored = conversion::spoken(&server.outbound, row, stored).await.map_err(refused)?;
     }
-    if held {
-        return Ok(Removed::Held(stored));
+    if is_held {
+        return Ok(Removal::Held(stored));
     }
     if marked.graceful {
-        // Marking and removing are two steps, and each is judged.
-        admit(asked, &forms::stored_form(row, &stored)).await?;
+        // Marking and deleting are two steps, and admission reviews each.
+        review_deletion(review, &forms::stored_form(row, &stored)).await?;
     }
     let expect = Expect::Revision(stored.revision);
     let change = Change::Delete { key: stored.key.clone(), expect };
-    let last = server.store.commit(change).await.map_err(Failure::Commit)?;
-    gone(server, row, &last);
-    Ok(Removed::Gone(last))
+    let last = server.store.commit(change).await.map_err(RemoveError::Commit)?;
+    after_delete(server, row, &last);
+    Ok(Removal::Deleted(last))
 }
 
-async fn admit(asked: Option<AdmissionRequest<'_>>, old: &Object) -> Result<(), Failure> {
-    match asked {
-        Some(asked) => {
-            admission::delete(asked, old).await.map_err(|status| Failure::Refused(status.into()))
-        }
+async fn review_deletion(
+    review: Option<AdmissionRequest<'_>>,
+    old: &Object,
+) -> Result<(), RemoveError> {
+    match review {
+        Some(review) => admission::delete(review, old)
+            .await
+            .map_err(|status| RemoveError::Refused(status.into())),
         None => Ok(()),
     }
 }
 
-/// Writes the mark of a deletion.
+/// Writes the deletion marks.
 async fn write_mark(
     server: &Arc<ApiServer>,
     row: &KindRow,
@@ -134,30 +139,30 @@ async fn write_mark(
     marked: Object,
     expect: Expect,
 ) -> Result<Arc<Stored>, CommitError> {
-    if &*row.storage == definitions::STORAGE {
+    if &*row.storage == crds::STORAGE {
         return mark_definition(server, key, marked, expect).await;
     }
     let change = Change::Put { key: key.clone(), object: &marked, expect, guard: None };
     server.store.commit(change).await
 }
 
-/// What follows the end of an object.
-pub(in crate::handlers) fn gone(server: &Arc<ApiServer>, row: &KindRow, stored: &Stored) {
-    if &*row.storage == definitions::STORAGE {
-        definitions::gone(server, &stored.key.name);
+/// Runs the effects of a deletion.
+pub(in crate::handlers) fn after_delete(server: &Arc<ApiServer>, row: &KindRow, stored: &Stored) {
+    if &*row.storage == crds::STORAGE {
+        crds::unregister(server, &stored.key.name);
     }
 }
 
-/// Refuses to delete an object that is not the one that is meant.
+/// Refuses a deletion whose preconditions do not hold.
 pub(in crate::handlers) fn check_preconditions(
     row: &KindRow,
     old: &Object,
-    options: &Options,
+    options: &DeleteOptions,
 ) -> Result<(), Status> {
     if mainstay_fault::is_on("preconditions-are-not-checked") {
         return Ok(());
     }
-    // The original names the kind here, not the resource.
+    // kube-apiserver names the kind here, not the resource.
     let conflict = |why: String| Err(Status::conflict(&row.group, &row.kind, old.name(), &why));
     if let Some(uid) = options.uid.as_deref().filter(|uid| *uid != old.uid()) {
         return conflict(format!(
@@ -175,36 +180,36 @@ pub(in crate::handlers) fn check_preconditions(
     Ok(())
 }
 
-/// Marks a definition whose deletion was asked for: from now on nothing can be created.
+/// Marks a CRD for deletion: no object of it can be created from now on.
 async fn mark_definition(
     server: &Arc<ApiServer>,
     key: &Key,
     object: Object,
     expect: Expect,
 ) -> Result<Arc<Stored>, CommitError> {
-    let _one_at_a_time = server.definitions.lock().await;
-    let admitted = definitions::admit(server, &object, false);
+    let _lock = server.crd_lock.lock().await;
+    let admission = crds::admit(server, &object, false);
     let change = Change::Put { key: key.clone(), object: &object, expect, guard: None };
     let stored = server.store.commit(change).await?;
-    admitted.keep(&stored, object);
+    admission.commit(&stored, object);
     if stored.terminating {
         start_clean_up(server, &key.name);
     }
     Ok(stored)
 }
 
-/// Begins to delete the objects of a definition that is being deleted.
+/// Starts to delete the objects of a CRD that is being deleted.
 pub(in crate::handlers) fn start_clean_up(server: &Arc<ApiServer>, name: &Arc<str>) {
     tokio::spawn(clean_up(server.clone(), name.clone()));
 }
 
-/// Deletes the objects of a definition that is being deleted, then lets go of it.
+/// Deletes the objects of a CRD, then removes its finalizer.
 async fn clean_up(server: Arc<ApiServer>, name: Arc<str>) {
     loop {
         let step = async {
-            definitions::begin_clean_up(&server, &name).await?;
-            empty(&server, &name).await?;
-            definitions::release(&server, &name).await
+            crds::begin_clean_up(&server, &name).await?;
+            delete_instances(&server, &name).await?;
+            crds::remove_finalizer(&server, &name).await
         };
         let outcome = tokio::select! {
             outcome = step => outcome,
@@ -215,32 +220,32 @@ async fn clean_up(server: Arc<ApiServer>, name: Arc<str>) {
             Err(status) if status.reason == Reason::ServiceUnavailable => return,
             Err(status) => {
                 tracing::warn!(definition = &*name, %status, "cleaning up after a definition");
-                tokio::time::sleep(AGAIN).await;
+                tokio::time::sleep(RETRY_INTERVAL).await;
             }
         }
     }
 }
 
-/// Deletes all objects and waits until they are gone.
-async fn empty(server: &Arc<ApiServer>, name: &str) -> Result<(), Status> {
+/// Deletes all objects and waits until none is left.
+async fn delete_instances(server: &Arc<ApiServer>, name: &str) -> Result<(), Status> {
     let Some(kind) = server.registry.custom(name) else { return Ok(()) };
     let row = kind.stored;
     loop {
         let list = server.store.list(&row.storage, None);
         let revision = list.revision();
-        let mut any = false;
+        let mut found = false;
         for stored in list.iter() {
-            any = true;
+            found = true;
             if stored.terminating {
                 continue;
             }
-            match remove(server, &row, &stored.key, &Options::default(), None).await {
+            match remove(server, &row, &stored.key, &DeleteOptions::default(), None).await {
                 Ok(_) => {}
                 Err(status) if status.is_not_found() => {}
                 Err(status) => return Err(status),
             }
         }
-        if !any {
+        if !found {
             return Ok(());
         }
         if let Ok(mut watch) = server.store.watch(&row.storage, revision)

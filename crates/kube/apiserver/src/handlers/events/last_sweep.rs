@@ -1,20 +1,20 @@
-//! When old events were last swept away.
+//! Time of the last sweep of expired Events.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Seconds between sweeps.
-const SWEEP_EVERY: u64 = 300;
+const SWEEP_INTERVAL: u64 = 300;
 
-/// When the last sweep began, in seconds of the server's clock.
+/// The start of the last sweep, in seconds of the server's clock.
 #[derive(Debug, Default)]
 pub(crate) struct LastSweep(AtomicU64);
 
 impl LastSweep {
-    /// Begins a sweep if the last one is long enough ago; whether it is.
+    /// Begins a sweep if one is due; returns whether it is.
     pub(super) fn begin(&self, now: u64) -> bool {
         let last = self.0.load(Ordering::Relaxed);
-        let due = now >= last + SWEEP_EVERY;
+        let is_due = now >= last + SWEEP_INTERVAL;
         let order = Ordering::Relaxed;
-        due && self.0.compare_exchange(last, now, order, order).is_ok()
+        is_due && self.0.compare_exchange(last, now, order, order).is_ok()
     }
 }

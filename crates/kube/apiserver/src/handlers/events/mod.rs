@@ -1,25 +1,24 @@
-//! Events do not stay: an hour after they were last heard of they go.
+//! Expiry of Events: an hour after their last observation.
 //!
-//! The original gives each of them a lease in etcd. Here a sweep runs now and then, started by the
-//! creation of an event: nothing wakes up in a cluster where nothing happens, and only where events
-//! are made can they pile up.
+//! kube-apiserver gives each Event a lease in etcd. Here the creation of an Event starts a sweep
+//! when one is due. So an idle cluster has no timer, and Events cannot accumulate.
 
 pub(crate) mod last_sweep;
 
-use super::aside::TURN;
+use super::blocking::YIELD_INTERVAL;
 use crate::server::ApiServer;
 use jiff::{SignedDuration, Timestamp};
 use mainstay_object::Object;
 use mainstay_store::{Change, Expect};
 use std::sync::Arc;
 
-/// Where events are stored.
+/// Storage name of Events.
 pub(super) const STORAGE: &str = "events";
-/// How long an event stays.
-const KEPT: SignedDuration = SignedDuration::from_hours(1);
+/// Lifetime of an Event.
+const LIFETIME: SignedDuration = SignedDuration::from_hours(1);
 
-/// Sweeps if the last time is long enough ago.
-pub(super) fn created(server: &Arc<ApiServer>) {
+/// Starts a sweep if one is due.
+pub(super) fn sweep_if_due(server: &Arc<ApiServer>) {
     if server.last_sweep.begin(server.clock.elapsed().as_secs()) {
         let server = server.clone();
         tokio::spawn(async move { sweep(&server).await });
@@ -28,11 +27,11 @@ pub(super) fn created(server: &Arc<ApiServer>) {
 
 async fn sweep(server: &ApiServer) {
     let now = server.clock.now();
-    for (at, stored) in server.store.list(STORAGE, None).iter().enumerate() {
-        if at % TURN == TURN - 1 {
+    for (index, stored) in server.store.list(STORAGE, None).iter().enumerate() {
+        if index % YIELD_INTERVAL == YIELD_INTERVAL - 1 {
             tokio::task::yield_now().await;
         }
-        if now.duration_since(last_heard_of(&stored.object())) < KEPT {
+        if now.duration_since(last_observed(&stored.object())) < LIFETIME {
             continue;
         }
         let expect = Expect::Revision(stored.revision);
@@ -43,8 +42,8 @@ async fn sweep(server: &ApiServer) {
     }
 }
 
-/// The latest time that an event names; the beginning of time if it names none.
-fn last_heard_of(event: &Object) -> Timestamp {
+/// The latest time in an Event; the epoch if it has none.
+fn last_observed(event: &Object) -> Timestamp {
     let paths: [&[&str]; 4] = [
         &["metadata", "creationTimestamp"],
         &["series", "lastObservedTime"],

@@ -1,17 +1,17 @@
-//! The scale subresource: one face for everything that has a number of replicas.
+//! The scale subresource of all kinds with replicas.
 
 pub(super) mod admission;
 pub(super) mod object;
 
 use self::object::{gvk, scale_of, segments, spec_path};
-use super::apply::Config;
+use super::apply::ApplyConfiguration;
+use super::managed_fields::ScaleFieldManager;
 use super::options::{Verb, WriteOptions};
-use super::part::Part;
 use super::patch::{self, Patch};
 use super::request::Request;
-use super::track::ScaleManagers;
-use super::updated_object::{UpdatedObject, Version};
-use super::{change, decode, present, read};
+use super::subresource::Subresource;
+use super::updated_object::{UpdatedObject, VersionCheck};
+use super::{decode, read, response, update};
 use http::Method;
 use mainstay_conversion::decode::Decoded;
 use mainstay_conversion::forms;
@@ -23,7 +23,7 @@ use mainstay_patch::managed;
 use mainstay_schema::builtin;
 use serde_json::Value;
 
-/// GET, PUT or PATCH of `…/scale`.
+/// Handles GET, PUT and PATCH of `…/scale`.
 pub(super) async fn answer(request: &Request<'_>, method: &Method) -> Result<ApiResponse, Status> {
     let row = &request.row;
     let gvk = gvk();
@@ -37,60 +37,64 @@ pub(super) async fn answer(request: &Request<'_>, method: &Method) -> Result<Api
             let why = format!("the spec replicas field {path:?} does not exist");
             return Err(Status::internal(why));
         }
-        return present::scale(request, scale_of(row, &object));
+        return response::scale(request, scale_of(row, &object));
     }
     let changed = if *method == Method::PUT {
         let options = WriteOptions::read(request, Verb::Update)?;
-        let decoded = decode::object_of(request, &gvk, options.validation);
+        let decoded = decode::built_in_object(request, &gvk, options.validation);
         let Decoded { object: mut sent, warnings } =
-            decoded.map_err(|status| unreadable(row, status))?;
-        change::names_what_is_asked(request, &mut sent)?;
-        change::apply(request, Part::Scale, &options, |current, _| {
-            let managers = ScaleManagers::new(request, &options, current)?;
+            decoded.map_err(|status| conversion_failure(row, status))?;
+        update::check_identity(request, &mut sent)?;
+        update::apply(request, Subresource::Scale, &options, |current, _| {
+            let field_manager = ScaleFieldManager::new(request, &options, current)?;
             let mut scale = sent.clone();
-            managers.updated(&mut scale);
-            Ok(UpdatedObject::sent(scale, warnings.clone(), Version::IfSent))
+            field_manager.track_update(&mut scale);
+            Ok(UpdatedObject::untracked(scale, warnings.clone(), VersionCheck::IfPresent))
         })
         .await?
     } else if patch::is_apply(request) {
         let options = WriteOptions::read(request, Verb::Apply)?;
-        change::apply(request, Part::Scale, &options, |current, _| {
-            let managers = ScaleManagers::new(request, &options, current)?;
-            let config = Config::read(request)?;
-            let merged = managers.applied(&config.value, options.force)?;
-            if row.custom().is_some() && managers.differs(&merged) {
+        update::apply(request, Subresource::Scale, &options, |current, _| {
+            let field_manager = ScaleFieldManager::new(request, &options, current)?;
+            let config = ApplyConfiguration::read(request)?;
+            let is_strategic = field_manager.apply(&config.value, options.force)?;
+            if row.custom().is_some() && field_manager.differs(&is_strategic) {
                 return Err(no_version_of_custom(&config.value));
             }
-            config.judge(request, &options)?;
-            let scale = read_scale(merged.into_value())?;
-            Ok(UpdatedObject::sent(scale, Vec::new(), config.version()))
+            config.check_duplicates(request, &options)?;
+            let scale = read_scale(is_strategic.into_value())?;
+            Ok(UpdatedObject::untracked(scale, Vec::new(), config.version()))
         })
         .await?
     } else {
         let builtin = row.custom().is_none().then_some(&gvk);
         let (patch, options) = Patch::read(request, builtin)?;
-        change::apply(request, Part::Scale, &options, |current, _| {
-            let managers = ScaleManagers::new(request, &options, current)?;
+        update::apply(request, Subresource::Scale, &options, |current, _| {
+            let field_manager = ScaleFieldManager::new(request, &options, current)?;
             let scale = Object::from_value(scale_of(row, current)).unwrap_or_default();
             let mut value = patch.apply(&scale)?;
             let text = value.to_string();
             patch
-                .identify(&mut value, &gvk, false)
-                .map_err(|error| patch::spoils(&text, &error.to_string()))?;
+                .check_kind(&mut value, &gvk, false)
+                .map_err(|error| patch::invalid_patch(&text, &error.to_string()))?;
             let mut scale =
-                read_scale(value).map_err(|status| patch::spoils(&text, &status.message))?;
-            managers.updated(&mut scale);
-            let version = if patch.names_version() { Version::IfSent } else { Version::Kept };
-            Ok(UpdatedObject::sent(scale, Vec::new(), version))
+                read_scale(value).map_err(|status| patch::invalid_patch(&text, &status.message))?;
+            field_manager.track_update(&mut scale);
+            let version = if patch.sets_resource_version() {
+                VersionCheck::IfPresent
+            } else {
+                VersionCheck::Skipped
+            };
+            Ok(UpdatedObject::untracked(scale, Vec::new(), version))
         })
         .await?
     };
-    let mut answer = present::scale(request, scale_of(row, &changed.object(row)))?;
-    answer.warnings = changed.warnings;
-    Ok(answer)
+    let mut response = response::scale(request, scale_of(row, &changed.object(row)))?;
+    response.warnings = changed.warnings;
+    Ok(response)
 }
 
-/// 500, as the original: it takes the scale of a custom object for a version of the object.
+/// 500, as in kube-apiserver: it treats the scale of a custom object as a version of the object.
 fn no_version_of_custom(config: &Value) -> Status {
     let (gvk, shown) = (gvk(), managed::shown(config, &gvk()));
     let version = gvk.api_version();
@@ -102,13 +106,13 @@ fn no_version_of_custom(config: &Value) -> Status {
     )
 }
 
-/// Why a scale that was put cannot be read. Of custom objects the original says less: it does not
-/// find the type of the scale among theirs.
-fn unreadable(row: &KindRow, status: Status) -> Status {
+/// The refusal of a malformed scale. For custom objects kube-apiserver does not find the type of
+/// the scale, and says only that.
+fn conversion_failure(row: &KindRow, status: Status) -> Status {
     if row.custom().is_none() || status.reason != Reason::BadRequest {
         return status;
     }
-    Status::bad_request(decode::no_type("v1.Scale"))
+    Status::bad_request(decode::type_not_registered("v1.Scale"))
 }
 
 fn read_scale(value: Value) -> Result<Object, Status> {

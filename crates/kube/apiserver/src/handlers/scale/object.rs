@@ -1,4 +1,4 @@
-//! The `Scale` of an object, and where the object has what it shows.
+//! The `Scale` of an object, and the paths of its fields in the object.
 
 use mainstay_kinds::{KindRow, Source};
 use mainstay_object::selector::LabelSelector;
@@ -6,14 +6,13 @@ use mainstay_object::{Gvk, Object};
 use mainstay_schema::builtin;
 use serde_json::{Value, json};
 
-/// The kind that the subresource speaks.
+/// The kind of the subresource.
 pub(in crate::handlers) fn gvk() -> Gvk {
     Gvk::new("autoscaling", "v1", "Scale")
 }
 
-/// How the original says that an object has another uid than a precondition demands, where it
-/// leaves that to its storage.
-pub(in crate::handlers) fn other_uid(plural: &str, object: &Object, wanted: &str) -> String {
+/// kube-apiserver's text for a uid precondition that fails in its storage.
+pub(in crate::handlers) fn uid_mismatch(plural: &str, object: &Object, wanted: &str) -> String {
     format!(
         "StorageError: invalid object, Code: 4, Key: /registry/{plural}/{}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {}",
         object.key(),
@@ -49,7 +48,7 @@ pub(in crate::handlers) fn scale_of(row: &KindRow, object: &Object) -> Value {
     scale
 }
 
-/// Where a kind's objects have their number of replicas.
+/// The path of the replicas in objects of a kind.
 pub(in crate::handlers) fn spec_path(row: &KindRow) -> &str {
     scale_paths(row).map_or(".spec.replicas", |scale| scale.spec_replicas.as_str())
 }
@@ -70,10 +69,12 @@ fn selector(row: &KindRow, object: &Object) -> Option<String> {
         }
         Source::BuiltIn(_) => {
             let selector = object.get(&["spec", "selector"])?;
-            let plain =
+            let is_plain =
                 selector.get("matchLabels").is_none() && selector.get("matchExpressions").is_none();
-            if !plain {
-                return LabelSelector::from_value(selector).ok().map(|one| one.to_string());
+            if !is_plain {
+                return LabelSelector::from_value(selector)
+                    .ok()
+                    .map(|selector| selector.to_string());
             }
             let pairs = selector.as_object()?;
             let pairs =

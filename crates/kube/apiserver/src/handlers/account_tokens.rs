@@ -1,9 +1,10 @@
-//! Tokens of accounts: their issue over the API, and the note of their use.
+//! Tokens of ServiceAccounts: the `TokenRequest` API, and the record of the last use of legacy
+//! tokens.
 
+use super::managed_fields::{FieldManager, MANAGED_FIELDS};
 use super::options::{Verb, WriteOptions};
 use super::request::Request;
-use super::track::{ENTRIES, Tracker};
-use super::{decode, present};
+use super::{decode, response};
 use crate::server::ApiServer;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, USER_AGENT};
@@ -18,22 +19,22 @@ use mainstay_object::{Gvk, Status};
 use serde_json::json;
 use std::sync::Arc;
 
-/// `serviceaccounts/token`.
-pub(super) async fn request(request: &Request<'_>) -> Result<ApiResponse, Status> {
+/// `serviceaccounts/token`: issues a token.
+pub(super) async fn create_token(request: &Request<'_>) -> Result<ApiResponse, Status> {
     let account = request.server.store.get(&request.key()).ok_or_else(|| request.not_found())?;
     let options = WriteOptions::read(request, Verb::Create)?;
     let gvk = Gvk::new("authentication.k8s.io", "v1", "TokenRequest");
-    let decoded = decode::object_of(request, &gvk, options.validation)?;
+    let decoded = decode::built_in_object(request, &gvk, options.validation)?;
     let mut sent = decoded.object;
-    // The defaults of a token request are its sender's too.
+    // The sender also manages the defaults of a TokenRequest.
     if sent.i64(&["spec", "expirationSeconds"]).is_none() {
         sent.set(&["spec", "expirationSeconds"], 3600.into());
     }
-    Tracker::answered(request, &options, &gvk, "token", &mut sent);
-    let asked =
+    FieldManager::track_unstored(request, &options, &gvk, "token", &mut sent);
+    let review =
         request.admission_request(Operation::Create, "token", &request.path.name, options.dry_run);
-    admission::mutate(asked, &mut sent, None).await?;
-    let mut judged = sent.clone();
+    admission::mutate(review, &mut sent, None).await?;
+    let mut reviewed = sent.clone();
     let account_of = account.object();
     let now = request.server.clock.now_rfc3339();
     for (field, value) in [
@@ -42,26 +43,26 @@ pub(super) async fn request(request: &Request<'_>) -> Result<ApiResponse, Status
         ("uid", account_of.uid()),
         ("creationTimestamp", now.as_str()),
     ] {
-        judged.set(&["metadata", field], value.into());
+        reviewed.set(&["metadata", field], value.into());
     }
-    admission::validate(asked, &mut judged, None).await?;
-    let entries = sent.remove(&ENTRIES);
+    admission::validate(review, &mut reviewed, None).await?;
+    let entries = sent.remove(&MANAGED_FIELDS);
     let mut issued = request.server.authenticator.answer_token_request(
         sent,
         &account.object(),
         &request.server.store,
     )?;
     if let Some(entries) = entries {
-        issued.set(&ENTRIES, entries);
+        issued.set(&MANAGED_FIELDS, entries);
     }
-    let mut answer = ApiResponse::bytes(StatusCode::CREATED, present::encode(&issued));
-    answer.warnings = decoded.warnings;
-    Ok(answer)
+    let mut response = ApiResponse::bytes(StatusCode::CREATED, response::encode(&issued));
+    response.warnings = decoded.warnings;
+    Ok(response)
 }
 
-/// Notes on a Secret that its token was used today, as the original's own client does. What fails is
-/// noted at the next use.
-pub(crate) async fn note_use(server: &Arc<ApiServer>, used: &Used) {
+/// Records on a Secret that its token was used today, as kube-apiserver's internal client does. A
+/// failure is retried at the next use.
+pub(crate) async fn record_token_use(server: &Arc<ApiServer>, used: &Used) {
     let Used { namespace, secret, uid, day } = used;
     let path = format!("/api/v1/namespaces/{namespace}/secrets/{secret}");
     let patch = json!({
@@ -80,8 +81,8 @@ pub(crate) async fn note_use(server: &Arc<ApiServer>, used: &Used) {
     let Ok(request) = request else { return };
     let identity = Identity::admin();
     // Boxed: this is a request inside a request.
-    let answer: http::Response<Body> = Box::pin(server.answer(&identity, request)).await;
-    if !answer.status().is_success() {
-        tracing::debug!(namespace, secret, status = %answer.status(), "a use was not noted");
+    let response: http::Response<Body> = Box::pin(server.answer(&identity, request)).await;
+    if !response.status().is_success() {
+        tracing::debug!(namespace, secret, status = %response.status(), "a use was not noted");
     }
 }

@@ -1,19 +1,19 @@
-//! What hangs below an object.
+//! Dispatch of subresources.
 
-use super::change;
-use super::part::Part;
 use super::request::Request;
-use super::{binding, connect, evict, patch, read, scale, tokens};
+use super::subresource::Subresource;
+use super::update;
+use super::{account_tokens, binding, connect, evict, patch, read, scale};
 use http::Method;
 use mainstay_http::response::ApiResponse;
 use mainstay_object::Status;
 
-/// From method and subresource to the handler.
+/// Dispatches a request by method and subresource to its handler.
 pub(super) async fn dispatch(request: Request<'_>, method: &Method) -> Result<ApiResponse, Status> {
     let name = request.path.subresource.clone();
     let name = name.as_str();
-    let Some(sub) = request.row.subresource(name) else {
-        // Which is how the original answers, kind by kind.
+    let Some(row_subresource) = request.row.subresource(name) else {
+        // kube-apiserver's responses differ in the same way.
         let custom = request.row.custom().is_some();
         return Err(if custom { request.not_found() } else { Status::no_such_path() });
     };
@@ -23,24 +23,24 @@ pub(super) async fn dispatch(request: Request<'_>, method: &Method) -> Result<Ap
         Method::PUT => "update",
         Method::PATCH => "patch",
         Method::DELETE => "delete",
-        // Whatever is sent, is passed on.
+        // The proxy forwards every method.
         Method::HEAD | Method::OPTIONS if name == "proxy" => "get",
         _ => "",
     };
-    if !sub.verbs.iter().any(|one| &**one == verb) {
+    if !row_subresource.verbs.iter().any(|allowed| &**allowed == verb) {
         return Err(Status::no_such_method());
     }
     if !request.path.rest.is_empty() && name != "proxy" {
         return Err(Status::no_such_path());
     }
-    let part = match name {
-        "status" => Part::Status,
-        "finalize" => Part::Finalize,
-        "approval" => Part::Approval,
-        "ephemeralcontainers" => Part::Debug,
-        "resize" => Part::Resize,
+    let subresource = match name {
+        "status" => Subresource::Status,
+        "finalize" => Subresource::Finalize,
+        "approval" => Subresource::Approval,
+        "ephemeralcontainers" => Subresource::Debug,
+        "resize" => Subresource::Resize,
         "scale" => return scale::answer(&request, method).await,
-        "token" => return tokens::request(&request).await,
+        "token" => return account_tokens::create_token(&request).await,
         "eviction" => return evict::answer(&request).await,
         "binding" => return binding::bind(&request, &request.path.name).await,
         "log" | "exec" | "attach" | "portforward" | "proxy" => {
@@ -50,7 +50,7 @@ pub(super) async fn dispatch(request: Request<'_>, method: &Method) -> Result<Ap
     };
     match verb {
         "get" => read::get(&request).await,
-        "update" => change::update(&request, part).await,
-        _ => patch::answer(&request, part).await,
+        "update" => update::update(&request, subresource).await,
+        _ => patch::answer(&request, subresource).await,
     }
 }

@@ -1,8 +1,8 @@
-//! Clients that take nothing of what they asked for.
+//! Timeout of clients that do not read their responses.
 //!
-//! A connection whose other end does not read is cut after a while ([`Patient`]): until then it holds
-//! what its buffers hold, and nothing that is made on demand is made. Single streams of HTTP/2 that are
-//! left unread end after the same while ([`mainstay_port::Streams`]).
+//! A connection whose client does not read is closed after a timeout ([`TimeoutStream`]). Until
+//! then it holds only its buffers; nothing further is produced. Unread single streams of HTTP/2 end
+//! after the same timeout ([`mainstay_port::Streams`]).
 
 use mainstay_port::Seat;
 use std::future::Future;
@@ -13,48 +13,48 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// A stream that fails when the other end takes nothing for a while, and says to the port how much came
-/// of a request that is not complete.
+/// A stream that fails when its client reads nothing for a while. It reports received bytes to the
+/// port, which bounds incomplete requests.
 #[derive(Debug)]
-pub(super) struct Patient<S> {
+pub(super) struct TimeoutStream<S> {
     stream: S,
     seat: Seat,
-    patience: Duration,
-    /// There while the other end takes nothing.
-    waiting: Option<Pin<Box<Sleep>>>,
+    timeout: Duration,
+    /// The timer while the client reads nothing.
+    timer: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> Patient<S> {
-    pub(super) const fn new(stream: S, seat: Seat, patience: Duration) -> Self {
-        Self { stream, seat, patience, waiting: None }
+impl<S> TimeoutStream<S> {
+    pub(super) const fn new(stream: S, seat: Seat, timeout: Duration) -> Self {
+        Self { stream, seat, timeout, timer: None }
     }
 
-    fn bounded<T>(
+    fn limit<T>(
         &mut self,
         context: &mut Context<'_>,
         outcome: Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
         if outcome.is_ready() {
-            self.waiting = None;
+            self.timer = None;
             return outcome;
         }
-        let patience = self.patience;
-        let waiting = self.waiting.get_or_insert_with(|| Box::pin(sleep(patience)));
-        match waiting.as_mut().poll(context) {
+        let timeout = self.timeout;
+        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(timeout)));
+        match timer.as_mut().poll(context) {
             Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
             Poll::Pending => Poll::Pending,
         }
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for TimeoutStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let outcome = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.bounded(context, outcome)
+        self.limit(context, outcome)
     }
 
     fn poll_write_vectored(
@@ -63,7 +63,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let outcome = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
-        self.bounded(context, outcome)
+        self.limit(context, outcome)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -72,16 +72,16 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let outcome = Pin::new(&mut self.stream).poll_flush(context);
-        self.bounded(context, outcome)
+        self.limit(context, outcome)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let outcome = Pin::new(&mut self.stream).poll_shutdown(context);
-        self.bounded(context, outcome)
+        self.limit(context, outcome)
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for TimeoutStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -99,22 +99,22 @@ mod tests {
     use super::*;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-    const WHILE: Duration = Duration::from_mins(1);
+    const TIMEOUT: Duration = Duration::from_mins(1);
 
     #[tokio::test(start_paused = true)]
-    async fn who_takes_nothing_is_cut_and_who_takes_a_little_is_not() {
-        let (near, mut far) = tokio::io::duplex(10);
-        let mut patient = Patient::new(near, Seat::default(), WHILE);
-        let write = async { patient.write_all(&[0; 40]).await };
+    async fn a_client_that_reads_nothing_is_disconnected_and_a_slow_one_is_not() {
+        let (server_end, mut client_end) = tokio::io::duplex(10);
+        let mut stream = TimeoutStream::new(server_end, Seat::default(), TIMEOUT);
+        let write = async { stream.write_all(&[0; 40]).await };
         let read = async {
             for _ in 0..3 {
                 sleep(Duration::from_secs(59)).await;
-                far.read_exact(&mut [0; 10]).await.unwrap();
+                client_end.read_exact(&mut [0; 10]).await.unwrap();
             }
         };
         let (written, ()) = tokio::join!(write, read);
         written.unwrap();
-        let cut = patient.write_all(&[0; 40]).await.unwrap_err();
-        assert_eq!(cut.kind(), io::ErrorKind::TimedOut);
+        let error = stream.write_all(&[0; 40]).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 }

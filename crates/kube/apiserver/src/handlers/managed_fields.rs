@@ -1,11 +1,11 @@
-//! Who manages which field of an object that is written: the pipeline of
-//! [`mainstay_patch::managed`] with what it must know of a kind.
+//! Managed fields of a written object: [`mainstay_patch::managed`], with the versions and types of
+//! a kind.
 
 use super::options::WriteOptions;
-use super::part::{self, Part};
 use super::request::Request;
 use super::scale::object::{gvk, scale_of, spec_path};
-use super::updated_object::{UpdatedObject, Version};
+use super::subresource::{self, Subresource};
+use super::updated_object::{UpdatedObject, VersionCheck};
 use crate::server::ApiServer;
 use mainstay_conversion::forms;
 use mainstay_conversion::webhook::{ConvertError, Converter};
@@ -22,13 +22,13 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What the server is called as a manager.
-const SERVER: &str = "kube-apiserver";
-/// Where managers are in an object.
-pub(super) const ENTRIES: [&str; 2] = ["metadata", "managedFields"];
+/// The field manager of the server's own writes.
+const SERVER_MANAGER: &str = "kube-apiserver";
+/// Path of the managed fields in an object.
+pub(super) const MANAGED_FIELDS: [&str; 2] = ["metadata", "managedFields"];
 
-/// Settles the managers of one write of a kind.
-pub(super) struct Tracker<'a> {
+/// Updates the managed fields of one write.
+pub(super) struct FieldManager<'a> {
     row: &'a KindRow,
     manager: &'a str,
     subresource: &'static str,
@@ -38,22 +38,35 @@ pub(super) struct Tracker<'a> {
     filters: BTreeMap<String, Filter>,
 }
 
-impl<'a> Tracker<'a> {
-    /// For a write of a part of the request's kind.
-    pub(super) fn new(request: &'a Request<'_>, part: Part, options: &'a WriteOptions) -> Self {
-        Self::of(request.server, &request.row, part, &options.manager)
+impl<'a> FieldManager<'a> {
+    /// For a write of a client.
+    pub(super) fn new(
+        request: &'a Request<'_>,
+        subresource: Subresource,
+        options: &'a WriteOptions,
+    ) -> Self {
+        Self::with_manager(request.server, &request.row, subresource, &options.manager)
     }
 
-    /// For a write that the server makes itself.
-    pub(super) fn own(server: &'a ApiServer, row: &'a KindRow, part: Part) -> Self {
-        Self::of(server, row, part, SERVER)
+    /// For a write of the server itself.
+    pub(super) fn for_server(
+        server: &'a ApiServer,
+        row: &'a KindRow,
+        subresource: Subresource,
+    ) -> Self {
+        Self::with_manager(server, row, subresource, SERVER_MANAGER)
     }
 
-    fn of(server: &'a ApiServer, row: &'a KindRow, part: Part, manager: &'a str) -> Self {
+    fn with_manager(
+        server: &'a ApiServer,
+        row: &'a KindRow,
+        subresource: Subresource,
+        manager: &'a str,
+    ) -> Self {
         Self {
             row,
             manager,
-            subresource: part.name(),
+            subresource: subresource.name(),
             gvk: row.gvk(),
             now: server.clock.now_rfc3339(),
             versions: KindVersions {
@@ -62,137 +75,140 @@ impl<'a> Tracker<'a> {
                 kinds: server.registry.kinds(),
                 webhook: Mutex::default(),
             },
-            filters: part::reset(row, part),
+            filters: subresource::reset_fields(row, subresource),
         }
     }
 
-    fn with<T>(&self, act: impl FnOnce(&Write<'_>) -> T) -> T {
-        let empty = empty(&self.gvk, self.row.definition());
-        act(&Write {
+    fn with_write<T>(&self, action: impl FnOnce(&Write<'_>) -> T) -> T {
+        let empty_object = empty_object(&self.gvk, self.row.definition());
+        action(&Write {
             manager: self.manager,
             gvk: &self.gvk,
             subresource: self.subresource,
             now: &self.now,
             versions: &self.versions,
             filters: &self.filters,
-            empty: &empty,
+            empty: &empty_object,
         })
     }
 
-    /// Does what compares versions of an object. Where a webhook converts between them it is done again
-    /// after each conversion that the webhook had to make for it.
-    pub(super) async fn converting<T>(&self, mut step: impl FnMut() -> T) -> T {
+    /// Runs a step that converts between versions. If a webhook has to convert, the step runs again
+    /// after each conversion.
+    pub(super) async fn with_conversions<T>(&self, mut step: impl FnMut() -> T) -> T {
         loop {
-            let done = step();
-            // No conversion is asked for twice, so this ends.
-            let Some(missing) = self.versions.webhook.lock().missing.take() else { return done };
-            let made = self.versions.convert_by_webhook(&missing).await;
-            self.versions.webhook.lock().made.push((missing, made.map_err(Arc::new)));
+            let result = step();
+            // No conversion is requested twice, so the loop ends.
+            let Some(missing) = self.versions.webhook.lock().missing.take() else { return result };
+            let converted = self.versions.convert_by_webhook(&missing).await;
+            self.versions.webhook.lock().converted.push((missing, converted.map_err(Arc::new)));
         }
     }
 
-    /// Settles the managers of a new object in the stored form; `sent` is what the client says of
-    /// them.
-    pub(super) async fn created(&self, object: &mut Object, sent: Option<&Value>) {
+    /// Sets the managed fields of a new object in the stored form; `sent` are those of the client.
+    pub(super) async fn track_create(&self, object: &mut Object, sent: Option<&Value>) {
         if self.versions.converter().is_none() {
-            return self.settle_created(object, sent);
+            return self.record_create(object, sent);
         }
-        let settled = || {
-            let mut settled = object.clone();
-            self.settle_created(&mut settled, sent);
-            settled
+        let record = || {
+            let mut created = object.clone();
+            self.record_create(&mut created, sent);
+            created
         };
-        *object = self.converting(settled).await;
+        *object = self.with_conversions(record).await;
     }
 
-    fn settle_created(&self, object: &mut Object, sent: Option<&Value>) {
-        self.in_version(object, |object| self.with(|write| write.created(object, sent)));
+    fn record_create(&self, object: &mut Object, sent: Option<&Value>) {
+        self.in_version(object, |object| self.with_write(|write| write.created(object, sent)));
     }
 
-    /// Settles the managers of an object that replaces another one; both in the stored form.
-    /// `sent` is what the client says of them.
-    pub(super) async fn updated(
+    /// Sets the managed fields of an object that replaces another one; both in the stored form.
+    /// `sent` are those of the client.
+    pub(super) async fn track_update(
         &self,
         old: &mut Object,
         object: &mut Object,
         sent: Option<&Value>,
     ) {
         if self.versions.converter().is_none() {
-            return self.settle_updated(old, object, sent);
+            return self.record_update(old, object, sent);
         }
-        let settled = || {
-            let (mut old, mut settled) = (old.clone(), object.clone());
-            self.settle_updated(&mut old, &mut settled, sent);
-            (old, settled)
+        let record = || {
+            let (mut old, mut updated) = (old.clone(), object.clone());
+            self.record_update(&mut old, &mut updated, sent);
+            (old, updated)
         };
-        (*old, *object) = self.converting(settled).await;
+        (*old, *object) = self.with_conversions(record).await;
     }
 
-    fn settle_updated(&self, old: &mut Object, object: &mut Object, sent: Option<&Value>) {
-        if self.spoils(old, object) {
+    fn record_update(&self, old: &mut Object, object: &mut Object, sent: Option<&Value>) {
+        if self.discards_type_error(old, object) {
             return;
         }
         if forms::is_identity(self.row) {
-            return self.with(|write| write.updated(old, object, sent));
+            return self.with_write(|write| write.updated(old, object, sent));
         }
         let mut live = old.clone();
         forms::from_storage(self.row, &mut live);
-        self.in_version(object, |object| self.with(|write| write.updated(&mut live, object, sent)));
+        self.in_version(object, |object| {
+            self.with_write(|write| write.updated(&mut live, object, sent));
+        });
     }
 
-    /// Whether a changed custom object has a wrong type where the write changes nothing in the end:
-    /// in its status, or beside it. Nobody refuses that, but then nobody manages anything any more.
-    fn spoils(&self, old: &Object, object: &Object) -> bool {
+    /// Whether a changed custom object has a wrong type in a part that this write discards: in its
+    /// status, or outside of it. The write succeeds, but kube-apiserver then drops all managed
+    /// fields.
+    fn discards_type_error(&self, old: &Object, object: &Object) -> bool {
         if self.row.custom().is_none() || !self.row.has_status() {
             return false;
         }
-        let of_status = !self.subresource.is_empty();
-        let lost = |field: &str| {
-            !matches!(field, "metadata" | "apiVersion" | "kind") && (field == "status") != of_status
+        let writes_status = !self.subresource.is_empty();
+        let is_discarded = |field: &str| {
+            !matches!(field, "metadata" | "apiVersion" | "kind")
+                && (field == "status") != writes_status
         };
-        let wrong = || {
+        let has_type_error = || {
             let version = self.gvk.api_version();
             let Some(ty) = self.versions.type_of(&version) else { return false };
-            let fields = object.fields().iter().filter(|(field, _)| lost(field));
+            let fields = object.fields().iter().filter(|(field, _)| is_discarded(field));
             let fields = fields.map(|(field, value)| (field.clone(), value.clone()));
             validate(&Value::Object(fields.collect()), ty, Duplicates::Allowed).is_err()
         };
         object
             .fields()
             .iter()
-            .any(|(field, value)| lost(field) && old.fields().get(field) != Some(value))
-            && wrong()
+            .any(|(field, value)| is_discarded(field) && old.fields().get(field) != Some(value))
+            && has_type_error()
     }
 
-    /// Settles the managers of a new object that the server makes, of a built-in kind.
-    pub(super) fn made(&self, object: &mut Object) {
-        self.settle_created(object, None);
+    /// Sets the managed fields of a new object of a built-in kind that the server creates.
+    pub(super) fn track_server_create(&self, object: &mut Object) {
+        self.record_create(object, None);
     }
 
-    /// Settles the managers of an object that the server made from the old one, of a built-in kind.
-    pub(super) fn changed(&self, old: &mut Object, object: &mut Object) {
-        object.remove(&ENTRIES);
-        self.settle_updated(old, object, None);
+    /// Sets the managed fields of an object of a built-in kind that the server updates.
+    pub(super) fn track_server_update(&self, old: &mut Object, object: &mut Object) {
+        object.remove(&MANAGED_FIELDS);
+        self.record_update(old, object, None);
     }
 
-    /// Does something with an object in the request's version, and takes its managers over.
-    fn in_version(&self, object: &mut Object, act: impl FnOnce(&mut Object)) {
+    /// Runs an action on an object in the request's version, and copies its managed fields.
+    fn in_version(&self, object: &mut Object, action: impl FnOnce(&mut Object)) {
         if forms::is_identity(self.row) {
-            return act(object);
+            return action(object);
         }
-        let mut spoken = object.clone();
-        forms::from_storage(self.row, &mut spoken);
-        act(&mut spoken);
-        match spoken.remove(&ENTRIES) {
-            Some(entries) => object.set(&ENTRIES, entries),
+        let mut request_version = object.clone();
+        forms::from_storage(self.row, &mut request_version);
+        action(&mut request_version);
+        match request_version.remove(&MANAGED_FIELDS) {
+            Some(entries) => object.set(&MANAGED_FIELDS, entries),
             None => {
-                object.remove(&ENTRIES);
+                object.remove(&MANAGED_FIELDS);
             }
         }
     }
 
-    /// Settles the managers of an object that is only answered.
-    pub(super) fn answered(
+    /// Sets the managed fields of an object that is returned without being stored.
+    pub(super) fn track_unstored(
         request: &Request<'_>,
         options: &WriteOptions,
         gvk: &Gvk,
@@ -208,27 +224,27 @@ impl<'a> Tracker<'a> {
             gvk,
             subresource,
             now: &request.server.clock.now_rfc3339(),
-            versions: &OneVersion { gvk, definition },
+            versions: &SingleVersion { gvk, definition },
             filters: &BTreeMap::new(),
-            empty: &empty(gvk, definition),
+            empty: &empty_object(gvk, definition),
         };
-        let sent = object.remove(&ENTRIES);
+        let sent = object.remove(&MANAGED_FIELDS);
         write.created(object, sent.as_ref());
     }
 
-    /// What a configuration makes of an object in the request's version; of none, of a new one.
-    pub(super) fn applied(
+    /// Applies a configuration to an object in the request's version, or to a new one.
+    pub(super) fn apply(
         &self,
         live: Option<&Object>,
         config: &Value,
         force: bool,
     ) -> Result<Object, Status> {
-        self.with(|write| write.applied(live, config, force))
+        self.with_write(|write| write.applied(live, config, force))
     }
 }
 
-/// What the original calls an empty object of a kind.
-pub(super) fn empty(gvk: &Gvk, definition: Option<&Definition>) -> Value {
+/// kube-apiserver's empty object of a kind.
+pub(super) fn empty_object(gvk: &Gvk, definition: Option<&Definition>) -> Value {
     let mut fields = Map::new();
     fields.insert("apiVersion".to_owned(), gvk.api_version().into());
     fields.insert("kind".to_owned(), gvk.kind.as_str().into());
@@ -249,23 +265,25 @@ struct KindVersions<'a> {
     webhook: Mutex<WebhookConversions>,
 }
 
-/// An object and the version that it is to be converted to.
+/// An object and the target version of its conversion.
 type Conversion = (Object, String);
 
-/// What a webhook converts while managers are settled. Those who settle them cannot wait: what they
-/// miss is noted, made, and there when they are asked again ([`Tracker::converting`]).
+/// Conversions by a webhook. The code that needs them is synchronous. So a missing conversion is
+/// recorded, made, and found in the next run ([`FieldManager::with_conversions`]).
 #[derive(Default)]
 struct WebhookConversions {
-    made: Vec<(Conversion, Result<Value, Arc<ConvertError>>)>,
-    /// The first one that was missed.
+    converted: Vec<(Conversion, Result<Value, Arc<ConvertError>>)>,
+    /// The first missing conversion.
     missing: Option<Conversion>,
 }
 
 impl WebhookConversions {
     fn convert(&mut self, object: Object, api_version: &str) -> Result<Value, VersionError> {
-        let is_wanted = |(from, to): &Conversion| *from == object && to == api_version;
-        if let Some((_, made)) = self.made.iter().find(|(conversion, _)| is_wanted(conversion)) {
-            return made.clone().map_err(VersionError::Webhook);
+        let is_requested = |(from, to): &Conversion| *from == object && to == api_version;
+        if let Some((_, converted)) =
+            self.converted.iter().find(|(conversion, _)| is_requested(conversion))
+        {
+            return converted.clone().map_err(VersionError::Webhook);
         }
         let api_version = api_version.to_owned();
         self.missing.get_or_insert_with(|| (object, api_version.clone()));
@@ -274,25 +292,25 @@ impl WebhookConversions {
 }
 
 impl KindVersions<'_> {
-    /// The webhook that converts the kind, if one does.
+    /// The conversion webhook of the kind, if it has one.
     fn converter(&self) -> Option<Arc<Converter>> {
         Converter::of(self.row.custom()?)
     }
 
     async fn convert_by_webhook(
         &self,
-        (object, wanted): &Conversion,
+        (object, target): &Conversion,
     ) -> Result<Value, ConvertError> {
         let Some(converter) = self.converter() else { return Ok(object.to_value()) };
         let objects = std::slice::from_ref(object);
-        let mut made = converter.convert(&self.server.outbound, objects, wanted).await?;
-        Ok(made.pop().unwrap_or_default().into_value())
+        let mut converted = converter.convert(&self.server.outbound, objects, target).await?;
+        Ok(converted.pop().unwrap_or_default().into_value())
     }
 
     /// The row of another version of a built-in kind.
-    fn sibling(&self, api_version: &str) -> Option<&Arc<KindRow>> {
+    fn row_of_version(&self, api_version: &str) -> Option<&Arc<KindRow>> {
         self.kinds.rows().find(|row| {
-            // Of an event's two groups the other one counts as not served.
+            // The two groups of Events do not count as versions of each other.
             row.storage == self.row.storage
                 && row.group == self.row.group
                 && *row.api_version == *api_version
@@ -300,28 +318,28 @@ impl KindVersions<'_> {
     }
 }
 
-/// An object has no form in another version of its kind.
+/// An object cannot be converted to another version of its kind.
 #[derive(Debug, thiserror::Error)]
 enum VersionError {
-    /// It is no object.
+    /// The value is no object.
     #[error(transparent)]
     NotAnObject(#[from] NotAnObject),
-    /// The definition does not have the version any more.
+    /// The CRD does not have the version any more.
     #[error("request to convert CR to an invalid group/version: {api_version}")]
     UnknownVersion {
         /// The version.
         api_version: String,
     },
-    /// The webhook of the definition does not convert it.
+    /// The conversion webhook of the CRD failed.
     #[error(transparent)]
     Webhook(Arc<ConvertError>),
-    /// The webhook has not been asked yet.
+    /// The webhook conversion has not run yet.
     #[error("waiting for the conversion to {api_version}")]
     Waiting {
         /// The version.
         api_version: String,
     },
-    /// The built-in kind is not in the version.
+    /// The version does not have the built-in kind.
     #[error("no kind {kind} in {api_version}")]
     NoKind {
         /// The kind.
@@ -339,8 +357,8 @@ impl KindVersions<'_> {
         }
         let mut object = Object::from_value(object.clone())?;
         match &self.row.source {
-            // A version that there is no more is an error here, not a version that is not served:
-            // the original then forgets all managers.
+            // A version that was removed is an error here, and not an unserved version:
+            // kube-apiserver then drops all managed fields.
             Source::Custom(custom) if version_of(custom, api_version).is_none() => {
                 let api_version = api_version.to_owned();
                 return Err(VersionError::UnknownVersion { api_version });
@@ -354,10 +372,11 @@ impl KindVersions<'_> {
                     kind: self.row.kind.to_string(),
                     api_version: version.to_owned(),
                 };
-                let spoken = self.sibling(from).ok_or_else(|| missing(from))?;
-                let wanted = self.sibling(api_version).ok_or_else(|| missing(api_version))?;
-                forms::to_storage(spoken, &mut object);
-                forms::from_storage(wanted, &mut object);
+                let source_row = self.row_of_version(from).ok_or_else(|| missing(from))?;
+                let target_row =
+                    self.row_of_version(api_version).ok_or_else(|| missing(api_version))?;
+                forms::to_storage(source_row, &mut object);
+                forms::from_storage(target_row, &mut object);
             }
         }
         Ok(object.into_value())
@@ -374,7 +393,9 @@ impl Versions for KindVersions<'_> {
             Source::BuiltIn(_) if *self.row.api_version == *api_version => {
                 self.row.definition().map(TypeRef::builtin)
             }
-            Source::BuiltIn(_) => self.sibling(api_version)?.definition().map(TypeRef::builtin),
+            Source::BuiltIn(_) => {
+                self.row_of_version(api_version)?.definition().map(TypeRef::builtin)
+            }
             Source::Custom(custom) => Some(match version_of(custom, api_version) {
                 Some(version) => TypeRef::structural(&version.schema, false),
                 None => TypeRef::deduced(),
@@ -385,18 +406,18 @@ impl Versions for KindVersions<'_> {
 
 fn version_of<'a>(custom: &'a Custom, api_version: &str) -> Option<&'a crd::Version> {
     let definition = &custom.definition;
-    let is_meant =
+    let is_version =
         |version: &&crd::Version| definition.gvk(&version.name).api_version() == api_version;
-    definition.versions.iter().find(is_meant)
+    definition.versions.iter().find(is_version)
 }
 
-/// A built-in kind that is not stored and has one version.
-struct OneVersion<'a> {
+/// A built-in kind without storage, which has one version.
+struct SingleVersion<'a> {
     gvk: &'a Gvk,
     definition: Option<&'static Definition>,
 }
 
-impl Versions for OneVersion<'_> {
+impl Versions for SingleVersion<'_> {
     fn convert(&self, object: &Value, _: &str) -> Result<Value, ConversionError> {
         Ok(object.clone())
     }
@@ -411,8 +432,8 @@ fn scale_type() -> Option<&'static Definition> {
     builtin::definition_of(&gvk())
 }
 
-/// The managers of an object while its scale is written.
-pub(super) struct ScaleManagers<'a> {
+/// The managed fields of an object while its scale is written.
+pub(super) struct ScaleFieldManager<'a> {
     row: &'a KindRow,
     manager: &'a str,
     now: String,
@@ -420,7 +441,7 @@ pub(super) struct ScaleManagers<'a> {
     live: Object,
 }
 
-impl<'a> ScaleManagers<'a> {
+impl<'a> ScaleFieldManager<'a> {
     /// For a write of the scale of an object, which is in the request's version.
     pub(super) fn new(
         request: &'a Request<'_>,
@@ -429,48 +450,48 @@ impl<'a> ScaleManagers<'a> {
     ) -> Result<Self, Status> {
         let row = &*request.row;
         let mut live = Object::from_value(scale_of(row, parent)).unwrap_or_default();
-        let parent = Managed::read(parent.get(&ENTRIES))
+        let parent = Managed::read(parent.get(&MANAGED_FIELDS))
             .map_err(|error| Status::new(Reason::Unknown, error.to_string()))?;
         if let Some(entries) = with_paths(row, |paths| of_scale(&parent, paths)) {
-            live.set(&ENTRIES, entries);
+            live.set(&MANAGED_FIELDS, entries);
         }
         let now = request.server.clock.now_rfc3339();
         Ok(Self { row, manager: &options.manager, now, parent, live })
     }
 
-    fn with<T>(&self, act: impl FnOnce(&Write<'_>) -> T) -> T {
+    fn with_write<T>(&self, action: impl FnOnce(&Write<'_>) -> T) -> T {
         let gvk = gvk();
-        act(&Write {
+        action(&Write {
             manager: self.manager,
             gvk: &gvk,
-            subresource: Part::Scale.name(),
+            subresource: Subresource::Scale.name(),
             now: &self.now,
-            versions: &OneVersion { gvk: &gvk, definition: scale_type() },
+            versions: &SingleVersion { gvk: &gvk, definition: scale_type() },
             filters: &BTreeMap::new(),
-            empty: &empty(&gvk, scale_type()),
+            empty: &empty_object(&gvk, scale_type()),
         })
     }
 
-    /// Settles the managers of a scale that was sent.
-    pub(super) fn updated(&self, scale: &mut Object) {
+    /// Sets the managed fields of a scale.
+    pub(super) fn track_update(&self, scale: &mut Object) {
         if let Some(definition) = scale_type() {
             form::complete(definition, scale.fields_mut());
         }
         let mut live = self.live.clone();
-        scale.remove(&ENTRIES);
-        self.with(|write| write.updated(&mut live, scale, None));
+        scale.remove(&MANAGED_FIELDS);
+        self.with_write(|write| write.updated(&mut live, scale, None));
     }
 
-    /// What a configuration makes of the scale.
-    pub(super) fn applied(&self, config: &Value, force: bool) -> Result<Object, Status> {
-        self.with(|write| write.applied(Some(&self.live), config, force))
+    /// Applies a configuration to the scale.
+    pub(super) fn apply(&self, config: &Value, force: bool) -> Result<Object, Status> {
+        self.with_write(|write| write.applied(Some(&self.live), config, force))
     }
 
-    /// Whether a scale says something else than the present one.
+    /// Whether a scale differs from the current one.
     pub(super) fn differs(&self, scale: &Object) -> bool {
-        ["metadata", "spec", "status"].iter().any(|part| {
+        ["metadata", "spec", "status"].iter().any(|field| {
             let (mut new, mut live) =
-                (scale.get(&[part]).cloned(), self.live.get(&[part]).cloned());
+                (scale.get(&[field]).cloned(), self.live.get(&[field]).cloned());
             for fields in [&mut new, &mut live].into_iter().flatten() {
                 fields.as_object_mut().map(|fields| fields.remove("managedFields"));
             }
@@ -478,33 +499,35 @@ impl<'a> ScaleManagers<'a> {
         })
     }
 
-    /// The object with a new number of replicas, and the managers that follow from its scale's.
-    pub(super) fn made(
+    /// The object with a new number of replicas, and with managed fields that follow from those of
+    /// its scale.
+    pub(super) fn into_parent(
         self,
         mut object: Object,
         scale: &Object,
         warnings: Vec<String>,
-        version: Version,
+        version: VersionCheck,
     ) -> UpdatedObject {
-        // What was written can be read.
-        let managed = Managed::read(scale.get(&ENTRIES)).unwrap_or_default();
-        let spoken = &*self.row.api_version;
-        match with_paths(self.row, |paths| of_parent(self.parent, managed, spoken, paths)) {
-            Some(entries) => object.set(&ENTRIES, entries),
+        // These entries were encoded above, so they are valid.
+        let managed = Managed::read(scale.get(&MANAGED_FIELDS)).unwrap_or_default();
+        let request_version = &*self.row.api_version;
+        match with_paths(self.row, |paths| of_parent(self.parent, managed, request_version, paths))
+        {
+            Some(entries) => object.set(&MANAGED_FIELDS, entries),
             None => {
-                object.remove(&ENTRIES);
+                object.remove(&MANAGED_FIELDS);
             }
         }
-        UpdatedObject { object, warnings, tracked: true, version }
+        UpdatedObject { object, warnings, has_managed_fields: true, version }
     }
 }
 
-/// Where a kind's objects have their number of replicas, in each version.
-fn with_paths<T>(row: &KindRow, act: impl FnOnce(&ReplicasPaths<'_>) -> T) -> T {
+/// The paths of the replicas, in each version of a kind.
+fn with_paths<T>(row: &KindRow, action: impl FnOnce(&ReplicasPaths<'_>) -> T) -> T {
     let elements = |path: &str| -> Vec<PathElement> {
         path.split('.').filter(|field| !field.is_empty()).map(PathElement::field).collect()
     };
-    let owned: Vec<(String, Vec<PathElement>)> = match &row.source {
+    let paths_by_version: Vec<(String, Vec<PathElement>)> = match &row.source {
         Source::Custom(custom) => {
             let definition = &custom.definition;
             let in_version = |version: &crd::Version| {
@@ -518,9 +541,11 @@ fn with_paths<T>(row: &KindRow, act: impl FnOnce(&ReplicasPaths<'_>) -> T) -> T 
             vec![((*row.api_version).to_owned(), path)]
         }
     };
-    let paths: Vec<_> =
-        owned.iter().map(|(version, path)| (version.as_str(), path.as_slice())).collect();
-    act(&paths)
+    let paths: Vec<_> = paths_by_version
+        .iter()
+        .map(|(version, path)| (version.as_str(), path.as_slice()))
+        .collect();
+    action(&paths)
 }
 
 #[cfg(test)]
@@ -535,11 +560,11 @@ mod tests {
     fn a_conversion_by_webhook_is_asked_for_once_and_found_afterwards() {
         let mut webhook = WebhookConversions::default();
         assert!(webhook.convert(object("x/v1"), "x/v2").is_err());
-        // Another one that is missed in the same round waits for the next.
+        // A second missing conversion waits for the next run.
         assert!(webhook.convert(object("x/v1"), "x/v3").is_err());
         let missing = webhook.missing.take().unwrap();
         assert_eq!(missing, (object("x/v1"), "x/v2".to_owned()));
-        webhook.made.push((missing, Ok(object("x/v2").into_value())));
+        webhook.converted.push((missing, Ok(object("x/v2").into_value())));
         let converted = webhook.convert(object("x/v1"), "x/v2").unwrap();
         assert_eq!(converted, object("x/v2").into_value());
         assert_eq!(webhook.missing, None);

@@ -1,6 +1,6 @@
-//! What a server that starts does with the definitions that its store has.
+//! Restoration of the stored CRDs at the start of a server.
 
-use super::{STORAGE, settle, status};
+use super::{STORAGE, status, update_status};
 use crate::handlers::delete::removal::start_clean_up;
 use crate::server::ApiServer;
 use mainstay_kinds::Claims;
@@ -8,11 +8,11 @@ use mainstay_schema::crd::Definition;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// Serves the kinds of all stored definitions, and goes on with deletions that were under way.
+/// Serves the kinds of all stored CRDs, and continues pending deletions.
 pub(crate) fn restore(server: &Arc<ApiServer>) {
     let mut kinds = Vec::new();
-    let mut leaving = Vec::new();
-    let mut unsettled = Vec::new();
+    let mut terminating = Vec::new();
+    let mut incomplete = Vec::new();
     for stored in server.store.list(STORAGE, None).iter() {
         let object = stored.object();
         let accepted = object.condition("NamesAccepted") != Some("False");
@@ -20,17 +20,17 @@ pub(crate) fn restore(server: &Arc<ApiServer>) {
         let definition = Definition::read(&object);
         kinds.push(mainstay_kinds::rows_of(&object, definition, accepted, claims, stored.revision));
         if stored.terminating {
-            leaving.push(stored.key.name.clone());
-        } else if status::is_unsettled(&object) {
-            unsettled.push(stored.key.name.clone());
+            terminating.push(stored.key.name.clone());
+        } else if status::is_incomplete(&object) {
+            incomplete.push(stored.key.name.clone());
         }
     }
     server.registry.put(kinds);
-    for name in unsettled {
+    for name in incomplete {
         let server = server.clone();
-        tokio::spawn(async move { settle(&server, name, None).await });
+        tokio::spawn(async move { update_status(&server, name, None).await });
     }
-    for name in leaving {
+    for name in terminating {
         start_clean_up(server, &name);
     }
 }

@@ -1,4 +1,4 @@
-//! Answers of discovery: what they are made for, and those that are kept with a snapshot of the kinds.
+//! Discovery requests, and the responses that are cached with a snapshot of the kinds.
 
 use bytes::Bytes;
 use http::StatusCode;
@@ -9,54 +9,60 @@ use sha2::{Digest, Sha512};
 use std::fmt::Write;
 use std::sync::OnceLock;
 
-/// An encoded answer and its entity tag.
-pub(super) type Tagged = (Bytes, String);
+/// An encoded response and its entity tag.
+pub(super) type TaggedBytes = (Bytes, String);
 
-/// The large answers made from one snapshot, each made when first asked for.
+/// The large responses of one snapshot, each made at its first request.
 #[derive(Debug, Default)]
-pub(crate) struct Answers {
-    pub(super) core: OnceLock<Tagged>,
-    pub(super) groups: OnceLock<Tagged>,
-    pub(super) openapi_index: OnceLock<Tagged>,
-    /// Version 2, compressed.
+pub(crate) struct DiscoveryCache {
+    pub(super) core: OnceLock<TaggedBytes>,
+    pub(super) groups: OnceLock<TaggedBytes>,
+    pub(super) openapi_index: OnceLock<TaggedBytes>,
+    /// OpenAPI v2, compressed.
     pub(super) swagger: OnceLock<Bytes>,
     pub(super) swagger_protobuf: OnceLock<Bytes>,
 }
 
-/// Facts of a request that discovery depends on.
+/// The parts of a request that discovery reads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DiscoveryRequest<'a> {
     /// `Accept`.
     pub(crate) accept: Option<&'a str>,
     /// `If-None-Match`.
-    pub(crate) known: Option<&'a str>,
+    pub(crate) if_none_match: Option<&'a str>,
     /// The query parameter `hash`.
     pub(crate) hash: Option<&'a str>,
-    /// Under which address the client found the server.
+    /// The address under which the client reached the server.
     pub(crate) host: Option<&'a str>,
     /// The time of the request.
     pub(crate) now: Timestamp,
 }
 
-/// A value as an answer with its entity tag.
-pub(super) fn tagged(value: &Value) -> Tagged {
+/// Encodes a value and computes its entity tag.
+pub(super) fn tagged(value: &Value) -> TaggedBytes {
     let bytes: Bytes = value.to_string().into();
     let etag = format!("\"{}\"", digest(&bytes));
     (bytes, etag)
 }
 
-/// SHA-512 in upper-case hexadecimal, as the original's hashes look.
+/// SHA-512 in upper-case hexadecimal, as kube-apiserver writes it.
 pub(crate) fn digest(bytes: &[u8]) -> String {
     Sha512::digest(bytes).iter().fold(String::with_capacity(128), |mut text, byte| {
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(text, "{byte:02X}");
         text
     })
 }
 
-/// The answer, or 304 if the client has it.
-pub(super) fn unless_known(bytes: &Bytes, etag: &str, asked: DiscoveryRequest<'_>) -> ApiResponse {
-    let same = asked.known.is_some_and(|known| known.split(',').any(|one| one.trim() == etag));
+/// The response, or 304 if the client has it.
+pub(super) fn conditional_response(
+    bytes: &Bytes,
+    etag: &str,
+    request: DiscoveryRequest<'_>,
+) -> ApiResponse {
+    let same = request.if_none_match.is_some_and(|if_none_match| {
+        if_none_match.split(',').any(|candidate| candidate.trim() == etag)
+    });
     let mut answer = if same {
         ApiResponse::empty(StatusCode::NOT_MODIFIED)
     } else {

@@ -1,7 +1,8 @@
-//! The status of definitions: names that are theirs, and conditions.
+//! Status of CRDs: accepted names, and conditions.
 //!
-//! The original has a controller for each condition, and each writes on its own; clients that watch
-//! see the steps. [`next`] is what the next of them would write, as a plain function; it ends.
+//! kube-apiserver has a controller for each condition, and each writes separately; clients observe
+//! the steps. [`next_status`] is a pure function that returns the result of the next step, and none
+//! after the last one.
 
 use mainstay_gocompat::quote;
 use mainstay_kinds::Claims;
@@ -9,24 +10,24 @@ use mainstay_object::Object;
 use mainstay_schema::crd::{Approval, is_protected};
 use serde_json::{Value, json};
 
-/// Holds a definition until its objects are gone.
-pub(super) const CLEAN_UP: &str = "customresourcecleanup.apiextensions.k8s.io";
+/// The finalizer that keeps a CRD until its objects are deleted.
+pub(super) const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
-/// What a definition is called by and under which kinds: each must be free in its group.
+/// The names of a CRD: each must be free in its group.
 pub(super) struct Names {
-    /// What is its own now (`status.acceptedNames`).
+    /// The accepted names (`status.acceptedNames`).
     pub(super) accepted: Value,
-    /// Reason and message of the last name that another definition has already.
+    /// Reason and message for the last name that another CRD has.
     pub(super) conflict: Option<(&'static str, String)>,
 }
 
-/// Compares the names that a definition asks for with those that all definitions of its group,
-/// itself included, have already. A name that was accepted before stays accepted.
-pub(super) fn names(object: &Object, taken: &Claims) -> Names {
+/// Compares the names of a CRD with the names that are in use in its group. A name that was
+/// accepted before stays accepted.
+pub(super) fn names(object: &Object, names_in_use: &Claims) -> Names {
     let empty = json!({"plural": "", "kind": ""});
-    let before = object.get(&["status", "acceptedNames"]).cloned().unwrap_or(empty);
+    let previous = object.get(&["status", "acceptedNames"]).cloned().unwrap_or(empty);
     let wanted = object.get(&["spec", "names"]).cloned().unwrap_or_default();
-    let mut names = Names { accepted: before.clone(), conflict: None };
+    let mut names = Names { accepted: previous.clone(), conflict: None };
     for (field, reason) in [
         ("plural", "PluralConflict"),
         ("singular", "SingularConflict"),
@@ -34,8 +35,11 @@ pub(super) fn names(object: &Object, taken: &Claims) -> Names {
         ("kind", "KindConflict"),
         ("listKind", "ListKindConflict"),
     ] {
-        let set =
-            if matches!(field, "kind" | "listKind") { &taken.kinds } else { &taken.resources };
+        let set = if matches!(field, "kind" | "listKind") {
+            &names_in_use.kinds
+        } else {
+            &names_in_use.resources
+        };
         let texts = |value: &Value| -> Vec<String> {
             match value.get(field) {
                 Some(Value::String(text)) => vec![text.clone()],
@@ -45,10 +49,10 @@ pub(super) fn names(object: &Object, taken: &Claims) -> Names {
                 _ => Vec::new(),
             }
         };
-        let had = texts(&before);
+        let accepted_names = texts(&previous);
         let mut conflicts: Vec<String> = texts(&wanted)
             .iter()
-            .filter(|name| !had.contains(name) && set.contains(*name))
+            .filter(|name| !accepted_names.contains(name) && set.contains(*name))
             .map(|name| format!("{} is already in use", quote(name)))
             .collect();
         conflicts.dedup();
@@ -56,8 +60,8 @@ pub(super) fn names(object: &Object, taken: &Claims) -> Names {
             copy(&wanted, &mut names.accepted, field);
         } else {
             let message = match conflicts.as_slice() {
-                [one] => one.clone(),
-                many => format!("[{}]", many.join(", ")),
+                [finalizer] => finalizer.clone(),
+                all => format!("[{}]", all.join(", ")),
             };
             names.conflict = Some((reason, message));
         }
@@ -74,43 +78,43 @@ fn copy(from: &Value, to: &mut Value, field: &str) {
     }
 }
 
-/// The definition with the next change of its status; none if nothing is left to say.
-pub(super) fn next(object: &Object, taken: &Claims, now: &str) -> Option<Object> {
-    let (differs, is_protected) =
-        (differs(object), is_protected(object.str(&["spec", "group"]).unwrap_or_default()));
-    if !(differs || waits_to_be_established(object) || is_protected) {
+/// The CRD with the next change of its status; none if the status is complete.
+pub(super) fn next_status(object: &Object, names_in_use: &Claims, now: &str) -> Option<Object> {
+    let (names_differ, is_protected) =
+        (names_differ(object), is_protected(object.str(&["spec", "group"]).unwrap_or_default()));
+    if !(names_differ || needs_established(object) || is_protected) {
         return None;
     }
-    let mut next = object.clone();
-    if differs {
-        let names = names(object, taken);
-        next.set(&["status", "acceptedNames"], names.accepted);
+    let mut next_status = object.clone();
+    if names_differ {
+        let names = names(object, names_in_use);
+        next_status.set(&["status", "acceptedNames"], names.accepted);
         let established = object.condition("Established");
         match &names.conflict {
             None => {
                 let texts = ("NoConflicts", "no conflicts found");
-                set_condition(&mut next, "NamesAccepted", true, texts, now);
+                set_condition(&mut next_status, "NamesAccepted", true, texts, now);
                 if established != Some("True") {
                     let texts = ("Installing", "the initial names have been accepted");
-                    set_condition(&mut next, "Established", false, texts, now);
+                    set_condition(&mut next_status, "Established", false, texts, now);
                 }
             }
             Some((reason, message)) => {
-                set_condition(&mut next, "NamesAccepted", false, (reason, message), now);
+                set_condition(&mut next_status, "NamesAccepted", false, (reason, message), now);
                 if established.is_none() {
                     let texts = ("NotAccepted", "not all names are accepted");
-                    set_condition(&mut next, "Established", false, texts, now);
+                    set_condition(&mut next_status, "Established", false, texts, now);
                 }
             }
         }
-        if next != *object {
-            return Some(next);
+        if next_status != *object {
+            return Some(next_status);
         }
     }
-    if waits_to_be_established(object) {
+    if needs_established(object) {
         let texts = ("InitialNamesAccepted", "the initial names have been accepted");
-        set_condition(&mut next, "Established", true, texts, now);
-        return Some(next);
+        set_condition(&mut next_status, "Established", true, texts, now);
+        return Some(next_status);
     }
     if is_protected {
         let approval = Approval::of(object);
@@ -123,24 +127,24 @@ pub(super) fn next(object: &Object, taken: &Claims, now: &str) -> Option<Object>
         let kind = "KubernetesAPIApprovalPolicyConformant";
         let message = approval.message(object);
         let holds = approval == Approval::Approved;
-        set_condition(&mut next, kind, holds, (reason, &message), now);
+        set_condition(&mut next_status, kind, holds, (reason, &message), now);
     }
-    (next != *object).then_some(next)
+    (next_status != *object).then_some(next_status)
 }
 
-/// Whether the names are accepted and nobody has said yet that the kinds are served.
-fn waits_to_be_established(object: &Object) -> bool {
+/// Whether the names are accepted and the condition `Established` is not true yet.
+fn needs_established(object: &Object) -> bool {
     object.condition("NamesAccepted") == Some("True")
         && object.condition("Established") != Some("True")
 }
 
-/// Whether the server ended before all was said.
-pub(super) fn is_unsettled(object: &Object) -> bool {
-    differs(object) || object.condition("Established").is_none_or(|status| status != "True")
+/// Whether the server ended before the status was complete.
+pub(super) fn is_incomplete(object: &Object) -> bool {
+    names_differ(object) || object.condition("Established").is_none_or(|status| status != "True")
 }
 
-/// Whether the names that are accepted are not those that are asked for.
-fn differs(object: &Object) -> bool {
+/// Whether the accepted names differ from those of the spec.
+fn names_differ(object: &Object) -> bool {
     let of = |path: &[&str]| -> Vec<(String, Value)> {
         let names = object.get(path).and_then(Value::as_object).into_iter().flatten();
         names
@@ -151,7 +155,7 @@ fn differs(object: &Object) -> bool {
     of(&["spec", "names"]) != of(&["status", "acceptedNames"])
 }
 
-/// Marks a definition whose deletion was asked for.
+/// Sets the condition of a CRD whose deletion was requested.
 pub(super) fn mark_pending(object: &mut Object, now: &str) {
     let texts = (
         "InstanceDeletionPending",
@@ -160,15 +164,15 @@ pub(super) fn mark_pending(object: &mut Object, now: &str) {
     set_condition(object, "Terminating", true, texts, now);
 }
 
-/// Says that objects are being deleted; whether that was news.
+/// Sets the condition that objects are being deleted; returns whether it changed.
 pub(super) fn mark_in_progress(object: &mut Object, now: &str) -> bool {
-    let before = object.clone();
+    let previous = object.clone();
     let texts = ("InstanceDeletionInProgress", "CustomResource deletion is in progress");
     set_condition(object, "Terminating", true, texts, now);
-    *object != before
+    *object != previous
 }
 
-/// Says that all objects are gone, and takes the finalizer off.
+/// Sets the condition that all objects are deleted, and removes the finalizer.
 pub(super) fn mark_done(object: &mut Object, now: &str) {
     let texts = if object.condition("Established") == Some("True") {
         ("InstanceDeletionCompleted", "removed all instances")
@@ -176,16 +180,19 @@ pub(super) fn mark_done(object: &mut Object, now: &str) {
         ("NeverEstablished", "resource was never established")
     };
     set_condition(object, "Terminating", false, texts, now);
-    let left: Vec<String> =
-        object.finalizers().filter(|one| *one != CLEAN_UP).map(str::to_owned).collect();
-    if left.is_empty() {
+    let finalizers: Vec<String> = object
+        .finalizers()
+        .filter(|finalizer| *finalizer != CLEANUP_FINALIZER)
+        .map(str::to_owned)
+        .collect();
+    if finalizers.is_empty() {
         object.remove(&["metadata", "finalizers"]);
     } else {
-        object.set(&["metadata", "finalizers"], left.into());
+        object.set(&["metadata", "finalizers"], finalizers.into());
     }
 }
 
-/// Sets a condition in its place, or behind the others. Its time changes with its status only.
+/// Sets a condition in place, or appends it. Its time changes only with its status.
 fn set_condition(
     object: &mut Object,
     kind: &str,
@@ -195,19 +202,20 @@ fn set_condition(
 ) {
     let mut conditions = object.array(&["status", "conditions"]).to_vec();
     let status = if holds { "True" } else { "False" };
-    let at =
-        conditions.iter().position(|one| one.get("type").and_then(Value::as_str) == Some(kind));
-    let since = at
-        .and_then(|at| conditions.get(at))
-        .filter(|one| one.get("status").and_then(Value::as_str) == Some(status))
-        .and_then(|one| one.get("lastTransitionTime").cloned())
+    let index = conditions
+        .iter()
+        .position(|finalizer| finalizer.get("type").and_then(Value::as_str) == Some(kind));
+    let since = index
+        .and_then(|index| conditions.get(index))
+        .filter(|finalizer| finalizer.get("status").and_then(Value::as_str) == Some(status))
+        .and_then(|finalizer| finalizer.get("lastTransitionTime").cloned())
         .unwrap_or_else(|| now.into());
     let condition = json!({
         "type": kind, "status": status, "reason": reason, "message": message,
         "lastTransitionTime": since,
     });
-    match at {
-        Some(at) => conditions[at] = condition,
+    match index {
+        Some(index) => conditions[index] = condition,
         None => conditions.push(condition),
     }
     object.set(&["status", "conditions"], conditions.into());
@@ -239,27 +247,28 @@ mod tests {
 
     #[test]
     fn free_names_are_accepted_then_established_then_nothing_is_left_to_say() {
-        let taken = Claims::default();
-        let first = next(&definition(), &taken, "now").unwrap();
+        let names_in_use = Claims::default();
+        let first = next_status(&definition(), &names_in_use, "now").unwrap();
         assert_eq!(reasons(&first), ["NamesAccepted=NoConflicts", "Established=Installing"]);
         assert_eq!(first.get(&["status", "acceptedNames"]), first.get(&["spec", "names"]));
-        let second = next(&first, &taken, "now").unwrap();
+        let second = next_status(&first, &names_in_use, "now").unwrap();
         assert_eq!(reasons(&second)[1], "Established=InitialNamesAccepted");
-        assert_eq!(next(&second, &taken, "later"), None);
+        assert_eq!(next_status(&second, &names_in_use, "later"), None);
     }
 
     #[test]
     fn a_name_that_is_taken_is_not_accepted_the_others_are() {
-        let taken = Claims { resources: ["x".to_owned()].into(), kinds: ["A".to_owned()].into() };
-        let first = next(&definition(), &taken, "now").unwrap();
+        let names_in_use =
+            Claims { resources: ["x".to_owned()].into(), kinds: ["A".to_owned()].into() };
+        let first = next_status(&definition(), &names_in_use, "now").unwrap();
         assert_eq!(reasons(&first), ["NamesAccepted=KindConflict", "Established=NotAccepted"]);
         let accepted = first.get(&["status", "acceptedNames"]).unwrap();
         assert_eq!(
             *accepted,
             json!({"plural": "as", "singular": "a", "kind": "", "listKind": "AList"})
         );
-        assert_eq!(next(&first, &taken, "later"), None);
-        assert!(next(&first, &Claims::default(), "later").is_some());
+        assert_eq!(next_status(&first, &names_in_use, "later"), None);
+        assert!(next_status(&first, &Claims::default(), "later").is_some());
     }
 
     #[test]
@@ -268,9 +277,9 @@ mod tests {
         object.set(&["spec", "group"], "b.k8s.io".into());
         let annotations = json!({"api-approved.kubernetes.io": "unapproved, a test"});
         object.set(&["metadata", "annotations"], annotations);
-        let taken = Claims::default();
-        while let Some(after) = next(&object, &taken, "now") {
-            object = after;
+        let names_in_use = Claims::default();
+        while let Some(next) = next_status(&object, &names_in_use, "now") {
+            object = next;
         }
         let last = reasons(&object).pop().unwrap();
         assert_eq!(last, "KubernetesAPIApprovalPolicyConformant=UnapprovedAnnotation");

@@ -1,5 +1,4 @@
-//! The token with which a list goes on: the original's, byte for byte, so that its length and look
-//! surprise nobody.
+//! Continue tokens of lists: byte for byte those of kube-apiserver.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -8,23 +7,23 @@ use serde::{Deserialize, Serialize};
 
 const VERSION: &str = "meta.k8s.io/v1";
 
-/// Where a list goes on.
+/// The position at which a list continues.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Continue {
+pub(super) struct ContinueToken {
     #[serde(default)]
     v: String,
-    /// The revision of the list; a negative one goes on in whatever is there now.
+    /// The revision of the list; a negative one continues in the current state.
     #[serde(default)]
     pub(super) rv: i64,
-    /// The key after which to go on, below the listed collection, with a zero byte behind.
+    /// The key after which the list continues, relative to the collection, followed by a zero byte.
     #[serde(default)]
     start: String,
 }
 
-impl Continue {
-    /// The token that goes on after an object. `namespace` is empty when the list is of one
-    /// namespace, or of a kind that has none.
-    pub(super) fn after(revision: i64, namespace: &str, name: &str) -> String {
+impl ContinueToken {
+    /// Encodes the token that continues after an object. `namespace` is empty when the list is of
+    /// one namespace or of a cluster-scoped kind.
+    pub(super) fn encode_after(revision: i64, namespace: &str, name: &str) -> String {
         let slash = if namespace.is_empty() { "" } else { "/" };
         let token = Self {
             v: VERSION.to_owned(),
@@ -35,7 +34,7 @@ impl Continue {
         URL_SAFE_NO_PAD.encode(serde_json::to_vec(&token).unwrap_or_default())
     }
 
-    /// Reads a token; 400 in the original's words if it is none.
+    /// Parses a token; an invalid one gets 400 with kube-apiserver's text.
     pub(super) fn parse(text: &str) -> Result<Self, Status> {
         let refuse = |why: String| {
             Err(Status::bad_request(format!(
@@ -43,10 +42,10 @@ impl Continue {
             )))
         };
         let Ok(bytes) = URL_SAFE_NO_PAD.decode(text) else {
-            return refuse(format!(": illegal base64 data at input byte {}", wrong_at(text)));
+            return refuse(format!(": illegal base64 data at input byte {}", invalid_byte(text)));
         };
         let Ok(token) = serde_json::from_slice::<Self>(&bytes) else {
-            return refuse(format!(": {}", unreadable(&bytes)));
+            return refuse(format!(": {}", json_error(&bytes)));
         };
         if token.v != VERSION {
             return refuse(format!(": server does not recognize this encoded version {}", token.v));
@@ -66,26 +65,27 @@ impl Continue {
         Ok(token)
     }
 
-    /// The namespace (empty unless the list is of all) and name after which to go on.
-    pub(super) fn place(&self, of_all_namespaces: bool) -> (&str, &str) {
+    /// The namespace (empty unless the list is of all namespaces) and name after which the list
+    /// continues.
+    pub(super) fn position(&self, of_all_namespaces: bool) -> (&str, &str) {
         let key = self.start.strip_prefix('/').unwrap_or(&self.start);
         let key = key.strip_suffix('\0').unwrap_or(key);
         if of_all_namespaces { key.split_once('/').unwrap_or((key, "")) } else { ("", key) }
     }
 }
 
-/// The byte of the text that Go's decoder names.
-fn wrong_at(text: &str) -> usize {
-    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-    match text.bytes().position(|byte| !is_letter(byte)) {
+/// The position of the invalid byte that Go's decoder reports.
+fn invalid_byte(text: &str) -> usize {
+    let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    match text.bytes().position(|byte| !is_base64(byte)) {
         Some(at) => at,
-        // A single letter at the end holds no byte.
+        // A single letter at the end encodes no byte.
         None => text.len().saturating_sub(1),
     }
 }
 
-/// What Go's JSON reader says to the first byte.
-fn unreadable(bytes: &[u8]) -> String {
+/// The error of Go's JSON parser for the first byte.
+fn json_error(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     match text.trim_start().chars().next() {
         None => "unexpected end of JSON input".to_owned(),
@@ -101,17 +101,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_comes_back_as_it_went() {
+    fn a_token_decodes_to_what_was_encoded() {
         for (namespace, name, all) in [("n", "a", true), ("", "a", false)] {
-            let token = Continue::parse(&Continue::after(7, namespace, name)).unwrap();
-            assert_eq!((token.rv, token.place(all)), (7, (namespace, name)));
+            let token =
+                ContinueToken::parse(&ContinueToken::encode_after(7, namespace, name)).unwrap();
+            assert_eq!((token.rv, token.position(all)), (7, (namespace, name)));
         }
         let text = "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6NDUyLCJzdGFydCI6Ii9hXHUwMDAwIn0";
-        assert_eq!(Continue::after(452, "", "a"), text);
+        assert_eq!(ContinueToken::encode_after(452, "", "a"), text);
     }
 
     #[test]
-    fn what_is_no_token_is_refused_in_the_original_words() {
+    fn an_invalid_token_is_refused_with_the_text_of_kube_apiserver() {
         let encoded = |text: &str| URL_SAFE_NO_PAD.encode(text);
         for (token, why) in [
             ("x".to_owned(), ": illegal base64 data at input byte 0"),
@@ -128,7 +129,7 @@ mod tests {
             (encoded(r#"{"v":"meta.k8s.io/v1","rv":1,"start":"../a"}"#), ": ../a"),
             (encoded("nonsense"), ": invalid character 'n' looking for beginning of value"),
         ] {
-            let message = Continue::parse(&token).unwrap_err().message;
+            let message = ContinueToken::parse(&token).unwrap_err().message;
             assert_eq!(message, format!("invalid continue token: continue key is not valid{why}"));
         }
     }

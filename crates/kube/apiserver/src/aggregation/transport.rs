@@ -1,5 +1,5 @@
-//! From a remote group-version to whoever serves it: a connection of its own for each request, whose
-//! answer is passed on while it comes, or a handler of this process.
+//! Transport to aggregated API servers: a connection for each request, whose response is streamed,
+//! or a call of an in-process handler.
 
 use super::error::SendError;
 use super::remote::Remote;
@@ -27,24 +27,24 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_rustls::TlsConnector;
 
-/// How long connecting may take.
-const CONNECT: Duration = Duration::from_secs(10);
-/// Bytes of an answer's head.
-const HEAD: usize = 64 * 1024;
+/// Timeout of a connection attempt.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum bytes of a response head.
+const MAX_HEAD_SIZE: usize = 64 * 1024;
 
-/// Where a remote group-version is served.
+/// The endpoint of a remote group-version.
 pub(super) enum Endpoint {
-    /// In this process, under the Service's name.
+    /// An in-process handler, under the Service's DNS name.
     Native(String),
-    /// There.
+    /// An address and port.
     Host(String, u16),
-    /// A simulated pod, which answers for itself.
+    /// A simulated pod, which responds itself.
     Pod(Box<Object>),
 }
 
 impl Endpoint {
-    /// Name and port as a URL has them.
-    pub(super) fn shown(&self, port: u16) -> String {
+    /// Host and port in the form of a URL.
+    pub(super) fn host_port(&self, port: u16) -> String {
         match self {
             Self::Native(name) => format!("{name}:{port}"),
             Self::Host(host, port) if host.contains(':') => format!("[{host}]:{port}"),
@@ -56,15 +56,17 @@ impl Endpoint {
     }
 }
 
-/// The endpoint of a remote group-version.
+/// Resolves the endpoint of a remote group-version.
 pub(super) fn endpoint(server: &ApiServer, remote: &Remote) -> Result<Endpoint, SendError> {
     let Remote { namespace, service, port, .. } = remote;
     if server.aggregation.native(remote).is_some() {
         return Ok(Endpoint::Native(format!("{service}.{namespace}.svc")));
     }
     let stored = server.store.find("services", namespace, service);
-    let kind = stored.map(|stored| stored.object());
-    if kind.as_ref().and_then(|service| service.str(&["spec", "type"])) == Some("ExternalName") {
+    let service_object = stored.map(|stored| stored.object());
+    if service_object.as_ref().and_then(|service| service.str(&["spec", "type"]))
+        == Some("ExternalName")
+    {
         return Err(SendError::ExternalName);
     }
     match resolve(&server.store, namespace, service, *port)? {
@@ -77,29 +79,29 @@ pub(super) fn endpoint(server: &ApiServer, remote: &Remote) -> Result<Endpoint, 
     }
 }
 
-/// An answer whose body still comes.
-pub(super) enum Sent {
+/// A response whose body is still streamed.
+pub(super) enum RemoteResponse {
     Native(Response<Body>),
     Host(Response<Incoming>),
 }
 
-/// An answer, read to its end.
+/// A response that was read to its end.
 #[derive(Clone, Debug)]
-pub(super) struct Whole {
+pub(super) struct BufferedResponse {
     pub(super) code: u16,
     pub(super) content_type: String,
     pub(super) etag: String,
     pub(super) body: Bytes,
 }
 
-impl Whole {
-    pub(super) fn is_good(&self) -> bool {
+impl BufferedResponse {
+    pub(super) fn is_success(&self) -> bool {
         (200..300).contains(&self.code)
     }
 }
 
-impl Sent {
-    /// The connection behind the answer, if the other side changes what is spoken on it.
+impl RemoteResponse {
+    /// The upgraded connection, if the server switches protocols.
     pub(super) fn upgraded(&mut self) -> Option<OnUpgrade> {
         match self {
             Self::Host(response) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
@@ -109,8 +111,8 @@ impl Sent {
         }
     }
 
-    /// The answer as it is passed on.
-    pub(super) fn streamed(self) -> Response<Body> {
+    /// The response with a streaming body.
+    pub(super) fn into_streaming(self) -> Response<Body> {
         match self {
             Self::Native(response) => response,
             Self::Host(response) => response.map(|body| {
@@ -119,7 +121,8 @@ impl Sent {
                 }
                 Body::stream(stream::unfold(body, |mut body| async move {
                     loop {
-                        // A broken answer ends here; its length or form tells the client.
+                        // A broken response ends here. The client notices it by the length or the
+                        // encoding.
                         let frame = body.frame().await?.ok()?;
                         if let Ok(data) = frame.into_data() {
                             return Some((data, body));
@@ -130,9 +133,9 @@ impl Sent {
         }
     }
 
-    /// The whole answer, if it has no more than so many bytes.
-    pub(super) async fn whole(self, limit: usize) -> Result<Whole, SendError> {
-        let (parts, mut body) = self.streamed().into_parts();
+    /// Reads the whole response, up to `limit` bytes.
+    pub(super) async fn buffer(self, limit: usize) -> Result<BufferedResponse, SendError> {
+        let (parts, mut body) = self.into_streaming().into_parts();
         let mut read = BytesMut::new();
         while let Some(frame) = body.frame().await {
             let Ok(frame) = frame;
@@ -147,7 +150,7 @@ impl Sent {
             let value = parts.headers.get(name).and_then(|value| value.to_str().ok());
             value.unwrap_or_default().to_owned()
         };
-        Ok(Whole {
+        Ok(BufferedResponse {
             code: parts.status.as_u16(),
             content_type: text(CONTENT_TYPE),
             etag: text(ETAG),
@@ -156,58 +159,61 @@ impl Sent {
     }
 }
 
-/// Sends a request in somebody's name.
+/// Sends a request with the identity of the client.
 pub(super) async fn send(
     server: &ApiServer,
     remote: &Remote,
     identity: &Identity,
     mut request: Request<Bytes>,
-) -> Result<Sent, SendError> {
+) -> Result<RemoteResponse, SendError> {
     if let Some(native) = server.aggregation.native(remote) {
-        return Ok(Sent::Native(native.call(identity, request).await));
+        return Ok(RemoteResponse::Native(native.call(identity, request).await));
     }
     let endpoint = endpoint(server, remote)?;
-    let authority = endpoint.shown(remote.port);
+    let authority = endpoint.host_port(remote.port);
     let (host, port) = match endpoint {
         Endpoint::Host(host, port) => (host, port),
-        Endpoint::Pod(_) => return Ok(Sent::Native(simulated(remote, request.uri().path()))),
+        Endpoint::Pod(_) => {
+            return Ok(RemoteResponse::Native(simulated_response(remote, request.uri().path())));
+        }
         Endpoint::Native(_) => return Err(SendError::NoEndpoint),
     };
-    sign(&mut request, identity)?;
+    set_identity_headers(&mut request, identity)?;
     let text = HeaderValue::try_from(authority.as_str())?;
     request.headers_mut().insert(HOST, text);
-    let config = settings(server, remote)?;
-    let connected = async {
+    let config = tls_config(server, remote)?;
+    let connect = async {
         let stream = dial(&host, port, server.outbound.endpoints()).await;
         let stream = stream.map_err(|source| {
             let authority = authority.clone();
             SendError::Dial { authority, source }
         })?;
-        // Requests leave as they are.
+        // Latency counts more than packets.
         let _ = stream.set_nodelay(true);
         let name = format!("{}.{}.svc", remote.service, remote.namespace);
         let name = ServerName::try_from(name)?;
         let stream = TlsConnector::from(config).connect(name, stream).await;
         let stream = stream.map_err(SendError::Tls)?;
-        let made = http1::Builder::new().max_buf_size(HEAD).handshake(TokioIo::new(stream)).await;
-        made.map_err(SendError::Handshake)
+        let handshake =
+            http1::Builder::new().max_buf_size(MAX_HEAD_SIZE).handshake(TokioIo::new(stream)).await;
+        handshake.map_err(SendError::Handshake)
     };
-    let connected = tokio::time::timeout(CONNECT, connected).await;
+    let connected = tokio::time::timeout(CONNECT_TIMEOUT, connect).await;
     let (mut sender, connection) =
         connected.map_err(|_| SendError::DialTimeout { authority })??;
-    // It ends with the answer, or with whoever reads it.
+    // The task ends with the response, or when its reader drops it.
     tokio::spawn(async move {
         if let Err(error) = connection.with_upgrades().await {
             tracing::debug!(%error, "a connection to an aggregated server ended");
         }
     });
     let sent = sender.send_request(request.map(Full::new)).await;
-    Ok(Sent::Host(sent.map_err(SendError::Exchange)?))
+    Ok(RemoteResponse::Host(sent.map_err(SendError::Exchange)?))
 }
 
-/// What a simulated pod answers: that its group-version is there, and that nothing is in it.
-fn simulated(remote: &Remote, path: &str) -> Response<Body> {
-    let (code, answer) = if path.trim_end_matches('/') == remote.path() {
+/// The response of a simulated pod: its group-version exists and has no kinds.
+fn simulated_response(remote: &Remote, path: &str) -> Response<Body> {
+    let (code, text) = if path.trim_end_matches('/') == remote.path() {
         let group_version = format!("{}/{}", remote.group, remote.version);
         let list = json!({
             "kind": "APIResourceList", "apiVersion": "v1",
@@ -219,68 +225,73 @@ fn simulated(remote: &Remote, path: &str) -> Response<Body> {
             Status::new(Reason::NotFound, "a simulated pod answers discovery, and has no objects");
         (StatusCode::NOT_FOUND, status.to_value().to_string())
     };
-    let mut response = Response::new(Body::from(Bytes::from(answer)));
+    let mut response = Response::new(Body::from(Bytes::from(text)));
     *response.status_mut() = code;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }
 
-/// Says for whom the request is. The error is that a header cannot carry it: with a part left out it
-/// would be in the name of somebody else.
-fn sign(request: &mut Request<Bytes>, identity: &Identity) -> Result<(), SendError> {
+/// Sets the identity headers of a request. Fails if a header cannot carry a part of the identity:
+/// without that part, the request would have another identity.
+fn set_identity_headers(
+    request: &mut Request<Bytes>,
+    identity: &Identity,
+) -> Result<(), SendError> {
     const EXTRA: &str = "x-remote-extra-";
     let headers = request.headers_mut();
-    let own: Vec<HeaderName> =
+    let client_headers: Vec<HeaderName> =
         headers.keys().filter(|name| name.as_str().starts_with("x-remote-")).cloned().collect();
-    for name in own {
+    for name in client_headers {
         headers.remove(name);
     }
-    let mut add = |name: &str, text: &str| {
+    let mut add_header = |name: &str, text: &str| {
         let invalid = |part| SendError::Header { part, name: name.to_owned() };
-        // A name of people may be of any letters, which go as they are.
+        // User names may contain any letters, which are sent as UTF-8.
         let value = HeaderValue::from_bytes(text.as_bytes()).map_err(|_| invalid("value"))?;
-        let known = HeaderName::try_from(name).map_err(|_| invalid("name"))?;
-        headers.append(known, value);
+        let name = HeaderName::try_from(name).map_err(|_| invalid("name"))?;
+        headers.append(name, value);
         Ok::<(), SendError>(())
     };
-    add("x-remote-user", identity.user())?;
+    add_header("x-remote-user", identity.user())?;
     if !identity.uid().is_empty() {
-        add("x-remote-uid", identity.uid())?;
+        add_header("x-remote-uid", identity.uid())?;
     }
     for group in identity.groups() {
-        add("x-remote-group", group)?;
+        add_header("x-remote-group", group)?;
     }
     for (key, values) in identity.extra() {
         for value in values {
-            add(&format!("{EXTRA}{}", escaped(key)), value)?;
+            add_header(&format!("{EXTRA}{}", escape_header_name(key)), value)?;
         }
     }
     Ok(())
 }
 
-/// A key as a header's name has it: what cannot stand there is percent-encoded.
-fn escaped(key: &str) -> String {
+/// Escapes a key for a header name: invalid bytes are percent-encoded.
+fn escape_header_name(key: &str) -> String {
     let mut out = String::with_capacity(key.len());
     for byte in key.bytes() {
         if byte.is_ascii_alphanumeric() || b"!#$&'*+-.^_`|~".contains(&byte) {
             out.push(char::from(byte));
         } else {
-            // Writing to a text does not fail.
+            // Writing to a string cannot fail.
             let _ = write!(out, "%{byte:02X}");
         }
     }
     out.to_ascii_lowercase()
 }
 
-fn settings(server: &ApiServer, remote: &Remote) -> Result<Arc<ClientConfig>, SendError> {
+fn tls_config(server: &ApiServer, remote: &Remote) -> Result<Arc<ClientConfig>, SendError> {
     let builder = if remote.insecure {
         mainstay_tls::judged(Anybody)
     } else {
         mainstay_tls::judged(Bundle::new(&remote.ca)?)
     };
     let builder = builder?;
-    let mut config = match server.aggregation.front.get() {
-        Some(front) => builder.with_client_auth_cert(front.chain.clone(), front.key.clone_key())?,
+    let mut config = match server.aggregation.front_proxy.get() {
+        Some(front_proxy) => {
+            builder.with_client_auth_cert(front_proxy.chain.clone(), front_proxy.key.clone_key())?
+        }
         None => builder.with_no_client_auth(),
     };
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
@@ -293,7 +304,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     #[test]
-    fn a_request_says_for_whom_it_is_and_nothing_that_its_sender_says_of_it() {
+    fn identity_headers_replace_those_of_the_client() {
         let extra = BTreeMap::from([("acme.com/scopes".to_owned(), vec!["a".to_owned()])]);
         let groups = ["devs".to_owned(), "system:authenticated".to_owned()];
         let identity = Identity::with_details("jane", "7", groups, extra);
@@ -302,7 +313,7 @@ mod tests {
             .header("x-remote-extra-more", "b")
             .body(Bytes::new())
             .unwrap();
-        sign(&mut request, &identity).unwrap();
+        set_identity_headers(&mut request, &identity).unwrap();
         let all: Vec<String> = request
             .headers()
             .iter()
@@ -321,18 +332,22 @@ mod tests {
     }
 
     #[test]
-    fn who_cannot_be_named_is_not_named_in_part() {
-        let named = |user: &str, group: &str, scope: &str| {
+    fn an_identity_that_no_header_can_carry_is_an_error() {
+        let identity_header = |user: &str, group: &str, scope: &str| {
             let extra = BTreeMap::from([("scopes".to_owned(), vec![scope.to_owned()])]);
             let identity = Identity::with_details(user, "7", [group.to_owned()], extra);
             let mut request = Request::get("/apis/a/v1").body(Bytes::new()).unwrap();
-            sign(&mut request, &identity).map(|()| request.headers()["x-remote-user"].clone())
+            set_identity_headers(&mut request, &identity)
+                .map(|()| request.headers()["x-remote-user"].clone())
         };
-        assert_eq!(named("jürgen", "küche", "ä").unwrap().as_bytes(), "jürgen".as_bytes());
+        assert_eq!(
+            identity_header("jürgen", "küche", "ä").unwrap().as_bytes(),
+            "jürgen".as_bytes()
+        );
         for (user, group, scope) in
             [("a\nb", "g", "s"), ("a", "g\r\nx-remote-group: h", "s"), ("a", "g", "s\0")]
         {
-            let why = named(user, group, scope).unwrap_err().to_string();
+            let why = identity_header(user, group, scope).unwrap_err().to_string();
             assert!(
                 why.starts_with("net/http: invalid header field value for \"x-remote-"),
                 "{why}"

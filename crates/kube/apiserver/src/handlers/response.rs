@@ -1,6 +1,6 @@
-//! Objects and lists in the form that the client accepts.
+//! Responses with objects and lists, in the form that the client accepts.
 
-use super::aside::{TURN, aside};
+use super::blocking::{YIELD_INTERVAL, block_in_place};
 use super::request::Request;
 use crate::server::ApiServer;
 use bytes::{BufMut, Bytes, BytesMut};
@@ -18,10 +18,10 @@ use mainstay_store::Stored;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Bytes of a list that are copied together at once.
+/// Bytes of a list that one chunk contains.
 const CHUNK: usize = 256 * 1024;
 
-/// One stored object.
+/// The response with a stored object.
 pub(super) fn stored(
     request: &Request<'_>,
     code: StatusCode,
@@ -32,19 +32,19 @@ pub(super) fn stored(
         return Ok(ApiResponse::bytes(code, forms::bytes(&request.row, stored)));
     }
     let object = forms::object(&request.row, stored);
-    shaped(request, code, &object, form)
+    in_form(request, code, &object, form)
 }
 
-/// One object that is not stored: the outcome of a dry run, or a stored one changed for the answer.
+/// The response with an object that is not stored: the result of a dry run, or a converted object.
 pub(super) fn object(
     request: &Request<'_>,
     code: StatusCode,
     object: &Object,
 ) -> Result<ApiResponse, Status> {
-    shaped(request, code, object, request.form()?)
+    in_form(request, code, object, request.form()?)
 }
 
-fn shaped(
+fn in_form(
     request: &Request<'_>,
     code: StatusCode,
     object: &Object,
@@ -62,7 +62,7 @@ fn shaped(
     Ok(ApiResponse::value(code, &value))
 }
 
-/// The `Scale` of an object of the request's kind.
+/// The response with the `Scale` of an object of the request's kind.
 pub(super) fn scale(request: &Request<'_>, scale: Value) -> Result<ApiResponse, Status> {
     let form = request.form()?;
     if form == Form::Plain {
@@ -80,7 +80,7 @@ pub(super) fn scale(request: &Request<'_>, scale: Value) -> Result<ApiResponse, 
     Ok(ApiResponse::ok(&value))
 }
 
-/// 201 for what was carried out and has no object to answer.
+/// 201 without an object.
 pub(super) fn created() -> ApiResponse {
     ApiResponse::value(
         StatusCode::CREATED,
@@ -90,13 +90,13 @@ pub(super) fn created() -> ApiResponse {
     )
 }
 
-/// An object as JSON text.
+/// An object as JSON.
 pub(super) fn encode(object: &Object) -> Bytes {
     // An object is a map of JSON values, which always encodes.
     serde_json::to_vec(object).unwrap_or_default().into()
 }
 
-/// How tables are to be made for a request.
+/// The options of tables for a request.
 pub(super) fn table_options<'a>(
     server: &ApiServer,
     query: &Query,
@@ -118,29 +118,29 @@ pub(super) fn table_options<'a>(
     Ok(TableOptions { version, include, no_headers: false, now: server.clock.now() })
 }
 
-/// A page of a list.
+/// The response with a page of a list.
 pub(super) async fn list(
     request: &Request<'_>,
     items: Vec<Arc<Stored>>,
     metadata: Value,
 ) -> Result<ApiResponse, Status> {
     let row = &request.row;
-    let accepted = request.form()?;
-    if let Form::Table(version) = accepted {
+    let form_accepted = request.form()?;
+    if let Form::Table(version) = form_accepted {
         let options = table_options(request.server, request.query, version)?;
         let mut objects: Vec<Object> = Vec::with_capacity(items.len());
-        for turn in items.chunks(TURN) {
-            objects.extend(turn.iter().map(|one| forms::object(row, one)));
+        for batch in items.chunks(YIELD_INTERVAL) {
+            objects.extend(batch.iter().map(|stored| forms::object(row, stored)));
             tokio::task::yield_now().await;
         }
         let table = || {
             row.strategy.sort_table(&mut objects);
             printing::table(row, &objects, metadata, &options)
         };
-        let table = if items.len() > TURN { aside(table) } else { table() };
+        let table = if items.len() > YIELD_INTERVAL { block_in_place(table) } else { table() };
         return Ok(ApiResponse::ok(&table));
     }
-    let (kind, api_version, form) = match accepted {
+    let (kind, api_version, form) = match form_accepted {
         Form::Metadata(version) => (
             "PartialObjectMetadataList".to_owned(),
             format!("meta.k8s.io/{version}"),
@@ -150,41 +150,41 @@ pub(super) async fn list(
     };
     let mut metadata = metadata;
     if row.custom().is_some() && matches!(form, ItemForm::Plain) {
-        // The original's lists of custom objects always say it.
+        // kube-apiserver's lists of custom objects always have this field.
         let fields = metadata.as_object_mut();
         fields.map(|fields| fields.entry("continue").or_insert_with(|| "".into()));
     }
-    if let Some(answer) = protobuf_list(request, accepted, &items, &metadata).await? {
-        return Ok(answer);
+    if let Some(response) = protobuf_list(request, form_accepted, &items, &metadata).await? {
+        return Ok(response);
     }
     let head = json!({"apiVersion": api_version, "kind": kind, "metadata": metadata}).to_string();
-    let mut open = BytesMut::with_capacity(head.len() + 16);
-    // The head's closing brace makes room for the items.
-    open.put_slice(&head.as_bytes()[..head.len() - 1]);
-    open.put_slice(br#","items":["#);
-    let size = items.iter().map(|one| one.size() + 1).sum::<usize>() + open.len();
-    let mut chunks = Chunks {
+    let mut buffer = BytesMut::with_capacity(head.len() + 16);
+    // The items follow in place of the head's closing brace.
+    buffer.put_slice(&head.as_bytes()[..head.len() - 1]);
+    buffer.put_slice(br#","items":["#);
+    let size = items.iter().map(|stored| stored.size() + 1).sum::<usize>() + buffer.len();
+    let mut chunks = ListChunks {
         row: row.clone(),
         items: items.into_iter(),
         form,
-        buffer: open,
-        first: true,
-        done: false,
+        buffer,
+        is_first: true,
+        is_finished: false,
     };
     let body = if size <= CHUNK {
-        let mut whole = BytesMut::with_capacity(size + 2);
-        chunks.by_ref().for_each(|chunk| whole.put_slice(&chunk));
-        Body::from(whole.freeze())
+        let mut body = BytesMut::with_capacity(size + 2);
+        chunks.by_ref().for_each(|chunk| body.put_slice(&chunk));
+        Body::from(body.freeze())
     } else {
         Body::chunks(chunks)
     };
-    let answer = ApiResponse::body(StatusCode::OK, body, size);
+    let response = ApiResponse::body(StatusCode::OK, body, size);
     let has_message = row.custom().is_none() || matches!(form, ItemForm::Metadata(_));
-    Ok(if has_message { answer } else { answer.without_message() })
+    Ok(if has_message { response } else { response.without_message() })
 }
 
-/// A page of a list in protobuf; none if the client wants it in JSON, or an object does not have the
-/// form of its kind.
+/// A page of a list in protobuf; none if the client wants JSON, or an object does not conform to
+/// its kind.
 async fn protobuf_list(
     request: &Request<'_>,
     form: Form,
@@ -198,11 +198,11 @@ async fn protobuf_list(
     };
     let Some(list_kind) = list_kind else { return Ok(None) };
     let mut messages = Vec::with_capacity(items.len());
-    for turn in items.chunks(TURN) {
-        for stored in turn {
+    for batch in items.chunks(YIELD_INTERVAL) {
+        for stored in batch {
             let message = match form {
                 Form::Metadata(version) => metadata_message(&kind, version, &stored.bytes()),
-                _ => request.server.messages.of(&request.row, &kind, stored),
+                _ => request.server.messages.message_of(&request.row, &kind, stored),
             };
             let Some(message) = message else { return Ok(None) };
             messages.push(message);
@@ -231,30 +231,30 @@ enum ItemForm {
     Metadata(&'static str),
 }
 
-/// A list's text, put together while it is sent.
-struct Chunks {
+/// The chunks of a list, encoded while they are sent.
+struct ListChunks {
     row: Arc<KindRow>,
     items: std::vec::IntoIter<Arc<Stored>>,
     form: ItemForm,
     buffer: BytesMut,
-    first: bool,
-    done: bool,
+    is_first: bool,
+    is_finished: bool,
 }
 
-impl Iterator for Chunks {
+impl Iterator for ListChunks {
     type Item = Bytes;
 
     fn next(&mut self) -> Option<Bytes> {
-        if self.done {
+        if self.is_finished {
             return None;
         }
         while self.buffer.len() < CHUNK {
             let Some(item) = self.items.next() else {
                 self.buffer.put_slice(b"]}\n");
-                self.done = true;
+                self.is_finished = true;
                 break;
             };
-            if !std::mem::take(&mut self.first) {
+            if !std::mem::take(&mut self.is_first) {
                 self.buffer.put_u8(b',');
             }
             match self.form {
