@@ -20,7 +20,7 @@ use std::sync::Arc;
 const MANAGER: &str = "validatingadmissionpolicy-status";
 
 /// Updates the status of all policies until the server ends.
-pub(crate) fn keep(server: &Arc<ApiServer>) {
+pub(crate) fn start(server: &Arc<ApiServer>) {
     let server = server.clone();
     tokio::spawn(async move {
         let stop = server.stop.clone();
@@ -37,7 +37,7 @@ async fn follow(server: &Arc<ApiServer>) {
         let from = list.revision();
         let objects: Vec<Object> = list.iter().map(|stored| stored.object()).collect();
         for object in &objects {
-            settle(server, object).await;
+            update_status(server, object).await;
         }
         let Ok(mut watch) = server.store.watch(POLICIES, from) else { continue };
         loop {
@@ -45,7 +45,7 @@ async fn follow(server: &Arc<ApiServer>) {
                 Ok(event) if event.kind == EventKind::Deleted => {}
                 Ok(event) => {
                     if let Some(stored) = server.store.find(POLICIES, "", &event.object.key.name) {
-                        settle(server, &stored.object()).await;
+                        update_status(server, &stored.object()).await;
                     }
                 }
                 Err(WatchError::Expired(_)) => break,
@@ -56,18 +56,22 @@ async fn follow(server: &Arc<ApiServer>) {
 }
 
 /// Updates the status of one policy.
-async fn settle(server: &Arc<ApiServer>, policy: &Object) {
+async fn update_status(server: &Arc<ApiServer>, policy: &Object) {
     let generation = policy.generation();
-    let seen = policy.i64(&["status", "observedGeneration"]).unwrap_or_default();
-    if generation <= seen {
+    let observed = policy.i64(&["status", "observedGeneration"]).unwrap_or_default();
+    if generation <= observed {
         return;
     }
     let spec = policy.get(&["spec"]).cloned().unwrap_or_default();
     let kinds = server.registry.kinds();
     // Type checking is slow for many expressions and many kinds.
-    let made = tokio::task::spawn_blocking(move || expression_warnings(&spec, &kinds)).await;
-    let Ok(found) = made else { return };
-    let hints = if found.is_empty() { json!({}) } else { json!({"expressionWarnings": found}) };
+    let type_check = tokio::task::spawn_blocking(move || expression_warnings(&spec, &kinds)).await;
+    let Ok(expression_warnings) = type_check else { return };
+    let hints = if expression_warnings.is_empty() {
+        json!({})
+    } else {
+        json!({"expressionWarnings": expression_warnings})
+    };
     let body = json!({
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingAdmissionPolicy",

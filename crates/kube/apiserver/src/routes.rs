@@ -67,11 +67,11 @@ impl ApiServer {
             let outcome = handlers::dispatch(request, &parts.method).await;
             // A request without a route gets no deprecation warning.
             let has_route = !matches!(&outcome, Err(status) if *status == Status::no_such_method());
-            let mut answer = outcome.unwrap_or_else(|status| ApiResponse::refusal(&status));
+            let mut response = outcome.unwrap_or_else(|status| ApiResponse::refusal(&status));
             let deprecated = deprecated.filter(|_| has_route);
-            answer.audit_annotations = collected.take_annotations();
-            answer.warnings.splice(..0, deprecated.into_iter().chain(collected.take()));
-            return Ok(answer);
+            response.audit_annotations = collected.take_annotations();
+            response.warnings.splice(..0, deprecated.into_iter().chain(collected.take()));
+            return Ok(response);
         }
         let request = DiscoveryRequest {
             accept: header_text(&parts.headers, &ACCEPT),

@@ -227,15 +227,15 @@ where
         let service = service_fn(move |request: Request<Incoming>| {
             let (mut request, body_state) = Received::watch(request);
             request.extensions_mut().insert(peer.clone());
-            let answer = service.clone().oneshot(request);
+            let response = service.clone().oneshot(request);
             let shutdown_token = shutdown_token.clone();
             let requests = counter.begin_request(&seat);
             async move {
-                let mut answer = answer.await?;
+                let mut response = response.await?;
                 // A refusal before the body was read ends the connection.
-                body_state.announce(answer.status(), answer.headers_mut());
+                body_state.announce(response.status(), response.headers_mut());
                 Ok::<_, Infallible>(
-                    answer
+                    response
                         .map(|body| Paced::new(ShutdownBody::new(body, &shutdown_token, requests))),
                 )
             }

@@ -77,7 +77,7 @@ async fn monitor(
             let Some(server) = server.upgrade() else { return };
             let Some(stored) = server.store.find(STORAGE, "", &name) else { return };
             let Some(remote) = Remote::read(&stored.object()) else { return };
-            let found = match check(&server, &remote).await {
+            let discovered = match check(&server, &remote).await {
                 Ok(version) => {
                     delay = CHECK_INTERVAL;
                     record_discovery(&server, &name, Some(version));
@@ -93,7 +93,7 @@ async fn monitor(
                     json!({"status": "False", "reason": reason, "message": message})
                 }
             };
-            let mut condition = found;
+            let mut condition = discovered;
             condition["type"] = "Available".into();
             condition["lastTransitionTime"] = server.clock.now_rfc3339().into();
             let is_available = condition["status"] == "True";
@@ -112,15 +112,15 @@ async fn monitor(
     }
 }
 
-fn record_discovery(server: &ApiServer, name: &Arc<str>, found: Option<Value>) {
-    let mut all = server.aggregation.found.lock();
-    match found {
+fn record_discovery(server: &ApiServer, name: &Arc<str>, discovered: Option<Value>) {
+    let mut all = server.aggregation.discovered.lock();
+    match discovered {
         Some(version) => {
             all.insert(name.clone(), ObservedDiscovery { version, stale: false });
         }
         None => {
             all.entry(name.clone())
-                .and_modify(|found| found.stale = true)
+                .and_modify(|discovered| discovered.stale = true)
                 .or_insert(ObservedDiscovery { version: Value::Null, stale: true });
         }
     }
@@ -184,12 +184,13 @@ fn check_endpoints(
     let Remote { namespace, service: name, port, .. } = remote;
     let number = |value: &Value| value.get("port").and_then(Value::as_u64);
     let ports = service.array(&["spec", "ports"]);
-    let Some(found) = ports.iter().find(|entry| number(entry) == Some(u64::from(*port))) else {
+    let Some(discovered) = ports.iter().find(|entry| number(entry) == Some(u64::from(*port)))
+    else {
         let why = format!("service/{name} in {namespace:?} is not listening on port {port}");
         return Err(("ServicePortError", why));
     };
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let port_name = text(&found["name"]);
+    let port_name = text(&discovered["name"]);
     let of_service = |slice: &Object| {
         slice.labels().any(|(key, value)| key == "kubernetes.io/service-name" && value == name)
     };

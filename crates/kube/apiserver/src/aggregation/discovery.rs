@@ -17,8 +17,8 @@ pub(super) fn version(
     aggregated_list: Option<&BufferedResponse>,
     list: &BufferedResponse,
 ) -> Value {
-    let parse = |answer: &BufferedResponse| {
-        serde_json::from_slice::<Value>(&answer.body).unwrap_or_default()
+    let parse = |response: &BufferedResponse| {
+        serde_json::from_slice::<Value>(&response.body).unwrap_or_default()
     };
     let aggregated = aggregated_list
         .filter(|response| {
@@ -26,13 +26,13 @@ pub(super) fn version(
         })
         .map(parse);
     let items = aggregated.as_ref().and_then(|list| list["items"].as_array());
-    let found = items
+    let discovered = items
         .into_iter()
         .flatten()
         .filter(|item| item.pointer("/metadata/name").is_some_and(|name| *name == remote.group))
         .flat_map(|item| item["versions"].as_array().into_iter().flatten())
         .find(|entry| entry["version"] == remote.version);
-    match found {
+    match discovered {
         Some(version) => version.clone(),
         None => from_list(remote, &parse(list)),
     }
@@ -83,16 +83,16 @@ fn from_list(remote: &Remote, list: &Value) -> Value {
 impl Aggregation {
     /// Merges remote versions into an aggregated discovery list.
     pub(crate) fn merge_aggregated(&self, list: &mut Value) {
-        let found = self.found.lock().clone();
+        let discovered = self.discovered.lock().clone();
         let entry = |remote: &Remote| {
-            let observed = found.get(&remote.name);
-            let mut version =
-                observed.map_or(Value::Null, |found: &ObservedDiscovery| found.version.clone());
+            let observed = discovered.get(&remote.name);
+            let mut version = observed
+                .map_or(Value::Null, |discovered: &ObservedDiscovery| discovered.version.clone());
             if !version.is_object() {
                 version = json!({});
             }
             version["version"] = remote.version.as_str().into();
-            let is_fresh = observed.is_some_and(|found| !found.stale) && remote.available;
+            let is_fresh = observed.is_some_and(|discovered| !discovered.stale) && remote.available;
             version["freshness"] = if is_fresh { "Current" } else { "Stale" }.into();
             version
         };
@@ -125,8 +125,8 @@ impl Aggregation {
         let mut list = json!({"groups": own.into_iter().collect::<Vec<Value>>()});
         self.merge_plain(&mut list);
         let groups = list["groups"].as_array().into_iter().flatten();
-        let mut found = groups.filter(|group| group["name"] == name).cloned();
-        let mut group = found.next()?;
+        let mut discovered = groups.filter(|group| group["name"] == name).cloned();
+        let mut group = discovered.next()?;
         group["kind"] = "APIGroup".into();
         group["apiVersion"] = "v1".into();
         Some(group)

@@ -47,7 +47,7 @@ pub(crate) struct Aggregation {
     /// server.
     front_proxy: OnceLock<FrontProxy>,
     /// The last observed discovery of remote group-versions, by the name of their `APIService`.
-    found: Mutex<BTreeMap<Arc<str>, ObservedDiscovery>>,
+    discovered: Mutex<BTreeMap<Arc<str>, ObservedDiscovery>>,
     /// Their last observed OpenAPI documents, by the same name.
     documents: Mutex<BTreeMap<Arc<str>, ObservedDocuments>>,
     /// Cached version 2 documents, including the parts of remote groups.
@@ -66,7 +66,7 @@ impl Default for Aggregation {
             natives: RwLock::default(),
             backend_added: Arc::default(),
             front_proxy: OnceLock::new(),
-            found: Mutex::default(),
+            discovered: Mutex::default(),
             documents: Mutex::default(),
             swagger: Mutex::default(),
             tunnels: Arc::new(Semaphore::new(TUNNELS)),
@@ -142,9 +142,9 @@ impl Aggregation {
                 .then_with(|| b.version_priority.cmp(&a.version_priority))
                 .then_with(|| a.name.cmp(&b.name))
         });
-        let mut found = self.found.lock();
-        found.retain(|name, _| remotes.iter().any(|remote| remote.name == *name));
-        drop(found);
+        let mut discovered = self.discovered.lock();
+        discovered.retain(|name, _| remotes.iter().any(|remote| remote.name == *name));
+        drop(discovered);
         let mut documents = self.documents.lock();
         documents.retain(|name, _| remotes.iter().any(|remote| remote.name == *name));
         drop(documents);

@@ -75,7 +75,7 @@ impl RequestHead {
     }
 
     /// The response to a refused request.
-    pub(super) fn refused(&self, status: &Status) -> Response<Body> {
+    pub(super) fn refusal_response(&self, status: &Status) -> Response<Body> {
         ApiResponse::refusal(status).into_response(self.format)
     }
 
@@ -93,7 +93,9 @@ impl RequestHead {
 /// The timeout in a query, if it has one.
 pub(crate) fn timeout(query: &Query) -> Result<Option<Duration>, ParseDurationError> {
     let Some(text) = query.text("timeout") else { return Ok(None) };
-    Ok(duration::parse(text)?.filter(|asked| !asked.is_zero()).map(|asked| asked.min(MAX_TIMEOUT)))
+    Ok(duration::parse(text)?
+        .filter(|timeout| !timeout.is_zero())
+        .map(|timeout| timeout.min(MAX_TIMEOUT)))
 }
 
 /// The response format that the client asks for.
@@ -102,15 +104,15 @@ fn format(parts: &Parts, query: Option<&Query>) -> ResponseFormat {
     ResponseFormat {
         gzip: negotiate::accepts_gzip(header_text(headers, &ACCEPT_ENCODING)),
         is_local: Peer::is_local(parts),
-        pretty: is_for_reading(query, header_text(headers, &USER_AGENT)),
+        pretty: is_pretty(query, header_text(headers, &USER_AGENT)),
         encoding: negotiate::encoding(header_text(headers, &ACCEPT)),
     }
 }
 
 /// Whether a response is indented: as the query says, else for browsers and command-line tools.
-fn is_for_reading(query: Option<&Query>, user_agent: Option<&str>) -> bool {
+fn is_pretty(query: Option<&Query>, user_agent: Option<&str>) -> bool {
     match query.and_then(|query| query.text("pretty")) {
-        Some(wish) => matches!(wish, "1" | "t" | "T" | "true" | "TRUE" | "True"),
+        Some(value) => matches!(value, "1" | "t" | "T" | "true" | "TRUE" | "True"),
         None => user_agent.is_some_and(|agent| {
             ["curl", "Wget", "Mozilla/5.0"].iter().any(|tool| agent.starts_with(tool))
         }),

@@ -33,7 +33,7 @@ pub(crate) struct RequestSummary<'a> {
 
 impl<'a> RequestSummary<'a> {
     /// Summarizes attributes for authorization.
-    pub(crate) fn of(attributes: &Attributes<'a>) -> Self {
+    pub(crate) fn from_attributes(attributes: &Attributes<'a>) -> Self {
         Self {
             is_resource: attributes.is_resource,
             verb: attributes.verb,
@@ -80,7 +80,7 @@ mod tests {
     use mainstay_http::path;
 
     #[test]
-    fn a_request_has_a_verb_and_what_it_is_about() {
+    fn a_request_summary_has_verb_target_and_scope() {
         let somebody = Identity::anonymous();
         for (method, path, expected) in [
             (Method::GET, "/api/v1/namespaces/a/pods", "list a/pods// namespace"),
@@ -91,8 +91,8 @@ mod tests {
             (Method::GET, "/healthz", "get /// "),
         ] {
             let read = RequestInfo::read(&method, path, path::resource(path), None).unwrap();
-            let info = RequestSummary::of(&read.attributes(&somebody));
-            let mut shown = format!(
+            let info = RequestSummary::from_attributes(&read.attributes(&somebody));
+            let mut summary = format!(
                 "{} {}/{}/{}/{} {}",
                 info.verb,
                 info.namespace,
@@ -102,12 +102,12 @@ mod tests {
                 info.scope()
             );
             if info.is_long() {
-                shown.push_str(" long");
+                summary.push_str(" long");
             }
             if info.is_resource && info.is_mutating() {
-                shown.push_str(" changes");
+                summary.push_str(" changes");
             }
-            assert_eq!(shown, expected, "{method} {path}");
+            assert_eq!(summary, expected, "{method} {path}");
         }
     }
 }

@@ -163,8 +163,9 @@ impl ApiServer {
             .as_ref()
             .map_or(&anonymous, |(proved, acting)| acting.as_ref().unwrap_or(proved));
         let attributes = head.info.as_ref().map(|info| info.attributes(identity));
-        let info =
-            attributes.as_ref().map_or_else(|| head.nonresource_summary(), RequestSummary::of);
+        let info = attributes
+            .as_ref()
+            .map_or_else(|| head.nonresource_summary(), RequestSummary::from_attributes);
         let identities = proved.map(|proved| {
             let acting = acting.as_ref().ok().and_then(|(_, acting)| acting.as_ref());
             (proved, acting)
@@ -174,7 +175,7 @@ impl ApiServer {
             if proved.is_none() {
                 self.metrics.count_unauthenticated();
             }
-            head.refused(status)
+            head.refusal_response(status)
         } else {
             let (attributes, info) = (attributes.as_ref(), &info);
             let authenticated =
@@ -298,7 +299,7 @@ impl AuthenticatedRequest<'_> {
         match self.attributes {
             Some(attributes) => {
                 if let Err(refusal) = server.authorizer.require(attributes) {
-                    return head.refused(&refusal);
+                    return head.refusal_response(&refusal);
                 }
             }
             // A path without a meaning is refused here rather than as not found.
@@ -331,7 +332,7 @@ impl AuthenticatedRequest<'_> {
     /// The handler; encodes its response in the format that the client asks for.
     async fn handle(self, body: Result<Bytes, Status>) -> Response<Body> {
         let Self { server, head, identity, .. } = self;
-        let answer = match (&head.query, body) {
+        let response = match (&head.query, body) {
             (Ok(_), Ok(body)) if head.is_read() => {
                 server.route(identity, head, body, WorkSize::default()).await
             }
@@ -339,11 +340,11 @@ impl AuthenticatedRequest<'_> {
             (Err(status), _) => Err(status.clone()),
             (_, Err(status)) => Err(status),
         };
-        let answer = answer.unwrap_or_else(|status| ApiResponse::refusal(&status));
-        if answer.size >= LARGE_RESPONSE && answer.is_rewritten(head.format) {
-            return block_in_place(|| answer.into_response(head.format));
+        let response = response.unwrap_or_else(|status| ApiResponse::refusal(&status));
+        if response.size >= LARGE_RESPONSE && response.is_rewritten(head.format) {
+            return block_in_place(|| response.into_response(head.format));
         }
-        answer.into_response(head.format)
+        response.into_response(head.format)
     }
 
     /// Completes a write even if its client disconnects or its timeout expires. The effects of a
@@ -360,7 +361,7 @@ impl AuthenticatedRequest<'_> {
         let task = tokio::spawn(pool.compute.run(work, size));
         Box::pin(async move {
             match task.await {
-                Ok(answer) => answer,
+                Ok(response) => response,
                 Err(failure) => match failure.try_into_panic() {
                     Ok(panic) => std::panic::resume_unwind(panic),
                     Err(_) => Err(Status::new(
@@ -373,7 +374,7 @@ impl AuthenticatedRequest<'_> {
     }
 
     /// Whether the request changes an object that is large already, or evicts a pod whose
-    /// `PodDisruptionBudgets` are.
+    /// `PodDisruptionBudget`s are.
     fn is_large(self) -> bool {
         let (server, parts) = (self.server, &self.head.parts);
         let Target::Resource(path) = &self.head.target else { return false };

@@ -63,11 +63,11 @@ pub(super) fn conditional_response(
     let same = request.if_none_match.is_some_and(|if_none_match| {
         if_none_match.split(',').any(|candidate| candidate.trim() == etag)
     });
-    let mut answer = if same {
+    let mut response = if same {
         ApiResponse::empty(StatusCode::NOT_MODIFIED)
     } else {
         ApiResponse::bytes(StatusCode::OK, bytes.clone())
     };
-    answer.etag = Some(etag.to_owned());
-    answer
+    response.etag = Some(etag.to_owned());
+    response
 }

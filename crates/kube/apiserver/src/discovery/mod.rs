@@ -46,12 +46,12 @@ pub(crate) fn discovery_root(
         let etag = format!("\"{}\"", digest(&bytes));
         cached.get_or_init(|| (bytes, etag))
     };
-    let mut answer = conditional_response(bytes, etag, request)
+    let mut response = conditional_response(bytes, etag, request)
         .header(CACHE_CONTROL, HeaderValue::from_static("public"));
-    if answer.code == StatusCode::OK {
-        answer.content_type = AGGREGATED;
+    if response.code == StatusCode::OK {
+        response.content_type = AGGREGATED;
     }
-    Ok(answer)
+    Ok(response)
 }
 
 /// `/apis`: our own groups together with aggregated ones.
@@ -77,12 +77,12 @@ pub(crate) fn groups(
     aggregation.merge_aggregated(&mut list);
     let bytes = encoded(&list).map_err(Status::internal)?;
     let etag = format!("\"{}\"", digest(&bytes));
-    let mut answer = conditional_response(&bytes, &etag, request)
+    let mut response = conditional_response(&bytes, &etag, request)
         .header(CACHE_CONTROL, HeaderValue::from_static("public"));
-    if answer.code == StatusCode::OK {
-        answer.content_type = AGGREGATED;
+    if response.code == StatusCode::OK {
+        response.content_type = AGGREGATED;
     }
-    Ok(answer)
+    Ok(response)
 }
 
 /// `/apis/{group}` for a group that this server, aggregated servers, or both serve.

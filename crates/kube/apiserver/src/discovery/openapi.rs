@@ -41,9 +41,9 @@ pub(crate) fn index(kinds: &Kinds, aggregated: &BTreeMap<String, String>) -> Api
         bytes = index.to_string().into();
     }
     // Behind kube-apiserver's aggregator the index has no entity tag.
-    let mut answer = ApiResponse::bytes(StatusCode::OK, bytes).unindented();
-    answer.content_type = INDEX_TYPE;
-    answer
+    let mut response = ApiResponse::bytes(StatusCode::OK, bytes).unindented();
+    response.content_type = INDEX_TYPE;
+    response
 }
 
 /// kube-apiserver serves the index with the detected type of its content, which is text.
@@ -76,11 +76,11 @@ pub(crate) async fn document(
     if let Some(client_hash) = request.hash
         && client_hash != hash
     {
-        let mut answer = ApiResponse::empty(StatusCode::MOVED_PERMANENTLY);
-        answer.content_type = JSON;
-        answer.etag = Some(etag);
+        let mut response = ApiResponse::empty(StatusCode::MOVED_PERMANENTLY);
+        response.content_type = JSON;
+        response.etag = Some(etag);
         let url = HeaderValue::try_from(url(path, &hash)).map_err(Status::internal)?;
-        return Ok(answer.header(LOCATION, url));
+        return Ok(response.header(LOCATION, url));
     }
     let is_cached = request.if_none_match.is_some_and(|etags| etags.contains(&etag));
     let bytes = match version {
@@ -89,17 +89,17 @@ pub(crate) async fn document(
         // These documents are small and rarely requested.
         None => packed(openapi::document(path, &[]).unwrap_or_default().to_string().as_bytes()),
     };
-    let mut answer = if is_cached {
+    let mut response = if is_cached {
         ApiResponse::empty(StatusCode::NOT_MODIFIED)
     } else {
         ApiResponse::of_packed(StatusCode::OK, bytes)
     };
-    answer.etag = Some(etag);
+    response.etag = Some(etag);
     if request.hash.is_some() {
         let cache = HeaderValue::from_static("public, immutable");
-        answer = answer.header(CACHE_CONTROL, cache).header(EXPIRES, expires(request.now)?);
+        response = response.header(CACHE_CONTROL, cache).header(EXPIRES, expires(request.now)?);
     }
-    Ok(answer)
+    Ok(response)
 }
 
 /// The document of a group-version, after its first request.
@@ -187,8 +187,8 @@ pub(crate) async fn swagger(
     let aggregated_tag = aggregated.tag();
     hashes.push_str(&aggregated_tag);
     let etag = format!("\"{}\"", digest(hashes.as_bytes()));
-    let mut answer = conditional_response(&Bytes::new(), &etag, request);
-    if answer.code == StatusCode::OK {
+    let mut response = conditional_response(&Bytes::new(), &etag, request);
+    if response.code == StatusCode::OK {
         let cache = kinds.derived.get_or_init(DiscoveryCache::default);
         let cell = if protobuf { &cache.swagger_protobuf } else { &cache.swagger };
         let tag = format!("{protobuf} {etag}");
@@ -207,13 +207,13 @@ pub(crate) async fn swagger(
             };
             tokio::task::spawn_blocking(render).await.map_err(Status::internal)?
         };
-        answer = ApiResponse::of_packed(StatusCode::OK, bytes);
-        answer.etag = Some(etag);
+        response = ApiResponse::of_packed(StatusCode::OK, bytes);
+        response.etag = Some(etag);
         if protobuf {
-            answer.content_type = SWAGGER_PROTOBUF;
+            response.content_type = SWAGGER_PROTOBUF;
         }
     }
-    Ok(answer.header(VARY, vary))
+    Ok(response.header(VARY, vary))
 }
 
 fn render_swagger(kinds: &Kinds, protobuf: bool) -> Bytes {

@@ -1,4 +1,4 @@
-//! Flow configuration: the `FlowSchemas` and `PriorityLevelConfigurations`, parsed once for all
+//! Flow configuration: the `FlowSchema`s and `PriorityLevelConfiguration`s, parsed once for all
 //! requests.
 
 use crate::chain::info::RequestSummary;
@@ -9,9 +9,9 @@ use mainstay_object::Objects;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// Storage name of `FlowSchemas`.
+/// Storage name of `FlowSchema`s.
 pub(crate) const SCHEMAS: &str = "flowcontrol.apiserver.k8s.io/flowschemas";
-/// Storage name of `PriorityLevelConfigurations`.
+/// Storage name of `PriorityLevelConfiguration`s.
 pub(crate) const LEVELS: &str = "flowcontrol.apiserver.k8s.io/prioritylevelconfigurations";
 /// The wildcard of rules.
 const WILDCARD: &str = "*";

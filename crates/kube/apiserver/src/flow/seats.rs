@@ -94,7 +94,7 @@ impl Drop for QueuePosition<'_> {
         let Some(level_seats) = state.levels.get_mut(self.level) else { return };
         let Some(queue) = level_seats.waiting.get_mut(&self.queue) else { return };
         let before = queue.len();
-        queue.retain(|one| one.id != self.id);
+        queue.retain(|request| request.id != self.id);
         let abandoned = before - queue.len();
         if queue.is_empty() {
             level_seats.waiting.remove(&self.queue);

@@ -51,7 +51,7 @@ pub(super) async fn answer(
         }
         return match create(request, &options).await {
             Err(status) if status.reason == Reason::AlreadyExists && attempts > 0 => continue,
-            answer => answer,
+            response => response,
         };
     }
 }

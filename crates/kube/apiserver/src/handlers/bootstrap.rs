@@ -338,7 +338,7 @@ mod tests {
     use mainstay_store::{Options, Store};
 
     #[tokio::test]
-    async fn an_address_that_others_reach_is_an_endpoint_and_follows_the_port() {
+    async fn a_reachable_address_is_an_endpoint_with_the_current_port() {
         let clock = Clock::starting_at("2026-01-02T03:04:05Z".parse().unwrap());
         let pki = Pki::ephemeral(&clock, &[]).unwrap();
         let server = ApiServer::start(Config {

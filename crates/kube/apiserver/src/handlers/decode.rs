@@ -156,7 +156,7 @@ fn warn(
 
 /// Parses the body as a value of any kind. `gvk` is the expected kind.
 fn parse_body(request: &Request<'_>, gvk: &Gvk) -> Result<ParsedBody, Status> {
-    let media = Media::of(request)?;
+    let media = Media::from_request(request)?;
     let bytes = &request.body;
     let unrecognized = |why: &dyn fmt::Display| unrecognized(&gvk.kind, why, bytes);
     let (value, repeated) = match media {
@@ -203,7 +203,7 @@ fn from_protobuf(gvk: &Gvk, body: &[u8]) -> Result<Value, Status> {
 /// Decodes the body of a deletion: `DeleteOptions` in any media type.
 pub(super) fn options(request: &Request<'_>) -> Result<Value, Status> {
     let gvk = Gvk::new("meta.k8s.io", "v1", "DeleteOptions");
-    let media = Media::of(request)?;
+    let media = Media::from_request(request)?;
     let refuse = |why: String| Status::bad_request(why);
     let body = &request.body;
     let mut value = match media {

@@ -557,7 +557,7 @@ mod tests {
     }
 
     #[test]
-    fn a_conversion_by_webhook_is_asked_for_once_and_found_afterwards() {
+    fn a_webhook_conversion_is_requested_once_and_then_reused() {
         let mut webhook = WebhookConversions::default();
         assert!(webhook.convert(object("x/v1"), "x/v2").is_err());
         // A second missing conversion waits for the next run.

@@ -71,14 +71,14 @@ pub(super) fn stamp(server: &ApiServer, object: &mut Object) {
 
 /// Checks that the namespaces of body and path match, and sets a missing one.
 pub(super) fn match_namespace(request: &Request<'_>, object: &mut Object) -> Result<(), Status> {
-    let wanted = request.path.namespace.as_str();
-    if wanted.is_empty() {
+    let namespace_of_path = request.path.namespace.as_str();
+    if namespace_of_path.is_empty() {
         object.remove(&["metadata", "namespace"]);
         return Ok(());
     }
     match object.namespace() {
-        "" => object.set(&["metadata", "namespace"], wanted.into()),
-        namespace if namespace == wanted => {}
+        "" => object.set(&["metadata", "namespace"], namespace_of_path.into()),
+        namespace if namespace == namespace_of_path => {}
         _ => {
             return Err(Status::bad_request(
                 "the namespace of the provided object does not match the namespace sent on the request",

@@ -26,11 +26,11 @@ pub(crate) async fn ensure_roles(server: &Arc<ApiServer>) -> Result<(), StartErr
 }
 
 async fn ensure_role(server: &Arc<ApiServer>, line: &str) -> Result<(), StartError> {
-    let wanted = object(line).map_err(|status| role_error(&Object::default(), status))?;
-    let plural = format!("{}s", wanted.kind().to_lowercase());
+    let expected = object(line).map_err(|status| role_error(&Object::default(), status))?;
+    let plural = format!("{}s", expected.kind().to_lowercase());
     let outcome =
-        bootstrap::ensure_with(server, authz::GROUP, &plural, &wanted, desired_change).await;
-    outcome.map_err(|status| role_error(&wanted, status))
+        bootstrap::ensure_with(server, authz::GROUP, &plural, &expected, desired_change).await;
+    outcome.map_err(|status| role_error(&expected, status))
 }
 
 fn role_error(object: &Object, status: Status) -> StartError {
@@ -59,33 +59,33 @@ fn object(line: &str) -> Result<Object, Status> {
 }
 
 /// The change of an existing object.
-fn desired_change(old: &Object, wanted: &Object) -> DesiredChange {
+fn desired_change(old: &Object, expected: &Object) -> DesiredChange {
     if old.str(&["metadata", "annotations", AUTO_UPDATE]) == Some("false") {
         return DesiredChange::Unchanged;
     }
-    if old.get(&["roleRef"]) != wanted.get(&["roleRef"]) {
+    if old.get(&["roleRef"]) != expected.get(&["roleRef"]) {
         return DesiredChange::Recreate;
     }
     let mut object = old.clone();
     for field in ["annotations", "labels"] {
         for (key, value) in
-            wanted.get(&["metadata", field]).and_then(Value::as_object).into_iter().flatten()
+            expected.get(&["metadata", field]).and_then(Value::as_object).into_iter().flatten()
         {
             if object.get(&["metadata", field, key]).is_none() {
                 object.set(&["metadata", field, key], value.clone());
             }
         }
     }
-    let missing = missing_rules(old, wanted);
+    let missing = missing_rules(old, expected);
     if !missing.is_empty() {
         let mut rules = old.array(&["rules"]).to_vec();
         rules.extend(missing);
         object.set(&["rules"], rules.into());
     }
-    append(&mut object, wanted, &["subjects"]);
+    append(&mut object, expected, &["subjects"]);
     let selectors = ["aggregationRule", "clusterRoleSelectors"];
-    if wanted.get(&["aggregationRule"]).is_some() {
-        append(&mut object, wanted, &selectors);
+    if expected.get(&["aggregationRule"]).is_some() {
+        append(&mut object, expected, &selectors);
     } else {
         object.remove(&["aggregationRule"]);
     }
@@ -93,10 +93,10 @@ fn desired_change(old: &Object, wanted: &Object) -> DesiredChange {
 }
 
 /// Appends the missing elements of a list.
-fn append(object: &mut Object, wanted: &Object, path: &[&str]) {
+fn append(object: &mut Object, expected: &Object, path: &[&str]) {
     let mut list = object.array(path).to_vec();
     let previous_length = list.len();
-    for element in wanted.array(path) {
+    for element in expected.array(path) {
         if !list.contains(element) {
             list.push(element.clone());
         }
@@ -106,7 +106,7 @@ fn append(object: &mut Object, wanted: &Object, path: &[&str]) {
     }
 }
 
-fn missing_rules(old: &Object, wanted: &Object) -> Vec<Value> {
+fn missing_rules(old: &Object, expected: &Object) -> Vec<Value> {
     let read = |object: &Object| -> Vec<PolicyRule> {
         let rules = object.array(&["rules"]).iter();
         rules.filter_map(|rule| PolicyRule::deserialize(rule).ok()).collect()
@@ -114,6 +114,6 @@ fn missing_rules(old: &Object, wanted: &Object) -> Vec<Value> {
     let existing_rules = read(old);
     let existing_rules: Vec<&PolicyRule> = existing_rules.iter().collect();
     // The rules of the data are few.
-    let missing = cover::missing(&existing_rules, &read(wanted)).unwrap_or_default();
+    let missing = cover::missing(&existing_rules, &read(expected)).unwrap_or_default();
     missing.iter().filter_map(|rule| serde_json::to_value(rule).ok()).collect()
 }

@@ -209,7 +209,10 @@ pub(super) fn reset_fields(row: &KindRow, subresource: Subresource) -> BTreeMap<
             let in_version = |version: &std::sync::Arc<str>| {
                 Gvk::new(&*row.group, &**version, &*row.kind).api_version()
             };
-            row.served_versions.iter().map(|one| (in_version(one), filter.clone())).collect()
+            row.served_versions
+                .iter()
+                .map(|version| (in_version(version), filter.clone()))
+                .collect()
         }
     }
 }
@@ -223,14 +226,14 @@ fn builtin_reset_fields(row: &KindRow, subresource: Subresource) -> Option<Filte
         Subresource::Finalize => Some(exclude(&["status"])),
         Subresource::Approval => Some(exclude(&["spec", "status.certificate"])),
         Subresource::Resize => {
-            let of = |list, field| {
+            let container_field = |list, field| {
                 vec![field_pattern("spec"), field_pattern(list), Pattern::Any, field_pattern(field)]
             };
             Some(Filter::Include(vec![
-                of("containers", "resources"),
-                of("containers", "resizePolicy"),
-                of("initContainers", "resources"),
-                of("initContainers", "resizePolicy"),
+                container_field("containers", "resources"),
+                container_field("containers", "resizePolicy"),
+                container_field("initContainers", "resources"),
+                container_field("initContainers", "resizePolicy"),
             ]))
         }
         Subresource::Debug => Some(Filter::Include(vec![vec![

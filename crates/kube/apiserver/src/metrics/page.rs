@@ -9,9 +9,9 @@ use std::sync::atomic::Ordering;
 
 /// The response of `/metrics`.
 pub(crate) fn answer(server: &ApiServer) -> ApiResponse {
-    let mut answer = ApiResponse::text(StatusCode::OK, text(server));
-    answer.content_type = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
-    answer
+    let mut response = ApiResponse::text(StatusCode::OK, text(server));
+    response.content_type = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
+    response
 }
 
 impl Series {
@@ -65,8 +65,8 @@ fn requests(page: &mut Page, server: &ApiServer) {
     );
     page.line(name, &[("result", "error")], unauthenticated);
     let all = counts.requests.lock();
-    let answered: u64 = all.values().flat_map(|tally| tally.codes.values()).sum();
-    page.line(name, &[("result", "success")], answered.saturating_sub(unauthenticated));
+    let responded: u64 = all.values().flat_map(|tally| tally.codes.values()).sum();
+    page.line(name, &[("result", "success")], responded.saturating_sub(unauthenticated));
     let name = "apiserver_request_total";
     page.head(name, "counter", "[STABLE] Requests, by what they ask and how they were answered.");
     for (series, tally) in all.iter() {
@@ -118,21 +118,21 @@ fn flow(page: &mut Page, server: &ApiServer) {
     let mut each =
         |name: &str, kind: &str, help: &str, value: &dyn Fn(&crate::flow::LevelUsage) -> u64| {
             page.head(name, kind, help);
-            for one in &usage {
-                page.line(name, &[("priority_level", &one.level)], value(one));
+            for level in &usage {
+                page.line(name, &[("priority_level", &level.level)], value(level));
             }
         };
     each(
         "apiserver_flowcontrol_nominal_limit_seats",
         "gauge",
         "[BETA] Requests that a priority level may serve at a time, before it borrows.",
-        &|one| one.nominal,
+        &|level| level.nominal,
     );
     each(
         "apiserver_flowcontrol_current_executing_seats",
         "gauge",
         "[BETA] Requests that a priority level serves.",
-        &|one| one.used,
+        &|level| level.used,
     );
 }
 

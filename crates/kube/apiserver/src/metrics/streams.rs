@@ -12,7 +12,7 @@ const SIZE_BOUNDS: [u64; 8] = [1024, 2048, 4096, 8192, 16_384, 32_768, 65_536, 1
 /// Bounds of the waiting time in a queue, in seconds.
 const WAIT_BOUNDS: [f64; 13] =
     [0.0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 30.0];
-/// `FlowSchemas` that are counted; further ones are not.
+/// `FlowSchema`s that are counted; further ones are not.
 const MAX_SCHEMAS: usize = 1000;
 
 /// What the watches of a kind have sent. All watches of the kind share it.
@@ -127,7 +127,7 @@ pub(crate) struct FlowRequest {
 }
 
 impl FlowMetrics {
-    /// Counts a waiting request; none if there are too many `FlowSchemas`.
+    /// Counts a waiting request; none if there are too many `FlowSchema`s.
     pub(crate) fn begin(&self, schema: &Arc<str>, level: &Arc<str>) -> Option<FlowRequest> {
         let mut all = self.0.lock();
         let key = (schema.clone(), level.clone());

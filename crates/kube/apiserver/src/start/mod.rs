@@ -26,7 +26,7 @@ impl ApiServer {
             .map_err(StartError::ServiceRange)?;
         handlers::roles::ensure_roles(&server).await?;
         flow::controller::start(&server).await.map_err(StartError::Flow)?;
-        policy_status::keep(&server);
+        policy_status::start(&server);
         aggregation::local::seed(&server).await.map_err(StartError::Groups)?;
         aggregation::controller::start(&server).map_err(StartError::Groups)?;
         Ok(server)

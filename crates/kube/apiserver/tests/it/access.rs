@@ -1,4 +1,5 @@
-//! Who may do what: decisions beside a plain reading of the rules, and attempts to gain more.
+//! RBAC: decisions compared with a naive evaluation of the rules, and attempts of privilege
+//! escalation.
 
 use crate::harness::{Api, MAPS};
 use http::Method;
@@ -12,10 +13,10 @@ use std::collections::BTreeMap;
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 
-/// Numbers that look random and are the same every time.
-struct Dice(u64);
+/// A deterministic pseudo-random generator.
+struct Random(u64);
 
-impl Dice {
+impl Random {
     fn below(&mut self, sides: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -27,8 +28,8 @@ impl Dice {
         from[self.below(from.len())]
     }
 
-    fn some(&mut self, from: &[&'static str], least: usize) -> Vec<&'static str> {
-        let count = least + self.below(3);
+    fn sample(&mut self, from: &[&'static str], minimum: usize) -> Vec<&'static str> {
+        let count = minimum + self.below(3);
         (0..count).map(|_| self.pick(from)).collect()
     }
 }
@@ -39,47 +40,49 @@ const RESOURCES: &[&str] =
     &["pods", "pods/log", "deployments", "deployments/scale", "*/scale", "*/log", "jobs", "*"];
 const NAMES: &[&str] = &["a", "b", "c"];
 const PATHS: &[&str] = &["/healthz", "/metrics", "/logs/*", "/a/b*", "/a/*", "*"];
-const PLACES: &[&str] = &["one", "two", "three"];
+const NAMESPACES: &[&str] = &["one", "two", "three"];
 const USERS: &[&str] = &["ann", "bob", "cleo", "system:serviceaccount:one:sa"];
 const TEAMS: &[&str] = &["red", "blue", "system:authenticated"];
 
-/// Everything as plain values: what the naive reading reads.
+/// RBAC objects as plain values, which the naive evaluation reads.
 #[derive(Default)]
-struct World {
+struct RbacState {
     /// By resource, namespace and name.
     objects: BTreeMap<(&'static str, String, String), Value>,
 }
 
-impl World {
-    fn rule(dice: &mut Dice) -> Value {
-        if dice.below(8) == 0 {
-            return json!({"nonResourceURLs": dice.some(PATHS, 1), "verbs": dice.some(VERBS, 1)});
+impl RbacState {
+    fn rule(random: &mut Random) -> Value {
+        if random.below(8) == 0 {
+            return json!({"nonResourceURLs": random.sample(PATHS, 1), "verbs": random.sample(VERBS, 1)});
         }
         let mut rule = json!({
-            "apiGroups": dice.some(GROUPS, 1), "resources": dice.some(RESOURCES, 1),
-            "verbs": dice.some(VERBS, 1),
+            "apiGroups": random.sample(GROUPS, 1), "resources": random.sample(RESOURCES, 1),
+            "verbs": random.sample(VERBS, 1),
         });
-        if dice.below(3) == 0 {
-            rule["resourceNames"] = json!(dice.some(NAMES, 1));
+        if random.below(3) == 0 {
+            rule["resourceNames"] = json!(random.sample(NAMES, 1));
         }
         rule
     }
 
-    fn subject(dice: &mut Dice) -> Value {
-        match dice.below(4) {
-            0 => json!({"kind": "Group", "name": dice.pick(TEAMS)}),
-            1 => json!({"kind": "ServiceAccount", "name": "sa", "namespace": dice.pick(PLACES)}),
+    fn subject(random: &mut Random) -> Value {
+        match random.below(4) {
+            0 => json!({"kind": "Group", "name": random.pick(TEAMS)}),
+            1 => {
+                json!({"kind": "ServiceAccount", "name": "sa", "namespace": random.pick(NAMESPACES)})
+            }
             2 => json!({"kind": "ServiceAccount", "name": "sa"}),
-            _ => json!({"kind": "User", "name": dice.pick(USERS)}),
+            _ => json!({"kind": "User", "name": random.pick(USERS)}),
         }
     }
 
-    /// Makes, changes or removes one object; gives its key.
-    fn stir(&mut self, dice: &mut Dice) -> (&'static str, String, String) {
-        let cluster = dice.below(2) == 0;
-        let namespace = if cluster { "" } else { dice.pick(PLACES) };
-        let name = format!("n{}", dice.below(12));
-        let is_role = dice.below(2) == 0;
+    /// Creates, changes or removes a random object; returns its key.
+    fn mutate(&mut self, random: &mut Random) -> (&'static str, String, String) {
+        let cluster = random.below(2) == 0;
+        let namespace = if cluster { "" } else { random.pick(NAMESPACES) };
+        let name = format!("n{}", random.below(12));
+        let is_role = random.below(2) == 0;
         let resource = match (is_role, cluster) {
             (true, true) => "rbac.authorization.k8s.io/clusterroles",
             (true, false) => "rbac.authorization.k8s.io/roles",
@@ -87,25 +90,26 @@ impl World {
             (false, false) => "rbac.authorization.k8s.io/rolebindings",
         };
         let key = (resource, namespace.to_owned(), name);
-        if dice.below(6) == 0 {
+        if random.below(6) == 0 {
             self.objects.remove(&key);
             return key;
         }
         let object = if is_role {
-            let rules: Vec<Value> = (0..dice.below(4)).map(|_| Self::rule(dice)).collect();
+            let rules: Vec<Value> = (0..random.below(4)).map(|_| Self::rule(random)).collect();
             json!({"rules": rules})
         } else {
-            let kind = if cluster || dice.below(2) == 0 { "ClusterRole" } else { "Role" };
-            let subjects: Vec<Value> = (0..dice.below(3)).map(|_| Self::subject(dice)).collect();
-            let role = format!("n{}", dice.below(12));
+            let kind = if cluster || random.below(2) == 0 { "ClusterRole" } else { "Role" };
+            let subjects: Vec<Value> =
+                (0..random.below(3)).map(|_| Self::subject(random)).collect();
+            let role = format!("n{}", random.below(12));
             json!({"roleRef": {"apiGroup": RBAC, "kind": kind, "name": role}, "subjects": subjects})
         };
         self.objects.insert(key.clone(), object);
         key
     }
 
-    /// Brings the store to what the world has at a key.
-    async fn keep(&self, store: &Store, key: &(&'static str, String, String)) {
+    /// Writes the object of a key to the store, or deletes it.
+    async fn store_object(&self, store: &Store, key: &(&'static str, String, String)) {
         let place = Key::new(key.0, key.1.as_str(), key.2.as_str());
         let outcome = if let Some(value) = self.objects.get(key) {
             let mut object = Object::from_value(value.clone()).unwrap();
@@ -121,18 +125,20 @@ impl World {
         outcome.unwrap();
     }
 
-    /// A plain reading: every binding, every subject, every rule, every word. The first binding by
-    /// name that allows it, those of the cluster first.
-    fn decide(&self, asked: &Attributes<'_>) -> Decision {
+    /// The naive evaluation: all bindings, subjects and rules in order of names; bindings of the
+    /// cluster come first.
+    fn decide(&self, attributes: &Attributes<'_>) -> Decision {
         let mut missing: Vec<String> = Vec::new();
         for resource in ["clusterrolebindings", "rolebindings"] {
             for ((of, namespace, name), binding) in &self.objects {
-                let here = *of == format!("{RBAC}/{resource}");
-                if !here || (resource == "rolebindings" && namespace != asked.namespace) {
+                let is_binding = *of == format!("{RBAC}/{resource}");
+                if !is_binding || (resource == "rolebindings" && namespace != attributes.namespace)
+                {
                     continue;
                 }
                 let subjects = binding["subjects"].as_array().unwrap();
-                let subject = subjects.iter().find(|one| is(one, asked.identity, namespace));
+                let subject =
+                    subjects.iter().find(|one| is_subject(one, attributes.identity, namespace));
                 let Some(subject) = subject else { continue };
                 let role = binding["roleRef"]["name"].as_str().unwrap();
                 let (roles, kind) = match binding["roleRef"]["kind"].as_str().unwrap() {
@@ -147,20 +153,25 @@ impl World {
                     }
                     continue;
                 };
-                if rules["rules"].as_array().unwrap().iter().any(|rule| allows(rule, asked)) {
-                    let (what, name) = match resource {
+                if rules["rules"].as_array().unwrap().iter().any(|rule| allows(rule, attributes)) {
+                    let (binding_kind, name) = match resource {
                         "rolebindings" => ("RoleBinding", format!("{name}/{namespace}")),
                         _ => ("ClusterRoleBinding", name.clone()),
                     };
-                    let whom = subject["name"].as_str().unwrap();
-                    let whom = match (subject["kind"].as_str().unwrap(), &subject["namespace"]) {
-                        ("ServiceAccount", Value::Null) => format!("{whom}/{namespace}"),
-                        ("ServiceAccount", place) => format!("{whom}/{}", place.as_str().unwrap()),
-                        _ => whom.to_owned(),
-                    };
+                    let subject_name = subject["name"].as_str().unwrap();
+                    let subject_name =
+                        match (subject["kind"].as_str().unwrap(), &subject["namespace"]) {
+                            ("ServiceAccount", Value::Null) => {
+                                format!("{subject_name}/{namespace}")
+                            }
+                            ("ServiceAccount", place) => {
+                                format!("{subject_name}/{}", place.as_str().unwrap())
+                            }
+                            _ => subject_name.to_owned(),
+                        };
                     let subject = subject["kind"].as_str().unwrap();
                     return Decision::Allow(format!(
-                        "RBAC: allowed by {what} {name:?} of {kind} {role:?} to {subject} {whom:?}"
+                        "RBAC: allowed by {binding_kind} {name:?} of {kind} {role:?} to {subject} {subject_name:?}"
                     ));
                 }
             }
@@ -168,12 +179,12 @@ impl World {
         Decision::NoOpinion(match missing.as_slice() {
             [] => String::new(),
             [one] => format!("RBAC: {one}"),
-            several => format!("RBAC: [{}]", several.join(", ")),
+            all => format!("RBAC: [{}]", all.join(", ")),
         })
     }
 }
 
-fn is(subject: &Value, identity: &Identity, place: &str) -> bool {
+fn is_subject(subject: &Value, identity: &Identity, place: &str) -> bool {
     let name = subject["name"].as_str().unwrap();
     match subject["kind"].as_str().unwrap() {
         "User" => name == identity.user(),
@@ -186,108 +197,116 @@ fn is(subject: &Value, identity: &Identity, place: &str) -> bool {
     }
 }
 
-fn allows(rule: &Value, asked: &Attributes<'_>) -> bool {
-    let words = |field: &str| -> Vec<String> {
+fn allows(rule: &Value, attributes: &Attributes<'_>) -> bool {
+    let values = |field: &str| -> Vec<String> {
         let list = rule[field].as_array();
         list.into_iter().flatten().map(|word| word.as_str().unwrap().to_owned()).collect()
     };
     let has =
-        |field: &str, wanted: &str| words(field).iter().any(|word| word == "*" || word == wanted);
-    if !has("verbs", asked.verb) {
+        |field: &str, wanted: &str| values(field).iter().any(|word| word == "*" || word == wanted);
+    if !has("verbs", attributes.verb) {
         return false;
     }
-    if !asked.is_resource {
-        return words("nonResourceURLs").iter().any(|url| match url.strip_suffix('*') {
-            Some(prefix) => asked.path.starts_with(prefix),
-            None => asked.path == url,
+    if !attributes.is_resource {
+        return values("nonResourceURLs").iter().any(|url| match url.strip_suffix('*') {
+            Some(prefix) => attributes.path.starts_with(prefix),
+            None => attributes.path == url,
         });
     }
-    let whole = match asked.subresource {
-        "" => asked.resource.to_owned(),
-        below => format!("{}/{below}", asked.resource),
+    let full_name = match attributes.subresource {
+        "" => attributes.resource.to_owned(),
+        below => format!("{}/{below}", attributes.resource),
     };
-    let below = format!("*/{}", asked.subresource);
-    let names = words("resourceNames");
-    has("apiGroups", asked.group)
-        && words("resources").iter().any(|word| {
-            word == "*" || *word == whole || (!asked.subresource.is_empty() && *word == below)
+    let below = format!("*/{}", attributes.subresource);
+    let names = values("resourceNames");
+    has("apiGroups", attributes.group)
+        && values("resources").iter().any(|word| {
+            word == "*"
+                || *word == full_name
+                || (!attributes.subresource.is_empty() && *word == below)
         })
-        && (names.is_empty() || names.iter().any(|name| name == asked.name))
+        && (names.is_empty() || names.iter().any(|name| name == attributes.name))
 }
 
-fn identity(dice: &mut Dice) -> Identity {
-    let groups: Vec<String> = dice.some(TEAMS, 0).into_iter().map(str::to_owned).collect();
-    Identity::new(dice.pick(USERS), groups)
+fn identity(random: &mut Random) -> Identity {
+    let groups: Vec<String> = random.sample(TEAMS, 0).into_iter().map(str::to_owned).collect();
+    Identity::new(random.pick(USERS), groups)
 }
 
-fn question<'a>(dice: &mut Dice, identity: &'a Identity) -> Attributes<'a> {
-    let verb = dice.pick(&VERBS[..VERBS.len() - 1]);
-    if dice.below(8) == 0 {
-        let path = dice.pick(&["/healthz", "/metrics", "/logs/x", "/logs", "/a/b", "/a/bc", "/a"]);
+fn attributes<'a>(random: &mut Random, identity: &'a Identity) -> Attributes<'a> {
+    let verb = random.pick(&VERBS[..VERBS.len() - 1]);
+    if random.below(8) == 0 {
+        let path =
+            random.pick(&["/healthz", "/metrics", "/logs/x", "/logs", "/a/b", "/a/bc", "/a"]);
         return Attributes::path(identity, verb, path);
     }
-    let group = dice.pick(&GROUPS[..3]);
-    Attributes::resource(identity, verb, group, dice.pick(&["pods", "deployments", "jobs"]))
-        .below(dice.pick(&["", "", "log", "scale"]))
-        .in_namespace(dice.pick(&["", "one", "two", "three"]))
-        .named(dice.pick(&["", "a", "b", "d"]))
+    let group = random.pick(&GROUPS[..3]);
+    Attributes::resource(identity, verb, group, random.pick(&["pods", "deployments", "jobs"]))
+        .below(random.pick(&["", "", "log", "scale"]))
+        .in_namespace(random.pick(&["", "one", "two", "three"]))
+        .named(random.pick(&["", "a", "b", "d"]))
 }
 
-/// Ten thousand requests in a hundred worlds, of which each is the last one with some changes.
+/// Ten thousand requests: a hundred for each of a hundred states, each of which changes the
+/// previous one.
 #[tokio::test]
-async fn decisions_are_those_of_a_plain_reading_of_the_rules() {
+async fn decisions_equal_those_of_a_naive_evaluation() {
     let clock = Clock::starting_at("2026-01-02T03:04:05Z".parse().unwrap());
     let store = Store::in_memory(Options::new(clock));
     let authorizer = Authorizer::new(store.clone());
-    let mut dice = Dice(0x5eed_0fa1_1ac4_0001);
-    let mut world = World::default();
+    let mut random = Random(0x5eed_0fa1_1ac4_0001);
+    let mut state = RbacState::default();
     let (mut allowed, mut unresolved) = (0, 0);
     for round in 0..100 {
         for _ in 0..(if round == 0 { 60 } else { 5 }) {
-            let key = world.stir(&mut dice);
-            world.keep(&store, &key).await;
+            let key = state.mutate(&mut random);
+            state.store_object(&store, &key).await;
         }
-        let anew = Authorizer::new(store.clone());
+        let new_authorizer = Authorizer::new(store.clone());
         for _ in 0..100 {
-            let who = identity(&mut dice);
-            let asked = question(&mut dice, &who);
-            let decision = authorizer.decide(&asked);
-            assert_eq!(decision, world.decide(&asked), "{asked:?}");
-            assert_eq!(decision, anew.decide(&asked), "an index that followed, and a new one");
+            let user = identity(&mut random);
+            let attributes = attributes(&mut random, &user);
+            let decision = authorizer.decide(&attributes);
+            assert_eq!(decision, state.decide(&attributes), "{attributes:?}");
+            assert_eq!(
+                decision,
+                new_authorizer.decide(&attributes),
+                "an index that followed, and a new one"
+            );
             allowed += usize::from(decision.is_allowed());
             unresolved += usize::from(!decision.is_allowed() && !decision.reason().is_empty());
         }
     }
-    // Both answers are met often.
+    // Both decisions are frequent.
     assert!((1_500..8_500).contains(&allowed), "{allowed} of 10000");
     assert!(unresolved > 200, "{unresolved} with missing roles");
 }
 
 #[tokio::test]
-async fn a_rule_more_takes_no_permission_away() {
+async fn an_additional_rule_removes_no_permission() {
     let clock = Clock::starting_at("2026-01-02T03:04:05Z".parse().unwrap());
     let store = Store::in_memory(Options::new(clock));
     let authorizer = Authorizer::new(store.clone());
-    let mut dice = Dice(0x5eed_0fa1_1ac4_0002);
-    let mut world = World::default();
+    let mut random = Random(0x5eed_0fa1_1ac4_0002);
+    let mut state = RbacState::default();
     for _ in 0..60 {
-        let key = world.stir(&mut dice);
-        world.keep(&store, &key).await;
+        let key = state.mutate(&mut random);
+        state.store_object(&store, &key).await;
     }
-    let identities: Vec<Identity> = (0..400).map(|_| identity(&mut dice)).collect();
+    let identities: Vec<Identity> = (0..400).map(|_| identity(&mut random)).collect();
     let questions: Vec<Attributes<'_>> =
-        identities.iter().map(|who| question(&mut dice, who)).collect();
+        identities.iter().map(|identity| attributes(&mut random, identity)).collect();
     let allowed = |authorizer: &Authorizer| -> Vec<bool> {
-        questions.iter().map(|asked| authorizer.decide(asked).is_allowed()).collect()
+        questions.iter().map(|attributes| authorizer.decide(attributes).is_allowed()).collect()
     };
     let mut before = allowed(&authorizer);
     let roles: Vec<_> =
-        world.objects.keys().filter(|key| key.0.ends_with("roles")).cloned().collect();
+        state.objects.keys().filter(|key| key.0.ends_with("roles")).cloned().collect();
     for _ in 0..60 {
-        let key = &roles[dice.below(roles.len())];
-        let rule = World::rule(&mut dice);
-        world.objects.get_mut(key).unwrap()["rules"].as_array_mut().unwrap().push(rule);
-        world.keep(&store, key).await;
+        let key = &roles[random.below(roles.len())];
+        let rule = RbacState::rule(&mut random);
+        state.objects.get_mut(key).unwrap()["rules"].as_array_mut().unwrap().push(rule);
+        state.store_object(&store, key).await;
         let after = allowed(&authorizer);
         assert!(before.iter().zip(&after).all(|(before, after)| *after || !before));
         before = after;
@@ -317,27 +336,27 @@ fn binding(kind: &str, name: &str, role_kind: &str, role: &str) -> Value {
 const AS_EVE: (&str, &str) = ("impersonate-user", "eve");
 
 #[tokio::test]
-async fn a_role_is_in_force_with_the_answer_to_its_write_and_a_removed_one_is_not() {
+async fn roles_and_bindings_take_effect_with_the_response_to_their_write() {
     let api = Api::new().await;
     let rules = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list"]}]);
-    let looks = async || api.call(Method::GET, MAPS, &[AS_EVE], "").await.code;
-    assert_eq!(looks().await, 403);
+    let list_code = async || api.call(Method::GET, MAPS, &[AS_EVE], "").await.code;
+    assert_eq!(list_code().await, 403);
     for _ in 0..20 {
         api.post(ROLES, &role("Role", "r", &rules)).await.ok();
-        assert_eq!(looks().await, 403);
+        assert_eq!(list_code().await, 403);
         api.post(BINDINGS, &binding("RoleBinding", "b", "Role", "r")).await.ok();
-        assert_eq!(looks().await, 200);
+        assert_eq!(list_code().await, 200);
         api.patch(&format!("{ROLES}/r"), "merge", &json!({"rules": []})).await.ok();
-        assert_eq!(looks().await, 403);
+        assert_eq!(list_code().await, 403);
         api.patch(&format!("{ROLES}/r"), "merge", &json!({"rules": rules})).await.ok();
-        assert_eq!(looks().await, 200);
+        assert_eq!(list_code().await, 200);
         api.delete(&format!("{BINDINGS}/b"), &Value::Null).await.ok();
-        assert_eq!(looks().await, 403);
+        assert_eq!(list_code().await, 403);
         api.delete(&format!("{ROLES}/r"), &Value::Null).await.ok();
     }
 }
 
-/// Eve may write roles and bindings, and read config maps; nothing else.
+/// An API whose user `eve` may only write roles and bindings, and read ConfigMaps.
 async fn with_eve() -> Api {
     let api = Api::new().await;
     let rules = json!([
@@ -345,19 +364,19 @@ async fn with_eve() -> Api {
         {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]},
     ]);
     api.post(CLUSTER_ROLES, &role("ClusterRole", "eve", &rules)).await.ok();
-    let bound = binding("ClusterRoleBinding", "eve", "ClusterRole", "eve");
-    api.post(CLUSTER_BINDINGS, &bound).await.ok();
+    let new_binding = binding("ClusterRoleBinding", "eve", "ClusterRole", "eve");
+    api.post(CLUSTER_BINDINGS, &new_binding).await.ok();
     api
 }
 
 #[tokio::test]
-async fn nobody_grants_what_they_do_not_hold() {
+async fn a_user_cannot_grant_permissions_that_it_lacks() {
     let api = with_eve().await;
     let secrets = json!([{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}]);
     let paths = json!([{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]);
     let all = json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]);
     let escalate = json!([{"apiGroups": [RBAC], "resources": ["roles"], "verbs": ["escalate"]}]);
-    // Victims that are there already.
+    // Existing roles and bindings that Eve tries to extend.
     api.post(ROLES, &role("Role", "mine", &json!([]))).await.ok();
     api.post(ROLES, &role("Role", "strong", &secrets)).await.ok();
     let mut empty = binding("RoleBinding", "empty", "Role", "strong");
@@ -424,19 +443,19 @@ async fn nobody_grants_what_they_do_not_hold() {
         assert!(known, "{method} {path}: {message}");
     }
     assert_eq!(api.store.revision(), before);
-    // What she holds she may grant.
-    let held = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}]);
-    let granted = role("Role", "held", &held).to_string();
+    // Eve may grant the permissions that she holds.
+    let held_rules = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}]);
+    let granted = role("Role", "held", &held_rules).to_string();
     assert_eq!(api.call(post.clone(), ROLES, &[AS_EVE], granted).await.code, 201);
-    let bound = binding("RoleBinding", "held", "Role", "held").to_string();
-    assert_eq!(api.call(post, BINDINGS, &[AS_EVE], bound).await.code, 201);
+    let new_binding = binding("RoleBinding", "held", "Role", "held").to_string();
+    assert_eq!(api.call(post, BINDINGS, &[AS_EVE], new_binding).await.code, 201);
 }
 
 #[tokio::test]
-async fn rules_that_mean_too_much_are_refused_before_they_are_taken_apart() {
+async fn rules_with_too_many_permissions_are_refused_before_the_escalation_check() {
     let api = with_eve().await;
-    let words = |letter: &str| (0..200).map(|at| format!("{letter}{at}")).collect::<Vec<_>>();
-    let rules = json!([{"apiGroups": words("g"), "resources": words("r"), "verbs": words("v")}]);
+    let values = |letter: &str| (0..200).map(|at| format!("{letter}{at}")).collect::<Vec<_>>();
+    let rules = json!([{"apiGroups": values("g"), "resources": values("r"), "verbs": values("v")}]);
     let body = role("Role", "x", &rules).to_string();
     let (code, message) = api.call(Method::POST, ROLES, &[AS_EVE], body).await.refused();
     assert_eq!(code, 403);
@@ -444,7 +463,7 @@ async fn rules_that_mean_too_much_are_refused_before_they_are_taken_apart() {
 }
 
 #[tokio::test]
-async fn roles_of_the_start_come_back_but_for_those_that_want_none_of_it() {
+async fn default_roles_are_restored_unless_autoupdate_is_false() {
     let clock = Clock::starting_at("2026-01-02T03:04:05Z".parse().unwrap());
     let store = Store::in_memory(Options::new(clock));
     let api = Api::on(store.clone(), clock).await;
@@ -470,7 +489,7 @@ async fn roles_of_the_start_come_back_but_for_those_that_want_none_of_it() {
     assert!(count("system:node").await > 10);
     assert_eq!(again.get(&subjects).await.ok()["subjects"][0]["name"], "system:authenticated");
     assert_eq!(store.revision(), revision + 4);
-    // And then there is nothing to do.
+    // A third start changes nothing.
     let revision = store.revision();
     let _third = Api::on(store.clone(), clock).await;
     assert_eq!(store.revision(), revision);

@@ -1,4 +1,4 @@
-//! Addresses of this machine that others write into objects, and ports of it that pods are lent.
+//! Endpoints with addresses of this machine, and host ports that pods get by annotation.
 
 use crate::harness::Api;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ fn endpoints(address: &str) -> Value {
 }
 
 #[tokio::test]
-async fn endpoints_lead_to_no_loopback_address_in_whatever_form() {
+async fn endpoints_with_loopback_addresses_are_refused_in_every_notation() {
     let api = Api::new().await;
     for address in
         ["127.0.0.1", "::ffff:127.0.0.1", "::ffff:7f00:1", "0127.0.0.1", "64:ff9b::7f00:1"]
@@ -33,7 +33,7 @@ async fn endpoints_lead_to_no_loopback_address_in_whatever_form() {
 }
 
 #[tokio::test]
-async fn a_service_whose_name_leads_to_this_machine_is_not_called() {
+async fn a_webhook_service_with_an_external_name_on_this_machine_is_not_called() {
     let api = Api::new().await;
     let service = json!({
         "apiVersion": "v1", "kind": "Service", "metadata": {"name": "hook"},
@@ -67,7 +67,7 @@ fn pod(name: &str, annotations: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn ports_of_this_machine_are_host_ports_however_a_pod_gets_them() {
+async fn host_ports_by_annotation_are_subject_to_pod_security() {
     const REFUSED: &str = r#"violates PodSecurity "baseline:latest": hostPort (annotation "mainstay.dev/host-ports" uses hostPort 6443)"#;
     let api = Api::new().await;
     let label = json!({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "baseline"}}});
@@ -89,10 +89,10 @@ async fn ports_of_this_machine_are_host_ports_however_a_pod_gets_them() {
     for path in [format!("{PODS}/p/binding"), "/api/v1/namespaces/default/bindings".to_owned()] {
         refused(api.post(&path, &binding).await.refused());
     }
-    // Other annotations are nobody's business, as in the original.
+    // Other annotations are not checked, as in kube-apiserver.
     let other = json!({"metadata": {"annotations": {"a": "b"}}});
     api.patch(&format!("{PODS}/p"), "merge", &other).await.ok();
-    // Whoever makes pods is warned.
+    // A workload whose pods would violate the policy gets a warning.
     let deployment = json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"},
         "spec": {
@@ -103,8 +103,8 @@ async fn ports_of_this_machine_are_host_ports_however_a_pod_gets_them() {
             },
         },
     });
-    let answer = api.post("/apis/apps/v1/namespaces/default/deployments", &deployment).await;
-    let warnings = format!("{:?}", answer.headers.get_all("warning").iter().collect::<Vec<_>>());
+    let response = api.post("/apis/apps/v1/namespaces/default/deployments", &deployment).await;
+    let warnings = format!("{:?}", response.headers.get_all("warning").iter().collect::<Vec<_>>());
     assert!(warnings.contains("would violate PodSecurity"), "{warnings}");
     assert!(warnings.contains("uses hostPort 6443"), "{warnings}");
 }

@@ -1,4 +1,4 @@
-//! The rules of the server itself, as writes meet them.
+//! Built-in admission, tested through writes.
 
 use crate::harness::Api;
 use serde_json::{Value, json};
@@ -22,14 +22,14 @@ fn class(name: &str, default: &str, grows: bool) -> Value {
 #[tokio::test]
 async fn claims_and_ingresses_get_the_default_class() {
     let api = Api::new().await;
-    let made = api.post(CLAIMS, &claim("before")).await.ok();
-    assert_eq!(made["spec"].get("storageClassName"), None);
-    assert_eq!(made["metadata"]["finalizers"], json!(["kubernetes.io/pvc-protection"]));
+    let created = api.post(CLAIMS, &claim("before")).await.ok();
+    assert_eq!(created["spec"].get("storageClassName"), None);
+    assert_eq!(created["metadata"]["finalizers"], json!(["kubernetes.io/pvc-protection"]));
     for (name, default) in [("b", "true"), ("a", "true"), ("c", "false")] {
         api.post(STORAGE, &class(name, default, false)).await.ok();
     }
-    let made = api.post(CLAIMS, &claim("after")).await.ok();
-    assert_eq!(made["spec"]["storageClassName"], "a", "of one second the first by name");
+    let created = api.post(CLAIMS, &claim("after")).await.ok();
+    assert_eq!(created["spec"]["storageClassName"], "a", "of one second the first by name");
     let mut none = claim("none");
     none["spec"]["storageClassName"] = "".into();
     assert_eq!(api.post(CLAIMS, &none).await.ok()["spec"]["storageClassName"], "");
@@ -42,8 +42,9 @@ async fn claims_and_ingresses_get_the_default_class() {
             "ingressclass.kubernetes.io/is-default-class": "true"}},
         "spec": {"controller": "x.io/c"}});
     api.post("/apis/networking.k8s.io/v1/ingressclasses", &class).await.ok();
-    let made = api.post("/apis/networking.k8s.io/v1/namespaces/default/ingresses", &ingress).await;
-    assert_eq!(made.ok()["spec"]["ingressClassName"], "web");
+    let created =
+        api.post("/apis/networking.k8s.io/v1/namespaces/default/ingresses", &ingress).await;
+    assert_eq!(created.ok()["spec"]["ingressClassName"], "web");
 }
 
 #[tokio::test]
@@ -72,7 +73,7 @@ async fn a_bound_claim_grows_if_its_class_allows_it() {
 }
 
 #[tokio::test]
-async fn one_class_of_priority_is_the_default() {
+async fn only_one_priority_class_may_be_the_global_default() {
     const CLASSES: &str = "/apis/scheduling.k8s.io/v1/priorityclasses";
     let api = Api::new().await;
     let class = |name: &str| {
@@ -92,21 +93,21 @@ async fn one_class_of_priority_is_the_default() {
     api.patch(&format!("{CLASSES}/a"), MERGE, &described).await.ok();
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
         "spec": {"containers": [{"name": "c", "image": "i"}]}});
-    let made = api.post("/api/v1/namespaces/default/pods", &pod).await.ok();
+    let created = api.post("/api/v1/namespaces/default/pods", &pod).await.ok();
     assert_eq!(
-        (&made["spec"]["priorityClassName"], &made["spec"]["priority"]),
+        (&created["spec"]["priorityClassName"], &created["spec"]["priority"]),
         (&json!("a"), &json!(5))
     );
 }
 
 #[tokio::test]
-async fn a_pod_has_the_zone_of_the_node_that_it_is_put_on() {
+async fn a_bound_pod_has_the_zone_label_of_its_node() {
     let api = Api::new().await;
     let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "labels": {
         "topology.kubernetes.io/zone": "z", "other": "o"}}});
-    let made = api.post("/api/v1/nodes", &node).await.ok();
+    let created = api.post("/api/v1/nodes", &node).await.ok();
     assert_eq!(
-        made["spec"]["taints"],
+        created["spec"]["taints"],
         json!([{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}])
     );
     let pods = "/api/v1/namespaces/default/pods";

@@ -1,5 +1,5 @@
-//! What clients get of servers of aggregated groups besides objects: documents, streams, and what
-//! simulated pods answer.
+//! Aggregated API servers: OpenAPI documents, upgraded streams, and the responses of simulated
+//! pods.
 
 use crate::aggregation::service as registered;
 use crate::harness::Api;
@@ -31,18 +31,18 @@ const NAME: &str = "/apis/apiregistration.k8s.io/v1/apiservices/v1.others.exampl
 const GROUP: &str = "/apis/others.example.com/v1";
 const PAGE: &str = "/openapi/v3/apis/others.example.com/v1";
 
-/// Has documents, and stalls with everything else but discovery when told to.
+/// A group with OpenAPI documents. With `is_stalled`, it answers discovery only.
 #[derive(Debug, Default)]
-struct Documented {
-    asked: AtomicUsize,
-    spoiled: bool,
+struct DocumentedGroup {
+    requests: AtomicUsize,
+    is_stalled: bool,
 }
 
-impl NativeGroup for Documented {
+impl NativeGroup for DocumentedGroup {
     fn call(&self, _: &Identity, request: Request<Bytes>) -> BoxFuture<'_, Response<Body>> {
-        let answer = match request.uri().path() {
-            "/openapi/v2" | "/openapi/v3" if self.spoiled => {
-                self.asked.fetch_add(1, Ordering::Relaxed);
+        let response_body = match request.uri().path() {
+            "/openapi/v2" | "/openapi/v3" if self.is_stalled => {
+                self.requests.fetch_add(1, Ordering::Relaxed);
                 return Box::pin(std::future::pending());
             }
             GROUP => json!({"kind": "APIResourceList", "apiVersion": "v1", "resources": []}),
@@ -62,8 +62,8 @@ impl NativeGroup for Documented {
             }),
             _ => Value::Null,
         };
-        let mut response = Response::new(Body::from(Bytes::from(answer.to_string())));
-        if answer.is_null() {
+        let mut response = Response::new(Body::from(Bytes::from(response_body.to_string())));
+        if response_body.is_null() {
             *response.status_mut() = StatusCode::NOT_FOUND;
         }
         Box::pin(async { response })
@@ -75,12 +75,12 @@ async fn index(api: &Api) -> Value {
 }
 
 #[tokio::test]
-async fn documents_of_others_are_among_our_own() {
+async fn openapi_documents_include_those_of_aggregated_servers() {
     let api = Api::new().await;
     let before = api.get("/openapi/v2").await;
-    api.server.put_native_group("default", "things", Arc::new(Documented::default()));
+    api.server.put_native_group("default", "things", Arc::new(DocumentedGroup::default()));
     api.post(ALL, &registered("things")).await.ok();
-    // Version 2 is asked for last.
+    // Version 2 is fetched last.
     let mut after = api.get("/openapi/v2").await;
     while after.headers["etag"] == before.headers["etag"] {
         tokio::task::yield_now().await;
@@ -101,7 +101,7 @@ async fn documents_of_others_are_among_our_own() {
     assert_eq!(paths.get("apis/another.example.com/v1"), None, "it has no APIService");
     let document = api.get(&format!("{PAGE}?hash=1")).await.ok();
     assert_eq!(document["asked"], format!("{PAGE}?hash=1"));
-    // They go with the APIService.
+    // They disappear with the APIService.
     api.delete(NAME, &Value::Null).await.ok();
     api.until(PAGE, 404).await;
     assert_eq!(index(&api).await["paths"].get("apis/others.example.com/v1"), None);
@@ -109,12 +109,13 @@ async fn documents_of_others_are_among_our_own() {
 }
 
 #[tokio::test]
-async fn documents_do_not_wait_for_a_server_that_stalls() {
+async fn openapi_documents_do_not_wait_for_a_stalled_server() {
     let api = Api::new().await;
-    let stalls = Arc::new(Documented { spoiled: true, ..Documented::default() });
-    api.server.put_native_group("default", "things", stalls.clone());
+    let stalled_group =
+        Arc::new(DocumentedGroup { is_stalled: true, ..DocumentedGroup::default() });
+    api.server.put_native_group("default", "things", stalled_group.clone());
     api.post(ALL, &registered("things")).await.ok();
-    while stalls.asked.load(Ordering::Relaxed) == 0 {
+    while stalled_group.requests.load(Ordering::Relaxed) == 0 {
         tokio::task::yield_now().await;
     }
     assert_eq!(api.get("/openapi/v2").await.code, 200);
@@ -127,7 +128,7 @@ async fn condition(api: &Api, reason: &str) -> Value {
     loop {
         let object = api.get(NAME).await.ok();
         let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
-        if let Some(found) = conditions.iter().find(|one| one["reason"] == reason) {
+        if let Some(found) = conditions.iter().find(|entry| entry["reason"] == reason) {
             return found.clone();
         }
         tokio::task::yield_now().await;
@@ -135,49 +136,49 @@ async fn condition(api: &Api, reason: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_handler_that_is_put_later_is_found_at_once() {
+async fn an_in_process_group_that_is_added_later_becomes_available_at_once() {
     let api = Api::new().await;
     api.post(ALL, &registered("things")).await.ok();
     condition(&api, "ServiceNotFound").await;
-    api.server.put_native_group("default", "things", Arc::new(Documented::default()));
+    api.server.put_native_group("default", "things", Arc::new(DocumentedGroup::default()));
     condition(&api, "Passed").await;
 }
 
-/// Answers with much.
+/// A group with a long response.
 #[derive(Debug)]
-struct Long;
+struct LongGroup;
 
-impl NativeGroup for Long {
+impl NativeGroup for LongGroup {
     fn call(&self, _: &Identity, request: Request<Bytes>) -> BoxFuture<'_, Response<Body>> {
-        let answer = match request.uri().path() {
+        let response_body = match request.uri().path() {
             GROUP => Body::from(Bytes::from_static(b"{\"resources\":[]}")),
             _ => Body::chunks(std::iter::repeat_n(Bytes::from_static(&[b'a'; 1000]), 1000)),
         };
-        Box::pin(async { Response::new(answer) })
+        Box::pin(async { Response::new(response_body) })
     }
 }
 
 #[tokio::test]
-async fn what_a_handler_of_this_process_answers_is_compressed() {
+async fn responses_of_in_process_groups_are_compressed() {
     let api = Api::new().await;
-    api.server.put_native_group("default", "things", Arc::new(Long));
+    api.server.put_native_group("default", "things", Arc::new(LongGroup));
     api.post(ALL, &registered("things")).await.ok();
     condition(&api, "Passed").await;
     let path = format!("{GROUP}/things");
-    let ask = |encoding: &'static str| {
+    let send = |encoding: &'static str| {
         let request = Request::get(&path).header("accept-encoding", encoding);
         let request = request.body(Full::new(Bytes::new())).unwrap();
         async { api.server.answer(&Identity::admin(), request).await }
     };
-    // Requests go there a moment after the condition says so.
-    let mut packed = ask("gzip").await;
-    while packed.status() == StatusCode::SERVICE_UNAVAILABLE {
+    // The proxy follows a moment after the condition.
+    let mut compressed = send("gzip").await;
+    while compressed.status() == StatusCode::SERVICE_UNAVAILABLE {
         tokio::task::yield_now().await;
-        packed = ask("gzip").await;
+        compressed = send("gzip").await;
     }
-    assert_eq!(packed.headers()["content-encoding"], "gzip");
-    assert!(packed.into_body().collect().await.unwrap().to_bytes().len() < 10_000);
-    let plain = ask("identity").await;
+    assert_eq!(compressed.headers()["content-encoding"], "gzip");
+    assert!(compressed.into_body().collect().await.unwrap().to_bytes().len() < 10_000);
+    let plain = send("identity").await;
     assert_eq!(plain.headers().get("content-encoding"), None);
     assert_eq!(plain.into_body().collect().await.unwrap().to_bytes().len(), 1_000_000);
 }
@@ -189,21 +190,21 @@ async fn put(api: &Api, storage: &'static str, value: Value) {
     api.store.commit(change).await.unwrap();
 }
 
-/// A Service with an endpoint: an address of this machine, or a pod.
+/// A Service with one endpoint: an address of this machine, or a pod.
 async fn service(api: &Api, port: u16, pod: Option<&str>) {
     api.server.allow_local_endpoints();
-    let named = json!({
+    let service_object = json!({
         "apiVersion": "v1", "kind": "Service", "metadata": {"name": "things"},
         "spec": {"ports": [{"port": 443}]},
     });
-    api.post("/api/v1/namespaces/default/services", &named).await.ok();
+    api.post("/api/v1/namespaces/default/services", &service_object).await.ok();
     let mut endpoint = json!({"addresses": ["127.0.0.1"]});
     if let Some(pod) = pod {
         endpoint = json!({
             "addresses": ["10.1.2.3"], "targetRef": {"kind": "Pod", "namespace": "default", "name": pod},
         });
     }
-    // Written past the rules, which let no endpoint be on this machine alone.
+    // Written directly to the store: validation refuses loopback addresses.
     let slice = json!({
         "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
         "metadata": {"name": "things-1", "namespace": "default", "labels": {"kubernetes.io/service-name": "things"}},
@@ -213,7 +214,7 @@ async fn service(api: &Api, port: u16, pod: Option<&str>) {
 }
 
 #[tokio::test]
-async fn a_simulated_pod_answers_discovery_unless_it_is_told_not_to() {
+async fn a_simulated_pod_answers_discovery_unless_annotated_otherwise() {
     for (answers, reason) in [("true", "Passed"), ("false", "FailedDiscoveryCheck")] {
         let api = Api::new().await;
         let pod = json!({
@@ -240,61 +241,62 @@ async fn a_simulated_pod_answers_discovery_unless_it_is_told_not_to() {
     }
 }
 
-/// Answers discovery, and shouts back what is said to it in its own protocol.
+/// A server that answers discovery, and returns upper-case text in its own protocol.
 async fn echo() -> (u16, Pki, CancellationToken) {
     let clock = Clock::system();
     let pki = Pki::ephemeral(&clock, &["things.default.svc".to_owned()]).unwrap();
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    let other = tower::service_fn(|mut request: Request<mainstay_port::Received>| async move {
-        let mut response = Response::new(Full::new(Bytes::from_static(b"{\"resources\":[]}")));
-        if request.headers().get("upgrade").is_some_and(|to| to == "shout/1") {
-            *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-            response.headers_mut().insert("connection", "Upgrade".parse().unwrap());
-            response.headers_mut().insert("upgrade", "shout/1".parse().unwrap());
-            response.headers_mut().insert("x-user", request.headers()["x-remote-user"].clone());
-            let upgraded = hyper::upgrade::on(&mut request);
-            tokio::spawn(async move {
-                let mut stream = TokioIo::new(upgraded.await.unwrap());
-                let mut said = [0; 100];
-                while let Ok(read) = stream.read(&mut said).await
-                    && read > 0
-                {
-                    stream.write_all(&said[..read].to_ascii_uppercase()).await.unwrap();
-                }
-            });
-        }
-        Ok::<_, std::convert::Infallible>(response)
-    });
+    let echo_service =
+        tower::service_fn(|mut request: Request<mainstay_port::Received>| async move {
+            let mut response = Response::new(Full::new(Bytes::from_static(b"{\"resources\":[]}")));
+            if request.headers().get("upgrade").is_some_and(|to| to == "shout/1") {
+                *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+                response.headers_mut().insert("connection", "Upgrade".parse().unwrap());
+                response.headers_mut().insert("upgrade", "shout/1".parse().unwrap());
+                response.headers_mut().insert("x-user", request.headers()["x-remote-user"].clone());
+                let upgraded = hyper::upgrade::on(&mut request);
+                tokio::spawn(async move {
+                    let mut stream = TokioIo::new(upgraded.await.unwrap());
+                    let mut buffer = [0; 100];
+                    while let Ok(read) = stream.read(&mut buffer).await
+                        && read > 0
+                    {
+                        stream.write_all(&buffer[..read].to_ascii_uppercase()).await.unwrap();
+                    }
+                });
+            }
+            Ok::<_, std::convert::Infallible>(response)
+        });
     let stop = CancellationToken::new();
     let tls = pki.server_config().unwrap();
-    tokio::spawn(serve::serve(listener, tls, serve::Limits::default(), stop.clone(), other));
+    tokio::spawn(serve::serve(listener, tls, serve::Limits::default(), stop.clone(), echo_service));
     (port, pki, stop)
 }
 
 #[tokio::test]
-async fn a_stream_goes_through_to_the_server_and_back() {
+async fn an_upgraded_stream_is_proxied_in_both_directions() {
     let (port, pki, stop) = echo().await;
     let api = Api::new().await;
     service(&api, port, None).await;
-    let mut wanted = registered("things");
-    wanted["spec"]["insecureSkipTLSVerify"] = false.into();
-    wanted["spec"]["caBundle"] = STANDARD.encode(pki.authority_pem()).into();
-    api.post(ALL, &wanted).await.ok();
+    let mut api_service = registered("things");
+    api_service["spec"]["insecureSkipTLSVerify"] = false.into();
+    api_service["spec"]["caBundle"] = STANDARD.encode(pki.authority_pem()).into();
+    api.post(ALL, &api_service).await.ok();
     condition(&api, "Passed").await;
     while api.get(GROUP).await.code == 503 {
         tokio::task::yield_now().await;
     }
-    let (ours, theirs) = tokio::io::duplex(1024);
+    let (client_side, server_side) = tokio::io::duplex(1024);
     let service = TowerToHyperService::new(api.server.service(Identity::admin()));
     tokio::spawn(async move {
         let connection = hyper::server::conn::http1::Builder::new()
-            .serve_connection(TokioIo::new(theirs), service);
-        // It ends when its client goes.
+            .serve_connection(TokioIo::new(server_side), service);
+        // It ends when its client disconnects.
         let _ = connection.with_upgrades().await;
     });
     let (mut sender, connection) =
-        hyper::client::conn::http1::handshake(TokioIo::new(ours)).await.unwrap();
+        hyper::client::conn::http1::handshake(TokioIo::new(client_side)).await.unwrap();
     tokio::spawn(async move {
         let _ = connection.with_upgrades().await;
     });
@@ -310,8 +312,8 @@ async fn a_stream_goes_through_to_the_server_and_back() {
     assert_eq!(response.headers()["x-user"], "kubernetes-admin");
     let mut stream = TokioIo::new(hyper::upgrade::on(response).await.unwrap());
     stream.write_all(b"hello").await.unwrap();
-    let mut heard = [0; 5];
-    stream.read_exact(&mut heard).await.unwrap();
-    assert_eq!(&heard, b"HELLO");
+    let mut echoed = [0; 5];
+    stream.read_exact(&mut echoed).await.unwrap();
+    assert_eq!(&echoed, b"HELLO");
     stop.cancel();
 }

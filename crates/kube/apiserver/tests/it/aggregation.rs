@@ -1,4 +1,4 @@
-//! Groups that others serve.
+//! Aggregated API groups.
 
 use crate::harness::{Api, Events};
 use base64::Engine as _;
@@ -25,14 +25,14 @@ const ALL: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
 const NAME: &str = "/apis/apiregistration.k8s.io/v1/apiservices/v1.others.example.com";
 const THINGS: &str = "/apis/others.example.com/v1/namespaces/default/things";
 
-/// Answers discovery, says what it was asked, and watches.
+/// A group that answers discovery, returns what it received, and supports watches.
 #[derive(Debug)]
-struct Things;
+struct EchoGroup;
 
-impl NativeGroup for Things {
+impl NativeGroup for EchoGroup {
     fn call(&self, identity: &Identity, request: Request<Bytes>) -> BoxFuture<'_, Response<Body>> {
         let path = request.uri().path().to_owned();
-        let answer = match path.as_str() {
+        let response = match path.as_str() {
             "/apis/others.example.com/v1" => json!({
                 "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "others.example.com/v1",
                 "resources": [
@@ -44,7 +44,7 @@ impl NativeGroup for Things {
             THINGS if request.uri().query() == Some("watch=true") => {
                 let event = json!({"type": "ADDED", "object": {"metadata": {"name": "a"}}});
                 let line = Bytes::from(format!("{event}\n"));
-                // It goes on until the client has enough of it.
+                // The stream has no end of its own.
                 let events = stream::once(async { line });
                 let events = futures::StreamExt::chain(events, stream::pending());
                 return Box::pin(async { Response::new(Body::stream(events)) });
@@ -56,14 +56,14 @@ impl NativeGroup for Things {
                 "authorization": request.headers().contains_key("authorization"),
             }),
         };
-        let bytes = Bytes::from(answer.to_string());
+        let bytes = Bytes::from(response.to_string());
         Box::pin(async {
             Response::builder().header("x-own", "1").body(Body::from(bytes)).unwrap()
         })
     }
 }
 
-/// An `APIService` behind a Service of this name.
+/// An `APIService` that names this Service.
 pub(crate) fn service(service: &str) -> Value {
     json!({
         "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
@@ -80,7 +80,7 @@ async fn reason(api: &Api, reason: &str) -> Value {
     loop {
         let object = api.get(NAME).await.ok();
         let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
-        if let Some(found) = conditions.iter().find(|one| one["reason"] == reason) {
+        if let Some(found) = conditions.iter().find(|entry| entry["reason"] == reason) {
             return found.clone();
         }
         tokio::task::yield_now().await;
@@ -88,51 +88,51 @@ async fn reason(api: &Api, reason: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_group_of_this_process_is_served_behind_its_service() {
+async fn an_in_process_group_is_served_behind_its_service() {
     let api = Api::new().await;
-    api.server.put_native_group("default", "things", Arc::new(Things));
+    api.server.put_native_group("default", "things", Arc::new(EchoGroup));
     api.post(ALL, &service("things")).await.ok();
     assert_eq!(reason(&api, "Passed").await["status"], "True");
     while api.get(THINGS).await.code == 503 {
         tokio::task::yield_now().await;
     }
     let headers = [("authorization", "Bearer x")];
-    let answer = api.call(Method::POST, &format!("{THINGS}?a=b"), &headers, "{}").await;
-    assert_eq!(answer.headers["x-own"], "1");
-    assert!(answer.headers.contains_key("audit-id"));
+    let response = api.call(Method::POST, &format!("{THINGS}?a=b"), &headers, "{}").await;
+    assert_eq!(response.headers["x-own"], "1");
+    assert!(response.headers.contains_key("audit-id"));
     assert_eq!(
-        answer.ok(),
+        response.ok(),
         json!({
             "asked": format!("POST {THINGS}?a=b"), "by": "kubernetes-admin", "body": "{}",
             "authorization": false,
         })
     );
     let mut events: Events = api.watch(&format!("{THINGS}?watch=true")).await;
-    assert_eq!(events.short().await, "ADDED a");
+    assert_eq!(events.summary().await, "ADDED a");
 }
 
 #[tokio::test]
-async fn groups_of_others_stand_among_our_own_in_discovery() {
+async fn discovery_includes_aggregated_groups() {
     let api = Api::new().await;
-    api.server.put_native_group("default", "things", Arc::new(Things));
+    api.server.put_native_group("default", "things", Arc::new(EchoGroup));
     api.post(ALL, &service("things")).await.ok();
     reason(&api, "Passed").await;
     let names = |list: &Value, field: &str, name: &str| -> Vec<String> {
         let items = list[field].as_array().unwrap().iter();
-        items.map(|one| one.pointer(name).unwrap().as_str().unwrap().to_owned()).collect()
+        items.map(|entry| entry.pointer(name).unwrap().as_str().unwrap().to_owned()).collect()
     };
-    let plain = api.get("/apis").await.ok();
-    let all = names(&plain, "groups", "/name");
-    // Less than every built-in group, and more than those of definitions.
+    let group_list = api.get("/apis").await.ok();
+    let all = names(&group_list, "groups", "/name");
+    // Below every built-in group, and above those of CRDs.
     assert_eq!(
         (all[0].as_str(), all.last().unwrap().as_str()),
         ("apiregistration.k8s.io", "others.example.com")
     );
     let accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
     loop {
-        let whole = api.get_as("/apis", accept).await.ok();
-        let items = whole["items"].as_array().unwrap();
-        let found = items.iter().find(|one| one["metadata"]["name"] == "others.example.com");
+        let list = api.get_as("/apis", accept).await.ok();
+        let items = list["items"].as_array().unwrap();
+        let found = items.iter().find(|entry| entry["metadata"]["name"] == "others.example.com");
         let version = &found.unwrap()["versions"][0];
         if version["freshness"] == "Stale" {
             tokio::task::yield_now().await;
@@ -163,7 +163,7 @@ async fn groups_of_others_stand_among_our_own_in_discovery() {
 }
 
 #[tokio::test]
-async fn a_server_that_stalls_holds_up_nobody() {
+async fn a_stalled_aggregated_server_blocks_no_request() {
     #[derive(Debug)]
     struct Stalls;
     impl NativeGroup for Stalls {
@@ -175,16 +175,17 @@ async fn a_server_that_stalls_holds_up_nobody() {
     api.server.put_native_group("default", "stalls", Arc::new(Stalls));
     api.post(ALL, &service("stalls")).await.ok();
     api.until("/apis/others.example.com", 200).await;
-    // Nothing is known of it yet, which is told at once.
+    // Nothing is known of the group yet; the response does not wait.
     let (code, text) = {
-        let answer = api.get(THINGS).await;
-        (answer.code, String::from_utf8_lossy(&answer.bytes).into_owned())
+        let response = api.get(THINGS).await;
+        (response.code, String::from_utf8_lossy(&response.bytes).into_owned())
     };
     assert_eq!((code, text.as_str()), (503, "service unavailable\n"));
     let accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
-    let whole = api.get_as("/apis", accept).await.ok();
-    let items = whole["items"].as_array().unwrap();
-    let found = items.iter().find(|one| one["metadata"]["name"] == "others.example.com").unwrap();
+    let list = api.get_as("/apis", accept).await.ok();
+    let items = list["items"].as_array().unwrap();
+    let found =
+        items.iter().find(|entry| entry["metadata"]["name"] == "others.example.com").unwrap();
     assert_eq!(found["versions"], json!([{"version": "v1", "freshness": "Stale"}]));
 }
 
@@ -218,37 +219,37 @@ async fn every_group_has_its_apiservice() {
 }
 
 #[tokio::test]
-async fn a_server_on_the_host_is_asked_in_the_clients_name() {
+async fn an_aggregated_server_receives_the_identity_of_the_client() {
     let clock = Clock::system();
     let pki = Pki::ephemeral(&clock, &["things.default.svc".to_owned()]).unwrap();
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    let other = tower::service_fn(|request: Request<mainstay_port::Received>| async move {
+    let echo_service = tower::service_fn(|request: Request<mainstay_port::Received>| async move {
         let text = |name: &str| {
             let value = request.headers().get(name).and_then(|value| value.to_str().ok());
             value.unwrap_or_default().to_owned()
         };
         let peer = request.extensions().get::<Peer>().unwrap();
-        let answer = json!({
+        let response = json!({
             "path": request.uri().path(), "user": text("x-remote-user"), "host": text("host"),
             "proved": peer.certificate.is_some(), "resources": [],
         });
-        let body = Full::new(Bytes::from(answer.to_string()));
+        let body = Full::new(Bytes::from(response.to_string()));
         Ok::<_, std::convert::Infallible>(Response::new(body))
     });
     let stop = CancellationToken::new();
     let tls = pki.server_config().unwrap();
-    tokio::spawn(serve::serve(listener, tls, serve::Limits::default(), stop.clone(), other));
+    tokio::spawn(serve::serve(listener, tls, serve::Limits::default(), stop.clone(), echo_service));
 
     let api = Api::new().await;
     api.server.set_front_proxy(pki.front_proxy(&clock).unwrap());
     api.server.allow_local_endpoints();
-    let named = json!({
+    let service_object = json!({
         "apiVersion": "v1", "kind": "Service", "metadata": {"name": "things"},
         "spec": {"ports": [{"port": 443}]},
     });
-    api.post("/api/v1/namespaces/default/services", &named).await.ok();
-    // Written past the rules, which let no endpoint be on this machine alone.
+    api.post("/api/v1/namespaces/default/services", &service_object).await.ok();
+    // Written directly to the store: validation refuses loopback addresses.
     let slice = Object::from_value(json!({
         "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
         "metadata": {"name": "things-1", "namespace": "default", "labels": {"kubernetes.io/service-name": "things"}},
@@ -258,18 +259,18 @@ async fn a_server_on_the_host_is_asked_in_the_clients_name() {
     let key = Key::new("discovery.k8s.io/endpointslices", "default", "things-1");
     let change = Change::Put { key, object: &slice, expect: Expect::Absent, guard: None };
     api.store.commit(change).await.unwrap();
-    let mut wanted = service("things");
-    wanted["spec"]["insecureSkipTLSVerify"] = false.into();
-    wanted["spec"]["caBundle"] = STANDARD.encode(pki.authority_pem()).into();
-    api.post(ALL, &wanted).await.ok();
+    let mut api_service = service("things");
+    api_service["spec"]["insecureSkipTLSVerify"] = false.into();
+    api_service["spec"]["caBundle"] = STANDARD.encode(pki.authority_pem()).into();
+    api.post(ALL, &api_service).await.ok();
     reason(&api, "Passed").await;
     while api.get(THINGS).await.code == 503 {
         tokio::task::yield_now().await;
     }
-    let answer = api.get(THINGS).await.ok();
+    let response = api.get(THINGS).await.ok();
     let host = format!("127.0.0.1:{port}");
     assert_eq!(
-        answer,
+        response,
         json!({
             "path": THINGS, "user": "kubernetes-admin", "host": host, "proved": true,
             "resources": [],

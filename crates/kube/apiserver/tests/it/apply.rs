@@ -1,4 +1,4 @@
-//! Server-side apply, and managers on the way of every write.
+//! Server-side apply, and the managed fields of every write.
 
 use crate::harness::{Api, MAPS, config_map, map};
 use http::Method;
@@ -8,12 +8,12 @@ fn at(name: &str, query: &str) -> String {
     format!("{}?{query}", map(name))
 }
 
-async fn apply(api: &Api, path: &str, body: &Value) -> crate::harness::Answer {
+async fn apply(api: &Api, path: &str, body: &Value) -> crate::harness::TestResponse {
     let headers = [("content-type", "application/apply-patch+yaml")];
     api.call(Method::PATCH, path, &headers, body.to_string()).await
 }
 
-fn wanted(data: &Value) -> Value {
+fn configuration(data: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "data": data})
 }
 
@@ -23,35 +23,37 @@ fn managers(object: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn an_apply_creates_and_changes() {
+async fn an_apply_creates_and_updates() {
     let api = Api::new().await;
-    let mut named = wanted(&json!({"k": "1"}));
-    named["metadata"] = json!({"name": "a"});
-    let created = apply(&api, &at("a", "fieldManager=one"), &named).await;
+    let mut new_configuration = configuration(&json!({"k": "1"}));
+    new_configuration["metadata"] = json!({"name": "a"});
+    let created = apply(&api, &at("a", "fieldManager=one"), &new_configuration).await;
     assert_eq!(created.code, 201);
     assert_eq!(managers(&created.json()), ["one"]);
-    let changed = apply(&api, &at("a", "fieldManager=one"), &wanted(&json!({"k": "2"}))).await;
+    let changed =
+        apply(&api, &at("a", "fieldManager=one"), &configuration(&json!({"k": "2"}))).await;
     assert_eq!(changed.code, 200);
     assert_eq!(changed.json()["data"], json!({"k": "2"}));
-    let refused = apply(&api, &at("a", "fieldManager=two"), &wanted(&json!({"k": "3"}))).await;
+    let refused =
+        apply(&api, &at("a", "fieldManager=two"), &configuration(&json!({"k": "3"}))).await;
     assert_eq!(
         refused.refused(),
         (409, "Apply failed with 1 conflict: conflict with \"one\": .data.k".to_owned())
     );
-    let forced = at("a", "fieldManager=two&force=true");
-    let taken = apply(&api, &forced, &wanted(&json!({"k": "3"}))).await.ok();
-    assert_eq!(managers(&taken), ["two"]);
+    let forced_path = at("a", "fieldManager=two&force=true");
+    let forced_update = apply(&api, &forced_path, &configuration(&json!({"k": "3"}))).await.ok();
+    assert_eq!(managers(&forced_update), ["two"]);
 }
 
 #[tokio::test]
-async fn a_write_that_changes_nothing_is_not_stored_and_nobody_is_told() {
+async fn an_unchanged_write_is_not_stored() {
     let api = Api::new().await;
     let created = api.post(MAPS, &config_map("a")).await.ok();
-    apply(&api, &at("a", "fieldManager=one"), &wanted(&json!({"j": "1"}))).await.ok();
+    apply(&api, &at("a", "fieldManager=one"), &configuration(&json!({"j": "1"}))).await.ok();
     let before = api.get(&map("a")).await.ok();
     let revision = api.store.revision();
     api.put(&at("a", "fieldManager=two"), &before).await.ok();
-    apply(&api, &at("a", "fieldManager=one"), &wanted(&json!({"j": "1"}))).await.ok();
+    apply(&api, &at("a", "fieldManager=one"), &configuration(&json!({"j": "1"}))).await.ok();
     let none = json!({"data": {"k": created["data"]["k"]}});
     api.patch(&at("a", "fieldManager=three"), "merge", &none).await.ok();
     assert_eq!(api.store.revision(), revision);
@@ -59,13 +61,13 @@ async fn a_write_that_changes_nothing_is_not_stored_and_nobody_is_told() {
 }
 
 #[tokio::test]
-async fn who_applies_at_the_same_time_all_succeed() {
+async fn concurrent_applies_of_different_managers_all_succeed() {
     let api = Api::new().await;
     let writes = (0..24).map(|number| {
         let (api, key) = (&api, format!("k{number}"));
         async move {
             let path = at("a", &format!("fieldManager={key}"));
-            let mut body = wanted(&json!({key: "1"}));
+            let mut body = configuration(&json!({key: "1"}));
             body["metadata"] = json!({"name": "a"});
             apply(api, &path, &body).await.ok();
         }
@@ -77,15 +79,16 @@ async fn who_applies_at_the_same_time_all_succeed() {
 }
 
 #[tokio::test]
-async fn a_server_that_starts_again_knows_the_managers() {
+async fn a_restarted_server_keeps_managed_fields() {
     let api = Api::new().await;
     let namespace = api.get("/api/v1/namespaces/default").await.ok();
     assert_eq!(managers(&namespace), ["kube-apiserver"]);
     let created = api.post(&format!("{MAPS}?fieldManager=one"), &config_map("a")).await.ok();
     let clock = *api.server.clock();
-    let again = Api::on(api.store.clone(), clock).await;
-    assert_eq!(again.get(&map("a")).await.ok(), created);
-    let refused = apply(&again, &at("a", "fieldManager=two"), &wanted(&json!({"k": "w"}))).await;
+    let restarted = Api::on(api.store.clone(), clock).await;
+    assert_eq!(restarted.get(&map("a")).await.ok(), created);
+    let refused =
+        apply(&restarted, &at("a", "fieldManager=two"), &configuration(&json!({"k": "w"}))).await;
     assert_eq!(refused.refused().0, 409);
 }
 
@@ -107,8 +110,8 @@ async fn hostile_configurations_are_refused() {
         b"- a\n- b".to_vec(),
         b"a: b: c".to_vec(),
     ] {
-        let answer = api.call(Method::PATCH, &path, &headers, body).await;
-        assert_eq!(answer.code, 400, "{:?}", answer.bytes);
+        let response = api.call(Method::PATCH, &path, &headers, body).await;
+        assert_eq!(response.code, 400, "{:?}", response.bytes);
     }
     let many: Vec<Value> = (0..20_000).map(|at| json!({"manager": format!("m{at}")})).collect();
     let body = json!({"metadata": {"managedFields": many}});

@@ -1,22 +1,22 @@
-//! Create, get, update.
+//! Create, get and update.
 
 use crate::harness::{AS_METADATA, AS_TABLE, Api, MAPS, config_map, map};
 use http::Method;
 use serde_json::json;
 
 #[tokio::test]
-async fn a_created_object_has_what_the_server_decides_and_reads_back_the_same() {
+async fn a_created_object_has_the_fields_of_the_server_and_reads_back_unchanged() {
     let api = Api::new().await;
-    let made = api.post(MAPS, &config_map("a")).await;
-    assert_eq!(made.code, 201);
-    let made = made.ok();
-    let meta = &made["metadata"];
+    let created = api.post(MAPS, &config_map("a")).await;
+    assert_eq!(created.code, 201);
+    let created = created.ok();
+    let meta = &created["metadata"];
     assert_eq!(meta["namespace"], "default");
-    // The clock goes on, and a machine may be slow.
+    // The clock runs during the test.
     assert!(meta["creationTimestamp"].as_str().unwrap().starts_with("2026-01-02T03:"));
     assert_eq!(meta["uid"].as_str().unwrap().len(), 36);
     assert!(meta["resourceVersion"].as_str().unwrap().parse::<u64>().unwrap() > 0);
-    assert_eq!(api.get(&map("a")).await.ok(), made);
+    assert_eq!(api.get(&map("a")).await.ok(), created);
 }
 
 #[tokio::test]
@@ -32,7 +32,7 @@ async fn names_are_generated_from_their_prefix() {
 }
 
 #[tokio::test]
-async fn labels_that_carry_the_name_carry_a_generated_one() {
+async fn labels_with_the_object_name_contain_the_generated_name() {
     let api = Api::new().await;
     let job = json!({
         "apiVersion": "batch/v1", "kind": "Job", "metadata": {"generateName": "job-"},
@@ -40,22 +40,25 @@ async fn labels_that_carry_the_name_carry_a_generated_one() {
             "restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}],
         }}},
     });
-    let made = api.post("/apis/batch/v1/namespaces/default/jobs", &job).await.ok();
-    let name = &made["metadata"]["name"];
+    let created = api.post("/apis/batch/v1/namespaces/default/jobs", &job).await.ok();
+    let name = &created["metadata"]["name"];
     assert!(name.as_str().unwrap().starts_with("job-"));
     for label in ["job-name", "batch.kubernetes.io/job-name"] {
-        assert_eq!(made["spec"]["template"]["metadata"]["labels"][label], *name);
-        assert_eq!(made["metadata"]["labels"][label], *name);
+        assert_eq!(created["spec"]["template"]["metadata"]["labels"][label], *name);
+        assert_eq!(created["metadata"]["labels"][label], *name);
     }
     let namespace = json!({
         "apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": "ns-"},
     });
-    let made = api.post("/api/v1/namespaces", &namespace).await.ok();
-    assert_eq!(made["metadata"]["labels"]["kubernetes.io/metadata.name"], made["metadata"]["name"]);
+    let created = api.post("/api/v1/namespaces", &namespace).await.ok();
+    assert_eq!(
+        created["metadata"]["labels"]["kubernetes.io/metadata.name"],
+        created["metadata"]["name"]
+    );
 }
 
 #[tokio::test]
-async fn refusals_have_the_words_that_clients_know() {
+async fn refusals_have_the_texts_of_kube_apiserver() {
     let api = Api::new().await;
     api.post(MAPS, &config_map("a")).await.ok();
     let with = |key: &str, value: serde_json::Value| {
@@ -114,8 +117,8 @@ async fn refusals_have_the_words_that_clients_know() {
             "ConfigMap in version \"v2\" cannot be handled as a ConfigMap: no kind \"ConfigMap\" is registered for version \"v2\" in scheme \"pkg/runtime/scheme.go:111\"",
         ),
     ] {
-        let answer = api.post(path, &body).await;
-        assert_eq!(answer.refused(), (code, message.to_owned()));
+        let response = api.post(path, &body).await;
+        assert_eq!(response.refused(), (code, message.to_owned()));
     }
     let missing = api.get(&map("zz")).await;
     assert_eq!(missing.refused(), (404, "configmaps \"zz\" not found".to_owned()));
@@ -124,7 +127,7 @@ async fn refusals_have_the_words_that_clients_know() {
 }
 
 #[tokio::test]
-async fn paths_methods_and_types_that_do_not_exist_are_told_apart() {
+async fn unknown_paths_methods_and_media_types_have_different_codes() {
     let api = Api::new().await;
     api.post(MAPS, &config_map("a")).await.ok();
     let ask = |method: Method, path: String, headers: Vec<(&'static str, &'static str)>| {
@@ -156,7 +159,7 @@ async fn paths_methods_and_types_that_do_not_exist_are_told_apart() {
 }
 
 #[tokio::test]
-async fn bodies_have_a_bound() {
+async fn bodies_have_a_maximum_size() {
     let api = Api::new().await;
     let mut body = config_map("big");
     body["data"]["k"] = "x".repeat(3 * 1024 * 1024).into();
@@ -169,16 +172,16 @@ async fn yaml_bodies_are_read() {
     let api = Api::new().await;
     let body = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: yml}\ndata: {k: \"1\"}\n";
     let headers = [("content-type", "application/yaml")];
-    let made = api.call(Method::POST, MAPS, &headers, body).await.ok();
-    assert_eq!(made["data"]["k"], "1");
+    let created = api.call(Method::POST, MAPS, &headers, body).await.ok();
+    assert_eq!(created["data"]["k"], "1");
 }
 
 #[tokio::test]
 async fn a_dry_run_changes_nothing() {
     let api = Api::new().await;
-    let made = api.post(&format!("{MAPS}?dryRun=All"), &config_map("a")).await;
-    assert_eq!(made.code, 201);
-    assert!(made.ok()["metadata"]["uid"].is_string());
+    let created = api.post(&format!("{MAPS}?dryRun=All"), &config_map("a")).await;
+    assert_eq!(created.code, 201);
+    assert!(created.ok()["metadata"]["uid"].is_string());
     assert_eq!(api.get(&map("a")).await.code, 404);
     let path = "/api/v1/namespaces/nope/configmaps?dryRun=All";
     assert_eq!(api.post(path, &config_map("a")).await.code, 404);
@@ -194,7 +197,7 @@ async fn a_dry_run_changes_nothing() {
 }
 
 #[tokio::test]
-async fn an_update_needs_the_present_revision_or_none() {
+async fn an_update_needs_the_current_revision_or_none() {
     let api = Api::new().await;
     let first = api.post(MAPS, &config_map("a")).await.ok();
     let mut second = first.clone();
@@ -215,18 +218,18 @@ async fn an_update_needs_the_present_revision_or_none() {
 }
 
 #[tokio::test]
-async fn what_the_server_decided_cannot_be_changed() {
+async fn fields_of_the_server_cannot_be_changed() {
     let api = Api::new().await;
-    let made = api.post(MAPS, &config_map("a")).await.ok();
-    let mut sent = made.clone();
+    let created = api.post(MAPS, &config_map("a")).await.ok();
+    let mut sent = created.clone();
     sent["metadata"]["creationTimestamp"] = "2000-01-01T00:00:00Z".into();
     sent["metadata"]["generation"] = 7.into();
     let stored = api.put(&map("a"), &sent).await.ok();
-    assert_eq!(stored, made, "nothing changed, so nothing was written");
+    assert_eq!(stored, created, "nothing changed, so nothing was written");
 }
 
 #[tokio::test]
-async fn nobody_writes_that_an_object_is_being_deleted() {
+async fn deletion_fields_are_immutable() {
     let api = Api::new().await;
     api.post(MAPS, &config_map("a")).await.ok();
     for (field, value, shown) in [
@@ -244,7 +247,7 @@ async fn nobody_writes_that_an_object_is_being_deleted() {
             assert_eq!(api.patch(&map("a"), kind, &patch).await.refused(), (422, expected.clone()));
         }
     }
-    // What is being deleted may be told of it, and of no other grace.
+    // The stored deletion fields may be sent unchanged; another grace period is refused.
     let held = json!({"metadata": {"finalizers": ["a.b/c"]}});
     api.patch(&map("a"), "merge", &held).await.ok();
     api.delete(&map("a"), &json!(null)).await.ok();
@@ -257,7 +260,7 @@ async fn nobody_writes_that_an_object_is_being_deleted() {
 }
 
 #[tokio::test]
-async fn a_body_of_another_name_is_refused_before_the_object_is_looked_for() {
+async fn a_body_with_another_name_is_refused_before_the_lookup() {
     let api = Api::new().await;
     api.post(MAPS, &config_map("a")).await.ok();
     let name = |sent: &str, url: &str| {
@@ -280,7 +283,7 @@ async fn a_body_of_another_name_is_refused_before_the_object_is_looked_for() {
 }
 
 #[tokio::test]
-async fn a_revision_that_is_no_number_is_told_as_the_original_stumbles_over_it() {
+async fn an_invalid_revision_is_refused_with_the_error_of_kube_apiserver() {
     let api = Api::new().await;
     api.post(MAPS, &config_map("a")).await.ok();
     for (version, why) in [
@@ -298,7 +301,7 @@ async fn a_revision_that_is_no_number_is_told_as_the_original_stumbles_over_it()
 }
 
 #[tokio::test]
-async fn a_config_map_that_is_too_large_says_so_of_the_whole() {
+async fn a_too_large_config_map_is_refused_without_a_field() {
     let api = Api::new().await;
     let mut body = config_map("big");
     body["data"]["k"] = "x".repeat(1024 * 1024 + 1).into();
@@ -307,7 +310,7 @@ async fn a_config_map_that_is_too_large_says_so_of_the_whole() {
 }
 
 #[tokio::test]
-async fn unknown_and_repeated_fields_are_warned_of_refused_or_ignored_as_asked() {
+async fn field_validation_ignores_warns_or_refuses_unknown_and_duplicate_fields() {
     let api = Api::new().await;
     let body = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"NAME"},"dat":{},"data":{"k":"1","k":"2"}}"#;
     let post = |query: &str, name: &str| {
@@ -343,7 +346,7 @@ async fn wrong_types_are_refused() {
 }
 
 #[tokio::test]
-async fn one_object_comes_in_the_form_asked_for() {
+async fn an_object_is_returned_in_the_accepted_form() {
     let api = Api::new().await;
     api.post(MAPS, &config_map("a")).await.ok();
     let partial = api.get_as(&map("a"), AS_METADATA).await.ok();
@@ -359,7 +362,7 @@ async fn one_object_comes_in_the_form_asked_for() {
 }
 
 #[tokio::test]
-async fn a_revision_of_a_new_object_is_refused_by_the_store_only() {
+async fn a_new_object_with_a_revision_is_refused_except_in_a_dry_run() {
     let api = Api::new().await;
     let with = |revision: &str| {
         let mut body = config_map("a");
@@ -368,21 +371,21 @@ async fn a_revision_of_a_new_object_is_refused_by_the_store_only() {
     };
     let dry = format!("{MAPS}?dryRun=All");
     for revision in ["5", "0", "no number"] {
-        let made = api.post(&dry, &with(revision)).await.ok();
-        assert_eq!(made["metadata"]["resourceVersion"], revision);
+        let created = api.post(&dry, &with(revision)).await.ok();
+        assert_eq!(created["metadata"]["resourceVersion"], revision);
     }
     assert_eq!(api.post(MAPS, &with("5")).await.code, 500);
     let elsewhere = api.post(&MAPS.replace("default", "nowhere"), &with("5")).await;
     assert_eq!(elsewhere.code, 404);
-    let made = api.post(MAPS, &with("no number")).await.ok();
-    assert_ne!(made["metadata"]["resourceVersion"], "no number");
-    // A dry run of a change answers with the revision that would be changed.
+    let created = api.post(MAPS, &with("no number")).await.ok();
+    assert_ne!(created["metadata"]["resourceVersion"], "no number");
+    // A dry run of an update responds with the stored revision.
     let changed = api.put(&format!("{}?dryRun=All", map("a")), &config_map("a")).await.ok();
-    assert_eq!(changed["metadata"]["resourceVersion"], made["metadata"]["resourceVersion"]);
+    assert_eq!(changed["metadata"]["resourceVersion"], created["metadata"]["resourceVersion"]);
 }
 
 #[tokio::test]
-async fn a_job_is_judged_before_it_gets_the_labels_of_its_pods() {
+async fn a_job_is_validated_before_its_pod_labels_are_set() {
     let api = Api::new().await;
     let job = |name: &str| {
         json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": {
@@ -390,9 +393,9 @@ async fn a_job_is_judged_before_it_gets_the_labels_of_its_pods() {
         }})
     };
     let jobs = "/apis/batch/v1/namespaces/default/jobs";
-    let made = api.post(jobs, &job("short")).await.ok();
-    assert_eq!(made["metadata"]["labels"]["job-name"], "short");
-    assert_eq!(api.get(&format!("{jobs}/short")).await.ok(), made);
+    let created = api.post(jobs, &job("short")).await.ok();
+    assert_eq!(created["metadata"]["labels"]["job-name"], "short");
+    assert_eq!(api.get(&format!("{jobs}/short")).await.ok(), created);
     let refused = api.post(jobs, &job(&"a".repeat(64))).await.json();
     let fields: Vec<&str> = refused["details"]["causes"]
         .as_array()
@@ -404,7 +407,7 @@ async fn a_job_is_judged_before_it_gets_the_labels_of_its_pods() {
 }
 
 #[tokio::test]
-async fn empty_lists_that_are_sent_count_where_the_original_tells_them_from_absent_ones() {
+async fn empty_lists_differ_from_absent_ones_as_in_kube_apiserver() {
     let api = Api::new().await;
     let policies = "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies";
     let policy = json!({

@@ -1,4 +1,4 @@
-//! Custom objects: what their schema makes of them when they are written and read.
+//! Custom objects: pruning, defaulting and validation on writes and reads.
 
 use crate::harness::Api;
 use mainstay_clock::Clock;
@@ -48,7 +48,7 @@ fn fields() -> Value {
     })
 }
 
-/// Adds a default to the definition, as a new version of an operator would.
+/// Adds a default to the CRD, as a new version of an operator would.
 async fn add_default(api: &Api) {
     let mut changed = api.get(CRD).await.ok();
     for version in changed["spec"]["versions"].as_array_mut().unwrap() {
@@ -59,7 +59,7 @@ async fn add_default(api: &Api) {
 }
 
 #[tokio::test]
-async fn objects_are_read_as_their_schema_says() {
+async fn custom_objects_are_pruned_and_defaulted_by_their_schema() {
     let api = Api::new().await;
     api.define(&definition(&fields())).await;
     let mut sent = object(&json!({
@@ -67,23 +67,23 @@ async fn objects_are_read_as_their_schema_says() {
         "inner": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "odd": 1}, "any": 1},
     }));
     sent["metadata"]["odd"] = json!(1);
-    let made = api.post(BOXES, &sent).await;
-    let warnings = made.warnings();
+    let created = api.post(BOXES, &sent).await;
+    let warnings = created.warnings();
     for unknown in ["metadata.odd", "spec.inner.metadata.odd", "spec.odd"] {
         let warning = format!("299 - \"unknown field \\\"{unknown}\\\"\"");
         assert!(warnings.contains(&warning.as_str()), "{unknown} in {warnings:?}");
     }
-    let made = made.ok();
+    let created = created.ok();
     assert_eq!(
-        made["spec"].to_string(),
+        created["spec"].to_string(),
         r#"{"color":"red","inner":{"any":1,"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}},"maybe":null,"size":2}"#
     );
-    assert_eq!(made["metadata"].get("odd"), None);
-    assert_eq!(api.get(BOX).await.ok(), made);
+    assert_eq!(created["metadata"].get("odd"), None);
+    assert_eq!(api.get(BOX).await.ok(), created);
 }
 
 #[tokio::test]
-async fn a_patch_that_makes_no_object_is_422_on_the_patch() {
+async fn a_patch_with_an_invalid_result_is_refused_with_422() {
     let api = Api::new().await;
     api.define(&definition(&fields())).await;
     api.post(BOXES, &object(&json!({}))).await.ok();
@@ -99,11 +99,11 @@ async fn a_patch_that_makes_no_object_is_422_on_the_patch() {
 }
 
 #[tokio::test]
-async fn a_status_write_answers_for_the_status_only() {
+async fn a_status_write_validates_only_the_status() {
     let api = Api::new().await;
     api.define(&definition(&json!({"size": {"type": "integer"}}))).await;
     api.post(BOXES, &object(&json!({"size": 5}))).await.ok();
-    // The rules become stricter than what is stored.
+    // The schema becomes stricter than the stored object.
     let mut changed = api.get(CRD).await.ok();
     for version in changed["spec"]["versions"].as_array_mut().unwrap() {
         version["schema"]["openAPIV3Schema"]["properties"]["spec"]["required"] = json!(["color"]);
@@ -124,7 +124,7 @@ async fn a_status_write_answers_for_the_status_only() {
 }
 
 #[tokio::test]
-async fn patterns_and_defaults_of_a_definition_are_checked_when_they_are_new() {
+async fn new_patterns_and_defaults_of_a_crd_are_validated() {
     let api = Api::new().await;
     for (fields, problem) in [
         (json!({"a": {"type": "string", "pattern": "("}}), "must be a valid regular expression"),
@@ -143,17 +143,17 @@ async fn patterns_and_defaults_of_a_definition_are_checked_when_they_are_new() {
 }
 
 #[tokio::test]
-async fn a_default_that_comes_later_is_filled_in_when_older_objects_are_read() {
+async fn a_new_default_applies_to_reads_of_stored_objects() {
     let clock = Clock::starting_at("2026-01-02T03:04:05Z".parse().unwrap());
     let store = Store::in_memory(Options::new(clock));
     let first = Api::on(store.clone(), clock).await;
     first.define(&definition(&fields())).await;
-    let made = first.post(BOXES, &object(&json!({}))).await.ok();
-    let before = made["metadata"]["resourceVersion"].as_str().unwrap().to_owned();
+    let created = first.post(BOXES, &object(&json!({}))).await.ok();
+    let before = created["metadata"]["resourceVersion"].as_str().unwrap().to_owned();
     add_default(&first).await;
     let renewed = json!({"color": "red", "later": "new"});
 
-    // The same from a server that has only the store to know it from.
+    // A restarted server, which knows only the store, behaves in the same way.
     for api in [&first, &Api::on(store, clock).await] {
         for path in [BOX.to_owned(), BOX.replace("/v1/", "/v1beta1/")] {
             let read = api.get(&path).await.ok();
@@ -164,7 +164,7 @@ async fn a_default_that_comes_later_is_filled_in_when_older_objects_are_read() {
         let mut events = api.watch(&format!("{BOXES}?watch=true")).await;
         assert_eq!(events.next().await.unwrap()["object"]["spec"], renewed);
     }
-    // What is filled in is no change of what is wanted.
+    // Defaulting on reads does not count as a change of the desired state.
     let label = json!({"metadata": {"labels": {"a": "b"}}});
     let labelled = first.patch(BOX, "merge", &label).await.ok();
     assert_eq!((&labelled["spec"], &labelled["metadata"]["generation"]), (&renewed, &json!(1)));
@@ -173,7 +173,7 @@ async fn a_default_that_comes_later_is_filled_in_when_older_objects_are_read() {
 }
 
 #[tokio::test]
-async fn deletions_are_told_with_the_defaults_that_reading_shows() {
+async fn delete_events_contain_new_defaults() {
     let api = Api::new().await;
     api.define(&definition(&fields())).await;
     api.post(BOXES, &object(&json!({}))).await.ok();
@@ -187,7 +187,7 @@ async fn deletions_are_told_with_the_defaults_that_reading_shows() {
 }
 
 #[tokio::test]
-async fn objects_follow_their_definition_to_another_stored_version() {
+async fn objects_are_served_after_a_change_of_the_storage_version() {
     let api = Api::new().await;
     api.define(&definition(&fields())).await;
     api.post(BOXES, &object(&json!({}))).await.ok();
@@ -205,17 +205,17 @@ async fn objects_follow_their_definition_to_another_stored_version() {
 }
 
 #[tokio::test]
-async fn a_wrong_type_in_a_part_that_is_not_written_ends_all_management() {
+async fn a_type_error_outside_the_written_subresource_drops_managed_fields() {
     let api = Api::new().await;
     api.define(&definition(&fields())).await;
-    let made = api.post(BOXES, &object(&json!({"note": "a"}))).await.ok();
-    assert!(made["metadata"]["managedFields"].is_array());
+    let created = api.post(BOXES, &object(&json!({"note": "a"}))).await.ok();
+    assert!(created["metadata"]["managedFields"].is_array());
     let status = format!("{BOX}/status");
     let right = json!({"spec": {"note": "b"}, "status": {"ready": 1}});
     let kept = api.patch(&status, "merge", &right).await.ok();
     assert_eq!(kept["metadata"]["managedFields"].as_array().unwrap().len(), 2);
     let wrong = json!({"spec": {"note": 5}, "status": {"ready": 2}});
     let lost = api.patch(&status, "merge", &wrong).await.ok();
-    assert_eq!((&lost["spec"], &lost["status"]["ready"]), (&made["spec"], &json!(2)));
+    assert_eq!((&lost["spec"], &lost["status"]["ready"]), (&created["spec"], &json!(2)));
     assert_eq!(lost["metadata"].get("managedFields"), None);
 }

@@ -1,4 +1,4 @@
-//! Deletion: at once, held, of many, of namespaces.
+//! Deletion of objects, collections and namespaces, with and without finalizers.
 
 use crate::harness::{Api, MAPS, config_map, map};
 use serde_json::{Value, json};
@@ -10,21 +10,21 @@ fn held(name: &str) -> Value {
 }
 
 #[tokio::test]
-async fn an_object_that_nothing_holds_goes_at_once() {
+async fn an_object_without_finalizers_is_deleted_at_once() {
     let api = Api::new().await;
-    let made = api.post(MAPS, &config_map("a")).await.ok();
+    let created = api.post(MAPS, &config_map("a")).await.ok();
     let status = api.delete(&map("a"), &json!({"propagationPolicy": "Background"})).await.ok();
     assert_eq!((&status["kind"], &status["status"]), (&json!("Status"), &json!("Success")));
     assert_eq!(
         status["details"],
-        json!({"name": "a", "kind": "configmaps", "uid": made["metadata"]["uid"]})
+        json!({"name": "a", "kind": "configmaps", "uid": created["metadata"]["uid"]})
     );
     assert_eq!(api.get(&map("a")).await.code, 404);
     assert_eq!(api.delete(&map("a"), &json!(null)).await.code, 404);
 }
 
 #[tokio::test]
-async fn a_finalizer_holds_an_object_until_it_is_taken_off() {
+async fn a_finalizer_delays_deletion_until_it_is_removed() {
     let api = Api::new().await;
     api.post(MAPS, &held("a")).await.ok();
     let marked = api.delete(&map("a"), &json!(null)).await;
@@ -47,20 +47,20 @@ async fn a_finalizer_holds_an_object_until_it_is_taken_off() {
 }
 
 #[tokio::test]
-async fn preconditions_are_kept() {
+async fn preconditions_are_checked() {
     let api = Api::new().await;
-    let made = api.post(MAPS, &config_map("a")).await.ok();
+    let created = api.post(MAPS, &config_map("a")).await.ok();
     let with = |name: &str, value: &Value| json!({"preconditions": {name: value}});
     let wrong = api.delete(&map("a"), &with("uid", &json!("x"))).await.refused();
     assert_eq!(wrong.0, 409);
     assert!(wrong.1.contains("the UID in the precondition (x) does not match the UID in record"));
     assert_eq!(api.delete(&map("a"), &with("resourceVersion", &json!("1"))).await.code, 409);
-    let right = with("resourceVersion", &made["metadata"]["resourceVersion"]);
+    let right = with("resourceVersion", &created["metadata"]["resourceVersion"]);
     assert_eq!(api.delete(&map("a"), &right).await.code, 200);
 }
 
 #[tokio::test]
-async fn what_becomes_of_dependents_is_written_down_as_a_finalizer() {
+async fn the_propagation_policy_is_recorded_as_a_finalizer() {
     let api = Api::new().await;
     for (name, options, finalizer) in [
         ("a", json!({"propagationPolicy": "Foreground"}), "foregroundDeletion"),
@@ -71,7 +71,7 @@ async fn what_becomes_of_dependents_is_written_down_as_a_finalizer() {
         let marked = api.delete(&map(name), &options).await.ok();
         assert_eq!(marked["metadata"]["finalizers"], json!([finalizer]));
     }
-    // A later wish replaces an earlier one.
+    // A later propagation policy replaces an earlier one.
     api.delete(&map("a"), &json!({"propagationPolicy": "Background"})).await.ok();
     assert_eq!(api.get(&map("a")).await.code, 404);
     let both = json!({"propagationPolicy": "Orphan", "orphanDependents": true});
@@ -81,7 +81,7 @@ async fn what_becomes_of_dependents_is_written_down_as_a_finalizer() {
 }
 
 #[tokio::test]
-async fn a_collection_is_deleted_as_far_as_it_is_selected() {
+async fn a_deletion_of_a_collection_respects_its_selector() {
     let api = Api::new().await;
     for at in 0..100 {
         let mut body = config_map(&format!("m{at}"));
@@ -96,14 +96,14 @@ async fn a_collection_is_deleted_as_far_as_it_is_selected() {
 }
 
 #[tokio::test]
-async fn a_namespace_refuses_new_content_while_it_is_going_and_goes_when_finalized() {
+async fn a_terminating_namespace_refuses_content_and_is_deleted_by_finalize() {
     let api = Api::new().await;
     let body = json!({
         "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "going"},
         "spec": {"finalizers": ["kubernetes"]},
     });
-    let made = api.post("/api/v1/namespaces", &body).await.ok();
-    assert_eq!(made["spec"]["finalizers"], json!(["kubernetes"]));
+    let created = api.post("/api/v1/namespaces", &body).await.ok();
+    assert_eq!(created["spec"]["finalizers"], json!(["kubernetes"]));
     let marked = api.delete("/api/v1/namespaces/going", &json!(null)).await.ok();
     assert_eq!(marked["status"]["phase"], "Terminating");
     let refused = api.post("/api/v1/namespaces/going/configmaps", &config_map("a")).await;
@@ -117,7 +117,7 @@ async fn a_namespace_refuses_new_content_while_it_is_going_and_goes_when_finaliz
     );
     assert_eq!(refused.json()["details"]["causes"][0]["reason"], "NamespaceTerminating");
 
-    // The main resource cannot take the finalizer off, the subresource can.
+    // The finalizer can be removed only by the subresource.
     let mut body = marked.clone();
     body["spec"] = json!({});
     let kept = api.put("/api/v1/namespaces/going", &body).await.ok();
@@ -128,7 +128,7 @@ async fn a_namespace_refuses_new_content_while_it_is_going_and_goes_when_finaliz
 }
 
 #[tokio::test]
-async fn the_namespaces_of_every_cluster_stay() {
+async fn system_namespaces_cannot_be_deleted() {
     let api = Api::new().await;
     for name in ["default", "kube-system", "kube-public", "kube-node-lease"] {
         let path = format!("/api/v1/namespaces/{name}");
@@ -158,13 +158,13 @@ async fn an_eviction_deletes_the_pod() {
     api.post(pods, &pod).await.ok();
     let eviction =
         json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}});
-    let answer = api.post(&format!("{pods}/p/eviction"), &eviction).await;
-    assert_eq!(answer.code, 201);
+    let response = api.post(&format!("{pods}/p/eviction"), &eviction).await;
+    assert_eq!(response.code, 201);
     assert_eq!(api.get(&format!("{pods}/p")).await.code, 404);
 }
 
 #[tokio::test]
-async fn pods_of_a_deleted_job_stay_unless_the_client_says_otherwise() {
+async fn a_deleted_job_orphans_its_pods_by_default() {
     let api = Api::new().await;
     let jobs = "/apis/batch/v1/namespaces/default/jobs";
     let job = json!({

@@ -1,10 +1,10 @@
-//! What a client can find out about the server.
+//! Discovery.
 
 use crate::harness::Api;
 use http::Method;
 use serde_json::{Value, json};
 
-/// What clients from before 1.36 send: the beta form is served no more.
+/// The `Accept` header of clients before 1.36; the beta form is not served any more.
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
 
 fn find<'a>(list: &'a Value, key: &str, name: &str) -> &'a Value {
@@ -13,7 +13,7 @@ fn find<'a>(list: &'a Value, key: &str, name: &str) -> &'a Value {
 }
 
 #[tokio::test]
-async fn groups_versions_and_kinds_can_be_walked() {
+async fn legacy_discovery_lists_groups_versions_and_kinds() {
     let api = Api::new().await;
     assert_eq!(api.get("/api").await.ok()["versions"], json!(["v1"]));
     let groups = api.get("/apis").await.ok();
@@ -36,14 +36,14 @@ async fn groups_versions_and_kinds_can_be_walked() {
 }
 
 #[tokio::test]
-async fn aggregated_discovery_says_the_same_in_one_answer() {
+async fn aggregated_discovery_has_the_same_content_in_one_response() {
     let api = Api::new().await;
-    let answer = api.get_as("/apis", AGGREGATED).await;
+    let response = api.get_as("/apis", AGGREGATED).await;
     assert_eq!(
-        answer.headers["content-type"],
+        response.headers["content-type"],
         "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
     );
-    let list = answer.ok();
+    let list = response.ok();
     assert_eq!(list["kind"], "APIGroupDiscoveryList");
     let apps = list["items"]
         .as_array()
@@ -53,14 +53,14 @@ async fn aggregated_discovery_says_the_same_in_one_answer() {
         .unwrap();
     let deployments = find(&apps["versions"][0]["resources"], "resource", "deployments");
     assert_eq!(deployments["scope"], "Namespaced");
-    // The group-version around it goes without saying.
+    // The group-version of the enclosing entry is left out.
     let own = json!({"group": "", "version": "", "kind": "Deployment"});
     assert_eq!(deployments["responseKind"], own);
     let scale = find(&deployments["subresources"], "subresource", "scale");
     let foreign = json!({"group": "autoscaling", "version": "v1", "kind": "Scale"});
     assert_eq!(scale["responseKind"], foreign);
 
-    let etag = answer.headers["etag"].to_str().unwrap().to_owned();
+    let etag = response.headers["etag"].to_str().unwrap().to_owned();
     let headers = [("accept", AGGREGATED), ("if-none-match", etag.as_str())];
     let same = api.call(Method::GET, "/apis", &headers, "").await;
     assert_eq!((same.code, same.bytes.len()), (304, 0));
@@ -69,12 +69,12 @@ async fn aggregated_discovery_says_the_same_in_one_answer() {
 }
 
 #[tokio::test]
-async fn group_versions_tell_how_objects_are_stored() {
+async fn resource_lists_have_storage_version_hashes() {
     let api = Api::new().await;
     let hash = |list: &Value, name: &str| {
         find(&list["resources"], "name", name)["storageVersionHash"].clone()
     };
-    // As a real server of 1.35 says.
+    // The values of a Kubernetes 1.35 server.
     let core = api.get("/api/v1").await.ok();
     assert_eq!(hash(&core, "pods"), "xPOwRZ+Yhw8=");
     assert_eq!(hash(&core, "events"), "r2yiGXH7wu8=");
@@ -85,14 +85,18 @@ async fn group_versions_tell_how_objects_are_stored() {
 }
 
 #[tokio::test]
-async fn paths_that_nobody_registered_answer_in_plain_text() {
+async fn unregistered_paths_respond_in_plain_text() {
     let api = Api::new().await;
     for path in
         ["/foo", "/apis/nope", "/apis/nope/v1", "/apis/nope.example.com/v1/things", "/openapi"]
     {
-        let answer = api.get(path).await;
-        assert_eq!((answer.code, &answer.bytes[..]), (404, &b"404 page not found\n"[..]), "{path}");
-        assert_eq!(answer.headers["x-content-type-options"], "nosniff", "{path}");
+        let response = api.get(path).await;
+        assert_eq!(
+            (response.code, &response.bytes[..]),
+            (404, &b"404 page not found\n"[..]),
+            "{path}"
+        );
+        assert_eq!(response.headers["x-content-type-options"], "nosniff", "{path}");
     }
     for path in ["/api/v2", "/apis/apps/v2", "/apis/apps/v1/things", "/api/v1/things"] {
         let (code, message) = api.get(path).await.refused();
@@ -102,10 +106,11 @@ async fn paths_that_nobody_registered_answer_in_plain_text() {
 }
 
 #[tokio::test]
-async fn answers_are_indented_for_people_and_yaml_for_who_asks() {
+async fn responses_are_indented_for_curl_and_yaml_on_request() {
     let api = Api::new().await;
-    let text =
-        |answer: &crate::harness::Answer| String::from_utf8_lossy(&answer.bytes).into_owned();
+    let text = |response: &crate::harness::TestResponse| {
+        String::from_utf8_lossy(&response.bytes).into_owned()
+    };
     let curl = [("user-agent", "curl/8.0")];
     let group = api.call(Method::GET, "/apis/apps", &curl, "").await;
     assert!(text(&group).starts_with("{\n  \"kind\": \"APIGroup\",\n"), "{}", text(&group));
@@ -117,7 +122,7 @@ async fn answers_are_indented_for_people_and_yaml_for_who_asks() {
 }
 
 #[tokio::test]
-async fn the_version_is_one_of_kubernetes_and_names_this_program() {
+async fn the_version_is_that_of_kubernetes_and_names_this_program() {
     let api = Api::new().await;
     let version = api.get("/version?timeout=5s").await.ok();
     assert_eq!((&version["major"], &version["minor"]), (&json!("1"), &json!("35")));
@@ -125,7 +130,7 @@ async fn the_version_is_one_of_kubernetes_and_names_this_program() {
 }
 
 #[tokio::test]
-async fn health_is_green_when_every_gate_is_open() {
+async fn readyz_succeeds_when_every_gate_is_open() {
     let api = Api::new().await;
     let gate = api.server.readiness().gate("crds");
     assert_eq!(api.get("/readyz").await.code, 500);
@@ -137,7 +142,7 @@ async fn health_is_green_when_every_gate_is_open() {
 }
 
 #[tokio::test]
-async fn documents_are_indexed_by_hash() {
+async fn openapi_documents_are_indexed_by_hash() {
     let api = Api::new().await;
     let index = api.get("/openapi/v3").await.ok();
     let url = index["paths"]["apis/apps/v1"]["serverRelativeURL"].as_str().unwrap().to_owned();
@@ -153,8 +158,8 @@ async fn documents_are_indexed_by_hash() {
     let same = api.call(Method::GET, &url, &[("if-none-match", etag)], "").await;
     assert_eq!((same.code, same.bytes.len()), (304, 0));
     for path in ["/openapi/v3/apis/nope/v1", "/openapi/v3/"] {
-        let answer = api.get(path).await;
-        assert_eq!((answer.code, answer.bytes.len()), (404, 0), "{path}");
+        let response = api.get(path).await;
+        assert_eq!((response.code, response.bytes.len()), (404, 0), "{path}");
     }
     assert_eq!(api.get_as(&url, "text/plain").await.code, 406);
     let accept = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";

@@ -1,6 +1,6 @@
-//! Evictions: what a disruption budget allows.
+//! Evictions and `PodDisruptionBudget`s.
 
-use crate::harness::{Answer, Api};
+use crate::harness::{Api, TestResponse};
 use serde_json::{Value, json};
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
@@ -27,22 +27,22 @@ async fn budget(api: &Api, name: &str, mut spec: Value) {
     api.post(BUDGETS, &body).await.ok();
 }
 
-async fn evict(api: &Api, name: &str, query: &str) -> Answer {
+async fn evict(api: &Api, name: &str, query: &str) -> TestResponse {
     let body = json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}});
     api.post(&format!("{PODS}/{name}/eviction{query}"), &body).await
 }
 
-fn cause(answer: &Answer) -> String {
-    let status = answer.json();
-    assert_eq!((answer.code, &status["reason"]), (429, &json!("TooManyRequests")), "{status}");
-    let words = "Cannot evict pod as it would violate the pod's disruption budget.";
-    assert_eq!(status["message"], words);
+fn cause(response: &TestResponse) -> String {
+    let status = response.json();
+    assert_eq!((response.code, &status["reason"]), (429, &json!("TooManyRequests")), "{status}");
+    let message = "Cannot evict pod as it would violate the pod's disruption budget.";
+    assert_eq!(status["message"], message);
     assert_eq!(status["details"]["causes"][0]["reason"], "DisruptionBudget");
     status["details"]["causes"][0]["message"].as_str().unwrap().to_owned()
 }
 
 #[tokio::test]
-async fn a_budget_that_nobody_keeps_is_counted_from_its_pods() {
+async fn a_budget_without_a_controller_is_computed_from_its_pods() {
     for (spec, needs) in [
         (json!({"minAvailable": 1}), 1),
         (json!({"minAvailable": "50%"}), 1),
@@ -57,19 +57,19 @@ async fn a_budget_that_nobody_keeps_is_counted_from_its_pods() {
             assert_eq!(evict(&api, "p", "?dryRun=All").await.code, 201, "{spec}");
             assert_eq!(evict(&api, "p", "").await.code, 201, "{spec}");
         }
-        // One fewer pod is one fewer that a budget of allowed absences expects.
+        // With `maxUnavailable`, the eviction also lowers the number of expected pods.
         if spec.get("maxUnavailable") == Some(&json!(1)) {
             continue;
         }
-        let words = format!(
+        let message = format!(
             "The disruption budget one needs {needs} healthy pods and has {needs} currently"
         );
-        assert_eq!(cause(&evict(&api, "q", "").await), words, "{spec}");
+        assert_eq!(cause(&evict(&api, "q", "").await), message, "{spec}");
     }
 }
 
 #[tokio::test]
-async fn a_budget_that_is_kept_loses_one_with_each_eviction() {
+async fn an_eviction_decrements_an_observed_budget() {
     let api = Api::new().await;
     pod(&api, "p", "True").await;
     pod(&api, "q", "True").await;
@@ -92,18 +92,18 @@ async fn a_budget_that_is_kept_loses_one_with_each_eviction() {
     let refused = cause(&evict(&api, "q", "").await);
     assert_eq!(refused, "The disruption budget one does not allow evicting pods currently");
 
-    // A budget that has changed since is not to be trusted yet.
+    // A changed budget is not valid until its controller has observed it.
     let spec = json!({"spec": {"minAvailable": 2}});
     api.patch(&path, "merge", &spec).await.ok();
-    let answer = evict(&api, "q", "").await;
-    let words = "The disruption budget one is still being processed by the server.";
-    assert_eq!(cause(&answer), words);
-    assert_eq!(answer.headers["retry-after"], "10");
-    assert_eq!(answer.json()["details"]["retryAfterSeconds"], 10);
+    let response = evict(&api, "q", "").await;
+    let message = "The disruption budget one is still being processed by the server.";
+    assert_eq!(cause(&response), message);
+    assert_eq!(response.headers["retry-after"], "10");
+    assert_eq!(response.json()["details"]["retryAfterSeconds"], 10);
 }
 
 #[tokio::test]
-async fn pods_that_disrupt_nothing_go_whatever_their_budget_says() {
+async fn unready_and_finished_pods_are_evicted_regardless_of_the_budget() {
     let api = Api::new().await;
     pod(&api, "p", "True").await;
     pod(&api, "sick", "False").await;
@@ -117,18 +117,18 @@ async fn pods_that_disrupt_nothing_go_whatever_their_budget_says() {
 }
 
 #[tokio::test]
-async fn two_budgets_of_one_pod_are_refused() {
+async fn a_pod_with_two_budgets_is_not_evicted() {
     let api = Api::new().await;
     pod(&api, "p", "True").await;
     budget(&api, "one", json!({"minAvailable": 0})).await;
     budget(&api, "two", json!({"minAvailable": 0})).await;
     let (code, message) = evict(&api, "p", "").await.refused();
-    let words = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
-    assert_eq!((code, message.as_str()), (500, words));
+    let expected = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
+    assert_eq!((code, message.as_str()), (500, expected));
 }
 
 #[tokio::test]
-async fn others_get_their_turn_while_large_budgets_are_read() {
+async fn an_eviction_yields_while_it_reads_large_budgets() {
     const BUDGETS_READ: usize = 40;
     let api = Api::new().await;
     pod(&api, "p", "True").await;
@@ -150,27 +150,27 @@ async fn others_get_their_turn_while_large_budgets_are_read() {
             tokio::task::yield_now().await;
         }
     };
-    let answer = tokio::select! {
-        answer = evict(&api, "p", "?dryRun=All") => answer,
+    let response = tokio::select! {
+        response = evict(&api, "p", "?dryRun=All") => response,
         () = others => unreachable!("it goes on"),
     };
-    assert_eq!(answer.code, 201);
+    assert_eq!(response.code, 201);
     assert!(turns >= BUDGETS_READ, "{turns} turns");
 }
 
 #[tokio::test]
-async fn an_evicted_pod_says_that_it_was_evicted() {
+async fn an_evicted_pod_has_the_condition_disruption_target() {
     let api = Api::new().await;
     let body = json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
         "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]},
     });
-    let made = api.post(PODS, &body).await.ok();
+    let created = api.post(PODS, &body).await.ok();
     let mut eviction =
         json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}});
     eviction["deleteOptions"] = json!({"preconditions": {"resourceVersion": "1"}});
     let path = format!("{PODS}/p/eviction");
-    let version = &made["metadata"]["resourceVersion"];
+    let version = &created["metadata"]["resourceVersion"];
     assert_eq!(
         api.post(&path, &eviction).await.refused(),
         (

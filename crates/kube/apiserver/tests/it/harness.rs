@@ -1,4 +1,4 @@
-//! A server in memory and the shortest way to ask it something.
+//! Test harness: an in-memory server, and short functions for requests.
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request};
@@ -16,10 +16,10 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-/// How long a test waits for what must come.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Timeout of a wait.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// One key for all tests: making one is slow.
+/// One key for all tests, because its generation is slow.
 static TOKEN_KEY: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let clock = Clock::starting_at("2026-01-02T03:04:05Z".parse().unwrap());
     Pki::ephemeral(&clock, &[]).unwrap().token_key_pkcs8().to_vec()
@@ -33,19 +33,19 @@ pub(crate) struct Api {
 }
 
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct TestResponse {
     pub(crate) code: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) bytes: Bytes,
 }
 
-impl Answer {
+impl TestResponse {
     pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.bytes)
             .unwrap_or_else(|error| panic!("{error}: {:?}", self.bytes))
     }
 
-    /// The object of a success.
+    /// The object of a successful response.
     #[track_caller]
     pub(crate) fn ok(&self) -> Value {
         assert!(self.code < 300, "{} {:?}", self.code, self.bytes);
@@ -92,53 +92,53 @@ impl Api {
         Self { server, store, stop, service }
     }
 
-    /// Sends a request and gives the answer before its body is read.
+    /// Sends a request; returns the response before its body is read.
     pub(crate) async fn send(&self, request: Request<Full<Bytes>>) -> http::Response<Body> {
         self.service.clone().oneshot(request).await.unwrap()
     }
 
-    /// Sends a request with headers and reads the whole answer.
+    /// Sends a request with headers, and reads the whole response.
     pub(crate) async fn call(
         &self,
         method: Method,
         path: &str,
         headers: &[(&str, &str)],
         body: impl Into<Bytes>,
-    ) -> Answer {
+    ) -> TestResponse {
         let mut request = Request::builder().method(method).uri(path);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
         let response = self.send(request.body(Full::new(body.into())).unwrap()).await;
         let (parts, body) = response.into_parts();
-        let bytes = tokio::time::timeout(PATIENCE, body.collect()).await.unwrap();
+        let bytes = tokio::time::timeout(TIMEOUT, body.collect()).await.unwrap();
         let bytes = bytes.unwrap().to_bytes();
-        Answer { code: parts.status.as_u16(), headers: parts.headers, bytes }
+        TestResponse { code: parts.status.as_u16(), headers: parts.headers, bytes }
     }
 
-    pub(crate) async fn get(&self, path: &str) -> Answer {
+    pub(crate) async fn get(&self, path: &str) -> TestResponse {
         self.call(Method::GET, path, &[], "").await
     }
 
-    pub(crate) async fn get_as(&self, path: &str, accept: &str) -> Answer {
+    pub(crate) async fn get_as(&self, path: &str, accept: &str) -> TestResponse {
         self.call(Method::GET, path, &[("accept", accept)], "").await
     }
 
-    pub(crate) async fn post(&self, path: &str, body: &Value) -> Answer {
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> TestResponse {
         self.call(Method::POST, path, &[], body.to_string()).await
     }
 
-    pub(crate) async fn put(&self, path: &str, body: &Value) -> Answer {
+    pub(crate) async fn put(&self, path: &str, body: &Value) -> TestResponse {
         self.call(Method::PUT, path, &[], body.to_string()).await
     }
 
-    pub(crate) async fn delete(&self, path: &str, options: &Value) -> Answer {
+    pub(crate) async fn delete(&self, path: &str, options: &Value) -> TestResponse {
         let body = if options.is_null() { String::new() } else { options.to_string() };
         self.call(Method::DELETE, path, &[], body).await
     }
 
     /// `kind` is `json`, `merge` or `strategic-merge`.
-    pub(crate) async fn patch(&self, path: &str, kind: &str, body: &Value) -> Answer {
+    pub(crate) async fn patch(&self, path: &str, kind: &str, body: &Value) -> TestResponse {
         let media = format!("application/{kind}-patch+json");
         self.call(Method::PATCH, path, &[("content-type", &media)], body.to_string()).await
     }
@@ -155,26 +155,26 @@ impl Api {
         Events { body: response.into_body(), rest: Vec::new() }
     }
 
-    /// Makes a definition and waits until the server has written the last of its conditions: who
-    /// reads it before and writes it after meets a conflict, here as with the original.
+    /// Creates a CRD and waits for its last condition. A client that reads the CRD earlier and then
+    /// writes it would get a conflict, as with kube-apiserver.
     pub(crate) async fn define(&self, definition: &Value) {
         let all = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-        let made = self.post(all, definition).await.ok();
-        let name = made["metadata"]["name"].as_str().unwrap();
+        let created = self.post(all, definition).await.ok();
+        let name = created["metadata"]["name"].as_str().unwrap();
         self.until_condition(&format!("{all}/{name}"), "Established", "True").await;
     }
 
-    /// Asks until the answer has this code.
+    /// Repeats a GET until the response has this code.
     pub(crate) async fn until(&self, path: &str, code: u16) {
-        let asked = async {
+        let polling = async {
             while self.get(path).await.code != code {
                 tokio::task::yield_now().await;
             }
         };
-        tokio::time::timeout(PATIENCE, asked).await.expect(path);
+        tokio::time::timeout(TIMEOUT, polling).await.expect(path);
     }
 
-    /// Asks until the object's condition has this status.
+    /// Repeats a GET until the object's condition has this status.
     pub(crate) async fn until_condition(&self, path: &str, kind: &str, status: &str) {
         let holds = |object: &Value| {
             let conditions = object["status"]["conditions"].as_array();
@@ -183,12 +183,12 @@ impl Api {
                 .flatten()
                 .any(|condition| condition["type"] == kind && condition["status"] == status)
         };
-        let asked = async {
+        let polling = async {
             while !holds(&self.get(path).await.ok()) {
                 tokio::task::yield_now().await;
             }
         };
-        tokio::time::timeout(PATIENCE, asked).await.expect(path);
+        tokio::time::timeout(TIMEOUT, polling).await.expect(path);
     }
 }
 
@@ -212,8 +212,8 @@ impl Events {
     }
 
     /// The next event as `TYPE name`.
-    pub(crate) async fn short(&mut self) -> String {
-        let next = tokio::time::timeout(PATIENCE, self.next()).await.expect("an event");
+    pub(crate) async fn summary(&mut self) -> String {
+        let next = tokio::time::timeout(TIMEOUT, self.next()).await.expect("an event");
         let Some(event) = next else { return "end".to_owned() };
         let name = event["object"]["metadata"]["name"].as_str().unwrap_or("-");
         format!("{} {name}", event["type"].as_str().unwrap())

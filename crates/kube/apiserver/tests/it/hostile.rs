@@ -1,5 +1,5 @@
-//! Bodies that are meant to hurt: each gets the right status, and none costs more than a small
-//! multiple of what it is.
+//! Hostile bodies: each gets the right status, and none costs more than a small multiple of its
+//! size.
 
 use crate::harness::{Api, MAPS, config_map};
 use http::Method;
@@ -15,12 +15,12 @@ async fn post(
     kind: &'static str,
     body: impl Into<bytes::Bytes>,
 ) -> (u16, String) {
-    let answer = api.call(Method::POST, path, &[("content-type", kind)], body).await;
-    (answer.code, answer.json()["message"].as_str().unwrap_or_default().to_owned())
+    let response = api.call(Method::POST, path, &[("content-type", kind)], body).await;
+    (response.code, response.json()["message"].as_str().unwrap_or_default().to_owned())
 }
 
 #[tokio::test]
-async fn bodies_of_ten_megabytes_are_413_in_every_form() {
+async fn bodies_of_ten_megabytes_get_413_in_every_media_type() {
     let api = Api::new().await;
     api.post(MAPS, &config_map("a")).await.ok();
     let body = vec![b'x'; 10 << 20];
@@ -32,13 +32,13 @@ async fn bodies_of_ten_megabytes_are_413_in_every_form() {
         let kind = format!("application/{kind}-patch+json");
         let headers = [("content-type", kind.as_str())];
         let path = format!("{MAPS}/a");
-        let answer = api.call(Method::PATCH, &path, &headers, body.clone()).await;
-        assert_eq!(answer.code, 413, "{kind}");
+        let response = api.call(Method::PATCH, &path, &headers, body.clone()).await;
+        assert_eq!(response.code, 413, "{kind}");
     }
 }
 
 #[tokio::test]
-async fn nesting_is_refused_before_it_costs_anything() {
+async fn deep_nesting_is_refused_cheaply() {
     let api = Api::new().await;
     for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
         for depth in [200, 500_000] {
@@ -57,7 +57,7 @@ async fn nesting_is_refused_before_it_costs_anything() {
 }
 
 #[tokio::test]
-async fn aliases_do_not_multiply() {
+async fn yaml_aliases_cannot_multiply() {
     let api = Api::new().await;
     let mut body =
         "metadata: {name: a}\na0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol]\n".to_owned();
@@ -72,14 +72,14 @@ async fn aliases_do_not_multiply() {
 }
 
 #[tokio::test]
-async fn empty_parts_do_not_grow_into_objects_of_many_times_their_size() {
+async fn empty_elements_cannot_grow_into_large_objects() {
     let api = Api::new().await;
     let empty = vec!["{}"; 1_000_000].join(",");
     let body = format!("{{\"metadata\":{{\"name\":\"a\"}},\"spec\":{{\"containers\":[{empty}]}}}}");
     let (code, message) = post(&api, PODS, "application/json", body).await;
     assert_eq!(code, 400);
     assert!(message.ends_with("the object has too many empty parts"), "{message}");
-    // The same in protobuf: a million messages of no bytes.
+    // The same in protobuf: a million empty messages.
     let containers = [0x12, 0].repeat(1_000_000);
     let number = |mut number: usize| {
         let mut bytes = Vec::new();
@@ -99,7 +99,7 @@ async fn empty_parts_do_not_grow_into_objects_of_many_times_their_size() {
 }
 
 #[tokio::test]
-async fn fields_that_are_there_many_times_are_told_a_hundred_times_at_most() {
+async fn at_most_a_hundred_duplicate_fields_are_reported() {
     let api = Api::new().await;
     let fields: Vec<String> = (0..50_000).map(|at| format!("\"f{}\":{at}", at % 5_000)).collect();
     let body = format!("{{\"metadata\":{{\"name\":\"a\"}},{}}}", fields.join(","));
@@ -107,25 +107,25 @@ async fn fields_that_are_there_many_times_are_told_a_hundred_times_at_most() {
     let (code, message) = post(&api, &path, "application/json", body.clone()).await;
     assert_eq!(code, 400);
     assert_eq!(message.matches("unknown field").count(), 100);
-    let answer = api.call(Method::POST, MAPS, &[], body).await;
-    assert_eq!(answer.code, 201);
-    let told: usize = answer.warnings().iter().map(|text| text.len()).sum();
-    assert!(told < 10_000, "{told}");
+    let response = api.call(Method::POST, MAPS, &[], body).await;
+    assert_eq!(response.code, 201);
+    let warning_bytes: usize = response.warnings().iter().map(|text| text.len()).sum();
+    assert!(warning_bytes < 10_000, "{warning_bytes}");
 }
 
 #[tokio::test]
-async fn bytes_that_are_not_unicode_are_replaced() {
+async fn invalid_utf8_is_replaced() {
     let api = Api::new().await;
     let body = b"{\"metadata\":{\"name\":\"a\",\"annotations\":{\"x\":\"\xff\xfe\"}}}".to_vec();
-    let answer = api.call(Method::POST, MAPS, &[], body).await;
-    assert_eq!(answer.ok()["metadata"]["annotations"]["x"], "\u{fffd}\u{fffd}");
+    let response = api.call(Method::POST, MAPS, &[], body).await;
+    assert_eq!(response.ok()["metadata"]["annotations"]["x"], "\u{fffd}\u{fffd}");
     let body = b"metadata: {name: b, annotations: {x: \xff}}".to_vec();
     assert_eq!(post(&api, MAPS, "application/yaml", body).await.0, 400);
 }
 
-/// Every field of a kind, with a value that it cannot have.
+/// Sends a wrong type for every field of a kind.
 #[tokio::test]
-async fn a_wrong_type_at_any_field_is_400_and_never_more() {
+async fn a_wrong_type_of_any_field_is_refused_with_400() {
     let api = Api::new().await;
     for (path, definition, depth) in [
         (PODS, "api.core.v1.Pod", 4),
@@ -136,7 +136,7 @@ async fn a_wrong_type_at_any_field_is_400_and_never_more() {
         ("/apis/networking.k8s.io/v1/namespaces/default/ingresses", "api.networking.v1.Ingress", 4),
     ] {
         let mut bodies = Vec::new();
-        spoil(
+        collect_invalid_bodies(
             mainstay_schema::builtin::definition(definition).unwrap(),
             depth,
             &|value| value,
@@ -150,8 +150,8 @@ async fn a_wrong_type_at_any_field_is_400_and_never_more() {
     }
 }
 
-/// Collects bodies in which one field has a value of no type that it may have.
-fn spoil(
+/// Collects bodies in each of which one field has an invalid type.
+fn collect_invalid_bodies(
     definition: &mainstay_schema::builtin::Definition,
     depth: usize,
     around: &dyn Fn(Value) -> Value,
@@ -180,7 +180,7 @@ fn spoil(
             ty => (ty.definition(), false),
         };
         if let (Some(inner), true) = (inner, depth > 1) {
-            spoil(
+            collect_invalid_bodies(
                 inner,
                 depth - 1,
                 &|value| here(if listed { json!([value]) } else { value }),

@@ -1,4 +1,4 @@
-//! What every request passes: its number, its time, its turn, its record.
+//! The handler chain: audit id, timeout, flow control, metrics and audit log.
 
 use crate::harness::{Api, MAPS, config_map};
 use bytes::Bytes;
@@ -18,20 +18,20 @@ async fn uid(api: &Api, path: &str) -> String {
 }
 
 #[tokio::test]
-async fn an_answer_says_its_number_and_what_it_was_counted_as() {
+async fn a_response_has_its_audit_id_and_flow_control_headers() {
     let api = Api::new().await;
-    let answer = api.get(MAPS).await;
-    assert_eq!(answer.headers["audit-id"].len(), 36);
+    let response = api.get(MAPS).await;
+    assert_eq!(response.headers["audit-id"].len(), 36);
     let schema = uid(&api, &format!("{FLOW}/flowschemas/exempt")).await;
     let level = uid(&api, &format!("{FLOW}/prioritylevelconfigurations/exempt")).await;
-    assert_eq!(answer.headers[SCHEMA], *schema);
-    assert_eq!(answer.headers[LEVEL], *level);
-    let answer = api.call(Method::GET, MAPS, &[("audit-id", "mine")], "").await;
-    assert_eq!(answer.headers["audit-id"], "mine");
+    assert_eq!(response.headers[SCHEMA], *schema);
+    assert_eq!(response.headers[LEVEL], *level);
+    let response = api.call(Method::GET, MAPS, &[("audit-id", "mine")], "").await;
+    assert_eq!(response.headers["audit-id"], "mine");
 }
 
 #[tokio::test]
-async fn a_request_is_of_the_first_schema_that_matches() {
+async fn the_first_matching_flow_schema_classifies_a_request() {
     let api = Api::new().await;
     let level = json!({
         "apiVersion": "flowcontrol.apiserver.k8s.io/v1", "kind": "PriorityLevelConfiguration",
@@ -49,7 +49,7 @@ async fn a_request_is_of_the_first_schema_that_matches() {
             }],
         },
     });
-    // Before there is the level, the schema says so and counts nothing.
+    // Before the level exists, the FlowSchema has the condition `Dangling` and matches nothing.
     api.post(&format!("{FLOW}/flowschemas"), &schema).await.ok();
     let path = format!("{FLOW}/flowschemas/jane");
     api.until_condition(&path, "Dangling", "True").await;
@@ -68,7 +68,7 @@ async fn a_request_is_of_the_first_schema_that_matches() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn schemas_that_every_cluster_has_come_back() {
+async fn deleted_default_flow_schemas_are_recreated() {
     let api = Api::new().await;
     let path = format!("{FLOW}/flowschemas/probes");
     api.delete(&path, &Value::Null).await.ok();
@@ -78,7 +78,7 @@ async fn schemas_that_every_cluster_has_come_back() {
 }
 
 #[tokio::test]
-async fn a_request_says_how_long_it_may_take() {
+async fn a_request_sets_its_timeout() {
     let api = Api::new().await;
     for (timeout, code) in
         [("10s", 200), ("0", 200), ("0s", 200), ("-1s", 200), ("5h", 200), ("", 200), ("1us", 504)]
@@ -88,14 +88,14 @@ async fn a_request_says_how_long_it_may_take() {
     let (code, message) = api.get(&format!("{MAPS}?timeout=abc")).await.refused();
     let expected = "invalid timeout specified in the request URL - time: invalid duration \"abc\"";
     assert_eq!((code, message.as_str()), (400, expected));
-    // A watch takes as long as it takes.
+    // A watch has no timeout.
     assert_eq!(api.get(&format!("{MAPS}?watch=1&timeoutSeconds=1&timeout=abc")).await.code, 200);
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_sends_nothing_more_is_cut() {
+async fn a_client_that_stops_sending_is_disconnected() {
     let api = Api::new().await;
-    // One whose answer takes as long as its client wants is cut as well.
+    // A client that stops sending is disconnected, even during a stream.
     for path in [format!("{MAPS}?timeout=5s"), "/api/v1/namespaces/default/pods/a/exec".to_owned()]
     {
         let never = http_body_util::StreamBody::new(futures::stream::pending::<
@@ -114,13 +114,13 @@ async fn who_sends_nothing_more_is_cut() {
 }
 
 #[tokio::test]
-async fn requests_are_counted_under_the_names_of_the_original() {
+async fn requests_are_counted_under_the_metric_names_of_kube_apiserver() {
     let api = Api::new().await;
     api.post(MAPS, &config_map("a")).await.ok();
     api.post(MAPS, &config_map("a")).await;
     api.get("/apis/made.up/v1/things").await;
     let mut watch = api.watch(&format!("{MAPS}?watch=true")).await;
-    watch.short().await;
+    watch.summary().await;
     let page = async || String::from_utf8(api.get("/metrics").await.bytes.to_vec()).unwrap();
     let text = page().await;
     let about = r#"component="apiserver",dry_run="",group="",resource="configmaps",scope="namespace",subresource="",verb="POST",version="v1""#;
@@ -149,7 +149,7 @@ async fn requests_are_counted_under_the_names_of_the_original() {
 }
 
 #[tokio::test]
-async fn requests_are_written_down() {
+async fn requests_are_written_to_the_audit_log() {
     let api = Api::new().await;
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("audit.log");
@@ -159,21 +159,21 @@ async fn requests_are_written_down() {
     api.call(Method::GET, &format!("{MAPS}/none"), &[("audit-id", "two")], "").await;
     let read = || -> Vec<Value> {
         let text = std::fs::read_to_string(&file).unwrap();
-        let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
-        whole.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        let complete = text.rsplit_once('\n').map_or("", |(complete, _)| complete);
+        complete.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     };
     while read().len() < 4 {
         tokio::task::yield_now().await;
     }
     let lines = read();
-    let shown: Vec<String> = lines
+    let summaries: Vec<String> = lines
         .iter()
         .map(|event| {
             format!("{} {} {}", event["auditID"], event["stage"], event["responseStatus"]["code"])
         })
         .collect();
     assert_eq!(
-        shown,
+        summaries,
         [
             "\"one\" \"RequestReceived\" null",
             "\"one\" \"ResponseComplete\" 201",
@@ -204,7 +204,7 @@ async fn requests_are_written_down() {
 }
 
 #[tokio::test]
-async fn ten_thousand_watches_see_a_change_and_are_counted_until_they_end() {
+async fn ten_thousand_watches_receive_a_change_and_are_counted_until_they_end() {
     let api = Api::new().await;
     let mut watches = Vec::new();
     for _ in 0..10_000 {
@@ -220,14 +220,14 @@ async fn ten_thousand_watches_see_a_change_and_are_counted_until_they_end() {
     assert_eq!(open().await, 10_000);
     api.post(MAPS, &config_map("a")).await.ok();
     for watch in &mut watches {
-        assert_eq!(watch.short().await, "ADDED a");
+        assert_eq!(watch.summary().await, "ADDED a");
     }
     drop(watches);
     assert_eq!(open().await, 0);
 }
 
 #[tokio::test]
-async fn paths_that_go_round_a_role_lead_nowhere() {
+async fn unusual_paths_cannot_bypass_rbac() {
     let api = Api::new().await;
     let jane = api.server.service(Identity::new("jane", []));
     for path in [

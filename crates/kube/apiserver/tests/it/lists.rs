@@ -25,7 +25,7 @@ async fn with_maps(count: usize) -> Api {
 }
 
 #[tokio::test]
-async fn a_list_names_its_kind_and_revision() {
+async fn a_list_has_its_kind_and_revision() {
     let api = with_maps(2).await;
     let list = api.get("/api/v1/configmaps?&limit=500").await.ok();
     assert_eq!((&list["kind"], &list["apiVersion"]), (&json!("ConfigMapList"), &json!("v1")));
@@ -37,7 +37,7 @@ async fn a_list_names_its_kind_and_revision() {
 }
 
 #[tokio::test]
-async fn pages_show_one_moment_whatever_is_written_between_them() {
+async fn pages_of_a_list_show_one_revision_despite_writes() {
     let api = with_maps(5).await;
     let first = api.get(&format!("{MAPS}?limit=2")).await.ok();
     assert_eq!(names(&first), ["m0", "m1"]);
@@ -60,7 +60,7 @@ async fn pages_show_one_moment_whatever_is_written_between_them() {
 }
 
 #[tokio::test]
-async fn labels_and_fields_select() {
+async fn label_and_field_selectors_filter_lists() {
     let api = with_maps(4).await;
     for (query, found) in [
         ("labelSelector=parity%3Deven", vec!["m0", "m2"]),
@@ -84,7 +84,7 @@ async fn labels_and_fields_select() {
 }
 
 #[tokio::test]
-async fn revisions_are_exact_newer_or_refused_as_asked() {
+async fn resource_version_match_selects_exact_or_newer_revisions() {
     let api = with_maps(1).await;
     let then = api.store.revision();
     api.post(MAPS, &config_map("m1")).await.ok();
@@ -113,7 +113,7 @@ async fn revisions_are_exact_newer_or_refused_as_asked() {
 }
 
 #[tokio::test]
-async fn lists_come_as_tables_and_as_metadata() {
+async fn lists_are_returned_as_tables_and_as_metadata() {
     let api = with_maps(2).await;
     let table = api.get_as(MAPS, AS_TABLE).await.ok();
     assert_eq!(table["kind"], "Table");
@@ -127,7 +127,7 @@ async fn lists_come_as_tables_and_as_metadata() {
 }
 
 #[tokio::test]
-async fn large_answers_are_compressed_when_asked_and_read_the_same() {
+async fn large_responses_are_compressed_on_request() {
     let api = Api::new().await;
     for at in 0..40 {
         let mut body = config_map(&format!("m{at}"));

@@ -1,5 +1,5 @@
-//! Every list of every built-in kind, with as many elements as a request has room for: all equal, and
-//! all different. What looks at each pair of them would keep this running for hours.
+//! Long lists in every built-in kind: equal elements, and different ones. An algorithm that
+//! compares all pairs of elements would run for hours.
 
 use crate::harness::{Api, MAPS, config_map, map as map_path};
 use http::Method;
@@ -9,19 +9,19 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-/// Elements that are all different: with the texts of [`element`] some hundred kilobytes.
+/// Number of different elements: some hundred kilobytes with the texts of [`element`].
 const DIFFERENT: usize = 8_000;
-/// Elements that are all equal.
+/// Number of equal elements.
 const EQUAL: usize = 2_000;
-/// How deep fields are followed.
+/// Maximum depth of visited fields.
 const DEPTH: usize = 7;
-/// Bytes that no answer needs.
-const LONGEST_ANSWER: usize = 8 << 20;
+/// Maximum bytes of a response.
+const MAX_RESPONSE_SIZE: usize = 8 << 20;
 
-/// The way to a list: the fields to it, and whether elements of lists and maps are on it.
+/// The path to a list: its fields, and whether it passes through elements of lists and maps.
 type Way<'a> = &'a dyn Fn(Value) -> Value;
 
-/// Visits every list below a definition once, wherever it stands.
+/// Visits every list below a definition once.
 fn visit(
     definition: &'static Definition,
     depth: usize,
@@ -53,7 +53,7 @@ fn visit(
     }
 }
 
-/// An element; `at` is in all that may tell elements apart.
+/// An element; `at` makes all of its distinguishing fields unique.
 fn element(ty: &Type, at: usize) -> Value {
     match ty {
         Type::String => format!("a{at}").into(),
@@ -74,7 +74,7 @@ fn element(ty: &Type, at: usize) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_list_is_looked_through_once() {
+async fn validation_of_every_list_is_linear() {
     let api = Api::new().await;
     let mut known = BTreeSet::new();
     let mut bodies: Vec<(String, String)> = Vec::new();
@@ -110,11 +110,11 @@ async fn every_list_is_looked_through_once() {
             loop {
                 let next = bodies.lock().unwrap().pop();
                 let Some((path, body)) = next else { return };
-                let answer = api.call(Method::POST, &path, &[], body).await;
-                let refused = matches!(answer.code, 400 | 403 | 404 | 405 | 413 | 422);
-                assert!(refused || answer.code == 201, "{path} {}", answer.code);
-                let bytes = answer.bytes.len();
-                assert!(bytes < LONGEST_ANSWER, "{path}: {bytes} bytes");
+                let response = api.call(Method::POST, &path, &[], body).await;
+                let refused = matches!(response.code, 400 | 403 | 404 | 405 | 413 | 422);
+                assert!(refused || response.code == 201, "{path} {}", response.code);
+                let bytes = response.bytes.len();
+                assert!(bytes < MAX_RESPONSE_SIZE, "{path}: {bytes} bytes");
             }
         })
     });
@@ -123,9 +123,9 @@ async fn every_list_is_looked_through_once() {
     }
 }
 
-/// What one request may say of the owners and finalizers of an object, and of who manages it.
+/// Long lists of owners, finalizers and managers in one request.
 #[tokio::test(flavor = "multi_thread")]
-async fn long_lists_of_metadata_are_looked_through_once() {
+async fn validation_of_long_metadata_lists_is_linear() {
     const COUNT: usize = 11_000;
     let api = Api::new().await;
     let owner = |at: usize| json!({"apiVersion": "v1", "kind": "ConfigMap", "name": format!("o{at}"), "uid": format!("u{at}")});
@@ -133,17 +133,17 @@ async fn long_lists_of_metadata_are_looked_through_once() {
     let mut map = config_map("a");
     map["metadata"]["ownerReferences"] = owners.clone().into();
     api.post(&format!("{MAPS}?dryRun=All"), &map).await.ok();
-    // Each is there twice: the second ones go, and are named in the order in which they come.
+    // Each owner is there twice. The duplicates are dropped, and named in their order.
     let half = &owners[..COUNT / 2];
     map["metadata"]["ownerReferences"] = [half, half].concat().into();
-    let made = api.post(MAPS, &map).await;
-    assert_eq!(made.ok()["metadata"]["ownerReferences"], json!(half));
+    let created = api.post(MAPS, &map).await;
+    assert_eq!(created.ok()["metadata"]["ownerReferences"], json!(half));
     let patch = json!({"metadata": {"ownerReferences": owners}});
     for kind in ["merge", "strategic-merge"] {
         let patched = api.patch(&map_path("a"), kind, &patch).await;
         assert_eq!(patched.ok()["metadata"]["ownerReferences"].as_array().unwrap().len(), COUNT);
     }
-    // More than one controller is said once, not once for each of them.
+    // The error about several controllers appears once.
     let mut all = owners.clone();
     for owner in &mut all {
         owner["controller"] = true.into();
@@ -151,8 +151,8 @@ async fn long_lists_of_metadata_are_looked_through_once() {
     let refused =
         api.patch(&map_path("a"), "merge", &json!({"metadata": {"ownerReferences": all}})).await;
     assert_eq!(refused.code, 422);
-    assert!(refused.bytes.len() < LONGEST_ANSWER, "{} bytes", refused.bytes.len());
-    // New finalizers of what is being deleted.
+    assert!(refused.bytes.len() < MAX_RESPONSE_SIZE, "{} bytes", refused.bytes.len());
+    // New finalizers of an object that is being deleted.
     let finalizers = |name: &str| -> Vec<Value> {
         (0..COUNT).map(|at| format!("example.com/{name}{at}").into()).collect()
     };
@@ -163,7 +163,7 @@ async fn long_lists_of_metadata_are_looked_through_once() {
     let patch = json!({"metadata": {"finalizers": finalizers("g")}});
     let refused = api.patch(&map_path("b"), "merge", &patch).await;
     assert_eq!(refused.code, 422);
-    // Managers, each with a field of its own.
+    // Managers, each with its own field.
     let entry = |at: usize| {
         json!({"manager": format!("m{at}"), "operation": "Update", "apiVersion": "v1",
             "fieldsType": "FieldsV1", "fieldsV1": {"f:data": {format!("f:k{at}"): {}}}})

@@ -1,4 +1,4 @@
-//! The server as its clients meet it: HTTP requests in, HTTP answers out, without a socket.
+//! Integration tests of the server: HTTP requests and responses, without a socket.
 
 #![expect(
     clippy::unwrap_used,
@@ -12,9 +12,9 @@ mod admission;
 mod aggregated;
 mod aggregation;
 mod apply;
+mod crds;
 mod crud;
 mod custom;
-mod definitions;
 mod deletes;
 mod discovery;
 mod evictions;

@@ -1,4 +1,4 @@
-//! Protobuf, which clients written in Go name before JSON.
+//! Protobuf, which clients written in Go prefer to JSON.
 
 use crate::harness::{Api, MAPS, config_map, map};
 use bytes::Bytes;
@@ -10,9 +10,9 @@ use mainstay_schema::builtin::{self, Definition};
 use mainstay_schema::{protobuf, strict};
 use serde_json::{Value, json};
 
-/// What client-go accepts of built-in kinds.
+/// The `Accept` header of client-go for built-in kinds.
 const GO: &str = "application/vnd.kubernetes.protobuf,application/json";
-/// What metadata informers accept.
+/// The `Accept` header of metadata informers.
 const GO_METADATA: &str = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 const MESSAGE: &str = "application/vnd.kubernetes.protobuf";
 
@@ -21,7 +21,7 @@ fn definition(api_version: &str, kind: &str) -> &'static Definition {
     builtin::definition_of(&Gvk::from_api_version(api_version, kind)).or_else(meta).unwrap()
 }
 
-/// An object from its envelope, in the form in which JSON has it.
+/// Decodes an object from its envelope, in its JSON form.
 fn read(body: &[u8]) -> Value {
     let envelope = protobuf::unwrap(body).unwrap();
     let definition = definition(&envelope.api_version, &envelope.kind);
@@ -32,7 +32,7 @@ fn read(body: &[u8]) -> Value {
     value
 }
 
-/// A watch as Go reads it: each event behind its length.
+/// A watch as client-go reads it: the length before each event.
 struct GoWatch {
     body: Body,
     rest: Vec<u8>,
@@ -61,13 +61,13 @@ impl GoWatch {
         }
     }
 
-    async fn short(&mut self) -> String {
+    async fn summary(&mut self) -> String {
         let (kind, object) = self.next().await;
         format!("{kind} {}", object["metadata"]["name"].as_str().unwrap_or("-"))
     }
 }
 
-/// `type` behind the first tag, an extension with the object's body behind the second.
+/// Decodes an event: `type` has the first tag, an extension with the object the second.
 fn event_of(event: &[u8]) -> (String, Value) {
     let kind = usize::from(event[1]);
     let body = event.windows(4).position(|four| four == protobuf::MAGIC).unwrap();
@@ -75,7 +75,7 @@ fn event_of(event: &[u8]) -> (String, Value) {
 }
 
 #[tokio::test]
-async fn objects_and_lists_say_the_same_in_protobuf_as_in_json() {
+async fn protobuf_and_json_responses_have_the_same_content() {
     let api = Api::new().await;
     for at in 0..300 {
         api.post(MAPS, &config_map(&format!("m{at:03}"))).await.ok();
@@ -98,11 +98,11 @@ async fn objects_and_lists_say_the_same_in_protobuf_as_in_json() {
         let kind = json["kind"].as_str().unwrap().to_owned();
         let definition = definition(json["apiVersion"].as_str().unwrap(), &kind);
         assert_eq!(strict::decode(definition, &mut json), Ok(Vec::new()));
-        // The second time from memory.
+        // The second response comes from the cache.
         for _ in 0..2 {
-            let answer = api.get_as(path, GO).await;
-            assert_eq!(answer.headers["content-type"], MESSAGE, "{path}");
-            assert_eq!(read(&answer.bytes), json, "{path}");
+            let response = api.get_as(path, GO).await;
+            assert_eq!(response.headers["content-type"], MESSAGE, "{path}");
+            assert_eq!(read(&response.bytes), json, "{path}");
         }
     }
     let refusal = api.get_as(&map("nobody"), GO).await;
@@ -110,8 +110,9 @@ async fn objects_and_lists_say_the_same_in_protobuf_as_in_json() {
     let first = api.get_as(MAPS, "application/json,application/vnd.kubernetes.protobuf").await;
     assert_eq!(first.headers["content-type"], "application/json");
     let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    let made = api.call(Method::POST, path, &[("accept", GO)], definition_of_things().to_string());
-    assert_eq!(read(&made.await.bytes)["spec"]["group"], "example.com");
+    let created =
+        api.call(Method::POST, path, &[("accept", GO)], definition_of_things().to_string());
+    assert_eq!(read(&created.await.bytes)["spec"]["group"], "example.com");
 }
 
 fn definition_of_things() -> Value {
@@ -124,35 +125,35 @@ fn definition_of_things() -> Value {
 }
 
 #[tokio::test]
-async fn a_watch_in_protobuf_shows_what_happens() {
+async fn a_protobuf_watch_sends_all_events() {
     let api = Api::new().await;
-    let made = api.post(MAPS, &config_map("a")).await.ok();
+    let created = api.post(MAPS, &config_map("a")).await.ok();
     let path = format!(
         "{MAPS}?watch=true&labelSelector=l!%3Dno&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
     );
     let mut events = GoWatch::open(&api, &path, GO).await;
-    let (kind, shown) = events.next().await;
-    assert_eq!((&*kind, &shown["metadata"]), ("ADDED", &made["metadata"]));
+    let (kind, object) = events.next().await;
+    assert_eq!((&*kind, &object["metadata"]), ("ADDED", &created["metadata"]));
     let (kind, bookmark) = events.next().await;
     assert_eq!(kind, "BOOKMARK");
     assert_eq!(bookmark["metadata"]["annotations"]["k8s.io/initial-events-end"], "true");
-    let mut body = made.clone();
+    let mut body = created.clone();
     body["data"]["k"] = "w".into();
     api.put(&map("a"), &body).await.ok();
-    let (kind, shown) = events.next().await;
-    assert_eq!((&*kind, &shown["data"]["k"]), ("MODIFIED", &json!("w")));
-    body = shown;
+    let (kind, object) = events.next().await;
+    assert_eq!((&*kind, &object["data"]["k"]), ("MODIFIED", &json!("w")));
+    body = object;
     body["metadata"]["labels"] = json!({"l": "no"});
     let left = api.put(&map("a"), &body).await.ok();
-    let (kind, shown) = events.next().await;
-    assert_eq!((&*kind, &shown["metadata"]["labels"]), ("DELETED", &Value::Null));
-    assert_eq!(shown["metadata"]["resourceVersion"], left["metadata"]["resourceVersion"]);
+    let (kind, object) = events.next().await;
+    assert_eq!((&*kind, &object["metadata"]["labels"]), ("DELETED", &Value::Null));
+    assert_eq!(object["metadata"]["resourceVersion"], left["metadata"]["resourceVersion"]);
     api.post(MAPS, &config_map("b")).await.ok();
-    assert_eq!(events.short().await, "ADDED b");
+    assert_eq!(events.summary().await, "ADDED b");
     api.delete(&map("b"), &json!(null)).await.ok();
-    let (kind, shown) = events.next().await;
+    let (kind, object) = events.next().await;
     assert_eq!(kind, "DELETED");
-    assert_eq!(shown["metadata"]["resourceVersion"], api.store.revision().to_string());
+    assert_eq!(object["metadata"]["resourceVersion"], api.store.revision().to_string());
 
     let path = format!("{MAPS}?watch=true&resourceVersion=99999");
     let (kind, refusal) = GoWatch::open(&api, &path, GO).await.next().await;
@@ -160,26 +161,29 @@ async fn a_watch_in_protobuf_shows_what_happens() {
 }
 
 #[tokio::test]
-async fn custom_kinds_are_json_and_their_metadata_protobuf() {
+async fn custom_kinds_are_json_and_their_metadata_is_protobuf() {
     let api = Api::new().await;
     api.define(&definition_of_things()).await;
     let things = "/apis/example.com/v1/namespaces/default/things";
     let thing = json!({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "t"}, "spec": {"a": 1}});
-    let made = api.post(things, &thing).await.ok();
+    let created = api.post(things, &thing).await.ok();
     for path in [things.to_owned(), format!("{things}/t")] {
-        let answer = api.get_as(&path, GO).await;
-        assert_eq!(answer.headers["content-type"], "application/json", "{path}");
-        answer.ok();
+        let response = api.get_as(&path, GO).await;
+        assert_eq!(response.headers["content-type"], "application/json", "{path}");
+        response.ok();
     }
-    let answer = api.get_as(things, GO_METADATA).await;
-    assert_eq!(answer.headers["content-type"], MESSAGE);
-    let list = read(&answer.bytes);
+    let response = api.get_as(things, GO_METADATA).await;
+    assert_eq!(response.headers["content-type"], MESSAGE);
+    let list = read(&response.bytes);
     assert_eq!(
         (&list["kind"], &list["apiVersion"]),
         (&json!("PartialObjectMetadataList"), &json!("meta.k8s.io/v1"))
     );
-    assert_eq!(list["items"][0]["metadata"], made["metadata"]);
+    assert_eq!(list["items"][0]["metadata"], created["metadata"]);
     let path = format!("{things}?watch=true");
-    let (kind, shown) = GoWatch::open(&api, &path, GO_METADATA).await.next().await;
-    assert_eq!((&*kind, &shown["metadata"], shown.get("spec")), ("ADDED", &made["metadata"], None));
+    let (kind, object) = GoWatch::open(&api, &path, GO_METADATA).await.next().await;
+    assert_eq!(
+        (&*kind, &object["metadata"], object.get("spec")),
+        ("ADDED", &created["metadata"], None)
+    );
 }

@@ -4,7 +4,7 @@ use crate::harness::{Api, MAPS, config_map, map};
 use serde_json::json;
 
 #[tokio::test]
-async fn each_kind_of_patch_changes_what_it_says() {
+async fn each_patch_type_changes_its_fields() {
     let api = Api::new().await;
     api.post(MAPS, &config_map("a")).await.ok();
     let merged = api.patch(&map("a"), "merge", &json!({"data": {"k": null, "l": "1"}})).await.ok();
@@ -18,15 +18,15 @@ async fn each_kind_of_patch_changes_what_it_says() {
 }
 
 #[tokio::test]
-async fn a_patch_that_changes_nothing_writes_nothing() {
+async fn a_patch_without_changes_is_not_stored() {
     let api = Api::new().await;
-    let made = api.post(MAPS, &config_map("a")).await.ok();
+    let created = api.post(MAPS, &config_map("a")).await.ok();
     let same = api.patch(&map("a"), "merge", &json!({"data": {"k": "v"}})).await.ok();
-    assert_eq!(same, made);
+    assert_eq!(same, created);
 }
 
 #[tokio::test]
-async fn a_patch_that_names_a_revision_is_held_to_it() {
+async fn a_patch_with_a_revision_requires_that_revision() {
     let api = Api::new().await;
     api.post(MAPS, &config_map("a")).await.ok();
     let stale = json!({"metadata": {"resourceVersion": "1"}, "data": {"k": "w"}});
@@ -38,7 +38,7 @@ async fn a_patch_that_names_a_revision_is_held_to_it() {
 }
 
 #[tokio::test]
-async fn a_patch_that_does_not_apply_is_refused() {
+async fn a_patch_that_fails_to_apply_is_refused() {
     let api = Api::new().await;
     api.post(MAPS, &config_map("a")).await.ok();
     let test = json!([{"op": "test", "path": "/data/k", "value": "other"}]);
@@ -53,11 +53,11 @@ async fn a_patch_that_does_not_apply_is_refused() {
 }
 
 #[tokio::test]
-async fn a_strategic_patch_says_nothing_of_the_kind() {
+async fn a_strategic_merge_patch_cannot_change_the_kind() {
     let api = Api::new().await;
-    let made = api.post(MAPS, &config_map("a")).await.ok();
+    let created = api.post(MAPS, &config_map("a")).await.ok();
     for patch in [json!({"kind": "Secret"}), json!({"apiVersion": "v2"})] {
-        assert_eq!(api.patch(&map("a"), "strategic-merge", &patch).await.ok(), made);
+        assert_eq!(api.patch(&map("a"), "strategic-merge", &patch).await.ok(), created);
         assert_eq!(api.patch(&map("a"), "merge", &patch).await.refused().0, 422);
     }
     let patch = json!({"kind": 5});

@@ -1,4 +1,4 @@
-//! Admission policies, from the policy to the refused write.
+//! Validating admission policies, from their creation to the refused write.
 
 use crate::harness::{Api, MAPS, config_map, map};
 use mainstay_apiserver::audit;
@@ -37,7 +37,7 @@ async fn install(api: &Api, name: &str, spec: &Value, more: &Value) {
 }
 
 #[tokio::test]
-async fn a_policy_is_in_force_as_soon_as_it_was_written() {
+async fn a_policy_takes_effect_with_the_response_to_its_creation() {
     let api = Api::new().await;
     for at in 0..20 {
         let name = format!("m{at}");
@@ -53,7 +53,7 @@ async fn a_policy_is_in_force_as_soon_as_it_was_written() {
 }
 
 #[tokio::test]
-async fn the_first_policy_by_name_is_told() {
+async fn a_refusal_names_the_first_policy_by_name() {
     let api = Api::new().await;
     for name in ["c", "a", "b"] {
         let spec = json!({"validations": [{"expression": "false", "message": name}]});
@@ -67,13 +67,13 @@ async fn the_first_policy_by_name_is_told() {
 }
 
 #[tokio::test]
-async fn thousands_of_parameters_are_asked_about_one_by_one() {
+async fn a_policy_evaluates_thousands_of_parameters() {
     let api = Api::new().await;
     for at in 0..2000 {
-        let mut one = config_map(&format!("p{at:04}"));
-        one["metadata"]["labels"] = json!({"use": "it"});
-        one["data"] = json!({"n": at.to_string()});
-        api.post(MAPS, &one).await.ok();
+        let mut map = config_map(&format!("p{at:04}"));
+        map["metadata"]["labels"] = json!({"use": "it"});
+        map["data"] = json!({"n": at.to_string()});
+        api.post(MAPS, &map).await.ok();
     }
     let spec = json!({
         "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
@@ -93,7 +93,7 @@ async fn thousands_of_parameters_are_asked_about_one_by_one() {
 }
 
 #[tokio::test]
-async fn what_is_expensive_ends() {
+async fn an_expensive_expression_is_aborted() {
     let api = Api::new().await;
     let slow = "variables.all.map(x, variables.all.map(y, x + y)).size() == 0";
     let spec = json!({
@@ -109,7 +109,7 @@ async fn what_is_expensive_ends() {
 }
 
 #[tokio::test]
-async fn a_status_tells_what_does_not_fit_and_changes_nothing_else() {
+async fn a_policy_status_reports_type_errors_and_changes_nothing_else() {
     let api = Api::new().await;
     let spec = json!({"validations": [{"expression": "object.nothing == 1"}]});
     install(&api, "odd", &spec, &json!({"validationActions": ["Warn"]})).await;
@@ -127,9 +127,9 @@ async fn a_status_tells_what_does_not_fit_and_changes_nothing_else() {
         "/v1, Kind=ConfigMap: ERROR: <input>:1:7: undefined field 'nothing'\n | object.nothing == 1\n | ......^\n"
     );
     assert_eq!(found["metadata"]["generation"], 1);
-    let answer = api.post(MAPS, &config_map("x")).await;
+    let response = api.post(MAPS, &config_map("x")).await;
     assert_eq!(
-        answer.warnings(),
+        response.warnings(),
         [
             "299 - \"Validation failed for ValidatingAdmissionPolicy 'odd' with binding 'odd': expression 'object.nothing == 1' resulted in error: no such key: nothing\""
         ]
@@ -138,7 +138,7 @@ async fn a_status_tells_what_does_not_fit_and_changes_nothing_else() {
 }
 
 #[tokio::test]
-async fn what_a_policy_notes_is_in_the_audit_log() {
+async fn audit_annotations_of_a_policy_are_in_the_audit_log() {
     let api = Api::new().await;
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("audit.log");
@@ -152,7 +152,7 @@ async fn what_a_policy_notes_is_in_the_audit_log() {
     let annotations = loop {
         let text = std::fs::read_to_string(&file).unwrap();
         let events = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        // The server's own requests are in it, too.
+        // The requests of the server itself are in it, too.
         let is_ours = |event: &Value| {
             event["stage"] == "ResponseComplete" && event["objectRef"]["resource"] == "configmaps"
         };

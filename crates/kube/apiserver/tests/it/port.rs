@@ -1,5 +1,5 @@
-//! Clients that mean harm, on the TLS port: each gets the right status, none costs much, and nobody
-//! else notices.
+//! Hostile clients of the TLS port: each gets the right status, costs little, and disturbs no other
+//! client.
 
 use crate::harness::{Api, MAPS, config_map};
 use bytes::Bytes;
@@ -23,23 +23,23 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_util::sync::CancellationToken;
 
-/// How long a test waits for what must come.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Timeout of a wait.
+const TIMEOUT: Duration = Duration::from_secs(20);
 
-struct Port {
+struct PortServer {
     api: Api,
     pki: Pki,
     address: SocketAddr,
     shutdown: CancellationToken,
 }
 
-impl Drop for Port {
+impl Drop for PortServer {
     fn drop(&mut self) {
         self.shutdown.cancel();
     }
 }
 
-impl Port {
+impl PortServer {
     async fn open(limits: Limits) -> Self {
         let clock = Clock::system();
         let pki = Pki::ephemeral(&clock, &[]).unwrap();
@@ -78,20 +78,20 @@ impl Port {
         TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap()
     }
 
-    /// Sends bytes, and gives what comes until the connection ends.
-    async fn raw(&self, admin: bool, bytes: &[u8]) -> String {
+    /// Sends bytes, and returns all that the server sends until the connection ends.
+    async fn exchange(&self, admin: bool, bytes: &[u8]) -> String {
         let mut stream = self.connect(admin, "http/1.1").await;
-        // Who is refused early may not read all of it.
+        // After an early refusal, the server may not read everything.
         let _ = stream.write_all(bytes).await;
-        let mut answer = Vec::new();
-        let _ = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer)).await.unwrap();
-        String::from_utf8_lossy(&answer).into_owned()
+        let mut response = Vec::new();
+        let _ = tokio::time::timeout(TIMEOUT, stream.read_to_end(&mut response)).await.unwrap();
+        String::from_utf8_lossy(&response).into_owned()
     }
 
-    /// Whether somebody else is served.
-    async fn serves(&self) -> bool {
-        let answer = self.raw(true, get("/version", "").as_bytes()).await;
-        answer.starts_with("HTTP/1.1 200")
+    /// Whether another client is served.
+    async fn is_serving(&self) -> bool {
+        let response = self.exchange(true, get("/version", "").as_bytes()).await;
+        response.starts_with("HTTP/1.1 200")
     }
 }
 
@@ -103,14 +103,14 @@ fn get(path: &str, headers: &str) -> String {
     line("GET", path, headers)
 }
 
-fn code(answer: &str) -> u16 {
-    let code = answer.split(' ').nth(1).unwrap_or_default();
+fn code(response: &str) -> u16 {
+    let code = response.split(' ').nth(1).unwrap_or_default();
     code.parse().unwrap_or_default()
 }
 
 #[tokio::test]
-async fn requests_in_odd_forms_get_the_status_of_the_original() {
-    let port = Port::open(Limits::default()).await;
+async fn malformed_requests_get_the_status_of_kube_apiserver() {
+    let port = PortServer::open(Limits::default()).await;
     let long = |bytes: usize| "a".repeat(bytes);
     let many = |count: usize| {
         let headers: Vec<String> = (0..count).map(|at| format!("X-{at}: a\r\n")).collect();
@@ -164,18 +164,18 @@ async fn requests_in_odd_forms_get_the_status_of_the_original() {
     ];
     let mut wrong = Vec::new();
     for (what, request, expected) in cases {
-        let answer = port.raw(true, request.as_bytes()).await;
-        if code(&answer) != expected {
-            wrong.push(format!("{what}: {expected}, not {answer:.120}"));
+        let response = port.exchange(true, request.as_bytes()).await;
+        if code(&response) != expected {
+            wrong.push(format!("{what}: {expected}, not {response:.120}"));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(port.serves().await);
+    assert!(port.is_serving().await);
 }
 
 #[tokio::test]
-async fn nobody_becomes_somebody_by_a_header() {
-    let port = Port::open(Limits::default()).await;
+async fn headers_cannot_change_the_identity() {
+    let port = PortServer::open(Limits::default()).await;
     let review = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
     for (headers, expected) in [
         ("X-Remote-User: kubernetes-admin\r\nX-Remote-Group: system:masters\r\n", 403),
@@ -188,32 +188,32 @@ async fn nobody_becomes_somebody_by_a_header() {
     ] {
         let headers = format!("{headers}Content-Type: application/json\r\nContent-Length: 2\r\n");
         let request = format!("{}{{}}", line("POST", review, &headers));
-        let answer = port.raw(false, request.as_bytes()).await;
-        assert_eq!(code(&answer), expected, "{headers} {answer}");
+        let response = port.exchange(false, request.as_bytes()).await;
+        assert_eq!(code(&response), expected, "{headers} {response}");
     }
-    // The first of several counts, as with the original.
+    // The first header of several counts, as in kube-apiserver.
     let twice = get("/api/v1/namespaces", "Impersonate-User: a\r\nImpersonate-User: b\r\n");
-    let answer = port.raw(true, twice.as_bytes()).await;
-    assert!(answer.contains("User \\\"a\\\" cannot list resource"), "{answer}");
+    let response = port.exchange(true, twice.as_bytes()).await;
+    assert!(response.contains("User \\\"a\\\" cannot list resource"), "{response}");
 }
 
 #[tokio::test]
-async fn a_body_over_the_limit_is_413_and_one_that_does_not_come_ends() {
-    let port = Port::open(Limits::default()).await;
+async fn a_too_large_body_gets_413_and_a_missing_one_times_out() {
+    let port = PortServer::open(Limits::default()).await;
     let big = "x".repeat(4_000_000);
     let headers = "Content-Type: application/json\r\n";
     let sized = format!("{headers}Content-Length: {}\r\n", big.len());
     let request = format!("{}{big}", line("POST", MAPS, &sized));
-    assert_eq!(code(&port.raw(true, request.as_bytes()).await), 413);
+    assert_eq!(code(&port.exchange(true, request.as_bytes()).await), 413);
     let chunked = format!("{headers}Transfer-Encoding: chunked\r\n");
     let request = format!("{}3d0900\r\n{big}\r\n0\r\n\r\n", line("POST", MAPS, &chunked));
-    assert_eq!(code(&port.raw(true, request.as_bytes()).await), 413);
-    // Said to have a body, which stops coming: the request has its time, and the connection ends.
+    assert_eq!(code(&port.exchange(true, request.as_bytes()).await), 413);
+    // A body that stops arriving: the request times out, and the connection ends.
     let path = format!("{MAPS}?timeout=100ms");
     let request =
         format!("{}{{\"a\":", line("POST", &path, &format!("{headers}Content-Length: 50\r\n")));
-    assert_eq!(code(&port.raw(true, request.as_bytes()).await), 504);
-    assert!(port.serves().await);
+    assert_eq!(code(&port.exchange(true, request.as_bytes()).await), 504);
+    assert!(port.is_serving().await);
 }
 
 async fn fill(api: &Api, objects: usize) {
@@ -225,19 +225,20 @@ async fn fill(api: &Api, objects: usize) {
 }
 
 #[tokio::test]
-async fn who_does_not_read_is_cut_and_others_are_served() {
+async fn a_client_that_does_not_read_is_disconnected_and_others_are_served() {
     let unread = Duration::from_millis(50);
-    let port = Port::open(Limits { unread, ..Limits::default() }).await;
+    let port = PortServer::open(Limits { unread, ..Limits::default() }).await;
     fill(&port.api, 30).await;
     for path in [MAPS.to_owned(), format!("{MAPS}?watch=true")] {
         let mut stream = port.connect(true, "http/1.1").await;
         let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n");
         stream.write_all(request.as_bytes()).await.unwrap();
-        assert!(port.serves().await);
-        // It is cut before it reads: what the system has taken comes, and then no proper end.
+        assert!(port.is_serving().await);
+        // The connection is closed before it reads: the buffered bytes arrive, without a proper
+        // end.
         let watches = async || {
-            let answer = port.api.get("/metrics").await;
-            let page = String::from_utf8(answer.bytes.to_vec()).unwrap();
+            let response = port.api.get("/metrics").await;
+            let page = String::from_utf8(response.bytes.to_vec()).unwrap();
             page.lines().any(|line| {
                 line.starts_with("apiserver_longrunning_requests") && line.contains("configmaps")
             })
@@ -247,19 +248,19 @@ async fn who_does_not_read_is_cut_and_others_are_served() {
                 tokio::task::yield_now().await;
             }
         };
-        tokio::time::timeout(PATIENCE, ends).await.expect("the watch ends");
+        tokio::time::timeout(TIMEOUT, ends).await.expect("the watch ends");
         tokio::time::sleep(unread * 4).await;
         let mut got = Vec::new();
-        let end = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut got)).await.unwrap();
+        let end = tokio::time::timeout(TIMEOUT, stream.read_to_end(&mut got)).await.unwrap();
         assert!(end.is_err() || !got.ends_with(b"0\r\n\r\n"));
         assert!(got.len() < 15_000_000, "{}", got.len());
     }
 }
 
 #[tokio::test]
-async fn a_stream_that_nobody_reads_is_reset_and_its_connection_goes_on() {
+async fn an_unread_http2_stream_is_reset_and_its_connection_continues() {
     let unread = Duration::from_millis(50);
-    let port = Port::open(Limits { unread, ..Limits::default() }).await;
+    let port = PortServer::open(Limits { unread, ..Limits::default() }).await;
     fill(&port.api, 10).await;
     let io = TokioIo::new(port.connect(true, "h2").await);
     let (sender, connection) = http2::handshake(TokioExecutor::new(), io).await.unwrap();
@@ -274,24 +275,24 @@ async fn a_stream_that_nobody_reads_is_reset_and_its_connection_goes_on() {
         assert_eq!(stuck.status(), 200);
         tokio::time::sleep(unread * 4).await;
         assert_eq!(send("/version").await.status(), 200, "the connection is not cut");
-        let end = tokio::time::timeout(PATIENCE, stuck.into_body().collect()).await.unwrap();
+        let end = tokio::time::timeout(TIMEOUT, stuck.into_body().collect()).await.unwrap();
         let end = format!("{:?}", end.unwrap_err());
         assert!(end.contains("Reset"), "{path} {end}");
     }
-    // One that has nothing to say stays.
+    // An idle stream stays open.
     let mut quiet = send("/api/v1/namespaces/default/secrets?watch=true").await.into_body();
     tokio::time::sleep(unread * 4).await;
     let secret =
         serde_json::json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}});
     port.api.post("/api/v1/namespaces/default/secrets", &secret).await.ok();
-    let event = tokio::time::timeout(PATIENCE, quiet.frame()).await.unwrap().unwrap().unwrap();
+    let event = tokio::time::timeout(TIMEOUT, quiet.frame()).await.unwrap().unwrap().unwrap();
     assert!(event.into_data().unwrap().starts_with(b"{\"type\":\"ADDED\""));
 }
 
 #[tokio::test]
-async fn connections_on_which_nothing_is_asked_end() {
+async fn idle_http2_connections_end() {
     let idle = Duration::from_millis(30);
-    let port = Port::open(Limits { idle, ..Limits::default() }).await;
+    let port = PortServer::open(Limits { idle, ..Limits::default() }).await;
     let mut ends = Vec::new();
     for watches in [false, true] {
         let io = TokioIo::new(port.connect(true, "h2").await);
@@ -299,9 +300,9 @@ async fn connections_on_which_nothing_is_asked_end() {
         let mut connection = tokio::spawn(connection);
         let uri = format!("https://localhost{MAPS}?watch={watches}");
         let request = Request::builder().method(Method::GET).uri(uri);
-        let answer =
+        let response =
             sender.send_request(request.body(Empty::<Bytes>::new()).unwrap()).await.unwrap();
-        let body = if watches { Some(answer.into_body()) } else { None };
+        let body = if watches { Some(response.into_body()) } else { None };
         let ended = tokio::time::timeout(idle * 10, &mut connection).await.is_ok();
         ends.push(ended);
         drop(body);
@@ -310,8 +311,8 @@ async fn connections_on_which_nothing_is_asked_end() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ten_thousand_watches_over_few_connections_all_see_a_change() {
-    let port = Port::open(Limits::default()).await;
+async fn ten_thousand_watches_over_few_connections_all_receive_a_change() {
+    let port = PortServer::open(Limits::default()).await;
     let mut watches = Vec::new();
     let mut senders = Vec::new();
     for _ in 0..10 {
@@ -325,23 +326,23 @@ async fn ten_thousand_watches_over_few_connections_all_see_a_change() {
         for _ in 0..1000 {
             let uri = format!("https://localhost{MAPS}?watch=true");
             let request = Request::get(uri).body(Empty::<Bytes>::new()).unwrap();
-            let answer = sender.clone().send_request(request).await.unwrap();
-            assert_eq!(answer.status(), 200);
-            watches.push(answer.into_body());
+            let response = sender.clone().send_request(request).await.unwrap();
+            assert_eq!(response.status(), 200);
+            watches.push(response.into_body());
         }
         senders.push(sender);
     }
     port.api.post(MAPS, &config_map("a")).await.ok();
     for watch in &mut watches {
-        let event = tokio::time::timeout(PATIENCE, watch.frame()).await.unwrap().unwrap().unwrap();
+        let event = tokio::time::timeout(TIMEOUT, watch.frame()).await.unwrap().unwrap().unwrap();
         assert!(event.into_data().unwrap().starts_with(b"{\"type\":\"ADDED\""));
     }
-    assert!(port.serves().await);
+    assert!(port.is_serving().await);
 }
 
 #[tokio::test]
-async fn large_answers_to_this_machine_are_not_compressed_unless_they_are_forwarded() {
-    let port = Port::open(Limits::default()).await;
+async fn large_responses_to_local_clients_are_compressed_only_behind_a_proxy() {
+    let port = PortServer::open(Limits::default()).await;
     let mut large = config_map("large");
     large["data"]["k"] = "0123456789".repeat(20_000).into();
     port.api.post(MAPS, &large).await.ok();
@@ -351,8 +352,8 @@ async fn large_answers_to_this_machine_are_not_compressed_unless_they_are_forwar
         ("Accept-Encoding: gzip\r\nVia: 1.1 somebody\r\n", true),
         ("X-Forwarded-For: 192.0.2.1\r\n", false),
     ] {
-        let answer = port.raw(true, get(MAPS, headers).as_bytes()).await;
-        assert_eq!(code(&answer), 200);
-        assert_eq!(answer.contains("content-encoding: gzip\r\n"), is_packed, "{headers}");
+        let response = port.exchange(true, get(MAPS, headers).as_bytes()).await;
+        assert_eq!(code(&response), 200);
+        assert_eq!(response.contains("content-encoding: gzip\r\n"), is_packed, "{headers}");
     }
 }

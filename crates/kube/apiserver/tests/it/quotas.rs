@@ -1,4 +1,4 @@
-//! Quotas and limits as writes meet them.
+//! `ResourceQuota`s and `LimitRange`s, tested through writes.
 
 use crate::harness::Api;
 use futures::future::join_all;
@@ -12,15 +12,15 @@ fn map(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}})
 }
 
-/// A quota as it is once somebody has counted.
-async fn bound(api: &Api, hard: &Value, used: &Value) {
+/// Creates a quota with the status that its controller would write.
+async fn create_quota(api: &Api, hard: &Value, used: &Value) {
     let quota = json!({
         "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"},
         "spec": {"hard": hard},
     });
-    let mut made = api.post(QUOTAS, &quota).await.ok();
-    made["status"] = json!({"hard": hard, "used": used});
-    api.put(&format!("{QUOTAS}/q/status"), &made).await.ok();
+    let mut created = api.post(QUOTAS, &quota).await.ok();
+    created["status"] = json!({"hard": hard, "used": used});
+    api.put(&format!("{QUOTAS}/q/status"), &created).await.ok();
 }
 
 async fn used(api: &Api) -> Value {
@@ -28,9 +28,9 @@ async fn used(api: &Api) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn writes_at_the_same_time_never_take_the_same_room() {
+async fn concurrent_writes_never_exceed_a_quota() {
     let api = Api::new().await;
-    bound(&api, &json!({"configmaps": "10"}), &json!({"configmaps": "0"})).await;
+    create_quota(&api, &json!({"configmaps": "10"}), &json!({"configmaps": "0"})).await;
     let make = |index: usize| {
         let api = &api;
         async move { api.post(MAPS, &map(&format!("m{index}"))).await.code }
@@ -42,9 +42,9 @@ async fn writes_at_the_same_time_never_take_the_same_room() {
 }
 
 #[tokio::test]
-async fn a_refusal_names_quota_and_amounts_and_a_dry_run_charges_nothing() {
+async fn a_quota_refusal_names_the_amounts_and_a_dry_run_uses_no_quota() {
     let api = Api::new().await;
-    bound(&api, &json!({"configmaps": "1"}), &json!({"configmaps": "0"})).await;
+    create_quota(&api, &json!({"configmaps": "1"}), &json!({"configmaps": "0"})).await;
     api.post(&format!("{MAPS}?dryRun=All"), &map("dry")).await.ok();
     assert_eq!(used(&api).await, json!({"configmaps": "0"}));
     api.post(MAPS, &map("a")).await.ok();
@@ -56,12 +56,12 @@ async fn a_refusal_names_quota_and_amounts_and_a_dry_run_charges_nothing() {
             "configmaps \"b\" is forbidden: exceeded quota: q, requested: configmaps=1, used: configmaps=1, limited: configmaps=1"
         )
     );
-    // Another namespace has quotas of its own.
+    // Another namespace has its own quotas.
     api.post("/api/v1/namespaces/kube-public/configmaps", &map("b")).await.ok();
 }
 
 #[tokio::test]
-async fn pods_get_defaults_of_their_namespace_and_keep_its_bounds() {
+async fn pods_get_the_defaults_and_limits_of_their_limit_range() {
     let api = Api::new().await;
     let range = json!({
         "apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "r"},
@@ -76,20 +76,20 @@ async fn pods_get_defaults_of_their_namespace_and_keep_its_bounds() {
             "spec": {"containers": [{"name": "c", "image": "i", "resources": resources}]},
         })
     };
-    // The account of its namespace is made by a controller that does not run here.
+    // The controller that creates default ServiceAccounts does not run here.
     let account =
         json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}});
     api.post("/api/v1/namespaces/default/serviceaccounts", &account).await;
-    let made = api.post(PODS, &pod("p", json!({}))).await.ok();
+    let created = api.post(PODS, &pod("p", json!({}))).await.ok();
     assert_eq!(
-        made["spec"]["containers"][0]["resources"],
+        created["spec"]["containers"][0]["resources"],
         json!({"limits": {"cpu": "500m"}, "requests": {"cpu": "100m"}})
     );
     assert_eq!(
-        made["metadata"]["annotations"]["kubernetes.io/limit-ranger"],
+        created["metadata"]["annotations"]["kubernetes.io/limit-ranger"],
         "LimitRanger plugin set: cpu request for container c; cpu limit for container c"
     );
-    assert_eq!(made["status"]["qosClass"], "Burstable");
+    assert_eq!(created["status"]["qosClass"], "Burstable");
     let (code, message) =
         api.post(PODS, &pod("q", json!({"limits": {"cpu": "2"}}))).await.refused();
     assert_eq!(

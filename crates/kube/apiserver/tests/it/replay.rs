@@ -1,5 +1,5 @@
-//! A list and the watch that follows it are one story: whoever replays the events over the list has
-//! what a later list shows. For random writes, selectors, beginnings and forms of watches.
+//! Consistency of lists and watches: the events of a watch, applied to a list, result in a later
+//! list. The writes, selectors, starts and forms of watches are random.
 
 use crate::harness::{Api, Events, MAPS, config_map, map};
 use proptest::prelude::*;
@@ -13,7 +13,7 @@ type State = BTreeMap<String, Value>;
 /// A write to one of a few objects.
 #[derive(Clone, Debug)]
 enum Write {
-    /// Creates it, or replaces it if it is there.
+    /// Creates the object, or replaces it if it exists.
     Put {
         name: usize,
         label: Option<usize>,
@@ -22,24 +22,24 @@ enum Write {
     Delete(usize),
 }
 
-/// A watch of all or of a selection, and how it is asked for.
+/// A watch with or without a selector, and its start.
 #[derive(Clone, Debug)]
-struct Begin {
-    /// Before which write.
+struct WatchSpec {
+    /// The number of the write before which it begins.
     at: usize,
-    /// Behind how many writes it begins.
-    behind: usize,
+    /// The number of writes between its list and its start.
+    lag: usize,
     selector: usize,
-    how: How,
+    mode: WatchMode,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum How {
+enum WatchMode {
     /// From the revision of a list.
     List,
-    /// With what there is as its first events, up to a bookmark.
+    /// With the existing objects as its first events, up to a bookmark.
     Streaming,
-    /// With what there is as its first events, without an end of them.
+    /// With the existing objects as its first events, without a bookmark.
     Plain,
 }
 
@@ -76,13 +76,13 @@ async fn write(api: &Api, write: &Write) {
     }
 }
 
-/// What a list shows, and its revision.
+/// The objects of a list, and its revision.
 async fn list(api: &Api, query: &str) -> (State, String) {
     let list = api.get(&format!("{MAPS}?{query}")).await.ok();
     let mut state = State::new();
     for item in list["items"].as_array().unwrap() {
         let mut item = item.clone();
-        // Events say it, items of lists do not.
+        // Objects of events have a kind, items of lists do not.
         item["apiVersion"] = "v1".into();
         item["kind"] = "ConfigMap".into();
         state.insert(item["metadata"]["name"].as_str().unwrap().to_owned(), item);
@@ -90,41 +90,41 @@ async fn list(api: &Api, query: &str) -> (State, String) {
     (state, list["metadata"]["resourceVersion"].as_str().unwrap().to_owned())
 }
 
-/// A watch under way, and what its reader knows.
-struct Reader {
+/// A running watch, and the state of its reader.
+struct WatchReader {
     events: Events,
     selector: usize,
     state: State,
-    /// What has this revision or an older one is there at the start.
+    /// Objects with this revision or an older one exist at the start.
     start: u64,
-    begin: Begin,
+    begin: WatchSpec,
 }
 
-impl Reader {
-    /// Begins a watch. `history` has what lists of each selector showed before each write.
-    async fn begin(api: &Api, begin: &Begin, history: &[Vec<(State, String)>]) -> Self {
+impl WatchReader {
+    /// Begins a watch. `history` has the lists of each selector before each write.
+    async fn begin(api: &Api, begin: &WatchSpec, history: &[Vec<(State, String)>]) -> Self {
         let (mut state, mut start) = (State::new(), api.store.revision());
-        let query = match begin.how {
-            How::List => {
-                let at = (history.len() - 1).saturating_sub(begin.behind);
+        let query = match begin.mode {
+            WatchMode::List => {
+                let at = (history.len() - 1).saturating_sub(begin.lag);
                 let (listed, revision) = &history[at][begin.selector];
                 state.clone_from(listed);
                 start = revision.parse().unwrap();
                 format!("&resourceVersion={revision}")
             }
-            How::Streaming => "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan\
+            WatchMode::Streaming => "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan\
                                &allowWatchBookmarks=true"
                 .to_owned(),
-            How::Plain => String::new(),
+            WatchMode::Plain => String::new(),
         };
         let selector = SELECTORS[begin.selector];
         let events = api.watch(&format!("{MAPS}?watch=true&{selector}{query}")).await;
         Self { events, selector: begin.selector, state, start, begin: begin.clone() }
     }
 
-    /// Replays the events up to the end of the watch. Every one must fit what came before.
+    /// Replays the events up to the end of the watch. Each must fit the previous state.
     async fn replay(mut self) -> State {
-        let mut seen = self.start;
+        let mut revision = self.start;
         loop {
             let next = tokio::time::timeout(Duration::from_secs(10), self.events.next()).await;
             let Some(event) = next.expect("an event or the end") else { return self.state };
@@ -134,16 +134,20 @@ impl Reader {
             let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
             match kind {
                 "BOOKMARK" => {
-                    assert!(version >= seen, "{:?}: a bookmark goes back", self.begin);
-                    seen = version;
+                    assert!(version >= revision, "{:?}: a bookmark goes back", self.begin);
+                    revision = version;
                     continue;
                 }
                 "ADDED" if version <= self.start => {
-                    assert!(!matches!(self.begin.how, How::List), "{:?}: known", self.begin);
+                    assert!(!matches!(self.begin.mode, WatchMode::List), "{:?}: known", self.begin);
                 }
                 _ => {
-                    assert!(version > seen, "{:?}: {kind} {version} after {seen}", self.begin);
-                    seen = version;
+                    assert!(
+                        version > revision,
+                        "{:?}: {kind} {version} after {revision}",
+                        self.begin
+                    );
+                    revision = version;
                 }
             }
             let before = if kind == "DELETED" {
@@ -156,7 +160,7 @@ impl Reader {
     }
 }
 
-async fn tell(writes: &[Write], begins: &[Begin]) {
+async fn check_replay(writes: &[Write], specs: &[WatchSpec]) {
     let api = Api::new().await;
     let mut history: Vec<Vec<(State, String)>> = Vec::new();
     let mut readers = Vec::new();
@@ -166,11 +170,11 @@ async fn tell(writes: &[Write], begins: &[Begin]) {
             lists.push(list(&api, selector).await);
         }
         history.push(lists);
-        for begin in begins.iter().filter(|begin| begin.at.min(writes.len()) == at) {
-            readers.push(Reader::begin(&api, begin, &history).await);
+        for begin in specs.iter().filter(|begin| begin.at.min(writes.len()) == at) {
+            readers.push(WatchReader::begin(&api, begin, &history).await);
         }
-        if let Some(one) = writes.get(at) {
-            write(&api, one).await;
+        if let Some(entry) = writes.get(at) {
+            write(&api, entry).await;
         }
     }
     // Watches end after their last event.
@@ -182,7 +186,7 @@ async fn tell(writes: &[Write], begins: &[Begin]) {
     }
 }
 
-fn some_write() -> impl Strategy<Value = Write> {
+fn arbitrary_write() -> impl Strategy<Value = Write> {
     prop_oneof![
         3 => (0..NAMES, proptest::option::of(0..LABELS.len()), 0..3_u8)
             .prop_map(|(name, label, data)| Write::Put { name, label, data }),
@@ -190,25 +194,25 @@ fn some_write() -> impl Strategy<Value = Write> {
     ]
 }
 
-fn some_begin() -> impl Strategy<Value = Begin> {
-    let how = prop_oneof![
-        3 => Just(How::List),
-        1 => Just(How::Streaming),
-        1 => Just(How::Plain),
+fn arbitrary_watch() -> impl Strategy<Value = WatchSpec> {
+    let mode = prop_oneof![
+        3 => Just(WatchMode::List),
+        1 => Just(WatchMode::Streaming),
+        1 => Just(WatchMode::Plain),
     ];
-    (0..24_usize, 0..12_usize, 0..SELECTORS.len(), how)
-        .prop_map(|(at, behind, selector, how)| Begin { at, behind, selector, how })
+    (0..24_usize, 0..12_usize, 0..SELECTORS.len(), mode)
+        .prop_map(|(at, lag, selector, mode)| WatchSpec { at, lag, selector, mode })
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn events_over_a_list_are_the_later_list(
-        writes in proptest::collection::vec(some_write(), 1..24),
-        begins in proptest::collection::vec(some_begin(), 1..12),
+    fn watch_events_applied_to_a_list_result_in_the_later_list(
+        writes in proptest::collection::vec(arbitrary_write(), 1..24),
+        specs in proptest::collection::vec(arbitrary_watch(), 1..12),
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(tell(&writes, &begins));
+        runtime.block_on(check_replay(&writes, &specs));
     }
 }

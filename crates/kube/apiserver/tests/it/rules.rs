@@ -1,4 +1,4 @@
-//! Rules of definitions (`x-kubernetes-validations`), from the definition to the refused write.
+//! Validation rules of CRDs (`x-kubernetes-validations`), from the CRD to the refused write.
 
 use crate::harness::Api;
 use http::Method;
@@ -59,7 +59,7 @@ fn object(spec: &Value) -> Value {
     json!({"apiVersion": "example.com/v1", "kind": "Box", "metadata": {"name": "a"}, "spec": spec})
 }
 
-/// A kind whose name never changes, and that has no more than five replicas.
+/// Defines a kind whose name is immutable, and that has at most five replicas.
 async fn boxes(api: &Api) {
     let rules = json!([
         {"rule": "self.replicas <= 5", "messageExpression": "'too many of ' + self.name", "fieldPath": ".replicas"},
@@ -70,7 +70,7 @@ async fn boxes(api: &Api) {
 }
 
 #[tokio::test]
-async fn rules_that_mean_nothing_or_cost_too_much_are_refused_with_their_definition() {
+async fn a_crd_with_invalid_or_expensive_rules_is_refused() {
     let api = Api::new().await;
     let rules = json!([{"rule": "self.nothing > 1"}]);
     let (code, message) = api.post(CRDS, &definition(&spec(&rules), &status())).await.refused();
@@ -86,12 +86,12 @@ async fn rules_that_mean_nothing_or_cost_too_much_are_refused_with_their_definit
 }
 
 #[tokio::test]
-async fn every_way_to_write_an_object_meets_the_rules() {
+async fn validation_rules_apply_to_every_kind_of_write() {
     let api = Api::new().await;
     boxes(&api).await;
-    let made = api.post(BOXES, &object(&json!({"replicas": 6, "name": "x"}))).await.refused();
+    let created = api.post(BOXES, &object(&json!({"replicas": 6, "name": "x"}))).await.refused();
     let refusal = |why: &str| (422, format!("Box.example.com \"a\" is invalid: {why}"));
-    assert_eq!(made, refusal("spec.replicas: Invalid value: too many of x"));
+    assert_eq!(created, refusal("spec.replicas: Invalid value: too many of x"));
     let mut stored = api.post(BOXES, &object(&json!({"replicas": 1, "name": "x"}))).await.ok();
     stored["spec"]["name"] = "y".into();
     let changed = api.put(BOX, &stored).await.refused();
@@ -119,7 +119,7 @@ async fn every_way_to_write_an_object_meets_the_rules() {
 }
 
 #[tokio::test]
-async fn rules_are_not_asked_of_objects_that_could_mislead_them() {
+async fn validation_rules_are_skipped_for_invalid_objects() {
     let api = Api::new().await;
     boxes(&api).await;
     let (code, message) =
@@ -131,7 +131,7 @@ async fn rules_are_not_asked_of_objects_that_could_mislead_them() {
 }
 
 #[tokio::test]
-async fn what_was_wrong_before_the_rule_came_may_stay_as_it_is() {
+async fn an_unchanged_violation_of_a_new_rule_is_allowed() {
     let api = Api::new().await;
     api.define(&definition(&spec(&json!([])), &status())).await;
     api.post(BOXES, &object(&json!({"replicas": 1, "color": "red"}))).await.ok();
@@ -151,7 +151,7 @@ async fn what_was_wrong_before_the_rule_came_may_stay_as_it_is() {
 }
 
 #[tokio::test]
-async fn rules_hold_after_a_restart() {
+async fn validation_rules_apply_after_a_restart() {
     let clock = Clock::starting_at("2026-01-02T03:04:05Z".parse().unwrap());
     let store = Store::in_memory(Options::new(clock));
     let first = Api::on(store.clone(), clock).await;

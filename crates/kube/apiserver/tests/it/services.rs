@@ -1,6 +1,6 @@
-//! Addresses and ports of Services: each is given once, and comes back.
+//! Service IPs and node ports: each is allocated once, and released.
 
-use crate::harness::{Answer, Api};
+use crate::harness::{Api, TestResponse};
 use futures::future::join_all;
 use mainstay_auth::pki::Pki;
 use mainstay_clock::Clock;
@@ -30,7 +30,7 @@ fn with_port(port: i64) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn services_made_at_the_same_time_get_different_addresses_and_ports() {
+async fn concurrent_services_get_different_addresses_and_ports() {
     let api = Api::new().await;
     let make = |index: usize| {
         let api = &api;
@@ -39,34 +39,34 @@ async fn services_made_at_the_same_time_get_different_addresses_and_ports() {
             api.post(SERVICES, &body).await.ok()
         }
     };
-    let made = join_all((0..200).map(make)).await;
-    assert_eq!(made.iter().map(address).collect::<BTreeSet<_>>().len(), 200);
-    assert_eq!(made.iter().map(port).collect::<BTreeSet<_>>().len(), 200);
+    let created = join_all((0..200).map(make)).await;
+    assert_eq!(created.iter().map(address).collect::<BTreeSet<_>>().len(), 200);
+    assert_eq!(created.iter().map(port).collect::<BTreeSet<_>>().len(), 200);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn what_many_ask_for_at_the_same_time_one_gets() {
+async fn only_one_of_concurrent_services_gets_a_requested_port() {
     let api = Api::new().await;
     for spec in [json!({"clusterIP": "10.96.7.7"}), with_port(31_000)] {
         let make = |index: usize| {
             let (api, body) = (&api, service(&format!("s{index}"), spec.clone()));
             async move { api.post(SERVICES, &body).await }
         };
-        let answers: Vec<Answer> = join_all((0..20).map(make)).await;
-        let (made, refused): (Vec<_>, Vec<_>) =
-            answers.iter().partition(|answer| answer.code == 201);
-        assert_eq!(made.len(), 1);
-        for answer in refused {
-            let (code, message) = answer.refused();
+        let answers: Vec<TestResponse> = join_all((0..20).map(make)).await;
+        let (created, refused): (Vec<_>, Vec<_>) =
+            answers.iter().partition(|response| response.code == 201);
+        assert_eq!(created.len(), 1);
+        for response in refused {
+            let (code, message) = response.refused();
             assert!(code == 422 && message.contains("is already allocated"), "{message}");
         }
-        let name = made[0].ok()["metadata"]["name"].clone();
+        let name = created[0].ok()["metadata"]["name"].clone();
         api.delete(&format!("{SERVICES}/{}", name.as_str().unwrap()), &Value::Null).await.ok();
     }
 }
 
 #[tokio::test]
-async fn what_is_not_stored_is_not_taken() {
+async fn a_service_that_is_not_stored_allocates_nothing() {
     let api = Api::new().await;
     let mut spec = with_port(31_000);
     spec["clusterIP"] = "10.96.7.7".into();
@@ -77,14 +77,14 @@ async fn what_is_not_stored_is_not_taken() {
     assert_eq!(api.post(SERVICES, &bad).await.refused().0, 422);
     let elsewhere = "/api/v1/namespaces/none/services";
     assert_eq!(api.post(elsewhere, &service("a", spec.clone())).await.refused().0, 404);
-    // Nor when the name is taken.
+    // Nor does a write with an existing name.
     api.post(SERVICES, &service("b", json!({}))).await.ok();
     assert_eq!(api.post(SERVICES, &service("b", spec.clone())).await.refused().0, 409);
     api.post(SERVICES, &service("a", spec)).await.ok();
 }
 
 #[tokio::test]
-async fn what_goes_with_a_service_or_a_change_is_free_again() {
+async fn deletes_and_updates_of_a_service_release_addresses_and_ports() {
     let api = Api::new().await;
     let path = format!("{SERVICES}/a");
     let mut spec = with_port(31_000);
@@ -93,7 +93,7 @@ async fn what_goes_with_a_service_or_a_change_is_free_again() {
     let taken = api.post(SERVICES, &service("b", with_port(31_000))).await.refused().1;
     assert!(taken.ends_with("31000: provided port is already allocated"), "{taken}");
 
-    // A change keeps what it has and may take more.
+    // An update keeps its ports and may allocate more.
     let labelled = json!({"metadata": {"labels": {"a": "b"}}});
     assert_eq!(port(&api.patch(&path, "merge", &labelled).await.ok()), 31_000);
     let moved = json!([{"op": "replace", "path": "/spec/ports/0/nodePort", "value": 31_001}]);
@@ -110,7 +110,7 @@ async fn what_goes_with_a_service_or_a_change_is_free_again() {
 }
 
 #[tokio::test]
-async fn the_port_of_a_balancers_checks_is_nobody_elses() {
+async fn a_health_check_node_port_is_allocated_once() {
     let api = Api::new().await;
     let balancer = |port: i64| {
         json!({
@@ -128,30 +128,29 @@ async fn the_port_of_a_balancers_checks_is_nobody_elses() {
 }
 
 #[tokio::test]
-async fn a_server_that_starts_again_knows_what_is_taken() {
+async fn a_restarted_server_keeps_allocated_addresses_and_ports() {
     let clock = Clock::starting_at("2026-01-02T03:04:05Z".parse().unwrap());
     let store = Store::in_memory(Options::new(clock));
     let api = Api::on(store.clone(), clock).await;
-    let made = api.post(SERVICES, &service("a", with_port(31_000))).await.ok();
+    let created = api.post(SERVICES, &service("a", with_port(31_000))).await.ok();
     drop(api);
     let api = Api::on(store, clock).await;
     assert_eq!(api.post(SERVICES, &service("b", with_port(31_000))).await.refused().0, 422);
-    let same = service("b", json!({"clusterIP": address(&made)}));
+    let same = service("b", json!({"clusterIP": address(&created)}));
     assert_eq!(api.post(SERVICES, &same).await.refused().0, 422);
 }
 
 #[tokio::test]
-async fn a_service_is_made_again_under_its_name_only_when_it_is_gone() {
+async fn an_existing_service_cannot_be_created_again() {
     let api = Api::new().await;
     api.post(SERVICES, &service("a", json!({}))).await.ok();
     assert_eq!(api.post(SERVICES, &service("a", json!({}))).await.refused().0, 409);
-    // Asking for what it has itself is asking for what is taken.
+    // A second creation may not request the ports of the existing Service either.
     api.post(SERVICES, &service("b", with_port(31_000))).await.ok();
     assert_eq!(api.post(SERVICES, &service("b", with_port(31_000))).await.refused().0, 422);
 }
 
-/// Serves a port until the token that is given back is dropped; the server's own Service is there
-/// then.
+/// Serves a port until the returned guard is dropped, and waits for the server's own Service.
 async fn serve(api: &Api, host: &str) -> (u16, tokio_util::sync::DropGuard) {
     let pki = Pki::ephemeral(api.server.clock(), &[]).unwrap();
     let listener = tokio::net::TcpListener::bind((host, 0)).await.unwrap();
@@ -165,25 +164,25 @@ async fn serve(api: &Api, host: &str) -> (u16, tokio_util::sync::DropGuard) {
 }
 
 #[tokio::test]
-async fn the_server_has_a_service_that_names_its_port_and_comes_back() {
+async fn the_service_of_the_server_has_its_port_and_is_recreated() {
     let api = Api::new().await;
     let path = format!("{SERVICES}/kubernetes");
     assert_eq!(api.get(&path).await.code, 404, "no port is served yet");
     let (port, stop) = serve(&api, "127.0.0.1").await;
-    let made = api.get(&path).await.ok();
+    let created = api.get(&path).await.ok();
     assert_eq!(
-        made["metadata"]["labels"],
+        created["metadata"]["labels"],
         json!({"component": "apiserver", "provider": "kubernetes"})
     );
-    // As a kube-apiserver 1.35 makes it.
+    // As kube-apiserver 1.35 creates it.
     let spec = json!({
         "clusterIP": "10.96.0.1", "clusterIPs": ["10.96.0.1"], "internalTrafficPolicy": "Cluster",
         "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack", "sessionAffinity": "None",
         "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": port}],
         "type": "ClusterIP",
     });
-    assert_eq!(made["spec"], spec);
-    let managed = &made["metadata"]["managedFields"][0];
+    assert_eq!(created["spec"], spec);
+    let managed = &created["metadata"]["managedFields"][0];
     assert_eq!(managed["manager"], "kube-apiserver");
     let fields = json!({
         "f:metadata": {"f:labels": {".": {}, "f:component": {}, "f:provider": {}}},
@@ -203,16 +202,16 @@ async fn the_server_has_a_service_that_names_its_port_and_comes_back() {
     api.until(&path, 200).await;
     let again = api.get(&path).await.ok();
     assert_eq!(again["spec"], spec);
-    assert_ne!(again["metadata"]["uid"], made["metadata"]["uid"]);
+    assert_ne!(again["metadata"]["uid"], created["metadata"]["uid"]);
 
     // The next start serves another port.
     drop(stop);
     let (next, _stop) = serve(&api, "127.0.0.1").await;
-    let asked = async {
+    let polling = async {
         while api.get(&path).await.ok()["spec"]["ports"][0]["targetPort"] != next {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(std::time::Duration::from_secs(10), asked).await.unwrap();
+    tokio::time::timeout(std::time::Duration::from_secs(10), polling).await.unwrap();
     assert_eq!(api.get(&path).await.ok()["metadata"]["uid"], again["metadata"]["uid"]);
 }

@@ -1,6 +1,6 @@
-//! How long an object may be in the store: for every way to write one, and for what is there already.
+//! The size limit of objects: for every kind of write, and for existing objects.
 
-use crate::harness::{Answer, Api, MAPS, config_map, map};
+use crate::harness::{Api, MAPS, TestResponse, config_map, map};
 use http::Method;
 use mainstay_clock::Clock;
 use mainstay_store::{Change, CommitError, Expect, Key, Options, Store};
@@ -18,7 +18,7 @@ fn options(max_object_bytes: usize) -> Options {
     Options { max_object_bytes, ..Options::new(clock()) }
 }
 
-async fn small() -> Api {
+async fn api_with_limit() -> Api {
     Api::on(Store::in_memory(options(LIMIT)), clock()).await
 }
 
@@ -30,16 +30,16 @@ fn filled(name: &str, bytes: usize) -> Value {
 }
 
 #[track_caller]
-fn assert_too_large(answer: &Answer) {
-    let (code, message) = answer.refused();
-    assert_eq!((code, answer.json()["reason"].as_str()), (413, Some("RequestEntityTooLarge")));
+fn assert_too_large(response: &TestResponse) {
+    let (code, message) = response.refused();
+    assert_eq!((code, response.json()["reason"].as_str()), (413, Some("RequestEntityTooLarge")));
     assert!(message.contains("in the store, where the limit is"), "{message}");
     assert!(message.ends_with("raise the limit with mainstay up --max-object-bytes"), "{message}");
 }
 
 #[tokio::test]
-async fn no_way_to_write_an_object_takes_it_beyond_the_limit() {
-    let api = small().await;
+async fn no_write_exceeds_the_size_limit() {
+    let api = api_with_limit().await;
     let before = api.post(MAPS, &filled("a", LIMIT / 2)).await.ok();
     let more = json!({"data": {"l": "x".repeat(LIMIT / 2)}});
     for dry in ["", "?dryRun=All"] {
@@ -66,8 +66,8 @@ async fn no_way_to_write_an_object_takes_it_beyond_the_limit() {
 }
 
 #[tokio::test]
-async fn the_refusal_names_the_object_its_size_and_the_limit() {
-    let api = small().await;
+async fn a_size_refusal_names_the_object_its_size_and_the_limit() {
+    let api = api_with_limit().await;
     let (_, message) = api.post(MAPS, &filled("a", LIMIT)).await.refused();
     let expected = "Request entity too large: ConfigMap \"a\" would have ";
     assert!(message.starts_with(expected), "{message}");
@@ -76,7 +76,7 @@ async fn the_refusal_names_the_object_its_size_and_the_limit() {
 
 #[tokio::test]
 async fn subresources_have_the_limit_of_their_object() {
-    let api = small().await;
+    let api = api_with_limit().await;
     let labels = json!({"app": "a"});
     let deployment = json!({
         "metadata": {"name": "a"},
@@ -94,7 +94,7 @@ async fn subresources_have_the_limit_of_their_object() {
     assert_eq!(scaled.ok()["spec"]["replicas"], 3);
 }
 
-/// A definition whose elements get a long default each.
+/// A CRD whose elements get a long default each.
 fn definition() -> Value {
     let default = "x".repeat(22_000);
     let element = json!({"type": "object", "properties": {
@@ -114,7 +114,7 @@ fn definition() -> Value {
 }
 
 #[tokio::test]
-async fn defaults_that_multiply_stop_at_the_limit() {
+async fn multiplying_defaults_stop_at_the_size_limit() {
     let api = Api::new().await;
     api.define(&definition()).await;
     let sent = |count: usize| {
@@ -125,11 +125,11 @@ async fn defaults_that_multiply_stop_at_the_limit() {
     };
     for path in [BOXES.to_owned(), format!("{BOXES}?dryRun=All")] {
         assert_too_large(&api.post(&path, &sent(1000)).await);
-        // A hundred thousand would be more than two gigabytes.
+        // A hundred thousand elements would exceed two gigabytes.
         assert_too_large(&api.post(&path, &sent(100_000)).await);
     }
-    let made = api.post(BOXES, &sent(10)).await.ok();
-    assert_eq!(made["spec"]["list"][9]["text"].as_str().map(str::len), Some(22_000));
+    let created = api.post(BOXES, &sent(10)).await.ok();
+    assert_eq!(created["spec"]["list"][9]["text"].as_str().map(str::len), Some(22_000));
     let patch = json!({"spec": {"list": vec![json!({}); 1000]}});
     assert_too_large(&api.patch(&format!("{BOXES}/a"), "merge", &patch).await);
 }
@@ -139,13 +139,13 @@ async fn lists_of_empty_elements_are_refused_before_they_get_defaults() {
     let api = Api::new().await;
     let containers = vec![json!({"name": "a"}); 53_000];
     let pod = json!({"metadata": {"name": "a"}, "spec": {"containers": containers}});
-    let answer = api.post("/api/v1/namespaces/default/pods?dryRun=All", &pod).await;
-    assert_too_large(&answer);
-    assert!(answer.refused().1.contains("has 53000 elements in its lists"));
+    let response = api.post("/api/v1/namespaces/default/pods?dryRun=All", &pod).await;
+    assert_too_large(&response);
+    assert!(response.refused().1.contains("has 53000 elements in its lists"));
 }
 
 #[tokio::test]
-async fn what_was_longer_before_there_was_a_limit_can_be_read_shrunk_and_deleted() {
+async fn an_oversized_stored_object_can_be_read_shrunk_and_deleted() {
     let folder = tempfile::tempdir().unwrap();
     {
         let (store, _) = Store::open(folder.path(), options(1 << 20)).unwrap();
@@ -162,16 +162,16 @@ async fn what_was_longer_before_there_was_a_limit_can_be_read_shrunk_and_deleted
     let api = Api::on(store, clock()).await;
     let read = api.get(&map("a")).await.ok();
     assert_eq!(read["data"]["k"].as_str().map(str::len), Some(4 * LIMIT));
-    // As long as it is, or shorter, also where it is still too long; no longer.
+    // It may keep its size or shrink, even if it stays too large; it may not grow.
     let mut changed = read.clone();
     changed["data"]["k"] = "y".repeat(3 * LIMIT).into();
     api.put(&map("a"), &changed).await.ok();
     let longer = json!({"data": {"l": "y".repeat(1000)}});
     assert_too_large(&api.patch(&map("a"), "merge", &longer).await);
-    let small = json!({"data": {"k": "y"}});
-    api.patch(&map("a"), "merge", &small).await.ok();
+    let api_with_limit = json!({"data": {"k": "y"}});
+    api.patch(&map("a"), "merge", &api_with_limit).await.ok();
     api.patch(&map("a"), "merge", &longer).await.ok();
-    // The marks of a deletion make it longer.
+    // The deletion marks make it longer.
     api.delete(&map("b"), &Value::Null).await.ok();
     let free = json!({"metadata": {"finalizers": null}});
     api.patch(&map("b"), "merge", &free).await.ok();
@@ -179,7 +179,7 @@ async fn what_was_longer_before_there_was_a_limit_can_be_read_shrunk_and_deleted
 }
 
 #[tokio::test]
-async fn writers_inside_the_process_have_the_limit_too() {
+async fn in_process_writers_have_the_size_limit_too() {
     let store = Store::in_memory(options(LIMIT));
     let object = mainstay_object::Object::from_value(filled("a", LIMIT)).unwrap();
     let key = Key::new("configmaps", "default", "a");

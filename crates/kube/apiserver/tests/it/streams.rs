@@ -1,4 +1,4 @@
-//! What goes on in running pods, as clients see it.
+//! Streams of running pods: log, exec, attach, port-forward, proxy.
 
 mod client;
 mod exec;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 pub(crate) const PODS: &str = "/api/v1/namespaces/default/pods";
 
-/// A pod with these containers, on a node unless told otherwise.
+/// Creates a pod with these containers; `node` says whether it has a node.
 pub(crate) async fn pod(api: &Api, name: &str, containers: &[&str], node: bool) {
     let containers: Vec<Value> =
         containers.iter().map(|name| json!({"name": name, "image": "i"})).collect();
@@ -27,17 +27,17 @@ pub(crate) async fn pod(api: &Api, name: &str, containers: &[&str], node: bool) 
     api.post(PODS, &pod).await.ok();
 }
 
-/// Gives the first container of a pod a status.
-pub(crate) async fn state(api: &Api, name: &str, status: Value) {
+/// Sets the status of the first container of a pod.
+pub(crate) async fn set_container_status(api: &Api, name: &str, status: Value) {
     let mut pod = api.get(&format!("{PODS}/{name}")).await.ok();
-    let mut one = json!({
+    let mut container_status = json!({
         "name": pod["spec"]["containers"][0]["name"], "image": "i", "imageID": "", "ready": false,
         "restartCount": 0,
     });
     for (field, value) in status.as_object().unwrap() {
-        one[field] = value.clone();
+        container_status[field] = value.clone();
     }
-    pod["status"]["containerStatuses"] = json!([one]);
+    pod["status"]["containerStatuses"] = json!([container_status]);
     pod["status"]["phase"] = "Running".into();
     api.put(&format!("{PODS}/{name}/status"), &pod).await.ok();
 }

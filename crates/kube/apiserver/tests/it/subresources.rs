@@ -1,4 +1,4 @@
-//! Status, scale, tokens, reviews.
+//! Status, scale, tokens and reviews.
 
 use crate::harness::Api;
 use serde_json::{Value, json};
@@ -20,16 +20,16 @@ fn deployment() -> Value {
 }
 
 #[tokio::test]
-async fn status_and_the_rest_are_written_apart() {
+async fn status_and_spec_are_written_separately() {
     let api = Api::new().await;
     let path = format!("{DEPLOYMENTS}/d");
     let mut body = deployment();
     body["status"] = json!({"replicas": 9});
-    let made = api.post(DEPLOYMENTS, &body).await.ok();
-    assert_ne!(made["status"]["replicas"], 9, "a new object has no status");
-    assert_eq!(made["metadata"]["generation"], 1);
+    let created = api.post(DEPLOYMENTS, &body).await.ok();
+    assert_ne!(created["status"]["replicas"], 9, "a new object has no status");
+    assert_eq!(created["metadata"]["generation"], 1);
 
-    let mut body = made.clone();
+    let mut body = created.clone();
     body["status"] = json!({"replicas": 3});
     body["spec"]["replicas"] = 5.into();
     let status = api.put(&format!("{path}/status"), &body).await.ok();
@@ -53,7 +53,7 @@ async fn status_and_the_rest_are_written_apart() {
 }
 
 #[tokio::test]
-async fn scale_is_one_face_of_the_object() {
+async fn scale_reads_and_writes_the_replicas_of_an_object() {
     let api = Api::new().await;
     let path = format!("{DEPLOYMENTS}/d");
     api.post(DEPLOYMENTS, &deployment()).await.ok();
@@ -97,7 +97,7 @@ async fn a_service_account_gets_a_token_that_the_server_accepts() {
 }
 
 #[tokio::test]
-async fn reviews_tell_who_may_do_what_and_who_asks() {
+async fn reviews_return_permissions_and_the_identity() {
     let api = Api::new().await;
     let authorization = "/apis/authorization.k8s.io/v1";
     for (kind, user, allowed) in
@@ -107,8 +107,8 @@ async fn reviews_tell_who_may_do_what_and_who_asks() {
             "resourceAttributes": {"verb": "create", "resource": "pods"}, "user": user,
         }});
         let path = format!("{authorization}/{}s", kind.to_lowercase());
-        let answer = api.post(&path, &review).await;
-        assert_eq!((answer.code, &answer.ok()["status"]["allowed"]), (201, &json!(allowed)));
+        let response = api.post(&path, &review).await;
+        assert_eq!((response.code, &response.ok()["status"]["allowed"]), (201, &json!(allowed)));
     }
     let who = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
     let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
@@ -118,7 +118,7 @@ async fn reviews_tell_who_may_do_what_and_who_asks() {
 }
 
 #[tokio::test]
-async fn a_binding_puts_a_pod_on_a_node_once() {
+async fn a_pod_is_bound_to_a_node_only_once() {
     let api = Api::new().await;
     let pods = "/api/v1/namespaces/default/pods";
     let pod = json!({
@@ -134,7 +134,7 @@ async fn a_binding_puts_a_pod_on_a_node_once() {
     let bound = api.get(&format!("{pods}/p")).await.ok();
     assert_eq!(bound["spec"]["nodeName"], "n1");
     assert_eq!(api.post(&format!("{pods}/p/binding"), &binding).await.refused().0, 409);
-    // Nothing runs in a simulated pod, and nothing pretends to.
+    // A simulated pod runs no process.
     for path in ["exec?command=sh&stdout=1", "attach?stdout=1", "portforward"] {
         let (code, message) = api.get(&format!("{pods}/p/{path}")).await.refused();
         assert_eq!(code, 405, "{path}");
@@ -143,7 +143,7 @@ async fn a_binding_puts_a_pod_on_a_node_once() {
 }
 
 #[tokio::test]
-async fn events_of_both_groups_are_the_same_objects() {
+async fn both_event_groups_serve_the_same_objects() {
     let api = Api::new().await;
     let event = json!({
         "apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": {"name": "e"},
@@ -152,8 +152,8 @@ async fn events_of_both_groups_are_the_same_objects() {
         "reportingController": "c.example.com", "reportingInstance": "c-1",
         "eventTime": "2026-01-02T03:04:05.000000Z",
     });
-    let made = api.post("/apis/events.k8s.io/v1/namespaces/default/events", &event).await.ok();
-    assert_eq!(made["note"], "hello");
+    let created = api.post("/apis/events.k8s.io/v1/namespaces/default/events", &event).await.ok();
+    assert_eq!(created["note"], "hello");
     let core = api.get("/api/v1/namespaces/default/events/e").await.ok();
     assert_eq!((&core["apiVersion"], &core["message"]), (&json!("v1"), &json!("hello")));
     assert_eq!(core["involvedObject"]["name"], "p");
@@ -165,7 +165,7 @@ async fn events_of_both_groups_are_the_same_objects() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_goes_an_hour_after_it_was_last_heard_of() {
+async fn an_event_is_deleted_an_hour_after_its_last_observation() {
     let api = Api::new().await;
     let events = "/api/v1/namespaces/default/events";
     let event = |name: &str| {

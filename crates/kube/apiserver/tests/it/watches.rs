@@ -1,4 +1,4 @@
-//! Watches: where they begin, what they show, how they end.
+//! Watches: start, content and end.
 
 use crate::harness::{AS_METADATA, AS_TABLE, Api, MAPS, config_map, map};
 use serde_json::{Value, json};
@@ -11,37 +11,37 @@ async fn set_label(api: &Api, name: &str, value: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_watch_without_a_revision_begins_with_what_there_is() {
+async fn a_watch_without_a_revision_begins_with_existing_objects() {
     let api = Api::new().await;
     api.post(MAPS, &config_map("a")).await.ok();
     for query in ["watch=true", "watch=1&resourceVersion=0"] {
         let mut events = api.watch(&format!("{MAPS}?{query}")).await;
-        assert_eq!(events.short().await, "ADDED a", "{query}");
+        assert_eq!(events.summary().await, "ADDED a", "{query}");
     }
     let mut events = api.watch(&format!("{MAPS}?watch=true")).await;
-    assert_eq!(events.short().await, "ADDED a");
+    assert_eq!(events.summary().await, "ADDED a");
     set_label(&api, "a", "x").await;
-    assert_eq!(events.short().await, "MODIFIED a");
+    assert_eq!(events.summary().await, "MODIFIED a");
     api.delete(&map("a"), &json!(null)).await.ok();
-    let gone = events.next().await.unwrap();
-    assert_eq!(gone["type"], "DELETED");
-    assert_eq!(gone["object"]["metadata"]["resourceVersion"], api.store.revision().to_string());
+    let deleted = events.next().await.unwrap();
+    assert_eq!(deleted["type"], "DELETED");
+    assert_eq!(deleted["object"]["metadata"]["resourceVersion"], api.store.revision().to_string());
 }
 
 #[tokio::test]
-async fn a_watch_from_a_revision_shows_everything_after_it() {
+async fn a_watch_from_a_revision_sends_all_later_events() {
     let api = Api::new().await;
     let from = api.post(MAPS, &config_map("a")).await.ok();
     let from = from["metadata"]["resourceVersion"].as_str().unwrap().to_owned();
     api.post(MAPS, &config_map("b")).await.ok();
     let mut events = api.watch(&format!("{MAPS}?watch=true&resourceVersion={from}")).await;
-    assert_eq!(events.short().await, "ADDED b");
+    assert_eq!(events.summary().await, "ADDED b");
     api.post(MAPS, &config_map("c")).await.ok();
-    assert_eq!(events.short().await, "ADDED c");
+    assert_eq!(events.summary().await, "ADDED c");
 }
 
 #[tokio::test]
-async fn a_revision_from_the_future_is_told_to_list_again() {
+async fn a_watch_from_a_future_revision_is_expired() {
     let api = Api::new().await;
     let mut events = api.watch(&format!("{MAPS}?watch=true&resourceVersion=99999")).await;
     let event = events.next().await.unwrap();
@@ -51,16 +51,16 @@ async fn a_revision_from_the_future_is_told_to_list_again() {
 }
 
 #[tokio::test]
-async fn entering_and_leaving_a_selector_are_events_of_their_own() {
+async fn entering_and_leaving_a_selector_are_added_and_deleted_events() {
     let api = Api::new().await;
     api.post(MAPS, &config_map("a")).await.ok();
     let mut events = api.watch(&format!("{MAPS}?watch=true&labelSelector=l%3Dyes")).await;
     set_label(&api, "a", "yes").await;
-    assert_eq!(events.short().await, "ADDED a");
+    assert_eq!(events.summary().await, "ADDED a");
     let mut body = set_label(&api, "a", "yes").await;
     body["data"]["k"] = "w".into();
     api.put(&map("a"), &body).await.ok();
-    assert_eq!(events.short().await, "MODIFIED a");
+    assert_eq!(events.summary().await, "MODIFIED a");
     let left = set_label(&api, "a", "no").await;
     let event = events.next().await.unwrap();
     assert_eq!(event["type"], "DELETED");
@@ -72,7 +72,7 @@ async fn entering_and_leaving_a_selector_are_events_of_their_own() {
     api.delete(&map("a"), &json!(null)).await.ok();
     api.post(MAPS, &config_map("b")).await.ok();
     set_label(&api, "b", "yes").await;
-    assert_eq!(events.short().await, "ADDED b", "what never matched was not shown");
+    assert_eq!(events.summary().await, "ADDED b", "what never matched was not shown");
 }
 
 #[tokio::test]
@@ -86,22 +86,22 @@ async fn one_name_and_one_namespace_can_be_watched() {
     api.post(MAPS, &config_map("a")).await.ok();
     api.post("/api/v1/namespaces/other/configmaps", &config_map("c")).await.ok();
     api.post(MAPS, &config_map("b")).await.ok();
-    assert_eq!(one.short().await, "ADDED b");
-    assert_eq!(other.short().await, "ADDED c");
+    assert_eq!(one.summary().await, "ADDED b");
+    assert_eq!(other.summary().await, "ADDED c");
     for name in ["a", "c", "b"] {
-        assert_eq!(all.short().await, format!("ADDED {name}"));
+        assert_eq!(all.summary().await, format!("ADDED {name}"));
     }
 }
 
 #[tokio::test]
-async fn a_streaming_list_ends_its_first_part_with_a_marked_bookmark() {
+async fn a_streaming_list_ends_its_initial_events_with_a_bookmark() {
     let api = Api::new().await;
     api.post(MAPS, &config_map("a")).await.ok();
     let path = format!(
         "{MAPS}?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
     );
     let mut events = api.watch(&path).await;
-    assert_eq!(events.short().await, "ADDED a");
+    assert_eq!(events.summary().await, "ADDED a");
     let mark = events.next().await.unwrap();
     assert_eq!(mark["type"], "BOOKMARK");
     let meta = &mark["object"]["metadata"];
@@ -109,16 +109,16 @@ async fn a_streaming_list_ends_its_first_part_with_a_marked_bookmark() {
     assert_eq!(meta["resourceVersion"], api.store.revision().to_string());
     assert_eq!(mark["object"]["kind"], "ConfigMap");
     api.post(MAPS, &config_map("b")).await.ok();
-    assert_eq!(events.short().await, "ADDED b");
+    assert_eq!(events.summary().await, "ADDED b");
 
     let without = format!("{MAPS}?watch=true&sendInitialEvents=true");
     assert_eq!(api.get(&without).await.refused().0, 422);
-    let odd = format!("{MAPS}?watch=true&resourceVersionMatch=NotOlderThan");
-    assert_eq!(api.get(&odd).await.refused().0, 422);
+    let invalid = format!("{MAPS}?watch=true&resourceVersionMatch=NotOlderThan");
+    assert_eq!(api.get(&invalid).await.refused().0, 422);
     let none = "sendInitialEvents=false&resourceVersionMatch=NotOlderThan";
     let mut events = api.watch(&format!("{MAPS}?watch=true&{none}")).await;
     api.post(MAPS, &config_map("c")).await.ok();
-    assert_eq!(events.short().await, "ADDED c");
+    assert_eq!(events.summary().await, "ADDED c");
 }
 
 #[tokio::test(start_paused = true)]
@@ -129,24 +129,24 @@ async fn bookmarks_come_every_minute_and_just_before_the_end() {
     let from = api.store.revision();
     let mut events = api.watch(&format!("{MAPS}?{query}&resourceVersion={from}")).await;
     let begin = clock.elapsed().as_secs();
-    // Another resource moves the revision on, which a bookmark tells of.
+    // A write to another resource advances the revision, which a bookmark reports.
     let ns = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}});
     api.post("/api/v1/namespaces", &ns).await.ok();
-    let mut seen = Vec::new();
+    let mut revisions = Vec::new();
     for _ in 0..3 {
         let event = events.next().await.unwrap();
         assert_eq!(event["type"], "BOOKMARK");
         let revision = event["object"]["metadata"]["resourceVersion"].as_str().unwrap();
         assert_eq!(revision, api.store.revision().to_string());
-        seen.push(clock.elapsed().as_secs() - begin);
+        revisions.push(clock.elapsed().as_secs() - begin);
     }
-    assert_eq!(seen, [60, 120, 148]);
+    assert_eq!(revisions, [60, 120, 148]);
     assert!(events.next().await.is_none());
     assert_eq!(clock.elapsed().as_secs() - begin, 150);
 }
 
 #[tokio::test]
-async fn a_watch_ends_when_the_server_does() {
+async fn a_watch_ends_with_the_server() {
     let api = Api::new().await;
     let mut events = api.watch(&format!("{MAPS}?watch=true")).await;
     api.stop.cancel();
@@ -155,7 +155,7 @@ async fn a_watch_ends_when_the_server_does() {
 }
 
 #[tokio::test]
-async fn events_come_in_the_form_asked_for() {
+async fn events_have_the_accepted_form() {
     let api = Api::new().await;
     api.post(MAPS, &config_map("a")).await.ok();
     let mut partial = api.watch_as(&format!("{MAPS}?watch=true"), AS_METADATA).await;
@@ -174,7 +174,7 @@ async fn events_come_in_the_form_asked_for() {
 }
 
 #[tokio::test]
-async fn a_thousand_plain_watches_share_one_line() {
+async fn a_thousand_plain_watches_share_one_frame() {
     let api = Api::new().await;
     let mut watches = Vec::new();
     for _ in 0..1000 {
@@ -182,6 +182,6 @@ async fn a_thousand_plain_watches_share_one_line() {
     }
     api.post(MAPS, &config_map("a")).await.ok();
     for events in &mut watches {
-        assert_eq!(events.short().await, "ADDED a");
+        assert_eq!(events.summary().await, "ADDED a");
     }
 }

@@ -1,4 +1,4 @@
-//! Webhooks that misbehave, and what answers without a socket.
+//! Webhooks that misbehave, and in-process backends.
 
 use crate::harness::Api;
 use base64::Engine as _;
@@ -21,7 +21,7 @@ fn config_map(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"k": "v"}})
 }
 
-/// A configuration that asks the Service `default/hook` about new config maps.
+/// A configuration that calls the Service `default/hook` for new ConfigMaps.
 fn configuration() -> Value {
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
@@ -36,10 +36,10 @@ fn configuration() -> Value {
     })
 }
 
-/// Answers what a function makes of a review.
-struct Says<F>(F);
+/// Responds to a review with the result of a function.
+struct RespondWith<F>(F);
 
-impl<F: Fn(&Value) -> Bytes + Send + Sync + 'static> NativeBackend for Says<F> {
+impl<F: Fn(&Value) -> Bytes + Send + Sync + 'static> NativeBackend for RespondWith<F> {
     fn call(
         &self,
         request: Request<Bytes>,
@@ -63,30 +63,30 @@ async fn api(backend: impl NativeBackend) -> Api {
 }
 
 #[tokio::test]
-async fn a_native_backend_is_asked_without_a_socket() {
-    let asked = Arc::new(AtomicUsize::new(0));
-    let count = asked.clone();
-    let api = api(Says(move |review: &Value| {
+async fn an_in_process_webhook_is_called_without_a_socket() {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let count = calls.clone();
+    let api = api(RespondWith(move |review: &Value| {
         count.fetch_add(1, Ordering::Relaxed);
         assert_eq!(review["request"]["object"]["data"]["k"], "v");
         allowed(review).to_string().into()
     }))
     .await;
     api.post(MAPS, &config_map("a")).await.ok();
-    assert_eq!(asked.load(Ordering::Relaxed), 1);
+    assert_eq!(calls.load(Ordering::Relaxed), 1);
 }
 
 #[tokio::test]
-async fn an_answer_that_is_too_large_is_not_kept() {
+async fn a_too_large_webhook_response_is_refused() {
     let huge = Bytes::from(vec![b' '; 100 << 20]);
-    let api = api(Says(move |_: &Value| huge.clone())).await;
+    let api = api(RespondWith(move |_: &Value| huge.clone())).await;
     let (code, message) = api.post(MAPS, &config_map("a")).await.refused();
     assert_eq!(code, 500);
     assert!(message.ends_with("the answer has more than 16777216 bytes"), "{message}");
 }
 
 #[tokio::test]
-async fn a_webhook_that_nobody_serves_fails_in_the_originals_words() {
+async fn an_unserved_webhook_fails_with_the_text_of_kube_apiserver() {
     let api = Api::new().await;
     api.post(CONFIGURATIONS, &configuration()).await.ok();
     let (code, message) = api.post(MAPS, &config_map("a")).await.refused();
@@ -97,15 +97,15 @@ async fn a_webhook_that_nobody_serves_fails_in_the_originals_words() {
     );
 }
 
-/// Creates what it is asked about again, under another name.
-struct Loops {
+/// Creates the reviewed object again under another name.
+struct HookState {
     service: std::sync::OnceLock<ApiService>,
     deep: AtomicUsize,
 }
 
-struct Looping(Arc<Loops>);
+struct RecursiveHook(Arc<HookState>);
 
-impl NativeBackend for Looping {
+impl NativeBackend for RecursiveHook {
     fn call(
         &self,
         request: Request<Bytes>,
@@ -118,7 +118,7 @@ impl NativeBackend for Looping {
             let request = request.body(http_body_util::Full::new(Bytes::from(body))).unwrap();
             if deep < 20 {
                 let service = self.0.service.get().unwrap().clone();
-                // As a server elsewhere: not on the stack of who asks.
+                // In a task, like a remote server: not on the stack of the caller.
                 drop(tokio::spawn(service.oneshot(request)).await);
             } else {
                 std::future::pending::<()>().await;
@@ -129,9 +129,10 @@ impl NativeBackend for Looping {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_webhook_that_calls_back_ends_with_its_time() {
-    let loops = Arc::new(Loops { service: std::sync::OnceLock::new(), deep: AtomicUsize::new(0) });
-    let api = api(Looping(loops.clone())).await;
+async fn a_recursive_webhook_ends_with_its_timeout() {
+    let loops =
+        Arc::new(HookState { service: std::sync::OnceLock::new(), deep: AtomicUsize::new(0) });
+    let api = api(RecursiveHook(loops.clone())).await;
     assert!(loops.service.set(api.server.service(Identity::admin())).is_ok());
     let (code, message) = api.post(MAPS, &config_map("a")).await.refused();
     assert_eq!(code, 500);
@@ -139,7 +140,7 @@ async fn a_webhook_that_calls_back_ends_with_its_time() {
 }
 
 #[tokio::test]
-async fn simulated_pods_allow_everything_unless_they_are_told_not_to() {
+async fn webhooks_of_simulated_pods_allow_everything_unless_annotated_otherwise() {
     let api = Api::new().await;
     let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "hook"},
         "spec": {"selector": {"app": "hook"}, "ports": [{"port": 443}]}});
@@ -163,17 +164,17 @@ async fn simulated_pods_allow_everything_unless_they_are_told_not_to() {
 }
 
 #[tokio::test]
-async fn what_a_webhook_notes_is_in_the_audit_log_and_its_calls_are_counted() {
-    let api = api(Says(|review: &Value| {
+async fn audit_annotations_and_metrics_of_a_webhook_are_recorded() {
+    let api = api(RespondWith(|review: &Value| {
         if review["request"]["name"] == "broken" {
             return Bytes::from_static(b"nothing");
         }
-        let mut answer = allowed(review);
-        answer["response"]["auditAnnotations"] = json!({"seen": "yes"});
-        answer["response"]["patchType"] = "JSONPatch".into();
+        let mut response = allowed(review);
+        response["response"]["auditAnnotations"] = json!({"seen": "yes"});
+        response["response"]["patchType"] = "JSONPatch".into();
         let patch = json!([{"op": "add", "path": "/data/more", "value": "1"}]);
-        answer["response"]["patch"] = STANDARD.encode(patch.to_string()).into();
-        answer.to_string().into()
+        response["response"]["patch"] = STANDARD.encode(patch.to_string()).into();
+        response.to_string().into()
     }))
     .await;
     let mut lenient = configuration();
@@ -231,35 +232,35 @@ async fn what_a_webhook_notes_is_in_the_audit_log_and_its_calls_are_counted() {
         assert!(page.contains(line), "{line}\n{page}");
     }
 }
-/// Answers one call after the other, the last answer again and again.
-struct InTurn {
+/// Responds to successive calls with successive responses; the last one repeats.
+struct ResponseSequence {
     answers: Vec<(u16, &'static str, &'static str)>,
-    asked: Arc<AtomicUsize>,
+    calls: Arc<AtomicUsize>,
 }
 
-impl NativeBackend for InTurn {
+impl NativeBackend for ResponseSequence {
     fn call(
         &self,
         request: Request<Bytes>,
     ) -> BoxFuture<'_, Result<Response<Bytes>, BackendError>> {
-        let at = self.asked.fetch_add(1, Ordering::Relaxed).min(self.answers.len() - 1);
+        let at = self.calls.fetch_add(1, Ordering::Relaxed).min(self.answers.len() - 1);
         let (code, header, value) = self.answers[at];
         let review: Value = serde_json::from_slice(request.body()).unwrap_or_default();
-        let mut answer = Response::builder().status(code);
+        let mut response = Response::builder().status(code);
         if !header.is_empty() {
-            answer = answer.header(header, value);
+            response = response.header(header, value);
         }
-        let answer = answer.body(Bytes::from(allowed(&review).to_string())).unwrap();
-        Box::pin(async move { Ok(answer) })
+        let response = response.body(Bytes::from(allowed(&review).to_string())).unwrap();
+        Box::pin(async move { Ok(response) })
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_is_put_off_or_sent_elsewhere_is_made_again_within_its_time() {
+async fn a_retried_or_redirected_webhook_call_stays_within_its_timeout() {
     let timed_out = "context deadline exceeded";
-    for (answers, asked, expected) in [
+    for (answers, calls, expected) in [
         (vec![(429, "retry-after", "0"), (200, "", "")], 2, ""),
-        // One second is all that there is.
+        // The whole timeout is one second.
         (vec![(503, "retry-after", "5"), (200, "", "")], 1, timed_out),
         (vec![(503, "retry-after", "-5"), (200, "", "")], 2, ""),
         (vec![(307, "location", "/other")], 10, "stopped after 10 redirects"),
@@ -267,21 +268,21 @@ async fn a_call_that_is_put_off_or_sent_elsewhere_is_made_again_within_its_time(
         (vec![(307, "location", "/other"), (200, "", "")], 2, ""),
     ] {
         let count = Arc::new(AtomicUsize::new(0));
-        let api = api(InTurn { answers: answers.clone(), asked: count.clone() }).await;
-        let answer = api.post(MAPS, &config_map("a")).await;
-        assert_eq!(count.load(Ordering::Relaxed), asked, "{answers:?}");
+        let api = api(ResponseSequence { answers: answers.clone(), calls: count.clone() }).await;
+        let response = api.post(MAPS, &config_map("a")).await;
+        assert_eq!(count.load(Ordering::Relaxed), calls, "{answers:?}");
         if expected.is_empty() {
-            answer.ok();
+            response.ok();
         } else {
-            let (_, message) = answer.refused();
+            let (_, message) = response.refused();
             assert!(message.ends_with(expected), "{message}");
         }
     }
 }
 
-/// Says nothing, ever.
-struct Silent(Arc<AtomicUsize>);
-impl NativeBackend for Silent {
+/// A backend that never responds.
+struct SilentBackend(Arc<AtomicUsize>);
+impl NativeBackend for SilentBackend {
     fn call(&self, _: Request<Bytes>) -> BoxFuture<'_, Result<Response<Bytes>, BackendError>> {
         self.0.fetch_add(1, Ordering::Relaxed);
         Box::pin(std::future::pending())
@@ -289,24 +290,24 @@ impl NativeBackend for Silent {
 }
 
 #[tokio::test]
-async fn slow_webhooks_hold_up_only_who_asks_them() {
-    const MANY: usize = 300;
-    let asked = Arc::new(AtomicUsize::new(0));
+async fn slow_webhooks_delay_only_their_own_requests() {
+    const REQUESTS: usize = 300;
+    let calls = Arc::new(AtomicUsize::new(0));
     let api = Arc::new(Api::new().await);
-    api.server.put_native_backend("default", "hook", Arc::new(Silent(asked.clone())));
+    api.server.put_native_backend("default", "hook", Arc::new(SilentBackend(calls.clone())));
     let mut slow = configuration();
     slow["webhooks"][0]["timeoutSeconds"] = 30.into();
     api.post(CONFIGURATIONS, &slow).await.ok();
-    let waiting: Vec<_> = (0..MANY)
+    let waiting: Vec<_> = (0..REQUESTS)
         .map(|at| {
             let api = api.clone();
             tokio::spawn(async move { api.post(MAPS, &config_map(&format!("m{at}"))).await.code })
         })
         .collect();
-    while asked.load(Ordering::Relaxed) < MANY {
+    while calls.load(Ordering::Relaxed) < REQUESTS {
         tokio::task::yield_now().await;
     }
-    // All of them are asked at the same time; whoever is not their business goes on.
+    // All of them wait at the same time; other requests continue.
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}});
     api.post("/api/v1/namespaces/default/secrets", &secret).await.ok();
     api.get(MAPS).await.ok();
@@ -317,15 +318,15 @@ async fn slow_webhooks_hold_up_only_who_asks_them() {
 }
 
 #[tokio::test]
-async fn the_options_of_a_connection_may_be_changed() {
-    let api = api(Says(|review: &Value| {
-        let mut answer = allowed(review);
+async fn a_webhook_may_change_connect_options() {
+    let api = api(RespondWith(|review: &Value| {
+        let mut response = allowed(review);
         assert_eq!(review["request"]["object"]["kind"], "PodAttachOptions");
-        answer["response"]["patchType"] = "JSONPatch".into();
+        response["response"]["patchType"] = "JSONPatch".into();
         // [{"op":"add","path":"/container","value":"other"}]
         let patch = "W3sib3AiOiJhZGQiLCJwYXRoIjoiL2NvbnRhaW5lciIsInZhbHVlIjoib3RoZXIifV0=";
-        answer["response"]["patch"] = patch.into();
-        answer.to_string().into()
+        response["response"]["patch"] = patch.into();
+        response.to_string().into()
     }))
     .await;
     let mut connecting = configuration();

@@ -26,7 +26,7 @@ pub(super) struct Names {
 pub(super) fn names(object: &Object, names_in_use: &Claims) -> Names {
     let empty = json!({"plural": "", "kind": ""});
     let previous = object.get(&["status", "acceptedNames"]).cloned().unwrap_or(empty);
-    let wanted = object.get(&["spec", "names"]).cloned().unwrap_or_default();
+    let spec_names = object.get(&["spec", "names"]).cloned().unwrap_or_default();
     let mut names = Names { accepted: previous.clone(), conflict: None };
     for (field, reason) in [
         ("plural", "PluralConflict"),
@@ -50,14 +50,14 @@ pub(super) fn names(object: &Object, names_in_use: &Claims) -> Names {
             }
         };
         let accepted_names = texts(&previous);
-        let mut conflicts: Vec<String> = texts(&wanted)
+        let mut conflicts: Vec<String> = texts(&spec_names)
             .iter()
             .filter(|name| !accepted_names.contains(name) && set.contains(*name))
             .map(|name| format!("{} is already in use", quote(name)))
             .collect();
         conflicts.dedup();
         if conflicts.is_empty() {
-            copy(&wanted, &mut names.accepted, field);
+            copy(&spec_names, &mut names.accepted, field);
         } else {
             let message = match conflicts.as_slice() {
                 [finalizer] => finalizer.clone(),
@@ -66,7 +66,7 @@ pub(super) fn names(object: &Object, names_in_use: &Claims) -> Names {
             names.conflict = Some((reason, message));
         }
     }
-    copy(&wanted, &mut names.accepted, "categories");
+    copy(&spec_names, &mut names.accepted, "categories");
     names
 }
 
@@ -145,14 +145,14 @@ pub(super) fn is_incomplete(object: &Object) -> bool {
 
 /// Whether the accepted names differ from those of the spec.
 fn names_differ(object: &Object) -> bool {
-    let of = |path: &[&str]| -> Vec<(String, Value)> {
+    let set_names = |path: &[&str]| -> Vec<(String, Value)> {
         let names = object.get(path).and_then(Value::as_object).into_iter().flatten();
         names
             .filter(|(_, value)| !value.is_null() && *value != "" && *value != &json!([]))
             .map(|(name, value)| (name.clone(), value.clone()))
             .collect()
     };
-    of(&["spec", "names"]) != of(&["status", "acceptedNames"])
+    set_names(&["spec", "names"]) != set_names(&["status", "acceptedNames"])
 }
 
 /// Sets the condition of a CRD whose deletion was requested.
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn free_names_are_accepted_then_established_then_nothing_is_left_to_say() {
+    fn free_names_are_accepted_and_then_established() {
         let names_in_use = Claims::default();
         let first = next_status(&definition(), &names_in_use, "now").unwrap();
         assert_eq!(reasons(&first), ["NamesAccepted=NoConflicts", "Established=Installing"]);
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_taken_is_not_accepted_the_others_are() {
+    fn a_conflicting_name_is_not_accepted_but_the_others_are() {
         let names_in_use =
             Claims { resources: ["x".to_owned()].into(), kinds: ["A".to_owned()].into() };
         let first = next_status(&definition(), &names_in_use, "now").unwrap();
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_of_the_community_say_whether_they_are_approved() {
+    fn a_protected_group_has_the_approval_condition() {
         let mut object = definition();
         object.set(&["spec", "group"], "b.k8s.io".into());
         let annotations = json!({"api-approved.kubernetes.io": "unapproved, a test"});

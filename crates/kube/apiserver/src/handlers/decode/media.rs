@@ -18,7 +18,7 @@ pub(super) enum Media {
 
 impl Media {
     /// The media type of a request's body; the default is JSON.
-    pub(super) fn of(request: &Request<'_>) -> Result<Self, Status> {
+    pub(super) fn from_request(request: &Request<'_>) -> Result<Self, Status> {
         let Some(header) = request.headers.get(CONTENT_TYPE) else { return Ok(Self::Json) };
         let header = header.to_str().unwrap_or("?");
         if header.is_empty() {
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parameters_must_be_well_formed_and_do_not_matter() {
+    fn media_type_parameters_must_be_well_formed_and_are_ignored() {
         for (header, media) in [
             ("application/json", Some("application/json")),
             ("Application/JSON; charset=utf-8", Some("application/json")),

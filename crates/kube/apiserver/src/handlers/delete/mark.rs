@@ -82,13 +82,13 @@ fn decide_dependents(
     object: &mut Object,
     options: &DeleteOptions,
 ) {
-    let undecided = || !old.finalizers().any(|one| matches!(one, ORPHAN | FOREGROUND));
+    let undecided = || !old.finalizers().any(|finalizer| matches!(finalizer, ORPHAN | FOREGROUND));
     let default = default == Dependents::Orphaned && undecided();
     let Some(propagation) = options.propagation.or(default.then_some(Propagation::Orphan)) else {
         return;
     };
     let mut finalizers: Vec<&str> =
-        old.finalizers().filter(|one| !matches!(*one, ORPHAN | FOREGROUND)).collect();
+        old.finalizers().filter(|finalizer| !matches!(*finalizer, ORPHAN | FOREGROUND)).collect();
     match propagation {
         Propagation::Orphan => finalizers.push(ORPHAN),
         Propagation::Foreground if mainstay_fault::is_on("foreground-is-background") => {}
@@ -168,17 +168,17 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_on_a_node_gets_its_time_and_others_none() {
+    fn only_a_running_pod_on_a_node_has_a_grace_period() {
         let spec = json!({"nodeName": "n", "terminationGracePeriodSeconds": 30});
         let running = json!({"spec": spec, "status": {"phase": "Running"}});
-        let done = json!({"spec": spec, "status": {"phase": "Succeeded"}});
+        let finished = json!({"spec": spec, "status": {"phase": "Succeeded"}});
         let waiting = json!({"spec": {"terminationGracePeriodSeconds": 30}});
         for (value, requested, seconds) in [
             (&running, None, 30),
             (&running, Some(5), 5),
             (&running, Some(0), 0),
             (&running, Some(-7), 1),
-            (&done, None, 0),
+            (&finished, None, 0),
             (&waiting, Some(9), 0),
         ] {
             let expected = GracePeriod::Set { end: at(seconds), seconds };
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_deletion_only_shortens_the_time() {
+    fn a_second_deletion_only_shortens_the_grace_period() {
         let marked_pod = |seconds: i64| {
             pod(json!({"metadata": {
                 "deletionTimestamp": at(30).to_string(), "deletionGracePeriodSeconds": seconds,

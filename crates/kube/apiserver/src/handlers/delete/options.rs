@@ -178,7 +178,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn all_that_is_wrong_is_named_at_once() {
+    fn all_invalid_delete_options_are_reported_at_once() {
         let invalid = json!({"orphanDependents": true, "propagationPolicy": "X", "dryRun": ["Y"]});
         let status = DeleteOptions::from_value(&invalid).unwrap_err();
         assert_eq!(status.details.causes.len(), 3);
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn the_old_way_of_cascading_means_the_new_one() {
+    fn orphan_dependents_sets_the_propagation_policy() {
         for (orphans, propagation) in
             [(true, Propagation::Orphan), (false, Propagation::Background)]
         {

@@ -49,11 +49,11 @@ pub(in crate::handlers) async fn validate_scale(
 
 /// The object with the replicas and the preconditions of a scale.
 fn set_replicas(row: &KindRow, current: &Object, scale: &Object) -> Result<Object, Status> {
-    let wanted = scale.i64(&["spec", "replicas"]).unwrap_or_default();
+    let replicas = scale.i64(&["spec", "replicas"]).unwrap_or_default();
     // For a custom kind, the validation of the object checks the number.
-    if wanted < 0 && row.custom().is_none() {
+    if replicas < 0 && row.custom().is_none() {
         let field = FieldPath::new("spec").child("replicas");
-        let error = FieldError::invalid(&field, wanted, "must be greater than or equal to 0");
+        let error = FieldError::invalid(&field, replicas, "must be greater than or equal to 0");
         return Err(Status::invalid("autoscaling", "Scale", scale.name(), &[error]));
     }
     if scale.name() != current.name() {
@@ -77,6 +77,6 @@ fn set_replicas(row: &KindRow, current: &Object, scale: &Object) -> Result<Objec
             object.set(&["metadata", field], value.clone());
         }
     }
-    object.set(&segments(spec_path(row)), wanted.into());
+    object.set(&segments(spec_path(row)), replicas.into());
     Ok(object)
 }

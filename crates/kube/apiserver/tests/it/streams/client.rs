@@ -1,4 +1,4 @@
-//! A client of streams over a connection in memory, and a pod to talk to.
+//! A streaming client over an in-memory connection, and a pod that it connects to.
 
 use crate::harness::Api;
 use bytes::Bytes;
@@ -14,7 +14,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::Role;
 
-/// A pod with a few commands.
+/// An in-process pod with a few commands.
 pub(super) struct Shell;
 
 impl NativePod for Shell {
@@ -60,13 +60,13 @@ async fn shell(process: Process) -> Exit {
     }
 }
 
-/// A stream that is open.
+/// An open stream.
 pub(super) type Client = WebSocketStream<Wire>;
 
-/// A connection that has changed.
+/// An upgraded connection.
 pub(super) type Wire = TokioIo<Upgraded>;
 
-/// Asks for another protocol; the error is code and message of the refusal.
+/// Upgrades a connection; the error is code and message of the refusal.
 pub(super) async fn connect(
     api: &Api,
     method: &str,
@@ -78,7 +78,7 @@ pub(super) async fn connect(
     tokio::spawn(async move {
         let connection = hyper::server::conn::http1::Builder::new()
             .serve_connection(TokioIo::new(theirs), service);
-        // It ends when its client goes.
+        // It ends when its client disconnects.
         let _ = connection.with_upgrades().await;
     });
     let (mut sender, connection) =
@@ -105,7 +105,7 @@ pub(super) async fn connect(
     Ok((TokioIo::new(hyper::upgrade::on(response).await.unwrap()), answered))
 }
 
-/// Opens a stream of WebSocket; an empty protocol is none.
+/// Opens a WebSocket stream; an empty protocol means none.
 pub(super) async fn open(api: &Api, path: &str, protocol: &str) -> Result<Client, String> {
     let mut headers = vec![
         ("upgrade", "websocket"),

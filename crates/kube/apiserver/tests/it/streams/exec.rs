@@ -1,7 +1,7 @@
-//! `pods/exec` and `pods/attach`, as a client of WebSocket sees them.
+//! `pods/exec` and `pods/attach` over WebSocket.
 
 use super::client::{Client, Shell, open};
-use super::{PODS, pod, running, state};
+use super::{PODS, pod, running, set_container_status};
 use crate::harness::Api;
 use futures::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
@@ -10,11 +10,11 @@ use tokio_tungstenite::tungstenite::Message;
 
 const V5: &str = "v5.channel.k8s.io";
 
-/// A pod with a shell behind it.
+/// An API with a pod that has a shell.
 async fn api() -> Api {
     let api = Api::new().await;
     pod(&api, "p", &["c"], true).await;
-    state(&api, "p", running()).await;
+    set_container_status(&api, "p", running()).await;
     api.server.put_native_pod("default", "p", Arc::new(Shell));
     api
 }
@@ -23,7 +23,7 @@ fn message(channel: u8, text: &str) -> Message {
     Message::Binary([&[channel], text.as_bytes()].concat().into())
 }
 
-/// What came on channels 1 and 2, and how it ended.
+/// Reads the data of channels 1 and 2, and the final status.
 async fn rest(client: &mut Client) -> (String, String, Value) {
     let (mut output, mut errors, mut status) = (String::new(), String::new(), Value::Null);
     while let Some(Ok(message)) = client.next().await {
@@ -41,7 +41,7 @@ async fn rest(client: &mut Client) -> (String, String, Value) {
 }
 
 #[tokio::test]
-async fn a_process_writes_and_ends_with_its_code() {
+async fn exec_returns_output_and_exit_code() {
     let api = api().await;
     for protocol in [V5, "v4.channel.k8s.io"] {
         let path = format!("{PODS}/p/exec?command=say&command=a%20b&stdout=1&stderr=1");
@@ -60,7 +60,7 @@ async fn a_process_writes_and_ends_with_its_code() {
 }
 
 #[tokio::test]
-async fn older_protocols_tell_failures_only_and_may_be_encoded() {
+async fn older_protocols_report_failures_as_text_and_may_use_base64() {
     let api = api().await;
     for (protocol, encoded, all) in [
         ("v4.base64.channel.k8s.io", true, true),
@@ -104,12 +104,12 @@ async fn older_protocols_tell_failures_only_and_may_be_encoded() {
 }
 
 #[tokio::test]
-async fn input_goes_in_until_the_client_says_that_it_ends() {
+async fn input_is_sent_until_the_client_closes_it() {
     let api = api().await;
     let path = format!("{PODS}/p/exec?command=cat&stdin=1&stdout=1");
     let client = open(&api, &path, V5).await.unwrap();
     let large = "x".repeat(300_000);
-    // More than the channels hold: it flows only if somebody reads it meanwhile.
+    // More data than the channels buffer: it flows only if it is read meanwhile.
     let (mut sink, source) = client.split();
     let sending = async {
         sink.send(message(0, "one ")).await.unwrap();
@@ -131,7 +131,7 @@ async fn input_goes_in_until_the_client_says_that_it_ends() {
 }
 
 #[tokio::test]
-async fn whoever_attaches_has_a_terminal_with_a_size() {
+async fn attach_has_a_terminal_with_a_size() {
     let api = api().await;
     let path = format!("{PODS}/p/attach?stdin=1&stdout=1&stderr=1&tty=1");
     let mut client = open(&api, &path, V5).await.unwrap();
@@ -143,7 +143,7 @@ async fn whoever_attaches_has_a_terminal_with_a_size() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_is_refused_before_anything_runs() {
+async fn an_invalid_exec_is_refused_before_a_process_starts() {
     let api = api().await;
     pod(&api, "lone", &["c"], false).await;
     pod(&api, "sim", &["c"], true).await;
@@ -194,7 +194,7 @@ async fn what_cannot_be_is_refused_before_anything_runs() {
 }
 
 #[tokio::test]
-async fn a_client_that_breaks_the_protocol_or_goes_ends_its_own_stream_only() {
+async fn a_client_that_violates_the_protocol_ends_only_its_own_stream() {
     let api = api().await;
     let path = format!("{PODS}/p/exec?command=cat&stdin=1&stdout=1");
     let broken = [
@@ -204,12 +204,12 @@ async fn a_client_that_breaks_the_protocol_or_goes_ends_its_own_stream_only() {
     ];
     for message in broken {
         let mut client = open(&api, &path, V5).await.unwrap();
-        // The server may cut the connection in the middle of what is too large.
+        // The server may close the connection in the middle of a message that is too large.
         let _ = client.send(message).await;
         let (output, ..) = rest(&mut client).await;
         assert_eq!(output, "");
     }
-    // Hundreds at once, none of which reads or says goodbye.
+    // Hundreds of clients at once, none of which reads or closes its stream.
     let mut silent = Vec::new();
     for _ in 0..300 {
         silent.push(open(&api, &path, V5).await.unwrap());
@@ -226,11 +226,11 @@ async fn a_client_that_breaks_the_protocol_or_goes_ends_its_own_stream_only() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_gives_no_sign_of_life_is_cut() {
+async fn a_client_without_pongs_is_disconnected() {
     let api = api().await;
     let path = format!("{PODS}/p/exec?command=cat&stdin=1&stdout=1");
     let mut client = open(&api, &path, V5).await.unwrap();
-    // Nobody reads, so that no ping is answered.
+    // Without a reader, no ping is answered.
     tokio::time::sleep(std::time::Duration::from_mins(2)).await;
     assert_eq!(rest(&mut client).await.2, Value::Null);
 }

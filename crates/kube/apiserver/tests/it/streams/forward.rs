@@ -1,8 +1,8 @@
-//! `pods/portforward`, over all that it is spoken.
+//! `pods/portforward` over all its protocols.
 
 use super::client::{connect, open};
-use super::spdy::{Frame, Spdy, control, numbers};
-use super::{PODS, pod, running, state};
+use super::spdy::{Frame, Spdy, control, encode_numbers};
+use super::{PODS, pod, running, set_container_status};
 use crate::harness::Api;
 use futures::future::BoxFuture;
 use futures::{SinkExt as _, StreamExt as _};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 use tokio_tungstenite::tungstenite::Message;
 
-/// A pod with a few ports.
+/// An in-process pod with a few ports.
 pub(super) struct Ports;
 
 impl NativePod for Ports {
@@ -22,24 +22,24 @@ impl NativePod for Ports {
     fn connect(&self, port: u16) -> BoxFuture<'_, Result<Box<dyn Connection>, ConnectError>> {
         let (ours, theirs) = tokio::io::duplex(1000);
         match port {
-            // Sends back what it gets.
+            // Echoes its input.
             7 => drop(tokio::spawn(async move {
                 let (mut source, mut sink) = tokio::io::split(theirs);
                 let _ = tokio::io::copy(&mut source, &mut sink).await;
                 let _ = sink.shutdown().await;
             })),
-            // Says something and goes.
+            // Sends one message and closes.
             13 => drop(tokio::spawn(async move {
                 let mut theirs = theirs;
                 theirs.write_all(b"noon").await.unwrap();
             })),
-            // Takes nothing, and says nothing.
+            // Neither reads nor writes.
             9 => drop(tokio::spawn(async move {
                 let _theirs = theirs;
                 std::future::pending::<()>().await;
             })),
-            // Speaks a little HTTP.
-            80 => drop(tokio::spawn(super::proxy::answer(theirs))),
+            // A minimal HTTP server.
+            80 => drop(tokio::spawn(super::proxy::respond(theirs))),
             _ => return Box::pin(async move { Err(ConnectError(format!("nobody is at {port}"))) }),
         }
         Box::pin(async { Ok(Box::new(ours) as Box<dyn Connection>) })
@@ -49,7 +49,7 @@ impl NativePod for Ports {
 pub(super) async fn api() -> Api {
     let api = Api::new().await;
     pod(&api, "p", &["c"], true).await;
-    state(&api, "p", running()).await;
+    set_container_status(&api, "p", running()).await;
     api.server.put_native_pod("default", "p", Arc::new(Ports));
     api
 }
@@ -76,7 +76,7 @@ async fn client(api: &Api, tunnel: bool) -> Spdy {
             let _ = to.shutdown().await;
         };
         let up = async {
-            // Messages end anywhere.
+            // Messages end at any byte.
             let mut buffer = [0; 7];
             while let Ok(read @ 1..) = from.read(&mut buffer).await {
                 let message = Message::Binary(buffer[..read].to_vec().into());
@@ -94,25 +94,25 @@ async fn client(api: &Api, tunnel: bool) -> Spdy {
     Spdy::new(ours)
 }
 
-/// Opens a pair of streams: errors, data.
+/// Opens a pair of streams: errors and data.
 async fn pair(client: &mut Spdy, port: &str, request: &str) -> (u32, u32) {
     let all = |kind| [("streamtype", kind), ("port", port), ("requestid", request)];
     let error = client.open(&all("error")).await;
     let data = client.open(&all("data")).await;
-    // Clients of Kubernetes say nothing on it.
+    // Kubernetes clients send nothing on the error stream.
     client.data(error, b"", true).await;
     (error, data)
 }
 
 #[tokio::test]
-async fn connections_are_pairs_of_streams() {
+async fn a_forwarded_connection_is_a_pair_of_streams() {
     let api = api().await;
     for tunnel in [false, true] {
         let mut client = client(&api, tunnel).await;
         let (error, data) = pair(&mut client, "7", "0").await;
         let (other_error, other) = pair(&mut client, "13", "1").await;
         let long = "echo".repeat(25_000);
-        // It flows back while it is sent.
+        // The echo flows back while data is sent.
         for part in long.as_bytes().chunks(500) {
             client.data(data, part, false).await;
         }
@@ -122,14 +122,14 @@ async fn connections_are_pairs_of_streams() {
         assert_eq!(texts[&data], long);
         assert_eq!((texts[&error].as_str(), texts[&other_error].as_str()), ("", ""));
         assert_eq!(texts[&other], "noon");
-        // The connection goes on.
+        // The connection stays open.
         let (error, data) = pair(&mut client, "13", "0").await;
         assert_eq!(client.until(vec![error, data]).await[&data], "noon");
     }
 }
 
 #[tokio::test]
-async fn what_goes_wrong_is_told_on_the_stream_for_it() {
+async fn port_forward_failures_are_reported_on_the_error_stream() {
     let api = api().await;
     for tunnel in [false, true] {
         let mut client = client(&api, tunnel).await;
@@ -139,7 +139,7 @@ async fn what_goes_wrong_is_told_on_the_stream_for_it() {
         let uid = uid.as_str().unwrap();
         let why = format!("error forwarding port 1234 to pod p, uid {uid}: nobody is at 1234");
         assert_eq!(texts[&error], why);
-        // Two streams for the same.
+        // Two streams for the same request.
         let all = [("streamtype", "error"), ("port", "7"), ("requestid", "5")];
         let (one, other) = (client.open(&all).await, client.open(&all).await);
         let texts = client.until(vec![one, other]).await;
@@ -149,7 +149,7 @@ async fn what_goes_wrong_is_told_on_the_stream_for_it() {
 }
 
 #[tokio::test]
-async fn old_clients_name_no_requests() {
+async fn port_forward_works_without_request_ids() {
     let api = api().await;
     let mut client = client(&api, false).await;
     let error = client.open(&[("streamtype", "error"), ("port", "13")]).await;
@@ -175,7 +175,7 @@ async fn streams_without_a_port_or_a_kind_are_reset() {
 }
 
 #[tokio::test]
-async fn thousands_of_streams_are_bounded() {
+async fn the_number_of_forwarded_streams_is_limited() {
     let api = api().await;
     let mut client = client(&api, false).await;
     let mut refused = 0;
@@ -193,16 +193,16 @@ async fn thousands_of_streams_are_bounded() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_nobody_takes_holds_up_the_others_for_a_while_only() {
+async fn an_unread_forwarded_stream_delays_the_others_only_until_its_timeout() {
     let api = api().await;
     let mut client = client(&api, false).await;
     let (_, stuck) = pair(&mut client, "9", "0").await;
     let (error, data) = pair(&mut client, "13", "1").await;
     assert_eq!(client.until(vec![error, data]).await[&data], "noon");
-    // Far more than the stream and its port hold.
+    // Far more than the buffers of the stream and its port.
     let (mut reset, large) = (false, vec![0; 400_000]);
     client.data(stuck, &large, false).await;
-    client.write(&control(6, 0, &numbers(&[1]))).await;
+    client.write(&control(6, 0, &encode_numbers(&[1]))).await;
     loop {
         match client.frame().await.unwrap() {
             Frame::Reset(stream, 7) => {
@@ -217,7 +217,7 @@ async fn a_stream_that_nobody_takes_holds_up_the_others_for_a_while_only() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn half_a_pair_is_not_waited_for_for_ever() {
+async fn an_incomplete_pair_of_streams_times_out() {
     let api = api().await;
     let mut client = client(&api, false).await;
     let all = [("streamtype", "error"), ("port", "7"), ("requestid", "8")];
@@ -232,13 +232,13 @@ async fn a_client_that_resets_a_stream_ends_its_connection() {
     let mut client = client(&api, false).await;
     let (error, data) = pair(&mut client, "9", "0").await;
     client.data(data, b"x", false).await;
-    client.write(&control(3, 0, &numbers(&[data, 5]))).await;
-    // The stream for errors ends without one.
+    client.write(&control(3, 0, &encode_numbers(&[data, 5]))).await;
+    // The error stream ends without an error.
     assert_eq!(client.until(vec![error]).await[&error], "");
 }
 
 #[tokio::test]
-async fn channels_have_a_connection_for_each_port_of_the_query() {
+async fn websocket_channels_have_a_connection_for_each_port_of_the_query() {
     let api = api().await;
     let path = format!("{PODS}/p/portforward?ports=7&ports=1234");
     let mut client = open(&api, &path, "v4.channel.k8s.io").await.unwrap();
@@ -270,7 +270,7 @@ async fn channels_have_a_connection_for_each_port_of_the_query() {
 }
 
 #[tokio::test]
-async fn simulated_pods_lend_their_ports_to_programs_of_this_machine() {
+async fn host_ports_of_simulated_pods_are_forwarded_to_this_machine() {
     let api = Api::new().await;
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -280,7 +280,7 @@ async fn simulated_pods_lend_their_ports_to_programs_of_this_machine() {
         }
     });
     pod(&api, "p", &["c"], true).await;
-    state(&api, "p", running()).await;
+    set_container_status(&api, "p", running()).await;
     let path = format!("{PODS}/p/portforward");
     let tunnel = "SPDY/3.1+portforward.k8s.io";
     let refused = open(&api, &path, tunnel).await.err().unwrap();

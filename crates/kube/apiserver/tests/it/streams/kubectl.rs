@@ -1,8 +1,8 @@
-//! The real kubectl on pods with handlers, over the TLS port.
+//! The real kubectl with in-process pods, over the TLS port.
 
 use super::client::Shell;
 use super::forward::Ports;
-use super::{pod, running, state};
+use super::{pod, running, set_container_status};
 use crate::harness::Api;
 use mainstay_auth::pki::Pki;
 use mainstay_clock::Clock;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Whether the search path has a kubectl that asks for WebSocket first.
+/// Whether the PATH has a kubectl that tries WebSocket first.
 fn has_kubectl() -> bool {
     let version = Command::new("kubectl").args(["version", "--client", "-o", "json"]).output();
     let minor = version.ok().and_then(|output| {
@@ -23,13 +23,13 @@ fn has_kubectl() -> bool {
     minor.is_some_and(|minor| minor >= 32)
 }
 
-/// The environment variables that make kubectl speak SPDY, or WebSocket.
+/// The environment variables that make kubectl use SPDY, or WebSocket.
 const SPDY: [(&str, &str); 2] =
     [("KUBECTL_REMOTE_COMMAND_WEBSOCKETS", "false"), ("KUBECTL_PORT_FORWARD_WEBSOCKETS", "false")];
 const WEBSOCKET: [(&str, &str); 2] =
     [("KUBECTL_REMOTE_COMMAND_WEBSOCKETS", "true"), ("KUBECTL_PORT_FORWARD_WEBSOCKETS", "true")];
 
-/// Exit code, output and error of a call.
+/// Exit code, stdout and stderr of a call.
 async fn call(
     kubeconfig: PathBuf,
     arguments: &[&str],
@@ -45,7 +45,7 @@ async fn call(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn kubectl_runs_commands_in_pods_with_handlers() {
+async fn kubectl_streams_to_in_process_pods() {
     if !has_kubectl() {
         eprintln!(
             "skipped: kubectl exec on pods with handlers: no kubectl of 1.32 or newer on PATH"
@@ -58,7 +58,7 @@ async fn kubectl_runs_commands_in_pods_with_handlers() {
     let api = Api::with(Store::in_memory(Options::new(clock)), clock, authenticator).await;
     for name in ["p", "ports", "sim"] {
         pod(&api, name, &["c"], true).await;
-        state(&api, name, running()).await;
+        set_container_status(&api, name, running()).await;
     }
     api.server.put_native_pod("default", "p", Arc::new(Shell));
     api.server.put_native_pod("default", "ports", Arc::new(Ports));
@@ -77,8 +77,8 @@ async fn kubectl_runs_commands_in_pods_with_handlers() {
         let run = |arguments: &'static [&str], input| {
             call(file("kubeconfig"), arguments, input, environment)
         };
-        let said = run(&["exec", "p", "--", "say", "a b"], None).await;
-        assert_eq!(said, (0, "a b".to_owned(), "done".to_owned()));
+        let output = run(&["exec", "p", "--", "say", "a b"], None).await;
+        assert_eq!(output, (0, "a b".to_owned(), "done".to_owned()));
         let (code, _, error) = run(&["exec", "p", "--", "exit", "3"], None).await;
         assert_eq!((code, error.trim()), (3, "command terminated with exit code 3"));
         let (code, output, error) =
@@ -96,14 +96,14 @@ async fn kubectl_runs_commands_in_pods_with_handlers() {
             let (code, _, error) = run(arguments, None).await;
             assert_eq!((code, error.contains(what)), (1, true), "{arguments:?}: {error}");
         }
-        forwards(&file("kubeconfig"), environment).await;
+        check_port_forward(&file("kubeconfig"), environment).await;
     }
     api.stop.cancel();
     port.await.unwrap();
 }
 
-/// Forwards ports, and asks for what is behind them.
-async fn forwards(kubeconfig: &Path, environment: [(&'static str, &'static str); 2]) {
+/// Forwards ports, and sends requests to the servers behind them.
+async fn check_port_forward(kubeconfig: &Path, environment: [(&'static str, &'static str); 2]) {
     let mut command = tokio::process::Command::new("kubectl");
     command.envs(environment).arg("--kubeconfig").arg(kubeconfig);
     command.args(["port-forward", "ports", ":7", ":13", ":1234"]).kill_on_drop(true);
@@ -112,16 +112,16 @@ async fn forwards(kubeconfig: &Path, environment: [(&'static str, &'static str);
     let mut ports = std::collections::HashMap::new();
     while ports.len() < 3 {
         let line = lines.next_line().await.unwrap().expect("kubectl says where it listens");
-        // It says so for both families of addresses.
+        // kubectl prints a line for both address families.
         if let Some(rest) = line.strip_prefix("Forwarding from 127.0.0.1:") {
             let (from, to) = rest.split_once(" -> ").unwrap();
             ports.insert(to.to_owned(), from.parse::<u16>().unwrap());
         }
     }
     let connect = async |port: &str| TcpStream::connect(("127.0.0.1", ports[port])).await.unwrap();
-    let mut said = String::new();
-    connect("13").await.read_to_string(&mut said).await.unwrap();
-    assert_eq!(said, "noon");
+    let mut output = String::new();
+    connect("13").await.read_to_string(&mut output).await.unwrap();
+    assert_eq!(output, "noon");
     let (mut one, mut other) = (connect("7").await, connect("7").await);
     let long = "echo".repeat(100_000);
     for stream in [&mut one, &mut other] {
@@ -135,7 +135,7 @@ async fn forwards(kubeconfig: &Path, environment: [(&'static str, &'static str);
         read.unwrap();
         assert_eq!(echoed.len(), long.len());
     }
-    // What goes wrong is told, and ends kubectl.
+    // A failed connection is reported, and ends kubectl.
     drop(connect("1234").await);
     let mut error = String::new();
     child.stderr.take().unwrap().read_to_string(&mut error).await.unwrap();

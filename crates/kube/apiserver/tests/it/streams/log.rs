@@ -1,6 +1,6 @@
 //! `pods/log`.
 
-use super::{PODS, pod, running, state};
+use super::{PODS, pod, running, set_container_status};
 use crate::harness::Api;
 use bytes::Bytes;
 use futures::{StreamExt as _, stream};
@@ -17,16 +17,16 @@ fn line(second: i64, text: &str) -> LogLine {
     LogLine { time, text: text.to_owned() }
 }
 
-/// Says four things at once, and goes on to count.
+/// Writes four lines at once, and then counts.
 #[derive(Default)]
-struct Counting {
-    /// How many lines were asked of it.
-    asked: Arc<AtomicUsize>,
+struct CountingPod {
+    /// The number of lines that were read.
+    lines_read: Arc<AtomicUsize>,
 }
 
-impl NativePod for Counting {
+impl NativePod for CountingPod {
     fn log(&self, container: &str, previous: bool) -> Option<Log> {
-        let asked = self.asked.clone();
+        let lines_read = self.lines_read.clone();
         (container != "mute").then(|| Log {
             kept: if previous {
                 vec![line(-9, "before")]
@@ -36,7 +36,7 @@ impl NativePod for Counting {
             },
             coming: stream::iter(5_usize..)
                 .map(move |number| {
-                    asked.store(number, Ordering::Relaxed);
+                    lines_read.store(number, Ordering::Relaxed);
                     line(5, &number.to_string())
                 })
                 .boxed(),
@@ -44,14 +44,14 @@ impl NativePod for Counting {
     }
 }
 
-// The clock stands, however long the test takes.
+// The clock is paused, however long the test takes.
 #[tokio::test(start_paused = true)]
-async fn a_log_is_the_part_that_is_asked_for() {
+async fn log_options_select_a_part_of_the_log() {
     let api = Api::new().await;
     pod(&api, "p", &["c"], true).await;
-    state(&api, "p", running()).await;
-    api.server.put_native_pod("default", "p", Arc::new(Counting::default()));
-    // The clock says 03:04:05.
+    set_container_status(&api, "p", running()).await;
+    api.server.put_native_pod("default", "p", Arc::new(CountingPod::default()));
+    // The clock shows 03:04:05.
     for (query, expected) in [
         ("", "one\ntwo\nthree\nfour\n"),
         ("container=c", "one\ntwo\nthree\nfour\n"),
@@ -68,19 +68,19 @@ async fn a_log_is_the_part_that_is_asked_for() {
         ("follow=true&tailLines=1&limitBytes=9", "four\n5\n6\n"),
         ("follow=true&tailLines=0&limitBytes=1", "5"),
     ] {
-        let answer = api.get(&format!("{PODS}/p/log?{query}")).await;
-        assert_eq!((answer.code, &answer.bytes[..]), (200, expected.as_bytes()), "{query}");
-        assert_eq!(answer.headers["content-type"], "text/plain", "{query}");
+        let response = api.get(&format!("{PODS}/p/log?{query}")).await;
+        assert_eq!((response.code, &response.bytes[..]), (200, expected.as_bytes()), "{query}");
+        assert_eq!(response.headers["content-type"], "text/plain", "{query}");
     }
     let last = json!({"exitCode": 1, "containerID": "sim://0", "reason": "Error"});
     let again =
         json!({"restartCount": 1, "lastState": {"terminated": last}, "state": {"running": {}}});
-    state(&api, "p", again).await;
+    set_container_status(&api, "p", again).await;
     assert_eq!(api.get(&format!("{PODS}/p/log?previous=true")).await.bytes, "before\n");
 }
 
 #[tokio::test]
-async fn wrong_options_and_containers_are_refused_in_the_words_of_the_original() {
+async fn invalid_log_options_and_containers_are_refused_with_the_texts_of_kube_apiserver() {
     let api = Api::new().await;
     pod(&api, "p", &["c"], false).await;
     pod(&api, "two", &["a", "b"], false).await;
@@ -98,13 +98,13 @@ async fn wrong_options_and_containers_are_refused_in_the_words_of_the_original()
     ] {
         assert_eq!(api.get(&format!("{PODS}/{path}")).await.refused(), expected, "{path}");
     }
-    // A pod that no node has, has written nothing.
-    let answer = api.get(&format!("{PODS}/two/log?container=b")).await;
-    assert_eq!((answer.code, answer.bytes.len()), (204, 0));
+    // A pod without a node has written nothing.
+    let response = api.get(&format!("{PODS}/two/log?container=b")).await;
+    assert_eq!((response.code, response.bytes.len()), (204, 0));
 }
 
 #[tokio::test]
-async fn a_container_that_does_not_run_says_what_it_waits_for() {
+async fn the_log_of_a_waiting_container_is_refused_with_its_reason() {
     let api = Api::new().await;
     pod(&api, "p", &["mute"], true).await;
     let which = "container \"mute\" in pod \"p\"";
@@ -120,13 +120,13 @@ async fn a_container_that_does_not_run_says_what_it_waits_for() {
         ),
         (json!({"state": {"terminated": {"exitCode": 0}}}), format!("{which} is terminated")),
     ] {
-        state(&api, "p", status).await;
+        set_container_status(&api, "p", status).await;
         assert_eq!(api.get(&log).await.refused(), (400, expected));
     }
-    state(&api, "p", running()).await;
+    set_container_status(&api, "p", running()).await;
     let previous = api.get(&format!("{log}?previous=true")).await.refused();
     assert_eq!(previous, (400, format!("previous terminated {which} not found")));
-    // It runs, but no process is behind it.
+    // The container runs, but no process is behind it.
     let (code, message) = api.get(&log).await.refused();
     assert_eq!(
         (
@@ -138,35 +138,35 @@ async fn a_container_that_does_not_run_says_what_it_waits_for() {
         (405, true)
     );
     api.server.put_native_pods(|pod| {
-        (pod.name() == "p").then(|| Arc::new(Counting::default()) as Arc<dyn NativePod>)
+        (pod.name() == "p").then(|| Arc::new(CountingPod::default()) as Arc<dyn NativePod>)
     });
     assert_eq!(api.get(&log).await.refused(), (400, format!("{which} keeps no log")));
 }
 
 #[tokio::test]
-async fn a_log_is_made_as_fast_as_its_reader_takes_it() {
+async fn a_log_is_produced_at_the_speed_of_its_reader() {
     let api = Api::new().await;
     pod(&api, "p", &["c"], true).await;
-    state(&api, "p", running()).await;
-    let handler = Counting::default();
-    let asked = handler.asked.clone();
+    set_container_status(&api, "p", running()).await;
+    let handler = CountingPod::default();
+    let lines_read = handler.lines_read.clone();
     api.server.put_native_pod("default", "p", Arc::new(handler));
     let request = Request::get(format!("{PODS}/p/log?follow=true&tailLines=0"));
     let mut body = api.send(request.body(Full::new(Bytes::new())).unwrap()).await.into_body();
-    assert_eq!(asked.load(Ordering::Relaxed), 0);
+    assert_eq!(lines_read.load(Ordering::Relaxed), 0);
     for _ in 0..3 {
         body.frame().await.unwrap().unwrap();
     }
-    assert_eq!(asked.load(Ordering::Relaxed), 7);
+    assert_eq!(lines_read.load(Ordering::Relaxed), 7);
     drop(body);
-    assert_eq!(Arc::strong_count(&asked), 2, "the log goes with its reader");
+    assert_eq!(Arc::strong_count(&lines_read), 2, "the log goes with its reader");
 }
 
 #[tokio::test]
-async fn a_simulated_pod_has_written_what_its_annotation_says() {
+async fn the_log_of_a_simulated_pod_is_that_of_its_annotation() {
     let api = Api::new().await;
     pod(&api, "p", &["c", "d"], true).await;
-    state(&api, "p", running()).await;
+    set_container_status(&api, "p", running()).await;
     let text = json!({"metadata": {"annotations": {"mainstay.dev/log": "one\ntwo\n"}}});
     api.patch(&format!("{PODS}/p"), "merge", &text).await.ok();
     let log = format!("{PODS}/p/log?container=c");
@@ -174,16 +174,16 @@ async fn a_simulated_pod_has_written_what_its_annotation_says() {
     let timed = "2026-01-02T03:04:05Z one\n2026-01-02T03:04:05Z two\n";
     assert_eq!(api.get(&format!("{log}&timestamps=true")).await.bytes, timed);
     assert_eq!(api.get(&format!("{log}&follow=true&limitBytes=5")).await.bytes, "one\nt");
-    // A container that does not run has no log, whatever is said.
+    // A container that does not run has no log, whatever the annotation says.
     let (code, message) = api.get(&format!("{PODS}/p/log?container=d")).await.refused();
     assert_eq!((code, message.as_str()), (400, "container \"d\" in pod \"p\" is not available"));
-    // One that crashed has written it, too, while it waits to be started again.
+    // A crashed container has written its log, even while it waits for a restart.
     let ended =
         json!({"exitCode": 1, "startedAt": "2026-01-02T03:04:06Z", "containerID": "sim://1"});
     let waits = json!({
         "state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": {"terminated": ended},
     });
-    state(&api, "p", waits).await;
+    set_container_status(&api, "p", waits).await;
     for which in ["", "&previous=true"] {
         let timed = api.get(&format!("{log}&timestamps=true{which}")).await.bytes;
         assert_eq!(timed, "2026-01-02T03:04:06Z one\n2026-01-02T03:04:06Z two\n", "{which}");
@@ -191,10 +191,10 @@ async fn a_simulated_pod_has_written_what_its_annotation_says() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_follows_the_log_of_a_simulated_pod_waits_for_its_end() {
+async fn following_the_log_of_a_simulated_pod_lasts_until_its_end() {
     let api = Api::new().await;
     pod(&api, "p", &["c"], true).await;
-    state(&api, "p", running()).await;
+    set_container_status(&api, "p", running()).await;
     let text = json!({"metadata": {"annotations": {"mainstay.dev/log": "one"}}});
     api.patch(&format!("{PODS}/p"), "merge", &text).await.ok();
     let request = Request::get(format!("{PODS}/p/log?follow=true"));
@@ -202,7 +202,7 @@ async fn whoever_follows_the_log_of_a_simulated_pod_waits_for_its_end() {
     let (followed, ()) = tokio::join!(body.collect(), async {
         tokio::time::sleep(std::time::Duration::from_mins(10)).await;
         let ended = json!({"exitCode": 0, "containerID": "sim://1"});
-        state(&api, "p", json!({"state": {"terminated": ended}})).await;
+        set_container_status(&api, "p", json!({"state": {"terminated": ended}})).await;
     });
     assert_eq!(followed.unwrap().to_bytes(), "one\n");
 }

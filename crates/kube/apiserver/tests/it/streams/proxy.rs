@@ -1,6 +1,6 @@
 //! `pods/proxy` and `services/proxy`.
 
-use super::{PODS, forward, state};
+use super::{PODS, forward, set_container_status};
 use crate::harness::Api;
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 
-/// Answers one request with what it was.
-pub(super) async fn answer(mut stream: DuplexStream) {
+/// Responds to one request with its content.
+pub(super) async fn respond(mut stream: DuplexStream) {
     let mut request = Vec::new();
     while !request.ends_with(b"\r\n\r\n") && !request.ends_with(b"END") {
         let mut buffer = [0; 1000];
@@ -27,11 +27,11 @@ pub(super) async fn answer(mut stream: DuplexStream) {
         "200 OK\r\nset-cookie: a=1\r\nset-cookie: b=2\r\nconnection: x-hop\r\nx-hop: 1\r\ncontent-type: text/x-request"
     };
     let length = text.len();
-    let answer = format!("HTTP/1.1 {head}\r\ncontent-length: {length}\r\n\r\n{text}");
-    let _ = stream.write_all(answer.as_bytes()).await;
+    let respond = format!("HTTP/1.1 {head}\r\ncontent-length: {length}\r\n\r\n{text}");
+    let _ = stream.write_all(respond.as_bytes()).await;
 }
 
-/// The pod with ports has an address.
+/// An API with the pod of [`super::forward`], which gets an address.
 async fn api() -> Api {
     let api = forward::api().await;
     let mut pod = api.get(&format!("{PODS}/p")).await.ok();
@@ -42,26 +42,26 @@ async fn api() -> Api {
 }
 
 #[tokio::test]
-async fn requests_reach_a_port_of_a_pod_as_they_are() {
+async fn proxied_requests_reach_the_port_of_a_pod_unchanged() {
     let api = api().await;
     let path = format!("{PODS}/p:80/proxy/a%20b/c/?x=1&y=%2F");
     let headers = [("x-mine", "1"), ("authorization", "Bearer x"), ("x-remote-user", "me")];
-    let answer = api.call(Method::PUT, &path, &headers, "body END").await;
+    let respond = api.call(Method::PUT, &path, &headers, "body END").await;
     assert_eq!(
-        (answer.code, answer.headers["content-type"].to_str().unwrap()),
+        (respond.code, respond.headers["content-type"].to_str().unwrap()),
         (200, "text/x-request")
     );
-    let text = str::from_utf8(&answer.bytes).unwrap();
+    let text = str::from_utf8(&respond.bytes).unwrap();
     assert!(text.starts_with("PUT /a%20b/c/?x=1&y=%2F HTTP/1.1\r\n"), "{text}");
     assert!(text.contains("host: 10.0.0.9:80\r\n") && text.contains("x-mine: 1\r\n"), "{text}");
     assert!(text.ends_with("\r\n\r\nbody END"), "{text}");
     assert!(!text.contains("Bearer") && !text.contains("x-remote-user"), "{text}");
-    let cookies: Vec<_> = answer.headers.get_all("set-cookie").iter().collect();
+    let cookies: Vec<_> = respond.headers.get_all("set-cookie").iter().collect();
     assert_eq!(cookies, ["a=1", "b=2"]);
-    assert!(!answer.headers.contains_key("x-hop"));
+    assert!(!respond.headers.contains_key("x-hop"));
     for method in [Method::GET, Method::DELETE, Method::PATCH, Method::POST] {
-        let answer = api.call(method.clone(), &format!("{PODS}/http:p:80/proxy/"), &[], "").await;
-        let text = str::from_utf8(&answer.bytes).unwrap();
+        let respond = api.call(method.clone(), &format!("{PODS}/http:p:80/proxy/"), &[], "").await;
+        let text = str::from_utf8(&respond.bytes).unwrap();
         assert!(text.starts_with(&format!("{method} / HTTP/1.1\r\n")), "{text}");
     }
     let moved = api.get(&format!("{PODS}/p:80/proxy?a=b")).await;
@@ -73,7 +73,7 @@ async fn requests_reach_a_port_of_a_pod_as_they_are() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_reached_is_told_in_the_words_of_the_original() {
+async fn an_unreachable_proxy_target_is_reported_with_the_text_of_kube_apiserver() {
     let api = api().await;
     super::pod(&api, "sim", &["c"], true).await;
     let service = json!({
@@ -97,7 +97,7 @@ async fn what_cannot_be_reached_is_told_in_the_words_of_the_original() {
         let (code, message) = api.get(&path).await.refused();
         assert_eq!((code, message.as_str()), expected, "{path}");
     }
-    state(&api, "sim", super::running()).await;
+    set_container_status(&api, "sim", super::running()).await;
     let mut pod = api.get(&format!("{PODS}/sim")).await.ok();
     pod["status"]["podIPs"] = json!([{"ip": "10.0.0.8"}]);
     pod["status"]["podIP"] = "10.0.0.8".into();
@@ -115,7 +115,7 @@ fn endpoints(name: &str, address: &Value, port: u16) -> Value {
 }
 
 #[tokio::test]
-async fn services_lead_to_pods_addresses_and_handlers() {
+async fn service_proxies_lead_to_pods_addresses_and_handlers() {
     struct Handler;
     impl NativeBackend for Handler {
         fn call(
@@ -131,9 +131,9 @@ async fn services_lead_to_pods_addresses_and_handlers() {
         ("/api/v1/namespaces/default/endpoints", "/api/v1/namespaces/default/services");
     let pod = json!({"ip": "10.0.0.9", "targetRef": {"kind": "Pod", "name": "p", "namespace": "default"}});
     api.post(all, &endpoints("s", &pod, 80)).await.ok();
-    let answer = api.get(&format!("{services}/s:http/proxy/x")).await;
-    assert!(answer.bytes.starts_with(b"GET /x HTTP/1.1\r\n"), "{answer:?}");
-    // Only what the pod has is believed.
+    let respond = api.get(&format!("{services}/s:http/proxy/x")).await;
+    assert!(respond.bytes.starts_with(b"GET /x HTTP/1.1\r\n"), "{respond:?}");
+    // Only the address of the pod counts.
     let other = json!({"ip": "10.0.0.10", "targetRef": pod["targetRef"]});
     api.post(all, &endpoints("t", &other, 80)).await.ok();
     for id in ["t:http", "s:other"] {
@@ -152,6 +152,6 @@ async fn services_lead_to_pods_addresses_and_handlers() {
     let host = json!({"ip": "192.0.2.1"});
     api.post(all, &endpoints("far", &host, port)).await.ok();
     api.server.put_native_backend("default", "native", Arc::new(Handler));
-    let answer = api.get(&format!("{services}/native:80/proxy/a/b?c")).await;
-    assert_eq!((answer.code, &answer.bytes[..]), (200, &b"GET /a/b?c"[..]));
+    let respond = api.get(&format!("{services}/native:80/proxy/a/b?c")).await;
+    assert_eq!((respond.code, &respond.bytes[..]), (200, &b"GET /a/b?c"[..]));
 }

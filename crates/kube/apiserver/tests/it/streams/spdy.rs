@@ -1,7 +1,7 @@
-//! A client of SPDY, as small as it can be, and what the server does with hostile ones.
+//! A minimal SPDY client, and hostile ones.
 
 use super::client::connect;
-use super::{PODS, pod, running, state};
+use super::{PODS, pod, running, set_container_status};
 use crate::harness::Api;
 use crate::streams::client::Shell;
 use mainstay_streams::Connection;
@@ -10,10 +10,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-/// How long a test waits for what must come; longer than the server waits for anything.
-const PATIENCE: Duration = Duration::from_secs(50);
+/// Timeout of a wait; longer than every timeout of the server.
+const TIMEOUT: Duration = Duration::from_secs(50);
 
-/// A client. What it sends is stored rather than compressed.
+/// A SPDY client. It sends stored deflate blocks, without compression.
 pub(super) struct Spdy {
     wire: Box<dyn Connection>,
     begun: bool,
@@ -21,7 +21,7 @@ pub(super) struct Spdy {
     rest: Vec<u8>,
 }
 
-/// What the server sends.
+/// A frame of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Frame {
     Reply(u32),
@@ -40,7 +40,7 @@ pub(super) fn control(kind: u16, flags: u8, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-pub(super) fn numbers(all: &[u32]) -> Vec<u8> {
+pub(super) fn encode_numbers(all: &[u32]) -> Vec<u8> {
     all.iter().flat_map(|number| number.to_be_bytes()).collect()
 }
 
@@ -55,9 +55,9 @@ impl Spdy {
         self.wire.flush().await.unwrap();
     }
 
-    /// A block of headers.
+    /// Encodes a header block.
     pub(super) fn block(&mut self, headers: &[(&str, &str)]) -> Vec<u8> {
-        let mut plain = numbers(&[u32::try_from(headers.len()).unwrap()]);
+        let mut plain = encode_numbers(&[u32::try_from(headers.len()).unwrap()]);
         for text in headers.iter().flat_map(|(name, value)| [name, value]) {
             plain.extend(u32::try_from(text.len()).unwrap().to_be_bytes());
             plain.extend(text.as_bytes());
@@ -74,19 +74,19 @@ impl Spdy {
         block
     }
 
-    /// Opens a stream, and says which one it is.
+    /// Opens a stream; returns its id.
     pub(super) async fn open(&mut self, headers: &[(&str, &str)]) -> u32 {
         let stream = self.next;
         self.next += 2;
         let block = self.block(headers);
-        let payload = [numbers(&[stream, 0]), vec![0, 0], block].concat();
+        let payload = [encode_numbers(&[stream, 0]), vec![0, 0], block].concat();
         self.write(&control(1, 0, &payload)).await;
         stream
     }
 
     pub(super) async fn data(&mut self, stream: u32, bytes: &[u8], last: bool) {
         let length = u32::try_from(bytes.len()).unwrap();
-        self.write(&numbers(&[stream, u32::from(last) << 24 | length])).await;
+        self.write(&encode_numbers(&[stream, u32::from(last) << 24 | length])).await;
         self.write(bytes).await;
     }
 
@@ -116,7 +116,7 @@ impl Spdy {
     async fn bytes(&mut self, count: usize) -> Option<Vec<u8>> {
         while self.rest.len() < count {
             let mut buffer = [0; 4096];
-            let read = tokio::time::timeout(PATIENCE, self.wire.read(&mut buffer)).await;
+            let read = tokio::time::timeout(TIMEOUT, self.wire.read(&mut buffer)).await;
             match read.expect("a frame") {
                 Ok(0) | Err(_) => return None,
                 Ok(read) => self.rest.extend(&buffer[..read]),
@@ -125,7 +125,7 @@ impl Spdy {
         Some(self.rest.drain(..count).collect())
     }
 
-    /// What comes on each stream, until these have ended or the connection has.
+    /// The data of each stream, until these streams or the connection have ended.
     pub(super) async fn until(&mut self, mut open: Vec<u32>) -> HashMap<u32, String> {
         let mut texts: HashMap<u32, String> = HashMap::new();
         while !open.is_empty() {
@@ -145,7 +145,7 @@ impl Spdy {
     }
 }
 
-/// A client of `exec`, over SPDY.
+/// Opens an `exec` over SPDY.
 async fn exec(api: &Api, query: &str, protocol: &str) -> Result<Spdy, String> {
     let headers = [("upgrade", "SPDY/3.1"), ("x-stream-protocol-version", protocol)];
     let path = format!("{PODS}/p/exec?{query}");
@@ -158,13 +158,13 @@ async fn exec(api: &Api, query: &str, protocol: &str) -> Result<Spdy, String> {
 async fn api() -> Api {
     let api = Api::new().await;
     pod(&api, "p", &["c"], true).await;
-    state(&api, "p", running()).await;
+    set_container_status(&api, "p", running()).await;
     api.server.put_native_pod("default", "p", Arc::new(Shell));
     api
 }
 
 #[tokio::test]
-async fn a_process_has_a_stream_for_each_channel() {
+async fn an_exec_over_spdy_has_a_stream_for_each_channel() {
     let api = api().await;
     for (protocol, failure) in [
         ("v4.channel.k8s.io", "NonZeroExitCode"),
@@ -191,7 +191,7 @@ async fn a_process_has_a_stream_for_each_channel() {
 }
 
 #[tokio::test]
-async fn input_flows_and_ends_and_terminals_have_sizes() {
+async fn an_exec_over_spdy_supports_input_and_terminal_sizes() {
     let api = api().await;
     let protocol = "v4.channel.k8s.io";
     let mut client = exec(&api, "command=cat&stdin=1&stdout=1", protocol).await.unwrap();
@@ -202,7 +202,7 @@ async fn input_flows_and_ends_and_terminals_have_sizes() {
     client.data(input, b"two", true).await;
     let texts = client.until(vec![error, output]).await;
     assert_eq!(texts[&output], "one two");
-    // Sizes come in parts, and behind each other.
+    // Terminal sizes arrive in parts, and several at once.
     let path = format!("{PODS}/p/attach?stdin=1&stdout=1&tty=1");
     let headers = [("upgrade", "spdy/3.1"), ("x-stream-protocol-version", "v9, v4.channel.k8s.io")];
     let (wire, _) = connect(&api, "GET", &path, &headers).await.unwrap();
@@ -218,7 +218,7 @@ async fn input_flows_and_ends_and_terminals_have_sizes() {
 }
 
 #[tokio::test]
-async fn protocols_that_are_not_spoken_are_refused() {
+async fn unsupported_stream_protocols_are_refused() {
     let api = api().await;
     for (headers, expected) in [
         (
@@ -253,13 +253,13 @@ async fn cat(api: &Api) -> (Spdy, [u32; 3]) {
 }
 
 #[tokio::test]
-async fn what_breaks_the_protocol_ends_the_connection() {
+async fn a_spdy_protocol_violation_ends_the_connection() {
     let api = api().await;
     let cut = |mut frame: Vec<u8>| {
         frame.truncate(frame.len() - 1);
         frame
     };
-    let mut version = control(6, 0, &numbers(&[1]));
+    let mut version = control(6, 0, &encode_numbers(&[1]));
     version[1] = 2;
     for (what, bytes) in [
         (
@@ -267,18 +267,19 @@ async fn what_breaks_the_protocol_ends_the_connection() {
             control(4, 0, &[])[..5].iter().copied().chain([0xff; 3]).collect(),
         ),
         ("another version", version),
-        ("data for no stream", numbers(&[0, 0])),
+        ("data for no stream", encode_numbers(&[0, 0])),
         ("a short ping", control(6, 0, &[1, 2])),
         ("a short reset", control(3, 0, &[])),
-        ("settings that are not there", control(4, 0, &numbers(&[1_000_000]))),
-        ("a window of all that is too large", control(9, 0, &numbers(&[0, 0x7fff_ffff]))),
-        ("a first window that is too large", control(4, 0, &numbers(&[1, 7, 0x8000_0000]))),
+        ("settings that are not there", control(4, 0, &encode_numbers(&[1_000_000]))),
+        ("a window of all that is too large", control(9, 0, &encode_numbers(&[0, 0x7fff_ffff]))),
+        ("a first window that is too large", control(4, 0, &encode_numbers(&[1, 7, 0x8000_0000]))),
         (
             "a stream opened twice",
             control(
                 1,
                 0,
-                &[numbers(&[1, 0]), vec![0; 2], vec![0, 4, 0, 0xfb, 0xff, 0, 0, 0, 0]].concat(),
+                &[encode_numbers(&[1, 0]), vec![0; 2], vec![0, 4, 0, 0xfb, 0xff, 0, 0, 0, 0]]
+                    .concat(),
             ),
         ),
         (
@@ -286,56 +287,60 @@ async fn what_breaks_the_protocol_ends_the_connection() {
             control(
                 1,
                 0,
-                &[numbers(&[8, 0]), vec![0; 2], vec![0, 4, 0, 0xfb, 0xff, 0, 0, 0, 0]].concat(),
+                &[encode_numbers(&[8, 0]), vec![0; 2], vec![0, 4, 0, 0xfb, 0xff, 0, 0, 0, 0]]
+                    .concat(),
             ),
         ),
-        ("headers that are no headers", control(1, 0, &[numbers(&[9, 0]), vec![7; 20]].concat())),
-        ("headers of no stream", control(8, 0, &[numbers(&[1]), vec![7; 20]].concat())),
+        (
+            "headers that are no headers",
+            control(1, 0, &[encode_numbers(&[9, 0]), vec![7; 20]].concat()),
+        ),
+        ("headers of no stream", control(8, 0, &[encode_numbers(&[1]), vec![7; 20]].concat())),
     ] {
         let (mut client, _) = cat(&api).await;
         client.write(&bytes).await;
         assert_eq!(client.frame().await, Some(Frame::GoAway(1)), "{what}");
         assert_eq!(client.frame().await, None, "{what}");
     }
-    // A frame that is cut off is the end of the connection, too.
+    // An incomplete frame ends the connection, too.
     let (mut client, _) = cat(&api).await;
-    client.write(&cut(control(6, 0, &numbers(&[1])))).await;
+    client.write(&cut(control(6, 0, &encode_numbers(&[1])))).await;
     client.wire.shutdown().await.unwrap();
     while client.frame().await.is_some() {}
 }
 
 #[tokio::test]
-async fn a_header_block_that_grows_without_end_ends_the_connection() {
+async fn an_endless_spdy_header_block_ends_the_connection() {
     let api = api().await;
     let (mut client, _) = cat(&api).await;
     let mut compress = flate2::Compress::new(flate2::Compression::best(), false);
     let mut packed = Vec::with_capacity(16_000);
     let zeros = vec![0; 12 << 20];
     compress.compress_vec(&zeros, &mut packed, flate2::FlushCompress::Sync).unwrap();
-    let payload = [numbers(&[7, 0]), vec![0; 2], packed].concat();
+    let payload = [encode_numbers(&[7, 0]), vec![0; 2], packed].concat();
     client.write(&control(1, 0, &payload)).await;
     assert_eq!(client.frame().await, Some(Frame::GoAway(1)));
 }
 
 #[tokio::test]
-async fn what_means_nothing_is_passed_over() {
+async fn unknown_spdy_frames_are_ignored() {
     let api = api().await;
     let (mut client, [error, input, output]) = cat(&api).await;
-    let own = control(6, 0, &numbers(&[3]));
+    let own = control(6, 0, &encode_numbers(&[3]));
     for bytes in [
         control(5, 0, &[]),
         control(200, 9, &[1; 100]),
-        control(4, 0, &numbers(&[0])),
-        control(9, 0, &numbers(&[99, 1])),
-        control(3, 0, &numbers(&[99, 1])),
-        control(6, 0, &numbers(&[2])),
-        numbers(&[99, 0]),
+        control(4, 0, &encode_numbers(&[0])),
+        control(9, 0, &encode_numbers(&[99, 1])),
+        control(3, 0, &encode_numbers(&[99, 1])),
+        control(6, 0, &encode_numbers(&[2])),
+        encode_numbers(&[99, 0]),
         own.clone(),
     ] {
         client.write(&bytes).await;
     }
     assert_eq!(client.frame().await, Some(Frame::Ping(3)));
-    // A stream that is not wanted is reset, and the others go on.
+    // An unexpected stream is reset, and the others continue.
     let odd = client.open(&[("streamtype", "odd")]).await;
     assert_eq!(client.frame().await, Some(Frame::Reset(odd, 5)));
     client.data(odd, b"x", false).await;
@@ -344,13 +349,13 @@ async fn what_means_nothing_is_passed_over() {
 }
 
 #[tokio::test]
-async fn streams_are_bounded_and_a_thousand_too_many_are_refused() {
+async fn the_number_of_spdy_streams_is_limited() {
     let api = api().await;
     let (mut client, _) = cat(&api).await;
     let mut refused = 0;
     for _ in 0..1000 {
         let stream = client.open(&[("streamtype", "stdout")]).await;
-        // Those that are accepted have nobody, and go at once.
+        // Accepted streams have no process, and end at once.
         match client.frame().await {
             Some(Frame::Reply(id)) => assert_eq!(id, stream),
             Some(Frame::Reset(id, 3)) => {
@@ -367,11 +372,11 @@ async fn streams_are_bounded_and_a_thousand_too_many_are_refused() {
 }
 
 #[tokio::test]
-async fn windows_of_clients_that_know_them_are_kept() {
+async fn spdy_flow_control_windows_of_the_client_are_respected() {
     let api = api().await;
     let (mut client, [_, input, output]) = cat(&api).await;
-    // Ten bytes at first, in all streams.
-    client.write(&control(4, 0, &numbers(&[1, 7, 10]))).await;
+    // At first ten bytes, in all streams.
+    client.write(&control(4, 0, &encode_numbers(&[1, 7, 10]))).await;
     client.data(input, b"0123456789abcdef", false).await;
     let mut text = String::new();
     while text.len() < 10 {
@@ -380,14 +385,14 @@ async fn windows_of_clients_that_know_them_are_kept() {
         }
     }
     assert_eq!(text, "0123456789");
-    client.write(&control(6, 0, &numbers(&[5]))).await;
+    client.write(&control(6, 0, &encode_numbers(&[5]))).await;
     assert_eq!(client.frame().await, Some(Frame::Ping(5)), "no more than that comes");
-    client.write(&control(9, 0, &numbers(&[output, 4]))).await;
+    client.write(&control(9, 0, &encode_numbers(&[output, 4]))).await;
     let Some(Frame::Data { bytes, .. }) = client.frame().await else { panic!() };
     assert_eq!(bytes, b"abcd");
-    // More than there can be.
+    // More than a window can have.
     for _ in 0..2 {
-        client.write(&control(9, 0, &numbers(&[output, 0x7fff_ffff]))).await;
+        client.write(&control(9, 0, &encode_numbers(&[output, 0x7fff_ffff]))).await;
     }
     let mut last = client.frame().await;
     while let Some(Frame::Data { .. }) = last {
@@ -397,7 +402,7 @@ async fn windows_of_clients_that_know_them_are_kept() {
 }
 
 #[tokio::test]
-async fn room_is_given_for_what_is_taken() {
+async fn the_server_updates_spdy_windows_as_data_is_read() {
     let api = api().await;
     let (mut client, [_, input, _]) = cat(&api).await;
     client.data(input, &vec![b'x'; 40_000], false).await;
@@ -416,7 +421,7 @@ async fn room_is_given_for_what_is_taken() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_gives_no_sign_of_life_is_cut_and_one_that_opens_nothing_too() {
+async fn spdy_clients_without_pings_or_streams_are_disconnected() {
     let api = api().await;
     let (mut client, _) = cat(&api).await;
     let mut lazy = exec(&api, "command=cat&stdin=1&stdout=1", "v4.channel.k8s.io").await.unwrap();

@@ -1,4 +1,4 @@
-//! Custom resource definitions and their objects.
+//! CustomResourceDefinitions and their objects.
 
 use crate::harness::{AS_TABLE, Api};
 use mainstay_clock::Clock;
@@ -63,7 +63,7 @@ async fn with_things() -> Api {
 }
 
 #[tokio::test]
-async fn a_definition_whose_writer_goes_away_is_as_good_as_any_other() {
+async fn a_crd_is_complete_even_if_its_client_disconnects() {
     for polls in 0..12 {
         let api = Api::new().await;
         let body = definition("things", "Thing");
@@ -75,7 +75,7 @@ async fn a_definition_whose_writer_goes_away_is_as_good_as_any_other() {
             tokio::task::yield_now().await;
         }
         drop(writing);
-        // The one or the other got through.
+        // Either the cancelled or the repeated request created the CRD.
         let again = api.post(CRDS, &definition("things", "Thing")).await;
         assert!(matches!(again.code, 201 | 409), "{polls}: {}", again.code);
         api.until_condition(&format!("{CRDS}/things.example.com"), "Established", "True").await;
@@ -84,25 +84,25 @@ async fn a_definition_whose_writer_goes_away_is_as_good_as_any_other() {
 }
 
 #[tokio::test]
-async fn a_definition_is_served_in_the_moment_it_is_answered() {
+async fn a_crd_is_served_with_the_response_to_its_creation() {
     let api = Api::new().await;
     assert_eq!(api.get(THINGS).await.code, 404);
     let before = api.get("/openapi/v3").await;
-    let made = api.post(CRDS, &definition("things", "Thing")).await.ok();
+    let created = api.post(CRDS, &definition("things", "Thing")).await.ok();
     assert_eq!(
-        made["status"],
+        created["status"],
         json!({
             "acceptedNames": {"kind": "", "plural": ""}, "conditions": null, "storedVersions": ["v1"],
         })
     );
-    assert_eq!(made["spec"]["names"]["singular"], "thing");
-    assert_eq!(made["spec"]["conversion"]["strategy"], "None");
+    assert_eq!(created["spec"]["names"]["singular"], "thing");
+    assert_eq!(created["spec"]["conversion"]["strategy"], "None");
     assert_eq!(api.get(THINGS).await.ok()["kind"], "ThingList");
     let path = format!("{CRDS}/things.example.com");
     api.until_condition(&path, "Established", "True").await;
-    let made = api.get(&path).await.ok();
-    assert_eq!(condition(&made, "NamesAccepted").unwrap().1, "NoConflicts");
-    assert_eq!(made["status"]["acceptedNames"]["listKind"], "ThingList");
+    let created = api.get(&path).await.ok();
+    assert_eq!(condition(&created, "NamesAccepted").unwrap().1, "NoConflicts");
+    assert_eq!(created["status"]["acceptedNames"]["listKind"], "ThingList");
 
     let group = api.get("/apis/example.com").await.ok();
     assert_eq!(group["preferredVersion"]["version"], "v1");
@@ -124,11 +124,11 @@ async fn a_definition_is_served_in_the_moment_it_is_answered() {
 #[tokio::test]
 async fn objects_are_pruned_defaulted_and_validated_by_the_schema() {
     let api = with_things().await;
-    let made = api.post(THINGS, &thing("a", &json!({"replicas": 1, "odd": true}))).await;
-    assert_eq!(made.warnings(), ["299 - \"unknown field \\\"spec.odd\\\"\""]);
-    let made = made.ok();
-    assert_eq!(made["spec"], json!({"color": "red", "replicas": 1}));
-    assert_eq!(made["metadata"]["generation"], 1);
+    let created = api.post(THINGS, &thing("a", &json!({"replicas": 1, "odd": true}))).await;
+    assert_eq!(created.warnings(), ["299 - \"unknown field \\\"spec.odd\\\"\""]);
+    let created = created.ok();
+    assert_eq!(created["spec"], json!({"color": "red", "replicas": 1}));
+    assert_eq!(created["metadata"]["generation"], 1);
     let strict = format!("{THINGS}?fieldValidation=Strict");
     let (code, message) = api.post(&strict, &thing("b", &json!({"odd": 1}))).await.refused();
     assert_eq!(code, 400);
@@ -147,9 +147,9 @@ async fn objects_are_pruned_defaulted_and_validated_by_the_schema() {
 #[tokio::test]
 async fn an_update_of_a_custom_object_needs_a_revision() {
     let api = with_things().await;
-    let made = api.post(THINGS, &thing("a", &json!({}))).await.ok();
+    let created = api.post(THINGS, &thing("a", &json!({}))).await.ok();
     let path = format!("{THINGS}/a");
-    let mut body = made.clone();
+    let mut body = created.clone();
     body["metadata"]["resourceVersion"] = json!(null);
     let (code, message) = api.put(&path, &body).await.refused();
     assert_eq!(code, 422);
@@ -166,14 +166,14 @@ async fn an_update_of_a_custom_object_needs_a_revision() {
 }
 
 #[tokio::test]
-async fn status_and_scale_are_parts_of_a_custom_object() {
+async fn status_and_scale_are_subresources_of_a_custom_object() {
     let api = with_things().await;
     let path = format!("{THINGS}/a");
     let mut body = thing("a", &json!({"replicas": 1}));
     body["status"] = json!({"replicas": 7});
-    let made = api.post(THINGS, &body).await.ok();
-    assert!(made.get("status").is_none());
-    let mut body = made.clone();
+    let created = api.post(THINGS, &body).await.ok();
+    assert!(created.get("status").is_none());
+    let mut body = created.clone();
     body["status"] = json!({"replicas": 7, "selector": "a=b"});
     body["spec"]["replicas"] = 3.into();
     body["metadata"]["labels"] = json!({"not": "taken"});
@@ -190,7 +190,7 @@ async fn status_and_scale_are_parts_of_a_custom_object() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_the_scale_of_a_custom_object_is_refused() {
+async fn an_invalid_scale_of_a_custom_object_is_refused() {
     let api = with_things().await;
     api.post(THINGS, &thing("a", &json!({"replicas": 1}))).await.ok();
     let scale = |metadata: Value| {
@@ -217,10 +217,10 @@ async fn what_cannot_be_the_scale_of_a_custom_object_is_refused() {
             "no kind is registered for the type v1.Scale in scheme \"pkg/runtime/scheme.go:111\"",
         ),
     ] {
-        // Also where there is nothing to scale.
+        // Also for objects that do not exist.
         for name in ["a", "missing"] {
-            let answer = api.put(&format!("{THINGS}/{name}/scale"), &body).await.refused();
-            assert_eq!(answer, (400, why.replace("NAME", name)));
+            let response = api.put(&format!("{THINGS}/{name}/scale"), &body).await.refused();
+            assert_eq!(response, (400, why.replace("NAME", name)));
         }
     }
     let path = format!("{THINGS}/a/scale");
@@ -235,7 +235,7 @@ async fn what_cannot_be_the_scale_of_a_custom_object_is_refused() {
 }
 
 #[tokio::test]
-async fn versions_are_names_for_the_same_objects() {
+async fn all_versions_serve_the_same_objects() {
     let api = with_things().await;
     api.post(THINGS, &thing("a", &json!({}))).await.ok();
     let beta = "/apis/example.com/v1beta1/namespaces/default/things";
@@ -254,7 +254,7 @@ async fn versions_are_names_for_the_same_objects() {
 }
 
 #[tokio::test]
-async fn columns_of_the_definition_are_printed() {
+async fn tables_have_the_columns_of_the_crd() {
     let api = with_things().await;
     api.post(THINGS, &thing("a", &json!({"color": "blue"}))).await.ok();
     let table = api.get_as(THINGS, AS_TABLE).await.ok();
@@ -269,7 +269,7 @@ async fn columns_of_the_definition_are_printed() {
 }
 
 #[tokio::test]
-async fn a_definition_whose_names_are_taken_waits_until_they_are_free() {
+async fn a_crd_with_conflicting_names_waits_until_they_are_free() {
     let api = with_things().await;
     api.post(CRDS, &definition("others", "Thing")).await.ok();
     let path = format!("{CRDS}/others.example.com");
@@ -283,13 +283,13 @@ async fn a_definition_whose_names_are_taken_waits_until_they_are_free() {
     let others = "/apis/example.com/v1/namespaces/default/others";
     assert_eq!(api.get(others).await.code, 404);
     api.delete(&format!("{CRDS}/things.example.com"), &json!(null)).await.ok();
-    // Whoever reads "Established" finds the kind served: the condition comes last.
+    // The kind is served before the condition `Established`, which comes last.
     api.until_condition(&format!("{CRDS}/others.example.com"), "Established", "True").await;
     assert_eq!(api.get(others).await.code, 200);
 }
 
 #[tokio::test]
-async fn a_deleted_definition_takes_its_objects_along() {
+async fn a_deleted_crd_deletes_its_objects() {
     let api = with_things().await;
     let mut held = thing("held", &json!({}));
     held["metadata"]["finalizers"] = json!(["example.com/hold"]);
@@ -316,7 +316,7 @@ async fn a_deleted_definition_takes_its_objects_along() {
 }
 
 #[tokio::test]
-async fn a_started_server_serves_the_definitions_that_are_stored() {
+async fn a_restarted_server_serves_stored_crds() {
     let clock = Clock::starting_at("2026-01-02T03:04:05Z".parse().unwrap());
     let store = Store::in_memory(Options::new(clock));
     let first = Api::on(store.clone(), clock).await;
@@ -328,7 +328,7 @@ async fn a_started_server_serves_the_definitions_that_are_stored() {
 }
 
 #[tokio::test]
-async fn a_wrong_definition_is_refused_and_serves_nothing() {
+async fn an_invalid_crd_is_refused_and_serves_nothing() {
     let api = Api::new().await;
     let mut wrong = definition("things", "Thing");
     wrong["metadata"]["name"] = "other.example.com".into();
@@ -341,7 +341,7 @@ async fn a_wrong_definition_is_refused_and_serves_nothing() {
 }
 
 #[tokio::test]
-async fn a_definition_can_be_changed() {
+async fn a_crd_can_be_updated() {
     let api = with_things().await;
     api.post(THINGS, &thing("a", &json!({}))).await.ok();
     let path = format!("{CRDS}/things.example.com");
