@@ -21,8 +21,13 @@
 mod credentials;
 mod fault_injection;
 
+<<<<<<< HEAD
 pub use fault_injection::{InjectedFault, ObservedRequest};
 use mainstay_apiserver::{ApiServer, Config, VersionInfo};
+=======
+pub use fault_injection::{Asked, Fate};
+use mainstay_apiserver::{ApiServer, ApiServerConfig, VersionInfo};
+>>>>>>> 5b129d15 (apiserver: plain words in log messages, ApiServerConfig)
 pub use mainstay_auth::Identity;
 use mainstay_auth::pki::Pki;
 use mainstay_client::{Cluster, Error, ListParams, Selection, WatchEvent};
@@ -123,7 +128,7 @@ impl TestCluster {
         let authenticator = Arc::new(PKI.authenticator(clock).expect("the keys are good"));
         let credentials =
             credentials::ClusterCredentials::new(&PKI, Arc::clone(&authenticator), clock);
-        let server = ApiServer::start(Config {
+        let server = ApiServer::start(ApiServerConfig {
             store,
             clock,
             authenticator,

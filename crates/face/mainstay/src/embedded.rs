@@ -161,7 +161,7 @@ impl Embedded {
             Cause::new("the key for service-account tokens is unusable").because(chain(&error))
         })?;
         let authenticator = Arc::new(authenticator);
-        let server = ApiServer::start(mainstay_apiserver::Config {
+        let server = ApiServer::start(mainstay_apiserver::ApiServerConfig {
             store: store.clone(),
             clock,
             authenticator: Arc::clone(&authenticator),

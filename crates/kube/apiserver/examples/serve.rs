@@ -1,7 +1,7 @@
 //! A bare API server in memory on a loopback port, for trying clients on it:
 //! `cargo run -p mainstay-apiserver --example serve -- KUBECONFIG [PORT]`.
 
-use mainstay_apiserver::{ApiServer, Config, VersionInfo};
+use mainstay_apiserver::{ApiServer, ApiServerConfig, VersionInfo};
 use mainstay_auth::pki::Pki;
 use mainstay_clock::Clock;
 use mainstay_store::{Options, Store};
@@ -19,7 +19,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let clock = Clock::system();
     let pki = Pki::ephemeral(&clock, &[])?;
     let stop = CancellationToken::new();
-    let server = ApiServer::start(Config {
+    let server = ApiServer::start(ApiServerConfig {
         store: Store::in_memory(Options::new(clock)),
         clock,
         authenticator: Arc::new(pki.authenticator(clock)?),

@@ -33,7 +33,7 @@ pub mod serve;
 
 pub use aggregation::NativeGroup;
 pub use health::Readiness;
-pub use server::{ApiServer, Config};
+pub use server::{ApiServer, ApiServerConfig};
 pub use service::{ApiService, PortService};
 pub use start::StartError;
 pub use version::VersionInfo;

@@ -1,4 +1,4 @@
-//! Status of `ValidatingAdmissionPolicies`: `typeChecking` and `observedGeneration`.
+//! Status of validating admission policies: `typeChecking` and `observedGeneration`.
 //!
 //! kube-controller-manager writes it upstream (`validatingadmissionpolicystatus`). Here the server
 //! writes it, because the server has the schemas.
@@ -91,6 +91,6 @@ async fn update_status(server: &Arc<ApiServer>, policy: &Object) {
     let response = server.answer(&Identity::admin(), request).await;
     if !response.status().is_success() {
         // The policy was deleted, or it changed again; another event reports that.
-        tracing::debug!(policy = policy.name(), status = %response.status(), "status not written");
+        tracing::debug!(policy = policy.name(), status = %response.status(), "cannot write the status of the policy");
     }
 }

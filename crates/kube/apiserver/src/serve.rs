@@ -173,7 +173,7 @@ where
     async fn connection(self, stream: TcpStream, address: SocketAddr, seat: Seat) {
         let Some(connection) = Box::pin(self.open(stream, address, seat)).await else { return };
         if let Err(error) = connection.await {
-            tracing::debug!(%address, %error, "a connection broke");
+            tracing::debug!(%address, %error, "a connection failed");
         }
     }
 
@@ -196,7 +196,7 @@ where
                 return None;
             }
             Err(_) => {
-                tracing::debug!(%address, "TLS handshake took too long");
+                tracing::debug!(%address, "TLS handshake timed out");
                 return None;
             }
         };

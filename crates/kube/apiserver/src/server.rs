@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 /// The parts that the caller of [`ApiServer::start`] provides.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct ApiServerConfig {
     /// The store of all objects.
     pub store: Store,
     /// The clock.
@@ -83,8 +83,8 @@ pub struct ApiServer {
 impl ApiServer {
     /// Creates a server that does not serve yet. [`Self::start`] creates the objects that every
     /// cluster has.
-    pub(crate) fn new(config: Config) -> Self {
-        let Config { store, clock, authenticator, version, stop } = config;
+    pub(crate) fn new(config: ApiServerConfig) -> Self {
+        let ApiServerConfig { store, clock, authenticator, version, stop } = config;
         let registry = Arc::new(Registry::new(mainstay_validation::for_kind));
         let authorizer = Arc::new(Authorizer::new(store.clone()));
         let outbound = Arc::new(Outbound::new(store.clone(), clock));

@@ -267,6 +267,6 @@ pub(super) async fn own_request(
     let Ok(request) = request.body(Full::new(body)) else { return };
     let response = server.answer(&Identity::admin(), request).await;
     if !response.status().is_success() {
-        tracing::debug!(name, status = %response.status(), "an APIService was not written");
+        tracing::debug!(name, status = %response.status(), "cannot write the APIService");
     }
 }

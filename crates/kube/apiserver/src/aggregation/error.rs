@@ -74,7 +74,7 @@ pub(super) enum SendError {
     #[error("{}", exchange(.0))]
     Exchange(hyper::Error),
     /// The server switched protocols without a request to do so.
-    #[error("the server changed protocols unasked")]
+    #[error("the server switched protocols without a request")]
     Upgraded,
     /// The response is too long.
     #[error("the answer has more than {limit} bytes")]

@@ -124,7 +124,7 @@ impl LocalServices {
             }
         }
         if let Err(status) = handlers::bootstrap::create_missing(server, objects).await {
-            tracing::warn!(%status, "APIServices of definitions could not be made");
+            tracing::warn!(%status, "cannot create the APIServices of CRDs");
         }
         for stored in server.store.list(STORAGE, None).iter() {
             // The name of an APIService is its version and group.

@@ -125,13 +125,13 @@ async fn copy_stream(client_side: OnUpgrade, server_side: OnUpgrade) {
     let (client_side, server_side) = match upgrades {
         Ok(upgrades) => upgrades,
         Err(error) => {
-            tracing::debug!(%error, "a stream to an aggregated server did not begin");
+            tracing::debug!(%error, "cannot start a stream to an aggregated API server");
             return;
         }
     };
     let (mut client_side, mut server_side) = (TokioIo::new(client_side), TokioIo::new(server_side));
     if let Err(error) = tokio::io::copy_bidirectional(&mut client_side, &mut server_side).await {
-        tracing::debug!(%error, "a stream to an aggregated server broke");
+        tracing::debug!(%error, "a stream to an aggregated API server was interrupted");
     }
 }
 

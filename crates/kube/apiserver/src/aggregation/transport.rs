@@ -204,7 +204,7 @@ pub(super) async fn send(
     // The task ends with the response, or when its reader drops it.
     tokio::spawn(async move {
         if let Err(error) = connection.with_upgrades().await {
-            tracing::debug!(%error, "a connection to an aggregated server ended");
+            tracing::debug!(%error, "a connection to an aggregated API server failed");
         }
     });
     let sent = sender.send_request(request.map(Full::new)).await;

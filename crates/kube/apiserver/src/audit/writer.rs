@@ -62,14 +62,14 @@ impl Writer {
         if lost > self.reported_lost {
             tracing::warn!(
                 lines = lost - self.reported_lost,
-                "the audit log had no room for some requests"
+                "the audit log fell behind and lost lines"
             );
             self.reported_lost = lost;
         }
         if self.size >= self.max_size
             && let Err(error) = self.rotate()
         {
-            tracing::warn!(%error, "the next audit log cannot be begun");
+            tracing::warn!(%error, "cannot rotate the audit log");
         }
         match writeln!(self.file, "{line}") {
             Ok(()) => {

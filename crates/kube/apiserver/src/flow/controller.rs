@@ -226,7 +226,7 @@ async fn write_conditions(server: &Arc<ApiServer>) {
 /// Recreates deleted default objects, and restores the spec of maintained ones.
 async fn repair(server: &Arc<ApiServer>) {
     if let Err(status) = seed(server).await {
-        tracing::warn!(%status, "flow schemas and priority levels could not be made");
+        tracing::warn!(%status, "cannot create the default flow schemas and priority levels");
     }
     for (plural, storage, name, spec) in default_objects() {
         let Some(stored) = server.store.find(storage, "", name) else { continue };
@@ -252,7 +252,7 @@ async fn own_request(
     let Ok(request) = request.body(Full::new(Bytes::from(body.to_string()))) else { return };
     let response = server.answer(&Identity::admin(), request).await;
     if response.status().is_client_error() || response.status().is_server_error() {
-        tracing::debug!(path, status = %response.status(), "a flow schema was not written");
+        tracing::debug!(path, status = %response.status(), "cannot write a flow schema or priority level");
     }
 }
 

@@ -83,6 +83,6 @@ pub(crate) async fn record_token_use(server: &Arc<ApiServer>, used: &Used) {
     // Boxed: this is a request inside a request.
     let response: http::Response<Body> = Box::pin(server.answer(&identity, request)).await;
     if !response.status().is_success() {
-        tracing::debug!(namespace, secret, status = %response.status(), "a use was not noted");
+        tracing::debug!(namespace, secret, status = %response.status(), "cannot record the use of a legacy token");
     }
 }

@@ -117,7 +117,7 @@ fn is_service(key: &Key) -> bool {
 /// a failure is only logged.
 pub(crate) async fn ensure_service(server: &Arc<ApiServer>, address: SocketAddr) {
     if let Err(status) = try_ensure_service(server, address).await {
-        tracing::warn!(%status, "the Service default/kubernetes could not be made");
+        tracing::warn!(%status, "cannot create the Service default/kubernetes");
     }
 }
 
@@ -331,7 +331,7 @@ fn context<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Config;
+    use crate::ApiServerConfig;
     use mainstay_auth::authn::Authenticator;
     use mainstay_auth::pki::Pki;
     use mainstay_clock::Clock;
@@ -341,7 +341,7 @@ mod tests {
     async fn a_reachable_address_is_an_endpoint_with_the_current_port() {
         let clock = Clock::starting_at("2026-01-02T03:04:05Z".parse().unwrap());
         let pki = Pki::ephemeral(&clock, &[]).unwrap();
-        let server = ApiServer::start(Config {
+        let server = ApiServer::start(ApiServerConfig {
             store: Store::in_memory(Options::new(clock)),
             clock,
             authenticator: Arc::new(Authenticator::new(pki.token_key_pkcs8(), clock).unwrap()),

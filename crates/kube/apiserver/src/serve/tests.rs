@@ -218,7 +218,10 @@ async fn silent_unauthenticated_connections_keep_no_client_out() {
         let text = server.text(Some(&server.pki), alpn).await;
         assert!(text.starts_with("kubernetes-admin "), "{text}");
         let text = server.text(None, alpn).await;
-        assert!(text.starts_with("system:anonymous "), "strangers get their answer, too: {text}");
+        assert!(
+            text.starts_with("system:anonymous "),
+            "unauthenticated clients get a response, too: {text}"
+        );
     }
     // The watch continued: it ends in order, with the server.
     server.shutdown.cancel();
@@ -249,10 +252,13 @@ async fn an_idle_connection_ends_only_while_unauthenticated() {
         )
     };
     let requests = RequestCount::default();
-    assert!(wait(&requests, false).await.is_ok(), "it has sent no request");
-    assert!(wait(&requests, true).await.is_err(), "it may be silent");
+    assert!(
+        wait(&requests, false).await.is_ok(),
+        "an unauthenticated connection without a request ends"
+    );
+    assert!(wait(&requests, true).await.is_err(), "an authenticated connection may be idle");
     let open = requests.begin_request(&Seat::default());
-    assert!(wait(&requests, false).await.is_err(), "its answer is under way");
+    assert!(wait(&requests, false).await.is_err(), "a connection with an open request stays");
     drop(open);
     let other_requests = requests.clone();
     let active = tokio::spawn(async move {
@@ -261,7 +267,7 @@ async fn an_idle_connection_ends_only_while_unauthenticated() {
             sleep(IDLE / 3).await;
         }
     });
-    assert!(wait(&requests, false).await.is_err(), "it goes on asking");
+    assert!(wait(&requests, false).await.is_err(), "an active connection stays open");
     active.abort();
     assert!(wait(&requests, false).await.is_ok());
 }
@@ -352,6 +358,6 @@ async fn a_response_before_the_body_was_read_closes_the_connection() {
     let close = Some("close".to_owned());
     assert_eq!(connection_header("http/1.1", "/early", b"{}").await, close);
     assert_eq!(connection_header("http/1.1", "/read", b"{}").await, None);
-    assert_eq!(connection_header("http/1.1", "/early", b"").await, None, "nothing is left");
-    assert_eq!(connection_header("h2", "/early", b"{}").await, None, "the stream ends alone");
+    assert_eq!(connection_header("http/1.1", "/early", b"").await, None, "the body was empty");
+    assert_eq!(connection_header("h2", "/early", b"{}").await, None, "only the stream ends");
 }

@@ -9,7 +9,7 @@ use crate::flow;
 use crate::handlers;
 use crate::policy_status;
 use crate::serve;
-use crate::server::{ApiServer, Config};
+use crate::server::{ApiServer, ApiServerConfig};
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 impl ApiServer {
     /// Starts a server on a store. It serves the kinds of stored CRDs, finishes pending deletions
     /// of CRDs, and creates the namespaces, roles and bindings that every cluster has.
-    pub async fn start(config: Config) -> Result<Arc<Self>, StartError> {
+    pub async fn start(config: ApiServerConfig) -> Result<Arc<Self>, StartError> {
         let server = Arc::new(Self::new(config));
         handlers::crds::restore::restore(&server);
         handlers::bootstrap::ensure_namespaces(&server).await?;

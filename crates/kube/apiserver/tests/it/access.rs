@@ -271,7 +271,7 @@ async fn decisions_equal_those_of_a_naive_evaluation() {
             assert_eq!(
                 decision,
                 new_authorizer.decide(&attributes),
-                "an index that followed, and a new one"
+                "an updated index and a new one agree"
             );
             allowed += usize::from(decision.is_allowed());
             unresolved += usize::from(!decision.is_allowed() && !decision.reason().is_empty());
@@ -482,7 +482,7 @@ async fn default_roles_are_restored_unless_autoupdate_is_false() {
     let again = Api::on(store.clone(), clock).await;
     let rules = async |name: &str| again.get(&at(name)).await.ok()["rules"].clone();
     let count = async |name: &str| rules(name).await.as_array().map_or(0, Vec::len);
-    assert_eq!(count("system:basic-user").await, 3, "taken apart into what was missing");
+    assert_eq!(count("system:basic-user").await, 3, "the missing rules were added");
     assert_eq!(count("system:discovery").await, 0);
     assert_eq!(rules("system:public-info-viewer").await[0], own[0]);
     assert!(count("system:public-info-viewer").await > 1);

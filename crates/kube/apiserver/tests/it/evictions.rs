@@ -152,7 +152,7 @@ async fn an_eviction_yields_while_it_reads_large_budgets() {
     };
     let response = tokio::select! {
         response = evict(&api, "p", "?dryRun=All") => response,
-        () = others => unreachable!("it goes on"),
+        () = others => unreachable!("the loop has no end"),
     };
     assert_eq!(response.code, 201);
     assert!(turns >= BUDGETS_READ, "{turns} turns");

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request};
 use http_body_util::{BodyExt, Full};
-use mainstay_apiserver::{ApiServer, ApiService, Config, VersionInfo};
+use mainstay_apiserver::{ApiServer, ApiServerConfig, ApiService, VersionInfo};
 use mainstay_auth::Identity;
 use mainstay_auth::authn::Authenticator;
 use mainstay_auth::pki::Pki;
@@ -79,7 +79,7 @@ impl Api {
 
     pub(crate) async fn with(store: Store, clock: Clock, authenticator: Authenticator) -> Self {
         let stop = CancellationToken::new();
-        let server = ApiServer::start(Config {
+        let server = ApiServer::start(ApiServerConfig {
             store: store.clone(),
             clock,
             authenticator: Arc::new(authenticator),

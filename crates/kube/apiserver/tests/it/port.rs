@@ -126,7 +126,7 @@ async fn malformed_requests_get_the_status_of_kube_apiserver() {
         ("a path of another scheme", get("http://x/api/v1/namespaces/default", ""), 200),
         ("no page", get("/nothing", ""), 404),
         ("another method", line("OPTIONS", "/version", ""), 405),
-        ("a method of nobody", line("FOO", "/api/v1/namespaces", ""), 405),
+        ("an unknown method", line("FOO", "/api/v1/namespaces", ""), 405),
         ("a method in lower case", line("get", "/version", ""), 405),
         ("TRACE", line("TRACE", "/version", ""), 405),
         ("CONNECT to a path", line("CONNECT", "/version", ""), 405),

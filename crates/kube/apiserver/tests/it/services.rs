@@ -196,7 +196,7 @@ async fn the_service_of_the_server_has_its_port_and_is_recreated() {
     });
     assert_eq!(managed["fieldsV1"], fields);
     let endpoints = "/api/v1/namespaces/default/endpoints/kubernetes";
-    assert_eq!(api.get(endpoints).await.code, 404, "a loopback address is nobody's endpoint");
+    assert_eq!(api.get(endpoints).await.code, 404, "a loopback address gets no endpoints");
 
     api.delete(&path, &Value::Null).await.ok();
     api.until(&path, 200).await;

@@ -37,7 +37,7 @@ async fn status_and_spec_are_written_separately() {
         (&status["status"]["replicas"], &status["spec"]["replicas"]),
         (&json!(3), &json!(1))
     );
-    assert_eq!(status["metadata"]["generation"], 1, "status is not what is wanted");
+    assert_eq!(status["metadata"]["generation"], 1, "a status change keeps the generation");
 
     let mut body = status.clone();
     body["status"] = json!({});
@@ -48,7 +48,7 @@ async fn status_and_spec_are_written_separately() {
 
     let labels = json!({"metadata": {"labels": {"a": "b"}}});
     let labelled = api.patch(&path, "merge", &labels).await.ok();
-    assert_eq!(labelled["metadata"]["generation"], 2, "metadata is not what is wanted");
+    assert_eq!(labelled["metadata"]["generation"], 2, "a metadata change keeps the generation");
     assert_eq!(api.get(&format!("{path}/status")).await.ok(), labelled);
 }
 

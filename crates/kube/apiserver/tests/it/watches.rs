@@ -72,7 +72,7 @@ async fn entering_and_leaving_a_selector_are_added_and_deleted_events() {
     api.delete(&map("a"), &json!(null)).await.ok();
     api.post(MAPS, &config_map("b")).await.ok();
     set_label(&api, "b", "yes").await;
-    assert_eq!(events.summary().await, "ADDED b", "what never matched was not shown");
+    assert_eq!(events.summary().await, "ADDED b", "an object that never matched causes no event");
 }
 
 #[tokio::test]
@@ -170,7 +170,7 @@ async fn events_have_the_accepted_form() {
     let second = table.next().await.unwrap();
     assert_eq!(second["object"]["rows"][0]["cells"][0], "b");
     let heads = second["object"]["columnDefinitions"].as_array();
-    assert!(heads.is_none_or(Vec::is_empty), "columns are told once");
+    assert!(heads.is_none_or(Vec::is_empty), "only the first event has columns");
 }
 
 #[tokio::test]

@@ -245,7 +245,7 @@ async fn update_status(
             Err(CommitError::Stale { .. }) => {}
             Err(CommitError::Missing(_) | CommitError::Closed) => return released_name,
             Err(error) => {
-                tracing::warn!(definition = &*key.name, %error, "writing the status of a definition");
+                tracing::warn!(crd = &*key.name, %error, "cannot write the status of a CRD");
                 return released_name;
             }
         }

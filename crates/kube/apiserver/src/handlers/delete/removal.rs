@@ -219,7 +219,7 @@ async fn clean_up(server: Arc<ApiServer>, name: Arc<str>) {
             Ok(()) => return,
             Err(status) if status.reason == Reason::ServiceUnavailable => return,
             Err(status) => {
-                tracing::warn!(definition = &*name, %status, "cleaning up after a definition");
+                tracing::warn!(crd = &*name, %status, "cannot clean up a deleted CRD");
                 tokio::time::sleep(RETRY_INTERVAL).await;
             }
         }

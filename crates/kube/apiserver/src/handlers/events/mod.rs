@@ -37,7 +37,7 @@ async fn sweep(server: &ApiServer) {
         let expect = Expect::Revision(stored.revision);
         let change = Change::Delete { key: stored.key.clone(), expect };
         if let Err(error) = server.store.commit(change).await {
-            tracing::debug!(%error, "an old event stays for now");
+            tracing::debug!(%error, "cannot delete an expired Event");
         }
     }
 }

@@ -159,7 +159,7 @@ async fn a_log_is_produced_at_the_speed_of_its_reader() {
     }
     assert_eq!(lines_read.load(Ordering::Relaxed), 7);
     drop(body);
-    assert_eq!(Arc::strong_count(&lines_read), 2, "the log goes with its reader");
+    assert_eq!(Arc::strong_count(&lines_read), 2, "the log is dropped with its reader");
 }
 
 #[tokio::test]
