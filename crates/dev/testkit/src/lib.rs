@@ -21,13 +21,8 @@
 mod credentials;
 mod fault_injection;
 
-<<<<<<< HEAD
 pub use fault_injection::{InjectedFault, ObservedRequest};
-use mainstay_apiserver::{ApiServer, Config, VersionInfo};
-=======
-pub use fault_injection::{Asked, Fate};
 use mainstay_apiserver::{ApiServer, ApiServerConfig, VersionInfo};
->>>>>>> 5b129d15 (apiserver: plain words in log messages, ApiServerConfig)
 pub use mainstay_auth::Identity;
 use mainstay_auth::pki::Pki;
 use mainstay_client::{Cluster, Error, ListParams, Selection, WatchEvent};
